@@ -1,0 +1,13 @@
+# Third-party libraries: find_package first. scripts/setup puts Highway >= 1.2 into .deps/hwy where the system has none.
+list(PREPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/.deps/hwy)
+find_package(Threads REQUIRED)
+find_package(hwy 1.2 REQUIRED)
+find_package(absl REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+if(INLAY_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(INLAY_BUILD_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

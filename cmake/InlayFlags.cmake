@@ -1,0 +1,33 @@
+# Compile flags of this project's own code. Included after the dependencies, which keep their own.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(INLAY_CCACHE ccache)
+  if(INLAY_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${INLAY_CCACHE})
+  endif()
+endif()
+
+add_compile_options(-Wall -Wextra)
+if(INLAY_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+# The numerics contract: a fused multiply-add happens where the source says so and nowhere else.
+add_compile_options(-ffp-contract=off)
+
+if(INLAY_TARGETS STREQUAL "native")
+  add_compile_options(-march=native)
+  add_compile_definitions(HWY_COMPILE_ONLY_STATIC)
+elseif(NOT INLAY_TARGETS STREQUAL "dispatch")
+  message(FATAL_ERROR "INLAY_TARGETS is '${INLAY_TARGETS}'; it must be dispatch or native")
+endif()
+
+if(INLAY_SANITIZE)
+  add_compile_options(-fsanitize=${INLAY_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${INLAY_SANITIZE})
+endif()

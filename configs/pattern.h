@@ -1,0 +1,175 @@
+// Layer lists as types: building them, walking them, and storing one thing per layer.
+#ifndef INLAY_CONFIGS_PATTERN_H_
+#define INLAY_CONFIGS_PATTERN_H_
+
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace inlay {
+
+// A list of layer types, in the order of the model.
+template <class... Layers>
+struct LayerList {
+  static constexpr int kSize = sizeof...(Layers);
+};
+
+namespace pattern_internal {
+
+template <class... Parts>
+struct Concat {
+  using type = LayerList<>;
+};
+template <class... A>
+struct Concat<LayerList<A...>> {
+  using type = LayerList<A...>;
+};
+template <class... A, class... B, class... Rest>
+struct Concat<LayerList<A...>, LayerList<B...>, Rest...> {
+  using type = typename Concat<LayerList<A..., B...>, Rest...>::type;
+};
+
+// A part of a pattern is a layer or a list of layers.
+template <class Part>
+struct AsList {
+  using type = LayerList<Part>;
+};
+template <class... Layers>
+struct AsList<LayerList<Layers...>> {
+  using type = LayerList<Layers...>;
+};
+
+// Doubling keeps the depth of instantiation logarithmic in the count.
+template <int kCount, class List>
+struct Repeated {
+  using Half = typename Repeated<kCount / 2, List>::type;
+  using Even = typename Concat<Half, Half>::type;
+  using type = std::conditional_t<kCount % 2 == 0, Even, typename Concat<Even, List>::type>;
+};
+template <class List>
+struct Repeated<0, List> {
+  using type = LayerList<>;
+};
+
+template <class Seen, class... Layers>
+struct Distinct {
+  using type = Seen;
+};
+template <class... Seen, class First, class... Rest>
+struct Distinct<LayerList<Seen...>, First, Rest...> {
+  static constexpr bool kKnown = (std::is_same_v<Seen, First> || ...);
+  using type =
+      typename Distinct<std::conditional_t<kKnown, LayerList<Seen...>, LayerList<Seen..., First>>, Rest...>::type;
+};
+
+template <class List>
+struct Traits;
+template <class... Layers>
+struct Traits<LayerList<Layers...>> {
+  using DistinctLayers = typename Distinct<LayerList<>, Layers...>::type;
+
+  template <class Layer>
+  static constexpr int Count() {
+    return (0 + ... + static_cast<int>(std::is_same_v<Layers, Layer>));
+  }
+
+  template <class F>
+  static constexpr void ForEach(F&& f) {
+    int index = 0;
+    (f.template operator()<Layers>(index++), ...);
+  }
+};
+
+template <template <class> class T, class List, class Distinct>
+struct Storage;
+template <template <class> class T, class List, class... Kinds>
+struct Storage<T, List, LayerList<Kinds...>> {
+  using type = std::tuple<std::array<T<Kinds>, static_cast<size_t>(Traits<List>::template Count<Kinds>())>...>;
+};
+
+}  // namespace pattern_internal
+
+// Layers and lists of layers, one after the other.
+template <class... Parts>
+using Chain = typename pattern_internal::Concat<typename pattern_internal::AsList<Parts>::type...>::type;
+
+// The parts in order, kCount times.
+template <int kCount, class... Parts>
+using Repeat = typename pattern_internal::Repeated<kCount, Chain<Parts...>>::type;
+
+// Each layer type of the list once, in order of first appearance.
+template <class List>
+using DistinctLayers = typename pattern_internal::Traits<List>::DistinctLayers;
+
+// Calls f.operator()<Layer>(int index) for every layer in order. The body is instantiated once per distinct layer type.
+template <class List, class F>
+constexpr void ForEachLayer(F&& f) {
+  pattern_internal::Traits<List>::ForEach(f);
+}
+
+// How many layers of this type the list has.
+template <class List, class Layer>
+inline constexpr int kLayerCount = pattern_internal::Traits<List>::template Count<Layer>();
+
+// One T<Layer> for each layer of the list, held by value.
+template <class List, template <class> class T>
+class PerLayer {
+ public:
+  // The element of the `ordinal`-th layer of this type, counted from 0 in the model's order.
+  template <class Layer>
+  T<Layer>& Get(int ordinal) {
+    return std::get<Array<Layer>>(storage_)[static_cast<size_t>(ordinal)];
+  }
+  template <class Layer>
+  const T<Layer>& Get(int ordinal) const {
+    return std::get<Array<Layer>>(storage_)[static_cast<size_t>(ordinal)];
+  }
+
+  // Calls f(int index, T<Layer>& element) for every layer in the model's order.
+  template <class F>
+  void ForEach(F&& f) {
+    Visit(*this, f);
+  }
+  template <class F>
+  void ForEach(F&& f) const {
+    Visit(*this, f);
+  }
+
+ private:
+  template <class Layer>
+  using Array = std::array<T<Layer>, static_cast<size_t>(kLayerCount<List, Layer>)>;
+
+  template <class Self, class F>
+  static void Visit(Self& self, F& f) {
+    OrdinalCounter<DistinctLayers<List>> counter;
+    ForEachLayer<List>([&]<class Layer>(int index) {
+      f(index, self.template Get<Layer>(counter.template Next<Layer>()));
+    });
+  }
+
+  template <class Distinct>
+  struct OrdinalCounter;
+  template <class... Kinds>
+  struct OrdinalCounter<LayerList<Kinds...>> {
+    template <class Layer>
+    int Next() {
+      constexpr size_t kAt = IndexOf<Layer>();
+      return next[kAt]++;
+    }
+    template <class Layer>
+    static constexpr size_t IndexOf() {
+      size_t at = 0;
+      (void)((std::is_same_v<Kinds, Layer> ? true : (++at, false)) || ...);
+      return at;
+    }
+    std::array<int, sizeof...(Kinds)> next{};
+  };
+
+  typename pattern_internal::Storage<T, List, DistinctLayers<List>>::type storage_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_CONFIGS_PATTERN_H_

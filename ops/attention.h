@@ -1,0 +1,68 @@
+// Causal attention over block-wise stored keys and values, for full and sliding windows alike.
+#ifndef INLAY_OPS_ATTENTION_H_
+#define INLAY_OPS_ATTENTION_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/thread_pool.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+// Keys are visited in blocks of this many consecutive positions, aligned to multiples of it. One block per head is
+// 64 * 128 * 2 bytes = 16 KiB of keys at head dim 128 in 16 bits, so a block's keys and scores stay in the L1 cache.
+inline constexpr size_t kKvBlockRows = 64;
+
+// Long contexts are cut into spans of this many positions, aligned; partial results are combined in the order of the
+// spans, so that spans can be computed by different threads without changing a bit. A multiple of kKvBlockRows.
+inline constexpr size_t kAttentionSpan = 1024;
+
+// The element type of stored keys and values.
+enum class KvType : uint8_t { kF32, kF16, kBF16 };
+
+constexpr size_t KvTypeBytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
+
+// The static shape of an attention layer's stored rows. A block holds kKvBlockRows positions as
+// [kv_heads][2: keys, values][kKvBlockRows][head_dim] elements of `type`, so that one head's keys lie together.
+struct KvShape {
+  size_t kv_heads = 0;
+  size_t head_dim = 0;
+  KvType type = KvType::kF32;
+
+  constexpr size_t BlockElements() const { return kv_heads * 2 * kKvBlockRows * head_dim; }
+  constexpr size_t BlockBytes() const { return BlockElements() * KvTypeBytes(type); }
+};
+
+// The rows of one sequence: the block of positions [b * kKvBlockRows, (b + 1) * kKvBlockRows) is
+// blocks[b % num_blocks]. A growing table and a ring are the same to a reader.
+struct KvView {
+  KvShape shape;
+  void* const* blocks = nullptr;
+  size_t num_blocks = 0;
+
+  void* Block(size_t b) const { return blocks[b % num_blocks]; }
+};
+
+// Converts and writes keys and values [tokens, kv_heads * head_dim] to the rows of positions
+// [first_position, first_position + tokens). Rounding to 16 bits is to nearest even.
+void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, const KvView& kv);
+
+struct AttentionParams {
+  size_t heads = 0;      // query heads; a multiple of kv_heads: head h reads kv head h / (heads / kv_heads)
+  float scale = 0;       // of the scores
+  float soft_cap = 0;    // scores become cap * tanh(score / cap); 0: none
+  size_t window = 0;     // positions that a token sees, its own included; 0: all
+};
+
+// y[t] = softmax(scale * q[t] . K) V over the positions that token first_position + t sees; q and y are
+// [tokens, heads * head_dim]. Rows of all positions up to the last token's must be stored already.
+// Online softmax (Milakov & Gimelshein 2018; Dao et al. 2022, alg. 1) over key blocks in order within a span, spans
+// combined in order: the bits of y[t] depend on positions alone. Rows of a block outside the token's window or after
+// its position are never read into the result, whatever they hold (NaN included).
+void Attention(const AttentionParams& params, ConstFloatRows q, size_t first_position, const KvView& kv, FloatRows y,
+               ThreadPool& pool);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_ATTENTION_H_

@@ -1,0 +1,30 @@
+// Probabilities from logits, and the choice of the largest.
+#ifndef INLAY_OPS_SOFTMAX_H_
+#define INLAY_OPS_SOFTMAX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace inlay {
+
+// Index of the largest of n > 0 values; the lowest index among equals. NaNs never win; if all are NaN the result is 0.
+size_t ArgMax(const float* x, size_t n);
+
+// log(sum over i of exp(x[i])), the sum carried in double.
+double LogSumExp(const float* x, size_t n);
+
+struct IndexedValue {
+  float value;
+  int32_t index;
+};
+
+// The min(k, n) largest values with their indices, largest first, lower index first among equals.
+std::vector<IndexedValue> TopK(const float* x, size_t n, size_t k);
+
+// True when all n values are finite.
+bool AllFinite(const float* x, size_t n);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_SOFTMAX_H_
