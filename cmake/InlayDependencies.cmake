@@ -1,13 +1,67 @@
-# Third-party libraries: find_package first. scripts/setup puts Highway >= 1.2 into .deps/hwy where the system has none.
+# Third-party libraries: what the system has, else sources fetched at a pinned commit (needs
+# network). scripts/setup puts Highway into .deps/hwy, where a system package would be too old or
+# shared only.
+include(FetchContent)
 list(PREPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/.deps/hwy)
+set(INLAY_FETCHED "")
+
+# Finds <package> of at least <version>, or fetches <repository> at the full commit hash <commit>. A
+# hash names the content itself, so what arrives is what was pinned.
+macro(inlay_dependency package version repository commit)
+  find_package(${package} ${version} QUIET)
+  if(${package}_FOUND)
+    message(STATUS "Found ${package} ${${package}_VERSION}: ${${package}_DIR}")
+  else()
+    message(STATUS "No ${package} >= ${version} here: fetching it (scripts/setup installs it instead)")
+    FetchContent_Declare(${package} SYSTEM
+      GIT_REPOSITORY https://github.com/${repository}.git GIT_TAG ${commit})
+    FetchContent_MakeAvailable(${package})
+    list(APPEND INLAY_FETCHED ${package})
+  endif()
+endmacro()
+
+# What a fetched dependency would build beside its library.
+set(HWY_ENABLE_CONTRIB OFF CACHE BOOL "")
+set(HWY_ENABLE_EXAMPLES OFF CACHE BOOL "")
+set(HWY_ENABLE_INSTALL OFF CACHE BOOL "")
+set(HWY_ENABLE_TESTS OFF CACHE BOOL "")
+set(ABSL_PROPAGATE_CXX_STD ON CACHE BOOL "")
+set(INSTALL_GTEST OFF CACHE BOOL "")
+set(BENCHMARK_ENABLE_TESTING OFF CACHE BOOL "")
+set(BENCHMARK_ENABLE_INSTALL OFF CACHE BOOL "")
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(hwy 1.2 REQUIRED)
-find_package(absl REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(nlohmann_json REQUIRED)
+
+# The commits are those of the tags 1.2.0, 20240722.0, v2.4.2, v3.11.3, v1.15.2 and v1.9.1.
+inlay_dependency(hwy 1.2 google/highway 457c891775a7397bdb0376bb1031e6e027af1c48)
+if(NOT TARGET hwy::hwy)
+  add_library(hwy::hwy ALIAS hwy)
+endif()
+inlay_dependency(absl "" abseil/abseil-cpp 4447c7562e3bc702ade25105912dce503f0c4010)
+inlay_dependency(CLI11 2.1 CLIUtils/CLI11 6c7b07a878ad834957b98d0f9ce1dbe0cb204fc9)
+inlay_dependency(nlohmann_json 3.11 nlohmann/json 9cca280a4d0ccf0c08f47a99aa71d1b0e52f8d03)
 if(INLAY_BUILD_TESTS)
-  find_package(GTest REQUIRED)
+  inlay_dependency(GTest 1.12 google/googletest b514bdc898e2951020cbdca1304b75f5950d1f59)
 endif()
 if(INLAY_BUILD_BENCH)
-  find_package(benchmark REQUIRED)
+  inlay_dependency(benchmark 1.7 google/benchmark c58e6d0710581e3a08d65c349664128a8d9a2461)
+endif()
+
+# Debian's abseil package describes the shared libraries but brings static archives too. Linking
+# those leaves a program that needs nothing but the C and C++ runtimes and starts without relocating
+# some thirty libraries.
+if(INLAY_STATIC_DEPS AND NOT "absl" IN_LIST INLAY_FETCHED)
+  get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
+  list(FILTER imported INCLUDE REGEX "^absl::")
+  foreach(target IN LISTS imported)
+    get_target_property(configs ${target} IMPORTED_CONFIGURATIONS)
+    foreach(config IN LISTS configs)
+      get_target_property(location ${target} IMPORTED_LOCATION_${config})
+      string(REGEX REPLACE "[.]so[.0-9]*$" ".a" archive "${location}")
+      if(EXISTS "${archive}")
+        set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${config} ${archive})
+      endif()
+    endforeach()
+  endforeach()
 endif()

@@ -1,8 +1,8 @@
 # inlay_library(<folder> [TARGET name] [SOURCES a.cc ...] [DEPS target ...])
 #
-# Defines the library of one folder of the house: target inlay_<name> (name defaults to the folder) with the alias
-# inlay::<name>. Its headers are included from the repository's root, as "ops/matmul.h". Without sources the library
-# is header-only.
+# Defines the library of one folder of the house: target inlay_<name> with the alias inlay::<name>,
+# where name is the folder's unless TARGET says otherwise. Its headers are included from the
+# repository's root, as "ops/matmul.h". Without sources the library is header-only.
 function(inlay_library folder)
   cmake_parse_arguments(arg "" "TARGET" "SOURCES;DEPS" ${ARGN})
   if(NOT arg_TARGET)
@@ -18,10 +18,12 @@ function(inlay_library folder)
   endif()
   add_library(inlay::${arg_TARGET} ALIAS ${target})
   target_compile_features(${target} ${scope} cxx_std_20)
-  # Templates are instantiated in the user's code too, and there the numerics contract must hold as well.
+  # Templates are instantiated in the user's code too, and there the numerics contract must hold as
+  # well.
   target_compile_options(${target} ${scope} -ffp-contract=off)
   target_include_directories(${target} ${scope}
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/inlay>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/inlay>)
   target_link_libraries(${target} ${scope} ${arg_DEPS})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_TARGET})
   set_property(GLOBAL APPEND PROPERTY INLAY_LIBRARIES ${target})

@@ -1,7 +1,8 @@
-# inlay_test(NAME name SOURCES a.cc ... [DEPS target ...] [ARGS arg ...] [LABELS label ...] [TIMEOUT seconds])
+# inlay_test(NAME name SOURCES a.cc ... [DEPS target ...] [ARGS arg ...] [LABELS label ...]
+#            [TIMEOUT seconds])
 #
-# One GoogleTest binary, one ctest entry. It links gtest_main and runs in the repository's root, so that a test opens
-# its data as "tests/golden/x.gguf" under CMake and Bazel alike.
+# One GoogleTest binary, one ctest entry. It links gtest_main and runs in the repository's root, so
+# that a test opens its data as "tests/golden/x.gguf" under CMake and Bazel alike.
 function(inlay_test)
   cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;DEPS;ARGS;LABELS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
@@ -12,6 +13,37 @@ function(inlay_test)
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
-  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()
+
+# inlay_compile_fail_test(NAME name SOURCE a.cc EXPECT "regular expression" [DEPS target ...])
+#
+# Passes when the compiler refuses the source and its output matches the expression. The source
+# holds its fault inside `#if INLAY_COMPILE_FAIL`; it must compile without, so that the refusal is
+# the fault's and not that of a mistyped header. DEPS (default inlay::engine) give the include
+# folders.
+function(inlay_compile_fail_test)
+  cmake_parse_arguments(arg "" "NAME;SOURCE;EXPECT" "DEPS" ${ARGN})
+  if(NOT arg_NAME OR NOT arg_SOURCE OR NOT arg_EXPECT OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "inlay_compile_fail_test needs NAME, SOURCE and EXPECT, and no more")
+  endif()
+  if(NOT arg_DEPS)
+    set(arg_DEPS inlay::engine)
+  endif()
+  # -I, not -isystem: compilers ignore a repeated -I/usr/include, which some packages ask for.
+  set(folders ${PROJECT_SOURCE_DIR})
+  foreach(target IN LISTS arg_DEPS)
+    list(APPEND folders $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
+  endforeach()
+  set(flags_file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.flags)
+  file(GENERATE OUTPUT ${flags_file}
+       CONTENT "-std=c++20\n-I$<JOIN:$<REMOVE_DUPLICATES:${folders}>,\n-I>\n")
+  cmake_path(ABSOLUTE_PATH arg_SOURCE)
+  add_test(NAME ${arg_NAME}
+    COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER} -DFLAGS=${flags_file}
+            -DSOURCE=${arg_SOURCE} "-DEXPECT=${arg_EXPECT}"
+            -P ${PROJECT_SOURCE_DIR}/cmake/CompileFail.cmake)
+  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT 120 LABELS compile_fail)
 endfunction()

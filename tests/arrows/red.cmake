@@ -1,0 +1,38 @@
+# cmake -DCHECK= -DSCRATCH= -P red.cmake: each include below must be refused by CHECK in a house
+# that is otherwise fine.
+cmake_minimum_required(VERSION 3.25)
+
+# Expects CHECK to pass (<says> empty) or to fail with <says> when <folder>/x.h holds <line>.
+function(expect folder line says)
+  file(REMOVE_RECURSE ${SCRATCH})
+  file(WRITE ${SCRATCH}/gemma_like/model.h
+       "#include \"ops/norm.h\"\n#include \"absl/status/status.h\"\n")
+  file(WRITE ${SCRATCH}/${folder}/x.h "${line}\n")
+  execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${SCRATCH} -P ${CHECK}
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(says STREQUAL "")
+    if(NOT status EQUAL 0)
+      message(SEND_ERROR "'${line}' in ${folder}/ was refused:\n${output}")
+    endif()
+  elseif(status EQUAL 0 OR NOT output MATCHES "${says}")
+    message(SEND_ERROR "'${line}' in ${folder}/ was not refused with '${says}':\n${output}")
+  endif()
+endfunction()
+
+expect(ops "#include \"ops/norm.h\"" "")
+expect(configs "#include <array>" "")
+expect(cache "#include \"configs/config.h\"" "")
+expect(tools "#include \"io/gguf.h\"" "")
+expect(ops "#include \"configs/config.h\"" "ops/ does not see configs/")
+expect(ops "#include \"cache/cache.h\"" "ops/ does not see cache/")
+expect(ops "  #  include <io/gguf.h>" "ops/ does not see io/")
+expect(ops "#define HWY_TARGET_INCLUDE \"gemma_like/x.cc\"" "ops/ does not see gemma_like/")
+expect(configs "#include \"ops/norm.h\"" "configs/ does not see ops/")
+expect(configs "#include \"absl/status/status.h\"" "standard library only")
+expect(cache "#include \"io/gguf.h\"" "cache/ does not see io/")
+expect(io "#include \"configs/config.h\"" "io/ does not see configs/")
+expect(io "#include \"cache/cache.h\"" "io/ does not see cache/")
+expect(gemma_like "#include \"tools/x.h\"" "gemma_like/ does not see tools/")
+expect(tools "#include \"tests/x.h\"" "tools/ does not see tests/")
+expect(ops "#include \"../io/gguf.h\"" "not written from the repository's root")
+expect(ops "#include \"norm.h\"" "not written from the repository's root")
