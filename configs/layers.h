@@ -34,8 +34,8 @@ struct MoeShape {
   int shared_hidden = 0;  // of the expert that every token passes; 0: none
 };
 
-// A router chooses `used_experts` gated MLPs per token, weighted by the softmax over the chosen logits; the shared
-// expert is added with weight 1.
+// A router chooses `used_experts` gated MLPs per token, weighted by the softmax over the chosen
+// logits; the shared expert is added with weight 1.
 template <MoeShape kShape_, Activation kActivation_>
 struct MoeMlp {
   static constexpr MlpKind kKind = MlpKind::kMoe;
@@ -52,7 +52,8 @@ struct AttentionShape {
   bool qk_norm = false;  // RMSNorm of every query and key head before rotation
 };
 
-// Rotary positions; angle i is position / scale * base^(-2 i / head_dim). Base 0: no positions at all.
+// Rotary positions; angle i is position / scale * base^(-2 i / head_dim). Base 0: no positions at
+// all.
 struct Rope {
   int base = 0;
   int scale = 1;

@@ -61,7 +61,8 @@ template <class... Seen, class First, class... Rest>
 struct Distinct<LayerList<Seen...>, First, Rest...> {
   static constexpr bool kKnown = (std::is_same_v<Seen, First> || ...);
   using type =
-      typename Distinct<std::conditional_t<kKnown, LayerList<Seen...>, LayerList<Seen..., First>>, Rest...>::type;
+      typename Distinct<std::conditional_t<kKnown, LayerList<Seen...>, LayerList<Seen..., First>>,
+                        Rest...>::type;
 };
 
 template <class List>
@@ -82,18 +83,30 @@ struct Traits<LayerList<Layers...>> {
   }
 };
 
-template <template <class> class T, class List, class Distinct>
-struct Storage;
-template <template <class> class T, class List, class... Kinds>
-struct Storage<T, List, LayerList<Kinds...>> {
-  using type = std::tuple<std::array<T<Kinds>, static_cast<size_t>(Traits<List>::template Count<Kinds>())>...>;
+// What PerLayer needs of the distinct layer types: an array for each, and a count for each.
+template <class List, class Distinct>
+struct Kinds;
+template <class List, class... Kind>
+struct Kinds<List, LayerList<Kind...>> {
+  template <template <class> class T>
+  using Storage =
+      std::tuple<std::array<T<Kind>, static_cast<size_t>(Traits<List>::template Count<Kind>())>...>;
+  using Counters = std::array<int, sizeof...(Kind)>;
+
+  template <class Layer>
+  static constexpr size_t IndexOf() {
+    size_t at = 0;
+    (void)((std::is_same_v<Kind, Layer> || (++at, false)) || ...);
+    return at;
+  }
 };
 
 }  // namespace pattern_internal
 
 // Layers and lists of layers, one after the other.
 template <class... Parts>
-using Chain = typename pattern_internal::Concat<typename pattern_internal::AsList<Parts>::type...>::type;
+using Chain =
+    typename pattern_internal::Concat<typename pattern_internal::AsList<Parts>::type...>::type;
 
 // The parts in order, kCount times.
 template <int kCount, class... Parts>
@@ -103,31 +116,35 @@ using Repeat = typename pattern_internal::Repeated<kCount, Chain<Parts...>>::typ
 template <class List>
 using DistinctLayers = typename pattern_internal::Traits<List>::DistinctLayers;
 
-// Calls f.operator()<Layer>(int index) for every layer in order. The body is instantiated once per distinct layer type.
-template <class List, class F>
+// Calls f.operator()<Layer>(int index) for every layer of a config in order. The body is
+// instantiated once per distinct layer type.
+template <class Config, class F>
 constexpr void ForEachLayer(F&& f) {
-  pattern_internal::Traits<List>::ForEach(f);
+  pattern_internal::Traits<typename Config::Layers>::ForEach(f);
 }
 
 // How many layers of this type the list has.
 template <class List, class Layer>
 inline constexpr int kLayerCount = pattern_internal::Traits<List>::template Count<Layer>();
 
-// One T<Layer> for each layer of the list, held by value.
-template <class List, template <class> class T>
+// One T<Layer> for each layer of a config, held by value.
+template <class Config, template <class> class T>
 class PerLayer {
+  using Kinds =
+      pattern_internal::Kinds<typename Config::Layers, DistinctLayers<typename Config::Layers>>;
+
  public:
   // The element of the `ordinal`-th layer of this type, counted from 0 in the model's order.
   template <class Layer>
   T<Layer>& Get(int ordinal) {
-    return std::get<Array<Layer>>(storage_)[static_cast<size_t>(ordinal)];
+    return std::get<Kinds::template IndexOf<Layer>()>(storage_)[static_cast<size_t>(ordinal)];
   }
   template <class Layer>
   const T<Layer>& Get(int ordinal) const {
-    return std::get<Array<Layer>>(storage_)[static_cast<size_t>(ordinal)];
+    return std::get<Kinds::template IndexOf<Layer>()>(storage_)[static_cast<size_t>(ordinal)];
   }
 
-  // Calls f(int index, T<Layer>& element) for every layer in the model's order.
+  // Calls f.operator()<Layer>(int index, T<Layer>& element) for every layer in the model's order.
   template <class F>
   void ForEach(F&& f) {
     Visit(*this, f);
@@ -138,36 +155,16 @@ class PerLayer {
   }
 
  private:
-  template <class Layer>
-  using Array = std::array<T<Layer>, static_cast<size_t>(kLayerCount<List, Layer>)>;
-
   template <class Self, class F>
   static void Visit(Self& self, F& f) {
-    OrdinalCounter<DistinctLayers<List>> counter;
-    ForEachLayer<List>([&]<class Layer>(int index) {
-      f(index, self.template Get<Layer>(counter.template Next<Layer>()));
+    typename Kinds::Counters next{};
+    ForEachLayer<Config>([&]<class Layer>(int index) {
+      const int ordinal = next[Kinds::template IndexOf<Layer>()]++;
+      f.template operator()<Layer>(index, self.template Get<Layer>(ordinal));
     });
   }
 
-  template <class Distinct>
-  struct OrdinalCounter;
-  template <class... Kinds>
-  struct OrdinalCounter<LayerList<Kinds...>> {
-    template <class Layer>
-    int Next() {
-      constexpr size_t kAt = IndexOf<Layer>();
-      return next[kAt]++;
-    }
-    template <class Layer>
-    static constexpr size_t IndexOf() {
-      size_t at = 0;
-      (void)((std::is_same_v<Kinds, Layer> ? true : (++at, false)) || ...);
-      return at;
-    }
-    std::array<int, sizeof...(Kinds)> next{};
-  };
-
-  typename pattern_internal::Storage<T, List, DistinctLayers<List>>::type storage_;
+  typename Kinds::template Storage<T> storage_;
 };
 
 }  // namespace inlay

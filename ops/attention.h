@@ -10,12 +10,14 @@
 
 namespace inlay {
 
-// Keys are visited in blocks of this many consecutive positions, aligned to multiples of it. One block per head is
-// 64 * 128 * 2 bytes = 16 KiB of keys at head dim 128 in 16 bits, so a block's keys and scores stay in the L1 cache.
+// Keys are visited in blocks of this many consecutive positions, aligned to multiples of it. One
+// block per head is 64 * 128 * 2 bytes = 16 KiB of keys at head dim 128 in 16 bits, so a block's
+// keys and scores stay in the L1 cache.
 inline constexpr size_t kKvBlockRows = 64;
 
-// Long contexts are cut into spans of this many positions, aligned; partial results are combined in the order of the
-// spans, so that spans can be computed by different threads without changing a bit. A multiple of kKvBlockRows.
+// Long contexts are cut into spans of this many positions, aligned; partial results are combined in
+// the order of the spans, so that spans can be computed by different threads without changing a
+// bit. A multiple of kKvBlockRows.
 inline constexpr size_t kAttentionSpan = 1024;
 
 // The element type of stored keys and values.
@@ -24,7 +26,8 @@ enum class KvType : uint8_t { kF32, kF16, kBF16 };
 constexpr size_t KvTypeBytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
 
 // The static shape of an attention layer's stored rows. A block holds kKvBlockRows positions as
-// [kv_heads][2: keys, values][kKvBlockRows][head_dim] elements of `type`, so that one head's keys lie together.
+// [kv_heads][2: keys, values][kKvBlockRows][head_dim] elements of `type`, so that one head's keys
+// lie together.
 struct KvShape {
   size_t kv_heads = 0;
   size_t head_dim = 0;
@@ -49,19 +52,21 @@ struct KvView {
 void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, const KvView& kv);
 
 struct AttentionParams {
-  size_t heads = 0;      // query heads; a multiple of kv_heads: head h reads kv head h / (heads / kv_heads)
-  float scale = 0;       // of the scores
-  float soft_cap = 0;    // scores become cap * tanh(score / cap); 0: none
-  size_t window = 0;     // positions that a token sees, its own included; 0: all
+  size_t heads =
+      0;  // query heads; a multiple of kv_heads: head h reads kv head h / (heads / kv_heads)
+  float scale = 0;     // of the scores
+  float soft_cap = 0;  // scores become cap * tanh(score / cap); 0: none
+  size_t window = 0;   // positions that a token sees, its own included; 0: all
 };
 
-// y[t] = softmax(scale * q[t] . K) V over the positions that token first_position + t sees; q and y are
-// [tokens, heads * head_dim]. Rows of all positions up to the last token's must be stored already.
-// Online softmax (Milakov & Gimelshein 2018; Dao et al. 2022, alg. 1) over key blocks in order within a span, spans
-// combined in order: the bits of y[t] depend on positions alone. Rows of a block outside the token's window or after
-// its position are never read into the result, whatever they hold (NaN included).
-void Attention(const AttentionParams& params, ConstFloatRows q, size_t first_position, const KvView& kv, FloatRows y,
-               ThreadPool& pool);
+// y[t] = softmax(scale * q[t] . K) V over the positions that token first_position + t sees; q and y
+// are [tokens, heads * head_dim]. Rows of all positions up to the last token's must be stored
+// already. Online softmax (Milakov & Gimelshein 2018; Dao et al. 2022, alg. 1) over key blocks in
+// order within a span, spans combined in order: the bits of y[t] depend on positions alone. Rows of
+// a block outside the token's window or after its position are never read into the result, whatever
+// they hold (NaN included).
+void Attention(const AttentionParams& params, ConstFloatRows q, size_t first_position,
+               const KvView& kv, FloatRows y, ThreadPool& pool);
 
 }  // namespace inlay
 

@@ -6,8 +6,8 @@
 
 namespace inlay {
 
-// y = gelu(gate) * up with the tanh form of GELU (Hendrycks & Gimpel 2016): 0.5 g (1 + tanh(sqrt(2 / pi) (g + 0.044715
-// g^3))). All views have the same shape; y may be gate or up.
+// y = gelu(gate) * up with the tanh form of GELU (Hendrycks & Gimpel 2016): 0.5 g (1 + tanh(sqrt(2
+// / pi) (g + 0.044715 g^3))). All views have the same shape; y may be gate or up.
 void GeluTanhGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y);
 
 // y = silu(gate) * up with silu(g) = g / (1 + exp(-g)). y may be gate or up.

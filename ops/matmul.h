@@ -9,9 +9,9 @@
 
 namespace inlay {
 
-// y[t, r] = sum over c of w[r, c] * x[t, c], for x [tokens, w.cols] and y [tokens, w.rows]; x and y must not overlap.
-// The additions of one element happen in an order fixed by w.cols alone: y[t, r] has the same bits for any number of
-// tokens and threads.
+// y[t, r] = sum over c of w[r, c] * x[t, c], for x [tokens, w.cols] and y [tokens, w.rows]; x and y
+// must not overlap. The additions of one element happen in an order fixed by w.cols alone: y[t, r]
+// has the same bits for any number of tokens and threads.
 void MatMul(const WeightMatrix& w, ConstFloatRows x, FloatRows y, ThreadPool& pool);
 
 // out[c] = w[row, c] as float, for all w.cols columns: the embedding lookup.

@@ -8,13 +8,14 @@
 
 namespace inlay {
 
-// Fills angles[t, :] for the absolute positions first_position + t: cos of the head_dim / 2 angles, then their sines
-// (angles.cols == head_dim). Angle i is position / scale * base^(-2 i / head_dim), computed in double so that it is the
-// same on every instruction set.
+// Fills angles[t, :] for the absolute positions first_position + t: cos of the head_dim / 2 angles,
+// then their sines (angles.cols == head_dim). Angle i is position / scale * base^(-2 i / head_dim),
+// computed in double so that it is the same on every instruction set.
 void RopeAngles(size_t first_position, double base, double scale, FloatRows angles);
 
-// Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens, head_dim] from RopeAngles.
-// Elements i and i + head_dim / 2 of a head are the two parts of one complex number.
+// Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens,
+// head_dim] from RopeAngles. Elements i and i + head_dim / 2 of a head are the two parts of one
+// complex number.
 void ApplyRope(ConstFloatRows angles, FloatRows x);
 
 }  // namespace inlay

@@ -8,7 +8,8 @@
 
 namespace inlay {
 
-// Index of the largest of n > 0 values; the lowest index among equals. NaNs never win; if all are NaN the result is 0.
+// Index of the largest of n > 0 values; the lowest index among equals. NaNs never win; if all are
+// NaN the result is 0.
 size_t ArgMax(const float* x, size_t n);
 
 // log(sum over i of exp(x[i])), the sum carried in double.

@@ -1,4 +1,5 @@
-// The sequence mixer of Mamba2: causal convolution and the chunked state-space-dual form of its recurrence.
+// The sequence mixer of Mamba2: causal convolution and the chunked state-space-dual form of its
+// recurrence.
 #ifndef INLAY_OPS_SSD_H_
 #define INLAY_OPS_SSD_H_
 
@@ -9,15 +10,16 @@
 
 namespace inlay {
 
-// States are materialised at positions that are multiples of this. Within a chunk a token's output is a sum over the
-// chunk's earlier tokens: on average (kSsdChunk / 2) * heads * head_dim multiply-adds beside the state's
-// heads * head_dim * state_dim, i.e. 1/8 of it at state dim 128, while the state is written once per 32 tokens.
+// States are materialised at positions that are multiples of this. Within a chunk a token's output
+// is a sum over the chunk's earlier tokens: on average (kSsdChunk / 2) * heads * head_dim
+// multiply-adds beside the state's heads * head_dim * state_dim, i.e. 1/8 of it at state dim 128,
+// while the state is written once per 32 tokens.
 inline constexpr size_t kSsdChunk = 32;
 
 struct SsdShape {
   size_t heads = 0;
   size_t head_dim = 0;
-  size_t groups = 0;     // heads is a multiple; head h reads B and C of group h / (heads / groups)
+  size_t groups = 0;  // heads is a multiple; head h reads B and C of group h / (heads / groups)
   size_t state_dim = 0;
   size_t conv_width = 0;
 
@@ -27,8 +29,8 @@ struct SsdShape {
   constexpr size_t ConvDim() const { return Inner() + 2 * BcDim(); }
   constexpr size_t StateElements() const { return heads * head_dim * state_dim; }
 
-  // The log of one chunk: per token the raw inputs of the convolution [ConvDim], its outputs x and B
-  // [Inner + BcDim], and dt and the running sum of dt * a [heads each].
+  // The log of one chunk: per token the raw inputs of the convolution [ConvDim], its outputs x and
+  // B [Inner + BcDim], and dt and the running sum of dt * a [heads each].
   constexpr size_t LogRowElements() const { return ConvDim() + Inner() + BcDim() + 2 * heads; }
   constexpr size_t LogElements() const { return kSsdChunk * LogRowElements(); }
 };
@@ -39,31 +41,38 @@ struct SsdLog {
   float* data = nullptr;
 
   FloatRows raw() const { return {data, kSsdChunk, shape.ConvDim()}; }
-  FloatRows x() const { return {raw().data + kSsdChunk * shape.ConvDim(), kSsdChunk, shape.Inner()}; }
+  FloatRows x() const {
+    return {raw().data + kSsdChunk * shape.ConvDim(), kSsdChunk, shape.Inner()};
+  }
   FloatRows b() const { return {x().data + kSsdChunk * shape.Inner(), kSsdChunk, shape.BcDim()}; }
   FloatRows dt() const { return {b().data + kSsdChunk * shape.BcDim(), kSsdChunk, shape.heads}; }
-  FloatRows decay_sum() const { return {dt().data + kSsdChunk * shape.heads, kSsdChunk, shape.heads}; }
+  FloatRows decay_sum() const {
+    return {dt().data + kSsdChunk * shape.heads, kSsdChunk, shape.heads};
+  }
 };
 
 // Causal depthwise convolution with bias, then SiLU: for each token t and channel c
-//   y[t, c] = silu(bias[c] + sum over k of weight[k, c] * input[t + k][c]),  k = 0 .. width - 1 in this order,
-// where `input` lists y.rows + width - 1 pointers to rows of y.cols values, oldest first (rows before position 0 are
-// pointers to zeros) and weight is [width, channels].
-void CausalConv1dSilu(const float* const* input, const float* weight, size_t width, const float* bias, FloatRows y,
-                      ThreadPool& pool);
+//   y[t, c] = silu(bias[c] + sum over k of weight[k, c] * input[t + k][c]),  k = 0 .. width - 1 in
+//   this order,
+// where `input` lists y.rows + width - 1 pointers to rows of y.cols values, oldest first (rows
+// before position 0 are pointers to zeros) and weight is [width, channels].
+void CausalConv1dSilu(const float* const* input, const float* weight, size_t width,
+                      const float* bias, FloatRows y, ThreadPool& pool);
 
-// For the tokens [first, first + raw_dt.rows) of a chunk: dt = softplus(raw_dt + bias), and decay_sum[t] =
-// decay_sum[t - 1] + dt[t] * a (starting from 0 in row 0), written to the log; row first - 1 must be there already.
-// raw_dt is [tokens, heads]; bias and a are [heads].
-void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, const float* a, size_t first, const SsdLog& log);
+// For the tokens [first, first + raw_dt.rows) of a chunk: dt = softplus(raw_dt + bias), and
+// decay_sum[t] = decay_sum[t - 1] + dt[t] * a (starting from 0 in row 0), written to the log; row
+// first - 1 must be there already. raw_dt is [tokens, heads]; bias and a are [heads].
+void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, const float* a, size_t first,
+                  const SsdLog& log);
 
 // Outputs of the tokens [first, first + y.rows) of a chunk (Dao & Gu 2024, section 6, by rows):
-//   y[t] = exp(s_t) * (state C_t) + sum over j <= t in order of (C_t . B_j) * exp(s_t - s_j) * dt_j * x_j + d * x_t
-// with s = decay_sum, per head. c is [tokens, groups * state_dim]; y is [tokens, heads * head_dim]; d is [heads];
-// state [heads, head_dim, state_dim] is that at the chunk's start, nullptr for zeros. The log rows 0 .. t must be
-// filled; later rows are never read into the result.
-void SsdOutputs(const SsdLog& log, const float* state, ConstFloatRows c, const float* d, size_t first, FloatRows y,
-                ThreadPool& pool);
+//   y[t] = exp(s_t) * (state C_t) + sum over j <= t in order of (C_t . B_j) * exp(s_t - s_j) * dt_j
+//   * x_j + d * x_t
+// with s = decay_sum, per head. c is [tokens, groups * state_dim]; y is [tokens, heads * head_dim];
+// d is [heads]; state [heads, head_dim, state_dim] is that at the chunk's start, nullptr for zeros.
+// The log rows 0 .. t must be filled; later rows are never read into the result.
+void SsdOutputs(const SsdLog& log, const float* state, ConstFloatRows c, const float* d,
+                size_t first, FloatRows y, ThreadPool& pool);
 
 // The state at the end of a full chunk:
 //   next = exp(s_last) * state + sum over j in order of exp(s_last - s_j) * dt_j * x_j B_j^T.

@@ -8,8 +8,9 @@
 
 namespace inlay {
 
-// A fixed set of threads, the caller among them. Ops only ever split work that is independent per output, so results
-// do not depend on the number of threads. One Run at a time: a pool belongs to one engine, which serialises its calls.
+// A fixed set of threads, the caller among them. Ops only ever split work that is independent per
+// output, so results do not depend on the number of threads. One Run at a time: a pool belongs to
+// one engine, which serialises its calls.
 class ThreadPool {
  public:
   // `threads` >= 1; 1 means that everything runs on the calling thread.
@@ -20,8 +21,9 @@ class ThreadPool {
 
   size_t threads() const;
 
-  // Splits [0, count) into at most threads() contiguous ranges whose lengths differ by at most `grain`, each range but
-  // the last a multiple of `grain` long, and calls work(begin, end) for each of them; returns when all are done.
+  // Splits [0, count) into at most threads() contiguous ranges whose lengths differ by at most
+  // `grain`, each range but the last a multiple of `grain` long, and calls work(begin, end) for
+  // each of them; returns when all are done.
   void Run(size_t count, size_t grain, const std::function<void(size_t begin, size_t end)>& work);
 
  private:

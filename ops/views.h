@@ -24,8 +24,8 @@ struct Rows {
       : data(data), rows(rows), cols(cols), stride(stride) {}
   // A view that may write is also a view that may read.
   template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
-  Rows(const Rows<U>& other)  // NOLINT(google-explicit-constructor)
+  requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
+      Rows(const Rows<U>& other)  // NOLINT(google-explicit-constructor)
       : Rows(other.data, other.rows, other.cols, other.stride) {}
 
   T* Row(size_t r) const {
@@ -47,7 +47,8 @@ struct Rows {
 using FloatRows = Rows<float>;
 using ConstFloatRows = Rows<const float>;
 
-// A weight matrix [rows, cols] = [outputs, inputs] as a file stores it: row after row, each a whole number of blocks.
+// A weight matrix [rows, cols] = [outputs, inputs] as a file stores it: row after row, each a whole
+// number of blocks.
 struct WeightMatrix {
   const void* data = nullptr;
   WeightType type = WeightType::kF32;

@@ -5,8 +5,8 @@
 namespace inlay {
 namespace {
 
-// Block bytes follow from the formats: a scale (f16, 2 bytes), often a minimum (2 bytes), then the packed quants; the
-// K types hold 256 elements with 6-bit or 8-bit scales of their sub-blocks.
+// Block bytes follow from the formats: a scale (f16, 2 bytes), often a minimum (2 bytes), then the
+// packed quants; the K types hold 256 elements with 6-bit or 8-bit scales of their sub-blocks.
 constexpr WeightTypeInfo kTypes[] = {
     {WeightType::kF32, "F32", 1, 4},
     {WeightType::kF16, "F16", 1, 2},

@@ -1,0 +1,62 @@
+// The stored keys and values of one attention layer in one conversation.
+#ifndef INLAY_CACHE_KV_BLOCKS_H_
+#define INLAY_CACHE_KV_BLOCKS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cache/block_pool.h"
+#include "ops/attention.h"
+
+namespace inlay {
+
+// A table of row blocks: position p lies in block p / kKvBlockRows. With full attention the table
+// grows with the conversation; with a sliding window it is a ring of `ring_blocks` slots whose
+// oldest block is written anew. There is nothing to search for, so there is nothing to fragment.
+// Copying shares all blocks; whoever writes to a shared block first makes its own copy of it.
+class KvBlocks {
+ public:
+  KvBlocks() = default;
+  // `window` 0: full attention, and ring_blocks is not used.
+  KvBlocks(const KvShape& shape, size_t window, size_t ring_blocks);
+
+  // How many ring slots keep a window exact: after an append of up to max_append rows, aborted or
+  // not, a rewind by up to `rewind` must still find the window - 1 rows before it. One slot more
+  // than these rows fill, because the oldest and the newest block are partly used.
+  static constexpr size_t RingBlocks(size_t window, size_t max_append, size_t rewind) {
+    return (window - 1 + max_append - 1 + rewind + kKvBlockRows - 1) / kKvBlockRows + 1;
+  }
+
+  // Makes the rows [length, length + count) writable: allocates blocks, copies the written rows of
+  // a shared one. ResourceExhausted when the pool has none; what is stored below `length` is
+  // unchanged in either case.
+  absl::Status Prepare(BlockPool& pool, size_t length, size_t count);
+
+  // Forgets the rows from `length` on, and returns the blocks that then hold nothing.
+  void Truncate(size_t length);
+
+  // The lowest position that Truncate may be given without losing a row that the window of a later
+  // token needs.
+  size_t RewindFloor() const;
+
+  // For the attention op; valid until the next call that is not const.
+  KvView view() const { return {shape_, pointers_.data(), pointers_.size()}; }
+
+  // Bytes of all blocks held, shared ones included.
+  size_t allocated_bytes() const;
+
+ private:
+  size_t Slot(size_t block) const { return window_ == 0 ? block : block % blocks_.size(); }
+
+  KvShape shape_;
+  size_t window_ = 0;
+  size_t high_water_ =
+      0;  // rows below it have been prepared for writing at some time, and may have been written
+  std::vector<BlockRef> blocks_;
+  std::vector<void*> pointers_;  // blocks_[i].data(), as the op wants it
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_CACHE_KV_BLOCKS_H_
