@@ -1,0 +1,54 @@
+#include "ops/norm.h"
+
+#include "tests/ops/op_test.h"
+
+namespace inlay {
+namespace {
+
+using NormTest = OnEveryTarget;
+INLAY_ON_EVERY_TARGET(NormTest);
+
+std::vector<double> Reference(const Array& x, const Array& weight, double epsilon) {
+  const ConstFloatRows rows = x;
+  std::vector<double> y;
+  for (size_t r = 0; r < rows.rows; ++r) {
+    double sum = 0;
+    for (size_t c = 0; c < rows.cols; ++c) sum += double{x.At(r, c)} * x.At(r, c);
+    const double root = std::sqrt(sum / static_cast<double>(rows.cols) + epsilon);
+    for (size_t c = 0; c < rows.cols; ++c) y.push_back(x.At(r, c) / root * weight.data()[c]);
+  }
+  return y;
+}
+
+TEST_P(NormTest, MatchesReferenceForAllRemainders) {
+  double worst = 0;
+  for (size_t cols = 1; cols < 200; ++cols) {
+    const Array x = RandomArray(3, cols, static_cast<uint32_t>(cols), 2, cols % 7);
+    const Array weight = RandomArray(1, cols, 1, 1, cols % 5), y(3, cols, cols % 3);
+    RmsNorm(x, weight.data(), 1e-5f, y);
+    worst = std::max(worst, Nmse(y, Reference(x, weight, 1e-5f)));
+  }
+  std::printf("worst NMSE %.2g\n", worst);
+  EXPECT_LE(worst, 1e-13);
+}
+
+TEST_P(NormTest, LongRowsAndSmallValuesWhereEpsilonCounts) {
+  const Array x = RandomArray(2, 14336 + 3, 5, 1e-3f), weight = RandomArray(1, 14336 + 3, 6);
+  const Array y(2, 14336 + 3);
+  RmsNorm(x, weight.data(), 1e-6f, y);
+  EXPECT_LE(Nmse(y, Reference(x, weight, 1e-6f)), 1e-13);
+}
+
+TEST_P(NormTest, InPlaceAndRowByRowGiveTheSameBits) {
+  const Array x = RandomArray(5, 77, 9), weight = RandomArray(1, 77, 10), y(5, 77), z(5, 77);
+  RmsNorm(x, weight.data(), 1e-6f, y);
+  for (size_t r = 0; r < 5; ++r) {
+    RmsNorm(x.view().Slice(r, 1), weight.data(), 1e-6f, z.view().Slice(r, 1));
+  }
+  RmsNorm(x, weight.data(), 1e-6f, x);
+  EXPECT_TRUE(SameBits(x, y));
+  EXPECT_TRUE(SameBits(z, y));
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,108 @@
+// What the tests of the ops share: a fixture per CPU target, random data, and distances.
+#ifndef INLAY_TESTS_OPS_OP_TEST_H_
+#define INLAY_TESTS_OPS_OP_TEST_H_
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ops/cpu_target.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+// Runs a test once per CPU target that is compiled in and that this CPU has.
+class OnEveryTarget : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(ForceTarget(GetParam())); }
+  void TearDown() override { ForceTarget(""); }
+};
+
+#define INLAY_ON_EVERY_TARGET(suite)                                                    \
+  INSTANTIATE_TEST_SUITE_P(Targets, suite, testing::ValuesIn(inlay::RunnableTargets()), \
+                           [](const auto& info) { return info.param; })
+
+// Rows in memory of exactly their size, `misalignment` floats after an aligned address, so that a
+// sanitizer sees each byte read beyond them.
+class Array {
+ public:
+  Array(size_t rows, size_t cols, size_t misalignment = 0)
+      : memory_(new float[rows * cols + misalignment]),
+        rows_(memory_.get() + misalignment, rows, cols) {
+    for (size_t i = 0; i < rows * cols; ++i) rows_.data[i] = NAN;
+  }
+
+  operator FloatRows() const { return rows_; }       // NOLINT(google-explicit-constructor)
+  operator ConstFloatRows() const { return rows_; }  // NOLINT(google-explicit-constructor)
+  const FloatRows& view() const { return rows_; }
+  float* data() const { return rows_.data; }
+  size_t size() const { return rows_.rows * rows_.cols; }
+  float* Row(size_t r) const { return rows_.Row(r); }
+  float& At(size_t r, size_t c) const { return rows_.Row(r)[c]; }
+
+ private:
+  std::unique_ptr<float[]> memory_;
+  FloatRows rows_;
+};
+
+// Normally distributed values, the same for the same seed.
+inline void FillRandom(const Array& array, uint32_t seed, float sigma = 1, float mean = 0) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(mean, sigma);
+  for (size_t i = 0; i < array.size(); ++i) array.data()[i] = normal(generator);
+}
+
+inline Array RandomArray(size_t rows, size_t cols, uint32_t seed, float sigma = 1,
+                         size_t misalignment = 0) {
+  Array array(rows, cols, misalignment);
+  FillRandom(array, seed, sigma);
+  return array;
+}
+
+// |a - b|^2 / |b|^2 over n elements; NaN if any element is.
+inline double Nmse(const float* a, const double* b, size_t n) {
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < n; ++i) {
+    error += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return error == 0 ? 0 : error / norm;
+}
+
+inline double Nmse(const Array& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  return Nmse(a.data(), b.data(), b.size());
+}
+
+inline bool SameBits(const float* a, const float* b, size_t n) {
+  return n == 0 || std::memcmp(a, b, n * sizeof(float)) == 0;
+}
+
+inline bool SameBits(const Array& a, const Array& b) {
+  return a.size() == b.size() && SameBits(a.data(), b.data(), a.size());
+}
+
+// The value of an IEEE half.
+inline double HalfValue(uint16_t bits) {
+  const double sign = bits & 0x8000 ? -1 : 1;
+  const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  if (exponent == 31) return fraction ? std::nan("") : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(fraction, -24);
+  return sign * std::ldexp(1024 + fraction, exponent - 25);
+}
+
+inline double Bf16Value(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_TESTS_OPS_OP_TEST_H_

@@ -1,0 +1,59 @@
+#include "ops/rope.h"
+
+#include "tests/ops/op_test.h"
+
+namespace inlay {
+namespace {
+
+using RopeTest = OnEveryTarget;
+INLAY_ON_EVERY_TARGET(RopeTest);
+
+TEST_P(RopeTest, AnglesAreCosinesThenSines) {
+  for (size_t first : {0, 1, 31999}) {
+    const Array angles(3, 10);
+    RopeAngles(first, 10000, 8, angles);
+    for (size_t t = 0; t < 3; ++t) {
+      for (size_t i = 0; i < 5; ++i) {
+        const double angle = static_cast<double>(first + t) / 8 * std::pow(10000, -2.0 * i / 10);
+        EXPECT_NEAR(angles.At(t, i), std::cos(angle), 1e-7);
+        EXPECT_NEAR(angles.At(t, 5 + i), std::sin(angle), 1e-7);
+      }
+    }
+  }
+}
+
+TEST_P(RopeTest, AnglesDependOnThePositionAlone) {
+  const Array all(20, 64), parts(20, 64);
+  RopeAngles(100, 1e6, 1, all);
+  for (size_t t = 0; t < 20; ++t) RopeAngles(100 + t, 1e6, 1, parts.view().Slice(t, 1));
+  EXPECT_TRUE(SameBits(all, parts));
+}
+
+TEST_P(RopeTest, RotatesEveryHeadForAllRemainders) {
+  double worst = 0;
+  for (size_t head_dim = 2; head_dim < 140; head_dim += 2) {
+    const size_t heads = 3, tokens = 2, half = head_dim / 2;
+    const Array x = RandomArray(tokens, heads * head_dim, 3, 1, head_dim % 5);
+    const Array angles(tokens, head_dim, head_dim % 3);
+    RopeAngles(17, 10000, 1, angles);
+    std::vector<double> expected(x.size());
+    for (size_t t = 0; t < tokens; ++t) {
+      for (size_t h = 0; h < heads; ++h) {
+        for (size_t i = 0; i < half; ++i) {
+          const double re = x.At(t, h * head_dim + i), im = x.At(t, h * head_dim + half + i);
+          const double c = angles.At(t, i), s = angles.At(t, half + i);
+          double* out = &expected[(t * heads + h) * head_dim];
+          out[i] = re * c - im * s;
+          out[half + i] = re * s + im * c;
+        }
+      }
+    }
+    ApplyRope(angles, x);
+    worst = std::max(worst, Nmse(x, expected));
+  }
+  std::printf("worst NMSE %.2g\n", worst);
+  EXPECT_LE(worst, 1e-13);
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,104 @@
+#include "ops/softmax.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tests/ops/op_test.h"
+
+namespace inlay {
+namespace {
+
+using SoftmaxTest = OnEveryTarget;
+INLAY_ON_EVERY_TARGET(SoftmaxTest);
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+TEST_P(SoftmaxTest, ArgMaxIsTheFirstOfTheLargest) {
+  for (size_t n = 1; n < 100; ++n) {
+    for (size_t where = 0; where < n; ++where) {
+      const Array x = RandomArray(1, n, 1, 1, n % 5);
+      x.data()[where] = 100;
+      x.data()[where + (n - where) / 2] = 100;
+      ASSERT_EQ(ArgMax(x.data(), n), where);
+    }
+  }
+}
+
+TEST_P(SoftmaxTest, ArgMaxNeverPicksNan) {
+  std::vector<float> x(37, NAN);
+  EXPECT_EQ(ArgMax(x.data(), x.size()), 0u);
+  x[21] = -kInf;
+  EXPECT_EQ(ArgMax(x.data(), x.size()), 21u);
+  x[36] = -5;
+  EXPECT_EQ(ArgMax(x.data(), x.size()), 36u);
+  x[1] = kInf;
+  EXPECT_EQ(ArgMax(x.data(), x.size()), 1u);
+}
+
+TEST_P(SoftmaxTest, LogSumExpMatchesReference) {
+  for (size_t n : {1, 2, 3, 7, 16, 33, 1001, 50000}) {
+    for (float shift : {0.0f, 500.0f, -500.0f}) {
+      const Array x = RandomArray(1, n, 3, 4, n % 3);
+      double sum = 0;
+      for (size_t i = 0; i < n; ++i) {
+        x.data()[i] += shift;
+        sum += std::exp(double{x.data()[i]} - shift);
+      }
+      ASSERT_NEAR(LogSumExp(x.data(), n), shift + std::log(sum), 1e-12 * (1 + std::abs(shift)));
+    }
+  }
+}
+
+TEST_P(SoftmaxTest, LogSumExpOfExtremes) {
+  std::vector<float> x(19, -kInf);
+  EXPECT_EQ(LogSumExp(x.data(), x.size()), -kInf);
+  EXPECT_EQ(LogSumExp(x.data(), 0), -kInf);
+  x[4] = 3;
+  EXPECT_EQ(LogSumExp(x.data(), x.size()), 3);
+  x[5] = kInf;
+  EXPECT_EQ(LogSumExp(x.data(), x.size()), kInf);
+  x[18] = NAN;
+  EXPECT_TRUE(std::isnan(LogSumExp(x.data(), x.size())));
+}
+
+TEST_P(SoftmaxTest, TopKIsASortedPrefix) {
+  for (size_t n : {1, 5, 100, 1000}) {
+    const Array x = RandomArray(1, n, 4);
+    // Many equal values, and NaNs, which come last.
+    for (size_t i = 0; i < n; ++i) x.data()[i] = std::round(x.data()[i] * 4);
+    for (size_t i = 3; i < n; i += 7) x.data()[i] = NAN;
+    std::vector<size_t> order(n);
+    for (size_t i = 0; i < n; ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      const float u = x.data()[a], v = x.data()[b];
+      return std::isnan(u) ? false : std::isnan(v) || u > v;
+    });
+    for (size_t k : {size_t{0}, size_t{1}, size_t{3}, size_t{64}, n, n + 1}) {
+      const auto top = TopK(x.data(), n, k);
+      ASSERT_EQ(top.size(), std::min(k, n));
+      for (size_t i = 0; i < top.size(); ++i) {
+        ASSERT_EQ(static_cast<size_t>(top[i].index), order[i]);
+        ASSERT_TRUE(SameBits(&top[i].value, &x.data()[order[i]], 1));
+      }
+    }
+  }
+}
+
+TEST_P(SoftmaxTest, AllFiniteSeesEveryElement) {
+  EXPECT_TRUE(AllFinite(nullptr, 0));
+  for (size_t n = 1; n < 70; ++n) {
+    const Array x = RandomArray(1, n, 3, 1, n % 4);
+    ASSERT_TRUE(AllFinite(x.data(), n));
+    for (size_t i = 0; i < n; ++i) {
+      for (float bad : {kInf, -kInf, static_cast<float>(NAN)}) {
+        const float before = x.data()[i];
+        x.data()[i] = bad;
+        ASSERT_FALSE(AllFinite(x.data(), n)) << i << " of " << n;
+        x.data()[i] = before;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace inlay
