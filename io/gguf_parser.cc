@@ -1,0 +1,295 @@
+#include "io/gguf_parser.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "io/status_macros.h"
+#include "io/utf8.h"
+
+namespace inlay {
+namespace {
+
+constexpr absl::string_view kMagic = "GGUF";
+constexpr uint32_t kDefaultAlignment = 32;  // by the format's definition
+constexpr uint32_t kLeastAlignment = 8;     // so that float64 and all blocks are aligned in memory
+constexpr uint32_t kMostAlignment = 65536;  // the largest page size in use
+constexpr uint64_t kLongestKey = 65535;     // by the format's definition
+constexpr uint64_t kLongestTensorName = 64;
+
+// The least bytes that one of these can take, which bounds a count before it is believed:
+// length and text of the key, type, value.
+constexpr uint64_t kLeastEntryBytes = 8 + 1 + 4 + 1;
+// length and text of the name, number of dimensions, one dimension, type, offset.
+constexpr uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
+constexpr uint64_t kLeastStringBytes = 8;  // its length
+
+bool IsPowerOfTwo(uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// `a` rounded up to a multiple of the power of two `unit`; both far below 2^63.
+uint64_t RoundUp(uint64_t a, uint64_t unit) { return (a + unit - 1) & ~(unit - 1); }
+
+}  // namespace
+
+absl::Status GgufParser::Run() {
+  if (reinterpret_cast<uintptr_t>(bytes_.data()) % kLeastAlignment != 0) {
+    return Refuse("its bytes lie in memory at an address that is not a multiple of ",
+                  kLeastAlignment);
+  }
+  file_.file_size_ = bytes_.size();
+  INLAY_RETURN_IF_ERROR(ReadHeader());
+  INLAY_RETURN_IF_ERROR(ReadMetadata());
+  INLAY_RETURN_IF_ERROR(ReadAlignment());
+  INLAY_RETURN_IF_ERROR(ReadTensorInfos());
+  return PlaceTensorData();
+}
+
+absl::StatusOr<absl::Span<const uint8_t>> GgufParser::ReadBytes(uint64_t size,
+                                                                absl::string_view what) {
+  if (size > Left()) {
+    return Refuse("the file ends after ", bytes_.size(), " bytes, inside ", what, ", which needs ",
+                  size, " bytes from byte ", position_);
+  }
+  const auto out = bytes_.subspan(position_, static_cast<size_t>(size));
+  position_ += static_cast<size_t>(size);
+  return out;
+}
+
+template <typename T>
+absl::StatusOr<T> GgufParser::Read(absl::string_view what) {
+  INLAY_ASSIGN_OR_RETURN(const auto bytes, ReadBytes(sizeof(T), what));
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+absl::StatusOr<absl::string_view> GgufParser::ReadString(absl::string_view what) {
+  INLAY_ASSIGN_OR_RETURN(const uint64_t size, Read<uint64_t>(what));
+  INLAY_ASSIGN_OR_RETURN(const auto bytes, ReadBytes(size, what));
+  return absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+absl::StatusOr<absl::string_view> GgufParser::ReadName(absl::string_view what, uint64_t longest) {
+  INLAY_ASSIGN_OR_RETURN(const absl::string_view name, ReadString(what));
+  if (name.empty()) return Refuse(what, " is empty");
+  if (name.size() > longest) {
+    return Refuse(what, ", ", QuoteForMessage(name), ", is ", name.size(),
+                  " bytes long, more than ", longest);
+  }
+  if (name.find('\0') != absl::string_view::npos) {
+    return Refuse(what, ", ", QuoteForMessage(name), ", contains a NUL byte");
+  }
+  if (!IsValidUtf8(name)) return Refuse(what, ", ", QuoteForMessage(name), ", is not UTF-8");
+  return name;
+}
+
+absl::Status GgufParser::ReadHeader() {
+  INLAY_ASSIGN_OR_RETURN(const auto magic, ReadBytes(kMagic.size(), "the magic number"));
+  const absl::string_view text(reinterpret_cast<const char*>(magic.data()), magic.size());
+  if (text != kMagic) {
+    return Refuse("not a GGUF file: it starts with ", QuoteForMessage(text), " instead of 'GGUF'");
+  }
+  INLAY_ASSIGN_OR_RETURN(const uint32_t version, Read<uint32_t>("the version"));
+  if (version != 0 && (version & 0xFFFF) == 0) {
+    return Refuse("its version reads as ", version,
+                  ", so it is in big-endian byte order, but only little-endian files are read");
+  }
+  if (version == 1) return Refuse("GGUF version 1 is outdated; versions 2 and 3 are read");
+  if (version != 2 && version != 3) {
+    return Refuse("GGUF version ", version, " is unknown; versions 2 and 3 are read");
+  }
+  file_.version_ = version;
+  INLAY_ASSIGN_OR_RETURN(num_tensors_, Read<uint64_t>("the number of tensors"));
+  INLAY_ASSIGN_OR_RETURN(num_entries_, Read<uint64_t>("the number of metadata keys"));
+  const uint64_t most_tensors = Left() / kLeastTensorBytes;
+  if (num_tensors_ > most_tensors) {
+    return Refuse("it claims ", num_tensors_, " tensors, but its ", bytes_.size(),
+                  " bytes can describe at most ", most_tensors);
+  }
+  const uint64_t most_entries = Left() / kLeastEntryBytes;
+  if (num_entries_ > most_entries) {
+    return Refuse("it claims ", num_entries_, " metadata keys, but its ", bytes_.size(),
+                  " bytes can hold at most ", most_entries);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GgufParser::ReadMetadata() {
+  for (uint64_t i = 0; i < num_entries_; ++i) {
+    const std::string what = absl::StrCat("metadata key ", i);
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view key, ReadName(what, kLongestKey));
+    if (!file_.key_index_.emplace(key, file_.metadata_.size()).second) {
+      return Refuse("metadata key ", QuoteForMessage(key), " is there twice");
+    }
+    INLAY_ASSIGN_OR_RETURN(GgufValue value, ReadValue(key));
+    file_.metadata_.push_back({key, std::move(value)});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GgufValue> GgufParser::ReadValue(absl::string_view key) {
+  const std::string what = absl::StrCat("the value of key ", QuoteForMessage(key));
+  INLAY_ASSIGN_OR_RETURN(const uint32_t id, Read<uint32_t>(what));
+  const GgufType type = static_cast<GgufType>(id);
+  if (type == GgufType::kArray) return ReadArray(key);
+  if (type == GgufType::kString) {
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view text, ReadString(what));
+    return GgufValue({text}, false);
+  }
+  if (GgufTypeSize(type) == 0) {
+    return Refuse(what, " has the unknown type ", id, "; known are 0 to 12");
+  }
+  return ReadNumbers(type, false, 1, key);
+}
+
+absl::StatusOr<GgufValue> GgufParser::ReadArray(absl::string_view key) {
+  const std::string what = absl::StrCat("the array of key ", QuoteForMessage(key));
+  INLAY_ASSIGN_OR_RETURN(const uint32_t id, Read<uint32_t>(what));
+  INLAY_ASSIGN_OR_RETURN(const uint64_t count, Read<uint64_t>(what));
+  const GgufType type = static_cast<GgufType>(id);
+  if (type == GgufType::kArray) return Refuse(what, " holds arrays, which is not supported");
+  if (type != GgufType::kString) {
+    if (GgufTypeSize(type) == 0) {
+      return Refuse(what, " has elements of the unknown type ", id, "; known are 0 to 12");
+    }
+    return ReadNumbers(type, true, count, key);
+  }
+  const uint64_t most = Left() / kLeastStringBytes;
+  if (count > most) {
+    return Refuse(what, " claims ", count, " strings, but the ", Left(),
+                  " bytes left can hold at most ", most);
+  }
+  std::vector<absl::string_view> strings;
+  strings.reserve(static_cast<size_t>(count));
+  for (uint64_t i = 0; i < count; ++i) {
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view text, ReadString(what));
+    strings.push_back(text);
+  }
+  return GgufValue(std::move(strings), true);
+}
+
+absl::StatusOr<GgufValue> GgufParser::ReadNumbers(GgufType type, bool is_array, uint64_t count,
+                                                  absl::string_view key) {
+  const std::string what = absl::StrCat("the value of key ", QuoteForMessage(key));
+  const uint64_t most = Left() / GgufTypeSize(type);
+  if (is_array && count > most) {
+    return Refuse("the array of key ", QuoteForMessage(key), " claims ", count, " elements of ",
+                  GgufTypeName(type), ", but the ", Left(), " bytes left can hold at most ", most);
+  }
+  INLAY_ASSIGN_OR_RETURN(const auto payload, ReadBytes(count * GgufTypeSize(type), what));
+  if (type == GgufType::kBool) {
+    const auto bad = std::find_if(payload.begin(), payload.end(), [](uint8_t b) { return b > 1; });
+    if (bad != payload.end()) {
+      return Refuse(what, " has the byte ", static_cast<uint32_t>(*bad),
+                    " for a bool, which must be 0 or 1");
+    }
+  }
+  return GgufValue(type, is_array, static_cast<size_t>(count), payload);
+}
+
+absl::Status GgufParser::ReadAlignment() {
+  constexpr absl::string_view kKey = "general.alignment";
+  file_.alignment_ = kDefaultAlignment;
+  const GgufValue* value = file_.Find(kKey);
+  if (value == nullptr) return absl::OkStatus();
+  if (value->is_array() || value->element_type() != GgufType::kUint32) {
+    return file_.WrongType(kKey, *value, "a uint32");
+  }
+  const uint64_t alignment = *value->UintAt(0);
+  if (!IsPowerOfTwo(alignment) || alignment < kLeastAlignment || alignment > kMostAlignment) {
+    return Refuse("key '", kKey, "' is ", alignment, ", but must be a power of two from ",
+                  kLeastAlignment, " to ", kMostAlignment);
+  }
+  file_.alignment_ = static_cast<uint32_t>(alignment);
+  return absl::OkStatus();
+}
+
+absl::Status GgufParser::ReadTensorInfos() {
+  for (uint64_t i = 0; i < num_tensors_; ++i) {
+    GgufTensor tensor;
+    TensorPlace place;
+    place.index = file_.tensors_.size();
+    const std::string what = absl::StrCat("the name of tensor ", i);
+    INLAY_ASSIGN_OR_RETURN(tensor.name, ReadName(what, kLongestTensorName));
+    if (!file_.tensor_index_.emplace(tensor.name, place.index).second) {
+      return Refuse("tensor ", QuoteForMessage(tensor.name), " is there twice");
+    }
+    INLAY_RETURN_IF_ERROR(ReadTensorShape(&tensor, &place));
+    file_.tensors_.push_back(tensor);
+    places_.push_back(place);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GgufParser::ReadTensorShape(GgufTensor* tensor, TensorPlace* place) {
+  const std::string what = absl::StrCat("tensor ", QuoteForMessage(tensor->name));
+  INLAY_ASSIGN_OR_RETURN(tensor->n_dims, Read<uint32_t>(what));
+  if (tensor->n_dims < 1 || tensor->n_dims > tensor->dims.size()) {
+    return Refuse(what, " has ", tensor->n_dims, " dimensions, outside 1 to ", tensor->dims.size());
+  }
+  for (uint32_t d = 0; d < tensor->n_dims; ++d) {
+    INLAY_ASSIGN_OR_RETURN(tensor->dims[d], Read<uint64_t>(what));
+    if (tensor->dims[d] == 0) return Refuse(what, " has length 0 in dimension ", d);
+  }
+  INLAY_ASSIGN_OR_RETURN(const uint32_t type_id, Read<uint32_t>(what));
+  INLAY_ASSIGN_OR_RETURN(place->offset, Read<uint64_t>(what));
+  const WeightTypeInfo* type = FindWeightType(type_id);
+  if (type == nullptr) {
+    return Refuse(what, " has type ", type_id, ", which is not a weight type that can be read");
+  }
+  tensor->type = type->type;
+  const absl::string_view type_name(type->name.data(), type->name.size());
+  if (tensor->dims[0] % type->block_size != 0) {
+    return Refuse(what, " has rows of ", tensor->dims[0], " elements, not a multiple of ",
+                  type->block_size, " as ", type_name, " needs");
+  }
+  // Bytes never exceed 4 per element here, but elements themselves must be countable as well.
+  uint64_t elements = 1;
+  uint64_t size = type->block_bytes;
+  bool overflow = __builtin_mul_overflow(size, tensor->dims[0] / type->block_size, &size);
+  for (uint32_t d = 0; d < tensor->n_dims; ++d) {
+    overflow |= __builtin_mul_overflow(elements, tensor->dims[d], &elements);
+    if (d > 0) overflow |= __builtin_mul_overflow(size, tensor->dims[d], &size);
+  }
+  if (overflow) {
+    return Refuse(what, " of ", type_name, ", ", tensor->ShapeString(),
+                  ", has a size beyond 2^64 bytes");
+  }
+  place->size = size;
+  return absl::OkStatus();
+}
+
+absl::Status GgufParser::PlaceTensorData() {
+  if (places_.empty()) return absl::OkStatus();
+  const uint64_t start = RoundUp(position_, file_.alignment_);
+  const uint64_t available = start < bytes_.size() ? bytes_.size() - start : 0;
+  for (const TensorPlace& place : places_) {
+    GgufTensor& tensor = file_.tensors_[place.index];
+    const std::string what = absl::StrCat("the data of tensor ", QuoteForMessage(tensor.name));
+    if (place.offset % file_.alignment_ != 0) {
+      return Refuse(what, " has offset ", place.offset, ", not a multiple of the alignment ",
+                    file_.alignment_);
+    }
+    if (place.offset > available || place.size > available - place.offset) {
+      return Refuse(what, " takes ", place.size, " bytes at offset ", place.offset,
+                    ", but the file has only ", available, " bytes of data");
+    }
+    tensor.data =
+        bytes_.subspan(static_cast<size_t>(start + place.offset), static_cast<size_t>(place.size));
+  }
+  std::sort(places_.begin(), places_.end(),
+            [](const TensorPlace& a, const TensorPlace& b) { return a.offset < b.offset; });
+  for (size_t i = 1; i < places_.size(); ++i) {
+    const TensorPlace& before = places_[i - 1];
+    if (before.offset + before.size > places_[i].offset) {
+      return Refuse("the data of tensor ", QuoteForMessage(file_.tensors_[before.index].name),
+                    " ends at offset ", before.offset + before.size, ", inside that of tensor ",
+                    QuoteForMessage(file_.tensors_[places_[i].index].name), " at ",
+                    places_[i].offset);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace inlay

@@ -1,0 +1,222 @@
+#include "io/gguf_writer.h"
+
+#include <array>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "io/status_macros.h"
+
+namespace inlay {
+namespace {
+
+constexpr uint64_t kAlignment = 32;
+constexpr size_t kLongestKey = 65535;
+constexpr size_t kLongestTensorName = 64;
+
+template <typename T>
+void Append(std::string* out, T value) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void AppendString(std::string* out, absl::string_view text) {
+  Append<uint64_t>(out, text.size());
+  out->append(text.data(), text.size());
+}
+
+absl::Span<const uint8_t> AsBytes(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+void GgufWriter::AddKey(absl::string_view key) {
+  if (metadata_status_.ok() && (key.empty() || key.size() > kLongestKey)) {
+    metadata_status_ =
+        absl::InvalidArgumentError(absl::StrCat("metadata key ", QuoteForMessage(key), " has ",
+                                                key.size(), " bytes, outside 1 to ", kLongestKey));
+  }
+  if (!keys_.insert(std::string(key)).second && metadata_status_.ok()) {
+    metadata_status_ = absl::InvalidArgumentError(
+        absl::StrCat("metadata key ", QuoteForMessage(key), " is set twice"));
+  }
+  AppendString(&metadata_, key);
+}
+
+void GgufWriter::AddScalar(absl::string_view key, GgufType type, const void* value) {
+  AddKey(key);
+  Append(&metadata_, type);
+  metadata_.append(static_cast<const char*>(value), GgufTypeSize(type));
+}
+
+void GgufWriter::AddNumbers(absl::string_view key, GgufType type, size_t count,
+                            const void* values) {
+  AddKey(key);
+  Append(&metadata_, GgufType::kArray);
+  Append(&metadata_, type);
+  Append<uint64_t>(&metadata_, count);
+  if (count > 0) metadata_.append(static_cast<const char*>(values), count * GgufTypeSize(type));
+}
+
+void GgufWriter::SetUint32(absl::string_view key, uint32_t value) {
+  AddScalar(key, GgufType::kUint32, &value);
+}
+
+void GgufWriter::SetInt32(absl::string_view key, int32_t value) {
+  AddScalar(key, GgufType::kInt32, &value);
+}
+
+void GgufWriter::SetUint64(absl::string_view key, uint64_t value) {
+  AddScalar(key, GgufType::kUint64, &value);
+}
+
+void GgufWriter::SetFloat32(absl::string_view key, float value) {
+  AddScalar(key, GgufType::kFloat32, &value);
+}
+
+void GgufWriter::SetBool(absl::string_view key, bool value) {
+  const uint8_t byte = value ? 1 : 0;
+  AddScalar(key, GgufType::kBool, &byte);
+}
+
+void GgufWriter::SetString(absl::string_view key, absl::string_view value) {
+  AddKey(key);
+  Append(&metadata_, GgufType::kString);
+  AppendString(&metadata_, value);
+}
+
+void GgufWriter::SetStrings(absl::string_view key, absl::Span<const std::string> values) {
+  std::vector<absl::string_view> views(values.begin(), values.end());
+  SetValue(key, GgufValue(std::move(views), true));
+}
+
+void GgufWriter::SetInt32s(absl::string_view key, absl::Span<const int32_t> values) {
+  AddNumbers(key, GgufType::kInt32, values.size(), values.data());
+}
+
+void GgufWriter::SetFloat32s(absl::string_view key, absl::Span<const float> values) {
+  AddNumbers(key, GgufType::kFloat32, values.size(), values.data());
+}
+
+void GgufWriter::SetValue(absl::string_view key, const GgufValue& value) {
+  const GgufType type = value.element_type();
+  if (type == GgufType::kString) {
+    AddKey(key);
+    if (value.is_array()) {
+      Append(&metadata_, GgufType::kArray);
+      Append(&metadata_, type);
+      Append<uint64_t>(&metadata_, value.size());
+    } else {
+      Append(&metadata_, type);
+    }
+    for (const absl::string_view text : value.strings()) AppendString(&metadata_, text);
+  } else if (value.is_array()) {
+    AddNumbers(key, type, value.size(), value.payload().data());
+  } else {
+    AddScalar(key, type, value.payload().data());
+  }
+}
+
+absl::Status GgufWriter::AddTensor(absl::string_view name, absl::Span<const uint64_t> dims,
+                                   WeightType type) {
+  assert(!file_.has_value());
+  const std::string what = absl::StrCat("tensor ", QuoteForMessage(name));
+  if (name.empty() || name.size() > kLongestTensorName) {
+    return absl::InvalidArgumentError(absl::StrCat("the name of ", what, " has ", name.size(),
+                                                   " bytes, outside 1 to ", kLongestTensorName));
+  }
+  if (dims.empty() || dims.size() > 4) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " has ", dims.size(), " dimensions, outside 1 to 4"));
+  }
+  const WeightTypeInfo& info = GetWeightTypeInfo(type);
+  if (dims[0] % info.block_size != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, " has rows of ", dims[0], " elements, not a multiple of ", info.block_size));
+  }
+  uint64_t size = info.block_bytes;
+  bool overflow = __builtin_mul_overflow(size, dims[0] / info.block_size, &size);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(what, " has length 0 in dimension ", d));
+    }
+    if (d > 0) overflow |= __builtin_mul_overflow(size, dims[d], &size);
+  }
+  uint64_t end = 0;
+  overflow |= __builtin_add_overflow(data_size_, size, &end);
+  overflow |= __builtin_add_overflow(end, kAlignment - 1, &end);
+  if (overflow) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " brings the data to a size beyond 2^64 bytes"));
+  }
+  if (!names_.insert(std::string(name)).second) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " is added twice"));
+  }
+  tensors_.push_back({std::string(name), {dims.begin(), dims.end()}, type, size, data_size_});
+  data_size_ = end / kAlignment * kAlignment;
+  return absl::OkStatus();
+}
+
+absl::Status GgufWriter::Open(const std::string& path) {
+  assert(!file_.has_value());
+  if (!metadata_status_.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", metadata_status_.message()));
+  }
+  std::string header = "GGUF";
+  Append<uint32_t>(&header, 3);
+  Append<uint64_t>(&header, tensors_.size());
+  Append<uint64_t>(&header, keys_.size());
+  header += metadata_;
+  for (const Tensor& tensor : tensors_) {
+    AppendString(&header, tensor.name);
+    Append<uint32_t>(&header, static_cast<uint32_t>(tensor.dims.size()));
+    for (const uint64_t dim : tensor.dims) Append<uint64_t>(&header, dim);
+    Append<uint32_t>(&header, static_cast<uint32_t>(tensor.type));
+    Append<uint64_t>(&header, tensor.offset);
+  }
+  INLAY_ASSIGN_OR_RETURN(file_, AtomicFile::Create(path));
+  path_ = path;
+  INLAY_RETURN_IF_ERROR(file_->Write(AsBytes(header)));
+  return Pad();
+}
+
+absl::Status GgufWriter::Pad() {
+  static constexpr std::array<uint8_t, kAlignment> kZeros = {};
+  const size_t rest = file_->size() % kAlignment;
+  if (rest == 0) return absl::OkStatus();
+  return file_->Write(absl::MakeConstSpan(kZeros).first(kAlignment - rest));
+}
+
+absl::Status GgufWriter::AppendData(absl::Span<const uint8_t> bytes) {
+  assert(file_.has_value());
+  if (bytes.empty()) return absl::OkStatus();
+  if (current_ == tensors_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ": ", bytes.size(), " bytes of data after those of the last tensor"));
+  }
+  const Tensor& tensor = tensors_[current_];
+  if (bytes.size() > tensor.size - written_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ": data of tensor ", QuoteForMessage(tensor.name), " comes to ",
+                     written_ + bytes.size(), " bytes, more than its ", tensor.size));
+  }
+  INLAY_RETURN_IF_ERROR(file_->Write(bytes));
+  written_ += bytes.size();
+  if (written_ < tensor.size) return absl::OkStatus();
+  ++current_;
+  written_ = 0;
+  return Pad();
+}
+
+absl::Status GgufWriter::Finish() {
+  assert(file_.has_value());
+  if (current_ < tensors_.size()) {
+    const Tensor& tensor = tensors_[current_];
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": tensor ", QuoteForMessage(tensor.name),
+                                                   " has only ", written_, " of its ", tensor.size,
+                                                   " bytes"));
+  }
+  return file_->Commit();
+}
+
+}  // namespace inlay

@@ -1,0 +1,84 @@
+// Writer of GGUF version 3 files: metadata and tensor descriptions first, then the data in order.
+#ifndef INLAY_IO_GGUF_WRITER_H_
+#define INLAY_IO_GGUF_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "io/atomic_file.h"
+#include "io/gguf_value.h"
+#include "ops/weight_type.h"
+
+namespace inlay {
+
+// Use: Set... and AddTensor in any number, then Open, AppendData until every tensor is complete,
+// Finish. Anything that ends earlier leaves no file (and an older one of that name untouched).
+// The data section is aligned to 32 bytes, the format's default.
+class GgufWriter {
+ public:
+  GgufWriter() = default;
+
+  // A key must be new, 1 to 65535 bytes; a violation is reported by Open.
+  void SetUint32(absl::string_view key, uint32_t value);
+  void SetInt32(absl::string_view key, int32_t value);
+  void SetUint64(absl::string_view key, uint64_t value);
+  void SetFloat32(absl::string_view key, float value);
+  void SetBool(absl::string_view key, bool value);
+  void SetString(absl::string_view key, absl::string_view value);
+  void SetStrings(absl::string_view key, absl::Span<const std::string> values);
+  void SetInt32s(absl::string_view key, absl::Span<const int32_t> values);
+  void SetFloat32s(absl::string_view key, absl::Span<const float> values);
+  // A copy of any value that was read.
+  void SetValue(absl::string_view key, const GgufValue& value);
+
+  // Describes the next tensor, its 1 to 4 dimensions with the fastest one first. Refused: a name
+  // that is empty, longer than 64 bytes or not new, a dimension of 0, a row that is not a whole
+  // number of blocks, a size that overflows.
+  absl::Status AddTensor(absl::string_view name, absl::Span<const uint64_t> dims, WeightType type);
+
+  // Writes everything up to the data.
+  absl::Status Open(const std::string& path);
+
+  // The next bytes of the data, tensor after tensor in the order of AddTensor: a piece belongs to
+  // one tensor and must not go beyond its end. Padding is added here.
+  absl::Status AppendData(absl::Span<const uint8_t> bytes);
+
+  // Checks that no data is missing, and gives the file its name.
+  absl::Status Finish();
+
+ private:
+  struct Tensor {
+    std::string name;
+    std::vector<uint64_t> dims;
+    WeightType type;
+    uint64_t size;
+    uint64_t offset;
+  };
+
+  void AddKey(absl::string_view key);
+  void AddScalar(absl::string_view key, GgufType type, const void* value);
+  void AddNumbers(absl::string_view key, GgufType type, size_t count, const void* values);
+  absl::Status Pad();
+
+  std::string metadata_;
+  absl::Status metadata_status_;
+  absl::flat_hash_set<std::string> keys_;
+  std::vector<Tensor> tensors_;
+  absl::flat_hash_set<std::string> names_;
+  uint64_t data_size_ = 0;  // of the tensors so far, padding included
+  std::optional<AtomicFile> file_;
+  std::string path_;
+  size_t current_ = 0;    // the tensor whose data comes next
+  uint64_t written_ = 0;  // bytes of it so far
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_GGUF_WRITER_H_

@@ -1,0 +1,211 @@
+#include "io/spm_tokenizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "io/status_macros.h"
+#include "io/utf8.h"
+
+namespace inlay {
+namespace {
+
+constexpr absl::string_view kScoresKey = "tokenizer.ggml.scores";
+constexpr absl::string_view kSpacePrefixKey = "tokenizer.ggml.add_space_prefix";
+constexpr absl::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+// The byte that "<0x41>" stands for.
+std::optional<uint8_t> ParseByteToken(absl::string_view text) {
+  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return std::nullopt;
+  const int high = HexDigit(text[3]);
+  const int low = HexDigit(text[4]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<uint8_t>(high * 16 + low);
+}
+
+size_t ByteClass(uint8_t byte) { return std::min<size_t>(byte, 0x80); }
+
+// Ranks by descending score.
+absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file, size_t size) {
+  INLAY_ASSIGN_OR_RETURN(const std::vector<float> scores, file.GetFloats(kScoresKey));
+  if (scores.size() != size) {
+    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": key '", kScoresKey, "' has ",
+                                                   scores.size(), " elements, but there are ", size,
+                                                   " tokens"));
+  }
+  for (size_t i = 0; i < size; ++i) {
+    if (!std::isfinite(scores[i])) {
+      return absl::InvalidArgumentError(absl::StrCat(file.name(), ": the score of token ", i,
+                                                     " in '", kScoresKey, "' is ", scores[i],
+                                                     ", not a finite number"));
+    }
+  }
+  std::vector<float> distinct = scores;
+  std::sort(distinct.begin(), distinct.end(), std::greater<float>());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<uint32_t> ranks(size);
+  for (size_t i = 0; i < size; ++i) {
+    const auto it =
+        std::lower_bound(distinct.begin(), distinct.end(), scores[i], std::greater<float>());
+    ranks[i] = static_cast<uint32_t>(it - distinct.begin());
+  }
+  return ranks;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& file) {
+  INLAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Load(file));
+  INLAY_ASSIGN_OR_RETURN(std::vector<uint32_t> ranks, ReadRanks(file, vocabulary.size()));
+  bool space_prefix = true;  // what files without the key mean
+  if (file.Find(kSpacePrefixKey) != nullptr) {
+    INLAY_ASSIGN_OR_RETURN(space_prefix, file.GetBool(kSpacePrefixKey));
+  }
+  StringPool pieces;
+  ByteTokens byte_tokens(256, -1);
+  for (size_t i = 0; i < vocabulary.size(); ++i) {
+    const absl::string_view text = vocabulary.texts[i];
+    switch (vocabulary.types[i]) {
+      case TokenType::kByte: {
+        const std::optional<uint8_t> byte = ParseByteToken(text);
+        if (!byte.has_value()) {
+          return absl::InvalidArgumentError(absl::StrCat(file.name(), ": byte token ", i,
+                                                         " is written ", QuoteForMessage(text),
+                                                         ", outside '<0x00>' to '<0xFF>'"));
+        }
+        if (byte_tokens[*byte] < 0) byte_tokens[*byte] = static_cast<int32_t>(i);
+        const char c = static_cast<char>(*byte);
+        pieces.Add(absl::string_view(&c, 1));
+        break;
+      }
+      case TokenType::kControl:
+      case TokenType::kUnknown:
+        pieces.Add("");
+        break;
+      default:
+        pieces.Add(absl::StrReplaceAll(text, {{kEscapedSpace, " "}}));
+    }
+  }
+  const auto missing = std::find(byte_tokens.begin(), byte_tokens.end(), -1);
+  if (missing != byte_tokens.end() && !vocabulary.unk.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
+                     missing - byte_tokens.begin(), " nor an unknown token"));
+  }
+  const bool adds_bos = vocabulary.add_bos.value_or(true);
+  return std::unique_ptr<Tokenizer>(new SpmTokenizer(std::move(vocabulary), std::move(pieces),
+                                                     std::move(ranks), std::move(byte_tokens),
+                                                     adds_bos, space_prefix));
+}
+
+SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
+                           ByteTokens byte_tokens, bool adds_bos, bool space_prefix)
+    : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos, space_prefix),
+      space_prefix_(space_prefix),
+      ranks_(std::move(ranks)),
+      byte_tokens_(std::move(byte_tokens)),
+      whole_(size()) {
+  joinable_.reserve(size());
+  for (size_t i = 0; i < size(); ++i) {
+    const absl::string_view piece = this->pieces()[i];
+    if (this->vocabulary().types[i] != TokenType::kNormal || piece.empty()) continue;
+    joinable_.emplace(piece, static_cast<int32_t>(i));
+    longest_ = std::max(longest_, piece.size());
+    for (size_t j = 0; j + 1 < piece.size(); ++j) {
+      const size_t before = ByteClass(static_cast<uint8_t>(piece[j]));
+      neighbours_.set(before * 129 + ByteClass(static_cast<uint8_t>(piece[j + 1])));
+    }
+  }
+  // The bytes of one character stay together even if no token holds such a character.
+  neighbours_.set(0x80 * 129 + 0x80);
+}
+
+bool SpmTokenizer::CanJoin(uint8_t before, uint8_t after) const {
+  return neighbours_[ByteClass(before) * 129 + ByteClass(after)];
+}
+
+std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const {
+  if (text.size() > longest_) return std::nullopt;
+  const auto it = joinable_.find(text);
+  if (it == joinable_.end()) return std::nullopt;
+  return it->second;
+}
+
+// Joins never reach across a place whose two neighbouring bytes stand in no token, so the words
+// between such places can be encoded one by one. In most vocabularies one such place is before
+// each space.
+void SpmTokenizer::EncodePart(absl::string_view part, std::vector<int32_t>* ids) const {
+  std::string prefixed;
+  if (space_prefix_) {
+    prefixed.reserve(part.size() + 1);
+    prefixed.push_back(' ');
+    prefixed.append(part.data(), part.size());
+    part = prefixed;
+  }
+  SymbolMerger merger;
+  size_t begin = 0;
+  for (size_t i = 1; i <= part.size(); ++i) {
+    if (i < part.size() &&
+        CanJoin(static_cast<uint8_t>(part[i - 1]), static_cast<uint8_t>(part[i]))) {
+      continue;
+    }
+    EncodeWord(part.substr(begin, i - begin), &merger, ids);
+    begin = i;
+  }
+}
+
+void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
+                              std::vector<int32_t>* ids) const {
+  const std::optional<int32_t> token = FindJoinable(word);
+  if (token.has_value() && whole_[*token].load(std::memory_order_relaxed) == kYes) {
+    ids->push_back(*token);
+    return;
+  }
+  merger->Clear();
+  for (size_t i = 0; i < word.size();) {
+    const CodePoint c = DecodeUtf8(word.substr(i));
+    // What is not UTF-8 goes byte by byte.
+    const uint32_t length = c.valid ? c.length : 1;
+    merger->Append(static_cast<uint32_t>(i), length, -1);
+    i += length;
+  }
+  merger->Run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
+    const auto id = FindJoinable(word.substr(left.begin, left.length + right.length));
+    if (!id.has_value()) return std::nullopt;
+    return Merge{ranks_[*id], *id};
+  });
+  const size_t before = ids->size();
+  merger->ForEach([&](const Symbol& symbol) {
+    const absl::string_view text = word.substr(symbol.begin, symbol.length);
+    const auto id = symbol.id >= 0 ? std::optional<int32_t>(symbol.id) : FindJoinable(text);
+    if (id.has_value()) {
+      ids->push_back(*id);
+      return;
+    }
+    const bool complete = std::all_of(text.begin(), text.end(), [&](char c) {
+      return byte_tokens_[static_cast<uint8_t>(c)] >= 0;
+    });
+    if (!complete) {
+      ids->push_back(*vocabulary().unk);
+      return;
+    }
+    for (const char c : text) ids->push_back(byte_tokens_[static_cast<uint8_t>(c)]);
+  });
+  if (token.has_value()) {
+    const bool whole = ids->size() == before + 1 && ids->back() == *token;
+    whole_[*token].store(whole ? kYes : kNo, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace inlay

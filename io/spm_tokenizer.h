@@ -1,0 +1,65 @@
+// SentencePiece-style BPE over characters, with byte fallback (`tokenizer.ggml.model` = llama).
+#ifndef INLAY_IO_SPM_TOKENIZER_H_
+#define INLAY_IO_SPM_TOKENIZER_H_
+
+#include <atomic>
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/symbol_merger.h"
+#include "io/vocabulary_tokenizer.h"
+
+namespace inlay {
+
+// The rules of SentencePiece's BPE model (Kudo and Richardson 2018) as GGUF files use it: a text
+// starts as characters; the adjacent pair whose joined text is the normal token with the best
+// score is joined, the leftmost among equals, until there is none; a character that is no token
+// becomes its bytes' tokens, or the unknown token where the vocabulary lacks one of them.
+//
+// Tokens write a space as U+2581. That character itself, in a text, is encoded as bytes, so that
+// it is not decoded as a space. Control, unknown, byte and unused tokens are never the result of
+// joining, so no text can produce them by accident.
+class SpmTokenizer : public VocabularyTokenizer {
+ public:
+  // Fails, beyond what Vocabulary::Load checks, when `tokenizer.ggml.scores` has another length
+  // or a score that is not finite, when a byte token's text is not <0x00> to <0xFF>, and when a
+  // byte has no token and there is no unknown token either.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
+
+ protected:
+  void EncodePart(absl::string_view part, std::vector<int32_t>* ids) const override;
+
+ private:
+  // Ids of the tokens for single bytes, -1 where there is none.
+  using ByteTokens = std::vector<int32_t>;
+
+  SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
+               ByteTokens byte_tokens, bool adds_bos, bool space_prefix);
+
+  bool CanJoin(uint8_t before, uint8_t after) const;
+  void EncodeWord(absl::string_view word, SymbolMerger* merger, std::vector<int32_t>* ids) const;
+  std::optional<int32_t> FindJoinable(absl::string_view text) const;
+
+  bool space_prefix_;
+  std::vector<uint32_t> ranks_;  // by id: 0 for the best score; equal scores, equal ranks
+  ByteTokens byte_tokens_;
+  size_t longest_ = 0;                                        // joinable token, in bytes
+  absl::flat_hash_map<absl::string_view, int32_t> joinable_;  // views into pieces()
+  // Whether some joinable token has this pair of neighbouring bytes, where the class of a byte is
+  // the byte itself or, from 0x80 on, 0x80: [class of the first * 129 + class of the second].
+  std::bitset<129 * 129> neighbours_;
+  // By id: whether the token's own text is encoded as that token, once somebody has tried.
+  enum Whole : uint8_t { kNotTried, kYes, kNo };
+  mutable std::vector<std::atomic<uint8_t>> whole_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_SPM_TOKENIZER_H_

@@ -1,0 +1,83 @@
+// Text to token ids and back, by the vocabulary that a GGUF file carries.
+#ifndef INLAY_IO_TOKENIZER_H_
+#define INLAY_IO_TOKENIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "io/gguf.h"
+
+namespace inlay {
+
+struct EncodeOptions {
+  // Whether the ids start with BOS; without a value, as the vocabulary says.
+  std::optional<bool> add_bos;
+  // Whether the text of a control token in the input, "<end_of_turn>", becomes that token. Only
+  // for text that the caller trusts, such as a chat template's; otherwise it stays plain text.
+  bool parse_special = false;
+};
+
+// Immutable once loaded, so one object may be used by many threads at the same time.
+class Tokenizer {
+ public:
+  // Longest text that Encode takes, in bytes.
+  static constexpr size_t kLongestText = size_t{1} << 30;
+
+  virtual ~Tokenizer() = default;
+
+  // Any bytes are accepted: what is not UTF-8 is encoded byte by byte. Fails for a text longer
+  // than kLongestText, and when the file holds no vocabulary.
+  virtual absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text,
+                                                      const EncodeOptions& options) const = 0;
+  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text) const {
+    return Encode(text, EncodeOptions());
+  }
+
+  // The bytes that `ids` stand for: Decode(Encode(x)) == x, unless x needs the unknown token.
+  // Control tokens and ids outside the vocabulary contribute nothing. Where the vocabulary puts a
+  // space in front of a text, that space is taken away again.
+  virtual std::string Decode(absl::Span<const int32_t> ids) const = 0;
+
+  // The bytes that one id contributes within a text, for streaming (see Utf8Stream: they need not
+  // be whole characters); empty for control tokens and ids outside the vocabulary.
+  virtual absl::string_view Piece(int32_t id) const = 0;
+
+  // The token as the vocabulary writes it, "<eos>"; empty for ids outside the vocabulary.
+  virtual absl::string_view TokenText(int32_t id) const = 0;
+
+  // Number of tokens; 0 when the file holds no vocabulary.
+  virtual size_t size() const = 0;
+
+  // Beginning of sequence, end of sequence, unknown, end of turn: what the file names.
+  virtual std::optional<int32_t> bos() const = 0;
+  virtual std::optional<int32_t> eos() const = 0;
+  virtual std::optional<int32_t> unk() const = 0;
+  virtual std::optional<int32_t> eot() const = 0;
+
+  // Whether Encode starts with BOS by default.
+  virtual bool adds_bos() const = 0;
+
+  virtual bool IsControl(int32_t id) const = 0;
+
+  // The control or user-defined token with exactly this text.
+  virtual std::optional<int32_t> FindSpecial(absl::string_view text) const = 0;
+
+  // Whether a model that says `id` has finished: end of sequence or of turn.
+  bool IsEndOfGeneration(int32_t id) const { return eos() == id || eot() == id; }
+};
+
+// By `tokenizer.ggml.model`: "llama" (SentencePiece BPE with byte fallback), "gpt2" (byte-level
+// BPE), "no_vocab" (ids only: Encode fails). Fails for other models and for a vocabulary that is
+// inconsistent, with a sentence that names the key.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const GgufFile& file);
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_TOKENIZER_H_

@@ -1,0 +1,173 @@
+// Real vocabularies: every text gives the expected ids, and every id sequence its text.
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "io/gguf.h"
+#include "io/tokenizer.h"
+#include "io/utf8.h"
+#include "nlohmann/json.hpp"
+#include "tests/io/vocab_data.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::ElementsAreArray;
+
+std::unique_ptr<Tokenizer> LoadOrFail(const std::string& path) {
+  absl::StatusOr<GgufFile> file = GgufFile::Open(path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  if (!file.ok()) return nullptr;
+  // The file is closed on return: a tokenizer must not point into it.
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = LoadTokenizer(*file);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
+}
+
+std::vector<int32_t> EncodePlain(const Tokenizer& tokenizer, const std::string& text) {
+  EncodeOptions options;
+  options.add_bos = false;
+  const auto ids = tokenizer.Encode(text, options);
+  EXPECT_TRUE(ids.ok()) << ids.status();
+  return ids.value_or(std::vector<int32_t>());
+}
+
+class VocabularyTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    tokenizer_ = LoadOrFail("tests/golden/vocab/" + GetParam() + ".gguf");
+    ASSERT_NE(tokenizer_, nullptr);
+  }
+
+  void ExpectNoMismatch(const std::vector<TextWithIds>& items) {
+    int mismatches = 0;
+    for (const TextWithIds& item : items) {
+      const std::vector<int32_t> ids = EncodePlain(*tokenizer_, item.text);
+      if (ids == item.ids) continue;
+      if (++mismatches <= 3) {
+        EXPECT_THAT(ids, ElementsAreArray(item.ids)) << absl::CHexEscape(item.text);
+      }
+    }
+    EXPECT_EQ(mismatches, 0) << "of " << items.size() << " texts";
+  }
+
+  void ExpectRoundTrip(const std::string& text) {
+    const std::vector<int32_t> ids = EncodePlain(*tokenizer_, text);
+    ASSERT_EQ(tokenizer_->Decode(ids), text) << absl::CHexEscape(text);
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+TEST_P(VocabularyTest, TextsGiveTheExpectedIds) {
+  const std::vector<TextWithIds> items = ReadTexts(GetParam());
+  ASSERT_EQ(items.size(), 3000u);
+  ExpectNoMismatch(items);
+}
+
+TEST_P(VocabularyTest, InpGivesOut) {
+  if (GetParam() == "gpt-neox") GTEST_SKIP() << "has no such files";
+  const std::vector<TextWithIds> items = ReadInpOut(GetParam());
+  ASSERT_EQ(items.size(), 47u);
+  ExpectNoMismatch(items);
+}
+
+TEST_P(VocabularyTest, DecodingGivesTheTextBack) {
+  for (const TextWithIds& item : ReadTexts(GetParam())) ExpectRoundTrip(item.text);
+  // Every code point, alone among others of its neighbourhood.
+  for (char32_t block = 0; block < 0x110000; block += 64) {
+    std::string text;
+    for (char32_t c = block; c < block + 64; ++c) {
+      if (c < 0xD800 || c > 0xDFFF) AppendUtf8(c, &text);
+    }
+    ExpectRoundTrip(text);
+  }
+}
+
+TEST_P(VocabularyTest, RandomTextAndRandomBytesComeBack) {
+  const std::vector<TextWithIds> items = ReadTexts(GetParam());
+  std::mt19937 random(20240607);
+  for (int round = 0; round < 4000; ++round) {
+    std::string text;
+    const size_t size = random() % 40;
+    for (size_t i = 0; i < size; ++i) {
+      switch (random() % 5) {
+        case 0:
+          text.push_back(static_cast<char>(random()));
+          break;
+        case 1:
+          text.push_back(static_cast<char>(random() % 128));
+          break;
+        case 2:
+          text += random() % 2 ? " " : "\n";
+          break;
+        case 3:
+          AppendUtf8(0xA0 + random() % 0x3000, &text);
+          break;
+        default: {
+          const std::string& other = items[random() % items.size()].text;
+          if (!other.empty()) text += other.substr(random() % other.size(), random() % 12);
+        }
+      }
+    }
+    ExpectRoundTrip(text);
+  }
+}
+
+TEST_P(VocabularyTest, LongRunsTakeNoQuadraticTime) {
+  // At a microsecond for each pair of symbols, quadratic work would be past the test's time limit.
+  ExpectRoundTrip(std::string(1 << 20, 'a'));
+  ExpectRoundTrip(std::string(1 << 20, ' '));
+  ExpectRoundTrip(std::string(1 << 20, '\n'));
+  ExpectRoundTrip(std::string(1 << 20, '7'));
+  ExpectRoundTrip(std::string(1 << 20, '\xFF'));
+  ExpectRoundTrip(std::string(1 << 20, '\0'));
+  std::string letters;
+  for (int i = 0; i < 1 << 20; ++i) letters.push_back(static_cast<char>('a' + i % 26));
+  ExpectRoundTrip(letters);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, VocabularyTest, ::testing::Values("llama-spm"), [](const auto& info) {
+  std::string name = info.param;
+  for (char& c : name) {
+    if (c == '-') c = '_';
+  }
+  return name;
+});
+
+TEST(BardTokenizerTest, GivesTheReferenceIds) {
+  const std::unique_ptr<Tokenizer> tokenizer = LoadOrFail("models/bard.gguf");
+  ASSERT_NE(tokenizer, nullptr);
+  EXPECT_EQ(tokenizer->size(), 1024u);
+  EXPECT_EQ(tokenizer->bos(), 2);
+  EXPECT_EQ(tokenizer->eos(), 1);
+  EXPECT_EQ(tokenizer->unk(), 3);
+  EXPECT_TRUE(tokenizer->adds_bos());
+  const auto cases = nlohmann::json::parse(ReadFileOrFail("tests/golden/tokenizer/bard_ids.json"),
+                                           nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(cases.is_array());
+  ASSERT_GT(cases.size(), 100u);
+  for (const auto& item : cases) {
+    const std::string text = item[0];
+    const std::vector<int32_t> expected = item[1];
+    const std::vector<int32_t> ids = EncodePlain(*tokenizer, text);
+    EXPECT_THAT(ids, ElementsAreArray(expected)) << text;
+    EXPECT_EQ(tokenizer->Decode(ids), text);
+    const auto with_bos = tokenizer->Encode(text);
+    ASSERT_TRUE(with_bos.ok());
+    ASSERT_EQ(with_bos->size(), ids.size() + 1);
+    EXPECT_EQ(with_bos->front(), 2);
+    EXPECT_EQ(tokenizer->Decode(*with_bos), text);
+    std::string streamed;
+    for (const int32_t id : ids) streamed += std::string(tokenizer->Piece(id));
+    EXPECT_EQ(streamed, text);
+  }
+}
+
+}  // namespace
+}  // namespace inlay
