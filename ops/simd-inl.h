@@ -50,6 +50,30 @@ HWY_INLINE hn::Vec<DF> FloatFromBf16(DF df, V16 bits16) {
   return hn::BitCast(df, hn::ShiftLeft<16>(hn::PromoteTo(du, bits16)));
 }
 
+// The bits of the nearest half, ties to even.
+template <class DF>
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, DF>> HalfFromFloat(DF df, hn::Vec<DF> v) {
+  const hn::Rebind<uint16_t, DF> du16;
+  const hn::Rebind<hwy::float16_t, DF> d16;
+  (void)df;
+  return hn::BitCast(du16, hn::DemoteTo(d16, v));
+}
+
+// The bits of the nearest bfloat16, ties to even; NaN stays NaN. In integers, because conversion
+// instructions may flush subnormals.
+template <class DF>
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, DF>> Bf16FromFloat(DF df, hn::Vec<DF> v) {
+  const hn::RebindToUnsigned<DF> du;
+  const hn::Rebind<uint16_t, DF> du16;
+  const auto bits = hn::BitCast(du, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFu)));
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000u));
+  const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
+  (void)df;
+  return hn::TruncateTo(du16, hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)));
+}
+
 // Lanes(df) elements from p, as float.
 template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloat(DF df, const float* p) {

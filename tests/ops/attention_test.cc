@@ -1,0 +1,257 @@
+#include "ops/attention.h"
+
+#include <algorithm>
+
+#include "tests/ops/op_test.h"
+
+namespace inlay {
+namespace {
+
+using AttentionTest = OnEveryTarget;
+INLAY_ON_EVERY_TARGET(AttentionTest);
+
+constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16};
+
+// Block storage whose every unwritten element is NaN.
+class Store {
+ public:
+  Store(KvShape shape, size_t num_blocks) : memory_(num_blocks), blocks_(num_blocks) {
+    for (size_t b = 0; b < num_blocks; ++b) {
+      memory_[b].assign(shape.BlockBytes(), 0xFF);
+      blocks_[b] = memory_[b].data();
+    }
+    view = {shape, blocks_.data(), num_blocks};
+  }
+
+  double Value(size_t position, size_t head, bool of_value, size_t i) const {
+    const uint8_t* p = Address(position, head, of_value, i);
+    float wide;
+    uint16_t bits;
+    std::memcpy(&wide, p, view.shape.type == KvType::kF32 ? 4 : 0);
+    std::memcpy(&bits, p, 2);
+    return view.shape.type == KvType::kF32   ? wide
+           : view.shape.type == KvType::kF16 ? HalfValue(bits)
+                                             : Bf16Value(bits);
+  }
+
+  // Makes the rows of a position NaN.
+  void Poison(size_t position) {
+    for (size_t head = 0; head < view.shape.kv_heads; ++head) {
+      for (bool of_value : {false, true}) {
+        std::memset(Address(position, head, of_value, 0), 0xFF,
+                    view.shape.head_dim * KvTypeBytes(view.shape.type));
+      }
+    }
+  }
+
+  KvView view;
+
+ private:
+  uint8_t* Address(size_t position, size_t head, bool of_value, size_t i) const {
+    const size_t row = (head * 2 + of_value) * kKvBlockRows + position % kKvBlockRows;
+    return static_cast<uint8_t*>(view.Block(position / kKvBlockRows)) +
+           (row * view.shape.head_dim + i) * KvTypeBytes(view.shape.type);
+  }
+
+  mutable std::vector<std::vector<uint8_t>> memory_;
+  std::vector<void*> blocks_;
+};
+
+std::vector<double> Reference(const AttentionParams& params, const Array& q, size_t first,
+                              const Store& store) {
+  const KvShape& shape = store.view.shape;
+  const size_t dim = shape.head_dim;
+  std::vector<double> y(q.size());
+  for (size_t t = 0; t < q.view().rows; ++t) {
+    for (size_t h = 0; h < params.heads; ++h) {
+      const size_t kv_head = h / (params.heads / shape.kv_heads);
+      const size_t end = first + t + 1;
+      const size_t begin = params.window != 0 && params.window < end ? end - params.window : 0;
+      std::vector<double> scores;
+      for (size_t p = begin; p < end; ++p) {
+        double dot = 0;
+        for (size_t i = 0; i < dim; ++i)
+          dot += q.At(t, h * dim + i) * store.Value(p, kv_head, false, i);
+        dot *= params.scale;
+        if (params.soft_cap != 0) dot = params.soft_cap * std::tanh(dot / params.soft_cap);
+        scores.push_back(dot);
+      }
+      const double largest = *std::max_element(scores.begin(), scores.end());
+      double sum = 0;
+      for (double& score : scores) sum += score = std::exp(score - largest);
+      for (size_t p = begin; p < end; ++p) {
+        for (size_t i = 0; i < dim; ++i) {
+          y[(t * params.heads + h) * dim + i] +=
+              scores[p - begin] / sum * store.Value(p, kv_head, true, i);
+        }
+      }
+    }
+  }
+  return y;
+}
+
+// Keys and values of positions [0, count).
+struct Sequence {
+  Sequence(KvShape shape, size_t count)
+      : keys(RandomArray(count, shape.kv_heads * shape.head_dim, 11)),
+        values(RandomArray(count, shape.kv_heads * shape.head_dim, 12)) {}
+
+  void StoreInto(const Store& store, size_t first, size_t count) const {
+    StoreKv(keys.view().Slice(first, count), values.view().Slice(first, count), first, store.view);
+  }
+
+  Array keys, values;
+};
+
+size_t BlocksFor(size_t positions) { return (positions + kKvBlockRows - 1) / kKvBlockRows; }
+
+TEST_P(AttentionTest, MatchesReference) {
+  ThreadPool pool(2);
+  double worst = 0;
+  for (KvType type : kTypes) {
+    for (size_t dim : {1, 3, 24, 64, 100, 256}) {
+      const size_t kv_heads = dim % 3 + 1, group = dim % 4 + 1;
+      const KvShape shape = {kv_heads, dim, type};
+      for (size_t first : {0, 1, 63, 64, 130, 1090}) {
+        const size_t tokens = first == 64 ? 70 : first % 3 + 1;
+        const Sequence sequence(shape, first + tokens);
+        Store store(shape, BlocksFor(first + tokens));
+        sequence.StoreInto(store, 0, first + tokens);
+        const Array q = RandomArray(tokens, kv_heads * group * dim, 13, 1, dim % 5);
+        for (size_t window : {0, 1, 5, 64, 100}) {
+          const AttentionParams params = {kv_heads * group, 1 / std::sqrt(static_cast<float>(dim)),
+                                          window == 5 ? 2.0f : 0.0f, window};
+          const Array y(tokens, q.view().cols, first % 3);
+          Attention(params, q, first, store.view, y, pool);
+          const double nmse = Nmse(y, Reference(params, q, first, store));
+          ASSERT_LE(nmse, 1e-12) << "dim " << dim << ", first " << first << ", window " << window;
+          worst = std::max(worst, nmse);
+        }
+      }
+    }
+  }
+  std::printf("worst NMSE %.2g\n", worst);
+}
+
+TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
+  ThreadPool pool(1);
+  const KvShape shape = {1, 32, KvType::kF32};
+  const Sequence sequence(shape, 300);
+  for (size_t i = 0; i < sequence.keys.size(); ++i) sequence.keys.data()[i] *= 100;
+  Store store(shape, BlocksFor(300));
+  sequence.StoreInto(store, 0, 300);
+  const Array q = RandomArray(1, 32, 3), y(1, 32);
+  const AttentionParams params = {1, 1, 0, 0};
+  Attention(params, q, 299, store.view, y, pool);
+  EXPECT_LE(Nmse(y, Reference(params, q, 299, store)), 1e-8);
+}
+
+// The same tokens in any batches, on any number of threads; every row that a token does not see is
+// NaN when its batch is computed.
+TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
+  for (KvType type : kTypes) {
+    for (size_t kv_heads : {1, 2}) {
+      for (size_t window : {0, 90, 1500}) {
+        const KvShape shape = {kv_heads, 40, type};
+        const size_t heads = kv_heads * 3, count = 2150, first = 2040, tokens = count - first;
+        const Sequence sequence(shape, count);
+        const AttentionParams params = {heads, 0.2f, 30, window};
+        const Array q = RandomArray(tokens, heads * 40, 5), all(tokens, heads * 40);
+        Store full(shape, BlocksFor(count));
+        sequence.StoreInto(full, 0, count);
+        ThreadPool one(1);
+        Attention(params, q, first, full.view, all, one);
+        for (size_t threads : {1, 2, 3}) {
+          ThreadPool pool(threads);
+          for (size_t step : {1, 2, 7, 64}) {
+            Store store(shape, BlocksFor(count));
+            sequence.StoreInto(store, 0, first);
+            const Array y(tokens, heads * 40);
+            for (size_t t = 0; t < tokens; t += step) {
+              const size_t n = std::min(step, tokens - t);
+              sequence.StoreInto(store, first + t, n);
+              if (window != 0) {
+                for (size_t p = 0; p + window < first + t + 1; ++p) store.Poison(p);
+              }
+              Attention(params, q.view().Slice(t, n), first + t, store.view, y.view().Slice(t, n),
+                        pool);
+            }
+            ASSERT_TRUE(SameBits(y, all)) << threads << " threads, " << step << " at a time, "
+                                          << kv_heads << " kv heads, window " << window;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, RingAndGrowingTableGiveTheSameBits) {
+  ThreadPool pool(2);
+  for (KvType type : kTypes) {
+    const KvShape shape = {2, 24, type};
+    const size_t window = 70, step = 9, count = 700;
+    // A window and a step that may both start in the middle of a block.
+    const size_t ring_blocks = BlocksFor(window - 1 + step) + 1;
+    Store ring(shape, ring_blocks), table(shape, BlocksFor(count));
+    const Sequence sequence(shape, count);
+    const AttentionParams params = {4, 0.3f, 0, window};
+    const Array q = RandomArray(count, 4 * 24, 6);
+    for (size_t t = 0; t < count; t += step) {
+      const size_t n = std::min(step, count - t);
+      sequence.StoreInto(ring, t, n);
+      sequence.StoreInto(table, t, n);
+      const Array a(n, 4 * 24), b(n, 4 * 24);
+      Attention(params, q.view().Slice(t, n), t, ring.view, a, pool);
+      Attention(params, q.view().Slice(t, n), t, table.view, b, pool);
+      ASSERT_TRUE(SameBits(a, b)) << t;
+      ASSERT_FALSE(std::isnan(a.At(n - 1, 0)));
+    }
+  }
+}
+
+// v rounded to a multiple of the type's unit in the last place at v, ties to even.
+double Rounded(float v, int fraction_bits, int min_exponent, double overflow) {
+  if (v == 0 || std::isinf(v)) return v;
+  const int exponent = std::max(std::ilogb(v), min_exponent);
+  const double unit = std::ldexp(1.0, exponent - fraction_bits);
+  const double rounded = std::nearbyint(v / unit) * unit;
+  return std::abs(rounded) >= overflow ? std::copysign(INFINITY, v) : rounded;
+}
+
+TEST_P(AttentionTest, StoredValuesAreRoundedToNearestEven) {
+  const size_t dim = 61;
+  for (KvType type : {KvType::kF16, KvType::kBF16}) {
+    const KvShape shape = {1, dim, type};
+    Store store(shape, 1);
+    std::mt19937 generator(3);
+    for (int round = 0; round < 300; ++round) {
+      const Array values(1, dim, round % 4);
+      for (size_t i = 0; i < dim; ++i) {
+        // Any exponent; half the values halfway between two of the type, or next to it.
+        uint32_t bits = generator();
+        if (type == KvType::kF16 && round % 2 == 0) {
+          bits = (bits & 0x807FFFFFu) | (100 + generator() % 45) << 23;
+        }
+        const uint32_t low = type == KvType::kF16 ? 13 : 16;
+        if (generator() % 2) bits = (bits >> low << low) + (1u << (low - 1)) + generator() % 3 - 1;
+        std::memcpy(&values.data()[i], &bits, 4);
+      }
+      StoreKv(values, values, round % kKvBlockRows, store.view);
+      for (size_t i = 0; i < dim; ++i) {
+        const float v = values.data()[i];
+        const double expected = type == KvType::kF16 ? Rounded(v, 10, -14, 65520)
+                                                     : Rounded(v, 7, -126, std::ldexp(1.0, 128));
+        const double key = store.Value(round % kKvBlockRows, 0, false, i);
+        if (std::isnan(v)) {
+          ASSERT_TRUE(std::isnan(key));
+        } else {
+          ASSERT_EQ(key, expected) << v;
+          ASSERT_EQ(store.Value(round % kKvBlockRows, 0, true, i), expected);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace inlay
