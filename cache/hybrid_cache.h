@@ -90,7 +90,7 @@ class HybridCache final : public KVCache {
   HybridCache(Policy, const CacheOptions& options)
       : KVCache(options.pool != nullptr ? options.pool : std::make_shared<BlockPool>(),
                 options.max_length, Policy::kMaxAppend) {
-    storage_.ForEach([]<class Layer>(int, LayerStorage<Layer>& storage) {
+    storage_.ForEach([]<class Layer>(LayerAt, LayerStorage<Layer>& storage) {
       storage = MakeLayerStorage<Layer, Policy>();
     });
   }
@@ -114,7 +114,7 @@ class HybridCache final : public KVCache {
 
   size_t RewindFloor() const override {
     size_t floor = 0;
-    storage_.ForEach([&]<class Layer>(int, const LayerStorage<Layer>& storage) {
+    storage_.ForEach([&]<class Layer>(LayerAt, const LayerStorage<Layer>& storage) {
       floor = std::max(floor, storage.RewindFloor());
     });
     return floor;
@@ -128,9 +128,14 @@ class HybridCache final : public KVCache {
     return std::make_unique<HybridCache>(ForkCache());
   }
 
+  void Restore(KVCache&& snapshot) override {
+    assert(!transaction_open() && snapshot.config_name() == config_name());
+    *this = static_cast<HybridCache&&>(snapshot);
+  }
+
   size_t allocated_bytes() const override {
     size_t bytes = 0;
-    storage_.ForEach([&]<class Layer>(int, const LayerStorage<Layer>& storage) {
+    storage_.ForEach([&]<class Layer>(LayerAt, const LayerStorage<Layer>& storage) {
       bytes += storage.allocated_bytes();
     });
     return bytes;
@@ -139,7 +144,7 @@ class HybridCache final : public KVCache {
  protected:
   absl::Status PrepareLayers(size_t count) override {
     absl::Status status;
-    storage_.ForEach([&]<class Layer>(int, LayerStorage<Layer>& storage) {
+    storage_.ForEach([&]<class Layer>(LayerAt, LayerStorage<Layer>& storage) {
       if (status.ok()) status = storage.Prepare(pool(), length(), count);
     });
     if (!status.ok()) AbortLayers();
@@ -147,13 +152,13 @@ class HybridCache final : public KVCache {
   }
 
   void CommitLayers(size_t new_length) override {
-    storage_.ForEach([&]<class Layer>(int, LayerStorage<Layer>& storage) {
+    storage_.ForEach([&]<class Layer>(LayerAt, LayerStorage<Layer>& storage) {
       if constexpr (!kIsAttention<Layer>) storage.Commit(new_length);
     });
   }
 
   void AbortLayers() override {
-    storage_.ForEach([&]<class Layer>(int, LayerStorage<Layer>& storage) {
+    storage_.ForEach([&]<class Layer>(LayerAt, LayerStorage<Layer>& storage) {
       if constexpr (kIsAttention<Layer>) {
         storage.Truncate(length());
       } else {
@@ -164,7 +169,7 @@ class HybridCache final : public KVCache {
 
   void TruncateLayers(size_t position) override {
     storage_.ForEach(
-        [&]<class Layer>(int, LayerStorage<Layer>& storage) { storage.Truncate(position); });
+        [&]<class Layer>(LayerAt, LayerStorage<Layer>& storage) { storage.Truncate(position); });
   }
 
  private:

@@ -18,9 +18,9 @@ absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
                                               " more: its limit is ", max_length_));
   }
   if (absl::Status status = PrepareLayers(tokens.size()); !status.ok()) return status;
-  tokens_.reserve(tokens_.size() + tokens.size());  // so that Commit allocates nothing
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   open_ = true;
-  return Transaction(this, std::vector<int32_t>(tokens.begin(), tokens.end()));
+  return Transaction(this);
 }
 
 absl::Status KVCache::Rewind(size_t position) {
@@ -37,14 +37,15 @@ absl::Status KVCache::Rewind(size_t position) {
                                               " tokens reaches back to ", RewindFloor()));
   }
   TruncateLayers(position);
+  length_ = position;
   tokens_.resize(position);
   return absl::OkStatus();
 }
 
 void Transaction::Commit() {
   assert(cache_ != nullptr && "a transaction can be committed once");
-  cache_->CommitLayers(cache_->length() + tokens_.size());
-  cache_->tokens_.insert(cache_->tokens_.end(), tokens_.begin(), tokens_.end());
+  cache_->CommitLayers(cache_->tokens_.size());
+  cache_->length_ = cache_->tokens_.size();
   cache_->open_ = false;
   cache_ = nullptr;
 }
@@ -52,6 +53,7 @@ void Transaction::Commit() {
 Transaction::~Transaction() {
   if (cache_ == nullptr) return;
   cache_->AbortLayers();
+  cache_->tokens_.resize(cache_->length_);
   cache_->open_ = false;
 }
 

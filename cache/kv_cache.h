@@ -29,8 +29,8 @@ class KVCache {
   // The kName of the config that the cache was made for.
   virtual absl::string_view config_name() const = 0;
 
-  size_t length() const { return tokens_.size(); }
-  absl::Span<const int32_t> tokens() const { return tokens_; }
+  size_t length() const { return length_; }
+  absl::Span<const int32_t> tokens() const { return absl::MakeConstSpan(tokens_).first(length_); }
   // No append may make the conversation longer than this.
   size_t max_length() const { return max_length_; }
   // No single append may have more tokens than this; longer ones are split.
@@ -53,6 +53,10 @@ class KVCache {
   // A conversation with the same past that shares this one's memory until either of them writes.
   // Must not be called while a transaction is open.
   virtual std::unique_ptr<KVCache> Fork() const = 0;
+
+  // Becomes what `snapshot`, a fork of this conversation or of one with the same config, is. Any
+  // open transaction must have ended.
+  virtual void Restore(KVCache&& snapshot) = 0;
 
   // Bytes of the blocks that this cache refers to, those shared with forks included.
   virtual size_t allocated_bytes() const = 0;
@@ -83,7 +87,8 @@ class KVCache {
   size_t max_length_;
   size_t max_append_;
   bool open_ = false;
-  std::vector<int32_t> tokens_;
+  size_t length_ = 0;
+  std::vector<int32_t> tokens_;  // length_ published ones, then those of an open transaction
 };
 
 // An append in progress: rows are being written beyond the cache's length. Commit publishes them
@@ -91,11 +96,9 @@ class KVCache {
 // moved meanwhile.
 class Transaction {
  public:
-  Transaction(Transaction&& other) noexcept
-      : cache_(std::exchange(other.cache_, nullptr)), tokens_(std::move(other.tokens_)) {}
+  Transaction(Transaction&& other) noexcept : cache_(std::exchange(other.cache_, nullptr)) {}
   Transaction& operator=(Transaction&& other) noexcept {
     std::swap(cache_, other.cache_);
-    std::swap(tokens_, other.tokens_);
     return *this;
   }
   ~Transaction();
@@ -106,11 +109,9 @@ class Transaction {
 
  private:
   friend class KVCache;
-  Transaction(KVCache* cache, std::vector<int32_t> tokens)
-      : cache_(cache), tokens_(std::move(tokens)) {}
+  explicit Transaction(KVCache* cache) : cache_(cache) {}
 
   KVCache* cache_;
-  std::vector<int32_t> tokens_;
 };
 
 }  // namespace inlay

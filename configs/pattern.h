@@ -123,9 +123,26 @@ constexpr void ForEachLayer(F&& f) {
   pattern_internal::Traits<typename Config::Layers>::ForEach(f);
 }
 
+// The same for each distinct layer type; `index` counts these.
+template <class Config, class F>
+constexpr void ForEachLayerType(F&& f) {
+  pattern_internal::Traits<DistinctLayers<typename Config::Layers>>::ForEach(f);
+}
+
 // How many layers of this type the list has.
 template <class List, class Layer>
 inline constexpr int kLayerCount = pattern_internal::Traits<List>::template Count<Layer>();
+
+// The index that ForEachLayerType calls this layer type with.
+template <class Config, class Layer>
+inline constexpr size_t kLayerTypeIndex = pattern_internal::Kinds<
+    typename Config::Layers, DistinctLayers<typename Config::Layers>>::template IndexOf<Layer>();
+
+// Where a layer stands: among all layers of the model, and among those of its type.
+struct LayerAt {
+  int index = 0;
+  int ordinal = 0;
+};
 
 // One T<Layer> for each layer of a config, held by value.
 template <class Config, template <class> class T>
@@ -137,14 +154,14 @@ class PerLayer {
   // The element of the `ordinal`-th layer of this type, counted from 0 in the model's order.
   template <class Layer>
   T<Layer>& Get(int ordinal) {
-    return std::get<Kinds::template IndexOf<Layer>()>(storage_)[static_cast<size_t>(ordinal)];
+    return std::get<kLayerTypeIndex<Config, Layer>>(storage_)[static_cast<size_t>(ordinal)];
   }
   template <class Layer>
   const T<Layer>& Get(int ordinal) const {
-    return std::get<Kinds::template IndexOf<Layer>()>(storage_)[static_cast<size_t>(ordinal)];
+    return std::get<kLayerTypeIndex<Config, Layer>>(storage_)[static_cast<size_t>(ordinal)];
   }
 
-  // Calls f.operator()<Layer>(int index, T<Layer>& element) for every layer in the model's order.
+  // Calls f.operator()<Layer>(LayerAt at, T<Layer>& element) for every layer in the model's order.
   template <class F>
   void ForEach(F&& f) {
     Visit(*this, f);
@@ -159,8 +176,8 @@ class PerLayer {
   static void Visit(Self& self, F& f) {
     typename Kinds::Counters next{};
     ForEachLayer<Config>([&]<class Layer>(int index) {
-      const int ordinal = next[Kinds::template IndexOf<Layer>()]++;
-      f.template operator()<Layer>(index, self.template Get<Layer>(ordinal));
+      const int ordinal = next[kLayerTypeIndex<Config, Layer>]++;
+      f.template operator()<Layer>(LayerAt{index, ordinal}, self.template Get<Layer>(ordinal));
     });
   }
 

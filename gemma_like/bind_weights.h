@@ -1,0 +1,121 @@
+// Binds a file's tensors to a config's layers.
+#ifndef INLAY_GEMMA_LIKE_BIND_WEIGHTS_H_
+#define INLAY_GEMMA_LIKE_BIND_WEIGHTS_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "cache/hybrid_cache.h"
+#include "configs/config.h"
+#include "configs/pattern.h"
+#include "gemma_like/weight_binder.h"
+#include "gemma_like/weights.h"
+#include "io/gguf.h"
+#include "ops/ssd.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+template <ModelConfig Config>
+struct ModelWeights {
+  WeightMatrix embedding;  // [vocab_size, model_dim]
+  PerLayer<Config, LayerWeights> layers;
+  std::vector<float> output_norm;  // [model_dim]
+  WeightMatrix output;             // [vocab_size, model_dim]; the embedding, if tied
+};
+
+namespace bind_internal {
+
+// "blk.3.attn_q.weight", and the shapes that a layer's config gives it.
+template <ModelConfig Config, class Layer>
+class LayerBinder {
+ public:
+  LayerBinder(WeightBinder& binder, int index)
+      : binder_(binder), prefix_(absl::StrCat("blk.", index, ".")) {}
+
+  void Bind(LayerWeights<Layer>& w) {
+    constexpr bool kPost = Config::kNormPlacement == NormPlacement::kPreAndPost;
+    w.norm = Vector("attn_norm.weight", kDim);
+    if constexpr (kPost) w.post_norm = Vector("post_attention_norm.weight", kDim);
+    BindMixer(w.mixer);
+    if constexpr (Layer::Mlp::kKind != MlpKind::kNone) {
+      w.mlp_norm = Vector("ffn_norm.weight", kDim);
+      if constexpr (kPost) w.mlp_post_norm = Vector("post_ffw_norm.weight", kDim);
+      BindMlp(w.mlp);
+    }
+  }
+
+ private:
+  static constexpr size_t kDim = Config::kModelDim;
+
+  void BindMixer(AttentionWeights& w) {
+    constexpr AttentionShape kShape = Layer::kShape;
+    constexpr size_t kQueryDim = size_t{kShape.heads} * kShape.head_dim;
+    constexpr size_t kKvDim = size_t{kShape.kv_heads} * kShape.head_dim;
+    w.q = Matrix("attn_q.weight", kQueryDim, kDim);
+    w.k = Matrix("attn_k.weight", kKvDim, kDim);
+    w.v = Matrix("attn_v.weight", kKvDim, kDim);
+    w.output = Matrix("attn_output.weight", kDim, kQueryDim);
+    if constexpr (kShape.qk_norm) {
+      w.q_norm = Vector("attn_q_norm.weight", kShape.head_dim);
+      w.k_norm = Vector("attn_k_norm.weight", kShape.head_dim);
+    }
+  }
+
+  void BindMixer(Mamba2Weights& w) {
+    constexpr SsdShape kShape = SsdShapeOf<Layer>();
+    w.in = Matrix("ssm_in.weight", kShape.Inner() + kShape.ConvDim() + kShape.heads, kDim);
+    w.conv = binder_.Transposed(Name("ssm_conv1d.weight"), kShape.ConvDim(), kShape.conv_width);
+    w.conv_bias = Vector("ssm_conv1d.bias", kShape.ConvDim());
+    w.dt_bias = Vector("ssm_dt.bias", kShape.heads);
+    w.a = Vector("ssm_a", kShape.heads);
+    w.d = Vector("ssm_d", kShape.heads);
+    w.norm = Vector("ssm_norm.weight", kShape.Inner());
+    w.out = Matrix("ssm_out.weight", kDim, kShape.Inner());
+  }
+
+  void BindMlp(GatedMlpWeights& w) {
+    constexpr size_t kHidden = Layer::Mlp::kHidden;
+    w.gate = Matrix("ffn_gate.weight", kHidden, kDim);
+    w.up = Matrix("ffn_up.weight", kHidden, kDim);
+    w.down = Matrix("ffn_down.weight", kDim, kHidden);
+  }
+
+  std::string Name(absl::string_view tensor) const { return absl::StrCat(prefix_, tensor); }
+  WeightMatrix Matrix(absl::string_view tensor, size_t rows, size_t cols) {
+    return binder_.Matrix(Name(tensor), rows, cols);
+  }
+  std::vector<float> Vector(absl::string_view tensor, size_t size) {
+    return binder_.Vector(Name(tensor), size);
+  }
+
+  WeightBinder& binder_;
+  std::string prefix_;
+};
+
+}  // namespace bind_internal
+
+// Fills `weights` with views into `file`, which must outlive them. Fails when a tensor is missing,
+// has another shape or an unfit type, or is one that the config has no use for.
+template <ModelConfig Config>
+absl::Status BindWeights(const GgufFile& file, ModelWeights<Config>& weights) {
+  WeightBinder binder(file);
+  weights.embedding = binder.Matrix("token_embd.weight", Config::kVocabSize, Config::kModelDim);
+  weights.layers.ForEach([&]<class Layer>(LayerAt at, LayerWeights<Layer>& layer) {
+    bind_internal::LayerBinder<Config, Layer>(binder, at.index).Bind(layer);
+  });
+  weights.output_norm = binder.Vector("output_norm.weight", Config::kModelDim);
+  const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
+  weights.output = own_output
+                       ? binder.Matrix("output.weight", Config::kVocabSize, Config::kModelDim)
+                       : weights.embedding;
+  return binder.Finish();
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_BIND_WEIGHTS_H_

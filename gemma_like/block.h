@@ -1,0 +1,94 @@
+// The forward pass of one layer, chosen by its type.
+#ifndef INLAY_GEMMA_LIKE_BLOCK_H_
+#define INLAY_GEMMA_LIKE_BLOCK_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "configs/config.h"
+#include "configs/layers.h"
+#include "gemma_like/arena.h"
+#include "gemma_like/attention_mixer.h"
+#include "gemma_like/forward_state.h"
+#include "gemma_like/mamba2_mixer.h"
+#include "gemma_like/weights.h"
+#include "ops/elementwise.h"
+#include "ops/matmul.h"
+#include "ops/norm.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+// residual += kResidualScale * mixer(norm(residual)), then the same with the MLP.
+template <ModelConfig Config, class Layer>
+struct Block {
+  using Mlp = typename Layer::Mlp;
+  static constexpr bool kAttends = kIsAttention<Layer>;
+  static constexpr bool kHasMlp = Mlp::kKind != MlpKind::kNone;
+
+  // `angles` [rows, head_dim] are the rotations of the batch's positions for this layer type; empty
+  // without rope.
+  static void Forward(const LayerWeights<Layer>& weights, int ordinal, ConstFloatRows angles,
+                      const ForwardState<Config>& s) {
+    Arena::Scope scope(s.arena);
+    const size_t rows = s.residual.rows;
+    FloatRows normed = s.arena.Rows(rows, Config::kModelDim);
+    FloatRows branch = s.arena.Rows(rows, Config::kModelDim);
+
+    RmsNorm(s.residual, weights.norm.data(), Config::kNormEpsilon, normed);
+    if constexpr (kAttends) {
+      AttentionMixer<Config, Layer>::Forward(weights.mixer, ordinal, angles, normed, branch, s);
+    } else {
+      Mamba2Mixer<Config, Layer>::Forward(weights.mixer, ordinal, normed, branch, s);
+    }
+    AddBranch(weights.post_norm, branch, s);
+
+    if constexpr (kHasMlp) {
+      RmsNorm(s.residual, weights.mlp_norm.data(), Config::kNormEpsilon, normed);
+      GatedMlpForward(weights.mlp, normed, branch, s);
+      AddBranch(weights.mlp_post_norm, branch, s);
+    }
+  }
+
+  // Floats of the arena that Forward needs at most for this many rows.
+  static constexpr size_t ScratchFloats(size_t rows) {
+    size_t mixer = 0;
+    if constexpr (kAttends) {
+      mixer = AttentionMixer<Config, Layer>::ScratchFloats(rows);
+    } else {
+      mixer = Mamba2Mixer<Config, Layer>::ScratchFloats(rows);
+    }
+    size_t mlp = 0;
+    if constexpr (kHasMlp) mlp = 2 * Arena::Floats(rows, Mlp::kHidden);
+    return 2 * Arena::Floats(rows, Config::kModelDim) + std::max(mixer, mlp);
+  }
+
+ private:
+  static void AddBranch(const std::vector<float>& post_norm, FloatRows branch,
+                        const ForwardState<Config>& s) {
+    if constexpr (Config::kNormPlacement == NormPlacement::kPreAndPost) {
+      RmsNorm(branch, post_norm.data(), Config::kNormEpsilon, branch);
+    }
+    AddScaled(branch, Config::kResidualScale, s.residual);
+  }
+
+  static void GatedMlpForward(const GatedMlpWeights& weights, ConstFloatRows x, FloatRows y,
+                              const ForwardState<Config>& s) {
+    Arena::Scope scope(s.arena);
+    FloatRows gate = s.arena.Rows(x.rows, Mlp::kHidden);
+    FloatRows up = s.arena.Rows(x.rows, Mlp::kHidden);
+    MatMul(weights.gate, x, gate, s.pool);
+    MatMul(weights.up, x, up, s.pool);
+    if constexpr (Mlp::kActivation == Activation::kGeluTanh) {
+      GeluTanhGate(gate, up, gate);
+    } else {
+      SiluGate(gate, up, gate);
+    }
+    MatMul(weights.down, gate, y, s.pool);
+  }
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_BLOCK_H_

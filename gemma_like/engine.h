@@ -1,0 +1,73 @@
+// A model of any config, seen at run time: what tools and servers call per step, never per op.
+#ifndef INLAY_GEMMA_LIKE_ENGINE_H_
+#define INLAY_GEMMA_LIKE_ENGINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "cache/hybrid_cache.h"
+#include "cache/kv_cache.h"
+#include "configs/config.h"
+#include "ops/attention.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+struct EngineOptions {
+  size_t threads = 1;      // the caller's included
+  size_t max_batch = 512;  // tokens of one Forward; sizes the scratch memory
+};
+
+// The parts of a config that do not concern the forward pass.
+struct EngineInfo {
+  absl::string_view config_name;
+  size_t vocab_size = 0;
+  size_t layers = 0;
+  size_t max_batch = 0;
+  size_t context_length = 0;  // that the file says it was trained for
+  TokenizerKind tokenizer = TokenizerKind::kSentencePiece;
+  ChatTemplate chat_template = ChatTemplate::kNone;
+  SamplingDefaults sampling;
+};
+
+// One sequence's next tokens.
+struct SequenceStep {
+  KVCache* cache = nullptr;
+  absl::Span<const int32_t> tokens;
+  size_t logit_rows = 1;  // logits are computed after each of the last logit_rows tokens
+};
+
+// Polled between layers; true stops the pass.
+using CancelCheck = std::function<bool()>;
+
+// One set of weights for any number of conversations. Calls from different threads are safe and
+// take turns.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual const EngineInfo& info() const = 0;
+
+  // An empty conversation whose rows are stored as `type`.
+  virtual std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
+                                               KvType type = KvType::kF32) const = 0;
+
+  // Appends each step's tokens to its conversation and writes logits [sum of logit_rows,
+  // vocab_size], step after step. Prefill, decode, batches of conversations and the checking of
+  // guesses are all this call; a token's logits have the same bits in each of them. All
+  // conversations advance, or, on any error, none does: InvalidArgument for a batch that is empty
+  // or has more than max_batch tokens, an id outside the vocabulary, a cache of another config or
+  // one given twice, or a logits view of the wrong shape; Cancelled when `cancel` said so; and the
+  // errors of KVCache::Begin.
+  virtual absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
+                               const CancelCheck& cancel = nullptr) = 0;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_ENGINE_H_

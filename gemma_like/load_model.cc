@@ -1,0 +1,45 @@
+#include "gemma_like/load_model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gemma_like/registry.h"
+#include "io/status_macros.h"
+
+namespace inlay {
+namespace {
+
+// A file without a vocabulary ("no_vocab") can be run on token ids.
+absl::Status CheckTokenizer(const GgufFile& file, const Tokenizer& tokenizer,
+                            const EngineInfo& info) {
+  if (tokenizer.size() == 0) return absl::OkStatus();
+  if (tokenizer.size() > info.vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": tokenizer.ggml.tokens has ",
+                                                   tokenizer.size(), " tokens but config ",
+                                                   info.config_name, " has ", info.vocab_size));
+  }
+  const absl::string_view wanted =
+      info.tokenizer == TokenizerKind::kSentencePiece ? "llama" : "gpt2";
+  INLAY_ASSIGN_OR_RETURN(const absl::string_view model, file.GetString("tokenizer.ggml.model"));
+  if (model != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": tokenizer.ggml.model is ",
+                                                   QuoteForMessage(model), " but config ",
+                                                   info.config_name, " has '", wanted, "'"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptions& options) {
+  INLAY_ASSIGN_OR_RETURN(GgufFile opened, GgufFile::Open(path));
+  LoadedModel model;
+  model.file = std::make_shared<const GgufFile>(std::move(opened));
+  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(*model.file));
+  INLAY_ASSIGN_OR_RETURN(model.engine, entry->load(model.file, options));
+  INLAY_ASSIGN_OR_RETURN(model.tokenizer, LoadTokenizer(*model.file));
+  INLAY_RETURN_IF_ERROR(CheckTokenizer(*model.file, *model.tokenizer, model.engine->info()));
+  return model;
+}
+
+}  // namespace inlay

@@ -1,0 +1,27 @@
+// From a file to a model that can be talked to.
+#ifndef INLAY_GEMMA_LIKE_LOAD_MODEL_H_
+#define INLAY_GEMMA_LIKE_LOAD_MODEL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "gemma_like/engine.h"
+#include "io/gguf.h"
+#include "io/tokenizer.h"
+
+namespace inlay {
+
+struct LoadedModel {
+  std::shared_ptr<const GgufFile> file;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+// Opens a GGUF file, finds the built-in config that it was made for, and binds its weights and
+// vocabulary. Errors name what is wrong with the file or which of its keys or tensors does not fit.
+absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptions& options = {});
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_LOAD_MODEL_H_

@@ -1,0 +1,208 @@
+// A model whose config is its type: weights bound to typed views, and the forward pass as a fold
+// over its layers.
+#ifndef INLAY_GEMMA_LIKE_MODEL_H_
+#define INLAY_GEMMA_LIKE_MODEL_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "cache/hybrid_cache.h"
+#include "configs/config.h"
+#include "configs/pattern.h"
+#include "gemma_like/arena.h"
+#include "gemma_like/batch_check.h"
+#include "gemma_like/bind_weights.h"
+#include "gemma_like/block.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/forward_state.h"
+#include "gemma_like/metadata_check.h"
+#include "gemma_like/strings.h"
+#include "gemma_like/weights.h"
+#include "io/gguf.h"
+#include "io/status_macros.h"
+#include "ops/elementwise.h"
+#include "ops/matmul.h"
+#include "ops/norm.h"
+#include "ops/rope.h"
+#include "ops/thread_pool.h"
+
+namespace inlay {
+
+template <ModelConfig Config>
+class Model final : public Engine {
+  static_assert(CheckConfig<Config>());
+
+ public:
+  // Binds a file whose metadata and tensors agree with the config, or says which does not. Keeps
+  // the file mapped.
+  static absl::StatusOr<std::unique_ptr<Model>> Load(std::shared_ptr<const GgufFile> file,
+                                                     const EngineOptions& options) {
+    const std::vector<std::string> differences = MetadataDifferences<Config>(*file);
+    if (!differences.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));
+    }
+    std::unique_ptr<Model> model(new Model(std::move(file), options));
+    INLAY_RETURN_IF_ERROR(BindWeights<Config>(*model->file_, model->weights_));
+    return model;
+  }
+
+  const EngineInfo& info() const override { return info_; }
+
+  std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
+                                       KvType type = KvType::kF32) const override {
+    switch (type) {
+      case KvType::kF16:
+        return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, F16Storage>(options));
+      case KvType::kBF16:
+        return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, BF16Storage>(options));
+      case KvType::kF32:
+        break;
+    }
+    return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, F32Storage>(options));
+  }
+
+  absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
+                       const CancelCheck& cancel = nullptr) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, info_));
+    absl::InlinedVector<BatchPart<Config>, 8> parts;
+    absl::InlinedVector<Transaction, 8> transactions;
+    size_t rows = 0;
+    for (const SequenceStep& step : steps) {
+      auto* cache =
+          static_cast<HybridCache<Config>*>(step.cache);  // CheckBatch compared the config's name
+      INLAY_ASSIGN_OR_RETURN(Transaction transaction, cache->Begin(step.tokens));
+      transactions.push_back(std::move(transaction));
+      parts.push_back(
+          {.cache = cache, .row = rows, .rows = step.tokens.size(), .position = cache->length()});
+      rows += step.tokens.size();
+    }
+    Arena::Scope scope(arena_);
+    ForwardState<Config> state{.residual = arena_.Rows(rows, Config::kModelDim),
+                               .parts = parts,
+                               .arena = arena_,
+                               .pool = pool_};
+    Embed(steps, state.residual);
+    INLAY_RETURN_IF_ERROR(RunLayers(state, cancel));
+    Output(steps, state.residual, logits);
+    for (Transaction& transaction : transactions) transaction.Commit();
+    return absl::OkStatus();
+  }
+
+ private:
+  using Distinct = DistinctLayers<typename Config::Layers>;
+  using Angles = std::array<FloatRows, static_cast<size_t>(Distinct::kSize)>;
+
+  Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
+      : file_(std::move(file)),
+        info_(MakeInfo(*file_, options)),
+        pool_(options.threads),
+        arena_(ScratchFloats(options.max_batch)) {}
+
+  static EngineInfo MakeInfo(const GgufFile& file, const EngineOptions& options) {
+    // The config does not fix it: a run-time limit. Files without the key are rare and old.
+    constexpr size_t kUnknownContext = 2048;
+    const auto context =
+        file.GetUint(absl::StrCat(ToAbsl(Config::kArchitecture), ".context_length"));
+    return {.config_name = ToAbsl(Config::kName),
+            .vocab_size = Config::kVocabSize,
+            .layers = Config::Layers::kSize,
+            .max_batch = options.max_batch,
+            .context_length = context.ok() ? static_cast<size_t>(*context) : kUnknownContext,
+            .tokenizer = Config::kTokenizer,
+            .chat_template = Config::kChatTemplate,
+            .sampling = Config::kSampling};
+  }
+
+  // The residual stream, the rotations of each distinct layer type, and the largest need of a
+  // layer.
+  static constexpr size_t ScratchFloats(size_t rows) {
+    size_t angles = 0;
+    size_t layer =
+        Arena::Floats(rows, Config::kModelDim);  // the output's gathered rows come after the layers
+    ForEachLayerType<Config>([&]<class Layer>(int) {
+      if constexpr (kIsAttention<Layer>) angles += Arena::Floats(rows, Layer::kShape.head_dim);
+      layer = std::max(layer, Block<Config, Layer>::ScratchFloats(rows));
+    });
+    return Arena::Floats(rows, Config::kModelDim) + angles + layer;
+  }
+
+  void Embed(absl::Span<const SequenceStep> steps, FloatRows x) {
+    size_t row = 0;
+    for (const SequenceStep& step : steps) {
+      for (int32_t token : step.tokens)
+        DequantizeRow(weights_.embedding, static_cast<size_t>(token), x.Row(row++));
+    }
+    if constexpr (Config::kEmbeddingScale != 1.0f) Scale(Config::kEmbeddingScale, x);
+  }
+
+  Angles ComputeAngles(const ForwardState<Config>& s) {
+    Angles angles;
+    ForEachLayerType<Config>([&]<class Layer>(int index) {
+      if constexpr (kIsAttention<Layer>) {
+        if constexpr (Layer::kRope.base != 0) {
+          FloatRows& rows = angles[static_cast<size_t>(index)];
+          rows = s.arena.Rows(s.residual.rows, Layer::kShape.head_dim);
+          for (const BatchPart<Config>& part : s.parts) {
+            RopeAngles(part.position, Layer::kRope.base, Layer::kRope.scale,
+                       rows.Slice(part.row, part.rows));
+          }
+        }
+      }
+    });
+    return angles;
+  }
+
+  absl::Status RunLayers(const ForwardState<Config>& s, const CancelCheck& cancel) {
+    const Angles angles = ComputeAngles(s);
+    absl::Status status;
+    weights_.layers.ForEach([&]<class Layer>(LayerAt at, const LayerWeights<Layer>& weights) {
+      if (!status.ok()) return;
+      if (cancel && cancel()) {
+        status = absl::CancelledError(absl::StrCat("cancelled before layer ", at.index));
+        return;
+      }
+      Block<Config, Layer>::Forward(weights, at.ordinal, angles[kLayerTypeIndex<Config, Layer>], s);
+    });
+    return status;
+  }
+
+  void Output(absl::Span<const SequenceStep> steps, ConstFloatRows residual, FloatRows logits) {
+    if (logits.rows == 0) return;
+    FloatRows wanted = arena_.Rows(logits.rows, Config::kModelDim);
+    size_t from = 0;
+    size_t to = 0;
+    for (const SequenceStep& step : steps) {
+      from += step.tokens.size();
+      for (size_t i = step.logit_rows; i > 0; --i) {
+        std::copy_n(residual.Row(from - i), Config::kModelDim, wanted.Row(to++));
+      }
+    }
+    RmsNorm(wanted, weights_.output_norm.data(), Config::kNormEpsilon, wanted);
+    MatMul(weights_.output, wanted, logits, pool_);
+    if constexpr (Config::kLogitDivisor != 1.0f) Scale(1.0f / Config::kLogitDivisor, logits);
+    if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, logits);
+  }
+
+  std::shared_ptr<const GgufFile> file_;
+  EngineInfo info_;
+  ModelWeights<Config> weights_;
+  std::mutex mutex_;  // guards pool_ and arena_, which serve one call at a time
+  ThreadPool pool_;
+  Arena arena_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_MODEL_H_

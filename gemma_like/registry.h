@@ -1,0 +1,64 @@
+// The configs compiled into this binary, and the choice among them by a file's metadata.
+#ifndef INLAY_GEMMA_LIKE_REGISTRY_H_
+#define INLAY_GEMMA_LIKE_REGISTRY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "cache/kv_cache.h"
+#include "gemma_like/describe.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/model.h"
+
+#include "io/gguf.h"
+
+namespace inlay {
+
+// One config, as functions that do not name its type.
+struct ConfigEntry {
+  absl::string_view name;
+  absl::string_view architecture;
+  // One sentence for each metadata key of the file that differs.
+  std::vector<std::string> (*differences)(const GgufFile& file);
+  absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
+                                                  const EngineOptions& options);
+  std::unique_ptr<KVCache> (*create_cache)(const CacheOptions& options);
+  ConfigDescription (*describe)(KvType type);
+};
+
+template <ModelConfig Config>
+ConfigEntry MakeConfigEntry() {
+  return {.name = ToAbsl(Config::kName),
+          .architecture = ToAbsl(Config::kArchitecture),
+          .differences = MetadataDifferences<Config>,
+          .load = [](std::shared_ptr<const GgufFile> file,
+                     const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {
+            return Model<Config>::Load(std::move(file), options);
+          },
+          .create_cache = [](const CacheOptions& options) -> std::unique_ptr<KVCache> {
+            return std::make_unique<HybridCache<Config>>(CreateKVCache<Config>(options));
+          },
+          .describe = Describe<Config>};
+}
+
+// All configs of this binary, in the order of the config list. Defined by the build from that list.
+absl::Span<const ConfigEntry> ConfigEntries();
+
+// The config that a file was made for. When none fits, the error names the key that differs from
+// the nearest one, or the architectures known if the file's is not among them.
+absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file);
+
+// The entry of this name. NotFound, with the names there are.
+absl::StatusOr<const ConfigEntry*> FindConfig(absl::string_view name);
+
+// An empty conversation for the config of this name.
+absl::StatusOr<std::unique_ptr<KVCache>> CreateKVCache(absl::string_view config_name,
+                                                       const CacheOptions& options = {});
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_REGISTRY_H_

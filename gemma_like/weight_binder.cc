@@ -1,0 +1,74 @@
+#include "gemma_like/weight_binder.h"
+
+#include "absl/strings/str_cat.h"
+#include "gemma_like/strings.h"
+#include "ops/matmul.h"
+
+namespace inlay {
+
+const GgufTensor* WeightBinder::Take(absl::string_view name) {
+  taken_.insert(std::string(name));
+  const GgufTensor* tensor = file_.FindTensor(name);
+  if (tensor == nullptr && status_.ok()) {
+    status_ = absl::NotFoundError(absl::StrCat(file_.name(), " has no tensor '", name, "'"));
+  }
+  return status_.ok() ? tensor : nullptr;
+}
+
+void WeightBinder::Fail(const GgufTensor& tensor, absl::string_view wanted) {
+  if (!status_.ok()) return;
+  status_ = absl::InvalidArgumentError(
+      absl::StrCat(file_.name(), ": tensor '", tensor.name, "' is ", tensor.ShapeString(),
+                   " of type ", ToAbsl(GetWeightTypeInfo(tensor.type).name), ", not ", wanted));
+}
+
+WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t cols) {
+  const GgufTensor* tensor = Take(name);
+  if (tensor == nullptr) return {};
+  if (tensor->dims[0] != cols || tensor->dims[1] != rows || tensor->num_elements() != rows * cols) {
+    Fail(*tensor, absl::StrCat(cols, " x ", rows));
+    return {};
+  }
+  return {.data = tensor->data.data(), .type = tensor->type, .rows = rows, .cols = cols};
+}
+
+std::vector<float> WeightBinder::Vector(absl::string_view name, size_t size) {
+  const GgufTensor* tensor = Take(name);
+  if (tensor == nullptr) return {};
+  if (tensor->num_elements() != size || GetWeightTypeInfo(tensor->type).block_size != 1) {
+    Fail(*tensor, absl::StrCat(size, " elements of type F32, F16 or BF16"));
+    return {};
+  }
+  std::vector<float> values(size);
+  DequantizeRow({.data = tensor->data.data(), .type = tensor->type, .rows = 1, .cols = size}, 0,
+                values.data());
+  return values;
+}
+
+std::vector<float> WeightBinder::Transposed(absl::string_view name, size_t rows, size_t cols) {
+  const GgufTensor* tensor = file_.FindTensor(name);
+  std::vector<float> values = Vector(name, rows * cols);
+  if (values.empty()) return {};
+  if (tensor->dims[0] != cols || tensor->dims[1] != rows) {
+    Fail(*tensor, absl::StrCat(cols, " x ", rows));
+    return {};
+  }
+  std::vector<float> transposed(values.size());
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t c = 0; c < cols; ++c) transposed[c * rows + r] = values[r * cols + c];
+  }
+  return transposed;
+}
+
+absl::Status WeightBinder::Finish() const {
+  if (!status_.ok()) return status_;
+  for (const GgufTensor& tensor : file_.tensors()) {
+    if (!taken_.contains(std::string(tensor.name))) {
+      return absl::InvalidArgumentError(absl::StrCat(file_.name(), " has a tensor '", tensor.name,
+                                                     "' that its config does not use"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace inlay

@@ -1,0 +1,50 @@
+// Takes tensors out of a file by name, checking shape and type, and knows which were never asked
+// for.
+#ifndef INLAY_GEMMA_LIKE_WEIGHT_BINDER_H_
+#define INLAY_GEMMA_LIKE_WEIGHT_BINDER_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "io/gguf.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+// The first error stays; what is asked for after it comes back empty. So a loader asks for
+// everything, then looks once.
+class WeightBinder {
+ public:
+  // `file` must outlive the views given out.
+  explicit WeightBinder(const GgufFile& file) : file_(file) {}
+
+  bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
+
+  // A matrix of rows x cols (the file's dimensions are cols, rows).
+  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols);
+
+  // A vector of `size` elements of type F32, F16 or BF16, however its dimensions are split.
+  std::vector<float> Vector(absl::string_view name, size_t size);
+
+  // A small matrix rows x cols in the file as its transpose [cols][rows] in float.
+  std::vector<float> Transposed(absl::string_view name, size_t rows, size_t cols);
+
+  // The first error, or a tensor that nobody asked for, or ok.
+  absl::Status Finish() const;
+
+ private:
+  const GgufTensor* Take(absl::string_view name);
+  void Fail(const GgufTensor& tensor, absl::string_view wanted);
+
+  const GgufFile& file_;
+  absl::flat_hash_set<std::string> taken_;
+  absl::Status status_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_WEIGHT_BINDER_H_
