@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
     }
   }
   const auto missing = std::find(byte_tokens.begin(), byte_tokens.end(), -1);
-  if (missing != byte_tokens.end() && !vocabulary.unk.has_value()) {
+  if (missing != byte_tokens.end() && !vocabulary.has_unknown()) {
     return absl::InvalidArgumentError(
         absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
                      missing - byte_tokens.begin(), " nor an unknown token"));

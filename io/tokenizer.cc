@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "io/bpe_tokenizer.h"
 #include "io/spm_tokenizer.h"
 #include "io/status_macros.h"
 
@@ -43,10 +44,11 @@ class NoTokenizer : public Tokenizer {
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const GgufFile& file) {
   INLAY_ASSIGN_OR_RETURN(const absl::string_view model, file.GetString(kModelKey));
   if (model == "llama") return SpmTokenizer::Load(file);
+  if (model == "gpt2") return BpeTokenizer::Load(file);
   if (model == "no_vocab") return std::unique_ptr<Tokenizer>(new NoTokenizer(file.name()));
   return absl::UnimplementedError(absl::StrCat(file.name(), ": key '", kModelKey, "' is ",
                                                QuoteForMessage(model),
-                                               ", but must be 'llama' or 'no_vocab'"));
+                                               ", but must be 'llama', 'gpt2' or 'no_vocab'"));
 }
 
 }  // namespace inlay

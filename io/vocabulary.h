@@ -55,6 +55,10 @@ struct Vocabulary {
   size_t size() const { return texts.size(); }
   bool Contains(int32_t id) const { return id >= 0 && static_cast<size_t>(id) < size(); }
 
+  // Whether `unk` is there and really is the unknown token: files also name a control token so,
+  // which no text may turn into.
+  bool has_unknown() const { return unk.has_value() && types[*unk] == TokenType::kUnknown; }
+
   StringPool texts;  // as in the file
   std::vector<TokenType> types;
   std::optional<int32_t> bos, eos, unk, eot;

@@ -1,0 +1,245 @@
+#include "io/pre_tokenizer.h"
+
+#include <cstddef>
+#include <limits>
+
+#include "io/unicode_classes.h"
+#include "io/utf8.h"
+
+namespace inlay {
+namespace {
+
+using Class = CodePointClass;
+
+constexpr PreTokenizerInfo kInfos[] = {
+    {"default", PreTokenizer::kUnnamed, false, false},
+    {"gpt-2", PreTokenizer::kGpt2, false, false},
+    {"gpt-neox", PreTokenizer::kGpt2, false, false},
+    {"mpt", PreTokenizer::kGpt2, false, false},
+    {"olmo", PreTokenizer::kGpt2, false, false},
+    {"refact", PreTokenizer::kSingleDigits, false, false},
+    {"starcoder", PreTokenizer::kSingleDigits, false, false},
+    {"codeshell", PreTokenizer::kSingleDigits, false, false},
+    {"smollm", PreTokenizer::kSingleDigits, false, false},
+    {"dbrx", PreTokenizer::kLlama3, false, false},
+    {"smaug-bpe", PreTokenizer::kLlama3, false, false},
+    {"llama-bpe", PreTokenizer::kLlama3, true, true},
+    {"llama3", PreTokenizer::kLlama3, true, true},
+    {"llama-v3", PreTokenizer::kLlama3, true, true},
+    {"falcon-h1", PreTokenizer::kLlama3, true, true},
+    {"pixtral", PreTokenizer::kLlama3, true, true},
+};
+
+struct Char {
+  Class kind;
+  size_t end;  // where the next one starts
+};
+
+// The text under the scanners, which walk it by the place of a byte.
+class Scanner {
+ public:
+  explicit Scanner(absl::string_view text) : text_(text) {}
+
+  size_t size() const { return text_.size(); }
+  char ByteAt(size_t at) const { return text_[at]; }
+  bool IsNewline(size_t at) const { return text_[at] == '\r' || text_[at] == '\n'; }
+
+  Char CharAt(size_t at) const {
+    Char c = CharWithPunctuationAt(at);
+    if (c.kind == Class::kPunctuation) c.kind = Class::kOther;
+    return c;
+  }
+
+  // Where punctuation is told apart from what is "other".
+  Char CharWithPunctuationAt(size_t at) const {
+    const uint8_t byte = static_cast<uint8_t>(text_[at]);
+    if (byte < 0x80) return {ClassOf(byte), at + 1};
+    const CodePoint c = DecodeUtf8(text_.substr(at));
+    return c.valid ? Char{ClassOf(c.value), at + c.length} : Char{Class::kOther, at + 1};
+  }
+
+  // Whether a character of this class starts at `at`.
+  bool Is(size_t at, Class kind) const { return at < size() && CharAt(at).kind == kind; }
+
+  // The end of the characters of one class from `at` on, at most `most` of them.
+  size_t RunEnd(size_t at, Class kind, size_t most = std::numeric_limits<size_t>::max()) const {
+    for (; most > 0 && at < size(); --most) {
+      const Char c = CharAt(at);
+      if (c.kind != kind) break;
+      at = c.end;
+    }
+    return at;
+  }
+
+  // The end of 's, 't, 're, 've, 'm, 'll or 'd at `at`; `at` itself when there is none.
+  size_t ContractionEnd(size_t at, bool any_case) const {
+    if (text_[at] != '\'') return at;
+    const auto letter = [&](size_t i) {
+      if (i >= size()) return '\0';
+      const char c = text_[i];
+      return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    };
+    const char first = letter(at + 1);
+    const char second = letter(at + 2);
+    if (first == 's' || first == 't' || first == 'm' || first == 'd') return at + 2;
+    if ((first == 'r' && second == 'e') || (first == 'v' && second == 'e') ||
+        (first == 'l' && second == 'l')) {
+      return at + 3;
+    }
+    return at;
+  }
+
+  // \s+(?!\S)|\s+ at a space: all spaces at the end of the text, else all but the last one, which
+  // goes with the next word, unless it is the only one.
+  size_t SpacesEnd(size_t at) const {
+    size_t last = at;
+    size_t end = at;
+    while (end < size()) {
+      const Char c = CharAt(end);
+      if (c.kind != Class::kSpace) return last > at ? last : end;
+      last = end;
+      end = c.end;
+    }
+    return end;
+  }
+
+ private:
+  absl::string_view text_;
+};
+
+size_t Gpt2WordEnd(const Scanner& text, size_t at) {
+  const size_t contraction = text.ContractionEnd(at, /*any_case=*/false);
+  if (contraction > at) return contraction;
+  const bool space = text.ByteAt(at) == ' ';
+  const size_t start = space && at + 1 < text.size() ? at + 1 : at;
+  const Class kind = text.CharAt(start).kind;
+  if (kind != Class::kSpace) return text.RunEnd(start, kind);
+  return text.SpacesEnd(at);
+}
+
+size_t Llama3WordEnd(const Scanner& text, size_t at) {
+  const size_t contraction = text.ContractionEnd(at, /*any_case=*/true);
+  if (contraction > at) return contraction;
+  const Char first = text.CharAt(at);
+  if (first.kind == Class::kLetter) return text.RunEnd(at, Class::kLetter);
+  if (first.kind == Class::kNumber) return text.RunEnd(at, Class::kNumber, 3);
+  if (!text.IsNewline(at) && text.Is(first.end, Class::kLetter)) {
+    return text.RunEnd(first.end, Class::kLetter);
+  }
+  const size_t start = text.ByteAt(at) == ' ' && text.Is(first.end, Class::kOther) ? first.end : at;
+  if (text.Is(start, Class::kOther)) {
+    size_t end = text.RunEnd(start, Class::kOther);
+    while (end < text.size() && text.IsNewline(end)) ++end;
+    return end;
+  }
+  // Spaces up to and with the last newline among them. The walk backwards is over single bytes,
+  // none of which can be a newline inside a longer character.
+  size_t end = text.RunEnd(at, Class::kSpace);
+  while (end > at && !text.IsNewline(end - 1)) --end;
+  return end > at ? end : text.SpacesEnd(at);
+}
+
+template <typename WordEnd>
+void Split(absl::string_view text, const WordEnd& word_end,
+           absl::FunctionRef<void(absl::string_view)> use) {
+  const Scanner scanner(text);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = word_end(scanner, at);
+    use(text.substr(at, end - at));
+    at = end;
+  }
+}
+
+void SplitSingleDigits(absl::string_view text, absl::FunctionRef<void(absl::string_view)> use) {
+  const Scanner scanner(text);
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    Char c = scanner.CharAt(at);
+    if (c.kind == Class::kNumber) {
+      use(text.substr(at, c.end - at));
+      at = c.end;
+      continue;
+    }
+    while (end < text.size() && (c = scanner.CharAt(end)).kind != Class::kNumber) end = c.end;
+    Split(text.substr(at, end - at), Gpt2WordEnd, use);
+    at = end;
+  }
+}
+
+// [\p{P}$+<=>^~|]+ at `at`; `at` itself when there is none.
+size_t PunctuationEnd(const Scanner& text, size_t at) {
+  while (at < text.size()) {
+    const Char c = text.CharWithPunctuationAt(at);
+    const bool symbol =
+        absl::string_view("$+<=>^~|").find(text.ByteAt(at)) != absl::string_view::npos;
+    if (c.kind != Class::kPunctuation && !symbol) break;
+    at = c.end;
+  }
+  return at;
+}
+
+// One of the words that kGpt2's rules give, as kUnnamed cuts it further.
+void SplitNumber(absl::string_view word, absl::FunctionRef<void(absl::string_view)> use) {
+  const Scanner text(word);
+  size_t begin = word[0] == ' ' && text.Is(1, Class::kNumber) ? 1 : 0;
+  if (!text.Is(begin, Class::kNumber)) {
+    use(word);
+    return;
+  }
+  if (begin > 0) use(word.substr(0, begin));
+  const auto is_digit = [&](size_t i) {
+    return i < word.size() && word[i] >= '0' && word[i] <= '9';
+  };
+  for (size_t at = begin; at < word.size();) {
+    if (!is_digit(at) || !is_digit(at + 1) || !is_digit(at + 2)) {
+      at = text.CharAt(at).end;
+      continue;
+    }
+    if (at > begin) use(word.substr(begin, at - begin));
+    use(word.substr(at, 3));
+    begin = at = at + 3;
+  }
+  if (begin < word.size()) use(word.substr(begin));
+}
+
+void SplitUnnamed(absl::string_view text, absl::FunctionRef<void(absl::string_view)> use) {
+  const Scanner scanner(text);
+  const auto use_word = [use](absl::string_view word) { SplitNumber(word, use); };
+  for (size_t at = 0; at < text.size();) {
+    const size_t punctuation = PunctuationEnd(scanner, at);
+    if (punctuation > at) use(text.substr(at, punctuation - at));
+    size_t end = punctuation;
+    while (end < text.size() && PunctuationEnd(scanner, end) == end) end = scanner.CharAt(end).end;
+    Split(text.substr(punctuation, end - punctuation), Gpt2WordEnd, use_word);
+    at = end;
+  }
+}
+
+}  // namespace
+
+const PreTokenizerInfo* FindPreTokenizer(absl::string_view name) {
+  for (const PreTokenizerInfo& info : kInfos) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+void SplitWords(PreTokenizer rules, absl::string_view text,
+                absl::FunctionRef<void(absl::string_view)> use) {
+  switch (rules) {
+    case PreTokenizer::kGpt2:
+      Split(text, Gpt2WordEnd, use);
+      return;
+    case PreTokenizer::kSingleDigits:
+      SplitSingleDigits(text, use);
+      return;
+    case PreTokenizer::kLlama3:
+      Split(text, Llama3WordEnd, use);
+      return;
+    case PreTokenizer::kUnnamed:
+      SplitUnnamed(text, use);
+      return;
+  }
+}
+
+}  // namespace inlay
