@@ -14,6 +14,7 @@
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
 #include "ops/simd-inl.h"
+#include "ops/weighted_sum-inl.h"
 
 #ifndef INLAY_OPS_ATTENTION_CC_ONCE
 #define INLAY_OPS_ATTENTION_CC_ONCE
@@ -109,48 +110,6 @@ HWY_INLINE void Scores(const float* HWY_RESTRICT q, const T* HWY_RESTRICT keys, 
   }
 }
 
-// out[i] = factor * out[i] + sum over j < rows in order of weights[j] * values[j][i].
-template <class T>
-HWY_INLINE void AddWeighted(const float* HWY_RESTRICT weights, const T* HWY_RESTRICT values,
-                            size_t rows, size_t dim, float factor, float* HWY_RESTRICT out) {
-  const hn::ScalableTag<float> df;
-  const size_t lanes = hn::Lanes(df);
-  const auto f = hn::Set(df, factor);
-  size_t i = 0;
-  for (; i + 4 * lanes <= dim; i += 4 * lanes) {
-    auto s0 = hn::Mul(f, hn::LoadU(df, out + i));
-    auto s1 = hn::Mul(f, hn::LoadU(df, out + i + lanes));
-    auto s2 = hn::Mul(f, hn::LoadU(df, out + i + 2 * lanes));
-    auto s3 = hn::Mul(f, hn::LoadU(df, out + i + 3 * lanes));
-    for (size_t j = 0; j < rows; ++j) {
-      const T* v = values + j * dim + i;
-      const auto w = hn::Set(df, weights[j]);
-      s0 = hn::MulAdd(w, LoadFloat(df, v), s0);
-      s1 = hn::MulAdd(w, LoadFloat(df, v + lanes), s1);
-      s2 = hn::MulAdd(w, LoadFloat(df, v + 2 * lanes), s2);
-      s3 = hn::MulAdd(w, LoadFloat(df, v + 3 * lanes), s3);
-    }
-    hn::StoreU(s0, df, out + i);
-    hn::StoreU(s1, df, out + i + lanes);
-    hn::StoreU(s2, df, out + i + 2 * lanes);
-    hn::StoreU(s3, df, out + i + 3 * lanes);
-  }
-  for (; i < dim; i += lanes) {
-    const bool whole = i + lanes <= dim;
-    const size_t n = dim - i;
-    auto s = hn::Mul(f, whole ? hn::LoadU(df, out + i) : hn::LoadN(df, out + i, n));
-    for (size_t j = 0; j < rows; ++j) {
-      const T* v = values + j * dim + i;
-      s = hn::MulAdd(hn::Set(df, weights[j]), whole ? LoadFloat(df, v) : LoadFloatN(df, v, n), s);
-    }
-    if (whole) {
-      hn::StoreU(s, df, out + i);
-    } else {
-      hn::StoreN(s, df, out + i, n);
-    }
-  }
-}
-
 // One step of online softmax: adds `rows` positions with the given scores and values to `partial`.
 // `scores` has room for kKvBlockRows and is overwritten.
 template <class T>
@@ -180,7 +139,7 @@ HWY_INLINE void AddBlock(float* HWY_RESTRICT scores, const T* values, size_t row
   }
   partial.sum() = factor * partial.sum() + hn::ReduceSum(d, sum);
   partial.largest() = new_largest;
-  AddWeighted(scores, values, rows, dim, factor, partial.values());
+  AddWeighted(scores, Rows<const T>(values, rows, dim), factor, partial.values());
 }
 
 template <class T>

@@ -1,0 +1,192 @@
+#include "ops/ssd.h"
+
+#include <algorithm>
+
+#include "tests/ops/op_test.h"
+
+namespace inlay {
+namespace {
+
+using SsdTest = OnEveryTarget;
+INLAY_ON_EVERY_TARGET(SsdTest);
+
+// One random sequence of inputs of the mixer.
+struct Inputs {
+  Inputs(SsdShape shape, size_t count)
+      : shape(shape),
+        count(count),
+        x(RandomArray(count, shape.Inner(), 1)),
+        b(RandomArray(count, shape.BcDim(), 2)),
+        c(RandomArray(count, shape.BcDim(), 3)),
+        raw_dt(RandomArray(count, shape.heads, 4, 2)),
+        bias(RandomArray(1, shape.heads, 5)),
+        a(RandomArray(1, shape.heads, 6)),
+        d(RandomArray(1, shape.heads, 7)) {
+    for (size_t h = 0; h < shape.heads; ++h) a.data()[h] = -std::exp(a.data()[h]);
+  }
+
+  SsdShape shape;
+  size_t count;
+  Array x, b, c, raw_dt, bias, a, d;
+};
+
+double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+
+// The recurrence, token by token.
+std::vector<double> Recurrence(const Inputs& in, std::vector<double>* state) {
+  const SsdShape& shape = in.shape;
+  state->assign(shape.StateElements(), 0);
+  std::vector<double> y;
+  for (size_t t = 0; t < in.count; ++t) {
+    for (size_t h = 0; h < shape.heads; ++h) {
+      const double dt = Softplus(double{in.raw_dt.At(t, h)} + in.bias.data()[h]);
+      const double decay = std::exp(dt * in.a.data()[h]);
+      const size_t bc = h / (shape.heads / shape.groups) * shape.state_dim;
+      for (size_t i = 0; i < shape.head_dim; ++i) {
+        const double x = in.x.At(t, h * shape.head_dim + i);
+        double* row = &(*state)[(h * shape.head_dim + i) * shape.state_dim];
+        double sum = in.d.data()[h] * x;
+        for (size_t n = 0; n < shape.state_dim; ++n) {
+          row[n] = decay * row[n] + dt * x * in.b.At(t, bc + n);
+          sum += row[n] * in.c.At(t, bc + n);
+        }
+        y.push_back(sum);
+      }
+    }
+  }
+  return y;
+}
+
+// Runs the sequence at most `step` tokens at a time. Logs and states start as NaN.
+void RunMixer(const Inputs& in, size_t step, ThreadPool& pool, bool zero_state, const Array& y,
+              Array* last_state) {
+  const SsdShape& shape = in.shape;
+  Array log_memory(1, shape.LogElements());
+  const SsdLog log = {shape, log_memory.data()};
+  Array state(1, shape.StateElements()), next(1, shape.StateElements());
+  bool has_state = zero_state;
+  if (zero_state) std::fill_n(state.data(), state.size(), 0.0f);
+  for (size_t t = 0; t < in.count;) {
+    const size_t first = t % kSsdChunk;
+    const size_t n = std::min({step, kSsdChunk - first, in.count - t});
+    for (size_t i = 0; i < n; ++i) {
+      std::copy_n(in.x.Row(t + i), shape.Inner(), log.x().Row(first + i));
+      std::copy_n(in.b.Row(t + i), shape.BcDim(), log.b().Row(first + i));
+    }
+    SsdTimeSteps(in.raw_dt.view().Slice(t, n), in.bias.data(), in.a.data(), first, log);
+    SsdOutputs(log, has_state ? state.data() : nullptr, in.c.view().Slice(t, n), in.d.data(), first,
+               y.view().Slice(t, n), pool);
+    t += n;
+    if (t % kSsdChunk == 0) {
+      SsdAdvance(log, has_state ? state.data() : nullptr, next.data(), pool);
+      std::swap(state, next);
+      has_state = true;
+      std::fill_n(log_memory.data(), log_memory.size(), NAN);
+      std::fill_n(next.data(), next.size(), NAN);
+    }
+  }
+  *last_state = std::move(state);
+}
+
+constexpr SsdShape kShapes[] = {{1, 1, 1, 1, 4},   {3, 5, 1, 7, 4},   {4, 8, 2, 16, 4},
+                                {6, 33, 3, 65, 4}, {8, 32, 1, 64, 4}, {4, 64, 2, 128, 4},
+                                {17, 4, 1, 19, 4}};
+
+TEST_P(SsdTest, MatchesTheRecurrenceOverSeveralChunks) {
+  ThreadPool pool(2);
+  double worst = 0, worst_state = 0;
+  for (const SsdShape& shape : kShapes) {
+    const Inputs in(shape, 4 * kSsdChunk);
+    std::vector<double> expected_state;
+    const std::vector<double> expected = Recurrence(in, &expected_state);
+    const Array y(in.count, shape.Inner());
+    Array state(1, 1);
+    RunMixer(in, kSsdChunk, pool, false, y, &state);
+    worst = std::max(worst, Nmse(y, expected));
+    worst_state = std::max(worst_state, Nmse(state, expected_state));
+  }
+  std::printf("worst NMSE: outputs %.2g, states %.2g\n", worst, worst_state);
+  EXPECT_LE(worst, 1e-11);
+  EXPECT_LE(worst_state, 1e-11);
+}
+
+TEST_P(SsdTest, BitsDoNotDependOnBatchesOrThreads) {
+  for (const SsdShape& shape : kShapes) {
+    const Inputs in(shape, 3 * kSsdChunk + 5);
+    const Array all(in.count, shape.Inner());
+    Array last(1, 1);
+    ThreadPool one(1);
+    RunMixer(in, kSsdChunk, one, false, all, &last);
+    for (size_t threads : {1, 2, 3}) {
+      ThreadPool pool(threads);
+      for (size_t step : {1, 2, 5, 7, 32}) {
+        const Array y(in.count, shape.Inner());
+        Array state(1, 1);
+        RunMixer(in, step, pool, step == 5, y, &state);
+        ASSERT_TRUE(SameBits(y, all)) << step << " at a time, " << threads << " threads";
+        ASSERT_TRUE(SameBits(state, last));
+      }
+    }
+  }
+}
+
+TEST_P(SsdTest, TimeStepsOfExtremeInputs) {
+  const float raws[] = {0, 1e-8f, -1e-8f, 20, -20, 88, -88, 1000, -1000, -105, 3.3e38f, -3.3e38f};
+  SsdShape shape = {12, 1, 1, 1, 4};
+  const Array memory(1, shape.LogElements());
+  const SsdLog log = {shape, memory.data()};
+  const Array raw(1, 12), bias(1, 12), a(1, 12);
+  for (size_t h = 0; h < 12; ++h) {
+    raw.data()[h] = raws[h];
+    bias.data()[h] = 0;
+    a.data()[h] = -0.5f;
+  }
+  SsdTimeSteps(raw, bias.data(), a.data(), 0, log);
+  for (size_t h = 0; h < 12; ++h) {
+    const double expected = Softplus(raws[h]), dt = log.dt().Row(0)[h];
+    // The exponential is zero below -104, and subnormals lose bits just above.
+    EXPECT_NEAR(dt, expected, 2e-7 * expected + 1e-38) << raws[h];
+    EXPECT_NEAR(log.decay_sum().Row(0)[h], -0.5 * dt, 1e-44);
+  }
+  raw.data()[3] = NAN;
+  SsdTimeSteps(raw, bias.data(), a.data(), 0, log);
+  EXPECT_TRUE(std::isnan(log.dt().Row(0)[3]));
+  EXPECT_FALSE(std::isnan(log.dt().Row(0)[4]));
+}
+
+TEST_P(SsdTest, ConvolutionMatchesReferenceAndItsBitsDoNotDependOnBatches) {
+  double worst = 0;
+  for (size_t channels : {1, 3, 17, 64, 67, 130, 257}) {
+    for (size_t width : {1, 2, 4}) {
+      const size_t tokens = 9;
+      const Array x = RandomArray(tokens + width - 1, channels, 1);
+      const Array weight = RandomArray(width, channels, 2), bias = RandomArray(1, channels, 3);
+      std::vector<const float*> input;
+      for (size_t r = 0; r < tokens + width - 1; ++r) input.push_back(x.Row(r));
+      std::vector<double> expected;
+      for (size_t t = 0; t < tokens; ++t) {
+        for (size_t c = 0; c < channels; ++c) {
+          double sum = bias.data()[c];
+          for (size_t k = 0; k < width; ++k) sum += double{weight.At(k, c)} * x.At(t + k, c);
+          expected.push_back(sum / (1 + std::exp(-sum)));
+        }
+      }
+      for (size_t threads : {1, 2, 3}) {
+        ThreadPool pool(threads);
+        const Array all(tokens, channels, 1), single(tokens, channels, 2);
+        CausalConv1dSilu(input.data(), weight.data(), width, bias.data(), all, pool);
+        for (size_t t = 0; t < tokens; ++t) {
+          CausalConv1dSilu(&input[t], weight.data(), width, bias.data(), single.view().Slice(t, 1),
+                           pool);
+        }
+        worst = std::max(worst, Nmse(all, expected));
+        ASSERT_TRUE(SameBits(all, single));
+      }
+    }
+  }
+  std::printf("worst NMSE %.2g\n", worst);
+  EXPECT_LE(worst, 1e-13);
+}
+
+}  // namespace
+}  // namespace inlay
