@@ -5,6 +5,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 
@@ -32,6 +33,12 @@ class Arena {
     used_ += Floats(rows, cols);
     assert(used_ <= capacity_);
     return FloatRows(data, rows, cols);
+  }
+
+  // Likewise, uninitialised integers; they take as much as Rows(1, count).
+  int32_t* Ints(size_t count) {
+    static_assert(sizeof(int32_t) == sizeof(float) && alignof(int32_t) == alignof(float));
+    return new (Rows(1, count).data) int32_t[count];
   }
 
   // Gives back, when it ends, everything handed out since it began.

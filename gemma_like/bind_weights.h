@@ -78,11 +78,22 @@ class LayerBinder {
     w.out = Matrix("ssm_out.weight", kDim, kShape.Inner());
   }
 
-  void BindMlp(GatedMlpWeights& w) {
-    constexpr size_t kHidden = Layer::Mlp::kHidden;
-    w.gate = Matrix("ffn_gate.weight", kHidden, kDim);
-    w.up = Matrix("ffn_up.weight", kHidden, kDim);
-    w.down = Matrix("ffn_down.weight", kDim, kHidden);
+  void BindMlp(GatedMlpWeights& w) { BindGated(w, Layer::Mlp::kHidden, ".weight"); }
+
+  void BindMlp(MoeWeights& w) {
+    constexpr MoeShape kShape = Layer::Mlp::kShape;
+    w.router = Matrix("ffn_gate_inp.weight", kShape.experts, kDim);
+    w.gate = binder_.Matrices(Name("ffn_gate_exps.weight"), kShape.experts, kShape.hidden, kDim);
+    w.up = binder_.Matrices(Name("ffn_up_exps.weight"), kShape.experts, kShape.hidden, kDim);
+    w.down = binder_.Matrices(Name("ffn_down_exps.weight"), kShape.experts, kDim, kShape.hidden);
+    if constexpr (kShape.shared_hidden > 0)
+      BindGated(w.shared, kShape.shared_hidden, "_shexp.weight");
+  }
+
+  void BindGated(GatedMlpWeights& w, size_t hidden, absl::string_view suffix) {
+    w.gate = Matrix(absl::StrCat("ffn_gate", suffix), hidden, kDim);
+    w.up = Matrix(absl::StrCat("ffn_up", suffix), hidden, kDim);
+    w.down = Matrix(absl::StrCat("ffn_down", suffix), kDim, hidden);
   }
 
   std::string Name(absl::string_view tensor) const { return absl::StrCat(prefix_, tensor); }

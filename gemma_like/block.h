@@ -12,9 +12,9 @@
 #include "gemma_like/attention_mixer.h"
 #include "gemma_like/forward_state.h"
 #include "gemma_like/mamba2_mixer.h"
+#include "gemma_like/mlp.h"
 #include "gemma_like/weights.h"
 #include "ops/elementwise.h"
-#include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/views.h"
 
@@ -46,7 +46,7 @@ struct Block {
 
     if constexpr (kHasMlp) {
       RmsNorm(s.residual, weights.mlp_norm.data(), Config::kNormEpsilon, normed);
-      GatedMlpForward(weights.mlp, normed, branch, s);
+      MlpForward<Mlp>::Forward(weights.mlp, normed, branch, s.arena, s.pool);
       AddBranch(weights.mlp_post_norm, branch, s);
     }
   }
@@ -60,7 +60,7 @@ struct Block {
       mixer = Mamba2Mixer<Config, Layer>::ScratchFloats(rows);
     }
     size_t mlp = 0;
-    if constexpr (kHasMlp) mlp = 2 * Arena::Floats(rows, Mlp::kHidden);
+    if constexpr (kHasMlp) mlp = MlpForward<Mlp>::ScratchFloats(rows, Config::kModelDim);
     return 2 * Arena::Floats(rows, Config::kModelDim) + std::max(mixer, mlp);
   }
 
@@ -71,21 +71,6 @@ struct Block {
       RmsNorm(branch, post_norm.data(), Config::kNormEpsilon, branch);
     }
     AddScaled(branch, Config::kResidualScale, s.residual);
-  }
-
-  static void GatedMlpForward(const GatedMlpWeights& weights, ConstFloatRows x, FloatRows y,
-                              const ForwardState<Config>& s) {
-    Arena::Scope scope(s.arena);
-    FloatRows gate = s.arena.Rows(x.rows, Mlp::kHidden);
-    FloatRows up = s.arena.Rows(x.rows, Mlp::kHidden);
-    MatMul(weights.gate, x, gate, s.pool);
-    MatMul(weights.up, x, up, s.pool);
-    if constexpr (Mlp::kActivation == Activation::kGeluTanh) {
-      GeluTanhGate(gate, up, gate);
-    } else {
-      SiluGate(gate, up, gate);
-    }
-    MatMul(weights.down, gate, y, s.pool);
   }
 };
 

@@ -23,13 +23,20 @@ void WeightBinder::Fail(const GgufTensor& tensor, absl::string_view wanted) {
 }
 
 WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t cols) {
+  return Matrices(name, 1, rows, cols);
+}
+
+WeightMatrix WeightBinder::Matrices(absl::string_view name, size_t count, size_t rows,
+                                    size_t cols) {
   const GgufTensor* tensor = Take(name);
   if (tensor == nullptr) return {};
-  if (tensor->dims[0] != cols || tensor->dims[1] != rows || tensor->num_elements() != rows * cols) {
-    Fail(*tensor, absl::StrCat(cols, " x ", rows));
+  const auto& dims = tensor->dims;
+  if (dims[0] != cols || dims[1] != rows || dims[2] != count || dims[3] != 1) {
+    Fail(*tensor, count == 1 ? absl::StrCat(cols, " x ", rows)
+                             : absl::StrCat(cols, " x ", rows, " x ", count));
     return {};
   }
-  return {.data = tensor->data.data(), .type = tensor->type, .rows = rows, .cols = cols};
+  return {.data = tensor->data.data(), .type = tensor->type, .rows = count * rows, .cols = cols};
 }
 
 std::vector<float> WeightBinder::Vector(absl::string_view name, size_t size) {

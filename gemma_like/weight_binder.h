@@ -27,6 +27,10 @@ class WeightBinder {
   // A matrix of rows x cols (the file's dimensions are cols, rows).
   WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols);
 
+  // `count` matrices of rows x cols one after the other (the file's dimensions are cols, rows,
+  // count), as one of count * rows rows.
+  WeightMatrix Matrices(absl::string_view name, size_t count, size_t rows, size_t cols);
+
   // A vector of `size` elements of type F32, F16 or BF16, however its dimensions are split.
   std::vector<float> Vector(absl::string_view name, size_t size);
 

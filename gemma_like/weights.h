@@ -40,7 +40,20 @@ struct GatedMlpWeights {
   WeightMatrix down;  // [model_dim, hidden]
 };
 
+struct MoeWeights {
+  WeightMatrix router;     // [experts, model_dim]
+  WeightMatrix gate;       // [experts * hidden, model_dim]: expert after expert
+  WeightMatrix up;         // as gate
+  WeightMatrix down;       // [experts * model_dim, hidden]
+  GatedMlpWeights shared;  // empty without a shared expert
+};
+
 struct NoWeights {};
+
+template <class Mlp>
+using MlpWeights =
+    std::conditional_t<Mlp::kKind == MlpKind::kGated, GatedMlpWeights,
+                       std::conditional_t<Mlp::kKind == MlpKind::kMoe, MoeWeights, NoWeights>>;
 
 template <class Layer>
 struct LayerWeights {
@@ -49,7 +62,7 @@ struct LayerWeights {
   std::conditional_t<kIsAttention<Layer>, AttentionWeights, Mamba2Weights> mixer;
   std::vector<float> mlp_norm;  // before and after the MLP, likewise
   std::vector<float> mlp_post_norm;
-  std::conditional_t<Layer::Mlp::kKind == MlpKind::kNone, NoWeights, GatedMlpWeights> mlp;
+  MlpWeights<typename Layer::Mlp> mlp;
 };
 
 }  // namespace inlay

@@ -63,6 +63,11 @@ struct WeightMatrix {
     assert(r < rows);
     return static_cast<const char*>(data) + r * RowBytes();
   }
+  // Rows [first, first + count) as a matrix of their own.
+  WeightMatrix Slice(size_t first, size_t count) const {
+    assert(first + count <= rows);
+    return {static_cast<const char*>(data) + first * RowBytes(), type, count, cols};
+  }
 };
 
 }  // namespace inlay

@@ -1,0 +1,16 @@
+// The choice of experts in a mixture of experts.
+#ifndef INLAY_OPS_ROUTER_H_
+#define INLAY_OPS_ROUTER_H_
+
+#include <cstddef>
+
+namespace inlay {
+
+// Replaces the n logits of one row's router by each expert's share: the softmax over the k largest
+// logits (the lower index first among equals), and 0 for the others (Shazeer et al. 2017, eq. 3 to
+// 5). 1 <= k <= n. A NaN logit is never among the largest unless too few others are left.
+void KeepTopSoftmax(size_t k, float* logits, size_t n);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_ROUTER_H_
