@@ -1,0 +1,212 @@
+// Files: mapping, replacing, and writing GGUF.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "io/atomic_file.h"
+#include "io/gguf.h"
+#include "io/gguf_writer.h"
+#include "io/mapped_file.h"
+#include "tests/io/gguf_bytes.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::Span<const uint8_t> AsBytes(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+std::string Contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// A fresh folder for each test.
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = ::testing::TempDir() + "inlay_file_test_XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  size_t NumFiles() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_),
+                                             std::filesystem::directory_iterator()));
+  }
+
+  std::string folder_;
+};
+
+TEST_F(FileTest, MapsAFile) {
+  std::ofstream(Path("x")) << "hello";
+  absl::StatusOr<MappedFile> file = MappedFile::Open(Path("x"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const uint8_t* const address = file->bytes().data();
+  MappedFile moved = *std::move(file);
+  EXPECT_EQ(moved.bytes().data(), address);
+  EXPECT_THAT(moved.bytes(), ElementsAre('h', 'e', 'l', 'l', 'o'));
+  MappedFile other;
+  EXPECT_TRUE(other.bytes().empty());
+  other = std::move(moved);
+  EXPECT_EQ(other.bytes().size(), 5u);
+}
+
+TEST_F(FileTest, RefusesToMapWhatIsNoFileWithContents) {
+  const auto message = [](const std::string& path) {
+    return std::string(MappedFile::Open(path).status().message());
+  };
+  EXPECT_THAT(message(Path("none")), HasSubstr("cannot be opened"));
+  EXPECT_EQ(message(folder_), folder_ + " is a directory, not a file");
+  std::ofstream(Path("empty")).flush();
+  EXPECT_EQ(message(Path("empty")), Path("empty") + " is an empty file");
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(message(Path("pipe")), Path("pipe") + " is not a regular file");
+}
+
+TEST_F(FileTest, AFileAppearsOnlyWhenItIsComplete) {
+  std::ofstream(Path("x")) << "old";
+  {
+    absl::StatusOr<AtomicFile> file = AtomicFile::Create(Path("x"));
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE(file->Write(AsBytes("half")).ok());
+    EXPECT_EQ(Contents(Path("x")), "old");
+  }
+  EXPECT_EQ(Contents(Path("x")), "old");
+  EXPECT_EQ(NumFiles(), 1u);
+
+  absl::StatusOr<AtomicFile> file = AtomicFile::Create(Path("x"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::string large(200000, 'z');
+  ASSERT_TRUE(file->Write(AsBytes("new")).ok());
+  ASSERT_TRUE(file->Write(AsBytes(large)).ok());
+  ASSERT_TRUE(file->Write(AsBytes("end")).ok());
+  EXPECT_EQ(file->size(), large.size() + 6);
+  AtomicFile moved = *std::move(file);
+  ASSERT_TRUE(moved.Commit().ok());
+  EXPECT_EQ(Contents(Path("x")), "new" + large + "end");
+  EXPECT_EQ(NumFiles(), 1u);
+}
+
+TEST_F(FileTest, CannotWriteWhereThereIsNoFolderOrNoFile) {
+  EXPECT_THAT(std::string(AtomicFile::Create(Path("no/x")).status().message()),
+              HasSubstr("no/x cannot be created"));
+  EXPECT_THAT(std::string(AtomicFile::Create(folder_).status().message()),
+              HasSubstr("not a regular file"));
+}
+
+TEST_F(FileTest, WhatIsWrittenCanBeRead) {
+  GgufWriter writer;
+  writer.SetString("general.architecture", "test");
+  writer.SetUint32("u32", 7);
+  writer.SetInt32("i32", -7);
+  writer.SetUint64("u64", uint64_t{1} << 40);
+  writer.SetFloat32("f32", 0.5f);
+  writer.SetBool("flag", true);
+  writer.SetStrings("texts", std::vector<std::string>{"a", "", "c"});
+  writer.SetInt32s("ints", {1, -2});
+  writer.SetFloat32s("floats", {1.5f});
+  writer.SetInt32s("none", {});
+  ASSERT_TRUE(writer.AddTensor("a", {3}, WeightType::kF32).ok());
+  ASSERT_TRUE(writer.AddTensor("b", {32, 2}, WeightType::kQ8_0).ok());
+  ASSERT_TRUE(writer.Open(Path("x.gguf")).ok());
+  const float values[3] = {1, 2, 3};
+  const std::string blocks(68, 'q');
+  const auto floats = absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(values), 12);
+  ASSERT_TRUE(writer.AppendData(floats.first(5)).ok());
+  ASSERT_TRUE(writer.AppendData(floats.subspan(5)).ok());
+  ASSERT_TRUE(writer.AppendData(AsBytes(blocks)).ok());
+  EXPECT_EQ(NumFiles(), 1u);  // the temporary one
+  ASSERT_TRUE(writer.Finish().ok());
+
+  const absl::StatusOr<GgufFile> file = GgufFile::Open(Path("x.gguf"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->version(), 3u);
+  EXPECT_EQ(*file->GetString("general.architecture"), "test");
+  EXPECT_EQ(*file->GetUint("u32"), 7u);
+  EXPECT_EQ(*file->GetInt("i32"), -7);
+  EXPECT_EQ(*file->GetUint("u64"), uint64_t{1} << 40);
+  EXPECT_EQ(*file->GetFloat("f32"), 0.5);
+  EXPECT_EQ(*file->GetBool("flag"), true);
+  EXPECT_THAT(*file->GetStrings("texts"), ElementsAre("a", "", "c"));
+  EXPECT_THAT(*file->GetInts("ints"), ElementsAre(1, -2));
+  EXPECT_THAT(*file->GetFloats("floats"), ElementsAre(1.5f));
+  EXPECT_THAT(*file->GetInts("none"), ElementsAre());
+  EXPECT_EQ(std::memcmp(file->FindTensor("a")->data.data(), values, 12), 0);
+  EXPECT_EQ(file->FindTensor("b")->data, AsBytes(blocks));
+}
+
+TEST_F(FileTest, ValuesOfEveryTypeAreCopied) {
+  const ParsedBytes small = ParseCopy(SmallFile());
+  ASSERT_TRUE(small.file.ok());
+  GgufWriter writer;
+  for (const GgufEntry& entry : small.file->metadata()) writer.SetValue(entry.key, entry.value);
+  ASSERT_TRUE(writer.Open(Path("copy.gguf")).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  const absl::StatusOr<GgufFile> copy = GgufFile::Open(Path("copy.gguf"));
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  ASSERT_EQ(copy->metadata().size(), small.file->metadata().size());
+  for (size_t i = 0; i < copy->metadata().size(); ++i) {
+    const GgufEntry& a = copy->metadata()[i];
+    const GgufEntry& b = small.file->metadata()[i];
+    EXPECT_EQ(a.key, b.key);
+    EXPECT_EQ(a.value.TypeName(), b.value.TypeName());
+    EXPECT_EQ(a.value.ToString(100), b.value.ToString(100));
+  }
+}
+
+TEST_F(FileTest, TheWriterRefusesWhatTheReaderWould) {
+  GgufWriter writer;
+  const auto message = [&](absl::string_view name, std::vector<uint64_t> dims, WeightType type) {
+    return std::string(writer.AddTensor(name, dims, type).message());
+  };
+  EXPECT_THAT(message("", {1}, WeightType::kF32), HasSubstr("0 bytes, outside 1 to 64"));
+  EXPECT_THAT(message(std::string(65, 'x'), {1}, WeightType::kF32), HasSubstr("65 bytes"));
+  EXPECT_THAT(message("a", {}, WeightType::kF32), HasSubstr("0 dimensions"));
+  EXPECT_THAT(message("a", {1, 1, 1, 1, 1}, WeightType::kF32), HasSubstr("5 dimensions"));
+  EXPECT_THAT(message("a", {4, 0}, WeightType::kF32), HasSubstr("length 0 in dimension 1"));
+  EXPECT_THAT(message("a", {33}, WeightType::kQ8_0), HasSubstr("not a multiple of 32"));
+  EXPECT_THAT(message("a", {uint64_t{1} << 32, uint64_t{1} << 32}, WeightType::kF32),
+              HasSubstr("beyond 2^64"));
+  EXPECT_EQ(message("a", {4}, WeightType::kF32), "");
+  EXPECT_THAT(message("a", {4}, WeightType::kF32), HasSubstr("added twice"));
+  EXPECT_THAT(message("b", {(uint64_t{1} << 62) - 1}, WeightType::kF32), HasSubstr("beyond 2^64"));
+
+  writer.SetUint32("k", 1);
+  writer.SetUint32("k", 2);
+  EXPECT_THAT(std::string(writer.Open(Path("x")).message()), HasSubstr("'k' is set twice"));
+  EXPECT_EQ(NumFiles(), 0u);
+}
+
+TEST_F(FileTest, TheWriterCountsTheData) {
+  {
+    GgufWriter writer;
+    ASSERT_TRUE(writer.AddTensor("a", {4}, WeightType::kF32).ok());
+    ASSERT_TRUE(writer.Open(Path("x")).ok());
+    EXPECT_THAT(std::string(writer.AppendData(AsBytes(std::string(17, 'x'))).message()),
+                HasSubstr("comes to 17 bytes, more than its 16"));
+    ASSERT_TRUE(writer.AppendData(AsBytes("12345678")).ok());
+    EXPECT_THAT(std::string(writer.Finish().message()),
+                HasSubstr("tensor 'a' has only 8 of its 16 bytes"));
+    ASSERT_TRUE(writer.AppendData(AsBytes("12345678")).ok());
+    EXPECT_THAT(std::string(writer.AppendData(AsBytes("1")).message()),
+                HasSubstr("after those of the last tensor"));
+  }
+  EXPECT_EQ(NumFiles(), 0u);  // without Finish nothing is left
+}
+
+}  // namespace
+}  // namespace inlay
