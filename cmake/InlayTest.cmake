@@ -18,14 +18,15 @@ function(inlay_test)
   set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()
 
-# inlay_compile_fail_test(NAME name SOURCE a.cc EXPECT "regular expression" [DEPS target ...])
+# inlay_compile_fail_test(NAME name SOURCE a.cc EXPECT "regular expression" [DEPS target ...]
+#                         [DEFINES "NAME=value" ...])
 #
-# Passes when the compiler refuses the source and its output matches the expression. The source
-# holds its fault inside `#if INLAY_COMPILE_FAIL`; it must compile without, so that the refusal is
-# the fault's and not that of a mistyped header. DEPS (default inlay::engine) give the include
-# folders.
+# Passes when the compiler refuses the source with a single error and its output matches the
+# expression. The source holds its fault inside `#if INLAY_COMPILE_FAIL`; it must compile without,
+# so that the refusal is the fault's and not that of a mistyped header. DEPS (default inlay::engine)
+# give the include folders, DEFINES tell apart the faults that share a source.
 function(inlay_compile_fail_test)
-  cmake_parse_arguments(arg "" "NAME;SOURCE;EXPECT" "DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "NAME;SOURCE;EXPECT" "DEPS;DEFINES" ${ARGN})
   if(NOT arg_NAME OR NOT arg_SOURCE OR NOT arg_EXPECT OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "inlay_compile_fail_test needs NAME, SOURCE and EXPECT, and no more")
   endif()
@@ -38,8 +39,12 @@ function(inlay_compile_fail_test)
     list(APPEND folders $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
   endforeach()
   set(flags_file ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.flags)
+  set(defines)
+  foreach(define IN LISTS arg_DEFINES)
+    string(APPEND defines "\"-D${define}\"\n")
+  endforeach()
   file(GENERATE OUTPUT ${flags_file}
-       CONTENT "-std=c++20\n-I$<JOIN:$<REMOVE_DUPLICATES:${folders}>,\n-I>\n")
+       CONTENT "-std=c++20\n${defines}-I$<JOIN:$<REMOVE_DUPLICATES:${folders}>,\n-I>\n")
   cmake_path(ABSOLUTE_PATH arg_SOURCE)
   add_test(NAME ${arg_NAME}
     COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER} -DFLAGS=${flags_file}

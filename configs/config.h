@@ -31,22 +31,22 @@ struct SamplingDefaults {
 
 // A config is a struct derived from this one that defines
 //   kName          how the registry and the command line call it
-//   kArchitecture  the value of general.architecture in its files, and the prefix of their metadata
-//   keys kVocabSize, kModelDim, kNormEpsilon kAttentionScale  of query-key products, where it has
-//   attention layers Layers         a LayerList: what Chain<...> and Repeat<n, ...> make
+//   kArchitecture  the value of general.architecture in its files, and the prefix of their
+//                  metadata keys
+//   kVocabSize, kModelDim, kNormEpsilon
+//   Layers         a LayerList: what Chain<...>, Repeat<n, ...> and Masked<...> make
 //   Metadata(v)    the metadata keys that its files must agree with; see configs/metadata.h
 // and redefines those of the members below in which it differs.
 struct ConfigDefaults {
   static constexpr NormPlacement kNormPlacement = NormPlacement::kPre;
-  static constexpr float kEmbeddingScale = 1.0f;  // embeddings are multiplied by it
-  static constexpr float kResidualScale =
-      1.0f;  // so is each branch before it is added to the residual stream
-  static constexpr float kAttentionScale = 1.0f;
+  static constexpr float kEmbeddingScale = 1.0f;    // embeddings are multiplied by it
+  static constexpr float kResidualScale = 1.0f;     // so is a branch before the residual addition
+  static constexpr float kAttentionScale = 1.0f;    // and query-key products
   static constexpr float kLogitDivisor = 1.0f;      // logits are divided by it
   static constexpr float kAttentionSoftCap = 0.0f;  // 0: none
   static constexpr float kLogitSoftCap = 0.0f;      // 0: none
-  static constexpr bool kTiedOutput =
-      true;  // the output matrix is the embedding, unless the file has its own
+  // The output matrix is the embedding, unless the file has its own.
+  static constexpr bool kTiedOutput = true;
   static constexpr TokenizerKind kTokenizer = TokenizerKind::kSentencePiece;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kNone;
   static constexpr SamplingDefaults kSampling{};
@@ -60,6 +60,10 @@ constexpr double ConstexprSqrt(double x) {
   return root;
 }
 
+namespace config_internal {
+struct AnyVisitor;
+}
+
 template <class C>
 concept ModelConfig = std::derived_from<C, ConfigDefaults> && requires {
   { C::kName } -> std::convertible_to<std::string_view>;
@@ -68,6 +72,7 @@ concept ModelConfig = std::derived_from<C, ConfigDefaults> && requires {
   { C::kModelDim } -> std::convertible_to<int>;
   { C::kNormEpsilon } -> std::convertible_to<float>;
   typename C::Layers;
+  &C::template Metadata<config_internal::AnyVisitor>;
 };
 
 namespace config_internal {
@@ -127,8 +132,7 @@ template <class C>
 constexpr bool CheckConfig() {
   static_assert(ModelConfig<C>,
                 "a config must derive from ConfigDefaults and define kName, kArchitecture, "
-                "kVocabSize, kModelDim, "
-                "kNormEpsilon and Layers");
+                "kVocabSize, kModelDim, kNormEpsilon, Layers and Metadata");
   if constexpr (ModelConfig<C>) {
     static_assert(C::kVocabSize > 0 && C::kModelDim > 0,
                   "kVocabSize and kModelDim must be positive");
@@ -137,7 +141,7 @@ constexpr bool CheckConfig() {
     static_assert(C::kLogitDivisor != 0, "kLogitDivisor must not be 0");
     return config_internal::CheckLayers<DistinctLayers<typename C::Layers>>::kValid;
   }
-  return false;
+  return true;  // the sentence above is enough
 }
 
 }  // namespace inlay

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -51,6 +52,13 @@ struct Repeated {
 template <class List>
 struct Repeated<0, List> {
   using type = LayerList<>;
+};
+
+template <uint64_t kMask, class AtSetBits, class Elsewhere, class Indices>
+struct MaskedList;
+template <uint64_t kMask, class AtSetBits, class Elsewhere, size_t... kIndices>
+struct MaskedList<kMask, AtSetBits, Elsewhere, std::index_sequence<kIndices...>> {
+  using type = LayerList<std::conditional_t<(kMask >> kIndices & 1) != 0, AtSetBits, Elsewhere>...>;
 };
 
 template <class Seen, class... Layers>
@@ -111,6 +119,18 @@ using Chain =
 // The parts in order, kCount times.
 template <int kCount, class... Parts>
 using Repeat = typename pattern_internal::Repeated<kCount, Chain<Parts...>>::type;
+
+// The mask whose bits at these layer indices (0 to 63) are set.
+template <class... Indices>
+constexpr uint64_t LayersAt(Indices... indices) {
+  return (uint64_t{0} | ... | (uint64_t{1} << indices));
+}
+
+// kCount layers (at most 64): AtSetBits at the layers of the mask, Elsewhere at the others. For
+// models whose layers follow no period.
+template <int kCount, uint64_t kMask, class AtSetBits, class Elsewhere>
+requires(kCount <= 64) using Masked = typename pattern_internal::MaskedList<
+    kMask, AtSetBits, Elsewhere, std::make_index_sequence<static_cast<size_t>(kCount)>>::type;
 
 // Each layer type of the list once, in order of first appearance.
 template <class List>

@@ -1,0 +1,22 @@
+// A config that does not say what its files' metadata must be.
+#include <string_view>
+
+#include "configs/config.h"
+
+namespace inlay {
+
+struct Config : ConfigDefaults {
+  static constexpr std::string_view kName = "config";
+  static constexpr std::string_view kArchitecture = "config";
+  static constexpr int kVocabSize = 16;
+  static constexpr int kModelDim = 8;
+  static constexpr float kNormEpsilon = 1e-6f;
+  using Layers = Repeat<2, Mamba2<Mamba2Shape{.heads = 4, .head_dim = 4, .state_dim = 8}, NoMlp>>;
+#if !INLAY_COMPILE_FAIL
+  template <class Visitor>
+  static void Metadata(Visitor&) {}
+#endif
+};
+static_assert(CheckConfig<Config>());
+
+}  // namespace inlay

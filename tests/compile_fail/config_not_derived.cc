@@ -1,0 +1,24 @@
+// A config that does not start from the defaults.
+#include <string_view>
+
+#include "configs/config.h"
+
+namespace inlay {
+
+#if INLAY_COMPILE_FAIL
+struct Config {
+#else
+struct Config : ConfigDefaults {
+#endif
+  static constexpr std::string_view kName = "config";
+  static constexpr std::string_view kArchitecture = "config";
+  static constexpr int kVocabSize = 16;
+  static constexpr int kModelDim = 8;
+  static constexpr float kNormEpsilon = 1e-6f;
+  using Layers = Repeat<2, Mamba2<Mamba2Shape{.heads = 4, .head_dim = 4, .state_dim = 8}, NoMlp>>;
+  template <class Visitor>
+  static void Metadata(Visitor&) {}
+};
+static_assert(CheckConfig<Config>());
+
+}  // namespace inlay
