@@ -6,15 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cache/hybrid_cache.h"
 #include "configs/config.h"
 #include "configs/pattern.h"
-#include "gemma_like/weight_binder.h"
 #include "gemma_like/weights.h"
-#include "io/gguf.h"
 #include "ops/ssd.h"
 #include "ops/views.h"
 
@@ -31,10 +28,10 @@ struct ModelWeights {
 namespace bind_internal {
 
 // "blk.3.attn_q.weight", and the shapes that a layer's config gives it.
-template <ModelConfig Config, class Layer>
+template <ModelConfig Config, class Layer, class Binder>
 class LayerBinder {
  public:
-  LayerBinder(WeightBinder& binder, int index)
+  LayerBinder(Binder& binder, int index)
       : binder_(binder), prefix_(absl::StrCat("blk.", index, ".")) {}
 
   void Bind(LayerWeights<Layer>& w) {
@@ -72,9 +69,9 @@ class LayerBinder {
     w.conv = binder_.Transposed(Name("ssm_conv1d.weight"), kShape.ConvDim(), kShape.conv_width);
     w.conv_bias = Vector("ssm_conv1d.bias", kShape.ConvDim());
     w.dt_bias = Vector("ssm_dt.bias", kShape.heads);
-    w.a = Vector("ssm_a", kShape.heads);
-    w.d = Vector("ssm_d", kShape.heads);
-    w.norm = Vector("ssm_norm.weight", kShape.Inner());
+    w.a = binder_.Vector(Name("ssm_a"), 1, kShape.heads);
+    w.d = binder_.Vector(Name("ssm_d"), 1, kShape.heads);
+    w.norm = binder_.Vector(Name("ssm_norm.weight"), kShape.Inner() / kShape.groups, kShape.groups);
     w.out = Matrix("ssm_out.weight", kDim, kShape.Inner());
   }
 
@@ -104,27 +101,25 @@ class LayerBinder {
     return binder_.Vector(Name(tensor), size);
   }
 
-  WeightBinder& binder_;
+  Binder& binder_;
   std::string prefix_;
 };
 
 }  // namespace bind_internal
 
-// Fills `weights` with views into `file`, which must outlive them. Fails when a tensor is missing,
-// has another shape or an unfit type, or is one that the config has no use for.
-template <ModelConfig Config>
-absl::Status BindWeights(const GgufFile& file, ModelWeights<Config>& weights) {
-  WeightBinder binder(file);
+// Asks `binder` for every tensor of the config by name and shape. A WeightBinder answers with views
+// of a file; other binders may only take note.
+template <ModelConfig Config, class Binder>
+void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   weights.embedding = binder.Matrix("token_embd.weight", Config::kVocabSize, Config::kModelDim);
   weights.layers.ForEach([&]<class Layer>(LayerAt at, LayerWeights<Layer>& layer) {
-    bind_internal::LayerBinder<Config, Layer>(binder, at.index).Bind(layer);
+    bind_internal::LayerBinder<Config, Layer, Binder>(binder, at.index).Bind(layer);
   });
   weights.output_norm = binder.Vector("output_norm.weight", Config::kModelDim);
   const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
   weights.output = own_output
                        ? binder.Matrix("output.weight", Config::kVocabSize, Config::kModelDim)
                        : weights.embedding;
-  return binder.Finish();
 }
 
 }  // namespace inlay

@@ -28,6 +28,7 @@
 #include "gemma_like/forward_state.h"
 #include "gemma_like/metadata_check.h"
 #include "gemma_like/strings.h"
+#include "gemma_like/weight_binder.h"
 #include "gemma_like/weights.h"
 #include "io/gguf.h"
 #include "io/status_macros.h"
@@ -53,7 +54,9 @@ class Model final : public Engine {
       return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));
     }
     std::unique_ptr<Model> model(new Model(std::move(file), options));
-    INLAY_RETURN_IF_ERROR(BindWeights<Config>(*model->file_, model->weights_));
+    WeightBinder binder(*model->file_);
+    BindWeights(binder, model->weights_);
+    INLAY_RETURN_IF_ERROR(binder.Finish());
     return model;
   }
 

@@ -39,7 +39,8 @@ WeightMatrix WeightBinder::Matrices(absl::string_view name, size_t count, size_t
   return {.data = tensor->data.data(), .type = tensor->type, .rows = count * rows, .cols = cols};
 }
 
-std::vector<float> WeightBinder::Vector(absl::string_view name, size_t size) {
+std::vector<float> WeightBinder::Vector(absl::string_view name, size_t cols, size_t rows) {
+  const size_t size = cols * rows;
   const GgufTensor* tensor = Take(name);
   if (tensor == nullptr) return {};
   if (tensor->num_elements() != size || GetWeightTypeInfo(tensor->type).block_size != 1) {

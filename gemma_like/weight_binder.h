@@ -31,8 +31,9 @@ class WeightBinder {
   // count), as one of count * rows rows.
   WeightMatrix Matrices(absl::string_view name, size_t count, size_t rows, size_t cols);
 
-  // A vector of `size` elements of type F32, F16 or BF16, however its dimensions are split.
-  std::vector<float> Vector(absl::string_view name, size_t size);
+  // A vector of cols * rows elements of type F32, F16 or BF16. Writers give it the dimensions cols,
+  // rows; any others with the same product are fine.
+  std::vector<float> Vector(absl::string_view name, size_t cols, size_t rows = 1);
 
   // A small matrix rows x cols in the file as its transpose [cols][rows] in float.
   std::vector<float> Transposed(absl::string_view name, size_t rows, size_t cols);

@@ -1,0 +1,83 @@
+#include "gemma_like/synth.h"
+
+#include <cmath>
+
+#include "absl/types/span.h"
+#include "io/status_macros.h"
+#include "ops/weight_type.h"
+
+namespace inlay {
+namespace {
+
+// SplitMix64 (Steele, Lea & Flood 2014, figure 17).
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+
+  uint64_t Next() {
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+
+  // In [0, 1).
+  double Uniform() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
+
+  // Nearly normal with variance 1: the sum of four 16-bit uniforms has variance 4 / 12 and mean 2.
+  double Normal() {
+    const uint64_t bits = Next();
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) sum += static_cast<double>((bits >> (16 * i)) & 0xFFFF) * 0x1.0p-16;
+    return (sum - 2.0) * 1.7320508075688772;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+double Draw(SynthValues values, double matrix_scale, Random& random) {
+  switch (values) {
+    case SynthValues::kMatrix:
+      return random.Normal() * matrix_scale;
+    case SynthValues::kNorm:
+      return 0.9 + 0.2 * random.Uniform();
+    case SynthValues::kSmall:
+      return 0.2 * random.Uniform() - 0.1;
+    case SynthValues::kConv:
+      return random.Uniform() - 0.5;
+    case SynthValues::kDecay:
+      return -std::exp(std::log(16.0) * random.Uniform());
+    case SynthValues::kTimeStep: {
+      const double dt = std::exp(std::log(1e-3) + std::log(100.0) * random.Uniform());
+      return dt + std::log(-std::expm1(-dt));
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::Status WriteSynth(SynthModel model, uint64_t seed, const std::string& path) {
+  GgufWriter& writer = *model.metadata;
+  for (const SynthTensor& tensor : model.tensors) {
+    INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, WeightType::kF32));
+  }
+  INLAY_RETURN_IF_ERROR(writer.Open(path));
+  Random random(seed);
+  std::vector<float> row;
+  for (const SynthTensor& tensor : model.tensors) {
+    row.resize(tensor.dims[0]);
+    const double scale = 1 / std::sqrt(static_cast<double>(row.size()));
+    uint64_t rows = 1;
+    for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
+    for (uint64_t r = 0; r < rows; ++r) {
+      for (float& value : row) value = static_cast<float>(Draw(tensor.values, scale, random));
+      INLAY_RETURN_IF_ERROR(writer.AppendData(absl::MakeConstSpan(
+          reinterpret_cast<const uint8_t*>(row.data()), row.size() * sizeof(float))));
+    }
+  }
+  return writer.Finish();
+}
+
+}  // namespace inlay

@@ -1,0 +1,145 @@
+// Model files with random weights in a config's real shape, for tests, benchmarks and comparisons.
+#ifndef INLAY_GEMMA_LIKE_SYNTH_H_
+#define INLAY_GEMMA_LIKE_SYNTH_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "configs/config.h"
+#include "gemma_like/bind_weights.h"
+#include "gemma_like/strings.h"
+#include "io/gguf_writer.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+// How the values of a tensor are drawn, so that activations keep their size from layer to layer.
+enum class SynthValues {
+  kMatrix,    // normal with variance 1 / columns
+  kNorm,      // 1 plus or minus 0.1
+  kSmall,     // plus or minus 0.1: biases
+  kConv,      // plus or minus 0.5
+  kDecay,     // -1 to -16: a of a state space layer
+  kTimeStep,  // the inverse softplus of 0.001 to 0.1: its dt bias
+};
+
+struct SynthTensor {
+  std::string name;
+  std::vector<uint64_t> dims;  // fastest first
+  SynthValues values = SynthValues::kMatrix;
+};
+
+// A file's metadata and tensors, before there are any values.
+struct SynthModel {
+  std::unique_ptr<GgufWriter> metadata = std::make_unique<GgufWriter>();
+  std::vector<SynthTensor> tensors;
+};
+
+// The visitor that writes what configs/metadata.h describes.
+class MetadataWriter {
+ public:
+  MetadataWriter(absl::string_view architecture, GgufWriter& writer)
+      : architecture_(architecture), writer_(writer) {}
+
+  void Int(std::string_view key, int64_t value, std::optional<int64_t> = std::nullopt) {
+    writer_.SetUint32(Key(key), static_cast<uint32_t>(value));
+  }
+  void Float(std::string_view key, double value, std::optional<double> = std::nullopt) {
+    writer_.SetFloat32(Key(key), static_cast<float>(value));
+  }
+  void Text(std::string_view key, std::string_view value) {
+    writer_.SetString(Key(key), ToAbsl(value));
+  }
+  // One value where all layers have the same, as other writers do.
+  template <size_t n>
+  void Ints(std::string_view key, const std::array<int64_t, n>& values) {
+    if (std::count(values.begin(), values.end(), values[0]) == static_cast<ptrdiff_t>(n))
+      return Int(key, values[0]);
+    writer_.SetInt32s(Key(key), std::vector<int32_t>(values.begin(), values.end()));
+  }
+  template <size_t n>
+  void Texts(std::string_view key, const std::array<std::string_view, n>& values) {
+    writer_.SetStrings(Key(key), std::vector<std::string>(values.begin(), values.end()));
+  }
+
+ private:
+  std::string Key(std::string_view key) const {
+    return absl::StrCat(architecture_, ".", ToAbsl(key));
+  }
+
+  std::string architecture_;
+  GgufWriter& writer_;
+};
+
+// The binder that takes note of every tensor and answers with nothing; see bind_weights.h.
+class TensorLister {
+ public:
+  explicit TensorLister(std::vector<SynthTensor>& tensors) : tensors_(tensors) {}
+
+  bool Has(absl::string_view) const { return false; }
+  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols) {
+    tensors_.push_back({.name = std::string(name), .dims = {cols, rows}});
+    return {};
+  }
+  WeightMatrix Matrices(absl::string_view name, size_t count, size_t rows, size_t cols) {
+    tensors_.push_back({.name = std::string(name), .dims = {cols, rows, count}});
+    return {};
+  }
+  std::vector<float> Vector(absl::string_view name, size_t cols, size_t rows = 1) {
+    SynthTensor tensor{.name = std::string(name), .dims = {cols}, .values = VectorValues(name)};
+    if (rows != 1) tensor.dims.push_back(rows);
+    tensors_.push_back(tensor);
+    return {};
+  }
+  std::vector<float> Transposed(absl::string_view name, size_t rows, size_t cols) {
+    tensors_.push_back(
+        {.name = std::string(name), .dims = {cols, rows}, .values = SynthValues::kConv});
+    return {};
+  }
+
+ private:
+  static SynthValues VectorValues(absl::string_view name) {
+    if (absl::EndsWith(name, "ssm_a")) return SynthValues::kDecay;
+    if (absl::EndsWith(name, "ssm_dt.bias")) return SynthValues::kTimeStep;
+    return absl::EndsWith(name, ".bias") ? SynthValues::kSmall : SynthValues::kNorm;
+  }
+
+  std::vector<SynthTensor>& tensors_;
+};
+
+template <ModelConfig Config>
+SynthModel DescribeSynth() {
+  SynthModel model;
+  GgufWriter& metadata = *model.metadata;
+  const std::string architecture(ToAbsl(Config::kArchitecture));
+  metadata.SetString("general.architecture", architecture);
+  metadata.SetString("general.name", absl::StrCat(ToAbsl(Config::kName), " with random weights"));
+  // Not the config's to fix; far beyond what random weights are run for.
+  metadata.SetUint32(absl::StrCat(architecture, ".context_length"), 131072);
+  metadata.SetString("tokenizer.ggml.model", "no_vocab");
+  MetadataWriter writer(architecture, metadata);
+  Config::Metadata(writer);
+  TensorLister lister(model.tensors);
+  auto nothing = std::make_unique<ModelWeights<Config>>();
+  BindWeights(lister, *nothing);
+  return model;
+}
+
+// Writes the file, every tensor as F32. The same seed gives the same values. Replaces an older file
+// of that name only when all is written.
+absl::Status WriteSynth(SynthModel model, uint64_t seed, const std::string& path);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_SYNTH_H_
