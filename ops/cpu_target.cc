@@ -31,16 +31,20 @@ int64_t Runnable() {
   return targets;
 }
 
-}  // namespace
-
-std::vector<std::string> RunnableTargets() {
+std::vector<std::string> Names(int64_t targets) {
   std::vector<std::string> names;
   // Highway gives better targets lower bits.
-  for (int64_t rest = Runnable(); rest != 0; rest &= rest - 1) {
+  for (int64_t rest = targets; rest != 0; rest &= rest - 1) {
     names.emplace_back(hwy::TargetName(rest & -rest));
   }
   return names;
 }
+
+}  // namespace
+
+std::vector<std::string> CompiledTargets() { return Names(HWY_TARGETS); }
+
+std::vector<std::string> RunnableTargets() { return Names(Runnable()); }
 
 std::string ChosenTarget() {
   // Asks a kernel that is dispatched like all the others.

@@ -8,6 +8,9 @@
 
 namespace inlay {
 
+// Names of the instruction sets compiled in, best first.
+std::vector<std::string> CompiledTargets();
+
 // Names of the instruction sets compiled in that this CPU can run, best first ("AVX3_ZEN4", "AVX2",
 // ...).
 std::vector<std::string> RunnableTargets();

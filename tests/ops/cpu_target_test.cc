@@ -1,5 +1,7 @@
 #include "ops/cpu_target.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
 
 namespace inlay {
@@ -16,6 +18,13 @@ TEST(CpuTarget, BestIsChosenUntilForced) {
   }
   EXPECT_TRUE(ForceTarget(""));
   EXPECT_EQ(ChosenTarget(), targets.front());
+}
+
+TEST(CpuTarget, RunnableTargetsAreAmongTheCompiled) {
+  const auto compiled = CompiledTargets();
+  for (const auto& target : RunnableTargets()) {
+    EXPECT_NE(std::find(compiled.begin(), compiled.end(), target), compiled.end()) << target;
+  }
 }
 
 TEST(CpuTarget, UnknownNameChangesNothing) {
