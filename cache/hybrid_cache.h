@@ -76,7 +76,7 @@ struct CacheOptions {
   size_t max_length = 4096;
   // Where blocks come from; a pool of its own without limit if null. Caches that share a pool share
   // its limit.
-  std::shared_ptr<BlockPool> pool;
+  std::shared_ptr<BlockPool> pool = nullptr;
 };
 
 // One conversation with a model of this config. Movable; Fork and copying share memory until one

@@ -1,0 +1,112 @@
+#include "tools/cli.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <sstream>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tools/commands.h"
+#include "tools/output.h"
+#include "tools/usage_error.h"
+
+namespace inlay {
+namespace {
+
+constexpr int kRuntimeError = 1;
+constexpr int kUsageError = 2;
+
+// Exactly one line on standard error, whatever the message holds.
+int Fail(std::string message, int exit_status) {
+  for (char& c : message) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  Output err(STDERR_FILENO);
+  err.Write(absl::StrCat("inlay: ", message, "\n"));
+  err.Flush();
+  return exit_status;
+}
+
+// A program may be started with standard streams closed. The first files opened would then take
+// their numbers, and output would go into them: hold the numbers with files that refuse it.
+void HoldStandardStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
+      // The lowest free number is `fd`.
+      if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) == -1) return;
+    }
+  }
+}
+
+// CLI11 complains of a missing subcommand where one is mistyped.
+std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error, int argc,
+                              char** argv) {
+  if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr ||
+      !app.get_subcommands().empty()) {
+    return error.what();
+  }
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", command->get_name());
+  }
+  if (argc < 2) return absl::StrCat("a command is needed, one of ", names, "; see inlay --help");
+  return absl::StrCat("'", argv[1], "' is none of the commands ", names);
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app("Inlay runs language models from GGUF files on the CPU.", "inlay");
+  app.set_version_flag("--version", "inlay " INLAY_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  app.footer(
+      "Without -m the commands use $INLAY_MODEL, or else the demo model.\n"
+      "$INLAY_TARGET forces an instruction set; `inlay limits` names those there are.");
+  Action action;
+  AddGenerate(app, action);
+  AddLogits(app, action);
+  AddPerplexity(app, action);
+  AddTokenize(app, action);
+  AddInspect(app, action);
+  AddConfigs(app, action);
+  AddLimits(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0)
+      return Fail(ParseErrorMessage(app, error, argc, argv), kUsageError);
+    std::ostringstream help;  // or the version
+    app.exit(error, help, help);
+    Output out;
+    out.Write(help.str());
+    if (const absl::Status status = out.Finish(); !status.ok())
+      return Fail(std::string(status.message()), kRuntimeError);
+    return 0;
+  }
+  const absl::Status status = action();
+  if (status.ok()) return 0;
+  return Fail(std::string(status.message()), IsUsageError(status) ? kUsageError : kRuntimeError);
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, char** argv) {
+  HoldStandardStreams();
+  signal(SIGPIPE, SIG_IGN);  // a write then fails, and that is reported
+  // Our own code throws nothing, but the standard library does where memory or threads run out.
+  try {
+    return Run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return Fail("there is not enough memory for this", kRuntimeError);
+  } catch (const std::exception& error) {
+    return Fail(error.what(), kRuntimeError);
+  }
+}
+
+}  // namespace inlay

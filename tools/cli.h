@@ -1,0 +1,13 @@
+// The whole program: reads the command line, runs a subcommand, and turns errors into one sentence
+// and an exit status.
+#ifndef INLAY_TOOLS_CLI_H_
+#define INLAY_TOOLS_CLI_H_
+
+namespace inlay {
+
+// What main() does. 0: done, 1: an error while running, 2: a command line that makes no sense.
+int RunCommandLine(int argc, char** argv);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_CLI_H_

@@ -1,0 +1,20 @@
+// Finds the model that ships with the project.
+#ifndef INLAY_TOOLS_DEMO_MODEL_H_
+#define INLAY_TOOLS_DEMO_MODEL_H_
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace inlay {
+
+// From the folder of the running program upwards: models/bard.gguf, as in a source tree around a
+// build folder, or share/inlay/models/bard.gguf, as installed. Nothing when there is neither.
+std::optional<std::string> FindDemoModel();
+
+// The same, from `folder` upwards.
+std::optional<std::string> FindDemoModel(const std::filesystem::path& folder);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_DEMO_MODEL_H_

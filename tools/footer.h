@@ -1,0 +1,26 @@
+// How long an answer took, for people (a footer) and for programs (JSON).
+#ifndef INLAY_TOOLS_FOOTER_H_
+#define INLAY_TOOLS_FOOTER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "gemma_like/generate.h"
+#include "nlohmann/json.hpp"
+
+namespace inlay {
+
+// Two lines, the prompt's and the answer's; dimmed for a terminal.
+std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds,
+                          bool color);
+
+// Seconds, tokens and tokens per second (null where none were counted).
+nlohmann::ordered_json TimingsJson(const GenerateResult& result, double load_seconds);
+
+// Whether a stream is a terminal that may be given colour: not where NO_COLOR is set
+// (no-color.org) or the terminal is a dumb one.
+bool HasColor(int fd);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_FOOTER_H_

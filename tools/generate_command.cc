@@ -1,0 +1,155 @@
+// inlay generate: text from a prompt.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "gemma_like/generate.h"
+#include "io/status_macros.h"
+#include "tools/commands.h"
+#include "tools/footer.h"
+#include "tools/interrupt.h"
+#include "tools/json_text.h"
+#include "tools/model_flags.h"
+#include "tools/output.h"
+#include "tools/read_input.h"
+#include "tools/sampling_flags.h"
+#include "tools/usage_error.h"
+#include "tools/validators.h"
+
+namespace inlay {
+namespace {
+
+struct GenerateFlags {
+  ModelFlags model;
+  SamplingFlags sampling;
+  std::optional<std::string> prompt;
+  std::string file;
+  bool escapes = false;
+  int64_t max_tokens = 256;  // -1: no limit
+  std::vector<std::string> stop_texts;
+  bool ignore_eos = false;
+  bool no_echo = false;
+  bool json = false;
+};
+
+absl::Status Unescape(const char* flag, std::string& text) {
+  std::string plain;
+  std::string error;
+  if (!absl::CUnescape(text, &plain, &error)) return UsageError(absl::StrCat(flag, ": ", error));
+  text = plain;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadPrompt(const GenerateFlags& flags) {
+  std::string text;
+  if (flags.prompt.has_value()) {
+    text = *flags.prompt;
+    if (flags.escapes) INLAY_RETURN_IF_ERROR(Unescape("-p", text));
+  } else if (!flags.file.empty() || isatty(STDIN_FILENO) == 0) {
+    INLAY_ASSIGN_OR_RETURN(text, ReadInput(flags.file.empty() ? "-" : flags.file));
+  } else {
+    return UsageError("a prompt is needed: -p TEXT, -f FILE, or text on standard input");
+  }
+  if (text.empty())
+    return absl::InvalidArgumentError("the prompt is empty; it must have at least one byte");
+  return text;
+}
+
+std::string ResultJson(const std::string& prompt, const GenerateResult& result,
+                       const LoadedModel& model, uint64_t seed, double load_seconds) {
+  return JsonText({{"model", model.file->name()},
+                   {"prompt", prompt},
+                   {"text", result.text},
+                   {"tokens", result.tokens},
+                   {"stop_reason", std::string(StopReasonName(result.stop_reason))},
+                   {"seed", seed},
+                   {"timings", TimingsJson(result, load_seconds)}});
+}
+
+absl::Status Run(GenerateFlags flags) {
+  INLAY_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(flags));
+  if (flags.escapes) {
+    for (std::string& stop : flags.stop_texts) INLAY_RETURN_IF_ERROR(Unescape("--stop", stop));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, model.tokenizer->Encode(prompt));
+  const std::unique_ptr<KVCache> cache = CreateCache(flags.model, *model.engine);
+  const double load_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  GenerateOptions options{
+      .sampling = ResolveSampling(flags.sampling, model.engine->info().sampling),
+      .stop_texts = flags.stop_texts,
+      .ignore_eos = flags.ignore_eos};
+  if (flags.max_tokens >= 0) options.max_tokens = static_cast<size_t>(flags.max_tokens);
+
+  Output out;
+  bool echo = !flags.no_echo && !flags.json;
+  // With the first of the answer, not before: a prompt that is refused leaves no output.
+  const auto show = [&](absl::string_view text) {
+    if (flags.json) return;
+    if (echo) out.Write(prompt);
+    echo = false;
+    out.Write(text);
+    out.Flush();
+  };
+  const InterruptWatch interrupt;
+  auto result = Generate(*model.engine, *model.tokenizer, *cache, ids, options, show,
+                         [&] { return interrupt.requested() || !out.ok(); });
+  if (absl::IsCancelled(result.status()))
+    return absl::CancelledError("interrupted before the prompt was read");
+  if (!result.ok()) return result.status();
+
+  if (flags.json) {
+    out.Write(ResultJson(prompt, *result, model, options.sampling.seed, load_seconds));
+    return out.Finish();
+  }
+  show("\n");
+  INLAY_RETURN_IF_ERROR(out.Finish());
+  Output err(STDERR_FILENO);
+  err.Write(TimingsFooter(*result, options.sampling.seed, load_seconds, HasColor(STDERR_FILENO)));
+  err.Flush();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddGenerate(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<GenerateFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "generate", "Continues a text: prints the prompt and what the model makes of it.");
+  AddEngineFlags(command, flags->model);
+  AddCacheFlags(command, flags->model);
+  CLI::Option* prompt = command.add_option("-p,--prompt", flags->prompt, "the text to continue");
+  command
+      .add_option("-f,--file", flags->file,
+                  "a file with the text, taken as it is; -: standard input (default without -p)")
+      ->excludes(prompt);
+  command.add_flag("-e,--escape", flags->escapes, "read \\n, \\t, \\xff... in -p and --stop");
+  command
+      .add_option("-n,--predict", flags->max_tokens,
+                  "most tokens to generate (default: 256); -1: until the model or the context ends")
+      ->check(Between(-1, std::numeric_limits<int32_t>::max()));
+  command.add_option("--stop", flags->stop_texts, "end before this text; may be given repeatedly")
+      ->allow_extra_args(false);
+  command.add_flag("--ignore-eos", flags->ignore_eos, "go on after the model says it has finished");
+  command.add_flag("--no-echo", flags->no_echo, "do not print the prompt");
+  AddFormatFlag(command, flags->json);
+  AddSamplingFlags(command, flags->sampling);
+  command.footer(
+      "Ctrl-C stops the text, a second one the program. Timings go to standard error.");
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay

@@ -1,0 +1,67 @@
+// inlay inspect: what a model file holds and what running it takes.
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gemma_like/registry.h"
+#include "io/gguf.h"
+#include "io/status_macros.h"
+#include "tools/commands.h"
+#include "tools/inspection.h"
+#include "tools/json_text.h"
+#include "tools/model_flags.h"
+#include "tools/output.h"
+
+namespace inlay {
+namespace {
+
+struct InspectFlags {
+  ModelFlags model;
+  bool json = false;
+};
+
+MemoryPlan MakePlan(const ModelFlags& flags, const GgufFile& file, const ConfigEntry& entry) {
+  const auto trained = file.GetUint(absl::StrCat(entry.architecture, ".context_length"));
+  return {.description = entry.describe(CacheType(flags)),
+          .cache_type = flags.cache_type,
+          .context = ContextSize(flags, trained.ok() ? static_cast<size_t>(*trained) : 4096)};
+}
+
+absl::Status Run(const InspectFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
+  INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
+  const auto entry = FindConfig(file);
+  Output out;
+  if (flags.json) {
+    nlohmann::ordered_json json = FileJson(file);
+    json["config"] = nullptr;
+    if (entry.ok()) {
+      const MemoryPlan plan = MakePlan(flags.model, file, **entry);
+      json["config"] = ConfigJson(**entry, plan);
+      json["memory"] = MemoryJson(plan);
+    } else {
+      json["error"] = std::string(entry.status().message());
+    }
+    out.Write(JsonText(json));
+  } else {
+    out.Write(FileText(file));
+    if (entry.ok()) out.Write(ConfigText(**entry, MakePlan(flags.model, file, **entry)));
+  }
+  INLAY_RETURN_IF_ERROR(out.Finish());
+  return entry.status();
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<InspectFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "inspect", "Prints a model file's metadata, tensors, typed layers and memory plan.");
+  AddModelFlag(command, flags->model);
+  AddCacheFlags(command, flags->model);
+  AddFormatFlag(command, flags->json);
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay

@@ -1,0 +1,130 @@
+#include "tools/inspection.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cache/kv_blocks.h"
+#include "gemma_like/strings.h"
+#include "ops/weight_type.h"
+
+namespace inlay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ElementJson(const GgufValue& value, size_t i) {
+  if (const auto x = value.IntAt(i)) return *x;
+  if (const auto x = value.UintAt(i)) return *x;
+  if (const auto x = value.FloatAt(i)) return *x;
+  if (const auto x = value.BoolAt(i)) return *x;
+  if (const auto x = value.StringAt(i)) return std::string(*x);
+  return nullptr;
+}
+
+Json ValueJson(const GgufValue& value) {
+  if (!value.is_array()) return ElementJson(value, 0);
+  Json array = Json::array();
+  for (size_t i = 0; i < value.size(); ++i) array.push_back(ElementJson(value, i));
+  return array;
+}
+
+// "13.5 MB", in the units of 1000 in which files are sold.
+std::string Bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
+  double x = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; x >= 1000 && unit + 1 < std::size(kUnits); ++unit) x /= 1000;
+  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.1f %s", x, kUnits[unit]);
+}
+
+// Bytes that a token adds to a long conversation.
+size_t BytesPerToken(const CacheBytes& cache) { return cache.per_block / kKvBlockRows; }
+
+}  // namespace
+
+Json FileJson(const GgufFile& file) {
+  Json metadata = Json::object();
+  for (const GgufEntry& entry : file.metadata())
+    metadata[std::string(entry.key)] = ValueJson(entry.value);
+  Json tensors = Json::array();
+  for (const GgufTensor& tensor : file.tensors()) {
+    tensors.push_back({{"name", std::string(tensor.name)},
+                       {"shape", std::vector<uint64_t>(tensor.dims.begin(),
+                                                       tensor.dims.begin() + tensor.n_dims)},
+                       {"type", std::string(GetWeightTypeInfo(tensor.type).name)},
+                       {"bytes", tensor.data.size()}});
+  }
+  return {{"file", file.name()},
+          {"file_bytes", file.file_size()},
+          {"version", file.version()},
+          {"metadata", metadata},
+          {"tensors", tensors}};
+}
+
+std::string FileText(const GgufFile& file) {
+  std::string text = absl::StrFormat("%s: GGUF version %d, %s\n\nmetadata (%d keys)\n", file.name(),
+                                     file.version(), Bytes(file.file_size()),
+                                     file.metadata().size());
+  for (const GgufEntry& entry : file.metadata()) {
+    absl::StrAppendFormat(&text, "  %-44s %-16s %s\n", entry.key, entry.value.TypeName(),
+                          entry.value.ToString());
+  }
+  uint64_t bytes = 0;
+  std::string tensors;
+  for (const GgufTensor& tensor : file.tensors()) {
+    bytes += tensor.data.size();
+    absl::StrAppendFormat(&tensors, "  %-44s %-16s %-6s %12d bytes\n", tensor.name,
+                          tensor.ShapeString(), ToAbsl(GetWeightTypeInfo(tensor.type).name),
+                          tensor.data.size());
+  }
+  absl::StrAppendFormat(&text, "\ntensors (%d, %s)\n%s", file.tensors().size(), Bytes(bytes),
+                        tensors);
+  return text;
+}
+
+Json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan) {
+  Json layers = Json::array();
+  for (const LayerDescription& layer : plan.description.layers) {
+    layers.push_back({{"mixer", layer.mixer},
+                      {"mlp", layer.mlp},
+                      {"bytes_per_token", BytesPerToken(layer.cache)},
+                      {"bytes_constant", layer.cache.constant}});
+  }
+  return {{"name", std::string(entry.name)},
+          {"architecture", std::string(entry.architecture)},
+          {"layers", layers}};
+}
+
+Json MemoryJson(const MemoryPlan& plan) {
+  const CacheBytes& cache = plan.description.cache;
+  return {{"cache_type", plan.cache_type},
+          {"context", plan.context},
+          {"bytes_per_token", BytesPerToken(cache)},
+          {"bytes_constant", cache.constant},
+          {"bytes_per_conversation", cache.At(plan.context)},
+          {"bytes_per_open_append", cache.append},
+          {"bytes_per_snapshot", cache.snapshot}};
+}
+
+std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
+  std::string text = absl::StrFormat("\nconfig %s (%d layers)\n", entry.name,
+                                     plan.description.layers.size());
+  int index = 0;
+  for (const LayerDescription& layer : plan.description.layers)
+    absl::StrAppendFormat(&text, "  %2d  %-56s %s\n", index++, layer.mixer, layer.mlp);
+  const CacheBytes& cache = plan.description.cache;
+  absl::StrAppend(&text, "\nmemory of a conversation (rows as ", plan.cache_type, ")\n");
+  const auto line = [&](absl::string_view what, size_t bytes) {
+    absl::StrAppendFormat(&text, "  %-44s %12d bytes  %s\n", what, bytes, Bytes(bytes));
+  };
+  line("per token", BytesPerToken(cache));
+  line("constant, at most", cache.constant);
+  line(absl::StrCat("whole, of ", plan.context, " tokens, at most"), cache.At(plan.context));
+  line("more during an append, at most", cache.append);
+  line("a snapshot's own, at most", cache.snapshot);
+  return text;
+}
+
+}  // namespace inlay

@@ -1,0 +1,35 @@
+// What a model file holds, as JSON and as text.
+#ifndef INLAY_TOOLS_INSPECTION_H_
+#define INLAY_TOOLS_INSPECTION_H_
+
+#include <cstddef>
+#include <string>
+
+#include "gemma_like/describe.h"
+#include "gemma_like/registry.h"
+#include "io/gguf.h"
+#include "nlohmann/json.hpp"
+
+namespace inlay {
+
+// The memory plan of conversations with a model.
+struct MemoryPlan {
+  ConfigDescription description;
+  std::string cache_type;  // "f32"
+  size_t context = 0;      // tokens
+};
+
+// {"version", "metadata": {key: value}, "tensors": [{"name", "shape", "type", "bytes"}]}; shapes
+// have the fastest dimension first, as in the file.
+nlohmann::ordered_json FileJson(const GgufFile& file);
+std::string FileText(const GgufFile& file);
+
+// {"name", "architecture", "layers": [{"mixer", "mlp"}]}
+nlohmann::ordered_json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan);
+nlohmann::ordered_json MemoryJson(const MemoryPlan& plan);
+// The config and its memory.
+std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_INSPECTION_H_

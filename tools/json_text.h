@@ -1,0 +1,18 @@
+// JSON as text that is always valid, whatever bytes its strings hold.
+#ifndef INLAY_TOOLS_JSON_TEXT_H_
+#define INLAY_TOOLS_JSON_TEXT_H_
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+
+namespace inlay {
+
+// Bytes that are not UTF-8 become U+FFFD. `indent` < 0: one line. Ends with a newline.
+inline std::string JsonText(const nlohmann::ordered_json& json, int indent = 2) {
+  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_JSON_TEXT_H_

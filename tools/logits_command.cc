@@ -1,0 +1,86 @@
+// inlay logits: what the model computes after given tokens, for comparing engines.
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "gemma_like/generate.h"
+#include "io/status_macros.h"
+#include "ops/softmax.h"
+#include "tools/commands.h"
+#include "tools/model_flags.h"
+#include "tools/output.h"
+#include "tools/validators.h"
+
+namespace inlay {
+namespace {
+
+struct LogitsFlags {
+  ModelFlags model;
+  std::vector<int32_t> tokens;
+  size_t greedy = 0;
+};
+
+// The shortest digits that give the same float again; null for what JSON has no number for.
+void AppendFloat(std::string* out, float x) {
+  char digits[32];
+  const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), x);
+  if (std::isfinite(x)) {
+    out->append(digits, end.ptr);
+  } else {
+    out->append("null");
+  }
+}
+
+absl::StatusOr<std::vector<int32_t>> Greedy(Engine& engine, KVCache& cache,
+                                            std::vector<float> logits, size_t count) {
+  std::vector<int32_t> tokens;
+  const FloatRows row(logits.data(), 1, logits.size());
+  while (tokens.size() < count) {
+    tokens.push_back(static_cast<int32_t>(ArgMax(logits.data(), logits.size())));
+    if (tokens.size() == count) break;
+    INLAY_RETURN_IF_ERROR(Prefill(engine, cache, absl::MakeConstSpan(tokens).last(1), row));
+  }
+  return tokens;
+}
+
+absl::Status Run(const LogitsFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  const std::unique_ptr<KVCache> cache = CreateCache(flags.model, *model.engine);
+  std::vector<float> logits(model.engine->info().vocab_size);
+  INLAY_RETURN_IF_ERROR(
+      Prefill(*model.engine, *cache, flags.tokens, FloatRows(logits.data(), 1, logits.size())));
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> greedy,
+                         Greedy(*model.engine, *cache, logits, flags.greedy));
+  Output out;
+  out.Write(absl::StrCat("{\"tokens\":[", absl::StrJoin(flags.tokens, ","), "],\"logits\":[",
+                         absl::StrJoin(logits, ",", AppendFloat), "],\"greedy\":[",
+                         absl::StrJoin(greedy, ","), "]}\n"));
+  return out.Finish();
+}
+
+}  // namespace
+
+void AddLogits(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<LogitsFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "logits", "Prints the logits after given tokens, and the likeliest tokens to follow, as JSON.");
+  AddEngineFlags(command, flags->model);
+  AddCacheFlags(command, flags->model);
+  command.add_option("--tokens", flags->tokens, "token ids, as 2,17,301; none are added")
+      ->delimiter(',')
+      ->required();
+  command.add_option("--greedy", flags->greedy, "how many tokens to continue by the largest logit")
+      ->check(Between(0, std::numeric_limits<int32_t>::max()));
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay

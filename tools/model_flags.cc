@@ -1,0 +1,112 @@
+#include "tools/model_flags.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <thread>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "io/gguf_value.h"
+#include "io/status_macros.h"
+#include "ops/cpu_target.h"
+#include "tools/demo_model.h"
+#include "tools/validators.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kMostThreads = 1024;
+constexpr size_t kUsualContext = 4096;  // tokens
+
+// Cores that this process may use, which under taskset and in containers are fewer than there are.
+size_t UsableCores() {
+#ifdef __linux__
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) == 0)
+    return static_cast<size_t>(std::max(1, CPU_COUNT(&cores)));
+#endif
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+void AddModelFlag(CLI::App& command, ModelFlags& flags) {
+  command.add_option("-m,--model", flags.model,
+                     "GGUF file (default: $INLAY_MODEL, else the demo model)");
+}
+
+void AddEngineFlags(CLI::App& command, ModelFlags& flags) {
+  AddModelFlag(command, flags);
+  flags.threads = std::min(UsableCores(), kMostThreads);
+  command
+      .add_option("-t,--threads", flags.threads,
+                  absl::StrCat("threads (default: ", flags.threads, ", the cores there are)"))
+      ->check(Between(1, kMostThreads));
+}
+
+void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("-c,--ctx-size", flags.context,
+                  "longest conversation in tokens; 0: what the model was trained for (default: "
+                  "that, but at most 4096)")
+      ->check(Between(0, std::numeric_limits<int32_t>::max()));
+  AddCacheTypeFlag(command, flags);
+}
+
+void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags) {
+  command.add_option("--cache-type", flags.cache_type, "keys and values as f32 (default), f16, bf16")
+      ->check(OneOf({"f32", "f16", "bf16"}));
+}
+
+void AddFormatFlag(CLI::App& command, bool& json) {
+  command
+      .add_option_function<std::string>(
+          "-o,--output", [&json](const std::string& format) { json = format == "json"; },
+          "text (default) or json")
+      ->check(OneOf({"text", "json"}));
+}
+
+absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
+  if (!flags.model.empty()) return flags.model;
+  if (const char* path = std::getenv("INLAY_MODEL"); path != nullptr && *path != 0) return path;
+  if (auto demo = FindDemoModel()) return *std::move(demo);
+  return absl::NotFoundError(
+      "the demo model models/bard.gguf is not near the program; name a model with -m");
+}
+
+absl::Status ApplyTarget() {
+  const char* name = std::getenv("INLAY_TARGET");
+  if (name == nullptr || *name == 0 || ForceTarget(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("INLAY_TARGET is ", QuoteForMessage(name),
+                                                 ", which is none of those that run here (",
+                                                 absl::StrJoin(RunnableTargets(), ", "), ")"));
+}
+
+absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags) {
+  INLAY_RETURN_IF_ERROR(ApplyTarget());
+  INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
+  return LoadModel(path, EngineOptions{.threads = flags.threads});
+}
+
+KvType CacheType(const ModelFlags& flags) {
+  if (flags.cache_type == "f16") return KvType::kF16;
+  if (flags.cache_type == "bf16") return KvType::kBF16;
+  return KvType::kF32;
+}
+
+size_t ContextSize(const ModelFlags& flags, size_t trained) {
+  if (!flags.context.has_value()) return std::min(trained, kUsualContext);
+  return *flags.context == 0 ? trained : *flags.context;
+}
+
+std::unique_ptr<KVCache> CreateCache(const ModelFlags& flags, const Engine& engine) {
+  const size_t context = ContextSize(flags, engine.info().context_length);
+  return engine.CreateCache({.max_length = context}, CacheType(flags));
+}
+
+}  // namespace inlay

@@ -1,0 +1,59 @@
+// The flags that say which model to load and how to run it, and what they lead to.
+#ifndef INLAY_TOOLS_MODEL_FLAGS_H_
+#define INLAY_TOOLS_MODEL_FLAGS_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "CLI/App.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cache/kv_cache.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/load_model.h"
+#include "ops/attention.h"
+
+namespace inlay {
+
+struct ModelFlags {
+  std::string model;  // empty: FindModel chooses
+  size_t threads = 1;
+  std::optional<size_t> context;  // tokens; 0: what the file was trained for
+  std::string cache_type = "f32";
+};
+
+// -m
+void AddModelFlag(CLI::App& command, ModelFlags& flags);
+// -m and -t
+void AddEngineFlags(CLI::App& command, ModelFlags& flags);
+// --cache-type
+void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags);
+// -c and --cache-type
+void AddCacheFlags(CLI::App& command, ModelFlags& flags);
+// -o text|json
+void AddFormatFlag(CLI::App& command, bool& json);
+
+// The model's path: that of -m, or $INLAY_MODEL, or the demo model.
+absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
+
+// Makes the kernels use the instruction set that $INLAY_TARGET names, if it is set.
+absl::Status ApplyTarget();
+
+// The model that the flags ask for, ready to run.
+absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags);
+
+// How rows are stored: --cache-type.
+KvType CacheType(const ModelFlags& flags);
+
+// The longest conversation in tokens: -c; without it what the file was trained for, but at most
+// 4096 so that memory stays modest.
+size_t ContextSize(const ModelFlags& flags, size_t trained);
+
+// An empty conversation as the flags ask for.
+std::unique_ptr<KVCache> CreateCache(const ModelFlags& flags, const Engine& engine);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_MODEL_FLAGS_H_

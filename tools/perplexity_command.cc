@@ -1,0 +1,98 @@
+// inlay perplexity: how well a model predicts a text.
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "io/status_macros.h"
+#include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/json_text.h"
+#include "tools/model_flags.h"
+#include "tools/output.h"
+#include "tools/perplexity.h"
+#include "tools/read_input.h"
+#include "tools/validators.h"
+
+namespace inlay {
+namespace {
+
+struct PerplexityFlags {
+  ModelFlags model;
+  std::string file;
+  PerplexityOptions options;
+  bool json = false;
+};
+
+std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk) {
+  return absl::StrFormat(
+      "\nperplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%d chunks of %d, %d tokens scored)\n",
+      sum.perplexity(), sum.perplexity_error(), sum.mean(), sum.mean_error(), chunks, chunk,
+      sum.count());
+}
+
+absl::Status Run(const PerplexityFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const std::string text, ReadInput(flags.file));
+  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  const Tokenizer& tokenizer = *model.tokenizer;
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(text));
+  const int32_t first = tokenizer.adds_bos() ? tokenizer.bos().value_or(-1) : -1;
+  const auto cache =
+      model.engine->CreateCache({.max_length = flags.options.chunk}, CacheType(flags.model));
+
+  Output out;
+  std::vector<double> after_chunk;
+  const auto on_chunk = [&](const LikelihoodSum& sum) {
+    after_chunk.push_back(sum.perplexity());
+    if (flags.json) return;
+    out.Write(absl::StrFormat("[%d]%.4f,", after_chunk.size(), sum.perplexity()));
+    out.Flush();
+  };
+  const InterruptWatch interrupt;
+  const auto result = Perplexity(*model.engine, *cache, tokens, first, flags.options, on_chunk,
+                                 [&] { return interrupt.requested() || !out.ok(); });
+  if (absl::IsCancelled(result.status())) {
+    INLAY_RETURN_IF_ERROR(out.Finish());
+    return absl::CancelledError("interrupted before the end of the text");
+  }
+  INLAY_ASSIGN_OR_RETURN(const LikelihoodSum sum, result);
+  if (flags.json) {
+    out.Write(JsonText({{"model", model.file->name()},
+                        {"file", flags.file},
+                        {"ctx", flags.options.chunk},
+                        {"tokens", tokens.size()},
+                        {"chunks", after_chunk.size()},
+                        {"scored", sum.count()},
+                        {"mean_nll", sum.mean()},
+                        {"mean_nll_error", sum.mean_error()},
+                        {"perplexity", sum.perplexity()},
+                        {"perplexity_error", sum.perplexity_error()},
+                        {"perplexity_after_chunk", after_chunk}}));
+  } else {
+    out.Write(SumText(sum, after_chunk.size(), flags.options.chunk));
+  }
+  return out.Finish();
+}
+
+}  // namespace
+
+void AddPerplexity(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<PerplexityFlags>();
+  CLI::App& command = *app.add_subcommand("perplexity", "Scores how well the model predicts a text.");
+  AddEngineFlags(command, flags->model);
+  command.add_option("-f,--file", flags->file, "the text; -: standard input")->required();
+  command
+      .add_option("-c,--ctx-size", flags->options.chunk,
+                  "tokens of a chunk (default: 256); its second half is scored")
+      ->check(Between(kSmallestChunk, std::numeric_limits<int32_t>::max()));
+  AddCacheTypeFlag(command, flags->model);
+  command.add_flag("--rewind", flags->options.rewind,
+                   "evaluate each chunk again after rewinding; the numbers must not change");
+  AddFormatFlag(command, flags->json);
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay

@@ -1,0 +1,45 @@
+#include "tools/validators.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "io/gguf_value.h"
+
+namespace inlay {
+namespace {
+
+// Without the exponent that StrCat gives to large numbers.
+std::string Plain(double x) { return absl::StrFormat("%.10g", x); }
+
+}  // namespace
+
+Validator Between(double low, double high) {
+  return [low, high](const std::string& value) -> std::string {
+    double x = 0;
+    if (absl::SimpleAtod(value, &x) && x >= low && x <= high) return "";
+    return absl::StrCat(QuoteForMessage(value), " is not a number from ", Plain(low), " to ",
+                        Plain(high));
+  };
+}
+
+Validator Above(double low, double high) {
+  return [low, high](const std::string& value) -> std::string {
+    double x = 0;
+    if (absl::SimpleAtod(value, &x) && x > low && x <= high) return "";
+    return absl::StrCat(QuoteForMessage(value), " is not a number above ", Plain(low),
+                        " and at most ", Plain(high));
+  };
+}
+
+Validator OneOf(std::vector<std::string> words) {
+  return [words = std::move(words)](const std::string& value) -> std::string {
+    if (std::find(words.begin(), words.end(), value) != words.end()) return "";
+    return absl::StrCat(QuoteForMessage(value), " is none of ", absl::StrJoin(words, ", "));
+  };
+}
+
+}  // namespace inlay
