@@ -201,8 +201,9 @@ TYPED_TEST(ExactnessTest, BatchesOfConversations) {
 TYPED_TEST(ExactnessTest, AbortAtEveryLayer) {
   for (size_t start : {0, 1, 31, 32, 60, 64, 100}) {
     typename TestFixture::Conversation c{this->NewCache(), 0};
-    if (start > 0)
+    if (start > 0) {
       ASSERT_NO_FATAL_FAILURE(this->AppendAndCompare(*this->models_[0], {&c}, {start}));
+    }
     for (int layer = 0; layer < TypeParam::Layers::kSize; ++layer) {
       for (size_t n : {1, 5, 40, 130, 512}) {
         int polls = 0;
