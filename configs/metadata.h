@@ -17,9 +17,15 @@ namespace inlay {
 //   v.Int(key, value)            an unsigned integer; a file without the key is refused
 //   v.Int(key, value, absent)    the same, but a file without the key means `absent`
 //   v.Float(key, value[, absent])
-//   v.Text(key, value)
+//   v.Flag(key, value[, absent])
+//   v.Text(key, value[, absent])
 //   v.Ints(key, array)           one integer for each layer; a file may store a single one when all
-//   are equal v.Texts(key, array)          one text for each layer
+//                                are equal
+//   v.Texts(key, array)          one text for each layer
+//   v.VocabSize(value)           "vocab_size"; a file without the key means the rows of its
+//                                embedding
+// Every key that changes what the model computes must be told, also those that its files usually
+// lack: the value that they then mean is `absent`.
 
 // One value per layer: f.operator()<Layer>() for each.
 template <class T, class C, class F>
@@ -72,7 +78,7 @@ template <class C, class Visitor>
 void CommonMetadata(Visitor& v) {
   v.Int("embedding_length", C::kModelDim);
   v.Int("block_count", C::Layers::kSize);
-  v.Int("vocab_size", C::kVocabSize, C::kVocabSize);
+  v.VocabSize(C::kVocabSize);
   v.Float("attention.layer_norm_rms_epsilon", C::kNormEpsilon);
 }
 
@@ -89,6 +95,30 @@ void AttentionMetadata(Visitor& v) {
   constexpr int kAbsent = C::kModelDim / Layer::kShape.heads;
   v.Int("attention.key_length", Layer::kShape.head_dim, kAbsent);
   v.Int("attention.value_length", Layer::kShape.head_dim, kAbsent);
+  v.Flag("attention.causal", true, true);
+}
+
+// Rotary positions of full layers, which may be scaled, and of sliding layers, which are not.
+// `absent_sliding_base` is the architecture's own default.
+template <class C, class Visitor>
+void RopeMetadata(Visitor& v, int absent_sliding_base) {
+  using Full = FirstFull<C>;
+  using Sliding = FirstSliding<C>;
+  static_assert(Sliding::kRope.scale == 1, "the positions of sliding layers are not scaled");
+  v.Float("rope.freq_base", Full::kRope.base, 10'000);
+  v.Float("rope.freq_base_swa", Sliding::kRope.base, absent_sliding_base);
+  v.Int("rope.dimension_count", Full::kShape.head_dim, Full::kShape.head_dim);
+  v.Float("rope.scaling.factor", Full::kRope.scale, 1);
+  if constexpr (Full::kRope.scale != 1) v.Text("rope.scaling.type", "linear", "linear");
+}
+
+// Routed experts; a dense model counts none.
+template <class Visitor>
+void ExpertMetadata(Visitor& v, MoeShape shape) {
+  v.Int("expert_count", shape.experts, 0);
+  v.Int("expert_used_count", shape.used_experts, 0);
+  // Dense models of some families write the key too, and nothing reads it then.
+  if (shape.experts != 0) v.Int("expert_shared_feed_forward_length", shape.shared_hidden, 0);
 }
 
 // The state space layers.

@@ -49,9 +49,31 @@ void MetadataCheck::Float(std::string_view key, double value, std::optional<doub
   }
 }
 
-void MetadataCheck::Text(std::string_view key, std::string_view value) {
+void MetadataCheck::Flag(std::string_view key, bool value, std::optional<bool> absent) {
+  const std::string wanted = value ? "true" : "false";
+  const GgufValue* found = FindOrReport(key, absent == value, wanted);
+  if (found == nullptr) return;
+  if (found->is_array() || found->BoolAt(0) != value) Report(key, found->ToString(), wanted);
+}
+
+void MetadataCheck::VocabSize(int value) {
+  constexpr std::string_view kKey = "vocab_size";
+  // Without the key, the embedding says how many rows there are; without that, binding fails.
+  const GgufTensor* embedding = file_.FindTensor("token_embd.weight");
+  if (embedding == nullptr || file_.Find(FullKey(kKey)) != nullptr) {
+    return Int(kKey, value, value);
+  }
+  ++checked_;
+  if (embedding->dims[1] != static_cast<uint64_t>(value)) {
+    Report(kKey, absl::StrCat(embedding->dims[1], " (the rows of token_embd.weight)"),
+           absl::StrCat(value));
+  }
+}
+
+void MetadataCheck::Text(std::string_view key, std::string_view value,
+                         std::optional<std::string_view> absent) {
   const std::string wanted = absl::StrCat("'", ToAbsl(value), "'");
-  const GgufValue* found = FindOrReport(key, false, wanted);
+  const GgufValue* found = FindOrReport(key, absent == value, wanted);
   if (found == nullptr) return;
   if (found->is_array() || found->StringAt(0) != ToAbsl(value))
     Report(key, found->ToString(), wanted);

@@ -29,7 +29,10 @@ class MetadataCheck {
   void Int(std::string_view key, int64_t value, std::optional<int64_t> absent = std::nullopt);
   // Equal as float, which is how files store it.
   void Float(std::string_view key, double value, std::optional<double> absent = std::nullopt);
-  void Text(std::string_view key, std::string_view value);
+  void Flag(std::string_view key, bool value, std::optional<bool> absent = std::nullopt);
+  void Text(std::string_view key, std::string_view value,
+            std::optional<std::string_view> absent = std::nullopt);
+  void VocabSize(int value);
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
     CheckInts(key, values);

@@ -58,9 +58,14 @@ class MetadataWriter {
   void Float(std::string_view key, double value, std::optional<double> = std::nullopt) {
     writer_.SetFloat32(Key(key), static_cast<float>(value));
   }
-  void Text(std::string_view key, std::string_view value) {
+  void Flag(std::string_view key, bool value, std::optional<bool> = std::nullopt) {
+    writer_.SetBool(Key(key), value);
+  }
+  void Text(std::string_view key, std::string_view value,
+            std::optional<std::string_view> = std::nullopt) {
     writer_.SetString(Key(key), ToAbsl(value));
   }
+  void VocabSize(int value) { Int("vocab_size", value); }
   // One value where all layers have the same, as other writers do.
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {

@@ -1,0 +1,139 @@
+// Gemma 3, text: one full attention layer after every five sliding ones, norms of queries and keys.
+#ifndef INLAY_CONFIGS_GEMMA3_H_
+#define INLAY_CONFIGS_GEMMA3_H_
+
+#include <string_view>
+
+#include "configs/config.h"
+#include "configs/metadata.h"
+
+namespace inlay {
+
+// What tells the members of the family apart.
+struct Gemma3Shape {
+  int vocab_size = 262'144;
+  int model_dim = 0;
+  int layers = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 256;
+  int hidden = 0;  // of the MLP
+  int window = 0;
+  int full_every = 6;  // layers full_every - 1, 2 * full_every - 1, ... see everything
+  int rope_scale = 1;  // of the full layers' positions
+};
+
+template <Gemma3Shape kShape>
+struct Gemma3 : ConfigDefaults {
+  static constexpr std::string_view kArchitecture = "gemma3";
+  static constexpr int kVocabSize = kShape.vocab_size;
+  static constexpr int kModelDim = kShape.model_dim;
+  static constexpr float kNormEpsilon = 1e-6f;
+  static constexpr NormPlacement kNormPlacement = NormPlacement::kPreAndPost;
+  static constexpr float kEmbeddingScale = static_cast<float>(ConstexprSqrt(kShape.model_dim));
+  // query_pre_attn_scalar is the head size in the sizes here (not in the 27b).
+  static constexpr float kAttentionScale = static_cast<float>(1 / ConstexprSqrt(kShape.head_dim));
+  static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGemma;
+  static constexpr SamplingDefaults kSampling{.temperature = 1.0f, .top_k = 64, .top_p = 0.95f};
+
+  static constexpr AttentionShape kHeads{.heads = kShape.heads,
+                                         .kv_heads = kShape.kv_heads,
+                                         .head_dim = kShape.head_dim,
+                                         .qk_norm = true};
+  using Mlp = GatedMlp<kShape.hidden, Activation::kGeluTanh>;
+  using Sliding = SlidingWindowAttention<kHeads, Rope{.base = 10'000}, kShape.window, Mlp>;
+  using Full = FullAttention<kHeads, Rope{.base = 1'000'000, .scale = kShape.rope_scale}, Mlp>;
+  using Layers =
+      Chain<Repeat<kShape.layers / kShape.full_every, Repeat<kShape.full_every - 1, Sliding>, Full>,
+            Repeat<kShape.layers % kShape.full_every, Sliding>>;
+
+  template <class Visitor>
+  static void Metadata(Visitor& v) {
+    CommonMetadata<Gemma3>(v);
+    AttentionMetadata<Gemma3>(v);
+    RopeMetadata<Gemma3>(v, 10'000);
+    v.Int("feed_forward_length", Mlp::kHidden);
+    v.Int("attention.sliding_window", Sliding::kWindow);
+    v.Int("attention.sliding_window_pattern", kShape.full_every, 6);
+    v.Float("final_logit_softcapping", kLogitSoftCap, 0);
+  }
+};
+
+// huggingface.co/google/gemma-3-270m, config.json
+struct Gemma3_270m : Gemma3<Gemma3Shape{.model_dim = 640,
+                                        .layers = 18,
+                                        .heads = 4,
+                                        .kv_heads = 1,
+                                        .hidden = 2048,
+                                        .window = 512}> {
+  static constexpr std::string_view kName = "gemma-3-270m";
+};
+
+// huggingface.co/google/gemma-3-1b-pt, config.json
+struct Gemma3_1b : Gemma3<Gemma3Shape{.model_dim = 1152,
+                                      .layers = 26,
+                                      .heads = 4,
+                                      .kv_heads = 1,
+                                      .hidden = 6912,
+                                      .window = 512}> {
+  static constexpr std::string_view kName = "gemma-3-1b";
+};
+
+// The larger ones see images too, and their vocabulary is padded with 64 rows for that. Some
+// converters keep the padding and some cut it off, so both kinds of file are about.
+inline constexpr int kGemma3PaddedVocab = 262'208;
+
+template <int kVocab>
+using Gemma3Of4b = Gemma3<Gemma3Shape{.vocab_size = kVocab,
+                                      .model_dim = 2560,
+                                      .layers = 34,
+                                      .heads = 8,
+                                      .kv_heads = 4,
+                                      .hidden = 10'240,
+                                      .window = 1024,
+                                      .rope_scale = 8}>;
+
+// huggingface.co/google/gemma-3-4b-pt, config.json (text_config)
+struct Gemma3_4b : Gemma3Of4b<kGemma3PaddedVocab> {
+  static constexpr std::string_view kName = "gemma-3-4b";
+};
+struct Gemma3_4bCut : Gemma3Of4b<262'144> {
+  static constexpr std::string_view kName = "gemma-3-4b-262144";
+};
+
+template <int kVocab>
+using Gemma3Of12b = Gemma3<Gemma3Shape{.vocab_size = kVocab,
+                                       .model_dim = 3840,
+                                       .layers = 48,
+                                       .heads = 16,
+                                       .kv_heads = 8,
+                                       .hidden = 15'360,
+                                       .window = 1024,
+                                       .rope_scale = 8}>;
+
+// huggingface.co/google/gemma-3-12b-pt, config.json (text_config)
+struct Gemma3_12b : Gemma3Of12b<kGemma3PaddedVocab> {
+  static constexpr std::string_view kName = "gemma-3-12b";
+};
+struct Gemma3_12bCut : Gemma3Of12b<262'144> {
+  static constexpr std::string_view kName = "gemma-3-12b-262144";
+};
+
+// 2.9 M parameters trained on the plays of Shakespeare: Bard's text in this family's shape.
+struct BardGemma3 : Gemma3<Gemma3Shape{.vocab_size = 1024,
+                                       .model_dim = 192,
+                                       .layers = 6,
+                                       .heads = 4,
+                                       .kv_heads = 2,
+                                       .head_dim = 64,
+                                       .hidden = 512,
+                                       .window = 64,
+                                       .full_every = 3}> {
+  static constexpr std::string_view kName = "bard-gemma3";
+  static constexpr ChatTemplate kChatTemplate = ChatTemplate::kNone;
+  static constexpr SamplingDefaults kSampling{};
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_CONFIGS_GEMMA3_H_

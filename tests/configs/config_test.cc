@@ -1,0 +1,210 @@
+// The configs of the list: that each is whole, and that its sizes are those of the checkpoint.
+#include "configs/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "configs/bard.h"
+#include "configs/gemma2.h"
+#include "configs/gemma3.h"
+#include "configs/granite4h.h"
+#include "configs/mamba2.h"
+#include "configs/test_twins.h"
+
+namespace inlay {
+namespace {
+
+template <class Mlp>
+int64_t MlpParameters(int64_t dim) {
+  if constexpr (Mlp::kKind == MlpKind::kGated) {
+    return 3 * dim * Mlp::kHidden;
+  } else if constexpr (Mlp::kKind == MlpKind::kMoe) {
+    constexpr MoeShape kShape = Mlp::kShape;
+    return dim * kShape.experts + 3 * dim * kShape.hidden * kShape.experts +
+           3 * dim * kShape.shared_hidden;
+  }
+  return 0;
+}
+
+template <class Layer>
+int64_t MixerParameters(int64_t dim) {
+  constexpr auto kShape = Layer::kShape;
+  if constexpr (kIsAttention<Layer>) {
+    const int64_t projections = 2 * (kShape.heads + kShape.kv_heads) * kShape.head_dim * dim;
+    return projections + (kShape.qk_norm ? 2 * kShape.head_dim : 0);
+  } else {
+    const int64_t inner = kShape.heads * kShape.head_dim;
+    const int64_t conv = inner + 2 * kShape.groups * kShape.state_dim;
+    return (inner + conv + kShape.heads) * dim  // in
+           + conv * kShape.conv_width + conv    // convolution and its bias
+           + 3 * kShape.heads + inner           // dt bias, a, d; norm
+           + inner * dim;                       // out
+  }
+}
+
+// All weights of a model with a tied output.
+template <class C>
+int64_t Parameters() {
+  const int64_t dim = C::kModelDim;
+  const int64_t norms_at_branch = C::kNormPlacement == NormPlacement::kPreAndPost ? 2 : 1;
+  int64_t sum = C::kVocabSize * dim + dim;
+  ForEachLayer<C>([&]<class Layer>(int) {
+    const bool has_mlp = Layer::Mlp::kKind != MlpKind::kNone;
+    sum += MixerParameters<Layer>(dim) + MlpParameters<typename Layer::Mlp>(dim);
+    sum += norms_at_branch * (has_mlp ? 2 : 1) * dim;
+  });
+  return sum;
+}
+
+// What a config of the list is known by: the first word, and the number of its weights.
+struct Known {
+  std::string name;
+  int64_t parameters = 0;
+};
+
+template <class C>
+Known Describe() {
+  static_assert(CheckConfig<C>());
+  return {std::string(C::kName), Parameters<C>()};
+}
+
+#define INLAY_KNOWN(Type) \
+  { #Type, Describe < Type>() }
+const std::map<std::string, Known>& AllConfigs() {
+  static const std::map<std::string, Known> all = {INLAY_KNOWN(Bard),
+                                                   INLAY_KNOWN(BardGemma3),
+                                                   INLAY_KNOWN(BardGraniteH),
+                                                   INLAY_KNOWN(Gemma2_2b),
+                                                   INLAY_KNOWN(Gemma2_9b),
+                                                   INLAY_KNOWN(Gemma3_270m),
+                                                   INLAY_KNOWN(Gemma3_1b),
+                                                   INLAY_KNOWN(Gemma3_4b),
+                                                   INLAY_KNOWN(Gemma3_4bCut),
+                                                   INLAY_KNOWN(Gemma3_12b),
+                                                   INLAY_KNOWN(Gemma3_12bCut),
+                                                   INLAY_KNOWN(Granite4h_350m),
+                                                   INLAY_KNOWN(Granite4h_1b),
+                                                   INLAY_KNOWN(Granite4h_Micro),
+                                                   INLAY_KNOWN(Granite4h_Tiny),
+                                                   INLAY_KNOWN(Granite4h_Small),
+                                                   INLAY_KNOWN(Mamba2_130m),
+                                                   INLAY_KNOWN(Mamba2_370m),
+                                                   INLAY_KNOWN(Mamba2_780m),
+                                                   INLAY_KNOWN(Mamba2_1_3b),
+                                                   INLAY_KNOWN(Mamba2_2_7b),
+                                                   INLAY_KNOWN(TestGemma2),
+                                                   INLAY_KNOWN(TestGemma3),
+                                                   INLAY_KNOWN(TestGranite4h),
+                                                   INLAY_KNOWN(TestGranite4hMoe),
+                                                   INLAY_KNOWN(TestMamba2)};
+  return all;
+}
+#undef INLAY_KNOWN
+
+// Each line of the list names a type that this test knows, by the type's own name.
+TEST(ConfigTest, TheListAndTheTypesAgree) {
+  std::ifstream list("configs/config_list.txt");
+  ASSERT_TRUE(list.is_open());
+  std::map<std::string, int> seen;
+  for (std::string line; std::getline(list, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string name, type, header;
+    ASSERT_TRUE(words >> name >> type >> header) << line;
+    ASSERT_EQ(AllConfigs().count(type), 1u) << type << " is not known to this test";
+    std::string identifier = AllConfigs().at(type).name;
+    for (char& c : identifier) {
+      if (c == '-' || c == '.') c = '_';
+    }
+    EXPECT_EQ(name, identifier);
+    EXPECT_EQ(++seen[type], 1) << type << " is listed twice";
+  }
+  EXPECT_EQ(seen.size(), AllConfigs().size());
+}
+
+// The counts of the demo models are those of models/README.md and its siblings, the others those
+// that the hub shows for the checkpoint (the language model's part of it, tied weights once).
+TEST(ConfigTest, ExactNumbersOfWeights) {
+  EXPECT_EQ(Parameters<Bard>(), 6'720'960);
+  EXPECT_EQ(Parameters<BardGemma3>(), 2'856'384);
+  EXPECT_EQ(Parameters<BardGraniteH>(), 3'169'360);
+  EXPECT_EQ(Parameters<Gemma2_2b>(), 2'614'341'888);
+  EXPECT_EQ(Parameters<Gemma2_9b>(), 9'241'705'984);
+  EXPECT_EQ(Parameters<Gemma3_270m>(), 268'098'176);
+  EXPECT_EQ(Parameters<Gemma3_1b>(), 999'885'952);
+  EXPECT_EQ(Parameters<Gemma3_4b>(), 3'880'263'168);
+  EXPECT_EQ(Parameters<Mamba2_130m>(), 128'989'632);
+}
+
+// The others' are known as the hub rounds them.
+TEST(ConfigTest, RoundedNumbersOfWeights) {
+  const std::map<std::string, double> millions = {
+      {"Gemma3_12b", 11'800},     {"Granite4h_350m", 340},   {"Granite4h_1b", 1'460},
+      {"Granite4h_Micro", 3'190}, {"Granite4h_Tiny", 6'940}, {"Granite4h_Small", 32'200},
+      {"Mamba2_370m", 370},       {"Mamba2_780m", 780},      {"Mamba2_1_3b", 1'340},
+      {"Mamba2_2_7b", 2'700}};
+  for (const auto& [type, expected] : millions) {
+    const double found = static_cast<double>(AllConfigs().at(type).parameters) / 1e6;
+    EXPECT_NEAR(found / expected, 1, 0.005) << type;
+  }
+}
+
+// 'm' for Mamba2, 's' for a sliding window, 'f' for full attention.
+template <class C>
+std::string Spell() {
+  std::string text;
+  ForEachLayer<C>([&]<class Layer>(int) {
+    constexpr LayerKind kKind = Layer::kKind;
+    text += kKind == LayerKind::kMamba2 ? 'm' : kKind == LayerKind::kFullAttention ? 'f' : 's';
+  });
+  return text;
+}
+
+TEST(ConfigTest, OrderOfLayers) {
+  EXPECT_EQ(Spell<Bard>(), "msmfmsmf");
+  EXPECT_EQ(Spell<BardGemma3>(), "ssfssf");
+  EXPECT_EQ(Spell<Gemma2_2b>(), "sfsfsfsfsfsfsfsfsfsfsfsfsf");
+  EXPECT_EQ(Spell<Gemma3_270m>(), "sssssfsssssfsssssf");
+  EXPECT_EQ(Spell<Gemma3_1b>(), "sssssfsssssfsssssfsssssfss");
+  EXPECT_EQ(Spell<Gemma3_4b>(), "sssssfsssssfsssssfsssssfsssssfssss");
+  EXPECT_EQ(Spell<Granite4h_350m>(), "mmmmmmmmmmfmmfmmmfmmmmmmmmmfmmmm");
+  EXPECT_EQ(Spell<Granite4h_1b>(), "mmmmmfmmmmmmmmmfmmmmmmmmmfmmmmmmmmmfmmmm");
+  EXPECT_EQ(Spell<Granite4h_Small>(), Spell<Granite4h_1b>());
+  EXPECT_EQ(Spell<Mamba2_130m>(), std::string(24, 'm'));
+}
+
+TEST(ConfigTest, Multipliers) {
+  EXPECT_EQ(Gemma2_2b::kEmbeddingScale, 48.0f);
+  EXPECT_EQ(Gemma2_2b::kAttentionScale, 0.0625f);
+  EXPECT_FLOAT_EQ(Gemma3_270m::kEmbeddingScale, 25.298221f);
+  EXPECT_EQ(Granite4h_350m::kResidualScale, 0.246f);
+  EXPECT_EQ(Granite4h_1b::kResidualScale, 0.22f);
+  EXPECT_EQ(Granite4h_1b::kAttentionScale, 0.0078125f);
+  EXPECT_EQ(BardGraniteH::kLogitDivisor, 2.0f);
+}
+
+// Granite's inner size is twice the model dim in every member; the shape does not enforce it.
+TEST(ConfigTest, GraniteInnerSizes) {
+  const auto inner = []<class C>() {
+    return FirstMamba2<C>::kShape.heads * FirstMamba2<C>::kShape.head_dim;
+  };
+  EXPECT_EQ(inner.operator()<Granite4h_350m>(), 2 * Granite4h_350m::kModelDim);
+  EXPECT_EQ(inner.operator()<Granite4h_1b>(), 2 * Granite4h_1b::kModelDim);
+  EXPECT_EQ(inner.operator()<Granite4h_Micro>(), 2 * Granite4h_Micro::kModelDim);
+  EXPECT_EQ(inner.operator()<Granite4h_Tiny>(), 2 * Granite4h_Tiny::kModelDim);
+  EXPECT_EQ(inner.operator()<Granite4h_Small>(), 2 * Granite4h_Small::kModelDim);
+}
+
+TEST(ConfigTest, ConstexprSqrtIsSquareRoot) {
+  for (int x : {1, 2, 3, 64, 192, 256, 640, 1152, 2304, 3840}) {
+    EXPECT_DOUBLE_EQ(ConstexprSqrt(x) * ConstexprSqrt(x), x);
+  }
+}
+
+}  // namespace
+}  // namespace inlay
