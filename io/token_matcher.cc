@@ -16,8 +16,7 @@ void TokenMatcher::Add(absl::string_view text, int32_t id) {
 }
 
 void TokenMatcher::Build() {
-  std::stable_sort(tokens_.begin(), tokens_.end(),
-                   [](const Token& a, const Token& b) { return a.first < b.first; });
+  std::sort(tokens_.begin(), tokens_.end());  // by text, then by id
   const auto same = [](const Token& a, const Token& b) { return a.first == b.first; };
   tokens_.erase(std::unique(tokens_.begin(), tokens_.end(), same), tokens_.end());
   for (const Token& token : tokens_) starts_.set(ByteAt(token.first, 0));

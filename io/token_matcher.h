@@ -22,7 +22,7 @@ class TokenMatcher {
     int32_t id;
   };
 
-  // Of equal texts the first one added wins; empty texts are left out.
+  // Of equal texts the one with the least id wins; empty texts are left out.
   void Add(absl::string_view text, int32_t id);
   // Call once, after the last Add.
   void Build();

@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -156,6 +157,21 @@ TEST_P(VocabularyTest, LongRunsTakeNoQuadraticTime) {
   std::string letters;
   for (int i = 0; i < 1 << 18; ++i) letters.push_back(static_cast<char>('a' + i % 26));
   ExpectRoundTrip(letters);
+}
+
+TEST_P(VocabularyTest, ManyThreadsMayUseOneTokenizer) {
+  const std::vector<TextWithIds> items = ReadTexts(GetParam());
+  std::vector<int> mismatches(4);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < mismatches.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (const TextWithIds& item : items) {
+        mismatches[t] += EncodePlain(*tokenizer_, item.text) != item.ids;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(mismatches, std::vector<int>(4, 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, VocabularyTest,
