@@ -11,6 +11,9 @@ function(inlay_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
+  if(INLAY_SANITIZE)  # costs about a factor of ten
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 10")
+  endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS}
