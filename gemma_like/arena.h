@@ -59,7 +59,7 @@ class Arena {
     void operator()(float* p) const { ::operator delete[](p, std::align_val_t(kAlignment)); }
   };
 
-  const size_t capacity_;
+  [[maybe_unused]] const size_t capacity_;  // read by assertions only
   size_t used_ = 0;
   std::unique_ptr<float[], Free> data_;
 };
