@@ -11,6 +11,8 @@
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
 #include "ops/dot-inl.h"
+#include "ops/quant_matmul.h"
+#include "ops/quant_unpack.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
@@ -57,7 +59,7 @@ void MatMulRange(const WeightMatrix& w, ConstFloatRows x, FloatRows y, size_t be
     case WeightType::kBF16:
       return MatMulRows<hwy::bfloat16_t>(w, x, y, begin, end);
     default:
-      assert(false);
+      assert(false);  // quantized types go elsewhere
   }
 }
 
@@ -71,7 +73,7 @@ void ConvertWeights(const WeightMatrix& w, size_t row, float* out) {
     case WeightType::kBF16:
       return ConvertRow(static_cast<const hwy::bfloat16_t*>(from), w.cols, out);
     default:
-      assert(false);
+      assert(false);  // quantized types go elsewhere
   }
 }
 
@@ -90,11 +92,14 @@ HWY_EXPORT(ConvertWeights);
 // threads never write to the same line of an aligned y.
 constexpr size_t kRowGrain = 16;
 
+bool IsQuantized(WeightType type) { return GetWeightTypeInfo(type).block_size > 1; }
+
 }  // namespace
 
 void MatMul(const WeightMatrix& w, ConstFloatRows x, FloatRows y, ThreadPool& pool) {
   assert(x.cols == w.cols && y.cols == w.rows && x.rows == y.rows);
   if (x.rows == 0) return;
+  if (IsQuantized(w.type)) return QuantizedMatMul(w, x, y, pool);
   const auto work = [&](size_t begin, size_t end) {
     HWY_DYNAMIC_DISPATCH(MatMulRange)(w, x, y, begin, end);
   };
@@ -102,6 +107,7 @@ void MatMul(const WeightMatrix& w, ConstFloatRows x, FloatRows y, ThreadPool& po
 }
 
 void DequantizeRow(const WeightMatrix& w, size_t row, float* out) {
+  if (IsQuantized(w.type)) return DequantizeBlocks(w.type, w.RowData(row), w.cols, out);
   HWY_DYNAMIC_DISPATCH(ConvertWeights)(w, row, out);
 }
 

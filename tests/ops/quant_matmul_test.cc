@@ -1,0 +1,153 @@
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "ops/matmul.h"
+#include "tests/ops/op_test.h"
+
+namespace inlay {
+namespace {
+
+using QuantMatMulTest = OnEveryTarget;
+INLAY_ON_EVERY_TARGET(QuantMatMulTest);
+
+constexpr WeightType kQuantized[] = {WeightType::kQ8_0, WeightType::kQ4_0,  WeightType::kQ4_1,
+                                     WeightType::kQ5_0, WeightType::kQ5_1,  WeightType::kQ2_K,
+                                     WeightType::kQ3_K, WeightType::kQ4_K,  WeightType::kQ5_K,
+                                     WeightType::kQ6_K, WeightType::kIQ4_NL};
+
+// Blocks of random bytes with scales around 2^-5.
+struct Weights {
+  Weights(WeightType type, size_t rows, size_t cols, uint32_t seed) {
+    const WeightTypeInfo& info = GetWeightTypeInfo(type);
+    std::mt19937 generator(seed);
+    const size_t blocks = rows * cols / info.block_size;
+    bytes.resize(blocks * info.block_bytes + 1);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(generator());
+    const bool has_min = type == WeightType::kQ4_1 || type == WeightType::kQ5_1 ||
+                         type == WeightType::kQ2_K || type == WeightType::kQ4_K ||
+                         type == WeightType::kQ5_K;
+    const size_t offset = type == WeightType::kQ2_K   ? 80
+                          : type == WeightType::kQ3_K ? 108
+                          : type == WeightType::kQ6_K ? 208
+                                                      : 0;
+    for (size_t b = 0; b < blocks; ++b) {
+      for (size_t h = 0; h < (has_min ? 2 : 1); ++h) {
+        // The upper byte of a half: sign, exponent 9 .. 11, and two bits of fraction.
+        uint8_t& upper = bytes[1 + b * info.block_bytes + offset + 2 * h + 1];
+        upper = static_cast<uint8_t>((upper & 0x83) | (9 + upper % 3) << 2);
+      }
+    }
+    // At an odd address.
+    matrix = {bytes.data() + 1, type, rows, cols};
+    values.resize(rows * cols);
+    for (size_t r = 0; r < rows; ++r) DequantizeRow(matrix, r, &values[r * cols]);
+  }
+
+  std::vector<uint8_t> bytes;
+  WeightMatrix matrix;
+  std::vector<float> values;
+};
+
+// x as the product sees it: per block of 32 a multiple of the largest magnitude over 127.
+std::vector<double> Rounded(ConstFloatRows x) {
+  std::vector<double> values;
+  for (size_t t = 0; t < x.rows; ++t) {
+    for (size_t b = 0; b < x.cols; b += 32) {
+      float largest = 0;
+      for (size_t i = b; i < b + 32; ++i) largest = std::max(largest, std::abs(x.Row(t)[i]));
+      for (size_t i = b; i < b + 32; ++i) {
+        const float q = std::nearbyint(x.Row(t)[i] * (127 / largest));
+        values.push_back(largest == 0 ? 0 : double{q} * double{largest} / 127);
+      }
+    }
+  }
+  return values;
+}
+
+std::vector<double> Product(const Weights& w, const std::vector<double>& x) {
+  const size_t cols = w.matrix.cols;
+  std::vector<double> y;
+  for (size_t t = 0; t < x.size() / cols; ++t) {
+    for (size_t r = 0; r < w.matrix.rows; ++r) {
+      double sum = 0;
+      for (size_t c = 0; c < cols; ++c) sum += double{w.values[r * cols + c]} * x[t * cols + c];
+      y.push_back(sum);
+    }
+  }
+  return y;
+}
+
+TEST_P(QuantMatMulTest, MatchesReference) {
+  ThreadPool pool(2);
+  double worst = 0, worst_rounding = 0;
+  for (WeightType type : kQuantized) {
+    const size_t block = GetWeightTypeInfo(type).block_size;
+    for (size_t blocks : {1, 2, 3, 5}) {
+      for (size_t rows : {1, 2, 3, 4, 5, 17, 35}) {
+        for (size_t tokens : {1, 3, 8}) {
+          const Weights w(type, rows, blocks * block, static_cast<uint32_t>(rows));
+          const Array x = RandomArray(tokens, blocks * block, 3, 1, rows % 5), y(tokens, rows);
+          MatMul(w.matrix, x, y, pool);
+          const std::vector<double> exact(x.data(), x.data() + x.size());
+          // Few outputs may cancel; only those of many tell a relative error.
+          const double nmse = Nmse(y, Product(w, Rounded(x)));
+          ASSERT_LE(nmse, tokens * rows < 17 ? 1e-9 : 1e-11)
+              << GetWeightTypeInfo(type).name << ", " << rows << " rows, " << tokens << " tokens";
+          if (tokens * rows < 17) continue;
+          worst = std::max(worst, nmse);
+          worst_rounding = std::max(worst_rounding, Nmse(y, Product(w, exact)));
+        }
+      }
+    }
+  }
+  std::printf("worst NMSE %.2g; with the rounding of activations %.2g\n", worst, worst_rounding);
+  EXPECT_LE(worst_rounding, 3e-4);
+}
+
+TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
+  for (WeightType type : kQuantized) {
+    const size_t cols = 512, rows = 53, tokens = 13;
+    const Weights w(type, rows, cols, 7);
+    const Array x = RandomArray(tokens, cols, 8), all(tokens, rows);
+    ThreadPool one(1);
+    MatMul(w.matrix, x, all, one);
+    for (size_t threads : {1, 2, 3}) {
+      ThreadPool pool(threads);
+      for (size_t step : {1, 2, 5, 13}) {
+        const Array y(tokens, rows);
+        for (size_t t = 0; t < tokens; t += step) {
+          const size_t n = std::min(step, tokens - t);
+          MatMul(w.matrix, x.view().Slice(t, n), y.view().Slice(t, n), pool);
+        }
+        EXPECT_TRUE(SameBits(y, all)) << step << " tokens at a time, " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST_P(QuantMatMulTest, ZerosTinyAndExtremeActivations) {
+  ThreadPool pool(1);
+  const Weights w(WeightType::kQ8_0, 5, 64, 9);
+  const Array x(1, 64), y(1, 5);
+  for (float size : {0.0f, 1e-40f, 1e-31f, 1e-29f, 1e36f}) {
+    for (size_t i = 0; i < 64; ++i) x.data()[i] = (i % 3 == 0 ? -size : size) * (i < 32 ? 1 : 0.5f);
+    MatMul(w.matrix, x, y, pool);
+    const std::vector<double> expected =
+        Product(w, std::vector<double>(x.data(), x.data() + x.size()));
+    for (size_t r = 0; r < 5; ++r) {
+      EXPECT_NEAR(y.data()[r], expected[r], 0.01 * std::abs(expected[r]) + 1e-28) << size;
+    }
+  }
+  for (float bad : {static_cast<float>(NAN), INFINITY}) {
+    for (size_t i : {0, 31, 40}) {
+      std::fill_n(x.data(), 64, 1.0f);
+      x.data()[i] = bad;
+      MatMul(w.matrix, x, y, pool);
+      for (size_t r = 0; r < 5; ++r) EXPECT_FALSE(std::isfinite(y.data()[r])) << bad;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace inlay
