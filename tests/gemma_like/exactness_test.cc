@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cache/block_pool.h"
+#include "gemma_like/engine.h"
 #include "gemma_like/model.h"
 #include "gemma_like/synth.h"
 #include "tests/gemma_like/tiny_configs.h"
@@ -45,53 +46,68 @@ uint64_t Hash(const float* row, size_t n) {
   return hash;
 }
 
-template <class Config>
-class ExactnessTest : public ::testing::Test {
- protected:
-  // A conversation on one of the texts, which it follows for as long as it has not been rewound.
-  struct Conversation {
-    std::unique_ptr<KVCache> cache;
-    size_t text = 0;
-  };
+// A family's twin, as functions that do not name its type.
+struct Family {
+  std::string name;
+  int layers;
+  size_t vocab_size;
+  SynthModel (*describe)();
+  absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
+                                                  const EngineOptions& options);
+};
 
-  static void SetUpTestSuite() {
+template <class Config>
+Family MakeFamily() {
+  return {.name = std::string(Config::kName.substr(5)),
+          .layers = Config::Layers::kSize,
+          .vocab_size = Config::kVocabSize,
+          .describe = DescribeSynth<Config>,
+          .load = [](std::shared_ptr<const GgufFile> file,
+                     const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {
+            return Model<Config>::Load(std::move(file), options);
+          }};
+}
+
+// A conversation on one of the texts, which it follows for as long as it has not been rewound.
+struct Conversation {
+  std::unique_ptr<KVCache> cache;
+  size_t text = 0;
+};
+
+class ExactnessTest : public ::testing::TestWithParam<Family> {
+ protected:
+  void SetUp() override {
     const std::string path =
-        ::testing::TempDir() + std::string(Config::kName) + std::to_string(getpid()) + ".gguf";
-    ASSERT_TRUE(WriteSynth(DescribeSynth<Config>(), 7, path).ok());
+        ::testing::TempDir() + GetParam().name + std::to_string(getpid()) + ".gguf";
+    ASSERT_TRUE(WriteSynth(GetParam().describe(), 7, path).ok());
     auto opened = GgufFile::Open(path);
     ASSERT_TRUE(opened.ok()) << opened.status();
     auto file = std::make_shared<const GgufFile>(*std::move(opened));
     for (size_t threads : {1, 2, 3}) {
-      auto model = Model<Config>::Load(file, {.threads = threads});
+      auto model = GetParam().load(file, {.threads = threads});
       ASSERT_TRUE(model.ok()) << model.status();
       models_.push_back(*std::move(model));
     }
     std::filesystem::remove(path);
+    vocab_ = GetParam().vocab_size;
     MakeTexts();
-  }
-  static void TearDownTestSuite() {
-    models_.clear();
-    texts_.clear();
-    expected_.clear();
-    shared_.clear();
   }
 
   // Text 0, and others that leave it somewhere; the bits expected after each token come from a run
   // token by token.
-  static void MakeTexts() {
+  void MakeTexts() {
     std::mt19937_64 random(11);
     for (size_t t = 0; t < kTexts; ++t) {
       const size_t shared = t == 0 ? 0 : random() % kLength;
       std::vector<int32_t> text(t == 0 ? 0 : shared);
       if (t > 0) std::copy_n(texts_[0].begin(), shared, text.begin());
-      while (text.size() < kLength)
-        text.push_back(static_cast<int32_t>(random() % Config::kVocabSize));
+      while (text.size() < kLength) text.push_back(static_cast<int32_t>(random() % vocab_));
       texts_.push_back(text);
       shared_.push_back(shared);
       Conversation run{NewCache(), t};
       std::vector<uint64_t> hashes;
       for (size_t i = 0; i < kLength; ++i) {
-        std::vector<float> logits(Config::kVocabSize);
+        std::vector<float> logits(vocab_);
         const SequenceStep step{.cache = run.cache.get(), .tokens = {&text[i], 1}};
         ASSERT_TRUE(
             models_[0]->Forward({&step, 1}, FloatRows(logits.data(), 1, logits.size())).ok());
@@ -102,7 +118,7 @@ class ExactnessTest : public ::testing::Test {
   }
 
   // Blocks start as NaN, so that reading a row before it is written shows.
-  static std::unique_ptr<KVCache> NewCache(KvType type = KvType::kF32) {
+  std::unique_ptr<KVCache> NewCache(KvType type = KvType::kF32) {
     return models_[0]->CreateCache(
         {.max_length = kLength,
          .pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true})},
@@ -110,8 +126,8 @@ class ExactnessTest : public ::testing::Test {
   }
 
   // Appends counts[i] tokens to each conversation in one batch and compares all logits' bits.
-  static void AppendAndCompare(Model<Config>& model, std::vector<Conversation*> conversations,
-                               std::vector<size_t> counts) {
+  void AppendAndCompare(Engine& model, std::vector<Conversation*> conversations,
+                        std::vector<size_t> counts) {
     std::vector<SequenceStep> steps;
     size_t rows = 0;
     for (size_t i = 0; i < conversations.size(); ++i) {
@@ -122,68 +138,54 @@ class ExactnessTest : public ::testing::Test {
            .logit_rows = counts[i]});
       rows += counts[i];
     }
-    std::vector<float> logits(rows * Config::kVocabSize);
-    const absl::Status status =
-        model.Forward(steps, FloatRows(logits.data(), rows, Config::kVocabSize));
+    std::vector<float> logits(rows * vocab_);
+    const absl::Status status = model.Forward(steps, FloatRows(logits.data(), rows, vocab_));
     ASSERT_TRUE(status.ok()) << status;
     const float* row = logits.data();
     for (size_t i = 0; i < conversations.size(); ++i) {
       const Conversation& c = *conversations[i];
-      for (size_t p = c.cache->length() - counts[i]; p < c.cache->length();
-           ++p, row += Config::kVocabSize) {
-        ASSERT_EQ(Hash(row, Config::kVocabSize), expected_[c.text][p])
+      for (size_t p = c.cache->length() - counts[i]; p < c.cache->length(); ++p, row += vocab_) {
+        ASSERT_EQ(Hash(row, vocab_), expected_[c.text][p])
             << "text " << c.text << " position " << p;
       }
     }
   }
 
-  static std::vector<std::unique_ptr<Model<Config>>> models_;  // with 1, 2 and 3 threads
-  static std::vector<std::vector<int32_t>> texts_;
-  static std::vector<std::vector<uint64_t>> expected_;
-  static std::vector<size_t> shared_;  // how many tokens a text shares with text 0
+  std::vector<std::unique_ptr<Engine>> models_;  // with 1, 2 and 3 threads
+  size_t vocab_ = 0;
+  std::vector<std::vector<int32_t>> texts_;
+  std::vector<std::vector<uint64_t>> expected_;
+  std::vector<size_t> shared_;  // how many tokens a text shares with text 0
 };
 
-template <class Config>
-std::vector<std::unique_ptr<Model<Config>>> ExactnessTest<Config>::models_;
-template <class Config>
-std::vector<std::vector<int32_t>> ExactnessTest<Config>::texts_;
-template <class Config>
-std::vector<std::vector<uint64_t>> ExactnessTest<Config>::expected_;
-template <class Config>
-std::vector<size_t> ExactnessTest<Config>::shared_;
+INSTANTIATE_TEST_SUITE_P(Families, ExactnessTest,
+                         ::testing::Values(MakeFamily<TinyBard>(), MakeFamily<TinyGemma>(),
+                                           MakeFamily<TinyGranite>(), MakeFamily<TinyMamba>()),
+                         [](const auto& info) { return info.param.name; });
 
-using Configs = ::testing::Types<TinyBard, TinyGemma, TinyGranite, TinyMamba>;
-struct ConfigNames {
-  template <class Config>
-  static std::string GetName(int) {
-    return std::string(Config::kName.substr(5));
-  }
-};
-TYPED_TEST_SUITE(ExactnessTest, Configs, ConfigNames);
-
-TYPED_TEST(ExactnessTest, PrefillInOneGoAndInRandomSplits) {
+TEST_P(ExactnessTest, PrefillInOneGoAndInRandomSplits) {
   std::mt19937_64 random(Seed());
-  for (auto& model : this->models_) {
-    typename TestFixture::Conversation whole{this->NewCache(), 0};
+  for (auto& model : models_) {
+    Conversation whole{NewCache(), 0};
     while (whole.cache->length() < kLength) {
       const size_t n = std::min<size_t>(512, kLength - whole.cache->length());
-      ASSERT_NO_FATAL_FAILURE(this->AppendAndCompare(*model, {&whole}, {n}));
+      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*model, {&whole}, {n}));
     }
-    typename TestFixture::Conversation split{this->NewCache(), 0};
+    Conversation split{NewCache(), 0};
     while (split.cache->length() < kLength) {
       const size_t n = std::min<size_t>(1 + random() % 100, kLength - split.cache->length());
-      ASSERT_NO_FATAL_FAILURE(this->AppendAndCompare(*model, {&split}, {n}));
+      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*model, {&split}, {n}));
     }
   }
 }
 
-TYPED_TEST(ExactnessTest, BatchesOfConversations) {
+TEST_P(ExactnessTest, BatchesOfConversations) {
   std::mt19937_64 random(Seed());
-  std::vector<typename TestFixture::Conversation> conversations;
-  for (size_t t = 0; t < kTexts; ++t) conversations.push_back({this->NewCache(), t});
-  conversations.push_back({this->NewCache(), 0});  // the same text twice
+  std::vector<Conversation> conversations;
+  for (size_t t = 0; t < kTexts; ++t) conversations.push_back({NewCache(), t});
+  conversations.push_back({NewCache(), 0});  // the same text twice
   for (int round = 0; round < 30; ++round) {
-    std::vector<typename TestFixture::Conversation*> batch;
+    std::vector<Conversation*> batch;
     std::vector<size_t> counts;
     for (auto& c : conversations) {
       const size_t n = std::min<size_t>(random() % 70, kLength - c.cache->length());
@@ -193,38 +195,37 @@ TYPED_TEST(ExactnessTest, BatchesOfConversations) {
     }
     if (batch.empty()) continue;
     ASSERT_NO_FATAL_FAILURE(
-        this->AppendAndCompare(*this->models_[static_cast<size_t>(round) % 3], batch, counts));
+        AppendAndCompare(*models_[static_cast<size_t>(round) % 3], batch, counts));
   }
 }
 
 // Cancelling before layer k leaves every layer as it was, for every k and many positions.
-TYPED_TEST(ExactnessTest, AbortAtEveryLayer) {
+TEST_P(ExactnessTest, AbortAtEveryLayer) {
   for (size_t start : {0, 1, 31, 32, 60, 64, 100}) {
-    typename TestFixture::Conversation c{this->NewCache(), 0};
+    Conversation c{NewCache(), 0};
     if (start > 0) {
-      ASSERT_NO_FATAL_FAILURE(this->AppendAndCompare(*this->models_[0], {&c}, {start}));
+      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {start}));
     }
-    for (int layer = 0; layer < TypeParam::Layers::kSize; ++layer) {
+    for (int layer = 0; layer < GetParam().layers; ++layer) {
       for (size_t n : {1, 5, 40, 130, 512}) {
         int polls = 0;
         std::vector<int32_t> other(n, 3);
         const SequenceStep step{.cache = c.cache.get(), .tokens = other, .logit_rows = 0};
-        const absl::Status status =
-            this->models_[0]->Forward({&step, 1}, FloatRows(nullptr, 0, TypeParam::kVocabSize),
-                                      [&] { return polls++ == layer; });
+        const absl::Status status = models_[0]->Forward({&step, 1}, FloatRows(nullptr, 0, vocab_),
+                                                        [&] { return polls++ == layer; });
         ASSERT_EQ(status.code(), absl::StatusCode::kCancelled);
         ASSERT_EQ(c.cache->length(), start);
       }
     }
-    ASSERT_NO_FATAL_FAILURE(this->AppendAndCompare(*this->models_[0], {&c}, {200}));
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {200}));
   }
 }
 
-TYPED_TEST(ExactnessTest, RewindWithinTheGuaranteedDepthNeverFails) {
-  typename TestFixture::Conversation c{this->NewCache(), 0};
+TEST_P(ExactnessTest, RewindWithinTheGuaranteedDepthNeverFails) {
+  Conversation c{NewCache(), 0};
   std::mt19937_64 random(Seed());
   while (c.cache->length() < 900) {
-    ASSERT_NO_FATAL_FAILURE(this->AppendAndCompare(*this->models_[0], {&c}, {1 + random() % 40}));
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {1 + random() % 40}));
     const size_t depth =
         std::min<size_t>(random() % (F32Storage::kRewindDepth + 1), c.cache->length());
     ASSERT_LE(c.cache->RewindFloor(), c.cache->length() - depth);
@@ -236,30 +237,52 @@ TYPED_TEST(ExactnessTest, RewindWithinTheGuaranteedDepthNeverFails) {
     if (!second.ok()) {
       ASSERT_EQ(c.cache->length(), position);
     }
-    ASSERT_NO_FATAL_FAILURE(this->AppendAndCompare(*this->models_[0], {&c}, {depth + 1}));
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {depth + 1}));
   }
 }
 
-TYPED_TEST(ExactnessTest, RandomPrograms) {
-  using Conversation = typename TestFixture::Conversation;
+// The tightest case for rings: the largest append, at every alignment, then the deepest rewind.
+TEST_P(ExactnessTest, RewindAfterTheLargestAppend) {
+  constexpr size_t kMost = F32Storage::kMaxAppend;
+  constexpr size_t kDepth = F32Storage::kRewindDepth;
+  for (size_t start = 97; start < 97 + kKvBlockRows; start += 5) {
+    Conversation c{NewCache(), 0};
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[1], {&c}, {start}));
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[1], {&c}, {kMost}));
+    ASSERT_TRUE(c.cache->Rewind(start + kMost - kDepth).ok()) << start;
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[1], {&c}, {kDepth}));
+    // An aborted append of the same size counts no less.
+    const std::vector<int32_t> wrong(kMost, 3);
+    const SequenceStep step{.cache = c.cache.get(), .tokens = wrong, .logit_rows = 0};
+    int polls = 0;
+    ASSERT_FALSE(models_[1]
+                     ->Forward({&step, 1}, FloatRows(nullptr, 0, vocab_),
+                               [&] { return ++polls == GetParam().layers; })
+                     .ok());
+    ASSERT_TRUE(c.cache->Rewind(start + kMost - kDepth).ok()) << start;
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[1], {&c}, {kDepth}));
+  }
+}
+
+TEST_P(ExactnessTest, RandomPrograms) {
   const uint64_t seed = Seed();
   const size_t steps = Steps();
   std::mt19937_64 random(seed);
   SCOPED_TRACE("INLAY_PROPERTY_SEED=" + std::to_string(seed));
   std::vector<Conversation> all;
-  all.push_back({this->NewCache(), 0});
+  all.push_back({NewCache(), 0});
   size_t rewinds = 0, refusals = 0, forks = 0, aborts = 0, appended = 0;
   for (size_t step = 0; step < steps; ++step) {
     Conversation& c = all[random() % all.size()];
-    Model<TypeParam>& model = *this->models_[random() % 3];
+    Engine& model = *models_[random() % 3];
     const size_t length = c.cache->length();
     // Where the past is shared, a conversation may go on with another text.
     const size_t other = random() % kTexts;
     const auto agrees_with = [&](size_t a, size_t b) {
       return a == b   ? kLength
-             : a == 0 ? this->shared_[b]
-             : b == 0 ? this->shared_[a]
-                      : std::min(this->shared_[a], this->shared_[b]);
+             : a == 0 ? shared_[b]
+             : b == 0 ? shared_[a]
+                      : std::min(shared_[a], shared_[b]);
     };
     if (length <= agrees_with(c.text, other)) c.text = other;
     switch (random() % 8) {
@@ -285,13 +308,12 @@ TYPED_TEST(ExactnessTest, RandomPrograms) {
       case 2: {
         const size_t n = std::min<size_t>(1 + random() % 80, kLength - length);
         if (n == 0) break;
-        int polls = static_cast<int>(random() % TypeParam::Layers::kSize);
-        std::vector<int32_t> wrong(n, static_cast<int32_t>(random() % TypeParam::kVocabSize));
+        int polls = static_cast<int>(random() % static_cast<size_t>(GetParam().layers));
+        std::vector<int32_t> wrong(n, static_cast<int32_t>(random() % vocab_));
         const SequenceStep part{.cache = c.cache.get(), .tokens = wrong, .logit_rows = 0};
-        ASSERT_FALSE(model
-                         .Forward({&part, 1}, FloatRows(nullptr, 0, TypeParam::kVocabSize),
-                                  [&] { return polls-- == 0; })
-                         .ok());
+        ASSERT_FALSE(
+            model.Forward({&part, 1}, FloatRows(nullptr, 0, vocab_), [&] { return polls-- == 0; })
+                .ok());
         ++aborts;
         break;
       }
@@ -308,7 +330,7 @@ TYPED_TEST(ExactnessTest, RandomPrograms) {
           const size_t most = random() % 6 == 0 ? 90 : 4;
           const size_t n = std::min<size_t>(1 + random() % most, kLength - member.cache->length());
           if (n == 0) {
-            member = {this->NewCache(), random() % kTexts};
+            member = {NewCache(), random() % kTexts};
             continue;
           }
           batch.push_back(&member);
@@ -316,7 +338,7 @@ TYPED_TEST(ExactnessTest, RandomPrograms) {
           appended += n;
         }
         if (batch.empty()) break;
-        ASSERT_NO_FATAL_FAILURE(this->AppendAndCompare(model, batch, counts)) << "step " << step;
+        ASSERT_NO_FATAL_FAILURE(AppendAndCompare(model, batch, counts)) << "step " << step;
       }
     }
   }
