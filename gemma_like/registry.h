@@ -14,6 +14,7 @@
 #include "gemma_like/engine.h"
 #include "gemma_like/model.h"
 
+#include "gemma_like/synth.h"
 #include "io/gguf.h"
 
 namespace inlay {
@@ -28,6 +29,7 @@ struct ConfigEntry {
                                                   const EngineOptions& options);
   std::unique_ptr<KVCache> (*create_cache)(const CacheOptions& options);
   ConfigDescription (*describe)(KvType type);
+  SynthModel (*synth)();
 };
 
 template <ModelConfig Config>
@@ -42,7 +44,8 @@ ConfigEntry MakeConfigEntry() {
           .create_cache = [](const CacheOptions& options) -> std::unique_ptr<KVCache> {
             return std::make_unique<HybridCache<Config>>(CreateKVCache<Config>(options));
           },
-          .describe = Describe<Config>};
+          .describe = Describe<Config>,
+          .synth = DescribeSynth<Config>};
 }
 
 // All configs of this binary, in the order of the config list. Defined by the build from that list.

@@ -2,8 +2,9 @@
 
 #include <cmath>
 
-#include "absl/types/span.h"
+#include "absl/strings/match.h"
 #include "io/status_macros.h"
+#include "ops/quantize.h"
 #include "ops/weight_type.h"
 
 namespace inlay {
@@ -56,25 +57,35 @@ double Draw(SynthValues values, double matrix_scale, Random& random) {
   return 0;
 }
 
+WeightType StoredType(const SynthTensor& tensor, WeightType wanted) {
+  if (tensor.values != SynthValues::kMatrix || absl::EndsWith(tensor.name, "ffn_gate_inp.weight")) {
+    return WeightType::kF32;
+  }
+  return tensor.dims[0] % GetWeightTypeInfo(wanted).block_size == 0 ? wanted : WeightType::kF16;
+}
+
 }  // namespace
 
-absl::Status WriteSynth(SynthModel model, uint64_t seed, const std::string& path) {
+absl::Status WriteSynth(SynthModel model, WeightType type, uint64_t seed, const std::string& path) {
   GgufWriter& writer = *model.metadata;
   for (const SynthTensor& tensor : model.tensors) {
-    INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, WeightType::kF32));
+    INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, StoredType(tensor, type)));
   }
   INLAY_RETURN_IF_ERROR(writer.Open(path));
   Random random(seed);
   std::vector<float> row;
+  std::vector<uint8_t> bytes;
   for (const SynthTensor& tensor : model.tensors) {
+    const WeightTypeInfo& stored = GetWeightTypeInfo(StoredType(tensor, type));
     row.resize(tensor.dims[0]);
     const double scale = 1 / std::sqrt(static_cast<double>(row.size()));
     uint64_t rows = 1;
     for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
     for (uint64_t r = 0; r < rows; ++r) {
       for (float& value : row) value = static_cast<float>(Draw(tensor.values, scale, random));
-      INLAY_RETURN_IF_ERROR(writer.AppendData(absl::MakeConstSpan(
-          reinterpret_cast<const uint8_t*>(row.data()), row.size() * sizeof(float))));
+      bytes.resize(row.size() / stored.block_size * stored.block_bytes);
+      QuantizeRow(stored.type, row.data(), row.size(), bytes.data());
+      INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));
     }
   }
   return writer.Finish();

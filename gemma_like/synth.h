@@ -21,6 +21,7 @@
 #include "gemma_like/strings.h"
 #include "io/gguf_writer.h"
 #include "ops/views.h"
+#include "ops/weight_type.h"
 
 namespace inlay {
 
@@ -141,9 +142,10 @@ SynthModel DescribeSynth() {
   return model;
 }
 
-// Writes the file, every tensor as F32. The same seed gives the same values. Replaces an older file
-// of that name only when all is written.
-absl::Status WriteSynth(SynthModel model, uint64_t seed, const std::string& path);
+// Writes the file: matrices as `type` (as F16 where a row is not a whole number of its blocks), the
+// router of a mixture of experts and everything that is not a matrix as F32. The same seed gives
+// the same values. Replaces an older file of that name only when all is written.
+absl::Status WriteSynth(SynthModel model, WeightType type, uint64_t seed, const std::string& path);
 
 }  // namespace inlay
 
