@@ -11,7 +11,8 @@ namespace inlay {
 
 // y[t, r] = sum over c of w[r, c] * x[t, c], for x [tokens, w.cols] and y [tokens, w.rows]; x and y
 // must not overlap. The additions of one element happen in an order fixed by w.cols alone: y[t, r]
-// has the same bits for any number of tokens and threads.
+// has the same bits for any number of tokens and threads. F32, F16 and BF16 weights are multiplied
+// as floats; for the quantized types x is rounded to 8 bits first, see ops/quant_matmul.h.
 void MatMul(const WeightMatrix& w, ConstFloatRows x, FloatRows y, ThreadPool& pool);
 
 // out[c] = w[row, c] as float, for all w.cols columns: the embedding lookup.
