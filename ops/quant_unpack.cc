@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cassert>
 
+#include "hwy/base.h"
 #include "ops/quant_blocks.h"
 
 namespace inlay {
 namespace {
+
+// The quants are declared not to overlap the blocks: both are bytes, and without that promise the
+// compiler vectorises none of these loops.
 
 // Where the scales of a block's groups go.
 struct Groups {
@@ -28,46 +32,46 @@ uint32_t Word(const uint8_t (&bytes)[4]) {
   return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | static_cast<uint32_t>(bytes[3]) << 24;
 }
 
-void UnpackNibbles(const uint8_t (&nibbles)[16], int zero, int8_t* q) {
+void UnpackNibbles(const uint8_t (&nibbles)[16], int zero, int8_t* HWY_RESTRICT q) {
   for (size_t i = 0; i < 16; ++i) {
     q[i] = static_cast<int8_t>((nibbles[i] & 15) - zero);
     q[i + 16] = static_cast<int8_t>((nibbles[i] >> 4) - zero);
   }
 }
 
-void AddFifthBits(const uint8_t (&high)[4], int8_t* q) {
+void AddFifthBits(const uint8_t (&high)[4], int8_t* HWY_RESTRICT q) {
   const uint32_t word = Word(high);
   for (size_t i = 0; i < 32; ++i) q[i] = static_cast<int8_t>(q[i] + (word >> i & 1) * 16);
 }
 
-void Unpack(const BlockQ4_0& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ4_0& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackNibbles(block.nibbles, 8, q);
   groups.Set(0, block.d.Value());
 }
 
-void Unpack(const BlockQ4_1& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ4_1& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackNibbles(block.nibbles, 0, q);
   groups.Set(0, block.d.Value(), block.m.Value());
 }
 
-void Unpack(const BlockQ5_0& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ5_0& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackNibbles(block.nibbles, 16, q);
   AddFifthBits(block.high, q);
   groups.Set(0, block.d.Value());
 }
 
-void Unpack(const BlockQ5_1& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ5_1& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackNibbles(block.nibbles, 0, q);
   AddFifthBits(block.high, q);
   groups.Set(0, block.d.Value(), block.m.Value());
 }
 
-void Unpack(const BlockQ8_0& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ8_0& block, int8_t* HWY_RESTRICT q, Groups groups) {
   std::copy_n(block.quants, 32, q);
   groups.Set(0, block.d.Value());
 }
 
-void Unpack(const BlockIQ4_NL& block, int8_t* q, Groups groups) {
+void Unpack(const BlockIQ4_NL& block, int8_t* HWY_RESTRICT q, Groups groups) {
   for (size_t i = 0; i < 16; ++i) {
     q[i] = kIq4NlValues[block.nibbles[i] & 15];
     q[i + 16] = kIq4NlValues[block.nibbles[i] >> 4];
@@ -76,7 +80,7 @@ void Unpack(const BlockIQ4_NL& block, int8_t* q, Groups groups) {
 }
 
 // Two-bit fields of two halves of 128 elements.
-void UnpackPairs(const uint8_t (&bits)[64], int8_t* q) {
+void UnpackPairs(const uint8_t (&bits)[64], int8_t* HWY_RESTRICT q) {
   for (size_t half = 0; half < 2; ++half) {
     for (size_t g = 0; g < 4; ++g) {
       for (size_t i = 0; i < 32; ++i) {
@@ -86,7 +90,7 @@ void UnpackPairs(const uint8_t (&bits)[64], int8_t* q) {
   }
 }
 
-void Unpack(const BlockQ2_K& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ2_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackPairs(block.bits, q);
   const float d = block.d.Value(), m = block.m.Value();
   for (size_t k = 0; k < 16; ++k) {
@@ -95,7 +99,7 @@ void Unpack(const BlockQ2_K& block, int8_t* q, Groups groups) {
   }
 }
 
-void Unpack(const BlockQ3_K& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ3_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackPairs(block.bits, q);
   for (size_t g = 0; g < 8; ++g) {
     for (size_t i = 0; i < 32; ++i) {
@@ -111,7 +115,7 @@ void Unpack(const BlockQ3_K& block, int8_t* q, Groups groups) {
 }
 
 // Nibbles of four quarters of 64 elements.
-void UnpackQuarters(const uint8_t (&nibbles)[128], int8_t* q) {
+void UnpackQuarters(const uint8_t (&nibbles)[128], int8_t* HWY_RESTRICT q) {
   for (size_t quarter = 0; quarter < 4; ++quarter) {
     for (size_t i = 0; i < 32; ++i) {
       const uint8_t byte = nibbles[32 * quarter + i];
@@ -129,12 +133,12 @@ void SetPackedScales(const PackedScales& scales, HalfBytes d, HalfBytes m, Group
   }
 }
 
-void Unpack(const BlockQ4_K& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ4_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackQuarters(block.nibbles, q);
   SetPackedScales(block.scales, block.d, block.m, groups);
 }
 
-void Unpack(const BlockQ5_K& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ5_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackQuarters(block.nibbles, q);
   for (size_t g = 0; g < 8; ++g) {
     for (size_t i = 0; i < 32; ++i) {
@@ -144,7 +148,7 @@ void Unpack(const BlockQ5_K& block, int8_t* q, Groups groups) {
   SetPackedScales(block.scales, block.d, block.m, groups);
 }
 
-void Unpack(const BlockQ6_K& block, int8_t* q, Groups groups) {
+void Unpack(const BlockQ6_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
   UnpackPairs(block.high, q);
   for (size_t half = 0; half < 2; ++half) {
     for (size_t i = 0; i < 64; ++i) {
