@@ -15,8 +15,9 @@ namespace {
 std::vector<double> Reference(size_t k, const std::vector<float>& logits) {
   std::vector<size_t> order(logits.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  });
   std::vector<double> shares(logits.size(), 0.0);
   double sum = 0;
   for (size_t i = 0; i < k; ++i) sum += std::exp(double{logits[order[i]]});

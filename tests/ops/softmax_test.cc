@@ -69,9 +69,10 @@ TEST_P(SoftmaxTest, TopKIsASortedPrefix) {
     for (size_t i = 3; i < n; i += 7) x.data()[i] = NAN;
     std::vector<size_t> order(n);
     for (size_t i = 0; i < n; ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       const float u = x.data()[a], v = x.data()[b];
-      return std::isnan(u) ? false : std::isnan(v) || u > v;
+      if (std::isnan(u) != std::isnan(v)) return std::isnan(v);
+      return std::isnan(u) || u == v ? a < b : u > v;
     });
     for (size_t k : {size_t{0}, size_t{1}, size_t{3}, size_t{64}, n, n + 1}) {
       const auto top = TopK(x.data(), n, k);
