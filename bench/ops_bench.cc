@@ -42,12 +42,16 @@ void BM_MatMul(State& state) {
   const size_t bytes = dim * dim / info->block_size * info->block_bytes;
   const size_t matrices = tokens > 1 ? 1 : (size_t{256} << 20) / bytes;
   // Zeros: the time does not depend on the values.
-  std::vector<uint8_t> weights(matrices * bytes);
+  const std::vector<uint8_t> weights(bytes);
+  std::vector<PackedMatrix> packed(matrices);
+  for (PackedMatrix& w : packed)
+    w = PackedMatrix::Pack({weights.data(), info->type, dim, dim}, pool);
   std::vector<float> x = Values(tokens * dim), y(tokens * dim);
+  MatMulInput input;
   size_t next = 0;
   for (auto _ : state) {
-    const WeightMatrix w = {&weights[next * bytes], info->type, dim, dim};
-    MatMul(w, ConstFloatRows(x.data(), tokens, dim), FloatRows(y.data(), tokens, dim), pool);
+    input.Set(ConstFloatRows(x.data(), tokens, dim));
+    MatMul(packed[next], input, FloatRows(y.data(), tokens, dim), pool);
     benchmark::DoNotOptimize(y.data());
     next = (next + 1) % matrices;
   }

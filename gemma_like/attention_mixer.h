@@ -4,14 +4,15 @@
 #define INLAY_GEMMA_LIKE_ATTENTION_MIXER_H_
 
 #include <cstddef>
+#include <iterator>
 
 #include "configs/layers.h"
 #include "gemma_like/arena.h"
 #include "gemma_like/forward_state.h"
 #include "gemma_like/weights.h"
 #include "ops/attention.h"
-#include "ops/matmul.h"
 #include "ops/norm.h"
+#include "ops/matmul.h"
 #include "ops/rope.h"
 
 namespace inlay {
@@ -31,9 +32,9 @@ struct AttentionMixer {
     FloatRows k = s.arena.Rows(x.rows, kKvDim);
     FloatRows v = s.arena.Rows(x.rows, kKvDim);
     FloatRows mixed = s.arena.Rows(x.rows, kQueryDim);
-    MatMul(weights.q, x, q, s.pool);
-    MatMul(weights.k, x, k, s.pool);
-    MatMul(weights.v, x, v, s.pool);
+    s.input.Set(x);
+    const MatMulTask projections[] = {{&weights.q, q}, {&weights.k, k}, {&weights.v, v}};
+    MatMul(projections, std::size(projections), s.input, s.pool);
     if constexpr (kShape.qk_norm) {
       NormHeads(weights.q_norm.data(), kShape.heads, q);
       NormHeads(weights.k_norm.data(), kShape.kv_heads, k);
@@ -52,7 +53,8 @@ struct AttentionMixer {
       Attention(params, q.Slice(part.row, part.rows), part.position, kv,
                 mixed.Slice(part.row, part.rows), s.pool);
     }
-    MatMul(weights.output, mixed, y, s.pool);
+    s.input.Set(mixed);
+    MatMul(weights.output, s.input, y, s.pool);
   }
 
   static constexpr size_t ScratchFloats(size_t rows) {

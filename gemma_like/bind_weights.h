@@ -19,10 +19,10 @@ namespace inlay {
 
 template <ModelConfig Config>
 struct ModelWeights {
-  WeightMatrix embedding;  // [vocab_size, model_dim]
+  WeightMatrix embedding;  // [vocab_size, model_dim], as the file stores it: few rows are read
   PerLayer<Config, LayerWeights> layers;
   std::vector<float> output_norm;  // [model_dim]
-  WeightMatrix output;             // [vocab_size, model_dim]; the embedding, if tied
+  PackedMatrix output;             // [vocab_size, model_dim]; of the embedding, if tied
 };
 
 namespace bind_internal {
@@ -80,11 +80,23 @@ class LayerBinder {
   void BindMlp(MoeWeights& w) {
     constexpr MoeShape kShape = Layer::Mlp::kShape;
     w.router = Matrix("ffn_gate_inp.weight", kShape.experts, kDim);
-    w.gate = binder_.Matrices(Name("ffn_gate_exps.weight"), kShape.experts, kShape.hidden, kDim);
-    w.up = binder_.Matrices(Name("ffn_up_exps.weight"), kShape.experts, kShape.hidden, kDim);
-    w.down = binder_.Matrices(Name("ffn_down_exps.weight"), kShape.experts, kDim, kShape.hidden);
-    if constexpr (kShape.shared_hidden > 0)
+    w.experts.resize(kShape.experts);
+    BindExperts(w, &GatedMlpWeights::gate, "ffn_gate_exps.weight", kShape.hidden, kDim);
+    BindExperts(w, &GatedMlpWeights::up, "ffn_up_exps.weight", kShape.hidden, kDim);
+    BindExperts(w, &GatedMlpWeights::down, "ffn_down_exps.weight", kDim, kShape.hidden);
+    if constexpr (kShape.shared_hidden > 0) {
       BindGated(w.shared, kShape.shared_hidden, "_shexp.weight");
+    }
+  }
+
+  // One tensor holds this matrix of all experts.
+  void BindExperts(MoeWeights& w, PackedMatrix GatedMlpWeights::*member, absl::string_view tensor,
+                   size_t rows, size_t cols) {
+    const WeightMatrix all = binder_.Matrices(Name(tensor), w.experts.size(), rows, cols);
+    if (all.data == nullptr) return;
+    for (size_t e = 0; e < w.experts.size(); ++e) {
+      w.experts[e].*member = binder_.Pack(all.Slice(e * rows, rows));
+    }
   }
 
   void BindGated(GatedMlpWeights& w, size_t hidden, absl::string_view suffix) {
@@ -94,8 +106,8 @@ class LayerBinder {
   }
 
   std::string Name(absl::string_view tensor) const { return absl::StrCat(prefix_, tensor); }
-  WeightMatrix Matrix(absl::string_view tensor, size_t rows, size_t cols) {
-    return binder_.Matrix(Name(tensor), rows, cols);
+  PackedMatrix Matrix(absl::string_view tensor, size_t rows, size_t cols) {
+    return binder_.Pack(binder_.Matrix(Name(tensor), rows, cols));
   }
   std::vector<float> Vector(absl::string_view tensor, size_t size) {
     return binder_.Vector(Name(tensor), size);
@@ -107,8 +119,8 @@ class LayerBinder {
 
 }  // namespace bind_internal
 
-// Asks `binder` for every tensor of the config by name and shape. A WeightBinder answers with views
-// of a file; other binders may only take note.
+// Asks `binder` for every tensor of the config by name and shape. A WeightBinder answers with what
+// a file holds; other binders may only take note.
 template <ModelConfig Config, class Binder>
 void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   weights.embedding = binder.Matrix("token_embd.weight", Config::kVocabSize, Config::kModelDim);
@@ -117,9 +129,9 @@ void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   });
   weights.output_norm = binder.Vector("output_norm.weight", Config::kModelDim);
   const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
-  weights.output = own_output
-                       ? binder.Matrix("output.weight", Config::kVocabSize, Config::kModelDim)
-                       : weights.embedding;
+  weights.output =
+      binder.Pack(own_output ? binder.Matrix("output.weight", Config::kVocabSize, Config::kModelDim)
+                             : weights.embedding);
 }
 
 }  // namespace inlay

@@ -46,7 +46,7 @@ struct Block {
 
     if constexpr (kHasMlp) {
       RmsNorm(s.residual, weights.mlp_norm.data(), Config::kNormEpsilon, normed);
-      MlpForward<Mlp>::Forward(weights.mlp, normed, branch, s.arena, s.pool);
+      MlpForward<Mlp>::Forward(weights.mlp, normed, branch, s.arena, s.input, s.pool);
       AddBranch(weights.mlp_post_norm, branch, s);
     }
   }

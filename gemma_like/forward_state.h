@@ -8,6 +8,7 @@
 #include "cache/hybrid_cache.h"
 #include "configs/config.h"
 #include "gemma_like/arena.h"
+#include "ops/matmul.h"
 #include "ops/thread_pool.h"
 #include "ops/views.h"
 
@@ -27,6 +28,7 @@ struct ForwardState {
   FloatRows residual;  // [rows, model_dim], the residual stream
   absl::Span<const BatchPart<Config>> parts;
   Arena& arena;
+  MatMulInput& input;  // of the product at hand
   ThreadPool& pool;
 };
 

@@ -12,8 +12,8 @@
 #include "gemma_like/forward_state.h"
 #include "gemma_like/weights.h"
 #include "ops/elementwise.h"
-#include "ops/matmul.h"
 #include "ops/norm.h"
+#include "ops/matmul.h"
 #include "ops/ssd.h"
 
 namespace inlay {
@@ -34,7 +34,8 @@ struct Mamba2Mixer {
     Arena::Scope scope(s.arena);
     FloatRows in = s.arena.Rows(x.rows, kInDim);
     FloatRows mixed = s.arena.Rows(x.rows, kInner);
-    MatMul(weights.in, x, in, s.pool);
+    s.input.Set(x);
+    MatMul(weights.in, s.input, in, s.pool);
     for (const BatchPart<Config>& part : s.parts) {
       SsdSlots& slots = part.cache->template Storage<Layer>(ordinal);
       ForEachChunk(part, [&](size_t chunk, size_t first, size_t row, size_t rows) {
@@ -48,7 +49,8 @@ struct Mamba2Mixer {
       FloatRows group = mixed.Columns(g * kGroup, kGroup);
       RmsNorm(group, weights.norm.data() + g * kGroup, Config::kNormEpsilon, group);
     }
-    MatMul(weights.out, mixed, y, s.pool);
+    s.input.Set(mixed);
+    MatMul(weights.out, s.input, y, s.pool);
   }
 
   static constexpr size_t ScratchFloats(size_t rows) {

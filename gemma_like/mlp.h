@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "configs/layers.h"
 #include "gemma_like/arena.h"
@@ -21,18 +22,20 @@ namespace inlay {
 // size.
 template <Activation kActivation>
 void GatedForward(const GatedMlpWeights& weights, ConstFloatRows x, FloatRows y, Arena& arena,
-                  ThreadPool& pool) {
+                  MatMulInput& input, ThreadPool& pool) {
   Arena::Scope scope(arena);
-  FloatRows gate = arena.Rows(x.rows, weights.gate.rows);
-  FloatRows up = arena.Rows(x.rows, weights.gate.rows);
-  MatMul(weights.gate, x, gate, pool);
-  MatMul(weights.up, x, up, pool);
+  FloatRows gate = arena.Rows(x.rows, weights.gate.rows());
+  FloatRows up = arena.Rows(x.rows, weights.gate.rows());
+  input.Set(x);
+  const MatMulTask halves[] = {{&weights.gate, gate}, {&weights.up, up}};
+  MatMul(halves, std::size(halves), input, pool);
   if constexpr (kActivation == Activation::kGeluTanh) {
     GeluTanhGate(gate, up, gate);
   } else {
     SiluGate(gate, up, gate);
   }
-  MatMul(weights.down, gate, y, pool);
+  input.Set(gate);
+  MatMul(weights.down, input, y, pool);
 }
 
 constexpr size_t GatedScratchFloats(size_t rows, size_t hidden) {
@@ -45,8 +48,8 @@ struct MlpForward;
 template <int kHidden, Activation kActivation>
 struct MlpForward<GatedMlp<kHidden, kActivation>> {
   static void Forward(const GatedMlpWeights& weights, ConstFloatRows x, FloatRows y, Arena& arena,
-                      ThreadPool& pool) {
-    GatedForward<kActivation>(weights, x, y, arena, pool);
+                      MatMulInput& input, ThreadPool& pool) {
+    GatedForward<kActivation>(weights, x, y, arena, input, pool);
   }
   static constexpr size_t ScratchFloats(size_t rows, size_t) {
     return GatedScratchFloats(rows, kHidden);
@@ -63,18 +66,19 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
   static constexpr size_t kHidden = kShape.hidden;
 
   static void Forward(const MoeWeights& weights, ConstFloatRows x, FloatRows y, Arena& arena,
-                      ThreadPool& pool) {
+                      MatMulInput& input, ThreadPool& pool) {
     Arena::Scope scope(arena);
     FloatRows shares =
         arena.Rows(x.rows, kExperts);       // of each expert in each row; 0 where it is not chosen
     int32_t* members = arena.Ints(x.rows);  // the rows that chose the expert at hand
     FloatRows gathered = arena.Rows(x.rows, x.cols);
     FloatRows outputs = arena.Rows(x.rows, x.cols);
-    MatMul(weights.router, x, shares, pool);
+    input.Set(x);
+    MatMul(weights.router, input, shares, pool);
     for (size_t r = 0; r < x.rows; ++r) KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
 
     if constexpr (kShape.shared_hidden > 0) {
-      GatedForward<kActivation>(weights.shared, x, y, arena, pool);
+      GatedForward<kActivation>(weights.shared, x, y, arena, input, pool);
     } else {
       for (size_t r = 0; r < y.rows; ++r) std::fill_n(y.Row(r), y.cols, 0.0f);
     }
@@ -86,8 +90,8 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
         members[count++] = static_cast<int32_t>(r);
       }
       if (count == 0) continue;
-      GatedForward<kActivation>(Expert(weights, e, x.cols), gathered.Slice(0, count),
-                                outputs.Slice(0, count), arena, pool);
+      GatedForward<kActivation>(weights.experts[e], gathered.Slice(0, count),
+                                outputs.Slice(0, count), arena, input, pool);
       for (size_t i = 0; i < count; ++i) {
         const size_t r = static_cast<size_t>(members[i]);
         AddScaled(outputs.Slice(i, 1), shares.Row(r)[e], y.Slice(r, 1));
@@ -99,13 +103,6 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
     return Arena::Floats(rows, kExperts) + Arena::Floats(1, rows) +
            2 * Arena::Floats(rows, model_dim) +
            GatedScratchFloats(rows, std::max<size_t>(kHidden, kShape.shared_hidden));
-  }
-
- private:
-  static GatedMlpWeights Expert(const MoeWeights& weights, size_t e, size_t model_dim) {
-    return {.gate = weights.gate.Slice(e * kHidden, kHidden),
-            .up = weights.up.Slice(e * kHidden, kHidden),
-            .down = weights.down.Slice(e * model_dim, model_dim)};
   }
 };
 

@@ -32,6 +32,7 @@
 #include "gemma_like/weights.h"
 #include "io/gguf.h"
 #include "io/status_macros.h"
+#include "ops/dequantize.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
@@ -54,7 +55,7 @@ class Model final : public Engine {
       return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));
     }
     std::unique_ptr<Model> model(new Model(std::move(file), options));
-    WeightBinder binder(*model->file_);
+    WeightBinder binder(*model->file_, model->pool_);
     BindWeights(binder, model->weights_);
     INLAY_RETURN_IF_ERROR(binder.Finish());
     return model;
@@ -95,6 +96,7 @@ class Model final : public Engine {
     ForwardState<Config> state{.residual = arena_.Rows(rows, Config::kModelDim),
                                .parts = parts,
                                .arena = arena_,
+                               .input = input_,
                                .pool = pool_};
     Embed(steps, state.residual);
     INLAY_RETURN_IF_ERROR(RunLayers(state, cancel));
@@ -193,7 +195,8 @@ class Model final : public Engine {
       }
     }
     RmsNorm(wanted, weights_.output_norm.data(), Config::kNormEpsilon, wanted);
-    MatMul(weights_.output, wanted, logits, pool_);
+    input_.Set(wanted);
+    MatMul(weights_.output, input_, logits, pool_);
     if constexpr (Config::kLogitDivisor != 1.0f) Scale(1.0f / Config::kLogitDivisor, logits);
     if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, logits);
   }
@@ -201,9 +204,10 @@ class Model final : public Engine {
   std::shared_ptr<const GgufFile> file_;
   EngineInfo info_;
   ModelWeights<Config> weights_;
-  std::mutex mutex_;  // guards pool_ and arena_, which serve one call at a time
+  std::mutex mutex_;  // guards what follows, which serves one call at a time
   ThreadPool pool_;
   Arena arena_;
+  MatMulInput input_;
 };
 
 }  // namespace inlay

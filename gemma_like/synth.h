@@ -20,6 +20,7 @@
 #include "gemma_like/bind_weights.h"
 #include "gemma_like/strings.h"
 #include "io/gguf_writer.h"
+#include "ops/packed_matrix.h"
 #include "ops/views.h"
 #include "ops/weight_type.h"
 
@@ -102,6 +103,7 @@ class TensorLister {
     tensors_.push_back({.name = std::string(name), .dims = {cols, rows, count}});
     return {};
   }
+  PackedMatrix Pack(const WeightMatrix&) { return {}; }
   std::vector<float> Vector(absl::string_view name, size_t cols, size_t rows = 1) {
     SynthTensor tensor{.name = std::string(name), .dims = {cols}, .values = VectorValues(name)};
     if (rows != 1) tensor.dims.push_back(rows);

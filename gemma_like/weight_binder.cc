@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/strings.h"
-#include "ops/matmul.h"
+#include "ops/dequantize.h"
 
 namespace inlay {
 
@@ -37,6 +37,16 @@ WeightMatrix WeightBinder::Matrices(absl::string_view name, size_t count, size_t
     return {};
   }
   return {.data = tensor->data.data(), .type = tensor->type, .rows = count * rows, .cols = cols};
+}
+
+PackedMatrix WeightBinder::Pack(const WeightMatrix& matrix) {
+  if (matrix.data == nullptr || !status_.ok()) return {};
+  PackedMatrix packed = PackedMatrix::Pack(matrix, pool_);
+  if (packed.empty()) {
+    status_ = absl::ResourceExhaustedError(absl::StrCat(
+        file_.name(), ": no memory for a matrix of ", matrix.cols, " x ", matrix.rows));
+  }
+  return packed;
 }
 
 std::vector<float> WeightBinder::Vector(absl::string_view name, size_t cols, size_t rows) {

@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "io/gguf.h"
+#include "ops/packed_matrix.h"
+#include "ops/thread_pool.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -19,8 +21,8 @@ namespace inlay {
 // everything, then looks once.
 class WeightBinder {
  public:
-  // `file` must outlive the views given out.
-  explicit WeightBinder(const GgufFile& file) : file_(file) {}
+  // `file` must outlive the views given out; `pool` packs.
+  WeightBinder(const GgufFile& file, ThreadPool& pool) : file_(file), pool_(pool) {}
 
   bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
 
@@ -30,6 +32,9 @@ class WeightBinder {
   // `count` matrices of rows x cols one after the other (the file's dimensions are cols, rows,
   // count), as one of count * rows rows.
   WeightMatrix Matrices(absl::string_view name, size_t count, size_t rows, size_t cols);
+
+  // A copy of a matrix as the kernels want it.
+  PackedMatrix Pack(const WeightMatrix& matrix);
 
   // A vector of cols * rows elements of type F32, F16 or BF16. Writers give it the dimensions cols,
   // rows; any others with the same product are fine.
@@ -46,6 +51,7 @@ class WeightBinder {
   void Fail(const GgufTensor& tensor, absl::string_view wanted);
 
   const GgufFile& file_;
+  ThreadPool& pool_;
   absl::flat_hash_set<std::string> taken_;
   absl::Status status_;
 };

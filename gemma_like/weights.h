@@ -6,24 +6,25 @@
 #include <vector>
 
 #include "configs/layers.h"
+#include "ops/packed_matrix.h"
 #include "ops/views.h"
 
 namespace inlay {
 
-// Vectors are copied from the file as float; matrices are views of its bytes. Matrices are
+// Vectors are copied from the file as float, matrices rearranged for the kernels. Matrices are
 // [outputs, inputs].
 
 struct AttentionWeights {
-  WeightMatrix q;             // [heads * head_dim, model_dim]
-  WeightMatrix k;             // [kv_heads * head_dim, model_dim]
-  WeightMatrix v;             // as k
-  WeightMatrix output;        // [model_dim, heads * head_dim]
+  PackedMatrix q;             // [heads * head_dim, model_dim]
+  PackedMatrix k;             // [kv_heads * head_dim, model_dim]
+  PackedMatrix v;             // as k
+  PackedMatrix output;        // [model_dim, heads * head_dim]
   std::vector<float> q_norm;  // [head_dim], empty without qk_norm
   std::vector<float> k_norm;
 };
 
 struct Mamba2Weights {
-  WeightMatrix in;  // [2 * inner + 2 * groups * state_dim + heads, model_dim]: z, x, B, C, dt
+  PackedMatrix in;  // [2 * inner + 2 * groups * state_dim + heads, model_dim]: z, x, B, C, dt
   std::vector<float>
       conv;  // [conv_width, inner + 2 * groups * state_dim]: transposed from the file
   std::vector<float> conv_bias;  // [inner + 2 * groups * state_dim]
@@ -31,21 +32,19 @@ struct Mamba2Weights {
   std::vector<float> a;          // [heads], negative
   std::vector<float> d;          // [heads]
   std::vector<float> norm;       // [inner]
-  WeightMatrix out;              // [model_dim, inner]
+  PackedMatrix out;              // [model_dim, inner]
 };
 
 struct GatedMlpWeights {
-  WeightMatrix gate;  // [hidden, model_dim]
-  WeightMatrix up;    // as gate
-  WeightMatrix down;  // [model_dim, hidden]
+  PackedMatrix gate;  // [hidden, model_dim]
+  PackedMatrix up;    // as gate
+  PackedMatrix down;  // [model_dim, hidden]
 };
 
 struct MoeWeights {
-  WeightMatrix router;     // [experts, model_dim]
-  WeightMatrix gate;       // [experts * hidden, model_dim]: expert after expert
-  WeightMatrix up;         // as gate
-  WeightMatrix down;       // [experts * model_dim, hidden]
-  GatedMlpWeights shared;  // empty without a shared expert
+  PackedMatrix router;                   // [experts, model_dim]
+  std::vector<GatedMlpWeights> experts;  // by index
+  GatedMlpWeights shared;                // empty without a shared expert
 };
 
 struct NoWeights {};

@@ -1,22 +1,62 @@
-// Products of activations with weight matrices.
+// Products of activations with packed weight matrices: the engine's matmul.
 #ifndef INLAY_OPS_MATMUL_H_
 #define INLAY_OPS_MATMUL_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
+#include "ops/packed_matrix.h"
+#include "ops/quantized_rows.h"
 #include "ops/thread_pool.h"
 #include "ops/views.h"
 
 namespace inlay {
 
-// y[t, r] = sum over c of w[r, c] * x[t, c], for x [tokens, w.cols] and y [tokens, w.rows]; x and y
-// must not overlap. The additions of one element happen in an order fixed by w.cols alone: y[t, r]
-// has the same bits for any number of tokens and threads. F32, F16 and BF16 weights are multiplied
-// as floats; for the quantized types x is rounded to 8 bits first, see ops/quant_matmul.h.
-void MatMul(const WeightMatrix& w, ConstFloatRows x, FloatRows y, ThreadPool& pool);
+// Activations that several matrices are multiplied with: rounded to 8 bits once, when the first
+// quantized matrix asks. Owns the memory for that, which grows to the largest input seen.
+class MatMulInput {
+ public:
+  // Makes x the input of the next products. x must stay as it is until they are done.
+  void Set(ConstFloatRows x) {
+    x_ = x;
+    quantized_ = false;
+  }
+  ConstFloatRows floats() const { return x_; }
+  QuantizedRows Quantized(ThreadPool& pool);
 
-// out[c] = w[row, c] as float, for all w.cols columns: the embedding lookup.
-void DequantizeRow(const WeightMatrix& w, size_t row, float* out);
+ private:
+  ConstFloatRows x_;
+  bool quantized_ = false;
+  QuantizedRows rows_;
+  std::vector<int8_t> quants_;
+  std::vector<float> scales_;
+  std::vector<int32_t> sums_;
+};
+
+// One product of a call: y [tokens, w.rows()], not overlapping the input.
+struct MatMulTask {
+  const PackedMatrix* w = nullptr;
+  FloatRows y;
+};
+
+// y[t, r] = sum over c of w[r, c] * x[t, c] for each task; x [tokens, cols] is the input's, cols
+// the same for all.
+//
+// The additions of one element happen in one order whatever the number of tokens, tasks and
+// threads:
+//   - weights that are not quantized: y = fma(w_c, x_c, y) for c = 0, 1, ...
+//   - quantized ones, over the groups of columns that share a scale, in order: y = fma(sum of w_q *
+//   x_q, w_scale *
+//     x_scale, y), and where the type has offsets then y = fma(sum of x_q, w_offset * x_scale, y);
+//     the integer sums are exact.
+// On CPU targets without a fused multiply-add, a multiplication and an addition take its place.
+void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& pool);
+
+inline void MatMul(const PackedMatrix& w, MatMulInput& x, FloatRows y, ThreadPool& pool) {
+  const MatMulTask task{&w, y};
+  MatMul(&task, 1, x, pool);
+}
 
 }  // namespace inlay
 

@@ -2,8 +2,9 @@
 #include <random>
 #include <vector>
 
-#include "ops/matmul.h"
+#include "ops/dequantize.h"
 #include "tests/ops/op_test.h"
+#include "tests/ops/pack_and_multiply.h"
 
 namespace inlay {
 namespace {
@@ -88,7 +89,7 @@ TEST_P(QuantMatMulTest, MatchesReference) {
         for (size_t tokens : {1, 3, 8}) {
           const Weights w(type, rows, blocks * block, static_cast<uint32_t>(rows));
           const Array x = RandomArray(tokens, blocks * block, 3, 1, rows % 5), y(tokens, rows);
-          MatMul(w.matrix, x, y, pool);
+          PackAndMultiply(w.matrix, x, y, pool);
           const std::vector<double> exact(x.data(), x.data() + x.size());
           // Few outputs may cancel; only those of many tell a relative error.
           const double nmse = Nmse(y, Product(w, Rounded(x)));
@@ -111,14 +112,14 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
     const Weights w(type, rows, cols, 7);
     const Array x = RandomArray(tokens, cols, 8), all(tokens, rows);
     ThreadPool one(1);
-    MatMul(w.matrix, x, all, one);
+    PackAndMultiply(w.matrix, x, all, one);
     for (size_t threads : {1, 2, 3}) {
       ThreadPool pool(threads);
       for (size_t step : {1, 2, 5, 13}) {
         const Array y(tokens, rows);
         for (size_t t = 0; t < tokens; t += step) {
           const size_t n = std::min(step, tokens - t);
-          MatMul(w.matrix, x.view().Slice(t, n), y.view().Slice(t, n), pool);
+          PackAndMultiply(w.matrix, x.view().Slice(t, n), y.view().Slice(t, n), pool);
         }
         EXPECT_TRUE(SameBits(y, all)) << step << " tokens at a time, " << threads << " threads";
       }
@@ -132,7 +133,7 @@ TEST_P(QuantMatMulTest, ZerosTinyAndExtremeActivations) {
   const Array x(1, 64), y(1, 5);
   for (float size : {0.0f, 1e-40f, 1e-31f, 1e-29f, 1e36f}) {
     for (size_t i = 0; i < 64; ++i) x.data()[i] = (i % 3 == 0 ? -size : size) * (i < 32 ? 1 : 0.5f);
-    MatMul(w.matrix, x, y, pool);
+    PackAndMultiply(w.matrix, x, y, pool);
     const std::vector<double> expected =
         Product(w, std::vector<double>(x.data(), x.data() + x.size()));
     for (size_t r = 0; r < 5; ++r) {
@@ -143,7 +144,7 @@ TEST_P(QuantMatMulTest, ZerosTinyAndExtremeActivations) {
     for (size_t i : {0, 31, 40}) {
       std::fill_n(x.data(), 64, 1.0f);
       x.data()[i] = bad;
-      MatMul(w.matrix, x, y, pool);
+      PackAndMultiply(w.matrix, x, y, pool);
       for (size_t r = 0; r < 5; ++r) EXPECT_FALSE(std::isfinite(y.data()[r])) << bad;
     }
   }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ops/dequantize.h"
 #include "ops/half.h"
-#include "ops/matmul.h"
 #include "ops/quantize.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/quant_rows.h"

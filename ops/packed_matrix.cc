@@ -1,0 +1,258 @@
+#include "ops/packed_matrix.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "ops/quant_blocks.h"
+#include "ops/quant_unpack.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kSectionAlignment = 64;
+// The system's large pages: fewer address translations when weights stream by.
+constexpr size_t kLargePage = size_t{1} << 21;
+
+size_t Align(size_t bytes) {
+  return (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+}
+
+PackedFormat FormatOf(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return PackedFormat::kF32;
+    case WeightType::kF16:
+      return PackedFormat::kF16;
+    case WeightType::kBF16:
+      return PackedFormat::kBF16;
+    case WeightType::kQ8_0:
+      return PackedFormat::kBytes32;
+    case WeightType::kQ4_0:
+      return PackedFormat::kNibbles32;
+    case WeightType::kQ4_K:
+      return PackedFormat::kNibblesK;
+    case WeightType::kQ6_K:
+      return PackedFormat::kSixK;
+    default:
+      return GetUnpackedShape(type).group == 16 ? PackedFormat::kWide16 : PackedFormat::kWide32;
+  }
+}
+
+// Element (column k, row r) of a run of quads.
+size_t QuadIndex(size_t k, size_t r) { return k / 4 * (4 * kTileRows) + r * 4 + k % 4; }
+
+// Writes one row of a tile at a time; the tile starts as zeros.
+class TileWriter {
+ public:
+  TileWriter(PackedFormat format, size_t cols, uint8_t* tile)
+      : format_(format), cols_(cols), layout_(GetTileLayout(format, cols)), tile_(tile) {}
+
+  void WriteRow(const WeightMatrix& w, size_t row, size_t r) {
+    switch (format_) {
+      case PackedFormat::kF32:
+        return Interleave<uint32_t>(w.RowData(row), r);
+      case PackedFormat::kF16:
+      case PackedFormat::kBF16:
+        return Interleave<uint16_t>(w.RowData(row), r);
+      default:
+        break;
+    }
+    const UnpackedShape shape = GetUnpackedShape(w.type);
+    quants_.resize(cols_);
+    scales_.resize(cols_ / shape.group);
+    offsets_.assign(cols_ / shape.group, 0.0f);
+    UnpackRow(w.type, w.RowData(row), cols_, 1, quants_.data(), scales_.data(), offsets_.data());
+    switch (format_) {
+      case PackedFormat::kBytes32:
+        WriteBytes(r);
+        return WriteHalves(reinterpret_cast<const BlockQ8_0*>(w.RowData(row)), r);
+      case PackedFormat::kNibbles32:
+        WriteNibbles(8, r);
+        return WriteHalves(reinterpret_cast<const BlockQ4_0*>(w.RowData(row)), r);
+      case PackedFormat::kNibblesK:
+        WriteNibbles(0, r);
+        return WriteScalesK(reinterpret_cast<const BlockQ4_K*>(w.RowData(row)), r);
+      case PackedFormat::kSixK:
+        return WriteSix(reinterpret_cast<const BlockQ6_K*>(w.RowData(row)), r);
+      default:
+        WriteBytes(r);
+        return WriteFloats(r);
+    }
+  }
+
+ private:
+  template <class T>
+  void Interleave(const void* row, size_t r) {
+    for (size_t k = 0; k < cols_; ++k) {
+      std::memcpy(tile_ + (k * kTileRows + r) * sizeof(T),
+                  static_cast<const char*>(row) + k * sizeof(T), sizeof(T));
+    }
+  }
+
+  // The bytes of a quad, in one word.
+  uint32_t Quad(size_t k) const {
+    uint32_t word;
+    std::memcpy(&word, &quants_[k], 4);
+    return word;
+  }
+
+  // In each byte, q + 128 is q with its highest bit flipped.
+  void WriteBytes(size_t r) {
+    for (size_t k = 0; k < cols_; k += 4) {
+      const uint32_t word = Quad(k) ^ 0x80808080u;
+      std::memcpy(tile_ + QuadIndex(k, r), &word, 4);
+    }
+  }
+
+  // Likewise q + 8 in four bits; `flip` is 8 or, for what is not negative, 0.
+  void WriteNibbles(uint32_t flip, size_t r) {
+    const uint32_t flips = flip * 0x01010101u;
+    for (size_t k = 0; k < cols_; k += 8) {
+      const uint32_t low = (Quad(k) ^ flips) & 0x0F0F0F0Fu;
+      const uint32_t high = (Quad(k + 4) ^ flips) & 0x0F0F0F0Fu;
+      const uint32_t word = low | high << 4;
+      std::memcpy(tile_ + NibbleIndex(k, r), &word, 4);
+    }
+  }
+
+  void WriteSix(const BlockQ6_K* blocks, size_t r) {
+    for (size_t k = 0; k < cols_; ++k) {
+      const uint8_t q = static_cast<uint8_t>(quants_[k] + 32);
+      tile_[NibbleIndex(k, r)] |= static_cast<uint8_t>((q & 15) << Shift(k));
+      // Quad 4 i + j is bits [2 j, 2 j + 2) of quad i.
+      const size_t at = QuadIndex(k / 16 * 4 + k % 4, r);
+      tile_[layout_.high + at] |= static_cast<uint8_t>((q >> 4) << (2 * (k / 4 % 4)));
+    }
+    for (size_t g = 0; g < cols_ / 16; ++g) {
+      tile_[layout_.scales + g * kTileRows + r] =
+          static_cast<uint8_t>(blocks[g / 16].scales[g % 16]);
+    }
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetHalf(layout_.supers, b, r, blocks[b].d);
+  }
+
+  template <class Block>
+  void WriteHalves(const Block* blocks, size_t r) {
+    for (size_t b = 0; b < cols_ / kSmallBlock; ++b) SetHalf(layout_.scales, b, r, blocks[b].d);
+  }
+
+  void WriteScalesK(const BlockQ4_K* blocks, size_t r) {
+    for (size_t g = 0; g < cols_ / 32; ++g) {
+      tile_[layout_.scales + g * kTileRows + r] = blocks[g / 8].scales.Scale(g % 8);
+      tile_[layout_.offsets + g * kTileRows + r] = blocks[g / 8].scales.Min(g % 8);
+    }
+    const size_t supers = cols_ / kSuperBlock;
+    for (size_t b = 0; b < supers; ++b) {
+      SetHalf(layout_.supers, b, r, blocks[b].d);
+      SetHalf(layout_.supers, supers + b, r, blocks[b].m);
+    }
+  }
+
+  void WriteFloats(size_t r) {
+    for (size_t g = 0; g < scales_.size(); ++g) {
+      SetFloat(layout_.scales, g, r, scales_[g]);
+      SetFloat(layout_.offsets, g, r, offsets_[g]);
+    }
+  }
+
+  static size_t NibbleIndex(size_t k, size_t r) { return QuadIndex(k / 8 * 4 + k % 4, r); }
+  static int Shift(size_t k) { return k / 4 % 2 == 0 ? 0 : 4; }
+  void SetHalf(size_t section, size_t group, size_t r, const HalfBytes& half) {
+    std::memcpy(tile_ + section + (group * kTileRows + r) * 2, half.bytes, 2);
+  }
+  void SetFloat(size_t section, size_t group, size_t r, float value) {
+    std::memcpy(tile_ + section + (group * kTileRows + r) * 4, &value, 4);
+  }
+
+  PackedFormat format_;
+  size_t cols_;
+  TileLayout layout_;
+  uint8_t* tile_;
+  std::vector<int8_t> quants_;
+  std::vector<float> scales_;
+  std::vector<float> offsets_;
+};
+
+}  // namespace
+
+TileLayout GetTileLayout(PackedFormat format, size_t cols) {
+  TileLayout layout;
+  const auto add = [&layout](size_t bytes) {
+    const size_t at = layout.bytes;
+    layout.bytes = Align(at + bytes);
+    return at;
+  };
+  const size_t elements = kTileRows * cols;
+  switch (format) {
+    case PackedFormat::kF32:
+      add(4 * elements);
+      break;
+    case PackedFormat::kF16:
+    case PackedFormat::kBF16:
+      add(2 * elements);
+      break;
+    case PackedFormat::kBytes32:
+      add(elements);
+      layout.scales = add(elements / 32 * 2);
+      break;
+    case PackedFormat::kNibbles32:
+      add(elements / 2);
+      layout.scales = add(elements / 32 * 2);
+      break;
+    case PackedFormat::kNibblesK:
+      add(elements / 2);
+      layout.scales = add(elements / 32);
+      layout.offsets = add(elements / 32);
+      layout.supers = add(elements / kSuperBlock * 4);
+      break;
+    case PackedFormat::kSixK:
+      add(elements / 2);
+      layout.high = add(elements / 4);
+      layout.scales = add(elements / 16);
+      layout.supers = add(elements / kSuperBlock * 2);
+      break;
+    case PackedFormat::kWide32:
+    case PackedFormat::kWide16: {
+      const size_t group = format == PackedFormat::kWide16 ? 16 : 32;
+      add(elements);
+      layout.scales = add(elements / group * 4);
+      layout.offsets = add(elements / group * 4);
+      break;
+    }
+  }
+  return layout;
+}
+
+void PackedMatrix::Free::operator()(uint8_t* p) const { std::free(p); }
+
+PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool) {
+  PackedMatrix packed;
+  packed.rows_ = w.rows;
+  packed.cols_ = w.cols;
+  packed.format_ = FormatOf(w.type);
+  packed.tile_bytes_ = GetTileLayout(packed.format_, w.cols).bytes;
+  const size_t bytes = packed.bytes();
+  const size_t alignment = bytes >= kLargePage ? kLargePage : kSectionAlignment;
+  const size_t allocated = (bytes + alignment - 1) / alignment * alignment;
+  auto* data = static_cast<uint8_t*>(std::aligned_alloc(alignment, allocated));
+  if (data == nullptr) return PackedMatrix();
+  packed.data_.reset(data);
+  if (alignment == kLargePage) madvise(data, allocated, MADV_HUGEPAGE);  // a wish: failing is fine
+  const auto work = [&](size_t begin, size_t end) {
+    std::memset(data + begin * packed.tile_bytes_, 0, (end - begin) * packed.tile_bytes_);
+    for (size_t i = begin; i < end; ++i) {
+      TileWriter writer(packed.format_, w.cols, data + i * packed.tile_bytes_);
+      const size_t rows = std::min(kTileRows, w.rows - i * kTileRows);
+      for (size_t r = 0; r < rows; ++r) writer.WriteRow(w, i * kTileRows + r, r);
+    }
+  };
+  pool.Run(packed.tiles(), 1, std::cref(work));
+  return packed;
+}
+
+}  // namespace inlay
