@@ -1,0 +1,161 @@
+// One file per family against logits that llama.cpp computed in f32 on the same, dequantized
+// weights: what a perfect engine would give for that file.
+//
+// tests/golden/models holds what runs here. With INLAY_GOLDEN_DIR set, the test runs every
+// NAME.gguf of that folder that has a NAME.json (or NAME.golden.json) beside it instead.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/load_model.h"
+#include "nlohmann/json.hpp"
+#include "ops/softmax.h"
+#include "tests/gemma_like/model_fixture.h"
+
+namespace inlay {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct GoldenFile {
+  fs::path model;
+  fs::path expected;
+};
+
+std::vector<GoldenFile> GoldenFiles() {
+  const char* folder = std::getenv("INLAY_GOLDEN_DIR");
+  const fs::path root = folder != nullptr ? folder : "tests/golden/models";
+  std::vector<GoldenFile> files;
+  if (folder == nullptr) {
+    // By name, so that a missing file fails.
+    for (const char* name : {"gemma2-tiny-f16", "gemma3-tiny-q4_0", "granite4h-tiny-q4_k_m",
+                             "granite4h-moe-tiny-q8_0", "mamba2-tiny-f16"}) {
+      const fs::path stem = root / name;
+      files.push_back({stem.string() + ".gguf", stem.string() + ".json"});
+    }
+    return files;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
+    const fs::path& model = entry.path();
+    if (model.extension() != ".gguf") continue;
+    for (const char* suffix : {".json", ".golden.json"}) {
+      fs::path expected = model;
+      expected.replace_extension(suffix);
+      if (fs::exists(expected)) files.push_back({model, expected});
+    }
+  }
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.model < b.model; });
+  return files;
+}
+
+struct Case {
+  std::vector<int32_t> tokens;
+  std::vector<double> logits;  // after the last token
+  std::vector<int32_t> greedy;
+};
+
+std::vector<Case> ReadCases(const fs::path& path) {
+  std::ifstream file(path);
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  // The demo models' goldens wrap the same in an object.
+  const bool demo = golden.is_object();
+  std::vector<Case> cases;
+  for (const auto& item : demo ? golden["prompts"] : golden) {
+    cases.push_back({item[demo ? "ids" : "tokens"].get<std::vector<int32_t>>(),
+                     item["logits"].get<std::vector<double>>(),
+                     item["greedy"].get<std::vector<int32_t>>()});
+  }
+  return cases;
+}
+
+// ||a - b||^2 / ||b||^2.
+double Nmse(absl::Span<const float> a, const std::vector<double>& b) {
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    error += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return error / norm;
+}
+
+// True when the lead of the largest over the second is more than 1 % of the values' spread.
+template <class T>
+bool IsClear(absl::Span<const T> logits) {
+  std::vector<T> sorted(logits.begin(), logits.end());
+  std::sort(sorted.rbegin(), sorted.rend());
+  return sorted[0] - sorted[1] > (sorted.front() - sorted.back()) / 100;
+}
+
+// By the type of most weights, which the file's name ends in. Activations are quantized where the
+// weights are, and rounded to bf16 where those are bf16.
+double Bound(const std::string& name) {
+  const auto ends_with = [&](absl::string_view end) {
+    return name.size() >= end.size() &&
+           name.compare(name.size() - end.size(), end.size(), end.data(), end.size()) == 0;
+  };
+  if (ends_with("-f16") || ends_with("-f32") || name.rfind("bard", 0) == 0) return 1e-5;
+  if (ends_with("-bf16")) return 5e-5;
+  return 1e-3;
+}
+
+class GoldenFamiliesTest : public ::testing::TestWithParam<GoldenFile> {};
+
+TEST_P(GoldenFamiliesTest, LogitsAndGreedyContinuation) {
+  const std::string name = GetParam().model.stem().string();
+  absl::StatusOr<LoadedModel> model = LoadModel(GetParam().model.string());
+  ASSERT_TRUE(model.ok()) << model.status();
+  Engine& engine = *model->engine;
+  const size_t vocab = engine.info().vocab_size;
+  const std::vector<Case> cases = ReadCases(GetParam().expected);
+  ASSERT_EQ(cases.size(), 3u);
+  double worst = 0;
+  size_t compared = 0;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.tokens.size());
+    ASSERT_EQ(c.logits.size(), vocab);
+    auto cache = engine.CreateCache({});
+    std::vector<float> all = Append(engine, *cache, c.tokens);
+    absl::Span<const float> logits = absl::MakeConstSpan(all).last(vocab);
+    const double nmse = Nmse(logits, c.logits);
+    EXPECT_LT(nmse, Bound(name));
+    worst = std::max(worst, nmse);
+
+    // The continuation follows the expected tokens. Their logits are known for the first only;
+    // after that, ours tell which choices are clear.
+    bool clear = IsClear(absl::MakeConstSpan(c.logits));
+    std::vector<float> last;
+    for (size_t i = 0; i < c.greedy.size(); ++i) {
+      if (i > 0) clear = IsClear(logits);
+      if (clear) {
+        ++compared;
+        EXPECT_EQ(static_cast<int32_t>(ArgMax(logits.data(), vocab)), c.greedy[i]) << "token " << i;
+      }
+      last = Append(engine, *cache, {&c.greedy[i], 1});
+      logits = last;
+    }
+  }
+  // Some continuations are close calls, but never most of them.
+  EXPECT_GT(compared, 24u) << "of the tokens could be compared";
+  RecordProperty("nmse", absl::StrCat(worst));
+  std::cout << name << ": NMSE " << absl::StrCat(worst) << ", " << compared
+            << " greedy tokens compared\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, GoldenFamiliesTest, ::testing::ValuesIn(GoldenFiles()),
+                         [](const auto& info) {
+                           std::string name = info.param.model.stem().string();
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,247 @@
+// Files against configs: any single key that disagrees is refused by name, a missing one too unless
+// its absence means the same, and no file fits two configs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "configs/bard.h"
+#include "configs/test_twins.h"
+#include "gemma_like/load_model.h"
+#include "gemma_like/registry.h"
+#include "io/gguf_writer.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The visitor that, for each key of a config, keeps a way to write another value.
+class WrongValues {
+ public:
+  struct Key {
+    std::function<void(GgufWriter&, absl::string_view)> write_wrong;
+    bool may_be_absent = false;
+  };
+
+  explicit WrongValues(absl::string_view architecture) : architecture_(architecture) {}
+
+  void Int(std::string_view key, int64_t value, std::optional<int64_t> absent = std::nullopt) {
+    Add(key, absent == value, [value](GgufWriter& writer, absl::string_view full) {
+      writer.SetUint32(full, static_cast<uint32_t>(value + 1));
+    });
+  }
+  void Float(std::string_view key, double value, std::optional<double> absent = std::nullopt) {
+    // The next float: the smallest disagreement that a file can hold.
+    const float wrong = std::nextafter(static_cast<float>(value), 1e30f);
+    Add(key, absent == value,
+        [wrong](GgufWriter& writer, absl::string_view full) { writer.SetFloat32(full, wrong); });
+  }
+  void Flag(std::string_view key, bool value, std::optional<bool> absent = std::nullopt) {
+    Add(key, absent == value,
+        [value](GgufWriter& writer, absl::string_view full) { writer.SetBool(full, !value); });
+  }
+  void Text(std::string_view key, std::string_view value,
+            std::optional<std::string_view> absent = std::nullopt) {
+    Add(key, absent == value,
+        [wrong = std::string(value) + "x"](GgufWriter& writer, absl::string_view full) {
+          writer.SetString(full, wrong);
+        });
+  }
+  template <size_t n>
+  void Ints(std::string_view key, const std::array<int64_t, n>& values) {
+    std::vector<int32_t> wrong(values.begin(), values.end());
+    ++wrong.back();
+    Add(key, false,
+        [wrong](GgufWriter& writer, absl::string_view full) { writer.SetInt32s(full, wrong); });
+  }
+  template <size_t n>
+  void Texts(std::string_view key, const std::array<std::string_view, n>& values) {
+    std::vector<std::string> wrong(values.begin(), values.end());
+    wrong.back() += "x";
+    Add(key, false,
+        [wrong](GgufWriter& writer, absl::string_view full) { writer.SetStrings(full, wrong); });
+  }
+  void VocabSize(int value) { Int("vocab_size", value, value); }
+
+  const std::map<std::string, Key>& keys() const { return keys_; }
+
+ private:
+  void Add(std::string_view key, bool may_be_absent,
+           std::function<void(GgufWriter&, absl::string_view)> write_wrong) {
+    const bool is_new = keys_
+                            .emplace(absl::StrCat(architecture_, ".", ToAbsl(key)),
+                                     Key{std::move(write_wrong), may_be_absent})
+                            .second;
+    EXPECT_TRUE(is_new) << ToAbsl(key) << " is listed twice";
+  }
+
+  std::string architecture_;
+  std::map<std::string, Key> keys_;
+};
+
+// A copy of a file's metadata without its tensors, with one key left out.
+GgufWriter CopyWithout(const GgufFile& file, absl::string_view left_out) {
+  GgufWriter writer;
+  for (const GgufEntry& entry : file.metadata()) {
+    if (entry.key != left_out) writer.SetValue(entry.key, entry.value);
+  }
+  return writer;
+}
+
+std::string WriteFile(GgufWriter& writer) {
+  const std::string path = ::testing::TempDir() + "/metadata_test.gguf";
+  EXPECT_TRUE(writer.Open(path).ok());
+  EXPECT_TRUE(writer.Finish().ok());
+  return path;
+}
+
+absl::StatusOr<const ConfigEntry*> FindFor(GgufWriter& writer) {
+  absl::StatusOr<GgufFile> file = GgufFile::Open(WriteFile(writer));
+  if (!file.ok()) return file.status();
+  return FindConfig(*file);
+}
+
+// A file of the family, as its converter wrote it.
+template <class Config>
+const char* FileOf();
+template <>
+const char* FileOf<Bard>() {
+  return "models/bard.gguf";
+}
+template <>
+const char* FileOf<TestGemma2>() {
+  return "tests/golden/models/gemma2-tiny-f16.gguf";
+}
+template <>
+const char* FileOf<TestGemma3>() {
+  return "tests/golden/models/gemma3-tiny-q4_0.gguf";
+}
+template <>
+const char* FileOf<TestGranite4h>() {
+  return "tests/golden/models/granite4h-tiny-q4_k_m.gguf";
+}
+template <>
+const char* FileOf<TestGranite4hMoe>() {
+  return "tests/golden/models/granite4h-moe-tiny-q8_0.gguf";
+}
+template <>
+const char* FileOf<TestMamba2>() {
+  return "tests/golden/models/mamba2-tiny-f16.gguf";
+}
+
+template <class Config>
+class MetadataTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<GgufFile> file = GgufFile::Open(FileOf<Config>());
+    ASSERT_TRUE(file.ok()) << file.status();
+    file_.emplace(*std::move(file));
+    Config::Metadata(wrong_);
+  }
+
+  std::optional<GgufFile> file_;
+  WrongValues wrong_{ToAbsl(Config::kArchitecture)};
+};
+using Families =
+    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGranite4h, TestGranite4hMoe, TestMamba2>;
+TYPED_TEST_SUITE(MetadataTest, Families);
+
+TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
+  GgufWriter writer = CopyWithout(*this->file_, "");
+  const auto entry = FindFor(writer);
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  EXPECT_EQ((*entry)->name, ToAbsl(TypeParam::kName));
+}
+
+TYPED_TEST(MetadataTest, AnyKeyThatDiffersIsRefusedByName) {
+  EXPECT_GE(this->wrong_.keys().size(), 8u);
+  for (const auto& [key, how] : this->wrong_.keys()) {
+    SCOPED_TRACE(key);
+    GgufWriter writer = CopyWithout(*this->file_, key);
+    how.write_wrong(writer, key);
+    const absl::StatusOr<LoadedModel> model = LoadModel(WriteFile(writer));
+    ASSERT_FALSE(model.ok());
+    EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
+    // The key, and that nothing else differs from the nearest config.
+    EXPECT_THAT(std::string(model.status().message()), HasSubstr(absl::StrCat(": ", key, " is ")));
+    EXPECT_THAT(std::string(model.status().message()),
+                HasSubstr(absl::StrCat("config ", ToAbsl(TypeParam::kName), " has ")));
+    EXPECT_THAT(std::string(model.status().message()), Not(HasSubstr("more differ")));
+  }
+}
+
+TYPED_TEST(MetadataTest, AValueOfAnotherTypeIsRefusedByName) {
+  for (const auto& [key, how] : this->wrong_.keys()) {
+    SCOPED_TRACE(key);
+    GgufWriter writer = CopyWithout(*this->file_, key);
+    writer.SetInt32s(key, {});
+    const auto entry = FindFor(writer);
+    ASSERT_FALSE(entry.ok());
+    EXPECT_THAT(std::string(entry.status().message()), HasSubstr(absl::StrCat(key, " is ")));
+  }
+}
+
+TYPED_TEST(MetadataTest, AMissingKeyIsRefusedByNameUnlessItMeansTheSame) {
+  int refused = 0;
+  for (const auto& [key, how] : this->wrong_.keys()) {
+    SCOPED_TRACE(key);
+    GgufWriter writer = CopyWithout(*this->file_, key);
+    const auto entry = FindFor(writer);
+    EXPECT_EQ(entry.ok(), how.may_be_absent);
+    if (how.may_be_absent) continue;
+    ++refused;
+    EXPECT_THAT(std::string(entry.status().message()),
+                HasSubstr(absl::StrCat(key, " is missing but config ")));
+  }
+  EXPECT_GE(refused, 5);
+}
+
+// Without the key, the rows of the embedding tell the size of the vocabulary.
+TEST(MetadataVocabTest, RowsOfTheEmbeddingStandForTheKey) {
+  absl::StatusOr<GgufFile> file = GgufFile::Open(FileOf<TestGemma3>());
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (uint64_t rows : {512, 513}) {
+    GgufWriter writer = CopyWithout(*file, "gemma3.vocab_size");
+    ASSERT_TRUE(writer.AddTensor("token_embd.weight", {1, rows}, WeightType::kF32).ok());
+    const std::string path = ::testing::TempDir() + "/metadata_test.gguf";
+    ASSERT_TRUE(writer.Open(path).ok());
+    ASSERT_TRUE(writer.AppendData(std::vector<uint8_t>(4 * rows)).ok());
+    ASSERT_TRUE(writer.Finish().ok());
+    const absl::StatusOr<GgufFile> changed = GgufFile::Open(path);
+    ASSERT_TRUE(changed.ok()) << changed.status();
+    const auto entry = FindConfig(*changed);
+    EXPECT_EQ(entry.ok(), rows == 512) << entry.status();
+    if (rows == 512) continue;
+    EXPECT_THAT(std::string(entry.status().message()),
+                HasSubstr("gemma3.vocab_size is 513 (the rows of token_embd.weight) but config "
+                          "test-gemma3 has 512"));
+  }
+}
+
+// What a config says of itself fits that config and no other.
+TEST(MetadataOfAllConfigsTest, FitsThatConfigOnly) {
+  ASSERT_FALSE(ConfigEntries().empty());
+  for (const ConfigEntry& config : ConfigEntries()) {
+    const SynthModel model = config.synth();
+    const absl::StatusOr<GgufFile> file = GgufFile::Open(WriteFile(*model.metadata));
+    ASSERT_TRUE(file.ok()) << file.status();
+    std::vector<std::string> fitting;
+    for (const ConfigEntry& entry : ConfigEntries()) {
+      if (entry.architecture == config.architecture && entry.differences(*file).empty()) {
+        fitting.push_back(std::string(entry.name));
+      }
+    }
+    EXPECT_THAT(fitting, ::testing::ElementsAre(std::string(config.name)));
+  }
+}
+
+}  // namespace
+}  // namespace inlay
