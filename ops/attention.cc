@@ -14,7 +14,6 @@
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
 #include "ops/simd-inl.h"
-#include "ops/weighted_sum-inl.h"
 
 #ifndef INLAY_OPS_ATTENTION_CC_ONCE
 #define INLAY_OPS_ATTENTION_CC_ONCE
@@ -72,59 +71,88 @@ namespace HWY_NAMESPACE {
 // A block's scores fill whole vectors of this tag, however long the machine's vectors are.
 using ScoreTag = hn::CappedTag<float, kKvBlockRows>;
 
-// scores[j] = q . keys[j] for j < rows; keys [rows, dim]. Four keys at a time hide the latency;
-// each score is one accumulator, so that its bits do not depend on the place among the four.
-template <class T>
-HWY_INLINE void Scores(const float* HWY_RESTRICT q, const T* HWY_RESTRICT keys, size_t rows,
-                       size_t dim, float* HWY_RESTRICT scores) {
-  const hn::ScalableTag<float> df;
+// Query heads that share the reads of keys and values, and vectors that are summed at once for
+// each: 4 x 4 sums, 4 operands and a factor fit 32 registers, 4 x 2 fit 16. Scalable vectors cannot
+// be array elements.
+#if HWY_HAVE_SCALABLE
+constexpr size_t kHeads = 1;
+constexpr size_t kVectors = 1;
+#else
+constexpr size_t kHeads = 4;
+constexpr size_t kVectors = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3 ? 2 : 4;
+#endif
+
+// out[r] = start(r) + sum over j < count in order of factors[r][j] * rows[j], for R rows of factors
+// and V vectors of the rows, `stride` elements apart: the common shape of both products of
+// attention. One multiply-add per term.
+template <size_t R, size_t V, class DF, class T, class Start, class Finish>
+HWY_INLINE void SumRows(DF df, const float* const* factors, const T* rows, size_t stride,
+                        size_t count, const Start& start, const Finish& finish) {
   const size_t lanes = hn::Lanes(df);
-  for (size_t j = 0; j < rows; j += 4) {
-    // The last rows of a block are repeated rather than rows read that may not be written yet.
-    const T* k0 = keys + j * dim;
-    const T* k1 = keys + std::min(j + 1, rows - 1) * dim;
-    const T* k2 = keys + std::min(j + 2, rows - 1) * dim;
-    const T* k3 = keys + std::min(j + 3, rows - 1) * dim;
-    auto s0 = hn::Zero(df), s1 = s0, s2 = s0, s3 = s0;
-    size_t i = 0;
-    for (; i + lanes <= dim; i += lanes) {
-      const auto x = hn::LoadU(df, q + i);
-      s0 = hn::MulAdd(x, LoadFloat(df, k0 + i), s0);
-      s1 = hn::MulAdd(x, LoadFloat(df, k1 + i), s1);
-      s2 = hn::MulAdd(x, LoadFloat(df, k2 + i), s2);
-      s3 = hn::MulAdd(x, LoadFloat(df, k3 + i), s3);
+#if HWY_HAVE_SCALABLE
+  static_assert(R == 1 && V == 1);
+  auto sum = start(0, 0);
+  for (size_t j = 0; j < count; ++j) {
+    sum = hn::MulAdd(hn::Set(df, factors[0][j]), LoadFloat(df, rows + j * stride), sum);
+  }
+  finish(0, 0, sum);
+  (void)lanes;
+#else
+  hn::Vec<DF> sum[R][V];
+  for (size_t r = 0; r < R; ++r) {
+    for (size_t v = 0; v < V; ++v) sum[r][v] = start(r, v * lanes);
+  }
+  for (size_t j = 0; j < count; ++j) {
+    hn::Vec<DF> x[V];
+    for (size_t v = 0; v < V; ++v) x[v] = LoadFloat(df, rows + j * stride + v * lanes);
+    for (size_t r = 0; r < R; ++r) {
+      const auto factor = hn::Set(df, factors[r][j]);
+      for (size_t v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(factor, x[v], sum[r][v]);
     }
-    if (i < dim) {
-      const size_t n = dim - i;
-      const auto x = hn::LoadN(df, q + i, n);
-      s0 = hn::MulAdd(x, LoadFloatN(df, k0 + i, n), s0);
-      s1 = hn::MulAdd(x, LoadFloatN(df, k1 + i, n), s1);
-      s2 = hn::MulAdd(x, LoadFloatN(df, k2 + i, n), s2);
-      s3 = hn::MulAdd(x, LoadFloatN(df, k3 + i, n), s3);
-    }
-    // Four scores always fit: `scores` has room for kKvBlockRows.
-    scores[j] = hn::ReduceSum(df, s0);
-    scores[j + 1] = hn::ReduceSum(df, s1);
-    scores[j + 2] = hn::ReduceSum(df, s2);
-    scores[j + 3] = hn::ReduceSum(df, s3);
+  }
+  for (size_t r = 0; r < R; ++r) {
+    for (size_t v = 0; v < V; ++v) finish(r, v * lanes, sum[r][v]);
+  }
+#endif
+}
+
+// scores[r][j] = q[r] . key j for the keys [begin, end) of a block, and whatever for the other keys
+// in the vectors that hold these. keys is [dim, kKvBlockRows].
+template <size_t R, class T>
+HWY_INLINE void Scores(const float* const* q, const T* keys, size_t dim, size_t begin, size_t end,
+                       float* const* scores) {
+  const ScoreTag df;
+  const size_t lanes = hn::Lanes(df);
+  const auto start = [&](size_t, size_t) HWY_ATTR { return hn::Zero(df); };
+  size_t j = begin / lanes * lanes;
+  for (; j + kVectors * lanes <= kKvBlockRows && j < end; j += kVectors * lanes) {
+    SumRows<R, kVectors>(df, q, keys + j, kKvBlockRows, dim, start,
+                         [&](size_t r, size_t offset, auto sum)
+                             HWY_ATTR { hn::Store(sum, df, scores[r] + j + offset); });
+  }
+  for (; j < end; j += lanes) {
+    SumRows<R, 1>(df, q, keys + j, kKvBlockRows, dim, start,
+                  [&](size_t r, size_t, auto sum) HWY_ATTR { hn::Store(sum, df, scores[r] + j); });
   }
 }
 
-// One step of online softmax: adds `rows` positions with the given scores and values to `partial`.
-// `scores` has room for kKvBlockRows and is overwritten.
-template <class T>
-HWY_INLINE void AddBlock(float* HWY_RESTRICT scores, const T* values, size_t rows, size_t dim,
-                         const AttentionParams& params, Partial partial) {
+// One step of online softmax: turns the scores of the keys [begin, end) of a block into weights,
+// the others into zeros, and returns the factor for what was summed before.
+HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t begin, size_t end,
+                       const AttentionParams& params, Partial partial) {
   const ScoreTag d;
+  const hn::RebindToUnsigned<ScoreTag> du;
   const size_t lanes = hn::Lanes(d);
-  const size_t padded = hwy::RoundUpTo(rows, lanes);
-  std::fill(scores + rows, scores + padded, 0.0f);
+  const size_t first = begin / lanes * lanes;
   auto largest = hn::Set(d, partial.largest());
-  for (size_t j = 0; j < padded; j += lanes) {
+  for (size_t j = first; j < end; j += lanes) {
     auto s = hn::Mul(hn::Load(d, scores + j), hn::Set(d, params.scale));
     if (params.soft_cap != 0) s = SoftCapOf(d, s, params.soft_cap);
-    // Padding scores the least: its exponential is zero.
-    s = hn::IfThenElse(hn::FirstN(d, rows - j), s, hn::Set(d, kLowest));
+    // What does not count scores the least, whatever it holds: its exponential is zero.
+    const auto index = hn::Iota(du, static_cast<uint32_t>(j));
+    const auto counts = hn::And(hn::Ge(index, hn::Set(du, static_cast<uint32_t>(begin))),
+                                hn::Lt(index, hn::Set(du, static_cast<uint32_t>(end))));
+    s = hn::IfThenElse(hn::RebindMask(d, counts), s, hn::Set(d, kLowest));
     largest = hn::Max(largest, s);
     hn::Store(s, d, scores + j);
   }
@@ -132,14 +160,66 @@ HWY_INLINE void AddBlock(float* HWY_RESTRICT scores, const T* values, size_t row
   // Zero for the first block, whose `largest` is -infinity.
   const float factor = ExpOf1(partial.largest() - new_largest);
   auto sum = hn::Zero(d);
-  for (size_t j = 0; j < padded; j += lanes) {
+  for (size_t j = first; j < end; j += lanes) {
     const auto e = hn::Exp(d, hn::Sub(hn::Load(d, scores + j), hn::Set(d, new_largest)));
     sum = hn::Add(sum, e);
     hn::Store(e, d, scores + j);
   }
   partial.sum() = factor * partial.sum() + hn::ReduceSum(d, sum);
   partial.largest() = new_largest;
-  AddWeighted(scores, Rows<const T>(values, rows, dim), factor, partial.values());
+  return factor;
+}
+
+// values[r] = factor[r] * values[r] + sum over j < count of weights[r][j] * rows[j], rows [count,
+// dim].
+template <size_t R, class T>
+HWY_INLINE void AddWeightedRows(const float* const* weights, const T* rows, size_t count,
+                                size_t dim, const float* factors, float* const* values) {
+  const hn::ScalableTag<float> df;
+  const size_t lanes = hn::Lanes(df);
+  size_t i = 0;
+  const auto start = [&](size_t r, size_t offset) HWY_ATTR {
+    return hn::Mul(hn::Set(df, factors[r]), hn::LoadU(df, values[r] + i + offset));
+  };
+  const auto finish = [&](size_t r, size_t offset, auto sum)
+                          HWY_ATTR { hn::StoreU(sum, df, values[r] + i + offset); };
+  for (; i + kVectors * lanes <= dim; i += kVectors * lanes) {
+    SumRows<R, kVectors>(df, weights, rows + i, dim, count, start, finish);
+  }
+  for (; i + lanes <= dim; i += lanes)
+    SumRows<R, 1>(df, weights, rows + i, dim, count, start, finish);
+  if (i == dim) return;
+  // The same chain for the elements of a vector's part.
+  const size_t n = dim - i;
+  for (size_t r = 0; r < R; ++r) {
+    auto sum = hn::Mul(hn::Set(df, factors[r]), hn::LoadN(df, values[r] + i, n));
+    for (size_t j = 0; j < count; ++j) {
+      sum = hn::MulAdd(hn::Set(df, weights[r][j]), LoadFloatN(df, rows + j * dim + i, n), sum);
+    }
+    hn::StoreN(sum, df, values[r] + i, n);
+  }
+}
+
+// Adds the keys [begin, end) of a block to the partials of R query heads that start with head `g`.
+template <size_t R, class T>
+HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, const T* block,
+                           size_t dim, size_t begin, size_t end, size_t g, Partials partials) {
+  HWY_ALIGN float scores[R][kKvBlockRows];
+  const float* queries[R];
+  float* score_rows[R];
+  const float* weights[R];
+  float* values[R];
+  float factors[R];
+  for (size_t r = 0; r < R; ++r) {
+    queries[r] = q + (g + r) * dim;
+    score_rows[r] = scores[r];
+    weights[r] = scores[r] + begin;
+    values[r] = partials[g + r].values();
+  }
+  Scores<R>(queries, block, dim, begin, end, score_rows);
+  for (size_t r = 0; r < R; ++r) factors[r] = Weigh(scores[r], begin, end, params, partials[g + r]);
+  const T* rows = block + (kKvBlockRows + begin) * dim;  // after the keys
+  AddWeightedRows<R>(weights, rows, end - begin, dim, factors, values);
 }
 
 template <class T>
@@ -153,19 +233,21 @@ void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span
     partials[g].sum() = 0;
     std::fill_n(partials[g].values(), dim, 0.0f);
   }
-  HWY_ALIGN float scores[kKvBlockRows];
-  const size_t end = std::min(call.End(token), (span + 1) * kAttentionSpan);
-  for (size_t p = std::max(call.Begin(token), span * kAttentionSpan); p < end;) {
-    const size_t block = p / kKvBlockRows;
-    const size_t rows = std::min(end, (block + 1) * kKvBlockRows) - p;
-    const T* keys = static_cast<const T*>(call.kv.Block(block)) +
-                    (kv_head * 2 * kKvBlockRows + p % kKvBlockRows) * dim;
-    const T* values = keys + kKvBlockRows * dim;
-    for (size_t g = 0; g < group; ++g) {
-      Scores(q + g * dim, keys, rows, dim, scores);
-      AddBlock(scores, values, rows, dim, call.params, partials[g]);
+  const size_t last = std::min(call.End(token), (span + 1) * kAttentionSpan);
+  for (size_t p = std::max(call.Begin(token), span * kAttentionSpan); p < last;) {
+    const size_t begin = p % kKvBlockRows;
+    const size_t end = std::min(kKvBlockRows, begin + last - p);
+    const T* block =
+        static_cast<const T*>(call.kv.Block(p / kKvBlockRows)) + kv_head * 2 * kKvBlockRows * dim;
+    size_t g = 0;
+    for (; g + kHeads <= group; g += kHeads) {
+      AddBlock<kHeads>(call.params, q, block, dim, begin, end, g, partials);
     }
-    p += rows;
+#if !HWY_HAVE_SCALABLE
+    for (; g + 2 <= group; g += 2) AddBlock<2>(call.params, q, block, dim, begin, end, g, partials);
+    for (; g < group; ++g) AddBlock<1>(call.params, q, block, dim, begin, end, g, partials);
+#endif
+    p += end - begin;
   }
 }
 
@@ -329,16 +411,20 @@ void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, 
   assert(keys.rows == values.rows && keys.cols == shape.kv_heads * shape.head_dim &&
          values.cols == keys.cols);
   const auto store_row = HWY_DYNAMIC_POINTER(StoreRow);
-  const size_t row_bytes = shape.head_dim * KvTypeBytes(shape.type);
+  const size_t dim = shape.head_dim;
+  const size_t element = KvTypeBytes(shape.type);
+  char* converted = reinterpret_cast<char*>(Scratch(dim));
   for (size_t t = 0; t < keys.rows; ++t) {
-    const size_t position = first_position + t;
-    char* row =
-        static_cast<char*>(kv.Block(position / kKvBlockRows)) + position % kKvBlockRows * row_bytes;
+    const size_t row = (first_position + t) % kKvBlockRows;
+    char* head = static_cast<char*>(kv.Block((first_position + t) / kKvBlockRows));
     for (size_t h = 0; h < shape.kv_heads; ++h) {
-      store_row(keys.Row(t) + h * shape.head_dim, shape.head_dim, shape.type, row);
-      row += kKvBlockRows * row_bytes;
-      store_row(values.Row(t) + h * shape.head_dim, shape.head_dim, shape.type, row);
-      row += kKvBlockRows * row_bytes;
+      store_row(keys.Row(t) + h * dim, dim, shape.type, converted);
+      for (size_t i = 0; i < dim; ++i) {
+        std::memcpy(head + (i * kKvBlockRows + row) * element, converted + i * element, element);
+      }
+      head += kKvBlockRows * dim * element;
+      store_row(values.Row(t) + h * dim, dim, shape.type, head + row * dim * element);
+      head += kKvBlockRows * dim * element;
     }
   }
 }

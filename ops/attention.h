@@ -25,9 +25,10 @@ enum class KvType : uint8_t { kF32, kF16, kBF16 };
 
 constexpr size_t KvTypeBytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
 
-// The static shape of an attention layer's stored rows. A block holds kKvBlockRows positions as
-// [kv_heads][2: keys, values][kKvBlockRows][head_dim] elements of `type`, so that one head's keys
-// lie together.
+// The static shape of an attention layer's stored rows. A block holds kKvBlockRows positions; for
+// each kv head the keys [head_dim][kKvBlockRows], then the values [kKvBlockRows][head_dim],
+// elements of `type`. So both products of attention run along the memory: scores of neighbouring
+// keys, and sums of neighbouring elements of values.
 struct KvShape {
   size_t kv_heads = 0;
   size_t head_dim = 0;

@@ -38,8 +38,9 @@ class Store {
   void Poison(size_t position) {
     for (size_t head = 0; head < view.shape.kv_heads; ++head) {
       for (bool of_value : {false, true}) {
-        std::memset(Address(position, head, of_value, 0), 0xFF,
-                    view.shape.head_dim * KvTypeBytes(view.shape.type));
+        for (size_t i = 0; i < view.shape.head_dim; ++i) {
+          std::memset(Address(position, head, of_value, i), 0xFF, KvTypeBytes(view.shape.type));
+        }
       }
     }
   }
@@ -48,9 +49,10 @@ class Store {
 
  private:
   uint8_t* Address(size_t position, size_t head, bool of_value, size_t i) const {
-    const size_t row = (head * 2 + of_value) * kKvBlockRows + position % kKvBlockRows;
+    const size_t dim = view.shape.head_dim, row = position % kKvBlockRows;
+    const size_t within = of_value ? row * dim + i : i * kKvBlockRows + row;
     return static_cast<uint8_t*>(view.Block(position / kKvBlockRows)) +
-           (row * view.shape.head_dim + i) * KvTypeBytes(view.shape.type);
+           ((head * 2 + of_value) * kKvBlockRows * dim + within) * KvTypeBytes(view.shape.type);
   }
 
   mutable std::vector<std::vector<uint8_t>> memory_;
