@@ -152,6 +152,15 @@ TEST(Quant, BytesAreThoseOfTheReferenceQuantizers) {
   EXPECT_EQ(types, 13);
 }
 
+TEST(Quant, TiesOfQ8_0RoundAwayFromZero) {
+  // A scale of exactly 1; round to even would give 0, 2, 2, -2, 126.
+  float x[32] = {127, 0.5f, 1.5f, 2.5f, -2.5f, 126.5f};
+  uint8_t bytes[34];
+  QuantizeRow(WeightType::kQ8_0, x, 32, bytes);
+  const int8_t expected[] = {127, 1, 2, 3, -3, 127, 0};
+  EXPECT_EQ(std::memcmp(bytes + 2, expected, sizeof(expected)), 0);
+}
+
 TEST(Quant, ValuesThatAreNotFiniteGiveSomeBlock) {
   std::mt19937 generator(2);
   for (const WeightType type : kQuantized) {
