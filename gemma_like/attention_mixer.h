@@ -5,15 +5,17 @@
 
 #include <cstddef>
 #include <iterator>
+#include <vector>
 
 #include "configs/layers.h"
 #include "gemma_like/arena.h"
 #include "gemma_like/forward_state.h"
 #include "gemma_like/weights.h"
 #include "ops/attention.h"
-#include "ops/norm.h"
 #include "ops/matmul.h"
+#include "ops/norm.h"
 #include "ops/rope.h"
+#include "ops/thread_pool.h"
 
 namespace inlay {
 
@@ -35,21 +37,20 @@ struct AttentionMixer {
     s.input.Set(x);
     const MatMulTask projections[] = {{&weights.q, q}, {&weights.k, k}, {&weights.v, v}};
     MatMul(projections, std::size(projections), s.input, s.pool);
-    if constexpr (kShape.qk_norm) {
-      NormHeads(weights.q_norm.data(), kShape.heads, q);
-      NormHeads(weights.k_norm.data(), kShape.kv_heads, k);
-    }
-    if constexpr (Layer::kRope.base != 0) {
-      ApplyRope(angles, q);
-      ApplyRope(angles, k);
-    }
+    ForRows(s.pool, x.rows, [&](size_t begin, size_t end) {
+      PrepareHeads(weights.q_norm, kShape.heads, angles, q, begin, end - begin);
+      PrepareHeads(weights.k_norm, kShape.kv_heads, angles, k, begin, end - begin);
+    });
     const AttentionParams params{.heads = kShape.heads,
                                  .scale = Config::kAttentionScale,
                                  .soft_cap = Config::kAttentionSoftCap,
                                  .window = Layer::kWindow};
     for (const BatchPart<Config>& part : s.parts) {
       const KvView kv = part.cache->template Storage<Layer>(ordinal).view();
-      StoreKv(k.Slice(part.row, part.rows), v.Slice(part.row, part.rows), part.position, kv);
+      ForRows(s.pool, part.rows, [&](size_t begin, size_t end) {
+        const size_t row = part.row + begin;
+        StoreKv(k.Slice(row, end - begin), v.Slice(row, end - begin), part.position + begin, kv);
+      });
       Attention(params, q.Slice(part.row, part.rows), part.position, kv,
                 mixed.Slice(part.row, part.rows), s.pool);
     }
@@ -62,9 +63,15 @@ struct AttentionMixer {
   }
 
  private:
-  static void NormHeads(const float* weight, size_t heads, FloatRows x) {
-    FloatRows by_head(x.data, x.rows * heads, kShape.head_dim);
-    RmsNorm(by_head, weight, Config::kNormEpsilon, by_head);
+  // Normalises and rotates the heads of the rows [first, first + count) of all queries or keys.
+  static void PrepareHeads(const std::vector<float>& norm, size_t heads, ConstFloatRows angles,
+                           FloatRows all, size_t first, size_t count) {
+    const FloatRows x = all.Slice(first, count);
+    if constexpr (kShape.qk_norm) {
+      const FloatRows by_head(x.data, count * heads, kShape.head_dim);
+      RmsNorm(by_head, norm.data(), Config::kNormEpsilon, by_head);
+    }
+    if constexpr (Layer::kRope.base != 0) ApplyRope(angles.Slice(first, count), x);
   }
 };
 

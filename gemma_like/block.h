@@ -16,6 +16,7 @@
 #include "gemma_like/weights.h"
 #include "ops/elementwise.h"
 #include "ops/norm.h"
+#include "ops/thread_pool.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -36,18 +37,30 @@ struct Block {
     FloatRows normed = s.arena.Rows(rows, Config::kModelDim);
     FloatRows branch = s.arena.Rows(rows, Config::kModelDim);
 
-    RmsNorm(s.residual, weights.norm.data(), Config::kNormEpsilon, normed);
+    ForRows(s.pool, rows, [&](size_t begin, size_t end) {
+      const size_t n = end - begin;
+      RmsNorm(s.residual.Slice(begin, n), weights.norm.data(), Config::kNormEpsilon,
+              normed.Slice(begin, n));
+    });
     if constexpr (kAttends) {
       AttentionMixer<Config, Layer>::Forward(weights.mixer, ordinal, angles, normed, branch, s);
     } else {
       Mamba2Mixer<Config, Layer>::Forward(weights.mixer, ordinal, normed, branch, s);
     }
-    AddBranch(weights.post_norm, branch, s);
-
+    ForRows(s.pool, rows, [&](size_t begin, size_t end) {
+      const FloatRows residual = s.residual.Slice(begin, end - begin);
+      AddBranch(weights.post_norm, branch.Slice(begin, end - begin), residual);
+      if constexpr (kHasMlp) {
+        RmsNorm(residual, weights.mlp_norm.data(), Config::kNormEpsilon,
+                normed.Slice(begin, end - begin));
+      }
+    });
     if constexpr (kHasMlp) {
-      RmsNorm(s.residual, weights.mlp_norm.data(), Config::kNormEpsilon, normed);
       MlpForward<Mlp>::Forward(weights.mlp, normed, branch, s.arena, s.input, s.pool);
-      AddBranch(weights.mlp_post_norm, branch, s);
+      ForRows(s.pool, rows, [&](size_t begin, size_t end) {
+        AddBranch(weights.mlp_post_norm, branch.Slice(begin, end - begin),
+                  s.residual.Slice(begin, end - begin));
+      });
     }
   }
 
@@ -65,12 +78,11 @@ struct Block {
   }
 
  private:
-  static void AddBranch(const std::vector<float>& post_norm, FloatRows branch,
-                        const ForwardState<Config>& s) {
+  static void AddBranch(const std::vector<float>& post_norm, FloatRows branch, FloatRows residual) {
     if constexpr (Config::kNormPlacement == NormPlacement::kPreAndPost) {
       RmsNorm(branch, post_norm.data(), Config::kNormEpsilon, branch);
     }
-    AddScaled(branch, Config::kResidualScale, s.residual);
+    AddScaled(branch, Config::kResidualScale, residual);
   }
 };
 

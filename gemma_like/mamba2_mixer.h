@@ -12,9 +12,10 @@
 #include "gemma_like/forward_state.h"
 #include "gemma_like/weights.h"
 #include "ops/elementwise.h"
-#include "ops/norm.h"
 #include "ops/matmul.h"
+#include "ops/norm.h"
 #include "ops/ssd.h"
+#include "ops/thread_pool.h"
 
 namespace inlay {
 
@@ -42,13 +43,16 @@ struct Mamba2Mixer {
         MixChunk(weights, slots, chunk, first, in.Slice(row, rows), mixed.Slice(row, rows), s);
       });
     }
-    SiluGate(in.Columns(0, kInner), mixed, mixed);
-    // Each group is normalised on its own.
-    constexpr size_t kGroup = kInner / kShape.groups;
-    for (size_t g = 0; g < kShape.groups; ++g) {
-      FloatRows group = mixed.Columns(g * kGroup, kGroup);
-      RmsNorm(group, weights.norm.data() + g * kGroup, Config::kNormEpsilon, group);
-    }
+    ForRows(s.pool, x.rows, [&](size_t begin, size_t end) {
+      const FloatRows rows = mixed.Slice(begin, end - begin);
+      SiluGate(in.Slice(begin, end - begin).Columns(0, kInner), rows, rows);
+      // Each group is normalised on its own.
+      constexpr size_t kGroup = kInner / kShape.groups;
+      for (size_t g = 0; g < kShape.groups; ++g) {
+        const FloatRows group = rows.Columns(g * kGroup, kGroup);
+        RmsNorm(group, weights.norm.data() + g * kGroup, Config::kNormEpsilon, group);
+      }
+    });
     s.input.Set(mixed);
     MatMul(weights.out, s.input, y, s.pool);
   }

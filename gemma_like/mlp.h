@@ -29,11 +29,15 @@ void GatedForward(const GatedMlpWeights& weights, ConstFloatRows x, FloatRows y,
   input.Set(x);
   const MatMulTask halves[] = {{&weights.gate, gate}, {&weights.up, up}};
   MatMul(halves, std::size(halves), input, pool);
-  if constexpr (kActivation == Activation::kGeluTanh) {
-    GeluTanhGate(gate, up, gate);
-  } else {
-    SiluGate(gate, up, gate);
-  }
+  ForRows(pool, x.rows, [&](size_t begin, size_t end) {
+    const FloatRows g = gate.Slice(begin, end - begin);
+    const FloatRows u = up.Slice(begin, end - begin);
+    if constexpr (kActivation == Activation::kGeluTanh) {
+      GeluTanhGate(g, u, g);
+    } else {
+      SiluGate(g, u, g);
+    }
+  });
   input.Set(gate);
   MatMul(weights.down, input, y, pool);
 }

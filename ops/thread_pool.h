@@ -31,6 +31,14 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
+// Calls work(begin, end) for ranges of rows that together are [0, rows): for ops that treat each
+// row on its own and are cheap per row, so that a few rows are not worth another thread.
+template <class Work>
+void ForRows(ThreadPool& pool, size_t rows, const Work& work) {
+  constexpr size_t kGrain = 8;
+  pool.Run(rows, kGrain, std::cref(work));
+}
+
 }  // namespace inlay
 
 #endif  // INLAY_OPS_THREAD_POOL_H_
