@@ -12,11 +12,6 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_compile_options(-Wall -Wextra)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  # g++ 12's std::stable_sort calls a deprecated function of its own, and clang blames the caller.
-  # What of our own is deprecated, g++ says.
-  add_compile_options(-Wno-deprecated-declarations)
-endif()
 if(INLAY_WERROR)
   add_compile_options(-Werror)
 endif()

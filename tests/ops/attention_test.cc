@@ -1,6 +1,9 @@
 #include "ops/attention.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
 
 #include "tests/ops/op_test.h"
 

@@ -1,5 +1,7 @@
 #include "ops/elementwise.h"
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "tests/ops/op_test.h"

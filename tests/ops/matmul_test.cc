@@ -1,5 +1,9 @@
 #include "ops/dequantize.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
 #include <random>
 
 #include "tests/ops/op_test.h"

@@ -1,5 +1,8 @@
 #include "ops/rope.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/ops/op_test.h"
 
 namespace inlay {

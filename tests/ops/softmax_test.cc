@@ -1,6 +1,7 @@
 #include "ops/softmax.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tests/ops/op_test.h"

@@ -1,6 +1,7 @@
 #include "ops/ssd.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/ops/op_test.h"
 
