@@ -13,6 +13,7 @@
 #include "cache/hybrid_cache.h"
 #include "cache/kv_cache.h"
 #include "configs/config.h"
+#include "gemma_like/token_work.h"
 #include "ops/attention.h"
 #include "ops/views.h"
 
@@ -33,6 +34,8 @@ struct EngineInfo {
   TokenizerKind tokenizer = TokenizerKind::kSentencePiece;
   ChatTemplate chat_template = ChatTemplate::kNone;
   SamplingDefaults sampling;
+  TokenWork layer_work;   // per token
+  TokenWork output_work;  // per token whose logits are asked for
 };
 
 // One sequence's next tokens.
@@ -56,6 +59,9 @@ class Engine {
   // An empty conversation whose rows are stored as `type`.
   virtual std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
                                                KvType type = KvType::kF32) const = 0;
+
+  // Bytes of an f32 cache that the token after `length` others reads.
+  virtual size_t CacheBytesRead(size_t length) const = 0;
 
   // Appends each step's tokens to its conversation and writes logits [sum of logit_rows,
   // vocab_size], step after step. Prefill, decode, batches of conversations and the checking of

@@ -28,6 +28,7 @@
 #include "gemma_like/forward_state.h"
 #include "gemma_like/metadata_check.h"
 #include "gemma_like/strings.h"
+#include "gemma_like/token_work.h"
 #include "gemma_like/weight_binder.h"
 #include "gemma_like/weights.h"
 #include "io/gguf.h"
@@ -58,6 +59,10 @@ class Model final : public Engine {
     WeightBinder binder(*model->file_, model->pool_);
     BindWeights(binder, model->weights_);
     INLAY_RETURN_IF_ERROR(binder.Finish());
+    model->weights_.layers.ForEach([&]<class Layer>(LayerAt, const LayerWeights<Layer>& layer) {
+      model->info_.layer_work += WorkOfLayer<Layer>(layer);
+    });
+    model->info_.output_work = WorkOf(model->weights_.output);
     return model;
   }
 
@@ -74,6 +79,10 @@ class Model final : public Engine {
         break;
     }
     return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, F32Storage>(options));
+  }
+
+  size_t CacheBytesRead(size_t length) const override {
+    return ConfigCacheBytesRead<Config>(length);
   }
 
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
@@ -127,7 +136,9 @@ class Model final : public Engine {
             .context_length = context.ok() ? static_cast<size_t>(*context) : kUnknownContext,
             .tokenizer = Config::kTokenizer,
             .chat_template = Config::kChatTemplate,
-            .sampling = Config::kSampling};
+            .sampling = Config::kSampling,
+            .layer_work = {},  // known once the weights are bound
+            .output_work = {}};
   }
 
   // The residual stream, the rotations of each distinct layer type, and the largest need of a
