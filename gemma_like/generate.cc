@@ -80,7 +80,7 @@ absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> t
     const size_t n = std::min(most, tokens.size());
     const bool last = n == tokens.size();
     const SequenceStep step{
-        .cache = &cache, .tokens = tokens.first(n), .logit_rows = last ? size_t{1} : size_t{0}};
+        .cache = &cache, .tokens = tokens.first(n), .logit_rows = last ? logits.rows : size_t{0}};
     const absl::Status status =
         engine.Forward({&step, 1}, last ? logits : FloatRows(nullptr, 0, logits.cols), cancel);
     if (!status.ok()) {

@@ -43,7 +43,8 @@ struct GenerateResult {
 };
 
 // Appends tokens of any number to a conversation, in as many batches as they need, and writes the
-// logits [1, vocab_size] after the last. On error or cancellation the conversation is as it was.
+// logits after the last to `logits` [1, vocab_size], or none to [0, vocab_size]. On error or
+// cancellation the conversation is as it was.
 absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens,
                      FloatRows logits, const CancelCheck& cancel = nullptr);
 

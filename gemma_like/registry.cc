@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "io/status_macros.h"
@@ -16,7 +17,7 @@ absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file) {
   std::vector<absl::string_view> architectures;
   for (const ConfigEntry& entry : ConfigEntries()) {
     if (entry.architecture != *architecture) {
-      if (architectures.empty() || architectures.back() != entry.architecture)
+      if (!absl::c_linear_search(architectures, entry.architecture))
         architectures.push_back(entry.architecture);
       continue;
     }

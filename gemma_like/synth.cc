@@ -1,6 +1,8 @@
 #include "gemma_like/synth.h"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "absl/strings/match.h"
 #include "io/status_macros.h"
@@ -64,7 +66,41 @@ WeightType StoredType(const SynthTensor& tensor, WeightType wanted) {
   return tensor.dims[0] % GetWeightTypeInfo(wanted).block_size == 0 ? wanted : WeightType::kF16;
 }
 
+bool EndsInAny(absl::string_view name, std::initializer_list<absl::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](absl::string_view end) { return absl::EndsWith(name, end); });
+}
+
+// The tensor that the size of a branch is proportional to; each branch has one.
+bool IsBranchEnd(absl::string_view name, bool norm) {
+  if (norm) return EndsInAny(name, {"post_attention_norm.weight", "post_ffw_norm.weight"});
+  return EndsInAny(
+      name, {"ssm_norm.weight", "attn_output.weight", "ffn_down.weight", "ffn_down_exps.weight"});
+}
+
 }  // namespace
+
+void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& tensors) {
+  constexpr double kEmbedding = 0.5;
+  constexpr double kRouter = 4;
+  constexpr double kBranchesVariance = 2;  // of all together, in units of the embedding's
+  const bool norm = stream.branches_end_in_norm;
+  const auto branches = std::count_if(tensors.begin(), tensors.end(), [&](const SynthTensor& t) {
+    return IsBranchEnd(t.name, norm);
+  });
+  const double embedding = stream.embedding_scale * kEmbedding / std::sqrt(stream.model_dim);
+  const double branch = embedding * std::sqrt(kBranchesVariance / static_cast<double>(branches)) /
+                        stream.branch_scale;
+  for (SynthTensor& tensor : tensors) {
+    if (tensor.name == "token_embd.weight") tensor.scale = kEmbedding;
+    if (absl::EndsWith(tensor.name, "ffn_gate_inp.weight")) tensor.scale = kRouter;
+    // The shared expert is a part of its layer's branch of experts.
+    if (IsBranchEnd(tensor.name, norm) ||
+        (!norm && absl::EndsWith(tensor.name, "ffn_down_shexp.weight"))) {
+      tensor.scale = branch;
+    }
+  }
+}
 
 absl::Status WriteSynth(SynthModel model, WeightType type, uint64_t seed, const std::string& path) {
   GgufWriter& writer = *model.metadata;
@@ -82,7 +118,8 @@ absl::Status WriteSynth(SynthModel model, WeightType type, uint64_t seed, const 
     uint64_t rows = 1;
     for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
     for (uint64_t r = 0; r < rows; ++r) {
-      for (float& value : row) value = static_cast<float>(Draw(tensor.values, scale, random));
+      for (float& value : row)
+        value = static_cast<float>(tensor.scale * Draw(tensor.values, scale, random));
       bytes.resize(row.size() / stored.block_size * stored.block_bytes);
       QuantizeRow(stored.type, row.data(), row.size(), bytes.data());
       INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));

@@ -70,7 +70,9 @@ int Run(int argc, char** argv) {
       "$INLAY_TARGET forces an instruction set; `inlay limits` names those there are.");
   Action action;
   AddGenerate(app, action);
+  AddChat(app, action);
   AddLogits(app, action);
+  AddBench(app, action);
   AddPerplexity(app, action);
   AddTokenize(app, action);
   AddInspect(app, action);

@@ -14,6 +14,8 @@ namespace inlay {
 using Action = std::function<absl::Status()>;
 
 // Each adds one subcommand to `app`, which sets `action` when it is the one that was asked for.
+void AddBench(CLI::App& app, Action& action);
+void AddChat(CLI::App& app, Action& action);
 void AddConfigs(CLI::App& app, Action& action);
 void AddGenerate(CLI::App& app, Action& action);
 void AddInspect(CLI::App& app, Action& action);

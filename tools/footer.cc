@@ -12,7 +12,8 @@ namespace inlay {
 namespace {
 
 std::string Rate(size_t tokens, double seconds) {
-  std::string line = absl::StrFormat("%d token%s in %.2f s", tokens, tokens == 1 ? "" : "s", seconds);
+  std::string line =
+      absl::StrFormat("%d token%s in %.2f s", tokens, tokens == 1 ? "" : "s", seconds);
   if (tokens > 0 && seconds > 0) absl::StrAppendFormat(&line, ", %.1f tokens/s", tokens / seconds);
   return line;
 }
@@ -24,12 +25,15 @@ nlohmann::ordered_json RateJson(size_t tokens, double seconds) {
 
 }  // namespace
 
+std::string RatesText(const GenerateResult& result) {
+  return absl::StrCat("prompt: ", Rate(result.prompt_tokens, result.prompt_seconds),
+                      "; generated: ", Rate(result.tokens.size(), result.decode_seconds));
+}
+
 std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds,
                           bool color) {
   const std::string lines = absl::StrCat(
-      absl::StrFormat("[loaded in %.2f s; prompt: ", load_seconds),
-      Rate(result.prompt_tokens, result.prompt_seconds), "]\n[generated: ",
-      Rate(result.tokens.size(), result.decode_seconds),
+      "[", RatesText(result), "]\n", absl::StrFormat("[loaded in %.2f s", load_seconds),
       "; stopped by: ", StopReasonName(result.stop_reason), "; seed ", seed, "]\n");
   return color ? absl::StrCat("\033[2m", lines, "\033[0m") : lines;
 }

@@ -10,7 +10,10 @@
 
 namespace inlay {
 
-// Two lines, the prompt's and the answer's; dimmed for a terminal.
+// "prompt: 5 tokens in 0.01 s, 500.0 tokens/s; generated: ..."
+std::string RatesText(const GenerateResult& result);
+
+// Two lines; dimmed for a terminal.
 std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds,
                           bool color);
 

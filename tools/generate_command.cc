@@ -147,8 +147,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command.add_flag("--no-echo", flags->no_echo, "do not print the prompt");
   AddFormatFlag(command, flags->json);
   AddSamplingFlags(command, flags->sampling);
-  command.footer(
-      "Ctrl-C stops the text, a second one the program. Timings go to standard error.");
+  command.footer("Ctrl-C stops the text, a second one the program. Timings go to standard error.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

@@ -36,7 +36,7 @@ std::string Bytes(uint64_t bytes) {
   double x = static_cast<double>(bytes);
   size_t unit = 0;
   for (; x >= 1000 && unit + 1 < std::size(kUnits); ++unit) x /= 1000;
-  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.1f %s", x, kUnits[unit]);
+  return absl::StrFormat("%.*f %s", unit == 0 ? 0 : 1, x, kUnits[unit]);
 }
 
 // Bytes that a token adds to a long conversation.
@@ -50,11 +50,11 @@ Json FileJson(const GgufFile& file) {
     metadata[std::string(entry.key)] = ValueJson(entry.value);
   Json tensors = Json::array();
   for (const GgufTensor& tensor : file.tensors()) {
-    tensors.push_back({{"name", std::string(tensor.name)},
-                       {"shape", std::vector<uint64_t>(tensor.dims.begin(),
-                                                       tensor.dims.begin() + tensor.n_dims)},
-                       {"type", std::string(GetWeightTypeInfo(tensor.type).name)},
-                       {"bytes", tensor.data.size()}});
+    tensors.push_back(
+        {{"name", std::string(tensor.name)},
+         {"shape", std::vector<uint64_t>(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims)},
+         {"type", std::string(GetWeightTypeInfo(tensor.type).name)},
+         {"bytes", tensor.data.size()}});
   }
   return {{"file", file.name()},
           {"file_bytes", file.file_size()},
@@ -64,9 +64,9 @@ Json FileJson(const GgufFile& file) {
 }
 
 std::string FileText(const GgufFile& file) {
-  std::string text = absl::StrFormat("%s: GGUF version %d, %s\n\nmetadata (%d keys)\n", file.name(),
-                                     file.version(), Bytes(file.file_size()),
-                                     file.metadata().size());
+  std::string text =
+      absl::StrFormat("%s: GGUF version %d, %s\n\nmetadata (%d keys)\n", file.name(),
+                      file.version(), Bytes(file.file_size()), file.metadata().size());
   for (const GgufEntry& entry : file.metadata()) {
     absl::StrAppendFormat(&text, "  %-44s %-16s %s\n", entry.key, entry.value.TypeName(),
                           entry.value.ToString());
@@ -109,8 +109,8 @@ Json MemoryJson(const MemoryPlan& plan) {
 }
 
 std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
-  std::string text = absl::StrFormat("\nconfig %s (%d layers)\n", entry.name,
-                                     plan.description.layers.size());
+  std::string text =
+      absl::StrFormat("\nconfig %s (%d layers)\n", entry.name, plan.description.layers.size());
   int index = 0;
   for (const LayerDescription& layer : plan.description.layers)
     absl::StrAppendFormat(&text, "  %2d  %-56s %s\n", index++, layer.mixer, layer.mlp);

@@ -1,13 +1,17 @@
 // inlay limits: what this machine offers to the kernels.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "io/status_macros.h"
 #include "ops/cpu_target.h"
+#include "ops/machine_limits.h"
+#include "ops/thread_pool.h"
 #include "tools/commands.h"
 #include "tools/json_text.h"
 #include "tools/model_flags.h"
@@ -16,19 +20,67 @@
 namespace inlay {
 namespace {
 
-absl::Status Run(bool json) {
+struct LimitsFlags {
+  ModelFlags model;  // its threads
+  bool no_measure = false;
+  bool json = false;
+};
+
+struct Measured {
+  size_t threads;
+  double one_thread;   // bytes read per second
+  double all_threads;  // likewise
+  DotPeaks dots;
+};
+
+Measured Measure(size_t threads) {
+  ThreadPool one(1);
+  ThreadPool all(threads);
+  return {.threads = threads,
+          .one_thread = MeasureReadBandwidth(one),
+          .all_threads = MeasureReadBandwidth(all),
+          .dots = MeasureDotPeaks()};
+}
+
+nlohmann::ordered_json TargetsJson() {
+  return {
+      {"compiled", CompiledTargets()}, {"runnable", RunnableTargets()}, {"chosen", ChosenTarget()}};
+}
+
+nlohmann::ordered_json MeasuredJson(const Measured& m) {
+  return {{"threads", m.threads},
+          {"read_bytes_per_second_1_thread", m.one_thread},
+          {"read_bytes_per_second", m.all_threads},
+          {"dot_ops_per_second_per_core",
+           {{"int8", m.dots.int8}, {"bf16", m.dots.bf16}, {"f32", m.dots.f32}}}};
+}
+
+std::string MeasuredText(const Measured& m) {
+  return absl::StrFormat(
+      "reading memory                %.1f GB/s with 1 thread, %.1f GB/s with %d\n"
+      "dot products, a core          int8 %.0f, bf16 %.0f, f32 %.0f Gop/s\n",
+      m.one_thread / 1e9, m.all_threads / 1e9, m.threads, m.dots.int8 / 1e9, m.dots.bf16 / 1e9,
+      m.dots.f32 / 1e9);
+}
+
+absl::Status Run(const LimitsFlags& flags) {
   INLAY_RETURN_IF_ERROR(ApplyTarget());
-  const std::vector<std::string> compiled = CompiledTargets();
-  const std::vector<std::string> runnable = RunnableTargets();
-  const std::string chosen = ChosenTarget();
+  std::optional<Measured> measured;
+  if (!flags.no_measure) measured = Measure(flags.model.threads);
+  if (measured.has_value() && measured->all_threads == 0)
+    return absl::ResourceExhaustedError(
+        "there is not enough memory to measure how fast it is read");
   Output out;
-  if (json) {
-    out.Write(JsonText({{"targets",
-                         {{"compiled", compiled}, {"runnable", runnable}, {"chosen", chosen}}}}));
+  if (flags.json) {
+    nlohmann::ordered_json json = {{"targets", TargetsJson()}};
+    if (measured.has_value()) json["measured"] = MeasuredJson(*measured);
+    out.Write(JsonText(json));
   } else {
-    out.Write(absl::StrCat("instruction sets compiled in  ", absl::StrJoin(compiled, " "),
-                           "\nof these, this CPU runs       ", absl::StrJoin(runnable, " "),
-                           "\nin use                        ", chosen, "\n"));
+    out.Write(absl::StrCat("instruction sets compiled in  ", absl::StrJoin(CompiledTargets(), " "),
+                           "\nof these, this CPU runs       ",
+                           absl::StrJoin(RunnableTargets(), " "),
+                           "\nin use                        ", ChosenTarget(), "\n"));
+    if (measured.has_value()) out.Write(MeasuredText(*measured));
   }
   return out.Finish();
 }
@@ -36,11 +88,13 @@ absl::Status Run(bool json) {
 }  // namespace
 
 void AddLimits(CLI::App& app, Action& action) {
-  const auto json = std::make_shared<bool>(false);
-  CLI::App& command =
-      *app.add_subcommand("limits", "Tells which instruction sets the kernels can use here.");
-  AddFormatFlag(command, *json);
-  command.callback([json, &action] { action = [json] { return Run(*json); }; });
+  const auto flags = std::make_shared<LimitsFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "limits", "Measures what this machine can do at most, and tells the instruction sets.");
+  AddThreadsFlag(command, flags->model);
+  command.add_flag("--no-measure", flags->no_measure, "tell the instruction sets only");
+  AddFormatFlag(command, flags->json);
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 
 }  // namespace inlay

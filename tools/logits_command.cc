@@ -72,7 +72,8 @@ absl::Status Run(const LogitsFlags& flags) {
 void AddLogits(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<LogitsFlags>();
   CLI::App& command = *app.add_subcommand(
-      "logits", "Prints the logits after given tokens, and the likeliest tokens to follow, as JSON.");
+      "logits",
+      "Prints the logits after given tokens, and the likeliest tokens to follow, as JSON.");
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
   command.add_option("--tokens", flags->tokens, "token ids, as 2,17,301; none are added")

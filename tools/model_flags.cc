@@ -42,6 +42,10 @@ void AddModelFlag(CLI::App& command, ModelFlags& flags) {
 
 void AddEngineFlags(CLI::App& command, ModelFlags& flags) {
   AddModelFlag(command, flags);
+  AddThreadsFlag(command, flags);
+}
+
+void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
   flags.threads = std::min(UsableCores(), kMostThreads);
   command
       .add_option("-t,--threads", flags.threads,
@@ -59,7 +63,8 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
 }
 
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags) {
-  command.add_option("--cache-type", flags.cache_type, "keys and values as f32 (default), f16, bf16")
+  command
+      .add_option("--cache-type", flags.cache_type, "keys and values as f32 (default), f16, bf16")
       ->check(OneOf({"f32", "f16", "bf16"}));
 }
 

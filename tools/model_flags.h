@@ -26,6 +26,8 @@ struct ModelFlags {
 
 // -m
 void AddModelFlag(CLI::App& command, ModelFlags& flags);
+// -t
+void AddThreadsFlag(CLI::App& command, ModelFlags& flags);
 // -m and -t
 void AddEngineFlags(CLI::App& command, ModelFlags& flags);
 // --cache-type

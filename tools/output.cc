@@ -31,10 +31,9 @@ void Output::Flush() {
       pollfd wait = {.fd = fd_, .events = POLLOUT, .revents = 0};
       poll(&wait, 1, -1);
     } else if (errno != EINTR) {
-      status_ = absl::UnavailableError(
-          absl::StrCat("cannot write to ",
-                       fd_ == STDERR_FILENO ? "standard error" : "standard output", ": ",
-                       std::strerror(errno)));
+      status_ = absl::UnavailableError(absl::StrCat(
+          "cannot write to ", fd_ == STDERR_FILENO ? "standard error" : "standard output", ": ",
+          std::strerror(errno)));
     }
   }
   buffer_.clear();

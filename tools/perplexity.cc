@@ -39,8 +39,7 @@ class ChunkScorer {
       const size_t at = cache_.length();
       const bool scored = at >= unscored_;
       const size_t most = std::min(engine_.info().max_batch, cache_.max_append());
-      const size_t n =
-          std::min(most, scored ? std::min(kLogitRows, end - at) : unscored_ - at);
+      const size_t n = std::min(most, scored ? std::min(kLogitRows, end - at) : unscored_ - at);
       const FloatRows logits(logits_.data(), scored ? n : 0, vocab);
       const SequenceStep step{
           .cache = &cache_, .tokens = chunk.subspan(at, n), .logit_rows = logits.rows};
@@ -93,8 +92,8 @@ absl::StatusOr<LikelihoodSum> Perplexity(
     const PerplexityOptions& options, const std::function<void(const LikelihoodSum& sum)>& on_chunk,
     const CancelCheck& cancel) {
   if (tokens.size() < options.chunk) {
-    return absl::InvalidArgumentError(absl::StrCat("the text has ", tokens.size(),
-                                                   " tokens, but a chunk has ", options.chunk));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the text has ", tokens.size(), " tokens, but a chunk has ", options.chunk));
   }
   ChunkScorer scorer(engine, cache, options.chunk, cancel);
   LikelihoodSum sum;

@@ -81,7 +81,8 @@ absl::Status Run(const PerplexityFlags& flags) {
 
 void AddPerplexity(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<PerplexityFlags>();
-  CLI::App& command = *app.add_subcommand("perplexity", "Scores how well the model predicts a text.");
+  CLI::App& command =
+      *app.add_subcommand("perplexity", "Scores how well the model predicts a text.");
   AddEngineFlags(command, flags->model);
   command.add_option("-f,--file", flags->file, "the text; -: standard input")->required();
   command

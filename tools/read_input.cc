@@ -23,8 +23,7 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& name) {
     if (n == 0) return text;
     if (n < 0) {
       if (errno == EINTR) continue;
-      return absl::UnavailableError(
-          absl::StrCat("cannot read ", name, ": ", std::strerror(errno)));
+      return absl::UnavailableError(absl::StrCat("cannot read ", name, ": ", std::strerror(errno)));
     }
     text.append(buffer.data(), static_cast<size_t>(n));
     if (text.size() > Tokenizer::kLongestText) {

@@ -43,7 +43,8 @@ std::vector<absl::string_view> SplitTexts(absl::string_view all, char end) {
 
 absl::StatusOr<std::vector<int32_t>> ParseIds(absl::string_view line, size_t number, size_t bound) {
   std::vector<int32_t> ids;
-  for (absl::string_view word : absl::StrSplit(line, absl::ByAnyChar(" \t\r,"), absl::SkipEmpty())) {
+  for (absl::string_view word :
+       absl::StrSplit(line, absl::ByAnyChar(" \t\r,"), absl::SkipEmpty())) {
     int32_t id = -1;
     if (!absl::SimpleAtoi(word, &id) || id < 0 || static_cast<size_t>(id) >= bound) {
       return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", QuoteForMessage(word),
@@ -124,16 +125,23 @@ absl::Status Run(const TokenizeFlags& flags) {
 
 void AddTokenize(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<TokenizeFlags>();
-  CLI::App& command = *app.add_subcommand("tokenize", "Prints the token ids of texts, a line each.");
+  CLI::App& command =
+      *app.add_subcommand("tokenize", "Prints the token ids of texts, a line each.");
   AddModelFlag(command, flags->model);
   command.add_option("FILE", flags->file, "texts, a line each; -: standard input (default)");
   CLI::Option* decode =
       command.add_flag("--decode", flags->decode, "the reverse: a line of ids each, to texts");
   command.add_flag("--null", flags->null, "texts end with a NUL byte instead of a newline");
+  CLI::Option* bos = command
+                         .add_flag_callback(
+                             "--bos", [flags] { flags->bos = true; },
+                             "begin each text with BOS (default: as the vocabulary says)")
+                         ->excludes(decode);
   command
-      .add_flag("--bos,!--no-bos", flags->bos,
-                "begin each text with BOS, or not (default: as the vocabulary says)")
-      ->excludes(decode);
+      .add_flag_callback(
+          "--no-bos", [flags] { flags->bos = false; }, "begin no text with BOS")
+      ->excludes(decode)
+      ->excludes(bos);
   command
       .add_flag("--special", flags->special,
                 "the text of a control token, as <end_of_turn>, becomes that token")

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -224,6 +225,107 @@ TEST(MetadataVocabTest, RowsOfTheEmbeddingStandForTheKey) {
                 HasSubstr("gemma3.vocab_size is 513 (the rows of token_embd.weight) but config "
                           "test-gemma3 has 512"));
   }
+}
+
+// The keys that the hub's files of four checkpoints carry, in the form of their converter, which
+// leaves out what the architecture implies.
+void WriteGemma2_2b(GgufWriter& w) {
+  w.SetString("general.architecture", "gemma2");
+  w.SetUint32("gemma2.context_length", 8192);
+  w.SetUint32("gemma2.embedding_length", 2304);
+  w.SetUint32("gemma2.block_count", 26);
+  w.SetUint32("gemma2.feed_forward_length", 9216);
+  w.SetUint32("gemma2.attention.head_count", 8);
+  w.SetUint32("gemma2.attention.head_count_kv", 4);
+  w.SetFloat32("gemma2.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("gemma2.attention.key_length", 256);
+  w.SetUint32("gemma2.attention.value_length", 256);
+  w.SetFloat32("gemma2.attn_logit_softcapping", 50);
+  w.SetFloat32("gemma2.final_logit_softcapping", 30);
+  w.SetUint32("gemma2.attention.sliding_window", 4096);
+}
+void WriteGemma3_12b(GgufWriter& w) {
+  w.SetString("general.architecture", "gemma3");
+  w.SetUint32("gemma3.context_length", 131072);
+  w.SetUint32("gemma3.embedding_length", 3840);
+  w.SetUint32("gemma3.block_count", 48);
+  w.SetUint32("gemma3.feed_forward_length", 15360);
+  w.SetUint32("gemma3.attention.head_count", 16);
+  w.SetFloat32("gemma3.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("gemma3.attention.key_length", 256);
+  w.SetUint32("gemma3.attention.value_length", 256);
+  w.SetFloat32("gemma3.rope.freq_base", 1e6f);
+  w.SetUint32("gemma3.attention.sliding_window", 1024);
+  w.SetUint32("gemma3.attention.head_count_kv", 8);
+  w.SetString("gemma3.rope.scaling.type", "linear");
+  w.SetFloat32("gemma3.rope.scaling.factor", 8);
+}
+void WriteGranite4hSmall(GgufWriter& w) {
+  w.SetString("general.architecture", "granitehybrid");
+  w.SetUint32("granitehybrid.block_count", 40);
+  w.SetUint32("granitehybrid.context_length", 1048576);
+  w.SetUint32("granitehybrid.embedding_length", 4096);
+  w.SetUint32("granitehybrid.feed_forward_length", 768);
+  w.SetUint32("granitehybrid.attention.head_count", 32);
+  std::vector<int32_t> kv_heads(40);
+  for (size_t i : {5, 15, 25, 35}) kv_heads[i] = 8;
+  w.SetInt32s("granitehybrid.attention.head_count_kv", kv_heads);
+  w.SetFloat32("granitehybrid.rope.freq_base", 10000);
+  w.SetFloat32("granitehybrid.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetUint32("granitehybrid.expert_count", 72);
+  w.SetUint32("granitehybrid.expert_used_count", 10);
+  w.SetUint32("granitehybrid.vocab_size", 100352);
+  w.SetUint32("granitehybrid.rope.dimension_count", 128);
+  w.SetFloat32("granitehybrid.attention.scale", 0.0078125f);
+  w.SetFloat32("granitehybrid.embedding_scale", 12);
+  w.SetFloat32("granitehybrid.residual_scale", 0.22f);
+  w.SetFloat32("granitehybrid.logit_scale", 16);
+  w.SetUint32("granitehybrid.expert_shared_feed_forward_length", 1536);
+  w.SetUint32("granitehybrid.ssm.conv_kernel", 4);
+  w.SetUint32("granitehybrid.ssm.state_size", 128);
+  w.SetUint32("granitehybrid.ssm.group_count", 1);
+  w.SetUint32("granitehybrid.ssm.inner_size", 8192);
+  w.SetUint32("granitehybrid.ssm.time_step_rank", 128);
+  w.SetBool("granitehybrid.rope.scaling.finetuned", false);
+}
+void WriteMamba2_130m(GgufWriter& w) {
+  w.SetString("general.architecture", "mamba2");
+  w.SetUint32("mamba2.context_length", 1048576);
+  w.SetUint32("mamba2.embedding_length", 768);
+  w.SetUint32("mamba2.feed_forward_length", 0);
+  w.SetUint32("mamba2.attention.head_count", 0);
+  w.SetUint32("mamba2.block_count", 24);
+  w.SetUint32("mamba2.ssm.conv_kernel", 4);
+  w.SetUint32("mamba2.ssm.inner_size", 1536);
+  w.SetUint32("mamba2.ssm.state_size", 128);
+  w.SetUint32("mamba2.ssm.time_step_rank", 24);
+  w.SetUint32("mamba2.ssm.group_count", 1);
+  w.SetFloat32("mamba2.attention.layer_norm_rms_epsilon", 1e-5f);
+}
+
+TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
+  const std::pair<const char*, void (*)(GgufWriter&)> files[] = {
+      {"gemma-2-2b", WriteGemma2_2b},
+      {"gemma-3-12b", WriteGemma3_12b},
+      {"granite-4.0-h-small", WriteGranite4hSmall},
+      {"mamba2-130m", WriteMamba2_130m}};
+  for (const auto& [name, write] : files) {
+    GgufWriter writer;
+    write(writer);
+    const auto entry = FindFor(writer);
+    ASSERT_TRUE(entry.ok()) << entry.status();
+    EXPECT_EQ((*entry)->name, name);
+  }
+}
+
+TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
+  GgufWriter writer;
+  writer.SetString("general.architecture", "gpt2");
+  const auto entry = FindFor(writer);
+  ASSERT_FALSE(entry.ok());
+  EXPECT_THAT(std::string(entry.status().message()),
+              HasSubstr("has architecture 'gpt2', which is none of those built in (bard, gemma3, "
+                        "granitehybrid, gemma2, mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.

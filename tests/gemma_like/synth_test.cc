@@ -1,0 +1,119 @@
+// Files with random weights: what they hold, and how large it is.
+#include "gemma_like/synth.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "configs/test_twins.h"
+#include "gemma_like/load_model.h"
+#include "io/gguf.h"
+#include "ops/dequantize.h"
+
+namespace inlay {
+namespace {
+
+std::string TempPath(const std::string& name) { return ::testing::TempDir() + "/" + name; }
+
+std::string Bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The root mean square of a tensor's values.
+double Size(const GgufFile& file, const std::string& name) {
+  const GgufTensor* tensor = file.FindTensor(name);
+  if (tensor == nullptr) return 0;
+  const size_t cols = tensor->dims[0];
+  const size_t rows = tensor->num_elements() / cols;
+  const WeightMatrix matrix{tensor->data.data(), tensor->type, rows, cols};
+  std::vector<float> row(cols);
+  double sum = 0;
+  for (size_t r = 0; r < rows; ++r) {
+    DequantizeRow(matrix, r, row.data());
+    for (const float value : row) sum += double{value} * value;
+  }
+  return std::sqrt(sum / static_cast<double>(rows * cols));
+}
+
+TEST(SynthTest, SameSeedSameFile) {
+  const std::string a = TempPath("synth_a.gguf");
+  const std::string b = TempPath("synth_b.gguf");
+  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), WeightType::kQ8_0, 1, a).ok());
+  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), WeightType::kQ8_0, 1, b).ok());
+  EXPECT_EQ(Bytes(a), Bytes(b));
+  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), WeightType::kQ8_0, 2, b).ok());
+  EXPECT_NE(Bytes(a), Bytes(b));
+}
+
+TEST(SynthTest, MatricesHaveTheTypeAndTheRestIsF32) {
+  const std::string path = TempPath("synth_types.gguf");
+  ASSERT_TRUE(WriteSynth(DescribeSynth<TestGranite4hMoe>(), WeightType::kQ4_K, 1, path).ok());
+  ASSERT_TRUE(LoadModel(path).ok());
+  absl::StatusOr<GgufFile> file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const GgufTensor& tensor : file->tensors()) {
+    // The convolution and the state space layers' vectors have two dimensions too.
+    const bool matrix = tensor.n_dims > 1 && !absl::StrContains(tensor.name, "ssm_conv1d") &&
+                        !absl::EndsWith(tensor.name, "ssm_a") &&
+                        !absl::EndsWith(tensor.name, "ssm_d") &&
+                        !absl::EndsWith(tensor.name, "norm.weight") &&
+                        !absl::EndsWith(tensor.name, "ffn_gate_inp.weight");
+    EXPECT_EQ(tensor.type, matrix ? WeightType::kQ4_K : WeightType::kF32) << tensor.name;
+  }
+}
+
+// All branches of all layers together bring twice the variance of the embedding.
+template <class Config>
+void ExpectStable(const std::vector<std::string>& branch_ends) {
+  SCOPED_TRACE(Config::kName);
+  const SynthModel model = DescribeSynth<Config>();
+  double variance = 0;
+  double embedding = 0;
+  for (const SynthTensor& tensor : model.tensors) {
+    if (tensor.name == "token_embd.weight") embedding = tensor.scale * Config::kEmbeddingScale;
+    for (const std::string& end : branch_ends) {
+      if (absl::EndsWith(tensor.name, end)) {
+        variance += std::pow(tensor.scale * Config::kResidualScale, 2);
+      }
+    }
+  }
+  EXPECT_EQ(embedding, 0.5 * Config::kEmbeddingScale);
+  EXPECT_NEAR(variance, 2 * embedding * embedding / Config::kModelDim, 1e-6 * variance);
+}
+
+TEST(SynthTest, BranchesAddLittle) {
+  ExpectStable<TestGemma2>({"post_attention_norm.weight", "post_ffw_norm.weight"});
+  ExpectStable<TestGemma3>({"post_attention_norm.weight", "post_ffw_norm.weight"});
+  ExpectStable<TestGranite4h>({"attn_output.weight", "ssm_norm.weight", "ffn_down.weight"});
+  ExpectStable<TestGranite4hMoe>({"attn_output.weight", "ssm_norm.weight", "ffn_down_exps.weight"});
+  ExpectStable<TestMamba2>({"ssm_norm.weight"});
+}
+
+TEST(SynthTest, ScalesAreThoseOfTheValues) {
+  const std::string path = TempPath("synth_scales.gguf");
+  SynthModel model = DescribeSynth<TestGranite4hMoe>();
+  const std::vector<SynthTensor> tensors = model.tensors;
+  ASSERT_TRUE(WriteSynth(std::move(model), WeightType::kF16, 1, path).ok());
+  absl::StatusOr<GgufFile> file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const SynthTensor& tensor : tensors) {
+    const double size = Size(*file, tensor.name);
+    if (tensor.values == SynthValues::kMatrix) {
+      const double expected = tensor.scale / std::sqrt(static_cast<double>(tensor.dims[0]));
+      EXPECT_NEAR(size, expected, 0.1 * expected) << tensor.name;
+    } else if (tensor.values == SynthValues::kNorm) {
+      EXPECT_NEAR(size, tensor.scale, 0.1 * tensor.scale) << tensor.name;
+    }
+  }
+  EXPECT_NEAR(Size(*file, "blk.0.ffn_gate_inp.weight"), 4 / 16.0, 0.02);
+}
+
+}  // namespace
+}  // namespace inlay

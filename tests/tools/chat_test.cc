@@ -1,0 +1,146 @@
+// inlay chat with the demo model, which has no template: each turn is a line.
+#include <gtest/gtest.h>
+
+#include "gemma_like/load_model.h"
+#include "tests/tools/program.h"
+#include "tools/chat_session.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+ProgramResult Chat(const std::string& input, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {"chat", "-s", "1", "-n", "20"});
+  return RunProgram(more, {.input = input});
+}
+
+TEST(Chat, AnswersInTurns) {
+  const ProgramResult one = Chat("ROMEO:\n");
+  EXPECT_EQ(one.status, 0);
+  EXPECT_GT(one.out.size(), 20u);
+  EXPECT_EQ(one.out.back(), '\n');
+  EXPECT_THAT(one.err, IsEmpty());  // no greeting, nobody is typing
+  const ProgramResult two = Chat("ROMEO:\nJULIET:\n");
+  EXPECT_EQ(two.out.substr(0, one.out.size()), one.out);
+  EXPECT_GT(two.out.size(), one.out.size() + 20);
+  EXPECT_EQ(Chat("ROMEO:\n/exit\nJULIET:\n").out, one.out);
+  EXPECT_EQ(Chat("RO\\\nMEO:\n").status, 0);
+}
+
+TEST(Chat, ObeysCommands) {
+  const ProgramResult result = Chat(
+      "/help\nROMEO:\n/fork\nJULIET:\n/stats\n/rewind\n/stats\n/fork 1\n/rewind 1\n/stats\n/clear\n"
+      "//slash\n/stats\n/quit\n");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("/regen"), HasSubstr("/fork 1 goes on from here"),
+                    HasSubstr("2 turns"), HasSubstr("1 turns"), HasSubstr("0 turns, 0 of 2048"),
+                    HasSubstr("forgot everything"), HasSubstr("at fork 1, after turn 1")));
+}
+
+TEST(Chat, RefusesWhatCannotBe) {
+  ExpectError(Chat("/sing\n"), 1, HasSubstr("'/sing' is no command"));
+  ExpectError(Chat("/regen\n"), 1, HasSubstr("no answer"));
+  ExpectError(Chat("/rewind 1\n"), 1, HasSubstr("cannot take back 1"));
+  ExpectError(Chat("/rewind x\n"), 1, HasSubstr("'x'"));
+  ExpectError(Chat("/clear 1\n"), 1, HasSubstr("'1'"));
+  ExpectError(Chat("/fork 3\n"), 1, HasSubstr("no fork 3"));
+  ExpectError(Chat(std::string(500, 'x') + "\n", {"-c", "100"}), 1, HasSubstr("context of 100"));
+}
+
+TEST(Chat, SaysWhenTheContextIsFull) {
+  EXPECT_THAT(Chat("ROMEO:\n", {"-c", "15"}).err, HasSubstr("the context of 15 tokens is full"));
+}
+
+// A session with the demo model, and its answers.
+class Session : public testing::Test {
+ protected:
+  Session() : model_(*LoadModel("models/bard.gguf")) {}
+
+  ChatSession Make(size_t context = 2048) {
+    auto format = ChatFormat::Create(*model_.tokenizer, ChatTemplate::kNone);
+    EXPECT_TRUE(format.ok()) << format.status();
+    GenerateOptions options;
+    options.sampling.temperature = 0;
+    options.max_tokens = 60;
+    return ChatSession(*model_.engine, *model_.tokenizer, *std::move(format),
+                       model_.engine->CreateCache({.max_length = context}), "", options);
+  }
+
+  static std::string Say(ChatSession& session, const std::string& user) {
+    auto result = session.Say(user, nullptr, nullptr);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result->text;
+  }
+
+  LoadedModel model_;
+};
+
+// Ten turns of 60 tokens: too far for a rewind, and for the oldest there is no snapshot any more.
+TEST_F(Session, GoesBackExactly) {
+  ChatSession session = Make();
+  std::vector<std::string> answers;
+  for (int i = 0; i < 12; ++i) answers.push_back(Say(session, "ROMEO:"));
+  for (size_t count : {1, 2, 9}) {
+    const size_t from = session.turns().size() - count;
+    ASSERT_TRUE(session.Rewind(count).ok());
+    ASSERT_EQ(session.turns().size(), from);
+    EXPECT_EQ(Say(session, "ROMEO:"), answers[from]) << count;
+  }
+  EXPECT_FALSE(session.Rewind(session.turns().size() + 1).ok());
+  session.Clear();
+  EXPECT_EQ(session.cache().length(), 0u);
+  EXPECT_EQ(Say(session, "ROMEO:"), answers[0]);
+}
+
+TEST_F(Session, ForksGoTheirOwnWays) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  ASSERT_EQ(session.Fork(), 1u);
+  const std::string juliet = Say(session, "JULIET:");
+  ASSERT_EQ(session.Fork(), 2u);
+  ASSERT_TRUE(session.SwitchTo(1).ok());
+  const std::string nurse = Say(session, "Go, ships of Venice! The sea");
+  EXPECT_NE(nurse, juliet);
+  ASSERT_TRUE(session.SwitchTo(1).ok());
+  EXPECT_EQ(session.turns().size(), 1u);
+  EXPECT_EQ(Say(session, "JULIET:"), juliet);
+  ASSERT_TRUE(session.SwitchTo(2).ok());
+  ASSERT_TRUE(session.Rewind(1).ok());
+  EXPECT_EQ(Say(session, "Go, ships of Venice! The sea"), nurse);
+  EXPECT_FALSE(session.SwitchTo(0).ok());
+  EXPECT_FALSE(session.SwitchTo(3).ok());
+}
+
+TEST_F(Session, GivesAnotherAnswer) {
+  ChatSession session = Make();
+  EXPECT_FALSE(session.Regenerate(nullptr, nullptr).ok());
+  const std::string greedy = Say(session, "ROMEO:");
+  const size_t length = session.cache().length();
+  auto again = session.Regenerate(nullptr, nullptr);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->text, greedy);  // at temperature 0 there is one
+  EXPECT_EQ(session.cache().length(), length);
+  EXPECT_EQ(session.turns().size(), 1u);
+}
+
+TEST_F(Session, StaysAsItWasOnErrors) {
+  ChatSession session = Make(150);
+  Say(session, "ROMEO:");
+  const size_t length = session.cache().length();
+  EXPECT_FALSE(session.Say(std::string(1000, 'x'), nullptr, nullptr).ok());
+  EXPECT_FALSE(session.Say("JULIET:", nullptr, [] { return true; }).ok());
+  EXPECT_FALSE(session.Regenerate(nullptr, [] { return true; }).ok());
+  EXPECT_EQ(session.cache().length(), length);
+  EXPECT_EQ(session.turns().size(), 1u);
+  ChatSession other = Make(150);
+  Say(other, "ROMEO:");
+  EXPECT_EQ(Say(session, "JULIET:"), Say(other, "JULIET:"));
+}
+
+}  // namespace
+}  // namespace inlay

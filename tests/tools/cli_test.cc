@@ -1,0 +1,110 @@
+// The command line itself: help, version, and what makes no sense.
+#include <gtest/gtest.h>
+
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+TEST(CommandLine, PrintsHelpAndVersion) {
+  const ProgramResult help = RunProgram({"--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("generate"), HasSubstr("perplexity")));
+  EXPECT_THAT(help.err, IsEmpty());
+  const ProgramResult command_help = RunProgram({"generate", "--help"});
+  EXPECT_EQ(command_help.status, 0);
+  EXPECT_THAT(command_help.out, AllOf(HasSubstr("--top-k"), HasSubstr("INLAY_MODEL")));
+  EXPECT_THAT(RunProgram({"--version"}).out, StartsWith("inlay 0."));
+}
+
+TEST(CommandLine, SaysWhatMakesNoSense) {
+  ExpectError(RunProgram({}), 2, HasSubstr("a command is needed"));
+  ExpectError(RunProgram({"sing"}), 2, HasSubstr("'sing' is none of the commands generate"));
+  ExpectError(RunProgram({"generate", "--sing"}), 2, HasSubstr("--sing"));
+  ExpectError(RunProgram({"generate", "-p", "a", "-n", "many"}), 2, HasSubstr("'many'"));
+  ExpectError(RunProgram({"generate", "-p", "a", "-n", "-2"}), 2, HasSubstr("from -1 to"));
+  ExpectError(RunProgram({"generate", "-p", "a", "-n", "1.5"}), 2, HasSubstr("1.5"));
+  ExpectError(RunProgram({"generate", "-p", "a", "--temp", "nan"}), 2, HasSubstr("from 0 to 100"));
+  ExpectError(RunProgram({"generate", "-p", "a", "--top-p", "0"}), 2, HasSubstr("above 0"));
+  ExpectError(RunProgram({"generate", "-p", "a", "--min-p", "1.1"}), 2, HasSubstr("'1.1'"));
+  ExpectError(RunProgram({"generate", "-p", "a", "--repeat-penalty", "0"}), 2, HasSubstr("'0'"));
+  ExpectError(RunProgram({"generate", "-p", "a", "-t", "0"}), 2, HasSubstr("from 1 to"));
+  ExpectError(RunProgram({"generate", "-p", "a", "-t", "99999999999999999999"}), 2,
+              HasSubstr("from 1 to"));
+  ExpectError(RunProgram({"generate", "-p", "a", "-f", "b"}), 2, HasSubstr("excludes"));
+  ExpectError(RunProgram({"generate", "-p", "a", "--cache-type", "q9"}), 2,
+              HasSubstr("'q9' is none of f32, f16, bf16"));
+  ExpectError(RunProgram({"generate", "-p", "a", "-o", "xml"}), 2, HasSubstr("'xml'"));
+  ExpectError(RunProgram({"generate", "-e", "-p", "\\q"}), 2, HasSubstr("-p: "));
+  ExpectError(RunProgram({"logits"}), 2, HasSubstr("--tokens"));
+  ExpectError(RunProgram({"logits", "--tokens", "1,two"}), 2, HasSubstr("two"));
+  ExpectError(RunProgram({"logits", "--tokens", "9999999999"}), 2, HasSubstr("9999999999"));
+  ExpectError(RunProgram({"perplexity"}), 2, HasSubstr("--file"));
+  ExpectError(RunProgram({"perplexity", "-f", "a", "-c", "3"}), 2, HasSubstr("from 4 to"));
+  ExpectError(RunProgram({"tokenize", "--decode", "--bos"}), 2, HasSubstr("--decode"));
+}
+
+// A message with a newline in it is still one line.
+TEST(CommandLine, KeepsErrorsToOneLine) {
+  ExpectError(RunProgram({"si\nng"}), 2, HasSubstr("'si ng'"));
+  ExpectError(RunProgram({"generate", "-p", "a", "-m", "no\n\x1b[31mfile"}), 1,
+              testing::Not(HasSubstr("\x1b")));
+}
+
+TEST(CommandLine, ForcesTheInstructionSet) {
+  const auto limits = RunProgram({"limits", "--no-measure", "-o", "json"}).Json();
+  const auto& targets = limits["targets"];
+  ASSERT_FALSE(targets["runnable"].empty());
+  for (const std::string target : targets["runnable"]) {
+    EXPECT_THAT(targets["compiled"], testing::Contains(target));
+    const ProgramOptions forced{.env = {{"INLAY_TARGET", target}}};
+    EXPECT_EQ(
+        RunProgram({"limits", "--no-measure", "-o", "json"}, forced).Json()["targets"]["chosen"],
+        target);
+    EXPECT_EQ(RunProgram({"generate", "-p", "A", "-n", "1"}, forced).status, 0);
+  }
+  EXPECT_THAT(RunProgram({"limits", "--no-measure"}).out, HasSubstr(targets["chosen"]));
+  ExpectError(RunProgram({"generate", "-p", "A"}, {.env = {{"INLAY_TARGET", "Z80"}}}), 1,
+              AllOf(HasSubstr("'Z80'"), HasSubstr(targets["runnable"].back())));
+}
+
+TEST(CommandLine, ReportsOutputThatCannotBeWritten) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"generate", "-p", "A", "-n", "2"},
+                                             {"generate", "-p", "A", "-n", "2", "-o", "json"},
+                                             {"logits", "--tokens", "2,5"},
+                                             {"perplexity", "-f", "tests/golden/demo/heldout.txt"},
+                                             {"tokenize", "tests/golden/demo/heldout.txt"},
+                                             {"inspect"},
+                                             {"limits", "--no-measure"},
+                                             {"configs"},
+                                             {"--help"}}) {
+    SCOPED_TRACE(arguments.front());
+    ExpectError(RunProgram(arguments, {.output_path = "/dev/full"}), 1,
+                HasSubstr("standard output"));
+    ExpectError(RunProgram(arguments, {.output_closed = true}), 1, HasSubstr("standard output"));
+  }
+}
+
+TEST(Limits, MeasuresTheMachine) {
+  const auto measured = RunProgram({"limits", "-t", "1", "-o", "json"}).Json()["measured"];
+  EXPECT_EQ(measured["threads"], 1);
+  EXPECT_GT(measured["read_bytes_per_second"], 1e8);
+  EXPECT_GT(measured["dot_ops_per_second_per_core"]["f32"], 1e8);
+  EXPECT_GT(measured["dot_ops_per_second_per_core"]["int8"], 1e8);
+}
+
+TEST(Configs, ListsThemAll) {
+  const auto configs = RunProgram({"configs", "-o", "json"}).Json();
+  const nlohmann::json bard = {{"name", "bard"}, {"architecture", "bard"}, {"layers", 8}};
+  EXPECT_THAT(configs, testing::Contains(bard));
+  EXPECT_THAT(RunProgram({"configs"}).out, HasSubstr("bard"));
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,145 @@
+// inlay generate.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr char kPrompt[] = "ROMEO:\n";
+
+TEST(Generate, ContinuesThePromptAndTellsTheTime) {
+  const ProgramResult result = RunProgram({"generate", "-p", kPrompt, "-n", "30", "-s", "7"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, StartsWith(kPrompt));
+  EXPECT_GT(result.out.size(), sizeof(kPrompt) + 30);
+  EXPECT_EQ(result.out.back(), '\n');
+  EXPECT_THAT(result.err, AllOf(HasSubstr("30 tokens"), HasSubstr("tokens/s"), HasSubstr("seed 7"),
+                                HasSubstr("length"), Not(HasSubstr("\033"))));
+}
+
+TEST(Generate, PrintsJson) {
+  const ProgramResult text = RunProgram({"generate", "-p", kPrompt, "-n", "30", "-s", "7"});
+  const ProgramResult result =
+      RunProgram({"generate", "-p", kPrompt, "-n", "30", "-s", "7", "-o", "json"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.err, IsEmpty());
+  const auto json = result.Json();
+  EXPECT_EQ(json["prompt"], kPrompt);
+  EXPECT_EQ(kPrompt + json["text"].get<std::string>() + "\n", text.out);
+  EXPECT_EQ(json["tokens"].size(), 30u);
+  EXPECT_EQ(json["stop_reason"], "length");
+  EXPECT_EQ(json["seed"], 7);
+  EXPECT_EQ(json["timings"]["prompt_tokens"], 4);
+  EXPECT_EQ(json["timings"]["generated_tokens"], 30);
+  EXPECT_GT(json["timings"]["generated_tokens_per_second"], 0);
+}
+
+TEST(Generate, ReadsThePromptFromAnywhere) {
+  const auto run = [](std::vector<std::string> from, const std::string& input) {
+    std::vector<std::string> arguments = {"generate", "-n", "8", "-s", "1"};
+    arguments.insert(arguments.end(), from.begin(), from.end());
+    const ProgramResult result = RunProgram(arguments, {.input = input});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  const std::string expected = run({"-p", kPrompt}, "");
+  const std::string path = ScratchPath("prompt");
+  WriteFile(path, kPrompt);
+  EXPECT_EQ(run({"-f", path}, ""), expected);
+  EXPECT_EQ(run({"-f", "-"}, kPrompt), expected);
+  EXPECT_EQ(run({}, kPrompt), expected);
+  EXPECT_EQ(run({"-e", "-p", "ROMEO:\\n"}, ""), expected);
+  EXPECT_EQ(kPrompt + run({"--no-echo", "-p", kPrompt}, ""), expected);
+  unlink(path.c_str());
+}
+
+std::string Text(std::vector<std::string> more) {
+  more.insert(more.begin(), {"generate", "-p", kPrompt, "-n", "40", "--no-echo"});
+  const ProgramResult result = RunProgram(more);
+  EXPECT_EQ(result.status, 0) << result.err;
+  return result.out;
+}
+
+TEST(Generate, DependsOnTheSeedAlone) {
+  const std::string one = Text({"-s", "1"});
+  EXPECT_EQ(Text({"-s", "1", "-t", "1"}), Text({"-s", "1", "-t", "3"}));
+  EXPECT_NE(one, Text({"-s", "2"}));
+  // Without a seed the texts differ; of five, all being equal has no chance.
+  std::set<std::string> texts;
+  for (int i = 0; i < 5; ++i) texts.insert(Text({}));
+  EXPECT_GT(texts.size(), 1u);
+}
+
+TEST(Generate, TakesSamplingFlags) {
+  const std::string greedy = Text({"--temp", "0"});
+  EXPECT_EQ(greedy, Text({"--temp", "0", "-s", "5"}));
+  EXPECT_EQ(greedy, Text({"--top-k", "1"}));
+  EXPECT_EQ(greedy, Text({"--top-p", "1e-6"}));
+  EXPECT_EQ(greedy, Text({"--min-p", "1"}));
+  EXPECT_NE(greedy, Text({"--temp", "0", "--repeat-penalty", "2"}));
+  EXPECT_EQ(greedy, Text({"--temp", "0", "--repeat-penalty", "2", "--repeat-last-n", "0"}));
+}
+
+TEST(Generate, StopsAtAText) {
+  const std::string all = Text({"--temp", "0"});
+  const std::string stop = all.substr(all.size() / 2, 3);
+  const auto json = RunProgram({"generate", "-p", kPrompt, "-n", "40", "--temp", "0", "-o", "json",
+                                "--stop", "no such text", "--stop", stop})
+                        .Json();
+  EXPECT_EQ(json["stop_reason"], "stop");
+  EXPECT_EQ(json["text"], all.substr(0, all.find(stop)));
+}
+
+TEST(Generate, TakesAnyBytes) {
+  const ProgramResult text =
+      RunProgram({"generate", "-f", "-", "-n", "5"}, {.input = "\xff\xfe\0A"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  const ProgramResult json =
+      RunProgram({"generate", "-f", "-", "-n", "5", "-o", "json"}, {.input = "\xff\xc3"});
+  EXPECT_EQ(json.Json()["prompt"], "\uFFFD\uFFFD");
+}
+
+TEST(Generate, RefusesAnEmptyOrOverlongPrompt) {
+  ExpectError(RunProgram({"generate", "-p", ""}), 1, HasSubstr("prompt is empty"));
+  ExpectError(RunProgram({"generate"}), 1, HasSubstr("prompt is empty"));
+  const ProgramResult overlong = RunProgram({"generate", "-p", kPrompt, "-c", "3"});
+  ExpectError(overlong, 1,
+              AllOf(HasSubstr("4 tokens"), HasSubstr("context of 3"), HasSubstr("prompt")));
+  EXPECT_THAT(overlong.out, IsEmpty());
+  ExpectError(RunProgram({"generate", "-f", "/dev/zero"}), 1, HasSubstr("1073741824 bytes"));
+  ExpectError(RunProgram({"generate", "-f", "no/such/file"}), 1, HasSubstr("'no/such/file'"));
+  ExpectError(RunProgram({"generate", "-f", "/"}), 1, HasSubstr("directory"));
+}
+
+TEST(Generate, EndsWhereTheContextEnds) {
+  const auto json =
+      RunProgram({"generate", "-p", kPrompt, "-c", "20", "-n", "-1", "--ignore-eos", "-o", "json"})
+          .Json();
+  EXPECT_EQ(json["stop_reason"], "context");
+  EXPECT_EQ(json["tokens"].size(), 16u);
+}
+
+TEST(Generate, StopsOnInterrupt) {
+  const auto interrupt = [](pid_t pid) {
+    usleep(500'000);  // a text of 2000 tokens takes longer, the start much less
+    kill(pid, SIGINT);
+  };
+  const ProgramResult result =
+      RunProgram({"generate", "-p", kPrompt, "-c", "100000", "-n", "-1", "--ignore-eos", "-t", "1"},
+                 {.while_running = interrupt});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith(kPrompt));
+  EXPECT_THAT(result.err, HasSubstr("cancelled"));
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,61 @@
+// inlay inspect.
+#include <gtest/gtest.h>
+
+#include "cache/cache_plan.h"
+#include "configs/bard.h"
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Inspect, TellsWhatTheFileHolds) {
+  const ProgramResult text = RunProgram({"inspect"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.err, IsEmpty());
+  EXPECT_THAT(text.out, AllOf(HasSubstr("bard.context_length"), HasSubstr("blk.7.attn_q.weight"),
+                              HasSubstr("256 x 1024"), HasSubstr("F16"),
+                              HasSubstr("sliding attention 64"), HasSubstr("per token")));
+  const auto json = RunProgram({"inspect", "-o", "json"}).Json();
+  EXPECT_EQ(json["metadata"]["bard.attention.head_count_kv"],
+            nlohmann::json({0, 2, 0, 2, 0, 2, 0, 2}));
+  EXPECT_EQ(json["metadata"]["tokenizer.ggml.tokens"].size(), 1024u);
+  EXPECT_EQ(json["metadata"]["tokenizer.ggml.add_bos_token"], true);
+  EXPECT_EQ(json["tensors"].size(), 98u);
+  const nlohmann::json embedding = {
+      {"name", "token_embd.weight"}, {"shape", {256, 1024}}, {"type", "F16"}, {"bytes", 524288}};
+  EXPECT_EQ(json["tensors"][0], embedding);
+  EXPECT_EQ(json["config"]["name"], "bard");
+  EXPECT_EQ(json["config"]["layers"].size(), 8u);
+}
+
+TEST(Inspect, TellsTheMemoryPlan) {
+  constexpr CacheBytes kBytes = ConfigCacheBytes<Bard, F16Storage>();
+  const auto memory =
+      RunProgram({"inspect", "-o", "json", "-c", "1000", "--cache-type", "f16"}).Json()["memory"];
+  EXPECT_EQ(memory["cache_type"], "f16");
+  EXPECT_EQ(memory["context"], 1000);
+  EXPECT_EQ(memory["bytes_constant"], kBytes.constant);
+  // Two full layers, keys and values of two heads of 64 in two bytes each.
+  EXPECT_EQ(memory["bytes_per_token"], 2 * 2 * 2 * 64 * 2);
+  EXPECT_EQ(memory["bytes_per_conversation"], kBytes.At(1000));
+  EXPECT_EQ(memory["bytes_per_snapshot"], kBytes.snapshot);
+  EXPECT_EQ(RunProgram({"inspect", "-o", "json"}).Json()["memory"]["context"], 2048);
+}
+
+TEST(Inspect, ShowsFilesThatFitNoConfig) {
+  const std::string vocabulary = "tests/golden/vocab/llama-spm.gguf";
+  const ProgramResult text = RunProgram({"inspect", "-m", vocabulary});
+  ExpectError(text, 1, AllOf(HasSubstr("'llama'"), HasSubstr("bard")));
+  EXPECT_THAT(text.out, HasSubstr("tokenizer.ggml.tokens"));
+  const ProgramResult json = RunProgram({"inspect", "-m", vocabulary, "-o", "json"});
+  ExpectError(json, 1, HasSubstr("'llama'"));
+  EXPECT_EQ(json.Json()["config"], nullptr);
+  EXPECT_THAT(json.Json()["error"], HasSubstr("'llama'"));
+}
+
+}  // namespace
+}  // namespace inlay

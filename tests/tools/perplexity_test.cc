@@ -1,0 +1,103 @@
+// inlay perplexity on the text that the demo model has never seen.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/tools/program.h"
+#include "tools/perplexity.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kHeldOut[] = "tests/golden/demo/heldout.txt";
+
+TEST(Perplexity, OfTheHeldOutTextIsThatOfTheReference) {
+  const auto golden =
+      nlohmann::json::parse(ReadFile("tests/golden/demo/bard.golden.json"))["perplexity_heldout"];
+  const ProgramResult result =
+      RunProgram({"perplexity", "-f", kHeldOut, "-c", "256", "-o", "json"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.err, IsEmpty());
+  const auto json = result.Json();
+  for (const char* key : {"ctx", "tokens", "chunks", "scored"}) EXPECT_EQ(json[key], golden[key]);
+  const double expected = golden["perplexity"];
+  EXPECT_NEAR(json["perplexity"], expected, expected * 1e-4);
+  EXPECT_NEAR(json["mean_nll"], golden["mean_nll"].get<double>(), 1e-4);
+  const std::vector<double> after_chunk = json["perplexity_after_chunk"];
+  ASSERT_EQ(after_chunk.size(), 99u);
+  for (size_t i = 0; i < after_chunk.size(); ++i) {
+    const double wanted = golden["perplexity_after_chunk"][i];
+    EXPECT_NEAR(after_chunk[i], wanted, wanted * 1e-3) << "chunk " << i + 1;
+  }
+}
+
+// The first chunks of the text are enough here.
+std::string Excerpt() {
+  const std::string path = ScratchPath("excerpt");
+  WriteFile(path, ReadFile(kHeldOut).substr(0, 4000));
+  return path;
+}
+
+TEST(Perplexity, IsTheSameToTheLastBitAfterRewinding) {
+  const std::string path = Excerpt();
+  for (const char* chunk : {"64", "200", "256", "700"}) {
+    auto straight = RunProgram({"perplexity", "-f", path, "-c", chunk, "-o", "json"}).Json();
+    auto rewound =
+        RunProgram({"perplexity", "-f", path, "-c", chunk, "-o", "json", "--rewind", "-t", "1"})
+            .Json();
+    EXPECT_GT(straight["chunks"], 1);
+    EXPECT_EQ(straight, rewound) << chunk;
+  }
+  unlink(path.c_str());
+}
+
+TEST(Perplexity, PrintsARunningEstimate) {
+  const std::string path = Excerpt();
+  const ProgramResult result = RunProgram({"perplexity", "-f", path});
+  const auto json =
+      RunProgram({"perplexity", "-f", "-", "-o", "json"}, {.input = ReadFile(path)}).Json();
+  char first[32];
+  std::snprintf(first, sizeof(first), "[1]%.4f,[2]",
+                json["perplexity_after_chunk"][0].get<double>());
+  EXPECT_THAT(result.out, AllOf(HasSubstr(first), HasSubstr("\nperplexity "), HasSubstr("NLL"),
+                                HasSubstr("chunks of 256")));
+  unlink(path.c_str());
+}
+
+TEST(Perplexity, StoresRowsAsAsked) {
+  const std::string path = Excerpt();
+  const double f32 = RunProgram({"perplexity", "-f", path, "-o", "json"}).Json()["perplexity"];
+  for (const char* type : {"f16", "bf16"}) {
+    const double narrow = RunProgram({"perplexity", "-f", path, "-o", "json", "--cache-type", type})
+                              .Json()["perplexity"];
+    EXPECT_NE(narrow, f32);
+    EXPECT_NEAR(narrow, f32, f32 * 2e-3);
+  }
+  unlink(path.c_str());
+}
+
+TEST(Perplexity, RefusesATextShorterThanAChunk) {
+  ExpectError(RunProgram({"perplexity", "-f", "-"}, {.input = "To be, or not to be"}), 1,
+              AllOf(HasSubstr("tokens"), HasSubstr("256")));
+  ExpectError(RunProgram({"perplexity", "-f", "no/such/file"}), 1, HasSubstr("'no/such/file'"));
+}
+
+TEST(LikelihoodSum, GivesMeanAndStandardError) {
+  LikelihoodSum sum;
+  sum.Add(1);
+  EXPECT_EQ(sum.mean_error(), 0);
+  for (double nll : {2.0, 3.0, 6.0}) sum.Add(nll);
+  EXPECT_EQ(sum.count(), 4u);
+  EXPECT_DOUBLE_EQ(sum.mean(), 3);
+  // The squares' deviations are 4, 1, 0, 9: variance 14 / 4, over 4 - 1.
+  EXPECT_DOUBLE_EQ(sum.mean_error(), std::sqrt(3.5 / 3));
+  EXPECT_DOUBLE_EQ(sum.perplexity(), std::exp(3.0));
+  EXPECT_DOUBLE_EQ(sum.perplexity_error(), std::exp(3.0) * std::sqrt(3.5 / 3));
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,56 @@
+// Runs the real inlay program and looks at what it did.
+#ifndef INLAY_TESTS_TOOLS_PROGRAM_H_
+#define INLAY_TESTS_TOOLS_PROGRAM_H_
+
+#include <gmock/gmock.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace inlay {
+
+struct ProgramOptions {
+  std::string input = {};                       // on standard input
+  std::map<std::string, std::string> env = {};  // beside PATH
+  std::string output_path = {};                 // where standard output goes; empty: it is caught
+  bool output_closed = false;
+  std::function<void(pid_t)> while_running = {};  // called once after the start
+};
+
+struct ProgramResult {
+  int status = -1;  // exit status; 128 + signal when a signal ended it
+  std::string out;
+  std::string err;
+
+  // Standard output as JSON; discarded (and the test failed) when it is none.
+  nlohmann::json Json() const;
+};
+
+ProgramResult RunProgram(const std::vector<std::string>& arguments,
+                         const ProgramOptions& options = {});
+
+// The same with a terminal as all three standard streams, on which `typed` is typed. What the
+// terminal shows, echo included, is `out`.
+ProgramResult RunOnTerminal(const std::vector<std::string>& arguments, const std::string& typed,
+                            const std::map<std::string, std::string>& env);
+
+// `result` is an error of this exit status: nothing but one sentence, "inlay: ...", on standard
+// error, matching `message`.
+void ExpectError(const ProgramResult& result, int status,
+                 const testing::Matcher<std::string>& message);
+
+// The contents of a file.
+std::string ReadFile(const std::string& path);
+
+// A file in the test's scratch folder, which is removed at the end.
+std::string ScratchPath(const std::string& name);
+void WriteFile(const std::string& path, const std::string& contents);
+
+}  // namespace inlay
+
+#endif  // INLAY_TESTS_TOOLS_PROGRAM_H_

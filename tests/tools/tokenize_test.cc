@@ -1,0 +1,84 @@
+// inlay tokenize.
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_join.h"
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string NullTerminated(const nlohmann::json& cases) {
+  std::string all;
+  for (const auto& text_and_ids : cases) {
+    all += text_and_ids[0].get<std::string>();
+    all += '\0';
+  }
+  return all;
+}
+
+TEST(Tokenize, MatchesTheReference) {
+  const auto cases = nlohmann::json::parse(ReadFile("tests/golden/tokenizer/bard_ids.json"));
+  const ProgramResult text =
+      RunProgram({"tokenize", "--null", "--no-bos"}, {.input = NullTerminated(cases)});
+  const auto json = RunProgram({"tokenize", "--null", "--no-bos", "-o", "json", "-"},
+                               {.input = NullTerminated(cases)})
+                        .Json();
+  ASSERT_EQ(json.size(), cases.size());
+  std::string lines;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(json[i], cases[i][1]);
+    lines += absl::StrJoin(cases[i][1].get<std::vector<int32_t>>(), " ") + "\n";
+  }
+  EXPECT_EQ(text.out, lines);
+  EXPECT_THAT(text.err, IsEmpty());
+
+  const ProgramResult decoded = RunProgram({"tokenize", "--decode", "--null"}, {.input = lines});
+  EXPECT_EQ(decoded.out, NullTerminated(cases));
+  const auto decoded_json =
+      RunProgram({"tokenize", "--decode", "-o", "json"}, {.input = lines}).Json();
+  for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(decoded_json[i], cases[i][0]);
+}
+
+TEST(Tokenize, TakesALinePerText) {
+  const std::string a = RunProgram({"tokenize"}, {.input = "To be\n\nor not"}).out;
+  EXPECT_THAT(a, testing::MatchesRegex("2 [0-9 ]+\n2\n2 [0-9 ]+\n"));
+  EXPECT_EQ(RunProgram({"tokenize"}, {.input = "To be\n\nor not\n"}).out, a);
+  EXPECT_EQ(RunProgram({"tokenize", "--decode"}, {.input = a}).out, "To be\n\nor not\n");
+  EXPECT_EQ(RunProgram({"tokenize"}).out, "");
+  EXPECT_EQ(RunProgram({"tokenize", "-o", "json"}).Json(), nlohmann::json::array());
+}
+
+TEST(Tokenize, ReadsControlTokensOnlyWhenAsked) {
+  const auto ids = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"tokenize", "--no-bos", "-o", "json"});
+    return RunProgram(more, {.input = "</s>"}).Json()[0];
+  };
+  EXPECT_GT(ids({}).size(), 1u);
+  EXPECT_EQ(ids({"--special"}), nlohmann::json({1}));
+}
+
+// Only the vocabulary is read, so files of any architecture will do.
+TEST(Tokenize, ReadsVocabulariesOfOtherModels) {
+  const ProgramResult result =
+      RunProgram({"tokenize", "-m", "tests/golden/vocab/llama-spm.gguf", "--no-bos"},
+                 {.input = "Hello world"});
+  EXPECT_EQ(result.out, "15043 3186\n");
+}
+
+TEST(Tokenize, RefusesWhatIsNoTokenId) {
+  const auto decode = [](const std::string& lines) {
+    return RunProgram({"tokenize", "--decode"}, {.input = lines});
+  };
+  ExpectError(decode("5 6\n5 x"), 1, AllOf(HasSubstr("line 2"), HasSubstr("'x'")));
+  ExpectError(decode("1024"), 1, HasSubstr("from 0 to 1023"));
+  ExpectError(decode("-1"), 1, HasSubstr("'-1'"));
+  EXPECT_EQ(decode("965,983 \t 4\n").status, 0);
+  ExpectError(RunProgram({"tokenize", "no/such/file"}), 1, HasSubstr("'no/such/file'"));
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,112 @@
+#include "tools/chat_session.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "io/status_macros.h"
+
+namespace inlay {
+namespace {
+
+// A snapshot's own memory is at most that of the state-space layers, which is megabytes in a large
+// model, so not all turns keep theirs.
+constexpr size_t kSnapshots = 8;
+
+}  // namespace
+
+ChatSession::ChatSession(Engine& engine, const Tokenizer& tokenizer, ChatFormat format,
+                         std::unique_ptr<KVCache> cache, std::string system,
+                         GenerateOptions options)
+    : engine_(engine),
+      tokenizer_(tokenizer),
+      format_(std::move(format)),
+      empty_(cache->Fork()),
+      cache_(std::move(cache)),
+      system_(std::move(system)),
+      options_(std::move(options)) {}
+
+absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
+                                                const TextCallback& on_text,
+                                                const CancelCheck& cancel) {
+  const auto prompt = cache_->length() == 0 ? format_.FirstTurn(system_, user)
+                                            : format_.NextTurn(cache_->tokens(), user);
+  INLAY_RETURN_IF_ERROR(prompt.status());
+  Turn turn{.user = user, .begin = cache_->length(), .before = cache_->Fork()};
+  const uint64_t seed = options_.sampling.seed++;
+  GenerateOptions options = options_;
+  options.sampling.seed = seed;
+  auto result = Generate(engine_, tokenizer_, *cache_, *prompt, options, on_text, cancel);
+  if (!result.ok()) {
+    cache_->Restore(std::move(*turn.before->Fork()));
+    return result;
+  }
+  turns_.push_back(std::move(turn));
+  if (turns_.size() > kSnapshots) turns_[turns_.size() - 1 - kSnapshots].before = nullptr;
+  return result;
+}
+
+absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_text,
+                                                       const CancelCheck& cancel) {
+  if (turns_.empty()) return absl::FailedPreconditionError("there is no answer to give again");
+  const std::string user = turns_.back().user;
+  // Back again where the answer fails.
+  const Branch before{.cache = cache_->Fork(), .turns = turns_};
+  INLAY_RETURN_IF_ERROR(Rewind(1));
+  auto result = Say(user, on_text, cancel);
+  if (!result.ok()) {
+    cache_->Restore(std::move(*before.cache->Fork()));
+    turns_ = before.turns;
+  }
+  return result;
+}
+
+absl::Status ChatSession::Rewind(size_t count) {
+  if (count > turns_.size()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("cannot take back ", count, " turns; there are ", turns_.size()));
+  }
+  if (count == 0) return absl::OkStatus();
+  const size_t index = turns_.size() - count;
+  INLAY_RETURN_IF_ERROR(GoBack(index));
+  turns_.resize(index);
+  return absl::OkStatus();
+}
+
+absl::Status ChatSession::GoBack(size_t index) {
+  const size_t position = turns_[index].begin;
+  if (position >= cache_->RewindFloor()) return cache_->Rewind(position);
+  const KVCache* snapshot = empty_.get();
+  for (size_t i = 0; i <= index; ++i) {
+    if (turns_[i].before != nullptr) snapshot = turns_[i].before.get();
+  }
+  std::unique_ptr<KVCache> cache = snapshot->Fork();
+  const auto missing = cache_->tokens().subspan(cache->length(), position - cache->length());
+  if (!missing.empty()) {
+    const FloatRows no_logits(nullptr, 0, engine_.info().vocab_size);
+    INLAY_RETURN_IF_ERROR(Prefill(engine_, *cache, missing, no_logits));
+  }
+  cache_ = std::move(cache);
+  return absl::OkStatus();
+}
+
+void ChatSession::Clear() {
+  cache_->Restore(std::move(*empty_->Fork()));
+  turns_.clear();
+}
+
+size_t ChatSession::Fork() {
+  forks_.push_back({.cache = cache_->Fork(), .turns = turns_});
+  return forks_.size();
+}
+
+absl::Status ChatSession::SwitchTo(size_t fork) {
+  if (fork == 0 || fork > forks_.size()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("there is no fork ", fork, "; there are ", forks_.size()));
+  }
+  cache_ = forks_[fork - 1].cache->Fork();
+  turns_ = forks_[fork - 1].turns;
+  return absl::OkStatus();
+}
+
+}  // namespace inlay
