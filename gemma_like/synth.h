@@ -135,7 +135,7 @@ struct ResidualStream {
   bool branches_end_in_norm = false;
 };
 
-// Sets the tensors' scales so that rounding errors stay about as small as in trained weights.
+// Sets the tensors' scales so that rounding errors stay small through many layers.
 //
 // Where every branch adds as much as the stream holds, each layer enlarges what was rounded below
 // it, and after thirty layers two correct engines that round activations to 8 bits differ by
