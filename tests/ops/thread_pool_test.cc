@@ -51,14 +51,14 @@ TEST(ThreadPool, OneThreadRunsOnTheCaller) {
 
 TEST(ThreadPool, WritesOfOneRunAreSeenByTheNext) {
   ThreadPool pool(3);
-  std::vector<int> values(1000, 0);
+  std::vector<int> values(1000, 0), shifted(1000, 0);
   for (int round = 1; round <= 200; ++round) {
+    // Each run reads what other threads wrote in the one before, and no run reads what it writes.
     pool.Run(values.size(), 1, [&](size_t begin, size_t end) {
-      // Reads what another thread may have written in the round before.
-      for (size_t i = begin; i < end; ++i) values[i] += values[(i + 500) % 1000] >= 0;
+      for (size_t i = begin; i < end; ++i) shifted[i] = values[(i + 500) % 1000] + 1;
     });
-    pool.Run(values.size() / 2, 7, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) std::swap(values[i], values[i + 500]);
+    pool.Run(values.size(), 7, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) values[i] = shifted[(i + 300) % 1000];
     });
   }
   for (int value : values) ASSERT_EQ(value, 200);
