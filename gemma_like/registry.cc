@@ -1,8 +1,7 @@
 #include "gemma_like/registry.h"
 
-#include <limits>
+#include <algorithm>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "io/status_macros.h"
@@ -17,8 +16,10 @@ absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file) {
   std::vector<absl::string_view> architectures;
   for (const ConfigEntry& entry : ConfigEntries()) {
     if (entry.architecture != *architecture) {
-      if (!absl::c_linear_search(architectures, entry.architecture))
+      if (std::find(architectures.begin(), architectures.end(), entry.architecture) ==
+          architectures.end()) {
         architectures.push_back(entry.architecture);
+      }
       continue;
     }
     std::vector<std::string> differences = entry.differences(file);
