@@ -59,11 +59,9 @@ double Draw(SynthValues values, double matrix_scale, Random& random) {
   return 0;
 }
 
-WeightType StoredType(const SynthTensor& tensor, WeightType wanted) {
-  if (tensor.values != SynthValues::kMatrix || absl::EndsWith(tensor.name, "ffn_gate_inp.weight")) {
-    return WeightType::kF32;
-  }
-  return tensor.dims[0] % GetWeightTypeInfo(wanted).block_size == 0 ? wanted : WeightType::kF16;
+WeightType StoredType(const SynthTensor& tensor, const Quantization& wanted, size_t layers) {
+  if (tensor.values != SynthValues::kMatrix) return WeightType::kF32;
+  return wanted.TypeFor(tensor.name, tensor.dims[0], layers);
 }
 
 bool EndsInAny(absl::string_view name, std::initializer_list<absl::string_view> ends) {
@@ -102,17 +100,20 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
   }
 }
 
-absl::Status WriteSynth(SynthModel model, WeightType type, uint64_t seed, const std::string& path) {
+absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint64_t seed,
+                        const std::string& path) {
   GgufWriter& writer = *model.metadata;
   for (const SynthTensor& tensor : model.tensors) {
-    INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, StoredType(tensor, type)));
+    INLAY_RETURN_IF_ERROR(
+        writer.AddTensor(tensor.name, tensor.dims, StoredType(tensor, quantization, model.layers)));
   }
   INLAY_RETURN_IF_ERROR(writer.Open(path));
   Random random(seed);
   std::vector<float> row;
   std::vector<uint8_t> bytes;
   for (const SynthTensor& tensor : model.tensors) {
-    const WeightTypeInfo& stored = GetWeightTypeInfo(StoredType(tensor, type));
+    const WeightTypeInfo& stored =
+        GetWeightTypeInfo(StoredType(tensor, quantization, model.layers));
     row.resize(tensor.dims[0]);
     const double scale = 1 / std::sqrt(static_cast<double>(row.size()));
     uint64_t rows = 1;

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "configs/config.h"
 #include "gemma_like/bind_weights.h"
+#include "gemma_like/quantization.h"
 #include "gemma_like/strings.h"
 #include "io/gguf_writer.h"
 #include "ops/packed_matrix.h"
@@ -47,6 +48,7 @@ struct SynthTensor {
 struct SynthModel {
   std::unique_ptr<GgufWriter> metadata = std::make_unique<GgufWriter>();
   std::vector<SynthTensor> tensors;
+  size_t layers = 0;
 };
 
 // The visitor that writes what configs/metadata.h describes.
@@ -151,6 +153,7 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
 template <ModelConfig Config>
 SynthModel DescribeSynth() {
   SynthModel model;
+  model.layers = Config::Layers::kSize;
   GgufWriter& metadata = *model.metadata;
   const std::string architecture(ToAbsl(Config::kArchitecture));
   metadata.SetString("general.architecture", architecture);
@@ -171,10 +174,10 @@ SynthModel DescribeSynth() {
   return model;
 }
 
-// Writes the file: matrices as `type` (as F16 where a row is not a whole number of its blocks), the
-// router of a mixture of experts and everything that is not a matrix as F32. The same seed gives
-// the same values. Replaces an older file of that name only when all is written.
-absl::Status WriteSynth(SynthModel model, WeightType type, uint64_t seed, const std::string& path);
+// Writes the file: matrices as `quantization` says, everything that is not a matrix as F32. The
+// same seed gives the same values. Replaces an older file of that name only when all is written.
+absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint64_t seed,
+                        const std::string& path);
 
 }  // namespace inlay
 

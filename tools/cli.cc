@@ -78,6 +78,8 @@ int Run(int argc, char** argv) {
   AddInspect(app, action);
   AddConfigs(app, action);
   AddLimits(app, action);
+  AddSynth(app, action);
+  AddQuantize(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

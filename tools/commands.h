@@ -22,6 +22,8 @@ void AddInspect(CLI::App& app, Action& action);
 void AddLimits(CLI::App& app, Action& action);
 void AddLogits(CLI::App& app, Action& action);
 void AddPerplexity(CLI::App& app, Action& action);
+void AddQuantize(CLI::App& app, Action& action);
+void AddSynth(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 
 }  // namespace inlay

@@ -79,7 +79,7 @@ class ExactnessTest : public ::testing::TestWithParam<Family> {
   void SetUp() override {
     const std::string path =
         ::testing::TempDir() + GetParam().name + std::to_string(getpid()) + ".gguf";
-    ASSERT_TRUE(WriteSynth(GetParam().describe(), WeightType::kF32, 7, path).ok());
+    ASSERT_TRUE(WriteSynth(GetParam().describe(), {.type = WeightType::kF32}, 7, path).ok());
     auto opened = GgufFile::Open(path);
     ASSERT_TRUE(opened.ok()) << opened.status();
     auto file = std::make_shared<const GgufFile>(*std::move(opened));

@@ -45,16 +45,17 @@ double Size(const GgufFile& file, const std::string& name) {
 TEST(SynthTest, SameSeedSameFile) {
   const std::string a = TempPath("synth_a.gguf");
   const std::string b = TempPath("synth_b.gguf");
-  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), WeightType::kQ8_0, 1, a).ok());
-  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), WeightType::kQ8_0, 1, b).ok());
+  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), {.type = WeightType::kQ8_0}, 1, a).ok());
+  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), {.type = WeightType::kQ8_0}, 1, b).ok());
   EXPECT_EQ(Bytes(a), Bytes(b));
-  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), WeightType::kQ8_0, 2, b).ok());
+  ASSERT_TRUE(WriteSynth(DescribeSynth<TestMamba2>(), {.type = WeightType::kQ8_0}, 2, b).ok());
   EXPECT_NE(Bytes(a), Bytes(b));
 }
 
 TEST(SynthTest, MatricesHaveTheTypeAndTheRestIsF32) {
   const std::string path = TempPath("synth_types.gguf");
-  ASSERT_TRUE(WriteSynth(DescribeSynth<TestGranite4hMoe>(), WeightType::kQ4_K, 1, path).ok());
+  ASSERT_TRUE(
+      WriteSynth(DescribeSynth<TestGranite4hMoe>(), {.type = WeightType::kQ4_K}, 1, path).ok());
   ASSERT_TRUE(LoadModel(path).ok());
   absl::StatusOr<GgufFile> file = GgufFile::Open(path);
   ASSERT_TRUE(file.ok()) << file.status();
@@ -100,7 +101,7 @@ TEST(SynthTest, ScalesAreThoseOfTheValues) {
   const std::string path = TempPath("synth_scales.gguf");
   SynthModel model = DescribeSynth<TestGranite4hMoe>();
   const std::vector<SynthTensor> tensors = model.tensors;
-  ASSERT_TRUE(WriteSynth(std::move(model), WeightType::kF16, 1, path).ok());
+  ASSERT_TRUE(WriteSynth(std::move(model), {.type = WeightType::kF16}, 1, path).ok());
   absl::StatusOr<GgufFile> file = GgufFile::Open(path);
   ASSERT_TRUE(file.ok()) << file.status();
   for (const SynthTensor& tensor : tensors) {

@@ -1,0 +1,135 @@
+#include "gemma_like/quantization.h"
+
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "io/gguf_writer.h"
+#include "io/status_macros.h"
+#include "ops/dequantize.h"
+#include "ops/quantize.h"
+#include "ops/views.h"
+
+namespace inlay {
+namespace {
+
+constexpr absl::string_view kNames =
+    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q4_K_M, "
+    "Q5_K_M";
+
+// The small-block type with about as many bits as one of super-blocks.
+WeightType SmallBlockType(WeightType type) {
+  switch (type) {
+    case WeightType::kQ2_K:
+    case WeightType::kQ3_K:
+      return WeightType::kQ4_0;
+    case WeightType::kQ4_K:
+      return WeightType::kQ5_0;
+    case WeightType::kQ5_K:
+      return WeightType::kQ5_1;
+    case WeightType::kQ6_K:
+      return WeightType::kQ8_0;
+    default:
+      return WeightType::kF16;
+  }
+}
+
+// "blk.7.ffn_down.weight" -> 7; -1 without a layer.
+int LayerOf(absl::string_view tensor) {
+  if (!absl::StartsWith(tensor, "blk.")) return -1;
+  const absl::string_view rest = tensor.substr(4);
+  int layer = -1;
+  return absl::SimpleAtoi(rest.substr(0, rest.find('.')), &layer) ? layer : -1;
+}
+
+// The layers whose sensitive matrices a mix gives more bits: the first and the last eighth, and
+// every third between.
+bool GetsMoreBits(int layer, int layers) {
+  return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+}
+
+bool IsMatrix(const GgufTensor& tensor) {
+  return tensor.n_dims >= 2 && absl::EndsWith(tensor.name, ".weight") && tensor.dims[1] > 1 &&
+         !absl::EndsWith(tensor.name, "ssm_conv1d.weight") &&
+         !absl::EndsWith(tensor.name, "_norm.weight");
+}
+
+WeightType NewType(const GgufTensor& tensor, const Quantization& quantization, size_t layers) {
+  return IsMatrix(tensor) ? quantization.TypeFor(tensor.name, tensor.dims[0], layers) : tensor.type;
+}
+
+}  // namespace
+
+absl::StatusOr<Quantization> Quantization::Parse(absl::string_view name) {
+  absl::string_view base = name;
+  const bool mix = absl::EndsWithIgnoreCase(name, "_K_M");
+  if (mix) base.remove_suffix(2);
+  const WeightTypeInfo* info = FindWeightType(std::string_view(base.data(), base.size()));
+  if (info == nullptr ||
+      (mix && info->type != WeightType::kQ4_K && info->type != WeightType::kQ5_K)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("type ", QuoteForMessage(name), " is none of ", kNames));
+  }
+  return Quantization{.type = info->type, .mix = mix};
+}
+
+WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t layers) const {
+  if (absl::EndsWith(tensor, "ffn_gate_inp.weight")) return WeightType::kF32;
+  WeightType wanted = type;
+  if (mix) {
+    const int layer = LayerOf(tensor);
+    const bool sensitive =
+        absl::StrContains(tensor, "attn_v.") || absl::StrContains(tensor, "ffn_down");
+    const bool outer = layer < 0;  // the embedding and the output
+    if (outer || (sensitive && GetsMoreBits(layer, static_cast<int>(layers))))
+      wanted = WeightType::kQ6_K;
+  }
+  if (cols % GetWeightTypeInfo(wanted).block_size != 0) wanted = SmallBlockType(wanted);
+  return cols % GetWeightTypeInfo(wanted).block_size == 0 ? wanted : WeightType::kF16;
+}
+
+absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
+                        const std::string& path) {
+  INLAY_ASSIGN_OR_RETURN(const absl::string_view architecture,
+                         file.GetString("general.architecture"));
+  INLAY_ASSIGN_OR_RETURN(const uint64_t layers,
+                         file.GetUint(absl::StrCat(architecture, ".block_count")));
+  GgufWriter writer;
+  for (const GgufEntry& entry : file.metadata()) {
+    if (entry.key != "general.file_type")
+      writer.SetValue(entry.key, entry.value);  // a mere label of the old type
+  }
+  for (const GgufTensor& tensor : file.tensors()) {
+    INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name,
+                                           absl::MakeConstSpan(tensor.dims).first(tensor.n_dims),
+                                           NewType(tensor, quantization, layers)));
+  }
+  INLAY_RETURN_IF_ERROR(writer.Open(path));
+  std::vector<float> row;
+  std::vector<uint8_t> bytes;
+  for (const GgufTensor& tensor : file.tensors()) {
+    const WeightTypeInfo& to = GetWeightTypeInfo(NewType(tensor, quantization, layers));
+    if (to.type == tensor.type) {
+      INLAY_RETURN_IF_ERROR(writer.AppendData(tensor.data));
+      continue;
+    }
+    const size_t cols = tensor.dims[0];
+    const WeightMatrix from = {.data = tensor.data.data(),
+                               .type = tensor.type,
+                               .rows = tensor.num_elements() / cols,
+                               .cols = cols};
+    row.resize(cols);
+    bytes.resize(cols / to.block_size * to.block_bytes);
+    for (size_t r = 0; r < from.rows; ++r) {
+      DequantizeRow(from, r, row.data());
+      QuantizeRow(to.type, row.data(), cols, bytes.data());
+      INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));
+    }
+  }
+  return writer.Finish();
+}
+
+}  // namespace inlay

@@ -1,0 +1,94 @@
+#include "gemma_like/quantization.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/gguf.h"
+#include "ops/dequantize.h"
+#include "ops/quantize.h"
+
+namespace inlay {
+namespace {
+
+WeightType TypeFor(absl::string_view name, absl::string_view tensor, size_t cols) {
+  const auto quantization = Quantization::Parse(name);
+  EXPECT_TRUE(quantization.ok()) << quantization.status();
+  return quantization->TypeFor(tensor, cols, 24);
+}
+
+TEST(QuantizationTest, ParsesNamesAndRefusesOthers) {
+  EXPECT_EQ(Quantization::Parse("q8_0")->type, WeightType::kQ8_0);
+  EXPECT_FALSE(Quantization::Parse("Q4_K")->mix);
+  EXPECT_TRUE(Quantization::Parse("q4_k_m")->mix);
+  for (const char* name : {"", "Q9_0", "Q6_K_M", "_K_M", "Q4_0_M"}) {
+    const auto quantization = Quantization::Parse(name);
+    ASSERT_FALSE(quantization.ok()) << name;
+    EXPECT_NE(quantization.status().message().find("Q4_K_M"), absl::string_view::npos);
+  }
+}
+
+TEST(QuantizationTest, MixesGiveSensitiveMatricesMoreBits) {
+  EXPECT_EQ(TypeFor("Q4_K_M", "token_embd.weight", 2048), WeightType::kQ6_K);
+  EXPECT_EQ(TypeFor("Q4_K_M", "blk.0.ffn_down.weight", 2048), WeightType::kQ6_K);
+  EXPECT_EQ(TypeFor("Q4_K_M", "blk.3.ffn_down.weight", 2048), WeightType::kQ4_K);
+  EXPECT_EQ(TypeFor("Q4_K_M", "blk.5.attn_v.weight", 2048), WeightType::kQ6_K);
+  EXPECT_EQ(TypeFor("Q4_K_M", "blk.23.ffn_down_exps.weight", 2048), WeightType::kQ6_K);
+  EXPECT_EQ(TypeFor("Q5_K_M", "blk.5.attn_q.weight", 2048), WeightType::kQ5_K);
+  EXPECT_EQ(TypeFor("Q4_K", "blk.0.ffn_down.weight", 2048), WeightType::kQ4_K);
+}
+
+TEST(QuantizationTest, RowsThatDoNotFitFallBack) {
+  EXPECT_EQ(TypeFor("Q4_K", "blk.0.attn_q.weight", 640), WeightType::kQ5_0);
+  EXPECT_EQ(TypeFor("Q6_K", "blk.0.attn_q.weight", 640), WeightType::kQ8_0);
+  EXPECT_EQ(TypeFor("Q8_0", "blk.0.attn_q.weight", 40), WeightType::kF16);
+  EXPECT_EQ(TypeFor("Q8_0", "blk.0.ffn_gate_inp.weight", 2048), WeightType::kF32);
+}
+
+// Every matrix of the new file holds the bytes that quantizing the old one's rows gives, all else
+// is unchanged.
+TEST(QuantizationTest, RequantizesAFile) {
+  const auto before = GgufFile::Open("models/bard.gguf");
+  ASSERT_TRUE(before.ok()) << before.status();
+  const std::string path =
+      ::testing::TempDir() + "requantized" + std::to_string(getpid()) + ".gguf";
+  for (const char* name : {"Q8_0", "Q4_0", "Q4_K_M"}) {
+    const Quantization quantization = *Quantization::Parse(name);
+    const absl::Status status = Requantize(*before, quantization, path);
+    ASSERT_TRUE(status.ok()) << status;
+    const auto after = GgufFile::Open(path);
+    ASSERT_TRUE(after.ok()) << after.status();
+    EXPECT_EQ(after->GetUint("bard.block_count").value(), 8u);
+    ASSERT_EQ(after->tensors().size(), before->tensors().size());
+    for (size_t i = 0; i < before->tensors().size(); ++i) {
+      const GgufTensor& old = before->tensors()[i];
+      const GgufTensor& made = after->tensors()[i];
+      SCOPED_TRACE(std::string(old.name));
+      ASSERT_EQ(made.name, old.name);
+      ASSERT_EQ(made.dims, old.dims);
+      if (old.type == WeightType::kF32) {
+        ASSERT_EQ(made.type, old.type);
+        ASSERT_EQ(std::memcmp(made.data.data(), old.data.data(), old.data.size()), 0);
+        continue;
+      }
+      ASSERT_EQ(made.type, quantization.TypeFor(old.name, old.dims[0], 8));
+      const WeightMatrix rows = {old.data.data(), old.type, old.dims[1], old.dims[0]};
+      std::vector<float> row(rows.cols);
+      const WeightMatrix made_rows = {made.data.data(), made.type, old.dims[1], old.dims[0]};
+      std::vector<uint8_t> bytes(made_rows.RowBytes());
+      for (size_t r = 0; r < rows.rows; ++r) {
+        DequantizeRow(rows, r, row.data());
+        QuantizeRow(made.type, row.data(), row.size(), bytes.data());
+        ASSERT_EQ(std::memcmp(made_rows.RowData(r), bytes.data(), bytes.size()), 0) << "row " << r;
+      }
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace inlay

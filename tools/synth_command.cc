@@ -1,0 +1,68 @@
+// inlay synth and inlay quantize: the commands that write model files.
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "gemma_like/quantization.h"
+#include "gemma_like/registry.h"
+#include "gemma_like/synth.h"
+#include "io/gguf.h"
+#include "io/status_macros.h"
+#include "tools/commands.h"
+
+namespace inlay {
+namespace {
+
+struct SynthFlags {
+  std::string config;
+  std::string output;
+  std::string type = "Q8_0";
+  uint64_t seed = 1;
+};
+
+absl::Status Synth(const SynthFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(absl::string_view(flags.config)));
+  INLAY_ASSIGN_OR_RETURN(const Quantization quantization, Quantization::Parse(flags.type));
+  return WriteSynth(entry->synth(), quantization, flags.seed, flags.output);
+}
+
+struct QuantizeFlags {
+  std::string input;
+  std::string output;
+  std::string type;
+};
+
+absl::Status Quantize(const QuantizeFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const Quantization quantization, Quantization::Parse(flags.type));
+  INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
+  return Requantize(file, quantization, flags.output);
+}
+
+constexpr char kTypes[] =
+    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, Q2_K to Q6_K, Q4_K_M or Q5_K_M";
+
+}  // namespace
+
+void AddSynth(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<SynthFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "synth", "Writes a model file with random weights in a config's real shape.");
+  command.add_option("config", flags->config, "one that `inlay configs` lists")->required();
+  command.add_option("-o,--output", flags->output, "the file to write")->required();
+  command.add_option("--type", flags->type, std::string(kTypes) + " (default: Q8_0)");
+  command.add_option("-s,--seed", flags->seed, "the same seed gives the same weights (default: 1)");
+  command.callback([flags, &action] { action = [flags] { return Synth(*flags); }; });
+}
+
+void AddQuantize(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<QuantizeFlags>();
+  CLI::App& command =
+      *app.add_subcommand("quantize", "Writes a model file's matrices in another type.");
+  command.add_option("input", flags->input, "the file to read")->required();
+  command.add_option("output", flags->output, "the file to write")->required();
+  command.add_option("type", flags->type, kTypes)->required();
+  command.callback([flags, &action] { action = [flags] { return Quantize(*flags); }; });
+}
+
+}  // namespace inlay
