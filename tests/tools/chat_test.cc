@@ -80,21 +80,28 @@ class Session : public testing::Test {
   LoadedModel model_;
 };
 
-// Ten turns of 60 tokens: too far for a rewind, and for the oldest there is no snapshot any more.
+// Twelve turns of 60 tokens: the first rewind is short enough for the cache itself, the second goes
+// by a snapshot, and for the third there is none so near any more.
 TEST_F(Session, GoesBackExactly) {
   ChatSession session = Make();
   std::vector<std::string> answers;
-  for (int i = 0; i < 12; ++i) answers.push_back(Say(session, "ROMEO:"));
-  for (size_t count : {1, 2, 9}) {
+  std::vector<size_t> begins;
+  const auto name = [](size_t turn) { return std::string(1, static_cast<char>('A' + turn)) + ":"; };
+  for (size_t i = 0; i < 12; ++i) {
+    begins.push_back(session.cache().length());
+    answers.push_back(Say(session, name(i)));
+  }
+  for (size_t count : {1, 4, 9}) {
     const size_t from = session.turns().size() - count;
     ASSERT_TRUE(session.Rewind(count).ok());
     ASSERT_EQ(session.turns().size(), from);
-    EXPECT_EQ(Say(session, "ROMEO:"), answers[from]) << count;
+    EXPECT_EQ(session.cache().length(), begins[from]);
+    for (size_t i = from; i < 12; ++i) EXPECT_EQ(Say(session, name(i)), answers[i]) << i;
   }
   EXPECT_FALSE(session.Rewind(session.turns().size() + 1).ok());
   session.Clear();
   EXPECT_EQ(session.cache().length(), 0u);
-  EXPECT_EQ(Say(session, "ROMEO:"), answers[0]);
+  EXPECT_EQ(Say(session, name(0)), answers[0]);
 }
 
 TEST_F(Session, ForksGoTheirOwnWays) {

@@ -19,7 +19,7 @@ TEST(Perplexity, OfTheHeldOutTextIsThatOfTheReference) {
   const auto golden =
       nlohmann::json::parse(ReadFile("tests/golden/demo/bard.golden.json"))["perplexity_heldout"];
   const ProgramResult result =
-      RunProgram({"perplexity", "-f", kHeldOut, "-c", "256", "-o", "json"});
+      RunProgram({"perplexity", "-f", kHeldOut, "-c", "256", "-o", "json", "-t", "1"});
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.err, IsEmpty());
   const auto json = result.Json();
