@@ -10,11 +10,14 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "cache/block_pool.h"
+#include "cache/fingerprint.h"
 #include "cache/kv_blocks.h"
 #include "cache/kv_cache.h"
+#include "cache/serialize.h"
 #include "cache/ssd_slots.h"
 #include "configs/config.h"
 #include "configs/pattern.h"
@@ -89,7 +92,12 @@ class HybridCache final : public KVCache {
   template <class Policy>
   HybridCache(Policy, const CacheOptions& options)
       : KVCache(options.pool != nullptr ? options.pool : std::make_shared<BlockPool>(),
-                options.max_length, Policy::kMaxAppend) {
+                {.max_length = options.max_length,
+                 .max_append = Policy::kMaxAppend,
+                 .rewind_depth = Policy::kRewindDepth,
+                 .vocab_size = Config::kVocabSize,
+                 .kv_type = Policy::kKvType,
+                 .fingerprint = ConfigFingerprint<Config, Policy>()}) {
     storage_.ForEach([]<class Layer>(LayerAt, LayerStorage<Layer>& storage) {
       storage = MakeLayerStorage<Layer, Policy>();
     });
@@ -141,6 +149,12 @@ class HybridCache final : public KVCache {
     return bytes;
   }
 
+  void VisitBlocks(absl::FunctionRef<void(const void* block, size_t bytes)> visit) const override {
+    storage_.ForEach([&]<class Layer>(LayerAt, const LayerStorage<Layer>& storage) {
+      storage.VisitBlocks(visit);
+    });
+  }
+
  protected:
   absl::Status PrepareLayers(size_t count) override {
     absl::Status status;
@@ -170,6 +184,26 @@ class HybridCache final : public KVCache {
   void TruncateLayers(size_t position) override {
     storage_.ForEach(
         [&]<class Layer>(LayerAt, LayerStorage<Layer>& storage) { storage.Truncate(position); });
+  }
+
+  absl::Status SaveLayers(SectionWriter& writer) const override {
+    absl::Status status;
+    storage_.ForEach([&]<class Layer>(LayerAt at, const LayerStorage<Layer>& storage) {
+      if (status.ok()) status = writer.AppendUint(static_cast<uint64_t>(at.index));
+      if (status.ok()) status = storage.Save(writer, length(), rewind_depth());
+      if (status.ok()) status = writer.EndSection();
+    });
+    return status;
+  }
+
+  absl::Status LoadLayers(SectionReader& reader, size_t length) override {
+    absl::Status status;
+    storage_.ForEach([&]<class Layer>(LayerAt at, LayerStorage<Layer>& storage) {
+      if (status.ok()) status = reader.BeginLayer(at.index);
+      if (status.ok()) status = storage.Load(reader, pool(), length, rewind_depth());
+      if (status.ok()) status = reader.EndSection();
+    });
+    return status;
   }
 
  private:

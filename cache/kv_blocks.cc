@@ -7,6 +7,11 @@
 #include "absl/strings/str_cat.h"
 
 namespace inlay {
+namespace {
+
+constexpr size_t RowBytes(const KvShape& shape) { return shape.BlockBytes() / kKvBlockRows; }
+
+}  // namespace
 
 KvBlocks::KvBlocks(const KvShape& shape, size_t window, size_t ring_blocks)
     : shape_(shape), window_(window) {
@@ -28,20 +33,25 @@ absl::Status KvBlocks::Prepare(BlockPool& pool, size_t length, size_t count) {
     // Also when a later block fails: from here on the slot no longer holds its previous rows.
     high_water_ = std::max(high_water_, std::min(length + count, (block + 1) * kKvBlockRows));
     if (slot.unique()) continue;
-    BlockRef fresh = pool.Allocate(shape_.BlockBytes());
-    if (!fresh) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the cache needs a block of ", shape_.BlockBytes(), " bytes for position ",
-                       block * kKvBlockRows, " but ", pool.used_bytes(), " of ", pool.limit_bytes(),
-                       " bytes are in use"));
-    }
+    absl::StatusOr<BlockRef> old = Renew(pool, block);
+    if (!old.ok()) return old.status();
     // Only the block that `length` lies in holds rows that are still wanted.
-    if (slot && block * kKvBlockRows < length)
-      std::memcpy(fresh.data(), slot.data(), shape_.BlockBytes());
-    slot = std::move(fresh);
-    pointers_[Slot(block)] = slot.data();
+    if (*old && block * kKvBlockRows < length)
+      std::memcpy(slot.data(), old->data(), shape_.BlockBytes());
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<BlockRef> KvBlocks::Renew(BlockPool& pool, size_t block) {
+  BlockRef fresh = pool.Allocate(shape_.BlockBytes());
+  if (!fresh) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the cache needs a block of ", shape_.BlockBytes(), " bytes for position ",
+                     block * kKvBlockRows, " but ", pool.used_bytes(), " of ", pool.limit_bytes(),
+                     " bytes are in use"));
+  }
+  pointers_[Slot(block)] = fresh.data();
+  return std::exchange(blocks_[Slot(block)], std::move(fresh));
 }
 
 void KvBlocks::Truncate(size_t length) {
@@ -53,19 +63,103 @@ void KvBlocks::Truncate(size_t length) {
   }
 }
 
-size_t KvBlocks::RewindFloor() const {
+size_t KvBlocks::FirstRow() const {
   if (window_ == 0 || high_water_ == 0) return 0;
   const size_t newest = (high_water_ - 1) / kKvBlockRows;
-  if (newest < blocks_.size()) return 0;  // nothing has been overwritten yet
-  const size_t oldest_row = (newest - blocks_.size() + 1) * kKvBlockRows;
-  return oldest_row + window_ - 1;
+  if (newest < blocks_.size()) return loaded_from_;  // nothing has been overwritten yet
+  return std::max(loaded_from_, (newest - blocks_.size() + 1) * kKvBlockRows);
+}
+
+size_t KvBlocks::FirstSeenFrom(size_t position) const {
+  return window_ == 0 ? 0 : position - std::min(position, window_ - 1);
+}
+
+size_t KvBlocks::RewindFloor() const {
+  const size_t first = FirstRow();
+  return first == 0 ? 0 : first + window_ - 1;
+}
+
+// Calls f(memory, bytes) for the pieces of memory that hold the rows [from, to), in an order that
+// depends on nothing but the rows. An error ends it.
+template <class F>
+absl::Status KvBlocks::ForEachRun(size_t from, size_t to, F f) const {
+  const size_t element = KvTypeBytes(shape_.type);
+  const size_t half = kKvBlockRows * shape_.head_dim * element;  // the keys or values of a head
+  for (size_t position = from; position < to;) {
+    auto* const memory = static_cast<uint8_t*>(pointers_[Slot(position / kKvBlockRows)]);
+    const size_t first = position % kKvBlockRows;
+    const size_t rows = std::min(to - position, kKvBlockRows - first);
+    absl::Status status;
+    if (rows == kKvBlockRows) {
+      status = f(memory, shape_.BlockBytes());
+    } else {
+      // Of keys the block is the transpose; see KvShape.
+      for (size_t head = 0; head < shape_.kv_heads && status.ok(); ++head) {
+        uint8_t* const keys = memory + head * 2 * half;
+        for (size_t d = 0; d < shape_.head_dim && status.ok(); ++d) {
+          status = f(keys + (d * kKvBlockRows + first) * element, rows * element);
+        }
+        if (status.ok()) {
+          status =
+              f(keys + half + first * shape_.head_dim * element, rows * shape_.head_dim * element);
+        }
+      }
+    }
+    if (!status.ok()) return status;
+    position += rows;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KvBlocks::Save(SectionWriter& writer, size_t length, size_t rewind) const {
+  const size_t from = std::max(FirstRow(), FirstSeenFrom(length - std::min(length, rewind)));
+  absl::Status status = writer.AppendUint(from);
+  if (status.ok()) status = writer.AppendUint((length - from) * RowBytes(shape_));
+  if (!status.ok()) return status;
+  return ForEachRun(from, length, [&](const uint8_t* memory, size_t bytes) {
+    return writer.Append(memory, bytes);
+  });
+}
+
+absl::Status KvBlocks::Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind) {
+  absl::StatusOr<uint64_t> from = reader.ReadUint();
+  if (!from.ok()) return from.status();
+  const size_t least = FirstSeenFrom(length - std::min(length, rewind));
+  const size_t most = FirstSeenFrom(length);
+  if (*from < least || *from > most) {
+    return reader.Damaged(
+        absl::StrCat("its rows begin at position ", *from, ", not between ", least, " and ", most));
+  }
+  absl::Status status = reader.ReadSize((length - *from) * RowBytes(shape_));
+  if (!status.ok()) return status;
+
+  KvBlocks loaded(shape_, window_, blocks_.size());
+  loaded.high_water_ = length;
+  loaded.loaded_from_ = *from;
+  const size_t end = (length + kKvBlockRows - 1) / kKvBlockRows;
+  if (window_ == 0) {
+    loaded.blocks_.resize(end);
+    loaded.pointers_.resize(end);
+  }
+  for (size_t block = *from / kKvBlockRows; block < end; ++block) {
+    if (absl::StatusOr<BlockRef> old = loaded.Renew(pool, block); !old.ok()) return old.status();
+  }
+  status = loaded.ForEachRun(
+      *from, length, [&](uint8_t* memory, size_t bytes) { return reader.Read(memory, bytes); });
+  if (status.ok()) *this = std::move(loaded);
+  return status;
 }
 
 size_t KvBlocks::allocated_bytes() const {
-  return static_cast<size_t>(
-             std::count_if(blocks_.begin(), blocks_.end(),
-                           [](const BlockRef& b) { return static_cast<bool>(b); })) *
-         shape_.BlockBytes();
+  size_t bytes = 0;
+  VisitBlocks([&](const void*, size_t block_bytes) { bytes += block_bytes; });
+  return bytes;
+}
+
+void KvBlocks::VisitBlocks(absl::FunctionRef<void(const void* block, size_t bytes)> visit) const {
+  for (const BlockRef& block : blocks_) {
+    if (block) visit(block.data(), shape_.BlockBytes());
+  }
 }
 
 }  // namespace inlay

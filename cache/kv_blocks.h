@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cache/block_pool.h"
+#include "cache/serialize.h"
 #include "ops/attention.h"
 
 namespace inlay {
@@ -40,19 +43,36 @@ class KvBlocks {
   // token needs.
   size_t RewindFloor() const;
 
+  // Writes the rows that tokens from `length` - `rewind` on need, as far as they are kept.
+  absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
+
+  // Replaces everything by what Save wrote at this length. On error nothing has changed:
+  // ResourceExhausted when the pool has no block, DataLoss when what is read is impossible.
+  absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
+
   // For the attention op; valid until the next call that is not const.
   KvView view() const { return {shape_, pointers_.data(), pointers_.size()}; }
 
   // Bytes of all blocks held, shared ones included.
   size_t allocated_bytes() const;
+  void VisitBlocks(absl::FunctionRef<void(const void* block, size_t bytes)> visit) const;
 
  private:
   size_t Slot(size_t block) const { return window_ == 0 ? block : block % blocks_.size(); }
+  // The lowest position whose row is kept.
+  size_t FirstRow() const;
+  // The first row that tokens from `position` on see.
+  size_t FirstSeenFrom(size_t position) const;
+  // Puts a new block into the slot, which is empty or shared, and returns what was there.
+  absl::StatusOr<BlockRef> Renew(BlockPool& pool, size_t block);
+  template <class F>
+  absl::Status ForEachRun(size_t from, size_t to, F f) const;
 
   KvShape shape_;
   size_t window_ = 0;
   size_t high_water_ =
       0;  // rows below it have been prepared for writing at some time, and may have been written
+  size_t loaded_from_ = 0;  // rows below it were not saved
   std::vector<BlockRef> blocks_;
   std::vector<void*> pointers_;  // blocks_[i].data(), as the op wants it
 };

@@ -1,6 +1,7 @@
 #include "cache/kv_cache.h"
 
 #include <cassert>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -8,14 +9,14 @@ namespace inlay {
 
 absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
   if (open_) return absl::FailedPreconditionError("the cache has an open transaction already");
-  if (tokens.empty() || tokens.size() > max_append_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an append of ", tokens.size(), " tokens is not between 1 and ", max_append_));
+  if (tokens.empty() || tokens.size() > max_append()) {
+    return absl::InvalidArgumentError(absl::StrCat("an append of ", tokens.size(),
+                                                   " tokens is not between 1 and ", max_append()));
   }
-  if (tokens.size() > max_length_ - length()) {
+  if (tokens.size() > max_length() - length()) {
     return absl::OutOfRangeError(absl::StrCat("the conversation has ", length(),
                                               " tokens and cannot take ", tokens.size(),
-                                              " more: its limit is ", max_length_));
+                                              " more: its limit is ", max_length()));
   }
   if (absl::Status status = PrepareLayers(tokens.size()); !status.ok()) return status;
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
@@ -39,6 +40,72 @@ absl::Status KVCache::Rewind(size_t position) {
   TruncateLayers(position);
   length_ = position;
   tokens_.resize(position);
+  return absl::OkStatus();
+}
+
+CacheIdentity KVCache::Identity(uint64_t weights_hash) const {
+  return {.config_name = config_name(),
+          .kv_type = traits_.kv_type,
+          .fingerprint = traits_.fingerprint,
+          .weights_hash = weights_hash};
+}
+
+absl::Status KVCache::Save(uint64_t weights_hash, ByteSink& sink) const {
+  if (open_)
+    return absl::FailedPreconditionError("the cache cannot be saved while a transaction is open");
+  SectionWriter writer(sink);
+  absl::Status status = WriteHeader(Identity(weights_hash), length_, writer);
+  if (status.ok()) status = writer.Append(tokens_.data(), length_ * sizeof(int32_t));
+  if (status.ok()) status = writer.EndSection();
+  if (status.ok()) status = SaveLayers(writer);
+  return status;
+}
+
+absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
+                                                         size_t length) const {
+  reader.BeginSection("list of tokens");
+  // Before memory is allocated for them.
+  if (reader.remaining() / sizeof(int32_t) < length) {
+    return absl::OutOfRangeError(absl::StrCat("the saved conversation has ", length,
+                                              " tokens, but only ", reader.remaining(),
+                                              " bytes follow its header"));
+  }
+  std::vector<int32_t> tokens(length);
+  absl::Status status = reader.Read(tokens.data(), length * sizeof(int32_t));
+  if (status.ok()) status = reader.EndSection();
+  if (!status.ok()) return status;
+  for (int32_t token : tokens) {
+    if (token < 0 || static_cast<size_t>(token) >= traits_.vocab_size) {
+      return reader.Damaged(
+          absl::StrCat("token ", token, " is not in the vocabulary of ", traits_.vocab_size));
+    }
+  }
+  return tokens;
+}
+
+absl::Status KVCache::Load(uint64_t weights_hash, ByteSource& source) {
+  if (open_)
+    return absl::FailedPreconditionError("the cache cannot be loaded while a transaction is open");
+  SectionReader reader(source);
+  absl::StatusOr<SavedHeader> header = ReadHeader(Identity(weights_hash), reader);
+  if (!header.ok()) return header.status();
+  if (header->length > max_length()) {
+    return absl::OutOfRangeError(absl::StrCat("the saved conversation has ", header->length,
+                                              " tokens; the limit here is ", max_length()));
+  }
+  absl::StatusOr<std::vector<int32_t>> tokens = LoadTokens(reader, header->length);
+  if (!tokens.ok()) return tokens.status();
+
+  const std::unique_ptr<KVCache> loaded = Fork();
+  absl::Status status = loaded->LoadLayers(reader, header->length);
+  if (!status.ok()) return status;
+  if (reader.remaining() != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reader.remaining(), " bytes follow the end of the saved conversation"));
+  }
+  loaded->length_ = header->length;
+  loaded->tokens_ = *std::move(tokens);
+  Restore(std::move(*loaded));
   return absl::OkStatus();
 }
 

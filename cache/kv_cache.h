@@ -1,5 +1,5 @@
 // One conversation's memory as seen without its config: one length, appends that are transactions,
-// rewind and fork.
+// rewind, fork, save and load.
 #ifndef INLAY_CACHE_KV_CACHE_H_
 #define INLAY_CACHE_KV_CACHE_H_
 
@@ -9,11 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/block_pool.h"
+#include "cache/byte_stream.h"
+#include "cache/serialize.h"
+#include "ops/attention.h"
 
 namespace inlay {
 
@@ -32,15 +36,22 @@ class KVCache {
   size_t length() const { return length_; }
   absl::Span<const int32_t> tokens() const { return absl::MakeConstSpan(tokens_).first(length_); }
   // No append may make the conversation longer than this.
-  size_t max_length() const { return max_length_; }
+  size_t max_length() const { return traits_.max_length; }
   // No single append may have more tokens than this; longer ones are split.
-  size_t max_append() const { return max_append_; }
+  size_t max_append() const { return traits_.max_append; }
 
   // Checks that `tokens` fit in every layer, and makes room for them. Errors, all without any
   // change: OutOfRange when the length would exceed max_length(), InvalidArgument when there are
   // none or more than max_append(), ResourceExhausted when the block pool has too little left,
   // FailedPrecondition when a transaction is open.
   absl::StatusOr<Transaction> Begin(absl::Span<const int32_t> tokens);
+
+  // Every position within so many tokens of the greatest length that the conversation has had can
+  // be rewound to; see docs/cache.md.
+  size_t rewind_depth() const { return traits_.rewind_depth; }
+
+  // How rows are stored.
+  KvType kv_type() const { return traits_.kv_type; }
 
   // Makes the conversation end before `position`. Exact: what follows has the same bits as if the
   // dropped tokens had never been there. OutOfRange, without any change, when `position` is not in
@@ -58,12 +69,39 @@ class KVCache {
   // open transaction must have ended.
   virtual void Restore(KVCache&& snapshot) = 0;
 
+  // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer what
+  // later tokens or a rewind within the guaranteed depth need. `weights_hash` names the model that
+  // computed it. Errors are the sink's, and FailedPrecondition when a transaction is open.
+  absl::Status Save(uint64_t weights_hash, ByteSink& sink) const;
+
+  // Becomes the conversation that was saved: what follows has the bits that it would have had in
+  // the one that wrote it. The source must end where the save does. All or nothing: on any error
+  // this conversation is as it was. InvalidArgument when the source is something else or from
+  // another config, type of rows or model, OutOfRange when it is longer than max_length() or ends
+  // too early, DataLoss when it is damaged, ResourceExhausted when the pool has too little left
+  // (both conversations are held until the load has succeeded), FailedPrecondition when a
+  // transaction is open, and the source's own.
+  absl::Status Load(uint64_t weights_hash, ByteSource& source);
+
   // Bytes of the blocks that this cache refers to, those shared with forks included.
   virtual size_t allocated_bytes() const = 0;
 
+  // Calls visit(block, bytes) for each of these blocks, where `block` stands for its identity.
+  virtual void VisitBlocks(
+      absl::FunctionRef<void(const void* block, size_t bytes)> visit) const = 0;
+
  protected:
-  KVCache(std::shared_ptr<BlockPool> pool, size_t max_length, size_t max_append)
-      : pool_(std::move(pool)), max_length_(max_length), max_append_(max_append) {}
+  // What a config and its storage policy fix.
+  struct Traits {
+    size_t max_length = 0;
+    size_t max_append = 0;
+    size_t rewind_depth = 0;
+    size_t vocab_size = 0;
+    KvType kv_type = KvType::kF32;
+    uint64_t fingerprint = 0;
+  };
+  KVCache(std::shared_ptr<BlockPool> pool, const Traits& traits)
+      : pool_(std::move(pool)), traits_(traits) {}
   KVCache(const KVCache& other) = default;
   KVCache(KVCache&& other) noexcept = default;
   KVCache& operator=(const KVCache& other) = default;
@@ -76,16 +114,23 @@ class KVCache {
   virtual void AbortLayers() = 0;
   virtual void TruncateLayers(size_t position) = 0;
 
+  // One section for each layer. LoadLayers replaces what the layers hold, and may leave some
+  // replaced and some not when it fails.
+  virtual absl::Status SaveLayers(SectionWriter& writer) const = 0;
+  virtual absl::Status LoadLayers(SectionReader& reader, size_t length) = 0;
+
   BlockPool& pool() { return *pool_; }
   bool transaction_open() const { return open_; }
 
  private:
   friend class Transaction;
 
+  CacheIdentity Identity(uint64_t weights_hash) const;
+  absl::StatusOr<std::vector<int32_t>> LoadTokens(SectionReader& reader, size_t length) const;
+
   std::shared_ptr<BlockPool>
       pool_;  // first, so that it is destroyed after the blocks that derived classes hold
-  size_t max_length_;
-  size_t max_append_;
+  Traits traits_;
   bool open_ = false;
   size_t length_ = 0;
   std::vector<int32_t> tokens_;  // length_ published ones, then those of an open transaction

@@ -90,6 +90,74 @@ void SsdSlots::Truncate(size_t length) {
 
 size_t SsdSlots::RewindFloor() const { return (has_previous_ ? chunk_ - 1 : chunk_) * kSsdChunk; }
 
+namespace {
+
+// How many rows of a chunk's log a conversation of this length may still read. The last row of a
+// chunk before the current one is not among them: who goes back into that chunk writes it anew.
+size_t LiveLogRows(size_t chunk, size_t length) {
+  return chunk < length / kSsdChunk ? kSsdChunk - 1 : length % kSsdChunk;
+}
+
+}  // namespace
+
+uint64_t SsdSlots::SavedBytes(size_t length) const {
+  uint64_t floats = 0;
+  for (size_t chunk = RewindFloor() / kSsdChunk; chunk <= chunk_; ++chunk) {
+    floats += chunk > 0 ? BoundaryElements(shape_) : 0;
+    floats += LiveLogRows(chunk, length) * shape_.LogRowElements();
+  }
+  return floats * sizeof(float);
+}
+
+// Calls f(memory, bytes) for the pieces of memory that are saved. An error ends it.
+template <class F>
+absl::Status SsdSlots::ForEachSavedRun(size_t length, F f) const {
+  absl::Status status;
+  for (size_t chunk = RewindFloor() / kSsdChunk; chunk <= chunk_; ++chunk) {
+    if (chunk > 0) status = f(State(chunk), BoundaryBytes());
+    const size_t rows = LiveLogRows(chunk, length);
+    if (rows == 0) return status;  // the last chunk, and maybe no log yet
+    const SsdLog log = Log(chunk);
+    for (const FloatRows& part : {log.raw(), log.x(), log.b(), log.dt(), log.decay_sum()}) {
+      if (status.ok()) status = f(part.data, rows * part.cols * sizeof(float));
+    }
+    if (!status.ok()) return status;
+  }
+  return status;
+}
+
+absl::Status SsdSlots::Save(SectionWriter& writer, size_t length, size_t) const {
+  absl::Status status = writer.AppendUint(RewindFloor());
+  if (status.ok()) status = writer.AppendUint(SavedBytes(length));
+  if (!status.ok()) return status;
+  return ForEachSavedRun(
+      length, [&](const float* memory, size_t bytes) { return writer.Append(memory, bytes); });
+}
+
+absl::Status SsdSlots::Load(SectionReader& reader, BlockPool& pool, size_t length, size_t) {
+  absl::StatusOr<uint64_t> from = reader.ReadUint();
+  if (!from.ok()) return from.status();
+  SsdSlots loaded(shape_);
+  loaded.chunk_ = length / kSsdChunk;
+  loaded.has_previous_ = *from < loaded.chunk_ * kSsdChunk;
+  if (*from != loaded.RewindFloor()) {
+    return reader.Damaged(
+        absl::StrCat("it begins at position ", *from, ", not at ", loaded.RewindFloor()));
+  }
+  absl::Status status = reader.ReadSize(loaded.SavedBytes(length));
+  for (size_t chunk = *from / kSsdChunk; chunk <= loaded.chunk_; ++chunk) {
+    if (chunk > 0 && status.ok())
+      status = Allocate(pool, BoundaryBytes(), loaded.kept_.boundaries[chunk % kKept]);
+    if (LiveLogRows(chunk, length) > 0 && status.ok())
+      status = Allocate(pool, LogBytes(), loaded.kept_.logs[chunk % kKept]);
+  }
+  if (!status.ok()) return status;
+  status = loaded.ForEachSavedRun(
+      length, [&](float* memory, size_t bytes) { return reader.Read(memory, bytes); });
+  if (status.ok()) *this = std::move(loaded);
+  return status;
+}
+
 SsdLog SsdSlots::Log(size_t chunk) const {
   return {shape_, static_cast<float*>(SlotsOf(chunk).logs[chunk % kKept].data())};
 }
@@ -106,11 +174,19 @@ float* SsdSlots::ConvTail(size_t chunk) const {
 
 size_t SsdSlots::allocated_bytes() const {
   size_t bytes = 0;
-  for (const Slots* slots : {&kept_, &pending_}) {
-    for (const BlockRef& boundary : slots->boundaries) bytes += boundary ? BoundaryBytes() : 0;
-    for (const BlockRef& log : slots->logs) bytes += log ? LogBytes() : 0;
-  }
+  VisitBlocks([&](const void*, size_t block_bytes) { bytes += block_bytes; });
   return bytes;
+}
+
+void SsdSlots::VisitBlocks(absl::FunctionRef<void(const void* block, size_t bytes)> visit) const {
+  for (const Slots* slots : {&kept_, &pending_}) {
+    for (const BlockRef& boundary : slots->boundaries) {
+      if (boundary) visit(boundary.data(), BoundaryBytes());
+    }
+    for (const BlockRef& log : slots->logs) {
+      if (log) visit(log.data(), LogBytes());
+    }
+  }
 }
 
 }  // namespace inlay

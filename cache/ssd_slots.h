@@ -5,9 +5,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "cache/block_pool.h"
+#include "cache/serialize.h"
 #include "ops/ssd.h"
 
 namespace inlay {
@@ -47,6 +50,13 @@ class SsdSlots {
   void Truncate(size_t length);
   size_t RewindFloor() const;
 
+  // Writes the kept chunks, which hold all that a rewind by up to kRewindDepth needs.
+  absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
+
+  // Replaces everything by what Save wrote at this length. On error nothing has changed:
+  // ResourceExhausted when the pool has no block, DataLoss when what is read is impossible.
+  absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
+
   // Between Prepare and Commit or Abort, for the chunks that the append touches, in ascending
   // order: the log of a chunk;
   SsdLog Log(size_t chunk) const;
@@ -59,6 +69,7 @@ class SsdSlots {
 
   // Bytes of all blocks held, shared ones included.
   size_t allocated_bytes() const;
+  void VisitBlocks(absl::FunctionRef<void(const void* block, size_t bytes)> visit) const;
 
  private:
   static constexpr size_t kKept = 2;
@@ -69,6 +80,9 @@ class SsdSlots {
 
   absl::Status Allocate(BlockPool& pool, size_t bytes, BlockRef& into) const;
   absl::Status MakeLogWritable(BlockPool& pool, size_t rows_used);
+  uint64_t SavedBytes(size_t length) const;
+  template <class F>
+  absl::Status ForEachSavedRun(size_t length, F f) const;
   const Slots& SlotsOf(size_t chunk) const { return chunk > chunk_ ? pending_ : kept_; }
   size_t BoundaryBytes() const { return BoundaryElements(shape_) * sizeof(float); }
   size_t LogBytes() const { return shape_.LogElements() * sizeof(float); }

@@ -31,6 +31,7 @@ struct EngineInfo {
   size_t layers = 0;
   size_t max_batch = 0;
   size_t context_length = 0;  // that the file says it was trained for
+  uint64_t weights_hash = 0;  // of the file; see gemma_like/weights_hash.h
   TokenizerKind tokenizer = TokenizerKind::kSentencePiece;
   ChatTemplate chat_template = ChatTemplate::kNone;
   SamplingDefaults sampling;

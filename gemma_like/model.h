@@ -31,6 +31,7 @@
 #include "gemma_like/token_work.h"
 #include "gemma_like/weight_binder.h"
 #include "gemma_like/weights.h"
+#include "gemma_like/weights_hash.h"
 #include "io/gguf.h"
 #include "io/status_macros.h"
 #include "ops/dequantize.h"
@@ -134,6 +135,7 @@ class Model final : public Engine {
             .layers = Config::Layers::kSize,
             .max_batch = options.max_batch,
             .context_length = context.ok() ? static_cast<size_t>(*context) : kUnknownContext,
+            .weights_hash = WeightsHash(file),
             .tokenizer = Config::kTokenizer,
             .chat_template = Config::kChatTemplate,
             .sampling = Config::kSampling,

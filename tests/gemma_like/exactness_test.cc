@@ -2,165 +2,24 @@
 // a straight run.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "cache/block_pool.h"
+#include "cache/byte_stream.h"
 #include "gemma_like/engine.h"
-#include "gemma_like/model.h"
-#include "gemma_like/synth.h"
-#include "tests/gemma_like/tiny_configs.h"
+#include "tests/gemma_like/family_fixture.h"
 
 namespace inlay {
 namespace {
 
-// Longer than an attention span and many windows, blocks and chunks.
-constexpr size_t kLength = 1200;
-constexpr size_t kTexts = 6;
+using ExactnessTest = FamilyTest;
 
-// Steps of each random program; INLAY_PROPERTY_STEPS raises it for long runs.
-size_t Steps() {
-  const char* value = std::getenv("INLAY_PROPERTY_STEPS");
-  return value == nullptr ? 1500 : std::strtoul(value, nullptr, 10);
-}
-
-uint64_t Seed() {
-  const char* value = std::getenv("INLAY_PROPERTY_SEED");
-  return value == nullptr ? 1 : std::strtoul(value, nullptr, 10);
-}
-
-// Of the bits of a row of logits (FNV-1a).
-uint64_t Hash(const float* row, size_t n) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(row);
-  uint64_t hash = 14695981039346656037u;
-  for (size_t i = 0; i < n * sizeof(float); ++i) hash = (hash ^ bytes[i]) * 1099511628211u;
-  return hash;
-}
-
-// A family's twin, as functions that do not name its type.
-struct Family {
-  std::string name;
-  int layers;
-  size_t vocab_size;
-  SynthModel (*describe)();
-  absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
-                                                  const EngineOptions& options);
-};
-
-template <class Config>
-Family MakeFamily() {
-  return {.name = std::string(Config::kName.substr(5)),
-          .layers = Config::Layers::kSize,
-          .vocab_size = Config::kVocabSize,
-          .describe = DescribeSynth<Config>,
-          .load = [](std::shared_ptr<const GgufFile> file,
-                     const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {
-            return Model<Config>::Load(std::move(file), options);
-          }};
-}
-
-// A conversation on one of the texts, which it follows for as long as it has not been rewound.
-struct Conversation {
-  std::unique_ptr<KVCache> cache;
-  size_t text = 0;
-};
-
-class ExactnessTest : public ::testing::TestWithParam<Family> {
- protected:
-  void SetUp() override {
-    const std::string path =
-        ::testing::TempDir() + GetParam().name + std::to_string(getpid()) + ".gguf";
-    ASSERT_TRUE(WriteSynth(GetParam().describe(), {.type = WeightType::kF32}, 7, path).ok());
-    auto opened = GgufFile::Open(path);
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    auto file = std::make_shared<const GgufFile>(*std::move(opened));
-    for (size_t threads : {1, 2, 3}) {
-      auto model = GetParam().load(file, {.threads = threads});
-      ASSERT_TRUE(model.ok()) << model.status();
-      models_.push_back(*std::move(model));
-    }
-    std::filesystem::remove(path);
-    vocab_ = GetParam().vocab_size;
-    MakeTexts();
-  }
-
-  // Text 0, and others that leave it somewhere; the bits expected after each token come from a run
-  // token by token.
-  void MakeTexts() {
-    std::mt19937_64 random(11);
-    for (size_t t = 0; t < kTexts; ++t) {
-      const size_t shared = t == 0 ? 0 : random() % kLength;
-      std::vector<int32_t> text(t == 0 ? 0 : shared);
-      if (t > 0) std::copy_n(texts_[0].begin(), shared, text.begin());
-      while (text.size() < kLength) text.push_back(static_cast<int32_t>(random() % vocab_));
-      texts_.push_back(text);
-      shared_.push_back(shared);
-      Conversation run{NewCache(), t};
-      std::vector<uint64_t> hashes;
-      for (size_t i = 0; i < kLength; ++i) {
-        std::vector<float> logits(vocab_);
-        const SequenceStep step{.cache = run.cache.get(), .tokens = {&text[i], 1}};
-        ASSERT_TRUE(
-            models_[0]->Forward({&step, 1}, FloatRows(logits.data(), 1, logits.size())).ok());
-        hashes.push_back(Hash(logits.data(), logits.size()));
-      }
-      expected_.push_back(std::move(hashes));
-    }
-  }
-
-  // Blocks start as NaN, so that reading a row before it is written shows.
-  std::unique_ptr<KVCache> NewCache(KvType type = KvType::kF32) {
-    return models_[0]->CreateCache(
-        {.max_length = kLength,
-         .pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true})},
-        type);
-  }
-
-  // Appends counts[i] tokens to each conversation in one batch and compares all logits' bits.
-  void AppendAndCompare(Engine& model, std::vector<Conversation*> conversations,
-                        std::vector<size_t> counts) {
-    std::vector<SequenceStep> steps;
-    size_t rows = 0;
-    for (size_t i = 0; i < conversations.size(); ++i) {
-      const Conversation& c = *conversations[i];
-      steps.push_back(
-          {.cache = c.cache.get(),
-           .tokens = absl::MakeConstSpan(texts_[c.text]).subspan(c.cache->length(), counts[i]),
-           .logit_rows = counts[i]});
-      rows += counts[i];
-    }
-    std::vector<float> logits(rows * vocab_);
-    const absl::Status status = model.Forward(steps, FloatRows(logits.data(), rows, vocab_));
-    ASSERT_TRUE(status.ok()) << status;
-    const float* row = logits.data();
-    for (size_t i = 0; i < conversations.size(); ++i) {
-      const Conversation& c = *conversations[i];
-      for (size_t p = c.cache->length() - counts[i]; p < c.cache->length(); ++p, row += vocab_) {
-        ASSERT_EQ(Hash(row, vocab_), expected_[c.text][p])
-            << "text " << c.text << " position " << p;
-      }
-    }
-  }
-
-  std::vector<std::unique_ptr<Engine>> models_;  // with 1, 2 and 3 threads
-  size_t vocab_ = 0;
-  std::vector<std::vector<int32_t>> texts_;
-  std::vector<std::vector<uint64_t>> expected_;
-  std::vector<size_t> shared_;  // how many tokens a text shares with text 0
-};
-
-INSTANTIATE_TEST_SUITE_P(Families, ExactnessTest,
-                         ::testing::Values(MakeFamily<TinyBard>(), MakeFamily<TinyGemma>(),
-                                           MakeFamily<TinyGranite>(), MakeFamily<TinyMamba>()),
+INSTANTIATE_TEST_SUITE_P(Families, ExactnessTest, ::testing::ValuesIn(AllFamilies()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(ExactnessTest, PrefillInOneGoAndInRandomSplits) {
@@ -271,7 +130,7 @@ TEST_P(ExactnessTest, RandomPrograms) {
   SCOPED_TRACE("INLAY_PROPERTY_SEED=" + std::to_string(seed));
   std::vector<Conversation> all;
   all.push_back({NewCache(), 0});
-  size_t rewinds = 0, refusals = 0, forks = 0, aborts = 0, appended = 0;
+  size_t rewinds = 0, refusals = 0, forks = 0, aborts = 0, loads = 0, appended = 0;
   for (size_t step = 0; step < steps; ++step) {
     Conversation& c = all[random() % all.size()];
     Engine& model = *models_[random() % 3];
@@ -285,7 +144,7 @@ TEST_P(ExactnessTest, RandomPrograms) {
                       : std::min(shared_[a], shared_[b]);
     };
     if (length <= agrees_with(c.text, other)) c.text = other;
-    switch (random() % 8) {
+    switch (random() % 9) {
       case 0: {
         const size_t back = random() % 3 == 0 ? random() % (length + 1)
                                               : random() % std::min<size_t>(length + 1, 40);
@@ -318,6 +177,21 @@ TEST_P(ExactnessTest, RandomPrograms) {
         break;
       }
       case 3: {
+        // Into a conversation that has a past of its own, or a new one.
+        std::vector<uint8_t> bytes;
+        MemorySink sink(bytes);
+        ASSERT_TRUE(c.cache->Save(0, sink).ok());
+        Conversation& into = all[random() % all.size()];
+        if (random() % 2 == 0) into.cache = NewCache();
+        const size_t text = c.text;
+        MemorySource source(bytes);
+        ASSERT_TRUE(into.cache->Load(0, source).ok());
+        ASSERT_EQ(into.cache->length(), length);
+        into.text = text;
+        ++loads;
+        break;
+      }
+      case 4: {
         if (all.size() > 1 && random() % 4 == 0)
           all.erase(all.begin() + static_cast<ptrdiff_t>(random() % all.size()));
         break;
@@ -342,12 +216,15 @@ TEST_P(ExactnessTest, RandomPrograms) {
       }
     }
   }
-  std::printf("seed %llu: %zu steps, %zu tokens, %zu rewinds, %zu refused, %zu forks, %zu aborts\n",
-              static_cast<unsigned long long>(seed), steps, appended, rewinds, refusals, forks,
-              aborts);
+  std::printf(
+      "seed %llu: %zu steps, %zu tokens, %zu rewinds, %zu refused, %zu forks, %zu aborts, "
+      "%zu loads\n",
+      static_cast<unsigned long long>(seed), steps, appended, rewinds, refusals, forks, aborts,
+      loads);
   EXPECT_GT(rewinds, 0u);
   EXPECT_GT(forks, 0u);
   EXPECT_GT(aborts, 0u);
+  EXPECT_GT(loads, 0u);
 }
 
 }  // namespace

@@ -1,0 +1,166 @@
+// One tiny model per family, texts, and the bits that each token's logits must have: what the tests
+// of promises P2 and P3 compare with.
+#ifndef INLAY_TESTS_GEMMA_LIKE_FAMILY_FIXTURE_H_
+#define INLAY_TESTS_GEMMA_LIKE_FAMILY_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/block_pool.h"
+#include "cache/kv_cache.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/synth.h"
+#include "io/gguf.h"
+#include "ops/views.h"
+#include "ops/xxh64.h"
+
+namespace inlay {
+
+// Longer than an attention span and many windows, blocks and chunks.
+inline constexpr size_t kLength = 1200;
+inline constexpr size_t kTexts = 6;
+
+// Steps of each random program; INLAY_PROPERTY_STEPS raises it for long runs.
+inline size_t Steps() {
+  const char* value = std::getenv("INLAY_PROPERTY_STEPS");
+  return value == nullptr ? 1500 : std::strtoul(value, nullptr, 10);
+}
+
+inline uint64_t Seed() {
+  const char* value = std::getenv("INLAY_PROPERTY_SEED");
+  return value == nullptr ? 1 : std::strtoul(value, nullptr, 10);
+}
+
+inline uint64_t BitsOf(const float* row, size_t n) { return Xxh64Of(row, n * sizeof(float)); }
+
+// A family's twin, as functions that do not name its type.
+struct Family {
+  std::string name;
+  int layers;
+  size_t vocab_size;
+  SynthModel (*describe)();
+  absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
+                                                  const EngineOptions& options);
+  std::unique_ptr<KVCache> (*create_cache)();
+};
+
+// Bard, Gemma, Granite and Mamba.
+std::vector<Family> AllFamilies();
+
+// A conversation on one of the texts, which it follows for as long as it has not been rewound.
+struct Conversation {
+  std::unique_ptr<KVCache> cache;
+  size_t text = 0;
+};
+
+class FamilyTest : public ::testing::TestWithParam<Family> {
+ protected:
+  void SetUp() override {
+    const std::string path =
+        ::testing::TempDir() + GetParam().name + std::to_string(getpid()) + ".gguf";
+    ASSERT_TRUE(WriteSynth(GetParam().describe(), {.type = WeightType::kF32}, 7, path).ok());
+    auto opened = GgufFile::Open(path);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    auto file = std::make_shared<const GgufFile>(*std::move(opened));
+    for (size_t threads : {1, 2, 3}) {
+      auto model = GetParam().load(file, {.threads = threads});
+      ASSERT_TRUE(model.ok()) << model.status();
+      models_.push_back(*std::move(model));
+    }
+    std::filesystem::remove(path);
+    vocab_ = GetParam().vocab_size;
+    // Once per family and program: it takes longer than many of the tests.
+    static auto& known = *new std::map<std::string, Texts>;
+    auto [at, is_new] = known.try_emplace(GetParam().name);
+    if (is_new) MakeTexts(at->second);
+    texts_ = at->second.texts;
+    expected_ = at->second.expected;
+    shared_ = at->second.shared;
+  }
+
+  struct Texts {
+    std::vector<std::vector<int32_t>> texts;
+    std::vector<std::vector<uint64_t>> expected;  // of the logits after each token
+    std::vector<size_t> shared;
+  };
+
+  // Text 0, and others that leave it somewhere; the bits expected after each token come from a run
+  // token by token.
+  void MakeTexts(Texts& made) {
+    std::mt19937_64 random(11);
+    for (size_t t = 0; t < kTexts; ++t) {
+      const size_t shared = t == 0 ? 0 : random() % kLength;
+      std::vector<int32_t> text(t == 0 ? 0 : shared);
+      if (t > 0) std::copy_n(made.texts[0].begin(), shared, text.begin());
+      while (text.size() < kLength) text.push_back(static_cast<int32_t>(random() % vocab_));
+      Conversation run{NewCache(), t};
+      std::vector<uint64_t> hashes;
+      for (size_t i = 0; i < kLength; ++i) {
+        std::vector<float> logits(vocab_);
+        const SequenceStep step{.cache = run.cache.get(), .tokens = {&text[i], 1}};
+        ASSERT_TRUE(
+            models_[0]->Forward({&step, 1}, FloatRows(logits.data(), 1, logits.size())).ok());
+        hashes.push_back(BitsOf(logits.data(), logits.size()));
+      }
+      made.texts.push_back(std::move(text));
+      made.shared.push_back(shared);
+      made.expected.push_back(std::move(hashes));
+    }
+  }
+
+  // Blocks start as NaN, so that reading a row before it is written shows.
+  std::unique_ptr<KVCache> NewCache(KvType type = KvType::kF32) {
+    return models_[0]->CreateCache(
+        {.max_length = kLength,
+         .pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true})},
+        type);
+  }
+
+  // Appends counts[i] tokens to each conversation in one batch and compares all logits' bits.
+  void AppendAndCompare(Engine& model, std::vector<Conversation*> conversations,
+                        std::vector<size_t> counts) {
+    std::vector<SequenceStep> steps;
+    size_t rows = 0;
+    for (size_t i = 0; i < conversations.size(); ++i) {
+      const Conversation& c = *conversations[i];
+      steps.push_back(
+          {.cache = c.cache.get(),
+           .tokens = absl::MakeConstSpan(texts_[c.text]).subspan(c.cache->length(), counts[i]),
+           .logit_rows = counts[i]});
+      rows += counts[i];
+    }
+    std::vector<float> logits(rows * vocab_);
+    const absl::Status status = model.Forward(steps, FloatRows(logits.data(), rows, vocab_));
+    ASSERT_TRUE(status.ok()) << status;
+    const float* row = logits.data();
+    for (size_t i = 0; i < conversations.size(); ++i) {
+      const Conversation& c = *conversations[i];
+      for (size_t p = c.cache->length() - counts[i]; p < c.cache->length(); ++p, row += vocab_) {
+        ASSERT_EQ(BitsOf(row, vocab_), expected_[c.text][p])
+            << "text " << c.text << " position " << p;
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<Engine>> models_;  // with 1, 2 and 3 threads
+  size_t vocab_ = 0;
+  std::vector<std::vector<int32_t>> texts_;
+  std::vector<std::vector<uint64_t>> expected_;
+  std::vector<size_t> shared_;  // how many tokens a text shares with text 0
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_TESTS_GEMMA_LIKE_FAMILY_FIXTURE_H_

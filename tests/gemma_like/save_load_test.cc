@@ -1,0 +1,272 @@
+// Saved conversations: what follows a load has the bits of a straight run, and whatever is wrong
+// with the bytes, the conversation stays as it was.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "cache/block_pool.h"
+#include "cache/byte_stream.h"
+#include "cache/kv_cache.h"
+#include "cache/serialize.h"
+#include "tests/gemma_like/family_fixture.h"
+
+namespace inlay {
+namespace {
+
+constexpr uint64_t kWeights = 0x1234;
+constexpr size_t kDepth = 32;  // the guaranteed rewind depth
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes Save(const KVCache& cache, uint64_t weights_hash = kWeights) {
+  Bytes bytes;
+  MemorySink sink(bytes);
+  EXPECT_TRUE(cache.Save(weights_hash, sink).ok());
+  return bytes;
+}
+
+absl::Status Load(KVCache& cache, const Bytes& bytes, uint64_t weights_hash = kWeights) {
+  MemorySource source(bytes);
+  return cache.Load(weights_hash, source);
+}
+
+class SaveLoadTest : public FamilyTest {
+ protected:
+  Conversation AtLength(size_t length, size_t text = 0) {
+    Conversation c{NewCache(), text};
+    while (c.cache->length() < length) {
+      AppendAndCompare(*models_[1], {&c}, {std::min<size_t>(500, length - c.cache->length())});
+    }
+    return c;
+  }
+
+  void ExpectRefused(KVCache& cache, const Bytes& bytes, absl::StatusCode code,
+                     absl::string_view says) {
+    const absl::Status status = Load(cache, bytes);
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), says)) << status;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, SaveLoadTest, ::testing::ValuesIn(AllFamilies()),
+                         [](const auto& info) { return info.param.name; });
+
+// Every position of the first blocks and chunks, then some where rings have been overwritten.
+TEST_P(SaveLoadTest, AtEveryPosition) {
+  std::mt19937_64 random(Seed());
+  Conversation c{NewCache(), 0};
+  while (c.cache->length() < kLength - 100) {
+    const size_t length = c.cache->length();
+    const Bytes saved = Save(*c.cache);
+    Conversation loaded{NewCache(), 0};
+    ASSERT_TRUE(Load(*loaded.cache, saved).ok());
+    ASSERT_EQ(loaded.cache->length(), length);
+    ASSERT_EQ(loaded.cache->tokens(), c.cache->tokens());
+    ASSERT_EQ(Save(*loaded.cache), saved);
+
+    // Nothing but new tokens is computed: the past is poison where it was not loaded.
+    Conversation rewound{loaded.cache->Fork(), 0};
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&loaded}, {1 + random() % 60}));
+    // The guaranteed depth holds for what was loaded too.
+    const size_t depth = std::min(length, length % 3 == 0 ? kDepth : random() % (kDepth + 1));
+    ASSERT_TRUE(rewound.cache->Rewind(length - depth).ok()) << length << " by " << depth;
+    Conversation again{NewCache(), 0};
+    ASSERT_TRUE(Load(*again.cache, Save(*rewound.cache)).ok());
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&rewound, &again}, {depth + 3, 40}));
+
+    ASSERT_NO_FATAL_FAILURE(
+        AppendAndCompare(*models_[0], {&c}, {length < 140 ? 1 : 1 + random() % 50}));
+  }
+}
+
+TEST_P(SaveLoadTest, ReplacesWhatWasThere) {
+  const Bytes saved = Save(*AtLength(100).cache);
+  Conversation c = AtLength(700, 1);
+  ASSERT_TRUE(Load(*c.cache, saved).ok());
+  c.text = 0;
+  EXPECT_EQ(c.cache->length(), 100u);
+  ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {500}));
+}
+
+TEST_P(SaveLoadTest, EveryRowType) {
+  for (KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16}) {
+    std::vector<std::unique_ptr<KVCache>> caches;
+    for (int i = 0; i < 2; ++i) caches.push_back(NewCache(type));
+    std::vector<float> a(vocab_), b(vocab_);
+    const auto append = [&](KVCache& cache, size_t count, std::vector<float>& logits) {
+      const SequenceStep step{
+          .cache = &cache, .tokens = absl::MakeConstSpan(texts_[0]).subspan(cache.length(), count)};
+      ASSERT_TRUE(models_[0]->Forward({&step, 1}, FloatRows(logits.data(), 1, vocab_)).ok());
+    };
+    append(*caches[0], 333, a);
+    ASSERT_TRUE(Load(*caches[1], Save(*caches[0])).ok());
+    append(*caches[0], 50, a);
+    append(*caches[1], 50, b);
+    EXPECT_EQ(a, b);
+  }
+}
+
+// Bytes that are not what Save wrote, in every bit that matters.
+TEST_P(SaveLoadTest, EveryWrongBitIsFound) {
+  Conversation c = AtLength(75, 1);
+  const Bytes before = Save(*c.cache);
+  Bytes saved = Save(*AtLength(90).cache);
+  std::mt19937_64 random(Seed());
+  const auto flip_and_try = [&](size_t bit) {
+    saved[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+    const absl::Status status = Load(*c.cache, saved);
+    ASSERT_FALSE(status.ok()) << "bit " << bit;
+    ASSERT_FALSE(status.message().empty());
+    saved[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+  };
+  for (size_t bit = 0; bit < kSavedHeaderBytes * 8; ++bit) {
+    ASSERT_NO_FATAL_FAILURE(flip_and_try(bit));
+  }
+  for (int i = 0; i < 3000; ++i)
+    ASSERT_NO_FATAL_FAILURE(flip_and_try(random() % (saved.size() * 8)));
+  EXPECT_EQ(Save(*c.cache), before);
+  ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {100}));
+  EXPECT_TRUE(Load(*c.cache, saved).ok());
+}
+
+TEST_P(SaveLoadTest, TruncatedAtEveryByte) {
+  Conversation c = AtLength(33, 1);
+  const Bytes before = Save(*c.cache);
+  const Bytes saved = Save(*AtLength(40).cache);
+  for (size_t size = 0; size < saved.size(); ++size) {
+    MemorySource source(absl::MakeConstSpan(saved).first(size));
+    const absl::Status status = c.cache->Load(kWeights, source);
+    ASSERT_EQ(status.code(), absl::StatusCode::kOutOfRange) << size << " " << status;
+  }
+  EXPECT_EQ(Save(*c.cache), before);
+  ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {100}));
+}
+
+// A source that claims more bytes than it has: the failure comes when layers are read already.
+class LyingSource final : public ByteSource {
+ public:
+  explicit LyingSource(absl::Span<const uint8_t> bytes) : source_(bytes) {}
+  absl::Status Read(absl::Span<uint8_t> into) override { return source_.Read(into); }
+  uint64_t remaining() const override { return source_.remaining() + (1 << 20); }
+
+ private:
+  MemorySource source_;
+};
+
+TEST_P(SaveLoadTest, SourceThatFailsAnywhere) {
+  Conversation c = AtLength(33, 1);
+  const Bytes before = Save(*c.cache);
+  const Bytes saved = Save(*AtLength(70).cache);
+  for (size_t size = 0; size < saved.size(); size += 1 + size / 97) {
+    LyingSource source(absl::MakeConstSpan(saved).first(size));
+    ASSERT_FALSE(c.cache->Load(kWeights, source).ok()) << size;
+  }
+  EXPECT_EQ(Save(*c.cache), before);
+}
+
+TEST_P(SaveLoadTest, Refusals) {
+  using Code = absl::StatusCode;
+  Conversation c = AtLength(75, 1);
+  const Bytes before = Save(*c.cache);
+  const Bytes saved = Save(*AtLength(90).cache);
+  const auto refused = [&](const Bytes& bytes, Code code, absl::string_view says) {
+    ExpectRefused(*c.cache, bytes, code, says);
+  };
+  refused({}, Code::kOutOfRange, "header");
+  refused(Bytes(1000, 'x'), Code::kInvalidArgument, "no saved conversation");
+  Bytes changed = saved;
+  changed[8] = 2;
+  refused(changed, Code::kInvalidArgument, "version 2");
+  changed = saved;
+  changed.push_back(0);
+  refused(changed, Code::kInvalidArgument, "1 bytes follow");
+  refused(Save(*NewCache(KvType::kF16)), Code::kInvalidArgument, "type f16, not f32");
+  refused(Save(*c.cache, 0x99), Code::kInvalidArgument, "0000000000000099");
+
+  // Two good saves of the same length, the end of one behind the beginning of the other.
+  std::unique_ptr<KVCache> another = NewCache();
+  const std::vector<int32_t> tokens(90, 3);
+  const SequenceStep step{.cache = another.get(), .tokens = tokens, .logit_rows = 0};
+  ASSERT_TRUE(models_[0]->Forward({&step, 1}, FloatRows(nullptr, 0, vocab_)).ok());
+  const Bytes other = Save(*another);
+  ASSERT_EQ(other.size(), saved.size());
+  ASSERT_FALSE(other == saved);
+  changed = saved;
+  std::copy(other.begin() + static_cast<ptrdiff_t>(other.size() / 2), other.end(),
+            changed.begin() + static_cast<ptrdiff_t>(other.size() / 2));
+  refused(changed, Code::kDataLoss, "checksum");
+
+  std::unique_ptr<KVCache> small = models_[0]->CreateCache({.max_length = 89});
+  ExpectRefused(*small, saved, Code::kOutOfRange, "90 tokens; the limit here is 89");
+  EXPECT_EQ(small->length(), 0u);
+
+  const int32_t token = 1;
+  {
+    auto transaction = c.cache->Begin({&token, 1});
+    ASSERT_TRUE(transaction.ok());
+    refused(saved, Code::kFailedPrecondition, "transaction");
+    Bytes ignored;
+    MemorySink sink(ignored);
+    EXPECT_EQ(c.cache->Save(kWeights, sink).code(), Code::kFailedPrecondition);
+  }
+  EXPECT_EQ(Save(*c.cache), before);
+}
+
+TEST_P(SaveLoadTest, PoolWithTooLittleLeft) {
+  const Bytes saved = Save(*AtLength(200).cache);
+  auto unlimited = std::make_shared<BlockPool>();
+  auto probe = models_[0]->CreateCache({.max_length = kLength, .pool = unlimited});
+  ASSERT_TRUE(Load(*probe, saved).ok());
+  const size_t needed = unlimited->used_bytes();
+  for (size_t limit : {size_t{0}, needed / 3, needed / 2, needed - 1}) {
+    auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = limit});
+    auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool});
+    ExpectRefused(*cache, saved, absl::StatusCode::kResourceExhausted, "bytes are in use");
+    EXPECT_EQ(cache->length(), 0u);
+    EXPECT_EQ(pool->used_bytes(), 0u);
+  }
+  auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = needed});
+  auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool});
+  EXPECT_TRUE(Load(*cache, saved).ok());
+}
+
+// What is written does not grow beyond the rows that matter.
+TEST_P(SaveLoadTest, SizeIsWhatIsLive) {
+  const size_t at_700 = Save(*AtLength(700).cache).size();
+  const size_t at_1100 = Save(*AtLength(1100).cache).size();
+  const std::string name = GetParam().name;
+  if (name == "mamba") {
+    // 700 is 28 tokens into a chunk, 1100 is 12: 16 rows of the log in each of three layers.
+    const SsdShape shape{.heads = 4, .head_dim = 16, .groups = 2, .state_dim = 8, .conv_width = 3};
+    EXPECT_EQ(at_700 - at_1100 + 400 * sizeof(int32_t),
+              3 * 16 * shape.LogRowElements() * sizeof(float));
+  } else if (name == "gemma") {
+    // Both windows have the same rows at both lengths: only the full layer grows.
+    const size_t row = 2 * 16 * 2 * sizeof(float);  // 2 kv heads of 16, keys and values
+    EXPECT_EQ(at_1100 - at_700, 400 * (row + sizeof(int32_t)));
+    EXPECT_LT(at_700, (700 + (149 + kDepth) + (19 + kDepth)) * row + 700 * sizeof(int32_t) + 500);
+  }
+}
+
+TEST(SaveLoadConfigsTest, ConfigsDoNotMix) {
+  const std::vector<Family> families = AllFamilies();
+  for (const Family& from : families) {
+    for (const Family& to : families) {
+      const Bytes saved = Save(*from.create_cache());
+      const absl::Status status = Load(*to.create_cache(), saved);
+      EXPECT_EQ(status.ok(), from.name == to.name);
+      if (!status.ok()) {
+        EXPECT_TRUE(absl::StrContains(status.message(), "of config tiny-" + from.name)) << status;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace inlay
