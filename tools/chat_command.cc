@@ -160,7 +160,7 @@ class ChatLoop {
   std::string Stats() const {
     const KVCache& cache = session_.cache();
     std::string text =
-        absl::StrFormat("%d turns, %d of %d tokens, %.1f MB of memory, %d forks\n",
+        absl::StrFormat("turns: %d; tokens: %d of %d; memory: %.1f MB; forks: %d\n",
                         session_.turns().size(), cache.length(), cache.max_length(),
                         static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks());
     if (last_.prompt_tokens > 0) absl::StrAppend(&text, "last answer: ", RatesText(last_), "\n");

@@ -36,10 +36,11 @@ TEST(Chat, ObeysCommands) {
       "/help\nROMEO:\n/fork\nJULIET:\n/stats\n/rewind\n/stats\n/fork 1\n/rewind 1\n/stats\n/clear\n"
       "//slash\n/stats\n/quit\n");
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("/regen"), HasSubstr("/fork 1 goes on from here"),
-                    HasSubstr("2 turns"), HasSubstr("1 turns"), HasSubstr("0 turns, 0 of 2048"),
-                    HasSubstr("forgot everything"), HasSubstr("at fork 1, after turn 1")));
+  EXPECT_THAT(
+      result.err,
+      AllOf(HasSubstr("/regen"), HasSubstr("/fork 1 goes on from here"), HasSubstr("turns: 2;"),
+            HasSubstr("turns: 1;"), HasSubstr("turns: 0; tokens: 0 of 2048"),
+            HasSubstr("forgot everything"), HasSubstr("at fork 1, after turn 1")));
 }
 
 TEST(Chat, RefusesWhatCannotBe) {

@@ -29,7 +29,7 @@ TEST(Terminal, ChatsWithAPersonAndSurvivesErrors) {
       RunOnTerminal({"chat", "-n", "5"}, "/sing\nROMEO:\n/stats\n/exit\n", {{"TERM", "xterm"}});
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, AllOf(HasSubstr("/help lists"), HasSubstr("> "),
-                                HasSubstr("'/sing' is no command"), HasSubstr("1 turns")));
+                                HasSubstr("'/sing' is no command"), HasSubstr("turns: 1;")));
 }
 
 }  // namespace
