@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gemma_like/speculate.h"
 #include "gemma_like/stop_matcher.h"
 #include "io/status_macros.h"
 #include "io/utf8_stream.h"
@@ -97,13 +98,18 @@ absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokeniz
                                         const GenerateOptions& options, const TextCallback& on_text,
                                         const CancelCheck& cancel) {
   INLAY_RETURN_IF_ERROR(CheckSampling(options.sampling));
+  if (options.draft > DraftedDecoder::kMaxDraft) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a draft of ", options.draft, " tokens is more than ", DraftedDecoder::kMaxDraft));
+  }
   GenerateResult result;
   result.prompt_tokens = prompt.size();
-  std::vector<float> logits(engine.info().vocab_size);
-  const FloatRows logit_row(logits.data(), 1, logits.size());
+  PromptLookup lookup;
+  DraftedDecoder decoder(engine, cache, &lookup, options.draft);
 
   const Clock::time_point start = Clock::now();
-  INLAY_RETURN_IF_ERROR(Prefill(engine, cache, prompt, logit_row, cancel));
+  INLAY_RETURN_IF_ERROR(Prefill(engine, cache, prompt, decoder.logits(), cancel));
+  decoder.Synchronize();
   result.prompt_seconds = SecondsSince(start);
 
   const Clock::time_point decode_start = Clock::now();
@@ -112,16 +118,16 @@ absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokeniz
   const auto next_stop = [&]() -> absl::StatusOr<StopReason> {
     while (true) {
       if (result.tokens.size() >= options.max_tokens) return StopReason::kMaxTokens;
-      if (cache.length() >= cache.max_length()) return StopReason::kContextFull;
+      if (decoder.tokens().size() >= cache.max_length()) return StopReason::kContextFull;
       if (cancel && cancel()) return StopReason::kCancelled;
-      INLAY_ASSIGN_OR_RETURN(const int32_t token, sampler.Sample(logits, cache.tokens()));
+      INLAY_ASSIGN_OR_RETURN(const int32_t token,
+                             sampler.Sample(decoder.logits_after_last(), decoder.tokens()));
       if (!options.ignore_eos && tokenizer.IsEndOfGeneration(token))
         return StopReason::kEndOfGeneration;
       result.tokens.push_back(token);
       out.Push(tokenizer.Piece(token));  // before the next pass, so that it is seen sooner
       // Not cancelled half-way: what was shown is in the conversation.
-      const SequenceStep step{.cache = &cache, .tokens = {&token, 1}, .logit_rows = 1};
-      INLAY_RETURN_IF_ERROR(engine.Forward({&step, 1}, logit_row));
+      INLAY_RETURN_IF_ERROR(decoder.Append(token));
       if (out.stopped()) return StopReason::kStopText;
     }
   };
@@ -129,6 +135,8 @@ absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokeniz
   out.Finish();
   if (out.stopped()) result.stop_reason = StopReason::kStopText;
   result.decode_seconds = SecondsSince(decode_start);
+  result.drafted_tokens = decoder.drafted();
+  result.accepted_tokens = decoder.accepted();
   return result;
 }
 

@@ -31,6 +31,9 @@ struct GenerateOptions {
   std::vector<std::string>
       stop_texts;           // generation ends before the first of them; it is not given out
   bool ignore_eos = false;  // go on after an end-of-generation token
+  // Guess up to so many tokens (at most DraftedDecoder::kMaxDraft) from the text so far and check
+  // them in one pass; the answer is the same. 0: none.
+  size_t draft = 0;
 };
 
 struct GenerateResult {
@@ -38,8 +41,10 @@ struct GenerateResult {
   std::vector<int32_t> tokens;  // generated, without the token that ended it
   StopReason stop_reason = StopReason::kMaxTokens;
   size_t prompt_tokens = 0;
-  double prompt_seconds = 0;  // until the first logits
-  double decode_seconds = 0;  // after them
+  double prompt_seconds = 0;   // until the first logits
+  double decode_seconds = 0;   // after them
+  size_t drafted_tokens = 0;   // guessed
+  size_t accepted_tokens = 0;  // of these, how many came true
 };
 
 // Appends tokens of any number to a conversation, in as many batches as they need, and writes the

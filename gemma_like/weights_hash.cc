@@ -23,7 +23,7 @@ uint64_t WeightsHash(const GgufFile& file) {
       continue;
     }
     for (size_t i = 0; i < kSamples; ++i) {
-      hash.Update(tensor.data.data() + (size - kSampleBytes) / (kSamples - 1) * i, kSampleBytes);
+      hash.Update(tensor.data.data() + (size - kSampleBytes) * i / (kSamples - 1), kSampleBytes);
     }
   }
   return hash.Digest();

@@ -2,12 +2,13 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_library", "cc_test")
 
-def inlay_tests(deps, data = []):
+def inlay_tests(deps, data = [], exclude = []):
     """Defines the tests of a folder.
 
     Args:
       deps: the libraries under test.
       data: files that the tests open, by their path from the repository's root.
+      exclude: tests that only CMake builds.
     """
     cc_library(
         name = "support",
@@ -17,7 +18,7 @@ def inlay_tests(deps, data = []):
         visibility = ["//tests:__subpackages__"],
         deps = deps + ["@inlay_deps//:gtest_main"],
     )
-    for source in native.glob(["*_test.cc"]):
+    for source in native.glob(["*_test.cc"], exclude = exclude):
         cc_test(
             name = source[:-len(".cc")],
             size = "medium",

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "io/state_store.h"
 #include "io/status_macros.h"
 #include "tools/chat_session.h"
 #include "tools/commands.h"
@@ -36,6 +38,8 @@ constexpr char kHelp[] =
     "/rewind [N]  take back the last turn, or the last N\n"
     "/fork        keep the conversation as it is now, under a number\n"
     "/fork N      go on from the one kept under N\n"
+    "/save FILE   keep the conversation in a file\n"
+    "/load FILE   go on from the one in a file\n"
     "/clear       forget everything said\n"
     "/stats       length, memory and speed\n"
     "/exit        end (as does Ctrl-D)\n"
@@ -52,11 +56,18 @@ struct ChatFlags {
 struct Command {
   std::string name;              // "/fork"
   std::optional<size_t> number;  // its argument
+  std::string file;              // or this one
 };
 
 absl::StatusOr<Command> ParseCommand(const std::string& line) {
   const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-  Command command{.name = words[0], .number = std::nullopt};
+  Command command{.name = words[0], .number = std::nullopt, .file = ""};
+  if (command.name == "/save" || command.name == "/load") {
+    // The rest of the line, whatever it holds.
+    command.file = std::string(absl::StripAsciiWhitespace(line.substr(command.name.size())));
+    if (!command.file.empty()) return command;
+    return absl::InvalidArgumentError(absl::StrCat(command.name, " needs a file"));
+  }
   if (words.size() == 1) return command;
   size_t number = 0;
   const bool numbered = command.name == "/rewind" || command.name == "/fork";
@@ -105,7 +116,7 @@ class ChatLoop {
 
   // What is to be told about it.
   absl::StatusOr<std::string> Obey(const Command& command) {
-    const auto& [name, number] = command;
+    const auto& [name, number, file] = command;
     if (name == "/help") return kHelp;
     if (name == "/stats") return Stats();
     if (name == "/exit" || name == "/quit") {
@@ -115,6 +126,17 @@ class ChatLoop {
     if (name == "/regen") {
       INLAY_RETURN_IF_ERROR(Answer([&](auto... how) { return session_.Regenerate(how...); }));
       return "";
+    }
+    if (name == "/save") {
+      INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, WriteStateFile(file));
+      INLAY_RETURN_IF_ERROR(session_.Save(*writer));
+      return absl::StrCat("saved ", session_.turns().size(), " turns\n");
+    }
+    if (name == "/load") {
+      INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, ReadStateFile(file));
+      INLAY_RETURN_IF_ERROR(session_.Load(*reader));
+      return absl::StrCat("after turn ", session_.turns().size(), ", ", session_.cache().length(),
+                          " tokens\n");
     }
     if (name == "/clear") {
       session_.Clear();

@@ -32,9 +32,8 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
                                             : format_.NextTurn(cache_->tokens(), user);
   INLAY_RETURN_IF_ERROR(prompt.status());
   Turn turn{.user = user, .begin = cache_->length(), .before = cache_->Fork()};
-  const uint64_t seed = options_.sampling.seed++;
   GenerateOptions options = options_;
-  options.sampling.seed = seed;
+  options.sampling.seed += answers_++;
   auto result = Generate(engine_, tokenizer_, *cache_, *prompt, options, on_text, cancel);
   if (!result.ok()) {
     cache_->Restore(std::move(*turn.before->Fork()));

@@ -16,6 +16,7 @@
 #include "gemma_like/chat.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/generate.h"
+#include "io/state_store.h"
 #include "io/tokenizer.h"
 
 namespace inlay {
@@ -54,6 +55,13 @@ class ChatSession {
   // Goes on from that fork, which stays. OutOfRange when there is none of this number.
   absl::Status SwitchTo(size_t fork);
 
+  // Writes the conversation and what was said, and commits it. Forks are not saved.
+  absl::Status Save(StateWriter& writer) const;
+
+  // Becomes the chat that was saved. On error nothing has changed: InvalidArgument or DataLoss when
+  // it is something else or damaged, and the errors of KVCache::Load.
+  absl::Status Load(StateReader& reader);
+
   const std::vector<Turn>& turns() const { return turns_; }
   const KVCache& cache() const { return *cache_; }
   size_t forks() const { return forks_.size(); }
@@ -75,6 +83,7 @@ class ChatSession {
   std::unique_ptr<KVCache> cache_;
   std::string system_;
   GenerateOptions options_;
+  uint64_t answers_ = 0;  // tried so far
   std::vector<Turn> turns_;
   std::vector<Branch> forks_;
 };

@@ -18,6 +18,15 @@ std::string Rate(size_t tokens, double seconds) {
   return line;
 }
 
+// How good the guesses were, where there were any.
+std::string Acceptance(const GenerateResult& result) {
+  if (result.drafted_tokens == 0) return "";
+  return absl::StrFormat(", %d of %d guesses accepted (%.0f %%)", result.accepted_tokens,
+                         result.drafted_tokens,
+                         100.0 * static_cast<double>(result.accepted_tokens) /
+                             static_cast<double>(result.drafted_tokens));
+}
+
 nlohmann::ordered_json RateJson(size_t tokens, double seconds) {
   if (tokens == 0 || seconds <= 0) return nullptr;
   return static_cast<double>(tokens) / seconds;
@@ -27,7 +36,8 @@ nlohmann::ordered_json RateJson(size_t tokens, double seconds) {
 
 std::string RatesText(const GenerateResult& result) {
   return absl::StrCat("prompt: ", Rate(result.prompt_tokens, result.prompt_seconds),
-                      "; generated: ", Rate(result.tokens.size(), result.decode_seconds));
+                      "; generated: ", Rate(result.tokens.size(), result.decode_seconds),
+                      Acceptance(result));
 }
 
 std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds,
@@ -45,7 +55,9 @@ nlohmann::ordered_json TimingsJson(const GenerateResult& result, double load_sec
           {"prompt_tokens_per_second", RateJson(result.prompt_tokens, result.prompt_seconds)},
           {"generated_tokens", result.tokens.size()},
           {"generated_seconds", result.decode_seconds},
-          {"generated_tokens_per_second", RateJson(result.tokens.size(), result.decode_seconds)}};
+          {"generated_tokens_per_second", RateJson(result.tokens.size(), result.decode_seconds)},
+          {"drafted_tokens", result.drafted_tokens},
+          {"accepted_tokens", result.accepted_tokens}};
 }
 
 bool HasColor(int fd) {

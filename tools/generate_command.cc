@@ -14,6 +14,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gemma_like/generate.h"
+#include "gemma_like/session.h"
+#include "gemma_like/speculate.h"
+#include "io/state_store.h"
 #include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/footer.h"
@@ -40,6 +43,8 @@ struct GenerateFlags {
   bool ignore_eos = false;
   bool no_echo = false;
   bool json = false;
+  std::string session;
+  size_t draft = 0;
 };
 
 absl::Status Unescape(const char* flag, std::string& text) {
@@ -76,6 +81,21 @@ std::string ResultJson(const std::string& prompt, const GenerateResult& result,
                    {"timings", TimingsJson(result, load_seconds)}});
 }
 
+// Goes on from the session in the file if there is one.
+absl::Status ResumeSession(const std::string& path, const Engine& engine, KVCache& cache) {
+  auto reader = ReadStateFile(path);
+  if (absl::IsNotFound(reader.status())) return absl::OkStatus();
+  INLAY_RETURN_IF_ERROR(reader.status());
+  const absl::Status status = LoadSession(engine, **reader, cache);
+  return status.ok() ? status
+                     : absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+absl::Status KeepSession(const std::string& path, const Engine& engine, const KVCache& cache) {
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, WriteStateFile(path));
+  return SaveSession(engine, cache, *writer);
+}
+
 absl::Status Run(GenerateFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(flags));
   if (flags.escapes) {
@@ -83,15 +103,22 @@ absl::Status Run(GenerateFlags flags) {
   }
   const auto start = std::chrono::steady_clock::now();
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
-  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, model.tokenizer->Encode(prompt));
   const std::unique_ptr<KVCache> cache = CreateCache(flags.model, *model.engine);
+  if (!flags.session.empty()) {
+    INLAY_RETURN_IF_ERROR(ResumeSession(flags.session, *model.engine, *cache));
+  }
+  // Only a text's beginning is marked as one.
+  EncodeOptions encode;
+  if (cache->length() > 0) encode.add_bos = false;
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, model.tokenizer->Encode(prompt, encode));
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   GenerateOptions options{
       .sampling = ResolveSampling(flags.sampling, model.engine->info().sampling),
       .stop_texts = flags.stop_texts,
-      .ignore_eos = flags.ignore_eos};
+      .ignore_eos = flags.ignore_eos,
+      .draft = flags.draft};
   if (flags.max_tokens >= 0) options.max_tokens = static_cast<size_t>(flags.max_tokens);
 
   Output out;
@@ -110,6 +137,9 @@ absl::Status Run(GenerateFlags flags) {
   if (absl::IsCancelled(result.status()))
     return absl::CancelledError("interrupted before the prompt was read");
   if (!result.ok()) return result.status();
+  if (!flags.session.empty()) {
+    INLAY_RETURN_IF_ERROR(KeepSession(flags.session, *model.engine, *cache));
+  }
 
   if (flags.json) {
     out.Write(ResultJson(prompt, *result, model, options.sampling.seed, load_seconds));
@@ -145,6 +175,12 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", flags->ignore_eos, "go on after the model says it has finished");
   command.add_flag("--no-echo", flags->no_echo, "do not print the prompt");
+  command.add_option("--session", flags->session,
+                     "a file to go on from, if it is there, and to keep the conversation in");
+  command
+      .add_option("--draft", flags->draft,
+                  "guess up to so many tokens at once from the text so far; the answer is the same")
+      ->check(Between(0, DraftedDecoder::kMaxDraft));
   AddFormatFlag(command, flags->json);
   AddSamplingFlags(command, flags->sampling);
   command.footer("Ctrl-C stops the text, a second one the program. Timings go to standard error.");

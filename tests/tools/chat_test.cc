@@ -124,6 +124,83 @@ TEST_F(Session, ForksGoTheirOwnWays) {
   EXPECT_FALSE(session.SwitchTo(3).ok());
 }
 
+TEST_F(Session, SavesAndLoads) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  Say(session, "JULIET:\xff with a byte that is no text");
+  MemoryStore store;
+  const auto save = [&](const ChatSession& from) {
+    auto writer = store.Put("chat");
+    ASSERT_TRUE(from.Save(**writer).ok());
+  };
+  const auto load = [&](ChatSession& into) {
+    auto reader = store.Get("chat");
+    return into.Load(**reader);
+  };
+  save(session);
+  ChatSession other = Make();
+  Say(other, "Something else");
+  ASSERT_TRUE(load(other).ok());
+  ASSERT_EQ(other.turns().size(), 2u);
+  EXPECT_EQ(other.turns()[1].user, session.turns()[1].user);
+  EXPECT_EQ(other.cache().tokens(), session.cache().tokens());
+  const std::string next = Say(session, "NURSE:");
+  EXPECT_EQ(Say(other, "NURSE:"), next);
+  // What was loaded can be taken back like what was said.
+  ASSERT_TRUE(other.Rewind(2).ok());
+  EXPECT_EQ(other.turns().size(), 1u);
+  ChatSession again = Make();
+  save(again);
+  ASSERT_TRUE(load(other).ok());
+  EXPECT_EQ(other.turns().size(), 0u);
+  EXPECT_EQ(other.cache().length(), 0u);
+}
+
+TEST_F(Session, RefusesDamagedChats) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("chat")).ok());
+  auto reader = store.Get("chat");
+  std::vector<uint8_t> bytes((*reader)->remaining());
+  ASSERT_TRUE((*reader)->Read(absl::MakeSpan(bytes)).ok());
+
+  ChatSession other = Make();
+  const std::string said = Say(other, "JULIET:");
+  const std::vector<int32_t> tokens(other.cache().tokens().begin(), other.cache().tokens().end());
+  const auto refused = [&](absl::Span<const uint8_t> wrong) {
+    auto writer = store.Put("wrong");
+    ASSERT_TRUE((*writer)->Append(wrong).ok());
+    ASSERT_TRUE((*writer)->Commit().ok());
+    ASSERT_FALSE(other.Load(**store.Get("wrong")).ok());
+    ASSERT_EQ(other.turns().size(), 1u);
+    ASSERT_TRUE(other.cache().tokens() == absl::MakeConstSpan(tokens));
+  };
+  for (size_t size = 0; size < bytes.size(); size += 1 + size / 50) {
+    refused(absl::MakeConstSpan(bytes).first(size));
+  }
+  for (size_t bit = 0; bit < bytes.size() * 8; bit += 1 + bit / 50) {
+    bytes[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+    refused(bytes);
+    bytes[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+  }
+  bytes.push_back(0);
+  refused(bytes);
+}
+
+TEST(Chat, KeepsAChatInAFile) {
+  const std::string path = ScratchPath("chat with spaces");
+  const ProgramResult straight = Chat("ROMEO:\nJULIET:\n");
+  const ProgramResult first = Chat("ROMEO:\n/save " + path + "\n");
+  EXPECT_THAT(first.err, HasSubstr("saved 1 turns"));
+  const ProgramResult second = Chat("/load " + path + "\nJULIET:\n/stats\n");
+  EXPECT_THAT(second.err, AllOf(HasSubstr("after turn 1"), HasSubstr("2 turns")));
+  EXPECT_EQ(first.out + second.out, straight.out);
+  ExpectError(Chat("/save\n"), 1, HasSubstr("needs a file"));
+  ExpectError(Chat("/load no/such/file\n"), 1, HasSubstr("no/such/file"));
+  ExpectError(Chat("/load " + path + "\n", {"-c", "9"}), 1, HasSubstr("limit here is 9"));
+}
+
 TEST_F(Session, GivesAnotherAnswer) {
   ChatSession session = Make();
   EXPECT_FALSE(session.Regenerate(nullptr, nullptr).ok());

@@ -1,4 +1,5 @@
 // inlay generate.
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -126,6 +127,50 @@ TEST(Generate, EndsWhereTheContextEnds) {
           .Json();
   EXPECT_EQ(json["stop_reason"], "context");
   EXPECT_EQ(json["tokens"].size(), 16u);
+}
+
+TEST(Generate, GoesOnFromASession) {
+  const std::string path = ScratchPath("session");
+  std::filesystem::remove(path);  // what an interrupted run left
+  const auto run = [&](const char* prompt, std::vector<std::string> more = {}) {
+    more.insert(more.begin(),
+                {"generate", "-p", prompt, "-n", "20", "-o", "json", "--session", path});
+    return RunProgram(more);
+  };
+  const auto first = run(kPrompt, {"--temp", "0"}).Json();
+  EXPECT_EQ(first["timings"]["prompt_tokens"], 4);
+  const std::string kept = ReadFile(path);
+  const auto second = run("JULIET:\n", {"--temp", "0"}).Json();
+  EXPECT_LT(second["timings"]["prompt_tokens"], 10) << "nothing but what is new is computed";
+  EXPECT_GT(ReadFile(path).size(), kept.size());
+  WriteFile(path, kept);
+  EXPECT_EQ(run("JULIET:\n", {"--temp", "0"}).Json()["tokens"], second["tokens"]);
+
+  // What is refused leaves the file as it is.
+  WriteFile(path, kept);
+  ExpectError(run(kPrompt, {"--cache-type", "f16"}), 1, AllOf(HasSubstr(path), HasSubstr("f16")));
+  ExpectError(run(kPrompt, {"-c", "10"}), 1, HasSubstr("limit here is 10"));
+  EXPECT_EQ(ReadFile(path), kept);
+  WriteFile(path, kept.substr(0, kept.size() - 1));
+  ExpectError(run(kPrompt), 1, HasSubstr(path));
+  WriteFile(path, "");
+  ExpectError(run(kPrompt), 1, HasSubstr(path));
+  ExpectError(RunProgram({"generate", "-p", "x", "-n", "1", "--session", "/no/such/folder/file"}),
+              1, HasSubstr("/no/such/folder/file"));
+}
+
+TEST(Generate, DraftsChangeNothingButTheTime) {
+  const auto run = [](const char* draft, const char* temperature) {
+    return RunProgram({"generate", "-p", "ROMEO:\nO Romeo, Romeo, ROMEO:\nO Romeo,", "-n", "100",
+                       "-s", "5", "--temp", temperature, "--draft", draft});
+  };
+  for (const char* temperature : {"0", "0.9"}) {
+    const ProgramResult plain = run("0", temperature);
+    EXPECT_THAT(plain.err, Not(HasSubstr("guesses")));
+    for (const char* draft : {"1", "16"}) EXPECT_EQ(run(draft, temperature).out, plain.out);
+  }
+  EXPECT_THAT(run("8", "0").err, HasSubstr("guesses accepted ("));
+  ExpectError(run("17", "0"), 2, HasSubstr("17"));
 }
 
 TEST(Generate, StopsOnInterrupt) {

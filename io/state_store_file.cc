@@ -1,0 +1,105 @@
+// States in files.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "io/atomic_file.h"
+#include "io/state_store.h"
+#include "io/status_macros.h"
+
+namespace inlay {
+namespace {
+
+class FileStateWriter final : public StateWriter {
+ public:
+  explicit FileStateWriter(AtomicFile file) : file_(std::move(file)) {}
+  absl::Status Append(absl::Span<const uint8_t> bytes) override { return file_.Write(bytes); }
+  absl::Status Commit() override { return file_.Commit(); }
+
+ private:
+  AtomicFile file_;
+};
+
+class FileStateReader final : public StateReader {
+ public:
+  FileStateReader(std::string path, int fd, uint64_t size)
+      : path_(std::move(path)), fd_(fd), remaining_(size) {}
+  FileStateReader(const FileStateReader&) = delete;
+  FileStateReader& operator=(const FileStateReader&) = delete;
+  ~FileStateReader() override { close(fd_); }
+
+  absl::Status Read(absl::Span<uint8_t> into) override {
+    if (into.size() > remaining_) {
+      return absl::OutOfRangeError(
+          absl::StrCat(path_, " has ", remaining_, " bytes left; ", into.size(), " are needed"));
+    }
+    while (!into.empty()) {
+      const ssize_t n = read(fd_, into.data(), into.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path_, " cannot be read"));
+      if (n == 0) {
+        return absl::OutOfRangeError(absl::StrCat(
+            path_, " became shorter while it was read: ", remaining_, " bytes are missing"));
+      }
+      into.remove_prefix(static_cast<size_t>(n));
+      remaining_ -= static_cast<uint64_t>(n);
+    }
+    return absl::OkStatus();
+  }
+
+  uint64_t remaining() const override { return remaining_; }
+
+ private:
+  std::string path_;
+  int fd_;
+  uint64_t remaining_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path) {
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  return std::make_unique<FileStateWriter>(std::move(file));
+}
+
+absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& path) {
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(fd);
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+  }
+  return std::make_unique<FileStateReader>(path, fd, static_cast<uint64_t>(info.st_size));
+}
+
+// The suffix keeps keys apart from the temporary files of other keys.
+std::string FileStore::Path(absl::string_view key) const {
+  return absl::StrCat(folder_, "/", key, ".state");
+}
+
+absl::StatusOr<std::unique_ptr<StateWriter>> FileStore::Put(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  return WriteStateFile(Path(key));
+}
+
+absl::StatusOr<std::unique_ptr<StateReader>> FileStore::Get(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  return ReadStateFile(Path(key));
+}
+
+absl::Status FileStore::Delete(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  const std::string path = Path(key);
+  if (unlink(path.c_str()) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be deleted"));
+}
+
+}  // namespace inlay

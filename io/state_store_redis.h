@@ -1,0 +1,38 @@
+// States on a Redis server.
+#ifndef INLAY_IO_STATE_STORE_REDIS_H_
+#define INLAY_IO_STATE_STORE_REDIS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "io/state_store.h"
+
+namespace inlay {
+
+struct RedisOptions {
+  std::string host = "127.0.0.1";  // a name or an address
+  uint16_t port = 6379;
+  std::string user = {};      // with a password only; the server's default user if empty
+  std::string password = {};  // none if empty
+  int database = 0;
+  std::string prefix = "inlay:";  // of all keys on the server
+  // Of connecting and of each command, whatever the server does in between. Looking up the host's
+  // name is the system's and not limited.
+  absl::Duration timeout = absl::Seconds(5);
+};
+
+// A state is cut into chunks under keys of their own, each with a checksum. A manifest under the
+// state's key says which chunks; it is written last, so the state changes in one step. The chunks
+// of a writer that died disappear after an hour. Each Put, Get and Delete makes a connection of its
+// own. A server that dies, lies or never answers costs an error after at most
+// RedisOptions::timeout: Unavailable, DeadlineExceeded, or DataLoss for what cannot be a state.
+// InvalidArgument for options that cannot work; Unimplemented when hiredis was not there when this
+// program was built.
+absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions options);
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_STATE_STORE_REDIS_H_

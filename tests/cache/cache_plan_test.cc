@@ -1,0 +1,90 @@
+// The memory plan that the compiler computes is what caches then allocate.
+#include "cache/cache_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cache/block_pool.h"
+#include "cache/hybrid_cache.h"
+#include "tests/cache/drive_cache.h"
+#include "tests/gemma_like/tiny_configs.h"
+
+namespace inlay {
+namespace {
+
+template <class Config_, class Policy_>
+struct Case {
+  using Config = Config_;
+  using Policy = Policy_;
+};
+
+template <class C>
+class CachePlanTest : public ::testing::Test {};
+
+using Cases = ::testing::Types<Case<TinyBard, F32Storage>, Case<TinyBard, F16Storage>,
+                               Case<TinyBard, BF16Storage>, Case<TinyGemma, F32Storage>,
+                               Case<TinyGemma, F16Storage>, Case<TinyGemma, BF16Storage>,
+                               Case<TinyGranite, F32Storage>, Case<TinyGranite, F16Storage>,
+                               Case<TinyGranite, BF16Storage>, Case<TinyMamba, F32Storage>>;
+TYPED_TEST_SUITE(CachePlanTest, Cases);
+
+TYPED_TEST(CachePlanTest, EqualsWhatIsAllocated) {
+  using Config = typename TypeParam::Config;
+  using Policy = typename TypeParam::Policy;
+  constexpr CacheBytes kPlan = ConfigCacheBytes<Config, Policy>();
+  // By then every ring is full.
+  const size_t full = 150 - 1 + Policy::kMaxAppend + Policy::kRewindDepth + 2 * kKvBlockRows;
+  std::mt19937_64 random(1);
+  for (int run = 0; run < 20; ++run) {
+    auto pool = std::make_shared<BlockPool>();
+    auto cache = CreateKVCache<Config, Policy>({.max_length = 3000, .pool = pool});
+    const size_t most = run == 0 ? 1 : 1 + random() % 512;
+    while (cache.length() < 3000) {
+      const size_t before = cache.length();
+      const size_t count = std::min<size_t>(1 + random() % most, 3000 - before);
+      {
+        auto transaction = cache.Begin(std::vector<int32_t>(count, 1));
+        ASSERT_TRUE(transaction.ok());
+        ASSERT_LE(pool->used_bytes(), kPlan.At(before + count) + kPlan.append);
+        transaction->Commit();
+      }
+      const size_t length = cache.length();
+      ASSERT_EQ(pool->used_bytes(), cache.allocated_bytes());
+      ASSERT_LE(cache.allocated_bytes(), kPlan.At(length));
+      // At the start of a chunk its log is not there yet.
+      if (length >= full && length % kSsdChunk != 0) {
+        ASSERT_EQ(cache.allocated_bytes(), kPlan.At(length)) << length;
+      }
+    }
+  }
+}
+
+TYPED_TEST(CachePlanTest, ForksCostWhatThePlanSays) {
+  using Config = typename TypeParam::Config;
+  using Policy = typename TypeParam::Policy;
+  constexpr CacheBytes kPlan = ConfigCacheBytes<Config, Policy>();
+  for (size_t length : {1, 31, 63, 100, 700, 1300}) {
+    auto pool = std::make_shared<BlockPool>();
+    auto cache = CreateKVCache<Config, Policy>({.max_length = 3000, .pool = pool});
+    ASSERT_TRUE(AppendTokens(cache, length).ok());
+    const size_t before = pool->used_bytes();
+    auto fork = cache.ForkCache();
+    ASSERT_EQ(pool->used_bytes(), before) << "a fork copies nothing";
+    ASSERT_TRUE(AppendTokens(fork, 1).ok());
+    // What one side copies, the rows that it adds, and at a boundary the state and log that it
+    // begins.
+    ASSERT_LE(pool->used_bytes(), before + kPlan.snapshot + kPlan.append);
+    if ((length + 1) % kSsdChunk != 0 && length % kKvBlockRows != 0) {
+      ASSERT_LE(pool->used_bytes(), before + kPlan.snapshot);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace inlay

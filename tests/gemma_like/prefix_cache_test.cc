@@ -1,0 +1,190 @@
+// Reuse of what other conversations have computed: the cost is known before, and the bits are those
+// of a conversation that computed everything itself.
+#include "gemma_like/prefix_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "cache/block_pool.h"
+#include "gemma_like/generate.h"
+#include "tests/gemma_like/family_fixture.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kPlenty = size_t{1} << 30;
+
+class PrefixCacheTest : public FamilyTest {
+ protected:
+  // Fills a conversation with the first tokens of a text through the prefix cache and compares the
+  // bits of the logits after the last.
+  PrefixCost Through(PrefixCache& prefixes, size_t text, size_t length, size_t stride) {
+    const auto tokens = absl::MakeConstSpan(texts_[text]).first(length);
+    const PrefixCost expected = prefixes.Cost(tokens);
+    Conversation c{models_[0]->CreateCache({.max_length = kLength, .pool = pool_}), text};
+    std::vector<float> logits(vocab_);
+    auto cost = PrefillThrough(prefixes, *models_[0], *c.cache, tokens, stride,
+                               FloatRows(logits.data(), 1, vocab_));
+    EXPECT_TRUE(cost.ok()) << cost.status();
+    EXPECT_EQ(cost->reused, expected.reused);
+    EXPECT_EQ(cost->computed, expected.computed);
+    EXPECT_EQ(cost->reused + cost->computed, length);
+    EXPECT_EQ(c.cache->tokens(), tokens);
+    EXPECT_EQ(BitsOf(logits.data(), vocab_), expected_[text][length - 1]);
+    AppendAndCompare(*models_[0], {&c}, {std::min<size_t>(70, kLength - length)});
+    return *cost;
+  }
+
+  size_t Shared(size_t a, size_t b) const {
+    return a == b   ? kLength
+           : a == 0 ? shared_[b]
+           : b == 0 ? shared_[a]
+                    : std::min(shared_[a], shared_[b]);
+  }
+
+  std::shared_ptr<BlockPool> pool_ =
+      std::make_shared<BlockPool>(BlockPool::Options{.poison = true});
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, PrefixCacheTest, ::testing::ValuesIn(AllFamilies()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(PrefixCacheTest, WholeBeginnings) {
+  PrefixCache prefixes(kPlenty);
+  EXPECT_EQ(Through(prefixes, 0, 100, 0).reused, 0u);
+  EXPECT_EQ(prefixes.snapshots(), 1u);
+  EXPECT_EQ(Through(prefixes, 0, 300, 0).reused, 100u);
+  EXPECT_EQ(Through(prefixes, 0, 1000, 0).reused, 300u);
+  EXPECT_EQ(Through(prefixes, 0, 301, 0).reused, 300u);
+  // All of it is known, but the last token's logits are wanted.
+  EXPECT_EQ(Through(prefixes, 0, 300, 0).reused, 299u);
+  EXPECT_EQ(prefixes.Cost({}).reused, 0u);
+}
+
+// A conversation that leaves a known one in the middle: by rewinding it where that is exact, else
+// from the nearest snapshot before.
+TEST_P(PrefixCacheTest, NearestSnapshotAndReplay) {
+  PrefixCache prefixes(kPlenty);
+  Through(prefixes, 0, 1000, 128);
+  EXPECT_EQ(prefixes.snapshots(), 8u);
+  for (size_t text = 1; text < kTexts; ++text) {
+    const size_t shared = std::min<size_t>(shared_[text], 1000);
+    if (shared == 1000) continue;
+    const size_t reused = Through(prefixes, text, shared + 50, 0).reused;
+    EXPECT_LE(reused, shared);
+    EXPECT_GT(reused + 128, shared) << "never more than a stride to replay";
+  }
+}
+
+TEST_P(PrefixCacheTest, RandomUse) {
+  std::mt19937_64 random(Seed());
+  PrefixCache prefixes(size_t{1} << 20);
+  size_t reused = 0, computed = 0;
+  for (int i = 0; i < 120; ++i) {
+    const size_t text = random() % kTexts;
+    const size_t length = 1 + random() % (kLength - 1);
+    const PrefixCost cost = Through(prefixes, text, length, random() % 2 == 0 ? 0 : 200);
+    reused += cost.reused;
+    computed += cost.computed;
+    ASSERT_LE(prefixes.bytes(), prefixes.budget_bytes());
+  }
+  EXPECT_GT(reused, computed) << "most of what was asked for had been there before";
+}
+
+TEST_P(PrefixCacheTest, OldestGoesFirstAndSharedMemoryCountsOnce) {
+  const auto snapshot_of = [&](size_t text, size_t length) {
+    Conversation c{models_[0]->CreateCache({.max_length = kLength, .pool = pool_}), text};
+    AppendAndCompare(*models_[0], {&c}, {length});
+    return std::move(c.cache);
+  };
+  const auto a = snapshot_of(0, 100);
+  const size_t size = a->allocated_bytes();
+  EXPECT_EQ(pool_->used_bytes(), size);
+  PrefixCache prefixes(size * 5 / 2);
+  EXPECT_TRUE(prefixes.Insert(*a));
+  EXPECT_EQ(prefixes.bytes(), size);
+  EXPECT_TRUE(prefixes.Insert(*a)) << "the same tokens replace themselves";
+  EXPECT_EQ(prefixes.snapshots(), 1u);
+  EXPECT_EQ(prefixes.bytes(), size);
+  EXPECT_EQ(pool_->used_bytes(), size) << "a snapshot copies nothing";
+
+  // Other tokens of the same number, three conversations, room for two of them.
+  std::vector<std::unique_ptr<KVCache>> others;
+  for (int32_t token : {5, 6}) {
+    others.push_back(models_[0]->CreateCache({.max_length = kLength, .pool = pool_}));
+    const std::vector<int32_t> tokens(100, token);
+    const SequenceStep step{.cache = others.back().get(), .tokens = tokens, .logit_rows = 0};
+    ASSERT_TRUE(models_[0]->Forward({&step, 1}, FloatRows(nullptr, 0, vocab_)).ok());
+  }
+  EXPECT_TRUE(prefixes.Insert(*others[0]));
+  EXPECT_EQ(prefixes.snapshots(), 2u);
+  EXPECT_NE(prefixes.Take(absl::MakeConstSpan(texts_[0]).first(101)), nullptr);  // used just now
+  EXPECT_TRUE(prefixes.Insert(*others[1]));
+  EXPECT_EQ(prefixes.snapshots(), 2u);
+  EXPECT_EQ(prefixes.Cost(absl::MakeConstSpan(texts_[0]).first(101)).reused, 100u);
+  EXPECT_EQ(prefixes.Cost(std::vector<int32_t>(101, 5)).reused, 0u) << "the oldest has gone";
+  EXPECT_EQ(prefixes.Cost(std::vector<int32_t>(101, 6)).reused, 100u);
+
+  PrefixCache tiny(size - 1);
+  EXPECT_FALSE(tiny.Insert(*a));
+  EXPECT_EQ(tiny.bytes(), 0u);
+
+  EXPECT_TRUE(prefixes.DropOldest());
+  EXPECT_TRUE(prefixes.DropOldest());
+  EXPECT_FALSE(prefixes.DropOldest());
+  EXPECT_EQ(prefixes.bytes(), 0u);
+}
+
+// Snapshots give way where the pool's limit would refuse somebody.
+TEST_P(PrefixCacheTest, SnapshotsGiveWay) {
+  size_t most = 0;
+  {
+    auto unlimited = std::make_shared<BlockPool>();
+    auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = unlimited});
+    std::vector<float> logits(vocab_);
+    ASSERT_TRUE(Prefill(*models_[0], *cache, absl::MakeConstSpan(texts_[0]).first(1130),
+                        FloatRows(logits.data(), 1, vocab_))
+                    .ok());
+    most = unlimited->used_bytes();
+  }
+  // Enough for one conversation, with what an append needs beside it, and a little more.
+  pool_ =
+      std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = most * 5 / 2, .poison = true});
+  PrefixCache prefixes(kPlenty);
+  for (size_t text = 0; text < kTexts; ++text) {
+    auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool_});
+    std::vector<float> logits(vocab_);
+    const auto cost =
+        PrefillThrough(prefixes, *models_[0], *cache, absl::MakeConstSpan(texts_[text]).first(1130),
+                       250, FloatRows(logits.data(), 1, vocab_));
+    ASSERT_TRUE(cost.ok()) << cost.status();
+    EXPECT_EQ(BitsOf(logits.data(), vocab_), expected_[text][1129]);
+  }
+  EXPECT_GT(prefixes.snapshots(), 0u);
+}
+
+TEST_P(PrefixCacheTest, ErrorsLeaveTheConversationEmpty) {
+  PrefixCache prefixes(kPlenty);
+  Through(prefixes, 0, 100, 0);
+  std::vector<int32_t> tokens(texts_[0].begin(), texts_[0].begin() + 200);
+  std::vector<float> logits(vocab_);
+  const FloatRows row(logits.data(), 1, vocab_);
+  auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool_});
+  EXPECT_EQ(PrefillThrough(prefixes, *models_[0], *cache, tokens, 0, row, [] { return true; })
+                .status()
+                .code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(cache->length(), 0u);
+  tokens.back() = -1;
+  EXPECT_FALSE(PrefillThrough(prefixes, *models_[0], *cache, tokens, 0, row).ok());
+  EXPECT_EQ(cache->length(), 0u);
+  EXPECT_FALSE(PrefillThrough(prefixes, *models_[0], *cache, {}, 0, row).ok());
+}
+
+}  // namespace
+}  // namespace inlay

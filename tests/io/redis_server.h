@@ -1,0 +1,38 @@
+// Debian's redis-server, started by a test for itself.
+#ifndef INLAY_TESTS_IO_REDIS_SERVER_H_
+#define INLAY_TESTS_IO_REDIS_SERVER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace inlay {
+
+// Runs on a free port of the loopback interface, keeps nothing on disk, and ends with this object
+// or its process.
+class RedisServer {
+ public:
+  // `arguments` are added to the command line. started() is false where redis-server is missing
+  // (the package redis-server, which scripts/setup installs) or does not come up.
+  explicit RedisServer(const std::vector<std::string>& arguments = {});
+  ~RedisServer() { Kill(); }
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  bool started() const { return pid_ > 0; }
+  uint16_t port() const { return port_; }
+  void Signal(int signal) const;
+  void Kill();
+
+ private:
+  bool TryStart(const std::vector<std::string>& arguments);
+
+  pid_t pid_ = -1;
+  uint16_t port_ = 0;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_TESTS_IO_REDIS_SERVER_H_

@@ -1,0 +1,135 @@
+// What every state store must do, as functions that the tests of each call.
+#ifndef INLAY_TESTS_IO_STATE_STORE_CONTRACT_H_
+#define INLAY_TESTS_IO_STATE_STORE_CONTRACT_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/state_store.h"
+
+namespace inlay {
+
+using StateBytes = std::vector<uint8_t>;
+
+inline StateBytes RandomBytes(size_t size, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  StateBytes bytes(size);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  return bytes;
+}
+
+// In pieces of different sizes.
+inline absl::Status PutState(StateStore& store, absl::string_view key, const StateBytes& bytes) {
+  absl::StatusOr<std::unique_ptr<StateWriter>> writer = store.Put(key);
+  if (!writer.ok()) return writer.status();
+  size_t piece = 1;
+  for (size_t at = 0; at < bytes.size(); piece = piece * 3 + 1) {
+    const size_t n = std::min(piece, bytes.size() - at);
+    absl::Status status = (*writer)->Append(absl::MakeConstSpan(bytes).subspan(at, n));
+    if (!status.ok()) return status;
+    at += n;
+  }
+  return (*writer)->Commit();
+}
+
+inline absl::StatusOr<StateBytes> GetState(StateStore& store, absl::string_view key) {
+  absl::StatusOr<std::unique_ptr<StateReader>> reader = store.Get(key);
+  if (!reader.ok()) return reader.status();
+  // What is left is a claim: grow as bytes come.
+  StateBytes bytes;
+  size_t piece = 1;
+  while ((*reader)->remaining() > 0) {
+    const size_t n = static_cast<size_t>(std::min<uint64_t>(piece, (*reader)->remaining()));
+    bytes.resize(bytes.size() + n);
+    absl::Status status = (*reader)->Read(absl::MakeSpan(bytes).last(n));
+    if (!status.ok()) return status;
+    piece = std::min<size_t>(piece * 2 + 1, size_t{1} << 24);
+  }
+  uint8_t byte;
+  EXPECT_EQ((*reader)->Read({&byte, 1}).code(), absl::StatusCode::kOutOfRange);
+  return bytes;
+}
+
+inline void ExpectState(StateStore& store, absl::string_view key, const StateBytes& bytes) {
+  absl::StatusOr<StateBytes> got = GetState(store, key);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(*got == bytes) << got->size() << " bytes, not " << bytes.size();
+}
+
+inline void CheckRoundTrips(StateStore& store) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  for (size_t size : {size_t{0}, size_t{1}, size_t{1000}, kMiB - 1, kMiB, kMiB + 1, 3 * kMiB + 5}) {
+    const StateBytes bytes = RandomBytes(size, size);
+    ASSERT_TRUE(PutState(store, "round-trip", bytes).ok());
+    ASSERT_NO_FATAL_FAILURE(ExpectState(store, "round-trip", bytes));
+  }
+}
+
+inline void CheckReplacing(StateStore& store) {
+  const StateBytes old = RandomBytes(2'000'000, 1);
+  ASSERT_TRUE(PutState(store, "replaced", old).ok());
+  {
+    auto writer = store.Put("replaced");
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->Append(RandomBytes(1'500'000, 2)).ok());
+    ExpectState(store, "replaced", old);
+  }  // dropped without Commit
+  ExpectState(store, "replaced", old);
+  ASSERT_TRUE(PutState(store, "replaced", {1, 2, 3}).ok());
+  ExpectState(store, "replaced", {1, 2, 3});
+}
+
+inline void CheckDeleting(StateStore& store) {
+  ASSERT_TRUE(PutState(store, "a", {1}).ok());
+  ASSERT_TRUE(PutState(store, "b", {2}).ok());
+  EXPECT_TRUE(store.Delete("a").ok());
+  EXPECT_EQ(store.Delete("a").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.Get("a").status().code(), absl::StatusCode::kNotFound);
+  ExpectState(store, "b", {2});
+}
+
+inline void CheckKeys(StateStore& store) {
+  for (const std::string key :
+       {"", ".", "..", ".hidden", "a/b", "../a", "/etc/passwd", "a b", "a:b", "a\n", "\xc3\xa4"}) {
+    EXPECT_EQ(store.Put(key).status().code(), absl::StatusCode::kInvalidArgument) << key;
+    EXPECT_EQ(store.Get(key).status().code(), absl::StatusCode::kInvalidArgument) << key;
+    EXPECT_EQ(store.Delete(key).code(), absl::StatusCode::kInvalidArgument) << key;
+  }
+  EXPECT_FALSE(store.Put(std::string("a\0b", 3)).ok());
+  EXPECT_FALSE(store.Put(std::string(101, 'a')).ok());
+  EXPECT_TRUE(PutState(store, std::string(100, 'a'), {1}).ok());
+  EXPECT_TRUE(PutState(store, "Az09._-", {1}).ok());
+}
+
+// Whoever reads while others write gets one of the states whole, or an error.
+inline void CheckConcurrentUse(StateStore& store) {
+  const StateBytes states[2] = {RandomBytes(1'300'000, 1), RandomBytes(2'200'000, 2)};
+  ASSERT_TRUE(PutState(store, "shared", states[0]).ok());
+  std::vector<std::thread> threads;
+  for (const StateBytes& state : states) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) EXPECT_TRUE(PutState(store, "shared", state).ok());
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    absl::StatusOr<StateBytes> got = GetState(store, "shared");
+    if (got.ok()) {
+      EXPECT_TRUE(*got == states[0] || *got == states[1]);
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  absl::StatusOr<StateBytes> got = GetState(store, "shared");
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(*got == states[0] || *got == states[1]);
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_TESTS_IO_STATE_STORE_CONTRACT_H_

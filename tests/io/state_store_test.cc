@@ -1,0 +1,75 @@
+// States in memory and in files.
+#include "io/state_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/io/state_store_contract.h"
+
+namespace inlay {
+namespace {
+
+class StateStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string folder = ::testing::TempDir() + "inlay_state_store_XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+    file_ = std::make_unique<FileStore>(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  template <class F>
+  void ForBoth(F f) {
+    f(memory_);
+    f(*file_);
+  }
+
+  std::string folder_;
+  MemoryStore memory_;
+  std::unique_ptr<FileStore> file_;
+};
+
+TEST_F(StateStoreTest, RoundTrips) { ForBoth(CheckRoundTrips); }
+TEST_F(StateStoreTest, Replacing) { ForBoth(CheckReplacing); }
+TEST_F(StateStoreTest, Deleting) { ForBoth(CheckDeleting); }
+TEST_F(StateStoreTest, Keys) { ForBoth(CheckKeys); }
+TEST_F(StateStoreTest, ConcurrentUse) { ForBoth(CheckConcurrentUse); }
+
+TEST_F(StateStoreTest, FilesLeaveNothingBehind) {
+  CheckReplacing(*file_);
+  ASSERT_TRUE(file_->Delete("replaced").ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(StateStoreTest, FolderThatIsMissing) {
+  FileStore store(folder_ + "/nowhere");
+  EXPECT_EQ(store.Put("a").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.Get("a").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.Delete("a").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(StateStoreTest, NotARegularFile) {
+  ASSERT_EQ(mkfifo((folder_ + "/pipe.state").c_str(), 0600), 0);
+  EXPECT_EQ(file_->Get("pipe").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(file_->Put("pipe").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(ReadStateFile(folder_).ok());
+}
+
+TEST_F(StateStoreTest, FileThatShrinksWhileItIsRead) {
+  ASSERT_TRUE(PutState(*file_, "a", RandomBytes(1000, 1)).ok());
+  auto reader = file_->Get("a");
+  ASSERT_TRUE(reader.ok());
+  ASSERT_EQ(truncate((folder_ + "/a.state").c_str(), 10), 0);
+  StateBytes bytes(1000);
+  EXPECT_EQ((*reader)->Read(absl::MakeSpan(bytes)).code(), absl::StatusCode::kOutOfRange);
+}
+
+}  // namespace
+}  // namespace inlay
