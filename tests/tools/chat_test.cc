@@ -194,7 +194,7 @@ TEST(Chat, KeepsAChatInAFile) {
   const ProgramResult first = Chat("ROMEO:\n/save " + path + "\n");
   EXPECT_THAT(first.err, HasSubstr("saved 1 turns"));
   const ProgramResult second = Chat("/load " + path + "\nJULIET:\n/stats\n");
-  EXPECT_THAT(second.err, AllOf(HasSubstr("after turn 1"), HasSubstr("2 turns")));
+  EXPECT_THAT(second.err, AllOf(HasSubstr("after turn 1"), HasSubstr("turns: 2;")));
   EXPECT_EQ(first.out + second.out, straight.out);
   ExpectError(Chat("/save\n"), 1, HasSubstr("needs a file"));
   ExpectError(Chat("/load no/such/file\n"), 1, HasSubstr("no/such/file"));

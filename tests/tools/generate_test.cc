@@ -1,8 +1,9 @@
 // inlay generate.
-#include <filesystem>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "tests/tools/program.h"
 
