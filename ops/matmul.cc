@@ -47,8 +47,7 @@ struct Outputs {
 };
 
 // The four bytes at p in every lane.
-HWY_INLINE hn::Vec<hn::RepartitionToWide<hn::RepartitionToWide<hn::RebindToSigned<DQuads>>>>
-Broadcast4(const int8_t* p) {
+HWY_INLINE hn::Vec<DRowInts> Broadcast4(const void* p) {
   int32_t word;
   hwy::CopyBytes<4>(p, &word);
   return hn::Set(DRowInts(), word);
@@ -59,111 +58,122 @@ HWY_INLINE hn::Vec<DRowInts> Dot4(VQuads w, hn::Vec<DRowInts> x, hn::Vec<DRowInt
   return hn::SumOfMulQuadAccumulate(DRowInts(), w, hn::BitCast(d8, x), sum);
 }
 
-#if HWY_HAVE_SCALABLE
-
-// One tile part and one token at a time: vectors without a fixed size cannot be kept in arrays.
-template <class Format, size_t T, size_t C>
-HWY_NOINLINE void QuantizedTiles(const Format* w, const QuantizedRows* x, size_t offset,
-                                 const Outputs& out) {
-  static_assert(T == 1 && C == 1);
-  constexpr size_t kGroup = Format::kGroup;
-  const DRows df;
-  const DRowInts di;
-  auto total = hn::Zero(df);
-  for (size_t g = 0; g < x->cols / kGroup; ++g) {
-    int32_t group_sum = 0;
-    for (size_t i = 0; i < kGroup / kQuantSumGroup; ++i)
-      group_sum += x->sums[g * (kGroup / kQuantSumGroup) + i];
-    auto sum = hn::Set(di, -Format::kBias * group_sum);
-    const int8_t* quants = x->quants + g * kGroup;
-    const auto step = [&]<size_t s>() HWY_ATTR {
-      VQuads a, b;
-      w->template Step<s>(g, a, b);
-      sum = Dot4(a, Broadcast4(quants + 8 * s), sum);
-      sum = Dot4(b, Broadcast4(quants + 8 * s + 4), sum);
-    };
-    step.template operator()<0>();
-    step.template operator()<1>();
-    if constexpr (kGroup == 32) {
-      step.template operator()<2>();
-      step.template operator()<3>();
-    }
-    const auto scale = hn::Set(df, x->scales[g * kGroup / kQuantBlock]);
-    total = hn::MulAdd(hn::ConvertTo(df, sum), hn::Mul(w->Scale(g), scale), total);
-    if constexpr (Format::kHasOffsets) {
-      total = hn::MulAdd(hn::Set(df, static_cast<float>(group_sum)), hn::Mul(w->Offset(g), scale),
-                         total);
-    }
-  }
-  out.Store(0, offset, total);
+// Where the sums of group `g` of a format start, which takes the format's bias off again.
+template <class Format, size_t kHalf>
+HWY_INLINE hn::Vec<DRowInts> StartOfSum(const QuantizedBlock& x) {
+  if constexpr (Format::kBias == 0) return hn::Zero(DRowInts());
+  constexpr int kShift = hwy::FloorLog2(-QuantizedBlock::kCorrection / std::max(1, Format::kBias));
+  const int32_t* correction =
+      Format::kGroup == kQuantBlock ? &x.correction : &x.half_corrections[kHalf];
+  return hn::ShiftRight<kShift>(Broadcast4(correction));
 }
 
-#else
+// The sum of the activations of a group.
+template <class Format, size_t kHalf>
+HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
+  return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.half_sums[kHalf]);
+}
 
-template <class Format, size_t T, size_t C>
-HWY_NOINLINE void QuantizedTiles(const Format* w, const QuantizedRows* x, size_t offset,
-                                 const Outputs& out) {
-  constexpr size_t kGroup = Format::kGroup;
-  constexpr size_t kSums = kGroup / kQuantSumGroup;
+// Adds the products of one group of columns to totals: group kHalf of the block x[c][block] of each
+// token c.
+template <class Format, size_t kHalf, size_t T, size_t C>
+HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t block,
+#if HWY_HAVE_SCALABLE
+                         VRows& total) {
+  static_assert(T == 1 && C == 1);
+  const QuantizedBlock& activations = x[0][block];
   const DRows df;
-  const DRowInts di;
+  const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
+  auto sum = StartOfSum<Format, kHalf>(activations);
+  const int8_t* quants = activations.quants + kHalf * Format::kGroup;
+  const auto step = [&]<size_t s>() HWY_ATTR {
+    VQuads a, b;
+    w->template Step<s>(g, a, b);
+    sum = Dot4(a, Broadcast4(quants + 8 * s), sum);
+    sum = Dot4(b, Broadcast4(quants + 8 * s + 4), sum);
+  };
+  step.template operator()<0>();
+  step.template operator()<1>();
+  if constexpr (Format::kGroup == 32) {
+    step.template operator()<2>();
+    step.template operator()<3>();
+  }
+  const auto scale = hn::Mul(w->Scale(g), hn::Set(df, activations.scale));
+  total = hn::MulAdd(hn::ConvertTo(df, sum), scale, total);
+  if constexpr (Format::kHasOffsets) {
+    total = hn::MulAdd(w->Offset(g), SumOf<Format, kHalf>(activations), total);
+  }
+#else
+                         VRows (&total)[T][C]) {
+  const DRows df;
+  const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
+  hn::Vec<DRowInts> sum[T][C];
+  for (size_t c = 0; c < C; ++c) {
+    const auto start = StartOfSum<Format, kHalf>(x[c][block]);
+    for (size_t t = 0; t < T; ++t) sum[t][c] = start;
+  }
+  const auto step = [&]<size_t s>() HWY_ATTR {
+    VQuads a[T], b[T];
+    for (size_t t = 0; t < T; ++t) w[t].template Step<s>(g, a[t], b[t]);
+    for (size_t c = 0; c < C; ++c) {
+      const auto xa = Broadcast4(x[c][block].quants + kHalf * Format::kGroup + 8 * s);
+      for (size_t t = 0; t < T; ++t) sum[t][c] = Dot4(a[t], xa, sum[t][c]);
+    }
+    for (size_t c = 0; c < C; ++c) {
+      const auto xb = Broadcast4(x[c][block].quants + kHalf * Format::kGroup + 8 * s + 4);
+      for (size_t t = 0; t < T; ++t) sum[t][c] = Dot4(b[t], xb, sum[t][c]);
+    }
+  };
+  step.template operator()<0>();
+  step.template operator()<1>();
+  if constexpr (Format::kGroup == 32) {
+    step.template operator()<2>();
+    step.template operator()<3>();
+  }
+  VRows scale[T];
+  for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
+  for (size_t c = 0; c < C; ++c) {
+    const auto x_scale = hn::Set(df, x[c][block].scale);
+    for (size_t t = 0; t < T; ++t) {
+      total[t][c] =
+          hn::MulAdd(hn::ConvertTo(df, sum[t][c]), hn::Mul(scale[t], x_scale), total[t][c]);
+    }
+  }
+  if constexpr (Format::kHasOffsets) {
+    for (size_t t = 0; t < T; ++t) scale[t] = w[t].Offset(g);
+    for (size_t c = 0; c < C; ++c) {
+      const auto x_sum = SumOf<Format, kHalf>(x[c][block]);
+      for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(scale[t], x_sum, total[t][c]);
+    }
+  }
+#endif
+}
+
+// T tiles for C tokens. Vectors without a fixed size cannot be kept in arrays: there it is one
+// each.
+template <class Format, size_t T, size_t C>
+HWY_NOINLINE void QuantizedTiles(const Format* w, const QuantizedBlock* const* x, size_t blocks,
+                                 size_t offset, const Outputs& out) {
+#if HWY_HAVE_SCALABLE
+  auto total = hn::Zero(DRows());
+#else
   VRows total[T][C];
   for (size_t t = 0; t < T; ++t) {
-    for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+    for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(DRows());
   }
-  const size_t groups = x[0].cols / kGroup;
-  for (size_t g = 0; g < groups; ++g) {
-    hn::Vec<DRowInts> sum[T][C];
-    for (size_t c = 0; c < C; ++c) {
-      int32_t group_sum = x[c].sums[g * kSums];
-      if constexpr (kSums == 2) group_sum += x[c].sums[g * kSums + 1];
-      for (size_t t = 0; t < T; ++t) sum[t][c] = hn::Set(di, -Format::kBias * group_sum);
-    }
-    const auto step = [&]<size_t s>() HWY_ATTR {
-      VQuads a[T], b[T];
-      for (size_t t = 0; t < T; ++t) w[t].template Step<s>(g, a[t], b[t]);
-      for (size_t c = 0; c < C; ++c) {
-        const auto xa = Broadcast4(x[c].quants + g * kGroup + 8 * s);
-        for (size_t t = 0; t < T; ++t) sum[t][c] = Dot4(a[t], xa, sum[t][c]);
-      }
-      for (size_t c = 0; c < C; ++c) {
-        const auto xb = Broadcast4(x[c].quants + g * kGroup + 8 * s + 4);
-        for (size_t t = 0; t < T; ++t) sum[t][c] = Dot4(b[t], xb, sum[t][c]);
-      }
-    };
-    step.template operator()<0>();
-    step.template operator()<1>();
-    if constexpr (kGroup == 32) {
-      step.template operator()<2>();
-      step.template operator()<3>();
-    }
-    VRows scale[T];
-    for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
-    for (size_t c = 0; c < C; ++c) {
-      const auto x_scale = hn::Set(df, x[c].scales[g * kGroup / kQuantBlock]);
-      for (size_t t = 0; t < T; ++t) {
-        total[t][c] =
-            hn::MulAdd(hn::ConvertTo(df, sum[t][c]), hn::Mul(scale[t], x_scale), total[t][c]);
-      }
-    }
-    if constexpr (Format::kHasOffsets) {
-      for (size_t t = 0; t < T; ++t) scale[t] = w[t].Offset(g);
-      for (size_t c = 0; c < C; ++c) {
-        int32_t group_sum = x[c].sums[g * kSums];
-        if constexpr (kSums == 2) group_sum += x[c].sums[g * kSums + 1];
-        const auto x_scale = hn::Set(df, x[c].scales[g * kGroup / kQuantBlock]);
-        const auto x_sum = hn::Set(df, static_cast<float>(group_sum));
-        for (size_t t = 0; t < T; ++t)
-          total[t][c] = hn::MulAdd(x_sum, hn::Mul(scale[t], x_scale), total[t][c]);
-      }
-    }
+#endif
+  for (size_t b = 0; b < blocks; ++b) {
+    AddGroup<Format, 0, T, C>(w, x, b, total);
+    if constexpr (Format::kGroup < kQuantBlock) AddGroup<Format, 1, T, C>(w, x, b, total);
   }
+#if HWY_HAVE_SCALABLE
+  out.Store(0, offset, total);
+#else
   for (size_t t = 0; t < T; ++t) {
     for (size_t c = 0; c < C; ++c) out.Store(c, t * kTileRows + offset, total[t][c]);
   }
+#endif
 }
-
-#endif  // HWY_HAVE_SCALABLE
 
 // Unquantized weights of type W: one fused multiply-add per column.
 template <class W, size_t T, size_t C>
@@ -196,78 +206,72 @@ HWY_NOINLINE void FloatTiles(const W* const* w, const float* const* x, size_t co
 #endif
 }
 
-// T tiles from `first` for the tokens [token, token + C), part by part of the tiles' rows.
-template <class Format, size_t T, size_t C>
-void RunQuantized(const PackedMatrix& w, size_t first, const QuantizedRows& x, size_t token,
-                  const Outputs& out) {
-  QuantizedRows rows[C];
-  for (size_t c = 0; c < C; ++c) rows[c] = x.Row(token + c);
-  const size_t lanes = hn::Lanes(DRows());
-  for (size_t offset = 0; offset < kTileRows; offset += lanes) {
-    const auto run = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
-      const Format tiles[T] = {Format(w, first + t, offset)...};
-      QuantizedTiles<Format, T, C>(tiles, rows, offset, out);
-    };
-    run(std::make_index_sequence<T>());
-  }
-}
-
-template <class W, size_t T, size_t C>
-void RunFloat(const PackedMatrix& w, size_t first, ConstFloatRows x, size_t token,
-              const Outputs& out) {
-  const W* tiles[T];
-  for (size_t t = 0; t < T; ++t) tiles[t] = reinterpret_cast<const W*>(w.tile(first + t));
-  const float* rows[C];
-  for (size_t c = 0; c < C; ++c) rows[c] = x.Row(token + c);
-  const size_t lanes = hn::Lanes(DRows());
-  for (size_t offset = 0; offset < kTileRows; offset += lanes) {
-    FloatTiles<W, T, C>(tiles, rows, x.cols, offset, out);
-  }
-}
-
-// Calls run.operator()<T, C>(first tile, first token) so that all tiles in [begin, end) meet all
-// tokens. The tokens are the inner loop: a pair of tiles stays in the cache while they pass.
+// Calls run.operator()<C>(first token) so that each token is met once: kCols at a time while there
+// are so many, then two, then one.
 template <class Run>
-void ForEachTile(size_t begin, size_t end, size_t tokens, const Run& run) {
-  for (size_t tile = begin; tile < end;) {
-    const bool pair = end - tile >= kTiles;
-    size_t token = 0;
-    for (; token + kCols <= tokens; token += kCols) {
-      if (pair) {
-        run.template operator()<kTiles, kCols>(tile, token);
-      } else {
-        run.template operator()<1, kCols>(tile, token);
+HWY_INLINE void ForEachToken(size_t tokens, const Run& run) {
+  size_t token = 0;
+  for (; token + kCols <= tokens; token += kCols) run.template operator()<kCols>(token);
+#if !HWY_HAVE_SCALABLE
+  for (; token + 2 <= tokens; token += 2) run.template operator()<2>(token);
+  for (; token < tokens; ++token) run.template operator()<1>(token);
+#endif
+}
+
+// T tiles from `first` for all tokens, part by part of the tiles' rows. The tiles stay in the cache
+// while the tokens pass.
+template <class Format, size_t T>
+void MultiplyQuantizedTiles(const MatMulTask& task, const QuantizedRows& x, size_t first) {
+  const size_t row = first * kTileRows;
+  for (size_t offset = 0; offset < kTileRows; offset += hn::Lanes(DRows())) {
+    const auto with = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
+      const Format tiles[T] = {Format(*task.w, first + t, offset)...};
+      ForEachToken(task.y.rows, [&]<size_t C>(size_t token) HWY_ATTR {
+        const QuantizedBlock* rows[C];
+        float* y[C];
+        for (size_t c = 0; c < C; ++c) {
+          rows[c] = x.Row(token + c);
+          y[c] = task.y.Row(token + c);
+        }
+        QuantizedTiles<Format, T, C>(tiles, rows, x.cols / kQuantBlock, offset,
+                                     Outputs{y, row, task.w->rows() - row});
+      });
+    };
+    with(std::make_index_sequence<T>());
+  }
+}
+
+template <class W, size_t T>
+void MultiplyFloatTiles(const MatMulTask& task, ConstFloatRows x, size_t first) {
+  const size_t row = first * kTileRows;
+  const W* tiles[T];
+  for (size_t t = 0; t < T; ++t) tiles[t] = reinterpret_cast<const W*>(task.w->tile(first + t));
+  for (size_t offset = 0; offset < kTileRows; offset += hn::Lanes(DRows())) {
+    ForEachToken(task.y.rows, [&]<size_t C>(size_t token) HWY_ATTR {
+      const float* rows[C];
+      float* y[C];
+      for (size_t c = 0; c < C; ++c) {
+        rows[c] = x.Row(token + c);
+        y[c] = task.y.Row(token + c);
       }
-    }
-    for (; token < tokens; ++token) {
-      if (pair) {
-        run.template operator()<kTiles, 1>(tile, token);
-      } else {
-        run.template operator()<1, 1>(tile, token);
-      }
-    }
-    tile += pair ? kTiles : 1;
+      FloatTiles<W, T, C>(tiles, rows, x.cols, offset, Outputs{y, row, task.w->rows() - row});
+    });
   }
 }
 
 template <class Format>
 void MultiplyQuantized(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
-  ForEachTile(begin, end, task.y.rows, [&]<size_t T, size_t C>(size_t tile, size_t token) HWY_ATTR {
-    float* y[C];
-    for (size_t c = 0; c < C; ++c) y[c] = task.y.Row(token + c);
-    const size_t row = tile * kTileRows;
-    RunQuantized<Format, T, C>(*task.w, tile, x, token, Outputs{y, row, task.w->rows() - row});
-  });
+  size_t tile = begin;
+  for (; tile + kTiles <= end; tile += kTiles)
+    MultiplyQuantizedTiles<Format, kTiles>(task, x, tile);
+  for (; tile < end; ++tile) MultiplyQuantizedTiles<Format, 1>(task, x, tile);
 }
 
 template <class W>
 void MultiplyFloat(const MatMulTask& task, ConstFloatRows x, size_t begin, size_t end) {
-  ForEachTile(begin, end, task.y.rows, [&]<size_t T, size_t C>(size_t tile, size_t token) HWY_ATTR {
-    float* y[C];
-    for (size_t c = 0; c < C; ++c) y[c] = task.y.Row(token + c);
-    const size_t row = tile * kTileRows;
-    RunFloat<W, T, C>(*task.w, tile, x, token, Outputs{y, row, task.w->rows() - row});
-  });
+  size_t tile = begin;
+  for (; tile + kTiles <= end; tile += kTiles) MultiplyFloatTiles<W, kTiles>(task, x, tile);
+  for (; tile < end; ++tile) MultiplyFloatTiles<W, 1>(task, x, tile);
 }
 
 // The tiles [begin, end) of one task.
@@ -295,32 +299,72 @@ void MultiplyTiles(const MatMulTask& task, ConstFloatRows x, const QuantizedRows
   }
 }
 
-// One row of activations.
-void QuantizeOneRow(const float* x, QuantizedRows out) {
-  const hn::CappedTag<float, kQuantSumGroup> df;
+// The sum of 16 signed bytes.
+HWY_INLINE int32_t SumOf16(const int8_t* p) {
+  const hn::CappedTag<int32_t, 4> di;
+  const hn::Repartition<int8_t, decltype(di)> d8;
+  const hn::Repartition<uint8_t, decltype(di)> du8;
+  auto sum = hn::Zero(di);
+  for (size_t i = 0; i < 16; i += hn::Lanes(d8)) {
+    sum = hn::SumOfMulQuadAccumulate(di, hn::Set(du8, 1), hn::LoadU(d8, p + i), sum);
+  }
+  return hn::ReduceSum(di, sum);
+}
+
+// Rounds `count` <= kBatch blocks of activations, one step for all of them after the other, so that
+// divisions are done by vectors and nothing waits for one block's largest value.
+constexpr size_t kBatch = 16;
+void QuantizeBlocks(const float* x, size_t count, QuantizedBlock* out) {
+  const hn::CappedTag<float, kBatch> df;
   const hn::RebindToSigned<decltype(df)> di;
   const hn::Rebind<int8_t, decltype(df)> d8;
   const size_t lanes = hn::Lanes(df);
-  for (size_t block = 0; block < out.cols; block += kQuantBlock) {
+  HWY_ALIGN int32_t magnitudes[kBatch] = {};
+  for (size_t b = 0; b < count; ++b) {
     // Magnitudes order like their bits, and NaN above all: it makes the scale NaN.
     auto largest = hn::Zero(di);
     for (size_t i = 0; i < kQuantBlock; i += lanes) {
-      const auto magnitude = hn::Abs(hn::LoadU(df, x + block + i));
-      largest = hn::Max(largest, hn::BitCast(di, magnitude));
+      const auto v = hn::Abs(hn::LoadU(df, x + b * kQuantBlock + i));
+      largest = hn::Max(largest, hn::BitCast(di, v));
     }
-    const float magnitude = std::bit_cast<float>(hn::ReduceMax(di, largest));
+    magnitudes[b] = hn::ReduceMax(di, largest);
+  }
+  HWY_ALIGN float scales[kBatch];
+  HWY_ALIGN float inverses[kBatch];
+  for (size_t b = 0; b < kBatch; b += lanes) {
+    const auto magnitude = hn::BitCast(df, hn::Load(di, magnitudes + b));
+    const auto most = hn::Set(df, 127.0f);
+    hn::Store(hn::Div(magnitude, most), df, scales + b);
     // Below this the inverse might overflow; such a block counts as zeros.
-    const float inverse = magnitude < 1e-30f ? 0.0f : 127.0f / magnitude;
-    out.scales[block / kQuantBlock] = magnitude / 127.0f;
-    for (size_t group = block; group < block + kQuantBlock; group += kQuantSumGroup) {
-      auto sum = hn::Zero(di);
-      for (size_t i = group; i < group + kQuantSumGroup; i += lanes) {
-        const auto q = hn::NearestInt(hn::Mul(hn::LoadU(df, x + i), hn::Set(df, inverse)));
-        hn::StoreU(hn::DemoteTo(d8, q), d8, out.quants + i);
-        sum = hn::Add(sum, q);
-      }
-      out.sums[group / kQuantSumGroup] = hn::ReduceSum(di, sum);
+    const auto tiny = hn::Lt(magnitude, hn::Set(df, 1e-30f));
+    hn::Store(hn::IfThenZeroElse(tiny, hn::Div(most, magnitude)), df, inverses + b);
+  }
+  for (size_t b = 0; b < count; ++b) {
+    const auto inverse = hn::Set(df, inverses[b]);
+    for (size_t i = 0; i < kQuantBlock; i += lanes) {
+      const auto v = hn::Mul(hn::LoadU(df, x + b * kQuantBlock + i), inverse);
+      hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(v)), d8, out[b].quants + i);
     }
+  }
+  for (size_t b = 0; b < count; ++b) {
+    QuantizedBlock& block = out[b];
+    int32_t sums[2];
+    for (size_t half = 0; half < 2; ++half) sums[half] = SumOf16(block.quants + 16 * half);
+    block.scale = scales[b];
+    block.sum = scales[b] * static_cast<float>(sums[0] + sums[1]);
+    block.correction = QuantizedBlock::kCorrection * (sums[0] + sums[1]);
+    for (size_t half = 0; half < 2; ++half) {
+      block.half_sums[half] = scales[b] * static_cast<float>(sums[half]);
+      block.half_corrections[half] = QuantizedBlock::kCorrection * sums[half];
+    }
+  }
+}
+
+// One row of activations.
+void QuantizeOneRow(const float* x, size_t cols, QuantizedBlock* out) {
+  const size_t blocks = cols / kQuantBlock;
+  for (size_t b = 0; b < blocks; b += kBatch) {
+    QuantizeBlocks(x + b * kQuantBlock, std::min(kBatch, blocks - b), out + b);
   }
 }
 
@@ -342,25 +386,19 @@ bool IsQuantized(PackedFormat format) {
 
 }  // namespace
 
-void QuantizeRows(ConstFloatRows x, QuantizedRows out, ThreadPool& pool) {
+QuantizedRows MatMulInput::Quantized(ThreadPool& pool) {
+  if (quantized_) return rows_;
+  rows_.cols = x_.cols;
+  const size_t blocks = x_.rows * x_.cols / kQuantBlock;
+  if (memory_.size() < blocks) memory_.resize(blocks);
+  rows_.blocks = memory_.data();
+  const auto quantize_row = HWY_DYNAMIC_POINTER(QuantizeOneRow);
   const auto work = [&](size_t begin, size_t end) {
-    for (size_t t = begin; t < end; ++t) HWY_DYNAMIC_DISPATCH(QuantizeOneRow)(x.Row(t), out.Row(t));
+    for (size_t t = begin; t < end; ++t) quantize_row(x_.Row(t), x_.cols, rows_.Row(t));
   };
   // A row or two are done before another thread has woken up.
   constexpr size_t kGrain = 4;
-  pool.Run(x.rows, kGrain, std::cref(work));
-}
-
-QuantizedRows MatMulInput::Quantized(ThreadPool& pool) {
-  if (quantized_) return rows_;
-  const size_t elements = x_.rows * x_.cols;
-  if (quants_.size() < elements) {
-    quants_.resize(elements);
-    scales_.resize(elements / kQuantBlock);
-    sums_.resize(elements / kQuantSumGroup);
-  }
-  rows_ = {x_.cols, quants_.data(), scales_.data(), sums_.data()};
-  QuantizeRows(x_, rows_, pool);
+  pool.Run(x_.rows, kGrain, std::cref(work));
   quantized_ = true;
   return rows_;
 }

@@ -29,9 +29,7 @@ class MatMulInput {
   ConstFloatRows x_;
   bool quantized_ = false;
   QuantizedRows rows_;
-  std::vector<int8_t> quants_;
-  std::vector<float> scales_;
-  std::vector<int32_t> sums_;
+  std::vector<QuantizedBlock> memory_;
 };
 
 // One product of a call: y [tokens, w.rows()], not overlapping the input.
@@ -46,10 +44,9 @@ struct MatMulTask {
 // The additions of one element happen in one order whatever the number of tokens, tasks and
 // threads:
 //   - weights that are not quantized: y = fma(w_c, x_c, y) for c = 0, 1, ...
-//   - quantized ones, over the groups of columns that share a scale, in order: y = fma(sum of w_q *
-//   x_q, w_scale *
-//     x_scale, y), and where the type has offsets then y = fma(sum of x_q, w_offset * x_scale, y);
-//     the integer sums are exact.
+//   - quantized ones, over the groups of columns that share a scale, in order:
+//     y = fma(sum of w_q * x_q, w_scale * x_scale, y), and where the type has offsets then
+//     y = fma(w_offset, x_scale * sum of x_q, y); the integer sums are exact.
 // On CPU targets without a fused multiply-add, a multiplication and an addition take its place.
 void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& pool);
 
