@@ -60,7 +60,7 @@ class SsdSlots {
   // Between Prepare and Commit or Abort, for the chunks that the append touches, in ascending
   // order: the log of a chunk;
   SsdLog Log(size_t chunk) const;
-  // the state at its start [heads, head_dim, state_dim], and the raw inputs before it, oldest first
+  // the state at its start [heads, state_dim, head_dim], and the raw inputs before it, oldest first
   // [conv_width - 1, ConvDim]; both nullptr for chunk 0, where they are zeros. Those of a chunk
   // after the first one touched are to be written before they are read, and may share memory with
   // those two chunks earlier.

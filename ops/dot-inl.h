@@ -117,19 +117,19 @@ HWY_NOINLINE void DotTile(const W* const* HWY_RESTRICT w, const float* const* HW
   }
 }
 
-// y[t, r] = sum over c of w[r, c] * x[t, c], for the rows of w. Rows and tokens that do not fill a
-// tile are computed with repeated pointers, and the repetitions dropped.
+// y[t, r] = sum over c of w[r][c] * x[t, c], for `rows` rows of w. Rows and tokens that do not fill
+// a tile are computed with repeated pointers, and the repetitions dropped.
 template <class W>
-HWY_NOINLINE void MultiplyRows(Rows<const W> w, ConstFloatRows x, FloatRows y) {
+HWY_NOINLINE void MultiplyRows(const W* const* w, size_t w_rows, ConstFloatRows x, FloatRows y) {
   HWY_ALIGN float out[kTileRows * 4];
   for (size_t t = 0; t < x.rows; t += kTileTokens) {
     const size_t tokens = std::min(kTileTokens, x.rows - t);
     const float* xs[4];
     for (size_t i = 0; i < 4; ++i) xs[i] = x.Row(t + std::min(i, tokens - 1));
-    for (size_t r = 0; r < w.rows; r += kTileRows) {
-      const size_t rows = std::min(kTileRows, w.rows - r);
+    for (size_t r = 0; r < w_rows; r += kTileRows) {
+      const size_t rows = std::min(kTileRows, w_rows - r);
       const W* ws[kTileRows];
-      for (size_t i = 0; i < kTileRows; ++i) ws[i] = w.Row(r + std::min(i, rows - 1));
+      for (size_t i = 0; i < kTileRows; ++i) ws[i] = w[r + std::min(i, rows - 1)];
       if (tokens == 1) {
         DotTile<1>(ws, xs, x.cols, out);
       } else if (tokens == 2) {

@@ -3,29 +3,29 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/ssd.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
+#include "ops/add_rows-inl.h"
 #include "ops/dot-inl.h"
 #include "ops/simd-inl.h"
-#include "ops/weighted_sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
 
-// Channels [begin, end) of all tokens.
-void ConvolveChannels(const float* const* input, const float* weight, size_t width,
-                      const float* bias, FloatRows y, size_t begin, size_t end) {
+void Convolve(const float* const* input, const float* weight, size_t width, const float* bias,
+              FloatRows y) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
   for (size_t t = 0; t < y.rows; ++t) {
-    for (size_t c = begin; c < end; c += lanes) {
-      const bool whole = c + lanes <= end;
-      const size_t n = end - c;
+    for (size_t c = 0; c < y.cols; c += lanes) {
+      const bool whole = c + lanes <= y.cols;
+      const size_t n = y.cols - c;
       auto sum = whole ? hn::LoadU(df, bias + c) : hn::LoadN(df, bias + c, n);
       for (size_t k = 0; k < width; ++k) {
         const float* w = weight + k * y.cols + c;
@@ -43,36 +43,71 @@ void ConvolveChannels(const float* const* input, const float* weight, size_t wid
   }
 }
 
-// One token: raw, bias, a, previous, dt and decay_sum are [heads]; previous may be nullptr for
-// zeros.
-void TimeStep(const float* raw, const float* bias, const float* a, const float* previous,
-              size_t heads, float* dt, float* decay_sum) {
+void TimeSteps(ConstFloatRows raw, const float* bias, FloatRows dt) {
   const hn::ScalableTag<float> df;
-  const size_t lanes = hn::Lanes(df);
-  for (size_t h = 0; h < heads; h += lanes) {
-    // LoadN and StoreN take a count above the number of lanes for the number of lanes.
-    const size_t n = heads - h;
-    const auto biased = hn::Add(hn::LoadN(df, raw + h, n), hn::LoadN(df, bias + h, n));
-    const auto step = Softplus(df, biased);
-    const auto sum = previous == nullptr ? hn::Zero(df) : hn::LoadN(df, previous + h, n);
-    hn::StoreN(step, df, dt + h, n);
-    hn::StoreN(hn::MulAdd(step, hn::LoadN(df, a + h, n), sum), df, decay_sum + h, n);
+  for (size_t t = 0; t < raw.rows; ++t) {
+    for (size_t h = 0; h < raw.cols; h += hn::Lanes(df)) {
+      // LoadN and StoreN take a count above the number of lanes for the number of lanes.
+      const size_t n = raw.cols - h;
+      const auto biased = hn::Add(hn::LoadN(df, raw.Row(t) + h, n), hn::LoadN(df, bias + h, n));
+      hn::StoreN(Softplus(df, biased), df, dt.Row(t) + h, n);
+    }
   }
+}
+
+// factor * x + sum, as one operation where the CPU target has it.
+HWY_INLINE float MulAdd1(float factor, float x, float sum) {
+  const hn::CappedTag<float, 1> d;
+  return hn::GetLane(hn::MulAdd(hn::Set(d, factor), hn::Set(d, x), hn::Set(d, sum)));
 }
 
 // Vectors over the tokens of a chunk, however long the machine's vectors are.
 using ChunkTag = hn::CappedTag<float, kSsdChunk>;
 
+// Memory that the calling thread keeps from call to call.
+float* Scratch(size_t floats) {
+  thread_local std::vector<float> memory;
+  if (memory.size() < floats) memory.resize(floats);
+  return memory.data();
+}
+
+// Rows of a chunk, kept ones first, then new ones, each from its own place.
+struct ChunkRows {
+  ChunkRows(const SsdAppend& append, const SsdChunk& chunk) {
+    const ConstFloatRows conv = append.conv.Slice(chunk.row, chunk.rows);
+    for (size_t j = 0; j < chunk.first; ++j) {
+      x[j] = chunk.log.x().Row(j);
+      b[j] = chunk.log.b().Row(j);
+    }
+    for (size_t j = 0; j < chunk.rows; ++j) {
+      x[chunk.first + j] = conv.Row(j);
+      b[chunk.first + j] = conv.Row(j) + append.shape.Inner();
+    }
+  }
+
+  const float* x[kSsdChunk];
+  const float* b[kSsdChunk];
+};
+
 // The time steps of one head, and what they weigh.
 class HeadTimes {
  public:
-  // Of the chunk's first `count` tokens.
-  HeadTimes(const SsdLog& log, size_t head, size_t count) {
-    const FloatRows dt = log.dt(), decay_sum = log.decay_sum();
-    for (size_t j = 0; j < kSsdChunk; ++j) {
-      dt_[j] = j < count ? dt.Row(j)[head] : 0.0f;
-      decay_sum_[j] = j < count ? decay_sum.Row(j)[head] : 0.0f;
+  HeadTimes(const SsdAppend& append, const SsdChunk& chunk, size_t head) {
+    const size_t count = chunk.first + chunk.rows;
+    float sum = 0;
+    for (size_t j = 0; j < count; ++j) {
+      if (j < chunk.first) {
+        dt_[j] = chunk.log.dt().Row(j)[head];
+        sum = chunk.log.decay_sum().Row(j)[head];
+      } else {
+        dt_[j] = append.dt.Row(chunk.row + j - chunk.first)[head];
+        sum = MulAdd1(dt_[j], append.a[head], sum);
+        if (chunk.keep) chunk.log.decay_sum().Row(j)[head] = sum;
+      }
+      decay_sum_[j] = sum;
     }
+    std::fill(dt_ + count, dt_ + kSsdChunk, 0.0f);
+    std::fill(decay_sum_ + count, decay_sum_ + kSsdChunk, 0.0f);
   }
 
   // How much of the chunk's initial state is left after token t.
@@ -93,64 +128,103 @@ class HeadTimes {
   HWY_ALIGN float decay_sum_[kSsdChunk];
 };
 
-// Heads [begin, end) of all tokens.
-void OutputsOfHeads(const SsdLog& log, const float* state, ConstFloatRows c, const float* d,
-                    size_t first, FloatRows y, size_t begin, size_t end) {
-  const SsdShape& shape = log.shape;
-  const size_t tokens = y.rows, count = first + tokens;
-  const size_t heads_per_group = shape.heads / shape.groups;
-  // C_t . B_j for the group at hand, [tokens, kSsdChunk].
-  HWY_ALIGN float products[kSsdChunk * kSsdChunk];
-  const FloatRows cb(products, tokens, count, kSsdChunk);
-  HWY_ALIGN float weights[kSsdChunk];
-  for (size_t head = begin; head < end; ++head) {
-    const size_t group = head / heads_per_group;
-    const ConstFloatRows c_group = c.Columns(group * shape.state_dim, shape.state_dim);
-    if (head == begin || head % heads_per_group == 0) {
-      const ConstFloatRows b = log.b().Slice(0, count);
-      MultiplyRows(b.Columns(group * shape.state_dim, shape.state_dim), c_group, cb);
-    }
-    const FloatRows out = y.Columns(head * shape.head_dim, shape.head_dim);
-    if (state != nullptr) {
-      const float* head_state = state + head * shape.head_dim * shape.state_dim;
-      MultiplyRows(ConstFloatRows(head_state, shape.head_dim, shape.state_dim), c_group, out);
-    } else {
-      for (size_t t = 0; t < tokens; ++t) std::fill_n(out.Row(t), shape.head_dim, 0.0f);
-    }
-    const HeadTimes times(log, head, count);
-    const ConstFloatRows x = log.x().Columns(head * shape.head_dim, shape.head_dim);
-    for (size_t t = 0; t < tokens; ++t) {
-      const size_t now = first + t;
-      times.Weigh(now, weights);
-      for (size_t j = 0; j <= now; ++j) weights[j] *= cb.Row(t)[j];
-      AddWeighted(weights, x.Slice(0, now + 1), times.StateDecay(now), out.Row(t));
-      AddWeighted(d + head, x.Slice(now, 1), 1.0f, out.Row(t));
-    }
-  }
+// products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk and all of its tokens j.
+void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group, float* products) {
+  const size_t dim = append.shape.state_dim;
+  const size_t count = chunk.first + chunk.rows;
+  const ChunkRows rows(append, chunk);
+  const float* b[kSsdChunk];
+  for (size_t j = 0; j < count; ++j) b[j] = rows.b[j] + group * dim;
+  const ConstFloatRows c =
+      append.conv.Slice(chunk.row, chunk.rows)
+          .Columns(append.shape.Inner() + append.shape.BcDim() + group * dim, dim);
+  MultiplyRows(b, count, c, FloatRows(products, chunk.rows, count, kSsdChunk));
 }
 
-// Heads [begin, end).
-void AdvanceHeads(const SsdLog& log, const float* state, float* next, size_t begin, size_t end) {
-  const SsdShape& shape = log.shape;
-  const size_t heads_per_group = shape.heads / shape.groups;
+// One head of one chunk; products are those of its group.
+void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const float* products) {
+  const SsdShape& shape = append.shape;
+  const size_t dim = shape.head_dim, state_dim = shape.state_dim;
+  const size_t group = head / (shape.heads / shape.groups);
+  const ChunkRows rows(append, chunk);
+  const float* x[kSsdChunk];
+  for (size_t j = 0; j < chunk.first + chunk.rows; ++j) x[j] = rows.x[j] + head * dim;
+  const auto x_row = [&x](size_t j) { return x[j]; };
+  const HeadTimes times(append, chunk, head);
+  const float* state = chunk.state == nullptr ? nullptr : chunk.state + head * state_dim * dim;
+
+  const ConstFloatRows c =
+      append.conv.Slice(chunk.row, chunk.rows)
+          .Columns(shape.Inner() + shape.BcDim() + group * state_dim, state_dim);
+  const FloatRows y = append.y.Slice(chunk.row, chunk.rows).Columns(head * dim, dim);
+  ForEachOutputs(chunk.rows, [&]<size_t R>(size_t first) HWY_ATTR {
+    const size_t now = chunk.first + first;  // the first of the R tokens, in the chunk
+    HWY_ALIGN float weights[R][kSsdChunk];
+    SumOutput outputs[R];
+    for (size_t r = 0; r < R; ++r) {
+      float* out = y.Row(first + r);
+      std::fill_n(out, dim, 0.0f);
+      outputs[r] = {out, 1.0f, out};
+      times.Weigh(now + r, weights[r]);
+      const float* cb = products + (first + r) * kSsdChunk;
+      for (size_t j = 0; j <= now + r; ++j) weights[r][j] *= cb[j];
+    }
+    if (state != nullptr) {
+      AddRows<R>(
+          outputs, dim, state_dim, [&](size_t r, size_t n) { return c.Row(first + r)[n]; },
+          [&](size_t n) { return state + n * dim; });
+    }
+    for (size_t r = 0; r < R; ++r) outputs[r].scale = times.StateDecay(now + r);
+    AddRows<R>(
+        outputs, dim, now + 1, [&](size_t r, size_t j) { return weights[r][j]; }, x_row);
+    // What each token sees beyond the first one, and its own direct part.
+    for (size_t r = 0; r < R; ++r) {
+      outputs[r].scale = 1.0f;
+      AddRows<1>(
+          outputs + r, dim, r + 1,
+          [&](size_t, size_t j) { return j < r ? weights[r][now + 1 + j] : append.d[head]; },
+          [&](size_t j) { return x[j < r ? now + 1 + j : now + r]; });
+    }
+  });
+  if (chunk.next == nullptr) return;
+
   HWY_ALIGN float weights[kSsdChunk];
-  HWY_ALIGN float terms[kSsdChunk];
+  times.Weigh(kSsdChunk - 1, weights);
+  const float decay = times.StateDecay(kSsdChunk - 1);
+  float* terms = Scratch(kSsdChunk * dim);
+  for (size_t j = 0; j < kSsdChunk; ++j) {
+    for (size_t i = 0; i < dim; ++i) terms[j * dim + i] = weights[j] * x[j][i];
+  }
+  float* next = chunk.next + head * state_dim * dim;
+  ForEachOutputs(state_dim, [&]<size_t R>(size_t first) HWY_ATTR {
+    SumOutput outputs[R];
+    for (size_t r = 0; r < R; ++r) {
+      float* out = next + (first + r) * dim;
+      if (state == nullptr) std::fill_n(out, dim, 0.0f);
+      outputs[r] = {state == nullptr ? out : state + (first + r) * dim, decay, out};
+    }
+    const size_t column = group * state_dim + first;
+    AddRows<R>(
+        outputs, dim, kSsdChunk, [&](size_t r, size_t j) { return rows.b[j][column + r]; },
+        [&](size_t j) { return terms + j * dim; });
+  });
+}
+
+// Heads [begin, end) of all chunks, one head after the other: its states stay in the cache.
+void MixHeads(const SsdAppend& append, size_t begin, size_t end) {
+  const SsdShape& shape = append.shape;
+  const size_t heads_per_group = shape.heads / shape.groups;
+  constexpr size_t kProducts = kSsdChunk * kSsdChunk;
+  thread_local std::vector<float> products;
+  if (products.size() < append.count * kProducts) products.resize(append.count * kProducts);
   for (size_t head = begin; head < end; ++head) {
-    const HeadTimes times(log, head, kSsdChunk);
-    const float decay = times.StateDecay(kSsdChunk - 1);
-    times.Weigh(kSsdChunk - 1, weights);
-    const ConstFloatRows b =
-        ConstFloatRows(log.b()).Columns(head / heads_per_group * shape.state_dim, shape.state_dim);
-    for (size_t i = 0; i < shape.head_dim; ++i) {
-      const size_t column = head * shape.head_dim + i;
-      for (size_t j = 0; j < kSsdChunk; ++j) terms[j] = weights[j] * log.x().Row(j)[column];
-      float* row = next + column * shape.state_dim;
-      if (state != nullptr) {
-        std::copy_n(state + column * shape.state_dim, shape.state_dim, row);
-      } else {
-        std::fill_n(row, shape.state_dim, 0.0f);
+    if (head == begin || head % heads_per_group == 0) {
+      for (size_t i = 0; i < append.count; ++i) {
+        MultiplyBc(append, append.chunks[i], head / heads_per_group, &products[i * kProducts]);
       }
-      AddWeighted(terms, b, decay, row);
+    }
+    for (size_t i = 0; i < append.count; ++i) {
+      MixHead(append, append.chunks[i], head, &products[i * kProducts]);
     }
   }
 }
@@ -163,56 +237,30 @@ HWY_AFTER_NAMESPACE();
 namespace inlay {
 namespace {
 
-HWY_EXPORT(ConvolveChannels);
-HWY_EXPORT(TimeStep);
-HWY_EXPORT(OutputsOfHeads);
-HWY_EXPORT(AdvanceHeads);
-
-// Threads take whole multiples of this many channels: four cache lines of floats.
-constexpr size_t kChannelGrain = 64;
+HWY_EXPORT(Convolve);
+HWY_EXPORT(TimeSteps);
+HWY_EXPORT(MixHeads);
 
 }  // namespace
 
 void CausalConv1dSilu(const float* const* input, const float* weight, size_t width,
-                      const float* bias, FloatRows y, ThreadPool& pool) {
-  const auto work = [&](size_t begin, size_t end) {
-    HWY_DYNAMIC_DISPATCH(ConvolveChannels)(input, weight, width, bias, y, begin, end);
-  };
-  pool.Run(y.cols, kChannelGrain, std::cref(work));
+                      const float* bias, FloatRows y) {
+  HWY_DYNAMIC_DISPATCH(Convolve)(input, weight, width, bias, y);
 }
 
-void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, const float* a, size_t first,
-                  const SsdLog& log) {
-  const size_t heads = log.shape.heads;
-  assert(raw_dt.cols == heads && first + raw_dt.rows <= kSsdChunk);
-  const auto time_step = HWY_DYNAMIC_POINTER(TimeStep);
-  const FloatRows dt = log.dt(), decay_sum = log.decay_sum();
-  for (size_t t = 0; t < raw_dt.rows; ++t) {
-    const size_t row = first + t;
-    const float* previous = row == 0 ? nullptr : decay_sum.Row(row - 1);
-    time_step(raw_dt.Row(t), bias, a, previous, heads, dt.Row(row), decay_sum.Row(row));
-  }
+void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
+  assert(raw_dt.rows == dt.rows && raw_dt.cols == dt.cols);
+  HWY_DYNAMIC_DISPATCH(TimeSteps)(raw_dt, bias, dt);
 }
 
-void SsdOutputs(const SsdLog& log, const float* state, ConstFloatRows c, const float* d,
-                size_t first, FloatRows y, ThreadPool& pool) {
-  const SsdShape& shape = log.shape;
-  assert(first + y.rows <= kSsdChunk && c.rows == y.rows);
-  assert(c.cols == shape.BcDim() && y.cols == shape.Inner());
-  assert(shape.heads % shape.groups == 0);
-  if (y.rows == 0) return;
+void SsdMix(const SsdAppend& append, ThreadPool& pool) {
+  const SsdShape& shape = append.shape;
+  assert(append.conv.cols == shape.ConvDim() && append.y.cols == shape.Inner());
+  assert(append.dt.cols == shape.heads && shape.heads % shape.groups == 0);
   const auto work = [&](size_t begin, size_t end) {
-    HWY_DYNAMIC_DISPATCH(OutputsOfHeads)(log, state, c, d, first, y, begin, end);
+    HWY_DYNAMIC_DISPATCH(MixHeads)(append, begin, end);
   };
   pool.Run(shape.heads, 1, std::cref(work));
-}
-
-void SsdAdvance(const SsdLog& log, const float* state, float* next, ThreadPool& pool) {
-  assert(log.shape.heads % log.shape.groups == 0);
-  const auto work = [&](size_t begin, size_t end) {
-    HWY_DYNAMIC_DISPATCH(AdvanceHeads)(log, state, next, begin, end);
-  };
-  pool.Run(log.shape.heads, 1, std::cref(work));
 }
 
 }  // namespace inlay

@@ -57,27 +57,44 @@ struct SsdLog {
 // where `input` lists y.rows + width - 1 pointers to rows of y.cols values, oldest first (rows
 // before position 0 are pointers to zeros) and weight is [width, channels].
 void CausalConv1dSilu(const float* const* input, const float* weight, size_t width,
-                      const float* bias, FloatRows y, ThreadPool& pool);
+                      const float* bias, FloatRows y);
 
-// For the tokens [first, first + raw_dt.rows) of a chunk: dt = softplus(raw_dt + bias), and
-// decay_sum[t] = decay_sum[t - 1] + dt[t] * a (starting from 0 in row 0), written to the log; row
-// first - 1 must be there already. raw_dt is [tokens, heads]; bias and a are [heads].
-void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, const float* a, size_t first,
-                  const SsdLog& log);
+// dt = softplus(raw_dt + bias), both [tokens, heads]; bias is [heads].
+void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt);
 
-// Outputs of the tokens [first, first + y.rows) of a chunk (Dao & Gu 2024, section 6, by rows):
-//   y[t] = exp(s_t) * (state C_t) + sum over j <= t in order of (C_t . B_j) * exp(s_t - s_j) * dt_j
-//   * x_j + d * x_t
-// with s = decay_sum, per head. c is [tokens, groups * state_dim]; y is [tokens, heads * head_dim];
-// d is [heads]; state [heads, head_dim, state_dim] is that at the chunk's start, nullptr for zeros.
-// The log rows 0 .. t must be filled; later rows are never read into the result.
-void SsdOutputs(const SsdLog& log, const float* state, ConstFloatRows c, const float* d,
-                size_t first, FloatRows y, ThreadPool& pool);
+// What an append adds to one chunk.
+struct SsdChunk {
+  size_t first = 0;   // tokens of the chunk that were there before: rows [0, first) of its log
+  size_t row = 0;     // the first of the new ones among the append's rows
+  size_t rows = 0;    // how many of them
+  SsdLog log;         // may have no memory where first is 0 and nothing is kept
+  bool keep = false;  // writes the decay sums of the new tokens to the log
+  const float* state =
+      nullptr;            // at the chunk's start [heads, state_dim, head_dim]; nullptr: zeros
+  float* next = nullptr;  // gets the state at the chunk's end, which the new tokens must
+                          // reach; nullptr for none. Not overlapping `state`.
+};
 
-// The state at the end of a full chunk:
-//   next = exp(s_last) * state + sum over j in order of exp(s_last - s_j) * dt_j * x_j B_j^T.
-// `state` may be nullptr for zeros, and must not overlap `next`.
-void SsdAdvance(const SsdLog& log, const float* state, float* next, ThreadPool& pool);
+// New tokens of one sequence, in chunks one after the other.
+struct SsdAppend {
+  SsdShape shape;
+  const SsdChunk* chunks = nullptr;
+  size_t count = 0;          // of chunks
+  ConstFloatRows conv;       // [tokens, ConvDim], convolved x, B and C
+  ConstFloatRows dt;         // [tokens, heads]
+  const float* a = nullptr;  // [heads]
+  const float* d = nullptr;  // [heads]
+  FloatRows y;               // [tokens, heads * head_dim], the result
+};
+
+// The outputs of the new tokens (Dao & Gu 2024, section 6), per head, with t and j counted from the
+// start of a token's chunk, `state` that at this start and s_t = sum over i <= t of dt_i * a:
+//   y[t] = exp(s_t) * (state^T C_t) + sum over j <= t in order of
+//          (C_t . B_j) * exp(s_t - s_j) * dt_j * x_j + d * x_t
+// and the state at the end of a full chunk:
+//   next = exp(s_last) * state + sum over j in order of B_j (exp(s_last - s_j) * dt_j * x_j)^T.
+// One token or many are the same chain of operations for each.
+void SsdMix(const SsdAppend& append, ThreadPool& pool);
 
 }  // namespace inlay
 

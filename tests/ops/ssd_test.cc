@@ -45,11 +45,12 @@ std::vector<double> Recurrence(const Inputs& in, std::vector<double>* state) {
       const size_t bc = h / (shape.heads / shape.groups) * shape.state_dim;
       for (size_t i = 0; i < shape.head_dim; ++i) {
         const double x = in.x.At(t, h * shape.head_dim + i);
-        double* row = &(*state)[(h * shape.head_dim + i) * shape.state_dim];
+        double* column = &(*state)[h * shape.state_dim * shape.head_dim + i];
         double sum = in.d.data()[h] * x;
         for (size_t n = 0; n < shape.state_dim; ++n) {
-          row[n] = decay * row[n] + dt * x * in.b.At(t, bc + n);
-          sum += row[n] * in.c.At(t, bc + n);
+          double& value = column[n * shape.head_dim];
+          value = decay * value + dt * x * in.b.At(t, bc + n);
+          sum += value * in.c.At(t, bc + n);
         }
         y.push_back(sum);
       }
@@ -62,29 +63,58 @@ std::vector<double> Recurrence(const Inputs& in, std::vector<double>* state) {
 void RunMixer(const Inputs& in, size_t step, ThreadPool& pool, bool zero_state, const Array& y,
               Array* last_state) {
   const SsdShape& shape = in.shape;
+  const Array conv(in.count, shape.ConvDim()), dt(in.count, shape.heads);
+  for (size_t t = 0; t < in.count; ++t) {
+    std::copy_n(in.x.Row(t), shape.Inner(), conv.Row(t));
+    std::copy_n(in.b.Row(t), shape.BcDim(), conv.Row(t) + shape.Inner());
+    std::copy_n(in.c.Row(t), shape.BcDim(), conv.Row(t) + shape.Inner() + shape.BcDim());
+  }
+  SsdTimeSteps(in.raw_dt, in.bias.data(), dt);
   Array log_memory(1, shape.LogElements());
   const SsdLog log = {shape, log_memory.data()};
   Array state(1, shape.StateElements()), next(1, shape.StateElements());
   bool has_state = zero_state;
   if (zero_state) std::fill_n(state.data(), state.size(), 0.0f);
   for (size_t t = 0; t < in.count;) {
-    const size_t first = t % kSsdChunk;
-    const size_t n = std::min({step, kSsdChunk - first, in.count - t});
-    for (size_t i = 0; i < n; ++i) {
-      std::copy_n(in.x.Row(t + i), shape.Inner(), log.x().Row(first + i));
-      std::copy_n(in.b.Row(t + i), shape.BcDim(), log.b().Row(first + i));
+    const size_t count = std::min(step, in.count - t);
+    std::vector<SsdChunk> chunks;
+    for (size_t row = 0; row < count;) {
+      SsdChunk chunk;
+      chunk.first = (t + row) % kSsdChunk;
+      chunk.row = row;
+      chunk.rows = std::min(kSsdChunk - chunk.first, count - row);
+      // Logs of chunks that are neither entered nor left open are not needed.
+      const bool whole = chunk.first == 0 && chunk.rows == kSsdChunk;
+      chunk.keep = !whole;
+      if (chunk.keep) chunk.log = log;
+      chunk.state = has_state ? state.data() : nullptr;
+      if (chunk.first + chunk.rows == kSsdChunk) {
+        chunk.next = next.data();
+        std::swap(state, next);
+        has_state = true;
+      }
+      chunks.push_back(chunk);
+      row += chunk.rows;
     }
-    SsdTimeSteps(in.raw_dt.view().Slice(t, n), in.bias.data(), in.a.data(), first, log);
-    SsdOutputs(log, has_state ? state.data() : nullptr, in.c.view().Slice(t, n), in.d.data(), first,
-               y.view().Slice(t, n), pool);
-    t += n;
-    if (t % kSsdChunk == 0) {
-      SsdAdvance(log, has_state ? state.data() : nullptr, next.data(), pool);
-      std::swap(state, next);
-      has_state = true;
-      std::fill_n(log_memory.data(), log_memory.size(), NAN);
-      std::fill_n(next.data(), next.size(), NAN);
+    SsdMix({.shape = shape,
+            .chunks = chunks.data(),
+            .count = chunks.size(),
+            .conv = conv.view().Slice(t, count),
+            .dt = dt.view().Slice(t, count),
+            .a = in.a.data(),
+            .d = in.d.data(),
+            .y = y.view().Slice(t, count)},
+           pool);
+    // As the owner of the log does, for the last chunk.
+    const SsdChunk& last = chunks.back();
+    if (last.next != nullptr) std::fill_n(log_memory.data(), log_memory.size(), NAN);
+    for (size_t i = 0; i < last.rows && last.next == nullptr; ++i) {
+      const float* row = conv.Row(t + last.row + i);
+      std::copy_n(row, shape.Inner(), log.x().Row(last.first + i));
+      std::copy_n(row + shape.Inner(), shape.BcDim(), log.b().Row(last.first + i));
+      std::copy_n(dt.Row(t + last.row + i), shape.heads, log.dt().Row(last.first + i));
     }
+    t += count;
   }
   *last_state = std::move(state);
 }
@@ -102,7 +132,7 @@ TEST_P(SsdTest, MatchesTheRecurrenceOverSeveralChunks) {
     const std::vector<double> expected = Recurrence(in, &expected_state);
     const Array y(in.count, shape.Inner());
     Array state(1, 1);
-    RunMixer(in, kSsdChunk, pool, false, y, &state);
+    RunMixer(in, in.count, pool, false, y, &state);
     worst = std::max(worst, Nmse(y, expected));
     worst_state = std::max(worst_state, Nmse(state, expected_state));
   }
@@ -120,7 +150,7 @@ TEST_P(SsdTest, BitsDoNotDependOnBatchesOrThreads) {
     RunMixer(in, kSsdChunk, one, false, all, &last);
     for (size_t threads : {1, 2, 3}) {
       ThreadPool pool(threads);
-      for (size_t step : {1, 2, 5, 7, 32}) {
+      for (size_t step : {1, 2, 5, 7, 32, 50, 101}) {
         const Array y(in.count, shape.Inner());
         Array state(1, 1);
         RunMixer(in, step, pool, step == 5, y, &state);
@@ -133,26 +163,21 @@ TEST_P(SsdTest, BitsDoNotDependOnBatchesOrThreads) {
 
 TEST_P(SsdTest, TimeStepsOfExtremeInputs) {
   const float raws[] = {0, 1e-8f, -1e-8f, 20, -20, 88, -88, 1000, -1000, -105, 3.3e38f, -3.3e38f};
-  SsdShape shape = {12, 1, 1, 1, 4};
-  const Array memory(1, shape.LogElements());
-  const SsdLog log = {shape, memory.data()};
-  const Array raw(1, 12), bias(1, 12), a(1, 12);
+  const Array raw(1, 12), bias(1, 12), dt(1, 12);
   for (size_t h = 0; h < 12; ++h) {
     raw.data()[h] = raws[h];
     bias.data()[h] = 0;
-    a.data()[h] = -0.5f;
   }
-  SsdTimeSteps(raw, bias.data(), a.data(), 0, log);
+  SsdTimeSteps(raw, bias.data(), dt);
   for (size_t h = 0; h < 12; ++h) {
-    const double expected = Softplus(raws[h]), dt = log.dt().Row(0)[h];
+    const double expected = Softplus(raws[h]);
     // The exponential is zero below -104, and subnormals lose bits just above.
-    EXPECT_NEAR(dt, expected, 2e-7 * expected + 1e-38) << raws[h];
-    EXPECT_NEAR(log.decay_sum().Row(0)[h], -0.5 * dt, 1e-44);
+    EXPECT_NEAR(dt.data()[h], expected, 2e-7 * expected + 1e-38) << raws[h];
   }
   raw.data()[3] = NAN;
-  SsdTimeSteps(raw, bias.data(), a.data(), 0, log);
-  EXPECT_TRUE(std::isnan(log.dt().Row(0)[3]));
-  EXPECT_FALSE(std::isnan(log.dt().Row(0)[4]));
+  SsdTimeSteps(raw, bias.data(), dt);
+  EXPECT_TRUE(std::isnan(dt.data()[3]));
+  EXPECT_FALSE(std::isnan(dt.data()[4]));
 }
 
 TEST_P(SsdTest, ConvolutionMatchesReferenceAndItsBitsDoNotDependOnBatches) {
@@ -172,17 +197,13 @@ TEST_P(SsdTest, ConvolutionMatchesReferenceAndItsBitsDoNotDependOnBatches) {
           expected.push_back(sum / (1 + std::exp(-sum)));
         }
       }
-      for (size_t threads : {1, 2, 3}) {
-        ThreadPool pool(threads);
-        const Array all(tokens, channels, 1), single(tokens, channels, 2);
-        CausalConv1dSilu(input.data(), weight.data(), width, bias.data(), all, pool);
-        for (size_t t = 0; t < tokens; ++t) {
-          CausalConv1dSilu(&input[t], weight.data(), width, bias.data(), single.view().Slice(t, 1),
-                           pool);
-        }
-        worst = std::max(worst, Nmse(all, expected));
-        ASSERT_TRUE(SameBits(all, single));
+      const Array all(tokens, channels, 1), single(tokens, channels, 2);
+      CausalConv1dSilu(input.data(), weight.data(), width, bias.data(), all);
+      for (size_t t = 0; t < tokens; ++t) {
+        CausalConv1dSilu(&input[t], weight.data(), width, bias.data(), single.view().Slice(t, 1));
       }
+      worst = std::max(worst, Nmse(all, expected));
+      ASSERT_TRUE(SameBits(all, single));
     }
   }
   std::printf("worst NMSE %.2g\n", worst);
