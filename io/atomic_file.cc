@@ -1,12 +1,12 @@
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,18 +32,18 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " cannot be written: it exists and is not a regular file"));
   }
-  // In the same folder, since a rename does not cross file systems.
-  std::string temporary = absl::StrCat(path, ".XXXXXX");
-  const int fd = mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be created"));
-  AtomicFile file(path, std::move(temporary), fd);
-  // mkostemp makes a private file; give it the rights that an ordinary new file would have.
-  const mode_t mask = umask(0);
-  umask(mask);
-  if (fchmod(fd, 0666 & ~mask) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be given its access rights"));
+  // In the same folder, since a rename does not cross file systems. Not by mkstemp, whose file is
+  // private: the umask, which gives an ordinary new file its rights, cannot be read without
+  // changing it for all threads.
+  std::random_device random;
+  while (true) {
+    std::string temporary = absl::StrCat(path, ".", absl::Hex(random(), absl::kZeroPad8));
+    const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) return AtomicFile(path, std::move(temporary), fd);
+    if (errno != EEXIST && errno != EINTR) {
+      return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be created"));
+    }
   }
-  return file;
 }
 
 AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)

@@ -18,7 +18,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "hiredis/hiredis.h"
 #include "io/status_macros.h"
 
@@ -79,9 +78,18 @@ absl::Status RedisConnection::Failed(absl::StatusCode code, absl::string_view wh
                       absl::StrCat("Redis at ", options_.host, ":", options_.port, " ", what));
 }
 
-absl::Status RedisConnection::Wait(short events, absl::Time deadline) {
+RedisConnection::Deadline RedisConnection::NextDeadline() const {
+  // A century is for ever, and more would not fit the clock.
+  const absl::Duration limit = std::min(options_.timeout, absl::Hours(24 * 36525));
+  return std::chrono::steady_clock::now() + absl::ToChronoMicroseconds(limit);
+}
+
+absl::Status RedisConnection::Wait(short events, Deadline deadline) {
+  using std::chrono::milliseconds;
+  using std::chrono::steady_clock;
   while (true) {
-    const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+    const int64_t left =
+        std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()).count();
     pollfd entry{.fd = fd_, .events = events, .revents = 0};
     // One millisecond more than what is left, so that the last wait is not a busy one.
     const int ready =
@@ -89,14 +97,14 @@ absl::Status RedisConnection::Wait(short events, absl::Time deadline) {
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0) return Failed(absl::StatusCode::kUnavailable, std::strerror(errno));
-    if (absl::Now() >= deadline) {
+    if (steady_clock::now() >= deadline) {
       return Failed(absl::StatusCode::kDeadlineExceeded,
                     absl::StrCat("did not answer within ", absl::FormatDuration(options_.timeout)));
     }
   }
 }
 
-absl::Status RedisConnection::OpenSocket(absl::Time deadline) {
+absl::Status RedisConnection::OpenSocket(Deadline deadline) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -137,7 +145,7 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Connect(
     const RedisOptions& options, size_t max_reply) {
   std::unique_ptr<RedisConnection> connection(new RedisConnection(options, max_reply));
   if (connection->reader_ == nullptr) return absl::ResourceExhaustedError("no memory for hiredis");
-  INLAY_RETURN_IF_ERROR(connection->OpenSocket(absl::Now() + options.timeout));
+  INLAY_RETURN_IF_ERROR(connection->OpenSocket(connection->NextDeadline()));
   if (!options.password.empty()) {
     const absl::Status status =
         options.user.empty()
@@ -151,7 +159,7 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Connect(
   return connection;
 }
 
-absl::Status RedisConnection::Send(absl::string_view bytes, absl::Time deadline) {
+absl::Status RedisConnection::Send(absl::string_view bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const ssize_t n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n >= 0) {
@@ -166,7 +174,7 @@ absl::Status RedisConnection::Send(absl::string_view bytes, absl::Time deadline)
   return absl::OkStatus();
 }
 
-absl::StatusOr<RedisReply> RedisConnection::Receive(absl::Time deadline) {
+absl::StatusOr<RedisReply> RedisConnection::Receive(Deadline deadline) {
   std::vector<char> buffer(64 * 1024);
   size_t received = 0;
   while (true) {
@@ -177,6 +185,10 @@ absl::StatusOr<RedisReply> RedisConnection::Receive(absl::Time deadline) {
     }
     if (object != nullptr) {
       const std::unique_ptr<ParsedReply> parsed(static_cast<ParsedReply*>(object));
+      // It would be taken for the answer to the next command.
+      if (reader_->pos != reader_->len) {
+        return Failed(absl::StatusCode::kDataLoss, "sent more than it was asked for");
+      }
       if (parsed->type != REDIS_REPLY_ERROR) return std::move(parsed->reply);
       return Failed(absl::StatusCode::kInternal,
                     absl::StrCat("says: ", absl::CHexEscape(parsed->reply.text.substr(0, 200))));
@@ -212,7 +224,7 @@ absl::StatusOr<RedisReply> RedisConnection::Command(absl::Span<const absl::strin
       redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), data.data(), sizes.data());
   if (size < 0) return absl::ResourceExhaustedError("no memory for a command to Redis");
   const std::unique_ptr<char, void (*)(char*)> owned(bytes, [](char* c) { redisFreeCommand(c); });
-  const absl::Time deadline = absl::Now() + options_.timeout;
+  const Deadline deadline = NextDeadline();
   broken_ = Send(absl::string_view(bytes, static_cast<size_t>(size)), deadline);
   INLAY_RETURN_IF_ERROR(broken_);
   absl::StatusOr<RedisReply> reply = Receive(deadline);

@@ -2,6 +2,7 @@
 #ifndef INLAY_IO_REDIS_CONNECTION_H_
 #define INLAY_IO_REDIS_CONNECTION_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -11,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "io/state_store_redis.h"
 
@@ -28,8 +28,8 @@ struct RedisReply {
 
 // Sockets are this class's own, so that no call waits longer than it may and a closed connection is
 // an error and not a signal; hiredis writes commands and reads replies. Of what a server sends
-// nothing is believed: a reply is at most max_reply bytes, and arrays, which no command here asks
-// for, are refused before memory is allocated for them.
+// nothing is believed: a reply is at most max_reply bytes, arrays, which no command here asks for,
+// are refused before memory is allocated for them, and so is a reply that nobody has asked for.
 class RedisConnection {
  public:
   // Connects, and logs in where the options say so. Unavailable, DeadlineExceeded, or what the
@@ -48,12 +48,16 @@ class RedisConnection {
   }
 
  private:
+  // Of a clock that nobody sets.
+  using Deadline = std::chrono::steady_clock::time_point;
+
   RedisConnection(const RedisOptions& options, size_t max_reply);
-  absl::Status OpenSocket(absl::Time deadline);
-  absl::Status Send(absl::string_view bytes, absl::Time deadline);
-  absl::StatusOr<RedisReply> Receive(absl::Time deadline);
+  Deadline NextDeadline() const;
+  absl::Status OpenSocket(Deadline deadline);
+  absl::Status Send(absl::string_view bytes, Deadline deadline);
+  absl::StatusOr<RedisReply> Receive(Deadline deadline);
   // Waits until the socket is ready for `events` of poll().
-  absl::Status Wait(short events, absl::Time deadline);
+  absl::Status Wait(short events, Deadline deadline);
   absl::Status Failed(absl::StatusCode code, absl::string_view what) const;
 
   RedisOptions options_;

@@ -3,10 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "io/atomic_file.h"
@@ -15,6 +18,8 @@
 
 namespace inlay {
 namespace {
+
+constexpr size_t kBufferBytes = 64 * 1024;
 
 class FileStateWriter final : public StateWriter {
  public:
@@ -40,15 +45,21 @@ class FileStateReader final : public StateReader {
           absl::StrCat(path_, " has ", remaining_, " bytes left; ", into.size(), " are needed"));
     }
     while (!into.empty()) {
-      const ssize_t n = read(fd_, into.data(), into.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path_, " cannot be read"));
-      if (n == 0) {
-        return absl::OutOfRangeError(absl::StrCat(
-            path_, " became shorter while it was read: ", remaining_, " bytes are missing"));
+      if (at_ == end_ && into.size() >= buffer_.size()) {
+        INLAY_ASSIGN_OR_RETURN(const size_t n, ReadSome(into));
+        into.remove_prefix(n);
+        remaining_ -= n;
+        continue;
       }
-      into.remove_prefix(static_cast<size_t>(n));
-      remaining_ -= static_cast<uint64_t>(n);
+      if (at_ == end_) {
+        INLAY_ASSIGN_OR_RETURN(end_, ReadSome(absl::MakeSpan(buffer_)));
+        at_ = 0;
+      }
+      const size_t n = std::min(into.size(), end_ - at_);
+      std::memcpy(into.data(), buffer_.data() + at_, n);
+      at_ += n;
+      into.remove_prefix(n);
+      remaining_ -= n;
     }
     return absl::OkStatus();
   }
@@ -56,9 +67,26 @@ class FileStateReader final : public StateReader {
   uint64_t remaining() const override { return remaining_; }
 
  private:
+  // At least one byte, at most as many as there is room for.
+  absl::StatusOr<size_t> ReadSome(absl::Span<uint8_t> into) {
+    while (true) {
+      const ssize_t n = read(fd_, into.data(), into.size());
+      if (n > 0) return static_cast<size_t>(n);
+      if (n == 0) {
+        return absl::OutOfRangeError(absl::StrCat(
+            path_, " became shorter while it was read: ", remaining_, " bytes are missing"));
+      }
+      if (errno != EINTR) return absl::ErrnoToStatus(errno, absl::StrCat(path_, " cannot be read"));
+    }
+  }
+
   std::string path_;
   int fd_;
   uint64_t remaining_;
+  // Small pieces come from here, [at_, end_): a conversation has thousands of them.
+  std::vector<uint8_t> buffer_ = std::vector<uint8_t>(kBufferBytes);
+  size_t at_ = 0;
+  size_t end_ = 0;
 };
 
 }  // namespace

@@ -116,22 +116,12 @@ class RedisState {
     return std::move(reply.text);
   }
 
-  // Keeps the chunks for good and makes them the state.
+  // Keeps the chunks for good and makes them the state; on error they are deleted as far as the
+  // server still obeys.
   absl::Status Publish(const Manifest& manifest) {
-    for (uint64_t chunk = 0; chunk < manifest.Chunks(); ++chunk) {
-      INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
-                             connection_->Command({"PERSIST", ChunkKey(manifest, chunk)}));
-      if (reply.kind != RedisReply::Kind::kInteger || reply.integer != 1) {
-        return absl::DataLossError(absl::StrCat("the server has lost chunk ", chunk, " of state '",
-                                                key_, "' while it was written"));
-      }
-    }
-    const absl::StatusOr<Manifest> old = GetManifest();
-    INLAY_RETURN_IF_ERROR(
-        Expect("OK", {"SET", manifest_key_, WithChecksum(&manifest, sizeof(manifest), 0)}));
-    // The new state is in place. Chunks of the old one that cannot be deleted only take room.
-    if (old.ok()) DeleteChunks(*old).IgnoreError();
-    return absl::OkStatus();
+    const absl::Status status = TryPublish(manifest);
+    if (!status.ok()) DeleteChunks(manifest).IgnoreError();
+    return status;
   }
 
   absl::Status DeleteAll() {
@@ -141,6 +131,32 @@ class RedisState {
   }
 
  private:
+  absl::Status TryPublish(const Manifest& manifest) {
+    for (uint64_t chunk = 0; chunk < manifest.Chunks(); ++chunk) {
+      INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
+                             connection_->Command({"PERSIST", ChunkKey(manifest, chunk)}));
+      if (reply.kind != RedisReply::Kind::kInteger || reply.integer != 1) {
+        return absl::DataLossError(absl::StrCat("the server has lost chunk ", chunk, " of state '",
+                                                key_, "' while it was written"));
+      }
+    }
+    // In one step with reading the old one, so that of several writers each deletes what it
+    // replaced and no chunk is forgotten.
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
+                           connection_->Command({"GETSET", manifest_key_,
+                                                 WithChecksum(&manifest, sizeof(manifest), 0)}));
+    if (reply.kind == RedisReply::Kind::kInteger) {
+      return absl::DataLossError(
+          absl::StrCat("the server answered GETSET for state '", key_, "' with a number"));
+    }
+    // The new state is in place. Chunks of the old one that cannot be deleted only take room.
+    if (reply.kind == RedisReply::Kind::kText) {
+      const absl::StatusOr<Manifest> old = ParseManifest(key_, reply.text);
+      if (old.ok()) DeleteChunks(*old).IgnoreError();
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Expect(absl::string_view text, std::initializer_list<absl::string_view> words) {
     INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command(words));
     if (reply.kind == RedisReply::Kind::kText && reply.text == text) return absl::OkStatus();

@@ -26,8 +26,8 @@ struct RedisOptions {
 
 // A state is cut into chunks under keys of their own, each with a checksum. A manifest under the
 // state's key says which chunks; it is written last, so the state changes in one step. The chunks
-// of a writer that died disappear after an hour. Each Put, Get and Delete makes a connection of its
-// own. A server that dies, lies or never answers costs an error after at most
+// of a writer that died before Commit disappear after an hour. Each Put, Get and Delete makes a
+// connection of its own. A server that dies, lies or never answers costs an error after at most
 // RedisOptions::timeout: Unavailable, DeadlineExceeded, or DataLoss for what cannot be a state.
 // InvalidArgument for options that cannot work; Unimplemented when hiredis was not there when this
 // program was built.

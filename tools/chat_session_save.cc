@@ -23,6 +23,9 @@ namespace {
 
 constexpr char kMagic[] = "inlaychat\n";
 constexpr size_t kMagicBytes = sizeof(kMagic) - 1;
+// Of all that was said: more than fits any conversation, and little enough to allocate because a
+// damaged file says so.
+constexpr uint64_t kMostSaid = uint64_t{64} << 20;
 
 absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the saved chat is damaged: ", what));
@@ -34,14 +37,14 @@ class HeadReader {
   explicit HeadReader(StateReader& reader) : reader_(reader) {}
 
   absl::StatusOr<std::string> Text(uint64_t size) {
-    // What is left bounds what is allocated.
-    if (size > reader_.remaining()) {
-      return Damaged(
-          absl::StrCat("it needs ", size, " bytes where ", reader_.remaining(), " are left"));
+    const uint64_t most = std::min(kMostSaid - read_, reader_.remaining());
+    if (size > most) {
+      return Damaged(absl::StrCat("it needs ", size, " bytes where there can be ", most));
     }
     std::string text(size, '\0');
     INLAY_RETURN_IF_ERROR(reader_.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()}));
     hash_.Update(text.data(), text.size());
+    read_ += size;
     return text;
   }
 
@@ -57,6 +60,7 @@ class HeadReader {
  private:
   StateReader& reader_;
   Xxh64 hash_;
+  uint64_t read_ = 0;
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
 // Files: mapping, replacing, and writing GGUF.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -99,6 +102,33 @@ TEST_F(FileTest, AFileAppearsOnlyWhenItIsComplete) {
   ASSERT_TRUE(moved.Commit().ok());
   EXPECT_EQ(Contents(Path("x")), "new" + large + "end");
   EXPECT_EQ(NumFiles(), 1u);
+}
+
+// While one thread makes files, the umask is what it is for all others.
+TEST_F(FileTest, GivesFilesTheirUsualRightsWithoutTouchingTheUmask) {
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 0; i < 3000; ++i) ASSERT_TRUE(AtomicFile::Create(Path("y")).ok());
+    done = true;
+  });
+  const auto rights = [&](const std::string& path) {
+    struct stat info {};
+    EXPECT_EQ(stat(path.c_str(), &info), 0);
+    return info.st_mode & 0777;
+  };
+  std::ofstream(Path("usual")) << "x";
+  while (!done) {
+    const std::string path = Path("other");
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    ASSERT_GE(fd, 0);
+    close(fd);
+    ASSERT_EQ(rights(path), rights(Path("usual")));
+    unlink(path.c_str());
+  }
+  writer.join();
+  absl::StatusOr<AtomicFile> file = AtomicFile::Create(Path("z"));
+  ASSERT_TRUE(file->Commit().ok());
+  EXPECT_EQ(rights(Path("z")), rights(Path("usual")));
 }
 
 TEST_F(FileTest, CannotWriteWhereThereIsNoFolderOrNoFile) {

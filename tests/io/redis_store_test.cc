@@ -132,6 +132,20 @@ TEST_F(RedisStoreTest, ChunkEvictedWhileWriting) {
       "if redis.call('TTL', k) > 0 then redis.call('DEL', k) end end return 1");
   EXPECT_EQ((*writer)->Commit().code(), absl::StatusCode::kDataLoss);
   ExpectState(*store_, "a", {7});
+  // The chunk that was still there has been deleted.
+  EXPECT_EQ(KeysOnServer(), 2);
+}
+
+// Of writers that replace each other's state at the same time, each deletes what it replaced.
+TEST_F(RedisStoreTest, RacingWritersLeaveNothingBehind) {
+  std::vector<std::thread> threads;
+  for (uint8_t t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(PutState(*store_, "a", {t}).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(KeysOnServer(), 2);
 }
 
 TEST_F(RedisStoreTest, ServerDies) {
@@ -275,6 +289,18 @@ TEST(EvilServerTest, AnswersThatAreWrong) {
     });
     ExpectFailures(server.port(), answer);
   }
+}
+
+// Two answers to one command: the second must not pass for the answer to the next one.
+TEST(EvilServerTest, AnswersThatNobodyAskedFor) {
+  EvilServer server([](int fd, EvilServer&) {
+    if (EvilServer::Receive(fd)) EvilServer::Send(fd, "+OK\r\n:1\r\n");
+    while (EvilServer::Receive(fd)) continue;
+  });
+  auto connection = RedisConnection::Connect({.port = server.port(), .timeout = kTimeout}, 1000);
+  ASSERT_TRUE(connection.ok());
+  EXPECT_EQ((*connection)->Command({"PING"}).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ((*connection)->Command({"PERSIST", "a"}).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(EvilServerTest, HangsUpAtOnce) {

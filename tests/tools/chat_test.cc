@@ -188,6 +188,31 @@ TEST_F(Session, RefusesDamagedChats) {
   refused(bytes);
 }
 
+// A store may claim any size: what is allocated is not for it to say.
+TEST_F(Session, RefusesChatsThatClaimTheImpossible) {
+  class Claims final : public StateReader {
+   public:
+    absl::Status Read(absl::Span<uint8_t> into) override {
+      // One turn, no answers, from position 0, of 2^39 bytes.
+      static const std::string head = [] {
+        std::string text = "inlaychat\n";
+        for (uint64_t n : {uint64_t{1}, uint64_t{0}, uint64_t{0}, uint64_t{1} << 39})
+          text.append(reinterpret_cast<const char*>(&n), sizeof(n));
+        return text;
+      }();
+      for (uint8_t& byte : into) byte = at_ < head.size() ? static_cast<uint8_t>(head[at_++]) : 0;
+      return absl::OkStatus();
+    }
+    uint64_t remaining() const override { return uint64_t{1} << 40; }
+
+   private:
+    size_t at_ = 0;
+  };
+  ChatSession session = Make();
+  Claims claims;
+  EXPECT_EQ(session.Load(claims).code(), absl::StatusCode::kDataLoss);
+}
+
 TEST(Chat, KeepsAChatInAFile) {
   const std::string path = ScratchPath("chat with spaces");
   const ProgramResult straight = Chat("ROMEO:\nJULIET:\n");
