@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -58,6 +59,20 @@ struct Partials {
   size_t head_dim;
 
   Partial operator[](size_t g) const { return {data + g * Partial::Floats(head_dim)}; }
+};
+
+// The keys or values of one head in one block, as they lie in memory.
+template <class T>
+struct Half {
+  static constexpr bool kScaled = std::is_same_v<T, int8_t>;
+
+  explicit Half(const void* memory) : elements(static_cast<const T*>(memory)) {}
+  // Of the rows, where the type has scales.
+  const float* scales(size_t dim) const {
+    return reinterpret_cast<const float*>(elements + kKvBlockRows * dim);
+  }
+
+  const T* elements;
 };
 
 }  // namespace
@@ -117,22 +132,24 @@ HWY_INLINE void SumRows(DF df, const float* const* factors, const T* rows, size_
 }
 
 // scores[r][j] = q[r] . key j for the keys [begin, end) of a block, and whatever for the other keys
-// in the vectors that hold these. keys is [dim, kKvBlockRows].
+// in the vectors that hold these.
 template <size_t R, class T>
-HWY_INLINE void Scores(const float* const* q, const T* keys, size_t dim, size_t begin, size_t end,
+HWY_INLINE void Scores(const float* const* q, Half<T> keys, size_t dim, size_t begin, size_t end,
                        float* const* scores) {
   const ScoreTag df;
   const size_t lanes = hn::Lanes(df);
-  const auto start = [&](size_t, size_t) HWY_ATTR { return hn::Zero(df); };
+  [[maybe_unused]] const float* scales = keys.scales(dim);
   size_t j = begin / lanes * lanes;
+  const auto start = [&](size_t, size_t) HWY_ATTR { return hn::Zero(df); };
+  const auto finish = [&](size_t r, size_t offset, auto sum) HWY_ATTR {
+    if constexpr (Half<T>::kScaled) sum = hn::Mul(sum, hn::LoadU(df, scales + j + offset));
+    hn::Store(sum, df, scores[r] + j + offset);
+  };
   for (; j + kVectors * lanes <= kKvBlockRows && j < end; j += kVectors * lanes) {
-    SumRows<R, kVectors>(df, q, keys + j, kKvBlockRows, dim, start,
-                         [&](size_t r, size_t offset, auto sum)
-                             HWY_ATTR { hn::Store(sum, df, scores[r] + j + offset); });
+    SumRows<R, kVectors>(df, q, keys.elements + j, kKvBlockRows, dim, start, finish);
   }
   for (; j < end; j += lanes) {
-    SumRows<R, 1>(df, q, keys + j, kKvBlockRows, dim, start,
-                  [&](size_t r, size_t, auto sum) HWY_ATTR { hn::Store(sum, df, scores[r] + j); });
+    SumRows<R, 1>(df, q, keys.elements + j, kKvBlockRows, dim, start, finish);
   }
 }
 
@@ -200,10 +217,21 @@ HWY_INLINE void AddWeightedRows(const float* const* weights, const T* rows, size
   }
 }
 
+// Multiplies the weights of the vectors that hold [begin, end) by the values' scales.
+HWY_INLINE void ScaleWeights(const float* scales, size_t begin, size_t end,
+                             float* HWY_RESTRICT weights) {
+  const ScoreTag df;
+  const size_t lanes = hn::Lanes(df);
+  for (size_t j = begin / lanes * lanes; j < end; j += lanes) {
+    hn::Store(hn::Mul(hn::Load(df, weights + j), hn::LoadU(df, scales + j)), df, weights + j);
+  }
+}
+
 // Adds the keys [begin, end) of a block to the partials of R query heads that start with head `g`.
 template <size_t R, class T>
-HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, const T* block,
-                           size_t dim, size_t begin, size_t end, size_t g, Partials partials) {
+HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, Half<T> keys,
+                           Half<T> block_values, size_t dim, size_t begin, size_t end, size_t g,
+                           Partials partials) {
   HWY_ALIGN float scores[R][kKvBlockRows];
   const float* queries[R];
   float* score_rows[R];
@@ -216,9 +244,12 @@ HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, const 
     weights[r] = scores[r] + begin;
     values[r] = partials[g + r].values();
   }
-  Scores<R>(queries, block, dim, begin, end, score_rows);
-  for (size_t r = 0; r < R; ++r) factors[r] = Weigh(scores[r], begin, end, params, partials[g + r]);
-  const T* rows = block + (kKvBlockRows + begin) * dim;  // after the keys
+  Scores<R>(queries, keys, dim, begin, end, score_rows);
+  for (size_t r = 0; r < R; ++r) {
+    factors[r] = Weigh(scores[r], begin, end, params, partials[g + r]);
+    if constexpr (Half<T>::kScaled) ScaleWeights(block_values.scales(dim), begin, end, scores[r]);
+  }
+  const T* rows = block_values.elements + begin * dim;
   AddWeightedRows<R>(weights, rows, end - begin, dim, factors, values);
 }
 
@@ -237,15 +268,18 @@ void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span
   for (size_t p = std::max(call.Begin(token), span * kAttentionSpan); p < last;) {
     const size_t begin = p % kKvBlockRows;
     const size_t end = std::min(kKvBlockRows, begin + last - p);
-    const T* block =
-        static_cast<const T*>(call.kv.Block(p / kKvBlockRows)) + kv_head * 2 * kKvBlockRows * dim;
+    const size_t half = call.kv.shape.HalfBytes();
+    const char* block =
+        static_cast<const char*>(call.kv.Block(p / kKvBlockRows)) + kv_head * 2 * half;
+    const Half<T> keys(block), values(block + half);
     size_t g = 0;
     for (; g + kHeads <= group; g += kHeads) {
-      AddBlock<kHeads>(call.params, q, block, dim, begin, end, g, partials);
+      AddBlock<kHeads>(call.params, q, keys, values, dim, begin, end, g, partials);
     }
 #if !HWY_HAVE_SCALABLE
-    for (; g + 2 <= group; g += 2) AddBlock<2>(call.params, q, block, dim, begin, end, g, partials);
-    for (; g < group; ++g) AddBlock<1>(call.params, q, block, dim, begin, end, g, partials);
+    for (; g + 2 <= group; g += 2)
+      AddBlock<2>(call.params, q, keys, values, dim, begin, end, g, partials);
+    for (; g < group; ++g) AddBlock<1>(call.params, q, keys, values, dim, begin, end, g, partials);
 #endif
     p += end - begin;
   }
@@ -261,6 +295,8 @@ void ComputeSpan(const AttentionCall& call, size_t token, size_t kv_head, size_t
       return SpanOf<hwy::float16_t>(call, token, kv_head, span, partials);
     case KvType::kBF16:
       return SpanOf<hwy::bfloat16_t>(call, token, kv_head, span, partials);
+    case KvType::kQ8:
+      return SpanOf<int8_t>(call, token, kv_head, span, partials);
   }
 }
 
@@ -291,14 +327,52 @@ void AddPartials(Partials next, size_t count, Partials totals) {
   }
 }
 
-// Writes n floats as the type's elements, rounding to nearest even.
-void StoreRow(const float* from, size_t n, KvType type, void* to) {
+// Writes n floats as int8 multiples of the scale that it returns.
+float StoreQ8(const float* from, size_t n, int8_t* to) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<int8_t, decltype(df)> d8;
+  const hn::Rebind<int16_t, decltype(df)> d16;
+  const size_t lanes = hn::Lanes(df);
+  // A maximum may lose a NaN, a sum of magnitudes does not.
+  auto largest = hn::Zero(df), sum = hn::Zero(df);
+  for (size_t i = 0; i < n; i += lanes) {
+    const auto v =
+        hn::Abs(i + lanes <= n ? hn::LoadU(df, from + i) : hn::LoadN(df, from + i, n - i));
+    largest = hn::Max(largest, v);
+    sum = hn::Add(sum, v);
+  }
+  const float most = hn::ReduceMax(df, largest);
+  const float total = hn::ReduceSum(df, sum);
+  if (!(most >= 1e-30f && std::isfinite(most) && !std::isnan(total))) {
+    const bool finite = std::isfinite(most) && !std::isnan(total);
+    std::memset(to, finite ? 0 : 1, n);
+    return finite ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+  }
+  const auto inverse = hn::Set(df, 127.0f / most);
+  for (size_t i = 0; i < n; i += lanes) {
+    const bool whole = i + lanes <= n;
+    const auto v = whole ? hn::LoadU(df, from + i) : hn::LoadN(df, from + i, n - i);
+    // At most 127 in magnitude, give or take a rounding that NearestInt takes back.
+    const auto q = hn::DemoteTo(d8, hn::DemoteTo(d16, hn::NearestInt(hn::Mul(v, inverse))));
+    if (whole) {
+      hn::StoreU(q, d8, to + i);
+    } else {
+      hn::StoreN(q, d8, to + i, n - i);
+    }
+  }
+  return most / 127.0f;
+}
+
+// Writes n floats as the type's elements, rounding to nearest even. Returns their scale, which only
+// some types have.
+float StoreRow(const float* from, size_t n, KvType type, void* to) {
   const hn::ScalableTag<float> df;
   const hn::Rebind<uint16_t, decltype(df)> d16;
   const size_t lanes = hn::Lanes(df);
+  if (type == KvType::kQ8) return StoreQ8(from, n, static_cast<int8_t*>(to));
   if (type == KvType::kF32) {
     std::memcpy(to, from, n * sizeof(float));
-    return;
+    return 1;
   }
   auto* out = static_cast<uint16_t*>(to);
   for (size_t i = 0; i < n; i += lanes) {
@@ -311,6 +385,7 @@ void StoreRow(const float* from, size_t n, KvType type, void* to) {
       hn::StoreN(bits, d16, out + i, n - i);
     }
   }
+  return 1;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -412,19 +487,22 @@ void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, 
          values.cols == keys.cols);
   const auto store_row = HWY_DYNAMIC_POINTER(StoreRow);
   const size_t dim = shape.head_dim;
-  const size_t element = KvTypeBytes(shape.type);
+  const size_t element = KvTypeBytes(shape.type), scale_bytes = KvScaleBytes(shape.type);
+  const size_t scales = kKvBlockRows * dim * element;  // where they begin
   char* converted = reinterpret_cast<char*>(Scratch(dim));
   for (size_t t = 0; t < keys.rows; ++t) {
     const size_t row = (first_position + t) % kKvBlockRows;
-    char* head = static_cast<char*>(kv.Block((first_position + t) / kKvBlockRows));
+    char* half = static_cast<char*>(kv.Block((first_position + t) / kKvBlockRows));
     for (size_t h = 0; h < shape.kv_heads; ++h) {
-      store_row(keys.Row(t) + h * dim, dim, shape.type, converted);
+      float scale = store_row(keys.Row(t) + h * dim, dim, shape.type, converted);
       for (size_t i = 0; i < dim; ++i) {
-        std::memcpy(head + (i * kKvBlockRows + row) * element, converted + i * element, element);
+        std::memcpy(half + (i * kKvBlockRows + row) * element, converted + i * element, element);
       }
-      head += kKvBlockRows * dim * element;
-      store_row(values.Row(t) + h * dim, dim, shape.type, head + row * dim * element);
-      head += kKvBlockRows * dim * element;
+      std::memcpy(half + scales + row * scale_bytes, &scale, scale_bytes);
+      half += shape.HalfBytes();
+      scale = store_row(values.Row(t) + h * dim, dim, shape.type, half + row * dim * element);
+      std::memcpy(half + scales + row * scale_bytes, &scale, scale_bytes);
+      half += shape.HalfBytes();
     }
   }
 }

@@ -20,22 +20,34 @@ inline constexpr size_t kKvBlockRows = 64;
 // bit. A multiple of kKvBlockRows.
 inline constexpr size_t kAttentionSpan = 1024;
 
-// The element type of stored keys and values.
-enum class KvType : uint8_t { kF32, kF16, kBF16 };
+// The element type of stored keys and values. kQ8 is int8 times a float scale, one for a position's
+// key of a head and one for its value. So a scale is a factor of a score, or of a weight, and costs
+// nothing per element; a scale per 32 elements would be one more product and sum for each of them.
+enum class KvType : uint8_t { kF32, kF16, kBF16, kQ8 };
 
-constexpr size_t KvTypeBytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
+// Of one element.
+constexpr size_t KvTypeBytes(KvType type) {
+  return type == KvType::kF32 ? 4 : type == KvType::kQ8 ? 1 : 2;
+}
+
+// Of the scale of a position's key or value in one head.
+constexpr size_t KvScaleBytes(KvType type) { return type == KvType::kQ8 ? sizeof(float) : 0; }
 
 // The static shape of an attention layer's stored rows. A block holds kKvBlockRows positions; for
 // each kv head the keys [head_dim][kKvBlockRows], then the values [kKvBlockRows][head_dim],
-// elements of `type`. So both products of attention run along the memory: scores of neighbouring
-// keys, and sums of neighbouring elements of values.
+// elements of `type`, each followed by scales [kKvBlockRows] if the type has them. So both products
+// of attention run along the memory: scores of neighbouring keys, and sums of neighbouring elements
+// of values.
 struct KvShape {
   size_t kv_heads = 0;
   size_t head_dim = 0;
   KvType type = KvType::kF32;
 
-  constexpr size_t BlockElements() const { return kv_heads * 2 * kKvBlockRows * head_dim; }
-  constexpr size_t BlockBytes() const { return BlockElements() * KvTypeBytes(type); }
+  // The keys or the values of one head.
+  constexpr size_t HalfBytes() const {
+    return kKvBlockRows * (head_dim * KvTypeBytes(type) + KvScaleBytes(type));
+  }
+  constexpr size_t BlockBytes() const { return kv_heads * 2 * HalfBytes(); }
 };
 
 // The rows of one sequence: the block of positions [b * kKvBlockRows, (b + 1) * kKvBlockRows) is
@@ -49,7 +61,9 @@ struct KvView {
 };
 
 // Converts and writes keys and values [tokens, kv_heads * head_dim] to the rows of positions
-// [first_position, first_position + tokens). Rounding to 16 bits is to nearest even.
+// [first_position, first_position + tokens). Rounding to 16 bits is to nearest even, and so is that
+// to int8 multiples of scale = largest magnitude / 127. Of a row whose largest magnitude is below
+// 1e-30 kQ8 keeps zeros; of one that is not finite, only that.
 void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, const KvView& kv);
 
 struct AttentionParams {

@@ -89,6 +89,12 @@ HWY_INLINE hn::Vec<DF> LoadFloat(DF df, const hwy::bfloat16_t* p) {
   const hn::Rebind<uint16_t, DF> du16;
   return FloatFromBf16(df, hn::LoadU(du16, reinterpret_cast<const uint16_t*>(p)));
 }
+template <class DF>
+HWY_INLINE hn::Vec<DF> LoadFloat(DF df, const int8_t* p) {
+  const hn::Rebind<int8_t, DF> d8;
+  const hn::Rebind<int32_t, DF> d32;
+  return hn::ConvertTo(df, hn::PromoteTo(d32, hn::LoadU(d8, p)));
+}
 
 // The first n < Lanes(df) of them, then zeros; nothing beyond is read.
 template <class DF>
@@ -104,6 +110,12 @@ template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloatN(DF df, const hwy::bfloat16_t* p, size_t n) {
   const hn::Rebind<uint16_t, DF> du16;
   return FloatFromBf16(df, hn::LoadN(du16, reinterpret_cast<const uint16_t*>(p), n));
+}
+template <class DF>
+HWY_INLINE hn::Vec<DF> LoadFloatN(DF df, const int8_t* p, size_t n) {
+  const hn::Rebind<int8_t, DF> d8;
+  const hn::Rebind<int32_t, DF> d32;
+  return hn::ConvertTo(df, hn::PromoteTo(d32, hn::LoadN(d8, p, n)));
 }
 
 // out[i] = from[i] as float, for n elements.

@@ -13,7 +13,7 @@ namespace {
 using AttentionTest = OnEveryTarget;
 INLAY_ON_EVERY_TARGET(AttentionTest);
 
-constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16};
+constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8};
 
 // Block storage whose every unwritten element is NaN.
 class Store {
@@ -28,6 +28,9 @@ class Store {
 
   double Value(size_t position, size_t head, bool of_value, size_t i) const {
     const uint8_t* p = Address(position, head, of_value, i);
+    if (view.shape.type == KvType::kQ8) {
+      return static_cast<int8_t>(*p) * static_cast<double>(Scale(position, head, of_value));
+    }
     float wide;
     uint16_t bits;
     std::memcpy(&wide, p, view.shape.type == KvType::kF32 ? 4 : 0);
@@ -44,8 +47,15 @@ class Store {
         for (size_t i = 0; i < view.shape.head_dim; ++i) {
           std::memset(Address(position, head, of_value, i), 0xFF, KvTypeBytes(view.shape.type));
         }
+        std::memset(ScaleAddress(position, head, of_value), 0xFF, KvScaleBytes(view.shape.type));
       }
     }
+  }
+
+  float Scale(size_t position, size_t head, bool of_value) const {
+    float scale;
+    std::memcpy(&scale, ScaleAddress(position, head, of_value), sizeof(scale));
+    return scale;
   }
 
   KvView view;
@@ -54,8 +64,20 @@ class Store {
   uint8_t* Address(size_t position, size_t head, bool of_value, size_t i) const {
     const size_t dim = view.shape.head_dim, row = position % kKvBlockRows;
     const size_t within = of_value ? row * dim + i : i * kKvBlockRows + row;
+    return Half(position, head, of_value) + within * KvTypeBytes(view.shape.type);
+  }
+  uint8_t* ScaleAddress(size_t position, size_t head, bool of_value) const {
+    const KvType type = view.shape.type;
+    return Half(position, head, of_value) + kKvBlockRows * view.shape.head_dim * KvTypeBytes(type) +
+           position % kKvBlockRows * KvScaleBytes(type);
+  }
+  // Keys or values of a head in a position's block.
+  uint8_t* Half(size_t position, size_t head, bool of_value) const {
+    const KvShape& shape = view.shape;
+    const size_t bytes =
+        kKvBlockRows * (shape.head_dim * KvTypeBytes(shape.type) + KvScaleBytes(shape.type));
     return static_cast<uint8_t*>(view.Block(position / kKvBlockRows)) +
-           ((head * 2 + of_value) * kKvBlockRows * dim + within) * KvTypeBytes(view.shape.type);
+           (head * 2 + of_value) * bytes;
   }
 
   mutable std::vector<std::vector<uint8_t>> memory_;
@@ -254,6 +276,56 @@ TEST_P(AttentionTest, StoredValuesAreRoundedToNearestEven) {
           ASSERT_EQ(store.Value(round % kKvBlockRows, 0, true, i), expected);
         }
       }
+    }
+  }
+}
+
+// Each element is the nearest multiple of the row's scale, which makes the largest 127.
+TEST_P(AttentionTest, Q8RowsAreRoundedToTheNearestMultipleOfTheirScale) {
+  std::mt19937 generator(4);
+  for (size_t dim : {1, 5, 61, 64, 128}) {
+    const KvShape shape = {2, dim, KvType::kQ8};
+    Store store(shape, 1);
+    for (int round = 0; round < 200; ++round) {
+      const float magnitude = std::ldexp(1.0f, static_cast<int>(generator() % 120) - 60);
+      Array keys = RandomArray(1, 2 * dim, 2 * round, magnitude, round % 4);
+      Array values = RandomArray(1, 2 * dim, 2 * round + 1, magnitude, round % 3);
+      const size_t position = static_cast<size_t>(round) % kKvBlockRows;
+      StoreKv(keys, values, position, store.view);
+      for (size_t head = 0; head < 2; ++head) {
+        for (bool of_value : {false, true}) {
+          const Array& from = of_value ? values : keys;
+          double largest = 0;
+          for (size_t i = 0; i < dim; ++i)
+            largest = std::max<double>(largest, std::abs(from.At(0, head * dim + i)));
+          const double scale = store.Scale(position, head, of_value);
+          ASSERT_NEAR(scale, largest / 127, largest * 1e-7);
+          for (size_t i = 0; i < dim; ++i) {
+            const double stored = store.Value(position, head, of_value, i);
+            ASSERT_NEAR(stored, from.At(0, head * dim + i), scale * 0.50001) << dim << " " << i;
+            ASSERT_LE(std::abs(stored), scale * 127);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, Q8RowsOfZerosAndOfWhatIsNotFinite) {
+  const size_t dim = 19;
+  Store store({1, dim, KvType::kQ8}, 1);
+  Array row(1, dim);
+  for (float tiny : {0.0f, -0.0f, 1e-31f, 1e-45f}) {
+    std::fill_n(row.data(), dim, tiny);
+    StoreKv(row, row, 3, store.view);
+    for (size_t i = 0; i < dim; ++i) ASSERT_EQ(store.Value(3, 0, i % 2 == 0, i), 0);
+  }
+  for (float wrong : {INFINITY, -INFINITY, std::nanf("")}) {
+    for (size_t at : {size_t{0}, dim / 2, dim - 1}) {
+      std::fill_n(row.data(), dim, 1.0f);
+      row.data()[at] = wrong;
+      StoreKv(row, row, 3, store.view);
+      for (size_t i = 0; i < dim; ++i) ASSERT_FALSE(std::isfinite(store.Value(3, 0, true, i)));
     }
   }
 }
