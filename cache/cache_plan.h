@@ -26,6 +26,9 @@ struct CacheBytes {
     return constant + (length + kKvBlockRows - 1) / kKvBlockRows * per_block;
   }
 
+  // At most, of a fork that is kept while its origin goes on: what the two then no longer share.
+  constexpr size_t Kept() const { return constant + per_block; }
+
   constexpr CacheBytes& operator+=(const CacheBytes& other) {
     constant += other.constant;
     per_block += other.per_block;

@@ -40,6 +40,23 @@ struct StoragePolicy {
 using F32Storage = StoragePolicy<KvType::kF32>;
 using F16Storage = StoragePolicy<KvType::kF16>;
 using BF16Storage = StoragePolicy<KvType::kBF16>;
+using Q8Storage = StoragePolicy<KvType::kQ8>;
+
+// f(policy) with the policy of this type of rows.
+template <class F>
+auto WithStorage(KvType type, F f) {
+  switch (type) {
+    case KvType::kF16:
+      return f(F16Storage());
+    case KvType::kBF16:
+      return f(BF16Storage());
+    case KvType::kQ8:
+      return f(Q8Storage());
+    case KvType::kF32:
+      break;
+  }
+  return f(F32Storage());
+}
 
 // What a layer keeps of the past, by its type.
 template <class Layer>
@@ -137,8 +154,12 @@ class HybridCache final : public KVCache {
   }
 
   void Restore(KVCache&& snapshot) override {
-    assert(!transaction_open() && snapshot.config_name() == config_name());
-    *this = static_cast<HybridCache&&>(snapshot);
+    auto& other = static_cast<HybridCache&>(snapshot);
+    assert(!transaction_open() && other.traits().fingerprint == traits().fingerprint);
+    assert(other.length() <= max_length());
+    const size_t limit = max_length();
+    *this = std::move(other);
+    set_max_length(limit);
   }
 
   size_t allocated_bytes() const override {

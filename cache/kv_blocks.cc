@@ -83,8 +83,9 @@ size_t KvBlocks::RewindFloor() const {
 // depends on nothing but the rows. An error ends it.
 template <class F>
 absl::Status KvBlocks::ForEachRun(size_t from, size_t to, F f) const {
+  const size_t dim = shape_.head_dim;
   const size_t element = KvTypeBytes(shape_.type);
-  const size_t half = kKvBlockRows * shape_.head_dim * element;  // the keys or values of a head
+  const size_t scale = KvScaleBytes(shape_.type);
   for (size_t position = from; position < to;) {
     auto* const memory = static_cast<uint8_t*>(pointers_[Slot(position / kKvBlockRows)]);
     const size_t first = position % kKvBlockRows;
@@ -93,16 +94,20 @@ absl::Status KvBlocks::ForEachRun(size_t from, size_t to, F f) const {
     if (rows == kKvBlockRows) {
       status = f(memory, shape_.BlockBytes());
     } else {
+      const auto run = [&](uint8_t* from_memory, size_t bytes) {
+        if (status.ok() && bytes > 0) status = f(from_memory, bytes);
+      };
       // Of keys the block is the transpose; see KvShape.
-      for (size_t head = 0; head < shape_.kv_heads && status.ok(); ++head) {
-        uint8_t* const keys = memory + head * 2 * half;
-        for (size_t d = 0; d < shape_.head_dim && status.ok(); ++d) {
-          status = f(keys + (d * kKvBlockRows + first) * element, rows * element);
+      for (size_t head = 0; head < shape_.kv_heads; ++head) {
+        uint8_t* const keys = memory + head * 2 * shape_.HalfBytes();
+        uint8_t* const values = keys + shape_.HalfBytes();
+        const size_t scales = kKvBlockRows * dim * element + first * scale;
+        for (size_t d = 0; d < dim; ++d) {
+          run(keys + (d * kKvBlockRows + first) * element, rows * element);
         }
-        if (status.ok()) {
-          status =
-              f(keys + half + first * shape_.head_dim * element, rows * shape_.head_dim * element);
-        }
+        run(keys + scales, rows * scale);
+        run(values + first * dim * element, rows * dim * element);
+        run(values + scales, rows * scale);
       }
     }
     if (!status.ok()) return status;

@@ -19,7 +19,7 @@ absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
                                               " more: its limit is ", max_length()));
   }
   if (absl::Status status = PrepareLayers(tokens.size()); !status.ok()) return status;
-  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  tokens_.Append(tokens);
   open_ = true;
   return Transaction(this);
 }
@@ -39,7 +39,7 @@ absl::Status KVCache::Rewind(size_t position) {
   }
   TruncateLayers(position);
   length_ = position;
-  tokens_.resize(position);
+  tokens_.Truncate(position);
   return absl::OkStatus();
 }
 
@@ -55,7 +55,7 @@ absl::Status KVCache::Save(uint64_t weights_hash, ByteSink& sink) const {
     return absl::FailedPreconditionError("the cache cannot be saved while a transaction is open");
   SectionWriter writer(sink);
   absl::Status status = WriteHeader(Identity(weights_hash), length_, writer);
-  if (status.ok()) status = writer.Append(tokens_.data(), length_ * sizeof(int32_t));
+  if (status.ok()) status = writer.Append(tokens().data(), length_ * sizeof(int32_t));
   if (status.ok()) status = writer.EndSection();
   if (status.ok()) status = SaveLayers(writer);
   return status;
@@ -104,7 +104,7 @@ absl::Status KVCache::Load(uint64_t weights_hash, ByteSource& source) {
         absl::StrCat(reader.remaining(), " bytes follow the end of the saved conversation"));
   }
   loaded->length_ = header->length;
-  loaded->tokens_ = *std::move(tokens);
+  loaded->tokens_ = TokenList(*std::move(tokens));
   Restore(std::move(*loaded));
   return absl::OkStatus();
 }
@@ -120,7 +120,7 @@ void Transaction::Commit() {
 Transaction::~Transaction() {
   if (cache_ == nullptr) return;
   cache_->AbortLayers();
-  cache_->tokens_.resize(cache_->length_);
+  cache_->tokens_.Truncate(cache_->length_);
   cache_->open_ = false;
 }
 

@@ -17,6 +17,7 @@
 #include "cache/block_pool.h"
 #include "cache/byte_stream.h"
 #include "cache/serialize.h"
+#include "cache/token_list.h"
 #include "ops/attention.h"
 
 namespace inlay {
@@ -34,7 +35,7 @@ class KVCache {
   virtual absl::string_view config_name() const = 0;
 
   size_t length() const { return length_; }
-  absl::Span<const int32_t> tokens() const { return absl::MakeConstSpan(tokens_).first(length_); }
+  absl::Span<const int32_t> tokens() const { return tokens_.view().first(length_); }
   // No append may make the conversation longer than this.
   size_t max_length() const { return traits_.max_length; }
   // No single append may have more tokens than this; longer ones are split.
@@ -65,8 +66,9 @@ class KVCache {
   // Must not be called while a transaction is open.
   virtual std::unique_ptr<KVCache> Fork() const = 0;
 
-  // Becomes what `snapshot`, a fork of this conversation or of one with the same config, is. Any
-  // open transaction must have ended.
+  // Becomes the conversation that `snapshot` is: a fork of this one, or of one with the same config
+  // and type of rows, not longer than max_length(), which stays what it was. Any open transaction
+  // must have ended.
   virtual void Restore(KVCache&& snapshot) = 0;
 
   // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer what
@@ -121,6 +123,8 @@ class KVCache {
 
   BlockPool& pool() { return *pool_; }
   bool transaction_open() const { return open_; }
+  const Traits& traits() const { return traits_; }
+  void set_max_length(size_t max_length) { traits_.max_length = max_length; }
 
  private:
   friend class Transaction;
@@ -133,7 +137,7 @@ class KVCache {
   Traits traits_;
   bool open_ = false;
   size_t length_ = 0;
-  std::vector<int32_t> tokens_;  // length_ published ones, then those of an open transaction
+  TokenList tokens_;  // length_ published ones, then those of an open transaction
 };
 
 // An append in progress: rows are being written beyond the cache's length. Commit publishes them

@@ -57,6 +57,8 @@ absl::string_view KvTypeName(KvType type) {
       return "f16";
     case KvType::kBF16:
       return "bf16";
+    case KvType::kQ8:
+      return "q8";
   }
   return "unknown";
 }
@@ -73,12 +75,20 @@ absl::Status SectionWriter::EndSection() {
 }
 
 absl::Status SectionReader::Read(void* into, size_t bytes) {
-  absl::Status status = source_.Read({static_cast<uint8_t*>(into), bytes});
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("the saved conversation's ", section_,
-                                                    " cannot be read: ", status.message()));
+  // Checked while it is still in the core's cache.
+  constexpr size_t kPiece = 128 * 1024;
+  auto* next = static_cast<uint8_t*>(into);
+  while (bytes > 0) {
+    const size_t n = std::min(bytes, kPiece);
+    absl::Status status = source_.Read({next, n});
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("the saved conversation's ", section_,
+                                                      " cannot be read: ", status.message()));
+    }
+    hash_.Update(next, n);
+    next += n;
+    bytes -= n;
   }
-  hash_.Update(into, bytes);
   return absl::OkStatus();
 }
 

@@ -48,7 +48,7 @@ inline constexpr size_t kSavedNameBytes = 48;
 // Magic 8, version 4, type of rows 4, fingerprint, weights and length 8 each, checksum 8.
 inline constexpr size_t kSavedHeaderBytes = 8 + 4 + 4 + 3 * 8 + kSavedNameBytes + 8;
 
-// "f32", "f16", "bf16".
+// "f32", "f16", "bf16", "q8".
 absl::string_view KvTypeName(KvType type);
 
 // Writes sections and their checksums. Errors are those of the sink.

@@ -71,16 +71,8 @@ ConfigDescription DescribeWith() {
 // Of conversations whose rows are stored as `type`.
 template <ModelConfig Config>
 ConfigDescription Describe(KvType type) {
-  using describe_internal::DescribeWith;
-  switch (type) {
-    case KvType::kF16:
-      return DescribeWith<Config, F16Storage>();
-    case KvType::kBF16:
-      return DescribeWith<Config, BF16Storage>();
-    case KvType::kF32:
-      break;
-  }
-  return DescribeWith<Config, F32Storage>();
+  return WithStorage(
+      type, []<class Policy>(Policy) { return describe_internal::DescribeWith<Config, Policy>(); });
 }
 
 }  // namespace inlay

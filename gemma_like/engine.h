@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "cache/cache_plan.h"
 #include "cache/hybrid_cache.h"
 #include "cache/kv_cache.h"
 #include "configs/config.h"
@@ -61,8 +62,11 @@ class Engine {
   virtual std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
                                                KvType type = KvType::kF32) const = 0;
 
-  // Bytes of an f32 cache that the token after `length` others reads.
-  virtual size_t CacheBytesRead(size_t length) const = 0;
+  // What such a conversation costs in memory.
+  virtual CacheBytes PlanCache(KvType type = KvType::kF32) const = 0;
+
+  // Bytes of its cache that the token after `length` others reads.
+  virtual size_t CacheBytesRead(size_t length, KvType type = KvType::kF32) const = 0;
 
   // Appends each step's tokens to its conversation and writes logits [sum of logit_rows,
   // vocab_size], step after step. Prefill, decode, batches of conversations and the checking of

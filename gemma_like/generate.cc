@@ -64,15 +64,17 @@ absl::string_view StopReasonName(StopReason reason) {
   return "";
 }
 
+absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens) {
+  if (tokens.empty()) return absl::InvalidArgumentError("the prompt is empty");
+  if (tokens.size() <= cache.max_length() - cache.length()) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrCat("the prompt has ", tokens.size(), " tokens, but of the context of ",
+                   cache.max_length(), " only ", cache.max_length() - cache.length(), " are left"));
+}
+
 absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens,
                      FloatRows logits, const CancelCheck& cancel) {
-  if (tokens.empty()) return absl::InvalidArgumentError("the prompt is empty");
-  // Checked here for the whole, so that a prompt that cannot fit fails before it is computed.
-  if (tokens.size() > cache.max_length() - cache.length()) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "the prompt has ", tokens.size(), " tokens, but of the context of ", cache.max_length(),
-        " only ", cache.max_length() - cache.length(), " are left"));
-  }
+  INLAY_RETURN_IF_ERROR(CheckPrompt(cache, tokens));
   const size_t most = std::min(engine.info().max_batch, cache.max_append());
   // One batch is a transaction already. Several become one by way of a snapshot to go back to.
   std::unique_ptr<KVCache> snapshot;

@@ -47,6 +47,10 @@ struct GenerateResult {
   size_t accepted_tokens = 0;  // of these, how many came true
 };
 
+// What can be said before a prompt is computed: InvalidArgument when it is empty, OutOfRange when
+// the conversation has too little room for it.
+absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens);
+
 // Appends tokens of any number to a conversation, in as many batches as they need, and writes the
 // logits after the last to `logits` [1, vocab_size], or none to [0, vocab_size]. On error or
 // cancellation the conversation is as it was.

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "cache/cache_plan.h"
 #include "cache/hybrid_cache.h"
 #include "configs/config.h"
 #include "configs/pattern.h"
@@ -71,19 +72,20 @@ class Model final : public Engine {
 
   std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
                                        KvType type = KvType::kF32) const override {
-    switch (type) {
-      case KvType::kF16:
-        return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, F16Storage>(options));
-      case KvType::kBF16:
-        return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, BF16Storage>(options));
-      case KvType::kF32:
-        break;
-    }
-    return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, F32Storage>(options));
+    return WithStorage(type, [&](auto policy) -> std::unique_ptr<KVCache> {
+      return std::make_unique<HybridCache<Config>>(policy, options);
+    });
   }
 
-  size_t CacheBytesRead(size_t length) const override {
-    return ConfigCacheBytesRead<Config>(length);
+  CacheBytes PlanCache(KvType type) const override {
+    return WithStorage(type,
+                       []<class Policy>(Policy) { return ConfigCacheBytes<Config, Policy>(); });
+  }
+
+  size_t CacheBytesRead(size_t length, KvType type) const override {
+    return WithStorage(type, [length]<class Policy>(Policy) {
+      return ConfigCacheBytesRead<Config, Policy>(length);
+    });
   }
 
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,

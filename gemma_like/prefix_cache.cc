@@ -117,7 +117,7 @@ absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine,
                                           absl::Span<const int32_t> tokens, size_t stride,
                                           FloatRows logits, const CancelCheck& cancel) {
   assert(cache.length() == 0);
-  if (tokens.empty()) return absl::InvalidArgumentError("the prompt has no tokens");
+  INLAY_RETURN_IF_ERROR(CheckPrompt(cache, tokens));
   const std::unique_ptr<KVCache> empty = cache.Fork();
   if (std::unique_ptr<KVCache> beginning = prefixes.Take(tokens); beginning != nullptr) {
     cache.Restore(std::move(*beginning));

@@ -26,7 +26,7 @@ struct PrefixCost {
 
 // Snapshots (forks) of conversations under a budget of bytes; who has not been used for longest
 // goes first. Memory that snapshots share counts once. All caches given to one PrefixCache are of
-// one engine and one row type. Safe to use from several threads.
+// one engine, one type of rows and one pool. Safe to use from several threads.
 //
 // A snapshot of length n serves a conversation that begins with its n tokens, and one that leaves
 // it earlier as far as it can be rewound exactly: a model of full attention only anywhere, others

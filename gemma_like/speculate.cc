@@ -55,6 +55,12 @@ void DraftedDecoder::DropGuesses() {
   assert(status.ok());
 }
 
+// Rows of before stay in place until this has succeeded: a failed pass writes no logits.
+absl::Status DraftedDecoder::AppendAll(absl::Span<const int32_t> tokens) {
+  const SequenceStep step{.cache = &cache_, .tokens = tokens, .logit_rows = tokens.size()};
+  return engine_.Forward({&step, 1}, FloatRows(logits_.data(), tokens.size(), vocab_size_));
+}
+
 absl::Status DraftedDecoder::Append(int32_t token) {
   if (row_ + 1 < rows_ && cache_.tokens()[length_] == token) {
     ++row_;
@@ -74,10 +80,13 @@ absl::Status DraftedDecoder::Append(int32_t token) {
     assert(draft.size() <= most);
     tokens.insert(tokens.end(), draft.begin(), draft.end());
   }
-  const SequenceStep step{.cache = &cache_, .tokens = tokens, .logit_rows = tokens.size()};
-  // Rows of before stay in place until this has succeeded: a failed pass writes no logits.
-  INLAY_RETURN_IF_ERROR(
-      engine_.Forward({&step, 1}, FloatRows(logits_.data(), tokens.size(), vocab_size_)));
+  absl::Status status = AppendAll(tokens);
+  // Guesses need memory too; where there is too little of it, the token alone may still fit.
+  if (absl::IsResourceExhausted(status) && tokens.size() > 1) {
+    tokens.resize(1);
+    status = AppendAll(tokens);
+  }
+  INLAY_RETURN_IF_ERROR(status);
   drafted_ += tokens.size() - 1;
   rows_ = tokens.size();
   row_ = 0;

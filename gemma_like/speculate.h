@@ -69,6 +69,7 @@ class DraftedDecoder {
 
  private:
   void DropGuesses();
+  absl::Status AppendAll(absl::Span<const int32_t> tokens);
 
   Engine& engine_;
   KVCache& cache_;

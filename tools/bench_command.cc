@@ -101,7 +101,7 @@ class Bench {
       m.bytes = batches * info.layer_work.bytes + (decode ? n : 1) * info.output_work.bytes;
       m.ops = n * info.layer_work.ops + (decode ? n : 1) * info.output_work.ops;
       for (size_t i = 0; decode && i < m.tokens; ++i) {
-        m.bytes += static_cast<double>(engine_.CacheBytesRead(depth + i));
+        m.bytes += static_cast<double>(engine_.CacheBytesRead(depth + i, CacheType(flags.model)));
       }
       const std::vector<int32_t> tokens = RandomTokens(m.tokens, info.vocab_size);
       // The first repeat warms up and is not counted.

@@ -1,6 +1,7 @@
 // inlay chat: a conversation in the family's own template.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "cache/cache_plan.h"
 #include "io/state_store.h"
 #include "io/status_macros.h"
 #include "tools/chat_session.h"
@@ -213,9 +215,18 @@ absl::Status Run(const ChatFlags& flags) {
   const int64_t most = flags.max_tokens.value_or(
       info.chat_template == ChatTemplate::kNone ? kTemplatelessTokens : -1);
   if (most >= 0) options.max_tokens = static_cast<size_t>(most);
-  ChatLoop loop(ChatSession(*model.engine, *model.tokenizer, std::move(format),
-                            CreateCache(flags.model, *model.engine), flags.system,
-                            std::move(options)));
+  // At least the one to which an answer that fails goes back.
+  INLAY_ASSIGN_OR_RETURN(
+      std::unique_ptr<KVCache> cache,
+      CreateCache(flags.model, *model.engine, ContextSize(flags.model, info.context_length), 1));
+  size_t snapshots = kMostSnapshots;
+  if (const std::optional<size_t> limit = CacheLimit(flags.model); limit.has_value()) {
+    const CacheBytes plan = model.engine->PlanCache(CacheType(flags.model));
+    const size_t free = *limit - plan.At(cache->max_length()) - plan.append;
+    snapshots = std::min(snapshots, free / plan.Kept());
+  }
+  ChatLoop loop(ChatSession(*model.engine, *model.tokenizer, std::move(format), std::move(cache),
+                            flags.system, std::move(options), snapshots));
   return loop.Run();
 }
 
@@ -227,6 +238,7 @@ void AddChat(CLI::App& app, Action& action) {
       *app.add_subcommand("chat", "Talks with the model, in the form that it was trained for.");
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
+  AddCacheLimitFlag(command, flags->model);
   command.add_option("--system", flags->system, "instructions that precede the conversation");
   command
       .add_option("-n,--predict", flags->max_tokens,

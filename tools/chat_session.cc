@@ -6,24 +6,18 @@
 #include "io/status_macros.h"
 
 namespace inlay {
-namespace {
-
-// A snapshot's own memory is at most that of the state-space layers, which is megabytes in a large
-// model, so not all turns keep theirs.
-constexpr size_t kSnapshots = 8;
-
-}  // namespace
 
 ChatSession::ChatSession(Engine& engine, const Tokenizer& tokenizer, ChatFormat format,
                          std::unique_ptr<KVCache> cache, std::string system,
-                         GenerateOptions options)
+                         GenerateOptions options, size_t snapshots)
     : engine_(engine),
       tokenizer_(tokenizer),
       format_(std::move(format)),
       empty_(cache->Fork()),
       cache_(std::move(cache)),
       system_(std::move(system)),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      snapshots_(snapshots) {}
 
 absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
                                                 const TextCallback& on_text,
@@ -31,6 +25,7 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
   const auto prompt = cache_->length() == 0 ? format_.FirstTurn(system_, user)
                                             : format_.NextTurn(cache_->tokens(), user);
   INLAY_RETURN_IF_ERROR(prompt.status());
+  if (turns_.size() >= snapshots_) turns_[turns_.size() - snapshots_].before = nullptr;
   Turn turn{.user = user, .begin = cache_->length(), .before = cache_->Fork()};
   GenerateOptions options = options_;
   options.sampling.seed += answers_++;
@@ -40,7 +35,6 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
     return result;
   }
   turns_.push_back(std::move(turn));
-  if (turns_.size() > kSnapshots) turns_[turns_.size() - 1 - kSnapshots].before = nullptr;
   return result;
 }
 

@@ -21,6 +21,10 @@
 
 namespace inlay {
 
+// The turns before which a snapshot is kept, unless there is too little memory for so many. What
+// one has for itself can be megabytes in a large model, so not all turns keep theirs.
+inline constexpr size_t kMostSnapshots = 8;
+
 class ChatSession {
  public:
   // One thing said and what was answered.
@@ -32,9 +36,11 @@ class ChatSession {
   };
 
   // The engine and tokenizer must outlive the session; `cache` is empty. `options` are those of
-  // every answer; the n-th (from 0) adds n to the seed, so that another try is another answer.
+  // every answer; the n-th (from 0) adds n to the seed, so that another try is another answer. At
+  // most `snapshots` (at least 1) are kept, that of the answer at hand included.
   ChatSession(Engine& engine, const Tokenizer& tokenizer, ChatFormat format,
-              std::unique_ptr<KVCache> cache, std::string system, GenerateOptions options);
+              std::unique_ptr<KVCache> cache, std::string system, GenerateOptions options,
+              size_t snapshots = kMostSnapshots);
 
   // The model's answer to `user`. On an error the conversation is as it was.
   absl::StatusOr<GenerateResult> Say(const std::string& user, const TextCallback& on_text,
@@ -83,6 +89,7 @@ class ChatSession {
   std::unique_ptr<KVCache> cache_;
   std::string system_;
   GenerateOptions options_;
+  size_t snapshots_;
   uint64_t answers_ = 0;  // tried so far
   std::vector<Turn> turns_;
   std::vector<Branch> forks_;

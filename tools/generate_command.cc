@@ -103,7 +103,11 @@ absl::Status Run(GenerateFlags flags) {
   }
   const auto start = std::chrono::steady_clock::now();
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
-  const std::unique_ptr<KVCache> cache = CreateCache(flags.model, *model.engine);
+  // A long prompt after a session goes back to it where it fails.
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
+                         CreateCache(flags.model, *model.engine,
+                                     ContextSize(flags.model, model.engine->info().context_length),
+                                     flags.session.empty() ? 0 : 1));
   if (!flags.session.empty()) {
     INLAY_RETURN_IF_ERROR(ResumeSession(flags.session, *model.engine, *cache));
   }
@@ -161,6 +165,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       "generate", "Continues a text: prints the prompt and what the model makes of it.");
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
+  AddCacheLimitFlag(command, flags->model);
   CLI::Option* prompt = command.add_option("-p,--prompt", flags->prompt, "the text to continue");
   command
       .add_option("-f,--file", flags->file,

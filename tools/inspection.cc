@@ -105,7 +105,8 @@ Json MemoryJson(const MemoryPlan& plan) {
           {"bytes_constant", cache.constant},
           {"bytes_per_conversation", cache.At(plan.context)},
           {"bytes_per_open_append", cache.append},
-          {"bytes_per_snapshot", cache.snapshot}};
+          {"bytes_per_snapshot", cache.snapshot},
+          {"bytes_per_kept_snapshot", cache.Kept()}};
 }
 
 std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
@@ -123,7 +124,8 @@ std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
   line("constant, at most", cache.constant);
   line(absl::StrCat("whole, of ", plan.context, " tokens, at most"), cache.At(plan.context));
   line("more during an append, at most", cache.append);
-  line("a snapshot's own, at most", cache.snapshot);
+  line("copied by the first append after a fork", cache.snapshot);
+  line("a snapshot's own, long after, at most", cache.Kept());
   return text;
 }
 

@@ -54,7 +54,8 @@ absl::StatusOr<std::vector<int32_t>> Greedy(Engine& engine, KVCache& cache,
 
 absl::Status Run(const LogitsFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
-  const std::unique_ptr<KVCache> cache = CreateCache(flags.model, *model.engine);
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
+                         CreateCache(flags.model, *model.engine));
   std::vector<float> logits(model.engine->info().vocab_size);
   INLAY_RETURN_IF_ERROR(
       Prefill(*model.engine, *cache, flags.tokens, FloatRows(logits.data(), 1, logits.size())));
@@ -76,6 +77,7 @@ void AddLogits(CLI::App& app, Action& action) {
       "Prints the logits after given tokens, and the likeliest tokens to follow, as JSON.");
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
+  AddCacheLimitFlag(command, flags->model);
   command.add_option("--tokens", flags->tokens, "token ids, as 2,17,301; none are added")
       ->delimiter(',')
       ->required();

@@ -11,6 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cache/block_pool.h"
+#include "cache/cache_plan.h"
+#include "cache/serialize.h"
 #include "io/gguf_value.h"
 #include "io/status_macros.h"
 #include "ops/cpu_target.h"
@@ -22,6 +25,7 @@ namespace {
 
 constexpr size_t kMostThreads = 1024;
 constexpr size_t kUsualContext = 4096;  // tokens
+constexpr double kMostMib = 1 << 30;    // a petabyte
 
 // Cores that this process may use, which under taskset and in containers are fewer than there are.
 size_t UsableCores() {
@@ -64,8 +68,17 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
 
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags) {
   command
-      .add_option("--cache-type", flags.cache_type, "keys and values as f32 (default), f16, bf16")
-      ->check(OneOf({"f32", "f16", "bf16"}));
+      .add_option("--cache-type", flags.cache_type,
+                  "keys and values as f32 (default), f16, bf16, q8")
+      ->check(OneOf({"f32", "f16", "bf16", "q8"}));
+}
+
+void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("--cache-limit", flags.cache_limit,
+                  "most memory for conversations in MiB (default: none); what cannot fit is "
+                  "refused before it begins")
+      ->check(Between(1, kMostMib));
 }
 
 void AddFormatFlag(CLI::App& command, bool& json) {
@@ -99,8 +112,9 @@ absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags) {
 }
 
 KvType CacheType(const ModelFlags& flags) {
-  if (flags.cache_type == "f16") return KvType::kF16;
-  if (flags.cache_type == "bf16") return KvType::kBF16;
+  for (KvType type : {KvType::kF16, KvType::kBF16, KvType::kQ8}) {
+    if (flags.cache_type == KvTypeName(type)) return type;
+  }
   return KvType::kF32;
 }
 
@@ -109,9 +123,32 @@ size_t ContextSize(const ModelFlags& flags, size_t trained) {
   return *flags.context == 0 ? trained : *flags.context;
 }
 
-std::unique_ptr<KVCache> CreateCache(const ModelFlags& flags, const Engine& engine) {
-  const size_t context = ContextSize(flags, engine.info().context_length);
-  return engine.CreateCache({.max_length = context}, CacheType(flags));
+std::optional<size_t> CacheLimit(const ModelFlags& flags) {
+  if (!flags.cache_limit.has_value()) return std::nullopt;
+  return *flags.cache_limit << 20;
+}
+
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine,
+                                                     size_t max_length, size_t snapshots) {
+  const KvType type = CacheType(flags);
+  CacheOptions options{.max_length = max_length};
+  if (const std::optional<size_t> limit = CacheLimit(flags); limit.has_value()) {
+    const CacheBytes plan = engine.PlanCache(type);
+    const size_t most = plan.At(max_length) + plan.append + snapshots * plan.Kept();
+    if (most > *limit) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "a conversation of ", max_length, " tokens with ", engine.info().config_name, " and ",
+          flags.cache_type, " rows may need ", most, " bytes, more than the ", *limit,
+          " of --cache-limit; a shorter one (-c) or a smaller --cache-type needs less"));
+    }
+    options.pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = *limit});
+  }
+  return engine.CreateCache(options, type);
+}
+
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags,
+                                                     const Engine& engine) {
+  return CreateCache(flags, engine, ContextSize(flags, engine.info().context_length));
 }
 
 }  // namespace inlay

@@ -22,6 +22,7 @@ struct ModelFlags {
   size_t threads = 1;
   std::optional<size_t> context;  // tokens; 0: what the file was trained for
   std::string cache_type = "f32";
+  std::optional<size_t> cache_limit;  // MiB
 };
 
 // -m
@@ -32,6 +33,8 @@ void AddThreadsFlag(CLI::App& command, ModelFlags& flags);
 void AddEngineFlags(CLI::App& command, ModelFlags& flags);
 // --cache-type
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags);
+// --cache-limit
+void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags);
 // -c and --cache-type
 void AddCacheFlags(CLI::App& command, ModelFlags& flags);
 // -o text|json
@@ -53,8 +56,16 @@ KvType CacheType(const ModelFlags& flags);
 // 4096 so that memory stays modest.
 size_t ContextSize(const ModelFlags& flags, size_t trained);
 
-// An empty conversation as the flags ask for.
-std::unique_ptr<KVCache> CreateCache(const ModelFlags& flags, const Engine& engine);
+// --cache-limit in bytes.
+std::optional<size_t> CacheLimit(const ModelFlags& flags);
+
+// An empty conversation as the flags ask for, whose pool has the limit of --cache-limit.
+// ResourceExhausted when by the plan a conversation of max_length tokens, an open append and so
+// many snapshots may need more than that; nothing has been allocated then.
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine,
+                                                     size_t max_length, size_t snapshots = 0);
+// The same of the length that -c asks for.
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine);
 
 }  // namespace inlay
 

@@ -40,8 +40,8 @@ absl::Status Run(const PerplexityFlags& flags) {
   const Tokenizer& tokenizer = *model.tokenizer;
   INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(text));
   const int32_t first = tokenizer.adds_bos() ? tokenizer.bos().value_or(-1) : -1;
-  const auto cache =
-      model.engine->CreateCache({.max_length = flags.options.chunk}, CacheType(flags.model));
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
+                         CreateCache(flags.model, *model.engine, flags.options.chunk));
 
   Output out;
   std::vector<double> after_chunk;
@@ -90,6 +90,7 @@ void AddPerplexity(CLI::App& app, Action& action) {
                   "tokens of a chunk (default: 256); its second half is scored")
       ->check(Between(kSmallestChunk, std::numeric_limits<int32_t>::max()));
   AddCacheTypeFlag(command, flags->model);
+  AddCacheLimitFlag(command, flags->model);
   command.add_flag("--rewind", flags->options.rewind,
                    "evaluate each chunk again after rewinding; the numbers must not change");
   AddFormatFlag(command, flags->json);

@@ -27,11 +27,12 @@ struct Case {
 template <class C>
 class CachePlanTest : public ::testing::Test {};
 
-using Cases = ::testing::Types<Case<TinyBard, F32Storage>, Case<TinyBard, F16Storage>,
-                               Case<TinyBard, BF16Storage>, Case<TinyGemma, F32Storage>,
-                               Case<TinyGemma, F16Storage>, Case<TinyGemma, BF16Storage>,
-                               Case<TinyGranite, F32Storage>, Case<TinyGranite, F16Storage>,
-                               Case<TinyGranite, BF16Storage>, Case<TinyMamba, F32Storage>>;
+using Cases = ::testing::Types<
+    Case<TinyBard, F32Storage>, Case<TinyBard, F16Storage>, Case<TinyBard, BF16Storage>,
+    Case<TinyGemma, F32Storage>, Case<TinyGemma, F16Storage>, Case<TinyGemma, BF16Storage>,
+    Case<TinyGranite, F32Storage>, Case<TinyGranite, F16Storage>, Case<TinyGranite, BF16Storage>,
+    Case<TinyMamba, F32Storage>, Case<TinyBard, Q8Storage>, Case<TinyGemma, Q8Storage>,
+    Case<TinyGranite, Q8Storage>>;
 TYPED_TEST_SUITE(CachePlanTest, Cases);
 
 TYPED_TEST(CachePlanTest, EqualsWhatIsAllocated) {
@@ -82,6 +83,25 @@ TYPED_TEST(CachePlanTest, ForksCostWhatThePlanSays) {
     ASSERT_LE(pool->used_bytes(), before + kPlan.snapshot + kPlan.append);
     if ((length + 1) % kSsdChunk != 0 && length % kKvBlockRows != 0) {
       ASSERT_LE(pool->used_bytes(), before + kPlan.snapshot);
+    }
+  }
+}
+
+TYPED_TEST(CachePlanTest, KeptForksCostWhatThePlanSays) {
+  using Config = typename TypeParam::Config;
+  using Policy = typename TypeParam::Policy;
+  constexpr CacheBytes kPlan = ConfigCacheBytes<Config, Policy>();
+  for (size_t length : {1, 31, 64, 100, 700, 1300}) {
+    auto pool = std::make_shared<BlockPool>();
+    auto cache = CreateKVCache<Config, Policy>({.max_length = 3000, .pool = pool});
+    ASSERT_TRUE(AppendTokens(cache, length).ok());
+    const auto kept = cache.ForkCache();
+    while (cache.length() < 2900) {
+      ASSERT_TRUE(AppendTokens(cache, 50).ok());
+      ASSERT_LE(pool->used_bytes(), cache.allocated_bytes() + kPlan.Kept());
+    }
+    if (length == 1300) {
+      EXPECT_EQ(pool->used_bytes(), cache.allocated_bytes() + kPlan.Kept());
     }
   }
 }

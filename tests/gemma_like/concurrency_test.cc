@@ -13,12 +13,12 @@
 
 #include "cache/block_pool.h"
 #include "cache/byte_stream.h"
-#include "tests/gemma_like/family_fixture.h"
+#include "tests/gemma_like/random_program.h"
 
 namespace inlay {
 namespace {
 
-class ConcurrencyTest : public FamilyTest {};
+using ConcurrencyTest = RandomProgramTest;
 
 INSTANTIATE_TEST_SUITE_P(Families, ConcurrencyTest, ::testing::ValuesIn(AllFamilies()),
                          [](const auto& info) { return info.param.name; });
@@ -68,13 +68,25 @@ TEST_P(ConcurrencyTest, ForksInManyThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Programs of many conversations each, with one set of weights and one pool.
+TEST_P(ConcurrencyTest, RandomProgramsInManyThreads) {
+  auto pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true});
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back(
+        [&, t] { RunProgram(Seed() + t, std::max<size_t>(Steps() / 4, 200), pool); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool->used_bytes(), 0u);
+}
+
 // Something else takes the pool's memory, so that a pass finds too little in any of its layers.
 TEST_P(ConcurrencyTest, PoolThatRunsOut) {
   std::mt19937_64 random(Seed());
   constexpr size_t kLimit = size_t{8} << 20;
   auto pool =
       std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = kLimit, .poison = true});
-  Conversation c{models_[0]->CreateCache({.max_length = kLength, .pool = pool}), 0};
+  Conversation c{NewCache(pool), 0};
   size_t refused = 0;
   while (c.cache->length() < kLength - 200) {
     const size_t length = c.cache->length();

@@ -12,12 +12,13 @@
 
 #include "cache/byte_stream.h"
 #include "gemma_like/engine.h"
-#include "tests/gemma_like/family_fixture.h"
+#include "gemma_like/generate.h"
+#include "tests/gemma_like/random_program.h"
 
 namespace inlay {
 namespace {
 
-using ExactnessTest = FamilyTest;
+using ExactnessTest = RandomProgramTest;
 
 INSTANTIATE_TEST_SUITE_P(Families, ExactnessTest, ::testing::ValuesIn(AllFamilies()),
                          [](const auto& info) { return info.param.name; });
@@ -42,12 +43,15 @@ TEST_P(ExactnessTest, BatchesOfConversations) {
   std::mt19937_64 random(Seed());
   std::vector<Conversation> conversations;
   for (size_t t = 0; t < kTexts; ++t) conversations.push_back({NewCache(), t});
-  conversations.push_back({NewCache(), 0});  // the same text twice
+  // The same text again: in its own memory and in shared one.
+  for (int i = 0; i < 2; ++i) conversations.push_back({NewCache(), 0});
+  ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&conversations[0]}, {77}));
+  for (int i = 0; i < 2; ++i) conversations.push_back({conversations[0].cache->Fork(), 0});
   for (int round = 0; round < 30; ++round) {
     std::vector<Conversation*> batch;
     std::vector<size_t> counts;
     for (auto& c : conversations) {
-      const size_t n = std::min<size_t>(random() % 70, kLength - c.cache->length());
+      const size_t n = std::min<size_t>(random() % 50, kLength - c.cache->length());
       if (n == 0) continue;
       batch.push_back(&c);
       counts.push_back(n);
@@ -77,6 +81,50 @@ TEST_P(ExactnessTest, AbortAtEveryLayer) {
       }
     }
     ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {200}));
+  }
+}
+
+// A prompt of several batches, cancelled before every layer of every one of them.
+TEST_P(ExactnessTest, AbortAtEveryLayerOfEveryBatch) {
+  const FloatRows no_logits(nullptr, 0, vocab_);
+  const std::vector<int32_t> wrong(1100, 5);  // 512, 512 and 76
+  for (size_t start : {0, 45}) {
+    Conversation c{NewCache(), 0};
+    if (start > 0) {
+      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {start}));
+    }
+    for (int poll = 0; poll < 3 * GetParam().layers; ++poll) {
+      int polls = 0;
+      const absl::Status status =
+          Prefill(*models_[1], *c.cache, wrong, no_logits, [&] { return polls++ == poll; });
+      ASSERT_EQ(status.code(), absl::StatusCode::kCancelled) << poll;
+      ASSERT_EQ(c.cache->length(), start);
+      ASSERT_TRUE(c.cache->Rewind(start - std::min<size_t>(start, F32Storage::kRewindDepth)).ok());
+      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {start - c.cache->length() + 1}));
+      ASSERT_TRUE(c.cache->Rewind(start).ok());
+    }
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {300}));
+  }
+}
+
+// One conversation's part of a batch fails before every layer: none of the others is ahead.
+TEST_P(ExactnessTest, AbortOfABatchOfConversations) {
+  std::vector<Conversation> all;
+  std::vector<Conversation*> batch;
+  for (size_t t = 0; t < 4; ++t) all.push_back({NewCache(), t});
+  for (Conversation& c : all) batch.push_back(&c);
+  ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], batch, {30, 64, 95, 1}));
+  const std::vector<int32_t> wrong(100, 5);
+  for (int layer = 0; layer < GetParam().layers; ++layer) {
+    std::vector<SequenceStep> steps;
+    for (Conversation& c : all)
+      steps.push_back({.cache = c.cache.get(), .tokens = wrong, .logit_rows = 0});
+    int polls = 0;
+    ASSERT_FALSE(
+        models_[1]
+            ->Forward(steps, FloatRows(nullptr, 0, vocab_), [&] { return polls++ == layer; })
+            .ok());
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], batch, {1, 2, 3, 4}));
   }
 }
 
@@ -123,109 +171,53 @@ TEST_P(ExactnessTest, RewindAfterTheLargestAppend) {
   }
 }
 
-TEST_P(ExactnessTest, RandomPrograms) {
-  const uint64_t seed = Seed();
-  const size_t steps = Steps();
-  std::mt19937_64 random(seed);
-  SCOPED_TRACE("INLAY_PROPERTY_SEED=" + std::to_string(seed));
-  std::vector<Conversation> all;
-  all.push_back({NewCache(), 0});
-  size_t rewinds = 0, refusals = 0, forks = 0, aborts = 0, loads = 0, appended = 0;
-  for (size_t step = 0; step < steps; ++step) {
-    Conversation& c = all[random() % all.size()];
-    Engine& model = *models_[random() % 3];
-    const size_t length = c.cache->length();
-    // Where the past is shared, a conversation may go on with another text.
-    const size_t other = random() % kTexts;
-    const auto agrees_with = [&](size_t a, size_t b) {
-      return a == b   ? kLength
-             : a == 0 ? shared_[b]
-             : b == 0 ? shared_[a]
-                      : std::min(shared_[a], shared_[b]);
-    };
-    if (length <= agrees_with(c.text, other)) c.text = other;
-    switch (random() % 9) {
-      case 0: {
-        const size_t back = random() % 3 == 0 ? random() % (length + 1)
-                                              : random() % std::min<size_t>(length + 1, 40);
-        const bool possible = length - back >= c.cache->RewindFloor();
-        ASSERT_EQ(c.cache->Rewind(length - back).ok(), possible);
-        ASSERT_EQ(c.cache->length(), possible ? length - back : length);
-        ++(possible ? rewinds : refusals);
-        break;
-      }
-      case 1: {
-        Conversation fork{c.cache->Fork(), c.text};
-        if (all.size() < 8) {
-          all.push_back(std::move(fork));
-        } else {
-          all[random() % all.size()] = std::move(fork);
-        }
-        ++forks;
-        break;
-      }
-      case 2: {
-        const size_t n = std::min<size_t>(1 + random() % 80, kLength - length);
-        if (n == 0) break;
-        int polls = static_cast<int>(random() % static_cast<size_t>(GetParam().layers));
-        std::vector<int32_t> wrong(n, static_cast<int32_t>(random() % vocab_));
-        const SequenceStep part{.cache = c.cache.get(), .tokens = wrong, .logit_rows = 0};
-        ASSERT_FALSE(
-            model.Forward({&part, 1}, FloatRows(nullptr, 0, vocab_), [&] { return polls-- == 0; })
-                .ok());
-        ++aborts;
-        break;
-      }
-      case 3: {
-        // Into a conversation that has a past of its own, or a new one.
-        std::vector<uint8_t> bytes;
-        MemorySink sink(bytes);
-        ASSERT_TRUE(c.cache->Save(0, sink).ok());
-        Conversation& into = all[random() % all.size()];
-        if (random() % 2 == 0) into.cache = NewCache();
-        const size_t text = c.text;
-        MemorySource source(bytes);
-        ASSERT_TRUE(into.cache->Load(0, source).ok());
-        ASSERT_EQ(into.cache->length(), length);
-        into.text = text;
-        ++loads;
-        break;
-      }
-      case 4: {
-        if (all.size() > 1 && random() % 4 == 0)
-          all.erase(all.begin() + static_cast<ptrdiff_t>(random() % all.size()));
-        break;
-      }
-      default: {
-        std::vector<Conversation*> batch;
-        std::vector<size_t> counts;
-        for (Conversation& member : all) {
-          if (&member != &c && random() % 3 != 0) continue;
-          const size_t most = random() % 6 == 0 ? 90 : 4;
-          const size_t n = std::min<size_t>(1 + random() % most, kLength - member.cache->length());
-          if (n == 0) {
-            member = {NewCache(), random() % kTexts};
-            continue;
-          }
-          batch.push_back(&member);
-          counts.push_back(n);
-          appended += n;
-        }
-        if (batch.empty()) break;
-        ASSERT_NO_FATAL_FAILURE(AppendAndCompare(model, batch, counts)) << "step " << step;
-      }
+// Each way to come to a length, then two rewinds in a row that together have the guaranteed depth,
+// and two more from where that leads.
+TEST_P(ExactnessTest, RewindsInARowAfterAnything) {
+  std::mt19937_64 random(Seed());
+  constexpr size_t kHalf = F32Storage::kRewindDepth / 2;
+  Conversation single{NewCache(), 0};  // token by token
+  for (size_t length = 1; length < 300; length += length < 140 ? 1 : 13) {
+    while (single.cache->length() < length) {
+      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&single}, {1}));
     }
+    std::vector<Conversation> ways;
+    ways.reserve(4);                  // they are pointed to
+    ways.push_back({NewCache(), 0});  // at once
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&ways[0]}, {length}));
+    ways.push_back({single.cache->Fork(), 0});
+    for (const Conversation* from : {&single, &ways[0]}) {
+      std::vector<uint8_t> bytes;
+      MemorySink sink(bytes);
+      ASSERT_TRUE(from->cache->Save(0, sink).ok());
+      MemorySource source(bytes);
+      ways.push_back({NewCache(), 0});
+      ASSERT_TRUE(ways.back().cache->Load(0, source).ok());
+    }
+    std::vector<Conversation*> batch;
+    std::vector<size_t> counts;
+    for (Conversation& way : ways) {
+      KVCache& cache = *way.cache;
+      for (int i = 0; i < 2; ++i) {
+        const size_t back = std::min(random() % (kHalf + 1), cache.length());
+        ASSERT_TRUE(cache.Rewind(cache.length() - back).ok()) << length << " by " << back;
+      }
+      batch.push_back(&way);
+      counts.push_back(1 + random() % 40);
+    }
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], batch, counts));
+    for (size_t i = 0; i < ways.size(); ++i) {
+      KVCache& cache = *ways[i].cache;
+      const size_t floor = cache.RewindFloor();
+      ASSERT_TRUE(cache.Rewind(floor + (cache.length() - floor) / 2).ok());
+      ASSERT_TRUE(cache.Rewind(cache.RewindFloor()).ok());
+      counts[i] = 40;
+    }
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], batch, counts));
   }
-  std::printf(
-      "seed %llu: %zu steps, %zu tokens, %zu rewinds, %zu refused, %zu forks, %zu aborts, "
-      "%zu loads\n",
-      static_cast<unsigned long long>(seed), steps, appended, rewinds, refusals, forks, aborts,
-      loads);
-  EXPECT_GT(rewinds, 0u);
-  EXPECT_GT(forks, 0u);
-  EXPECT_GT(aborts, 0u);
-  EXPECT_GT(loads, 0u);
 }
+
+TEST_P(ExactnessTest, RandomPrograms) { ASSERT_NO_FATAL_FAILURE(RunProgram(Seed(), Steps())); }
 
 }  // namespace
 }  // namespace inlay

@@ -5,9 +5,11 @@
 namespace inlay {
 namespace {
 
-template <class Config>
+template <class Config, class Policy = F32Storage>
 Family MakeFamily() {
-  return {.name = std::string(Config::kName.substr(5)),
+  const bool q8 = Policy::kKvType == KvType::kQ8;
+  return {.name = std::string(Config::kName.substr(5)) + (q8 ? "_q8" : ""),
+          .type = Policy::kKvType,
           .layers = Config::Layers::kSize,
           .vocab_size = Config::kVocabSize,
           .describe = DescribeSynth<Config>,
@@ -16,15 +18,19 @@ Family MakeFamily() {
             return Model<Config>::Load(std::move(file), options);
           },
           .create_cache = []() -> std::unique_ptr<KVCache> {
-            return std::make_unique<HybridCache<Config>>(CreateKVCache<Config>());
+            return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, Policy>());
           }};
 }
 
 }  // namespace
 
 std::vector<Family> AllFamilies() {
-  return {MakeFamily<TinyBard>(), MakeFamily<TinyGemma>(), MakeFamily<TinyGranite>(),
-          MakeFamily<TinyMamba>()};
+  return {MakeFamily<TinyBard>(),
+          MakeFamily<TinyGemma>(),
+          MakeFamily<TinyGranite>(),
+          MakeFamily<TinyMamba>(),
+          MakeFamily<TinyBard, Q8Storage>(),
+          MakeFamily<TinyGemma, Q8Storage>()};
 }
 
 }  // namespace inlay

@@ -45,9 +45,10 @@ inline uint64_t Seed() {
 
 inline uint64_t BitsOf(const float* row, size_t n) { return Xxh64Of(row, n * sizeof(float)); }
 
-// A family's twin, as functions that do not name its type.
+// A family's twin with one type of rows, as functions that do not name its config.
 struct Family {
   std::string name;
+  KvType type;
   int layers;
   size_t vocab_size;
   SynthModel (*describe)();
@@ -56,7 +57,7 @@ struct Family {
   std::unique_ptr<KVCache> (*create_cache)();
 };
 
-// Bard, Gemma, Granite and Mamba.
+// Bard, Gemma, Granite and Mamba with f32 rows, and Bard and Gemma with q8 rows.
 std::vector<Family> AllFamilies();
 
 // A conversation on one of the texts, which it follows for as long as it has not been rewound.
@@ -120,12 +121,13 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
     }
   }
 
-  // Blocks start as NaN, so that reading a row before it is written shows.
-  std::unique_ptr<KVCache> NewCache(KvType type = KvType::kF32) {
-    return models_[0]->CreateCache(
-        {.max_length = kLength,
-         .pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true})},
-        type);
+  // With a pool of its own if none is given. Its blocks start as NaN, so that reading a row before
+  // it is written shows.
+  std::unique_ptr<KVCache> NewCache(std::shared_ptr<BlockPool> pool = nullptr,
+                                    size_t max_length = kLength) {
+    if (pool == nullptr) pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true});
+    return models_[0]->CreateCache({.max_length = max_length, .pool = std::move(pool)},
+                                   GetParam().type);
   }
 
   // Appends counts[i] tokens to each conversation in one batch and compares all logits' bits.
@@ -152,6 +154,14 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
             << "text " << c.text << " position " << p;
       }
     }
+  }
+
+  // How many tokens two texts begin with in common, at least.
+  size_t Shared(size_t a, size_t b) const {
+    return a == b   ? kLength
+           : a == 0 ? shared_[b]
+           : b == 0 ? shared_[a]
+                    : std::min(shared_[a], shared_[b]);
   }
 
   std::vector<std::unique_ptr<Engine>> models_;  // with 1, 2 and 3 threads

@@ -26,7 +26,7 @@ class PrefixCacheTest : public FamilyTest {
   PrefixCost Through(PrefixCache& prefixes, size_t text, size_t length, size_t stride) {
     const auto tokens = absl::MakeConstSpan(texts_[text]).first(length);
     const PrefixCost expected = prefixes.Cost(tokens);
-    Conversation c{models_[0]->CreateCache({.max_length = kLength, .pool = pool_}), text};
+    Conversation c{NewCache(pool_), text};
     std::vector<float> logits(vocab_);
     auto cost = PrefillThrough(prefixes, *models_[0], *c.cache, tokens, stride,
                                FloatRows(logits.data(), 1, vocab_));
@@ -38,13 +38,6 @@ class PrefixCacheTest : public FamilyTest {
     EXPECT_EQ(BitsOf(logits.data(), vocab_), expected_[text][length - 1]);
     AppendAndCompare(*models_[0], {&c}, {std::min<size_t>(70, kLength - length)});
     return *cost;
-  }
-
-  size_t Shared(size_t a, size_t b) const {
-    return a == b   ? kLength
-           : a == 0 ? shared_[b]
-           : b == 0 ? shared_[a]
-                    : std::min(shared_[a], shared_[b]);
   }
 
   std::shared_ptr<BlockPool> pool_ =
@@ -98,7 +91,7 @@ TEST_P(PrefixCacheTest, RandomUse) {
 
 TEST_P(PrefixCacheTest, OldestGoesFirstAndSharedMemoryCountsOnce) {
   const auto snapshot_of = [&](size_t text, size_t length) {
-    Conversation c{models_[0]->CreateCache({.max_length = kLength, .pool = pool_}), text};
+    Conversation c{NewCache(pool_), text};
     AppendAndCompare(*models_[0], {&c}, {length});
     return std::move(c.cache);
   };
@@ -116,7 +109,7 @@ TEST_P(PrefixCacheTest, OldestGoesFirstAndSharedMemoryCountsOnce) {
   // Other tokens of the same number, three conversations, room for two of them.
   std::vector<std::unique_ptr<KVCache>> others;
   for (int32_t token : {5, 6}) {
-    others.push_back(models_[0]->CreateCache({.max_length = kLength, .pool = pool_}));
+    others.push_back(NewCache(pool_));
     const std::vector<int32_t> tokens(100, token);
     const SequenceStep step{.cache = others.back().get(), .tokens = tokens, .logit_rows = 0};
     ASSERT_TRUE(models_[0]->Forward({&step, 1}, FloatRows(nullptr, 0, vocab_)).ok());
@@ -145,7 +138,7 @@ TEST_P(PrefixCacheTest, SnapshotsGiveWay) {
   size_t most = 0;
   {
     auto unlimited = std::make_shared<BlockPool>();
-    auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = unlimited});
+    auto cache = NewCache(unlimited);
     std::vector<float> logits(vocab_);
     ASSERT_TRUE(Prefill(*models_[0], *cache, absl::MakeConstSpan(texts_[0]).first(1130),
                         FloatRows(logits.data(), 1, vocab_))
@@ -157,7 +150,7 @@ TEST_P(PrefixCacheTest, SnapshotsGiveWay) {
       std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = most * 5 / 2, .poison = true});
   PrefixCache prefixes(kPlenty);
   for (size_t text = 0; text < kTexts; ++text) {
-    auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool_});
+    auto cache = NewCache(pool_);
     std::vector<float> logits(vocab_);
     const auto cost =
         PrefillThrough(prefixes, *models_[0], *cache, absl::MakeConstSpan(texts_[text]).first(1130),
@@ -168,13 +161,37 @@ TEST_P(PrefixCacheTest, SnapshotsGiveWay) {
   EXPECT_GT(prefixes.snapshots(), 0u);
 }
 
+// A conversation that takes over a snapshot keeps its own limit.
+TEST_P(PrefixCacheTest, LimitsAreNotTakenOver) {
+  PrefixCache prefixes(kPlenty);
+  Through(prefixes, 0, 100, 0);
+  std::vector<float> logits(vocab_);
+  const FloatRows row(logits.data(), 1, vocab_);
+  auto cache = NewCache(pool_, 150);
+  const auto tokens = absl::MakeConstSpan(texts_[0]);
+  EXPECT_EQ(
+      PrefillThrough(prefixes, *models_[0], *cache, tokens.first(151), 0, row).status().code(),
+      absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(cache->length(), 0u);
+  auto cost = PrefillThrough(prefixes, *models_[0], *cache, tokens.first(150), 0, row);
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_EQ(cost->reused, 100u);
+  EXPECT_EQ(cache->max_length(), 150u);
+  EXPECT_EQ(cache->Begin(tokens.subspan(150, 1)).status().code(), absl::StatusCode::kOutOfRange);
+
+  // Now the snapshot is the smaller one.
+  auto large = NewCache(pool_);
+  ASSERT_TRUE(PrefillThrough(prefixes, *models_[0], *large, tokens.first(200), 0, row).ok());
+  EXPECT_EQ(large->max_length(), kLength);
+}
+
 TEST_P(PrefixCacheTest, ErrorsLeaveTheConversationEmpty) {
   PrefixCache prefixes(kPlenty);
   Through(prefixes, 0, 100, 0);
   std::vector<int32_t> tokens(texts_[0].begin(), texts_[0].begin() + 200);
   std::vector<float> logits(vocab_);
   const FloatRows row(logits.data(), 1, vocab_);
-  auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool_});
+  auto cache = NewCache(pool_);
   EXPECT_EQ(PrefillThrough(prefixes, *models_[0], *cache, tokens, 0, row, [] { return true; })
                 .status()
                 .code(),

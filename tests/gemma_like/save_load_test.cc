@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "cache/block_pool.h"
 #include "cache/byte_stream.h"
 #include "cache/kv_cache.h"
 #include "cache/serialize.h"
+#include "gemma_like/session.h"
+#include "io/state_store.h"
+#include "tests/gemma_like/counting_engine.h"
 #include "tests/gemma_like/family_fixture.h"
 
 namespace inlay {
@@ -94,10 +98,12 @@ TEST_P(SaveLoadTest, ReplacesWhatWasThere) {
   ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {500}));
 }
 
-TEST_P(SaveLoadTest, EveryRowType) {
-  for (KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16}) {
+// The types that no family here has.
+TEST_P(SaveLoadTest, OtherRowTypes) {
+  for (KvType type : {KvType::kF16, KvType::kBF16, KvType::kQ8}) {
     std::vector<std::unique_ptr<KVCache>> caches;
-    for (int i = 0; i < 2; ++i) caches.push_back(NewCache(type));
+    for (int i = 0; i < 2; ++i)
+      caches.push_back(models_[0]->CreateCache({.max_length = kLength}, type));
     std::vector<float> a(vocab_), b(vocab_);
     const auto append = [&](KVCache& cache, size_t count, std::vector<float>& logits) {
       const SequenceStep step{
@@ -109,6 +115,26 @@ TEST_P(SaveLoadTest, EveryRowType) {
     append(*caches[0], 50, a);
     append(*caches[1], 50, b);
     EXPECT_EQ(a, b);
+  }
+}
+
+// By tokens that the engine was given.
+TEST_P(SaveLoadTest, OnlyNewTokensAreComputedAfterALoad) {
+  CountingEngine engine(*models_[0]);
+  MemoryStore store;
+  for (size_t length : {1, 31, 32, 64, 100, 700}) {
+    Conversation c = AtLength(length);
+    ASSERT_TRUE(SaveSession(engine, *c.cache, **store.Put("talk")).ok());
+    Conversation loaded{NewCache(), 0};
+    ASSERT_TRUE(LoadSession(engine, **store.Get("talk"), *loaded.cache).ok());
+    EXPECT_EQ(engine.TakeCount(), 0u);
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(engine, {&loaded}, {17}));
+    EXPECT_EQ(engine.TakeCount(), 17u);
+    // Nor does a rewind compute anything.
+    ASSERT_TRUE(loaded.cache->Rewind(length + 17 - std::min<size_t>(length, kDepth)).ok());
+    EXPECT_EQ(engine.TakeCount(), 0u);
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(engine, {&loaded}, {1}));
+    EXPECT_EQ(engine.TakeCount(), 1u);
   }
 }
 
@@ -186,7 +212,9 @@ TEST_P(SaveLoadTest, Refusals) {
   changed = saved;
   changed.push_back(0);
   refused(changed, Code::kInvalidArgument, "1 bytes follow");
-  refused(Save(*NewCache(KvType::kF16)), Code::kInvalidArgument, "type f16, not f32");
+  const auto f16 = models_[0]->CreateCache({}, KvType::kF16);
+  refused(Save(*f16), Code::kInvalidArgument,
+          absl::StrCat("type f16, not ", KvTypeName(GetParam().type)));
   refused(Save(*c.cache, 0x99), Code::kInvalidArgument, "0000000000000099");
 
   // Two good saves of the same length, the end of one behind the beginning of the other.
@@ -202,7 +230,7 @@ TEST_P(SaveLoadTest, Refusals) {
             changed.begin() + static_cast<ptrdiff_t>(other.size() / 2));
   refused(changed, Code::kDataLoss, "checksum");
 
-  std::unique_ptr<KVCache> small = models_[0]->CreateCache({.max_length = 89});
+  std::unique_ptr<KVCache> small = NewCache(nullptr, 89);
   ExpectRefused(*small, saved, Code::kOutOfRange, "90 tokens; the limit here is 89");
   EXPECT_EQ(small->length(), 0u);
 
@@ -221,18 +249,18 @@ TEST_P(SaveLoadTest, Refusals) {
 TEST_P(SaveLoadTest, PoolWithTooLittleLeft) {
   const Bytes saved = Save(*AtLength(200).cache);
   auto unlimited = std::make_shared<BlockPool>();
-  auto probe = models_[0]->CreateCache({.max_length = kLength, .pool = unlimited});
+  auto probe = NewCache(unlimited);
   ASSERT_TRUE(Load(*probe, saved).ok());
   const size_t needed = unlimited->used_bytes();
   for (size_t limit : {size_t{0}, needed / 3, needed / 2, needed - 1}) {
     auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = limit});
-    auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool});
+    auto cache = NewCache(pool);
     ExpectRefused(*cache, saved, absl::StatusCode::kResourceExhausted, "bytes are in use");
     EXPECT_EQ(cache->length(), 0u);
     EXPECT_EQ(pool->used_bytes(), 0u);
   }
   auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = needed});
-  auto cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool});
+  auto cache = NewCache(pool);
   EXPECT_TRUE(Load(*cache, saved).ok());
 }
 
@@ -254,7 +282,9 @@ TEST_P(SaveLoadTest, SizeIsWhatIsLive) {
   }
 }
 
-TEST(SaveLoadConfigsTest, ConfigsDoNotMix) {
+std::string Config(const std::string& family) { return family.substr(0, family.find('_')); }
+
+TEST(SaveLoadConfigsTest, ConfigsAndRowTypesDoNotMix) {
   const std::vector<Family> families = AllFamilies();
   for (const Family& from : families) {
     for (const Family& to : families) {
@@ -262,7 +292,10 @@ TEST(SaveLoadConfigsTest, ConfigsDoNotMix) {
       const absl::Status status = Load(*to.create_cache(), saved);
       EXPECT_EQ(status.ok(), from.name == to.name);
       if (!status.ok()) {
-        EXPECT_TRUE(absl::StrContains(status.message(), "of config tiny-" + from.name)) << status;
+        const bool same_config = Config(from.name) == Config(to.name);
+        EXPECT_TRUE(absl::StrContains(
+            status.message(), same_config ? "rows of type" : "of config tiny-" + Config(from.name)))
+            << status;
       }
     }
   }

@@ -43,6 +43,10 @@ TEST(Inspect, TellsTheMemoryPlan) {
   EXPECT_EQ(memory["bytes_per_token"], 2 * 2 * 2 * 64 * 2);
   EXPECT_EQ(memory["bytes_per_conversation"], kBytes.At(1000));
   EXPECT_EQ(memory["bytes_per_snapshot"], kBytes.snapshot);
+  EXPECT_EQ(memory["bytes_per_kept_snapshot"], kBytes.Kept());
+  const auto q8 = RunProgram({"inspect", "-o", "json", "--cache-type", "q8"}).Json()["memory"];
+  // Of each head of keys and of values: an element in one byte, and a scale in four.
+  EXPECT_EQ(q8["bytes_per_token"], 2 * 2 * 2 * (64 + 4));
   EXPECT_EQ(RunProgram({"inspect", "-o", "json"}).Json()["memory"]["context"], 2048);
 }
 

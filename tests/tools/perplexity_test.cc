@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "cache/cache_plan.h"
+#include "configs/bard.h"
 #include "tests/tools/program.h"
 #include "tools/perplexity.h"
 
@@ -71,12 +73,34 @@ TEST(Perplexity, PrintsARunningEstimate) {
 TEST(Perplexity, StoresRowsAsAsked) {
   const std::string path = Excerpt();
   const double f32 = RunProgram({"perplexity", "-f", path, "-o", "json"}).Json()["perplexity"];
-  for (const char* type : {"f16", "bf16"}) {
+  for (const char* type : {"f16", "bf16", "q8"}) {
     const double narrow = RunProgram({"perplexity", "-f", path, "-o", "json", "--cache-type", type})
                               .Json()["perplexity"];
-    EXPECT_NE(narrow, f32);
-    EXPECT_NEAR(narrow, f32, f32 * 2e-3);
+    EXPECT_NE(narrow, f32) << type;
+    EXPECT_NEAR(narrow, f32, f32 * 2e-3) << type;
   }
+  unlink(path.c_str());
+}
+
+// The plan says so before anything is allocated, and what it says is enough.
+TEST(Perplexity, KeepsToTheLimitOfMemory) {
+  const std::string path = Excerpt();
+  constexpr CacheBytes kPlan = ConfigCacheBytes<Bard>();
+  constexpr size_t kChunk = 700;
+  constexpr size_t kNeeds = (kPlan.At(kChunk) + kPlan.append) / (1 << 20) + 1;  // MiB
+  const std::vector<std::string> command = {
+      "perplexity", "-f", path, "-c", "700", "-o", "json", "--rewind", "-t", "1", "--cache-limit"};
+  const auto run = [&](size_t limit) {
+    std::vector<std::string> args = command;
+    args.push_back(std::to_string(limit));
+    return RunProgram(args);
+  };
+  EXPECT_EQ(run(kNeeds).status, 0);
+  ExpectError(run(kNeeds - 1), 1,
+              AllOf(HasSubstr("700 tokens"), HasSubstr(std::to_string((kNeeds - 1) << 20)),
+                    HasSubstr(std::to_string(kPlan.At(kChunk) + kPlan.append)),
+                    HasSubstr("--cache-limit")));
+  ExpectError(run(0), 2, HasSubstr("--cache-limit"));
   unlink(path.c_str());
 }
 

@@ -1,0 +1,41 @@
+// An engine that counts the tokens that it is given.
+#ifndef INLAY_TESTS_GEMMA_LIKE_COUNTING_ENGINE_H_
+#define INLAY_TESTS_GEMMA_LIKE_COUNTING_ENGINE_H_
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "gemma_like/engine.h"
+
+namespace inlay {
+
+class CountingEngine final : public Engine {
+ public:
+  explicit CountingEngine(Engine& engine) : engine_(engine) {}
+
+  // Since the last call.
+  size_t TakeCount() { return std::exchange(tokens_, 0); }
+
+  const EngineInfo& info() const override { return engine_.info(); }
+  std::unique_ptr<KVCache> CreateCache(const CacheOptions& options, KvType type) const override {
+    return engine_.CreateCache(options, type);
+  }
+  CacheBytes PlanCache(KvType type) const override { return engine_.PlanCache(type); }
+  size_t CacheBytesRead(size_t length, KvType type) const override {
+    return engine_.CacheBytesRead(length, type);
+  }
+  absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
+                       const CancelCheck& cancel) override {
+    for (const SequenceStep& step : steps) tokens_ += step.tokens.size();
+    return engine_.Forward(steps, logits, cancel);
+  }
+
+ private:
+  Engine& engine_;
+  size_t tokens_ = 0;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_TESTS_GEMMA_LIKE_COUNTING_ENGINE_H_
