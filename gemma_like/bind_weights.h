@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -92,11 +93,8 @@ class LayerBinder {
   // One tensor holds this matrix of all experts.
   void BindExperts(MoeWeights& w, PackedMatrix GatedMlpWeights::*member, absl::string_view tensor,
                    size_t rows, size_t cols) {
-    const WeightMatrix all = binder_.Matrices(Name(tensor), w.experts.size(), rows, cols);
-    if (all.data == nullptr) return;
-    for (size_t e = 0; e < w.experts.size(); ++e) {
-      w.experts[e].*member = binder_.Pack(all.Slice(e * rows, rows));
-    }
+    std::vector<PackedMatrix> all = binder_.Packed(Name(tensor), w.experts.size(), rows, cols);
+    for (size_t e = 0; e < all.size(); ++e) w.experts[e].*member = std::move(all[e]);
   }
 
   void BindGated(GatedMlpWeights& w, size_t hidden, absl::string_view suffix) {
@@ -107,7 +105,7 @@ class LayerBinder {
 
   std::string Name(absl::string_view tensor) const { return absl::StrCat(prefix_, tensor); }
   PackedMatrix Matrix(absl::string_view tensor, size_t rows, size_t cols) {
-    return binder_.Pack(binder_.Matrix(Name(tensor), rows, cols));
+    return binder_.Packed(Name(tensor), rows, cols);
   }
   std::vector<float> Vector(absl::string_view tensor, size_t size) {
     return binder_.Vector(Name(tensor), size);
@@ -129,9 +127,8 @@ void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   });
   weights.output_norm = binder.Vector("output_norm.weight", Config::kModelDim);
   const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
-  weights.output =
-      binder.Pack(own_output ? binder.Matrix("output.weight", Config::kVocabSize, Config::kModelDim)
-                             : weights.embedding);
+  weights.output = binder.Packed(own_output ? "output.weight" : "token_embd.weight",
+                                 Config::kVocabSize, Config::kModelDim);
 }
 
 }  // namespace inlay

@@ -28,6 +28,7 @@
 #include "gemma_like/engine.h"
 #include "gemma_like/forward_state.h"
 #include "gemma_like/metadata_check.h"
+#include "gemma_like/packed_file.h"
 #include "gemma_like/strings.h"
 #include "gemma_like/token_work.h"
 #include "gemma_like/weight_binder.h"
@@ -57,8 +58,9 @@ class Model final : public Engine {
     if (!differences.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));
     }
+    INLAY_RETURN_IF_ERROR(CheckPackedFor(*file, ToAbsl(Config::kName)));
     std::unique_ptr<Model> model(new Model(std::move(file), options));
-    WeightBinder binder(*model->file_, model->pool_);
+    WeightBinder binder(*model->file_, &model->pool_);
     BindWeights(binder, model->weights_);
     INLAY_RETURN_IF_ERROR(binder.Finish());
     model->weights_.layers.ForEach([&]<class Layer>(LayerAt, const LayerWeights<Layer>& layer) {
@@ -66,6 +68,15 @@ class Model final : public Engine {
     });
     model->info_.output_work = WorkOf(model->weights_.output);
     return model;
+  }
+
+  // The tensors of such a file that Load makes packed matrices of.
+  static absl::StatusOr<PackedTensors> FindPackedTensors(const GgufFile& file) {
+    WeightBinder binder(file, nullptr);
+    auto nothing = std::make_unique<ModelWeights<Config>>();
+    BindWeights(binder, *nothing);
+    INLAY_RETURN_IF_ERROR(binder.Finish());
+    return binder.packed();
   }
 
   const EngineInfo& info() const override { return info_; }

@@ -93,14 +93,19 @@ WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t l
 
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
                         const std::string& path) {
+  if (file.packed()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.name(), " is a packed file; quantize the GGUF file that it was made from"));
+  }
   INLAY_ASSIGN_OR_RETURN(const absl::string_view architecture,
                          file.GetString("general.architecture"));
   INLAY_ASSIGN_OR_RETURN(const uint64_t layers,
                          file.GetUint(absl::StrCat(architecture, ".block_count")));
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata()) {
-    if (entry.key != "general.file_type")
-      writer.SetValue(entry.key, entry.value);  // a mere label of the old type
+    // A mere label of the old type, and what the writer decides.
+    if (entry.key == "general.file_type" || entry.key == "general.alignment") continue;
+    writer.SetValue(entry.key, entry.value);
   }
   for (const GgufTensor& tensor : file.tensors()) {
     INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name,

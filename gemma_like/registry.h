@@ -13,7 +13,7 @@
 #include "gemma_like/describe.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/model.h"
-
+#include "gemma_like/packed_file.h"
 #include "gemma_like/synth.h"
 #include "io/gguf.h"
 
@@ -27,6 +27,7 @@ struct ConfigEntry {
   std::vector<std::string> (*differences)(const GgufFile& file);
   absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
                                                   const EngineOptions& options);
+  absl::StatusOr<PackedTensors> (*packed_tensors)(const GgufFile& file);
   std::unique_ptr<KVCache> (*create_cache)(const CacheOptions& options);
   ConfigDescription (*describe)(KvType type);
   SynthModel (*synth)();
@@ -41,6 +42,7 @@ ConfigEntry MakeConfigEntry() {
                      const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {
             return Model<Config>::Load(std::move(file), options);
           },
+          .packed_tensors = Model<Config>::FindPackedTensors,
           .create_cache = [](const CacheOptions& options) -> std::unique_ptr<KVCache> {
             return std::make_unique<HybridCache<Config>>(CreateKVCache<Config>(options));
           },

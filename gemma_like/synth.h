@@ -99,14 +99,19 @@ class TensorLister {
 
   bool Has(absl::string_view) const { return false; }
   WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols) {
-    tensors_.push_back({.name = std::string(name), .dims = {cols, rows}});
+    Packed(name, rows, cols);
     return {};
   }
-  WeightMatrix Matrices(absl::string_view name, size_t count, size_t rows, size_t cols) {
+  // A tied output is the embedding once more.
+  PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols) {
+    if (tensors_.empty() || name != tensors_.front().name)
+      tensors_.push_back({.name = std::string(name), .dims = {cols, rows}});
+    return {};
+  }
+  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols) {
     tensors_.push_back({.name = std::string(name), .dims = {cols, rows, count}});
     return {};
   }
-  PackedMatrix Pack(const WeightMatrix&) { return {}; }
   std::vector<float> Vector(absl::string_view name, size_t cols, size_t rows = 1) {
     SynthTensor tensor{.name = std::string(name), .dims = {cols}, .values = VectorValues(name)};
     if (rows != 1) tensor.dims.push_back(rows);

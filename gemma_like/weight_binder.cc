@@ -1,5 +1,7 @@
 #include "gemma_like/weight_binder.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "gemma_like/strings.h"
 #include "ops/dequantize.h"
@@ -19,41 +21,65 @@ void WeightBinder::Fail(const GgufTensor& tensor, absl::string_view wanted) {
   if (!status_.ok()) return;
   status_ = absl::InvalidArgumentError(
       absl::StrCat(file_.name(), ": tensor '", tensor.name, "' is ", tensor.ShapeString(),
-                   " of type ", ToAbsl(GetWeightTypeInfo(tensor.type).name), ", not ", wanted));
+                   tensor.packed ? " of packed type " : " of type ",
+                   ToAbsl(GetWeightTypeInfo(tensor.type).name), ", not ", wanted));
+}
+
+const GgufTensor* WeightBinder::TakeMatrices(absl::string_view name, size_t count, size_t rows,
+                                             size_t cols) {
+  const GgufTensor* tensor = Take(name);
+  if (tensor == nullptr) return nullptr;
+  const auto& dims = tensor->dims;
+  if (dims[0] == cols && dims[1] == rows && dims[2] == count && dims[3] == 1) return tensor;
+  Fail(*tensor, count == 1 ? absl::StrCat(cols, " x ", rows)
+                           : absl::StrCat(cols, " x ", rows, " x ", count));
+  return nullptr;
 }
 
 WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t cols) {
-  return Matrices(name, 1, rows, cols);
-}
-
-WeightMatrix WeightBinder::Matrices(absl::string_view name, size_t count, size_t rows,
-                                    size_t cols) {
-  const GgufTensor* tensor = Take(name);
+  const GgufTensor* tensor = TakeMatrices(name, 1, rows, cols);
   if (tensor == nullptr) return {};
-  const auto& dims = tensor->dims;
-  if (dims[0] != cols || dims[1] != rows || dims[2] != count || dims[3] != 1) {
-    Fail(*tensor, count == 1 ? absl::StrCat(cols, " x ", rows)
-                             : absl::StrCat(cols, " x ", rows, " x ", count));
+  if (tensor->packed) {
+    Fail(*tensor, "as a GGUF file stores it");
     return {};
   }
-  return {.data = tensor->data.data(), .type = tensor->type, .rows = count * rows, .cols = cols};
+  return {.data = tensor->data.data(), .type = tensor->type, .rows = rows, .cols = cols};
 }
 
-PackedMatrix WeightBinder::Pack(const WeightMatrix& matrix) {
-  if (matrix.data == nullptr || !status_.ok()) return {};
-  PackedMatrix packed = PackedMatrix::Pack(matrix, pool_);
-  if (packed.empty()) {
-    status_ = absl::ResourceExhaustedError(absl::StrCat(
-        file_.name(), ": no memory for a matrix of ", matrix.cols, " x ", matrix.rows));
+PackedMatrix WeightBinder::Packed(absl::string_view name, size_t rows, size_t cols) {
+  std::vector<PackedMatrix> one = Packed(name, 1, rows, cols);
+  return one.empty() ? PackedMatrix() : std::move(one.front());
+}
+
+std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t count, size_t rows,
+                                               size_t cols) {
+  const GgufTensor* tensor = TakeMatrices(name, count, rows, cols);
+  if (tensor == nullptr) return {};
+  packed_.insert(std::string(name));
+  if (pool_ == nullptr) return {};
+  std::vector<PackedMatrix> matrices;
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* data = tensor->data.data() + tensor->data.size() / count * i;
+    matrices.push_back(
+        tensor->packed
+            ? PackedMatrix::View(data, tensor->type, rows, cols)
+            : PackedMatrix::Pack({.data = data, .type = tensor->type, .rows = rows, .cols = cols},
+                                 *pool_));
+    if (matrices.back().empty()) {
+      status_ = absl::ResourceExhaustedError(
+          absl::StrCat(file_.name(), ": no memory for a matrix of ", cols, " x ", rows));
+      return {};
+    }
   }
-  return packed;
+  return matrices;
 }
 
 std::vector<float> WeightBinder::Vector(absl::string_view name, size_t cols, size_t rows) {
   const size_t size = cols * rows;
   const GgufTensor* tensor = Take(name);
   if (tensor == nullptr) return {};
-  if (tensor->num_elements() != size || GetWeightTypeInfo(tensor->type).block_size != 1) {
+  if (tensor->num_elements() != size || GetWeightTypeInfo(tensor->type).block_size != 1 ||
+      tensor->packed) {
     Fail(*tensor, absl::StrCat(size, " elements of type F32, F16 or BF16"));
     return {};
   }

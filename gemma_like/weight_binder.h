@@ -21,20 +21,22 @@ namespace inlay {
 // everything, then looks once.
 class WeightBinder {
  public:
-  // `file` must outlive the views given out; `pool` packs.
-  WeightBinder(const GgufFile& file, ThreadPool& pool) : file_(file), pool_(pool) {}
+  // `file` must outlive the views given out; `pool` packs. Without a pool packed matrices come back
+  // empty: a loader then tells what it would ask for.
+  WeightBinder(const GgufFile& file, ThreadPool* pool) : file_(file), pool_(pool) {}
 
   bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
 
-  // A matrix of rows x cols (the file's dimensions are cols, rows).
+  // A matrix of rows x cols (the file's dimensions are cols, rows) as the file stores it; it must
+  // not be packed there.
   WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols);
 
-  // `count` matrices of rows x cols one after the other (the file's dimensions are cols, rows,
-  // count), as one of count * rows rows.
-  WeightMatrix Matrices(absl::string_view name, size_t count, size_t rows, size_t cols);
+  // A matrix as the kernels want it: a view where it is packed in the file, else a copy.
+  PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols);
 
-  // A copy of a matrix as the kernels want it.
-  PackedMatrix Pack(const WeightMatrix& matrix);
+  // `count` matrices of rows x cols, one after the other in a tensor (its dimensions are cols,
+  // rows, count). Empty after an error.
+  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols);
 
   // A vector of cols * rows elements of type F32, F16 or BF16. Writers give it the dimensions cols,
   // rows; any others with the same product are fine.
@@ -43,16 +45,21 @@ class WeightBinder {
   // A small matrix rows x cols in the file as its transpose [cols][rows] in float.
   std::vector<float> Transposed(absl::string_view name, size_t rows, size_t cols);
 
+  // Names of the tensors that were asked for as packed matrices.
+  const absl::flat_hash_set<std::string>& packed() const { return packed_; }
+
   // The first error, or a tensor that nobody asked for, or ok.
   absl::Status Finish() const;
 
  private:
   const GgufTensor* Take(absl::string_view name);
+  const GgufTensor* TakeMatrices(absl::string_view name, size_t count, size_t rows, size_t cols);
   void Fail(const GgufTensor& tensor, absl::string_view wanted);
 
   const GgufFile& file_;
-  ThreadPool& pool_;
+  ThreadPool* pool_;
   absl::flat_hash_set<std::string> taken_;
+  absl::flat_hash_set<std::string> packed_;
   absl::Status status_;
 };
 

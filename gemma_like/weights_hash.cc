@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "gemma_like/packed_file.h"
 #include "ops/xxh64.h"
 
 namespace inlay {
 
 uint64_t WeightsHash(const GgufFile& file) {
+  if (file.packed()) return file.GetUint(kPackedWeightsKey).value_or(0);  // checked when it loads
   // Each sample costs at most one page of the file; vectors are read whole.
   constexpr size_t kSamples = 4;
   constexpr size_t kSampleBytes = 64;

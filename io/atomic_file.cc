@@ -26,7 +26,7 @@ std::string FolderOf(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, bool executable) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(
@@ -38,7 +38,8 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   std::random_device random;
   while (true) {
     std::string temporary = absl::StrCat(path, ".", absl::Hex(random(), absl::kZeroPad8));
-    const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd =
+        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, executable ? 0777 : 0666);
     if (fd >= 0) return AtomicFile(path, std::move(temporary), fd);
     if (errno != EEXIST && errno != EINTR) {
       return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be created"));

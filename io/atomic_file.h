@@ -15,8 +15,8 @@ namespace inlay {
 // stays as it was.
 class AtomicFile {
  public:
-  // Creates a temporary file in the folder of `path`.
-  static absl::StatusOr<AtomicFile> Create(const std::string& path);
+  // Creates a temporary file in the folder of `path`; `executable`: one that may be run.
+  static absl::StatusOr<AtomicFile> Create(const std::string& path, bool executable = false);
 
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;

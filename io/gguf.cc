@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "io/bundle.h"
 #include "io/gguf_parser.h"
 #include "io/status_macros.h"
 
@@ -17,7 +18,8 @@ std::string GgufTensor::ShapeString() const {
 
 absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
   INLAY_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  INLAY_ASSIGN_OR_RETURN(GgufFile gguf, Parse(file.bytes(), path));
+  INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bundled, FindBundle(file.bytes(), path));
+  INLAY_ASSIGN_OR_RETURN(GgufFile gguf, Parse(bundled.empty() ? file.bytes() : bundled, path));
   gguf.file_ = std::move(file);
   return gguf;
 }

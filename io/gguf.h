@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "io/gguf_value.h"
 #include "io/mapped_file.h"
+#include "io/tensor_form.h"
 #include "ops/weight_type.h"
 
 namespace inlay {
@@ -24,12 +25,14 @@ struct GgufEntry {
 };
 
 // Data is row after row: dims[0] is the length of a row (the fastest dimension) and a multiple of
-// the type's block size. `data` holds exactly the tensor's bytes, aligned to the file's alignment.
+// the type's block size. If `packed`, it is tile after tile instead (see io/tensor_form.h), aligned
+// to 64 bytes. `data` holds exactly the tensor's bytes, aligned to the file's alignment.
 struct GgufTensor {
   absl::string_view name;
   uint32_t n_dims = 0;                          // 1 to 4
   std::array<uint64_t, 4> dims = {1, 1, 1, 1};  // each >= 1; 1 from n_dims on
   WeightType type = WeightType::kF32;
+  bool packed = false;
   absl::Span<const uint8_t> data;
 
   uint64_t num_elements() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
@@ -48,8 +51,10 @@ struct GgufTensor {
 //   - general.alignment, if given, is a uint32, a power of two from 8 to 65536
 //   - tensors: 1 to 4 dimensions of at least 1, a known type, a row of whole blocks, a size
 //     without overflow, and data that is aligned, inside the file, and no other tensor's
+//   - packed matrices: only in a file of kPackedFileVersion and kPackedLayoutVersion
 class GgufFile {
  public:
+  // The file at `path`, or the one bundled with the program there (io/bundle.h).
   static absl::StatusOr<GgufFile> Open(const std::string& path);
 
   // `bytes` must start at a multiple of 8 and outlive the result; `name` stands for the file in
@@ -62,6 +67,8 @@ class GgufFile {
   const std::string& name() const { return name_; }
   uint32_t version() const { return version_; }
   uint32_t alignment() const { return alignment_; }
+  // Whether the file may hold packed matrices.
+  bool packed() const { return packed_; }
   uint64_t file_size() const { return file_size_; }
 
   // Metadata and tensors in file order.
@@ -98,6 +105,7 @@ class GgufFile {
   MappedFile file_;
   uint32_t version_ = 0;
   uint32_t alignment_ = 0;
+  bool packed_ = false;
   uint64_t file_size_ = 0;
   std::vector<GgufEntry> metadata_;
   std::vector<GgufTensor> tensors_;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "io/status_macros.h"
+#include "io/tensor_form.h"
 #include "io/utf8.h"
+#include "ops/packed_matrix.h"
 
 namespace inlay {
 namespace {
@@ -41,6 +44,7 @@ absl::Status GgufParser::Run() {
   INLAY_RETURN_IF_ERROR(ReadHeader());
   INLAY_RETURN_IF_ERROR(ReadMetadata());
   INLAY_RETURN_IF_ERROR(ReadAlignment());
+  INLAY_RETURN_IF_ERROR(ReadPackedVersions());
   INLAY_RETURN_IF_ERROR(ReadTensorInfos());
   return PlaceTensorData();
 }
@@ -205,6 +209,19 @@ absl::Status GgufParser::ReadAlignment() {
   return absl::OkStatus();
 }
 
+absl::Status GgufParser::ReadPackedVersions() {
+  if (file_.Find(kPackedVersionKey) == nullptr) return absl::OkStatus();
+  INLAY_ASSIGN_OR_RETURN(const uint64_t version, file_.GetUint(kPackedVersionKey));
+  INLAY_ASSIGN_OR_RETURN(const uint64_t layout, file_.GetUint(kPackedLayoutKey));
+  if (version != kPackedFileVersion || layout != kPackedLayoutVersion) {
+    return Refuse("packed by another version of inlay (", version, ".", layout,
+                  ", but this one reads ", kPackedFileVersion, ".", kPackedLayoutVersion,
+                  "); pack its GGUF file again");
+  }
+  file_.packed_ = true;
+  return absl::OkStatus();
+}
+
 absl::Status GgufParser::ReadTensorInfos() {
   for (uint64_t i = 0; i < num_tensors_; ++i) {
     GgufTensor tensor;
@@ -234,29 +251,25 @@ absl::Status GgufParser::ReadTensorShape(GgufTensor* tensor, TensorPlace* place)
   }
   INLAY_ASSIGN_OR_RETURN(const uint32_t type_id, Read<uint32_t>(what));
   INLAY_ASSIGN_OR_RETURN(place->offset, Read<uint64_t>(what));
-  const WeightTypeInfo* type = FindWeightType(type_id);
-  if (type == nullptr) {
+  const std::optional<TensorForm> form = FindTensorForm(type_id);
+  if (!form.has_value() || (form->packed && !file_.packed_)) {
     return Refuse(what, " has type ", type_id, ", which is not a weight type that can be read");
   }
-  tensor->type = type->type;
-  const absl::string_view type_name(type->name.data(), type->name.size());
-  if (tensor->dims[0] % type->block_size != 0) {
+  tensor->type = form->type;
+  tensor->packed = form->packed;
+  const WeightTypeInfo& type = GetWeightTypeInfo(form->type);
+  const absl::string_view type_name(type.name.data(), type.name.size());
+  if (tensor->dims[0] % type.block_size != 0) {
     return Refuse(what, " has rows of ", tensor->dims[0], " elements, not a multiple of ",
-                  type->block_size, " as ", type_name, " needs");
+                  type.block_size, " as ", type_name, " needs");
   }
-  // Bytes never exceed 4 per element here, but elements themselves must be countable as well.
-  uint64_t elements = 1;
-  uint64_t size = type->block_bytes;
-  bool overflow = __builtin_mul_overflow(size, tensor->dims[0] / type->block_size, &size);
-  for (uint32_t d = 0; d < tensor->n_dims; ++d) {
-    overflow |= __builtin_mul_overflow(elements, tensor->dims[d], &elements);
-    if (d > 0) overflow |= __builtin_mul_overflow(size, tensor->dims[d], &size);
-  }
-  if (overflow) {
+  const std::optional<uint64_t> size =
+      TensorBytes(absl::MakeConstSpan(tensor->dims).first(tensor->n_dims), *form);
+  if (!size.has_value()) {
     return Refuse(what, " of ", type_name, ", ", tensor->ShapeString(),
                   ", has a size beyond 2^64 bytes");
   }
-  place->size = size;
+  place->size = *size;
   return absl::OkStatus();
 }
 
@@ -277,6 +290,9 @@ absl::Status GgufParser::PlaceTensorData() {
     }
     tensor.data =
         bytes_.subspan(static_cast<size_t>(start + place.offset), static_cast<size_t>(place.size));
+    if (tensor.packed && reinterpret_cast<uintptr_t>(tensor.data.data()) % kTileAlignment != 0) {
+      return Refuse(what, " is packed, but at no multiple of ", kTileAlignment, " bytes");
+    }
   }
   std::sort(places_.begin(), places_.end(),
             [](const TensorPlace& a, const TensorPlace& b) { return a.offset < b.offset; });

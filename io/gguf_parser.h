@@ -32,6 +32,7 @@ class GgufParser {
   absl::Status ReadHeader();
   absl::Status ReadMetadata();
   absl::Status ReadAlignment();
+  absl::Status ReadPackedVersions();
   absl::Status ReadTensorInfos();
   absl::Status ReadTensorShape(GgufTensor* tensor, TensorPlace* place);
   absl::Status PlaceTensorData();

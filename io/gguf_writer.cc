@@ -1,6 +1,5 @@
 #include "io/gguf_writer.h"
 
-#include <array>
 #include <cassert>
 #include <utility>
 
@@ -10,7 +9,6 @@
 namespace inlay {
 namespace {
 
-constexpr uint64_t kAlignment = 32;
 constexpr size_t kLongestKey = 65535;
 constexpr size_t kLongestTensorName = 64;
 
@@ -29,6 +27,10 @@ absl::Span<const uint8_t> AsBytes(absl::string_view text) {
 }
 
 }  // namespace
+
+GgufWriter::GgufWriter(uint32_t alignment) : alignment_(alignment) {
+  SetUint32("general.alignment", alignment);
+}
 
 void GgufWriter::AddKey(absl::string_view key) {
   if (metadata_status_.ok() && (key.empty() || key.size() > kLongestKey)) {
@@ -118,7 +120,7 @@ void GgufWriter::SetValue(absl::string_view key, const GgufValue& value) {
 }
 
 absl::Status GgufWriter::AddTensor(absl::string_view name, absl::Span<const uint64_t> dims,
-                                   WeightType type) {
+                                   WeightType type, bool packed) {
   assert(!file_.has_value());
   const std::string what = absl::StrCat("tensor ", QuoteForMessage(name));
   if (name.empty() || name.size() > kLongestTensorName) {
@@ -134,31 +136,34 @@ absl::Status GgufWriter::AddTensor(absl::string_view name, absl::Span<const uint
     return absl::InvalidArgumentError(absl::StrCat(
         what, " has rows of ", dims[0], " elements, not a multiple of ", info.block_size));
   }
-  uint64_t size = info.block_bytes;
-  bool overflow = __builtin_mul_overflow(size, dims[0] / info.block_size, &size);
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 0) {
       return absl::InvalidArgumentError(absl::StrCat(what, " has length 0 in dimension ", d));
     }
-    if (d > 0) overflow |= __builtin_mul_overflow(size, dims[d], &size);
   }
+  const TensorForm form{.type = type, .packed = packed};
+  const std::optional<uint64_t> size = TensorBytes(dims, form);
   uint64_t end = 0;
-  overflow |= __builtin_add_overflow(data_size_, size, &end);
-  overflow |= __builtin_add_overflow(end, kAlignment - 1, &end);
-  if (overflow) {
+  if (!size.has_value() || __builtin_add_overflow(data_size_, *size, &end) ||
+      __builtin_add_overflow(end, alignment_ - 1, &end)) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, " brings the data to a size beyond 2^64 bytes"));
   }
   if (!names_.insert(std::string(name)).second) {
     return absl::InvalidArgumentError(absl::StrCat(what, " is added twice"));
   }
-  tensors_.push_back({std::string(name), {dims.begin(), dims.end()}, type, size, data_size_});
-  data_size_ = end / kAlignment * kAlignment;
+  tensors_.push_back({std::string(name), {dims.begin(), dims.end()}, form, *size, data_size_});
+  data_size_ = end / alignment_ * alignment_;
   return absl::OkStatus();
 }
 
 absl::Status GgufWriter::Open(const std::string& path) {
-  assert(!file_.has_value());
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  return Open(std::move(file), path);
+}
+
+absl::Status GgufWriter::Open(AtomicFile file, const std::string& path) {
+  assert(!file_.has_value() && file.size() % alignment_ == 0);
   if (!metadata_status_.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", metadata_status_.message()));
   }
@@ -171,20 +176,19 @@ absl::Status GgufWriter::Open(const std::string& path) {
     AppendString(&header, tensor.name);
     Append<uint32_t>(&header, static_cast<uint32_t>(tensor.dims.size()));
     for (const uint64_t dim : tensor.dims) Append<uint64_t>(&header, dim);
-    Append<uint32_t>(&header, static_cast<uint32_t>(tensor.type));
+    Append<uint32_t>(&header, TensorFormId(tensor.form));
     Append<uint64_t>(&header, tensor.offset);
   }
-  INLAY_ASSIGN_OR_RETURN(file_, AtomicFile::Create(path));
+  file_ = std::move(file);
   path_ = path;
   INLAY_RETURN_IF_ERROR(file_->Write(AsBytes(header)));
   return Pad();
 }
 
 absl::Status GgufWriter::Pad() {
-  static constexpr std::array<uint8_t, kAlignment> kZeros = {};
-  const size_t rest = file_->size() % kAlignment;
+  const uint64_t rest = file_->size() % alignment_;
   if (rest == 0) return absl::OkStatus();
-  return file_->Write(absl::MakeConstSpan(kZeros).first(kAlignment - rest));
+  return file_->Write(std::vector<uint8_t>(alignment_ - rest));
 }
 
 absl::Status GgufWriter::AppendData(absl::Span<const uint8_t> bytes) {
@@ -209,6 +213,11 @@ absl::Status GgufWriter::AppendData(absl::Span<const uint8_t> bytes) {
 }
 
 absl::Status GgufWriter::Finish() {
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file, Release());
+  return file.Commit();
+}
+
+absl::StatusOr<AtomicFile> GgufWriter::Release() {
   assert(file_.has_value());
   if (current_ < tensors_.size()) {
     const Tensor& tensor = tensors_[current_];
@@ -216,7 +225,7 @@ absl::Status GgufWriter::Finish() {
                                                    " has only ", written_, " of its ", tensor.size,
                                                    " bytes"));
   }
-  return file_->Commit();
+  return *std::move(file_);
 }
 
 }  // namespace inlay

@@ -10,20 +10,24 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "io/atomic_file.h"
 #include "io/gguf_value.h"
+#include "io/tensor_form.h"
 #include "ops/weight_type.h"
 
 namespace inlay {
 
 // Use: Set... and AddTensor in any number, then Open, AppendData until every tensor is complete,
 // Finish. Anything that ends earlier leaves no file (and an older one of that name untouched).
-// The data section is aligned to 32 bytes, the format's default.
 class GgufWriter {
  public:
+  // Tensors are aligned to 32 bytes, the format's default.
   GgufWriter() = default;
+  // To another number of bytes: a power of two from 8 to 65536.
+  explicit GgufWriter(uint32_t alignment);
 
   // A key must be new, 1 to 65535 bytes; a violation is reported by Open.
   void SetUint32(absl::string_view key, uint32_t value);
@@ -41,10 +45,14 @@ class GgufWriter {
   // Describes the next tensor, its 1 to 4 dimensions with the fastest one first. Refused: a name
   // that is empty, longer than 64 bytes or not new, a dimension of 0, a row that is not a whole
   // number of blocks, a size that overflows.
-  absl::Status AddTensor(absl::string_view name, absl::Span<const uint64_t> dims, WeightType type);
+  absl::Status AddTensor(absl::string_view name, absl::Span<const uint64_t> dims, WeightType type,
+                         bool packed = false);
 
   // Writes everything up to the data.
   absl::Status Open(const std::string& path);
+  // The same behind what was written to `file`, a multiple of the alignment; `path`, for messages,
+  // is its name.
+  absl::Status Open(AtomicFile file, const std::string& path);
 
   // The next bytes of the data, tensor after tensor in the order of AddTensor: a piece belongs to
   // one tensor and must not go beyond its end. Padding is added here.
@@ -52,12 +60,14 @@ class GgufWriter {
 
   // Checks that no data is missing, and gives the file its name.
   absl::Status Finish();
+  // The same, but leaves it to the caller to write more and to give the file its name.
+  absl::StatusOr<AtomicFile> Release();
 
  private:
   struct Tensor {
     std::string name;
     std::vector<uint64_t> dims;
-    WeightType type;
+    TensorForm form;
     uint64_t size;
     uint64_t offset;
   };
@@ -67,6 +77,7 @@ class GgufWriter {
   void AddNumbers(absl::string_view key, GgufType type, size_t count, const void* values);
   absl::Status Pad();
 
+  uint64_t alignment_ = 32;
   std::string metadata_;
   absl::Status metadata_status_;
   absl::flat_hash_set<std::string> keys_;

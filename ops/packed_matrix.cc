@@ -15,33 +15,11 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kSectionAlignment = 64;
 // The system's large pages: fewer address translations when weights stream by.
 constexpr size_t kLargePage = size_t{1} << 21;
 
 size_t Align(size_t bytes) {
-  return (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
-}
-
-PackedFormat FormatOf(WeightType type) {
-  switch (type) {
-    case WeightType::kF32:
-      return PackedFormat::kF32;
-    case WeightType::kF16:
-      return PackedFormat::kF16;
-    case WeightType::kBF16:
-      return PackedFormat::kBF16;
-    case WeightType::kQ8_0:
-      return PackedFormat::kBytes32;
-    case WeightType::kQ4_0:
-      return PackedFormat::kNibbles32;
-    case WeightType::kQ4_K:
-      return PackedFormat::kNibblesK;
-    case WeightType::kQ6_K:
-      return PackedFormat::kSixK;
-    default:
-      return GetUnpackedShape(type).group == 16 ? PackedFormat::kWide16 : PackedFormat::kWide32;
-  }
+  return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
 }
 
 // Element (column k, row r) of a run of quads.
@@ -180,6 +158,27 @@ class TileWriter {
 
 }  // namespace
 
+PackedFormat PackedFormatOf(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return PackedFormat::kF32;
+    case WeightType::kF16:
+      return PackedFormat::kF16;
+    case WeightType::kBF16:
+      return PackedFormat::kBF16;
+    case WeightType::kQ8_0:
+      return PackedFormat::kBytes32;
+    case WeightType::kQ4_0:
+      return PackedFormat::kNibbles32;
+    case WeightType::kQ4_K:
+      return PackedFormat::kNibblesK;
+    case WeightType::kQ6_K:
+      return PackedFormat::kSixK;
+    default:
+      return GetUnpackedShape(type).group == 16 ? PackedFormat::kWide16 : PackedFormat::kWide32;
+  }
+}
+
 TileLayout GetTileLayout(PackedFormat format, size_t cols) {
   TileLayout layout;
   const auto add = [&layout](size_t bytes) {
@@ -228,16 +227,27 @@ TileLayout GetTileLayout(PackedFormat format, size_t cols) {
   return layout;
 }
 
-void PackedMatrix::Free::operator()(uint8_t* p) const { std::free(p); }
+void PackedMatrix::Free::operator()(const uint8_t* p) const {
+  if (owned) std::free(const_cast<uint8_t*>(p));
+}
+
+PackedMatrix::PackedMatrix(WeightType type, size_t rows, size_t cols)
+    : rows_(rows),
+      cols_(cols),
+      format_(PackedFormatOf(type)),
+      tile_bytes_(GetTileLayout(format_, cols).bytes) {}
+
+PackedMatrix PackedMatrix::View(const uint8_t* data, WeightType type, size_t rows, size_t cols) {
+  assert(reinterpret_cast<uintptr_t>(data) % kTileAlignment == 0);
+  PackedMatrix view(type, rows, cols);
+  view.data_ = std::unique_ptr<const uint8_t[], Free>(data, Free(false));
+  return view;
+}
 
 PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool) {
-  PackedMatrix packed;
-  packed.rows_ = w.rows;
-  packed.cols_ = w.cols;
-  packed.format_ = FormatOf(w.type);
-  packed.tile_bytes_ = GetTileLayout(packed.format_, w.cols).bytes;
+  PackedMatrix packed(w.type, w.rows, w.cols);
   const size_t bytes = packed.bytes();
-  const size_t alignment = bytes >= kLargePage ? kLargePage : kSectionAlignment;
+  const size_t alignment = bytes >= kLargePage ? kLargePage : kTileAlignment;
   const size_t allocated = (bytes + alignment - 1) / alignment * alignment;
   auto* data = static_cast<uint8_t*>(std::aligned_alloc(alignment, allocated));
   if (data == nullptr) return PackedMatrix();

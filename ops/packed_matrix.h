@@ -14,11 +14,13 @@ namespace inlay {
 // Output rows that are interleaved. 16 rows of 4 bytes fill the widest vectors (512 bits); narrower
 // ones take a part of a tile at a time, so the layout is the same for every CPU target.
 inline constexpr size_t kTileRows = 16;
+// Of tiles and of their sections, in bytes.
+inline constexpr size_t kTileAlignment = 64;
 
 // How the elements of a tile are stored. A quad is 4 consecutive columns of all 16 rows, 4 bytes a
 // row: what one instruction multiplies with 4 activations. A nibble pair holds two consecutive
-// quads in the low and high halves of its bytes. Each section of a tile starts at a multiple of 64
-// bytes.
+// quads in the low and high halves of its bytes. Each section of a tile starts at a multiple of
+// kTileAlignment.
 enum class PackedFormat : uint8_t {
   kF32,        // 16 floats per column
   kF16,        // 16 halves per column
@@ -26,7 +28,7 @@ enum class PackedFormat : uint8_t {
   kBytes32,    // quads of q + 128; then per 32 columns 16 scales as halves: Q8_0
   kNibbles32,  // nibble pairs of q + 8; then per 32 columns 16 scales as halves: Q4_0
   kNibblesK,   // nibble pairs of q; then per 32 columns 16 scales s and 16 offsets t in bytes; then
-              // per 256 columns 16 halves d and 16 halves m: w = (d s) q - (m t): Q4_K
+               // per 256 columns 16 halves d and 16 halves m: w = (d s) q - (m t): Q4_K
   kSixK,  // nibble pairs of the low bits of q + 32; then quads of the high two bits, 4 quads to a
           // quad of bytes; then per 16 columns 16 scales s as signed bytes; then per 256 columns 16
           // halves d: w = (d s) q: Q6_K
@@ -34,6 +36,13 @@ enum class PackedFormat : uint8_t {
             // types
   kWide16,  // the same per 16 columns
 };
+
+// The format that matrices of a type are packed in.
+PackedFormat PackedFormatOf(WeightType type);
+
+// Changes when the bytes of any format do, or which type has which: what was packed before cannot
+// be used after.
+inline constexpr uint32_t kPackedLayoutVersion = 1;
 
 // One copy of a matrix in such a format; rows are padded with zeros to whole tiles. Movable.
 class PackedMatrix {
@@ -43,6 +52,10 @@ class PackedMatrix {
   // Rearranges `w`, whose memory is not needed afterwards. Without memory for the copy, the result
   // is empty.
   static PackedMatrix Pack(const WeightMatrix& w, ThreadPool& pool);
+
+  // A matrix of this type that was packed before and lies at `data`, which starts at a multiple of
+  // kTileAlignment and outlives the result.
+  static PackedMatrix View(const uint8_t* data, WeightType type, size_t rows, size_t cols);
 
   bool empty() const { return data_ == nullptr; }
   size_t rows() const { return rows_; }
@@ -56,14 +69,20 @@ class PackedMatrix {
 
  private:
   struct Free {
-    void operator()(uint8_t* p) const;
+    Free() : owned(true) {}
+    explicit Free(bool owned) : owned(owned) {}
+    void operator()(const uint8_t* p) const;
+    bool owned;
   };
+
+  // Without data.
+  PackedMatrix(WeightType type, size_t rows, size_t cols);
 
   size_t rows_ = 0;
   size_t cols_ = 0;
   PackedFormat format_ = PackedFormat::kF32;
   size_t tile_bytes_ = 0;
-  std::unique_ptr<uint8_t[], Free> data_;
+  std::unique_ptr<const uint8_t[], Free> data_;
 };
 
 // Where the sections of a tile of `cols` columns start, in bytes; what a format does not have is

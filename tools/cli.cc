@@ -4,16 +4,20 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <new>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tools/commands.h"
+#include "tools/demo_model.h"
+#include "tools/model_flags.h"
 #include "tools/output.h"
 #include "tools/usage_error.h"
 
@@ -60,13 +64,31 @@ std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
   return absl::StrCat("'", argv[1], "' is none of the commands ", names);
 }
 
+// What CLI11 is to parse, last argument first as it wants them. A program with a model inside goes
+// on from a bare prompt: shakespeare "To be".
+std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const auto is_command = [&](const std::string& word) {
+    const auto named = [&](const CLI::App* command) { return command->get_name() == word; };
+    return !app.get_subcommands(named).empty();
+  };
+  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 && !is_command(arguments[0])) {
+    const auto bundled = FindBundledModel();
+    if (!bundled.ok() || bundled->has_value())
+      arguments.insert(arguments.begin(), {"generate", "-p"});
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("Inlay runs language models from GGUF files on the CPU.", "inlay");
   app.set_version_flag("--version", "inlay " INLAY_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   app.footer(
-      "Without -m the commands use $INLAY_MODEL, or else the demo model.\n"
+      "Without -m the commands use the model bundled with the program, or else $INLAY_MODEL, or "
+      "else\nthe demo model.\n"
       "$INLAY_TARGET forces an instruction set; `inlay limits` names those there are.");
   Action action;
   AddGenerate(app, action);
@@ -80,8 +102,10 @@ int Run(int argc, char** argv) {
   AddLimits(app, action);
   AddSynth(app, action);
   AddQuantize(app, action);
+  AddPack(app, action);
+  AddBundle(app, action);
   try {
-    app.parse(argc, argv);
+    app.parse(Arguments(app, argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0)
       return Fail(ParseErrorMessage(app, error, argc, argv), kUsageError);
@@ -93,7 +117,8 @@ int Run(int argc, char** argv) {
       return Fail(std::string(status.message()), kRuntimeError);
     return 0;
   }
-  const absl::Status status = action();
+  absl::Status status = ApplyTarget();
+  if (status.ok()) status = action();
   if (status.ok()) return 0;
   return Fail(std::string(status.message()), IsUsageError(status) ? kUsageError : kRuntimeError);
 }

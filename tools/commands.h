@@ -15,12 +15,14 @@ using Action = std::function<absl::Status()>;
 
 // Each adds one subcommand to `app`, which sets `action` when it is the one that was asked for.
 void AddBench(CLI::App& app, Action& action);
+void AddBundle(CLI::App& app, Action& action);
 void AddChat(CLI::App& app, Action& action);
 void AddConfigs(CLI::App& app, Action& action);
 void AddGenerate(CLI::App& app, Action& action);
 void AddInspect(CLI::App& app, Action& action);
 void AddLimits(CLI::App& app, Action& action);
 void AddLogits(CLI::App& app, Action& action);
+void AddPack(CLI::App& app, Action& action);
 void AddPerplexity(CLI::App& app, Action& action);
 void AddQuantize(CLI::App& app, Action& action);
 void AddSynth(CLI::App& app, Action& action);

@@ -2,7 +2,29 @@
 
 #include <system_error>
 
+#include "io/bundle.h"
+#include "io/mapped_file.h"
+#include "io/status_macros.h"
+
 namespace inlay {
+namespace {
+
+// The running program's file; empty where the system does not tell.
+std::filesystem::path Program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<std::string>> FindBundledModel() {
+  const std::string program = Program().string();
+  const absl::StatusOr<MappedFile> file = MappedFile::Open(program);
+  if (!file.ok()) return std::nullopt;
+  INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> model, FindBundle(file->bytes(), program));
+  if (model.empty()) return std::nullopt;
+  return program;
+}
 
 std::optional<std::string> FindDemoModel(const std::filesystem::path& start) {
   std::error_code error;
@@ -16,9 +38,8 @@ std::optional<std::string> FindDemoModel(const std::filesystem::path& start) {
 }
 
 std::optional<std::string> FindDemoModel() {
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return std::nullopt;
+  const std::filesystem::path program = Program();
+  if (program.empty()) return std::nullopt;
   return FindDemoModel(program.parent_path());
 }
 

@@ -1,4 +1,5 @@
-// Finds the model that ships with the project.
+// Finds the model to use when none is named: the one inside the program, or the one that ships with
+// the project.
 #ifndef INLAY_TOOLS_DEMO_MODEL_H_
 #define INLAY_TOOLS_DEMO_MODEL_H_
 
@@ -6,7 +7,13 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
+
 namespace inlay {
+
+// The path of the running program when a model is bundled with it. InvalidArgument when what is
+// bundled is damaged.
+absl::StatusOr<std::optional<std::string>> FindBundledModel();
 
 // From the folder of the running program upwards: models/bard.gguf, as in a source tree around a
 // build folder, or share/inlay/models/bard.gguf, as installed. Nothing when there is neither.

@@ -55,6 +55,7 @@ Json FileJson(const GgufFile& file) {
          {"shape", std::vector<uint64_t>(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims)},
          {"type", std::string(GetWeightTypeInfo(tensor.type).name)},
          {"bytes", tensor.data.size()}});
+    if (tensor.packed) tensors.back()["packed"] = true;
   }
   return {{"file", file.name()},
           {"file_bytes", file.file_size()},
@@ -75,9 +76,10 @@ std::string FileText(const GgufFile& file) {
   std::string tensors;
   for (const GgufTensor& tensor : file.tensors()) {
     bytes += tensor.data.size();
-    absl::StrAppendFormat(&tensors, "  %-44s %-16s %-6s %12d bytes\n", tensor.name,
-                          tensor.ShapeString(), ToAbsl(GetWeightTypeInfo(tensor.type).name),
-                          tensor.data.size());
+    absl::StrAppendFormat(
+        &tensors, "  %-44s %-16s %-13s %12d bytes\n", tensor.name, tensor.ShapeString(),
+        absl::StrCat(ToAbsl(GetWeightTypeInfo(tensor.type).name), tensor.packed ? " packed" : ""),
+        tensor.data.size());
   }
   absl::StrAppendFormat(&text, "\ntensors (%d, %s)\n%s", file.tensors().size(), Bytes(bytes),
                         tensors);

@@ -43,8 +43,11 @@ Measured Measure(size_t threads) {
 }
 
 nlohmann::ordered_json TargetsJson() {
-  return {
-      {"compiled", CompiledTargets()}, {"runnable", RunnableTargets()}, {"chosen", ChosenTarget()}};
+  const std::string forced = ForcedTarget();
+  return {{"compiled", CompiledTargets()},
+          {"runnable", RunnableTargets()},
+          {"chosen", ChosenTarget()},
+          {"forced", forced.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(forced)}};
 }
 
 nlohmann::ordered_json MeasuredJson(const Measured& m) {
@@ -64,7 +67,6 @@ std::string MeasuredText(const Measured& m) {
 }
 
 absl::Status Run(const LimitsFlags& flags) {
-  INLAY_RETURN_IF_ERROR(ApplyTarget());
   std::optional<Measured> measured;
   if (!flags.no_measure) measured = Measure(flags.model.threads);
   if (measured.has_value() && measured->all_threads == 0)
@@ -79,7 +81,8 @@ absl::Status Run(const LimitsFlags& flags) {
     out.Write(absl::StrCat("instruction sets compiled in  ", absl::StrJoin(CompiledTargets(), " "),
                            "\nof these, this CPU runs       ",
                            absl::StrJoin(RunnableTargets(), " "),
-                           "\nin use                        ", ChosenTarget(), "\n"));
+                           "\nin use                        ", ChosenTarget(),
+                           ForcedTarget().empty() ? "" : ", forced by INLAY_TARGET", "\n"));
     if (measured.has_value()) out.Write(MeasuredText(*measured));
   }
   return out.Finish();

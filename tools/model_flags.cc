@@ -40,8 +40,9 @@ size_t UsableCores() {
 }  // namespace
 
 void AddModelFlag(CLI::App& command, ModelFlags& flags) {
-  command.add_option("-m,--model", flags.model,
-                     "GGUF file (default: $INLAY_MODEL, else the demo model)");
+  command.add_option(
+      "-m,--model", flags.model,
+      "model file (default: the bundled model, else $INLAY_MODEL, else the demo model)");
 }
 
 void AddEngineFlags(CLI::App& command, ModelFlags& flags) {
@@ -91,22 +92,28 @@ void AddFormatFlag(CLI::App& command, bool& json) {
 
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
   if (!flags.model.empty()) return flags.model;
+  INLAY_ASSIGN_OR_RETURN(std::optional<std::string> bundled, FindBundledModel());
+  if (bundled.has_value()) return *std::move(bundled);
   if (const char* path = std::getenv("INLAY_MODEL"); path != nullptr && *path != 0) return path;
   if (auto demo = FindDemoModel()) return *std::move(demo);
   return absl::NotFoundError(
       "the demo model models/bard.gguf is not near the program; name a model with -m");
 }
 
-absl::Status ApplyTarget() {
+std::string ForcedTarget() {
   const char* name = std::getenv("INLAY_TARGET");
-  if (name == nullptr || *name == 0 || ForceTarget(name)) return absl::OkStatus();
+  return name == nullptr ? "" : name;
+}
+
+absl::Status ApplyTarget() {
+  const std::string name = ForcedTarget();
+  if (name.empty() || ForceTarget(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("INLAY_TARGET is ", QuoteForMessage(name),
                                                  ", which is none of those that run here (",
                                                  absl::StrJoin(RunnableTargets(), ", "), ")"));
 }
 
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags) {
-  INLAY_RETURN_IF_ERROR(ApplyTarget());
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
   return LoadModel(path, EngineOptions{.threads = flags.threads});
 }

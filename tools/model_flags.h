@@ -40,10 +40,14 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags);
 // -o text|json
 void AddFormatFlag(CLI::App& command, bool& json);
 
-// The model's path: that of -m, or $INLAY_MODEL, or the demo model.
+// The model's path: that of -m, or the program's own when a model is bundled with it, or
+// $INLAY_MODEL, or the demo model.
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
 
-// Makes the kernels use the instruction set that $INLAY_TARGET names, if it is set.
+// The instruction set that $INLAY_TARGET names; empty where it is not set.
+std::string ForcedTarget();
+
+// Makes the kernels use that one, if it is set.
 absl::Status ApplyTarget();
 
 // The model that the flags ask for, ready to run.

@@ -1,5 +1,5 @@
 # cmake -DBUILD= -DSOURCE= -DSCRATCH= -DCOMPILER= -DGENERATOR= -P install.cmake: installs BUILD,
-# then builds and runs examples/embed against the installed package alone.
+# then builds and runs the examples against the installed package alone.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -14,13 +14,35 @@ endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
-# Away from the repository, so that no header is found in the tree.
-file(COPY ${SOURCE}/examples/embed DESTINATION ${SCRATCH})
-run(${CMAKE_COMMAND} -S ${SCRATCH}/embed -B ${SCRATCH}/build -G ${GENERATOR}
-  -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_BUILD_TYPE=Release)
-run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
-run(${SCRATCH}/build/embed ${SCRATCH}/prefix/share/inlay/models/bard.gguf)
-message(STATUS "embed says: ${output}")
-if(output STREQUAL "")
-  message(FATAL_ERROR "the embedded model wrote no text")
-endif()
+set(model ${SCRATCH}/prefix/share/inlay/models/bard.gguf)
+
+# Builds an example, away from the repository so that no header is found in the tree.
+function(build example)
+  file(COPY ${SOURCE}/examples/${example} DESTINATION ${SCRATCH})
+  run(${CMAKE_COMMAND} -S ${SCRATCH}/${example} -B ${SCRATCH}/build/${example} -G ${GENERATOR}
+    -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_CXX_COMPILER=${COMPILER}
+    -DCMAKE_BUILD_TYPE=Release ${ARGN})
+  run(${CMAKE_COMMAND} --build ${SCRATCH}/build/${example})
+endfunction()
+
+# Its output must match.
+function(expect_output regex)
+  run(${ARGN})
+  message(STATUS "${ARGN}: ${output}")
+  if(NOT output MATCHES "${regex}")
+    message(FATAL_ERROR "that does not match '${regex}'")
+  endif()
+endfunction()
+
+build(embed)
+expect_output("." ${SCRATCH}/build/embed/embed ${model})
+
+build(embed_c)
+expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_c/embed_c ${model})
+
+# One file, alone in an empty folder and without an environment.
+build(shakespeare -DWEIGHTS=${model})
+file(MAKE_DIRECTORY ${SCRATCH}/empty)
+file(COPY ${SCRATCH}/build/shakespeare/shakespeare DESTINATION ${SCRATCH}/empty)
+expect_output("^To be..........+stopped by" env -i -C ${SCRATCH}/empty ./shakespeare "To be" -n 20)
+expect_output("layers\nbard +bard +8\n$" env -i -C ${SCRATCH}/empty ./shakespeare configs)

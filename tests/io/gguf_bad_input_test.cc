@@ -10,7 +10,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "io/gguf.h"
+#include "io/tensor_form.h"
 #include "io/tokenizer.h"
+#include "ops/packed_matrix.h"
 #include "tests/io/gguf_bytes.h"
 
 namespace inlay {
@@ -190,6 +192,60 @@ std::vector<BadFile> BadTensors() {
   };
 }
 
+// A packed file of this tensor, whose data start at a multiple of 64, and 64 bytes.
+std::string WithPacked(uint32_t version, uint32_t layout, std::initializer_list<uint64_t> dims,
+                       uint32_t type, uint64_t offset = 0) {
+  return Start(1, 3)
+      .Key("general.alignment", GgufType::kUint32)
+      .U32(64)
+      .Key(kPackedVersionKey, GgufType::kUint32)
+      .U32(version)
+      .Key(kPackedLayoutKey, GgufType::kUint32)
+      .U32(layout)
+      .Tensor("a", dims, type, offset)
+      .PadTo(64)
+      .Zeros(64)
+      .bytes();
+}
+
+std::vector<BadFile> BadPacked() {
+  const uint32_t q8 = TensorFormId({WeightType::kQ8_0, true});
+  const uint32_t f32 = TensorFormId({WeightType::kF32, true});
+  const auto packed = [](std::initializer_list<uint64_t> dims, uint32_t type, uint64_t offset = 0) {
+    return WithPacked(kPackedFileVersion, kPackedLayoutVersion, dims, type, offset);
+  };
+  const uint64_t two40 = uint64_t{1} << 40;
+  return {
+      {"packed in a file that is not",
+       WithTensors(1,
+                   [&](GgufBytes& b) {
+                     b.Tensor("a", {32, 16}, q8, 0);
+                   }),
+       "which is not a weight type that can be read"},
+      {"another version", WithPacked(kPackedFileVersion + 1, kPackedLayoutVersion, {1, 16}, f32),
+       "packed by another version of inlay"},
+      {"another layout", WithPacked(kPackedFileVersion, kPackedLayoutVersion + 1, {1, 16}, f32),
+       "pack its GGUF file again"},
+      {"no layout",
+       Start(0, 1).Key(kPackedVersionKey, GgufType::kUint32).U32(kPackedFileVersion).bytes(),
+       "'inlay.packed.layout' is missing"},
+      {"a format of another type", packed({32, 16}, (f32 & ~0xFFFFu) | kQ8_0),
+       "which is not a weight type that can be read"},
+      {"an unknown format", packed({32, 16}, 0xFFFF0000u | kQ8_0),
+       "which is not a weight type that can be read"},
+      {"an unknown type", packed({32, 16}, (q8 & ~0xFFFFu) | 0xFFFFu),
+       "which is not a weight type that can be read"},
+      {"a tile beyond the end", packed({32, 1}, q8), "takes 576 bytes at offset 0"},
+      {"two tiles beyond the end", packed({1, 17}, f32), "takes 128 bytes at offset 0"},
+      {"a tile for each expert", packed({1, 1, 3}, f32), "takes 192 bytes at offset 0"},
+      {"rows of half a block", packed({16, 16}, q8), "not a multiple of 32"},
+      {"rows that a tile cannot have", packed({2 * two40}, f32), "beyond 2^64"},
+      {"the most rows", packed({4, UINT64_MAX}, f32), "beyond 2^64"},
+      {"elements beyond 2^64", packed({two40, two40 * 16}, f32), "beyond 2^64"},
+      {"not aligned", packed({1, 16}, f32, 32), "not a multiple of the alignment 64"},
+  };
+}
+
 class BadFileTest : public ::testing::TestWithParam<BadFile> {};
 
 TEST_P(BadFileTest, IsRefusedWithASentence) {
@@ -216,6 +272,7 @@ std::string NameOf(const ::testing::TestParamInfo<BadFile>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Header, BadFileTest, ::testing::ValuesIn(BadHeaders()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Metadata, BadFileTest, ::testing::ValuesIn(BadMetadata()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Packed, BadFileTest, ::testing::ValuesIn(BadPacked()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Tensor, BadFileTest, ::testing::ValuesIn(BadTensors()), NameOf);
 
 // Reads whatever there is to read.
@@ -263,6 +320,23 @@ TEST(DamagedFileTest, DoesNoHarm) {
     UseEverything(*parsed.file);
   }
   EXPECT_GT(accepted, 1000);  // else this tests nothing beyond the parser
+}
+
+// A copy starts where the heap says; 8 bytes are enough for a file, but not for tiles.
+TEST(MisalignedBytesTest, AreRefusedForTiles) {
+  const std::string file = WithPacked(kPackedFileVersion, kPackedLayoutVersion, {1, 16},
+                                      TensorFormId({WeightType::kF32, true}));
+  std::vector<uint8_t> memory(file.size() + 128);
+  const size_t aligned = 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
+  for (const size_t offset : {0, 8}) {
+    uint8_t* copy = memory.data() + aligned + offset;
+    std::memcpy(copy, file.data(), file.size());
+    const auto parsed = GgufFile::Parse({copy, file.size()}, "test.gguf");
+    EXPECT_EQ(parsed.ok(), offset == 0) << parsed.status();
+    if (!parsed.ok()) {
+      EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("no multiple of 64 bytes"));
+    }
+  }
 }
 
 TEST(MisalignedBytesTest, AreRefused) {

@@ -63,14 +63,22 @@ TEST(CommandLine, ForcesTheInstructionSet) {
   for (const std::string target : targets["runnable"]) {
     EXPECT_THAT(targets["compiled"], testing::Contains(target));
     const ProgramOptions forced{.env = {{"INLAY_TARGET", target}}};
-    EXPECT_EQ(
-        RunProgram({"limits", "--no-measure", "-o", "json"}, forced).Json()["targets"]["chosen"],
-        target);
+    const auto told =
+        RunProgram({"limits", "--no-measure", "-o", "json"}, forced).Json()["targets"];
+    EXPECT_EQ(told["chosen"], target);
+    EXPECT_EQ(told["forced"], target);
     EXPECT_EQ(RunProgram({"generate", "-p", "A", "-n", "1"}, forced).status, 0);
   }
   EXPECT_THAT(RunProgram({"limits", "--no-measure"}).out, HasSubstr(targets["chosen"]));
-  ExpectError(RunProgram({"generate", "-p", "A"}, {.env = {{"INLAY_TARGET", "Z80"}}}), 1,
-              AllOf(HasSubstr("'Z80'"), HasSubstr(targets["runnable"].back())));
+  EXPECT_EQ(targets["forced"], nullptr);
+  for (const char* command : {"generate", "chat", "logits", "bench", "perplexity", "tokenize",
+                              "inspect", "configs", "limits"}) {
+    std::vector<std::string> arguments = {command};
+    if (arguments[0] == "logits") arguments.insert(arguments.end(), {"--tokens", "2"});
+    if (arguments[0] == "perplexity") arguments.insert(arguments.end(), {"-f", "LICENSE"});
+    ExpectError(RunProgram(arguments, {.env = {{"INLAY_TARGET", "Z80"}}}), 1,
+                AllOf(HasSubstr("'Z80'"), HasSubstr(targets["runnable"].back())));
+  }
 }
 
 TEST(CommandLine, ReportsOutputThatCannotBeWritten) {

@@ -40,8 +40,9 @@ std::string Contents(int fd) {
   return all;
 }
 
-std::vector<std::string> Arguments(const std::vector<std::string>& arguments) {
-  std::vector<std::string> argv = {kProgram};
+std::vector<std::string> Arguments(const std::string& program,
+                                   const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv = {program};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return argv;
 }
@@ -80,7 +81,8 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   const int in = NamelessFile(options.input);
   const int out = NamelessFile("");
   const int err = NamelessFile("");
-  std::vector<std::string> argv = Arguments(arguments);
+  const std::string program = options.program.empty() ? kProgram : options.program;
+  std::vector<std::string> argv = Arguments(program, arguments);
   std::vector<std::string> env = Environment(options.env);
   std::vector<char*> argv_pointers = Pointers(argv);
   std::vector<char*> env_pointers = Pointers(env);
@@ -93,7 +95,8 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
     dup2(err, STDERR_FILENO);
     for (int fd : {in, out, err}) close(fd);
     if (options.output_closed) close(STDOUT_FILENO);
-    execve(kProgram, argv_pointers.data(), env_pointers.data());
+    if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
+    execve(program.c_str(), argv_pointers.data(), env_pointers.data());
     _exit(127);
   }
   if (options.while_running) options.while_running(pid);
@@ -102,13 +105,13 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   result.out = Contents(out);
   result.err = Contents(err);
   for (int fd : {in, out, err}) close(fd);
-  EXPECT_NE(result.status, 127) << "no program at " << kProgram;
+  EXPECT_NE(result.status, 127) << "no program at " << program;
   return result;
 }
 
 ProgramResult RunOnTerminal(const std::vector<std::string>& arguments, const std::string& typed,
                             const std::map<std::string, std::string>& env) {
-  std::vector<std::string> argv = Arguments(arguments);
+  std::vector<std::string> argv = Arguments(kProgram, arguments);
   std::vector<std::string> environment = Environment(env);
   std::vector<char*> argv_pointers = Pointers(argv);
   std::vector<char*> env_pointers = Pointers(environment);

@@ -17,6 +17,8 @@ namespace inlay {
 struct ProgramOptions {
   std::string input = {};                       // on standard input
   std::map<std::string, std::string> env = {};  // beside PATH
+  std::string program = {};                     // empty: the inlay program
+  std::string folder = {};                      // where it runs; empty: here
   std::string output_path = {};                 // where standard output goes; empty: it is caught
   bool output_closed = false;
   std::function<void(pid_t)> while_running = {};  // called once after the start

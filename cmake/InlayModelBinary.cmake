@@ -1,0 +1,34 @@
+# inlay_add_model_binary(NAME name CONFIG config [WEIGHTS file.gguf])
+#
+# A program like inlay in which one config of configs/config_list.txt is compiled in ("gemma_3_1b")
+# and, with WEIGHTS, that model packed inside the program's own file, from which it is mapped: then
+# `name "To be"` needs no other file. Here and, after find_package(inlay), in other projects.
+include(${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake)
+
+function(inlay_add_model_binary)
+  cmake_parse_arguments(arg "" "NAME;CONFIG;WEIGHTS" "" ${ARGN})
+  if(NOT arg_NAME OR NOT arg_CONFIG OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR
+      "inlay_add_model_binary needs NAME and CONFIG, may have WEIGHTS, and no more")
+  endif()
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.inlay)
+  inlay_config_sources(sources ${folder} ${arg_CONFIG})
+  file(WRITE ${folder}/main.cc.new
+    "#include \"tools/cli.h\"\n\n"
+    "int main(int argc, char** argv) { return inlay::RunCommandLine(argc, argv); }\n")
+  file(COPY_FILE ${folder}/main.cc.new ${folder}/main.cc ONLY_IF_DIFFERENT)
+  # The list of configs among these sources is found before that of the engine's library, whose own
+  # configs then stay out.
+  add_executable(${arg_NAME} ${folder}/main.cc ${sources})
+  target_link_libraries(${arg_NAME} PRIVATE inlay::tools)
+  if(NOT arg_WEIGHTS)
+    return()
+  endif()
+  cmake_path(ABSOLUTE_PATH arg_WEIGHTS)
+  set_property(TARGET ${arg_NAME} APPEND PROPERTY LINK_DEPENDS ${arg_WEIGHTS})
+  # Stripping later would strip the model.
+  target_link_options(${arg_NAME} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-s>)
+  add_custom_command(TARGET ${arg_NAME} POST_BUILD
+    COMMAND ${arg_NAME} bundle ${arg_WEIGHTS} -o $<TARGET_FILE:${arg_NAME}>
+    COMMENT "Bundling ${arg_WEIGHTS} with ${arg_NAME}" VERBATIM)
+endfunction()

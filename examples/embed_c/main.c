@@ -1,0 +1,50 @@
+/* Two ways to go on from one prompt: embed_c [MODEL [PROMPT]] */
+#include <stdio.h>
+#include <string.h>
+
+#include "gemma_like/inlay_c.h"
+
+enum { kMostTokens = 256 };
+
+static int Print(const char* text, size_t size, void* user) {
+  fwrite(text, 1, size, (FILE*)user);
+  return 0; /* go on */
+}
+
+static int Fail(void) {
+  fprintf(stderr, "%s\n", inlay_last_error());
+  return 1;
+}
+
+int main(int argc, char** argv) {
+  const char* path = argc > 1 ? argv[1] : "models/bard.gguf";
+  const char* prompt = argc > 2 ? argv[2] : "ROMEO:\n";
+  inlay_model* model = NULL;
+  inlay_cache* cache = NULL;
+  inlay_cache* fork = NULL;
+  inlay_options options;
+  int32_t tokens[kMostTokens];
+  size_t count = 0;
+  int status = 0;
+
+  if (inlay_load_model(path, 2, &model) != INLAY_OK) return Fail();
+  inlay_default_options(model, &options);
+  options.max_tokens = 40;
+  if (inlay_tokenize(model, prompt, strlen(prompt), tokens, kMostTokens, &count) != INLAY_OK ||
+      inlay_create_cache(model, 1024, &cache) != INLAY_OK ||
+      inlay_fork_cache(cache, &fork) != INLAY_OK ||
+      inlay_generate(cache, tokens, count, &options, Print, stdout, NULL) != INLAY_OK) {
+    status = Fail();
+  }
+  if (status == 0) {
+    printf("\n--- or ---\n");
+    options.seed = 1;
+    if (inlay_generate(fork, tokens, count, &options, Print, stdout, NULL) != INLAY_OK)
+      status = Fail();
+    printf("\n");
+  }
+  inlay_free_cache(fork);
+  inlay_free_cache(cache);
+  inlay_free_model(model);
+  return status;
+}

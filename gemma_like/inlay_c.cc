@@ -1,0 +1,258 @@
+#include "gemma_like/inlay_c.h"
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gemma_like/generate.h"
+#include "gemma_like/load_model.h"
+#include "gemma_like/session.h"
+#include "io/state_store.h"
+#include "io/status_macros.h"
+
+struct inlay_model {
+  std::shared_ptr<const inlay::LoadedModel> loaded;
+};
+
+struct inlay_cache {
+  std::shared_ptr<const inlay::LoadedModel> loaded;
+  std::unique_ptr<inlay::KVCache> cache;
+};
+
+namespace inlay {
+namespace {
+
+thread_local std::string last_error;
+
+inlay_status CodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return INLAY_OK;
+    case absl::StatusCode::kInvalidArgument:
+      return INLAY_INVALID_ARGUMENT;
+    case absl::StatusCode::kNotFound:
+      return INLAY_NOT_FOUND;
+    case absl::StatusCode::kOutOfRange:
+      return INLAY_OUT_OF_RANGE;
+    case absl::StatusCode::kResourceExhausted:
+      return INLAY_RESOURCE_EXHAUSTED;
+    case absl::StatusCode::kDataLoss:
+      return INLAY_DATA_LOSS;
+    case absl::StatusCode::kCancelled:
+      return INLAY_CANCELLED;
+    default:
+      return INLAY_ERROR;
+  }
+}
+
+// No exception leaves it: the standard library throws where memory or threads run out.
+template <class Function>
+inlay_status Call(Function function) noexcept {
+  try {
+    absl::Status status;
+    try {
+      status = function();
+    } catch (const std::bad_alloc&) {
+      status = absl::ResourceExhaustedError("there is not enough memory for this");
+    } catch (const std::exception& error) {
+      status = absl::UnknownError(error.what());
+    }
+    if (!status.ok()) last_error = std::string(status.message());
+    return CodeOf(status);
+  } catch (...) {
+    last_error.clear();  // no memory for the sentence either
+    return INLAY_RESOURCE_EXHAUSTED;
+  }
+}
+
+absl::Status CheckNotNull(std::initializer_list<std::pair<const char*, const void*>> arguments) {
+  for (const auto& [name, pointer] : arguments) {
+    if (pointer == nullptr) return absl::InvalidArgumentError(absl::StrCat(name, " is NULL"));
+  }
+  return absl::OkStatus();
+}
+
+// Copies what fits.
+template <class T>
+absl::Status CopyOut(const char* what, const T* from, size_t count, T* to, size_t capacity,
+                     size_t* written) {
+  *written = count;
+  std::copy_n(from, std::min(count, capacity), to);
+  if (count <= capacity) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrCat("there are ", count, " ", what, ", but room for ", capacity));
+}
+
+inlay_stop_reason ReasonOf(StopReason reason) {
+  switch (reason) {
+    case StopReason::kEndOfGeneration:
+      return INLAY_STOP_END;
+    case StopReason::kContextFull:
+      return INLAY_STOP_CONTEXT;
+    case StopReason::kCancelled:
+      return INLAY_STOP_CANCELLED;
+    case StopReason::kMaxTokens:
+    case StopReason::kStopText:  // none are given
+      break;
+  }
+  return INLAY_STOP_LENGTH;
+}
+
+inlay_options DefaultsOf(const LoadedModel& model) {
+  const SamplingOptions s = SamplingOptions::From(model.engine->info().sampling);
+  return {.max_tokens = 256,
+          .temperature = s.temperature,
+          .top_k = s.top_k,
+          .top_p = s.top_p,
+          .min_p = s.min_p,
+          .repeat_penalty = s.repeat_penalty,
+          .repeat_last_n = s.repeat_last_n,
+          .seed = 0};
+}
+
+GenerateOptions OptionsOf(const inlay_options& o) {
+  GenerateOptions options;
+  options.max_tokens = o.max_tokens;
+  options.sampling = {.temperature = o.temperature,
+                      .top_k = o.top_k,
+                      .top_p = o.top_p,
+                      .min_p = o.min_p,
+                      .repeat_penalty = o.repeat_penalty,
+                      .repeat_last_n = o.repeat_last_n,
+                      .seed = o.seed};
+  return options;
+}
+
+absl::Status Answer(inlay_cache& cache, absl::Span<const int32_t> prompt,
+                    const inlay_options* options, inlay_text_callback callback, void* user,
+                    inlay_stop_reason* reason) {
+  bool stop = false;
+  const auto on_text = [&](absl::string_view text) {
+    if (callback != nullptr && callback(text.data(), text.size(), user) != 0) stop = true;
+  };
+  INLAY_ASSIGN_OR_RETURN(
+      const GenerateResult result,
+      Generate(*cache.loaded->engine, *cache.loaded->tokenizer, *cache.cache, prompt,
+               OptionsOf(options == nullptr ? DefaultsOf(*cache.loaded) : *options), on_text,
+               [&] { return stop; }));
+  if (reason != nullptr) *reason = ReasonOf(result.stop_reason);
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace inlay
+
+using inlay::Call;
+using inlay::CheckNotNull;
+
+const char* inlay_last_error(void) { return inlay::last_error.c_str(); }
+
+inlay_status inlay_load_model(const char* path, int threads, inlay_model** model) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"path", path}, {"model", model}}));
+    constexpr int kMostThreads = 1024;
+    if (threads < 1 || threads > kMostThreads) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("threads is ", threads, ", outside 1 to ", kMostThreads));
+    }
+    INLAY_ASSIGN_OR_RETURN(inlay::LoadedModel loaded,
+                           inlay::LoadModel(path, {.threads = static_cast<size_t>(threads)}));
+    auto shared = std::make_shared<const inlay::LoadedModel>(std::move(loaded));
+    *model = new inlay_model{std::move(shared)};
+    return absl::OkStatus();
+  });
+}
+
+void inlay_free_model(inlay_model* model) { delete model; }
+
+size_t inlay_vocabulary_size(const inlay_model* model) {
+  return model == nullptr ? 0 : model->loaded->engine->info().vocab_size;
+}
+
+inlay_status inlay_tokenize(const inlay_model* model, const char* text, size_t size,
+                            int32_t* tokens, size_t capacity, size_t* count) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"text", text}, {"count", count}}));
+    if (capacity > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"tokens", tokens}}));
+    INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                           model->loaded->tokenizer->Encode(absl::string_view(text, size)));
+    return inlay::CopyOut("tokens", ids.data(), ids.size(), tokens, capacity, count);
+  });
+}
+
+inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, size_t count,
+                              char* text, size_t capacity, size_t* size) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"tokens", tokens}, {"size", size}}));
+    if (capacity > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"text", text}}));
+    const std::string decoded = model->loaded->tokenizer->Decode({tokens, count});
+    return inlay::CopyOut("bytes of text", decoded.data(), decoded.size(), text, capacity, size);
+  });
+}
+
+inlay_status inlay_create_cache(const inlay_model* model, size_t max_length, inlay_cache** cache) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"cache", cache}}));
+    *cache = new inlay_cache{model->loaded,
+                             model->loaded->engine->CreateCache({.max_length = max_length})};
+    return absl::OkStatus();
+  });
+}
+
+inlay_status inlay_fork_cache(const inlay_cache* cache, inlay_cache** fork) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"fork", fork}}));
+    *fork = new inlay_cache{cache->loaded, cache->cache->Fork()};
+    return absl::OkStatus();
+  });
+}
+
+void inlay_free_cache(inlay_cache* cache) { delete cache; }
+
+size_t inlay_cache_length(const inlay_cache* cache) {
+  return cache == nullptr ? 0 : cache->cache->length();
+}
+
+inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}}));
+    return cache->cache->Rewind(length);
+  });
+}
+
+inlay_status inlay_save_cache(const inlay_cache* cache, const char* path) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"path", path}}));
+    INLAY_ASSIGN_OR_RETURN(const auto writer, inlay::WriteStateFile(path));
+    return inlay::SaveSession(*cache->loaded->engine, *cache->cache, *writer);
+  });
+}
+
+inlay_status inlay_load_cache(inlay_cache* cache, const char* path) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"path", path}}));
+    INLAY_ASSIGN_OR_RETURN(const auto reader, inlay::ReadStateFile(path));
+    const absl::Status status = inlay::LoadSession(*cache->loaded->engine, *reader, *cache->cache);
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  });
+}
+
+void inlay_default_options(const inlay_model* model, inlay_options* options) {
+  if (model != nullptr && options != nullptr) *options = inlay::DefaultsOf(*model->loaded);
+}
+
+inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t count,
+                            const inlay_options* options, inlay_text_callback callback, void* user,
+                            inlay_stop_reason* reason) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"prompt", prompt}}));
+    return inlay::Answer(*cache, {prompt, count}, options, callback, user, reason);
+  });
+}

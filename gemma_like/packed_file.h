@@ -1,0 +1,42 @@
+// Model files whose matrices are packed for the kernels already, so that starting costs nothing.
+#ifndef INLAY_GEMMA_LIKE_PACKED_FILE_H_
+#define INLAY_GEMMA_LIKE_PACKED_FILE_H_
+
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/atomic_file.h"
+#include "io/gguf.h"
+#include "ops/thread_pool.h"
+
+namespace inlay {
+
+// Names of the tensors that a config wants packed.
+using PackedTensors = absl::flat_hash_set<std::string>;
+
+// Keys of a packed file, beside those of io/tensor_form.h.
+inline constexpr absl::string_view kPackedConfigKey = "inlay.packed.config";  // its name
+// WeightsHash of the file that it was made from: conversations with one go on with the other.
+inline constexpr absl::string_view kPackedWeightsKey = "inlay.packed.weights_hash";
+// A hash of the other keys, and of each tensor's name, form and dimensions.
+inline constexpr absl::string_view kPackedFingerprintKey = "inlay.packed.fingerprint";
+
+// Ok for a file that is not packed, or one packed for the config of this name whose fingerprint is
+// right.
+absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name);
+
+// Writes `file` packed: the matrices as `pool` packs them, all else as it is. Goes through for a
+// packed file too. Errors are those of loading it and of writing.
+absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path);
+
+// The same behind what was written to `out`, a multiple of kPackedAlignment bytes, which is given
+// back with its end still open. `path`, for messages, is its name.
+absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, ThreadPool& pool, AtomicFile out,
+                                       const std::string& path);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_PACKED_FILE_H_

@@ -1,0 +1,70 @@
+// The bytes of packed matrices, which files keep.
+#include "ops/packed_matrix.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ops/xxh64.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kRows = 21;
+constexpr size_t kCols = 512;
+
+// A matrix of any bytes is a matrix.
+std::vector<uint8_t> Bytes(WeightType type) {
+  const WeightTypeInfo& info = GetWeightTypeInfo(type);
+  std::vector<uint8_t> bytes(kRows * kCols / info.block_size * info.block_bytes);
+  uint32_t state = 1;
+  for (uint8_t& byte : bytes) {
+    state = state * 1664525u + 1013904223u;
+    byte = static_cast<uint8_t>(state >> 24);
+    if (byte >= 0x7C) byte &= 0x3F;  // no halves that are not numbers
+  }
+  return bytes;
+}
+
+// Packed files are read for as long as these bytes are the same: when this test fails because a
+// format was changed on purpose, raise kPackedLayoutVersion and write down the new hashes.
+TEST(PackedMatrixTest, LayoutIsOfItsVersion) {
+  EXPECT_EQ(kPackedLayoutVersion, 1u);
+  const std::pair<WeightType, uint64_t> expected[] = {
+      {WeightType::kF32, 0xaae310008e2f8169},  {WeightType::kF16, 0x18a017389eab92bb},
+      {WeightType::kBF16, 0x18a017389eab92bb}, {WeightType::kQ8_0, 0x5b856ed7bd1cb2d9},
+      {WeightType::kQ4_0, 0x67c21875d448d1c},  {WeightType::kQ4_1, 0x291ed9bd1170734b},
+      {WeightType::kQ5_0, 0x4073278229085ab4}, {WeightType::kQ5_1, 0x723d579edd1dc6ad},
+      {WeightType::kQ2_K, 0x484ce4e8ba8fd777}, {WeightType::kQ3_K, 0xc666661ac5f7d029},
+      {WeightType::kQ4_K, 0xd905c0a3c946b986}, {WeightType::kQ5_K, 0xd0bad96ef176445f},
+      {WeightType::kQ6_K, 0xd9ec35f4b04d292c}, {WeightType::kIQ4_NL, 0xe6a9649ae277292a},
+  };
+  ThreadPool pool(1);
+  for (const auto& [type, hash] : expected) {
+    const std::vector<uint8_t> bytes = Bytes(type);
+    const PackedMatrix packed = PackedMatrix::Pack({bytes.data(), type, kRows, kCols}, pool);
+    EXPECT_EQ(Xxh64Of(packed.tile(0), packed.bytes()), hash)
+        << GetWeightTypeInfo(type).name << std::hex << " 0x"
+        << Xxh64Of(packed.tile(0), packed.bytes());
+  }
+}
+
+TEST(PackedMatrixTest, ViewsDoNotOwn) {
+  const std::vector<uint8_t> bytes = Bytes(WeightType::kQ8_0);
+  ThreadPool pool(1);
+  const PackedMatrix packed =
+      PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kRows, kCols}, pool);
+  PackedMatrix view = PackedMatrix::View(packed.tile(0), WeightType::kQ8_0, kRows, kCols);
+  EXPECT_EQ(view.tile(1), packed.tile(1));
+  EXPECT_EQ(view.format(), packed.format());
+  EXPECT_EQ(view.bytes(), packed.bytes());
+  PackedMatrix moved = std::move(view);
+  EXPECT_EQ(moved.tile(0), packed.tile(0));
+  moved = PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kRows, kCols}, pool);
+  EXPECT_NE(moved.tile(0), packed.tile(0));
+}
+
+}  // namespace
+}  // namespace inlay

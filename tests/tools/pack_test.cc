@@ -1,0 +1,134 @@
+// inlay pack and inlay bundle.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+constexpr char kBard[] = "models/bard.gguf";
+
+ProgramResult Generate(const std::string& model) {
+  return RunProgram({"generate", "-m", model, "-p", "To be", "-n", "30", "-s", "3"});
+}
+
+TEST(Pack, WritesAModelThatSaysTheSame) {
+  const std::string packed = ScratchPath("bard.packed");
+  const ProgramResult pack = RunProgram({"pack", kBard, packed});
+  EXPECT_EQ(pack.status, 0) << pack.err;
+  EXPECT_THAT(pack.out, IsEmpty());
+  const ProgramResult expected = Generate(kBard);
+  ASSERT_EQ(expected.status, 0) << expected.err;
+  EXPECT_EQ(Generate(packed).out, expected.out);
+  const std::string logits = RunProgram({"logits", "-m", kBard, "--tokens", "2,17,43"}).out;
+  EXPECT_EQ(RunProgram({"logits", "-m", packed, "--tokens", "2,17,43"}).out, logits);
+
+  const ProgramResult text = RunProgram({"inspect", "-m", packed});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("inlay.packed.config"), HasSubstr("F16 packed")));
+  const auto json = RunProgram({"inspect", "-m", packed, "-o", "json"}).Json();
+  EXPECT_EQ(json["tensors"][0]["name"], "token_embd.weight");
+  EXPECT_EQ(json["tensors"][0].contains("packed"), false);
+  EXPECT_EQ(json["tensors"][1]["name"], "output.weight");
+  EXPECT_EQ(json["tensors"][1]["packed"], true);
+  EXPECT_EQ(json["config"]["name"], "bard");
+
+  const ProgramResult chat = RunProgram({"chat", "-m", packed}, {.input = "Hello\n/exit\n"});
+  EXPECT_EQ(chat.status, 0) << chat.err;
+  // A conversation that one of the two began, the other goes on with.
+  const std::string session = ScratchPath("session");
+  EXPECT_EQ(
+      RunProgram({"generate", "-m", kBard, "-p", "To be", "-n", "5", "--session", session}).status,
+      0);
+  const ProgramResult more =
+      RunProgram({"generate", "-m", packed, "-p", " or", "-n", "5", "--session", session});
+  EXPECT_EQ(more.status, 0) << more.err;
+  ExpectError(RunProgram({"quantize", packed, ScratchPath("q8"), "Q8_0"}), 1,
+              HasSubstr("is a packed file"));
+}
+
+TEST(Pack, RefusesWhatIsNoModel) {
+  const std::string output = ScratchPath("not-written");
+  ExpectError(RunProgram({"pack", "tests/golden/vocab/llama-spm.gguf", output}), 1,
+              HasSubstr("'llama'"));
+  ExpectError(RunProgram({"pack", "LICENSE", output}), 1, HasSubstr("not a GGUF file"));
+  ExpectError(RunProgram({"pack", kBard, "no/such/folder/packed"}), 1, HasSubstr("no/such/folder"));
+  ExpectError(RunProgram({"pack", kBard}), 2, HasSubstr("output"));
+  EXPECT_FALSE(fs::exists(output));
+}
+
+class Bundle : public testing::Test {
+ protected:
+  Bundle() : folder_(ScratchPath("empty")), program_(folder_ + "/shakespeare") {
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+  }
+  ~Bundle() override { fs::remove_all(folder_); }
+
+  // Of the copied program alone, in its folder.
+  ProgramResult Run(const std::vector<std::string>& arguments) {
+    return RunProgram(arguments, {.program = "./shakespeare", .folder = folder_});
+  }
+
+  std::string folder_;
+  std::string program_;
+};
+
+TEST_F(Bundle, IsAProgramThatNeedsNoOtherFile) {
+  const ProgramResult bundle = RunProgram({"bundle", kBard, "-o", program_});
+  ASSERT_EQ(bundle.status, 0) << bundle.err;
+  const ProgramResult text = Run({"To be"});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, StartsWith("To be"));
+  EXPECT_GT(text.out.size(), 100u);
+  EXPECT_EQ(Run({"generate", "-p", "To be", "-n", "30", "-s", "3"}).out, Generate(kBard).out);
+  EXPECT_EQ(Run({"To be", "-n", "30", "-s", "3"}).out, Generate(kBard).out);
+  EXPECT_EQ(Run({"inspect", "-o", "json"}).Json()["config"]["name"], "bard");
+  // It goes before the environment's model, and after -m.
+  EXPECT_EQ(RunProgram({"generate", "-p", "A", "-n", "1"},
+                       {.env = {{"INLAY_MODEL", "no/such"}}, .program = program_})
+                .status,
+            0);
+  ExpectError(RunProgram({"generate", "-p", "A", "-m", "no/such"}, {.program = program_}), 1,
+              HasSubstr("no/such"));
+  // Other programs can use it as a model file.
+  EXPECT_EQ(Generate(program_).out, Generate(kBard).out);
+}
+
+TEST_F(Bundle, GoesBehindAnyProgram) {
+  const std::string packed = ScratchPath("bard.packed");
+  ASSERT_EQ(RunProgram({"pack", kBard, packed}).status, 0);
+  const std::string first = ScratchPath("first");
+  ASSERT_EQ(RunProgram({"bundle", kBard, "-o", first}).status, 0);
+  // A packed model, and a program that has one already.
+  ASSERT_EQ(RunProgram({"bundle", packed, "-o", program_, "--binary", first}).status, 0);
+  EXPECT_TRUE(ReadFile(program_) == ReadFile(first));
+  ExpectError(RunProgram({"bundle", kBard, "-o", program_, "--binary", "no/such"}), 1,
+              HasSubstr("no/such"));
+  EXPECT_TRUE(ReadFile(program_) == ReadFile(first)) << "the older one is gone";
+}
+
+TEST_F(Bundle, SaysWhenItsModelIsDamaged) {
+  ASSERT_EQ(RunProgram({"bundle", kBard, "-o", program_}).status, 0);
+  std::string bytes = ReadFile(program_);
+  bytes[bytes.size() - 24] ^= 1;  // the offset
+  WriteFile(program_, bytes);
+  fs::permissions(program_, fs::perms::owner_all);
+  ExpectError(Run({"generate", "-p", "A"}), 1, HasSubstr("the bundled model"));
+}
+
+TEST(BarePrompt, IsForProgramsWithAModel) {
+  ExpectError(RunProgram({"To be"}), 2, HasSubstr("'To be' is none of the commands"));
+}
+
+}  // namespace
+}  // namespace inlay
