@@ -206,6 +206,60 @@ HWY_NOINLINE void FloatTiles(const W* const* w, const float* const* x, size_t co
 #endif
 }
 
+// bfloat16 weights and activations, two columns at a time.
+template <size_t T, size_t C>
+HWY_NOINLINE void PairTiles(const uint16_t* const* w, const Bf16* const* x, size_t pairs,
+                            size_t offset, const Outputs& out) {
+  const DRows df;
+  const hn::RebindToUnsigned<DRows> du;
+  const auto load = [&](const uint16_t* p) HWY_ATTR {
+    return hn::LoadU(du, reinterpret_cast<const uint32_t*>(p + 2 * offset));
+  };
+  // Adds both products, the even column's first where the CPU target leaves the choice.
+  const auto add = [&](auto weights, auto values, auto sum) HWY_ATTR {
+#if HWY_NATIVE_DOT_BF16
+    const hn::Repartition<hwy::bfloat16_t, DRows> d16;
+    auto unused = hn::Zero(df);
+    return hn::ReorderWidenMulAccumulate(df, hn::BitCast(d16, weights), hn::BitCast(d16, values),
+                                         sum, unused);
+#else
+    const auto even = [&](auto v) HWY_ATTR { return hn::BitCast(df, hn::ShiftLeft<16>(v)); };
+    const auto odd = [&](auto v)
+                         HWY_ATTR { return hn::BitCast(df, hn::And(v, hn::Set(du, 0xFFFF0000u))); };
+    return hn::MulAdd(odd(weights), odd(values), hn::MulAdd(even(weights), even(values), sum));
+#endif
+  };
+  const auto broadcast = [&](const Bf16* p) HWY_ATTR {
+    uint32_t word;
+    hwy::CopyBytes<4>(p, &word);
+    return hn::Set(du, word);
+  };
+#if HWY_HAVE_SCALABLE
+  static_assert(T == 1 && C == 1);
+  auto total = hn::Zero(df);
+  for (size_t k = 0; k < pairs; ++k) {
+    total = add(load(w[0] + k * 2 * kTileRows), broadcast(x[0] + 2 * k), total);
+  }
+  out.Store(0, offset, total);
+#else
+  VRows total[T][C];
+  for (size_t t = 0; t < T; ++t) {
+    for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+  }
+  for (size_t k = 0; k < pairs; ++k) {
+    decltype(hn::Zero(du)) weights[T];
+    for (size_t t = 0; t < T; ++t) weights[t] = load(w[t] + k * 2 * kTileRows);
+    for (size_t c = 0; c < C; ++c) {
+      const auto values = broadcast(x[c] + 2 * k);
+      for (size_t t = 0; t < T; ++t) total[t][c] = add(weights[t], values, total[t][c]);
+    }
+  }
+  for (size_t t = 0; t < T; ++t) {
+    for (size_t c = 0; c < C; ++c) out.Store(c, t * kTileRows + offset, total[t][c]);
+  }
+#endif
+}
+
 // Calls run.operator()<C>(first token) so that each token is met once: kCols at a time while there
 // are so many, then two, then one.
 template <class Run>
@@ -259,6 +313,26 @@ void MultiplyFloatTiles(const MatMulTask& task, ConstFloatRows x, size_t first) 
   }
 }
 
+template <size_t T>
+void MultiplyPairTiles(const MatMulTask& task, const Bf16Rows& x, size_t first) {
+  const size_t row = first * kTileRows;
+  const uint16_t* tiles[T];
+  for (size_t t = 0; t < T; ++t) {
+    tiles[t] = reinterpret_cast<const uint16_t*>(task.w->tile(first + t));
+  }
+  for (size_t offset = 0; offset < kTileRows; offset += hn::Lanes(DRows())) {
+    ForEachToken(task.y.rows, [&]<size_t C>(size_t token) HWY_ATTR {
+      const Bf16* rows[C];
+      float* y[C];
+      for (size_t c = 0; c < C; ++c) {
+        rows[c] = x.Row(token + c);
+        y[c] = task.y.Row(token + c);
+      }
+      PairTiles<T, C>(tiles, rows, x.stride / 2, offset, Outputs{y, row, task.w->rows() - row});
+    });
+  }
+}
+
 template <class Format>
 void MultiplyQuantized(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
   size_t tile = begin;
@@ -274,16 +348,22 @@ void MultiplyFloat(const MatMulTask& task, ConstFloatRows x, size_t begin, size_
   for (; tile < end; ++tile) MultiplyFloatTiles<W, 1>(task, x, tile);
 }
 
+void MultiplyPairs(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
+  size_t tile = begin;
+  for (; tile + kTiles <= end; tile += kTiles) MultiplyPairTiles<kTiles>(task, x, tile);
+  for (; tile < end; ++tile) MultiplyPairTiles<1>(task, x, tile);
+}
+
 // The tiles [begin, end) of one task.
-void MultiplyTiles(const MatMulTask& task, ConstFloatRows x, const QuantizedRows& quantized,
-                   size_t begin, size_t end) {
+void MultiplyTiles(const MatMulTask& task, ConstFloatRows x, const Bf16Rows& halves,
+                   const QuantizedRows& quantized, size_t begin, size_t end) {
   switch (task.w->format()) {
     case PackedFormat::kF32:
       return MultiplyFloat<float>(task, x, begin, end);
     case PackedFormat::kF16:
       return MultiplyFloat<hwy::float16_t>(task, x, begin, end);
     case PackedFormat::kBF16:
-      return MultiplyFloat<hwy::bfloat16_t>(task, x, begin, end);
+      return MultiplyPairs(task, halves, begin, end);
     case PackedFormat::kBytes32:
       return MultiplyQuantized<Bytes32>(task, quantized, begin, end);
     case PackedFormat::kNibbles32:
@@ -297,6 +377,20 @@ void MultiplyTiles(const MatMulTask& task, ConstFloatRows x, const QuantizedRows
     case PackedFormat::kWide16:
       return MultiplyQuantized<Wide<16>>(task, quantized, begin, end);
   }
+}
+
+// One row of activations; an odd number is followed by a zero.
+void RoundOneRow(const float* x, size_t cols, Bf16* out) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<uint16_t, decltype(df)> d16;
+  const size_t lanes = hn::Lanes(df);
+  size_t i = 0;
+  for (; i + lanes <= cols; i += lanes) {
+    hn::StoreU(Bf16FromFloat(df, hn::LoadU(df, x + i)), d16, out + i);
+  }
+  if (i < cols)
+    hn::StoreN(Bf16FromFloat(df, hn::LoadN(df, x + i, cols - i)), d16, out + i, cols - i);
+  if (cols % 2 != 0) out[cols] = 0;
 }
 
 // The sum of 16 signed bytes.
@@ -377,42 +471,56 @@ namespace inlay {
 namespace {
 
 HWY_EXPORT(QuantizeOneRow);
+HWY_EXPORT(RoundOneRow);
 HWY_EXPORT(MultiplyTiles);
 
-bool IsQuantized(PackedFormat format) {
-  return format != PackedFormat::kF32 && format != PackedFormat::kF16 &&
-         format != PackedFormat::kBF16;
-}
+// A row or two are done before another thread has woken up.
+constexpr size_t kRowGrain = 4;
 
 }  // namespace
 
 QuantizedRows MatMulInput::Quantized(ThreadPool& pool) {
-  if (quantized_) return rows_;
-  rows_.cols = x_.cols;
+  if (quantized_.blocks != nullptr) return quantized_;
   const size_t blocks = x_.rows * x_.cols / kQuantBlock;
-  if (memory_.size() < blocks) memory_.resize(blocks);
-  rows_.blocks = memory_.data();
+  if (blocks_.size() < blocks) blocks_.resize(blocks);
+  quantized_ = {x_.cols, blocks_.data()};
   const auto quantize_row = HWY_DYNAMIC_POINTER(QuantizeOneRow);
   const auto work = [&](size_t begin, size_t end) {
-    for (size_t t = begin; t < end; ++t) quantize_row(x_.Row(t), x_.cols, rows_.Row(t));
+    for (size_t t = begin; t < end; ++t) quantize_row(x_.Row(t), x_.cols, quantized_.Row(t));
   };
-  // A row or two are done before another thread has woken up.
-  constexpr size_t kGrain = 4;
-  pool.Run(x_.rows, kGrain, std::cref(work));
-  quantized_ = true;
-  return rows_;
+  pool.Run(x_.rows, kRowGrain, std::cref(work));
+  return quantized_;
+}
+
+Bf16Rows MatMulInput::Halves(ThreadPool& pool) {
+  if (halves_.data != nullptr) return halves_;
+  const size_t stride = (x_.cols + 1) / 2 * 2;
+  if (half_memory_.size() < x_.rows * stride) half_memory_.resize(x_.rows * stride);
+  halves_ = {stride, half_memory_.data()};
+  const auto round_row = HWY_DYNAMIC_POINTER(RoundOneRow);
+  const auto work = [&](size_t begin, size_t end) {
+    for (size_t t = begin; t < end; ++t) round_row(x_.Row(t), x_.cols, halves_.Row(t));
+  };
+  pool.Run(x_.rows, kRowGrain, std::cref(work));
+  return halves_;
 }
 
 void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& pool) {
   const ConstFloatRows floats = x.floats();
   if (floats.rows == 0) return;
   QuantizedRows quantized;
+  Bf16Rows halves;
   size_t tiles = 0;
   for (size_t i = 0; i < count; ++i) {
     const MatMulTask& task = tasks[i];
     assert(task.w->cols() == floats.cols && task.y.cols == task.w->rows() &&
            task.y.rows == floats.rows);
-    if (IsQuantized(task.w->format())) quantized = x.Quantized(pool);
+    const PackedFormat format = task.w->format();
+    if (format == PackedFormat::kBF16) {
+      halves = x.Halves(pool);
+    } else if (format != PackedFormat::kF32 && format != PackedFormat::kF16) {
+      quantized = x.Quantized(pool);
+    }
     tiles += task.w->tiles();
   }
   // The tiles of all tasks in a row, shared out in equal parts.
@@ -422,7 +530,8 @@ void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& p
       const size_t last = first + tasks[i].w->tiles();
       if (begin < last) {
         HWY_DYNAMIC_DISPATCH(MultiplyTiles)
-        (tasks[i], floats, quantized, std::max(begin, first) - first, std::min(end, last) - first);
+        (tasks[i], floats, halves, quantized, std::max(begin, first) - first,
+         std::min(end, last) - first);
       }
       first = last;
     }

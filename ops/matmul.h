@@ -13,23 +13,37 @@
 
 namespace inlay {
 
-// Activations that several matrices are multiplied with: rounded to 8 bits once, when the first
-// quantized matrix asks. Owns the memory for that, which grows to the largest input seen.
+using Bf16 = uint16_t;  // the bits of a bfloat16
+
+// Activations rounded to bfloat16, for weights that are.
+struct Bf16Rows {
+  size_t stride = 0;  // the number of columns, rounded up to an even one with a zero
+  Bf16* data = nullptr;
+
+  Bf16* Row(size_t r) const { return data + r * stride; }
+};
+
+// Activations that several matrices are multiplied with: rounded once, when the first matrix asks
+// whose weights are quantized or bfloat16. Owns the memory for that, which grows to the largest
+// input seen.
 class MatMulInput {
  public:
   // Makes x the input of the next products. x must stay as it is until they are done.
   void Set(ConstFloatRows x) {
     x_ = x;
-    quantized_ = false;
+    quantized_ = QuantizedRows();
+    halves_ = Bf16Rows();
   }
   ConstFloatRows floats() const { return x_; }
   QuantizedRows Quantized(ThreadPool& pool);
+  Bf16Rows Halves(ThreadPool& pool);
 
  private:
   ConstFloatRows x_;
-  bool quantized_ = false;
-  QuantizedRows rows_;
-  std::vector<QuantizedBlock> memory_;
+  QuantizedRows quantized_;  // of x_, once asked for
+  Bf16Rows halves_;
+  std::vector<QuantizedBlock> blocks_;
+  std::vector<Bf16> half_memory_;
 };
 
 // One product of a call: y [tokens, w.rows()], not overlapping the input.
@@ -43,7 +57,9 @@ struct MatMulTask {
 //
 // The additions of one element happen in one order whatever the number of tokens, tasks and
 // threads:
-//   - weights that are not quantized: y = fma(w_c, x_c, y) for c = 0, 1, ...
+//   - F32 and F16 weights: y = fma(w_c, x_c, y) for c = 0, 1, ...
+//   - BF16 weights: the same with x_c rounded to bfloat16, or two columns at a time as the CPU's
+//     instruction for that does.
 //   - quantized ones, over the groups of columns that share a scale, in order:
 //     y = fma(sum of w_q * x_q, w_scale * x_scale, y), and where the type has offsets then
 //     y = fma(w_offset, x_scale * sum of x_q, y); the integer sums are exact.

@@ -36,8 +36,9 @@ class TileWriter {
       case PackedFormat::kF32:
         return Interleave<uint32_t>(w.RowData(row), r);
       case PackedFormat::kF16:
-      case PackedFormat::kBF16:
         return Interleave<uint16_t>(w.RowData(row), r);
+      case PackedFormat::kBF16:
+        return InterleavePairs(static_cast<const char*>(w.RowData(row)), r);
       default:
         break;
     }
@@ -70,6 +71,12 @@ class TileWriter {
     for (size_t k = 0; k < cols_; ++k) {
       std::memcpy(tile_ + (k * kTileRows + r) * sizeof(T),
                   static_cast<const char*>(row) + k * sizeof(T), sizeof(T));
+    }
+  }
+
+  void InterleavePairs(const char* row, size_t r) {
+    for (size_t k = 0; k < cols_; ++k) {
+      std::memcpy(tile_ + 2 * (k / 2 * 2 * kTileRows + r * 2 + k % 2), row + 2 * k, 2);
     }
   }
 
@@ -192,8 +199,10 @@ TileLayout GetTileLayout(PackedFormat format, size_t cols) {
       add(4 * elements);
       break;
     case PackedFormat::kF16:
-    case PackedFormat::kBF16:
       add(2 * elements);
+      break;
+    case PackedFormat::kBF16:
+      add(4 * kTileRows * ((cols + 1) / 2));
       break;
     case PackedFormat::kBytes32:
       add(elements);

@@ -24,7 +24,7 @@ inline constexpr size_t kTileAlignment = 64;
 enum class PackedFormat : uint8_t {
   kF32,        // 16 floats per column
   kF16,        // 16 halves per column
-  kBF16,       // 16 bfloat16 per column
+  kBF16,       // per pair of columns 16 pairs of bfloat16; an odd last column is paired with zeros
   kBytes32,    // quads of q + 128; then per 32 columns 16 scales as halves: Q8_0
   kNibbles32,  // nibble pairs of q + 8; then per 32 columns 16 scales as halves: Q4_0
   kNibblesK,   // nibble pairs of q; then per 32 columns 16 scales s and 16 offsets t in bytes; then

@@ -49,6 +49,14 @@ struct Weights {
   std::vector<double> values;
 };
 
+// x as the product with weights of this type sees it.
+double Rounded(WeightType type, float x) {
+  if (type != WeightType::kBF16) return x;
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return Bf16Value(static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16) % 2) >> 16));
+}
+
 // |y - reference|^2 over the sum of all squared terms w * x, which is what |reference|^2 is
 // expected to be for random signs; the reference itself may cancel when there are few outputs.
 double Nmse(const Weights& w, ConstFloatRows x, ConstFloatRows y) {
@@ -57,7 +65,7 @@ double Nmse(const Weights& w, ConstFloatRows x, ConstFloatRows y) {
     for (size_t r = 0; r < w.matrix.rows; ++r) {
       double sum = 0;
       for (size_t c = 0; c < x.cols; ++c) {
-        const double term = w.values[r * x.cols + c] * x.Row(t)[c];
+        const double term = w.values[r * x.cols + c] * Rounded(w.matrix.type, x.Row(t)[c]);
         sum += term;
         norm += term * term;
       }
