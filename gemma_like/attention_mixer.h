@@ -25,19 +25,18 @@ struct AttentionMixer {
   static constexpr size_t kQueryDim = size_t{kShape.heads} * kShape.head_dim;
   static constexpr size_t kKvDim = size_t{kShape.kv_heads} * kShape.head_dim;
 
-  // y = mixer(x) for all rows of the batch, each sequence with the `ordinal`-th storage of this
-  // layer type in its cache.
+  // y = mixer(x) for all rows of the batch, x being the input's, each sequence with the
+  // `ordinal`-th storage of this layer type in its cache.
   static void Forward(const AttentionWeights& weights, int ordinal, ConstFloatRows angles,
-                      ConstFloatRows x, FloatRows y, const ForwardState<Config>& s) {
+                      FloatRows y, const ForwardState<Config>& s) {
     Arena::Scope scope(s.arena);
-    FloatRows q = s.arena.Rows(x.rows, kQueryDim);
-    FloatRows k = s.arena.Rows(x.rows, kKvDim);
-    FloatRows v = s.arena.Rows(x.rows, kKvDim);
-    FloatRows mixed = s.arena.Rows(x.rows, kQueryDim);
-    s.input.Set(x);
+    FloatRows q = s.arena.Rows(y.rows, kQueryDim);
+    FloatRows k = s.arena.Rows(y.rows, kKvDim);
+    FloatRows v = s.arena.Rows(y.rows, kKvDim);
+    FloatRows mixed = s.arena.Rows(y.rows, kQueryDim);
     const MatMulTask projections[] = {{&weights.q, q}, {&weights.k, k}, {&weights.v, v}};
     MatMul(projections, std::size(projections), s.input, s.pool);
-    ForRows(s.pool, x.rows, [&](size_t begin, size_t end) {
+    ForRows(s.pool, y.rows, [&](size_t begin, size_t end) {
       PrepareHeads(weights.q_norm, kShape.heads, angles, q, begin, end - begin);
       PrepareHeads(weights.k_norm, kShape.kv_heads, angles, k, begin, end - begin);
     });

@@ -37,26 +37,30 @@ struct Block {
     FloatRows normed = s.arena.Rows(rows, Config::kModelDim);
     FloatRows branch = s.arena.Rows(rows, Config::kModelDim);
 
+    weights.mixer.Announce(normed, s.input);
     ForRows(s.pool, rows, [&](size_t begin, size_t end) {
       const size_t n = end - begin;
       RmsNorm(s.residual.Slice(begin, n), weights.norm.data(), Config::kNormEpsilon,
               normed.Slice(begin, n));
+      s.input.RoundRows(begin, end);
     });
     if constexpr (kAttends) {
-      AttentionMixer<Config, Layer>::Forward(weights.mixer, ordinal, angles, normed, branch, s);
+      AttentionMixer<Config, Layer>::Forward(weights.mixer, ordinal, angles, branch, s);
     } else {
-      Mamba2Mixer<Config, Layer>::Forward(weights.mixer, ordinal, normed, branch, s);
+      Mamba2Mixer<Config, Layer>::Forward(weights.mixer, ordinal, branch, s);
     }
+    if constexpr (kHasMlp) weights.mlp.Announce(normed, s.input);
     ForRows(s.pool, rows, [&](size_t begin, size_t end) {
       const FloatRows residual = s.residual.Slice(begin, end - begin);
       AddBranch(weights.post_norm, branch.Slice(begin, end - begin), residual);
       if constexpr (kHasMlp) {
         RmsNorm(residual, weights.mlp_norm.data(), Config::kNormEpsilon,
                 normed.Slice(begin, end - begin));
+        s.input.RoundRows(begin, end);
       }
     });
     if constexpr (kHasMlp) {
-      MlpForward<Mlp>::Forward(weights.mlp, normed, branch, s.arena, s.input, s.pool);
+      MlpForward<Mlp>::Forward(weights.mlp, branch, s.arena, s.input, s.pool);
       ForRows(s.pool, rows, [&](size_t begin, size_t end) {
         AddBranch(weights.mlp_post_norm, branch.Slice(begin, end - begin),
                   s.residual.Slice(begin, end - begin));

@@ -29,16 +29,15 @@ struct Mamba2Mixer {
   static constexpr size_t kInDim = kInner + kConvDim + kShape.heads;  // z; x, B, C; dt
   static constexpr size_t kTail = kShape.conv_width - 1;
 
-  // y = mixer(x) for all rows of the batch, each sequence with the `ordinal`-th storage of this
-  // layer type in its cache.
-  static void Forward(const Mamba2Weights& weights, int ordinal, ConstFloatRows x, FloatRows y,
+  // y = mixer(x) for all rows of the batch, x being the input's, each sequence with the
+  // `ordinal`-th storage of this layer type in its cache.
+  static void Forward(const Mamba2Weights& weights, int ordinal, FloatRows y,
                       const ForwardState<Config>& s) {
     Arena::Scope scope(s.arena);
-    FloatRows in = s.arena.Rows(x.rows, kInDim);
-    FloatRows conv = s.arena.Rows(x.rows, kConvDim);
-    FloatRows dt = s.arena.Rows(x.rows, kShape.heads);
-    FloatRows mixed = s.arena.Rows(x.rows, kInner);
-    s.input.Set(x);
+    FloatRows in = s.arena.Rows(y.rows, kInDim);
+    FloatRows conv = s.arena.Rows(y.rows, kConvDim);
+    FloatRows dt = s.arena.Rows(y.rows, kShape.heads);
+    FloatRows mixed = s.arena.Rows(y.rows, kInner);
     MatMul(weights.in, s.input, in, s.pool);
     for (const BatchPart<Config>& part : s.parts) {
       const Append append(part, part.cache->template Storage<Layer>(ordinal));
@@ -58,7 +57,8 @@ struct Mamba2Mixer {
              s.pool);
       append.KeepTails(in.Slice(part.row, part.rows));
     }
-    ForRows(s.pool, x.rows, [&](size_t begin, size_t end) {
+    s.input.Announce(mixed, {&weights.out});
+    ForRows(s.pool, y.rows, [&](size_t begin, size_t end) {
       const FloatRows rows = mixed.Slice(begin, end - begin);
       SiluGate(in.Slice(begin, end - begin).Columns(0, kInner), rows, rows);
       // Each group is normalised on its own.
@@ -67,8 +67,8 @@ struct Mamba2Mixer {
         const FloatRows group = rows.Columns(g * kGroup, kGroup);
         RmsNorm(group, weights.norm.data() + g * kGroup, Config::kNormEpsilon, group);
       }
+      s.input.RoundRows(begin, end);
     });
-    s.input.Set(mixed);
     MatMul(weights.out, s.input, y, s.pool);
   }
 

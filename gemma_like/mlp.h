@@ -18,18 +18,18 @@
 
 namespace inlay {
 
-// y = down(activation(gate x) * up x), for x and y [rows, model_dim] and weights of any hidden
-// size.
+// y = down(activation(gate x) * up x), for x and y [rows, model_dim], x being the input's, and
+// weights of any hidden size.
 template <Activation kActivation>
-void GatedForward(const GatedMlpWeights& weights, ConstFloatRows x, FloatRows y, Arena& arena,
-                  MatMulInput& input, ThreadPool& pool) {
+void GatedForward(const GatedMlpWeights& weights, FloatRows y, Arena& arena, MatMulInput& input,
+                  ThreadPool& pool) {
   Arena::Scope scope(arena);
-  FloatRows gate = arena.Rows(x.rows, weights.gate.rows());
-  FloatRows up = arena.Rows(x.rows, weights.gate.rows());
-  input.Set(x);
+  FloatRows gate = arena.Rows(y.rows, weights.gate.rows());
+  FloatRows up = arena.Rows(y.rows, weights.gate.rows());
   const MatMulTask halves[] = {{&weights.gate, gate}, {&weights.up, up}};
   MatMul(halves, std::size(halves), input, pool);
-  ForRows(pool, x.rows, [&](size_t begin, size_t end) {
+  input.Announce(gate, {&weights.down});
+  ForRows(pool, y.rows, [&](size_t begin, size_t end) {
     const FloatRows g = gate.Slice(begin, end - begin);
     const FloatRows u = up.Slice(begin, end - begin);
     if constexpr (kActivation == Activation::kGeluTanh) {
@@ -37,8 +37,8 @@ void GatedForward(const GatedMlpWeights& weights, ConstFloatRows x, FloatRows y,
     } else {
       SiluGate(g, u, g);
     }
+    input.RoundRows(begin, end);
   });
-  input.Set(gate);
   MatMul(weights.down, input, y, pool);
 }
 
@@ -51,9 +51,9 @@ struct MlpForward;
 
 template <int kHidden, Activation kActivation>
 struct MlpForward<GatedMlp<kHidden, kActivation>> {
-  static void Forward(const GatedMlpWeights& weights, ConstFloatRows x, FloatRows y, Arena& arena,
-                      MatMulInput& input, ThreadPool& pool) {
-    GatedForward<kActivation>(weights, x, y, arena, input, pool);
+  static void Forward(const GatedMlpWeights& weights, FloatRows y, Arena& arena, MatMulInput& input,
+                      ThreadPool& pool) {
+    GatedForward<kActivation>(weights, y, arena, input, pool);
   }
   static constexpr size_t ScratchFloats(size_t rows, size_t) {
     return GatedScratchFloats(rows, kHidden);
@@ -69,20 +69,20 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
   static constexpr size_t kUsed = kShape.used_experts;
   static constexpr size_t kHidden = kShape.hidden;
 
-  static void Forward(const MoeWeights& weights, ConstFloatRows x, FloatRows y, Arena& arena,
-                      MatMulInput& input, ThreadPool& pool) {
+  static void Forward(const MoeWeights& weights, FloatRows y, Arena& arena, MatMulInput& input,
+                      ThreadPool& pool) {
     Arena::Scope scope(arena);
+    const ConstFloatRows x = input.floats();
     FloatRows shares =
         arena.Rows(x.rows, kExperts);       // of each expert in each row; 0 where it is not chosen
     int32_t* members = arena.Ints(x.rows);  // the rows that chose the expert at hand
     FloatRows gathered = arena.Rows(x.rows, x.cols);
     FloatRows outputs = arena.Rows(x.rows, x.cols);
-    input.Set(x);
     MatMul(weights.router, input, shares, pool);
     for (size_t r = 0; r < x.rows; ++r) KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
 
     if constexpr (kShape.shared_hidden > 0) {
-      GatedForward<kActivation>(weights.shared, x, y, arena, input, pool);
+      GatedForward<kActivation>(weights.shared, y, arena, input, pool);
     } else {
       for (size_t r = 0; r < y.rows; ++r) std::fill_n(y.Row(r), y.cols, 0.0f);
     }
@@ -94,8 +94,8 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
         members[count++] = static_cast<int32_t>(r);
       }
       if (count == 0) continue;
-      GatedForward<kActivation>(weights.experts[e], gathered.Slice(0, count),
-                                outputs.Slice(0, count), arena, input, pool);
+      input.Set(gathered.Slice(0, count));
+      GatedForward<kActivation>(weights.experts[e], outputs.Slice(0, count), arena, input, pool);
       for (size_t i = 0; i < count; ++i) {
         const size_t r = static_cast<size_t>(members[i]);
         AddScaled(outputs.Slice(i, 1), shares.Row(r)[e], y.Slice(r, 1));

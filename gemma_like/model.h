@@ -186,8 +186,10 @@ class Model final : public Engine {
           FloatRows& rows = angles[static_cast<size_t>(index)];
           rows = s.arena.Rows(s.residual.rows, Layer::kShape.head_dim);
           for (const BatchPart<Config>& part : s.parts) {
-            RopeAngles(part.position, Layer::kRope.base, Layer::kRope.scale,
-                       rows.Slice(part.row, part.rows));
+            ForRows(pool_, part.rows, [&](size_t begin, size_t end) {
+              RopeAngles(part.position + begin, Layer::kRope.base, Layer::kRope.scale,
+                         rows.Slice(part.row + begin, end - begin));
+            });
           }
         }
       }

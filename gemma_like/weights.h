@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "configs/layers.h"
+#include "ops/matmul.h"
 #include "ops/packed_matrix.h"
 #include "ops/views.h"
 
@@ -21,6 +22,9 @@ struct AttentionWeights {
   PackedMatrix output;        // [model_dim, heads * head_dim]
   std::vector<float> q_norm;  // [head_dim], empty without qk_norm
   std::vector<float> k_norm;
+
+  // Says that the products of the first matrices, with x, come next.
+  void Announce(ConstFloatRows x, MatMulInput& input) const { input.Announce(x, {&q, &k, &v}); }
 };
 
 struct Mamba2Weights {
@@ -33,18 +37,26 @@ struct Mamba2Weights {
   std::vector<float> d;          // [heads]
   std::vector<float> norm;       // [inner]
   PackedMatrix out;              // [model_dim, inner]
+
+  void Announce(ConstFloatRows x, MatMulInput& input) const { input.Announce(x, {&in}); }
 };
 
 struct GatedMlpWeights {
   PackedMatrix gate;  // [hidden, model_dim]
   PackedMatrix up;    // as gate
   PackedMatrix down;  // [model_dim, hidden]
+
+  void Announce(ConstFloatRows x, MatMulInput& input) const { input.Announce(x, {&gate, &up}); }
 };
 
 struct MoeWeights {
   PackedMatrix router;                   // [experts, model_dim]
   std::vector<GatedMlpWeights> experts;  // by index
   GatedMlpWeights shared;                // empty without a shared expert
+
+  void Announce(ConstFloatRows x, MatMulInput& input) const {
+    input.Announce(x, {&router, &shared.gate});
+  }
 };
 
 struct NoWeights {};

@@ -474,34 +474,62 @@ HWY_EXPORT(QuantizeOneRow);
 HWY_EXPORT(RoundOneRow);
 HWY_EXPORT(MultiplyTiles);
 
-// A row or two are done before another thread has woken up.
-constexpr size_t kRowGrain = 4;
+bool IsQuantized(PackedFormat format) {
+  return format != PackedFormat::kF32 && format != PackedFormat::kF16 &&
+         format != PackedFormat::kBF16;
+}
 
 }  // namespace
 
-QuantizedRows MatMulInput::Quantized(ThreadPool& pool) {
-  if (quantized_.blocks != nullptr) return quantized_;
+void MatMulInput::MakeQuantized() {
   const size_t blocks = x_.rows * x_.cols / kQuantBlock;
   if (blocks_.size() < blocks) blocks_.resize(blocks);
   quantized_ = {x_.cols, blocks_.data()};
+}
+
+void MatMulInput::MakeHalves() {
+  const size_t stride = (x_.cols + 1) / 2 * 2;
+  if (half_memory_.size() < x_.rows * stride) half_memory_.resize(x_.rows * stride);
+  halves_ = {stride, half_memory_.data()};
+}
+
+void MatMulInput::Announce(ConstFloatRows x, std::initializer_list<const PackedMatrix*> matrices) {
+  Set(x);
+  for (const PackedMatrix* w : matrices) {
+    if (w->format() == PackedFormat::kBF16) {
+      MakeHalves();
+    } else if (IsQuantized(w->format())) {
+      MakeQuantized();
+    }
+  }
+}
+
+void MatMulInput::RoundRows(size_t begin, size_t end) const {
   const auto quantize_row = HWY_DYNAMIC_POINTER(QuantizeOneRow);
-  const auto work = [&](size_t begin, size_t end) {
+  const auto round_row = HWY_DYNAMIC_POINTER(RoundOneRow);
+  for (size_t t = begin; t < end; ++t) {
+    if (quantized_.blocks != nullptr) quantize_row(x_.Row(t), x_.cols, quantized_.Row(t));
+    if (halves_.data != nullptr) round_row(x_.Row(t), x_.cols, halves_.Row(t));
+  }
+}
+
+QuantizedRows MatMulInput::Quantized(ThreadPool& pool) {
+  if (quantized_.blocks != nullptr) return quantized_;
+  MakeQuantized();
+  const auto quantize_row = HWY_DYNAMIC_POINTER(QuantizeOneRow);
+  ForRows(pool, x_.rows, [&](size_t begin, size_t end) {
     for (size_t t = begin; t < end; ++t) quantize_row(x_.Row(t), x_.cols, quantized_.Row(t));
-  };
-  pool.Run(x_.rows, kRowGrain, std::cref(work));
+  });
   return quantized_;
 }
 
 Bf16Rows MatMulInput::Halves(ThreadPool& pool) {
   if (halves_.data != nullptr) return halves_;
-  const size_t stride = (x_.cols + 1) / 2 * 2;
-  if (half_memory_.size() < x_.rows * stride) half_memory_.resize(x_.rows * stride);
-  halves_ = {stride, half_memory_.data()};
+  MakeHalves();
   const auto round_row = HWY_DYNAMIC_POINTER(RoundOneRow);
-  const auto work = [&](size_t begin, size_t end) {
+  ForRows(pool, x_.rows, [&](size_t begin, size_t end) {
     for (size_t t = begin; t < end; ++t) round_row(x_.Row(t), x_.cols, halves_.Row(t));
-  };
-  pool.Run(x_.rows, kRowGrain, std::cref(work));
+  });
   return halves_;
 }
 
@@ -515,12 +543,8 @@ void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& p
     const MatMulTask& task = tasks[i];
     assert(task.w->cols() == floats.cols && task.y.cols == task.w->rows() &&
            task.y.rows == floats.rows);
-    const PackedFormat format = task.w->format();
-    if (format == PackedFormat::kBF16) {
-      halves = x.Halves(pool);
-    } else if (format != PackedFormat::kF32 && format != PackedFormat::kF16) {
-      quantized = x.Quantized(pool);
-    }
+    if (task.w->format() == PackedFormat::kBF16) halves = x.Halves(pool);
+    if (IsQuantized(task.w->format())) quantized = x.Quantized(pool);
     tiles += task.w->tiles();
   }
   // The tiles of all tasks in a row, shared out in equal parts.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "ops/packed_matrix.h"
@@ -34,11 +35,19 @@ class MatMulInput {
     quantized_ = QuantizedRows();
     halves_ = Bf16Rows();
   }
+  // The same for an x that is still to be computed: who computes its rows [begin, end) then calls
+  // RoundRows for them, while they are in the cache. `matrices` are those of the next products.
+  void Announce(ConstFloatRows x, std::initializer_list<const PackedMatrix*> matrices);
+  void RoundRows(size_t begin, size_t end) const;
+
   ConstFloatRows floats() const { return x_; }
   QuantizedRows Quantized(ThreadPool& pool);
   Bf16Rows Halves(ThreadPool& pool);
 
  private:
+  void MakeQuantized();
+  void MakeHalves();
+
   ConstFloatRows x_;
   QuantizedRows quantized_;  // of x_, once asked for
   Bf16Rows halves_;
