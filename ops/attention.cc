@@ -6,7 +6,6 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -14,14 +13,14 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
+#include "ops/attention-inl.h"
+#include "ops/attention_parts.h"
 #include "ops/simd-inl.h"
 
 #ifndef INLAY_OPS_ATTENTION_CC_ONCE
 #define INLAY_OPS_ATTENTION_CC_ONCE
 namespace inlay {
 namespace {
-
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 // What the tasks of one call share.
 struct AttentionCall {
@@ -43,38 +42,6 @@ struct AttentionCall {
   size_t LastSpan(size_t token) const { return (End(token) - 1) / kAttentionSpan; }
 };
 
-// The softmax-weighted sum over some positions for one query head, in memory of Floats(head_dim).
-struct Partial {
-  float* data;
-
-  static constexpr size_t Floats(size_t head_dim) { return 2 + head_dim; }
-  float& largest() const { return data[0]; }  // of the scores
-  float& sum() const { return data[1]; }      // of exp(score - largest)
-  float* values() const { return data + 2; }  // sums of exp(score - largest) * value
-};
-
-// Those of the query heads of one kv head, one after the other.
-struct Partials {
-  float* data;
-  size_t head_dim;
-
-  Partial operator[](size_t g) const { return {data + g * Partial::Floats(head_dim)}; }
-};
-
-// The keys or values of one head in one block, as they lie in memory.
-template <class T>
-struct Half {
-  static constexpr bool kScaled = std::is_same_v<T, int8_t>;
-
-  explicit Half(const void* memory) : elements(static_cast<const T*>(memory)) {}
-  // Of the rows, where the type has scales.
-  const float* scales(size_t dim) const {
-    return reinterpret_cast<const float*>(elements + kKvBlockRows * dim);
-  }
-
-  const T* elements;
-};
-
 }  // namespace
 }  // namespace inlay
 #endif  // INLAY_OPS_ATTENTION_CC_ONCE
@@ -83,176 +50,6 @@ HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
 
-// A block's scores fill whole vectors of this tag, however long the machine's vectors are.
-using ScoreTag = hn::CappedTag<float, kKvBlockRows>;
-
-// Query heads that share the reads of keys and values, and vectors that are summed at once for
-// each: 4 x 4 sums, 4 operands and a factor fit 32 registers, 4 x 2 fit 16. Scalable vectors cannot
-// be array elements.
-#if HWY_HAVE_SCALABLE
-constexpr size_t kHeads = 1;
-constexpr size_t kVectors = 1;
-#else
-constexpr size_t kHeads = 4;
-constexpr size_t kVectors = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3 ? 2 : 4;
-#endif
-
-// out[r] = start(r) + sum over j < count in order of factors[r][j] * rows[j], for R rows of factors
-// and V vectors of the rows, `stride` elements apart: the common shape of both products of
-// attention. One multiply-add per term.
-template <size_t R, size_t V, class DF, class T, class Start, class Finish>
-HWY_INLINE void SumRows(DF df, const float* const* factors, const T* rows, size_t stride,
-                        size_t count, const Start& start, const Finish& finish) {
-  const size_t lanes = hn::Lanes(df);
-#if HWY_HAVE_SCALABLE
-  static_assert(R == 1 && V == 1);
-  auto sum = start(0, 0);
-  for (size_t j = 0; j < count; ++j) {
-    sum = hn::MulAdd(hn::Set(df, factors[0][j]), LoadFloat(df, rows + j * stride), sum);
-  }
-  finish(0, 0, sum);
-  (void)lanes;
-#else
-  hn::Vec<DF> sum[R][V];
-  for (size_t r = 0; r < R; ++r) {
-    for (size_t v = 0; v < V; ++v) sum[r][v] = start(r, v * lanes);
-  }
-  for (size_t j = 0; j < count; ++j) {
-    hn::Vec<DF> x[V];
-    for (size_t v = 0; v < V; ++v) x[v] = LoadFloat(df, rows + j * stride + v * lanes);
-    for (size_t r = 0; r < R; ++r) {
-      const auto factor = hn::Set(df, factors[r][j]);
-      for (size_t v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(factor, x[v], sum[r][v]);
-    }
-  }
-  for (size_t r = 0; r < R; ++r) {
-    for (size_t v = 0; v < V; ++v) finish(r, v * lanes, sum[r][v]);
-  }
-#endif
-}
-
-// scores[r][j] = q[r] . key j for the keys [begin, end) of a block, and whatever for the other keys
-// in the vectors that hold these.
-template <size_t R, class T>
-HWY_INLINE void Scores(const float* const* q, Half<T> keys, size_t dim, size_t begin, size_t end,
-                       float* const* scores) {
-  const ScoreTag df;
-  const size_t lanes = hn::Lanes(df);
-  [[maybe_unused]] const float* scales = keys.scales(dim);
-  size_t j = begin / lanes * lanes;
-  const auto start = [&](size_t, size_t) HWY_ATTR { return hn::Zero(df); };
-  const auto finish = [&](size_t r, size_t offset, auto sum) HWY_ATTR {
-    if constexpr (Half<T>::kScaled) sum = hn::Mul(sum, hn::LoadU(df, scales + j + offset));
-    hn::Store(sum, df, scores[r] + j + offset);
-  };
-  for (; j + kVectors * lanes <= kKvBlockRows && j < end; j += kVectors * lanes) {
-    SumRows<R, kVectors>(df, q, keys.elements + j, kKvBlockRows, dim, start, finish);
-  }
-  for (; j < end; j += lanes) {
-    SumRows<R, 1>(df, q, keys.elements + j, kKvBlockRows, dim, start, finish);
-  }
-}
-
-// One step of online softmax: turns the scores of the keys [begin, end) of a block into weights,
-// the others into zeros, and returns the factor for what was summed before.
-HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t begin, size_t end,
-                       const AttentionParams& params, Partial partial) {
-  const ScoreTag d;
-  const hn::RebindToUnsigned<ScoreTag> du;
-  const size_t lanes = hn::Lanes(d);
-  const size_t first = begin / lanes * lanes;
-  auto largest = hn::Set(d, partial.largest());
-  for (size_t j = first; j < end; j += lanes) {
-    auto s = hn::Mul(hn::Load(d, scores + j), hn::Set(d, params.scale));
-    if (params.soft_cap != 0) s = SoftCapOf(d, s, params.soft_cap);
-    // What does not count scores the least, whatever it holds: its exponential is zero.
-    const auto index = hn::Iota(du, static_cast<uint32_t>(j));
-    const auto counts = hn::And(hn::Ge(index, hn::Set(du, static_cast<uint32_t>(begin))),
-                                hn::Lt(index, hn::Set(du, static_cast<uint32_t>(end))));
-    s = hn::IfThenElse(hn::RebindMask(d, counts), s, hn::Set(d, kLowest));
-    largest = hn::Max(largest, s);
-    hn::Store(s, d, scores + j);
-  }
-  const float new_largest = hn::ReduceMax(d, largest);
-  // Zero for the first block, whose `largest` is -infinity.
-  const float factor = ExpOf1(partial.largest() - new_largest);
-  auto sum = hn::Zero(d);
-  for (size_t j = first; j < end; j += lanes) {
-    const auto e = hn::Exp(d, hn::Sub(hn::Load(d, scores + j), hn::Set(d, new_largest)));
-    sum = hn::Add(sum, e);
-    hn::Store(e, d, scores + j);
-  }
-  partial.sum() = factor * partial.sum() + hn::ReduceSum(d, sum);
-  partial.largest() = new_largest;
-  return factor;
-}
-
-// values[r] = factor[r] * values[r] + sum over j < count of weights[r][j] * rows[j], rows [count,
-// dim].
-template <size_t R, class T>
-HWY_INLINE void AddWeightedRows(const float* const* weights, const T* rows, size_t count,
-                                size_t dim, const float* factors, float* const* values) {
-  const hn::ScalableTag<float> df;
-  const size_t lanes = hn::Lanes(df);
-  size_t i = 0;
-  const auto start = [&](size_t r, size_t offset) HWY_ATTR {
-    return hn::Mul(hn::Set(df, factors[r]), hn::LoadU(df, values[r] + i + offset));
-  };
-  const auto finish = [&](size_t r, size_t offset, auto sum)
-                          HWY_ATTR { hn::StoreU(sum, df, values[r] + i + offset); };
-  for (; i + kVectors * lanes <= dim; i += kVectors * lanes) {
-    SumRows<R, kVectors>(df, weights, rows + i, dim, count, start, finish);
-  }
-  for (; i + lanes <= dim; i += lanes)
-    SumRows<R, 1>(df, weights, rows + i, dim, count, start, finish);
-  if (i == dim) return;
-  // The same chain for the elements of a vector's part.
-  const size_t n = dim - i;
-  for (size_t r = 0; r < R; ++r) {
-    auto sum = hn::Mul(hn::Set(df, factors[r]), hn::LoadN(df, values[r] + i, n));
-    for (size_t j = 0; j < count; ++j) {
-      sum = hn::MulAdd(hn::Set(df, weights[r][j]), LoadFloatN(df, rows + j * dim + i, n), sum);
-    }
-    hn::StoreN(sum, df, values[r] + i, n);
-  }
-}
-
-// Multiplies the weights of the vectors that hold [begin, end) by the values' scales.
-HWY_INLINE void ScaleWeights(const float* scales, size_t begin, size_t end,
-                             float* HWY_RESTRICT weights) {
-  const ScoreTag df;
-  const size_t lanes = hn::Lanes(df);
-  for (size_t j = begin / lanes * lanes; j < end; j += lanes) {
-    hn::Store(hn::Mul(hn::Load(df, weights + j), hn::LoadU(df, scales + j)), df, weights + j);
-  }
-}
-
-// Adds the keys [begin, end) of a block to the partials of R query heads that start with head `g`.
-template <size_t R, class T>
-HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, Half<T> keys,
-                           Half<T> block_values, size_t dim, size_t begin, size_t end, size_t g,
-                           Partials partials) {
-  HWY_ALIGN float scores[R][kKvBlockRows];
-  const float* queries[R];
-  float* score_rows[R];
-  const float* weights[R];
-  float* values[R];
-  float factors[R];
-  for (size_t r = 0; r < R; ++r) {
-    queries[r] = q + (g + r) * dim;
-    score_rows[r] = scores[r];
-    weights[r] = scores[r] + begin;
-    values[r] = partials[g + r].values();
-  }
-  Scores<R>(queries, keys, dim, begin, end, score_rows);
-  for (size_t r = 0; r < R; ++r) {
-    factors[r] = Weigh(scores[r], begin, end, params, partials[g + r]);
-    if constexpr (Half<T>::kScaled) ScaleWeights(block_values.scales(dim), begin, end, scores[r]);
-  }
-  const T* rows = block_values.elements + begin * dim;
-  AddWeightedRows<R>(weights, rows, end - begin, dim, factors, values);
-}
-
 template <class T>
 void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span,
             Partials partials) {
@@ -260,7 +57,7 @@ void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span
   const size_t group = call.Group();
   const float* q = call.q.Row(token) + kv_head * group * dim;
   for (size_t g = 0; g < group; ++g) {
-    partials[g].largest() = kLowest;
+    partials[g].largest() = -std::numeric_limits<float>::infinity();
     partials[g].sum() = 0;
     std::fill_n(partials[g].values(), dim, 0.0f);
   }

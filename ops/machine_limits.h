@@ -3,19 +3,39 @@
 #define INLAY_OPS_MACHINE_LIMITS_H_
 
 #include "ops/thread_pool.h"
+#include "ops/weight_type.h"
 
 namespace inlay {
 
-// Bytes per second that the pool's threads together read from memory that no cache holds: the best
-// of several passes over `bytes`, each thread reading its own part from front to back.
+// Bytes per second that the pool's threads together read from a buffer of `bytes` (rounded up to
+// whole pages of 2 MiB, which the system is asked for, as for packed weights): the best pass of
+// several, in several patterns: each thread reads its own part from front to back as 1, 2, 4 or 8
+// streams, with and without prefetching. What fits a cache is read from there, so for memory's own
+// figure the buffer must be several times as large as the caches. Takes 0.4 s or more; 0 where
+// there is not enough memory.
 double MeasureReadBandwidth(ThreadPool& pool, size_t bytes = size_t{512} << 20);
 
-// Multiplications and additions per second of one core on the instructions that the matmul kernels
-// use, operands in registers: the best of several runs.
+// The dot products that the matmul kernels make: of bytes to 32-bit sums, of bfloat16 pairs to
+// float sums, and fused multiply-adds of floats.
+enum class Dot { kInt8, kBF16, kF32 };
+
+// "int8", "bf16", "f32".
+const char* DotName(Dot dot);
+
+// The ones that the products with weights of a type are held against.
+Dot DotOf(WeightType type);
+
+// Multiplications and additions per second of one core on these instructions, operands in
+// registers: the best of several runs.
 struct DotPeaks {
-  double int8 = 0;  // bytes to 32-bit sums
-  double bf16 = 0;  // bfloat16 pairs to float sums
-  double f32 = 0;   // fused multiply-adds
+  double int8 = 0;
+  double bf16 = 0;
+  double f32 = 0;
+
+  // Where there are no instructions for bfloat16, conversion to float is the faster way.
+  double Of(Dot dot) const {
+    return dot == Dot::kInt8 ? int8 : dot == Dot::kBF16 && bf16 > f32 ? bf16 : f32;
+  }
 };
 DotPeaks MeasureDotPeaks();
 

@@ -1,0 +1,60 @@
+// What the rows of the ops' microbenchmark share: the limits that they are held against, and how a
+// row is named, timed and counted.
+#ifndef INLAY_BENCH_ROWS_H_
+#define INLAY_BENCH_ROWS_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "ops/machine_limits.h"
+#include "ops/thread_pool.h"
+
+namespace inlay {
+
+// What one call of an op reads and writes at least, if no operand is in a cache, and computes: a
+// multiplication and an addition count as two, exponentials not at all.
+struct Work {
+  double bytes = 0;
+  double ops = 0;
+  Dot dot = Dot::kF32;
+};
+
+// One row while it runs.
+class Row {
+ public:
+  Row(benchmark::State& state, std::string target, size_t threads)
+      : state_(state), target_(std::move(target)), pool_(threads) {}
+
+  ThreadPool& pool() { return pool_; }
+
+  // Times `call` and sets the counters: bytes and operations per second, operations per byte, and
+  // `percent_of_limit`: the least time that the work takes at the read bandwidth and at the dot
+  // peak, whichever is longer, over the time that it took. More than 100 means that operands came
+  // from a cache.
+  void Run(const Work& work, const std::function<void()>& call);
+
+ private:
+  benchmark::State& state_;
+  std::string target_;
+  ThreadPool pool_;
+};
+
+// Adds the row `name` for every CPU target and number of threads that was chosen, as
+// name/target/threads:n.
+void AddRows(const std::string& name, std::function<void(Row&)> run);
+
+// The rows of each source.
+void AddMatMulRows();
+void AddAttentionRows();
+void AddSsdRows();
+void AddSmallRows();
+
+// Values in [-1, 1), cheap and the same in every run.
+std::vector<float> Values(size_t n);
+
+}  // namespace inlay
+
+#endif  // INLAY_BENCH_ROWS_H_

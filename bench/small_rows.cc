@@ -1,0 +1,85 @@
+// Ops of a row at a time: norms, rotations, gates, quantization of activations, and what is done
+// with logits.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/rows.h"
+#include "ops/elementwise.h"
+#include "ops/matmul.h"
+#include "ops/norm.h"
+#include "ops/rope.h"
+#include "ops/router.h"
+#include "ops/softmax.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kVocabulary = 262144;  // Gemma 3's
+
+// Adds rows of an op on `tokens` rows of 2048 floats.
+template <class Op>
+void AddRowwise(const std::string& name, const Op& op) {
+  constexpr size_t kCols = 2048;
+  for (size_t tokens : {1, 128}) {
+    AddRows(name + "/2048/tokens:" + std::to_string(tokens), [=](Row& row) {
+      const std::vector<float> x = Values(tokens * kCols);
+      std::vector<float> y(x);
+      op(ConstFloatRows(x.data(), tokens, kCols), FloatRows(y.data(), tokens, kCols), row);
+    });
+  }
+}
+
+double Elements(ConstFloatRows x) { return static_cast<double>(x.rows * x.cols); }
+
+// Adds a row of an op on as many logits as a vocabulary has.
+template <class Op>
+void AddLogits(const std::string& name, const Op& op) {
+  AddRows(name + "/262144", [=](Row& row) {
+    const std::vector<float> logits = Values(kVocabulary);
+    row.Run({.bytes = 4.0 * kVocabulary}, [&] { op(logits.data()); });
+  });
+}
+
+}  // namespace
+
+void AddSmallRows() {
+  AddRowwise("rms_norm", [](ConstFloatRows x, FloatRows y, Row& row) {
+    const std::vector<float> weight = Values(x.cols);
+    row.Run({.bytes = 8 * Elements(x) + 4 * static_cast<double>(x.cols), .ops = 4 * Elements(x)},
+            [&] { RmsNorm(x, weight.data(), 1e-6f, y); });
+  });
+  AddRowwise("rope/heads:16x128", [](ConstFloatRows x, FloatRows y, Row& row) {
+    const std::vector<float> angles = Values(x.rows * 128);
+    row.Run({.bytes = 8 * Elements(x), .ops = 3 * Elements(x)},
+            [&] { ApplyRope(ConstFloatRows(angles.data(), x.rows, 128), y); });
+  });
+  AddRowwise("gelu_gate", [](ConstFloatRows x, FloatRows y, Row& row) {
+    row.Run({.bytes = 12 * Elements(x)}, [&] { GeluTanhGate(x, x, y); });
+  });
+  AddRowwise("silu_gate", [](ConstFloatRows x, FloatRows y, Row& row) {
+    row.Run({.bytes = 12 * Elements(x)}, [&] { SiluGate(x, x, y); });
+  });
+  AddRowwise("quantize", [](ConstFloatRows x, FloatRows, Row& row) {
+    MatMulInput input;
+    row.Run({.bytes = 5 * Elements(x)}, [&] {
+      input.Set(x);
+      input.Quantized(row.pool());
+    });
+  });
+  AddLogits("argmax", [](const float* x) { benchmark::DoNotOptimize(ArgMax(x, kVocabulary)); });
+  AddLogits("top_40", [](const float* x) { benchmark::DoNotOptimize(TopK(x, kVocabulary, 40)); });
+  AddLogits("log_sum_exp",
+            [](const float* x) { benchmark::DoNotOptimize(LogSumExp(x, kVocabulary)); });
+  AddRows("router/6:64", [](Row& row) {
+    const std::vector<float> logits = Values(64);
+    std::vector<float> shares(64);
+    row.Run({.bytes = 8.0 * 64}, [&] {
+      shares = logits;
+      KeepTopSoftmax(6, shares.data(), shares.size());
+    });
+  });
+}
+
+}  // namespace inlay

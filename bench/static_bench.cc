@@ -1,0 +1,221 @@
+// Static against dynamic: the ops' inner loops with dimensions fixed at compile time beside the
+// same code with dimensions of run time, on every CPU target; prints a table in Markdown.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ops/attention_parts.h"
+#include "ops/cpu_target.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench/static_bench.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h, as Highway asks.
+#include "hwy/highway.h"
+#include "ops/attention-inl.h"
+#include "ops/norm-inl.h"
+#include "ops/rope-inl.h"
+
+#ifndef INLAY_BENCH_STATIC_BENCH_CC_ONCE
+#define INLAY_BENCH_STATIC_BENCH_CC_ONCE
+namespace inlay {
+namespace {
+
+// What the kernels read and write, small enough for a core's caches.
+struct Memory {
+  Memory() : a(kFloats), b(kFloats), out(kFloats), halves(kFloats, 0x3F40) {
+    uint32_t state = 1;
+    for (std::vector<float>* values : {&a, &b}) {
+      for (float& v : *values) {
+        state = state * 1664525u + 1013904223u;
+        v = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
+      }
+    }
+  }
+
+  static constexpr size_t kFloats = 64 << 10;
+  std::vector<float> a, b, out;
+  std::vector<uint16_t> halves;  // bfloat16
+};
+
+// Both forms of an op at one shape.
+struct Case {
+  using Call = void (*)(Memory& memory, const size_t* dims, size_t calls);
+  const char* op;
+  std::vector<size_t> dims;
+  Call fixed;    // at compile time; does not look at dims
+  Call dynamic;  // at run time
+};
+
+}  // namespace
+}  // namespace inlay
+#endif  // INLAY_BENCH_STATIC_BENCH_CC_ONCE
+
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+
+// Each op is a type whose Call takes its dimensions as size_t or std::integral_constant.
+
+// One block of keys and values for as many query heads as share its reads; dims: the head's.
+template <class T>
+struct AttentionBlock {
+  template <class Dim>
+  static HWY_NOINLINE void Call(Memory& m, Dim dim) {
+    const AttentionParams params = {kHeads, 0.1f, 0, 0};
+    const void* block = std::is_same_v<T, float> ? static_cast<const void*>(m.b.data())
+                                                 : static_cast<const void*>(m.halves.data());
+    const Half<T> keys(block), values(keys.elements + kKvBlockRows * dim);
+    AddBlock<kHeads>(params, m.a.data(), keys, values, dim, 0, kKvBlockRows, 0,
+                     Partials{m.out.data(), dim});
+  }
+};
+
+// dims: the row's elements.
+struct Norm {
+  template <class N>
+  static HWY_NOINLINE void Call(Memory& m, N n) {
+    NormalizeRow(m.a.data(), m.b.data(), 1e-6f, n, m.out.data());
+  }
+};
+
+// A head; dims: half of its elements.
+struct Rotation {
+  template <class Half>
+  static HWY_NOINLINE void Call(Memory& m, Half half) {
+    Rotate(m.a.data(), m.b.data(), half, m.out.data());
+  }
+};
+
+template <class Op, size_t... kDims>
+void CallFixed(Memory& memory, const size_t*, size_t calls) {
+  for (size_t i = 0; i < calls; ++i) Op::Call(memory, std::integral_constant<size_t, kDims>()...);
+}
+
+template <class Op, size_t... kAt>
+void CallDynamicAt(Memory& memory, const size_t* dims, size_t calls, std::index_sequence<kAt...>) {
+  for (size_t i = 0; i < calls; ++i) Op::Call(memory, dims[kAt]...);
+}
+
+template <class Op, size_t kCount>
+void CallDynamic(Memory& memory, const size_t* dims, size_t calls) {
+  CallDynamicAt<Op>(memory, dims, calls, std::make_index_sequence<kCount>());
+}
+
+template <class Op, size_t... kDims>
+void Add(const char* op, std::vector<Case>& cases) {
+  cases.push_back({op, {kDims...}, CallFixed<Op, kDims...>, CallDynamic<Op, sizeof...(kDims)>});
+}
+
+void AddCases(std::vector<Case>& cases) {
+  Add<AttentionBlock<hwy::bfloat16_t>, 64>("attention, 64 keys of bf16", cases);
+  Add<AttentionBlock<hwy::bfloat16_t>, 128>("attention, 64 keys of bf16", cases);
+  Add<AttentionBlock<hwy::bfloat16_t>, 256>("attention, 64 keys of bf16", cases);
+  Add<AttentionBlock<float>, 64>("attention, 64 keys of f32", cases);
+  Add<AttentionBlock<float>, 128>("attention, 64 keys of f32", cases);
+  Add<AttentionBlock<float>, 256>("attention, 64 keys of f32", cases);
+  Add<Norm, 256>("norm", cases);
+  Add<Norm, 640>("norm", cases);
+  Add<Norm, 2048>("norm", cases);
+  Add<Rotation, 32>("rope, half a head", cases);
+  Add<Rotation, 64>("rope, half a head", cases);
+  Add<Rotation, 128>("rope, half a head", cases);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace inlay {
+namespace {
+
+HWY_EXPORT(AddCases);
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsOf(Case::Call call, const Case& c, Memory& memory, size_t calls) {
+  const Clock::time_point start = Clock::now();
+  call(memory, c.dims.data(), calls);
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Times {
+  double fixed, dynamic;  // nanoseconds a call
+};
+
+// The best of many short turns, the forms in turn: what else runs on the machine disturbs both.
+Times Time(const Case& c, Memory& memory) {
+  constexpr double kTurn = 0.5e-3;
+  constexpr int kTurns = 40;
+  size_t calls = 1;
+  while (SecondsOf(c.dynamic, c, memory, calls) < kTurn) calls *= 2;
+  double fixed = std::numeric_limits<double>::infinity(), dynamic = fixed;
+  for (int i = 0; i < kTurns; ++i) {
+    fixed = std::min(fixed, SecondsOf(c.fixed, c, memory, calls));
+    dynamic = std::min(dynamic, SecondsOf(c.dynamic, c, memory, calls));
+  }
+  const double each = 1e9 / static_cast<double>(calls);
+  return {fixed * each, dynamic * each};
+}
+
+// What a call leaves behind, from zeros.
+std::vector<float> ResultOf(Case::Call call, const Case& c, Memory& memory) {
+  std::fill(memory.out.begin(), memory.out.end(), 0.0f);
+  call(memory, c.dims.data(), 1);
+  return memory.out;
+}
+
+std::string DimsText(const std::vector<size_t>& dims) {
+  std::string text;
+  for (size_t dim : dims) text += (text.empty() ? "" : " x ") + std::to_string(dim);
+  return text;
+}
+
+int Main() {
+  const std::vector<std::string> targets = RunnableTargets();
+  Memory memory;
+  std::vector<std::string> rows;
+  std::string head = "| op | fixed | " + targets.front() + ", ns |";
+  std::string line = "|---|---|---|";
+  for (const std::string& target : targets) {
+    ForceTarget(target);
+    head += " " + target + " |";
+    line += "---:|";
+    std::vector<Case> cases;
+    HWY_DYNAMIC_DISPATCH(AddCases)(cases);
+    rows.resize(cases.size());
+    for (size_t i = 0; i < cases.size(); ++i) {
+      const Case& c = cases[i];
+      if (ResultOf(c.fixed, c, memory) != ResultOf(c.dynamic, c, memory)) {
+        std::fprintf(stderr, "static_bench: %s %s on %s: the two forms differ\n", c.op,
+                     DimsText(c.dims).c_str(), target.c_str());
+        return 1;
+      }
+      const Times times = Time(c, memory);
+      char text[200];
+      if (target == targets.front()) {
+        std::snprintf(text, sizeof(text), "| %s | %s | %.0f / %.0f |", c.op,
+                      DimsText(c.dims).c_str(), times.dynamic, times.fixed);
+        rows[i] = text;
+      }
+      std::snprintf(text, sizeof(text), " %.2f |", times.dynamic / times.fixed);
+      rows[i] += text;
+    }
+  }
+  std::printf("%s\n%s\n", head.c_str(), line.c_str());
+  for (const std::string& row : rows) std::printf("%s\n", row.c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace inlay
+
+int main() { return inlay::Main(); }
+#endif  // HWY_ONCE
