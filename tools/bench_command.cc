@@ -3,24 +3,23 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "gemma_like/generate.h"
 #include "io/status_macros.h"
-#include "ops/cpu_target.h"
 #include "ops/machine_limits.h"
 #include "ops/thread_pool.h"
+#include "tools/bench_results.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
-#include "tools/json_text.h"
 #include "tools/model_flags.h"
 #include "tools/output.h"
+#include "tools/process_memory.h"
 #include "tools/validators.h"
 
 namespace inlay {
@@ -28,48 +27,20 @@ namespace {
 
 struct BenchFlags {
   ModelFlags model;
+  std::vector<size_t> threads;
   size_t prompt = 512;
   size_t generate = 128;
   std::vector<size_t> depths = {0};
+  std::vector<size_t> batches = {1};
   size_t repeats = 5;
   std::string format = "md";
 };
 
-struct Limits {
-  double read = 0;  // bytes per second with the threads of the run
-  double int8 = 0;  // operations per second with them
-};
-
-// One kind of work at one depth.
-struct Measurement {
-  bool decode = false;
-  size_t tokens = 0;
-  size_t depth = 0;  // tokens in the conversation before
-  std::vector<double> seconds;
-  double bytes = 0;  // read at least: weights and cache rows for decode, weights for prefill
-  double ops = 0;    // of the products with weights
-
-  std::string name() const {
-    return absl::StrCat(decode ? "tg" : "pp", tokens, depth > 0 ? absl::StrCat(" @ d", depth) : "");
-  }
-  double rate(double seconds_taken) const { return static_cast<double>(tokens) / seconds_taken; }
-  double median_seconds() const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    const size_t half = sorted.size() / 2;
-    return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-  }
-  // Of the rates, around their mean.
-  double deviation() const {
-    double sum = 0, squares = 0;
-    for (double s : seconds) sum += rate(s);
-    const double mean = sum / static_cast<double>(seconds.size());
-    for (double s : seconds) squares += (rate(s) - mean) * (rate(s) - mean);
-    return seconds.size() < 2 ? 0 : std::sqrt(squares / static_cast<double>(seconds.size() - 1));
-  }
-};
-
 using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // Random tokens, the same in every run.
 std::vector<int32_t> RandomTokens(size_t count, size_t vocab_size) {
@@ -81,150 +52,163 @@ std::vector<int32_t> RandomTokens(size_t count, size_t vocab_size) {
 
 class Bench {
  public:
-  Bench(Engine& engine, const InterruptWatch& interrupt)
-      : engine_(engine), interrupt_(interrupt), logits_(engine.info().vocab_size) {}
+  Bench(const BenchFlags& flags, Engine& engine, const InterruptWatch& interrupt)
+      : flags_(flags), engine_(engine), interrupt_(interrupt) {
+    const size_t rows = *std::max_element(flags.batches.begin(), flags.batches.end());
+    logits_.resize(rows * engine.info().vocab_size);
+  }
 
-  // Both measurements at one depth, each repeated on a fork of the same conversation.
-  absl::Status Run(const BenchFlags& flags, size_t depth, std::vector<Measurement>& results) {
-    const EngineInfo& info = engine_.info();
-    const size_t length = depth + std::max(flags.prompt, flags.generate);
-    const auto past = engine_.CreateCache({.max_length = length}, CacheType(flags.model));
-    if (depth > 0) INLAY_RETURN_IF_ERROR(Append(*past, RandomTokens(depth, info.vocab_size)));
-    for (const bool decode : {false, true}) {
-      Measurement m;
-      m.decode = decode;
-      m.tokens = decode ? flags.generate : flags.prompt;
-      m.depth = depth;
-      if (m.tokens == 0) continue;
-      const double n = static_cast<double>(m.tokens);
-      const double batches = decode ? n : std::ceil(n / static_cast<double>(info.max_batch));
-      m.bytes = batches * info.layer_work.bytes + (decode ? n : 1) * info.output_work.bytes;
-      m.ops = n * info.layer_work.ops + (decode ? n : 1) * info.output_work.ops;
-      for (size_t i = 0; decode && i < m.tokens; ++i) {
-        m.bytes += static_cast<double>(engine_.CacheBytesRead(depth + i, CacheType(flags.model)));
-      }
-      const std::vector<int32_t> tokens = RandomTokens(m.tokens, info.vocab_size);
-      // The first repeat warms up and is not counted.
-      for (size_t i = 0; i <= flags.repeats; ++i) {
-        const auto cache = past->Fork();
-        const Clock::time_point start = Clock::now();
-        if (decode) {
-          for (const int32_t& token : tokens) INLAY_RETURN_IF_ERROR(Append(*cache, {&token, 1}));
-        } else {
-          INLAY_RETURN_IF_ERROR(Append(*cache, tokens));
-        }
-        if (i > 0) m.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-      }
-      results.push_back(std::move(m));
+  // One token, on its own.
+  absl::Status FirstToken() {
+    const auto cache = engine_.CreateCache({.max_length = 1}, CacheType(flags_.model));
+    return Append(*cache, RandomTokens(1, engine_.info().vocab_size));
+  }
+
+  // All measurements at one depth, each repeated on forks of the same conversation.
+  absl::Status Run(size_t depth, std::vector<BenchRow>& results) {
+    const size_t length = depth + std::max(flags_.prompt, flags_.generate);
+    const auto past = engine_.CreateCache({.max_length = length}, CacheType(flags_.model));
+    if (depth > 0) {
+      INLAY_RETURN_IF_ERROR(Append(*past, RandomTokens(depth, engine_.info().vocab_size)));
+    }
+    if (flags_.prompt > 0) INLAY_RETURN_IF_ERROR(Measure(Prefilling(depth), *past, results));
+    if (flags_.generate == 0) return absl::OkStatus();
+    for (size_t batch : flags_.batches) {
+      INLAY_RETURN_IF_ERROR(Measure(Decoding(depth, batch), *past, results));
     }
     return absl::OkStatus();
   }
 
  private:
+  BenchRow Prefilling(size_t depth) const {
+    const EngineInfo& info = engine_.info();
+    const double n = static_cast<double>(flags_.prompt);
+    const double passes = std::ceil(n / static_cast<double>(info.max_batch));
+    return {.tokens = flags_.prompt,
+            .depth = depth,
+            .seconds = {},
+            .bytes = passes * info.layer_work.bytes + info.output_work.bytes,
+            .ops = n * info.layer_work.ops + info.output_work.ops};
+  }
+
+  BenchRow Decoding(size_t depth, size_t batch) const {
+    const EngineInfo& info = engine_.info();
+    const double n = static_cast<double>(flags_.generate),
+                 conversations = static_cast<double>(batch);
+    BenchRow row = {.decode = true,
+                    .tokens = flags_.generate,
+                    .depth = depth,
+                    .batch = batch,
+                    .seconds = {},
+                    .bytes = n * (info.layer_work.bytes + info.output_work.bytes),
+                    .ops = n * conversations * (info.layer_work.ops + info.output_work.ops)};
+    for (size_t i = 0; i < flags_.generate; ++i)
+      row.bytes += conversations *
+                   static_cast<double>(engine_.CacheBytesRead(depth + i, CacheType(flags_.model)));
+    return row;
+  }
+
+  absl::Status Measure(BenchRow row, const KVCache& past, std::vector<BenchRow>& results) {
+    const std::vector<int32_t> tokens = RandomTokens(row.tokens, engine_.info().vocab_size);
+    // The first repeat warms up and is not counted.
+    for (size_t i = 0; i <= flags_.repeats; ++i) {
+      std::vector<std::unique_ptr<KVCache>> caches(row.batch);
+      for (auto& cache : caches) cache = past.Fork();
+      const Clock::time_point start = Clock::now();
+      INLAY_RETURN_IF_ERROR(row.decode ? Decode(caches, tokens) : Append(*caches.front(), tokens));
+      if (i > 0) row.seconds.push_back(SecondsSince(start));
+    }
+    results.push_back(std::move(row));
+    return absl::OkStatus();
+  }
+
+  // The same tokens for every conversation.
+  absl::Status Decode(const std::vector<std::unique_ptr<KVCache>>& caches,
+                      const std::vector<int32_t>& tokens) {
+    std::vector<SequenceStep> steps(caches.size());
+    const FloatRows logits(logits_.data(), caches.size(), engine_.info().vocab_size);
+    for (const int32_t& token : tokens) {
+      for (size_t i = 0; i < caches.size(); ++i)
+        steps[i] = {.cache = caches[i].get(), .tokens = {&token, 1}};
+      INLAY_RETURN_IF_ERROR(ToldBy(engine_.Forward(steps, logits, Cancel())));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Append(KVCache& cache, absl::Span<const int32_t> tokens) {
-    const absl::Status status =
-        Prefill(engine_, cache, tokens, FloatRows(logits_.data(), 1, logits_.size()),
-                [this] { return interrupt_.requested(); });
+    const FloatRows logits(logits_.data(), 1, engine_.info().vocab_size);
+    return ToldBy(Prefill(engine_, cache, tokens, logits, Cancel()));
+  }
+
+  CancelCheck Cancel() const {
+    return [this] { return interrupt_.requested(); };
+  }
+  static absl::Status ToldBy(const absl::Status& status) {
     return absl::IsCancelled(status)
                ? absl::CancelledError("interrupted before the end of the benchmark")
                : status;
   }
 
+  const BenchFlags& flags_;
   Engine& engine_;
   const InterruptWatch& interrupt_;
   std::vector<float> logits_;
 };
 
-struct Row {
-  const Measurement& m;
-  double per_second, deviation, bytes, read_share, ops, peak_share;
-
-  Row(const Measurement& m, const Limits& limits)
-      : m(m),
-        per_second(m.rate(m.median_seconds())),
-        deviation(m.deviation()),
-        bytes(m.bytes / m.median_seconds()),
-        read_share(100 * bytes / limits.read),
-        ops(m.ops / m.median_seconds()),
-        peak_share(100 * ops / limits.int8) {}
-};
-
-nlohmann::ordered_json RowJson(const Row& row, const std::string& model, const BenchFlags& flags,
-                               const Limits& limits) {
-  return {{"model", model},
-          {"target", ChosenTarget()},
-          {"threads", flags.model.threads},
-          {"test", row.m.decode ? "tg" : "pp"},
-          {"tokens", row.m.tokens},
-          {"depth", row.m.depth},
-          {"tokens_per_second", row.per_second},
-          {"deviation", row.deviation},
-          {"seconds", row.m.seconds},
-          {"bytes_per_second", row.bytes},
-          {"percent_of_read_bandwidth", row.read_share},
-          {"ops_per_second", row.ops},
-          {"percent_of_int8_peak", row.peak_share},
-          {"limit_bytes_per_second", limits.read},
-          {"limit_int8_ops_per_second", limits.int8}};
+// Raises the turn's limits to what the machine can do now: such machines drift, so this is called
+// before and after what is held against them. The bandwidth is that of reading as much as the
+// weights are over and over, as decode does: what stays of them in a cache stays there for both.
+absl::Status MeasureLimits(const BenchModel& model, BenchTurn& turn) {
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  ThreadPool pool(turn.threads);
+  const double read = MeasureReadBandwidth(pool, std::min(model.file_bytes, kMost));
+  if (read == 0) {
+    return absl::ResourceExhaustedError(
+        "there is not enough memory to measure how fast it is read");
+  }
+  turn.read_limit = std::max(turn.read_limit, read);
+  turn.ops_limit =
+      std::max(turn.ops_limit, MeasureDotPeaks().Of(model.dot) * static_cast<double>(turn.threads));
+  return absl::OkStatus();
 }
 
-void WriteTable(const std::vector<Row>& rows, const std::string& model, const BenchFlags& flags,
-                const Limits& limits, Output& out) {
-  out.Write(absl::StrFormat(
-      "| model | threads | test | tokens/s | GB/s (%% of %.1f read) | Gop/s (%% of %.0f int8) |\n"
-      "|---|---:|---|---:|---:|---:|\n",
-      limits.read / 1e9, limits.int8 / 1e9));
-  for (const Row& row : rows) {
-    out.Write(absl::StrFormat("| %s | %d | %s | %.2f ± %.2f | %.1f (%.0f %%) | %.0f (%.0f %%) |\n",
-                              model, flags.model.threads, row.m.name(), row.per_second,
-                              row.deviation, row.bytes / 1e9, row.read_share, row.ops / 1e9,
-                              row.peak_share));
+// Everything with one number of threads.
+absl::Status RunTurn(const BenchFlags& flags, const BenchModel& model, size_t threads,
+                     const InterruptWatch& interrupt, BenchResults::Rows& results) {
+  BenchTurn& turn = results.turn;
+  turn.threads = threads;
+  INLAY_RETURN_IF_ERROR(MeasureLimits(model, turn));
+  const bool counted_from_here = ResetPeakMemory();
+  ModelFlags model_flags = flags.model;
+  model_flags.threads = threads;
+  {
+    const Clock::time_point start = Clock::now();
+    INLAY_ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(model_flags));
+    turn.load_seconds = SecondsSince(start);
+    Bench bench(flags, *loaded.engine, interrupt);
+    INLAY_RETURN_IF_ERROR(bench.FirstToken());
+    turn.first_token_seconds = SecondsSince(start);
+    for (size_t depth : flags.depths) INLAY_RETURN_IF_ERROR(bench.Run(depth, results.rows));
+    if (counted_from_here) turn.peak_memory = PeakMemory();
   }
-}
-
-void WriteCsv(const std::vector<Row>& rows, const std::string& model, const BenchFlags& flags,
-              Output& out) {
-  out.Write(
-      "model,threads,test,depth,tokens_per_second,deviation,percent_of_read_bandwidth,percent_of_"
-      "int8_peak\n");
-  for (const Row& row : rows) {
-    out.Write(absl::StrFormat("\"%s\",%d,%s%d,%d,%.3f,%.3f,%.1f,%.1f\n", model, flags.model.threads,
-                              row.m.decode ? "tg" : "pp", row.m.tokens, row.m.depth, row.per_second,
-                              row.deviation, row.read_share, row.peak_share));
-  }
+  return MeasureLimits(model, turn);
 }
 
 absl::Status Run(const BenchFlags& flags) {
-  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
-  // Measured right before, with as many threads: such machines drift.
-  ThreadPool pool(flags.model.threads);
-  const Limits limits = {.read = MeasureReadBandwidth(pool),
-                         .int8 = MeasureDotPeaks().int8 * static_cast<double>(flags.model.threads)};
-  const InterruptWatch interrupt;
-  std::vector<Measurement> measurements;
-  Bench bench(*model.engine, interrupt);
-  for (size_t depth : flags.depths) INLAY_RETURN_IF_ERROR(bench.Run(flags, depth, measurements));
-
-  const std::string name(model.engine->info().config_name);
-  std::vector<Row> rows;
-  for (const Measurement& m : measurements) rows.emplace_back(m, limits);
-  Output out;
-  if (flags.format == "md") {
-    WriteTable(rows, name, flags, limits, out);
-  } else if (flags.format == "csv") {
-    WriteCsv(rows, name, flags, out);
-  } else {
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const Row& row : rows) {
-      nlohmann::ordered_json json = RowJson(row, name, flags, limits);
-      if (flags.format == "jsonl") {
-        out.Write(json.dump() + "\n");
-      } else {
-        all.push_back(std::move(json));
-      }
-    }
-    if (flags.format == "json") out.Write(JsonText(all));
+  INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
+  std::optional<BenchResults> results;
+  {
+    INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
+    INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
+    results.emplace(BenchResults{BenchModel(file, *config), {}});
   }
+  const InterruptWatch interrupt;
+  for (size_t threads : flags.threads) {
+    INLAY_RETURN_IF_ERROR(
+        RunTurn(flags, results->model, threads, interrupt, results->turns.emplace_back()));
+  }
+  Output out;
+  out.Write(BenchText(*results, flags.format));
   return out.Finish();
 }
 
@@ -235,7 +219,8 @@ void AddBench(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand(
       "bench",
       "Measures tokens per second of prefill and decode, and what share of the machine that is.");
-  AddEngineFlags(command, flags->model);
+  AddModelFlag(command, flags->model);
+  AddThreadsListFlag(command, flags->threads);
   AddCacheTypeFlag(command, flags->model);
   constexpr size_t kMost = 1'000'000;
   command.add_option("-p,--n-prompt", flags->prompt, "tokens of prefill (default: 512); 0: none")
@@ -247,6 +232,11 @@ void AddBench(CLI::App& app, Action& action) {
                   "tokens before, one or several: 0,4096 (default: 0)")
       ->delimiter(',')
       ->check(Between(0, kMost));
+  command
+      .add_option("-b,--batch", flags->batches,
+                  "conversations that are decoded together, one or several: 1,4 (default: 1)")
+      ->delimiter(',')
+      ->check(Between(1, EngineOptions().max_batch));
   command.add_option("-r,--repetitions", flags->repeats, "counted runs of each (default: 5)")
       ->check(Between(1, 1000));
   command.add_option("-o,--output", flags->format, "md, csv, json or jsonl (default: md)")

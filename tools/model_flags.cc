@@ -58,6 +58,16 @@ void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
       ->check(Between(1, kMostThreads));
 }
 
+void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads) {
+  threads = {std::min(UsableCores(), kMostThreads)};
+  command
+      .add_option("-t,--threads", threads,
+                  absl::StrCat("threads, one number or several: 1,2 (default: ", threads.front(),
+                               ", the cores there are)"))
+      ->delimiter(',')
+      ->check(Between(1, kMostThreads));
+}
+
 void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("-c,--ctx-size", flags.context,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
@@ -29,6 +30,8 @@ struct ModelFlags {
 void AddModelFlag(CLI::App& command, ModelFlags& flags);
 // -t
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags);
+// -t, one or several
+void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads);
 // -m and -t
 void AddEngineFlags(CLI::App& command, ModelFlags& flags);
 // --cache-type

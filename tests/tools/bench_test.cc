@@ -1,0 +1,100 @@
+// inlay bench: its figures hang together, and every format tells them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/tools/program.h"
+#include "tools/bench_results.h"
+#include "tools/process_memory.h"
+
+namespace inlay {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A run of a second or two on the demo model.
+ProgramResult RunBench(std::vector<std::string> more) {
+  std::vector<std::string> arguments = {"bench", "-p", "8", "-n", "4", "-r", "3"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return RunProgram(arguments);
+}
+
+TEST(Bench, MeasuresEachDepthBatchAndNumberOfThreads) {
+  const auto rows = RunBench({"-t", "1,2", "-d", "0,5", "-b", "1,3", "-o", "json"}).Json();
+  std::vector<std::string> tests;
+  for (const auto& row : rows) {
+    tests.push_back(row["test"].get<std::string>() + " t" + row["threads"].dump() + " d" +
+                    row["depth"].dump() + " b" + row["batch"].dump());
+    EXPECT_EQ(row["model"], "bard");
+    EXPECT_EQ(row["types"], "F16");
+    EXPECT_EQ(row["peak"], "f32");
+    EXPECT_EQ(row["parameters"], 6720960);
+    ASSERT_EQ(row["seconds"].size(), 3);
+    const double tokens = row["tokens"].get<double>() * row["batch"].get<double>();
+    std::vector<double> seconds = row["seconds"];
+    std::sort(seconds.begin(), seconds.end());
+    const double rate = row["tokens_per_second"];
+    EXPECT_DOUBLE_EQ(rate, tokens / seconds[1]);
+    // At least the weights are read, for prefill once and for decode once a token.
+    const double bytes = row["bytes_per_second"];
+    EXPECT_GE(bytes * seconds[1], 0.5 * row["file_bytes"].get<double>());
+    EXPECT_DOUBLE_EQ(row["percent_of_read_bandwidth"],
+                     100 * bytes / row["limit_bytes_per_second"].get<double>());
+    EXPECT_DOUBLE_EQ(row["percent_of_peak"], 100 * row["ops_per_second"].get<double>() /
+                                                 row["limit_ops_per_second"].get<double>());
+    const double load = row["load_seconds"];
+    EXPECT_GT(load, 0);
+    EXPECT_GT(row["first_token_seconds"], load);
+  }
+  EXPECT_THAT(tests, ElementsAre("pp t1 d0 b1", "tg t1 d0 b1", "tg t1 d0 b3",  //
+                                 "pp t1 d5 b1", "tg t1 d5 b1", "tg t1 d5 b3",  //
+                                 "pp t2 d0 b1", "tg t2 d0 b1", "tg t2 d0 b3",  //
+                                 "pp t2 d5 b1", "tg t2 d5 b1", "tg t2 d5 b3"));
+}
+
+TEST(Bench, WritesEveryFormat) {
+  EXPECT_THAT(RunBench({"-b", "2"}).out,
+              testing::AllOf(HasSubstr("| bard | F16 | 13.5 | 6.7 |"), HasSubstr("| pp8 |"),
+                             HasSubstr("| tg4 x 2 |"), HasSubstr("peak memory, MB")));
+  const std::string csv = RunBench({"-o", "csv"}).out;
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
+  EXPECT_THAT(csv, testing::StartsWith("model,types,file_bytes,"));
+  const std::string lines =
+      RunProgram({"bench", "-p", "8", "-n", "0", "-r", "1", "-o", "jsonl"}).out;
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1);
+  EXPECT_EQ(nlohmann::json::parse(lines)["test"], "pp");
+}
+
+TEST(Bench, RefusesWhatItCannotRun) {
+  ExpectError(RunBench({"-t", "1,0"}), 2, HasSubstr("'0' is not a number from 1 to"));
+  ExpectError(RunBench({"-b", "513"}), 2, HasSubstr("from 1 to 512"));
+  ExpectError(RunBench({"-m", "no/such.gguf"}), 1, HasSubstr("no/such.gguf"));
+}
+
+TEST(BenchRow, TellsMedianAndDeviation) {
+  BenchRow row;
+  row.tokens = 6;
+  row.seconds = {3, 1, 2};  // rates 2, 6, 3
+  EXPECT_EQ(row.Seconds(), 2);
+  EXPECT_EQ(row.Rate(), 3);
+  EXPECT_NEAR(row.Deviation(), 2.0816659994661326, 1e-12);
+  row.seconds = {3, 1, 2, 6};
+  EXPECT_EQ(row.Seconds(), 2.5);
+}
+
+TEST(PeakMemory, CountsFromTheReset) {
+  if (!ResetPeakMemory()) GTEST_SKIP() << "the system keeps no peak that can be reset";
+  const uint64_t before = *PeakMemory();
+  constexpr size_t kBytes = size_t{64} << 20;
+  { std::vector<char> touched(kBytes, 1); }
+  EXPECT_GE(*PeakMemory(), before + kBytes / 2);
+  ASSERT_TRUE(ResetPeakMemory());
+  EXPECT_LT(*PeakMemory(), before + kBytes / 2);
+}
+
+}  // namespace
+}  // namespace inlay
