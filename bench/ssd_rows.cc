@@ -1,4 +1,5 @@
-// The Mamba2 mixer: convolution, time steps, outputs and the advance of the state.
+// The Mamba2 mixer: convolution, time steps, and the mix of states and tokens.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,58 +15,65 @@ constexpr SsdShape kShape = {
 constexpr double kState = static_cast<double>(kShape.StateElements());
 constexpr double kInner = static_cast<double>(kShape.Inner());
 
+// One chunk: `first` tokens in the log, then `tokens` new ones.
 struct Memory {
-  Memory()
+  Memory(size_t first, size_t tokens)
       : log(Values(kShape.LogElements())),
         state(Values(kShape.StateElements())),
         next(kShape.StateElements()),
-        c(Values(kSsdChunk * kShape.BcDim())),
-        y(kSsdChunk * kShape.Inner()),
-        raw_dt(Values(kSsdChunk * kShape.heads)),
-        bias(kShape.heads),
+        conv(Values(tokens * kShape.ConvDim())),
+        dt(tokens * kShape.heads, 0.01f),
+        y(tokens * kShape.Inner()),
         a(kShape.heads, -1.0f),
-        d(kShape.heads, 1.0f),
-        view{kShape, log.data()} {
-    TimeSteps(kSsdChunk);
-  }
-  void TimeSteps(size_t tokens) {
-    SsdTimeSteps(ConstFloatRows(raw_dt.data(), tokens, kShape.heads), bias.data(), a.data(), 0,
-                 view);
+        d(kShape.heads, 1.0f) {
+    chunk.first = first;
+    chunk.rows = tokens;
+    chunk.log = {kShape, log.data()};
+    for (float* p : {chunk.log.dt().data, chunk.log.decay_sum().data}) {
+      std::fill_n(p, kSsdChunk * kShape.heads, 0.01f);
+    }
+    chunk.state = state.data();
+    if (first + tokens == kSsdChunk) chunk.next = next.data();
+    append = {.shape = kShape,
+              .chunks = &chunk,
+              .count = 1,
+              .conv = ConstFloatRows(conv.data(), tokens, kShape.ConvDim()),
+              .dt = ConstFloatRows(dt.data(), tokens, kShape.heads),
+              .a = a.data(),
+              .d = d.data(),
+              .y = FloatRows(y.data(), tokens, kShape.Inner())};
   }
 
-  std::vector<float> log, state, next, c, y, raw_dt, bias, a, d;
-  SsdLog view;
+  std::vector<float> log, state, next, conv, dt, y, a, d;
+  SsdChunk chunk;
+  SsdAppend append;
 };
 
-void Outputs(size_t first, size_t tokens, Row& row) {
-  Memory memory;
+void Mix(size_t first, size_t tokens, Row& row) {
+  const Memory memory(first, tokens);
   // Per token: the state, then B of every earlier token of the chunk for the one group, and x of
-  // them for every head.
+  // them for every head. The end of a chunk reads and writes the state once more.
   double ops = 0;
   for (size_t t = first; t < first + tokens; ++t) {
     const double seen = static_cast<double>(t + 1);
     ops += 2 * kState + 2 * seen * (kInner + static_cast<double>(kShape.BcDim()));
   }
-  row.Run({.bytes = 4 * (kState + static_cast<double>(first + tokens) *
-                                      (kInner + static_cast<double>(kShape.BcDim()))),
-           .ops = ops},
-          [&] {
-            SsdOutputs(memory.view, memory.state.data(),
-                       ConstFloatRows(memory.c.data(), tokens, kShape.BcDim()), memory.d.data(),
-                       first, FloatRows(memory.y.data(), tokens, kShape.Inner()), row.pool());
-          });
-}
-
-void Advance(Row& row) {
-  Memory memory;
-  row.Run({.bytes = 8 * kState, .ops = 2 * kState * kSsdChunk},
-          [&] { SsdAdvance(memory.view, memory.state.data(), memory.next.data(), row.pool()); });
+  double bytes =
+      kState + static_cast<double>(first + tokens) * (kInner + static_cast<double>(kShape.BcDim()));
+  if (memory.chunk.next != nullptr) {
+    ops += 2 * kState * kSsdChunk;
+    bytes += kState;
+  }
+  row.Run({.bytes = 4 * bytes, .ops = ops}, [&] { SsdMix(memory.append, row.pool()); });
 }
 
 void TimeSteps(size_t tokens, Row& row) {
-  Memory memory;
-  row.Run({.bytes = 12.0 * static_cast<double>(tokens * kShape.heads)},
-          [&] { memory.TimeSteps(tokens); });
+  const std::vector<float> raw = Values(tokens * kShape.heads), bias(kShape.heads);
+  std::vector<float> dt(raw.size());
+  row.Run({.bytes = 8.0 * static_cast<double>(raw.size())}, [&] {
+    SsdTimeSteps(ConstFloatRows(raw.data(), tokens, kShape.heads), bias.data(),
+                 FloatRows(dt.data(), tokens, kShape.heads));
+  });
 }
 
 void Convolve(size_t tokens, Row& row) {
@@ -80,16 +88,15 @@ void Convolve(size_t tokens, Row& row) {
            .ops = 2 * outputs * static_cast<double>(width)},
           [&] {
             CausalConv1dSilu(inputs.data(), weight.data(), width, bias.data(),
-                             FloatRows(y.data(), tokens, channels), row.pool());
+                             FloatRows(y.data(), tokens, channels));
           });
 }
 
 }  // namespace
 
 void AddSsdRows() {
-  AddRows("ssd_outputs/48x32x128/decode", [](Row& row) { Outputs(kSsdChunk / 2, 1, row); });
-  AddRows("ssd_outputs/48x32x128/prefill:32", [](Row& row) { Outputs(0, kSsdChunk, row); });
-  AddRows("ssd_advance/48x32x128", Advance);
+  AddRows("ssd_mix/48x32x128/decode", [](Row& row) { Mix(kSsdChunk / 2, 1, row); });
+  AddRows("ssd_mix/48x32x128/prefill:32", [](Row& row) { Mix(0, kSsdChunk, row); });
   for (size_t tokens : {size_t{1}, kSsdChunk}) {
     const std::string end = "/tokens:" + std::to_string(tokens);
     AddRows("ssd_time_steps/48" + end, [=](Row& row) { TimeSteps(tokens, row); });
