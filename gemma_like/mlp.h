@@ -3,6 +3,7 @@
 #define INLAY_GEMMA_LIKE_MLP_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -18,6 +19,23 @@
 
 namespace inlay {
 
+// gate = activation(gate) * up, for all rows, which become the input of products with `down`.
+template <Activation kActivation>
+void ActivateForDown(FloatRows gate, ConstFloatRows up, const PackedMatrix& down,
+                     MatMulInput& input, ThreadPool& pool) {
+  input.Announce(gate, {&down});
+  ForRows(pool, gate.rows, [&](size_t begin, size_t end) {
+    const FloatRows g = gate.Slice(begin, end - begin);
+    const ConstFloatRows u = up.Slice(begin, end - begin);
+    if constexpr (kActivation == Activation::kGeluTanh) {
+      GeluTanhGate(g, u, g);
+    } else {
+      SiluGate(g, u, g);
+    }
+    input.RoundRows(begin, end);
+  });
+}
+
 // y = down(activation(gate x) * up x), for x and y [rows, model_dim], x being the input's, and
 // weights of any hidden size.
 template <Activation kActivation>
@@ -28,17 +46,7 @@ void GatedForward(const GatedMlpWeights& weights, FloatRows y, Arena& arena, Mat
   FloatRows up = arena.Rows(y.rows, weights.gate.rows());
   const MatMulTask halves[] = {{&weights.gate, gate}, {&weights.up, up}};
   MatMul(halves, std::size(halves), input, pool);
-  input.Announce(gate, {&weights.down});
-  ForRows(pool, y.rows, [&](size_t begin, size_t end) {
-    const FloatRows g = gate.Slice(begin, end - begin);
-    const FloatRows u = up.Slice(begin, end - begin);
-    if constexpr (kActivation == Activation::kGeluTanh) {
-      GeluTanhGate(g, u, g);
-    } else {
-      SiluGate(g, u, g);
-    }
-    input.RoundRows(begin, end);
-  });
+  ActivateForDown<kActivation>(gate, up, weights.down, input, pool);
   MatMul(weights.down, input, y, pool);
 }
 
@@ -60,9 +68,9 @@ struct MlpForward<GatedMlp<kHidden, kActivation>> {
   }
 };
 
-// Rows are grouped by expert, so that each expert's weights are read once for all of its rows. A
-// row's sum runs over its experts in ascending order after the shared one, whatever the other rows
-// chose.
+// Every choice of an expert by a row is a slot; slots are ordered by expert, so that each expert's
+// weights are read once for all of its rows. A row's sum runs over its experts in ascending order
+// after the shared one, whatever the other rows chose.
 template <MoeShape kShape, Activation kActivation>
 struct MlpForward<MoeMlp<kShape, kActivation>> {
   static constexpr size_t kExperts = kShape.experts;
@@ -72,42 +80,90 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
   static void Forward(const MoeWeights& weights, FloatRows y, Arena& arena, MatMulInput& input,
                       ThreadPool& pool) {
     Arena::Scope scope(arena);
-    const ConstFloatRows x = input.floats();
-    FloatRows shares =
-        arena.Rows(x.rows, kExperts);       // of each expert in each row; 0 where it is not chosen
-    int32_t* members = arena.Ints(x.rows);  // the rows that chose the expert at hand
-    FloatRows gathered = arena.Rows(x.rows, x.cols);
-    FloatRows outputs = arena.Rows(x.rows, x.cols);
+    const size_t rows = y.rows;
+    FloatRows shares = arena.Rows(rows, kExperts);  // of each expert in each row; 0 if not chosen
     MatMul(weights.router, input, shares, pool);
-    for (size_t r = 0; r < x.rows; ++r) KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
+    ForRows(pool, rows, [&](size_t begin, size_t end) {
+      for (size_t r = begin; r < end; ++r) KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
+    });
+    const Slots slots(shares, arena);
+    FloatRows gate = arena.Rows(slots.count, kHidden);
+    FloatRows up = arena.Rows(slots.count, kHidden);
+    FloatRows down = arena.Rows(slots.count, y.cols);
 
+    // The experts' products first: those of the shared expert replace the input.
+    std::array<MatMulTask, 2 * kExperts> tasks;
+    for (size_t e = 0; e < kExperts; ++e) {
+      const int32_t* x_rows = slots.rows + slots.begin[e];
+      tasks[2 * e] = {&weights.experts[e].gate, slots.Of(e, gate), x_rows};
+      tasks[2 * e + 1] = {&weights.experts[e].up, slots.Of(e, up), x_rows};
+    }
+    MatMul(tasks.data(), tasks.size(), input, pool);
     if constexpr (kShape.shared_hidden > 0) {
       GatedForward<kActivation>(weights.shared, y, arena, input, pool);
-    } else {
-      for (size_t r = 0; r < y.rows; ++r) std::fill_n(y.Row(r), y.cols, 0.0f);
     }
+    ActivateForDown<kActivation>(gate, up, weights.experts[0].down, input, pool);
     for (size_t e = 0; e < kExperts; ++e) {
-      size_t count = 0;
-      for (size_t r = 0; r < x.rows; ++r) {
-        if (shares.Row(r)[e] == 0) continue;
-        std::copy_n(x.Row(r), x.cols, gathered.Row(count));
-        members[count++] = static_cast<int32_t>(r);
-      }
-      if (count == 0) continue;
-      input.Set(gathered.Slice(0, count));
-      GatedForward<kActivation>(weights.experts[e], outputs.Slice(0, count), arena, input, pool);
-      for (size_t i = 0; i < count; ++i) {
-        const size_t r = static_cast<size_t>(members[i]);
-        AddScaled(outputs.Slice(i, 1), shares.Row(r)[e], y.Slice(r, 1));
-      }
+      tasks[e] = {&weights.experts[e].down, slots.Of(e, down), slots.numbers + slots.begin[e]};
     }
+    MatMul(tasks.data(), kExperts, input, pool);
+    ForRows(pool, rows, [&](size_t begin, size_t end) {
+      for (size_t r = begin; r < end; ++r) {
+        if constexpr (kShape.shared_hidden == 0) std::fill_n(y.Row(r), y.cols, 0.0f);
+        for (size_t i = 0; i < kUsed && slots.of_row[r * kUsed + i] >= 0; ++i) {
+          const size_t slot = static_cast<size_t>(slots.of_row[r * kUsed + i]);
+          const float share = shares.Row(r)[slots.expert[slot]];
+          AddScaled(down.Slice(slot, 1), share, y.Slice(r, 1));
+        }
+      }
+    });
   }
 
   static constexpr size_t ScratchFloats(size_t rows, size_t model_dim) {
-    return Arena::Floats(rows, kExperts) + Arena::Floats(1, rows) +
-           2 * Arena::Floats(rows, model_dim) +
-           GatedScratchFloats(rows, std::max<size_t>(kHidden, kShape.shared_hidden));
+    const size_t slots = rows * kUsed;
+    return Arena::Floats(rows, kExperts) + Slots::ScratchFloats(rows) +
+           2 * Arena::Floats(slots, kHidden) + Arena::Floats(slots, model_dim) +
+           GatedScratchFloats(rows, kShape.shared_hidden);
   }
+
+ private:
+  struct Slots {
+    Slots(ConstFloatRows shares, Arena& arena)
+        : rows(arena.Ints(shares.rows * kUsed)),
+          numbers(arena.Ints(shares.rows * kUsed)),
+          expert(arena.Ints(shares.rows * kUsed)),
+          of_row(arena.Ints(shares.rows * kUsed)) {
+      std::fill_n(of_row, shares.rows * kUsed, -1);
+      for (size_t e = 0; e < kExperts; ++e) {
+        begin[e] = count;
+        for (size_t r = 0; r < shares.rows; ++r) {
+          if (shares.Row(r)[e] == 0) continue;
+          const auto slot = static_cast<int32_t>(count++);
+          rows[slot] = static_cast<int32_t>(r);
+          numbers[slot] = slot;
+          expert[slot] = static_cast<int32_t>(e);
+          *std::find(of_row + r * kUsed, of_row + (r + 1) * kUsed, -1) = slot;
+        }
+      }
+      begin[kExperts] = count;
+    }
+
+    // The rows of an array over all slots that belong to an expert.
+    FloatRows Of(size_t e, FloatRows all) const {
+      return all.Slice(begin[e], begin[e + 1] - begin[e]);
+    }
+
+    static constexpr size_t ScratchFloats(size_t rows) {
+      return 4 * Arena::Floats(1, rows * kUsed);
+    }
+
+    size_t count = 0;
+    std::array<size_t, kExperts + 1> begin;  // the first slot of each expert
+    int32_t* rows;                           // of each slot: its row,
+    int32_t* numbers;                        // its own number,
+    int32_t* expert;                         // and its expert
+    int32_t* of_row;                         // [rows, kUsed], each row's slots in order, then -1
+  };
 };
 
 }  // namespace inlay

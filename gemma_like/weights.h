@@ -55,7 +55,7 @@ struct MoeWeights {
   GatedMlpWeights shared;                // empty without a shared expert
 
   void Announce(ConstFloatRows x, MatMulInput& input) const {
-    input.Announce(x, {&router, &shared.gate});
+    input.Announce(x, {&router, &experts[0].gate});
   }
 };
 

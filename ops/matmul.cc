@@ -284,7 +284,7 @@ void MultiplyQuantizedTiles(const MatMulTask& task, const QuantizedRows& x, size
         const QuantizedBlock* rows[C];
         float* y[C];
         for (size_t c = 0; c < C; ++c) {
-          rows[c] = x.Row(token + c);
+          rows[c] = x.Row(task.InputRow(token + c));
           y[c] = task.y.Row(token + c);
         }
         QuantizedTiles<Format, T, C>(tiles, rows, x.cols / kQuantBlock, offset,
@@ -305,7 +305,7 @@ void MultiplyFloatTiles(const MatMulTask& task, ConstFloatRows x, size_t first) 
       const float* rows[C];
       float* y[C];
       for (size_t c = 0; c < C; ++c) {
-        rows[c] = x.Row(token + c);
+        rows[c] = x.Row(task.InputRow(token + c));
         y[c] = task.y.Row(token + c);
       }
       FloatTiles<W, T, C>(tiles, rows, x.cols, offset, Outputs{y, row, task.w->rows() - row});
@@ -325,7 +325,7 @@ void MultiplyPairTiles(const MatMulTask& task, const Bf16Rows& x, size_t first) 
       const Bf16* rows[C];
       float* y[C];
       for (size_t c = 0; c < C; ++c) {
-        rows[c] = x.Row(token + c);
+        rows[c] = x.Row(task.InputRow(token + c));
         y[c] = task.y.Row(token + c);
       }
       PairTiles<T, C>(tiles, rows, x.stride / 2, offset, Outputs{y, row, task.w->rows() - row});
@@ -538,29 +538,32 @@ void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& p
   if (floats.rows == 0) return;
   QuantizedRows quantized;
   Bf16Rows halves;
-  size_t tiles = 0;
+  // A tile costs as much as it has tokens.
+  size_t units = 0;
   for (size_t i = 0; i < count; ++i) {
     const MatMulTask& task = tasks[i];
-    assert(task.w->cols() == floats.cols && task.y.cols == task.w->rows() &&
-           task.y.rows == floats.rows);
+    assert(task.w->cols() == floats.cols && task.y.cols == task.w->rows());
+    assert(task.x_rows != nullptr || task.y.rows == floats.rows);
     if (task.w->format() == PackedFormat::kBF16) halves = x.Halves(pool);
     if (IsQuantized(task.w->format())) quantized = x.Quantized(pool);
-    tiles += task.w->tiles();
+    units += task.w->tiles() * task.y.rows;
   }
-  // The tiles of all tasks in a row, shared out in equal parts.
+  const auto multiply = HWY_DYNAMIC_POINTER(MultiplyTiles);
+  // All tasks in a row. A tile belongs to the range that its first unit lies in.
   const auto work = [&](size_t begin, size_t end) {
     size_t first = 0;
     for (size_t i = 0; i < count && first < end; ++i) {
-      const size_t last = first + tasks[i].w->tiles();
-      if (begin < last) {
-        HWY_DYNAMIC_DISPATCH(MultiplyTiles)
-        (tasks[i], floats, halves, quantized, std::max(begin, first) - first,
-         std::min(end, last) - first);
+      const size_t tokens = tasks[i].y.rows;
+      const size_t last = first + tasks[i].w->tiles() * tokens;
+      if (tokens > 0 && begin < last) {
+        const auto tile = [&](size_t unit) { return (unit - first + tokens - 1) / tokens; };
+        multiply(tasks[i], floats, halves, quantized, tile(std::max(begin, first)),
+                 tile(std::min(end, last)));
       }
       first = last;
     }
   };
-  pool.Run(tiles, 1, std::cref(work));
+  pool.Run(units, 1, std::cref(work));
 }
 
 }  // namespace inlay

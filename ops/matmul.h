@@ -55,14 +55,18 @@ class MatMulInput {
   std::vector<Bf16> half_memory_;
 };
 
-// One product of a call: y [tokens, w.rows()], not overlapping the input.
+// One product of a call: y [tokens, w.rows()], not overlapping the input. Row t of y belongs to the
+// input's row t, or x_rows[t] where that is given.
 struct MatMulTask {
   const PackedMatrix* w = nullptr;
   FloatRows y;
+  const int32_t* x_rows = nullptr;
+
+  size_t InputRow(size_t t) const { return x_rows == nullptr ? t : static_cast<size_t>(x_rows[t]); }
 };
 
-// y[t, r] = sum over c of w[r, c] * x[t, c] for each task; x [tokens, cols] is the input's, cols
-// the same for all.
+// y[t, r] = sum over c of w[r, c] * x[t, c] for each task; x [rows, cols] is the input's, cols the
+// same for all. Threads share the tasks' work in equal parts.
 //
 // The additions of one element happen in one order whatever the number of tokens, tasks and
 // threads:
