@@ -12,13 +12,16 @@
 
 #include "ops/attention_parts.h"
 #include "ops/cpu_target.h"
+#include "ops/ssd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/static_bench.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
+#include "ops/add_rows-inl.h"
 #include "ops/attention-inl.h"
+#include "ops/conv-inl.h"
 #include "ops/norm-inl.h"
 #include "ops/rope-inl.h"
 
@@ -77,6 +80,36 @@ struct AttentionBlock {
   }
 };
 
+// A head's state by C of kTokens tokens; dims: head dim, state dim.
+template <size_t kTokens>
+struct StateByC {
+  template <class HeadDim, class StateDim>
+  static HWY_NOINLINE void Call(Memory& m, HeadDim head_dim, StateDim state_dim) {
+    SumOutput outputs[kTokens];
+    const float *state = m.a.data(), *c = m.b.data();
+    for (size_t t = 0; t < kTokens; ++t) {
+      float* out = m.out.data() + t * head_dim;
+      outputs[t] = {out, 0.5f, out};
+    }
+    AddRows<kTokens>(
+        outputs, head_dim, state_dim, [&](size_t t, size_t n) { return c[t * state_dim + n]; },
+        [&](size_t n) { return state + n * head_dim; });
+  }
+};
+
+// 256 channels; dims: the convolution's width.
+template <size_t kTokens>
+struct Convolution {
+  template <class Width>
+  static HWY_NOINLINE void Call(Memory& m, Width width) {
+    constexpr size_t kChannels = 256;
+    const float* inputs[kTokens + 8];
+    for (size_t i = 0; i < kTokens + width - 1; ++i) inputs[i] = m.a.data() + i * kChannels;
+    Convolve(inputs, m.b.data(), width, m.b.data() + 8 * kChannels,
+             FloatRows(m.out.data(), kTokens, kChannels));
+  }
+};
+
 // dims: the row's elements.
 struct Norm {
   template <class N>
@@ -120,6 +153,12 @@ void AddCases(std::vector<Case>& cases) {
   Add<AttentionBlock<float>, 64>("attention, 64 keys of f32", cases);
   Add<AttentionBlock<float>, 128>("attention, 64 keys of f32", cases);
   Add<AttentionBlock<float>, 256>("attention, 64 keys of f32", cases);
+  Add<StateByC<1>, 32, 128>("ssd, state by C, 1 token", cases);
+  Add<StateByC<1>, 64, 128>("ssd, state by C, 1 token", cases);
+  Add<StateByC<kSumOutputs>, 32, 128>("ssd, state by C, a tile of tokens", cases);
+  Add<StateByC<kSumOutputs>, 64, 128>("ssd, state by C, a tile of tokens", cases);
+  Add<Convolution<1>, 4>("conv + SiLU, 1 token", cases);
+  Add<Convolution<kSsdChunk>, 4>("conv + SiLU, 32 tokens", cases);
   Add<Norm, 256>("norm", cases);
   Add<Norm, 640>("norm", cases);
   Add<Norm, 2048>("norm", cases);

@@ -79,7 +79,8 @@ struct AttentionParams {
 // already. Online softmax (Milakov & Gimelshein 2018; Dao et al. 2022, alg. 1) over key blocks in
 // order within a span, spans combined in order: the bits of y[t] depend on positions alone. Rows of
 // a block outside the token's window or after its position are never read into the result, whatever
-// they hold (NaN included).
+// they hold (NaN included). The head dim stays an argument of run time: code made for one is no
+// faster (docs/static-vs-dynamic.md).
 void Attention(const AttentionParams& params, ConstFloatRows q, size_t first_position,
                const KvView& kv, FloatRows y, ThreadPool& pool);
 

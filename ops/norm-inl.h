@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Inlined, so that a dimension that is a constant where this is called is one in the code, too.
+// Inlined, so that a dimension that is a constant where these are called is one in the code, too.
 
 // Four accumulators hide the latency of the multiply-add; the tail, padded with zeros, goes to the
 // first of them.

@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Inlined, so that a dimension that is a constant where this is called is one in the code, too.
+// Inlined, so that a dimension that is a constant where these are called is one in the code, too.
 
 // Rotates one head: cos and sin are [half], x is [2 * half].
 HWY_INLINE void Rotate(const float* cos, const float* sin, size_t half, float* x) {

@@ -14,8 +14,25 @@ HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
 
-void RotateHead(const float* cos, const float* sin, size_t half, float* x) {
-  Rotate(cos, sin, half, x);
+// All heads of a token: angles [2 * half], x [cols]. kHalf is `half` where code is made for it, or
+// 0.
+template <size_t kHalf>
+HWY_INLINE void RotateHeads(const float* angles, size_t half, size_t cols, float* x) {
+  const size_t n = kHalf == 0 ? half : kHalf;
+  for (size_t c = 0; c < cols; c += 2 * n) Rotate(angles, angles + n, n, x + c);
+}
+
+void RotateToken(const float* angles, size_t half, size_t cols, float* x) {
+  switch (half) {
+    case 32:
+      return RotateHeads<32>(angles, half, cols, x);
+    case 64:
+      return RotateHeads<64>(angles, half, cols, x);
+    case 128:
+      return RotateHeads<128>(angles, half, cols, x);
+    default:
+      return RotateHeads<0>(angles, half, cols, x);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -25,7 +42,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace inlay {
 namespace {
-HWY_EXPORT(RotateHead);
+HWY_EXPORT(RotateToken);
 }  // namespace
 
 void RopeAngles(size_t first_position, double base, double scale, FloatRows angles) {
@@ -44,14 +61,9 @@ void RopeAngles(size_t first_position, double base, double scale, FloatRows angl
 
 void ApplyRope(ConstFloatRows angles, FloatRows x) {
   assert(angles.rows == x.rows && angles.cols % 2 == 0 && x.cols % angles.cols == 0);
-  const auto rotate_head = HWY_DYNAMIC_POINTER(RotateHead);
-  const size_t half = angles.cols / 2;
-  for (size_t t = 0; t < x.rows; ++t) {
-    const float* cos = angles.Row(t);
-    for (size_t c = 0; c < x.cols; c += angles.cols) {
-      rotate_head(cos, cos + half, half, x.Row(t) + c);
-    }
-  }
+  const auto rotate_token = HWY_DYNAMIC_POINTER(RotateToken);
+  for (size_t t = 0; t < x.rows; ++t)
+    rotate_token(angles.Row(t), angles.cols / 2, x.cols, x.Row(t));
 }
 
 }  // namespace inlay

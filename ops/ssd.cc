@@ -11,6 +11,7 @@
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
 #include "ops/add_rows-inl.h"
+#include "ops/conv-inl.h"
 #include "ops/dot-inl.h"
 #include "ops/simd-inl.h"
 
@@ -18,29 +19,9 @@ HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
 
-void Convolve(const float* const* input, const float* weight, size_t width, const float* bias,
-              FloatRows y) {
-  const hn::ScalableTag<float> df;
-  const size_t lanes = hn::Lanes(df);
-  for (size_t t = 0; t < y.rows; ++t) {
-    for (size_t c = 0; c < y.cols; c += lanes) {
-      const bool whole = c + lanes <= y.cols;
-      const size_t n = y.cols - c;
-      auto sum = whole ? hn::LoadU(df, bias + c) : hn::LoadN(df, bias + c, n);
-      for (size_t k = 0; k < width; ++k) {
-        const float* w = weight + k * y.cols + c;
-        const float* x = input[t + k] + c;
-        sum = whole ? hn::MulAdd(hn::LoadU(df, w), hn::LoadU(df, x), sum)
-                    : hn::MulAdd(hn::LoadN(df, w, n), hn::LoadN(df, x, n), sum);
-      }
-      const auto activated = Swish(df, sum, sum);
-      if (whole) {
-        hn::StoreU(activated, df, y.Row(t) + c);
-      } else {
-        hn::StoreN(activated, df, y.Row(t) + c, n);
-      }
-    }
-  }
+void ConvolveRows(const float* const* input, const float* weight, size_t width, const float* bias,
+                  FloatRows y) {
+  Convolve(input, weight, width, bias, y);
 }
 
 void TimeSteps(ConstFloatRows raw, const float* bias, FloatRows dt) {
@@ -237,7 +218,7 @@ HWY_AFTER_NAMESPACE();
 namespace inlay {
 namespace {
 
-HWY_EXPORT(Convolve);
+HWY_EXPORT(ConvolveRows);
 HWY_EXPORT(TimeSteps);
 HWY_EXPORT(MixHeads);
 
@@ -245,7 +226,7 @@ HWY_EXPORT(MixHeads);
 
 void CausalConv1dSilu(const float* const* input, const float* weight, size_t width,
                       const float* bias, FloatRows y) {
-  HWY_DYNAMIC_DISPATCH(Convolve)(input, weight, width, bias, y);
+  HWY_DYNAMIC_DISPATCH(ConvolveRows)(input, weight, width, bias, y);
 }
 
 void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
