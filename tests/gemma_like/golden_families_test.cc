@@ -2,7 +2,8 @@
 // weights: what a perfect engine would give for that file.
 //
 // tests/golden/models holds what runs here. With INLAY_GOLDEN_DIR set, the test runs every
-// NAME.gguf of that folder that has a NAME.json (or NAME.golden.json) beside it instead.
+// NAME.gguf of that folder that has a NAME.json (or NAME.golden.json) beside it instead, and on the
+// best CPU target only.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,12 +12,14 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/load_model.h"
 #include "nlohmann/json.hpp"
+#include "ops/cpu_target.h"
 #include "ops/softmax.h"
 #include "tests/gemma_like/model_fixture.h"
 
@@ -107,15 +110,26 @@ double Bound(const std::string& name) {
   return 1e-3;
 }
 
-class GoldenFamiliesTest : public ::testing::TestWithParam<GoldenFile> {};
+std::vector<std::string> Targets() {
+  std::vector<std::string> targets = RunnableTargets();
+  if (std::getenv("INLAY_GOLDEN_DIR") != nullptr) targets.resize(1);
+  return targets;
+}
+
+class GoldenFamiliesTest : public ::testing::TestWithParam<std::tuple<GoldenFile, std::string>> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(ForceTarget(std::get<1>(GetParam()))); }
+  void TearDown() override { ForceTarget(""); }
+};
 
 TEST_P(GoldenFamiliesTest, LogitsAndGreedyContinuation) {
-  const std::string name = GetParam().model.stem().string();
-  absl::StatusOr<LoadedModel> model = LoadModel(GetParam().model.string());
+  const GoldenFile& file = std::get<0>(GetParam());
+  const std::string name = file.model.stem().string();
+  absl::StatusOr<LoadedModel> model = LoadModel(file.model.string());
   ASSERT_TRUE(model.ok()) << model.status();
   Engine& engine = *model->engine;
   const size_t vocab = engine.info().vocab_size;
-  const std::vector<Case> cases = ReadCases(GetParam().expected);
+  const std::vector<Case> cases = ReadCases(file.expected);
   ASSERT_EQ(cases.size(), 3u);
   double worst = 0;
   size_t compared = 0;
@@ -146,13 +160,17 @@ TEST_P(GoldenFamiliesTest, LogitsAndGreedyContinuation) {
   // Some continuations are close calls, but never most of them.
   EXPECT_GT(compared, 24u) << "of the tokens could be compared";
   RecordProperty("nmse", absl::StrCat(worst));
-  std::cout << name << ": NMSE " << absl::StrCat(worst) << ", " << compared
-            << " greedy tokens compared\n";
+  std::cout << name << " on " << std::get<1>(GetParam()) << ": NMSE " << absl::StrCat(worst) << ", "
+            << compared << " greedy tokens compared\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, GoldenFamiliesTest, ::testing::ValuesIn(GoldenFiles()),
+INSTANTIATE_TEST_SUITE_P(Files, GoldenFamiliesTest,
+                         ::testing::Combine(::testing::ValuesIn(GoldenFiles()),
+                                            ::testing::ValuesIn(Targets())),
                          [](const auto& info) {
-                           std::string name = info.param.model.stem().string();
+                           std::string name =
+                               absl::StrCat(std::get<0>(info.param).model.stem().string(), "_on_",
+                                            std::get<1>(info.param));
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

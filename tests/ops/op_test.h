@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -26,6 +27,9 @@ class OnEveryTarget : public testing::TestWithParam<std::string> {
 #define INLAY_ON_EVERY_TARGET(suite)                                                    \
   INSTANTIATE_TEST_SUITE_P(Targets, suite, testing::ValuesIn(inlay::RunnableTargets()), \
                            [](const auto& info) { return info.param; })
+
+// Whether the largest tests are to do less, because an emulator takes a hundred times as long.
+inline bool SmallTests() { return std::getenv("INLAY_SMALL_TESTS") != nullptr; }
 
 // Rows in memory of exactly their size, `misalignment` floats after an aligned address, so that a
 // sanitizer sees each byte read beyond them.

@@ -97,7 +97,10 @@ float Element(WeightType type, const uint8_t* b, size_t i) {
   }
 }
 
-TEST(Quant, DequantizedRowsAreBitIdenticalToTheFormats) {
+class Dequantize : public OnEveryTarget {};
+INLAY_ON_EVERY_TARGET(Dequantize);
+
+TEST_P(Dequantize, RowsAreBitIdenticalToTheFormats) {
   std::mt19937 generator(1);
   for (WeightType type : kQuantized) {
     const WeightTypeInfo& info = GetWeightTypeInfo(type);
