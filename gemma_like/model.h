@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "gemma_like/block.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/forward_state.h"
+#include "gemma_like/memory_plan.h"
 #include "gemma_like/metadata_check.h"
 #include "gemma_like/strings.h"
 #include "gemma_like/token_work.h"
@@ -38,6 +40,7 @@
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
+#include "ops/quantized_rows.h"
 #include "ops/rope.h"
 #include "ops/thread_pool.h"
 
@@ -67,6 +70,16 @@ class Model final : public Engine {
     return model;
   }
 
+  // What Load will allocate for this file.
+  static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
+    WeightSizer sizer(file);
+    const auto nothing = std::make_unique<ModelWeights<Config>>();
+    BindWeights(sizer, *nothing);
+    return {.weights = sizer.bytes(),
+            .scratch = ScratchFloats(options.max_batch) * sizeof(float) +
+                       QuantizedBytes(options.max_batch, sizer.widest())};
+  }
+
   const EngineInfo& info() const override { return info_; }
 
   std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
@@ -89,6 +102,24 @@ class Model final : public Engine {
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                        const CancelCheck& cancel = nullptr) override {
     std::lock_guard<std::mutex> lock(mutex_);
+    try {
+      return RunBatch(steps, logits, cancel);
+    } catch (const std::bad_alloc&) {  // from containers, before anything is committed
+      return absl::ResourceExhaustedError("there is not enough memory for this batch");
+    }
+  }
+
+ private:
+  using Distinct = DistinctLayers<typename Config::Layers>;
+  using Angles = std::array<FloatRows, static_cast<size_t>(Distinct::kSize)>;
+
+  // What MatMulInput keeps of so many rows: quants, scales and sums.
+  static constexpr size_t QuantizedBytes(size_t rows, size_t cols) {
+    return rows * cols * (kQuantBlock + sizeof(float) + 2 * sizeof(int32_t)) / kQuantBlock;
+  }
+
+  absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows logits,
+                        const CancelCheck& cancel) {
     INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, info_));
     absl::InlinedVector<BatchPart<Config>, 8> parts;
     absl::InlinedVector<Transaction, 8> transactions;
@@ -111,13 +142,10 @@ class Model final : public Engine {
     Embed(steps, state.residual);
     INLAY_RETURN_IF_ERROR(RunLayers(state, cancel));
     Output(steps, state.residual, logits);
+    INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
     for (Transaction& transaction : transactions) transaction.Commit();
     return absl::OkStatus();
   }
-
- private:
-  using Distinct = DistinctLayers<typename Config::Layers>;
-  using Angles = std::array<FloatRows, static_cast<size_t>(Distinct::kSize)>;
 
   Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
       : file_(std::move(file)),

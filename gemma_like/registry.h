@@ -29,6 +29,7 @@ struct ConfigEntry {
                                                   const EngineOptions& options);
   std::unique_ptr<KVCache> (*create_cache)(const CacheOptions& options);
   ConfigDescription (*describe)(KvType type);
+  ModelMemory (*memory)(const GgufFile& file, const EngineOptions& options);
   SynthModel (*synth)();
 };
 
@@ -45,6 +46,7 @@ ConfigEntry MakeConfigEntry() {
             return std::make_unique<HybridCache<Config>>(CreateKVCache<Config>(options));
           },
           .describe = Describe<Config>,
+          .memory = Model<Config>::PlanMemory,
           .synth = DescribeSynth<Config>};
 }
 

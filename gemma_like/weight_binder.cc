@@ -46,6 +46,8 @@ PackedMatrix WeightBinder::Pack(const WeightMatrix& matrix) {
     status_ = absl::ResourceExhaustedError(absl::StrCat(
         file_.name(), ": no memory for a matrix of ", matrix.cols, " x ", matrix.rows));
   }
+  // So that a model takes its memory once while it is loaded, not twice.
+  file_.Forget({static_cast<const uint8_t*>(matrix.data), matrix.rows * matrix.RowBytes()});
   return packed;
 }
 

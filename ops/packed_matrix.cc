@@ -23,6 +23,8 @@ size_t Align(size_t bytes) {
   return (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 
+size_t AlignmentOf(size_t bytes) { return bytes >= kLargePage ? kLargePage : kSectionAlignment; }
+
 PackedFormat FormatOf(WeightType type) {
   switch (type) {
     case WeightType::kF32:
@@ -230,15 +232,21 @@ TileLayout GetTileLayout(PackedFormat format, size_t cols) {
 
 void PackedMatrix::Free::operator()(uint8_t* p) const { std::free(p); }
 
+size_t PackedMatrix::AllocatedBytes(WeightType type, size_t rows, size_t cols) {
+  const size_t tiles = (rows + kTileRows - 1) / kTileRows;
+  const size_t bytes = tiles * GetTileLayout(FormatOf(type), cols).bytes;
+  const size_t alignment = AlignmentOf(bytes);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool) {
   PackedMatrix packed;
   packed.rows_ = w.rows;
   packed.cols_ = w.cols;
   packed.format_ = FormatOf(w.type);
   packed.tile_bytes_ = GetTileLayout(packed.format_, w.cols).bytes;
-  const size_t bytes = packed.bytes();
-  const size_t alignment = bytes >= kLargePage ? kLargePage : kSectionAlignment;
-  const size_t allocated = (bytes + alignment - 1) / alignment * alignment;
+  const size_t alignment = AlignmentOf(packed.bytes());
+  const size_t allocated = AllocatedBytes(w.type, w.rows, w.cols);
   auto* data = static_cast<uint8_t*>(std::aligned_alloc(alignment, allocated));
   if (data == nullptr) return PackedMatrix();
   packed.data_.reset(data);

@@ -26,7 +26,7 @@ enum class PackedFormat : uint8_t {
   kBytes32,    // quads of q + 128; then per 32 columns 16 scales as halves: Q8_0
   kNibbles32,  // nibble pairs of q + 8; then per 32 columns 16 scales as halves: Q4_0
   kNibblesK,   // nibble pairs of q; then per 32 columns 16 scales s and 16 offsets t in bytes; then
-              // per 256 columns 16 halves d and 16 halves m: w = (d s) q - (m t): Q4_K
+               // per 256 columns 16 halves d and 16 halves m: w = (d s) q - (m t): Q4_K
   kSixK,  // nibble pairs of the low bits of q + 32; then quads of the high two bits, 4 quads to a
           // quad of bytes; then per 16 columns 16 scales s as signed bytes; then per 256 columns 16
           // halves d: w = (d s) q: Q6_K
@@ -43,6 +43,9 @@ class PackedMatrix {
   // Rearranges `w`, whose memory is not needed afterwards. Without memory for the copy, the result
   // is empty.
   static PackedMatrix Pack(const WeightMatrix& w, ThreadPool& pool);
+
+  // Memory that Pack takes for such a matrix.
+  static size_t AllocatedBytes(WeightType type, size_t rows, size_t cols);
 
   bool empty() const { return data_ == nullptr; }
   size_t rows() const { return rows_; }

@@ -20,15 +20,17 @@ namespace inlay {
 struct ModelFlags {
   std::string model;  // empty: FindModel chooses
   size_t threads = 1;
+  bool check_tensors = false;
+  bool sandbox = false;
   std::optional<size_t> context;  // tokens; 0: what the file was trained for
   std::string cache_type = "f32";
 };
 
-// -m
+// -m and --sandbox
 void AddModelFlag(CLI::App& command, ModelFlags& flags);
 // -t
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags);
-// -m and -t
+// -m, -t and --check-tensors
 void AddEngineFlags(CLI::App& command, ModelFlags& flags);
 // --cache-type
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags);
@@ -37,7 +39,8 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags);
 // -o text|json
 void AddFormatFlag(CLI::App& command, bool& json);
 
-// The model's path: that of -m, or $INLAY_MODEL, or the demo model.
+// The model's path: that of -m, or $INLAY_MODEL, or the demo model. With --sandbox, this file is
+// all that can still be opened from here on; see tools/sandbox.h.
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
 
 // Makes the kernels use the instruction set that $INLAY_TARGET names, if it is set.
