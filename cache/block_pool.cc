@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace inlay {
 
@@ -54,16 +57,24 @@ BlockPool::~BlockPool() {
   ReleaseFree();
 }
 
+Header** BlockPool::FreeList(size_t bytes) {
+  try {
+    return &free_blocks_.try_emplace(bytes, nullptr).first->second;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 BlockRef BlockPool::Allocate(size_t bytes) {
   assert(bytes > 0);
   Header* header = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (bytes > options_.limit_bytes || used_ > options_.limit_bytes - bytes) return BlockRef();
-    auto it = free_blocks_.find(bytes);
-    if (it != free_blocks_.end() && !it->second.empty()) {
-      header = it->second.back();
-      it->second.pop_back();
+    Header** const first = FreeList(bytes);
+    if (first == nullptr) return BlockRef();
+    if (*first != nullptr) {
+      header = std::exchange(*first, (*first)->next_free);
       free_ -= bytes;
     } else if (free_ > 0 && used_ + free_ > options_.limit_bytes - bytes) {
       ReleaseFree();  // blocks of other sizes must not keep this one from the limit
@@ -87,17 +98,23 @@ size_t BlockPool::used_bytes() const {
   return used_;
 }
 
+std::string BlockPool::WhyNot(size_t bytes) const {
+  const size_t used = used_bytes();
+  if (used <= options_.limit_bytes && bytes <= options_.limit_bytes - used)
+    return "the system has no more memory";
+  return absl::StrCat(used, " of ", options_.limit_bytes, " bytes are in use");
+}
+
 void BlockPool::Return(Header* header) {
   std::lock_guard<std::mutex> lock(mutex_);
   used_ -= header->bytes;
   free_ += header->bytes;
-  free_blocks_[header->bytes].push_back(header);
+  header->next_free = std::exchange(free_blocks_.find(header->bytes)->second, header);
 }
 
 void BlockPool::ReleaseFree() {
-  for (auto& [bytes, blocks] : free_blocks_) {
-    for (Header* header : blocks) DeleteBlock(header);
-    blocks.clear();
+  for (auto& [bytes, first] : free_blocks_) {
+    while (first != nullptr) DeleteBlock(std::exchange(first, first->next_free));
   }
   free_ = 0;
 }

@@ -8,8 +8,8 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -22,6 +22,7 @@ struct Header {
   std::atomic<size_t> references;
   size_t bytes;
   BlockPool* pool;
+  Header* next_free = nullptr;  // while it waits in its pool
 };
 }  // namespace block_internal
 
@@ -78,16 +79,24 @@ class BlockPool {
   size_t used_bytes() const;
   size_t limit_bytes() const { return options_.limit_bytes; }
 
+  // Why Allocate has just given nothing, for a message: "3 of 4 bytes are in use", or that the
+  // system has no more.
+  std::string WhyNot(size_t bytes) const;
+
  private:
   friend class BlockRef;
   void Return(block_internal::Header* header);
+  // The list for this size, made when it is new; nullptr without memory for that. mutex_ held.
+  block_internal::Header** FreeList(size_t bytes);
   void ReleaseFree();  // gives all returned blocks back to the system; mutex_ held
 
   const Options options_;
   mutable std::mutex mutex_;
   size_t used_ = 0;
   size_t free_ = 0;
-  absl::flat_hash_map<size_t, std::vector<block_internal::Header*>> free_blocks_;  // by size
+  // By size, the first of a list. Lists go through the blocks themselves: returning one takes no
+  // memory, so it cannot fail.
+  absl::flat_hash_map<size_t, block_internal::Header*> free_blocks_;
 };
 
 }  // namespace inlay

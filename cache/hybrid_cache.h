@@ -182,7 +182,6 @@ class HybridCache final : public KVCache {
     storage_.ForEach([&]<class Layer>(LayerAt, LayerStorage<Layer>& storage) {
       if (status.ok()) status = storage.Prepare(pool(), length(), count);
     });
-    if (!status.ok()) AbortLayers();
     return status;
   }
 

@@ -47,8 +47,7 @@ absl::StatusOr<BlockRef> KvBlocks::Renew(BlockPool& pool, size_t block) {
   if (!fresh) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the cache needs a block of ", shape_.BlockBytes(), " bytes for position ",
-                     block * kKvBlockRows, " but ", pool.used_bytes(), " of ", pool.limit_bytes(),
-                     " bytes are in use"));
+                     block * kKvBlockRows, " but ", pool.WhyNot(shape_.BlockBytes())));
   }
   pointers_[Slot(block)] = fresh.data();
   return std::exchange(blocks_[Slot(block)], std::move(fresh));

@@ -1,11 +1,25 @@
 #include "cache/kv_cache.h"
 
 #include <cassert>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace inlay {
+namespace {
+
+// What `act` returns; where the system has no memory for it, ResourceExhausted.
+template <class Act>
+auto OrOutOfMemory(Act act) -> decltype(act()) {
+  try {
+    return act();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("there is not enough memory for this conversation");
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
   if (open_) return absl::FailedPreconditionError("the cache has an open transaction already");
@@ -18,8 +32,15 @@ absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
                                               " tokens and cannot take ", tokens.size(),
                                               " more: its limit is ", max_length()));
   }
-  if (absl::Status status = PrepareLayers(tokens.size()); !status.ok()) return status;
-  tokens_.Append(tokens);
+  const absl::Status status = OrOutOfMemory([&] {
+    absl::Status prepared = PrepareLayers(tokens.size());
+    if (prepared.ok()) tokens_.Append(tokens);
+    return prepared;
+  });
+  if (!status.ok()) {
+    AbortLayers();
+    return status;
+  }
   open_ = true;
   return Transaction(this);
 }
@@ -53,12 +74,14 @@ CacheIdentity KVCache::Identity(uint64_t weights_hash) const {
 absl::Status KVCache::Save(uint64_t weights_hash, ByteSink& sink) const {
   if (open_)
     return absl::FailedPreconditionError("the cache cannot be saved while a transaction is open");
-  SectionWriter writer(sink);
-  absl::Status status = WriteHeader(Identity(weights_hash), length_, writer);
-  if (status.ok()) status = writer.Append(tokens().data(), length_ * sizeof(int32_t));
-  if (status.ok()) status = writer.EndSection();
-  if (status.ok()) status = SaveLayers(writer);
-  return status;
+  return OrOutOfMemory([&] {
+    SectionWriter writer(sink);
+    absl::Status status = WriteHeader(Identity(weights_hash), length_, writer);
+    if (status.ok()) status = writer.Append(tokens().data(), length_ * sizeof(int32_t));
+    if (status.ok()) status = writer.EndSection();
+    if (status.ok()) status = SaveLayers(writer);
+    return status;
+  });
 }
 
 absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
@@ -86,6 +109,10 @@ absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
 absl::Status KVCache::Load(uint64_t weights_hash, ByteSource& source) {
   if (open_)
     return absl::FailedPreconditionError("the cache cannot be loaded while a transaction is open");
+  return OrOutOfMemory([&] { return LoadAll(weights_hash, source); });
+}
+
+absl::Status KVCache::LoadAll(uint64_t weights_hash, ByteSource& source) {
   SectionReader reader(source);
   absl::StatusOr<SavedHeader> header = ReadHeader(Identity(weights_hash), reader);
   if (!header.ok()) return header.status();

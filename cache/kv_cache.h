@@ -43,8 +43,8 @@ class KVCache {
 
   // Checks that `tokens` fit in every layer, and makes room for them. Errors, all without any
   // change: OutOfRange when the length would exceed max_length(), InvalidArgument when there are
-  // none or more than max_append(), ResourceExhausted when the block pool has too little left,
-  // FailedPrecondition when a transaction is open.
+  // none or more than max_append(), ResourceExhausted when the block pool or the system has too
+  // little memory left, FailedPrecondition when a transaction is open.
   absl::StatusOr<Transaction> Begin(absl::Span<const int32_t> tokens);
 
   // Every position within so many tokens of the greatest length that the conversation has had can
@@ -109,8 +109,8 @@ class KVCache {
   KVCache& operator=(const KVCache& other) = default;
   KVCache& operator=(KVCache&& other) noexcept = default;
 
-  // What the layers do: make room for `count` tokens or change nothing, publish them, forget them,
-  // go back.
+  // What the layers do: make room for `count` tokens (after an error, which some layers may have
+  // escaped, AbortLayers is called), publish them, forget them, go back.
   virtual absl::Status PrepareLayers(size_t count) = 0;
   virtual void CommitLayers(size_t new_length) = 0;
   virtual void AbortLayers() = 0;
@@ -130,6 +130,7 @@ class KVCache {
   friend class Transaction;
 
   CacheIdentity Identity(uint64_t weights_hash) const;
+  absl::Status LoadAll(uint64_t weights_hash, ByteSource& source);
   absl::StatusOr<std::vector<int32_t>> LoadTokens(SectionReader& reader, size_t length) const;
 
   std::shared_ptr<BlockPool>

@@ -11,9 +11,8 @@ namespace inlay {
 absl::Status SsdSlots::Allocate(BlockPool& pool, size_t bytes, BlockRef& into) const {
   into = pool.Allocate(bytes);
   if (into) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the cache needs a block of ", bytes,
-                                                   " bytes but ", pool.used_bytes(), " of ",
-                                                   pool.limit_bytes(), " bytes are in use"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the cache needs a block of ", bytes, " bytes but ", pool.WhyNot(bytes)));
 }
 
 absl::Status SsdSlots::MakeLogWritable(BlockPool& pool, size_t rows_used) {

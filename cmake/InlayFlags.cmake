@@ -19,6 +19,18 @@ endif()
 # The numerics contract: a fused multiply-add happens where the source says so and nowhere else.
 add_compile_options(-ffp-contract=off)
 
+# What makes a mistake that is still in there harder to use. The kernels (ops/) go without what costs
+# time in their loops: they get views that were checked before.
+if(NOT INLAY_SANITIZE)
+  add_compile_options(-fstack-protector-strong)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
+  endif()
+  include(CheckPIESupported)
+  check_pie_supported()
+endif()
+
 if(INLAY_TARGETS STREQUAL "native")
   add_compile_options(-march=native)
   add_compile_definitions(HWY_COMPILE_ONLY_STATIC)
@@ -30,4 +42,9 @@ if(INLAY_SANITIZE)
   add_compile_options(-fsanitize=${INLAY_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${INLAY_SANITIZE})
+endif()
+
+# Branches are counted everywhere, so that libFuzzer sees what an input reached.
+if(INLAY_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

@@ -21,8 +21,9 @@
 namespace inlay {
 
 struct EngineOptions {
-  size_t threads = 1;      // the caller's included
-  size_t max_batch = 512;  // tokens of one Forward; sizes the scratch memory
+  size_t threads = 1;          // the caller's included
+  size_t max_batch = 512;      // tokens of one Forward; sizes the scratch memory
+  bool check_tensors = false;  // refuse weights that are NaN or infinite; see check_tensors.h
 };
 
 // The parts of a config that do not concern the forward pass.
@@ -73,8 +74,9 @@ class Engine {
   // guesses are all this call; a token's logits have the same bits in each of them. All
   // conversations advance, or, on any error, none does: InvalidArgument for a batch that is empty
   // or has more than max_batch tokens, an id outside the vocabulary, a cache of another config or
-  // one given twice, or a logits view of the wrong shape; Cancelled when `cancel` said so; and the
-  // errors of KVCache::Begin.
+  // one given twice, or a logits view of the wrong shape; Cancelled when `cancel` said so; DataLoss
+  // when the model's file has become shorter; ResourceExhausted without memory; and the errors of
+  // KVCache::Begin.
   virtual absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                                const CancelCheck& cancel = nullptr) = 0;
 };

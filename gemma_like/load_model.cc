@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "gemma_like/check_tensors.h"
+#include "gemma_like/memory_plan.h"
 #include "gemma_like/registry.h"
 #include "io/status_macros.h"
 
@@ -36,9 +38,12 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptio
   LoadedModel model;
   model.file = std::make_shared<const GgufFile>(std::move(opened));
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(*model.file));
+  if (options.check_tensors) INLAY_RETURN_IF_ERROR(CheckTensors(*model.file));
+  INLAY_RETURN_IF_ERROR(CheckMemory(path, entry->memory(*model.file, options).total()));
   INLAY_ASSIGN_OR_RETURN(model.engine, entry->load(model.file, options));
   INLAY_ASSIGN_OR_RETURN(model.tokenizer, LoadTokenizer(*model.file));
   INLAY_RETURN_IF_ERROR(CheckTokenizer(*model.file, *model.tokenizer, model.engine->info()));
+  INLAY_RETURN_IF_ERROR(model.file->CheckWhole());  // all of it was read
   return model;
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "gemma_like/block.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/forward_state.h"
+#include "gemma_like/memory_plan.h"
 #include "gemma_like/metadata_check.h"
 #include "gemma_like/packed_file.h"
 #include "gemma_like/strings.h"
@@ -40,6 +42,7 @@
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
+#include "ops/quantized_rows.h"
 #include "ops/rope.h"
 #include "ops/thread_pool.h"
 
@@ -79,6 +82,17 @@ class Model final : public Engine {
     return binder.packed();
   }
 
+  // What Load will allocate for this file. What does not fit the config counts as nothing: loading
+  // will say so.
+  static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
+    WeightBinder binder(file, nullptr);
+    const auto nothing = std::make_unique<ModelWeights<Config>>();
+    BindWeights(binder, *nothing);
+    return {.weights = binder.bytes(),
+            .scratch = ScratchFloats(options.max_batch) * sizeof(float) +
+                       RoundedBytes(options.max_batch, binder.widest())};
+  }
+
   const EngineInfo& info() const override { return info_; }
 
   std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
@@ -102,6 +116,29 @@ class Model final : public Engine {
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                        const CancelCheck& cancel = nullptr) override {
     std::lock_guard<std::mutex> lock(mutex_);
+    try {
+      return RunBatch(steps, logits, cancel);
+    } catch (const std::bad_alloc&) {  // from containers, before anything is committed
+      return absl::ResourceExhaustedError("there is not enough memory for this batch");
+    }
+  }
+
+ private:
+  using Distinct = DistinctLayers<typename Config::Layers>;
+  using Angles = std::array<FloatRows, static_cast<size_t>(Distinct::kSize)>;
+
+  // What MatMulInput keeps at most of so many rows of at most `cols` columns.
+  static constexpr size_t RoundedBytes(size_t rows, size_t cols) {
+    ForEachLayerType<Config>([&]<class Layer>(int) {
+      if constexpr (Layer::Mlp::kKind == MlpKind::kMoe) {
+        cols = std::max<size_t>(cols, Layer::Mlp::kShape.used_experts * Layer::Mlp::kShape.hidden);
+      }
+    });
+    return rows * cols * (sizeof(QuantizedBlock) / kQuantBlock + sizeof(Bf16));
+  }
+
+  absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows logits,
+                        const CancelCheck& cancel) {
     INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, info_));
     absl::InlinedVector<BatchPart<Config>, 8> parts;
     absl::InlinedVector<Transaction, 8> transactions;
@@ -124,13 +161,10 @@ class Model final : public Engine {
     Embed(steps, state.residual);
     INLAY_RETURN_IF_ERROR(RunLayers(state, cancel));
     Output(steps, state.residual, logits);
+    INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
     for (Transaction& transaction : transactions) transaction.Commit();
     return absl::OkStatus();
   }
-
- private:
-  using Distinct = DistinctLayers<typename Config::Layers>;
-  using Angles = std::array<FloatRows, static_cast<size_t>(Distinct::kSize)>;
 
   Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
       : file_(std::move(file)),

@@ -134,6 +134,7 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
       INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));
     }
   }
+  INLAY_RETURN_IF_ERROR(file.CheckWhole());
   return writer.Finish();
 }
 

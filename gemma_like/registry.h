@@ -30,6 +30,7 @@ struct ConfigEntry {
   absl::StatusOr<PackedTensors> (*packed_tensors)(const GgufFile& file);
   std::unique_ptr<KVCache> (*create_cache)(const CacheOptions& options);
   ConfigDescription (*describe)(KvType type);
+  ModelMemory (*memory)(const GgufFile& file, const EngineOptions& options);
   SynthModel (*synth)();
 };
 
@@ -47,6 +48,7 @@ ConfigEntry MakeConfigEntry() {
             return std::make_unique<HybridCache<Config>>(CreateKVCache<Config>(options));
           },
           .describe = Describe<Config>,
+          .memory = Model<Config>::PlanMemory,
           .synth = DescribeSynth<Config>};
 }
 

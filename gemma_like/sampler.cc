@@ -62,6 +62,11 @@ absl::Status CheckSampling(const SamplingOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status NotFinite(size_t position) {
+  return absl::DataLossError(absl::StrCat("the logits after the token at position ", position,
+                                          " are not all finite: the model's weights are damaged"));
+}
+
 absl::Span<const float> Sampler::Penalize(absl::Span<const float> logits,
                                           absl::Span<const int32_t> history) {
   if (options_.repeat_penalty == 1.0f || options_.repeat_last_n == 0) return logits;
@@ -80,11 +85,8 @@ absl::Span<const float> Sampler::Penalize(absl::Span<const float> logits,
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
                                         absl::Span<const int32_t> history) {
   assert(!logits.empty());
-  if (!AllFinite(logits.data(), logits.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the logits after token ", history.size(),
-                     " are not all finite: the model's weights or its file are damaged"));
-  }
+  if (!AllFinite(logits.data(), logits.size()))
+    return NotFinite(history.size() - std::min<size_t>(history.size(), 1));
   const absl::Span<const float> values = Penalize(logits, history);
   if (options_.temperature == 0) return static_cast<int32_t>(ArgMax(values.data(), values.size()));
 

@@ -30,6 +30,10 @@ struct SamplingOptions {
 // InvalidArgument naming the option, its value and its range when one is outside of it.
 absl::Status CheckSampling(const SamplingOptions& options);
 
+// The error for logits, after the token at `position`, that are not all finite: no token can be
+// chosen from them.
+absl::Status NotFinite(size_t position);
+
 // A sequence of choices; the same options, logits and history give the same choices on every
 // machine.
 class Sampler {
@@ -39,7 +43,7 @@ class Sampler {
 
   // The next token. Penalty, top-k, top-p, min-p, then temperature; probabilities of top-p and
   // min-p are those at temperature 1, so that the temperature does not change which tokens remain.
-  // `history` are the tokens before it. InvalidArgument when a logit is NaN or infinite.
+  // `history` are the tokens before it. DataLoss when a logit is NaN or infinite.
   absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, absl::Span<const int32_t> history);
 
  private:

@@ -3,7 +3,6 @@
 #define INLAY_GEMMA_LIKE_STOP_MATCHER_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -12,8 +11,9 @@ namespace inlay {
 
 class StopMatcher {
  public:
-  // Empty stop texts are ignored.
-  explicit StopMatcher(std::vector<std::string> stop_texts) : stop_texts_(std::move(stop_texts)) {}
+  // Ignored are stop texts that are empty, and those that begin inside of a UTF-8 character: where
+  // the text were cut before them it would not be UTF-8 any more.
+  explicit StopMatcher(std::vector<std::string> stop_texts);
 
   // Takes the next text and returns what is certain not to belong to a stop text. Once a stop text
   // is complete, stopped() is true, and what came before it has been returned.

@@ -1,5 +1,6 @@
 #include "gemma_like/weight_binder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,6 +57,8 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
   const GgufTensor* tensor = TakeMatrices(name, count, rows, cols);
   if (tensor == nullptr) return {};
   packed_.insert(std::string(name));
+  if (!tensor->packed) bytes_ += count * PackedMatrix::AllocatedBytes(tensor->type, rows, cols);
+  widest_ = std::max(widest_, cols);
   if (pool_ == nullptr) return {};
   std::vector<PackedMatrix> matrices;
   for (size_t i = 0; i < count; ++i) {
@@ -71,6 +74,8 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
       return {};
     }
   }
+  // So that a model takes its memory once while it is loaded, not twice.
+  if (!tensor->packed) file_.Forget(tensor->data);
   return matrices;
 }
 
@@ -83,6 +88,7 @@ std::vector<float> WeightBinder::Vector(absl::string_view name, size_t cols, siz
     Fail(*tensor, absl::StrCat(size, " elements of type F32, F16 or BF16"));
     return {};
   }
+  bytes_ += size * sizeof(float);
   std::vector<float> values(size);
   DequantizeRow({.data = tensor->data.data(), .type = tensor->type, .rows = 1, .cols = size}, 0,
                 values.data());

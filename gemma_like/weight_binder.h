@@ -48,6 +48,10 @@ class WeightBinder {
   // Names of the tensors that were asked for as packed matrices.
   const absl::flat_hash_set<std::string>& packed() const { return packed_; }
 
+  // Memory that what was asked for takes, in bytes, and the columns of the widest packed matrix.
+  size_t bytes() const { return bytes_; }
+  size_t widest() const { return widest_; }
+
   // The first error, or a tensor that nobody asked for, or ok.
   absl::Status Finish() const;
 
@@ -60,6 +64,8 @@ class WeightBinder {
   ThreadPool* pool_;
   absl::flat_hash_set<std::string> taken_;
   absl::flat_hash_set<std::string> packed_;
+  size_t bytes_ = 0;
+  size_t widest_ = 0;
   absl::Status status_;
 };
 

@@ -11,6 +11,14 @@
 #include "io/status_macros.h"
 
 namespace inlay {
+namespace {
+
+absl::Status NotWhole(absl::string_view name, size_t size) {
+  return absl::DataLossError(absl::StrCat(name, " has become shorter than the ", size,
+                                          " bytes that it had when it was opened"));
+}
+
+}  // namespace
 
 std::string GgufTensor::ShapeString() const {
   return absl::StrJoin(dims.begin(), dims.begin() + n_dims, " x ");
@@ -18,10 +26,17 @@ std::string GgufTensor::ShapeString() const {
 
 absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
   INLAY_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bundled, FindBundle(file.bytes(), path));
-  INLAY_ASSIGN_OR_RETURN(GgufFile gguf, Parse(bundled.empty() ? file.bytes() : bundled, path));
-  gguf.file_ = std::move(file);
+  const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(file.bytes(), path);
+  absl::StatusOr<GgufFile> gguf =
+      bundled.ok() ? Parse(bundled->empty() ? file.bytes() : *bundled, path) : bundled.status();
+  // Whatever the parser made of it, this comes first.
+  if (!file.whole()) return NotWhole(path, file.bytes().size());
+  if (gguf.ok()) gguf->file_ = std::move(file);
   return gguf;
+}
+
+absl::Status GgufFile::CheckWhole() const {
+  return file_.whole() ? absl::OkStatus() : NotWhole(name_, file_.bytes().size());
 }
 
 absl::StatusOr<GgufFile> GgufFile::Parse(absl::Span<const uint8_t> bytes, absl::string_view name) {

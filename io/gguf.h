@@ -71,6 +71,15 @@ class GgufFile {
   bool packed() const { return packed_; }
   uint64_t file_size() const { return file_size_; }
 
+  // Gives back the memory that these bytes of tensor data take, until they are read again.
+  void Forget(absl::Span<const uint8_t> data) const {
+    if (!file_.bytes().empty()) file_.Forget(data);
+  }
+
+  // DataLoss once the file has become shorter than it was when it was opened: what was read of it
+  // may then be wrong. See GuardMappedFiles in io/mapping_guard.h.
+  absl::Status CheckWhole() const;
+
   // Metadata and tensors in file order.
   absl::Span<const GgufEntry> metadata() const { return metadata_; }
   absl::Span<const GgufTensor> tensors() const { return tensors_; }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "io/mapping_guard.h"
 
 namespace inlay {
 
@@ -28,11 +29,23 @@ class MappedFile {
   // The file's contents, starting at a page boundary; empty for a default-constructed object.
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
 
- private:
-  MappedFile(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+  // Gives back the memory that these bytes take, some of bytes(), until they are read again; for
+  // large parts that will not be soon.
+  void Forget(absl::Span<const uint8_t> part) const;
 
+  // Whether all bytes read so far were the file's: false once the file is shorter than it was when
+  // it was mapped. What has been read since it was last true is not to be trusted. See
+  // GuardMappedFiles, without which such a read does not come back.
+  bool whole() const;
+
+ private:
+  MappedFile(int fd, const uint8_t* data, size_t size)
+      : fd_(fd), data_(data), size_(size), range_(AddGuardedRange(data, size)) {}
+
+  int fd_ = -1;  // -1 for a default-constructed object
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+  GuardedRange* range_ = nullptr;
 };
 
 }  // namespace inlay

@@ -22,6 +22,8 @@ size_t Align(size_t bytes) {
   return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
 }
 
+size_t AlignmentOf(size_t bytes) { return bytes >= kLargePage ? kLargePage : kTileAlignment; }
+
 // Element (column k, row r) of a run of quads.
 size_t QuadIndex(size_t k, size_t r) { return k / 4 * (4 * kTileRows) + r * 4 + k % 4; }
 
@@ -253,11 +255,17 @@ PackedMatrix PackedMatrix::View(const uint8_t* data, WeightType type, size_t row
   return view;
 }
 
+size_t PackedMatrix::AllocatedBytes(WeightType type, size_t rows, size_t cols) {
+  const size_t tiles = (rows + kTileRows - 1) / kTileRows;
+  const size_t bytes = tiles * GetTileLayout(PackedFormatOf(type), cols).bytes;
+  const size_t alignment = AlignmentOf(bytes);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool) {
   PackedMatrix packed(w.type, w.rows, w.cols);
-  const size_t bytes = packed.bytes();
-  const size_t alignment = bytes >= kLargePage ? kLargePage : kTileAlignment;
-  const size_t allocated = (bytes + alignment - 1) / alignment * alignment;
+  const size_t alignment = AlignmentOf(packed.bytes());
+  const size_t allocated = AllocatedBytes(w.type, w.rows, w.cols);
   auto* data = static_cast<uint8_t*>(std::aligned_alloc(alignment, allocated));
   if (data == nullptr) return PackedMatrix();
   packed.data_.reset(data);

@@ -56,6 +56,8 @@ class PackedMatrix {
   // A matrix of this type that was packed before and lies at `data`, which starts at a multiple of
   // kTileAlignment and outlives the result.
   static PackedMatrix View(const uint8_t* data, WeightType type, size_t rows, size_t cols);
+  // Memory that Pack takes for such a matrix.
+  static size_t AllocatedBytes(WeightType type, size_t rows, size_t cols);
 
   bool empty() const { return data_ == nullptr; }
   size_t rows() const { return rows_; }

@@ -15,6 +15,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "io/mapping_guard.h"
 #include "tools/commands.h"
 #include "tools/demo_model.h"
 #include "tools/model_flags.h"
@@ -82,6 +83,23 @@ std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
 }
 
 int Run(int argc, char** argv) {
+  const auto parsed = ParseCommandLine(argc, argv);
+  absl::Status status = parsed.status();
+  if (status.ok() && parsed->action) {
+    status = ApplyTarget();
+    if (status.ok()) status = parsed->action();
+  } else if (status.ok()) {
+    Output out;
+    out.Write(parsed->text);
+    status = out.Finish();
+  }
+  if (status.ok()) return 0;
+  return Fail(std::string(status.message()), IsUsageError(status) ? kUsageError : kRuntimeError);
+}
+
+}  // namespace
+
+absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   CLI::App app("Inlay runs language models from GGUF files on the CPU.", "inlay");
   app.set_version_flag("--version", "inlay " INLAY_VERSION);
   app.require_subcommand(1);
@@ -90,7 +108,8 @@ int Run(int argc, char** argv) {
       "Without -m the commands use the model bundled with the program, or else $INLAY_MODEL, or "
       "else\nthe demo model.\n"
       "$INLAY_TARGET forces an instruction set; `inlay limits` names those there are.");
-  Action action;
+  ParsedCommandLine parsed;
+  Action& action = parsed.action;
   AddGenerate(app, action);
   AddChat(app, action);
   AddLogits(app, action);
@@ -107,27 +126,19 @@ int Run(int argc, char** argv) {
   try {
     app.parse(Arguments(app, argc, argv));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0)
-      return Fail(ParseErrorMessage(app, error, argc, argv), kUsageError);
-    std::ostringstream help;  // or the version
-    app.exit(error, help, help);
-    Output out;
-    out.Write(help.str());
-    if (const absl::Status status = out.Finish(); !status.ok())
-      return Fail(std::string(status.message()), kRuntimeError);
-    return 0;
+    if (error.get_exit_code() != 0) return UsageError(ParseErrorMessage(app, error, argc, argv));
+    std::ostringstream text;  // help or the version
+    app.exit(error, text, text);
+    parsed.text = text.str();
   }
-  absl::Status status = ApplyTarget();
-  if (status.ok()) status = action();
-  if (status.ok()) return 0;
-  return Fail(std::string(status.message()), IsUsageError(status) ? kUsageError : kRuntimeError);
+  return parsed;
 }
-
-}  // namespace
 
 int RunCommandLine(int argc, char** argv) {
   HoldStandardStreams();
   signal(SIGPIPE, SIG_IGN);  // a write then fails, and that is reported
+  signal(SIGXFSZ, SIG_IGN);  // so does one beyond the largest size that files may have
+  GuardMappedFiles();
   // Our own code throws nothing, but the standard library does where memory or threads run out.
   try {
     return Run(argc, argv);

@@ -23,7 +23,8 @@ struct InspectFlags {
 
 MemoryPlan MakePlan(const ModelFlags& flags, const GgufFile& file, const ConfigEntry& entry) {
   const auto trained = file.GetUint(absl::StrCat(entry.architecture, ".context_length"));
-  return {.description = entry.describe(CacheType(flags)),
+  return {.model = entry.memory(file, {}),
+          .description = entry.describe(CacheType(flags)),
           .cache_type = flags.cache_type,
           .context = ContextSize(flags, trained.ok() ? static_cast<size_t>(*trained) : 4096)};
 }

@@ -101,7 +101,9 @@ Json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan) {
 
 Json MemoryJson(const MemoryPlan& plan) {
   const CacheBytes& cache = plan.description.cache;
-  return {{"cache_type", plan.cache_type},
+  return {{"bytes_of_weights", plan.model.weights},
+          {"bytes_of_scratch", plan.model.scratch},
+          {"cache_type", plan.cache_type},
           {"context", plan.context},
           {"bytes_per_token", BytesPerToken(cache)},
           {"bytes_constant", cache.constant},
@@ -118,10 +120,13 @@ std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
   for (const LayerDescription& layer : plan.description.layers)
     absl::StrAppendFormat(&text, "  %2d  %-56s %s\n", index++, layer.mixer, layer.mlp);
   const CacheBytes& cache = plan.description.cache;
-  absl::StrAppend(&text, "\nmemory of a conversation (rows as ", plan.cache_type, ")\n");
   const auto line = [&](absl::string_view what, size_t bytes) {
     absl::StrAppendFormat(&text, "  %-44s %12d bytes  %s\n", what, bytes, Bytes(bytes));
   };
+  absl::StrAppend(&text, "\nmemory of the model\n");
+  line("weights", plan.model.weights);
+  line("scratch", plan.model.scratch);
+  absl::StrAppend(&text, "\nmemory of a conversation (rows as ", plan.cache_type, ")\n");
   line("per token", BytesPerToken(cache));
   line("constant, at most", cache.constant);
   line(absl::StrCat("whole, of ", plan.context, " tokens, at most"), cache.At(plan.context));

@@ -6,14 +6,16 @@
 #include <string>
 
 #include "gemma_like/describe.h"
+#include "gemma_like/memory_plan.h"
 #include "gemma_like/registry.h"
 #include "io/gguf.h"
 #include "nlohmann/json.hpp"
 
 namespace inlay {
 
-// The memory plan of conversations with a model.
+// The memory plan of a model and of conversations with it.
 struct MemoryPlan {
+  ModelMemory model;
   ConfigDescription description;
   std::string cache_type;  // "f32"
   size_t context = 0;      // tokens

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "gemma_like/generate.h"
+#include "gemma_like/sampler.h"
 #include "io/status_macros.h"
 #include "ops/softmax.h"
 #include "tools/commands.h"
@@ -45,6 +46,7 @@ absl::StatusOr<std::vector<int32_t>> Greedy(Engine& engine, KVCache& cache,
   std::vector<int32_t> tokens;
   const FloatRows row(logits.data(), 1, logits.size());
   while (tokens.size() < count) {
+    if (!AllFinite(logits.data(), logits.size())) return NotFinite(cache.length() - 1);
     tokens.push_back(static_cast<int32_t>(ArgMax(logits.data(), logits.size())));
     if (tokens.size() == count) break;
     INLAY_RETURN_IF_ERROR(Prefill(engine, cache, absl::MakeConstSpan(tokens).last(1), row));

@@ -18,6 +18,7 @@
 #include "io/status_macros.h"
 #include "ops/cpu_target.h"
 #include "tools/demo_model.h"
+#include "tools/sandbox.h"
 #include "tools/validators.h"
 
 namespace inlay {
@@ -43,11 +44,15 @@ void AddModelFlag(CLI::App& command, ModelFlags& flags) {
   command.add_option(
       "-m,--model", flags.model,
       "model file (default: the bundled model, else $INLAY_MODEL, else the demo model)");
+  command.add_flag("--sandbox", flags.sandbox,
+                   "for models you do not trust: no network, no other files, nothing written");
 }
 
 void AddEngineFlags(CLI::App& command, ModelFlags& flags) {
   AddModelFlag(command, flags);
   AddThreadsFlag(command, flags);
+  command.add_flag("--check-tensors", flags.check_tensors,
+                   "refuse a model with weights that are NaN or infinite");
 }
 
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
@@ -100,7 +105,9 @@ void AddFormatFlag(CLI::App& command, bool& json) {
       ->check(OneOf({"text", "json"}));
 }
 
-absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
+namespace {
+
+absl::StatusOr<std::string> ChooseModel(const ModelFlags& flags) {
   if (!flags.model.empty()) return flags.model;
   INLAY_ASSIGN_OR_RETURN(std::optional<std::string> bundled, FindBundledModel());
   if (bundled.has_value()) return *std::move(bundled);
@@ -108,6 +115,14 @@ absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
   if (auto demo = FindDemoModel()) return *std::move(demo);
   return absl::NotFoundError(
       "the demo model models/bard.gguf is not near the program; name a model with -m");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(std::string path, ChooseModel(flags));
+  if (flags.sandbox) INLAY_RETURN_IF_ERROR(EnterSandbox({path}));
+  return path;
 }
 
 std::string ForcedTarget() {
@@ -125,7 +140,8 @@ absl::Status ApplyTarget() {
 
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
-  return LoadModel(path, EngineOptions{.threads = flags.threads});
+  return LoadModel(path,
+                   EngineOptions{.threads = flags.threads, .check_tensors = flags.check_tensors});
 }
 
 KvType CacheType(const ModelFlags& flags) {

@@ -21,18 +21,20 @@ namespace inlay {
 struct ModelFlags {
   std::string model;  // empty: FindModel chooses
   size_t threads = 1;
+  bool check_tensors = false;
+  bool sandbox = false;
   std::optional<size_t> context;  // tokens; 0: what the file was trained for
   std::string cache_type = "f32";
   std::optional<size_t> cache_limit;  // MiB
 };
 
-// -m
+// -m and --sandbox
 void AddModelFlag(CLI::App& command, ModelFlags& flags);
 // -t
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags);
 // -t, one or several
 void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads);
-// -m and -t
+// -m, -t and --check-tensors
 void AddEngineFlags(CLI::App& command, ModelFlags& flags);
 // --cache-type
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags);
@@ -44,7 +46,8 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags);
 void AddFormatFlag(CLI::App& command, bool& json);
 
 // The model's path: that of -m, or the program's own when a model is bundled with it, or
-// $INLAY_MODEL, or the demo model.
+// $INLAY_MODEL, or the demo model. With --sandbox, this file is all that can still be opened from
+// here on; see tools/sandbox.h.
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
 
 // The instruction set that $INLAY_TARGET names; empty where it is not set.

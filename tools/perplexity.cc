@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "gemma_like/sampler.h"
 #include "io/status_macros.h"
 #include "ops/softmax.h"
 
@@ -46,6 +47,7 @@ class ChunkScorer {
       INLAY_RETURN_IF_ERROR(engine_.Forward({&step, 1}, logits, cancel_));
       for (size_t i = 0; i < logits.rows; ++i) {
         const float* row = logits.Row(i);
+        if (!AllFinite(row, vocab)) return NotFinite(at + i);
         nll_[at - unscored_ + i] = LogSumExp(row, vocab) - row[chunk[at + i + 1]];
       }
     }

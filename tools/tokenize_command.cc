@@ -112,12 +112,13 @@ absl::Status Decode(const TokenizeFlags& flags, const Tokenizer& tokenizer,
 }
 
 absl::Status Run(const TokenizeFlags& flags) {
+  // Before the model: --sandbox lets no other file be read after that.
+  INLAY_ASSIGN_OR_RETURN(const std::string input, ReadInput(flags.file));
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(file));
   if (tokenizer->size() == 0)
     return absl::InvalidArgumentError(absl::StrCat(path, " holds no vocabulary"));
-  INLAY_ASSIGN_OR_RETURN(const std::string input, ReadInput(flags.file));
   return flags.decode ? Decode(flags, *tokenizer, input) : Encode(flags, *tokenizer, input);
 }
 

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -110,6 +112,74 @@ TEST_P(ConcurrencyTest, PoolThatRunsOut) {
     ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {n}));
   }
   EXPECT_GT(refused, 10u);
+}
+
+// All at once: many conversations out of one small pool, passes that are cancelled at any moment.
+TEST_P(ConcurrencyTest, CancelledAndOutOfMemoryInManyThreads) {
+  auto pool = std::make_shared<BlockPool>(
+      BlockPool::Options{.limit_bytes = size_t{1} << 20, .poison = true});
+  std::atomic<int> cancelled = 0, refused = 0, done = 0;
+  std::atomic<bool> stop = false;  // one for all, set by each now and then
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      Conversation c{models_[0]->CreateCache({.max_length = kLength, .pool = pool}), t};
+      std::vector<std::unique_ptr<KVCache>> forks;
+      std::vector<float> logits(vocab_);
+      for (size_t i = std::max<size_t>(Steps() / 10, 60); i > 0; --i) {
+        const size_t length = c.cache->length();
+        const size_t n = std::min<size_t>(1 + random() % 120, kLength - length);
+        const SequenceStep step{.cache = c.cache.get(),
+                                .tokens = absl::MakeConstSpan(texts_[t]).subspan(length, n)};
+        stop = random() % 4 == 0;
+        const absl::Status status = models_[random() % 2]->Forward(
+            {&step, 1}, FloatRows(logits.data(), 1, vocab_), [&] { return stop.exchange(false); });
+        if (status.ok()) {
+          EXPECT_EQ(BitsOf(logits.data(), vocab_), expected_[t][length + n - 1]);
+          ++done;
+          forks.push_back(c.cache->Fork());
+        } else {
+          EXPECT_EQ(c.cache->length(), length);
+          ++(absl::IsCancelled(status) ? cancelled : refused);
+          EXPECT_TRUE(absl::IsCancelled(status) || absl::IsResourceExhausted(status)) << status;
+          if (absl::IsResourceExhausted(status)) forks.clear();
+        }
+        if (c.cache->length() > kLength - 150 || (!status.ok() && random() % 8 == 0))
+          c.cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(done, 20);
+  EXPECT_GT(cancelled, 5);
+  EXPECT_GT(refused, 5);
+  EXPECT_EQ(pool->used_bytes(), 0u);
+}
+
+TEST_P(ConcurrencyTest, FourIdenticalGreedyPromptsInOneBatch) {
+  const auto prompt = absl::MakeConstSpan(texts_[0]).first(45);
+  const auto answer = [&](Engine& model, size_t copies) {
+    std::vector<std::unique_ptr<KVCache>> caches;
+    std::vector<std::vector<int32_t>> answers(copies);
+    for (size_t i = 0; i < copies; ++i) caches.push_back(NewCache());
+    for (int step = 0; step < 12; ++step) {
+      std::vector<SequenceStep> steps;
+      for (size_t i = 0; i < copies; ++i) {
+        const auto last = absl::MakeConstSpan(answers[i]).last(step == 0 ? 0 : 1);
+        steps.push_back({.cache = caches[i].get(), .tokens = step == 0 ? prompt : last});
+      }
+      std::vector<float> logits(copies * vocab_);
+      EXPECT_TRUE(model.Forward(steps, FloatRows(logits.data(), copies, vocab_)).ok());
+      for (size_t i = 0; i < copies; ++i) {
+        const float* row = &logits[i * vocab_];
+        answers[i].push_back(static_cast<int32_t>(std::max_element(row, row + vocab_) - row));
+      }
+    }
+    return std::set<std::vector<int32_t>>(answers.begin(), answers.end());
+  };
+  const auto alone = answer(*models_[0], 1);
+  for (auto& model : models_) EXPECT_EQ(answer(*model, 4), alone);
 }
 
 }  // namespace

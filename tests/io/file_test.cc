@@ -1,4 +1,7 @@
 // Files: mapping, replacing, and writing GGUF.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +20,7 @@
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
 #include "io/mapped_file.h"
+#include "io/mapping_guard.h"
 #include "tests/io/gguf_bytes.h"
 
 namespace {
@@ -61,6 +65,48 @@ class FileTest : public ::testing::Test {
 
   std::string folder_;
 };
+
+// Reads every byte.
+uint64_t Sum(absl::Span<const uint8_t> bytes) {
+  uint64_t sum = 0;
+  for (const uint8_t byte : bytes) sum += byte;
+  return sum;
+}
+
+// A child process for what must die: in this one the guard, once installed, stays.
+TEST_F(FileTest, ShrinksWhileMapped) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::ofstream(Path("x")) << std::string(5 * page, '\1');
+  auto file = MappedFile::Open(Path("x"));
+  auto other = MappedFile::Open(Path("x"));
+  ASSERT_TRUE(file.ok() && other.ok());
+  EXPECT_TRUE(file->whole());
+  ASSERT_EQ(truncate(Path("x").c_str(), static_cast<off_t>(2 * page)), 0);
+  EXPECT_FALSE(file->whole());
+  EXPECT_EXIT(_exit(static_cast<int>(Sum(file->bytes()))), ::testing::KilledBySignal(SIGBUS), "");
+
+  GuardMappedFiles();
+  EXPECT_EQ(Sum(file->bytes()), 2 * page);
+  // Writing the file anew does not make what was read right.
+  std::ofstream(Path("x")) << std::string(5 * page, '\1');
+  EXPECT_FALSE(file->whole());
+  EXPECT_EQ(Sum(file->bytes().subspan(2 * page)), 0u);
+  EXPECT_TRUE(other->whole());
+  EXPECT_EQ(Sum(other->bytes()), 5 * page);
+
+  // Faults that are not ours stay what they were, also where a guarded file was before.
+  const auto* const address = file->bytes().data();
+  MappedFile gone = *std::move(file);
+  gone = MappedFile();
+  const int fd = open(Path("x").c_str(), O_RDONLY);
+  void* const foreign =
+      mmap(const_cast<uint8_t*>(address), 5 * page, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+  ASSERT_NE(foreign, MAP_FAILED);
+  ASSERT_EQ(truncate(Path("x").c_str(), 0), 0);
+  EXPECT_EXIT(_exit(static_cast<int>(Sum({address, 1}))), ::testing::KilledBySignal(SIGBUS), "");
+  munmap(foreign, 5 * page);
+  close(fd);
+}
 
 TEST_F(FileTest, MapsAFile) {
   std::ofstream(Path("x")) << "hello";

@@ -2,9 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pty.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utmp.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -24,6 +28,8 @@ constexpr char kProgram[] = INLAY_PROGRAM;
 #else
 constexpr char kProgram[] = "tools/inlay";
 #endif
+
+constexpr int kPatience = 60'000;  // milliseconds that a program may be silent
 
 // An open file without a name, which goes with its last descriptor.
 int NamelessFile(const std::string& contents) {
@@ -56,9 +62,9 @@ std::vector<std::string> Environment(const std::map<std::string, std::string>& v
   return env;
 }
 
-int ExitStatus(pid_t pid) {
+int ExitStatus(pid_t pid, rusage* usage = nullptr) {
   int status = 0;
-  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(wait4(pid, &status, 0, usage), pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -96,12 +102,18 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
     for (int fd : {in, out, err}) close(fd);
     if (options.output_closed) close(STDOUT_FILENO);
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
+    if (options.address_space != 0) {
+      const rlimit limit{options.address_space, options.address_space};
+      setrlimit(RLIMIT_AS, &limit);
+    }
     execve(program.c_str(), argv_pointers.data(), env_pointers.data());
     _exit(127);
   }
   if (options.while_running) options.while_running(pid);
   ProgramResult result;
-  result.status = ExitStatus(pid);
+  rusage usage = {};
+  result.status = ExitStatus(pid, &usage);
+  result.peak_bytes = static_cast<size_t>(usage.ru_maxrss) * 1024;
   result.out = Contents(out);
   result.err = Contents(err);
   for (int fd : {in, out, err}) close(fd);
@@ -109,28 +121,87 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   return result;
 }
 
-ProgramResult RunOnTerminal(const std::vector<std::string>& arguments, const std::string& typed,
-                            const std::map<std::string, std::string>& env) {
+Terminal::Terminal(const std::vector<std::string>& arguments,
+                   const std::map<std::string, std::string>& env) {
   std::vector<std::string> argv = Arguments(kProgram, arguments);
   std::vector<std::string> environment = Environment(env);
   std::vector<char*> argv_pointers = Pointers(argv);
   std::vector<char*> env_pointers = Pointers(environment);
-  int terminal = -1;
-  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
-  if (pid == 0) {
+  EXPECT_EQ(openpty(&terminal_, &own_end_, nullptr, nullptr, nullptr), 0);
+  pid_ = fork();
+  if (pid_ == 0) {
+    close(terminal_);
+    login_tty(own_end_);
     execve(kProgram, argv_pointers.data(), env_pointers.data());
     _exit(127);
   }
-  ProgramResult result;
-  EXPECT_EQ(write(terminal, typed.data(), typed.size()), static_cast<ssize_t>(typed.size()));
+}
+
+Terminal::~Terminal() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    ExitStatus(pid_);
+  }
+  close(own_end_);
+  close(terminal_);
+}
+
+void Terminal::Type(const std::string& text) {
+  EXPECT_EQ(write(terminal_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+bool Terminal::ReadSome() {
+  pollfd wait = {.fd = terminal_, .events = POLLIN, .revents = 0};
+  if (poll(&wait, 1, kPatience) != 1) return false;
   char buffer[4096];
-  ssize_t n = 0;
-  // Fails when the program has closed the other end.
-  while ((n = read(terminal, buffer, sizeof(buffer))) > 0)
-    result.out.append(buffer, static_cast<size_t>(n));
-  close(terminal);
-  result.status = ExitStatus(pid);
+  const ssize_t n = read(terminal_, buffer, sizeof(buffer));
+  if (n > 0) out_.append(buffer, static_cast<size_t>(n));
+  return n > 0;
+}
+
+void Terminal::WaitFor(const std::string& text) {
+  size_t at = 0;
+  while ((at = out_.find(text, seen_)) == std::string::npos) {
+    if (!ReadSome()) {
+      ADD_FAILURE() << "no '" << text << "' in: " << out_.substr(seen_);
+      return;
+    }
+  }
+  seen_ = at + text.size();
+}
+
+termios Terminal::Settings() const {
+  termios settings = {};
+  EXPECT_EQ(tcgetattr(own_end_, &settings), 0);
+  return settings;
+}
+
+ProgramResult Terminal::Finish() {
+  // While this process holds the other end too, reading does not fail when the program is gone.
+  ProgramResult result;
+  int status = 0;
+  for (int waited = 0; waitpid(pid_, &status, WNOHANG) == 0; ++waited) {
+    pollfd wait = {.fd = terminal_, .events = POLLIN, .revents = 0};
+    if (poll(&wait, 1, 10) == 1) ReadSome();
+    if (waited > kPatience / 10) {
+      ADD_FAILURE() << "the program does not end; it showed: " << out_;
+      return result;
+    }
+  }
+  pid_ = -1;
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  for (pollfd rest = {.fd = terminal_, .events = POLLIN, .revents = 0};
+       poll(&rest, 1, 0) == 1 && ReadSome();) {
+  }
+  result.out = out_;
   return result;
+}
+
+ProgramResult RunOnTerminal(const std::vector<std::string>& arguments, const std::string& typed,
+                            const std::map<std::string, std::string>& env) {
+  Terminal terminal(arguments, env);
+  terminal.Type(typed);
+  return terminal.Finish();
 }
 
 void ExpectError(const ProgramResult& result, int status,

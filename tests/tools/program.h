@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/types.h>
+#include <termios.h>
 
 #include <functional>
 #include <map>
@@ -22,12 +23,14 @@ struct ProgramOptions {
   std::string output_path = {};                 // where standard output goes; empty: it is caught
   bool output_closed = false;
   std::function<void(pid_t)> while_running = {};  // called once after the start
+  size_t address_space = 0;                       // limit in bytes; 0: none
 };
 
 struct ProgramResult {
   int status = -1;  // exit status; 128 + signal when a signal ended it
   std::string out;
   std::string err;
+  size_t peak_bytes = 0;  // of memory, the largest that it had
 
   // Standard output as JSON; discarded (and the test failed) when it is none.
   nlohmann::json Json() const;
@@ -35,6 +38,33 @@ struct ProgramResult {
 
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
                          const ProgramOptions& options = {});
+
+// The program with a terminal as all three standard streams, for a test that acts on what it sees.
+class Terminal {
+ public:
+  Terminal(const std::vector<std::string>& arguments,
+           const std::map<std::string, std::string>& env);
+  ~Terminal();
+
+  void Type(const std::string& text);
+  // Reads until the terminal has shown `text` since the last call; a test failure when it does not
+  // come or the program ends.
+  void WaitFor(const std::string& text);
+  // How the terminal is set up now.
+  termios Settings() const;
+  pid_t pid() const { return pid_; }
+  // Reads to the end. Everything the terminal showed is `out`.
+  ProgramResult Finish();
+
+ private:
+  bool ReadSome();  // false at the end, or when nothing comes for long
+
+  pid_t pid_ = -1;
+  int terminal_ = -1;
+  int own_end_ = -1;  // keeps the settings when the program has gone
+  std::string out_;
+  size_t seen_ = 0;
+};
 
 // The same with a terminal as all three standard streams, on which `typed` is typed. What the
 // terminal shows, echo included, is `out`.

@@ -1,0 +1,31 @@
+# cmake -DREADELF=<readelf> -DPROGRAM=<file> -P CheckHardening.cmake: fails where a built program lacks
+# what the release flags of InlayFlags.cmake should have given it.
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND ${READELF} -hldW --dyn-syms ${PROGRAM}
+  OUTPUT_VARIABLE output RESULT_VARIABLE result)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "${READELF} cannot read ${PROGRAM}")
+endif()
+
+set(checked 0)
+set(missing)
+# Counts one more check, and what it is about where the expression matches nothing.
+macro(want what expression)
+  math(EXPR checked "${checked} + 1")
+  if(NOT output MATCHES "${expression}")
+    list(APPEND missing "${what}")
+  endif()
+endmacro()
+want("a position of its own choosing (PIE)" "Type: +DYN")
+want("the flag of such programs" "FLAGS_1[^\n]*PIE")
+want("a read-only table of addresses (RELRO)" "GNU_RELRO")
+want("addresses that are bound at the start (now)" "(BIND_NOW|FLAGS_1[^\n]*NOW)")
+want("a stack without code" "GNU_STACK[^\n]* RW ")
+want("a stack protector" "__stack_chk_fail")
+want("checked containers (_GLIBCXX_ASSERTIONS)" "__glibcxx_assert_fail")
+if(missing)
+  list(LENGTH missing count)
+  list(JOIN missing "; " missing)
+  message(FATAL_ERROR "${PROGRAM} lacks ${count} of ${checked}: ${missing}")
+endif()
+message(STATUS "${PROGRAM} has all ${checked}")

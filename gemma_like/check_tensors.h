@@ -1,0 +1,16 @@
+// Looks for weights that are not numbers.
+#ifndef INLAY_GEMMA_LIKE_CHECK_TENSORS_H_
+#define INLAY_GEMMA_LIKE_CHECK_TENSORS_H_
+
+#include "absl/status/status.h"
+#include "io/gguf.h"
+
+namespace inlay {
+
+// Reads every element of every tensor. DataLoss naming the tensor, the element and its value where
+// one is NaN or infinite; the first in file order. Takes about as long as a load.
+absl::Status CheckTensors(const GgufFile& file);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_CHECK_TENSORS_H_

@@ -1,0 +1,90 @@
+// Any bytes as quantized blocks, and any floats to be quantized: unpacked, packed and multiplied
+// with the same bits for one row and for many.
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/dequantize.h"
+#include "ops/matmul.h"
+#include "ops/packed_matrix.h"
+#include "ops/quantize.h"
+#include "ops/thread_pool.h"
+#include "ops/weight_type.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace inlay {
+namespace {
+
+constexpr WeightType kTypes[] = {
+    WeightType::kF32,  WeightType::kF16,  WeightType::kBF16,   WeightType::kQ4_0, WeightType::kQ4_1,
+    WeightType::kQ5_0, WeightType::kQ5_1, WeightType::kQ8_0,   WeightType::kQ2_K, WeightType::kQ3_K,
+    WeightType::kQ4_K, WeightType::kQ5_K, WeightType::kIQ4_NL, WeightType::kQ6_K};
+
+bool Same(float a, float b) {
+  return std::isnan(a) ? std::isnan(b) : std::memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+// Fills memory that ends where the bytes end, from the input again and again.
+std::unique_ptr<uint8_t[]> Repeat(const std::string& pattern, size_t size) {
+  std::unique_ptr<uint8_t[]> bytes(new uint8_t[size]());
+  for (size_t i = 0; i < size && !pattern.empty(); ++i) {
+    // Blocks differ although the input is short: a later one has other bits in a few places.
+    const size_t round = i / pattern.size();
+    bytes[i] = static_cast<uint8_t>(pattern[i % pattern.size()] ^ (round % 7 == 3 ? round : 0));
+  }
+  return bytes;
+}
+
+void Multiply(const WeightMatrix& w, const std::vector<float>& activations, size_t tokens,
+              ThreadPool& pool) {
+  const PackedMatrix packed = PackedMatrix::Pack(w, pool);
+  INLAY_FUZZ_CHECK(!packed.empty() && packed.rows() == w.rows && packed.cols() == w.cols);
+  std::vector<float> together(tokens * w.rows);
+  MatMulInput input;
+  const ConstFloatRows x(activations.data(), tokens, w.cols);
+  input.Set(x);
+  MatMul(packed, input, FloatRows(together.data(), tokens, w.rows), pool);
+  std::vector<float> alone(w.rows);
+  for (size_t t = 0; t < tokens; ++t) {
+    input.Set(x.Slice(t, 1));
+    MatMul(packed, input, FloatRows(alone.data(), 1, w.rows), pool);
+    for (size_t r = 0; r < w.rows; ++r) INLAY_FUZZ_CHECK(Same(alone[r], together[t * w.rows + r]));
+  }
+}
+
+}  // namespace
+}  // namespace inlay
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace inlay;
+  static ThreadPool& pool = *new ThreadPool(1);
+  FuzzInput input(data, size);
+  const WeightType type = kTypes[input.UpTo(std::size(kTypes) - 1)];
+  const size_t block = GetWeightTypeInfo(type).block_size;
+  const size_t cols = std::max<size_t>(block, 4) * (1 + input.UpTo(block > 64 ? 1 : 4));
+  const size_t rows = 1 + input.UpTo(34);
+  const size_t tokens = 1 + input.UpTo(8);
+  const std::string pattern = input.Text(300);
+  const std::string floats = input.Rest();
+
+  WeightMatrix w{.data = nullptr, .type = type, .rows = rows, .cols = cols};
+  const auto bytes = Repeat(pattern, rows * w.RowBytes());
+  w.data = bytes.get();
+  std::vector<float> row(cols);
+  for (size_t r = 0; r < rows; ++r) DequantizeRow(w, r, row.data());
+
+  std::vector<float> activations(tokens * cols);
+  const auto raw = Repeat(floats, activations.size() * sizeof(float));
+  std::memcpy(activations.data(), raw.get(), activations.size() * sizeof(float));
+  Multiply(w, activations, tokens, pool);
+
+  std::vector<uint8_t> quantized(w.RowBytes());
+  for (size_t t = 0; t < tokens; ++t) {
+    QuantizeRow(type, &activations[t * cols], cols, quantized.data());
+    const WeightMatrix one{.data = quantized.data(), .type = type, .rows = 1, .cols = cols};
+    DequantizeRow(one, 0, row.data());
+  }
+  return 0;
+}

@@ -1,0 +1,85 @@
+#include "tests/fuzz/tiny_models.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "gemma_like/generate.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/io/test_vocabulary.h"
+
+namespace inlay {
+namespace {
+
+std::string SynthBytes(const Family& family) {
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("inlay_fuzz_" + family.name + std::to_string(getpid())))
+                               .string();
+  const absl::Status written = WriteSynth(family.describe(), {.type = WeightType::kQ8_0}, 7, path);
+  INLAY_FUZZ_CHECK(written.ok());
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+std::vector<TinyModel> MakeModels() {
+  std::vector<TinyModel> models;
+  for (Family& family : AllFamilies()) {
+    TinyModel model{.family = family, .bytes = SynthBytes(family), .engine = nullptr};
+    ParsedCopy parsed = ParseModel(model.bytes);
+    INLAY_FUZZ_CHECK(parsed.file.ok());
+    // The engine keeps the file, and the file's deleter its bytes.
+    std::shared_ptr<const GgufFile> file(new GgufFile(*std::move(parsed.file)),
+                                         [copy = parsed.copy](const GgufFile* old) { delete old; });
+    auto engine = family.load(std::move(file), {});
+    INLAY_FUZZ_CHECK(engine.ok());
+    model.engine = *std::move(engine);
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+}  // namespace
+
+std::vector<TinyModel>& TinyModels() {
+  static auto& models = *new std::vector<TinyModel>(MakeModels());
+  return models;
+}
+
+const Tokenizer& TinyTokenizer() {
+  static const Tokenizer& tokenizer = *[] {
+    TestVocabulary vocabulary;
+    vocabulary.scores.emplace();
+    vocabulary.Add("<unk>", 2);
+    vocabulary.Add("<s>", 3);
+    for (char c = 'A'; vocabulary.tokens.size() < TinyModels()[0].family.vocab_size; ++c)
+      vocabulary.Add(std::string(1, c), 1);
+    vocabulary.ids = {{"bos_token_id", 1}, {"unknown_token_id", 0}};
+    auto loaded = vocabulary.Load();
+    INLAY_FUZZ_CHECK(loaded.ok());
+    return loaded->release();
+  }();
+  return tokenizer;
+}
+
+ParsedCopy ParseModel(const std::string& bytes) {
+  std::shared_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
+  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
+  auto file = GgufFile::Parse({copy.get(), bytes.size()}, "input");
+  return {std::move(copy), std::move(file)};
+}
+
+void MustAppend(Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens,
+                std::vector<float>* logits) {
+  logits->resize(engine.info().vocab_size);
+  const absl::Status status =
+      Prefill(engine, cache, tokens, FloatRows(logits->data(), 1, logits->size()));
+  INLAY_FUZZ_CHECK(status.ok());
+}
+
+}  // namespace inlay

@@ -1,0 +1,134 @@
+// Model files that are damaged where no parser sees it, or while they are in use.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "gemma_like/generate.h"
+#include "gemma_like/load_model.h"
+#include "gemma_like/registry.h"
+#include "io/gguf.h"
+#include "io/mapping_guard.h"
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kModel[] = "models/bard.gguf";
+
+class DamagedModel : public testing::Test {
+ protected:
+  DamagedModel() : path_(ScratchPath("gguf")) { WriteFile(path_, ReadFile(kModel)); }
+  ~DamagedModel() override { unlink(path_.c_str()); }
+
+  // Where the tensor's data begins in the file.
+  static size_t OffsetOf(const std::string& name) {
+    const auto file = GgufFile::Open(kModel);
+    EXPECT_TRUE(file.ok());
+    const GgufTensor* tensor = file->FindTensor(name);
+    EXPECT_NE(tensor, nullptr) << name;
+    EXPECT_EQ(tensor->type, WeightType::kF32) << name;
+    const GgufTensor& last = *std::max_element(
+        file->tensors().begin(), file->tensors().end(),
+        [](const auto& a, const auto& b) { return a.data.data() < b.data.data(); });
+    return file->file_size() -
+           static_cast<size_t>(last.data.data() + last.data.size() - tensor->data.data());
+  }
+
+  void Overwrite(size_t offset, float value) {
+    std::string bytes = ReadFile(path_);
+    std::memcpy(&bytes[offset], &value, sizeof(value));
+    WriteFile(path_, bytes);
+  }
+
+  std::string path_;
+};
+
+TEST_F(DamagedModel, WeightsThatAreNoNumbers) {
+  const size_t offset = OffsetOf("blk.4.attn_norm.weight") + 17 * sizeof(float);
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    Overwrite(offset, bad);
+    const auto step = AllOf(HasSubstr("position 3"), HasSubstr("not all finite"));
+    // BOS and three bytes; the answer is never begun.
+    ExpectError(RunProgram({"generate", "-m", path_, "-p", "zzz", "-n", "5"}), 1,
+                HasSubstr("not all finite"));
+    ExpectError(RunProgram({"logits", "-m", path_, "--tokens", "2,3,4,5", "--greedy", "2"}), 1,
+                step);
+    ExpectError(RunProgram({"chat", "-m", path_}, {.input = "zzz\n"}), 1,
+                HasSubstr("not all finite"));
+    ExpectError(
+        RunProgram({"perplexity", "-m", path_, "-f", "tests/golden/demo/heldout.txt", "-c", "64"}),
+        1, AllOf(HasSubstr("position 32"), HasSubstr("not all finite")));
+    ExpectError(RunProgram({"generate", "-m", path_, "--check-tensors", "-p", "zzz"}), 1,
+                AllOf(HasSubstr(path_), HasSubstr("'blk.4.attn_norm.weight'"), HasSubstr("[17]"),
+                      HasSubstr(bad < 0 ? "-inf" : "nan")));
+  }
+  EXPECT_EQ(
+      RunProgram({"generate", "-m", kModel, "--check-tensors", "-p", "zzz", "-n", "1"}).status, 0);
+}
+
+TEST_F(DamagedModel, ThatShrinksBetweenOpeningAndLoading) {
+  GuardMappedFiles();
+  auto opened = GgufFile::Open(path_);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto file = std::make_shared<const GgufFile>(*std::move(opened));
+  const auto entry = FindConfig(*file);
+  ASSERT_TRUE(entry.ok());
+  ASSERT_TRUE(file->CheckWhole().ok());
+  ASSERT_EQ(truncate(path_.c_str(), static_cast<off_t>(file->file_size() / 2)), 0);
+  const auto engine = (*entry)->load(file, {});
+  ASSERT_TRUE(engine.ok());  // of zeros
+  const auto cache = (*engine)->CreateCache({});
+  std::vector<float> logits((*engine)->info().vocab_size);
+  const absl::Status status =
+      Prefill(**engine, *cache, {{1, 2, 3}}, FloatRows(logits.data(), 1, logits.size()));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(path_), HasSubstr("shorter")));
+  EXPECT_EQ(cache->length(), 0u);
+}
+
+TEST_F(DamagedModel, ThatShrinksWhileItRuns) {
+  GuardMappedFiles();
+  auto model = LoadModel(path_);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto cache = model->engine->CreateCache({});
+  std::vector<float> logits(model->engine->info().vocab_size);
+  const FloatRows row(logits.data(), 1, logits.size());
+  std::vector<int32_t> tokens;
+  for (int32_t i = 0; i < 60; ++i) tokens.push_back(i * 61 % 500);
+  ASSERT_TRUE(Prefill(*model->engine, *cache, tokens, row).ok());
+  ASSERT_EQ(truncate(path_.c_str(), 4096), 0);
+  const absl::Status status = Prefill(*model->engine, *cache, tokens, row);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_EQ(cache->length(), tokens.size());
+}
+
+// The real program, at whatever moments.
+TEST_F(DamagedModel, ThatShrinksUnderTheProgram) {
+  const std::string whole = ReadFile(kModel);
+  int refused = 0;
+  for (int milliseconds = 0; milliseconds < 60; milliseconds += 3) {
+    WriteFile(path_, whole);
+    const ProgramResult result = RunProgram(
+        {"generate", "-m", path_, "-p", "A", "-n", "40"}, {.while_running = [&](pid_t) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+          EXPECT_EQ(truncate(path_.c_str(), milliseconds % 2 == 0 ? 1000 : 5'000'000), 0);
+        }});
+    if (result.status == 0) continue;  // it had finished
+    ExpectError(result, 1, HasSubstr(path_));
+    ++refused;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,161 @@
+// Ctrl-C, signals and pipes that close: what was running stops, and the terminal is as it was.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kCtrlC[] = "\x03";
+
+class Interrupt : public testing::Test {
+ protected:
+  // A chat whose answers do not end by themselves.
+  Interrupt() : terminal_({"chat", "-n", "-1", "-c", "1000000"}, {{"TERM", "xterm"}}) {
+    before_ = terminal_.Settings();
+    terminal_.WaitFor("/help lists");
+    terminal_.WaitFor("> ");
+  }
+
+  // The answer to a line has begun.
+  void Ask() {
+    terminal_.Type("ROMEO:\n");
+    terminal_.WaitFor("ROMEO:");
+    terminal_.WaitFor("\n");
+    terminal_.WaitFor("e");
+  }
+
+  void ExpectTerminalRestored() {
+    const termios now = terminal_.Settings();
+    EXPECT_EQ(now.c_lflag, before_.c_lflag);
+    EXPECT_EQ(now.c_iflag, before_.c_iflag);
+    EXPECT_EQ(now.c_oflag, before_.c_oflag);
+    EXPECT_EQ(std::memcmp(now.c_cc, before_.c_cc, sizeof(now.c_cc)), 0);
+  }
+
+  Terminal terminal_;
+  termios before_;
+};
+
+TEST_F(Interrupt, OnceStopsTheAnswerAndTheChatGoesOn) {
+  for (int turn = 1; turn <= 3; ++turn) {
+    Ask();
+    terminal_.Type(kCtrlC);
+    terminal_.WaitFor("> ");
+    terminal_.Type("/stats\n");
+    terminal_.WaitFor("turns: " + std::to_string(turn) + ";");
+    terminal_.WaitFor("> ");
+  }
+  terminal_.Type("/rewind 2\n");
+  terminal_.WaitFor("back after turn 1");
+  terminal_.WaitFor("> ");
+  terminal_.Type("/exit\n");
+  EXPECT_EQ(terminal_.Finish().status, 0);
+  ExpectTerminalRestored();
+}
+
+TEST_F(Interrupt, AtThePromptEndsTheProgram) {
+  terminal_.Type("half a line");
+  terminal_.WaitFor("half a line");
+  terminal_.Type(kCtrlC);
+  EXPECT_EQ(terminal_.Finish().status, 128 + SIGINT);
+  ExpectTerminalRestored();
+}
+
+TEST_F(Interrupt, TerminationDuringAnAnswer) {
+  Ask();
+  kill(terminal_.pid(), SIGTERM);
+  EXPECT_EQ(terminal_.Finish().status, 128 + SIGTERM);
+  ExpectTerminalRestored();
+}
+
+TEST_F(Interrupt, TerminationAtThePrompt) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    Terminal terminal({"chat"}, {{"TERM", "xterm"}});
+    const termios before = terminal.Settings();
+    terminal.WaitFor("> ");
+    kill(terminal.pid(), signal);
+    EXPECT_EQ(terminal.Finish().status, 128 + signal);
+    EXPECT_EQ(terminal.Settings().c_lflag, before.c_lflag);
+  }
+}
+
+// A program whose output goes into a pipe that takes little.
+class ClosedPipe : public testing::Test {
+ protected:
+  ClosedPipe() : path_(ScratchPath("pipe")) { EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0); }
+  ~ClosedPipe() override { unlink(path_.c_str()); }
+
+  ProgramResult Generate(const std::function<void(pid_t pid, int pipe)>& while_running) {
+    return RunProgram({"generate", "-p", "ROMEO:", "-n", "-1", "-c", "1000000", "--ignore-eos"},
+                      {.output_path = path_, .while_running = [&](pid_t pid) {
+                         const int pipe = open(path_.c_str(), O_RDONLY);
+                         fcntl(pipe, F_SETPIPE_SZ, 4096);
+                         while_running(pid, pipe);
+                         close(pipe);
+                       }});
+  }
+
+  // Nothing more goes in: the program waits for somebody to read, whatever it is told.
+  static void WaitUntilFull(int pipe) {
+    for (int before = -1, now = 0; now < 4000 || now != before;) {
+      before = now;
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      ASSERT_EQ(ioctl(pipe, FIONREAD, &now), 0);
+    }
+  }
+
+  static bool Runs(pid_t pid) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    siginfo_t info = {};
+    return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
+  }
+
+  std::string path_;
+};
+
+TEST_F(ClosedPipe, EndsTheProgramWithAnError) {
+  ExpectError(Generate([](pid_t, int pipe) {
+                char byte = 0;
+                EXPECT_EQ(read(pipe, &byte, 1), 1);
+              }),
+              1, HasSubstr("Broken pipe"));
+}
+
+TEST_F(ClosedPipe, InterruptedOnceStopsTwiceQuits) {
+  const ProgramResult once = Generate([](pid_t pid, int pipe) {
+    WaitUntilFull(pipe);
+    kill(pid, SIGINT);
+    EXPECT_TRUE(Runs(pid));
+    char bytes[4096];
+    while (read(pipe, bytes, sizeof(bytes)) > 0) {
+    }
+  });
+  EXPECT_EQ(once.status, 0) << once.err;
+  const ProgramResult twice = Generate([](pid_t pid, int pipe) {
+    WaitUntilFull(pipe);
+    kill(pid, SIGINT);
+    EXPECT_TRUE(Runs(pid));
+    kill(pid, SIGINT);
+    EXPECT_FALSE(Runs(pid));
+  });
+  EXPECT_EQ(twice.status, 128 + SIGINT);
+}
+
+}  // namespace
+}  // namespace inlay

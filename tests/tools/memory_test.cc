@@ -1,0 +1,77 @@
+// The memory plan: what it says is enough, and where memory is short there is a sentence.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+size_t Planned(const std::vector<std::string>& flags) {
+  std::vector<std::string> inspect = {"inspect", "-o", "json"};
+  inspect.insert(inspect.end(), flags.begin(), flags.end());
+  const auto memory = RunProgram(inspect).Json()["memory"];
+  size_t bytes = 0;
+  for (const char* part : {"bytes_of_weights", "bytes_of_scratch", "bytes_per_conversation",
+                           "bytes_per_open_append"}) {
+    EXPECT_GT(memory[part].get<size_t>(), 0u) << part;
+    bytes += memory[part].get<size_t>();
+  }
+  return bytes;
+}
+
+// Beside what the program itself takes, which it does for a vocabulary and nothing else too.
+TEST(Memory, StaysWithinThePlan) {
+  std::string prompt;
+  while (prompt.size() < 4000) prompt += "ROMEO:\nWhat light through yonder window breaks?\n";
+  const size_t program = RunProgram({"tokenize"}, {.input = prompt}).peak_bytes;
+  for (const std::string type : {"f32", "f16"}) {
+    const size_t planned = Planned({"-c", "2048", "--cache-type", type});
+    const ProgramResult result = RunProgram(
+        {"generate", "-n", "20", "-c", "2048", "--cache-type", type, "-t", "2"}, {.input = prompt});
+    ASSERT_EQ(result.status, 0) << result.err;
+    const size_t used = result.peak_bytes - std::min(result.peak_bytes, program);
+    std::printf("%s: planned %.1f MB, used %.1f MB beside the program's %.1f MB\n", type.c_str(),
+                static_cast<double>(planned) / 1e6, static_cast<double>(used) / 1e6,
+                static_cast<double>(program) / 1e6);
+    EXPECT_LE(used, planned + planned / 10);
+    EXPECT_GE(used, planned / 3) << "the plan is idle";
+  }
+}
+
+// Every limit from one where the program barely starts to one that is enough.
+TEST(Memory, AnyLimitEndsInASentenceOrAnAnswer) {
+  constexpr size_t least = size_t{20} << 20;
+  ASSERT_EQ(RunProgram({"--version"}, {.address_space = least}).status, 0);
+  int refused = 0, done = 0;
+  for (size_t limit = least; done < 3; limit += limit / 12) {
+    ASSERT_LT(limit, size_t{4} << 30);
+    const ProgramResult result =
+        RunProgram({"generate", "-p", "ROMEO:", "-n", "30", "-t", "2"}, {.address_space = limit});
+    if (result.status == 0) {
+      ++done;
+      continue;
+    }
+    ExpectError(result, 1, HasSubstr("memory"));
+    ++refused;
+  }
+  EXPECT_GT(refused, 5);
+  std::printf("%d limits were too small, and said so\n", refused);
+}
+
+TEST(Memory, IsCheckedBeforeItIsTaken) {
+  const size_t limit = size_t{36} << 20;
+  const ProgramResult result =
+      RunProgram({"generate", "-p", "ROMEO:", "-n", "1"}, {.address_space = limit});
+  ExpectError(result, 1, AllOf(HasSubstr("bard.gguf"), HasSubstr("bytes of memory")));
+  EXPECT_LT(result.peak_bytes, size_t{30} << 20);
+}
+
+}  // namespace
+}  // namespace inlay

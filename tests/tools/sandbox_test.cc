@@ -1,0 +1,183 @@
+// --sandbox: what it refuses is refused, and a model still runs.
+#include "tools/sandbox.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kHolds = 42;
+
+// Runs `act` in a child that has entered the sandbox; whether it returned true there.
+bool InSandbox(const std::function<bool()>& act, const std::vector<std::string>& readable = {}) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (!EnterSandbox(readable).ok()) _exit(1);
+    _exit(act() ? kHolds : 2);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << "no sandbox here";
+  return WIFEXITED(status) && WEXITSTATUS(status) == kHolds;
+}
+
+// The call fails there although it works here.
+void ExpectRefused(const std::string& what, const std::function<long()>& call) {
+  EXPECT_TRUE(InSandbox([&] { return call() < 0; })) << what;
+}
+
+class Sandbox : public testing::Test {
+ protected:
+  Sandbox() : path_(ScratchPath("file")), other_(ScratchPath("other")) {
+    WriteFile(path_, "contents");
+  }
+  ~Sandbox() override {
+    unlink(path_.c_str());
+    unlink(other_.c_str());
+  }
+
+  std::string path_, other_;
+};
+
+TEST_F(Sandbox, NoNetwork) {
+  for (const int domain : {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK})
+    ExpectRefused("socket", [=] { return socket(domain, SOCK_STREAM, 0); });
+  ExpectRefused("socketpair", [] {
+    int pair[2];
+    return socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+  });
+  // One that was open before.
+  const int open_socket = socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(9);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ExpectRefused("connect", [&] {
+    return connect(open_socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  });
+  ExpectRefused("sendto", [&] {
+    return sendto(open_socket, "x", 1, 0, reinterpret_cast<const sockaddr*>(&address),
+                  sizeof(address));
+  });
+  close(open_socket);
+}
+
+TEST_F(Sandbox, NoFileIsMadeOrChanged) {
+  const char* const path = path_.c_str();
+  const char* const other = other_.c_str();
+  for (const int flags : {O_WRONLY, O_RDWR, O_WRONLY | O_CREAT, O_RDONLY | O_CREAT,
+                          O_RDONLY | O_TRUNC, O_WRONLY | O_APPEND}) {
+    ExpectRefused("open " + std::to_string(flags), [=] { return open(path, flags, 0600); });
+    ExpectRefused("openat " + std::to_string(flags),
+                  [=] { return syscall(SYS_openat, AT_FDCWD, other, flags, 0600); });
+  }
+  ExpectRefused("O_TMPFILE",
+                [] { return open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR, 0600); });
+  ExpectRefused("rename", [=] { return rename(path, other); });
+  ExpectRefused("unlink", [=] { return unlink(path); });
+  ExpectRefused("link", [=] { return link(path, other); });
+  ExpectRefused("symlink", [=] { return symlink(path, other); });
+  ExpectRefused("mkdir", [=] { return mkdir(other, 0700); });
+  ExpectRefused("mkfifo", [=] { return mkfifo(other, 0600); });
+  ExpectRefused("truncate", [=] { return truncate(path, 0); });
+  ExpectRefused("chmod", [=] { return chmod(path, 0777); });
+  ExpectRefused("memfd", [] { return syscall(SYS_memfd_create, "x", 0); });
+  const int fd = open(path, O_RDWR);
+  ExpectRefused("ftruncate", [=] { return ftruncate(fd, 0); });
+  close(fd);
+  EXPECT_EQ(ReadFile(path_), "contents");
+  EXPECT_EQ(access(other, F_OK), -1);
+}
+
+TEST_F(Sandbox, NoProgramAndNoOtherProcess) {
+  ExpectRefused("fork", [] { return static_cast<long>(fork()); });
+  ExpectRefused("vfork", [] { return syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); });
+  ExpectRefused("exec", [] { return execl("/bin/true", "true", nullptr); });
+  ExpectRefused("kill", [] { return kill(getppid(), 0); });
+  ExpectRefused("ptrace", [] { return ptrace(PTRACE_TRACEME, 0, nullptr, nullptr); });
+  ExpectRefused("io_uring", [] { return syscall(SYS_io_uring_setup, 1, nullptr); });
+  ExpectRefused("setrlimit", [] {
+    const rlimit none{0, 0};
+    return setrlimit(RLIMIT_CORE, &none);
+  });
+  char typed = 'x';
+  ExpectRefused("TIOCSTI", [&] { return ioctl(0, TIOCSTI, &typed); });
+  ExpectRefused("prctl", [] { return prctl(PR_SET_DUMPABLE, 0); });
+}
+
+TEST_F(Sandbox, ReadsTheModelAndNoOtherFile) {
+  const auto reads = [](const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY);
+    char byte = 0;
+    return fd >= 0 && read(fd, &byte, 1) == 1;
+  };
+  EXPECT_TRUE(InSandbox([&] { return reads(path_); }, {path_}));
+  WriteFile(other_, "secret");
+  // Where the kernel has Landlock, which promises are not made of.
+  if (syscall(444 /* landlock_create_ruleset */, nullptr, 0, 1) < 0) {
+    GTEST_SKIP() << "no Landlock here";
+  }
+  EXPECT_FALSE(InSandbox([&] { return reads(other_); }, {path_}));
+  EXPECT_FALSE(InSandbox([&] { return opendir("/") != nullptr; }, {path_}));
+}
+
+TEST_F(Sandbox, ThreadsAndMemoryAreThere) {
+  EXPECT_TRUE(InSandbox([] {
+    int sum = 0;
+    std::thread([&] { sum += static_cast<int>(std::vector<char>(10'000'000, 1).back()); }).join();
+    return sum == 1;
+  }));
+}
+
+TEST_F(Sandbox, AModelRunsAsWithout) {
+  const std::vector<std::string> generate = {"generate", "-p", "ROMEO:", "-n", "20", "-s", "1"};
+  std::vector<std::string> sandboxed = generate;
+  sandboxed.push_back("--sandbox");
+  const ProgramResult result = RunProgram(sandboxed);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, RunProgram(generate).out);
+  EXPECT_EQ(RunProgram({"inspect", "--sandbox"}).out, RunProgram({"inspect"}).out);
+  EXPECT_EQ(RunProgram({"tokenize", "--sandbox", "LICENSE"}).out,
+            RunProgram({"tokenize", "LICENSE"}).out);
+  EXPECT_EQ(RunProgram({"perplexity", "--sandbox", "-f", "LICENSE", "-c", "64"}).status, 0);
+}
+
+TEST_F(Sandbox, SavingIsRefusedInOneSentence) {
+  ExpectError(RunProgram({"generate", "--sandbox", "-p", "A", "-n", "1", "--session", other_}), 1,
+              HasSubstr(other_));
+  const ProgramResult chat =
+      RunOnTerminal({"chat", "--sandbox", "-n", "5"}, "ROMEO:\n/save " + other_ + "\n/exit\n",
+                    {{"TERM", "xterm"}});
+  EXPECT_EQ(chat.status, 0);
+  EXPECT_THAT(chat.out, HasSubstr(other_ + " cannot be created"));
+  EXPECT_EQ(access(other_.c_str(), F_OK), -1);
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,268 @@
+#include "tools/sandbox.h"
+
+#ifdef __linux__
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "io/status_macros.h"
+
+#if defined(__linux__) && __has_include(<linux/landlock.h>)
+#include <linux/landlock.h>
+#include <sys/stat.h>
+#define INLAY_HAS_LANDLOCK 1
+#endif
+
+#if defined(__linux__) && defined(__x86_64__)
+#define INLAY_AUDIT_ARCH AUDIT_ARCH_X86_64
+#elif defined(__linux__) && defined(__aarch64__)
+#define INLAY_AUDIT_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+namespace inlay {
+namespace {
+
+#ifdef INLAY_AUDIT_ARCH
+
+// Calls that take no file by name and reach nobody else. A call that is not named here, or that
+// below does not let through, fails with EPERM.
+constexpr uint32_t kAllowed[] = {
+    // memory
+    SYS_brk,
+    SYS_mmap,
+    SYS_munmap,
+    SYS_mprotect,
+    SYS_mremap,
+    SYS_madvise,
+    SYS_membarrier,
+    // threads and time
+    SYS_futex,
+    SYS_set_robust_list,
+    SYS_rseq,
+    SYS_set_tid_address,
+    SYS_sched_yield,
+    SYS_sched_getaffinity,
+    SYS_sched_setaffinity,
+    SYS_clock_gettime,
+    SYS_clock_getres,
+    SYS_clock_nanosleep,
+    SYS_nanosleep,
+    SYS_gettimeofday,
+    SYS_restart_syscall,
+    SYS_exit,
+    SYS_exit_group,
+    SYS_getpid,
+    SYS_gettid,
+    SYS_getrusage,
+    SYS_sysinfo,
+    SYS_uname,
+    SYS_getrandom,
+    SYS_getcpu,
+    SYS_getuid,
+    SYS_geteuid,
+    SYS_getgid,
+    SYS_getegid,
+    SYS_getppid,
+    // signals to itself
+    SYS_rt_sigaction,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_sigaltstack,
+    SYS_rt_sigtimedwait,
+    // what is open
+    SYS_read,
+    SYS_readv,
+    SYS_pread64,
+    SYS_write,
+    SYS_writev,
+    SYS_close,
+    SYS_fstat,
+    SYS_lseek,
+    SYS_fcntl,
+    SYS_dup,
+    SYS_dup3,
+    SYS_ppoll,
+    SYS_pselect6,
+    SYS_getdents64,
+    SYS_fadvise64,
+    // looking at names
+    SYS_newfstatat,
+    SYS_statx,
+    SYS_faccessat,
+    SYS_faccessat2,
+    SYS_readlinkat,
+    SYS_getcwd,
+#ifdef __x86_64__
+    SYS_poll,
+    SYS_select,
+    SYS_dup2,
+    SYS_stat,
+    SYS_lstat,
+    SYS_access,
+    SYS_readlink,
+    SYS_time,
+    SYS_arch_prctl,
+#endif
+};
+
+// The low half of a call's argument: all that flags and process ids have.
+constexpr uint32_t Argument(size_t index) {
+  return static_cast<uint32_t>(offsetof(seccomp_data, args) + index * sizeof(uint64_t));
+}
+
+constexpr sock_filter Load(uint32_t offset) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset); }
+constexpr sock_filter Return(uint32_t action) { return BPF_STMT(BPF_RET | BPF_K, action); }
+constexpr uint32_t Errno(int error) { return SECCOMP_RET_ERRNO | static_cast<uint32_t>(error); }
+
+class Filter {
+ public:
+  Filter() {
+    program_ = {Load(offsetof(seccomp_data, arch)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, INLAY_AUDIT_ARCH, 1, 0),
+                Return(SECCOMP_RET_KILL_PROCESS), Load(offsetof(seccomp_data, nr))};
+    // Numbers of the x32 ABI are above all that are named below.
+    for (const uint32_t call : kAllowed) Allow(call);
+    // Opening is for reading; O_TMPFILE is among these bits too.
+    constexpr uint32_t kWrites = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | __O_TMPFILE;
+    AllowWithout(SYS_openat, 2, kWrites & ~static_cast<uint32_t>(O_DIRECTORY));
+#ifdef __x86_64__
+    AllowWithout(SYS_open, 1, kWrites & ~static_cast<uint32_t>(O_DIRECTORY));
+#endif
+    // Threads, but no processes. clone3 hides its flags behind a pointer: the C library falls back
+    // to clone where there is none, and likewise from openat2.
+    AllowWith(SYS_clone, 0, kThread);
+    Answer(SYS_clone3, Errno(ENOSYS));
+    Answer(SYS_openat2, Errno(ENOSYS));
+    // Signals to itself, as abort() sends.
+    AllowEqual(SYS_tgkill, 0, static_cast<uint32_t>(getpid()));
+    // Names of threads and of memory; limits may be read (their new value is no pointer).
+    AllowEqual(SYS_prctl, 0, PR_SET_NAME);
+    AllowEqual(SYS_prctl, 0, PR_SET_VMA);
+    AllowEqual(SYS_prlimit64, 2, 0);
+    // Not F_SETOWN, which chooses somebody to be signalled.
+    for (const uint32_t command : {F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD, F_DUPFD_CLOEXEC})
+      AllowEqual(SYS_fcntl, 1, command);
+    // Terminals may be set up and measured, but nothing may be typed for their owner.
+    for (const uint32_t request :
+         {TCGETS, TCSETS, TCSETSW, TCSETSF, TIOCGWINSZ, TIOCGPGRP, FIONREAD})
+      AllowEqual(SYS_ioctl, 1, request);
+    program_.push_back(Return(Errno(EPERM)));
+  }
+
+  absl::Status Install() {
+    sock_fprog program{.len = static_cast<unsigned short>(program_.size()),
+                       .filter = program_.data()};
+    // All threads, those too that a library may have started.
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0)
+      return absl::OkStatus();
+    return absl::UnimplementedError(absl::StrCat(
+        "--sandbox cannot be kept here: the kernel refuses seccomp (errno ", errno, ")"));
+  }
+
+ private:
+  static constexpr uint32_t kThread = 0x00010000;  // CLONE_THREAD
+
+  void Answer(uint32_t call, uint32_t action) {
+    program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
+    program_.push_back(Return(action));
+  }
+  void Allow(uint32_t call) { Answer(call, SECCOMP_RET_ALLOW); }
+
+  // Lets the call through when a test of its argument says so; else goes on with the next rule.
+  void AllowIf(uint32_t call, size_t argument, const sock_filter& test) {
+    program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4));
+    program_.push_back(Load(Argument(argument)));
+    program_.push_back(test);
+    program_.push_back(Return(SECCOMP_RET_ALLOW));
+    program_.push_back(Load(offsetof(seccomp_data, nr)));
+  }
+  void AllowEqual(uint32_t call, size_t argument, uint32_t value) {
+    AllowIf(call, argument, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
+  }
+  void AllowWith(uint32_t call, size_t argument, uint32_t bits) {
+    AllowIf(call, argument, BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1));
+  }
+  void AllowWithout(uint32_t call, size_t argument, uint32_t bits) {
+    AllowIf(call, argument, BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 1, 0));
+  }
+
+  std::vector<sock_filter> program_;
+};
+
+#ifdef INLAY_HAS_LANDLOCK
+
+// Files that may be read; the kernel refuses all others. A kernel without Landlock is no error:
+// what this adds to the filter is not part of its promise.
+absl::Status RestrictReading(const std::vector<std::string>& readable) {
+  // The first version's rights are enough: the filter refuses all that later ones add.
+  constexpr uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+  constexpr uint64_t kAll = (uint64_t{LANDLOCK_ACCESS_FS_MAKE_SYM} << 1) - 1;
+  landlock_ruleset_attr attributes = {};
+  attributes.handled_access_fs = kAll;
+  const int rules =
+      static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0));
+  if (rules < 0) return absl::OkStatus();
+  const auto close_rules = absl::MakeCleanup([rules] { close(rules); });
+
+  // Of the system: the libraries and locales of line editing, what terminals can do, how much
+  // memory there is.
+  std::vector<std::string> allowed = {
+      "/usr",     "/lib",      "/lib64",        "/etc",
+      "/dev/tty", "/dev/null", "/proc/meminfo", "/proc/self/status"};
+  allowed.insert(allowed.end(), readable.begin(), readable.end());
+  for (const std::string& path : allowed) {
+    const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
+    if (fd < 0) continue;  // who opens it will see
+    struct stat info;
+    const bool folder = fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+    landlock_path_beneath_attr rule = {};
+    rule.allowed_access = folder ? kRead : kRead & ~uint64_t{LANDLOCK_ACCESS_FS_READ_DIR};
+    rule.parent_fd = fd;
+    const auto added = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+    close(fd);
+    if (added != 0) {
+      return absl::UnimplementedError(absl::StrCat("--sandbox cannot be kept here: no rule for ",
+                                                   path, " (errno ", errno, ")"));
+    }
+  }
+  if (syscall(SYS_landlock_restrict_self, rules, 0) == 0) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "--sandbox cannot be kept here: the kernel refuses Landlock (errno ", errno, ")"));
+}
+
+#else
+absl::Status RestrictReading(const std::vector<std::string>&) { return absl::OkStatus(); }
+#endif
+
+#endif  // INLAY_AUDIT_ARCH
+
+}  // namespace
+
+absl::Status EnterSandbox(const std::vector<std::string>& readable) {
+#ifdef INLAY_AUDIT_ARCH
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    return absl::UnimplementedError("--sandbox cannot be kept here: the kernel is too old");
+  }
+  INLAY_RETURN_IF_ERROR(RestrictReading(readable));
+  return Filter().Install();
+#else
+  (void)readable;
+  return absl::UnimplementedError(
+      "--sandbox cannot be kept here: it needs Linux on x86-64 or ARM64");
+#endif
+}
+
+}  // namespace inlay
