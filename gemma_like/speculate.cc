@@ -83,7 +83,7 @@ absl::Status DraftedDecoder::Append(int32_t token) {
   absl::Status status = AppendAll(tokens);
   // Guesses need memory too; where there is too little of it, the token alone may still fit.
   if (absl::IsResourceExhausted(status) && tokens.size() > 1) {
-    tokens.resize(1);
+    tokens.erase(tokens.begin() + 1, tokens.end());
     status = AppendAll(tokens);
   }
   INLAY_RETURN_IF_ERROR(status);

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "io/mapping_guard.h"
-#include "tools/commands.h"
+#include "tools/command_line.h"
 #include "tools/demo_model.h"
 #include "tools/model_flags.h"
 #include "tools/output.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_split.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tools/cli.h"
+#include "tools/command_line.h"
 #include "tools/usage_error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/io/test_vocabulary.h"
 
 namespace inlay {
@@ -44,7 +45,7 @@ std::string Show(const Tokenizer& tokenizer, const absl::StatusOr<std::vector<in
   std::string text;
   for (int32_t token : *tokens) {
     if (tokenizer.IsControl(token)) {
-      text += "[" + std::string(tokenizer.TokenText(token)) + "]";
+      absl::StrAppend(&text, "[", tokenizer.TokenText(token), "]");
     } else {
       text += std::string(tokenizer.Piece(token));
     }

@@ -124,7 +124,7 @@ TEST_P(ConcurrencyTest, CancelledAndOutOfMemoryInManyThreads) {
   for (uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937_64 random(t);
-      Conversation c{models_[0]->CreateCache({.max_length = kLength, .pool = pool}), t};
+      Conversation c{NewCache(pool), t};
       std::vector<std::unique_ptr<KVCache>> forks;
       std::vector<float> logits(vocab_);
       for (size_t i = std::max<size_t>(Steps() / 10, 60); i > 0; --i) {
@@ -146,7 +146,7 @@ TEST_P(ConcurrencyTest, CancelledAndOutOfMemoryInManyThreads) {
           if (absl::IsResourceExhausted(status)) forks.clear();
         }
         if (c.cache->length() > kLength - 150 || (!status.ok() && random() % 8 == 0))
-          c.cache = models_[0]->CreateCache({.max_length = kLength, .pool = pool});
+          c.cache = NewCache(pool);
       }
     });
   }

@@ -34,7 +34,7 @@ TEST(PackedMatrixTest, LayoutIsOfItsVersion) {
   EXPECT_EQ(kPackedLayoutVersion, 1u);
   const std::pair<WeightType, uint64_t> expected[] = {
       {WeightType::kF32, 0xaae310008e2f8169},  {WeightType::kF16, 0x18a017389eab92bb},
-      {WeightType::kBF16, 0x18a017389eab92bb}, {WeightType::kQ8_0, 0x5b856ed7bd1cb2d9},
+      {WeightType::kBF16, 0x5b42da6352b9376f}, {WeightType::kQ8_0, 0x5b856ed7bd1cb2d9},
       {WeightType::kQ4_0, 0x67c21875d448d1c},  {WeightType::kQ4_1, 0x291ed9bd1170734b},
       {WeightType::kQ5_0, 0x4073278229085ab4}, {WeightType::kQ5_1, 0x723d579edd1dc6ad},
       {WeightType::kQ2_K, 0x484ce4e8ba8fd777}, {WeightType::kQ3_K, 0xc666661ac5f7d029},
