@@ -10,6 +10,7 @@
 #include "ops/cpu_target.h"
 #include "ops/softmax.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/ops/op_test.h"
 
 namespace inlay {
 namespace {
@@ -41,6 +42,7 @@ TEST_P(BardGoldenTest, LogitsAndGreedyContinuation) {
   ASSERT_EQ(golden["prompts"].size(), 3u);
   for (const auto& prompt : golden["prompts"]) {
     const auto ids = prompt["ids"].get<std::vector<int32_t>>();
+    if (SmallTests() && ids.size() > 100) continue;  // one of the three
     SCOPED_TRACE(ids.size());
     auto cache = model.engine->CreateCache({});
     const size_t vocab = model.engine->info().vocab_size;
