@@ -191,8 +191,8 @@ struct Times {
 
 // The best of many short turns, the forms in turn: what else runs on the machine disturbs both.
 Times Time(const Case& c, Memory& memory) {
-  constexpr double kTurn = 0.5e-3;
-  constexpr int kTurns = 40;
+  constexpr double kTurn = 0.1e-3;
+  constexpr int kTurns = 400;
   size_t calls = 1;
   while (SecondsOf(c.dynamic, c, memory, calls) < kTurn) calls *= 2;
   double fixed = std::numeric_limits<double>::infinity(), dynamic = fixed;

@@ -15,7 +15,7 @@ void RopeAngles(size_t first_position, double base, double scale, FloatRows angl
 
 // Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens,
 // head_dim] from RopeAngles. Elements i and i + head_dim / 2 of a head are the two parts of one
-// complex number. Head dims 64, 128 and 256 have code made for them, 1.2 to 1.5 times as fast
+// complex number. Head dims 64, 128 and 256 have code made for them, up to 1.5 times as fast
 // (docs/static-vs-dynamic.md).
 void ApplyRope(ConstFloatRows angles, FloatRows x);
 
