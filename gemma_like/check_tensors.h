@@ -8,7 +8,8 @@
 namespace inlay {
 
 // Reads every element of every tensor. DataLoss naming the tensor, the element and its value where
-// one is NaN or infinite; the first in file order. Takes about as long as a load.
+// one is NaN or infinite (of a packed and quantized matrix, the row); the first in file order.
+// Takes about as long as a load.
 absl::Status CheckTensors(const GgufFile& file);
 
 }  // namespace inlay

@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
 #include <string>
 
 #include "absl/types/span.h"
@@ -63,6 +66,25 @@ class FuzzInput {
   }
 
   absl::Span<const uint8_t> bytes_;
+};
+
+// Bytes that start where a mapped file's might, for packed tensors too, and end where they end, so
+// that a sanitizer sees any read beyond.
+class AlignedCopy {
+ public:
+  AlignedCopy(const void* data, size_t size)
+      : size_(size), data_(static_cast<uint8_t*>(::operator new(size, kAlignment))) {
+    if (size > 0) std::memcpy(data_.get(), data, size);
+  }
+  absl::Span<const uint8_t> bytes() const { return {data_.get(), size_}; }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Free {
+    void operator()(uint8_t* p) const { ::operator delete(p, kAlignment); }
+  };
+  size_t size_;
+  std::unique_ptr<uint8_t[], Free> data_;
 };
 
 // Changes bytes that were right: overwrites a few here and there, and may cut the end off.

@@ -1,6 +1,4 @@
 // Any bytes as a GGUF file: refused with a sentence, or every view into it can be read.
-#include <cstring>
-#include <memory>
 #include <string>
 
 #include "gemma_like/registry.h"
@@ -42,10 +40,8 @@ uint64_t ReadEverything(const GgufFile& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay;
-  // Aligned, and ends where the input ends.
-  const std::unique_ptr<uint8_t[]> copy(new uint8_t[size]);
-  if (size > 0) std::memcpy(copy.get(), data, size);
-  const auto file = GgufFile::Parse({copy.get(), size}, "input");
+  const AlignedCopy copy(data, size);
+  const auto file = GgufFile::Parse(copy.bytes(), "input");
   if (!file.ok()) {
     INLAY_FUZZ_CHECK(!file.status().message().empty());
     return 0;

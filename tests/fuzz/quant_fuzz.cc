@@ -37,9 +37,8 @@ std::unique_ptr<uint8_t[]> Repeat(const std::string& pattern, size_t size) {
   return bytes;
 }
 
-void Multiply(const WeightMatrix& w, const std::vector<float>& activations, size_t tokens,
-              ThreadPool& pool) {
-  const PackedMatrix packed = PackedMatrix::Pack(w, pool);
+void Multiply(const PackedMatrix& packed, const WeightMatrix& w,
+              const std::vector<float>& activations, size_t tokens, ThreadPool& pool) {
   INLAY_FUZZ_CHECK(!packed.empty() && packed.rows() == w.rows && packed.cols() == w.cols);
   std::vector<float> together(tokens * w.rows);
   MatMulInput input;
@@ -78,7 +77,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<float> activations(tokens * cols);
   const auto raw = Repeat(floats, activations.size() * sizeof(float));
   std::memcpy(activations.data(), raw.get(), activations.size() * sizeof(float));
-  Multiply(w, activations, tokens, pool);
+  Multiply(PackedMatrix::Pack(w, pool), w, activations, tokens, pool);
+  // As a packed file may hold them: tiles of anything.
+  const size_t packed_bytes = PackedMatrix::Pack(w, pool).bytes();
+  const AlignedCopy tiles(Repeat(pattern, packed_bytes).get(), packed_bytes);
+  Multiply(PackedMatrix::View(tiles.bytes().data(), type, rows, cols), w, activations, tokens,
+           pool);
 
   std::vector<uint8_t> quantized(w.RowBytes());
   for (size_t t = 0; t < tokens; ++t) {

@@ -18,7 +18,7 @@ namespace inlay {
 namespace {
 
 constexpr size_t kMostTokens = 200;
-constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16};
+constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8};
 constexpr size_t kChatMagicBytes = 10;
 
 std::string Save(const KVCache& cache, uint64_t weights_hash) {
@@ -98,7 +98,7 @@ const std::string& Saved(size_t family, KvType type, size_t length) {
 
 void TryConversation(FuzzInput& input, size_t family) {
   static constexpr size_t kLengths[] = {0, 1, 5, 31, 32, 33, 64, 70, 96, 150};
-  const KvType type = kTypes[input.UpTo(2)];
+  const KvType type = kTypes[input.UpTo(3)];
   const bool repair = input.Byte() % 4 != 0;
   std::string bytes = Saved(family, type, kLengths[input.UpTo(9)]);
   Patch(input, bytes);

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -68,9 +67,8 @@ const Tokenizer& TinyTokenizer() {
 }
 
 ParsedCopy ParseModel(const std::string& bytes) {
-  std::shared_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
-  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
-  auto file = GgufFile::Parse({copy.get(), bytes.size()}, "input");
+  auto copy = std::make_shared<const AlignedCopy>(bytes.data(), bytes.size());
+  auto file = GgufFile::Parse(copy->bytes(), "input");
   return {std::move(copy), std::move(file)};
 }
 

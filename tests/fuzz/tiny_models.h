@@ -8,6 +8,7 @@
 
 #include "gemma_like/engine.h"
 #include "io/tokenizer.h"
+#include "tests/fuzz/fuzz_input.h"
 #include "tests/gemma_like/family_fixture.h"
 
 namespace inlay {
@@ -26,7 +27,7 @@ const Tokenizer& TinyTokenizer();
 
 // `bytes` as a file, in memory of its own that ends where they end.
 struct ParsedCopy {
-  std::shared_ptr<uint8_t[]> copy;
+  std::shared_ptr<const AlignedCopy> copy;
   absl::StatusOr<GgufFile> file;
 };
 ParsedCopy ParseModel(const std::string& bytes);

@@ -14,6 +14,7 @@
 #include "gemma_like/registry.h"
 #include "io/gguf.h"
 #include "io/mapping_guard.h"
+#include "ops/packed_matrix.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -74,6 +75,43 @@ TEST_F(DamagedModel, WeightsThatAreNoNumbers) {
   }
   EXPECT_EQ(
       RunProgram({"generate", "-m", kModel, "--check-tensors", "-p", "zzz", "-n", "1"}).status, 0);
+}
+
+// Bard's matrices are F16; quantized ones are looked through row by row.
+TEST_F(DamagedModel, PackedWeightsThatAreNoNumbers) {
+  for (const std::string type : {"F16", "Q8_0"}) {
+    const std::string plain = ScratchPath("plain"), packed = ScratchPath("packed");
+    ASSERT_EQ(RunProgram({"quantize", kModel, plain, type}).status, 0);
+    ASSERT_EQ(RunProgram({"pack", plain, packed}).status, 0);
+    const std::vector<std::string> generate = {"generate", "--check-tensors", "-p", "a", "-n", "1",
+                                               "-m"};
+    const auto check = [&](const std::string& path) {
+      std::vector<std::string> arguments = generate;
+      arguments.push_back(path);
+      return RunProgram(arguments);
+    };
+    EXPECT_EQ(check(packed).status, 0);
+    // Infinity as a half: an element, or the scale of a block.
+    const auto file = GgufFile::Open(packed);
+    ASSERT_TRUE(file.ok());
+    const GgufTensor* tensor = file->FindTensor("blk.3.attn_q.weight");
+    ASSERT_TRUE(tensor != nullptr && tensor->packed);
+    const TileLayout layout = GetTileLayout(PackedFormatOf(tensor->type), tensor->dims[0]);
+    const size_t scale = type == "F16" ? (7 * kTileRows + 5) * 2 : layout.scales + 5 * 2;
+    std::string bytes = ReadFile(packed);
+    const size_t start = bytes.find(
+        std::string(reinterpret_cast<const char*>(tensor->data.data()), tensor->data.size()));
+    ASSERT_NE(start, std::string::npos);
+    const size_t offset = start + 2 * layout.bytes + scale;
+    bytes[offset] = 0;
+    bytes[offset + 1] = 0x7C;
+    WriteFile(path_, bytes);
+    ExpectError(check(path_), 1,
+                AllOf(HasSubstr("'blk.3.attn_q.weight'"), HasSubstr("inf"),
+                      HasSubstr(type == "F16" ? "element [7, 37]" : "row 37")));
+    unlink(plain.c_str());
+    unlink(packed.c_str());
+  }
 }
 
 TEST_F(DamagedModel, ThatShrinksBetweenOpeningAndLoading) {
