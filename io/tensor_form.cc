@@ -41,7 +41,7 @@ std::optional<uint64_t> TensorBytes(absl::Span<const uint64_t> dims, const Tenso
     if (dims[0] > kLongestPackedRow) return std::nullopt;
     const uint64_t rows = dims.size() > 1 ? dims[1] : 1;
     overflow |= __builtin_mul_overflow(rest, rows / kTileRows + (rows % kTileRows != 0), &rest);
-    bytes = GetTileLayout(PackedFormatOf(form.type), dims[0]).bytes;
+    bytes = GetGroupLayout(PackedFormatOf(form.type)).TileBytes(dims[0]);
   } else {
     overflow |=
         __builtin_mul_overflow(dims[0] / info.block_size, uint64_t{info.block_bytes}, &bytes);

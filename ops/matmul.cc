@@ -20,28 +20,34 @@ namespace HWY_NAMESPACE {
 
 // What one call of a kernel computes: kTiles neighbouring tiles for kCols tokens. With 512-bit
 // vectors 2 x 6 sums, as many totals, the weights of a step and an activation fit in the 32
-// registers, and an activation is loaded once for both tiles. A single token needs more tiles at
-// once, as the additions of one element depend on each other.
+// registers, and an activation is loaded once for both tiles.
 #if HWY_HAVE_SCALABLE
 constexpr size_t kTiles = 1;
 constexpr size_t kCols = 1;
 #else
 constexpr size_t kTiles = 2;
 constexpr size_t kCols = HWY_TARGET <= HWY_AVX3 ? 6 : 3;
+// A few tokens, up to kCols, take all parts of one tile at once, so that memory is read in a line:
+// that is as fast as memory allows, and two tiles at a time were 0.6 (Q4_0, one thread) to 0.9
+// times as fast. Where a part's additions follow each other too slowly to keep up, a kernel has
+// kChains = 2: so many parts at least.
+constexpr size_t kParts = kTileRows / hn::MaxLanes(DRows());
+// How far ahead, in bytes, what such a line leads to is fetched: the CPU follows it by itself, but
+// only to the end of a page.
+constexpr size_t kAhead = 4096;
 #endif
 
-// The results for kCols tokens, of which token c is written to y[c] + row.
+// The results for some tokens, of which token c is written to y[c] + row; `rows` exist.
 struct Outputs {
   float* const* y;
-  size_t row;    // first output row
-  size_t valid;  // output rows that exist from there on
+  size_t rows;
 
-  HWY_INLINE void Store(size_t c, size_t offset, VRows v) const {
+  HWY_INLINE void Store(size_t c, size_t row, VRows v) const {
     const DRows df;
-    if (offset + hn::Lanes(df) <= valid) {
-      hn::StoreU(v, df, y[c] + row + offset);
-    } else if (offset < valid) {
-      hn::StoreN(v, df, y[c] + row + offset, valid - offset);
+    if (row + hn::Lanes(df) <= rows) {
+      hn::StoreU(v, df, y[c] + row);
+    } else if (row < rows) {
+      hn::StoreN(v, df, y[c] + row, rows - row);
     }
   }
 };
@@ -149,237 +155,262 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
 #endif
 }
 
-// T tiles for C tokens. Vectors without a fixed size cannot be kept in arrays: there it is one
-// each.
-template <class Format, size_t T, size_t C>
-HWY_NOINLINE void QuantizedTiles(const Format* w, const QuantizedBlock* const* x, size_t blocks,
-                                 size_t tile_bytes, size_t offset, const Outputs& out) {
+// A kernel computes T parts of tiles for C tokens: Run<T, C>(parts, rows, out), where rows[c] is
+// token c's row of activations. Vectors without a fixed size cannot be kept in arrays: there it is
+// one each.
+
+template <class Format>
+struct QuantizedKernel {
+  using Part = Format;
+  using Activations = QuantizedRows;
+  static constexpr size_t kChains = 1;
+
+  template <size_t T, size_t C>
+  static HWY_NOINLINE void Run(const Part* w, const QuantizedBlock* const* x, size_t cols,
+                               size_t ahead, const Outputs& out) {
+    const size_t blocks = cols / kQuantBlock;
 #if HWY_HAVE_SCALABLE
-  auto total = hn::Zero(DRows());
+    auto total = hn::Zero(DRows());
 #else
-  VRows total[T][C];
-  for (size_t t = 0; t < T; ++t) {
-    for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(DRows());
-  }
-#endif
-  for (size_t b = 0; b < blocks; ++b) {
-    if constexpr (Format::kFetches && C == 1) {
-      for (size_t t = 0; t < T; ++t) w[t].FetchBlock(T * tile_bytes, b);
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(DRows());
     }
-    AddGroup<Format, 0, T, C>(w, x, b, total);
-    if constexpr (Format::kGroup < kQuantBlock) AddGroup<Format, 1, T, C>(w, x, b, total);
-  }
-#if HWY_HAVE_SCALABLE
-  out.Store(0, offset, total);
-#else
-  for (size_t t = 0; t < T; ++t) {
-    for (size_t c = 0; c < C; ++c) out.Store(c, t * kTileRows + offset, total[t][c]);
-  }
 #endif
-}
+    for (size_t b = 0; b < blocks; ++b) {
+      constexpr size_t kGroups = kQuantBlock / Format::kGroup;
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) {
+          for (size_t g = 0; g < kGroups; ++g) w[t].Fetch(b * kGroups + g, ahead);
+        }
+      }
+      AddGroup<Format, 0, T, C>(w, x, b, total);
+      if constexpr (kGroups == 2) AddGroup<Format, 1, T, C>(w, x, b, total);
+    }
+#if HWY_HAVE_SCALABLE
+    out.Store(0, w[0].row, total);
+#else
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) out.Store(c, w[t].row, total[t][c]);
+    }
+#endif
+  }
+};
+
+// What kernels without scales read of a tile: from `data` on, as many elements a column as rows.
+template <class W>
+struct PlainPart {
+  PlainPart(const PackedMatrix& w, size_t index, size_t offset, size_t columns)
+      : row(index * kTileRows + offset),
+        data(reinterpret_cast<const W*>(w.tile(index)) + offset * columns),
+        fetches(offset == 0) {}
+
+  // What lies `ahead` bytes after element i.
+  HWY_INLINE void Fetch(size_t i, size_t ahead) const {
+    if (fetches) hwy::Prefetch(reinterpret_cast<const uint8_t*>(data + i) + ahead);
+  }
+
+  size_t row;
+  const W* data;
+  bool fetches;  // once for all parts of a tile
+};
 
 // Unquantized weights of type W: one fused multiply-add per column.
-template <class W, size_t T, size_t C>
-HWY_NOINLINE void FloatTiles(const W* const* w, const float* const* x, size_t cols, size_t offset,
-                             const Outputs& out) {
-  const DRows df;
+template <class W>
+struct FloatKernel {
+  struct Part : PlainPart<W> {
+    Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart<W>(w, index, offset, 1) {}
+  };
+  using Activations = ConstFloatRows;
+  static constexpr size_t kChains = 2;
+
+  template <size_t T, size_t C>
+  static HWY_NOINLINE void Run(const Part* w, const float* const* x, size_t cols, size_t ahead,
+                               const Outputs& out) {
+    const DRows df;
 #if HWY_HAVE_SCALABLE
-  static_assert(T == 1 && C == 1);
-  auto total = hn::Zero(df);
-  for (size_t k = 0; k < cols; ++k) {
-    total = hn::MulAdd(LoadFloat(df, w[0] + k * kTileRows + offset), hn::Set(df, x[0][k]), total);
-  }
-  out.Store(0, offset, total);
-#else
-  VRows total[T][C];
-  for (size_t t = 0; t < T; ++t) {
-    for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
-  }
-  for (size_t k = 0; k < cols; ++k) {
-    VRows weights[T];
-    for (size_t t = 0; t < T; ++t) weights[t] = LoadFloat(df, w[t] + k * kTileRows + offset);
-    for (size_t c = 0; c < C; ++c) {
-      const auto value = hn::Set(df, x[c][k]);
-      for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(weights[t], value, total[t][c]);
+    static_assert(T == 1 && C == 1);
+    auto total = hn::Zero(df);
+    for (size_t k = 0; k < cols; ++k) {
+      total = hn::MulAdd(LoadFloat(df, w[0].data + k * kTileRows), hn::Set(df, x[0][k]), total);
     }
-  }
-  for (size_t t = 0; t < T; ++t) {
-    for (size_t c = 0; c < C; ++c) out.Store(c, t * kTileRows + offset, total[t][c]);
-  }
+    out.Store(0, w[0].row, total);
+#else
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+    }
+    for (size_t k = 0; k < cols; ++k) {
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * kTileRows, ahead);
+      }
+      VRows weights[T];
+      for (size_t t = 0; t < T; ++t) weights[t] = LoadFloat(df, w[t].data + k * kTileRows);
+      for (size_t c = 0; c < C; ++c) {
+        const auto value = hn::Set(df, x[c][k]);
+        for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(weights[t], value, total[t][c]);
+      }
+    }
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) out.Store(c, w[t].row, total[t][c]);
+    }
 #endif
-}
+  }
+};
 
 // bfloat16 weights and activations, two columns at a time.
-template <size_t T, size_t C>
-HWY_NOINLINE void PairTiles(const uint16_t* const* w, const Bf16* const* x, size_t pairs,
-                            size_t offset, const Outputs& out) {
-  const DRows df;
-  const hn::RebindToUnsigned<DRows> du;
-  const auto load = [&](const uint16_t* p) HWY_ATTR {
-    return hn::LoadU(du, reinterpret_cast<const uint32_t*>(p + 2 * offset));
+struct PairKernel {
+  struct Part : PlainPart<uint16_t> {
+    Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart(w, index, offset, 2) {}
   };
-  // Adds both products, the even column's first where the CPU target leaves the choice. The Xeons
-  // of AVX3_SPR have an instruction for both, but it runs at half the speed of two single ones.
-  const auto add = [&](auto weights, auto values, auto sum) HWY_ATTR {
-#if HWY_NATIVE_DOT_BF16 && HWY_TARGET != HWY_AVX3_SPR
-    const hn::Repartition<hwy::bfloat16_t, DRows> d16;
-    auto unused = hn::Zero(df);
-    return hn::ReorderWidenMulAccumulate(df, hn::BitCast(d16, weights), hn::BitCast(d16, values),
-                                         sum, unused);
-#else
-    const auto even = [&](auto v) HWY_ATTR { return hn::BitCast(df, hn::ShiftLeft<16>(v)); };
-    const auto odd = [&](auto v)
-                         HWY_ATTR { return hn::BitCast(df, hn::And(v, hn::Set(du, 0xFFFF0000u))); };
-    return hn::MulAdd(odd(weights), odd(values), hn::MulAdd(even(weights), even(values), sum));
-#endif
-  };
-  const auto broadcast = [&](const Bf16* p) HWY_ATTR {
-    uint32_t word;
-    hwy::CopyBytes<4>(p, &word);
-    return hn::Set(du, word);
-  };
+  using Activations = Bf16Rows;
+  // The Xeons of AVX3_SPR have an instruction for two products, but it runs at half the speed of
+  // two single ones.
+  static constexpr bool kDot = HWY_NATIVE_DOT_BF16 && HWY_TARGET != HWY_AVX3_SPR;
+  static constexpr size_t kChains = kDot ? 1 : 2;
+
+  template <size_t T, size_t C>
+  static HWY_NOINLINE void Run(const Part* w, const Bf16* const* x, size_t cols, size_t ahead,
+                               const Outputs& out) {
+    const size_t pairs = (cols + 1) / 2;
+    const DRows df;
+    const hn::RebindToUnsigned<DRows> du;
+    const auto load = [&](const uint16_t* p)
+                          HWY_ATTR { return hn::LoadU(du, reinterpret_cast<const uint32_t*>(p)); };
+    // Adds both products, the even column's first where the CPU target leaves the choice.
+    const auto add = [&](auto weights, auto values, auto sum) HWY_ATTR {
+      if constexpr (kDot) {
+        const hn::Repartition<hwy::bfloat16_t, DRows> d16;
+        auto unused = hn::Zero(df);
+        return hn::ReorderWidenMulAccumulate(df, hn::BitCast(d16, weights),
+                                             hn::BitCast(d16, values), sum, unused);
+      } else {
+        const auto even = [&](auto v) HWY_ATTR { return hn::BitCast(df, hn::ShiftLeft<16>(v)); };
+        const auto odd = [&](auto v) HWY_ATTR {
+          return hn::BitCast(df, hn::And(v, hn::Set(du, 0xFFFF0000u)));
+        };
+        return hn::MulAdd(odd(weights), odd(values), hn::MulAdd(even(weights), even(values), sum));
+      }
+    };
+    const auto broadcast = [&](const Bf16* p) HWY_ATTR {
+      uint32_t word;
+      hwy::CopyBytes<4>(p, &word);
+      return hn::Set(du, word);
+    };
 #if HWY_HAVE_SCALABLE
-  static_assert(T == 1 && C == 1);
-  auto total = hn::Zero(df);
-  for (size_t k = 0; k < pairs; ++k) {
-    total = add(load(w[0] + k * 2 * kTileRows), broadcast(x[0] + 2 * k), total);
-  }
-  out.Store(0, offset, total);
-#else
-  VRows total[T][C];
-  for (size_t t = 0; t < T; ++t) {
-    for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
-  }
-  for (size_t k = 0; k < pairs; ++k) {
-    decltype(hn::Zero(du)) weights[T];
-    for (size_t t = 0; t < T; ++t) weights[t] = load(w[t] + k * 2 * kTileRows);
-    for (size_t c = 0; c < C; ++c) {
-      const auto values = broadcast(x[c] + 2 * k);
-      for (size_t t = 0; t < T; ++t) total[t][c] = add(weights[t], values, total[t][c]);
+    static_assert(T == 1 && C == 1);
+    auto total = hn::Zero(df);
+    for (size_t k = 0; k < pairs; ++k) {
+      total = add(load(w[0].data + k * 2 * kTileRows), broadcast(x[0] + 2 * k), total);
     }
-  }
-  for (size_t t = 0; t < T; ++t) {
-    for (size_t c = 0; c < C; ++c) out.Store(c, t * kTileRows + offset, total[t][c]);
-  }
+    out.Store(0, w[0].row, total);
+#else
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+    }
+    for (size_t k = 0; k < pairs; ++k) {
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * 2 * kTileRows, ahead);
+      }
+      decltype(hn::Zero(du)) weights[T];
+      for (size_t t = 0; t < T; ++t) weights[t] = load(w[t].data + k * 2 * kTileRows);
+      for (size_t c = 0; c < C; ++c) {
+        const auto values = broadcast(x[c] + 2 * k);
+        for (size_t t = 0; t < T; ++t) total[t][c] = add(weights[t], values, total[t][c]);
+      }
+    }
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) out.Store(c, w[t].row, total[t][c]);
+    }
 #endif
-}
+  }
+};
 
-// Calls run.operator()<C>(first token) so that each token is met once: kCols at a time while there
-// are so many, then two, then one.
-template <class Run>
-HWY_INLINE void ForEachToken(size_t tokens, const Run& run) {
+// Runs a kernel's T parts for all tokens: kCols at a time while there are so many, then four, two
+// and one. The parts stay in the cache while the tokens pass. The last of them, or where they are
+// few all, fetch what lies `ahead`.
+template <class Kernel, size_t T>
+HWY_INLINE void RunTokens(const typename Kernel::Part* parts, const MatMulTask& task,
+                          const typename Kernel::Activations& x, size_t ahead) {
+  const size_t tokens = task.y.rows;
   size_t token = 0;
-  for (; token + kCols <= tokens; token += kCols) run.template operator()<kCols>(token);
-#if !HWY_HAVE_SCALABLE
-  for (; token + 2 <= tokens; token += 2) run.template operator()<2>(token);
-  for (; token < tokens; ++token) run.template operator()<1>(token);
-#endif
+  const auto run = [&]<size_t C>() HWY_ATTR {
+    for (; token + C <= tokens; token += C) {
+      decltype(&*x.Row(0)) rows[C];
+      float* y[C];
+      for (size_t c = 0; c < C; ++c) {
+        rows[c] = x.Row(task.InputRow(token + c));
+        y[c] = task.y.Row(token + c);
+      }
+      const bool fetch = tokens <= kCols || token + C == tokens;
+      Kernel::template Run<T, C>(parts, rows, task.w->cols(), fetch ? ahead : 0,
+                                 Outputs{y, task.w->rows()});
+    }
+  };
+  run.template operator()<kCols>();
+  if constexpr (kCols > 4) run.template operator()<4>();
+  if constexpr (kCols > 2) run.template operator()<2>();
+  if constexpr (kCols > 1) run.template operator()<1>();
 }
 
-// T tiles from `first` for all tokens, part by part of the tiles' rows. The tiles stay in the cache
-// while the tokens pass.
-template <class Format, size_t T>
-void MultiplyQuantizedTiles(const MatMulTask& task, const QuantizedRows& x, size_t first) {
-  const size_t row = first * kTileRows;
+// T tiles from `first` on for all tokens, part by part of the tiles' rows.
+template <class Kernel, size_t T>
+void MultiplyTiles(const MatMulTask& task, const typename Kernel::Activations& x, size_t first) {
   for (size_t offset = 0; offset < kTileRows; offset += hn::Lanes(DRows())) {
     const auto with = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
-      const Format tiles[T] = {Format(*task.w, first + t, offset)...};
-      ForEachToken(task.y.rows, [&]<size_t C>(size_t token) HWY_ATTR {
-        const QuantizedBlock* rows[C];
-        float* y[C];
-        for (size_t c = 0; c < C; ++c) {
-          rows[c] = x.Row(task.InputRow(token + c));
-          y[c] = task.y.Row(token + c);
-        }
-        QuantizedTiles<Format, T, C>(tiles, rows, x.cols / kQuantBlock, task.w->tile_bytes(),
-                                     offset, Outputs{y, row, task.w->rows() - row});
-      });
+      const typename Kernel::Part parts[T] = {{*task.w, first + t, offset}...};
+      RunTokens<Kernel, T>(parts, task, x, T * task.w->tile_bytes());
     };
     with(std::make_index_sequence<T>());
   }
 }
 
-template <class W, size_t T>
-void MultiplyFloatTiles(const MatMulTask& task, ConstFloatRows x, size_t first) {
-  const size_t row = first * kTileRows;
-  const W* tiles[T];
-  for (size_t t = 0; t < T; ++t) tiles[t] = reinterpret_cast<const W*>(task.w->tile(first + t));
-  for (size_t offset = 0; offset < kTileRows; offset += hn::Lanes(DRows())) {
-    ForEachToken(task.y.rows, [&]<size_t C>(size_t token) HWY_ATTR {
-      const float* rows[C];
-      float* y[C];
-      for (size_t c = 0; c < C; ++c) {
-        rows[c] = x.Row(task.InputRow(token + c));
-        y[c] = task.y.Row(token + c);
-      }
-      FloatTiles<W, T, C>(tiles, rows, x.cols, offset, Outputs{y, row, task.w->rows() - row});
-    });
-  }
-}
-
-template <size_t T>
-void MultiplyPairTiles(const MatMulTask& task, const Bf16Rows& x, size_t first) {
-  const size_t row = first * kTileRows;
-  const uint16_t* tiles[T];
-  for (size_t t = 0; t < T; ++t) {
-    tiles[t] = reinterpret_cast<const uint16_t*>(task.w->tile(first + t));
-  }
-  for (size_t offset = 0; offset < kTileRows; offset += hn::Lanes(DRows())) {
-    ForEachToken(task.y.rows, [&]<size_t C>(size_t token) HWY_ATTR {
-      const Bf16* rows[C];
-      float* y[C];
-      for (size_t c = 0; c < C; ++c) {
-        rows[c] = x.Row(task.InputRow(token + c));
-        y[c] = task.y.Row(token + c);
-      }
-      PairTiles<T, C>(tiles, rows, x.stride / 2, offset, Outputs{y, row, task.w->rows() - row});
-    });
-  }
-}
-
-template <class Format>
-void MultiplyQuantized(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+// The tiles [begin, end) for all tokens.
+template <class Kernel>
+void Multiply(const MatMulTask& task, const typename Kernel::Activations& x, size_t begin,
+              size_t end) {
   size_t tile = begin;
-  for (; tile + kTiles <= end; tile += kTiles)
-    MultiplyQuantizedTiles<Format, kTiles>(task, x, tile);
-  for (; tile < end; ++tile) MultiplyQuantizedTiles<Format, 1>(task, x, tile);
-}
-
-template <class W>
-void MultiplyFloat(const MatMulTask& task, ConstFloatRows x, size_t begin, size_t end) {
-  size_t tile = begin;
-  for (; tile + kTiles <= end; tile += kTiles) MultiplyFloatTiles<W, kTiles>(task, x, tile);
-  for (; tile < end; ++tile) MultiplyFloatTiles<W, 1>(task, x, tile);
-}
-
-void MultiplyPairs(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
-  size_t tile = begin;
-  for (; tile + kTiles <= end; tile += kTiles) MultiplyPairTiles<kTiles>(task, x, tile);
-  for (; tile < end; ++tile) MultiplyPairTiles<1>(task, x, tile);
+#if !HWY_HAVE_SCALABLE
+  if (task.y.rows <= kCols) {
+    constexpr size_t kFewParts = std::max(kParts, Kernel::kChains);
+    constexpr size_t kFewTiles = kFewParts / kParts;
+    for (; tile + kFewTiles <= end; tile += kFewTiles) {
+      const auto with = [&]<size_t... p>(std::index_sequence<p...>) HWY_ATTR {
+        const typename Kernel::Part parts[] = {
+            {*task.w, tile + p / kParts, p % kParts * hn::MaxLanes(DRows())}...};
+        RunTokens<Kernel, kFewParts>(parts, task, x, kAhead);
+      };
+      with(std::make_index_sequence<kFewParts>());
+    }
+  }
+#endif
+  for (; tile + kTiles <= end; tile += kTiles) MultiplyTiles<Kernel, kTiles>(task, x, tile);
+  for (; tile < end; ++tile) MultiplyTiles<Kernel, 1>(task, x, tile);
 }
 
 // The tiles [begin, end) of one task.
-void MultiplyTiles(const MatMulTask& task, ConstFloatRows x, const Bf16Rows& halves,
-                   const QuantizedRows& quantized, size_t begin, size_t end) {
+void MultiplyTask(const MatMulTask& task, ConstFloatRows x, const Bf16Rows& halves,
+                  const QuantizedRows& quantized, size_t begin, size_t end) {
   switch (task.w->format()) {
     case PackedFormat::kF32:
-      return MultiplyFloat<float>(task, x, begin, end);
+      return Multiply<FloatKernel<float>>(task, x, begin, end);
     case PackedFormat::kF16:
-      return MultiplyFloat<hwy::float16_t>(task, x, begin, end);
+      return Multiply<FloatKernel<hwy::float16_t>>(task, x, begin, end);
     case PackedFormat::kBF16:
-      return MultiplyPairs(task, halves, begin, end);
+      return Multiply<PairKernel>(task, halves, begin, end);
     case PackedFormat::kBytes32:
-      return MultiplyQuantized<Bytes32>(task, quantized, begin, end);
+      return Multiply<QuantizedKernel<Bytes32>>(task, quantized, begin, end);
     case PackedFormat::kNibbles32:
-      return MultiplyQuantized<Nibbles32>(task, quantized, begin, end);
+      return Multiply<QuantizedKernel<Nibbles32>>(task, quantized, begin, end);
     case PackedFormat::kNibblesK:
-      return MultiplyQuantized<NibblesK>(task, quantized, begin, end);
+      return Multiply<QuantizedKernel<NibblesK>>(task, quantized, begin, end);
     case PackedFormat::kSixK:
-      return MultiplyQuantized<SixK>(task, quantized, begin, end);
+      return Multiply<QuantizedKernel<SixK>>(task, quantized, begin, end);
     case PackedFormat::kWide32:
-      return MultiplyQuantized<Wide<32>>(task, quantized, begin, end);
+      return Multiply<QuantizedKernel<Wide<PackedFormat::kWide32>>>(task, quantized, begin, end);
     case PackedFormat::kWide16:
-      return MultiplyQuantized<Wide<16>>(task, quantized, begin, end);
+      return Multiply<QuantizedKernel<Wide<PackedFormat::kWide16>>>(task, quantized, begin, end);
   }
 }
 
@@ -476,7 +507,7 @@ namespace {
 
 HWY_EXPORT(QuantizeOneRow);
 HWY_EXPORT(RoundOneRow);
-HWY_EXPORT(MultiplyTiles);
+HWY_EXPORT(MultiplyTask);
 
 bool IsQuantized(PackedFormat format) {
   return format != PackedFormat::kF32 && format != PackedFormat::kF16 &&
@@ -552,7 +583,7 @@ void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& p
     if (IsQuantized(task.w->format())) quantized = x.Quantized(pool);
     units += task.w->tiles() * task.y.rows;
   }
-  const auto multiply = HWY_DYNAMIC_POINTER(MultiplyTiles);
+  const auto multiply = HWY_DYNAMIC_POINTER(MultiplyTask);
   // All tasks in a row. A tile belongs to the range that its first unit lies in.
   const auto work = [&](size_t begin, size_t end) {
     size_t first = 0;

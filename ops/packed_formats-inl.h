@@ -28,41 +28,55 @@ using DQuads = hn::Repartition<uint8_t, DRows>;
 using VRows = hn::Vec<DRows>;
 using VQuads = hn::Vec<DQuads>;
 
-// Each format is constructed for the rows of a tile that start at `row`, and gives, for group g of
-// kGroup columns:
+// Each format is constructed for a part of a tile: the rows from `offset` on that a vector holds.
+// It gives, for group g of kGroup columns:
 //   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, for s <
 //   kGroup / 8; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets;
-//   FetchBlock(ahead, b) if kFetches: what block b of 32 columns reads, `ahead` bytes later in the
-//   matrix, into the cache. A CPU follows two tiles of few sections by itself; of Q4_K and Q6_K it
-//   read 1.4 and 1.7 times as fast with this (one token, one thread), of Q8_0 0.95 times.
-
+//   Fetch(g, ahead)     what lies so many bytes after the group, into the cache: once for all parts
+//   of a tile.
+template <PackedFormat format>
 struct FormatBase {
-  static constexpr bool kFetches = false;
-  FormatBase(const PackedMatrix& w, size_t index, size_t row)
-      : tile(w.tile(index)), layout(GetTileLayout(w.format(), w.cols())), row(row) {}
+  static constexpr GroupLayout kLayout = GetGroupLayout(format);
+  static constexpr size_t kGroup = kLayout.cols;
+  static constexpr bool kHasOffsets = kLayout.offsets != 0;
 
+  FormatBase(const PackedMatrix& w, size_t index, size_t offset)
+      : row(index * kTileRows + offset), tile(w.tile(index)), offset_(offset) {}
+
+  HWY_INLINE void Fetch(size_t g, size_t ahead) const {
+    if (FirstRow() != 0) return;
+    const uint8_t* p = tile + kLayout.Group(g) + ahead;
+    for (size_t line = 0; line < kLayout.bytes; line += 64) hwy::Prefetch(p + line);
+  }
+
+  size_t row;  // of the matrix, the part's first
+
+ protected:
   // The quad or pair of quads number `i` of a section.
-  VQuads Load(size_t section, size_t i) const {
-    return hn::LoadU(DQuads(), tile + section + i * (4 * kTileRows) + row * 4);
+  HWY_INLINE VQuads Load(size_t g, size_t section, size_t i) const {
+    return hn::LoadU(DQuads(),
+                     tile + kLayout.Group(g) + section + i * (4 * kTileRows) + FirstRow() * 4);
   }
-  VRows Half(size_t section, size_t g) const {
-    return LoadFloat(DRows(),
-                     reinterpret_cast<const hwy::float16_t*>(tile + section) + g * kTileRows + row);
+  HWY_INLINE VRows Half(const uint8_t* section) const {
+    return LoadFloat(DRows(), reinterpret_cast<const hwy::float16_t*>(section) + FirstRow());
   }
-  VRows Float(size_t section, size_t g) const {
-    return hn::LoadU(DRows(), reinterpret_cast<const float*>(tile + section) + g * kTileRows + row);
+  HWY_INLINE VRows HalfScale(size_t g) const {
+    return Half(tile + kLayout.Group(g) + kLayout.scales);
+  }
+  // Entry `i` of the header.
+  HWY_INLINE VRows Header(size_t g, size_t i) const {
+    return Half(tile + kLayout.Header(g) + i * (2 * kTileRows));
+  }
+  HWY_INLINE VRows Float(size_t g, size_t section) const {
+    return hn::LoadU(
+        DRows(), reinterpret_cast<const float*>(tile + kLayout.Group(g) + section) + FirstRow());
   }
   template <class T>
-  VRows Byte(size_t section, size_t g) const {
+  HWY_INLINE VRows Byte(size_t g, size_t section) const {
     const hn::Rebind<T, DRows> d8;
     const auto bytes =
-        hn::LoadU(d8, reinterpret_cast<const T*>(tile + section) + g * kTileRows + row);
+        hn::LoadU(d8, reinterpret_cast<const T*>(tile + kLayout.Group(g) + section) + FirstRow());
     return hn::ConvertTo(DRows(), hn::PromoteTo(DRowInts(), bytes));
-  }
-  // Fetches the cache lines where part `i` of a section begins, `bytes` long, `ahead` bytes later.
-  HWY_INLINE void Fetch(size_t ahead, size_t section, size_t i, size_t bytes) const {
-    const uint8_t* p = tile + ahead + section + i * bytes;
-    for (size_t line = 0; line < bytes; line += 64) hwy::Prefetch(p + line);
   }
   static VQuads LowNibbles(VQuads v) { return hn::And(v, hn::Set(DQuads(), 0x0F)); }
   static VQuads HighNibbles(VQuads v) {
@@ -71,106 +85,87 @@ struct FormatBase {
   }
 
   const uint8_t* tile;
-  TileLayout layout;
-  size_t row;
+
+ private:
+  // Where one vector holds all rows the compiler may know it: 3 % of the time of many tokens.
+  HWY_INLINE size_t FirstRow() const {
+    return !HWY_HAVE_SCALABLE && hn::MaxLanes(DRows()) == kTileRows ? 0 : offset_;
+  }
+  size_t offset_;
 };
 
-struct Bytes32 : FormatBase {
-  static constexpr size_t kGroup = 32;
+// Quants that are bytes.
+template <PackedFormat format>
+struct ByteFormat : FormatBase<format> {
   static constexpr int kBias = 128;
-  static constexpr bool kHasOffsets = false;
-  using FormatBase::FormatBase;
+  using FormatBase<format>::FormatBase;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
-    a = Load(0, g * 8 + 2 * s);
-    b = Load(0, g * 8 + 2 * s + 1);
+    a = this->Load(g, 0, 2 * s);
+    b = this->Load(g, 0, 2 * s + 1);
   }
-  HWY_INLINE VRows Scale(size_t g) const { return Half(layout.scales, g); }
 };
 
-struct Nibbles32 : FormatBase {
-  static constexpr size_t kGroup = 32;
+struct Bytes32 : ByteFormat<PackedFormat::kBytes32> {
+  using ByteFormat::ByteFormat;
+  HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
+};
+
+template <PackedFormat format>
+struct Wide : ByteFormat<format> {
+  using ByteFormat<format>::ByteFormat;
+  HWY_INLINE VRows Scale(size_t g) const { return this->Float(g, this->kLayout.scales); }
+  HWY_INLINE VRows Offset(size_t g) const { return this->Float(g, this->kLayout.offsets); }
+};
+
+// Quants that are nibbles.
+template <PackedFormat format>
+struct NibbleFormat : FormatBase<format> {
+  using FormatBase<format>::FormatBase;
+  template <size_t s>
+  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
+    const VQuads pair = this->Load(g, 0, s);
+    a = this->LowNibbles(pair);
+    b = this->HighNibbles(pair);
+  }
+};
+
+struct Nibbles32 : NibbleFormat<PackedFormat::kNibbles32> {
   static constexpr int kBias = 8;
-  static constexpr bool kHasOffsets = false;
-  using FormatBase::FormatBase;
-  template <size_t s>
-  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
-    const VQuads pair = Load(0, g * 4 + s);
-    a = LowNibbles(pair);
-    b = HighNibbles(pair);
-  }
-  HWY_INLINE VRows Scale(size_t g) const { return Half(layout.scales, g); }
+  using NibbleFormat::NibbleFormat;
+  HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
 };
 
-struct NibblesK : FormatBase {
-  static constexpr size_t kGroup = 32;
+struct NibblesK : NibbleFormat<PackedFormat::kNibblesK> {
   static constexpr int kBias = 0;
-  static constexpr bool kHasOffsets = true;
-  NibblesK(const PackedMatrix& w, size_t index, size_t row)
-      : FormatBase(w, index, row), supers(w.cols() / 256) {}
-  template <size_t s>
-  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
-    const VQuads pair = Load(0, g * 4 + s);
-    a = LowNibbles(pair);
-    b = HighNibbles(pair);
-  }
+  using NibbleFormat::NibbleFormat;
   HWY_INLINE VRows Scale(size_t g) const {
-    return hn::Mul(Half(layout.supers, g / 8), Byte<uint8_t>(layout.scales, g));
-  }
-  static constexpr bool kFetches = true;
-  HWY_INLINE void FetchBlock(size_t ahead, size_t g) const {
-    Fetch(ahead, 0, g, 256);
-    if (g % 4 != 0) return;
-    Fetch(ahead, layout.scales, g / 4, 64);
-    Fetch(ahead, layout.offsets, g / 4, 64);
+    return hn::Mul(Header(g, 0), Byte<uint8_t>(g, kLayout.scales));
   }
   HWY_INLINE VRows Offset(size_t g) const {
-    return hn::Neg(hn::Mul(Half(layout.supers, supers + g / 8), Byte<uint8_t>(layout.offsets, g)));
+    return hn::Neg(hn::Mul(Header(g, 1), Byte<uint8_t>(g, kLayout.offsets)));
   }
-  size_t supers;
 };
 
-struct SixK : FormatBase {
-  static constexpr size_t kGroup = 16;
+struct SixK : NibbleFormat<PackedFormat::kSixK> {
   static constexpr int kBias = 32;
-  static constexpr bool kHasOffsets = false;
-  using FormatBase::FormatBase;
+  using NibbleFormat::NibbleFormat;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
     const hn::Repartition<uint16_t, DQuads> d16;
-    const VQuads pair = Load(0, g * 2 + s);
-    const auto high = hn::BitCast(d16, Load(layout.high, g));
+    VQuads low_a, low_b;
+    NibbleFormat::Step<s>(g, low_a, low_b);
+    const auto high = hn::BitCast(d16, Load(g, kLayout.high, 0));
     // The bits of quad j of the group stand at 2 j, and belong at 4.
     const auto top = hn::Set(DQuads(), 0x30);
     const auto high_a = s == 0 ? hn::ShiftLeft<4>(high) : high;
     const auto high_b = s == 0 ? hn::ShiftLeft<2>(high) : hn::ShiftRight<2>(high);
-    a = hn::Or(LowNibbles(pair), hn::And(hn::BitCast(DQuads(), high_a), top));
-    b = hn::Or(HighNibbles(pair), hn::And(hn::BitCast(DQuads(), high_b), top));
-  }
-  static constexpr bool kFetches = true;
-  HWY_INLINE void FetchBlock(size_t ahead, size_t block) const {
-    Fetch(ahead, 0, block, 256);
-    Fetch(ahead, layout.high, block, 128);
-    if (block % 2 == 0) Fetch(ahead, layout.scales, block / 2, 64);
+    a = hn::Or(low_a, hn::And(hn::BitCast(DQuads(), high_a), top));
+    b = hn::Or(low_b, hn::And(hn::BitCast(DQuads(), high_b), top));
   }
   HWY_INLINE VRows Scale(size_t g) const {
-    return hn::Mul(Half(layout.supers, g / 16), Byte<int8_t>(layout.scales, g));
+    return hn::Mul(Header(g, 0), Byte<int8_t>(g, kLayout.scales));
   }
-};
-
-template <size_t kColumns>
-struct Wide : FormatBase {
-  static constexpr size_t kGroup = kColumns;
-  static constexpr int kBias = 128;
-  static constexpr bool kHasOffsets = true;
-  using FormatBase::FormatBase;
-  template <size_t s>
-  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
-    a = Load(0, g * (kGroup / 4) + 2 * s);
-    b = Load(0, g * (kGroup / 4) + 2 * s + 1);
-  }
-  HWY_INLINE VRows Scale(size_t g) const { return Float(layout.scales, g); }
-  HWY_INLINE VRows Offset(size_t g) const { return Float(layout.offsets, g); }
 };
 
 }  // namespace HWY_NAMESPACE

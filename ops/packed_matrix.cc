@@ -18,20 +18,13 @@ namespace {
 // The system's large pages: fewer address translations when weights stream by.
 constexpr size_t kLargePage = size_t{1} << 21;
 
-size_t Align(size_t bytes) {
-  return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
-}
-
 size_t AlignmentOf(size_t bytes) { return bytes >= kLargePage ? kLargePage : kTileAlignment; }
-
-// Element (column k, row r) of a run of quads.
-size_t QuadIndex(size_t k, size_t r) { return k / 4 * (4 * kTileRows) + r * 4 + k % 4; }
 
 // Writes one row of a tile at a time; the tile starts as zeros.
 class TileWriter {
  public:
   TileWriter(PackedFormat format, size_t cols, uint8_t* tile)
-      : format_(format), cols_(cols), layout_(GetTileLayout(format, cols)), tile_(tile) {}
+      : format_(format), cols_(cols), layout_(GetGroupLayout(format)), tile_(tile) {}
 
   void WriteRow(const WeightMatrix& w, size_t row, size_t r) {
     switch (format_) {
@@ -89,11 +82,20 @@ class TileWriter {
     return word;
   }
 
+  // Where the group of column k is, and within it the quad of column k, row r.
+  uint8_t* GroupOf(size_t k) const { return tile_ + layout_.Group(k / layout_.cols); }
+  size_t QuadAt(size_t k, size_t r) const { return k % layout_.cols / 4 * (4 * kTileRows) + r * 4; }
+  // The same for the byte of two quads' nibbles, and where in it column k's are.
+  size_t NibblesAt(size_t k, size_t r) const {
+    return k % layout_.cols / 8 * (4 * kTileRows) + r * 4 + k % 4;
+  }
+  static int Shift(size_t k) { return k / 4 % 2 == 0 ? 0 : 4; }
+
   // In each byte, q + 128 is q with its highest bit flipped.
   void WriteBytes(size_t r) {
     for (size_t k = 0; k < cols_; k += 4) {
       const uint32_t word = Quad(k) ^ 0x80808080u;
-      std::memcpy(tile_ + QuadIndex(k, r), &word, 4);
+      std::memcpy(GroupOf(k) + QuadAt(k, r), &word, 4);
     }
   }
 
@@ -104,61 +106,61 @@ class TileWriter {
       const uint32_t low = (Quad(k) ^ flips) & 0x0F0F0F0Fu;
       const uint32_t high = (Quad(k + 4) ^ flips) & 0x0F0F0F0Fu;
       const uint32_t word = low | high << 4;
-      std::memcpy(tile_ + NibbleIndex(k, r), &word, 4);
+      std::memcpy(GroupOf(k) + NibblesAt(k, r), &word, 4);
     }
   }
 
   void WriteSix(const BlockQ6_K* blocks, size_t r) {
     for (size_t k = 0; k < cols_; ++k) {
       const uint8_t q = static_cast<uint8_t>(quants_[k] + 32);
-      tile_[NibbleIndex(k, r)] |= static_cast<uint8_t>((q & 15) << Shift(k));
-      // Quad 4 i + j is bits [2 j, 2 j + 2) of quad i.
-      const size_t at = QuadIndex(k / 16 * 4 + k % 4, r);
-      tile_[layout_.high + at] |= static_cast<uint8_t>((q >> 4) << (2 * (k / 4 % 4)));
+      GroupOf(k)[NibblesAt(k, r)] |= static_cast<uint8_t>((q & 15) << Shift(k));
+      // Quad j of the group is bits [2 j, 2 j + 2).
+      GroupOf(k)[layout_.high + r * 4 + k % 4] |=
+          static_cast<uint8_t>((q >> 4) << (2 * (k / 4 % 4)));
     }
-    for (size_t g = 0; g < cols_ / 16; ++g) {
-      tile_[layout_.scales + g * kTileRows + r] =
-          static_cast<uint8_t>(blocks[g / 16].scales[g % 16]);
+    for (size_t k = 0; k < cols_; k += 16) {
+      GroupOf(k)[layout_.scales + r] =
+          static_cast<uint8_t>(blocks[k / kSuperBlock].scales[k % kSuperBlock / 16]);
     }
-    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetHalf(layout_.supers, b, r, blocks[b].d);
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetHalf(Header(b), r, blocks[b].d);
   }
 
   template <class Block>
   void WriteHalves(const Block* blocks, size_t r) {
-    for (size_t b = 0; b < cols_ / kSmallBlock; ++b) SetHalf(layout_.scales, b, r, blocks[b].d);
+    for (size_t k = 0; k < cols_; k += 32) {
+      SetHalf(GroupOf(k) + layout_.scales, r, blocks[k / kSmallBlock].d);
+    }
   }
 
   void WriteScalesK(const BlockQ4_K* blocks, size_t r) {
-    for (size_t g = 0; g < cols_ / 32; ++g) {
-      tile_[layout_.scales + g * kTileRows + r] = blocks[g / 8].scales.Scale(g % 8);
-      tile_[layout_.offsets + g * kTileRows + r] = blocks[g / 8].scales.Min(g % 8);
+    for (size_t k = 0; k < cols_; k += 32) {
+      const auto& scales = blocks[k / kSuperBlock].scales;
+      GroupOf(k)[layout_.scales + r] = scales.Scale(k % kSuperBlock / 32);
+      GroupOf(k)[layout_.offsets + r] = scales.Min(k % kSuperBlock / 32);
     }
-    const size_t supers = cols_ / kSuperBlock;
-    for (size_t b = 0; b < supers; ++b) {
-      SetHalf(layout_.supers, b, r, blocks[b].d);
-      SetHalf(layout_.supers, supers + b, r, blocks[b].m);
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) {
+      SetHalf(Header(b), r, blocks[b].d);
+      SetHalf(Header(b), kTileRows + r, blocks[b].m);
     }
   }
 
   void WriteFloats(size_t r) {
     for (size_t g = 0; g < scales_.size(); ++g) {
-      SetFloat(layout_.scales, g, r, scales_[g]);
-      SetFloat(layout_.offsets, g, r, offsets_[g]);
+      uint8_t* group = tile_ + layout_.Group(g);
+      std::memcpy(group + layout_.scales + 4 * r, &scales_[g], 4);
+      std::memcpy(group + layout_.offsets + 4 * r, &offsets_[g], 4);
     }
   }
 
-  static size_t NibbleIndex(size_t k, size_t r) { return QuadIndex(k / 8 * 4 + k % 4, r); }
-  static int Shift(size_t k) { return k / 4 % 2 == 0 ? 0 : 4; }
-  void SetHalf(size_t section, size_t group, size_t r, const HalfBytes& half) {
-    std::memcpy(tile_ + section + (group * kTileRows + r) * 2, half.bytes, 2);
-  }
-  void SetFloat(size_t section, size_t group, size_t r, float value) {
-    std::memcpy(tile_ + section + (group * kTileRows + r) * 4, &value, 4);
+  // The header of super-block b.
+  uint8_t* Header(size_t b) const { return tile_ + layout_.Header(b * layout_.per_header); }
+  static void SetHalf(uint8_t* halves, size_t i, const HalfBytes& half) {
+    std::memcpy(halves + 2 * i, half.bytes, 2);
   }
 
   PackedFormat format_;
   size_t cols_;
-  TileLayout layout_;
+  GroupLayout layout_;
   uint8_t* tile_;
   std::vector<int8_t> quants_;
   std::vector<float> scales_;
@@ -188,56 +190,6 @@ PackedFormat PackedFormatOf(WeightType type) {
   }
 }
 
-TileLayout GetTileLayout(PackedFormat format, size_t cols) {
-  TileLayout layout;
-  const auto add = [&layout](size_t bytes) {
-    const size_t at = layout.bytes;
-    layout.bytes = Align(at + bytes);
-    return at;
-  };
-  const size_t elements = kTileRows * cols;
-  switch (format) {
-    case PackedFormat::kF32:
-      add(4 * elements);
-      break;
-    case PackedFormat::kF16:
-      add(2 * elements);
-      break;
-    case PackedFormat::kBF16:
-      add(4 * kTileRows * ((cols + 1) / 2));
-      break;
-    case PackedFormat::kBytes32:
-      add(elements);
-      layout.scales = add(elements / 32 * 2);
-      break;
-    case PackedFormat::kNibbles32:
-      add(elements / 2);
-      layout.scales = add(elements / 32 * 2);
-      break;
-    case PackedFormat::kNibblesK:
-      add(elements / 2);
-      layout.scales = add(elements / 32);
-      layout.offsets = add(elements / 32);
-      layout.supers = add(elements / kSuperBlock * 4);
-      break;
-    case PackedFormat::kSixK:
-      add(elements / 2);
-      layout.high = add(elements / 4);
-      layout.scales = add(elements / 16);
-      layout.supers = add(elements / kSuperBlock * 2);
-      break;
-    case PackedFormat::kWide32:
-    case PackedFormat::kWide16: {
-      const size_t group = format == PackedFormat::kWide16 ? 16 : 32;
-      add(elements);
-      layout.scales = add(elements / group * 4);
-      layout.offsets = add(elements / group * 4);
-      break;
-    }
-  }
-  return layout;
-}
-
 void PackedMatrix::Free::operator()(const uint8_t* p) const {
   if (owned) std::free(const_cast<uint8_t*>(p));
 }
@@ -246,7 +198,7 @@ PackedMatrix::PackedMatrix(WeightType type, size_t rows, size_t cols)
     : rows_(rows),
       cols_(cols),
       format_(PackedFormatOf(type)),
-      tile_bytes_(GetTileLayout(format_, cols).bytes) {}
+      tile_bytes_(GetGroupLayout(format_).TileBytes(cols)) {}
 
 PackedMatrix PackedMatrix::View(const uint8_t* data, WeightType type, size_t rows, size_t cols) {
   assert(reinterpret_cast<uintptr_t>(data) % kTileAlignment == 0);
@@ -257,7 +209,7 @@ PackedMatrix PackedMatrix::View(const uint8_t* data, WeightType type, size_t row
 
 size_t PackedMatrix::AllocatedBytes(WeightType type, size_t rows, size_t cols) {
   const size_t tiles = (rows + kTileRows - 1) / kTileRows;
-  const size_t bytes = tiles * GetTileLayout(PackedFormatOf(type), cols).bytes;
+  const size_t bytes = tiles * GetGroupLayout(PackedFormatOf(type)).TileBytes(cols);
   const size_t alignment = AlignmentOf(bytes);
   return (bytes + alignment - 1) / alignment * alignment;
 }

@@ -17,22 +17,23 @@ inline constexpr size_t kTileRows = 16;
 // Of tiles and of their sections, in bytes.
 inline constexpr size_t kTileAlignment = 64;
 
-// How the elements of a tile are stored. A quad is 4 consecutive columns of all 16 rows, 4 bytes a
-// row: what one instruction multiplies with 4 activations. A nibble pair holds two consecutive
-// quads in the low and high halves of its bytes. Each section of a tile starts at a multiple of
-// kTileAlignment.
+// How the elements of a tile are stored. A tile is a row of groups: the columns that share a scale,
+// with all that is read of them side by side (GroupLayout), so that the product of one token reads
+// memory in a line. A quad is 4 consecutive columns of all 16 rows, 4 bytes a row: what one
+// instruction multiplies with 4 activations. A nibble pair holds two consecutive quads in the low
+// and high halves of its bytes.
 enum class PackedFormat : uint8_t {
   kF32,        // 16 floats per column
   kF16,        // 16 halves per column
   kBF16,       // per pair of columns 16 pairs of bfloat16; an odd last column is paired with zeros
-  kBytes32,    // quads of q + 128; then per 32 columns 16 scales as halves: Q8_0
-  kNibbles32,  // nibble pairs of q + 8; then per 32 columns 16 scales as halves: Q4_0
-  kNibblesK,   // nibble pairs of q; then per 32 columns 16 scales s and 16 offsets t in bytes; then
-               // per 256 columns 16 halves d and 16 halves m: w = (d s) q - (m t): Q4_K
-  kSixK,  // nibble pairs of the low bits of q + 32; then quads of the high two bits, 4 quads to a
-          // quad of bytes; then per 16 columns 16 scales s as signed bytes; then per 256 columns 16
-          // halves d: w = (d s) q: Q6_K
-  kWide32,  // quads of q + 128; then per 32 columns 16 scales and 16 offsets as floats: the other
+  kBytes32,    // per 32 columns quads of q + 128, then 16 scales as halves: Q8_0
+  kNibbles32,  // per 32 columns nibble pairs of q + 8, then 16 scales as halves: Q4_0
+  kNibblesK,  // per 256 columns 16 halves d and 16 halves m; then per 32 columns nibble pairs of q,
+              // 16 scales s and 16 offsets t in bytes: w = (d s) q - (m t): Q4_K
+  kSixK,      // per 256 columns 16 halves d; then per 16 columns nibble pairs of the low bits of
+          // q + 32, a quad of bytes with the high two bits of 4 quads, and 16 scales s as signed
+          // bytes: w = (d s) q: Q6_K
+  kWide32,  // per 32 columns quads of q + 128, then 16 scales and 16 offsets as floats: the other
             // types
   kWide16,  // the same per 16 columns
 };
@@ -42,7 +43,7 @@ PackedFormat PackedFormatOf(WeightType type);
 
 // Changes when the bytes of any format do, or which type has which: what was packed before cannot
 // be used after.
-inline constexpr uint32_t kPackedLayoutVersion = 1;
+inline constexpr uint32_t kPackedLayoutVersion = 2;
 
 // One copy of a matrix in such a format; rows are padded with zeros to whole tiles. Movable.
 class PackedMatrix {
@@ -87,16 +88,60 @@ class PackedMatrix {
   std::unique_ptr<const uint8_t[], Free> data_;
 };
 
-// Where the sections of a tile of `cols` columns start, in bytes; what a format does not have is
-// empty.
-struct TileLayout {
-  size_t high = 0;    // kSixK: the high bits
-  size_t scales = 0;  // the scales and, after all of them, the offsets
-  size_t offsets = 0;
-  size_t supers = 0;  // d and, after all of them, m
-  size_t bytes = 0;   // of the whole tile
+// Where things stand in a tile, in bytes; what a format does not have is 0.
+struct GroupLayout {
+  size_t cols = 1;        // of a group
+  size_t high = 0;        // from the group's start, where its quants are: kSixK's high bits,
+  size_t scales = 0;      //   the scales
+  size_t offsets = 0;     //   and the offsets
+  size_t bytes = 0;       // of a group
+  size_t per_header = 1;  // groups that share a header, which stands before them
+  size_t header = 0;      // bytes of d and m
+
+  // The start of group g, and of its header, from the tile's.
+  constexpr size_t Group(size_t g) const { return (g / per_header + 1) * header + g * bytes; }
+  constexpr size_t Header(size_t g) const { return g / per_header * (header + per_header * bytes); }
+  constexpr size_t TileBytes(size_t tile_cols) const {
+    const size_t groups = (tile_cols + cols - 1) / cols;
+    const size_t end = groups * bytes + (groups + per_header - 1) / per_header * header;
+    return (end + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+  }
 };
-TileLayout GetTileLayout(PackedFormat format, size_t cols);
+
+constexpr GroupLayout GetGroupLayout(PackedFormat format) {
+  constexpr size_t kRow = kTileRows;
+  switch (format) {
+    case PackedFormat::kF32:
+      return {.bytes = 4 * kRow};
+    case PackedFormat::kF16:
+      return {.bytes = 2 * kRow};
+    case PackedFormat::kBF16:
+      return {.cols = 2, .bytes = 4 * kRow};
+    case PackedFormat::kBytes32:
+      return {.cols = 32, .scales = 32 * kRow, .bytes = 34 * kRow};
+    case PackedFormat::kNibbles32:
+      return {.cols = 32, .scales = 16 * kRow, .bytes = 18 * kRow};
+    case PackedFormat::kNibblesK:
+      return {.cols = 32,
+              .scales = 16 * kRow,
+              .offsets = 17 * kRow,
+              .bytes = 18 * kRow,
+              .per_header = 8,
+              .header = 4 * kRow};
+    case PackedFormat::kSixK:
+      return {.cols = 16,
+              .high = 8 * kRow,
+              .scales = 12 * kRow,
+              .bytes = 13 * kRow,
+              .per_header = 16,
+              .header = 2 * kRow};
+    case PackedFormat::kWide32:
+      return {.cols = 32, .scales = 32 * kRow, .offsets = 36 * kRow, .bytes = 40 * kRow};
+    case PackedFormat::kWide16:
+      return {.cols = 16, .scales = 16 * kRow, .offsets = 20 * kRow, .bytes = 24 * kRow};
+  }
+  return {};
+}
 
 }  // namespace inlay
 

@@ -31,15 +31,15 @@ std::vector<uint8_t> Bytes(WeightType type) {
 // Packed files are read for as long as these bytes are the same: when this test fails because a
 // format was changed on purpose, raise kPackedLayoutVersion and write down the new hashes.
 TEST(PackedMatrixTest, LayoutIsOfItsVersion) {
-  EXPECT_EQ(kPackedLayoutVersion, 1u);
+  EXPECT_EQ(kPackedLayoutVersion, 2u);
   const std::pair<WeightType, uint64_t> expected[] = {
       {WeightType::kF32, 0xaae310008e2f8169},  {WeightType::kF16, 0x18a017389eab92bb},
-      {WeightType::kBF16, 0x5b42da6352b9376f}, {WeightType::kQ8_0, 0x5b856ed7bd1cb2d9},
-      {WeightType::kQ4_0, 0x67c21875d448d1c},  {WeightType::kQ4_1, 0x291ed9bd1170734b},
-      {WeightType::kQ5_0, 0x4073278229085ab4}, {WeightType::kQ5_1, 0x723d579edd1dc6ad},
-      {WeightType::kQ2_K, 0x484ce4e8ba8fd777}, {WeightType::kQ3_K, 0xc666661ac5f7d029},
-      {WeightType::kQ4_K, 0xd905c0a3c946b986}, {WeightType::kQ5_K, 0xd0bad96ef176445f},
-      {WeightType::kQ6_K, 0xd9ec35f4b04d292c}, {WeightType::kIQ4_NL, 0xe6a9649ae277292a},
+      {WeightType::kBF16, 0x5b42da6352b9376f}, {WeightType::kQ8_0, 0xdb47936d7edcd53},
+      {WeightType::kQ4_0, 0xab116bff7b78b2c6},  {WeightType::kQ4_1, 0xbdeaa11969c3d1a3},
+      {WeightType::kQ5_0, 0x1ea80e6f4d6d7fda}, {WeightType::kQ5_1, 0x1e606d2719dbb9de},
+      {WeightType::kQ2_K, 0x7b49881a12905c1c}, {WeightType::kQ3_K, 0x6b1e330847f0ed2f},
+      {WeightType::kQ4_K, 0x9b12aeac6ebc75ab}, {WeightType::kQ5_K, 0xb446a81809c49caa},
+      {WeightType::kQ6_K, 0xc2a6290548182b0c}, {WeightType::kIQ4_NL, 0x9533097aedc09746},
   };
   ThreadPool pool(1);
   for (const auto& [type, hash] : expected) {

@@ -96,13 +96,13 @@ TEST_F(DamagedModel, PackedWeightsThatAreNoNumbers) {
     ASSERT_TRUE(file.ok());
     const GgufTensor* tensor = file->FindTensor("blk.3.attn_q.weight");
     ASSERT_TRUE(tensor != nullptr && tensor->packed);
-    const TileLayout layout = GetTileLayout(PackedFormatOf(tensor->type), tensor->dims[0]);
+    const GroupLayout layout = GetGroupLayout(PackedFormatOf(tensor->type));
     const size_t scale = type == "F16" ? (7 * kTileRows + 5) * 2 : layout.scales + 5 * 2;
     std::string bytes = ReadFile(packed);
     const size_t start = bytes.find(
         std::string(reinterpret_cast<const char*>(tensor->data.data()), tensor->data.size()));
     ASSERT_NE(start, std::string::npos);
-    const size_t offset = start + 2 * layout.bytes + scale;
+    const size_t offset = start + 2 * layout.TileBytes(tensor->dims[0]) + scale;
     bytes[offset] = 0;
     bytes[offset + 1] = 0x7C;
     WriteFile(path_, bytes);
