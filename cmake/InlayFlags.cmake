@@ -34,6 +34,17 @@ endif()
 if(INLAY_TARGETS STREQUAL "native")
   add_compile_options(-march=native)
   add_compile_definitions(HWY_COMPILE_ONLY_STATIC)
+  # Unless told so, Highway takes Zen 4 and 5 for AVX3_DL, which has no bf16 products. It does not do
+  # so by itself because an Intel CPU might be slower as AVX3_ZEN4; those have half floats, too.
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS -march=native)
+  check_cxx_source_compiles(
+    "#if !defined(__AVX512BF16__) || defined(__AVX512FP16__)\n#error\n#endif\nint main() {}"
+    INLAY_NATIVE_IS_ZEN4)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(INLAY_NATIVE_IS_ZEN4)
+    add_compile_definitions(HWY_WANT_AVX3_ZEN4)
+  endif()
 elseif(NOT INLAY_TARGETS STREQUAL "dispatch")
   message(FATAL_ERROR "INLAY_TARGETS is '${INLAY_TARGETS}'; it must be dispatch or native")
 endif()
