@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "hwy/aligned_allocator.h"
 #include "ops/attention_parts.h"
 #include "ops/cpu_target.h"
+#include "ops/matmul_input.h"
+#include "ops/packed_matrix.h"
 #include "ops/ssd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -22,6 +25,7 @@
 #include "ops/add_rows-inl.h"
 #include "ops/attention-inl.h"
 #include "ops/conv-inl.h"
+#include "ops/matmul_kernels-inl.h"
 #include "ops/norm-inl.h"
 #include "ops/rope-inl.h"
 
@@ -32,7 +36,12 @@ namespace {
 
 // What the kernels read and write, small enough for a core's caches.
 struct Memory {
-  Memory() : a(kFloats), b(kFloats), out(kFloats), halves(kFloats, 0x3F40) {
+  Memory()
+      : a(kFloats),
+        b(kFloats),
+        out(kFloats),
+        halves(kFloats, 0x3F40),
+        blocks(kFloats / kQuantBlock) {
     uint32_t state = 1;
     for (std::vector<float>* values : {&a, &b}) {
       for (float& v : *values) {
@@ -40,11 +49,18 @@ struct Memory {
         v = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
       }
     }
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      for (size_t k = 0; k < kQuantBlock; ++k) {
+        blocks[i].quants[k] = static_cast<int8_t>(100.0f * a[i * kQuantBlock + k]);
+      }
+      blocks[i].scale = b[i];
+    }
   }
 
   static constexpr size_t kFloats = 64 << 10;
   std::vector<float> a, b, out;
-  std::vector<uint16_t> halves;  // bfloat16
+  hwy::AlignedVector<uint16_t> halves;  // bfloat16; as quantized weights, scales and quants
+  std::vector<QuantizedBlock> blocks;
 };
 
 // Both forms of an op at one shape.
@@ -77,6 +93,35 @@ struct AttentionBlock {
     const Half<T> keys(block), values(keys.elements + kKvBlockRows * dim);
     AddBlock<kHeads>(params, m.a.data(), keys, values, dim, 0, kKvBlockRows, 0,
                      Partials{m.out.data(), dim});
+  }
+};
+
+// T tiles of weights by C rows of activations; dims: columns.
+template <class Kernel, WeightType type, size_t T, size_t C>
+struct Product {
+  template <class Cols>
+  static HWY_NOINLINE void Call(Memory& m, Cols cols) {
+    const PackedMatrix w = PackedMatrix::View(reinterpret_cast<const uint8_t*>(m.halves.data()),
+                                              type, T * kTileRows, cols);
+    const auto multiply = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
+      const typename Kernel::Part parts[T] = {{w, t, 0}...};
+      decltype(Row(m, 0, cols)) rows[C];
+      float* y[C];
+      for (size_t c = 0; c < C; ++c) {
+        rows[c] = Row(m, c, cols);
+        y[c] = m.out.data() + c * T * kTileRows;
+      }
+      Kernel::template Run<T, C>(parts, rows, cols, 0, Outputs{y, T * kTileRows});
+    };
+    multiply(std::make_index_sequence<T>());
+  }
+
+  static auto Row(const Memory& m, size_t c, size_t cols) {
+    if constexpr (std::is_same_v<typename Kernel::Activations, QuantizedRows>) {
+      return m.blocks.data() + c * (cols / kQuantBlock);
+    } else {
+      return static_cast<const Bf16*>(m.halves.data() + c * cols);
+    }
   }
 };
 
@@ -147,6 +192,16 @@ void Add(const char* op, std::vector<Case>& cases) {
 }
 
 void AddCases(std::vector<Case>& cases) {
+  using Q8 = QuantizedKernel<Bytes32>;
+  using Q4 = QuantizedKernel<Nibbles32>;
+  Add<Product<Q8, WeightType::kQ8_0, kTiles, kCols>, 640>("matmul, Q8_0, a tile", cases);
+  Add<Product<Q8, WeightType::kQ8_0, kTiles, kCols>, 2048>("matmul, Q8_0, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, kTiles, kCols>, 640>("matmul, Q4_0, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, kTiles, kCols>, 2048>("matmul, Q4_0, a tile", cases);
+  Add<Product<PairKernel, WeightType::kBF16, kTiles, kCols>, 640>("matmul, BF16, a tile", cases);
+  Add<Product<PairKernel, WeightType::kBF16, kTiles, kCols>, 2048>("matmul, BF16, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, 1, 1>, 640>("matmul, Q4_0, 1 token", cases);
+  Add<Product<Q4, WeightType::kQ4_0, 1, 1>, 2048>("matmul, Q4_0, 1 token", cases);
   Add<AttentionBlock<hwy::bfloat16_t>, 64>("attention, 64 keys of bf16", cases);
   Add<AttentionBlock<hwy::bfloat16_t>, 128>("attention, 64 keys of bf16", cases);
   Add<AttentionBlock<hwy::bfloat16_t>, 256>("attention, 64 keys of bf16", cases);

@@ -41,6 +41,12 @@ enum class PackedFormat : uint8_t {
 // The format that matrices of a type are packed in.
 PackedFormat PackedFormatOf(WeightType type);
 
+// Whether products with a format take activations that are rounded to 8 bits.
+constexpr bool IsQuantized(PackedFormat format) {
+  return format != PackedFormat::kF32 && format != PackedFormat::kF16 &&
+         format != PackedFormat::kBF16;
+}
+
 // Changes when the bytes of any format do, or which type has which: what was packed before cannot
 // be used after.
 inline constexpr uint32_t kPackedLayoutVersion = 2;

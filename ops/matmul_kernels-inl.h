@@ -1,0 +1,342 @@
+// The matmul's inner loops: a few tiles of packed weights by a few rows of activations.
+
+// Compiled once per CPU target, hence the toggling guard.
+#if defined(INLAY_OPS_MATMUL_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef INLAY_OPS_MATMUL_KERNELS_INL_H_
+#undef INLAY_OPS_MATMUL_KERNELS_INL_H_
+#else
+#define INLAY_OPS_MATMUL_KERNELS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "ops/matmul_input.h"
+#include "ops/packed_formats-inl.h"
+#include "ops/packed_matrix.h"
+#include "ops/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+
+// What one call of a kernel computes: kTiles neighbouring tiles for kCols tokens. With 512-bit
+// vectors 2 x 6 sums, as many totals, the weights of a step and an activation fit in the 32
+// registers, and an activation is loaded once for both tiles.
+#if HWY_HAVE_SCALABLE
+constexpr size_t kTiles = 1;
+constexpr size_t kCols = 1;
+#else
+constexpr size_t kTiles = 2;
+constexpr size_t kCols = HWY_TARGET <= HWY_AVX3 ? 6 : 3;
+// A few tokens, up to kCols, take all parts of one tile at once, so that memory is read in a line:
+// that is as fast as memory allows, and two tiles at a time were 0.6 (Q4_0, one thread) to 0.9
+// times as fast. Where a part's additions follow each other too slowly to keep up, a kernel has
+// kChains = 2: so many parts at least.
+constexpr size_t kParts = kTileRows / hn::MaxLanes(DRows());
+// How far ahead, in bytes, what such a line leads to is fetched: the CPU follows it by itself, but
+// only to the end of a page.
+constexpr size_t kAhead = 4096;
+#endif
+
+// The results for C tokens, of which token c is written to y[c] + row; `rows` exist.
+struct Outputs {
+  float* const* y;
+  size_t rows;
+
+#if HWY_HAVE_SCALABLE
+  HWY_INLINE void Store(size_t row, VRows v) const {
+    if (row < rows) hn::StoreN(v, DRows(), y[0] + row, rows - row);
+  }
+#else
+  template <size_t C>
+  HWY_INLINE void Store(size_t row, const VRows (&v)[C]) const {
+    const DRows df;
+    if (row + hn::Lanes(df) <= rows) {
+      for (size_t c = 0; c < C; ++c) hn::StoreU(v[c], df, y[c] + row);
+    } else if (row < rows) {
+      for (size_t c = 0; c < C; ++c) hn::StoreN(v[c], df, y[c] + row, rows - row);
+    }
+  }
+#endif
+};
+
+// The four bytes at p in every lane.
+HWY_INLINE hn::Vec<DRowInts> Broadcast4(const void* p) {
+  int32_t word;
+  hwy::CopyBytes<4>(p, &word);
+  return hn::Set(DRowInts(), word);
+}
+
+HWY_INLINE hn::Vec<DRowInts> Dot4(VQuads w, hn::Vec<DRowInts> x, hn::Vec<DRowInts> sum) {
+  const hn::RebindToSigned<DQuads> d8;
+  return hn::SumOfMulQuadAccumulate(DRowInts(), w, hn::BitCast(d8, x), sum);
+}
+
+// Where the sums of group `g` of a format start, which takes the format's bias off again.
+template <class Format, size_t kHalf>
+HWY_INLINE hn::Vec<DRowInts> StartOfSum(const QuantizedBlock& x) {
+  if constexpr (Format::kBias == 0) return hn::Zero(DRowInts());
+  constexpr int kShift = hwy::FloorLog2(-QuantizedBlock::kCorrection / std::max(1, Format::kBias));
+  const int32_t* correction =
+      Format::kGroup == kQuantBlock ? &x.correction : &x.half_corrections[kHalf];
+  return hn::ShiftRight<kShift>(Broadcast4(correction));
+}
+
+// The sum of the activations of a group.
+template <class Format, size_t kHalf>
+HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
+  return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.half_sums[kHalf]);
+}
+
+// Adds the products of one group of columns to totals: group kHalf of the block x[c][block] of each
+// token c.
+template <class Format, size_t kHalf, size_t T, size_t C>
+HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t block,
+#if HWY_HAVE_SCALABLE
+                         VRows& total) {
+  static_assert(T == 1 && C == 1);
+  const QuantizedBlock& activations = x[0][block];
+  const DRows df;
+  const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
+  auto sum = StartOfSum<Format, kHalf>(activations);
+  const int8_t* quants = activations.quants + kHalf * Format::kGroup;
+  const auto step = [&]<size_t s>() HWY_ATTR {
+    VQuads a, b;
+    w->template Step<s>(g, a, b);
+    sum = Dot4(a, Broadcast4(quants + 8 * s), sum);
+    sum = Dot4(b, Broadcast4(quants + 8 * s + 4), sum);
+  };
+  step.template operator()<0>();
+  step.template operator()<1>();
+  if constexpr (Format::kGroup == 32) {
+    step.template operator()<2>();
+    step.template operator()<3>();
+  }
+  const auto scale = hn::Mul(w->Scale(g), hn::Set(df, activations.scale));
+  total = hn::MulAdd(hn::ConvertTo(df, sum), scale, total);
+  if constexpr (Format::kHasOffsets) {
+    total = hn::MulAdd(w->Offset(g), SumOf<Format, kHalf>(activations), total);
+  }
+#else
+                         VRows (&total)[T][C]) {
+  const DRows df;
+  const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
+  hn::Vec<DRowInts> sum[T][C];
+  for (size_t c = 0; c < C; ++c) {
+    const auto start = StartOfSum<Format, kHalf>(x[c][block]);
+    for (size_t t = 0; t < T; ++t) sum[t][c] = start;
+  }
+  const auto step = [&]<size_t s>() HWY_ATTR {
+    VQuads a[T], b[T];
+    for (size_t t = 0; t < T; ++t) w[t].template Step<s>(g, a[t], b[t]);
+    for (size_t c = 0; c < C; ++c) {
+      const auto xa = Broadcast4(x[c][block].quants + kHalf * Format::kGroup + 8 * s);
+      for (size_t t = 0; t < T; ++t) sum[t][c] = Dot4(a[t], xa, sum[t][c]);
+    }
+    for (size_t c = 0; c < C; ++c) {
+      const auto xb = Broadcast4(x[c][block].quants + kHalf * Format::kGroup + 8 * s + 4);
+      for (size_t t = 0; t < T; ++t) sum[t][c] = Dot4(b[t], xb, sum[t][c]);
+    }
+  };
+  step.template operator()<0>();
+  step.template operator()<1>();
+  if constexpr (Format::kGroup == 32) {
+    step.template operator()<2>();
+    step.template operator()<3>();
+  }
+  VRows scale[T];
+  for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
+  for (size_t c = 0; c < C; ++c) {
+    const auto x_scale = hn::Set(df, x[c][block].scale);
+    for (size_t t = 0; t < T; ++t) {
+      total[t][c] =
+          hn::MulAdd(hn::ConvertTo(df, sum[t][c]), hn::Mul(scale[t], x_scale), total[t][c]);
+    }
+  }
+  if constexpr (Format::kHasOffsets) {
+    for (size_t t = 0; t < T; ++t) scale[t] = w[t].Offset(g);
+    for (size_t c = 0; c < C; ++c) {
+      const auto x_sum = SumOf<Format, kHalf>(x[c][block]);
+      for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(scale[t], x_sum, total[t][c]);
+    }
+  }
+#endif
+}
+
+// A kernel computes T parts of tiles for C tokens: Run<T, C>(parts, rows, cols, ahead, out), where
+// rows[c] is token c's row of activations. Unless `ahead` is 0, it fetches what lies so many bytes
+// after what it reads. Vectors without a fixed size cannot be kept in arrays: there it is one each.
+
+template <class Format>
+struct QuantizedKernel {
+  using Part = Format;
+  using Activations = QuantizedRows;
+  static constexpr size_t kChains = 1;
+
+  template <size_t T, size_t C, class Cols>
+  static HWY_NOINLINE void Run(const Part* w, const QuantizedBlock* const* x, Cols cols,
+                               size_t ahead, const Outputs& out) {
+    const size_t blocks = cols / kQuantBlock;
+#if HWY_HAVE_SCALABLE
+    auto total = hn::Zero(DRows());
+#else
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(DRows());
+    }
+#endif
+    for (size_t b = 0; b < blocks; ++b) {
+      constexpr size_t kGroups = kQuantBlock / Format::kGroup;
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) {
+          for (size_t g = 0; g < kGroups; ++g) w[t].Fetch(b * kGroups + g, ahead);
+        }
+      }
+      AddGroup<Format, 0, T, C>(w, x, b, total);
+      if constexpr (kGroups == 2) AddGroup<Format, 1, T, C>(w, x, b, total);
+    }
+#if HWY_HAVE_SCALABLE
+    out.Store(w[0].row, total);
+#else
+    for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+#endif
+  }
+};
+
+// What kernels without scales read of a tile: from `data` on, as many elements a column as rows.
+template <class W>
+struct PlainPart {
+  PlainPart(const PackedMatrix& w, size_t index, size_t offset, size_t columns)
+      : row(index * kTileRows + offset),
+        data(reinterpret_cast<const W*>(w.tile(index)) + offset * columns),
+        fetches(offset == 0) {}
+
+  // What lies `ahead` bytes after element i.
+  HWY_INLINE void Fetch(size_t i, size_t ahead) const {
+    if (fetches) hwy::Prefetch(reinterpret_cast<const uint8_t*>(data + i) + ahead);
+  }
+
+  size_t row;
+  const W* data;
+  bool fetches;  // once for all parts of a tile
+};
+
+// Unquantized weights of type W: one fused multiply-add per column.
+template <class W>
+struct FloatKernel {
+  struct Part : PlainPart<W> {
+    Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart<W>(w, index, offset, 1) {}
+  };
+  using Activations = ConstFloatRows;
+  static constexpr size_t kChains = 2;
+
+  template <size_t T, size_t C, class Cols>
+  static HWY_NOINLINE void Run(const Part* w, const float* const* x, Cols cols, size_t ahead,
+                               const Outputs& out) {
+    const DRows df;
+#if HWY_HAVE_SCALABLE
+    static_assert(T == 1 && C == 1);
+    auto total = hn::Zero(df);
+    for (size_t k = 0; k < cols; ++k) {
+      if (ahead != 0) w[0].Fetch(k * kTileRows, ahead);
+      total = hn::MulAdd(LoadFloat(df, w[0].data + k * kTileRows), hn::Set(df, x[0][k]), total);
+    }
+    out.Store(w[0].row, total);
+#else
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+    }
+    for (size_t k = 0; k < cols; ++k) {
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * kTileRows, ahead);
+      }
+      VRows weights[T];
+      for (size_t t = 0; t < T; ++t) weights[t] = LoadFloat(df, w[t].data + k * kTileRows);
+      for (size_t c = 0; c < C; ++c) {
+        const auto value = hn::Set(df, x[c][k]);
+        for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(weights[t], value, total[t][c]);
+      }
+    }
+    for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+#endif
+  }
+};
+
+// bfloat16 weights and activations, two columns at a time.
+struct PairKernel {
+  struct Part : PlainPart<uint16_t> {
+    Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart(w, index, offset, 2) {}
+  };
+  using Activations = Bf16Rows;
+  // The Xeons of AVX3_SPR have an instruction for two products, but it runs at half the speed of
+  // two single ones.
+  static constexpr bool kDot = HWY_NATIVE_DOT_BF16 && HWY_TARGET != HWY_AVX3_SPR;
+  static constexpr size_t kChains = kDot ? 1 : 2;
+
+  template <size_t T, size_t C, class Cols>
+  static HWY_NOINLINE void Run(const Part* w, const Bf16* const* x, Cols cols, size_t ahead,
+                               const Outputs& out) {
+    const size_t pairs = (cols + 1) / 2;
+    const DRows df;
+    const hn::RebindToUnsigned<DRows> du;
+    const auto load = [&](const uint16_t* p)
+                          HWY_ATTR { return hn::LoadU(du, reinterpret_cast<const uint32_t*>(p)); };
+    // Adds both products, the even column's first where the CPU target leaves the choice.
+    const auto add = [&](auto weights, auto values, auto sum) HWY_ATTR {
+      if constexpr (kDot) {
+        const hn::Repartition<hwy::bfloat16_t, DRows> d16;
+        auto unused = hn::Zero(df);
+        return hn::ReorderWidenMulAccumulate(df, hn::BitCast(d16, weights),
+                                             hn::BitCast(d16, values), sum, unused);
+      } else {
+        const auto even = [&](auto v) HWY_ATTR { return hn::BitCast(df, hn::ShiftLeft<16>(v)); };
+        const auto odd = [&](auto v) HWY_ATTR {
+          return hn::BitCast(df, hn::And(v, hn::Set(du, 0xFFFF0000u)));
+        };
+        return hn::MulAdd(odd(weights), odd(values), hn::MulAdd(even(weights), even(values), sum));
+      }
+    };
+    const auto broadcast = [&](const Bf16* p) HWY_ATTR {
+      uint32_t word;
+      hwy::CopyBytes<4>(p, &word);
+      return hn::Set(du, word);
+    };
+#if HWY_HAVE_SCALABLE
+    static_assert(T == 1 && C == 1);
+    auto total = hn::Zero(df);
+    for (size_t k = 0; k < pairs; ++k) {
+      if (ahead != 0) w[0].Fetch(k * 2 * kTileRows, ahead);
+      total = add(load(w[0].data + k * 2 * kTileRows), broadcast(x[0] + 2 * k), total);
+    }
+    out.Store(w[0].row, total);
+#else
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+    }
+    for (size_t k = 0; k < pairs; ++k) {
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * 2 * kTileRows, ahead);
+      }
+      decltype(hn::Zero(du)) weights[T];
+      for (size_t t = 0; t < T; ++t) weights[t] = load(w[t].data + k * 2 * kTileRows);
+      for (size_t c = 0; c < C; ++c) {
+        const auto values = broadcast(x[c] + 2 * k);
+        for (size_t t = 0; t < T; ++t) total[t][c] = add(weights[t], values, total[t][c]);
+      }
+    }
+    for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+#endif
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggling guard
