@@ -24,7 +24,11 @@ size_t AlignmentOf(size_t bytes) { return bytes >= kLargePage ? kLargePage : kTi
 class TileWriter {
  public:
   TileWriter(PackedFormat format, size_t cols, uint8_t* tile)
-      : format_(format), cols_(cols), layout_(GetGroupLayout(format)), tile_(tile) {}
+      : format_(format),
+        cols_(cols),
+        layout_(GetGroupLayout(format)),
+        groups_(cols / layout_.cols),
+        tile_(tile) {}
 
   void WriteRow(const WeightMatrix& w, size_t row, size_t r) {
     switch (format_) {
@@ -37,10 +41,9 @@ class TileWriter {
       default:
         break;
     }
-    const UnpackedShape shape = GetUnpackedShape(w.type);
     quants_.resize(cols_);
-    scales_.resize(cols_ / shape.group);
-    offsets_.assign(cols_ / shape.group, 0.0f);
+    scales_.resize(groups_);
+    offsets_.assign(groups_, 0.0f);
     UnpackRow(w.type, w.RowData(row), cols_, 1, quants_.data(), scales_.data(), offsets_.data());
     switch (format_) {
       case PackedFormat::kBytes32:
@@ -70,73 +73,72 @@ class TileWriter {
   }
 
   void InterleavePairs(const char* row, size_t r) {
-    for (size_t k = 0; k < cols_; ++k) {
-      std::memcpy(tile_ + 2 * (k / 2 * 2 * kTileRows + r * 2 + k % 2), row + 2 * k, 2);
+    size_t k = 0;
+    for (; k + 2 <= cols_; k += 2) {
+      std::memcpy(tile_ + (k / 2 * kTileRows + r) * 4, row + 2 * k, 4);
     }
+    if (k < cols_) std::memcpy(tile_ + (k / 2 * kTileRows + r) * 4, row + 2 * k, 2);
   }
 
-  // The bytes of a quad, in one word.
-  uint32_t Quad(size_t k) const {
+  // Group g of the tile, and the row's quad i of it as one word.
+  uint8_t* Group(size_t g) const { return tile_ + layout_.Group(g); }
+  uint32_t Quad(size_t g, size_t i) const {
     uint32_t word;
-    std::memcpy(&word, &quants_[k], 4);
+    std::memcpy(&word, &quants_[g * layout_.cols + 4 * i], 4);
     return word;
   }
-
-  // Where the group of column k is, and within it the quad of column k, row r.
-  uint8_t* GroupOf(size_t k) const { return tile_ + layout_.Group(k / layout_.cols); }
-  size_t QuadAt(size_t k, size_t r) const { return k % layout_.cols / 4 * (4 * kTileRows) + r * 4; }
-  // The same for the byte of two quads' nibbles, and where in it column k's are.
-  size_t NibblesAt(size_t k, size_t r) const {
-    return k % layout_.cols / 8 * (4 * kTileRows) + r * 4 + k % 4;
+  static void SetWord(uint8_t* section, size_t i, size_t r, uint32_t word) {
+    std::memcpy(section + (i * kTileRows + r) * 4, &word, 4);
   }
-  static int Shift(size_t k) { return k / 4 % 2 == 0 ? 0 : 4; }
+  static constexpr uint32_t Bytes(uint32_t byte) { return byte * 0x01010101u; }
 
   // In each byte, q + 128 is q with its highest bit flipped.
   void WriteBytes(size_t r) {
-    for (size_t k = 0; k < cols_; k += 4) {
-      const uint32_t word = Quad(k) ^ 0x80808080u;
-      std::memcpy(GroupOf(k) + QuadAt(k, r), &word, 4);
+    for (size_t g = 0; g < groups_; ++g) {
+      uint8_t* group = Group(g);
+      for (size_t i = 0; i < layout_.cols / 4; ++i) SetWord(group, i, r, Quad(g, i) ^ Bytes(0x80));
     }
   }
 
   // Likewise q + 8 in four bits; `flip` is 8 or, for what is not negative, 0.
   void WriteNibbles(uint32_t flip, size_t r) {
-    const uint32_t flips = flip * 0x01010101u;
-    for (size_t k = 0; k < cols_; k += 8) {
-      const uint32_t low = (Quad(k) ^ flips) & 0x0F0F0F0Fu;
-      const uint32_t high = (Quad(k + 4) ^ flips) & 0x0F0F0F0Fu;
-      const uint32_t word = low | high << 4;
-      std::memcpy(GroupOf(k) + NibblesAt(k, r), &word, 4);
+    for (size_t g = 0; g < groups_; ++g) {
+      uint8_t* group = Group(g);
+      for (size_t i = 0; i < layout_.cols / 8; ++i) {
+        const uint32_t low = (Quad(g, 2 * i) ^ Bytes(flip)) & Bytes(0x0F);
+        const uint32_t high = (Quad(g, 2 * i + 1) ^ Bytes(flip)) & Bytes(0x0F);
+        SetWord(group, i, r, low | high << 4);
+      }
     }
   }
 
+  // Likewise q + 32 in six bits: four below, and the two above of quad j at bit 2 j.
   void WriteSix(const BlockQ6_K* blocks, size_t r) {
-    for (size_t k = 0; k < cols_; ++k) {
-      const uint8_t q = static_cast<uint8_t>(quants_[k] + 32);
-      GroupOf(k)[NibblesAt(k, r)] |= static_cast<uint8_t>((q & 15) << Shift(k));
-      // Quad j of the group is bits [2 j, 2 j + 2).
-      GroupOf(k)[layout_.high + r * 4 + k % 4] |=
-          static_cast<uint8_t>((q >> 4) << (2 * (k / 4 % 4)));
-    }
-    for (size_t k = 0; k < cols_; k += 16) {
-      GroupOf(k)[layout_.scales + r] =
-          static_cast<uint8_t>(blocks[k / kSuperBlock].scales[k % kSuperBlock / 16]);
+    for (size_t g = 0; g < groups_; ++g) {
+      uint8_t* group = Group(g);
+      uint32_t tops = 0;
+      uint32_t nibbles[2] = {};
+      for (size_t j = 0; j < 4; ++j) {
+        const uint32_t quad = (Quad(g, j) ^ Bytes(0x20)) & Bytes(0x3F);
+        nibbles[j / 2] |= (quad & Bytes(0x0F)) << (4 * (j % 2));
+        tops |= (quad >> 4 & Bytes(0x03)) << (2 * j);
+      }
+      for (size_t i = 0; i < 2; ++i) SetWord(group, i, r, nibbles[i]);
+      SetWord(group + layout_.high, 0, r, tops);
+      group[layout_.scales + r] = static_cast<uint8_t>(blocks[g / 16].scales[g % 16]);
     }
     for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetHalf(Header(b), r, blocks[b].d);
   }
 
   template <class Block>
   void WriteHalves(const Block* blocks, size_t r) {
-    for (size_t k = 0; k < cols_; k += 32) {
-      SetHalf(GroupOf(k) + layout_.scales, r, blocks[k / kSmallBlock].d);
-    }
+    for (size_t g = 0; g < groups_; ++g) SetHalf(Group(g) + layout_.scales, r, blocks[g].d);
   }
 
   void WriteScalesK(const BlockQ4_K* blocks, size_t r) {
-    for (size_t k = 0; k < cols_; k += 32) {
-      const auto& scales = blocks[k / kSuperBlock].scales;
-      GroupOf(k)[layout_.scales + r] = scales.Scale(k % kSuperBlock / 32);
-      GroupOf(k)[layout_.offsets + r] = scales.Min(k % kSuperBlock / 32);
+    for (size_t g = 0; g < groups_; ++g) {
+      Group(g)[layout_.scales + r] = blocks[g / 8].scales.Scale(g % 8);
+      Group(g)[layout_.offsets + r] = blocks[g / 8].scales.Min(g % 8);
     }
     for (size_t b = 0; b < cols_ / kSuperBlock; ++b) {
       SetHalf(Header(b), r, blocks[b].d);
@@ -145,10 +147,9 @@ class TileWriter {
   }
 
   void WriteFloats(size_t r) {
-    for (size_t g = 0; g < scales_.size(); ++g) {
-      uint8_t* group = tile_ + layout_.Group(g);
-      std::memcpy(group + layout_.scales + 4 * r, &scales_[g], 4);
-      std::memcpy(group + layout_.offsets + 4 * r, &offsets_[g], 4);
+    for (size_t g = 0; g < groups_; ++g) {
+      std::memcpy(Group(g) + layout_.scales + 4 * r, &scales_[g], 4);
+      std::memcpy(Group(g) + layout_.offsets + 4 * r, &offsets_[g], 4);
     }
   }
 
@@ -161,6 +162,7 @@ class TileWriter {
   PackedFormat format_;
   size_t cols_;
   GroupLayout layout_;
+  size_t groups_;
   uint8_t* tile_;
   std::vector<int8_t> quants_;
   std::vector<float> scales_;
