@@ -2,6 +2,7 @@
 # network). scripts/setup puts Highway into .deps/hwy, where a system package would be too old or
 # shared only.
 include(FetchContent)
+include(InlayStaticAbseil)
 list(PREPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/.deps/hwy)
 set(INLAY_FETCHED "")
 
@@ -49,20 +50,6 @@ if(INLAY_BUILD_BENCH)
   inlay_dependency(benchmark 1.7 google/benchmark c58e6d0710581e3a08d65c349664128a8d9a2461)
 endif()
 
-# Debian's abseil package describes the shared libraries but brings static archives too. Linking
-# those leaves a program that needs nothing but the C and C++ runtimes and starts without relocating
-# some thirty libraries.
 if(INLAY_STATIC_DEPS AND NOT "absl" IN_LIST INLAY_FETCHED)
-  get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
-  list(FILTER imported INCLUDE REGEX "^absl::")
-  foreach(target IN LISTS imported)
-    get_target_property(configs ${target} IMPORTED_CONFIGURATIONS)
-    foreach(config IN LISTS configs)
-      get_target_property(location ${target} IMPORTED_LOCATION_${config})
-      string(REGEX REPLACE "[.]so[.0-9]*$" ".a" archive "${location}")
-      if(EXISTS "${archive}")
-        set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${config} ${archive})
-      endif()
-    endforeach()
-  endforeach()
+  inlay_link_abseil_statically()
 endif()

@@ -1,5 +1,6 @@
-# `cmake --install`: the program, the libraries with their headers, and inlay-config.cmake, so that
-# a user's project has find_package(inlay) and target_link_libraries(app inlay::inlay).
+# `cmake --install`: the program, the libraries with their headers, inlay-config.cmake, so that a
+# user's project has find_package(inlay) and target_link_libraries(app inlay::inlay), and inlay.pc for
+# those who build otherwise.
 if(INLAY_FETCHED)
   message(STATUS "No install rules: ${INLAY_FETCHED} was fetched and is not installed with Inlay")
   return()
@@ -27,7 +28,8 @@ endif()
 install(FILES ${PROJECT_SOURCE_DIR}/tools/cli.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/inlay/tools)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake
-  ${CMAKE_CURRENT_LIST_DIR}/InlayModelBinary.cmake DESTINATION ${package})
+  ${CMAKE_CURRENT_LIST_DIR}/InlayModelBinary.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/InlayStaticAbseil.cmake DESTINATION ${package})
 install(FILES ${PROJECT_SOURCE_DIR}/configs/config_list.txt DESTINATION ${package}/sources/configs)
 install(FILES ${PROJECT_SOURCE_DIR}/gemma_like/config.cc.in
   ${PROJECT_SOURCE_DIR}/gemma_like/config_entries.cc.in DESTINATION ${package}/sources/gemma_like)
@@ -50,3 +52,22 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/inlay-config-version.cmak
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/inlay-config.cmake ${PROJECT_BINARY_DIR}/inlay-config-version.cmake
   DESTINATION ${package})
+
+# inlay.pc: the libraries, each before those that it uses, and abseil's modules, which are named like
+# its targets.
+set(INLAY_PC_LIBRARIES "-linlay_engine -linlay_cache -linlay_io -linlay_ops -lhwy")
+if(INLAY_HIREDIS_LIBRARY)
+  string(APPEND INLAY_PC_LIBRARIES " ${INLAY_HIREDIS_LIBRARY}")
+endif()
+set(modules)
+foreach(library IN LISTS libraries)
+  get_target_property(linked ${library} INTERFACE_LINK_LIBRARIES)
+  list(APPEND modules ${linked})
+endforeach()
+list(FILTER modules INCLUDE REGEX "^absl::")
+list(REMOVE_DUPLICATES modules)
+list(TRANSFORM modules REPLACE "::" "_")
+list(JOIN modules " " INLAY_PC_MODULES)
+file(RELATIVE_PATH INLAY_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/inlay.pc.in ${PROJECT_BINARY_DIR}/inlay.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/inlay.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

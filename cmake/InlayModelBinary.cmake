@@ -2,14 +2,20 @@
 #
 # A program like inlay in which one config of configs/config_list.txt is compiled in ("gemma_3_1b")
 # and, with WEIGHTS, that model packed inside the program's own file, from which it is mapped: then
-# `name "To be"` needs no other file. Here and, after find_package(inlay), in other projects.
+# `name "To be"` needs no other file. Here and, after find_package(inlay), in other projects. There
+# too the program holds abseil's archives where they are installed, and so does whatever else links
+# abseil in that project; INLAY_STATIC_DEPS=OFF keeps its shared libraries.
 include(${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/InlayStaticAbseil.cmake)
 
 function(inlay_add_model_binary)
   cmake_parse_arguments(arg "" "NAME;CONFIG;WEIGHTS" "" ${ARGN})
   if(NOT arg_NAME OR NOT arg_CONFIG OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR
       "inlay_add_model_binary needs NAME and CONFIG, may have WEIGHTS, and no more")
+  endif()
+  if(INLAY_STATIC_DEPS OR NOT DEFINED INLAY_STATIC_DEPS)
+    inlay_link_abseil_statically()
   endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.inlay)
   inlay_config_sources(sources ${folder} ${arg_CONFIG})

@@ -1,5 +1,6 @@
 #include "io/gguf.h"
 
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -138,7 +139,7 @@ absl::StatusOr<std::vector<float>> GgufFile::GetFloats(absl::string_view key) co
   INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, true));
   if (value->element_type() != GgufType::kFloat32) return WrongType(key, *value, kWanted);
   std::vector<float> out(value->size());
-  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(*value->FloatAt(i));
+  if (!out.empty()) std::memcpy(out.data(), value->payload().data(), out.size() * sizeof(float));
   return out;
 }
 

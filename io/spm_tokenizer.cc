@@ -1,13 +1,12 @@
 #include "io/spm_tokenizer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "io/status_macros.h"
 #include "io/utf8.h"
 
@@ -36,7 +35,15 @@ std::optional<uint8_t> ParseByteToken(absl::string_view text) {
 
 size_t ByteClass(uint8_t byte) { return std::min<size_t>(byte, 0x80); }
 
-// Ranks by descending score.
+// Less for a better score and equal for equal ones: the bits of floats of one sign are in the order
+// of their size.
+uint32_t RankOf(float score) {
+  if (score == 0) score = 0;  // -0 too
+  const uint32_t bits = std::bit_cast<uint32_t>(score);
+  constexpr uint32_t kSign = uint32_t{1} << 31;
+  return (bits & kSign) != 0 ? bits : bits ^ ~kSign;
+}
+
 absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file, size_t size) {
   INLAY_ASSIGN_OR_RETURN(const std::vector<float> scores, file.GetFloats(kScoresKey));
   if (scores.size() != size) {
@@ -44,23 +51,26 @@ absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file, size_t siz
                                                    scores.size(), " elements, but there are ", size,
                                                    " tokens"));
   }
+  std::vector<uint32_t> ranks(size);
   for (size_t i = 0; i < size; ++i) {
     if (!std::isfinite(scores[i])) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": the score of token ", i,
                                                      " in '", kScoresKey, "' is ", scores[i],
                                                      ", not a finite number"));
     }
-  }
-  std::vector<float> distinct = scores;
-  std::sort(distinct.begin(), distinct.end(), std::greater<float>());
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  std::vector<uint32_t> ranks(size);
-  for (size_t i = 0; i < size; ++i) {
-    const auto it =
-        std::lower_bound(distinct.begin(), distinct.end(), scores[i], std::greater<float>());
-    ranks[i] = static_cast<uint32_t>(it - distinct.begin());
+    ranks[i] = RankOf(scores[i]);
   }
   return ranks;
+}
+
+// Writes `text` to `piece` with spaces for U+2581.
+void Unescape(absl::string_view text, std::string* piece) {
+  piece->clear();
+  for (size_t at; (at = text.find(kEscapedSpace)) != absl::string_view::npos;) {
+    piece->append(text.data(), at).push_back(' ');
+    text.remove_prefix(at + kEscapedSpace.size());
+  }
+  piece->append(text.data(), text.size());
 }
 
 }  // namespace
@@ -73,6 +83,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
     INLAY_ASSIGN_OR_RETURN(space_prefix, file.GetBool(kSpacePrefixKey));
   }
   StringPool pieces;
+  pieces.Reserve(vocabulary.size(), vocabulary.texts.bytes());  // none is longer than its text
+  std::string piece;
   ByteTokens byte_tokens(256, -1);
   for (size_t i = 0; i < vocabulary.size(); ++i) {
     const absl::string_view text = vocabulary.texts[i];
@@ -94,7 +106,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
         pieces.Add("");
         break;
       default:
-        pieces.Add(absl::StrReplaceAll(text, {{kEscapedSpace, " "}}));
+        Unescape(text, &piece);
+        pieces.Add(piece);
     }
   }
   const auto missing = std::find(byte_tokens.begin(), byte_tokens.end(), -1);
@@ -115,12 +128,13 @@ SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector
       space_prefix_(space_prefix),
       ranks_(std::move(ranks)),
       byte_tokens_(std::move(byte_tokens)),
+      joinable_(0, PieceHash{this}, PieceEq{this}),
       whole_(size()) {
   joinable_.reserve(size());
   for (size_t i = 0; i < size(); ++i) {
     const absl::string_view piece = this->pieces()[i];
     if (this->vocabulary().types[i] != TokenType::kNormal || piece.empty()) continue;
-    joinable_.emplace(piece, static_cast<int32_t>(i));
+    joinable_.insert(static_cast<int32_t>(i));
     longest_ = std::max(longest_, piece.size());
     for (size_t j = 0; j + 1 < piece.size(); ++j) {
       const size_t before = ByteClass(static_cast<uint8_t>(piece[j]));
@@ -139,7 +153,7 @@ std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const 
   if (text.size() > longest_) return std::nullopt;
   const auto it = joinable_.find(text);
   if (it == joinable_.end()) return std::nullopt;
-  return it->second;
+  return *it;
 }
 
 // Joins never reach across a place whose two neighbouring bytes stand in no token, so the words

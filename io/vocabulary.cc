@@ -76,14 +76,17 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
                                                    tokens.size(), " tokens, outside 1 to ",
                                                    kMostTokens));
   }
+  size_t bytes = 0;
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].size() > kLongestToken) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": token ", i, " in '",
                                                      kTokensKey, "' is ", tokens[i].size(),
                                                      " bytes long, more than ", kLongestToken));
     }
-    vocabulary.texts.Add(tokens[i]);
+    bytes += tokens[i].size();
   }
+  vocabulary.texts.Reserve(tokens.size(), bytes);
+  for (const absl::string_view token : tokens) vocabulary.texts.Add(token);
   INLAY_RETURN_IF_ERROR(ReadTypes(file, &vocabulary));
   const size_t size = vocabulary.size();
   INLAY_RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.bos_token_id", size, &vocabulary.bos));

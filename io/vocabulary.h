@@ -17,11 +17,17 @@ namespace inlay {
 // Many strings in one allocation.
 class StringPool {
  public:
+  // Makes room for so many strings of so many bytes together.
+  void Reserve(size_t count, size_t bytes) {
+    ends_.reserve(count);
+    bytes_.reserve(bytes);
+  }
   void Add(absl::string_view text) {
     bytes_.append(text.data(), text.size());
     ends_.push_back(bytes_.size());
   }
   size_t size() const { return ends_.size(); }
+  size_t bytes() const { return bytes_.size(); }
   // Valid until the next Add and while the object stays where it is.
   absl::string_view operator[](size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];

@@ -1,5 +1,9 @@
 #include "tools/demo_model.h"
 
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
+
 #include <system_error>
 
 #include "io/bundle.h"
@@ -7,18 +11,21 @@
 #include "io/status_macros.h"
 
 namespace inlay {
-namespace {
 
-// The running program's file; empty where the system does not tell.
-std::filesystem::path Program() {
+std::filesystem::path RunningProgram() {
   std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error);
+  std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+#ifdef __linux__
+  if (error) {  // no /proc, as in a bare chroot: what the program was started as
+    const auto* name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    if (name != nullptr) path = std::filesystem::absolute(name, error);
+  }
+#endif
+  return path;
 }
 
-}  // namespace
-
 absl::StatusOr<std::optional<std::string>> FindBundledModel() {
-  const std::string program = Program().string();
+  const std::string program = RunningProgram().string();
   const absl::StatusOr<MappedFile> file = MappedFile::Open(program);
   if (!file.ok()) return std::nullopt;
   INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> model, FindBundle(file->bytes(), program));
@@ -38,7 +45,7 @@ std::optional<std::string> FindDemoModel(const std::filesystem::path& start) {
 }
 
 std::optional<std::string> FindDemoModel() {
-  const std::filesystem::path program = Program();
+  const std::filesystem::path program = RunningProgram();
   if (program.empty()) return std::nullopt;
   return FindDemoModel(program.parent_path());
 }

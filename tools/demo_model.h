@@ -11,6 +11,9 @@
 
 namespace inlay {
 
+// The running program's file; empty where the system does not tell.
+std::filesystem::path RunningProgram();
+
 // The path of the running program when a model is bundled with it. InvalidArgument when what is
 // bundled is damaged.
 absl::StatusOr<std::optional<std::string>> FindBundledModel();

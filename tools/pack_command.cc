@@ -11,6 +11,7 @@
 #include "io/status_macros.h"
 #include "ops/thread_pool.h"
 #include "tools/commands.h"
+#include "tools/demo_model.h"
 #include "tools/model_flags.h"
 
 namespace inlay {
@@ -19,7 +20,7 @@ namespace {
 struct PackFlags {
   std::string input;
   std::string output;
-  std::string program = "/proc/self/exe";
+  std::string program = RunningProgram().string();
   ModelFlags model;  // its threads
 };
 
@@ -61,8 +62,7 @@ void AddBundle(CLI::App& app, Action& action) {
   AddThreadsFlag(command, flags->model);
   command.footer(
       "PROGRAM \"To be\" then continues that text; all commands work as ever. Stripping the "
-      "program "
-      "would strip the model.");
+      "program would strip the model.");
   command.callback([flags, &action] { action = [flags] { return Bundle(*flags); }; });
 }
 

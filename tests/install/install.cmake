@@ -1,5 +1,5 @@
-# cmake -DBUILD= -DSOURCE= -DSCRATCH= -DCOMPILER= -DGENERATOR= -P install.cmake: installs BUILD,
-# then builds and runs the examples against the installed package alone.
+# cmake -DBUILD= -DSOURCE= -DSCRATCH= -DCOMPILER= -DGENERATOR= -DREADELF= [-DPKG_CONFIG=] -P
+# install.cmake: installs BUILD, then builds and runs the examples against the installed package alone.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -40,9 +40,30 @@ expect_output("." ${SCRATCH}/build/embed/embed ${model})
 build(embed_c)
 expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_c/embed_c ${model})
 
+# The C header is C of every age and C++, and a C compiler needs no CMake.
+set(strict -pedantic-errors -Wall -Wextra -Werror -fsyntax-only
+    ${SCRATCH}/prefix/include/inlay/gemma_like/inlay_c.h)
+foreach(standard c89 c99 c11 c17)
+  run(${COMPILER} -x c -std=${standard} ${strict})
+endforeach()
+foreach(standard c++98 c++20)
+  run(${COMPILER} -x c++ -std=${standard} ${strict})
+endforeach()
+if(PKG_CONFIG)
+  file(GLOB_RECURSE pc ${SCRATCH}/prefix/*/inlay.pc)
+  cmake_path(GET pc PARENT_PATH folder)
+  run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG} --cflags --libs inlay)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  run(cc ${SCRATCH}/embed_c/main.c ${flags} -o ${SCRATCH}/build/embed_pc)
+  expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_pc ${model})
+endif()
+
 # One file, alone in an empty folder and without an environment.
 build(shakespeare -DWEIGHTS=${model})
 file(MAKE_DIRECTORY ${SCRATCH}/empty)
 file(COPY ${SCRATCH}/build/shakespeare/shakespeare DESTINATION ${SCRATCH}/empty)
 expect_output("^To be..........+stopped by" env -i -C ${SCRATCH}/empty ./shakespeare "To be" -n 20)
 expect_output("layers\nbard +bard +8\n$" env -i -C ${SCRATCH}/empty ./shakespeare configs)
+run(${CMAKE_COMMAND} -DREADELF=${READELF} -DPROGRAM=${SCRATCH}/empty/shakespeare
+    -P ${SOURCE}/cmake/CheckNeeded.cmake)
+message(STATUS "${output}")

@@ -175,7 +175,8 @@ TEST(SpmTokenizerTest, AgreesWithThePlainDefinition) {
     for (int i = 0; i < 60; ++i) {
       std::string token;
       for (uint32_t j = 0; j < 1 + random() % 5; ++j) token += "abc "[random() % 4];
-      const float score = -static_cast<float>(random() % 12);  // with ties
+      // Of both signs, zeros too, with ties.
+      const float score = (random() % 2 == 0 ? 1.0f : -1.0f) * static_cast<float>(random() % 6);
       if (!scores.emplace(token, score).second) continue;
       std::string escaped;
       for (const char c : token) {

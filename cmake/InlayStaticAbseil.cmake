@@ -1,0 +1,24 @@
+# inlay_link_abseil_statically(): makes what find_package(absl) gave this folder, or one above it, the
+# static archives, where they lie beside the shared libraries.
+#
+# Debian's abseil package describes the shared libraries but brings static archives too. Linking
+# those leaves a program that needs nothing but the C and C++ runtimes and starts without relocating
+# some thirty libraries. Also installed with the package, for cmake/InlayModelBinary.cmake.
+function(inlay_link_abseil_statically)
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR})
+  while(folder)
+    get_property(imported DIRECTORY ${folder} PROPERTY IMPORTED_TARGETS)
+    list(FILTER imported INCLUDE REGEX "^absl::")
+    foreach(target IN LISTS imported)
+      get_target_property(configs ${target} IMPORTED_CONFIGURATIONS)
+      foreach(config IN LISTS configs)
+        get_target_property(location ${target} IMPORTED_LOCATION_${config})
+        string(REGEX REPLACE "[.]so[.0-9]*$" ".a" archive "${location}")
+        if(EXISTS "${archive}")
+          set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${config} ${archive})
+        endif()
+      endforeach()
+    endforeach()
+    get_property(folder DIRECTORY ${folder} PROPERTY PARENT_DIRECTORY)
+  endwhile()
+endfunction()
