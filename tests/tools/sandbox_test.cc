@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -18,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <functional>
@@ -126,6 +128,13 @@ TEST_F(Sandbox, NoProgramAndNoOtherProcess) {
     const rlimit none{0, 0};
     return setrlimit(RLIMIT_CORE, &none);
   });
+  // Somebody to be signalled when something can be read; somebody else's cores.
+  ExpectRefused("F_SETOWN", [] { return fcntl(0, F_SETOWN, getppid()); });
+  ExpectRefused("affinity", [] {
+    cpu_set_t cores;
+    sched_getaffinity(0, sizeof(cores), &cores);
+    return sched_setaffinity(getppid(), sizeof(cores), &cores);
+  });
   char typed = 'x';
   ExpectRefused("TIOCSTI", [&] { return ioctl(0, TIOCSTI, &typed); });
   ExpectRefused("prctl", [] { return prctl(PR_SET_DUMPABLE, 0); });
@@ -145,6 +154,25 @@ TEST_F(Sandbox, ReadsTheModelAndNoOtherFile) {
   }
   EXPECT_FALSE(InSandbox([&] { return reads(other_); }, {path_}));
   EXPECT_FALSE(InSandbox([&] { return opendir("/") != nullptr; }, {path_}));
+}
+
+TEST_F(Sandbox, HoldsForThreadsThatRanBefore) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::atomic<bool> entered = false;
+    bool refused = false;
+    std::thread before([&] {
+      while (!entered) std::this_thread::yield();
+      refused = socket(AF_INET, SOCK_STREAM, 0) < 0;
+    });
+    if (!EnterSandbox({}).ok()) _exit(1);
+    entered = true;
+    before.join();
+    _exit(refused ? kHolds : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kHolds);
 }
 
 TEST_F(Sandbox, ThreadsAndMemoryAreThere) {
