@@ -77,9 +77,19 @@ TEST_F(DamagedModel, WeightsThatAreNoNumbers) {
       RunProgram({"generate", "-m", kModel, "--check-tensors", "-p", "zzz", "-n", "1"}).status, 0);
 }
 
-// Bard's matrices are F16; quantized ones are looked through row by row.
+// What is not quantized is looked through by element, the rest row by row.
 TEST_F(DamagedModel, PackedWeightsThatAreNoNumbers) {
-  for (const std::string type : {"F16", "Q8_0"}) {
+  struct Case {
+    std::string type;
+    size_t offset;      // in the tile of rows 32 to 47, of row 37 and where there is one column 7
+    uint16_t infinity;  // an element, or the scale of a block
+  };
+  const GroupLayout q8 = GetGroupLayout(PackedFormat::kBytes32);
+  for (const auto& [type, offset, infinity] :
+       {Case{"F16", (7 * kTileRows + 5) * 2, 0x7C00},
+        Case{"BF16", (3 * kTileRows + 5) * 4 + 2, 0x7F80},  // columns 6 and 7 side by side
+        Case{"Q8_0", q8.scales + 5 * 2, 0x7C00}}) {
+    SCOPED_TRACE(type);
     const std::string plain = ScratchPath("plain"), packed = ScratchPath("packed");
     ASSERT_EQ(RunProgram({"quantize", kModel, plain, type}).status, 0);
     ASSERT_EQ(RunProgram({"pack", plain, packed}).status, 0);
@@ -91,24 +101,20 @@ TEST_F(DamagedModel, PackedWeightsThatAreNoNumbers) {
       return RunProgram(arguments);
     };
     EXPECT_EQ(check(packed).status, 0);
-    // Infinity as a half: an element, or the scale of a block.
     const auto file = GgufFile::Open(packed);
     ASSERT_TRUE(file.ok());
     const GgufTensor* tensor = file->FindTensor("blk.3.attn_q.weight");
     ASSERT_TRUE(tensor != nullptr && tensor->packed);
-    const GroupLayout layout = GetGroupLayout(PackedFormatOf(tensor->type));
-    const size_t scale = type == "F16" ? (7 * kTileRows + 5) * 2 : layout.scales + 5 * 2;
+    const size_t tile = GetGroupLayout(PackedFormatOf(tensor->type)).TileBytes(tensor->dims[0]);
     std::string bytes = ReadFile(packed);
     const size_t start = bytes.find(
         std::string(reinterpret_cast<const char*>(tensor->data.data()), tensor->data.size()));
     ASSERT_NE(start, std::string::npos);
-    const size_t offset = start + 2 * layout.TileBytes(tensor->dims[0]) + scale;
-    bytes[offset] = 0;
-    bytes[offset + 1] = 0x7C;
+    std::memcpy(&bytes[start + 2 * tile + offset], &infinity, sizeof(infinity));
     WriteFile(path_, bytes);
     ExpectError(check(path_), 1,
                 AllOf(HasSubstr("'blk.3.attn_q.weight'"), HasSubstr("inf"),
-                      HasSubstr(type == "F16" ? "element [7, 37]" : "row 37")));
+                      HasSubstr(type == "Q8_0" ? "row 37" : "element [7, 37]")));
     unlink(plain.c_str());
     unlink(packed.c_str());
   }
