@@ -109,15 +109,14 @@ absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name)
   return absl::OkStatus();
 }
 
-absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, ThreadPool& pool, AtomicFile out,
-                                       const std::string& path) {
-  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(file));
-  INLAY_RETURN_IF_ERROR(CheckPackedFor(file, entry->name));
-  INLAY_ASSIGN_OR_RETURN(const PackedTensors packed, entry->packed_tensors(file));
+absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config,
+                                       ThreadPool& pool, AtomicFile out, const std::string& path) {
+  INLAY_RETURN_IF_ERROR(CheckPackedFor(file, config.name));
+  INLAY_ASSIGN_OR_RETURN(const PackedTensors packed, config.packed_tensors(file));
 
   const std::vector<TensorToWrite> tensors = TensorsToWrite(file, packed);
   const uint64_t weights_hash = WeightsHash(file);
-  Fingerprint fingerprint(entry->name, weights_hash);
+  Fingerprint fingerprint(config.name, weights_hash);
   GgufWriter writer(kPackedAlignment);
   for (const TensorToWrite& tensor : tensors) {
     const GgufTensor& from = *tensor.from;
@@ -131,7 +130,7 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, ThreadPool& pool, A
   }
   writer.SetUint32(kPackedVersionKey, kPackedFileVersion);
   writer.SetUint32(kPackedLayoutKey, kPackedLayoutVersion);
-  writer.SetString(kPackedConfigKey, entry->name);
+  writer.SetString(kPackedConfigKey, config.name);
   writer.SetUint64(kPackedWeightsKey, weights_hash);
   writer.SetUint64(kPackedFingerprintKey, fingerprint.Digest());
   INLAY_RETURN_IF_ERROR(writer.Open(std::move(out), path));
@@ -141,8 +140,10 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, ThreadPool& pool, A
 }
 
 absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path) {
+  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
   INLAY_ASSIGN_OR_RETURN(AtomicFile out, AtomicFile::Create(path));
-  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, pool, std::move(out), path));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile written,
+                         WritePacked(file, *config, pool, std::move(out), path));
   return written.Commit();
 }
 

@@ -3,8 +3,8 @@
 #define INLAY_GEMMA_LIKE_PACKED_FILE_H_
 
 #include <string>
+#include <unordered_set>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -14,8 +14,10 @@
 
 namespace inlay {
 
+struct ConfigEntry;
+
 // Names of the tensors that a config wants packed.
-using PackedTensors = absl::flat_hash_set<std::string>;
+using PackedTensors = std::unordered_set<std::string>;
 
 // Keys of a packed file, beside those of io/tensor_form.h.
 inline constexpr absl::string_view kPackedConfigKey = "inlay.packed.config";  // its name
@@ -32,10 +34,11 @@ absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name)
 // packed file too. Errors are those of loading it and of writing.
 absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path);
 
-// The same behind what was written to `out`, a multiple of kPackedAlignment bytes, which is given
-// back with its end still open. `path`, for messages, is its name.
-absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, ThreadPool& pool, AtomicFile out,
-                                       const std::string& path);
+// The same, for a file of this config, behind what was written to `out`, a multiple of
+// kPackedAlignment bytes, which is given back with its end still open. `path`, for messages, is its
+// name.
+absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config,
+                                       ThreadPool& pool, AtomicFile out, const std::string& path);
 
 }  // namespace inlay
 

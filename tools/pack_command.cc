@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "gemma_like/packed_file.h"
+#include "gemma_like/registry.h"
 #include "io/bundle.h"
 #include "io/gguf.h"
 #include "io/status_macros.h"
@@ -32,11 +33,12 @@ absl::Status Pack(const PackFlags& flags) {
 
 absl::Status Bundle(const PackFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
+  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
   ThreadPool pool(flags.model.threads);
   INLAY_ASSIGN_OR_RETURN(AtomicFile begun, BeginBundle(flags.program, flags.output));
   const uint64_t offset = begun.size();
   INLAY_ASSIGN_OR_RETURN(AtomicFile written,
-                         WritePacked(file, pool, std::move(begun), flags.output));
+                         WritePacked(file, *config, pool, std::move(begun), flags.output));
   return EndBundle(std::move(written), offset);
 }
 

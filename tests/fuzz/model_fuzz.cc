@@ -1,5 +1,5 @@
-// A model's file with a few wrong bytes: refused, or it runs without harm and no token is chosen
-// from logits that are not numbers.
+// A model's file, packed or not, with a few wrong bytes: refused, or it runs without harm and no
+// token is chosen from logits that are not numbers.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -13,17 +13,19 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay;
   FuzzInput input(data, size);
-  const TinyModel& tiny = TinyModels()[input.UpTo(TinyModels().size() - 1)];
-  std::string bytes = tiny.bytes;
+  const size_t variant = input.UpTo(2 * TinyModels().size() - 1);
+  const TinyModel& tiny = TinyModels()[variant / 2];
+  std::string bytes = variant % 2 == 0 ? tiny.bytes : tiny.packed_bytes;
   Patch(input, bytes);
   ParsedCopy parsed = ParseModel(bytes);
   if (!parsed.file.ok()) return 0;
-  auto engine = tiny.family.load(std::make_shared<const GgufFile>(*std::move(parsed.file)), {});
+  auto engine =
+      tiny.family.config.load(std::make_shared<const GgufFile>(*std::move(parsed.file)), {});
   if (!engine.ok()) {
     INLAY_FUZZ_CHECK(!engine.status().message().empty());
     return 0;
   }
-  const auto cache = (*engine)->CreateCache({.max_length = 100});
+  const auto cache = (*engine)->CreateCache({.max_length = 100}, tiny.family.type);
   std::vector<float> logits;
   std::vector<int32_t> tokens(40);
   for (size_t i = 0; i < tokens.size(); ++i)

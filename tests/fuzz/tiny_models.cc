@@ -4,38 +4,57 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <utility>
 
 #include "gemma_like/generate.h"
+#include "gemma_like/packed_file.h"
+#include "io/atomic_file.h"
+#include "ops/thread_pool.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/io/test_vocabulary.h"
 
 namespace inlay {
 namespace {
 
-std::string SynthBytes(const Family& family) {
-  const std::string path = (std::filesystem::temp_directory_path() /
-                            ("inlay_fuzz_" + family.name + std::to_string(getpid())))
-                               .string();
-  const absl::Status written = WriteSynth(family.describe(), {.type = WeightType::kQ8_0}, 7, path);
-  INLAY_FUZZ_CHECK(written.ok());
+// What a file holds that `write` makes.
+std::string BytesOf(const std::function<absl::Status(const std::string& path)>& write) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("inlay_fuzz_" + std::to_string(getpid())))
+          .string();
+  INLAY_FUZZ_CHECK(write(path).ok());
   std::ifstream file(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), {});
   std::filesystem::remove(path);
   return bytes;
 }
 
+absl::Status WritePackedTo(const GgufFile& file, const ConfigEntry& config,
+                           const std::string& path) {
+  ThreadPool pool(1);
+  auto begun = AtomicFile::Create(path);
+  INLAY_FUZZ_CHECK(begun.ok());
+  auto written = WritePacked(file, config, pool, *std::move(begun), path);
+  INLAY_FUZZ_CHECK(written.ok());
+  return written->Commit();
+}
+
 std::vector<TinyModel> MakeModels() {
   std::vector<TinyModel> models;
   for (Family& family : AllFamilies()) {
-    TinyModel model{.family = family, .bytes = SynthBytes(family), .engine = nullptr};
+    TinyModel model{.family = family, .bytes = {}, .packed_bytes = {}, .engine = nullptr};
+    model.bytes = BytesOf([&](const std::string& path) {
+      return WriteSynth(family.config.synth(), {.type = WeightType::kQ8_0}, 7, path);
+    });
     ParsedCopy parsed = ParseModel(model.bytes);
     INLAY_FUZZ_CHECK(parsed.file.ok());
+    model.packed_bytes = BytesOf(
+        [&](const std::string& path) { return WritePackedTo(*parsed.file, family.config, path); });
     // The engine keeps the file, and the file's deleter its bytes.
     std::shared_ptr<const GgufFile> file(new GgufFile(*std::move(parsed.file)),
                                          [copy = parsed.copy](const GgufFile* old) { delete old; });
-    auto engine = family.load(std::move(file), {});
+    auto engine = family.config.load(std::move(file), {});
     INLAY_FUZZ_CHECK(engine.ok());
     model.engine = *std::move(engine);
     models.push_back(std::move(model));

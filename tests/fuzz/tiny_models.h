@@ -15,7 +15,8 @@ namespace inlay {
 
 struct TinyModel {
   Family family;
-  std::string bytes;  // of its file, in which some matrices are Q8_0
+  std::string bytes;         // of its file, in which some matrices are Q8_0
+  std::string packed_bytes;  // of that file packed
   std::unique_ptr<Engine> engine;
 };
 

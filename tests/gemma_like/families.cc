@@ -1,4 +1,4 @@
-#include "gemma_like/model.h"
+#include "gemma_like/registry.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/gemma_like/tiny_configs.h"
 
@@ -12,11 +12,7 @@ Family MakeFamily() {
           .type = Policy::kKvType,
           .layers = Config::Layers::kSize,
           .vocab_size = Config::kVocabSize,
-          .describe = DescribeSynth<Config>,
-          .load = [](std::shared_ptr<const GgufFile> file,
-                     const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {
-            return Model<Config>::Load(std::move(file), options);
-          },
+          .config = MakeConfigEntry<Config>(),
           .create_cache = []() -> std::unique_ptr<KVCache> {
             return std::make_unique<HybridCache<Config>>(CreateKVCache<Config, Policy>());
           }};

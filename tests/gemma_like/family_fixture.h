@@ -21,6 +21,7 @@
 #include "cache/block_pool.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
+#include "gemma_like/registry.h"
 #include "gemma_like/synth.h"
 #include "io/gguf.h"
 #include "ops/views.h"
@@ -51,9 +52,7 @@ struct Family {
   KvType type;
   int layers;
   size_t vocab_size;
-  SynthModel (*describe)();
-  absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
-                                                  const EngineOptions& options);
+  ConfigEntry config;
   std::unique_ptr<KVCache> (*create_cache)();
 };
 
@@ -71,12 +70,12 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
   void SetUp() override {
     const std::string path =
         ::testing::TempDir() + GetParam().name + std::to_string(getpid()) + ".gguf";
-    ASSERT_TRUE(WriteSynth(GetParam().describe(), {.type = WeightType::kF32}, 7, path).ok());
+    ASSERT_TRUE(WriteSynth(GetParam().config.synth(), {.type = WeightType::kF32}, 7, path).ok());
     auto opened = GgufFile::Open(path);
     ASSERT_TRUE(opened.ok()) << opened.status();
-    auto file = std::make_shared<const GgufFile>(*std::move(opened));
+    file_ = std::make_shared<const GgufFile>(*std::move(opened));
     for (size_t threads : {1, 2, 3}) {
-      auto model = GetParam().load(file, {.threads = threads});
+      auto model = GetParam().config.load(file_, {.threads = threads});
       ASSERT_TRUE(model.ok()) << model.status();
       models_.push_back(*std::move(model));
     }
@@ -164,7 +163,8 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
                     : std::min(shared_[a], shared_[b]);
   }
 
-  std::vector<std::unique_ptr<Engine>> models_;  // with 1, 2 and 3 threads
+  std::shared_ptr<const GgufFile> file_;
+  std::vector<std::unique_ptr<Engine>> models_;  // of it, with 1, 2 and 3 threads
   size_t vocab_ = 0;
   std::vector<std::vector<int32_t>> texts_;
   std::vector<std::vector<uint64_t>> expected_;
