@@ -6,12 +6,11 @@
 #include <atomic>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
-
-#include "absl/container/flat_hash_map.h"
 
 namespace inlay {
 
@@ -96,7 +95,7 @@ class BlockPool {
   size_t free_ = 0;
   // By size, the first of a list. Lists go through the blocks themselves: returning one takes no
   // memory, so it cannot fail.
-  absl::flat_hash_map<size_t, block_internal::Header*> free_blocks_;
+  std::map<size_t, block_internal::Header*> free_blocks_;
 };
 
 }  // namespace inlay

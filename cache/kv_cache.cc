@@ -1,23 +1,15 @@
 #include "cache/kv_cache.h"
 
 #include <cassert>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cache/out_of_memory.h"
 
 namespace inlay {
 namespace {
 
-// What `act` returns; where the system has no memory for it, ResourceExhausted.
-template <class Act>
-auto OrOutOfMemory(Act act) -> decltype(act()) {
-  try {
-    return act();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("there is not enough memory for this conversation");
-  }
-}
+constexpr absl::string_view kThis = "this conversation";
 
 }  // namespace
 
@@ -32,7 +24,7 @@ absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
                                               " tokens and cannot take ", tokens.size(),
                                               " more: its limit is ", max_length()));
   }
-  const absl::Status status = OrOutOfMemory([&] {
+  const absl::Status status = OrOutOfMemory(kThis, [&] {
     absl::Status prepared = PrepareLayers(tokens.size());
     if (prepared.ok()) tokens_.Append(tokens);
     return prepared;
@@ -74,7 +66,7 @@ CacheIdentity KVCache::Identity(uint64_t weights_hash) const {
 absl::Status KVCache::Save(uint64_t weights_hash, ByteSink& sink) const {
   if (open_)
     return absl::FailedPreconditionError("the cache cannot be saved while a transaction is open");
-  return OrOutOfMemory([&] {
+  return OrOutOfMemory(kThis, [&] {
     SectionWriter writer(sink);
     absl::Status status = WriteHeader(Identity(weights_hash), length_, writer);
     if (status.ok()) status = writer.Append(tokens().data(), length_ * sizeof(int32_t));
@@ -109,7 +101,7 @@ absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
 absl::Status KVCache::Load(uint64_t weights_hash, ByteSource& source) {
   if (open_)
     return absl::FailedPreconditionError("the cache cannot be loaded while a transaction is open");
-  return OrOutOfMemory([&] { return LoadAll(weights_hash, source); });
+  return OrOutOfMemory(kThis, [&] { return LoadAll(weights_hash, source); });
 }
 
 absl::Status KVCache::LoadAll(uint64_t weights_hash, ByteSource& source) {

@@ -48,7 +48,7 @@ struct SequenceStep {
   size_t logit_rows = 1;  // logits are computed after each of the last logit_rows tokens
 };
 
-// Polled between layers; true stops the pass.
+// Polled before each layer and before the output; true stops the pass.
 using CancelCheck = std::function<bool()>;
 
 // One set of weights for any number of conversations. Calls from different threads are safe and

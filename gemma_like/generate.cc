@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cache/out_of_memory.h"
 #include "gemma_like/speculate.h"
 #include "gemma_like/stop_matcher.h"
 #include "io/status_macros.h"
@@ -78,7 +79,12 @@ absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> t
   const size_t most = std::min(engine.info().max_batch, cache.max_append());
   // One batch is a transaction already. Several become one by way of a snapshot to go back to.
   std::unique_ptr<KVCache> snapshot;
-  if (tokens.size() > most) snapshot = cache.Fork();
+  if (tokens.size() > most) {
+    INLAY_RETURN_IF_ERROR(OrOutOfMemory("a snapshot", [&] {
+      snapshot = cache.Fork();
+      return absl::OkStatus();
+    }));
+  }
   while (!tokens.empty()) {
     const size_t n = std::min(most, tokens.size());
     const bool last = n == tokens.size();
@@ -95,15 +101,12 @@ absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> t
   return absl::OkStatus();
 }
 
-absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokenizer, KVCache& cache,
-                                        absl::Span<const int32_t> prompt,
-                                        const GenerateOptions& options, const TextCallback& on_text,
-                                        const CancelCheck& cancel) {
-  INLAY_RETURN_IF_ERROR(CheckSampling(options.sampling));
-  if (options.draft > DraftedDecoder::kMaxDraft) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a draft of ", options.draft, " tokens is more than ", DraftedDecoder::kMaxDraft));
-  }
+namespace {
+
+absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& tokenizer,
+                                           KVCache& cache, absl::Span<const int32_t> prompt,
+                                           const GenerateOptions& options,
+                                           const TextCallback& on_text, const CancelCheck& cancel) {
   GenerateResult result;
   result.prompt_tokens = prompt.size();
   PromptLookup lookup;
@@ -140,6 +143,22 @@ absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokeniz
   result.drafted_tokens = decoder.drafted();
   result.accepted_tokens = decoder.accepted();
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokenizer, KVCache& cache,
+                                        absl::Span<const int32_t> prompt,
+                                        const GenerateOptions& options, const TextCallback& on_text,
+                                        const CancelCheck& cancel) {
+  INLAY_RETURN_IF_ERROR(CheckSampling(options.sampling));
+  if (options.draft > DraftedDecoder::kMaxDraft) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a draft of ", options.draft, " tokens is more than ", DraftedDecoder::kMaxDraft));
+  }
+  return OrOutOfMemory("this answer", [&] {
+    return GenerateAll(engine, tokenizer, cache, prompt, options, on_text, cancel);
+  });
 }
 
 }  // namespace inlay

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cache/out_of_memory.h"
 #include "gemma_like/check_tensors.h"
 #include "gemma_like/memory_plan.h"
 #include "gemma_like/registry.h"
@@ -31,9 +32,7 @@ absl::Status CheckTokenizer(const GgufFile& file, const Tokenizer& tokenizer,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptions& options) {
+absl::StatusOr<LoadedModel> Load(const std::string& path, const EngineOptions& options) {
   INLAY_ASSIGN_OR_RETURN(GgufFile opened, GgufFile::Open(path));
   LoadedModel model;
   model.file = std::make_shared<const GgufFile>(std::move(opened));
@@ -45,6 +44,12 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptio
   INLAY_RETURN_IF_ERROR(CheckTokenizer(*model.file, *model.tokenizer, model.engine->info()));
   INLAY_RETURN_IF_ERROR(model.file->CheckWhole());  // all of it was read
   return model;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptions& options) {
+  return OrOutOfMemory(path, [&] { return Load(path, options); });
 }
 
 }  // namespace inlay

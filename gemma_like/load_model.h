@@ -20,7 +20,8 @@ struct LoadedModel {
 
 // Opens a GGUF file, finds the built-in config that it was made for, and binds its weights and
 // vocabulary. Errors name what is wrong with the file or which of its keys or tensors does not fit;
-// ResourceExhausted, before anything is allocated, when the model needs more memory than there is.
+// ResourceExhausted, before its weights are allocated, when the model needs more memory than there
+// is, and where memory or threads run out all the same.
 absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptions& options = {});
 
 }  // namespace inlay

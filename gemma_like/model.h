@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "absl/types/span.h"
 #include "cache/cache_plan.h"
 #include "cache/hybrid_cache.h"
+#include "cache/out_of_memory.h"
 #include "configs/config.h"
 #include "configs/pattern.h"
 #include "gemma_like/arena.h"
@@ -57,20 +57,7 @@ class Model final : public Engine {
   // the file mapped.
   static absl::StatusOr<std::unique_ptr<Model>> Load(std::shared_ptr<const GgufFile> file,
                                                      const EngineOptions& options) {
-    const std::vector<std::string> differences = MetadataDifferences<Config>(*file);
-    if (!differences.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));
-    }
-    INLAY_RETURN_IF_ERROR(CheckPackedFor(*file, ToAbsl(Config::kName)));
-    std::unique_ptr<Model> model(new Model(std::move(file), options));
-    WeightBinder binder(*model->file_, &model->pool_);
-    BindWeights(binder, model->weights_);
-    INLAY_RETURN_IF_ERROR(binder.Finish());
-    model->weights_.layers.ForEach([&]<class Layer>(LayerAt, const LayerWeights<Layer>& layer) {
-      model->info_.layer_work += WorkOfLayer<Layer>(layer);
-    });
-    model->info_.output_work = WorkOf(model->weights_.output);
-    return model;
+    return OrOutOfMemory("this model", [&] { return Bind(std::move(file), options); });
   }
 
   // The tensors of such a file that Load makes packed matrices of.
@@ -116,11 +103,8 @@ class Model final : public Engine {
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                        const CancelCheck& cancel = nullptr) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    try {
-      return RunBatch(steps, logits, cancel);
-    } catch (const std::bad_alloc&) {  // from containers, before anything is committed
-      return absl::ResourceExhaustedError("there is not enough memory for this batch");
-    }
+    // Containers may lack memory before anything is committed.
+    return OrOutOfMemory("this batch", [&] { return RunBatch(steps, logits, cancel); });
   }
 
  private:
@@ -135,6 +119,24 @@ class Model final : public Engine {
       }
     });
     return rows * cols * (sizeof(QuantizedBlock) / kQuantBlock + sizeof(Bf16));
+  }
+
+  static absl::StatusOr<std::unique_ptr<Model>> Bind(std::shared_ptr<const GgufFile> file,
+                                                     const EngineOptions& options) {
+    const std::vector<std::string> differences = MetadataDifferences<Config>(*file);
+    if (!differences.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));
+    }
+    INLAY_RETURN_IF_ERROR(CheckPackedFor(*file, ToAbsl(Config::kName)));
+    std::unique_ptr<Model> model(new Model(std::move(file), options));
+    WeightBinder binder(*model->file_, &model->pool_);
+    BindWeights(binder, model->weights_);
+    INLAY_RETURN_IF_ERROR(binder.Finish());
+    model->weights_.layers.ForEach([&]<class Layer>(LayerAt, const LayerWeights<Layer>& layer) {
+      model->info_.layer_work += WorkOfLayer<Layer>(layer);
+    });
+    model->info_.output_work = WorkOf(model->weights_.output);
+    return model;
   }
 
   absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows logits,
@@ -160,6 +162,8 @@ class Model final : public Engine {
                                .pool = pool_};
     Embed(steps, state.residual);
     INLAY_RETURN_IF_ERROR(RunLayers(state, cancel));
+    // Of a large vocabulary the output takes longer than a layer.
+    if (cancel && cancel()) return absl::CancelledError("cancelled before the output");
     Output(steps, state.residual, logits);
     INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
     for (Transaction& transaction : transactions) transaction.Commit();

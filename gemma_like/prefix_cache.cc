@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "cache/out_of_memory.h"
 #include "gemma_like/generate.h"
 #include "io/status_macros.h"
 
@@ -54,18 +55,29 @@ void PrefixCache::Drop(size_t index) {
 
 bool PrefixCache::Insert(const KVCache& cache) {
   if (cache.length() == 0) return true;
+  const absl::StatusOr<bool> kept =
+      OrOutOfMemory("a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache); });
+  if (kept.ok()) return *kept;
+  std::erase_if(blocks_, [](const auto& block) { return block.second.snapshots == 0; });
+  return false;
+}
+
+bool PrefixCache::InsertSnapshot(const KVCache& cache) {
   std::unique_ptr<KVCache> snapshot = cache.Fork();
   std::lock_guard<std::mutex> lock(mutex_);
   if (snapshot->allocated_bytes() > budget_) return false;
+  // All that may find no memory comes first, so that nothing is done by half.
+  snapshot->VisitBlocks([&](const void* block, size_t) { blocks_.try_emplace(block); });
+  snapshots_.reserve(snapshots_.size() + 1);
+  Count(*snapshot, /*add=*/true);
+  snapshots_.push_back({std::move(snapshot), ++time_});
   // One of the same tokens is replaced, so that the newer one's way back counts.
-  for (size_t i = 0; i < snapshots_.size(); ++i) {
+  for (size_t i = 0; i + 1 < snapshots_.size(); ++i) {
     if (snapshots_[i].cache->tokens() == cache.tokens()) {
       Drop(i);
       break;
     }
   }
-  Count(*snapshot, /*add=*/true);
-  snapshots_.push_back({std::move(snapshot), ++time_});
   while (bytes_ > budget_) {
     const auto oldest =
         std::min_element(snapshots_.begin(), snapshots_.end(),
@@ -118,10 +130,14 @@ absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine,
                                           FloatRows logits, const CancelCheck& cancel) {
   assert(cache.length() == 0);
   INLAY_RETURN_IF_ERROR(CheckPrompt(cache, tokens));
-  const std::unique_ptr<KVCache> empty = cache.Fork();
-  if (std::unique_ptr<KVCache> beginning = prefixes.Take(tokens); beginning != nullptr) {
-    cache.Restore(std::move(*beginning));
-  }
+  std::unique_ptr<KVCache> empty;
+  INLAY_RETURN_IF_ERROR(OrOutOfMemory("a snapshot", [&] {
+    empty = cache.Fork();
+    if (std::unique_ptr<KVCache> beginning = prefixes.Take(tokens); beginning != nullptr) {
+      cache.Restore(std::move(*beginning));
+    }
+    return absl::OkStatus();
+  }));
   const PrefixCost cost = {.reused = cache.length(), .computed = tokens.size() - cache.length()};
   while (cache.length() < tokens.size()) {
     const size_t length = cache.length();

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -36,8 +36,8 @@ class PrefixCache {
  public:
   explicit PrefixCache(size_t budget_bytes) : budget_(budget_bytes) {}
 
-  // Keeps the conversation as it is now; an empty one is of no use and not kept. False when it
-  // alone has more bytes than the budget.
+  // Keeps the conversation as it is now; an empty one is of no use and not kept. False, without any
+  // change, when it alone has more bytes than the budget or there is no memory for it.
   bool Insert(const KVCache& cache);
 
   // What a conversation with these tokens would cost now. The last token is always computed, since
@@ -75,13 +75,14 @@ class PrefixCache {
   Best FindBest(absl::Span<const int32_t> tokens) const;
   void Count(const KVCache& cache, bool add);
   void Drop(size_t index);
+  bool InsertSnapshot(const KVCache& cache);
 
   const size_t budget_;
   mutable std::mutex mutex_;
   uint64_t time_ = 0;
   size_t bytes_ = 0;
   std::vector<Snapshot> snapshots_;
-  absl::flat_hash_map<const void*, Held> blocks_;
+  std::unordered_map<const void*, Held> blocks_;
 };
 
 // Fills an empty conversation with `tokens` (at least one): takes over what `prefixes` has,

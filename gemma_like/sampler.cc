@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <unordered_set>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ops/softmax.h"
 
@@ -72,8 +72,7 @@ absl::Span<const float> Sampler::Penalize(absl::Span<const float> logits,
   if (options_.repeat_penalty == 1.0f || options_.repeat_last_n == 0) return logits;
   penalized_.assign(logits.begin(), logits.end());
   const size_t recent = std::min(history.size(), static_cast<size_t>(options_.repeat_last_n));
-  absl::flat_hash_set<int32_t> tokens(history.end() - static_cast<ptrdiff_t>(recent),
-                                      history.end());
+  std::unordered_set<int32_t> tokens(history.end() - static_cast<ptrdiff_t>(recent), history.end());
   for (int32_t token : tokens) {
     if (token < 0 || static_cast<size_t>(token) >= penalized_.size()) continue;
     float& logit = penalized_[static_cast<size_t>(token)];

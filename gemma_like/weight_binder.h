@@ -5,9 +5,9 @@
 
 #include <cstddef>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "io/gguf.h"
@@ -46,7 +46,7 @@ class WeightBinder {
   std::vector<float> Transposed(absl::string_view name, size_t rows, size_t cols);
 
   // Names of the tensors that were asked for as packed matrices.
-  const absl::flat_hash_set<std::string>& packed() const { return packed_; }
+  const std::unordered_set<std::string>& packed() const { return packed_; }
 
   // Memory that what was asked for takes, in bytes, and the columns of the widest packed matrix.
   size_t bytes() const { return bytes_; }
@@ -62,8 +62,8 @@ class WeightBinder {
 
   const GgufFile& file_;
   ThreadPool* pool_;
-  absl::flat_hash_set<std::string> taken_;
-  absl::flat_hash_set<std::string> packed_;
+  std::unordered_set<std::string> taken_;
+  std::unordered_set<std::string> packed_;
   size_t bytes_ = 0;
   size_t widest_ = 0;
   absl::Status status_;

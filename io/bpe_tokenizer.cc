@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -92,19 +93,18 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, StringPool pieces, const PreTo
       pre_(pre.rules),
       whole_words_first_(pre.whole_words_first),
       whole_(size()) {
-  tokens_.reserve(size());
+  tokens_.Reserve(size());
   for (size_t i = 0; i < size(); ++i) {
     const absl::string_view piece = this->pieces()[i];
     if (this->vocabulary().types[i] != TokenType::kNormal || piece.empty()) continue;
-    tokens_.emplace(piece, static_cast<int32_t>(i));
+    tokens_.Insert(piece, static_cast<int32_t>(i));
   }
 }
 
 absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
-  absl::flat_hash_map<std::string, int32_t> others;  // symbols that are no tokens
+  std::unordered_map<std::string, int32_t> others;  // symbols that are no tokens
   const auto symbol_of = [&](const std::string& text) {
-    const auto it = tokens_.find(text);
-    if (it != tokens_.end()) return it->second;
+    if (const int32_t* token = tokens_.Find(text)) return *token;
     const int32_t next = static_cast<int32_t>(size() + others.size());
     return others.emplace(text, next).first->second;
   };
@@ -113,7 +113,7 @@ absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
   }
   INLAY_RETURN_IF_ERROR(LoadReplacement(file));
   INLAY_ASSIGN_OR_RETURN(const auto merges, file.GetStrings(kMergesKey));
-  merges_.reserve(merges.size());
+  merges_.Reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
     const absl::string_view merge = merges[i];
     // From the second byte on, since the left part is not empty.
@@ -129,7 +129,7 @@ absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
     const std::string right = ToBytes(merge.substr(space + 1));
     const uint64_t key = PairKey(symbol_of(left), symbol_of(right));
     // The first of equal pairs counts.
-    merges_.emplace(key, Merge{static_cast<uint32_t>(i), symbol_of(left + right)});
+    merges_.Insert(key, Merge{static_cast<uint32_t>(i), symbol_of(left + right)});
   }
   return absl::OkStatus();
 }
@@ -163,10 +163,10 @@ void BpeTokenizer::EncodePart(absl::string_view part, std::vector<int32_t>* ids)
 
 void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
                               std::vector<int32_t>* ids) const {
-  const auto token = tokens_.find(word);
-  if (token != tokens_.end() &&
-      (whole_words_first_ || whole_[token->second].load(std::memory_order_relaxed) == kYes)) {
-    ids->push_back(token->second);
+  const int32_t* const token = tokens_.Find(word);
+  if (token != nullptr &&
+      (whole_words_first_ || whole_[*token].load(std::memory_order_relaxed) == kYes)) {
+    ids->push_back(*token);
     return;
   }
   merger->Clear();
@@ -174,9 +174,8 @@ void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
     merger->Append(static_cast<uint32_t>(i), 1, byte_symbols_[static_cast<uint8_t>(word[i])]);
   }
   merger->Run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
-    const auto it = merges_.find(PairKey(left.id, right.id));
-    if (it == merges_.end()) return std::nullopt;
-    return it->second;
+    const Merge* const merge = merges_.Find(PairKey(left.id, right.id));
+    return merge == nullptr ? std::nullopt : std::optional<Merge>(*merge);
   });
   const size_t before = ids->size();
   merger->ForEach([&](const Symbol& symbol) {
@@ -193,9 +192,9 @@ void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
       }
     }
   });
-  if (token != tokens_.end()) {
-    const bool whole = ids->size() == before + 1 && ids->back() == token->second;
-    whole_[token->second].store(whole ? kYes : kNo, std::memory_order_relaxed);
+  if (token != nullptr) {
+    const bool whole = ids->size() == before + 1 && ids->back() == *token;
+    whole_[*token].store(whole ? kYes : kNo, std::memory_order_relaxed);
   }
 }
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "io/hash_map.h"
 #include "io/pre_tokenizer.h"
 #include "io/symbol_merger.h"
 #include "io/vocabulary_tokenizer.h"
@@ -49,11 +49,11 @@ class BpeTokenizer : public VocabularyTokenizer {
   PreTokenizer pre_;
   bool whole_words_first_;
   // Texts of normal tokens, as bytes; views into pieces().
-  absl::flat_hash_map<absl::string_view, int32_t> tokens_;
+  HashMap<absl::string_view, int32_t> tokens_;
   // Symbols are token ids and, from size() on, texts that occur only in merges.
   std::array<int32_t, 256> byte_symbols_;
-  std::vector<int32_t> replacement_;             // ids for a byte without a token
-  absl::flat_hash_map<uint64_t, Merge> merges_;  // by left symbol << 32 | right symbol
+  std::vector<int32_t> replacement_;  // ids for a byte without a token
+  HashMap<uint64_t, Merge> merges_;   // by left symbol << 32 | right symbol
   // By id: whether the token's own text is encoded as that token, once somebody has tried.
   enum Whole : uint8_t { kNotTried, kYes, kNo };
   mutable std::vector<std::atomic<uint8_t>> whole_;

@@ -48,13 +48,13 @@ absl::StatusOr<GgufFile> GgufFile::Parse(absl::Span<const uint8_t> bytes, absl::
 }
 
 const GgufValue* GgufFile::Find(absl::string_view key) const {
-  const auto it = key_index_.find(key);
-  return it == key_index_.end() ? nullptr : &metadata_[it->second].value;
+  const size_t* const index = key_index_.Find(key);
+  return index == nullptr ? nullptr : &metadata_[*index].value;
 }
 
 const GgufTensor* GgufFile::FindTensor(absl::string_view name) const {
-  const auto it = tensor_index_.find(name);
-  return it == tensor_index_.end() ? nullptr : &tensors_[it->second];
+  const size_t* const index = tensor_index_.Find(name);
+  return index == nullptr ? nullptr : &tensors_[*index];
 }
 
 absl::Status GgufFile::WrongType(absl::string_view key, const GgufValue& value,

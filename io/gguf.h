@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "io/gguf_value.h"
+#include "io/hash_map.h"
 #include "io/mapped_file.h"
 #include "io/tensor_form.h"
 #include "ops/weight_type.h"
@@ -118,8 +118,8 @@ class GgufFile {
   uint64_t file_size_ = 0;
   std::vector<GgufEntry> metadata_;
   std::vector<GgufTensor> tensors_;
-  absl::flat_hash_map<absl::string_view, size_t> key_index_;
-  absl::flat_hash_map<absl::string_view, size_t> tensor_index_;
+  HashMap<absl::string_view, size_t> key_index_;
+  HashMap<absl::string_view, size_t> tensor_index_;
 };
 
 }  // namespace inlay

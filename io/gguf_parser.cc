@@ -123,7 +123,7 @@ absl::Status GgufParser::ReadMetadata() {
   for (uint64_t i = 0; i < num_entries_; ++i) {
     const std::string what = absl::StrCat("metadata key ", i);
     INLAY_ASSIGN_OR_RETURN(const absl::string_view key, ReadName(what, kLongestKey));
-    if (!file_.key_index_.emplace(key, file_.metadata_.size()).second) {
+    if (!file_.key_index_.Insert(key, file_.metadata_.size())) {
       return Refuse("metadata key ", QuoteForMessage(key), " is there twice");
     }
     INLAY_ASSIGN_OR_RETURN(GgufValue value, ReadValue(key));
@@ -229,7 +229,7 @@ absl::Status GgufParser::ReadTensorInfos() {
     place.index = file_.tensors_.size();
     const std::string what = absl::StrCat("the name of tensor ", i);
     INLAY_ASSIGN_OR_RETURN(tensor.name, ReadName(what, kLongestTensorName));
-    if (!file_.tensor_index_.emplace(tensor.name, place.index).second) {
+    if (!file_.tensor_index_.Insert(tensor.name, place.index)) {
       return Refuse("tensor ", QuoteForMessage(tensor.name), " is there twice");
     }
     INLAY_RETURN_IF_ERROR(ReadTensorShape(&tensor, &place));

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -80,9 +80,9 @@ class GgufWriter {
   uint64_t alignment_ = 32;
   std::string metadata_;
   absl::Status metadata_status_;
-  absl::flat_hash_set<std::string> keys_;
+  std::unordered_set<std::string> keys_;
   std::vector<Tensor> tensors_;
-  absl::flat_hash_set<std::string> names_;
+  std::unordered_set<std::string> names_;
   uint64_t data_size_ = 0;  // of the tensors so far, padding included
   std::optional<AtomicFile> file_;
   std::string path_;

@@ -128,13 +128,12 @@ SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector
       space_prefix_(space_prefix),
       ranks_(std::move(ranks)),
       byte_tokens_(std::move(byte_tokens)),
-      joinable_(0, PieceHash{this}, PieceEq{this}),
       whole_(size()) {
-  joinable_.reserve(size());
+  joinable_.Reserve(size());
   for (size_t i = 0; i < size(); ++i) {
     const absl::string_view piece = this->pieces()[i];
     if (this->vocabulary().types[i] != TokenType::kNormal || piece.empty()) continue;
-    joinable_.insert(static_cast<int32_t>(i));
+    joinable_.Insert(piece, static_cast<int32_t>(i));
     longest_ = std::max(longest_, piece.size());
     for (size_t j = 0; j + 1 < piece.size(); ++j) {
       const size_t before = ByteClass(static_cast<uint8_t>(piece[j]));
@@ -151,9 +150,8 @@ bool SpmTokenizer::CanJoin(uint8_t before, uint8_t after) const {
 
 std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const {
   if (text.size() > longest_) return std::nullopt;
-  const auto it = joinable_.find(text);
-  if (it == joinable_.end()) return std::nullopt;
-  return *it;
+  const int32_t* const token = joinable_.Find(text);
+  return token == nullptr ? std::nullopt : std::optional<int32_t>(*token);
 }
 
 // Joins never reach across a place whose two neighbouring bytes stand in no token, so the words

@@ -10,10 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "io/hash_map.h"
 #include "io/symbol_merger.h"
 #include "io/vocabulary_tokenizer.h"
 
@@ -41,20 +40,6 @@ class SpmTokenizer : public VocabularyTokenizer {
   // Ids of the tokens for single bytes, -1 where there is none.
   using ByteTokens = std::vector<int32_t>;
 
-  // Ids are kept and found by their pieces' text.
-  struct PieceHash {
-    using is_transparent = void;
-    size_t operator()(absl::string_view text) const { return absl::HashOf(text); }
-    size_t operator()(int32_t id) const { return (*this)(self->pieces()[id]); }
-    const SpmTokenizer* self;
-  };
-  struct PieceEq {
-    using is_transparent = void;
-    bool operator()(int32_t id, absl::string_view text) const { return self->pieces()[id] == text; }
-    bool operator()(int32_t a, int32_t b) const { return (*this)(a, self->pieces()[b]); }
-    const SpmTokenizer* self;
-  };
-
   SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
                ByteTokens byte_tokens, bool adds_bos, bool space_prefix);
 
@@ -65,8 +50,8 @@ class SpmTokenizer : public VocabularyTokenizer {
   bool space_prefix_;
   std::vector<uint32_t> ranks_;  // by id: less for a better score, equal for equal scores
   ByteTokens byte_tokens_;
-  size_t longest_ = 0;  // joinable token, in bytes
-  absl::flat_hash_set<int32_t, PieceHash, PieceEq> joinable_;
+  size_t longest_ = 0;                            // joinable token, in bytes
+  HashMap<absl::string_view, int32_t> joinable_;  // views into pieces()
   // Whether some joinable token has this pair of neighbouring bytes, where the class of a byte is
   // the byte itself or, from 0x80 on, 0x80: [class of the first * 129 + class of the second].
   std::bitset<129 * 129> neighbours_;

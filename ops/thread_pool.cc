@@ -5,7 +5,9 @@
 #include <cassert>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hwy/cache_control.h"
@@ -39,7 +41,10 @@ bool WaitAwake(const Done& done) {
 // sleeps or always spins: the former cost a fifth of the decode speed of a small model, the latter
 // all of it when another program wanted the cores.
 struct ThreadPool::Impl {
-  explicit Impl(size_t threads) {
+  Impl() = default;
+  // The other constructor has made a whole object: where the system refuses a thread and this one
+  // throws, the destructor ends those that run.
+  explicit Impl(size_t threads) : Impl() {
     for (size_t i = 1; i < threads; ++i) {
       workers.emplace_back([this, i] { Work(i); });
     }
@@ -56,11 +61,24 @@ struct ThreadPool::Impl {
     count = parts;
     unfinished.store(workers.size(), std::memory_order_relaxed);
     StartRound();
-    part(0);
+    Do(0);
     const auto done = [this] { return unfinished.load(std::memory_order_acquire) == 0; };
-    if (WaitAwake(done)) return;
-    for (size_t left; (left = unfinished.load(std::memory_order_acquire)) != 0;)
-      unfinished.wait(left);
+    if (!WaitAwake(done)) {
+      for (size_t left; (left = unfinished.load(std::memory_order_acquire)) != 0;)
+        unfinished.wait(left);
+    }
+    if (!failed) return;
+    failed = false;
+    std::rethrow_exception(std::exchange(error, nullptr));
+  }
+
+  // Memory may run out in any thread: the caller hears of it when all have finished.
+  void Do(size_t index) {
+    try {
+      (*work)(index);
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
   }
 
   // Sequentially consistent, as the worker's counterpart: either this thread sees the sleeper, or
@@ -78,7 +96,7 @@ struct ThreadPool::Impl {
         sleepers.fetch_sub(1);
       }
       if (stop) return;
-      if (index < count) (*work)(index);
+      if (index < count) Do(index);
       if (unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished.notify_one();
     }
   }
@@ -90,6 +108,9 @@ struct ThreadPool::Impl {
   const std::function<void(size_t)>* work = nullptr;
   size_t count = 0;
   bool stop = false;
+  // Of the first that threw in this round.
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
   std::vector<std::thread> workers;
 };
 

@@ -13,7 +13,8 @@ namespace inlay {
 // one engine, which serialises its calls.
 class ThreadPool {
  public:
-  // `threads` >= 1; 1 means that everything runs on the calling thread.
+  // `threads` >= 1; 1 means that everything runs on the calling thread. Throws std::system_error
+  // where the system refuses a thread.
   explicit ThreadPool(size_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -23,7 +24,8 @@ class ThreadPool {
 
   // Splits [0, count) into at most threads() contiguous ranges whose lengths differ by at most
   // `grain`, each range but the last a multiple of `grain` long, and calls work(begin, end) for
-  // each of them; returns when all are done.
+  // each of them; returns when all are done. What one of them throws (memory may run out in any
+  // thread) is thrown then.
   void Run(size_t count, size_t grain, const std::function<void(size_t begin, size_t end)>& work);
 
  private:

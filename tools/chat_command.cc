@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "cache/cache_plan.h"
+#include "cache/out_of_memory.h"
 #include "io/state_store.h"
 #include "io/status_macros.h"
 #include "tools/chat_session.h"
@@ -93,7 +94,7 @@ class ChatLoop {
     while (!done_) {
       const std::optional<std::string> line = reader_.Next("> ");
       if (!line.has_value()) break;
-      const absl::Status status = Handle(*line);
+      const absl::Status status = OrOutOfMemory("this", [&] { return Handle(*line); });
       if (!out_.ok()) break;
       if (status.ok()) continue;
       if (!reader_.interactive()) return status;

@@ -26,15 +26,15 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
                                             : format_.NextTurn(cache_->tokens(), user);
   INLAY_RETURN_IF_ERROR(prompt.status());
   if (turns_.size() >= snapshots_) turns_[turns_.size() - snapshots_].before = nullptr;
-  Turn turn{.user = user, .begin = cache_->length(), .before = cache_->Fork()};
+  const std::shared_ptr<KVCache> before = cache_->Fork();
   GenerateOptions options = options_;
   options.sampling.seed += answers_++;
+  turns_.push_back({.user = user, .begin = cache_->length(), .before = before});
   auto result = Generate(engine_, tokenizer_, *cache_, *prompt, options, on_text, cancel);
   if (!result.ok()) {
-    cache_->Restore(std::move(*turn.before->Fork()));
-    return result;
+    turns_.pop_back();
+    cache_->Restore(std::move(*before));
   }
-  turns_.push_back(std::move(turn));
   return result;
 }
 
@@ -43,12 +43,13 @@ absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_te
   if (turns_.empty()) return absl::FailedPreconditionError("there is no answer to give again");
   const std::string user = turns_.back().user;
   // Back again where the answer fails.
-  const Branch before{.cache = cache_->Fork(), .turns = turns_};
+  const std::unique_ptr<KVCache> before = cache_->Fork();
+  std::vector<Turn> turns = turns_;
   INLAY_RETURN_IF_ERROR(Rewind(1));
   auto result = Say(user, on_text, cancel);
   if (!result.ok()) {
-    cache_->Restore(std::move(*before.cache->Fork()));
-    turns_ = before.turns;
+    cache_->Restore(std::move(*before));
+    turns_ = std::move(turns);
   }
   return result;
 }
@@ -97,8 +98,9 @@ absl::Status ChatSession::SwitchTo(size_t fork) {
     return absl::OutOfRangeError(
         absl::StrCat("there is no fork ", fork, "; there are ", forks_.size()));
   }
+  std::vector<Turn> turns = forks_[fork - 1].turns;
   cache_ = forks_[fork - 1].cache->Fork();
-  turns_ = forks_[fork - 1].turns;
+  turns_ = std::move(turns);
   return absl::OkStatus();
 }
 

@@ -39,6 +39,13 @@ int Fail(std::string message, int exit_status) {
   return exit_status;
 }
 
+// There may be none for a std::string either.
+int FailWithoutMemory() {
+  constexpr absl::string_view kSentence = "inlay: there is not enough memory for this\n";
+  [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, kSentence.data(), kSentence.size());
+  return kRuntimeError;
+}
+
 // A program may be started with standard streams closed. The first files opened would then take
 // their numbers, and output would go into them: hold the numbers with files that refuse it.
 void HoldStandardStreams() {
@@ -94,6 +101,7 @@ int Run(int argc, char** argv) {
     status = out.Finish();
   }
   if (status.ok()) return 0;
+  if (status.message().empty()) return FailWithoutMemory();
   return Fail(std::string(status.message()), IsUsageError(status) ? kUsageError : kRuntimeError);
 }
 
@@ -141,11 +149,15 @@ int RunCommandLine(int argc, char** argv) {
   GuardMappedFiles();
   // Our own code throws nothing, but the standard library does where memory or threads run out.
   try {
-    return Run(argc, argv);
+    try {
+      return Run(argc, argv);
+    } catch (const std::bad_alloc&) {
+      return FailWithoutMemory();
+    } catch (const std::exception& error) {
+      return Fail(error.what(), kRuntimeError);
+    }
   } catch (const std::bad_alloc&) {
-    return Fail("there is not enough memory for this", kRuntimeError);
-  } catch (const std::exception& error) {
-    return Fail(error.what(), kRuntimeError);
+    return FailWithoutMemory();
   }
 }
 

@@ -139,7 +139,7 @@ class Program {
   void Abort(KVCache& cache) {
     const size_t length = cache.length();
     const std::vector<int32_t> wrong(1 + input_.UpTo(150), 1);
-    size_t polls = input_.UpTo(static_cast<size_t>(TinyModels()[family_].family.layers) - 1);
+    size_t polls = input_.UpTo(static_cast<size_t>(TinyModels()[family_].family.layers));
     const SequenceStep step{.cache = &cache, .tokens = wrong, .logit_rows = 0};
     const absl::Status status = engine_.Forward(
         {&step, 1}, FloatRows(nullptr, 0, engine_.info().vocab_size), [&] { return polls-- == 0; });

@@ -1,106 +1,74 @@
-// Memory that runs out at the Nth allocation, for every N that an operation on a cache needs: an
-// error, the conversation as it was, and the same operation again with the right bits.
-//
-// This program's own operator new and aligned_alloc count and fail.
+// Memory that runs out at the Nth allocation, for every N that an operation needs: an error, what
+// there was stays as it was, and the same operation again gives the right bits.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cache/byte_stream.h"
 #include "gemma_like/generate.h"
+#include "gemma_like/load_model.h"
+#include "gemma_like/prefix_cache.h"
+#include "tests/gemma_like/failing_memory.h"
 #include "tests/gemma_like/family_fixture.h"
-
-namespace {
-
-// Of the thread that runs the test; the models here have no other.
-thread_local long allocations_left = -1;  // until one fails; -1: none will
-thread_local bool has_failed = false;
-
-bool Fails() {
-  if (allocations_left < 0) return false;
-  if (allocations_left-- > 0) return false;
-  has_failed = true;  // one failure, then there is memory again
-  return true;
-}
-
-void* NewMemory(size_t bytes, size_t alignment) {
-  void* memory = nullptr;
-  if (Fails() || posix_memalign(&memory, std::max(alignment, sizeof(void*)), bytes) != 0)
-    return nullptr;
-  return memory;
-}
-
-void* NewOrThrow(size_t bytes, size_t alignment) {
-  void* const memory = NewMemory(bytes, alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-constexpr size_t kUsual = alignof(std::max_align_t);
-
-}  // namespace
-
-extern "C" void* aligned_alloc(size_t alignment, size_t bytes) __THROW {
-  return NewMemory(bytes, alignment);
-}
-void* operator new(size_t bytes) { return NewOrThrow(bytes, kUsual); }
-void* operator new[](size_t bytes) { return NewOrThrow(bytes, kUsual); }
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return NewOrThrow(bytes, static_cast<size_t>(alignment));
-}
-void* operator new[](size_t bytes, std::align_val_t alignment) {
-  return NewOrThrow(bytes, static_cast<size_t>(alignment));
-}
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return NewMemory(bytes, kUsual);
-}
-void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
-  return NewMemory(bytes, kUsual);
-}
-void operator delete(void* memory) noexcept { free(memory); }
-void operator delete[](void* memory) noexcept { free(memory); }
-void operator delete(void* memory, size_t) noexcept { free(memory); }
-void operator delete[](void* memory, size_t) noexcept { free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(memory); }
+#include "tests/gemma_like/model_fixture.h"
 
 namespace inlay {
 namespace {
 
+using failing_memory::Fault;
+
+constexpr Fault kFaults[] = {Fault::kOnce, Fault::kFromThenOn};
+
+enum class Error {
+  kStatus,           // ResourceExhausted
+  kBadAlloc,         // or std::bad_alloc, from what builds an object
+  kStatusOrWithout,  // or none, where it can do without that memory
+};
+
+// Runs `act` until no allocation of it fails, each time with a later one failing: the next one, or
+// about a `coarse`-th of those before later. `check` looks at what is left. Returns how many
+// failures were survived.
+int Sweep(Fault fault, const std::function<absl::Status()>& act, const std::function<void()>& check,
+          Error error = Error::kStatus, long coarse = 1'000'000) {
+  int survived = 0;
+  for (long n = 0;; n += 1 + n / coarse) {
+    absl::Status status;
+    bool threw = false;
+    failing_memory::FailAfter(n, fault);
+    try {
+      status = act();
+    } catch (const std::bad_alloc&) {
+      threw = true;
+    }
+    failing_memory::Stop();
+    if (!failing_memory::has_failed) {
+      EXPECT_TRUE(status.ok() && !threw) << status;
+      std::printf("%d failures survived\n", survived);
+      return survived;
+    }
+    EXPECT_TRUE(threw         ? error == Error::kBadAlloc
+                : status.ok() ? error == Error::kStatusOrWithout
+                              : absl::IsResourceExhausted(status))
+        << "allocation " << n << ": " << (threw ? "thrown" : status.ToString());
+    check();
+    if (::testing::Test::HasFailure()) return survived;
+    ++survived;
+  }
+}
+
 class AllocationFaultTest : public FamilyTest {
  protected:
-  // Runs `act` until no allocation of it fails, each time with the next one failing. What throws
-  // must be bad_alloc; what returns must return an error. `check` looks at what is left.
-  // Returns how many failures were survived.
-  static int Sweep(const std::function<absl::Status()>& act, const std::function<void()>& check) {
-    for (int n = 0;; ++n) {
-      absl::Status status;
-      bool threw = false;
-      has_failed = false;
-      allocations_left = n;
-      try {
-        status = act();
-      } catch (const std::bad_alloc&) {
-        threw = true;
-      }
-      allocations_left = -1;
-      if (!has_failed) {
-        EXPECT_TRUE(status.ok() && !threw) << status;
-        return n;
-      }
-      EXPECT_TRUE(threw || absl::IsResourceExhausted(status)) << status;
-      check();
-      if (::testing::Test::HasFatalFailure()) return n;
-    }
+  void SetUp() override {
+    FamilyTest::SetUp();
+    logits_.resize(vocab_);
   }
 
   Conversation AtLength(size_t length) {
@@ -110,11 +78,10 @@ class AllocationFaultTest : public FamilyTest {
   }
 
   absl::Status Append(Conversation& c, size_t count) {
-    std::vector<float> logits(vocab_);
     const SequenceStep step{
         .cache = c.cache.get(),
         .tokens = absl::MakeConstSpan(texts_[0]).subspan(c.cache->length(), count)};
-    return models_[0]->Forward({&step, 1}, FloatRows(logits.data(), 1, vocab_));
+    return models_[0]->Forward({&step, 1}, FloatRows(logits_.data(), 1, vocab_));
   }
 
   // A fork of it has the right bits from here on; the conversation itself stays untouched.
@@ -123,6 +90,8 @@ class AllocationFaultTest : public FamilyTest {
     Conversation fork{c.cache->Fork(), 0};
     ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&fork}, {70}));
   }
+
+  std::vector<float> logits_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, AllocationFaultTest, ::testing::ValuesIn(AllFamilies()),
@@ -130,68 +99,178 @@ INSTANTIATE_TEST_SUITE_P(Families, AllocationFaultTest, ::testing::ValuesIn(AllF
 
 TEST_P(AllocationFaultTest, Append) {
   int survived = 0;
-  for (const size_t length : {size_t{1}, size_t{31}, size_t{64}, size_t{120}}) {
-    for (const size_t count : {size_t{1}, size_t{40}, size_t{130}}) {
-      Conversation c = AtLength(length);
-      survived += Sweep([&] { return Append(c, count); }, [&] { ExpectIntact(c, length); });
-      ExpectIntact(c, length + count);
+  for (const Fault fault : kFaults) {
+    for (const size_t length : {size_t{1}, size_t{31}, size_t{64}, size_t{120}}) {
+      for (const size_t count : {size_t{1}, size_t{40}, size_t{130}}) {
+        Conversation c = AtLength(length);
+        survived += Sweep(
+            fault, [&] { return Append(c, count); }, [&] { ExpectIntact(c, length); });
+        ExpectIntact(c, length + count);
+      }
     }
   }
   EXPECT_GT(survived, 20);
-  std::printf("%d failures survived\n", survived);
 }
 
 TEST_P(AllocationFaultTest, AppendToAFork) {
   const Conversation origin = AtLength(100);
-  Conversation fork;
-  const int survived = Sweep(
-      [&]() -> absl::Status {
-        fork = {origin.cache->Fork(), 0};
-        return Append(fork, 5);
-      },
-      [&] {
-        ExpectIntact(origin, 100);
-        if (fork.cache != nullptr) ExpectIntact(fork, 100);
-        fork.cache.reset();
-      });
-  ExpectIntact(fork, 105);
-  ExpectIntact(origin, 100);
-  EXPECT_GT(survived, 3);
+  for (const Fault fault : kFaults) {
+    Conversation fork;
+    const auto act = [&]() -> absl::Status {
+      fork = {origin.cache->Fork(), 0};
+      return Append(fork, 5);
+    };
+    const auto check = [&] {
+      ExpectIntact(origin, 100);
+      if (fork.cache != nullptr) ExpectIntact(fork, 100);
+      fork.cache.reset();
+    };
+    EXPECT_GT(Sweep(fault, act, check, Error::kBadAlloc), 3);
+    ExpectIntact(fork, 105);
+    ExpectIntact(origin, 100);
+  }
 }
 
 TEST_P(AllocationFaultTest, Rewind) {
   Conversation c = AtLength(100);
-  EXPECT_EQ(Sweep([&] { return c.cache->Rewind(90); }, [&] { ExpectIntact(c, 100); }), 0);
+  const auto rewind = [&] { return c.cache->Rewind(90); };
+  EXPECT_EQ(Sweep(Fault::kOnce, rewind, [&] { ExpectIntact(c, 100); }), 0);
   ExpectIntact(c, 90);
 }
 
 TEST_P(AllocationFaultTest, SaveAndLoad) {
-  const Conversation c = AtLength(100);
-  std::vector<uint8_t> bytes;
-  const auto save = [&] {
-    bytes = {};
-    MemorySink sink(bytes);
-    return c.cache->Save(1, sink);
-  };
-  EXPECT_GT(Sweep(save, [&] { ExpectIntact(c, 100); }), 3);
-  Conversation into = AtLength(33);
-  const auto load = [&] {
-    MemorySource source(bytes);
-    return into.cache->Load(1, source);
-  };
-  EXPECT_GT(Sweep(load, [&] { ExpectIntact(into, 33); }), 2);
-  ExpectIntact(into, 100);
+  for (const Fault fault : kFaults) {
+    const Conversation c = AtLength(100);
+    std::vector<uint8_t> bytes;
+    const auto save = [&] {
+      bytes = {};
+      MemorySink sink(bytes);
+      return c.cache->Save(1, sink);
+    };
+    EXPECT_GT(Sweep(fault, save, [&] { ExpectIntact(c, 100); }), 3);
+    Conversation into = AtLength(33);
+    const auto load = [&] {
+      MemorySource source(bytes);
+      return into.cache->Load(1, source);
+    };
+    EXPECT_GT(Sweep(fault, load, [&] { ExpectIntact(into, 33); }), 2);
+    ExpectIntact(into, 100);
+  }
 }
 
 TEST_P(AllocationFaultTest, PromptOfManyBatches) {
-  Conversation c = AtLength(10);
-  std::vector<float> logits(vocab_);
-  const auto prefill = [&] {
-    return Prefill(*models_[0], *c.cache, absl::MakeConstSpan(texts_[0]).subspan(10, 900),
-                   FloatRows(logits.data(), 1, vocab_));
-  };
-  EXPECT_GT(Sweep(prefill, [&] { ExpectIntact(c, 10); }), 5);
-  ExpectIntact(c, 910);
+  for (const Fault fault : kFaults) {
+    Conversation c = AtLength(10);
+    const auto prefill = [&] {
+      return Prefill(*models_[0], *c.cache, absl::MakeConstSpan(texts_[0]).subspan(10, 900),
+                     FloatRows(logits_.data(), 1, vocab_));
+    };
+    EXPECT_GT(Sweep(fault, prefill, [&] { ExpectIntact(c, 10); }), 5);
+    ExpectIntact(c, 910);
+  }
+}
+
+TEST_P(AllocationFaultTest, PrefixCache) {
+  const auto prompt = absl::MakeConstSpan(texts_[0]).first(200);
+  for (const Fault fault : kFaults) {
+    PrefixCache prefixes(size_t{1} << 30);
+    const Conversation kept = AtLength(150);
+    ASSERT_TRUE(prefixes.Insert(*kept.cache));
+    const size_t bytes = prefixes.bytes();
+    Conversation c = AtLength(120);
+    const auto insert = [&] {
+      const bool inserted = prefixes.Insert(*c.cache);
+      return inserted ? absl::OkStatus() : absl::Status(absl::StatusCode::kResourceExhausted, "");
+    };
+    const auto check = [&] {
+      EXPECT_EQ(prefixes.snapshots(), 1u);
+      EXPECT_EQ(prefixes.bytes(), bytes);
+    };
+    EXPECT_GT(Sweep(fault, insert, check), 2);
+    EXPECT_EQ(prefixes.snapshots(), 2u);
+    // Where only a snapshot finds no memory, the prompt does without.
+    c = {NewCache(), 0};
+    for (long n = 0;; ++n) {
+      failing_memory::FailAfter(n, fault);
+      const absl::Status status = PrefillThrough(prefixes, *models_[0], *c.cache, prompt, 64,
+                                                 FloatRows(logits_.data(), 1, vocab_))
+                                      .status();
+      failing_memory::Stop();
+      EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+      EXPECT_EQ(c.cache->length(), status.ok() ? prompt.size() : 0);
+      if (status.ok()) {
+        EXPECT_EQ(BitsOf(logits_.data(), vocab_), expected_[0][prompt.size() - 1]);
+        c = {NewCache(), 0};
+      }
+      if (!failing_memory::has_failed || HasFailure()) break;
+    }
+    while (prefixes.DropOldest()) {
+    }
+    EXPECT_EQ(prefixes.bytes(), 0u);
+  }
+}
+
+// Threads that are new have no scratch memory yet: it may run out in any of them.
+TEST_P(AllocationFaultTest, LoadAndFirstPrompt) {
+  const auto prompt = absl::MakeConstSpan(texts_[0]).first(40);
+  int survived = 0;
+  for (const Fault fault : kFaults) {
+    const auto load = [&]() -> absl::Status {
+      auto model = GetParam().config.load(file_, {.threads = 3});
+      if (!model.ok()) return model.status();
+      const auto cache = (*model)->CreateCache({}, GetParam().type);  // throws
+      return Prefill(**model, *cache, prompt, FloatRows(logits_.data(), 1, vocab_));
+    };
+    survived += Sweep(
+        fault, load, [] {}, Error::kBadAlloc, 20);
+    EXPECT_EQ(BitsOf(logits_.data(), vocab_), expected_[0][prompt.size() - 1]);
+  }
+  EXPECT_GT(survived, 100);
+}
+
+TEST(AllocationFault, LoadModelReturnsAStatus) {
+  for (const Fault fault : kFaults) {
+    const auto load = [path = std::string(kBardPath)] {
+      return LoadModel(path, {.threads = 3}).status();
+    };
+    EXPECT_GT(Sweep(
+                  fault, load, [] {}, Error::kStatus, 20),
+              100);
+  }
+}
+
+// An answer may end anywhere: what was said until then is the conversation, and it goes on with the
+// right bits.
+TEST(AllocationFault, Generate) {
+  const LoadedModel model = LoadBard();
+  const auto prompt = model.tokenizer->Encode("ROMEO:\nAy, ay, ay, ay, ay");
+  ASSERT_TRUE(prompt.ok());
+  const size_t length = prompt->size();
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_tokens = 8;
+  options.ignore_eos = true;
+  options.draft = 4;
+  for (const Fault fault : kFaults) {
+    std::unique_ptr<KVCache> cache;
+    const auto generate = [&] {
+      return Generate(*model.engine, *model.tokenizer, *cache, *prompt, options).status();
+    };
+    const auto check = [&] {
+      EXPECT_TRUE(cache->length() == 0 || cache->length() >= length) << cache->length();
+      const auto straight = model.engine->CreateCache({});
+      std::vector<int32_t> tokens(cache->tokens().begin(), cache->tokens().end());
+      tokens.push_back(7);
+      const std::vector<float> all = Append(*model.engine, *straight, tokens);
+      const std::vector<float> last = Append(*model.engine, *cache, {{7}});
+      EXPECT_TRUE(
+          std::equal(last.begin(), last.end(), all.end() - static_cast<ptrdiff_t>(last.size())));
+      cache = model.engine->CreateCache({});
+    };
+    cache = model.engine->CreateCache({});
+    EXPECT_GT(Sweep(fault, generate, check, Error::kStatusOrWithout, 30), 20);
+    EXPECT_EQ(cache->length(), length + 8);
+  }
 }
 
 }  // namespace

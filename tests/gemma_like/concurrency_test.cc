@@ -15,6 +15,7 @@
 
 #include "cache/block_pool.h"
 #include "cache/byte_stream.h"
+#include "gemma_like/prefix_cache.h"
 #include "tests/gemma_like/random_program.h"
 
 namespace inlay {
@@ -154,6 +155,37 @@ TEST_P(ConcurrencyTest, CancelledAndOutOfMemoryInManyThreads) {
   EXPECT_GT(done, 20);
   EXPECT_GT(cancelled, 5);
   EXPECT_GT(refused, 5);
+  EXPECT_EQ(pool->used_bytes(), 0u);
+}
+
+// Prompts with common beginnings, whose snapshots all threads leave, take and push out.
+TEST_P(ConcurrencyTest, OnePrefixCacheForManyThreads) {
+  auto pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true});
+  PrefixCache prefixes(size_t{2} << 20);
+  std::atomic<size_t> reused = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      std::vector<float> logits(vocab_);
+      for (size_t i = std::max<size_t>(Steps() / 40, 15); i > 0; --i) {
+        const size_t text = random() % kTexts;
+        const size_t n = 1 + random() % 300;
+        const auto cache = NewCache(pool);
+        const auto cost = PrefillThrough(prefixes, *models_[random() % 2], *cache,
+                                         absl::MakeConstSpan(texts_[text]).first(n), 64,
+                                         FloatRows(logits.data(), 1, vocab_));
+        ASSERT_TRUE(cost.ok()) << cost.status();
+        ASSERT_EQ(BitsOf(logits.data(), vocab_), expected_[text][n - 1]);
+        reused += cost->reused;
+        if (random() % 4 == 0) prefixes.DropOldest();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(reused, 0u);
+  while (prefixes.DropOldest()) {
+  }
   EXPECT_EQ(pool->used_bytes(), 0u);
 }
 

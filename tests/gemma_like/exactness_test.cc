@@ -62,14 +62,15 @@ TEST_P(ExactnessTest, BatchesOfConversations) {
   }
 }
 
-// Cancelling before layer k leaves every layer as it was, for every k and many positions.
+// Cancelling before layer k, or before the output, leaves every layer as it was, for every k and
+// many positions.
 TEST_P(ExactnessTest, AbortAtEveryLayer) {
   for (size_t start : {0, 1, 31, 32, 60, 64, 100}) {
     Conversation c{NewCache(), 0};
     if (start > 0) {
       ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {start}));
     }
-    for (int layer = 0; layer < GetParam().layers; ++layer) {
+    for (int layer = 0; layer <= GetParam().layers; ++layer) {
       for (size_t n : {1, 5, 40, 130, 512}) {
         int polls = 0;
         std::vector<int32_t> other(n, 3);
@@ -84,7 +85,7 @@ TEST_P(ExactnessTest, AbortAtEveryLayer) {
   }
 }
 
-// A prompt of several batches, cancelled before every layer of every one of them.
+// A prompt of several batches, cancelled before every layer and the output of every one of them.
 TEST_P(ExactnessTest, AbortAtEveryLayerOfEveryBatch) {
   const FloatRows no_logits(nullptr, 0, vocab_);
   const std::vector<int32_t> wrong(1100, 5);  // 512, 512 and 76
@@ -93,7 +94,7 @@ TEST_P(ExactnessTest, AbortAtEveryLayerOfEveryBatch) {
     if (start > 0) {
       ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {start}));
     }
-    for (int poll = 0; poll < 3 * GetParam().layers; ++poll) {
+    for (int poll = 0; poll < 3 * (GetParam().layers + 1); ++poll) {
       int polls = 0;
       const absl::Status status =
           Prefill(*models_[1], *c.cache, wrong, no_logits, [&] { return polls++ == poll; });

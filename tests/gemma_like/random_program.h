@@ -109,7 +109,7 @@ class RandomProgramTest : public FamilyTest {
   void Abort(Program& p, Conversation& c) {
     const size_t n = std::min<size_t>(1 + p.Below(80), kLength - c.cache->length());
     if (n == 0) return;
-    size_t polls = p.Below(static_cast<size_t>(GetParam().layers));
+    size_t polls = p.Below(static_cast<size_t>(GetParam().layers) + 1);
     const std::vector<int32_t> wrong(n, static_cast<int32_t>(p.Below(vocab_)));
     const SequenceStep part{.cache = c.cache.get(), .tokens = wrong, .logit_rows = 0};
     const absl::Status status = AnyModel(p).Forward({&part, 1}, FloatRows(nullptr, 0, vocab_),

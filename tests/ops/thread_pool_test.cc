@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -47,6 +48,26 @@ TEST(ThreadPool, OneThreadRunsOnTheCaller) {
   std::thread::id id;
   pool.Run(10, 1, [&](size_t, size_t) { id = std::this_thread::get_id(); });
   EXPECT_EQ(id, std::this_thread::get_id());
+}
+
+TEST(ThreadPool, WhatAnyThreadThrowsComesToTheCaller) {
+  for (size_t threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    for (size_t bad = 0; bad < threads; ++bad) {
+      std::atomic<size_t> finished = 0;
+      const auto work = [&](size_t begin, size_t) {
+        if (begin == bad) throw std::bad_alloc();
+        ++finished;
+      };
+      EXPECT_THROW(pool.Run(threads, 1, work), std::bad_alloc);
+      EXPECT_EQ(finished, threads - 1);
+      const auto all_bad = [](size_t, size_t) { throw std::bad_alloc(); };
+      EXPECT_THROW(pool.Run(threads, 1, all_bad), std::bad_alloc);
+      finished = 0;
+      pool.Run(threads, 1, [&](size_t, size_t) { ++finished; });
+      EXPECT_EQ(finished, threads);
+    }
+  }
 }
 
 TEST(ThreadPool, WritesOfOneRunAreSeenByTheNext) {

@@ -106,6 +106,7 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
       const rlimit limit{options.address_space, options.address_space};
       setrlimit(RLIMIT_AS, &limit);
     }
+    if (options.act) _exit(options.act());
     execve(program.c_str(), argv_pointers.data(), env_pointers.data());
     _exit(127);
   }

@@ -24,6 +24,7 @@ struct ProgramOptions {
   bool output_closed = false;
   std::function<void(pid_t)> while_running = {};  // called once after the start
   size_t address_space = 0;                       // limit in bytes; 0: none
+  std::function<int()> act = {};                  // runs in the child in place of the program
 };
 
 struct ProgramResult {

@@ -1,0 +1,95 @@
+// Memory that runs out at the Nth allocation: this program's own operator new and aligned_alloc
+// count, in all threads, and fail. For one source of a program.
+#ifndef INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_
+#define INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <new>
+
+namespace failing_memory {
+
+enum class Fault {
+  kOnce,  // there is memory again after one failure
+  kFromThenOn,
+};
+
+inline std::atomic<long> left = -1;  // allocations until one fails; below 0: none will
+inline std::atomic<bool> has_failed = false;
+inline std::atomic<Fault> fault = Fault::kOnce;
+
+inline void FailAfter(long allocations, Fault how) {
+  has_failed = false;
+  fault = how;
+  left = allocations;
+}
+
+inline void Stop() {
+  fault = Fault::kOnce;
+  left = -1;
+}
+
+inline bool Fails() {
+  if (left.load() < 0) return false;
+  long before = left.load();
+  while (before >= 0) {
+    const long after = before == 0 && fault.load() == Fault::kFromThenOn ? 0 : before - 1;
+    if (!left.compare_exchange_weak(before, after)) continue;
+    if (before > 0) return false;
+    has_failed = true;
+    return true;
+  }
+  return false;
+}
+
+inline void* Allocate(size_t bytes, size_t alignment) {
+  void* memory = nullptr;
+  if (Fails() || posix_memalign(&memory, std::max(alignment, sizeof(void*)), bytes) != 0)
+    return nullptr;
+  return memory;
+}
+
+inline void* AllocateOrThrow(size_t bytes, size_t alignment) {
+  void* const memory = Allocate(bytes, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+inline constexpr size_t kUsual = alignof(std::max_align_t);
+
+}  // namespace failing_memory
+
+extern "C" void* aligned_alloc(size_t alignment, size_t bytes) __THROW {
+  return failing_memory::Allocate(bytes, alignment);
+}
+void* operator new(size_t bytes) {
+  return failing_memory::AllocateOrThrow(bytes, failing_memory::kUsual);
+}
+void* operator new[](size_t bytes) {
+  return failing_memory::AllocateOrThrow(bytes, failing_memory::kUsual);
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return failing_memory::AllocateOrThrow(bytes, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return failing_memory::AllocateOrThrow(bytes, static_cast<size_t>(alignment));
+}
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return failing_memory::Allocate(bytes, failing_memory::kUsual);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return failing_memory::Allocate(bytes, failing_memory::kUsual);
+}
+void operator delete(void* memory) noexcept { free(memory); }
+void operator delete[](void* memory) noexcept { free(memory); }
+void operator delete(void* memory, size_t) noexcept { free(memory); }
+void operator delete[](void* memory, size_t) noexcept { free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(memory); }
+
+#endif  // INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_
