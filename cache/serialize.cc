@@ -7,7 +7,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace inlay {
 namespace {
@@ -29,6 +28,8 @@ absl::Status OfAnother(absl::string_view what, absl::string_view saved, absl::st
 // The name as it stands in a header.
 absl::string_view SavedName(absl::string_view name) { return name.substr(0, kSavedNameBytes); }
 
+std::string HexText(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
+
 absl::Status CheckIdentity(const CacheIdentity& mine, const SavedHeader& saved) {
   if (saved.config_name != SavedName(mine.config_name)) {
     return OfAnother("config", absl::CHexEscape(saved.config_name), mine.config_name);
@@ -36,13 +37,13 @@ absl::Status CheckIdentity(const CacheIdentity& mine, const SavedHeader& saved) 
   if (saved.kv_type != mine.kv_type) {
     return OfAnother("rows of type", KvTypeName(saved.kv_type), KvTypeName(mine.kv_type));
   }
-  const auto hex = [](uint64_t value) { return absl::StrFormat("%016x", value); };
   if (saved.fingerprint != mine.fingerprint) {
     return OfAnother(absl::StrCat("a config ", mine.config_name, " with the fingerprint"),
-                     hex(saved.fingerprint), hex(mine.fingerprint));
+                     HexText(saved.fingerprint), HexText(mine.fingerprint));
   }
   if (saved.weights_hash != mine.weights_hash) {
-    return OfAnother("weights with the hash", hex(saved.weights_hash), hex(mine.weights_hash));
+    return OfAnother("weights with the hash", HexText(saved.weights_hash),
+                     HexText(mine.weights_hash));
   }
   return absl::OkStatus();
 }
@@ -103,7 +104,7 @@ absl::Status SectionReader::EndSection() {
   absl::StatusOr<uint64_t> stored = ReadUint();
   if (!stored.ok()) return stored.status();
   if (*stored != computed) {
-    return Damaged(absl::StrFormat("the checksum is %016x, not %016x", computed, *stored));
+    return Damaged(absl::StrCat("the checksum is ", HexText(computed), ", not ", HexText(*stored)));
   }
   hash_ = Xxh64(computed);
   return absl::OkStatus();

@@ -62,9 +62,7 @@ class Model final : public Engine {
 
   // The tensors of such a file that Load makes packed matrices of.
   static absl::StatusOr<PackedTensors> FindPackedTensors(const GgufFile& file) {
-    WeightBinder binder(file, nullptr);
-    auto nothing = std::make_unique<ModelWeights<Config>>();
-    BindWeights(binder, *nothing);
+    const WeightBinder binder = Ask(file);
     INLAY_RETURN_IF_ERROR(binder.Finish());
     return binder.packed();
   }
@@ -72,9 +70,7 @@ class Model final : public Engine {
   // What Load will allocate for this file. What does not fit the config counts as nothing: loading
   // will say so.
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
-    WeightBinder binder(file, nullptr);
-    const auto nothing = std::make_unique<ModelWeights<Config>>();
-    BindWeights(binder, *nothing);
+    const WeightBinder binder = Ask(file);
     return {.weights = binder.bytes(),
             .scratch = ScratchFloats(options.max_batch) * sizeof(float) +
                        RoundedBytes(options.max_batch, binder.widest())};
@@ -121,6 +117,14 @@ class Model final : public Engine {
     return rows * cols * (sizeof(QuantizedBlock) / kQuantBlock + sizeof(Bf16));
   }
 
+  // A binder that was asked for all that a model of this config takes from the file.
+  static WeightBinder Ask(const GgufFile& file) {
+    WeightBinder binder(file);
+    const auto nothing = std::make_unique<ModelWeights<Config>>();
+    BindWeights(binder, *nothing);
+    return binder;
+  }
+
   static absl::StatusOr<std::unique_ptr<Model>> Bind(std::shared_ptr<const GgufFile> file,
                                                      const EngineOptions& options) {
     const std::vector<std::string> differences = MetadataDifferences<Config>(*file);
@@ -129,7 +133,7 @@ class Model final : public Engine {
     }
     INLAY_RETURN_IF_ERROR(CheckPackedFor(*file, ToAbsl(Config::kName)));
     std::unique_ptr<Model> model(new Model(std::move(file), options));
-    WeightBinder binder(*model->file_, &model->pool_);
+    WeightBinder binder(*model->file_, model->pool_, Ask(*model->file_).packed_bytes());
     BindWeights(binder, model->weights_);
     INLAY_RETURN_IF_ERROR(binder.Finish());
     model->weights_.layers.ForEach([&]<class Layer>(LayerAt, const LayerWeights<Layer>& layer) {

@@ -57,7 +57,7 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
   const GgufTensor* tensor = TakeMatrices(name, count, rows, cols);
   if (tensor == nullptr) return {};
   packed_.insert(std::string(name));
-  if (!tensor->packed) bytes_ += count * PackedMatrix::AllocatedBytes(tensor->type, rows, cols);
+  if (!tensor->packed) packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, rows, cols);
   widest_ = std::max(widest_, cols);
   if (pool_ == nullptr) return {};
   std::vector<PackedMatrix> matrices;
@@ -67,7 +67,7 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
         tensor->packed
             ? PackedMatrix::View(data, tensor->type, rows, cols)
             : PackedMatrix::Pack({.data = data, .type = tensor->type, .rows = rows, .cols = cols},
-                                 *pool_));
+                                 *pool_, memory_));
     if (matrices.back().empty()) {
       status_ = absl::ResourceExhaustedError(
           absl::StrCat(file_.name(), ": no memory for a matrix of ", cols, " x ", rows));
@@ -88,7 +88,7 @@ std::vector<float> WeightBinder::Vector(absl::string_view name, size_t cols, siz
     Fail(*tensor, absl::StrCat(size, " elements of type F32, F16 or BF16"));
     return {};
   }
-  bytes_ += size * sizeof(float);
+  vector_bytes_ += size * sizeof(float);
   std::vector<float> values(size);
   DequantizeRow({.data = tensor->data.data(), .type = tensor->type, .rows = 1, .cols = size}, 0,
                 values.data());

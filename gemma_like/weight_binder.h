@@ -21,9 +21,12 @@ namespace inlay {
 // everything, then looks once.
 class WeightBinder {
  public:
-  // `file` must outlive the views given out; `pool` packs. Without a pool packed matrices come back
-  // empty: a loader then tells what it would ask for.
-  WeightBinder(const GgufFile& file, ThreadPool* pool) : file_(file), pool_(pool) {}
+  // Packed matrices come back empty: a loader then tells what it would ask for. `file` must outlive
+  // the views given out.
+  explicit WeightBinder(const GgufFile& file) : file_(file) {}
+  // `pool` packs, into memory for what another loader asked for: its packed_bytes().
+  WeightBinder(const GgufFile& file, ThreadPool& pool, size_t packed_bytes)
+      : file_(file), pool_(&pool), memory_(packed_bytes) {}
 
   bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
 
@@ -49,7 +52,8 @@ class WeightBinder {
   const std::unordered_set<std::string>& packed() const { return packed_; }
 
   // Memory that what was asked for takes, in bytes, and the columns of the widest packed matrix.
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const { return PackedMemory::AllocatedBytes(packed_bytes_) + vector_bytes_; }
+  size_t packed_bytes() const { return packed_bytes_; }  // of it, copies of matrices
   size_t widest() const { return widest_; }
 
   // The first error, or a tensor that nobody asked for, or ok.
@@ -61,10 +65,12 @@ class WeightBinder {
   void Fail(const GgufTensor& tensor, absl::string_view wanted);
 
   const GgufFile& file_;
-  ThreadPool* pool_;
+  ThreadPool* pool_ = nullptr;
+  PackedMemory memory_;
   std::unordered_set<std::string> taken_;
   std::unordered_set<std::string> packed_;
-  size_t bytes_ = 0;
+  size_t packed_bytes_ = 0;
+  size_t vector_bytes_ = 0;
   size_t widest_ = 0;
   absl::Status status_;
 };

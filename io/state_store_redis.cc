@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "io/redis_connection.h"
 #include "io/status_macros.h"
 #include "ops/xxh64.h"
@@ -82,7 +81,8 @@ class RedisState {
 
   const std::string& key() const { return key_; }
   std::string ChunkKey(const Manifest& manifest, uint64_t chunk) const {
-    return absl::StrFormat("%s:%016x:%d", manifest_key_, manifest.generation, chunk);
+    return absl::StrCat(manifest_key_, ":", absl::Hex(manifest.generation, absl::kZeroPad16), ":",
+                        chunk);
   }
   // Chunks that changed places are found too.
   static uint64_t ChunkSeed(const Manifest& manifest, uint64_t chunk) {

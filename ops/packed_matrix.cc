@@ -18,7 +18,7 @@ namespace {
 // The system's large pages: fewer address translations when weights stream by.
 constexpr size_t kLargePage = size_t{1} << 21;
 
-size_t AlignmentOf(size_t bytes) { return bytes >= kLargePage ? kLargePage : kTileAlignment; }
+size_t PageFor(size_t bytes) { return bytes >= kLargePage ? kLargePage : kTileAlignment; }
 
 // Writes one row of a tile at a time; the tile starts as zeros.
 class TileWriter {
@@ -192,8 +192,28 @@ PackedFormat PackedFormatOf(WeightType type) {
   }
 }
 
-void PackedMatrix::Free::operator()(const uint8_t* p) const {
-  if (owned) std::free(const_cast<uint8_t*>(p));
+size_t PackedMemory::AllocatedBytes(size_t bytes) {
+  const size_t page = PageFor(bytes);
+  return (bytes + page - 1) / page * page;
+}
+
+PackedMemory::PackedMemory(size_t bytes) {
+  const size_t page = PageFor(bytes);
+  const size_t allocated = AllocatedBytes(bytes);
+  auto* block = static_cast<uint8_t*>(std::aligned_alloc(page, allocated));
+  if (block == nullptr) return;
+  block_ = std::shared_ptr<uint8_t>(block, std::free);
+  left_ = bytes;
+  if (page == kLargePage) madvise(block, allocated, MADV_HUGEPAGE);  // a wish: failing is fine
+}
+
+std::shared_ptr<uint8_t> PackedMemory::Take(size_t bytes) {
+  assert(bytes % kTileAlignment == 0);
+  if (bytes > left_ || block_ == nullptr) return nullptr;
+  left_ -= bytes;
+  std::shared_ptr<uint8_t> taken = block_;
+  block_ = std::shared_ptr<uint8_t>(taken, taken.get() + bytes);
+  return taken;
 }
 
 PackedMatrix::PackedMatrix(WeightType type, size_t rows, size_t cols)
@@ -205,25 +225,25 @@ PackedMatrix::PackedMatrix(WeightType type, size_t rows, size_t cols)
 PackedMatrix PackedMatrix::View(const uint8_t* data, WeightType type, size_t rows, size_t cols) {
   assert(reinterpret_cast<uintptr_t>(data) % kTileAlignment == 0);
   PackedMatrix view(type, rows, cols);
-  view.data_ = std::unique_ptr<const uint8_t[], Free>(data, Free(false));
+  view.data_ = std::shared_ptr<const uint8_t>(std::shared_ptr<void>(), data);
   return view;
 }
 
-size_t PackedMatrix::AllocatedBytes(WeightType type, size_t rows, size_t cols) {
-  const size_t tiles = (rows + kTileRows - 1) / kTileRows;
-  const size_t bytes = tiles * GetGroupLayout(PackedFormatOf(type)).TileBytes(cols);
-  const size_t alignment = AlignmentOf(bytes);
-  return (bytes + alignment - 1) / alignment * alignment;
+size_t PackedMatrix::BytesOf(WeightType type, size_t rows, size_t cols) {
+  return PackedMatrix(type, rows, cols).bytes();
 }
 
 PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool) {
+  PackedMemory memory(BytesOf(w.type, w.rows, w.cols));
+  return Pack(w, pool, memory);
+}
+
+PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool, PackedMemory& memory) {
   PackedMatrix packed(w.type, w.rows, w.cols);
-  const size_t alignment = AlignmentOf(packed.bytes());
-  const size_t allocated = AllocatedBytes(w.type, w.rows, w.cols);
-  auto* data = static_cast<uint8_t*>(std::aligned_alloc(alignment, allocated));
-  if (data == nullptr) return PackedMatrix();
-  packed.data_.reset(data);
-  if (alignment == kLargePage) madvise(data, allocated, MADV_HUGEPAGE);  // a wish: failing is fine
+  const std::shared_ptr<uint8_t> taken = memory.Take(packed.bytes());
+  if (taken == nullptr) return PackedMatrix();
+  packed.data_ = taken;
+  uint8_t* const data = taken.get();
   const auto work = [&](size_t begin, size_t end) {
     std::memset(data + begin * packed.tile_bytes_, 0, (end - begin) * packed.tile_bytes_);
     for (size_t i = begin; i < end; ++i) {

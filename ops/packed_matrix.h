@@ -51,6 +51,26 @@ constexpr bool IsQuantized(PackedFormat format) {
 // be used after.
 inline constexpr uint32_t kPackedLayoutVersion = 2;
 
+// Memory for the matrices of a model, one after the other in one block: the system's large pages
+// mean fewer address translations when weights stream by, and no matrix alone fills them. It lives
+// as long as one of the matrices in it.
+class PackedMemory {
+ public:
+  PackedMemory() = default;
+  // For matrices of so many bytes together (PackedMatrix::bytes). Without memory there is nothing
+  // to take.
+  explicit PackedMemory(size_t bytes);
+  // What that allocates: whole pages.
+  static size_t AllocatedBytes(size_t bytes);
+
+  // The next `bytes`, at a multiple of kTileAlignment; null where there is not so much left.
+  std::shared_ptr<uint8_t> Take(size_t bytes);
+
+ private:
+  std::shared_ptr<uint8_t> block_;
+  size_t left_ = 0;
+};
+
 // One copy of a matrix in such a format; rows are padded with zeros to whole tiles. Movable.
 class PackedMatrix {
  public:
@@ -58,13 +78,14 @@ class PackedMatrix {
 
   // Rearranges `w`, whose memory is not needed afterwards. Without memory for the copy, the result
   // is empty.
+  static PackedMatrix Pack(const WeightMatrix& w, ThreadPool& pool, PackedMemory& memory);
   static PackedMatrix Pack(const WeightMatrix& w, ThreadPool& pool);
 
   // A matrix of this type that was packed before and lies at `data`, which starts at a multiple of
   // kTileAlignment and outlives the result.
   static PackedMatrix View(const uint8_t* data, WeightType type, size_t rows, size_t cols);
-  // Memory that Pack takes for such a matrix.
-  static size_t AllocatedBytes(WeightType type, size_t rows, size_t cols);
+  // bytes() of such a matrix.
+  static size_t BytesOf(WeightType type, size_t rows, size_t cols);
 
   bool empty() const { return data_ == nullptr; }
   size_t rows() const { return rows_; }
@@ -77,13 +98,6 @@ class PackedMatrix {
   size_t bytes() const { return tiles() * tile_bytes_; }
 
  private:
-  struct Free {
-    Free() : owned(true) {}
-    explicit Free(bool owned) : owned(owned) {}
-    void operator()(const uint8_t* p) const;
-    bool owned;
-  };
-
   // Without data.
   PackedMatrix(WeightType type, size_t rows, size_t cols);
 
@@ -91,7 +105,7 @@ class PackedMatrix {
   size_t cols_ = 0;
   PackedFormat format_ = PackedFormat::kF32;
   size_t tile_bytes_ = 0;
-  std::unique_ptr<const uint8_t[], Free> data_;
+  std::shared_ptr<const uint8_t> data_;
 };
 
 // Where things stand in a tile, in bytes; what a format does not have is 0.

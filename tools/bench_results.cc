@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "gemma_like/strings.h"
 #include "ops/cpu_target.h"
 #include "ops/weight_type.h"
+#include "tools/format.h"
 #include "tools/json_text.h"
 
 namespace inlay {
@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string Megabytes(std::optional<uint64_t> bytes) {
-  return bytes.has_value() ? absl::StrFormat("%.1f", static_cast<double>(*bytes) / 1e6) : "unknown";
+  return bytes.has_value() ? Format("%.1f", static_cast<double>(*bytes) / 1e6) : "unknown";
 }
 
 // A row with the figures that follow from it.
@@ -64,36 +64,34 @@ Json RowJson(const BenchModel& model, const BenchTurn& turn, const BenchRow& row
 
 std::string Table(const BenchResults& results) {
   const BenchModel& model = results.model;
-  std::string text = absl::StrFormat(
+  std::string text = Format(
       "| model | types | size, MB | parameters, M | threads | test | tokens/s | GB/s (%% of read) "
       "| Gop/s (%% of %s) |\n|---|---|---:|---:|---:|---|---:|---:|---:|\n",
       DotName(model.dot));
   for (const auto& [turn, rows] : results.turns) {
     for (const BenchRow& row : rows) {
       const Figures figures(row, turn);
-      absl::StrAppendFormat(&text,
-                            "| %s | %s | %s | %.1f | %d | %s | %.2f ± %.2f | %.1f (%.0f %%) | %.0f "
-                            "(%.0f %%) |\n",
-                            model.name, model.types, Megabytes(model.file_bytes),
-                            static_cast<double>(model.parameters) / 1e6, turn.threads, row.Name(),
-                            row.Rate(), row.Deviation(), figures.bytes / 1e9, figures.read_share,
-                            figures.ops / 1e9, figures.peak_share);
+      AppendFormat(&text,
+                   "| %s | %s | %s | %.1f | %d | %s | %.2f ± %.2f | %.1f (%.0f %%) | %.0f "
+                   "(%.0f %%) |\n",
+                   model.name, model.types, Megabytes(model.file_bytes),
+                   static_cast<double>(model.parameters) / 1e6, turn.threads, row.Name(),
+                   row.Rate(), row.Deviation(), figures.bytes / 1e9, figures.read_share,
+                   figures.ops / 1e9, figures.peak_share);
     }
   }
-  absl::StrAppendFormat(
-      &text,
-      "\n| threads | loaded, s | first token, s | peak memory, MB | of the file | "
-      "read limit, GB/s | %s limit, Gop/s |\n|---:|---:|---:|---:|---:|---:|---:|\n",
-      DotName(model.dot));
+  AppendFormat(&text,
+               "\n| threads | loaded, s | first token, s | peak memory, MB | of the file | "
+               "read limit, GB/s | %s limit, Gop/s |\n|---:|---:|---:|---:|---:|---:|---:|\n",
+               DotName(model.dot));
   for (const auto& [turn, rows] : results.turns) {
-    const std::string share =
-        turn.peak_memory.has_value()
-            ? absl::StrFormat("%.2f ×", static_cast<double>(*turn.peak_memory) /
-                                            static_cast<double>(model.file_bytes))
-            : "unknown";
-    absl::StrAppendFormat(&text, "| %d | %.3f | %.3f | %s | %s | %.1f | %.0f |\n", turn.threads,
-                          turn.load_seconds, turn.first_token_seconds, Megabytes(turn.peak_memory),
-                          share, turn.read_limit / 1e9, turn.ops_limit / 1e9);
+    const std::string share = turn.peak_memory.has_value()
+                                  ? Format("%.2f ×", static_cast<double>(*turn.peak_memory) /
+                                                         static_cast<double>(model.file_bytes))
+                                  : "unknown";
+    AppendFormat(&text, "| %d | %.3f | %.3f | %s | %s | %.1f | %.0f |\n", turn.threads,
+                 turn.load_seconds, turn.first_token_seconds, Megabytes(turn.peak_memory), share,
+                 turn.read_limit / 1e9, turn.ops_limit / 1e9);
   }
   return text;
 }

@@ -15,7 +15,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "cache/cache_plan.h"
 #include "cache/out_of_memory.h"
@@ -24,6 +23,7 @@
 #include "tools/chat_session.h"
 #include "tools/commands.h"
 #include "tools/footer.h"
+#include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/line_reader.h"
 #include "tools/model_flags.h"
@@ -184,10 +184,9 @@ class ChatLoop {
 
   std::string Stats() const {
     const KVCache& cache = session_.cache();
-    std::string text =
-        absl::StrFormat("turns: %d; tokens: %d of %d; memory: %.1f MB; forks: %d\n",
-                        session_.turns().size(), cache.length(), cache.max_length(),
-                        static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks());
+    std::string text = Format("turns: %d; tokens: %d of %d; memory: %.1f MB; forks: %d\n",
+                              session_.turns().size(), cache.length(), cache.max_length(),
+                              static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks());
     if (last_.prompt_tokens > 0) absl::StrAppend(&text, "last answer: ", RatesText(last_), "\n");
     return text;
   }

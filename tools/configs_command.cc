@@ -3,9 +3,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_format.h"
 #include "gemma_like/registry.h"
 #include "tools/commands.h"
+#include "tools/format.h"
 #include "tools/json_text.h"
 #include "tools/model_flags.h"
 #include "tools/output.h"
@@ -15,13 +15,13 @@ namespace {
 
 absl::Status Run(bool json) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::string text = absl::StrFormat("%-28s %-16s %s\n", "config", "architecture", "layers");
+  std::string text = Format("%-28s %-16s %s\n", "config", "architecture", "layers");
   for (const ConfigEntry& entry : ConfigEntries()) {
     const size_t layers = entry.describe(KvType::kF32).layers.size();
     list.push_back({{"name", std::string(entry.name)},
                     {"architecture", std::string(entry.architecture)},
                     {"layers", layers}});
-    absl::StrAppendFormat(&text, "%-28s %-16s %6d\n", entry.name, entry.architecture, layers);
+    AppendFormat(&text, "%-28s %-16s %6d\n", entry.name, entry.architecture, layers);
   }
   Output out;
   out.Write(json ? JsonText(list) : text);

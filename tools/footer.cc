@@ -1,30 +1,29 @@
 #include "tools/footer.h"
+#include "tools/format.h"
 
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 
 namespace inlay {
 namespace {
 
 std::string Rate(size_t tokens, double seconds) {
-  std::string line =
-      absl::StrFormat("%d token%s in %.2f s", tokens, tokens == 1 ? "" : "s", seconds);
-  if (tokens > 0 && seconds > 0) absl::StrAppendFormat(&line, ", %.1f tokens/s", tokens / seconds);
+  std::string line = Format("%d token%s in %.2f s", tokens, tokens == 1 ? "" : "s", seconds);
+  if (tokens > 0 && seconds > 0) AppendFormat(&line, ", %.1f tokens/s", tokens / seconds);
   return line;
 }
 
 // How good the guesses were, where there were any.
 std::string Acceptance(const GenerateResult& result) {
   if (result.drafted_tokens == 0) return "";
-  return absl::StrFormat(", %d of %d guesses accepted (%.0f %%)", result.accepted_tokens,
-                         result.drafted_tokens,
-                         100.0 * static_cast<double>(result.accepted_tokens) /
-                             static_cast<double>(result.drafted_tokens));
+  return Format(", %d of %d guesses accepted (%.0f %%)", result.accepted_tokens,
+                result.drafted_tokens,
+                100.0 * static_cast<double>(result.accepted_tokens) /
+                    static_cast<double>(result.drafted_tokens));
 }
 
 nlohmann::ordered_json RateJson(size_t tokens, double seconds) {
@@ -42,9 +41,9 @@ std::string RatesText(const GenerateResult& result) {
 
 std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds,
                           bool color) {
-  const std::string lines = absl::StrCat(
-      "[", RatesText(result), "]\n", absl::StrFormat("[loaded in %.2f s", load_seconds),
-      "; stopped by: ", StopReasonName(result.stop_reason), "; seed ", seed, "]\n");
+  const std::string lines =
+      absl::StrCat("[", RatesText(result), "]\n", Format("[loaded in %.2f s", load_seconds),
+                   "; stopped by: ", StopReasonName(result.stop_reason), "; seed ", seed, "]\n");
   return color ? absl::StrCat("\033[2m", lines, "\033[0m") : lines;
 }
 

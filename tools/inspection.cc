@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "cache/kv_blocks.h"
 #include "gemma_like/strings.h"
 #include "ops/weight_type.h"
+#include "tools/format.h"
 
 namespace inlay {
 namespace {
@@ -36,7 +36,7 @@ std::string Bytes(uint64_t bytes) {
   double x = static_cast<double>(bytes);
   size_t unit = 0;
   for (; x >= 1000 && unit + 1 < std::size(kUnits); ++unit) x /= 1000;
-  return absl::StrFormat("%.*f %s", unit == 0 ? 0 : 1, x, kUnits[unit]);
+  return Format("%.*f %s", unit == 0 ? 0 : 1, x, kUnits[unit]);
 }
 
 // Bytes that a token adds to a long conversation.
@@ -65,24 +65,22 @@ Json FileJson(const GgufFile& file) {
 }
 
 std::string FileText(const GgufFile& file) {
-  std::string text =
-      absl::StrFormat("%s: GGUF version %d, %s\n\nmetadata (%d keys)\n", file.name(),
-                      file.version(), Bytes(file.file_size()), file.metadata().size());
+  std::string text = Format("%s: GGUF version %d, %s\n\nmetadata (%d keys)\n", file.name(),
+                            file.version(), Bytes(file.file_size()), file.metadata().size());
   for (const GgufEntry& entry : file.metadata()) {
-    absl::StrAppendFormat(&text, "  %-44s %-16s %s\n", entry.key, entry.value.TypeName(),
-                          entry.value.ToString());
+    AppendFormat(&text, "  %-44s %-16s %s\n", entry.key, entry.value.TypeName(),
+                 entry.value.ToString());
   }
   uint64_t bytes = 0;
   std::string tensors;
   for (const GgufTensor& tensor : file.tensors()) {
     bytes += tensor.data.size();
-    absl::StrAppendFormat(
+    AppendFormat(
         &tensors, "  %-44s %-16s %-13s %12d bytes\n", tensor.name, tensor.ShapeString(),
         absl::StrCat(ToAbsl(GetWeightTypeInfo(tensor.type).name), tensor.packed ? " packed" : ""),
         tensor.data.size());
   }
-  absl::StrAppendFormat(&text, "\ntensors (%d, %s)\n%s", file.tensors().size(), Bytes(bytes),
-                        tensors);
+  AppendFormat(&text, "\ntensors (%d, %s)\n%s", file.tensors().size(), Bytes(bytes), tensors);
   return text;
 }
 
@@ -115,13 +113,13 @@ Json MemoryJson(const MemoryPlan& plan) {
 
 std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
   std::string text =
-      absl::StrFormat("\nconfig %s (%d layers)\n", entry.name, plan.description.layers.size());
+      Format("\nconfig %s (%d layers)\n", entry.name, plan.description.layers.size());
   int index = 0;
   for (const LayerDescription& layer : plan.description.layers)
-    absl::StrAppendFormat(&text, "  %2d  %-56s %s\n", index++, layer.mixer, layer.mlp);
+    AppendFormat(&text, "  %2d  %-56s %s\n", index++, layer.mixer, layer.mlp);
   const CacheBytes& cache = plan.description.cache;
   const auto line = [&](absl::string_view what, size_t bytes) {
-    absl::StrAppendFormat(&text, "  %-44s %12d bytes  %s\n", what, bytes, Bytes(bytes));
+    AppendFormat(&text, "  %-44s %12d bytes  %s\n", what, bytes, Bytes(bytes));
   };
   absl::StrAppend(&text, "\nmemory of the model\n");
   line("weights", plan.model.weights);

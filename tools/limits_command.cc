@@ -6,13 +6,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "io/status_macros.h"
 #include "ops/cpu_target.h"
 #include "ops/machine_limits.h"
 #include "ops/thread_pool.h"
 #include "tools/commands.h"
+#include "tools/format.h"
 #include "tools/json_text.h"
 #include "tools/model_flags.h"
 #include "tools/output.h"
@@ -59,7 +59,7 @@ nlohmann::ordered_json MeasuredJson(const Measured& m) {
 }
 
 std::string MeasuredText(const Measured& m) {
-  return absl::StrFormat(
+  return Format(
       "reading memory                %.1f GB/s with 1 thread, %.1f GB/s with %d\n"
       "dot products, a core          int8 %.0f, bf16 %.0f, f32 %.0f Gop/s\n",
       m.one_thread / 1e9, m.all_threads / 1e9, m.threads, m.dots.int8 / 1e9, m.dots.bf16 / 1e9,

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "io/status_macros.h"
 #include "tools/commands.h"
+#include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
 #include "tools/model_flags.h"
@@ -28,7 +28,7 @@ struct PerplexityFlags {
 };
 
 std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk) {
-  return absl::StrFormat(
+  return Format(
       "\nperplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%d chunks of %d, %d tokens scored)\n",
       sum.perplexity(), sum.perplexity_error(), sum.mean(), sum.mean_error(), chunks, chunk,
       sum.count());
@@ -48,7 +48,7 @@ absl::Status Run(const PerplexityFlags& flags) {
   const auto on_chunk = [&](const LikelihoodSum& sum) {
     after_chunk.push_back(sum.perplexity());
     if (flags.json) return;
-    out.Write(absl::StrFormat("[%d]%.4f,", after_chunk.size(), sum.perplexity()));
+    out.Write(Format("[%d]%.4f,", after_chunk.size(), sum.perplexity()));
     out.Flush();
   };
   const InterruptWatch interrupt;

@@ -5,15 +5,15 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "io/gguf_value.h"
+#include "tools/format.h"
 
 namespace inlay {
 namespace {
 
 // Without the exponent that StrCat gives to large numbers.
-std::string Plain(double x) { return absl::StrFormat("%.10g", x); }
+std::string Plain(double x) { return Format("%.10g", x); }
 
 }  // namespace
 

@@ -1,0 +1,33 @@
+// Formatted text, as absl::StrFormat makes it.
+#ifndef INLAY_TOOLS_FORMAT_H_
+#define INLAY_TOOLS_FORMAT_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_format.h"
+
+namespace inlay {
+
+// Appends what absl::StrAppendFormat would. That one lets strings grow in a destructor, where a
+// lack of memory ends the process; here it is std::bad_alloc.
+template <class... Args>
+void AppendFormat(std::string* text, const absl::FormatSpec<Args...>& format, const Args&... args) {
+  const size_t before = text->size();
+  const int added = absl::SNPrintF(nullptr, 0, format, args...);
+  if (added <= 0) return;
+  text->resize(before + static_cast<size_t>(added) + 1);  // with the zero that SNPrintF writes
+  absl::SNPrintF(&(*text)[before], static_cast<size_t>(added) + 1, format, args...);
+  text->pop_back();
+}
+
+template <class... Args>
+std::string Format(const absl::FormatSpec<Args...>& format, const Args&... args) {
+  std::string text;
+  AppendFormat(&text, format, args...);
+  return text;
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_FORMAT_H_
