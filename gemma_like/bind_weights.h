@@ -122,13 +122,14 @@ class LayerBinder {
 template <ModelConfig Config, class Binder>
 void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   weights.embedding = binder.Matrix("token_embd.weight", Config::kVocabSize, Config::kModelDim);
+  // The largest first: while a matrix is packed, it is there twice.
+  const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
+  weights.output = binder.Packed(own_output ? "output.weight" : "token_embd.weight",
+                                 Config::kVocabSize, Config::kModelDim);
   weights.layers.ForEach([&]<class Layer>(LayerAt at, LayerWeights<Layer>& layer) {
     bind_internal::LayerBinder<Config, Layer, Binder>(binder, at.index).Bind(layer);
   });
   weights.output_norm = binder.Vector("output_norm.weight", Config::kModelDim);
-  const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
-  weights.output = binder.Packed(own_output ? "output.weight" : "token_embd.weight",
-                                 Config::kVocabSize, Config::kModelDim);
 }
 
 }  // namespace inlay
