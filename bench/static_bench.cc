@@ -91,7 +91,7 @@ struct AttentionBlock {
     const void* block = std::is_same_v<T, float> ? static_cast<const void*>(m.b.data())
                                                  : static_cast<const void*>(m.halves.data());
     const Half<T> keys(block), values(keys.elements + kKvBlockRows * dim);
-    AddBlock<kHeads>(params, m.a.data(), keys, values, dim, 0, kKvBlockRows, 0,
+    AddBlock<kHeads>(params, m.a.data(), keys, values, dim, 0, kKvBlockRows, 0, 0,
                      Partials{m.out.data(), dim});
   }
 };

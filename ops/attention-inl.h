@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "hwy/cache_control.h"
 #include "ops/attention.h"
 #include "ops/attention_parts.h"
 #include "ops/simd-inl.h"
@@ -36,17 +37,28 @@ constexpr size_t kHeads = 4;
 constexpr size_t kVectors = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3 ? 2 : 4;
 #endif
 
+// Fetches n elements into the cache, `ahead` bytes after p: another object, perhaps.
+template <class T>
+HWY_INLINE void FetchLines(const T* p, intptr_t ahead, size_t n) {
+  const uintptr_t to = reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(ahead);
+  for (size_t i = 0; i < n * sizeof(T); i += 64) {
+    hwy::Prefetch(reinterpret_cast<const char*>(to + i));
+  }
+}
+
 // out[r] = start(r) + sum over j < count in order of factors[r][j] * rows[j], for R rows of factors
 // and V vectors of the rows, `stride` elements apart: the common shape of both products of
-// attention. One multiply-add per term.
+// attention. One multiply-add per term. Unless it is 0, what lies `ahead` bytes after what is read
+// is fetched into the cache.
 template <size_t R, size_t V, class DF, class T, class Start, class Finish>
 HWY_INLINE void SumRows(DF df, const float* const* factors, const T* rows, size_t stride,
-                        size_t count, const Start& start, const Finish& finish) {
+                        size_t count, intptr_t ahead, const Start& start, const Finish& finish) {
   const size_t lanes = hn::Lanes(df);
 #if HWY_HAVE_SCALABLE
   static_assert(R == 1 && V == 1);
   auto sum = start(0, 0);
   for (size_t j = 0; j < count; ++j) {
+    if (ahead != 0) FetchLines(rows + j * stride, ahead, lanes);
     sum = hn::MulAdd(hn::Set(df, factors[0][j]), LoadFloat(df, rows + j * stride), sum);
   }
   finish(0, 0, sum);
@@ -57,6 +69,7 @@ HWY_INLINE void SumRows(DF df, const float* const* factors, const T* rows, size_
     for (size_t v = 0; v < V; ++v) sum[r][v] = start(r, v * lanes);
   }
   for (size_t j = 0; j < count; ++j) {
+    if (ahead != 0) FetchLines(rows + j * stride, ahead, V * lanes);
     hn::Vec<DF> x[V];
     for (size_t v = 0; v < V; ++v) x[v] = LoadFloat(df, rows + j * stride + v * lanes);
     for (size_t r = 0; r < R; ++r) {
@@ -74,7 +87,7 @@ HWY_INLINE void SumRows(DF df, const float* const* factors, const T* rows, size_
 // in the vectors that hold these.
 template <size_t R, class T>
 HWY_INLINE void Scores(const float* const* q, Half<T> keys, size_t dim, size_t begin, size_t end,
-                       float* const* scores) {
+                       intptr_t ahead, float* const* scores) {
   const ScoreTag df;
   const size_t lanes = hn::Lanes(df);
   [[maybe_unused]] const float* scales = keys.scales(dim);
@@ -85,10 +98,10 @@ HWY_INLINE void Scores(const float* const* q, Half<T> keys, size_t dim, size_t b
     hn::Store(sum, df, scores[r] + j + offset);
   };
   for (; j + kVectors * lanes <= kKvBlockRows && j < end; j += kVectors * lanes) {
-    SumRows<R, kVectors>(df, q, keys.elements + j, kKvBlockRows, dim, start, finish);
+    SumRows<R, kVectors>(df, q, keys.elements + j, kKvBlockRows, dim, ahead, start, finish);
   }
   for (; j < end; j += lanes) {
-    SumRows<R, 1>(df, q, keys.elements + j, kKvBlockRows, dim, start, finish);
+    SumRows<R, 1>(df, q, keys.elements + j, kKvBlockRows, dim, ahead, start, finish);
   }
 }
 
@@ -131,7 +144,8 @@ HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t begin, size_t end,
 // dim].
 template <size_t R, class T>
 HWY_INLINE void AddWeightedRows(const float* const* weights, const T* rows, size_t count,
-                                size_t dim, const float* factors, float* const* values) {
+                                size_t dim, const float* factors, intptr_t ahead,
+                                float* const* values) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
   size_t i = 0;
@@ -141,10 +155,10 @@ HWY_INLINE void AddWeightedRows(const float* const* weights, const T* rows, size
   const auto finish = [&](size_t r, size_t offset, auto sum)
                           HWY_ATTR { hn::StoreU(sum, df, values[r] + i + offset); };
   for (; i + kVectors * lanes <= dim; i += kVectors * lanes) {
-    SumRows<R, kVectors>(df, weights, rows + i, dim, count, start, finish);
+    SumRows<R, kVectors>(df, weights, rows + i, dim, count, ahead, start, finish);
   }
   for (; i + lanes <= dim; i += lanes)
-    SumRows<R, 1>(df, weights, rows + i, dim, count, start, finish);
+    SumRows<R, 1>(df, weights, rows + i, dim, count, ahead, start, finish);
   if (i == dim) return;
   // The same chain for the elements of a vector's part.
   const size_t n = dim - i;
@@ -169,11 +183,12 @@ HWY_INLINE void ScaleWeights(const float* scales, size_t begin, size_t end,
 
 // Adds the keys [begin, end) of a block to the partials of R query heads that start with head `g`.
 // Dim is size_t, or std::integral_constant<size_t, N> for code made for that head dim alone: the
-// same loops either way, and the same bits.
+// same loops either way, and the same bits. `ahead` leads to the block that comes next, for memory
+// that is read once; or is 0.
 template <size_t R, class T, class Dim>
 HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, Half<T> keys,
                            Half<T> block_values, Dim dim, size_t begin, size_t end, size_t g,
-                           Partials partials) {
+                           intptr_t ahead, Partials partials) {
   HWY_ALIGN float scores[R][kKvBlockRows];
   const float* queries[R];
   float* score_rows[R];
@@ -186,13 +201,13 @@ HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, Half<T
     weights[r] = scores[r] + begin;
     values[r] = partials[g + r].values();
   }
-  Scores<R>(queries, keys, dim, begin, end, score_rows);
+  Scores<R>(queries, keys, dim, begin, end, ahead, score_rows);
   for (size_t r = 0; r < R; ++r) {
     factors[r] = Weigh(scores[r], begin, end, params, partials[g + r]);
     if constexpr (Half<T>::kScaled) ScaleWeights(block_values.scales(dim), begin, end, scores[r]);
   }
   const T* rows = block_values.elements + begin * dim;
-  AddWeightedRows<R>(weights, rows, end - begin, dim, factors, values);
+  AddWeightedRows<R>(weights, rows, end - begin, dim, factors, ahead, values);
 }
 
 }  // namespace HWY_NAMESPACE

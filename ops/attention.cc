@@ -69,16 +69,25 @@ void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span
     const char* block =
         static_cast<const char*>(call.kv.Block(p / kKvBlockRows)) + kv_head * 2 * half;
     const Half<T> keys(block), values(block + half);
-    size_t g = 0;
-    for (; g + kHeads <= group; g += kHeads) {
-      AddBlock<kHeads>(call.params, q, keys, values, dim, begin, end, g, partials);
-    }
-#if !HWY_HAVE_SCALABLE
-    for (; g + 2 <= group; g += 2)
-      AddBlock<2>(call.params, q, keys, values, dim, begin, end, g, partials);
-    for (; g < group; ++g) AddBlock<1>(call.params, q, keys, values, dim, begin, end, g, partials);
-#endif
     p += end - begin;
+    // The first heads fetch the next block, unless other tokens have it in the cache already.
+    intptr_t ahead = 0;
+    if (call.y.rows == 1 && p < last) {
+      ahead = reinterpret_cast<intptr_t>(call.kv.Block(p / kKvBlockRows)) -
+              reinterpret_cast<intptr_t>(call.kv.Block((p - 1) / kKvBlockRows));
+    }
+    size_t g = 0;
+    const auto add = [&]<size_t R>() HWY_ATTR {
+      for (; g + R <= group; g += R) {
+        AddBlock<R>(call.params, q, keys, values, dim, begin, end, g, ahead, partials);
+        ahead = 0;
+      }
+    };
+    add.template operator()<kHeads>();
+    if constexpr (kHeads > 1) {
+      add.template operator()<2>();
+      add.template operator()<1>();
+    }
   }
 }
 
