@@ -262,7 +262,8 @@ TEST(AllocationFault, Generate) {
       std::vector<int32_t> tokens(cache->tokens().begin(), cache->tokens().end());
       tokens.push_back(7);
       const std::vector<float> all = Append(*model.engine, *straight, tokens);
-      const std::vector<float> last = Append(*model.engine, *cache, {{7}});
+      const std::vector<float> last =
+          Append(*model.engine, *cache, absl::MakeConstSpan(tokens).last(1));
       EXPECT_TRUE(
           std::equal(last.begin(), last.end(), all.end() - static_cast<ptrdiff_t>(last.size())));
       cache = model.engine->CreateCache({});
