@@ -58,6 +58,7 @@ bool PrefixCache::Insert(const KVCache& cache) {
   const absl::StatusOr<bool> kept =
       OrOutOfMemory("a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache); });
   if (kept.ok()) return *kept;
+  std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(blocks_, [](const auto& block) { return block.second.snapshots == 0; });
   return false;
 }
