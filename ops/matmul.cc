@@ -92,6 +92,8 @@ void MultiplyTask(const MatMulTask& task, ConstFloatRows x, const Bf16Rows& halv
       return Multiply<QuantizedKernel<Bytes32>>(task, quantized, begin, end);
     case PackedFormat::kNibbles32:
       return Multiply<QuantizedKernel<Nibbles32>>(task, quantized, begin, end);
+    case PackedFormat::kFives32:
+      return Multiply<QuantizedKernel<Fives32>>(task, quantized, begin, end);
     case PackedFormat::kNibblesK:
       return Multiply<QuantizedKernel<NibblesK>>(task, quantized, begin, end);
     case PackedFormat::kSixK:

@@ -136,6 +136,29 @@ struct Nibbles32 : NibbleFormat<PackedFormat::kNibbles32> {
   HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
 };
 
+struct Fives32 : NibbleFormat<PackedFormat::kFives32> {
+  static constexpr int kBias = 16;
+  using NibbleFormat::NibbleFormat;
+  template <size_t s>
+  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
+    const hn::Repartition<uint16_t, DQuads> d16;
+    VQuads low_a, low_b;
+    NibbleFormat::Step<s>(g, low_a, low_b);
+    const auto high = hn::BitCast(d16, Load(g, kLayout.high, 0));
+    // The bit of quad j stands at j, and belongs at 4.
+    const auto top = hn::Set(DQuads(), 0x10);
+    const auto high_a = s < 2                    ? hn::ShiftLeft < s < 2 ? 4 - 2 * s : 0 > (high)
+                                           : hn::ShiftRight < s < 2 ? 0
+                                                 : 2 * s - 4 > (high);
+    const auto high_b = s < 2                    ? hn::ShiftLeft < s < 2 ? 3 - 2 * s : 0 > (high)
+                                           : hn::ShiftRight < s < 2 ? 0
+                                                 : 2 * s - 3 > (high);
+    a = hn::Or(low_a, hn::And(hn::BitCast(DQuads(), high_a), top));
+    b = hn::Or(low_b, hn::And(hn::BitCast(DQuads(), high_b), top));
+  }
+  HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
+};
+
 struct NibblesK : NibbleFormat<PackedFormat::kNibblesK> {
   static constexpr int kBias = 0;
   using NibbleFormat::NibbleFormat;

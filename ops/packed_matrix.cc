@@ -52,6 +52,9 @@ class TileWriter {
       case PackedFormat::kNibbles32:
         WriteNibbles(8, r);
         return WriteHalves(reinterpret_cast<const BlockQ4_0*>(w.RowData(row)), r);
+      case PackedFormat::kFives32:
+        WriteFives(r);
+        return WriteHalves(reinterpret_cast<const BlockQ5_0*>(w.RowData(row)), r);
       case PackedFormat::kNibblesK:
         WriteNibbles(0, r);
         return WriteScalesK(reinterpret_cast<const BlockQ4_K*>(w.RowData(row)), r);
@@ -109,6 +112,16 @@ class TileWriter {
         const uint32_t high = (Quad(g, 2 * i + 1) ^ Bytes(flip)) & Bytes(0x0F);
         SetWord(group, i, r, low | high << 4);
       }
+    }
+  }
+
+  // Likewise q + 16 in five bits: four below, and the one above of quad j at bit j.
+  void WriteFives(size_t r) {
+    WriteNibbles(0, r);
+    for (size_t g = 0; g < groups_; ++g) {
+      uint32_t tops = 0;
+      for (size_t j = 0; j < 8; ++j) tops |= ((Quad(g, j) ^ Bytes(0x10)) >> 4 & Bytes(0x01)) << j;
+      SetWord(Group(g) + layout_.high, 0, r, tops);
     }
   }
 
@@ -183,6 +196,8 @@ PackedFormat PackedFormatOf(WeightType type) {
       return PackedFormat::kBytes32;
     case WeightType::kQ4_0:
       return PackedFormat::kNibbles32;
+    case WeightType::kQ5_0:
+      return PackedFormat::kFives32;
     case WeightType::kQ4_K:
       return PackedFormat::kNibblesK;
     case WeightType::kQ6_K:

@@ -23,19 +23,30 @@ inline constexpr size_t kTileAlignment = 64;
 // instruction multiplies with 4 activations. A nibble pair holds two consecutive quads in the low
 // and high halves of its bytes.
 enum class PackedFormat : uint8_t {
-  kF32,        // 16 floats per column
-  kF16,        // 16 halves per column
-  kBF16,       // per pair of columns 16 pairs of bfloat16; an odd last column is paired with zeros
-  kBytes32,    // per 32 columns quads of q + 128, then 16 scales as halves: Q8_0
-  kNibbles32,  // per 32 columns nibble pairs of q + 8, then 16 scales as halves: Q4_0
-  kNibblesK,  // per 256 columns 16 halves d and 16 halves m; then per 32 columns nibble pairs of q,
-              // 16 scales s and 16 offsets t in bytes: w = (d s) q - (m t): Q4_K
-  kSixK,      // per 256 columns 16 halves d; then per 16 columns nibble pairs of the low bits of
-          // q + 32, a quad of bytes with the high two bits of 4 quads, and 16 scales s as signed
-          // bytes: w = (d s) q: Q6_K
-  kWide32,  // per 32 columns quads of q + 128, then 16 scales and 16 offsets as floats: the other
-            // types
-  kWide16,  // the same per 16 columns
+  // 16 floats, or halves, per column.
+  kF32,
+  kF16,
+  // Per pair of columns 16 pairs of bfloat16; an odd last column is paired with zeros.
+  kBF16,
+  // Q8_0: per 32 columns quads of q + 128, then 16 scales as halves.
+  kBytes32,
+  // Q4_0: per 32 columns nibble pairs of q + 8, then 16 scales as halves.
+  kNibbles32,
+  // Q4_K: per 256 columns 16 halves d and 16 halves m; then per 32 columns nibble pairs of q, 16
+  // scales s and 16 offsets t in bytes: w = (d s) q - (m t).
+  kNibblesK,
+  // Q6_K: per 256 columns 16 halves d; then per 16 columns nibble pairs of the low bits of q + 32,
+  // a
+  // quad of bytes with the high two bits of 4 quads, and 16 scales s as signed bytes: w = (d s) q.
+  kSixK,
+  // The other types: per 32 columns quads of q + 128, then 16 scales and 16 offsets as floats; and
+  // the same per 16 columns.
+  kWide32,
+  kWide16,
+  // Q5_0: per 32 columns nibble pairs of the low bits of q + 16, a quad of bytes with the high bit
+  // of
+  // 8 quads, then 16 scales as halves.
+  kFives32,
 };
 
 // The format that matrices of a type are packed in.
@@ -111,7 +122,7 @@ class PackedMatrix {
 // Where things stand in a tile, in bytes; what a format does not have is 0.
 struct GroupLayout {
   size_t cols = 1;        // of a group
-  size_t high = 0;        // from the group's start, where its quants are: kSixK's high bits,
+  size_t high = 0;        // from the group's start, where its quants are: their high bits,
   size_t scales = 0;      //   the scales
   size_t offsets = 0;     //   and the offsets
   size_t bytes = 0;       // of a group
@@ -159,6 +170,8 @@ constexpr GroupLayout GetGroupLayout(PackedFormat format) {
       return {.cols = 32, .scales = 32 * kRow, .offsets = 36 * kRow, .bytes = 40 * kRow};
     case PackedFormat::kWide16:
       return {.cols = 16, .scales = 16 * kRow, .offsets = 20 * kRow, .bytes = 24 * kRow};
+    case PackedFormat::kFives32:
+      return {.cols = 32, .high = 16 * kRow, .scales = 20 * kRow, .bytes = 22 * kRow};
   }
   return {};
 }
