@@ -5,6 +5,7 @@
 # its first folder says which way the arrow points. configs/ is stricter: nothing but itself and the
 # standard library.
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
 set(sees_configs configs)
 set(sees_ops ops)
 set(sees_cache cache configs ops)
@@ -40,13 +41,5 @@ foreach(folder IN LISTS house)
   endforeach()
 endforeach()
 
-if(files_seen EQUAL 0)
-  message(FATAL_ERROR "no source file under ${ROOT}")
-endif()
-if(wrong)
-  foreach(sentence IN LISTS wrong)
-    message(NOTICE "${sentence}")
-  endforeach()
-  message(FATAL_ERROR "These includes run against the arrows of the house.")
-endif()
-message(STATUS "${files_seen} files keep to the arrows")
+inlay_report_check(${files_seen} "These includes run against the arrows of the house."
+                   "files keep to the arrows" ${wrong})

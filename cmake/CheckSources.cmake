@@ -5,6 +5,7 @@
 # by pattern: each folder with sources must be a package, and what its BUILD.bazel names, mostly to
 # leave it out, must be there.
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
 set(cmake_only tests/hardening)
 
 file(STRINGS ${BUILT} built)
@@ -37,13 +38,5 @@ foreach(top configs ops cache io gemma_like tools tests bench)
   endforeach()
 endforeach()
 
-if(files_seen EQUAL 0)
-  message(FATAL_ERROR "no source file under ${ROOT}")
-endif()
-if(wrong)
-  foreach(sentence IN LISTS wrong)
-    message(NOTICE "${sentence}")
-  endforeach()
-  message(FATAL_ERROR "The lists of sources and the folders differ.")
-endif()
-message(STATUS "${files_seen} sources are built")
+inlay_report_check(${files_seen} "The lists of sources and the folders differ."
+                   "sources are built" ${wrong})
