@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "bench/rows.h"
-#include "ops/elementwise.h"
 #include "ops/matmul.h"
-#include "ops/norm.h"
-#include "ops/rope.h"
 #include "ops/router.h"
+#include "ops/row_ops.h"
 #include "ops/softmax.h"
 
 namespace inlay {

@@ -96,7 +96,7 @@ struct AttentionBlock {
   }
 };
 
-// T tiles of weights by C rows of activations; dims: columns.
+// T parts of tiles of weights by C rows of activations; dims: columns.
 template <class Kernel, WeightType type, size_t T, size_t C>
 struct Product {
   template <class Cols>
@@ -104,7 +104,8 @@ struct Product {
     const PackedMatrix w = PackedMatrix::View(reinterpret_cast<const uint8_t*>(m.halves.data()),
                                               type, T * kTileRows, cols);
     const auto multiply = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
-      const typename Kernel::Part parts[T] = {{w, t, 0}...};
+      const size_t lanes = hn::Lanes(DRows()), per_tile = kTileRows / lanes;
+      const typename Kernel::Part parts[T] = {{w, t / per_tile, t % per_tile * lanes}...};
       decltype(Row(m, 0, cols)) rows[C];
       float* y[C];
       for (size_t c = 0; c < C; ++c) {
@@ -194,12 +195,14 @@ void Add(const char* op, std::vector<Case>& cases) {
 void AddCases(std::vector<Case>& cases) {
   using Q8 = QuantizedKernel<Bytes32>;
   using Q4 = QuantizedKernel<Nibbles32>;
-  Add<Product<Q8, WeightType::kQ8_0, kTiles, kCols>, 640>("matmul, Q8_0, a tile", cases);
-  Add<Product<Q8, WeightType::kQ8_0, kTiles, kCols>, 2048>("matmul, Q8_0, a tile", cases);
-  Add<Product<Q4, WeightType::kQ4_0, kTiles, kCols>, 640>("matmul, Q4_0, a tile", cases);
-  Add<Product<Q4, WeightType::kQ4_0, kTiles, kCols>, 2048>("matmul, Q4_0, a tile", cases);
-  Add<Product<PairKernel, WeightType::kBF16, kTiles, kCols>, 640>("matmul, BF16, a tile", cases);
-  Add<Product<PairKernel, WeightType::kBF16, kTiles, kCols>, 2048>("matmul, BF16, a tile", cases);
+  Add<Product<Q8, WeightType::kQ8_0, kManyParts, kCols>, 640>("matmul, Q8_0, a tile", cases);
+  Add<Product<Q8, WeightType::kQ8_0, kManyParts, kCols>, 2048>("matmul, Q8_0, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, kManyParts, kCols>, 640>("matmul, Q4_0, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, kManyParts, kCols>, 2048>("matmul, Q4_0, a tile", cases);
+  Add<Product<PairKernel, WeightType::kBF16, kManyParts, kCols>, 640>("matmul, BF16, a tile",
+                                                                      cases);
+  Add<Product<PairKernel, WeightType::kBF16, kManyParts, kCols>, 2048>("matmul, BF16, a tile",
+                                                                       cases);
   Add<Product<Q4, WeightType::kQ4_0, 1, 1>, 640>("matmul, Q4_0, 1 token", cases);
   Add<Product<Q4, WeightType::kQ4_0, 1, 1>, 2048>("matmul, Q4_0, 1 token", cases);
   Add<AttentionBlock<hwy::bfloat16_t>, 64>("attention, 64 keys of bf16", cases);

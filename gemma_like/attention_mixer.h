@@ -13,8 +13,7 @@
 #include "gemma_like/weights.h"
 #include "ops/attention.h"
 #include "ops/matmul.h"
-#include "ops/norm.h"
-#include "ops/rope.h"
+#include "ops/row_ops.h"
 #include "ops/thread_pool.h"
 
 namespace inlay {

@@ -14,8 +14,7 @@
 #include "gemma_like/mamba2_mixer.h"
 #include "gemma_like/mlp.h"
 #include "gemma_like/weights.h"
-#include "ops/elementwise.h"
-#include "ops/norm.h"
+#include "ops/row_ops.h"
 #include "ops/thread_pool.h"
 #include "ops/views.h"
 

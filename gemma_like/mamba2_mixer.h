@@ -12,9 +12,8 @@
 #include "gemma_like/arena.h"
 #include "gemma_like/forward_state.h"
 #include "gemma_like/weights.h"
-#include "ops/elementwise.h"
 #include "ops/matmul.h"
-#include "ops/norm.h"
+#include "ops/row_ops.h"
 #include "ops/ssd.h"
 #include "ops/thread_pool.h"
 

@@ -11,9 +11,9 @@
 #include "configs/layers.h"
 #include "gemma_like/arena.h"
 #include "gemma_like/weights.h"
-#include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/router.h"
+#include "ops/row_ops.h"
 #include "ops/thread_pool.h"
 #include "ops/views.h"
 

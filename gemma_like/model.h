@@ -39,11 +39,9 @@
 #include "io/gguf.h"
 #include "io/status_macros.h"
 #include "ops/dequantize.h"
-#include "ops/elementwise.h"
 #include "ops/matmul.h"
-#include "ops/norm.h"
 #include "ops/quantized_rows.h"
-#include "ops/rope.h"
+#include "ops/row_ops.h"
 #include "ops/thread_pool.h"
 
 namespace inlay {

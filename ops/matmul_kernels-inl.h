@@ -23,24 +23,26 @@ HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
 
-// What one call of a kernel computes: kTiles neighbouring tiles for kCols tokens. With 512-bit
-// vectors 2 x 6 sums, as many totals, the weights of a step and an activation fit in the 32
-// registers, and an activation is loaded once for both tiles.
+// What one call of a kernel computes: some neighbouring parts of tiles, each of the rows that a
+// vector holds, for up to kCols tokens.
 #if HWY_HAVE_SCALABLE
-constexpr size_t kTiles = 1;
 constexpr size_t kCols = 1;
+constexpr size_t kManyParts = 1;
+constexpr size_t kFewParts = 1;
 #else
-constexpr size_t kTiles = 2;
 constexpr size_t kCols = HWY_TARGET <= HWY_AVX3 ? 6 : 3;
-// A few tokens, up to kCols, take all parts of one tile at once, so that memory is read in a line:
-// that is as fast as memory allows, and two tiles at a time were 0.6 (Q4_0, one thread) to 0.9
-// times as fast. Where a part's additions follow each other too slowly to keep up, a kernel has
-// kChains = 2: so many parts at least.
-constexpr size_t kParts = kTileRows / hn::MaxLanes(DRows());
+// Two parts use an activation twice that is loaded once. With 512-bit vectors 2 x 6 sums, as many
+// totals, the weights of a step and an activation fit in the 32 registers.
+constexpr size_t kManyParts = 2;
+// Up to kCols tokens leave the CPU time to wait for memory, which is fastest when read in a line:
+// all parts of one tile at once. Two tiles at a time were 0.6 (Q4_0, one thread) to 0.9 times as
+// fast. With 16 registers it is no more than two parts, though.
+constexpr size_t kFewParts =
+    std::min<size_t>(kTileRows / hn::MaxLanes(DRows()), HWY_ARCH_X86 ? kManyParts : kTileRows);
+#endif
 // How far ahead, in bytes, what such a line leads to is fetched: the CPU follows it by itself, but
 // only to the end of a page.
 constexpr size_t kAhead = 4096;
-#endif
 
 // The results for C tokens, of which token c is written to y[c] + row; `rows` exist.
 struct Outputs {
@@ -92,6 +94,43 @@ HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
   return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.half_sums[kHalf]);
 }
 
+#if !HWY_HAVE_SCALABLE
+using DPairs = hn::RepartitionToNarrow<DRowInts>;
+
+// Adds the products of a group's quad number kQuad, w by x, to the integer sum of a group. `pairs`
+// carries what is not in `sum` yet. As nothing saturates, sums are the same on all CPU targets.
+template <class Format, size_t kHalf, size_t kQuad>
+HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& block,
+                        hn::Vec<DPairs>& pairs, hn::Vec<DRowInts>& sum) {
+  if constexpr (kInPairs) {
+    const hn::RebindToSigned<DQuads> d8;
+    constexpr bool kBytes = Format::kBias == 128;
+    auto quants = hn::BitCast(d8, x);
+    if constexpr (kBytes) {  // w x = |w| (x with the sign of w), and no bias
+      const auto signed_w = hn::BitCast(d8, hn::Xor(w, hn::Set(DQuads(), 0x80)));
+      quants = hn::IfNegativeThenNegOrUndefIfZero(signed_w, quants);
+      w = hn::BitCast(DQuads(), hn::Abs(signed_w));
+    }
+    // How many quads fit into 16 bits.
+    constexpr size_t kMost = kBytes ? 128 : Format::kMost;
+    constexpr size_t kFit = size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * kMost));
+    const auto products = hn::SatWidenMulPairwiseAdd(DPairs(), w, quants);
+    pairs = kQuad % kFit == 0 ? products : hn::Add(pairs, products);
+    if constexpr (kQuad % kFit == kFit - 1) {
+      const auto quad_sums = hn::WidenMulPairwiseAdd(DRowInts(), pairs, hn::Set(DPairs(), 1));
+      if constexpr (kQuad >= kFit) {
+        sum = hn::Add(sum, quad_sums);
+      } else {
+        sum = kBytes ? quad_sums : hn::Add(quad_sums, StartOfSum<Format, kHalf>(block));
+      }
+    }
+  } else {
+    if constexpr (kQuad == 0) sum = StartOfSum<Format, kHalf>(block);
+    sum = Dot4(w, x, sum);
+  }
+}
+#endif
+
 // Adds the products of one group of columns to totals: group kHalf of the block x[c][block] of each
 // token c.
 template <class Format, size_t kHalf, size_t T, size_t C>
@@ -126,21 +165,21 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
   const DRows df;
   const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
   hn::Vec<DRowInts> sum[T][C];
-  for (size_t c = 0; c < C; ++c) {
-    const auto start = StartOfSum<Format, kHalf>(x[c][block]);
-    for (size_t t = 0; t < T; ++t) sum[t][c] = start;
-  }
+  hn::Vec<DPairs> pairs[T][C];
+  const auto add = [&]<size_t quad>(const VQuads(&weights)[T]) HWY_ATTR {
+    for (size_t c = 0; c < C; ++c) {
+      const QuantizedBlock& activations = x[c][block];
+      const auto value = Broadcast4(activations.quants + kHalf * Format::kGroup + 4 * quad);
+      for (size_t t = 0; t < T; ++t) {
+        AddQuad<Format, kHalf, quad>(weights[t], value, activations, pairs[t][c], sum[t][c]);
+      }
+    }
+  };
   const auto step = [&]<size_t s>() HWY_ATTR {
     VQuads a[T], b[T];
     for (size_t t = 0; t < T; ++t) w[t].template Step<s>(g, a[t], b[t]);
-    for (size_t c = 0; c < C; ++c) {
-      const auto xa = Broadcast4(x[c][block].quants + kHalf * Format::kGroup + 8 * s);
-      for (size_t t = 0; t < T; ++t) sum[t][c] = Dot4(a[t], xa, sum[t][c]);
-    }
-    for (size_t c = 0; c < C; ++c) {
-      const auto xb = Broadcast4(x[c][block].quants + kHalf * Format::kGroup + 8 * s + 4);
-      for (size_t t = 0; t < T; ++t) sum[t][c] = Dot4(b[t], xb, sum[t][c]);
-    }
+    add.template operator()<2 * s>(a);
+    add.template operator()<2 * s + 1>(b);
   };
   step.template operator()<0>();
   step.template operator()<1>();
@@ -170,6 +209,8 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
 // A kernel computes T parts of tiles for C tokens: Run<T, C>(parts, rows, cols, ahead, out), where
 // rows[c] is token c's row of activations. Unless `ahead` is 0, it fetches what lies so many bytes
 // after what it reads. Vectors without a fixed size cannot be kept in arrays: there it is one each.
+// Where a part's additions follow each other too slowly to keep up with memory, kChains is 2: so
+// many parts at least.
 
 template <class Format>
 struct QuantizedKernel {
@@ -273,9 +314,7 @@ struct PairKernel {
     Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart(w, index, offset, 2) {}
   };
   using Activations = Bf16Rows;
-  // The Xeons of AVX3_SPR have an instruction for two products, but it runs at half the speed of
-  // two single ones.
-  static constexpr bool kDot = HWY_NATIVE_DOT_BF16 && HWY_TARGET != HWY_AVX3_SPR;
+  static constexpr bool kDot = HWY_NATIVE_DOT_BF16;
   static constexpr size_t kChains = kDot ? 1 : 2;
 
   template <size_t T, size_t C, class Cols>

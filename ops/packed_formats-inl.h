@@ -30,8 +30,8 @@ using VQuads = hn::Vec<DQuads>;
 
 // Each format is constructed for a part of a tile: the rows from `offset` on that a vector holds.
 // It gives, for group g of kGroup columns:
-//   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, for s <
-//   kGroup / 8; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets;
+//   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, up to
+//   kMost, for s < kGroup / 8; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets;
 //   Fetch(g, ahead)     what lies so many bytes after the group, into the cache: once for all parts
 //   of a tile.
 template <PackedFormat format>
@@ -78,6 +78,15 @@ struct FormatBase {
         hn::LoadU(d8, reinterpret_cast<const T*>(tile + kLayout.Group(g) + section) + FirstRow());
     return hn::ConvertTo(DRows(), hn::PromoteTo(DRowInts(), bytes));
   }
+  // Where kBits is negative, a shift to the right.
+  template <int kBits, class V>
+  static V ShiftLeftBy(V v) {
+    if constexpr (kBits < 0) {
+      return hn::ShiftRight<-kBits>(v);
+    } else {
+      return hn::ShiftLeft<kBits>(v);
+    }
+  }
   static VQuads LowNibbles(VQuads v) { return hn::And(v, hn::Set(DQuads(), 0x0F)); }
   static VQuads HighNibbles(VQuads v) {
     const hn::Repartition<uint16_t, DQuads> d16;
@@ -98,6 +107,7 @@ struct FormatBase {
 template <PackedFormat format>
 struct ByteFormat : FormatBase<format> {
   static constexpr int kBias = 128;
+  static constexpr int kMost = 255;
   using FormatBase<format>::FormatBase;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
@@ -132,12 +142,14 @@ struct NibbleFormat : FormatBase<format> {
 
 struct Nibbles32 : NibbleFormat<PackedFormat::kNibbles32> {
   static constexpr int kBias = 8;
+  static constexpr int kMost = 15;
   using NibbleFormat::NibbleFormat;
   HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
 };
 
 struct Fives32 : NibbleFormat<PackedFormat::kFives32> {
   static constexpr int kBias = 16;
+  static constexpr int kMost = 31;
   using NibbleFormat::NibbleFormat;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
@@ -147,12 +159,8 @@ struct Fives32 : NibbleFormat<PackedFormat::kFives32> {
     const auto high = hn::BitCast(d16, Load(g, kLayout.high, 0));
     // The bit of quad j stands at j, and belongs at 4.
     const auto top = hn::Set(DQuads(), 0x10);
-    const auto high_a = s < 2                    ? hn::ShiftLeft < s < 2 ? 4 - 2 * s : 0 > (high)
-                                           : hn::ShiftRight < s < 2 ? 0
-                                                 : 2 * s - 4 > (high);
-    const auto high_b = s < 2                    ? hn::ShiftLeft < s < 2 ? 3 - 2 * s : 0 > (high)
-                                           : hn::ShiftRight < s < 2 ? 0
-                                                 : 2 * s - 3 > (high);
+    const auto high_a = ShiftLeftBy<4 - 2 * static_cast<int>(s)>(high);
+    const auto high_b = ShiftLeftBy<3 - 2 * static_cast<int>(s)>(high);
     a = hn::Or(low_a, hn::And(hn::BitCast(DQuads(), high_a), top));
     b = hn::Or(low_b, hn::And(hn::BitCast(DQuads(), high_b), top));
   }
@@ -161,6 +169,7 @@ struct Fives32 : NibbleFormat<PackedFormat::kFives32> {
 
 struct NibblesK : NibbleFormat<PackedFormat::kNibblesK> {
   static constexpr int kBias = 0;
+  static constexpr int kMost = 15;
   using NibbleFormat::NibbleFormat;
   HWY_INLINE VRows Scale(size_t g) const {
     return hn::Mul(Header(g, 0), Byte<uint8_t>(g, kLayout.scales));
@@ -172,6 +181,7 @@ struct NibblesK : NibbleFormat<PackedFormat::kNibblesK> {
 
 struct SixK : NibbleFormat<PackedFormat::kSixK> {
   static constexpr int kBias = 32;
+  static constexpr int kMost = 63;
   using NibbleFormat::NibbleFormat;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
@@ -181,8 +191,8 @@ struct SixK : NibbleFormat<PackedFormat::kSixK> {
     const auto high = hn::BitCast(d16, Load(g, kLayout.high, 0));
     // The bits of quad j of the group stand at 2 j, and belong at 4.
     const auto top = hn::Set(DQuads(), 0x30);
-    const auto high_a = s == 0 ? hn::ShiftLeft<4>(high) : high;
-    const auto high_b = s == 0 ? hn::ShiftLeft<2>(high) : hn::ShiftRight<2>(high);
+    const auto high_a = ShiftLeftBy < s == 0 ? 4 : 0 > (high);
+    const auto high_b = ShiftLeftBy < s == 0 ? 2 : -2 > (high);
     a = hn::Or(low_a, hn::And(hn::BitCast(DQuads(), high_a), top));
     b = hn::Or(low_b, hn::And(hn::BitCast(DQuads(), high_b), top));
   }

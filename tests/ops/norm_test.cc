@@ -1,4 +1,4 @@
-#include "ops/norm.h"
+#include "ops/row_ops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -18,14 +19,15 @@ constexpr WeightType kQuantized[] = {WeightType::kQ8_0, WeightType::kQ4_0,  Weig
                                      WeightType::kQ3_K, WeightType::kQ4_K,  WeightType::kQ5_K,
                                      WeightType::kQ6_K, WeightType::kIQ4_NL};
 
-// Blocks of random bytes with scales around 2^-5.
+// Blocks of random bytes, or of the byte `all`, with scales around 2^-5.
 struct Weights {
-  Weights(WeightType type, size_t rows, size_t cols, uint32_t seed) {
+  Weights(WeightType type, size_t rows, size_t cols, uint32_t seed,
+          std::optional<uint8_t> all = std::nullopt) {
     const WeightTypeInfo& info = GetWeightTypeInfo(type);
     std::mt19937 generator(seed);
     const size_t blocks = rows * cols / info.block_size;
     bytes.resize(blocks * info.block_bytes + 1);
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(generator());
+    for (uint8_t& byte : bytes) byte = all.value_or(static_cast<uint8_t>(generator()));
     const bool has_min = type == WeightType::kQ4_1 || type == WeightType::kQ5_1 ||
                          type == WeightType::kQ2_K || type == WeightType::kQ4_K ||
                          type == WeightType::kQ5_K;
@@ -123,6 +125,27 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
           PackAndMultiply(w.matrix, x.view().Slice(t, n), y.view().Slice(t, n), pool);
         }
         EXPECT_TRUE(SameBits(y, all)) << step << " tokens at a time, " << threads << " threads";
+      }
+    }
+  }
+}
+
+// The largest integer sums that there can be, which some CPU targets carry in 16 bits for a while.
+TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
+  ThreadPool pool(1);
+  for (WeightType type : kQuantized) {
+    const size_t cols = GetWeightTypeInfo(type).block_size, tokens = 8, rows = 19;
+    for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
+      const Weights w(type, rows, cols, 5, byte);
+      for (float value : {1.0f, -1.0f}) {
+        const Array x(tokens, cols), y(tokens, rows);
+        std::fill_n(x.data(), x.size(), value);
+        PackAndMultiply(w.matrix, x, y, pool);
+        const std::vector<double> expected = Product(w, Rounded(x));
+        for (size_t i = 0; i < y.size(); ++i) {
+          ASSERT_NEAR(y.data()[i], expected[i], 1e-5 * std::abs(expected[i]) + 1e-5)
+              << GetWeightTypeInfo(type).name << ", bytes " << int{byte};
+        }
       }
     }
   }

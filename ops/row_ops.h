@@ -1,0 +1,46 @@
+// Ops that take each row by itself: normalisation, rotary embedding, gates, scales and soft caps.
+#ifndef INLAY_OPS_ROW_OPS_H_
+#define INLAY_OPS_ROW_OPS_H_
+
+#include <cstddef>
+
+#include "ops/views.h"
+
+namespace inlay {
+
+// y[r, c] = x[r, c] / sqrt(mean over c of x[r, c]^2 + epsilon) * weight[c] (Zhang & Sennrich 2019,
+// eq. 4), with weight [x.cols]. The sum of squares is reduced in an order fixed by x.cols. y may be
+// x. Code made for one x.cols is no faster (docs/static-vs-dynamic.md).
+void RmsNorm(ConstFloatRows x, const float* weight, float epsilon, FloatRows y);
+
+// The angles of rotary position embedding (Su et al. 2021, RoFormer), NEOX layout. Fills angles[t, :]
+// for the absolute positions first_position + t: cos of the head_dim / 2 angles, then their sines
+// (angles.cols == head_dim). Angle i is position / scale * base^(-2 i / head_dim), computed in
+// double so that it is the same on every instruction set.
+void RopeAngles(size_t first_position, double base, double scale, FloatRows angles);
+
+// Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens,
+// head_dim] from RopeAngles. Elements i and i + head_dim / 2 of a head are the two parts of one
+// complex number. Head dims 64, 128 and 256 have code made for them, up to 1.5 times as fast
+// (docs/static-vs-dynamic.md).
+void ApplyRope(ConstFloatRows angles, FloatRows x);
+
+// y = gelu(gate) * up with the tanh form of GELU (Hendrycks & Gimpel 2016): 0.5 g (1 + tanh(sqrt(2
+// / pi) (g + 0.044715 g^3))). All views have the same shape; y may be gate or up.
+void GeluTanhGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y);
+
+// y = silu(gate) * up with silu(g) = g / (1 + exp(-g)). y may be gate or up.
+void SiluGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y);
+
+// x += scale * y.
+void AddScaled(ConstFloatRows y, float scale, FloatRows x);
+
+// x *= scale.
+void Scale(float scale, FloatRows x);
+
+// x = cap * tanh(x / cap) (Gemma 2 report, section 2).
+void SoftCap(float cap, FloatRows x);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_ROW_OPS_H_
