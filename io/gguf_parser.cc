@@ -18,8 +18,6 @@ constexpr absl::string_view kMagic = "GGUF";
 constexpr uint32_t kDefaultAlignment = 32;  // by the format's definition
 constexpr uint32_t kLeastAlignment = 8;     // so that float64 and all blocks are aligned in memory
 constexpr uint32_t kMostAlignment = 65536;  // the largest page size in use
-constexpr uint64_t kLongestKey = 65535;     // by the format's definition
-constexpr uint64_t kLongestTensorName = 64;
 
 // The least bytes that one of these can take, which bounds a count before it is believed:
 // length and text of the key, type, value.
@@ -122,7 +120,7 @@ absl::Status GgufParser::ReadHeader() {
 absl::Status GgufParser::ReadMetadata() {
   for (uint64_t i = 0; i < num_entries_; ++i) {
     const std::string what = absl::StrCat("metadata key ", i);
-    INLAY_ASSIGN_OR_RETURN(const absl::string_view key, ReadName(what, kLongestKey));
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view key, ReadName(what, kLongestGgufKey));
     if (!file_.key_index_.Insert(key, file_.metadata_.size())) {
       return Refuse("metadata key ", QuoteForMessage(key), " is there twice");
     }
@@ -228,7 +226,7 @@ absl::Status GgufParser::ReadTensorInfos() {
     TensorPlace place;
     place.index = file_.tensors_.size();
     const std::string what = absl::StrCat("the name of tensor ", i);
-    INLAY_ASSIGN_OR_RETURN(tensor.name, ReadName(what, kLongestTensorName));
+    INLAY_ASSIGN_OR_RETURN(tensor.name, ReadName(what, kLongestGgufTensorName));
     if (!file_.tensor_index_.Insert(tensor.name, place.index)) {
       return Refuse("tensor ", QuoteForMessage(tensor.name), " is there twice");
     }

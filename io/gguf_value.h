@@ -14,6 +14,10 @@
 
 namespace inlay {
 
+// Bytes that the format lets a key and a tensor's name have.
+inline constexpr size_t kLongestGgufKey = 65535;
+inline constexpr size_t kLongestGgufTensorName = 64;
+
 // The values are the type ids of the GGUF format.
 enum class GgufType : uint32_t {
   kUint8 = 0,

@@ -9,9 +9,6 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kLongestKey = 65535;
-constexpr size_t kLongestTensorName = 64;
-
 template <typename T>
 void Append(std::string* out, T value) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -33,10 +30,10 @@ GgufWriter::GgufWriter(uint32_t alignment) : alignment_(alignment) {
 }
 
 void GgufWriter::AddKey(absl::string_view key) {
-  if (metadata_status_.ok() && (key.empty() || key.size() > kLongestKey)) {
-    metadata_status_ =
-        absl::InvalidArgumentError(absl::StrCat("metadata key ", QuoteForMessage(key), " has ",
-                                                key.size(), " bytes, outside 1 to ", kLongestKey));
+  if (metadata_status_.ok() && (key.empty() || key.size() > kLongestGgufKey)) {
+    metadata_status_ = absl::InvalidArgumentError(
+        absl::StrCat("metadata key ", QuoteForMessage(key), " has ", key.size(),
+                     " bytes, outside 1 to ", kLongestGgufKey));
   }
   if (!keys_.insert(std::string(key)).second && metadata_status_.ok()) {
     metadata_status_ = absl::InvalidArgumentError(
@@ -123,9 +120,10 @@ absl::Status GgufWriter::AddTensor(absl::string_view name, absl::Span<const uint
                                    WeightType type, bool packed) {
   assert(!file_.has_value());
   const std::string what = absl::StrCat("tensor ", QuoteForMessage(name));
-  if (name.empty() || name.size() > kLongestTensorName) {
+  if (name.empty() || name.size() > kLongestGgufTensorName) {
     return absl::InvalidArgumentError(absl::StrCat("the name of ", what, " has ", name.size(),
-                                                   " bytes, outside 1 to ", kLongestTensorName));
+                                                   " bytes, outside 1 to ",
+                                                   kLongestGgufTensorName));
   }
   if (dims.empty() || dims.size() > 4) {
     return absl::InvalidArgumentError(

@@ -19,7 +19,7 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kBufferBytes = 64 * 1024;
+constexpr size_t kReadBytes = 64 * 1024;
 
 class FileStateWriter final : public StateWriter {
  public:
@@ -84,7 +84,7 @@ class FileStateReader final : public StateReader {
   int fd_;
   uint64_t remaining_;
   // Small pieces come from here, [at_, end_): a conversation has thousands of them.
-  std::vector<uint8_t> buffer_ = std::vector<uint8_t>(kBufferBytes);
+  std::vector<uint8_t> buffer_ = std::vector<uint8_t>(kReadBytes);
   size_t at_ = 0;
   size_t end_ = 0;
 };
