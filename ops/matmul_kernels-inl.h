@@ -30,7 +30,7 @@ constexpr size_t kCols = 1;
 constexpr size_t kManyParts = 1;
 constexpr size_t kFewParts = 1;
 #else
-constexpr size_t kCols = HWY_TARGET <= HWY_AVX3 ? 6 : 3;
+constexpr size_t kCols = HWY_TARGET <= HWY_AVX3 ? 6 : HWY_TARGET == HWY_AVX2 ? 4 : 3;
 // Two parts use an activation twice that is loaded once. With 512-bit vectors 2 x 6 sums, as many
 // totals, the weights of a step and an activation fit in the 32 registers.
 constexpr size_t kManyParts = 2;
