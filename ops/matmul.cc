@@ -113,6 +113,10 @@ void MultiplyTask(const MatMulTask& task, ConstFloatRows x, const Bf16Rows& halv
       return Multiply<QuantizedKernel<Nibbles32>>(task, quantized, begin, end);
     case PackedFormat::kFives32:
       return Multiply<QuantizedKernel<Fives32>>(task, quantized, begin, end);
+    case PackedFormat::kFivesOffset32:
+      return Multiply<QuantizedKernel<FivesOffset32>>(task, quantized, begin, end);
+    case PackedFormat::kFivesK:
+      return Multiply<QuantizedKernel<FivesK>>(task, quantized, begin, end);
     case PackedFormat::kNibblesK:
       return Multiply<QuantizedKernel<NibblesK>>(task, quantized, begin, end);
     case PackedFormat::kSixK:

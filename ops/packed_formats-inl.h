@@ -131,6 +131,7 @@ struct Wide : ByteFormat<format> {
 // Quants that are nibbles.
 template <PackedFormat format>
 struct NibbleFormat : FormatBase<format> {
+  static constexpr int kMost = 15;
   using FormatBase<format>::FormatBase;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
@@ -142,42 +143,61 @@ struct NibbleFormat : FormatBase<format> {
 
 struct Nibbles32 : NibbleFormat<PackedFormat::kNibbles32> {
   static constexpr int kBias = 8;
-  static constexpr int kMost = 15;
   using NibbleFormat::NibbleFormat;
   HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
 };
 
-struct Fives32 : NibbleFormat<PackedFormat::kFives32> {
-  static constexpr int kBias = 16;
+// Nibbles with a fifth bit.
+template <PackedFormat format>
+struct FiveFormat : NibbleFormat<format> {
   static constexpr int kMost = 31;
-  using NibbleFormat::NibbleFormat;
+  using NibbleFormat<format>::NibbleFormat;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
     const hn::Repartition<uint16_t, DQuads> d16;
     VQuads low_a, low_b;
-    NibbleFormat::Step<s>(g, low_a, low_b);
-    const auto high = hn::BitCast(d16, Load(g, kLayout.high, 0));
+    NibbleFormat<format>::template Step<s>(g, low_a, low_b);
+    const auto high = hn::BitCast(d16, this->Load(g, this->kLayout.high, 0));
     // The bit of quad j stands at j, and belongs at 4.
     const auto top = hn::Set(DQuads(), 0x10);
-    const auto high_a = ShiftLeftBy<4 - 2 * static_cast<int>(s)>(high);
-    const auto high_b = ShiftLeftBy<3 - 2 * static_cast<int>(s)>(high);
-    a = hn::Or(low_a, hn::And(hn::BitCast(DQuads(), high_a), top));
-    b = hn::Or(low_b, hn::And(hn::BitCast(DQuads(), high_b), top));
+    const auto high_a = this->template ShiftLeftBy<4 - 2 * static_cast<int>(s)>(high);
+    const auto high_b = this->template ShiftLeftBy<3 - 2 * static_cast<int>(s)>(high);
+    a = hn::OrAnd(low_a, hn::BitCast(DQuads(), high_a), top);
+    b = hn::OrAnd(low_b, hn::BitCast(DQuads(), high_b), top);
   }
+};
+
+struct Fives32 : FiveFormat<PackedFormat::kFives32> {
+  static constexpr int kBias = 16;
+  using FiveFormat::FiveFormat;
   HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
 };
 
-struct NibblesK : NibbleFormat<PackedFormat::kNibblesK> {
+struct FivesOffset32 : FiveFormat<PackedFormat::kFivesOffset32> {
   static constexpr int kBias = 0;
-  static constexpr int kMost = 15;
-  using NibbleFormat::NibbleFormat;
-  HWY_INLINE VRows Scale(size_t g) const {
-    return hn::Mul(Header(g, 0), Byte<uint8_t>(g, kLayout.scales));
-  }
+  using FiveFormat::FiveFormat;
+  HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
   HWY_INLINE VRows Offset(size_t g) const {
-    return hn::Neg(hn::Mul(Header(g, 1), Byte<uint8_t>(g, kLayout.offsets)));
+    return Half(tile + kLayout.Group(g) + kLayout.offsets);
   }
 };
+
+// Quants of either kind with the scales and offsets of K-quants.
+template <class Quants>
+struct ScaledK : Quants {
+  static constexpr int kBias = 0;
+  using Quants::Quants;
+  HWY_INLINE VRows Scale(size_t g) const {
+    return hn::Mul(this->Header(g, 0), this->template Byte<uint8_t>(g, this->kLayout.scales));
+  }
+  HWY_INLINE VRows Offset(size_t g) const {
+    const VRows offset = this->template Byte<uint8_t>(g, this->kLayout.offsets);
+    return hn::Neg(hn::Mul(this->Header(g, 1), offset));
+  }
+};
+
+using NibblesK = ScaledK<NibbleFormat<PackedFormat::kNibblesK>>;
+using FivesK = ScaledK<FiveFormat<PackedFormat::kFivesK>>;
 
 struct SixK : NibbleFormat<PackedFormat::kSixK> {
   static constexpr int kBias = 32;
@@ -193,8 +213,8 @@ struct SixK : NibbleFormat<PackedFormat::kSixK> {
     const auto top = hn::Set(DQuads(), 0x30);
     const auto high_a = ShiftLeftBy < s == 0 ? 4 : 0 > (high);
     const auto high_b = ShiftLeftBy < s == 0 ? 2 : -2 > (high);
-    a = hn::Or(low_a, hn::And(hn::BitCast(DQuads(), high_a), top));
-    b = hn::Or(low_b, hn::And(hn::BitCast(DQuads(), high_b), top));
+    a = hn::OrAnd(low_a, hn::BitCast(DQuads(), high_a), top);
+    b = hn::OrAnd(low_b, hn::BitCast(DQuads(), high_b), top);
   }
   HWY_INLINE VRows Scale(size_t g) const {
     return hn::Mul(Header(g, 0), Byte<int8_t>(g, kLayout.scales));

@@ -53,8 +53,17 @@ class TileWriter {
         WriteNibbles(8, r);
         return WriteHalves(reinterpret_cast<const BlockQ4_0*>(w.RowData(row)), r);
       case PackedFormat::kFives32:
-        WriteFives(r);
+        WriteFives(0x10, r);
         return WriteHalves(reinterpret_cast<const BlockQ5_0*>(w.RowData(row)), r);
+      case PackedFormat::kFivesOffset32: {
+        const auto* blocks = reinterpret_cast<const BlockQ5_1*>(w.RowData(row));
+        WriteFives(0, r);
+        for (size_t g = 0; g < groups_; ++g) SetHalf(Group(g) + layout_.offsets, r, blocks[g].m);
+        return WriteHalves(blocks, r);
+      }
+      case PackedFormat::kFivesK:
+        WriteFives(0, r);
+        return WriteScalesK(reinterpret_cast<const BlockQ5_K*>(w.RowData(row)), r);
       case PackedFormat::kNibblesK:
         WriteNibbles(0, r);
         return WriteScalesK(reinterpret_cast<const BlockQ4_K*>(w.RowData(row)), r);
@@ -115,12 +124,13 @@ class TileWriter {
     }
   }
 
-  // Likewise q + 16 in five bits: four below, and the one above of quad j at bit j.
-  void WriteFives(size_t r) {
+  // Likewise q + 16 or q in five bits: four below, and the one above of quad j at bit j; `flip` is
+  // 16 or 0.
+  void WriteFives(uint32_t flip, size_t r) {
     WriteNibbles(0, r);
     for (size_t g = 0; g < groups_; ++g) {
       uint32_t tops = 0;
-      for (size_t j = 0; j < 8; ++j) tops |= ((Quad(g, j) ^ Bytes(0x10)) >> 4 & Bytes(0x01)) << j;
+      for (size_t j = 0; j < 8; ++j) tops |= ((Quad(g, j) ^ Bytes(flip)) >> 4 & Bytes(0x01)) << j;
       SetWord(Group(g) + layout_.high, 0, r, tops);
     }
   }
@@ -148,7 +158,8 @@ class TileWriter {
     for (size_t g = 0; g < groups_; ++g) SetHalf(Group(g) + layout_.scales, r, blocks[g].d);
   }
 
-  void WriteScalesK(const BlockQ4_K* blocks, size_t r) {
+  template <class Block>
+  void WriteScalesK(const Block* blocks, size_t r) {
     for (size_t g = 0; g < groups_; ++g) {
       Group(g)[layout_.scales + r] = blocks[g / 8].scales.Scale(g % 8);
       Group(g)[layout_.offsets + r] = blocks[g / 8].scales.Min(g % 8);
@@ -198,8 +209,12 @@ PackedFormat PackedFormatOf(WeightType type) {
       return PackedFormat::kNibbles32;
     case WeightType::kQ5_0:
       return PackedFormat::kFives32;
+    case WeightType::kQ5_1:
+      return PackedFormat::kFivesOffset32;
     case WeightType::kQ4_K:
       return PackedFormat::kNibblesK;
+    case WeightType::kQ5_K:
+      return PackedFormat::kFivesK;
     case WeightType::kQ6_K:
       return PackedFormat::kSixK;
     default:

@@ -36,17 +36,20 @@ enum class PackedFormat : uint8_t {
   // scales s and 16 offsets t in bytes: w = (d s) q - (m t).
   kNibblesK,
   // Q6_K: per 256 columns 16 halves d; then per 16 columns nibble pairs of the low bits of q + 32,
-  // a
-  // quad of bytes with the high two bits of 4 quads, and 16 scales s as signed bytes: w = (d s) q.
+  // a quad of bytes with the high two bits of 4 quads, and 16 scales s as signed bytes: w = (d s)
+  // q.
   kSixK,
   // The other types: per 32 columns quads of q + 128, then 16 scales and 16 offsets as floats; and
   // the same per 16 columns.
   kWide32,
   kWide16,
-  // Q5_0: per 32 columns nibble pairs of the low bits of q + 16, a quad of bytes with the high bit
-  // of
-  // 8 quads, then 16 scales as halves.
+  // Q5_0: per 32 columns nibble pairs of the low bits of q + 16, a quad of bytes with the high bits
+  // of 8 quads, then 16 scales as halves.
   kFives32,
+  // Q5_1: likewise of q, and after the scales 16 offsets as halves.
+  kFivesOffset32,
+  // Q5_K: as kNibblesK, with a quad of bytes for the high bits of 8 quads before the scales.
+  kFivesK,
 };
 
 // The format that matrices of a type are packed in.
@@ -60,7 +63,7 @@ constexpr bool IsQuantized(PackedFormat format) {
 
 // Changes when the bytes of any format do, or which type has which: what was packed before cannot
 // be used after.
-inline constexpr uint32_t kPackedLayoutVersion = 2;
+inline constexpr uint32_t kPackedLayoutVersion = 3;
 
 // Memory for the matrices of a model, one after the other in one block: the system's large pages
 // mean fewer address translations when weights stream by, and no matrix alone fills them. It lives
@@ -172,6 +175,20 @@ constexpr GroupLayout GetGroupLayout(PackedFormat format) {
       return {.cols = 16, .scales = 16 * kRow, .offsets = 20 * kRow, .bytes = 24 * kRow};
     case PackedFormat::kFives32:
       return {.cols = 32, .high = 16 * kRow, .scales = 20 * kRow, .bytes = 22 * kRow};
+    case PackedFormat::kFivesOffset32:
+      return {.cols = 32,
+              .high = 16 * kRow,
+              .scales = 20 * kRow,
+              .offsets = 22 * kRow,
+              .bytes = 24 * kRow};
+    case PackedFormat::kFivesK:
+      return {.cols = 32,
+              .high = 16 * kRow,
+              .scales = 20 * kRow,
+              .offsets = 21 * kRow,
+              .bytes = 22 * kRow,
+              .per_header = 8,
+              .header = 4 * kRow};
   }
   return {};
 }

@@ -31,14 +31,14 @@ std::vector<uint8_t> Bytes(WeightType type) {
 // Packed files are read for as long as these bytes are the same: when this test fails because a
 // format was changed on purpose, raise kPackedLayoutVersion and write down the new hashes.
 TEST(PackedMatrixTest, LayoutIsOfItsVersion) {
-  EXPECT_EQ(kPackedLayoutVersion, 2u);
+  EXPECT_EQ(kPackedLayoutVersion, 3u);
   const std::pair<WeightType, uint64_t> expected[] = {
       {WeightType::kF32, 0xaae310008e2f8169},  {WeightType::kF16, 0x18a017389eab92bb},
       {WeightType::kBF16, 0x5b42da6352b9376f}, {WeightType::kQ8_0, 0xdb47936d7edcd53},
-      {WeightType::kQ4_0, 0xab116bff7b78b2c6},  {WeightType::kQ4_1, 0xbdeaa11969c3d1a3},
-      {WeightType::kQ5_0, 0xed9e3bed80669c79}, {WeightType::kQ5_1, 0x1e606d2719dbb9de},
+      {WeightType::kQ4_0, 0xab116bff7b78b2c6}, {WeightType::kQ4_1, 0xbdeaa11969c3d1a3},
+      {WeightType::kQ5_0, 0xed9e3bed80669c79}, {WeightType::kQ5_1, 0xee54f595716c85d2},
       {WeightType::kQ2_K, 0x7b49881a12905c1c}, {WeightType::kQ3_K, 0x6b1e330847f0ed2f},
-      {WeightType::kQ4_K, 0x9b12aeac6ebc75ab}, {WeightType::kQ5_K, 0xb446a81809c49caa},
+      {WeightType::kQ4_K, 0x9b12aeac6ebc75ab}, {WeightType::kQ5_K, 0xac03394cd08c5e41},
       {WeightType::kQ6_K, 0xc2a6290548182b0c}, {WeightType::kIQ4_NL, 0x9533097aedc09746},
   };
   ThreadPool pool(1);
