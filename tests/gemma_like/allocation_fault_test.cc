@@ -1,6 +1,7 @@
 // Memory that runs out at the Nth allocation, for every N that an operation needs: an error, what
 // there was stays as it was, and the same operation again gives the right bits.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,10 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "cache/block_pool.h"
 #include "cache/byte_stream.h"
+#include "configs/bard.h"
 #include "gemma_like/generate.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/prefix_cache.h"
+#include "gemma_like/quantization.h"
 #include "tests/gemma_like/failing_memory.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/gemma_like/model_fixture.h"
@@ -237,6 +241,42 @@ TEST(AllocationFault, LoadModelReturnsAStatus) {
                   fault, load, [] {}, Error::kStatus, 20),
               100);
   }
+}
+
+// What a model takes, and nothing else: blocks of the conversation and what an op keeps per thread are
+// there already, of the one before. In a batch of one token the weights are not hidden behind what a
+// large one may take and does not.
+TEST(AllocationFault, NothingIsTakenBesideThePlan) {
+  constexpr size_t kObjects = 16384;  // and bookkeeping
+  const std::string path = ::testing::TempDir() + "planned" + std::to_string(getpid()) + ".gguf";
+  const auto bard = GgufFile::Open(kBardPath);
+  ASSERT_TRUE(bard.ok()) << bard.status();
+  const auto pool = std::make_shared<BlockPool>();
+  bool first = true;
+  for (const WeightType type : {WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0}) {
+    ASSERT_TRUE(Requantize(*bard, {.type = type}, path).ok());
+    auto opened = GgufFile::Open(path);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    const auto file = std::make_shared<const GgufFile>(*std::move(opened));
+    const auto entry = FindConfig(*file);
+    ASSERT_TRUE(entry.ok()) << entry.status();
+    for (const size_t batch : {size_t{512}, size_t{512}, size_t{1}}) {
+      const ModelMemory plan = (*entry)->memory(*file, {.max_batch = batch});
+      const std::vector<int32_t> tokens(batch, 5);
+      std::vector<float> logits(Bard::kVocabSize);
+      const size_t before = failing_memory::held;
+      const auto model = (*entry)->load(file, {.max_batch = batch});
+      ASSERT_TRUE(model.ok()) << model.status();
+      const auto cache = (*model)->CreateCache({.pool = pool});
+      const SequenceStep step{.cache = cache.get(), .tokens = tokens};
+      ASSERT_TRUE((*model)->Forward({&step, 1}, FloatRows(logits.data(), 1, logits.size())).ok());
+      const size_t taken = failing_memory::held - before;
+      if (std::exchange(first, false)) continue;
+      EXPECT_LE(taken, plan.total() + kObjects);
+      EXPECT_GE(taken + plan.total() / 5, plan.total()) << "the plan is idle";
+    }
+  }
+  std::remove(path.c_str());
 }
 
 // An answer may end anywhere: what was said until then is the conversation, and it goes on with the

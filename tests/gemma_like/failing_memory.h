@@ -3,6 +3,7 @@
 #ifndef INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_
 #define INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ enum class Fault {
 inline std::atomic<long> left = -1;  // allocations until one fails; below 0: none will
 inline std::atomic<bool> has_failed = false;
 inline std::atomic<Fault> fault = Fault::kOnce;
+inline std::atomic<size_t> held = 0;  // bytes; of aligned_alloc's all that it ever gave
 
 inline void FailAfter(long allocations, Fault how) {
   has_failed = false;
@@ -52,10 +54,21 @@ inline void* Allocate(size_t bytes, size_t alignment) {
   return memory;
 }
 
-inline void* AllocateOrThrow(size_t bytes, size_t alignment) {
+inline void* New(size_t bytes, size_t alignment) {
   void* const memory = Allocate(bytes, alignment);
+  held += malloc_usable_size(memory);
+  return memory;
+}
+
+inline void* NewOrThrow(size_t bytes, size_t alignment) {
+  void* const memory = New(bytes, alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
+}
+
+inline void Delete(void* memory) {
+  held -= malloc_usable_size(memory);
+  free(memory);
 }
 
 inline constexpr size_t kUsual = alignof(std::max_align_t);
@@ -63,33 +76,39 @@ inline constexpr size_t kUsual = alignof(std::max_align_t);
 }  // namespace failing_memory
 
 extern "C" void* aligned_alloc(size_t alignment, size_t bytes) __THROW {
-  return failing_memory::Allocate(bytes, alignment);
+  void* const memory = failing_memory::Allocate(bytes, alignment);
+  if (memory != nullptr) failing_memory::held += bytes;
+  return memory;
 }
 void* operator new(size_t bytes) {
-  return failing_memory::AllocateOrThrow(bytes, failing_memory::kUsual);
+  return failing_memory::NewOrThrow(bytes, failing_memory::kUsual);
 }
 void* operator new[](size_t bytes) {
-  return failing_memory::AllocateOrThrow(bytes, failing_memory::kUsual);
+  return failing_memory::NewOrThrow(bytes, failing_memory::kUsual);
 }
 void* operator new(size_t bytes, std::align_val_t alignment) {
-  return failing_memory::AllocateOrThrow(bytes, static_cast<size_t>(alignment));
+  return failing_memory::NewOrThrow(bytes, static_cast<size_t>(alignment));
 }
 void* operator new[](size_t bytes, std::align_val_t alignment) {
-  return failing_memory::AllocateOrThrow(bytes, static_cast<size_t>(alignment));
+  return failing_memory::NewOrThrow(bytes, static_cast<size_t>(alignment));
 }
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return failing_memory::Allocate(bytes, failing_memory::kUsual);
+  return failing_memory::New(bytes, failing_memory::kUsual);
 }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
-  return failing_memory::Allocate(bytes, failing_memory::kUsual);
+  return failing_memory::New(bytes, failing_memory::kUsual);
 }
-void operator delete(void* memory) noexcept { free(memory); }
-void operator delete[](void* memory) noexcept { free(memory); }
-void operator delete(void* memory, size_t) noexcept { free(memory); }
-void operator delete[](void* memory, size_t) noexcept { free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(memory); }
+void operator delete(void* memory) noexcept { failing_memory::Delete(memory); }
+void operator delete[](void* memory) noexcept { failing_memory::Delete(memory); }
+void operator delete(void* memory, size_t) noexcept { failing_memory::Delete(memory); }
+void operator delete[](void* memory, size_t) noexcept { failing_memory::Delete(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { failing_memory::Delete(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { failing_memory::Delete(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  failing_memory::Delete(memory);
+}
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept {
+  failing_memory::Delete(memory);
+}
 
 #endif  // INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_

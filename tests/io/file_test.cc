@@ -73,6 +73,33 @@ uint64_t Sum(absl::Span<const uint8_t> bytes) {
   return sum;
 }
 
+// Whoever looked after such faults before still does for those that are not ours.
+// Before the next test, which leaves the guard in this process.
+TEST_F(FileTest, GuardsWithoutTakingFaultsFromOthers) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::ofstream(Path("x")) << std::string(page, '\1');
+  const int fd = open(Path("x").c_str(), O_RDONLY);
+  const void* const foreign = mmap(nullptr, page, PROT_READ, MAP_PRIVATE, fd, 0);
+  ASSERT_NE(foreign, MAP_FAILED);
+  ASSERT_EQ(truncate(Path("x").c_str(), 0), 0);
+  for (const bool with_info : {false, true}) {
+    const auto guard_after_another = [&] {
+      struct sigaction action = {};
+      if (with_info) {
+        action.sa_flags = SA_SIGINFO;
+        action.sa_sigaction = [](int, siginfo_t* info, void*) { _exit(info->si_addr ? 7 : 8); };
+      } else {
+        action.sa_handler = [](int) { _exit(6); };
+      }
+      sigaction(SIGBUS, &action, nullptr);
+      GuardMappedFiles();
+      _exit(static_cast<int>(Sum({static_cast<const uint8_t*>(foreign), 1})));
+    };
+    EXPECT_EXIT(guard_after_another(), ::testing::ExitedWithCode(with_info ? 7 : 6), "");
+  }
+  close(fd);
+}
+
 // A child process for what must die: in this one the guard, once installed, stays.
 TEST_F(FileTest, ShrinksWhileMapped) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -161,7 +188,7 @@ TEST_F(FileTest, AFileAppearsOnlyWhenItIsComplete) {
 // The umask is all threads': who changes it, even for an instant, changes what others create.
 TEST_F(FileTest, GivesFilesTheirUsualRightsWithoutTouchingTheUmask) {
   const auto rights = [&](const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     EXPECT_EQ(stat(path.c_str(), &info), 0);
     return info.st_mode & 0777;
   };

@@ -1,6 +1,13 @@
 // inlay chat with the demo model, which has no template: each turn is a line.
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cache/block_pool.h"
 #include "gemma_like/load_model.h"
 #include "tests/tools/program.h"
 #include "tools/chat_session.h"
@@ -62,14 +69,15 @@ class Session : public testing::Test {
  protected:
   Session() : model_(*LoadModel("models/bard.gguf")) {}
 
-  ChatSession Make(size_t context = 2048) {
+  ChatSession Make(size_t context = 2048, std::shared_ptr<BlockPool> pool = nullptr) {
     auto format = ChatFormat::Create(*model_.tokenizer, ChatTemplate::kNone);
     EXPECT_TRUE(format.ok()) << format.status();
     GenerateOptions options;
     options.sampling.temperature = 0;
     options.max_tokens = 60;
     return ChatSession(*model_.engine, *model_.tokenizer, *std::move(format),
-                       model_.engine->CreateCache({.max_length = context}), "", options);
+                       model_.engine->CreateCache({.max_length = context, .pool = std::move(pool)}),
+                       "", options);
   }
 
   static std::string Say(ChatSession& session, const std::string& user) {
@@ -236,6 +244,28 @@ TEST_F(Session, GivesAnotherAnswer) {
   EXPECT_EQ(again->text, greedy);  // at temperature 0 there is one
   EXPECT_EQ(session.cache().length(), length);
   EXPECT_EQ(session.turns().size(), 1u);
+}
+
+// Memory that ends in the middle of an answer, at whatever token.
+TEST_F(Session, ForgetsAnAnswerThatFails) {
+  size_t begun = 0;
+  ChatSession plenty = Make();
+  const std::string whole = Say(plenty, "ROMEO:");
+  for (size_t limit = size_t{1} << 20;; limit += size_t{1} << 17) {
+    const auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = limit});
+    ChatSession session = Make(2048, pool);
+    bool shown = false;
+    const auto result = session.Say("ROMEO:", [&](absl::string_view) { shown = true; }, nullptr);
+    if (result.ok()) {
+      EXPECT_EQ(result->text, whole);
+      break;
+    }
+    EXPECT_TRUE(absl::IsResourceExhausted(result.status())) << result.status();
+    EXPECT_EQ(session.cache().length(), 0u);
+    EXPECT_TRUE(session.turns().empty());
+    begun += shown;
+  }
+  EXPECT_GT(begun, 0u) << "no limit was just too small";
 }
 
 TEST_F(Session, StaysAsItWasOnErrors) {

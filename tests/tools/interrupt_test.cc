@@ -76,6 +76,17 @@ TEST_F(Interrupt, AtThePromptEndsTheProgram) {
   ExpectTerminalRestored();
 }
 
+// The watch over an answer ends with it.
+TEST_F(Interrupt, AtThePromptAfterAWholeAnswerEndsTheProgram) {
+  Terminal terminal({"chat", "-n", "3"}, {{"TERM", "xterm"}});
+  terminal.WaitFor("> ");
+  terminal.Type("ROMEO:\n");
+  terminal.WaitFor("\n");
+  terminal.WaitFor("> ");
+  terminal.Type(kCtrlC);
+  EXPECT_EQ(terminal.Finish().status, 128 + SIGINT);
+}
+
 TEST_F(Interrupt, TerminationDuringAnAnswer) {
   Ask();
   kill(terminal_.pid(), SIGTERM);
