@@ -133,6 +133,12 @@ TEST_F(FileTest, ShrinksWhileMapped) {
   EXPECT_EXIT(_exit(static_cast<int>(Sum({address, 1}))), ::testing::KilledBySignal(SIGBUS), "");
   munmap(foreign, 5 * page);
   close(fd);
+
+  // A file that takes the place of one that was cut is whole.
+  std::ofstream(Path("y")) << "whole";
+  const auto next = MappedFile::Open(Path("y"));
+  ASSERT_TRUE(next.ok());
+  EXPECT_TRUE(next->whole());
 }
 
 TEST_F(FileTest, MapsAFile) {
