@@ -2,10 +2,27 @@
 
 #include <cstdint>
 
-#include "hwy/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu_target.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h, as Highway asks.
+#include "hwy/highway.h"
 
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+
+int64_t ThisTarget() { return HWY_TARGET; }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace inlay {
 namespace {
+
+HWY_EXPORT(ThisTarget);
 
 // The compiled targets that this CPU has. Taken once, before the first mock by ForceTarget, because
 // hwy::SupportedTargets reports the mock.
@@ -30,8 +47,8 @@ std::vector<std::string> CompiledTargets() { return Names(HWY_TARGETS); }
 std::vector<std::string> RunnableTargets() { return Names(Runnable()); }
 
 std::string ChosenTarget() {
-  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
-  return hwy::TargetName(targets & -targets);  // as HWY_DYNAMIC_DISPATCH
+  // Asks a kernel that is dispatched like all the others.
+  return hwy::TargetName(HWY_DYNAMIC_DISPATCH(ThisTarget)());
 }
 
 bool ForceTarget(std::string_view name) {
@@ -49,3 +66,4 @@ bool ForceTarget(std::string_view name) {
 }
 
 }  // namespace inlay
+#endif  // HWY_ONCE

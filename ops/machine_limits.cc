@@ -63,9 +63,8 @@ uint64_t SumWords(const uint64_t* data, size_t words, size_t streams, size_t ahe
   INLAY_START(s3, 3, VALUE)                                                     \
   INLAY_START(s4, 4, VALUE)                                                     \
   INLAY_START(s5, 5, VALUE)                                                     \
-  INLAY_START(s6, 6, VALUE)                                                     \
-  INLAY_START(s7, 7, VALUE) INLAY_START(s8, 8, VALUE) INLAY_START(s9, 9, VALUE) \
-      INLAY_START(s10, 10, VALUE) INLAY_START(s11, 11, VALUE)
+  INLAY_START(s6, 6, VALUE) INLAY_START(s7, 7, VALUE) INLAY_START(s8, 8, VALUE) \
+      INLAY_START(s9, 9, VALUE) INLAY_START(s10, 10, VALUE) INLAY_START(s11, 11, VALUE)
 #define INLAY_TWELVE_SUMS(STEP)                                                                 \
   for (size_t i = 0; i < rounds; ++i) {                                                         \
     STEP(s0)                                                                                    \

@@ -112,8 +112,7 @@ HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& blo
       w = hn::BitCast(DQuads(), hn::Abs(signed_w));
     }
     // How many quads fit into 16 bits.
-    constexpr size_t kMost = kBytes ? 128 : Format::kMost;
-    constexpr size_t kFit = size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * kMost));
+    constexpr size_t kFit = size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * Format::kMost));
     const auto products = hn::SatWidenMulPairwiseAdd(DPairs(), w, quants);
     pairs = kQuad % kFit == 0 ? products : hn::Add(pairs, products);
     if constexpr (kQuad % kFit == kFit - 1) {

@@ -30,8 +30,8 @@ using VQuads = hn::Vec<DQuads>;
 
 // Each format is constructed for a part of a tile: the rows from `offset` on that a vector holds.
 // It gives, for group g of kGroup columns:
-//   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, up to
-//   kMost, for s < kGroup / 8; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets;
+//   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, for s <
+//   kGroup / 8, each up to kMost; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets;
 //   Fetch(g, ahead)     what lies so many bytes after the group, into the cache: once for all parts
 //   of a tile.
 template <PackedFormat format>
@@ -107,7 +107,7 @@ struct FormatBase {
 template <PackedFormat format>
 struct ByteFormat : FormatBase<format> {
   static constexpr int kBias = 128;
-  static constexpr int kMost = 255;
+  static constexpr int kMost = 128;  // in magnitude, with the bias taken off
   using FormatBase<format>::FormatBase;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
@@ -211,8 +211,8 @@ struct SixK : NibbleFormat<PackedFormat::kSixK> {
     const auto high = hn::BitCast(d16, Load(g, kLayout.high, 0));
     // The bits of quad j of the group stand at 2 j, and belong at 4.
     const auto top = hn::Set(DQuads(), 0x30);
-    const auto high_a = ShiftLeftBy < s == 0 ? 4 : 0 > (high);
-    const auto high_b = ShiftLeftBy < s == 0 ? 2 : -2 > (high);
+    const auto high_a = ShiftLeftBy<(s == 0 ? 4 : 0)>(high);
+    const auto high_b = ShiftLeftBy<(s == 0 ? 2 : -2)>(high);
     a = hn::OrAnd(low_a, hn::BitCast(DQuads(), high_a), top);
     b = hn::OrAnd(low_b, hn::BitCast(DQuads(), high_b), top);
   }

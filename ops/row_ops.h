@@ -13,10 +13,10 @@ namespace inlay {
 // x. Code made for one x.cols is no faster (docs/static-vs-dynamic.md).
 void RmsNorm(ConstFloatRows x, const float* weight, float epsilon, FloatRows y);
 
-// The angles of rotary position embedding (Su et al. 2021, RoFormer), NEOX layout. Fills angles[t, :]
-// for the absolute positions first_position + t: cos of the head_dim / 2 angles, then their sines
-// (angles.cols == head_dim). Angle i is position / scale * base^(-2 i / head_dim), computed in
-// double so that it is the same on every instruction set.
+// The angles of rotary position embedding (Su et al. 2021, RoFormer), NEOX layout: fills
+// angles[t, :] for the absolute positions first_position + t with the cosines of the head_dim / 2
+// angles, then their sines (angles.cols == head_dim). Angle i is position / scale * base^(-2 i /
+// head_dim), computed in double so that it is the same on every instruction set.
 void RopeAngles(size_t first_position, double base, double scale, FloatRows angles);
 
 // Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens,

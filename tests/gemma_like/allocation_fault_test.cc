@@ -110,8 +110,8 @@ TEST_P(AllocationFaultTest, Append) {
     for (const size_t length : {size_t{1}, size_t{31}, size_t{64}, size_t{120}}) {
       for (const size_t count : {size_t{1}, size_t{40}, size_t{130}}) {
         Conversation c = AtLength(length);
-        survived +=
-            Sweep(fault, [&] { return Append(c, count); }, [&] { ExpectIntact(c, length); });
+        survived += Sweep(
+            fault, [&] { return Append(c, count); }, [&] { ExpectIntact(c, length); });
         ExpectIntact(c, length + count);
       }
     }
@@ -230,7 +230,8 @@ TEST_P(AllocationFaultTest, LoadAndFirstPrompt) {
       const auto cache = (*model)->CreateCache({}, GetParam().type);  // throws
       return Prefill(**model, *cache, prompt, FloatRows(logits_.data(), 1, vocab_));
     };
-    survived += Sweep(fault, load, [] {}, Error::kBadAlloc, 20);
+    survived += Sweep(
+        fault, load, [] {}, Error::kBadAlloc, 20);
     EXPECT_EQ(BitsOf(logits_.data(), vocab_), expected_[0][prompt.size() - 1]);
   }
   EXPECT_GT(survived, 100);
@@ -241,7 +242,9 @@ TEST(AllocationFault, LoadModelReturnsAStatus) {
     const auto load = [path = std::string(kBardPath)] {
       return LoadModel(path, {.threads = 3}).status();
     };
-    EXPECT_GT(Sweep(fault, load, [] {}, Error::kStatus, 20), 100);
+    EXPECT_GT(Sweep(
+                  fault, load, [] {}, Error::kStatus, 20),
+              100);
   }
 }
 

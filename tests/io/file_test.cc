@@ -194,7 +194,7 @@ TEST_F(FileTest, AFileAppearsOnlyWhenItIsComplete) {
 // The umask is all threads': who changes it, even for an instant, changes what others create.
 TEST_F(FileTest, GivesFilesTheirUsualRightsWithoutTouchingTheUmask) {
   const auto rights = [&](const std::string& path) {
-    struct stat info{};
+    struct stat info {};
     EXPECT_EQ(stat(path.c_str(), &info), 0);
     return info.st_mode & 0777;
   };

@@ -255,7 +255,8 @@ TEST_F(Session, ForgetsAnAnswerThatFails) {
     const auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = limit});
     ChatSession session = Make(2048, pool);
     bool shown = false;
-    const auto result = session.Say("ROMEO:", [&](absl::string_view) { shown = true; }, nullptr);
+    const auto result = session.Say(
+        "ROMEO:", [&](absl::string_view) { shown = true; }, nullptr);
     if (result.ok()) {
       EXPECT_EQ(result->text, whole);
       break;
