@@ -1,27 +1,30 @@
 // The Mamba2 mixer: convolution, time steps, and the mix of states and tokens.
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "bench/rows.h"
+#include "ops/conv.h"
 #include "ops/ssd.h"
 
 namespace inlay {
 namespace {
 
 // granite-4.0-h-350m's.
-constexpr SsdShape kShape = {
-    .heads = 48, .head_dim = 32, .groups = 1, .state_dim = 128, .conv_width = 4};
+constexpr SsdShape kShape = {.heads = 48, .head_dim = 32, .groups = 1, .state_dim = 128};
+constexpr auto kLogColumns = SsdLog::Columns(kShape);
 constexpr double kState = static_cast<double>(kShape.StateElements());
 constexpr double kInner = static_cast<double>(kShape.Inner());
 
 // One chunk: `first` tokens in the log, then `tokens` new ones.
 struct Memory {
   Memory(size_t first, size_t tokens)
-      : log(Values(kShape.LogElements())),
+      : log(Values(kStateChunk *
+                   std::accumulate(kLogColumns.begin(), kLogColumns.end(), size_t{0}))),
         state(Values(kShape.StateElements())),
         next(kShape.StateElements()),
-        conv(Values(tokens * kShape.ConvDim())),
+        xbc(Values(tokens * kShape.XbcDim())),
         dt(tokens * kShape.heads, 0.01f),
         y(tokens * kShape.Inner()),
         a(kShape.heads, -1.0f),
@@ -30,21 +33,21 @@ struct Memory {
     chunk.rows = tokens;
     chunk.log = {kShape, log.data()};
     for (float* p : {chunk.log.dt().data, chunk.log.decay_sum().data}) {
-      std::fill_n(p, kSsdChunk * kShape.heads, 0.01f);
+      std::fill_n(p, kStateChunk * kShape.heads, 0.01f);
     }
     chunk.state = state.data();
-    if (first + tokens == kSsdChunk) chunk.next = next.data();
+    if (first + tokens == kStateChunk) chunk.next = next.data();
     append = {.shape = kShape,
               .chunks = &chunk,
               .count = 1,
-              .conv = ConstFloatRows(conv.data(), tokens, kShape.ConvDim()),
+              .xbc = ConstFloatRows(xbc.data(), tokens, kShape.XbcDim()),
               .dt = ConstFloatRows(dt.data(), tokens, kShape.heads),
               .a = a.data(),
               .d = d.data(),
               .y = FloatRows(y.data(), tokens, kShape.Inner())};
   }
 
-  std::vector<float> log, state, next, conv, dt, y, a, d;
+  std::vector<float> log, state, next, xbc, dt, y, a, d;
   SsdChunk chunk;
   SsdAppend append;
 };
@@ -61,7 +64,7 @@ void Mix(size_t first, size_t tokens, Row& row) {
   double bytes =
       kState + static_cast<double>(first + tokens) * (kInner + static_cast<double>(kShape.BcDim()));
   if (memory.chunk.next != nullptr) {
-    ops += 2 * kState * kSsdChunk;
+    ops += 2 * kState * kStateChunk;
     bytes += kState;
   }
   row.Run({.bytes = 4 * bytes, .ops = ops}, [&] { SsdMix(memory.append, row.pool()); });
@@ -77,7 +80,7 @@ void TimeSteps(size_t tokens, Row& row) {
 }
 
 void Convolve(size_t tokens, Row& row) {
-  const size_t channels = kShape.ConvDim(), width = kShape.conv_width;
+  const size_t channels = kShape.XbcDim(), width = 4;
   const std::vector<float> x = Values((tokens + width - 1) * channels);
   const std::vector<float> weight = Values(width * channels), bias = Values(channels);
   std::vector<float> y(tokens * channels);
@@ -87,17 +90,18 @@ void Convolve(size_t tokens, Row& row) {
   row.Run({.bytes = 8 * outputs + 4 * static_cast<double>(weight.size()),
            .ops = 2 * outputs * static_cast<double>(width)},
           [&] {
-            CausalConv1dSilu(inputs.data(), weight.data(), width, bias.data(),
-                             FloatRows(y.data(), tokens, channels));
+            CausalConv1d(
+                {.weight = weight.data(), .width = width, .bias = bias.data(), .silu = true},
+                inputs.data(), FloatRows(y.data(), tokens, channels));
           });
 }
 
 }  // namespace
 
 void AddSsdRows() {
-  AddRows("ssd_mix/48x32x128/decode", [](Row& row) { Mix(kSsdChunk / 2, 1, row); });
-  AddRows("ssd_mix/48x32x128/prefill:32", [](Row& row) { Mix(0, kSsdChunk, row); });
-  for (size_t tokens : {size_t{1}, kSsdChunk}) {
+  AddRows("ssd_mix/48x32x128/decode", [](Row& row) { Mix(kStateChunk / 2, 1, row); });
+  AddRows("ssd_mix/48x32x128/prefill:32", [](Row& row) { Mix(0, kStateChunk, row); });
+  for (size_t tokens : {size_t{1}, kStateChunk}) {
     const std::string end = "/tokens:" + std::to_string(tokens);
     AddRows("ssd_time_steps/48" + end, [=](Row& row) { TimeSteps(tokens, row); });
     AddRows("conv/1792x4" + end, [=](Row& row) { Convolve(tokens, row); });

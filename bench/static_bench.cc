@@ -151,8 +151,8 @@ struct Convolution {
     constexpr size_t kChannels = 256;
     const float* inputs[kTokens + 8];
     for (size_t i = 0; i < kTokens + width - 1; ++i) inputs[i] = m.a.data() + i * kChannels;
-    Convolve(inputs, m.b.data(), width, m.b.data() + 8 * kChannels,
-             FloatRows(m.out.data(), kTokens, kChannels));
+    Convolve<true>(inputs, m.b.data(), width, m.b.data() + 8 * kChannels,
+                   FloatRows(m.out.data(), kTokens, kChannels));
   }
 };
 
@@ -216,7 +216,7 @@ void AddCases(std::vector<Case>& cases) {
   Add<StateByC<kSumOutputs>, 32, 128>("ssd, state by C, a tile of tokens", cases);
   Add<StateByC<kSumOutputs>, 64, 128>("ssd, state by C, a tile of tokens", cases);
   Add<Convolution<1>, 4>("conv + SiLU, 1 token", cases);
-  Add<Convolution<kSsdChunk>, 4>("conv + SiLU, 32 tokens", cases);
+  Add<Convolution<kStateChunk>, 4>("conv + SiLU, 32 tokens", cases);
   Add<Norm, 256>("norm", cases);
   Add<Norm, 640>("norm", cases);
   Add<Norm, 2048>("norm", cases);

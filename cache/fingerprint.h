@@ -9,7 +9,7 @@
 #include "configs/config.h"
 #include "configs/pattern.h"
 #include "ops/attention.h"
-#include "ops/ssd.h"
+#include "ops/state_chunk.h"
 
 namespace inlay {
 
@@ -32,38 +32,36 @@ class Hash {
   uint64_t value_ = 14695981039346656037u;
 };
 
-template <class Layer>
-constexpr void AddLayer(Hash& hash) {
-  hash.Number(static_cast<uint64_t>(Layer::kKind));
-  if constexpr (kIsAttention<Layer>) {
-    constexpr AttentionShape kShape = Layer::kShape;
-    for (int n : {kShape.heads, kShape.kv_heads, kShape.head_dim, int{kShape.qk_norm},
-                  Layer::kRope.base, Layer::kRope.scale, int{Layer::kWindow}}) {
-      hash.Number(static_cast<uint64_t>(n));
-    }
-  } else {
-    constexpr Mamba2Shape kShape = Layer::kShape;
-    for (int n :
-         {kShape.heads, kShape.head_dim, kShape.state_dim, kShape.groups, kShape.conv_width}) {
-      hash.Number(static_cast<uint64_t>(n));
-    }
-  }
-}
-
 }  // namespace fingerprint_internal
 
-// Of a config's name and layers and of everything that decides how their past is laid out. Equal
-// for two builds exactly when the one can go on from what the other stored.
-template <ModelConfig Config, class Policy>
+// Of a config's name and layers: equal for two builds exactly when their configs compute the same
+// from the same weights. Caches and models of equal fingerprints fit together.
+template <ModelConfig Config>
 constexpr uint64_t ConfigFingerprint() {
   fingerprint_internal::Hash hash;
   hash.Text(Config::kName);
-  for (size_t n :
-       {size_t{Config::kVocabSize}, size_t{Config::kModelDim}, static_cast<size_t>(Policy::kKvType),
-        size_t{Policy::kRewindDepth}, kKvBlockRows, kSsdChunk}) {
+  hash.Number(Config::kVocabSize);
+  hash.Number(Config::kModelDim);
+  ForEachLayer<Config>([&]<class L>(int) {
+    hash.Number(L::Norms::kPost);
+    ForEachPart<L>([&]<class P>() {
+      hash.Text(P::kName);
+      for (int n : P::Numbers()) hash.Number(static_cast<uint64_t>(n));
+    });
+  });
+  return hash.value();
+}
+
+// The same and everything that decides how the past is laid out: equal for two builds exactly when
+// the one can go on from what the other stored.
+template <ModelConfig Config, class Policy>
+constexpr uint64_t StorageFingerprint() {
+  fingerprint_internal::Hash hash;
+  for (uint64_t n :
+       {ConfigFingerprint<Config>(), static_cast<uint64_t>(Policy::kKvType),
+        uint64_t{Policy::kRewindDepth}, uint64_t{kKvBlockRows}, uint64_t{kStateChunk}}) {
     hash.Number(n);
   }
-  ForEachLayer<Config>([&]<class Layer>(int) { fingerprint_internal::AddLayer<Layer>(hash); });
   return hash.value();
 }
 

@@ -154,13 +154,7 @@ absl::Status KvBlocks::Load(SectionReader& reader, BlockPool& pool, size_t lengt
   return status;
 }
 
-size_t KvBlocks::allocated_bytes() const {
-  size_t bytes = 0;
-  VisitBlocks([&](const void*, size_t block_bytes) { bytes += block_bytes; });
-  return bytes;
-}
-
-void KvBlocks::VisitBlocks(absl::FunctionRef<void(const void* block, size_t bytes)> visit) const {
+void KvBlocks::VisitBlocks(BlockVisitor visit) const {
   for (const BlockRef& block : blocks_) {
     if (block) visit(block.data(), shape_.BlockBytes());
   }

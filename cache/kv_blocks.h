@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cache/block_pool.h"
 #include "cache/serialize.h"
+#include "cache/storage.h"
 #include "ops/attention.h"
 
 namespace inlay {
@@ -31,31 +31,18 @@ class KvBlocks {
     return (window - 1 + max_append - 1 + rewind + kKvBlockRows - 1) / kKvBlockRows + 1;
   }
 
-  // Makes the rows [length, length + count) writable: allocates blocks, copies the written rows of
-  // a shared one. ResourceExhausted when the pool has none; what is stored below `length` is
-  // unchanged in either case.
   absl::Status Prepare(BlockPool& pool, size_t length, size_t count);
-
-  // Forgets the rows from `length` on, and returns the blocks that then hold nothing.
+  void Commit(size_t) {}
+  void Abort(size_t length) { Truncate(length); }
+  // Also returns the blocks that then hold nothing.
   void Truncate(size_t length);
-
-  // The lowest position that Truncate may be given without losing a row that the window of a later
-  // token needs.
   size_t RewindFloor() const;
-
-  // Writes the rows that tokens from `length` - `rewind` on need, as far as they are kept.
   absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
-
-  // Replaces everything by what Save wrote at this length. On error nothing has changed:
-  // ResourceExhausted when the pool has no block, DataLoss when what is read is impossible.
   absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
+  void VisitBlocks(BlockVisitor visit) const;
 
   // For the attention op; valid until the next call that is not const.
   KvView view() const { return {shape_, pointers_.data(), pointers_.size()}; }
-
-  // Bytes of all blocks held, shared ones included.
-  size_t allocated_bytes() const;
-  void VisitBlocks(absl::FunctionRef<void(const void* block, size_t bytes)> visit) const;
 
  private:
   size_t Slot(size_t block) const { return window_ == 0 ? block : block % blocks_.size(); }

@@ -13,8 +13,20 @@ constexpr absl::string_view kThis = "this conversation";
 
 }  // namespace
 
+absl::Status KVCache::CheckIdle(absl::string_view done) const {
+  if (pool_ == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the cache cannot be ", done, ": it was moved from"));
+  }
+  if (open_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the cache cannot be ", done, " while a transaction is open"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
-  if (open_) return absl::FailedPreconditionError("the cache has an open transaction already");
+  if (absl::Status idle = CheckIdle("appended to"); !idle.ok()) return idle;
   if (tokens.empty() || tokens.size() > max_append()) {
     return absl::InvalidArgumentError(absl::StrCat("an append of ", tokens.size(),
                                                    " tokens is not between 1 and ", max_append()));
@@ -38,8 +50,7 @@ absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
 }
 
 absl::Status KVCache::Rewind(size_t position) {
-  if (open_)
-    return absl::FailedPreconditionError("the cache cannot be rewound while a transaction is open");
+  if (absl::Status idle = CheckIdle("rewound"); !idle.ok()) return idle;
   if (position > length()) {
     return absl::OutOfRangeError(absl::StrCat("cannot rewind to position ", position,
                                               ": the conversation has ", length(), " tokens"));
@@ -64,8 +75,7 @@ CacheIdentity KVCache::Identity(uint64_t weights_hash) const {
 }
 
 absl::Status KVCache::Save(uint64_t weights_hash, ByteSink& sink) const {
-  if (open_)
-    return absl::FailedPreconditionError("the cache cannot be saved while a transaction is open");
+  if (absl::Status idle = CheckIdle("saved"); !idle.ok()) return idle;
   return OrOutOfMemory(kThis, [&] {
     SectionWriter writer(sink);
     absl::Status status = WriteHeader(Identity(weights_hash), length_, writer);
@@ -99,8 +109,7 @@ absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
 }
 
 absl::Status KVCache::Load(uint64_t weights_hash, ByteSource& source) {
-  if (open_)
-    return absl::FailedPreconditionError("the cache cannot be loaded while a transaction is open");
+  if (absl::Status idle = CheckIdle("loaded"); !idle.ok()) return idle;
   return OrOutOfMemory(kThis, [&] { return LoadAll(weights_hash, source); });
 }
 
@@ -124,8 +133,32 @@ absl::Status KVCache::LoadAll(uint64_t weights_hash, ByteSource& source) {
   }
   loaded->length_ = header->length;
   loaded->tokens_ = TokenList(*std::move(tokens));
-  Restore(std::move(*loaded));
+  return Restore(std::move(*loaded));
+}
+
+absl::Status KVCache::Restore(KVCache&& snapshot) {
+  if (absl::Status idle = CheckIdle("restored"); !idle.ok()) return idle;
+  if (absl::Status idle = snapshot.CheckIdle("a snapshot to restore"); !idle.ok()) return idle;
+  if (snapshot.traits_.fingerprint != traits_.fingerprint) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a snapshot of config ", snapshot.config_name(), " with ", KvTypeName(snapshot.kv_type()),
+        " rows cannot be restored into a cache of config ", config_name(), " with ",
+        KvTypeName(kv_type()), " rows"));
+  }
+  if (snapshot.length() > max_length()) {
+    return absl::OutOfRangeError(absl::StrCat("the snapshot has ", snapshot.length(),
+                                              " tokens; the limit here is ", max_length()));
+  }
+  const size_t limit = max_length();
+  TakeOver(std::move(snapshot));
+  traits_.max_length = limit;
   return absl::OkStatus();
+}
+
+size_t KVCache::allocated_bytes() const {
+  size_t bytes = 0;
+  VisitBlocks([&](const void*, size_t block_bytes) { bytes += block_bytes; });
+  return bytes;
 }
 
 void Transaction::Commit() {

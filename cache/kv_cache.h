@@ -3,13 +3,13 @@
 #ifndef INLAY_CACHE_KV_CACHE_H_
 #define INLAY_CACHE_KV_CACHE_H_
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,6 +17,7 @@
 #include "cache/block_pool.h"
 #include "cache/byte_stream.h"
 #include "cache/serialize.h"
+#include "cache/storage.h"
 #include "cache/token_list.h"
 #include "ops/attention.h"
 
@@ -67,9 +68,10 @@ class KVCache {
   virtual std::unique_ptr<KVCache> Fork() const = 0;
 
   // Becomes the conversation that `snapshot` is: a fork of this one, or of one with the same config
-  // and type of rows, not longer than max_length(), which stays what it was. Any open transaction
-  // must have ended.
-  virtual void Restore(KVCache&& snapshot) = 0;
+  // and type of rows. max_length() stays what it was. Errors, all without any change to either:
+  // InvalidArgument for a snapshot of another config or type of rows, OutOfRange for one that is
+  // longer than max_length(), FailedPrecondition when a transaction is open in either.
+  absl::Status Restore(KVCache&& snapshot);
 
   // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer what
   // later tokens or a rewind within the guaranteed depth need. `weights_hash` names the model that
@@ -85,12 +87,14 @@ class KVCache {
   // transaction is open, and the source's own.
   absl::Status Load(uint64_t weights_hash, ByteSource& source);
 
+  // What ConfigFingerprint of its config is: a model of that fingerprint may use the cache.
+  uint64_t config_fingerprint() const { return traits_.config_fingerprint; }
+
   // Bytes of the blocks that this cache refers to, those shared with forks included.
-  virtual size_t allocated_bytes() const = 0;
+  size_t allocated_bytes() const;
 
   // Calls visit(block, bytes) for each of these blocks, where `block` stands for its identity.
-  virtual void VisitBlocks(
-      absl::FunctionRef<void(const void* block, size_t bytes)> visit) const = 0;
+  virtual void VisitBlocks(BlockVisitor visit) const = 0;
 
  protected:
   // What a config and its storage policy fix.
@@ -100,14 +104,30 @@ class KVCache {
     size_t rewind_depth = 0;
     size_t vocab_size = 0;
     KvType kv_type = KvType::kF32;
-    uint64_t fingerprint = 0;
+    uint64_t config_fingerprint = 0;  // see cache/fingerprint.h
+    uint64_t fingerprint = 0;         // of the config and how its past is stored
   };
   KVCache(std::shared_ptr<BlockPool> pool, const Traits& traits)
       : pool_(std::move(pool)), traits_(traits) {}
   KVCache(const KVCache& other) = default;
-  KVCache(KVCache&& other) noexcept = default;
   KVCache& operator=(const KVCache& other) = default;
-  KVCache& operator=(KVCache&& other) noexcept = default;
+  // What was moved from is empty, and refuses everything but being assigned to or destroyed.
+  KVCache(KVCache&& other) noexcept
+      : pool_(std::move(other.pool_)),
+        traits_(other.traits_),
+        open_(other.open_),
+        length_(std::exchange(other.length_, 0)),
+        tokens_(std::move(other.tokens_)) {
+    assert(!open_ && "a cache with an open transaction was moved");
+  }
+  KVCache& operator=(KVCache&& other) noexcept {
+    assert(!open_ && !other.open_ && "a cache with an open transaction was moved");
+    pool_ = std::move(other.pool_);
+    traits_ = other.traits_;
+    length_ = std::exchange(other.length_, 0);
+    tokens_ = std::move(other.tokens_);
+    return *this;
+  }
 
   // What the layers do: make room for `count` tokens (after an error, which some layers may have
   // escaped, AbortLayers is called), publish them, forget them, go back.
@@ -115,6 +135,10 @@ class KVCache {
   virtual void CommitLayers(size_t new_length) = 0;
   virtual void AbortLayers() = 0;
   virtual void TruncateLayers(size_t position) = 0;
+
+  // Moves from a cache of the same derived type, which `other` is known to have: fingerprints were
+  // compared.
+  virtual void TakeOver(KVCache&& other) = 0;
 
   // One section for each layer. LoadLayers replaces what the layers hold, and may leave some
   // replaced and some not when it fails.
@@ -124,11 +148,13 @@ class KVCache {
   BlockPool& pool() { return *pool_; }
   bool transaction_open() const { return open_; }
   const Traits& traits() const { return traits_; }
-  void set_max_length(size_t max_length) { traits_.max_length = max_length; }
 
  private:
   friend class Transaction;
 
+  // FailedPrecondition, saying that the cache cannot be `done` ("saved"), while a transaction is
+  // open or when it was moved from.
+  absl::Status CheckIdle(absl::string_view done) const;
   CacheIdentity Identity(uint64_t weights_hash) const;
   absl::Status LoadAll(uint64_t weights_hash, ByteSource& source);
   absl::StatusOr<std::vector<int32_t>> LoadTokens(SectionReader& reader, size_t length) const;

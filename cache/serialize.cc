@@ -14,7 +14,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers and rows are saved as they lie");
 
 constexpr std::array<char, 8> kMagic = {'i', 'n', 'l', 'a', 'y', 'k', 'v', '\n'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 absl::Span<const uint8_t> AsBytes(const void* data, size_t bytes) {
   return {static_cast<const uint8_t*>(data), bytes};

@@ -21,8 +21,8 @@ namespace inlay {
 //
 //   header   magic, version, and the fields of SavedHeader; checksum
 //   tokens   int32 for each; checksum
-//   layer 0  its number, from which position on it is kept, the size of its rows in bytes (three
-//            times uint64), the rows; checksum
+//   layer 0  its number (uint64); for each of its storages from which position on it is kept, the
+//            size of its rows in bytes (twice uint64), the rows; checksum
 //   ...      one section for each layer of the model, in order
 //
 // A checksum is the XXH64 of its section, seeded with the checksum before it: so sections of

@@ -27,34 +27,31 @@ struct Gemma2 : ConfigDefaults {
   static constexpr int kVocabSize = kShape.vocab_size;
   static constexpr int kModelDim = kShape.model_dim;
   static constexpr float kNormEpsilon = 1e-6f;
-  static constexpr NormPlacement kNormPlacement = NormPlacement::kPreAndPost;
   static constexpr float kEmbeddingScale = static_cast<float>(ConstexprSqrt(kShape.model_dim));
-  // query_pre_attn_scalar is the head size in the sizes here (not in the 27b).
-  static constexpr float kAttentionScale = static_cast<float>(1 / ConstexprSqrt(kShape.head_dim));
-  static constexpr float kAttentionSoftCap = 50.0f;
   static constexpr float kLogitSoftCap = 30.0f;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGemma;
   static constexpr SamplingDefaults kSampling{.temperature = 1.0f, .top_k = 64, .top_p = 0.95f};
 
-  static constexpr AttentionShape kHeads{
-      .heads = kShape.heads, .kv_heads = kShape.kv_heads, .head_dim = kShape.head_dim};
+  // query_pre_attn_scalar is the head size in the sizes here (not in the 27b).
+  static constexpr AttentionShape kHeads{.heads = kShape.heads,
+                                         .kv_heads = kShape.kv_heads,
+                                         .head_dim = kShape.head_dim,
+                                         .soft_cap = 50};
+  static constexpr AttentionKeys kAttentionKeys{
+      .stores_scale = false, .absent_soft_cap = 50, .absent_window = 4096};
   static constexpr Rope kRope{.base = 10'000};
   using Mlp = GatedMlp<kShape.hidden, Activation::kGeluTanh>;
-  using Sliding = SlidingWindowAttention<kHeads, kRope, kShape.window, Mlp>;
-  using Full = FullAttention<kHeads, kRope, Mlp>;
+  using Sliding =
+      Layer<PreAndPostNorm, Mixers<SlidingWindowAttention<kHeads, kRope, kShape.window>>, Mlp>;
+  using Full = Layer<PreAndPostNorm, Mixers<FullAttention<kHeads, kRope>>, Mlp>;
   using Layers = Repeat<kShape.layers / 2, Sliding, Full>;
   static_assert(kShape.layers % 2 == 0, "Gemma 2 alternates sliding and full layers");
 
-  template <class Visitor>
+  template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
-    CommonMetadata<Gemma2>(v);
-    AttentionMetadata<Gemma2>(v);
-    RopeMetadata<Gemma2>(v, Full::kRope.base);
-    v.Int("feed_forward_length", Mlp::kHidden);
-    v.Int("attention.sliding_window", Sliding::kWindow, 4096);
+    CommonMetadata<Config>(v);
     v.Int("attention.sliding_window_pattern", 2, 2);
-    v.Float("attn_logit_softcapping", kAttentionSoftCap, 50);
-    v.Float("final_logit_softcapping", kLogitSoftCap, 30);
+    v.Float("final_logit_softcapping", Config::kLogitSoftCap, 30);
   }
 };
 

@@ -29,33 +29,31 @@ struct Gemma3 : ConfigDefaults {
   static constexpr int kVocabSize = kShape.vocab_size;
   static constexpr int kModelDim = kShape.model_dim;
   static constexpr float kNormEpsilon = 1e-6f;
-  static constexpr NormPlacement kNormPlacement = NormPlacement::kPreAndPost;
   static constexpr float kEmbeddingScale = static_cast<float>(ConstexprSqrt(kShape.model_dim));
-  // query_pre_attn_scalar is the head size in the sizes here (not in the 27b).
-  static constexpr float kAttentionScale = static_cast<float>(1 / ConstexprSqrt(kShape.head_dim));
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGemma;
   static constexpr SamplingDefaults kSampling{.temperature = 1.0f, .top_k = 64, .top_p = 0.95f};
 
+  // query_pre_attn_scalar is the head size in the sizes here (not in the 27b).
   static constexpr AttentionShape kHeads{.heads = kShape.heads,
                                          .kv_heads = kShape.kv_heads,
                                          .head_dim = kShape.head_dim,
                                          .qk_norm = true};
+  static constexpr AttentionKeys kAttentionKeys{.stores_scale = false};
+  static constexpr Rope kSlidingRope{.base = 10'000};
+  static constexpr Rope kFullRope{.base = 1'000'000, .scale = kShape.rope_scale};
   using Mlp = GatedMlp<kShape.hidden, Activation::kGeluTanh>;
-  using Sliding = SlidingWindowAttention<kHeads, Rope{.base = 10'000}, kShape.window, Mlp>;
-  using Full = FullAttention<kHeads, Rope{.base = 1'000'000, .scale = kShape.rope_scale}, Mlp>;
+  using Sliding = Layer<PreAndPostNorm,
+                        Mixers<SlidingWindowAttention<kHeads, kSlidingRope, kShape.window>>, Mlp>;
+  using Full = Layer<PreAndPostNorm, Mixers<FullAttention<kHeads, kFullRope>>, Mlp>;
   using Layers =
       Chain<Repeat<kShape.layers / kShape.full_every, Repeat<kShape.full_every - 1, Sliding>, Full>,
             Repeat<kShape.layers % kShape.full_every, Sliding>>;
 
-  template <class Visitor>
+  template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
-    CommonMetadata<Gemma3>(v);
-    AttentionMetadata<Gemma3>(v);
-    RopeMetadata<Gemma3>(v, 10'000);
-    v.Int("feed_forward_length", Mlp::kHidden);
-    v.Int("attention.sliding_window", Sliding::kWindow);
+    CommonMetadata<Config>(v);
     v.Int("attention.sliding_window_pattern", kShape.full_every, 6);
-    v.Float("final_logit_softcapping", kLogitSoftCap, 0);
+    v.Float("final_logit_softcapping", Config::kLogitSoftCap, 0);
   }
 };
 

@@ -41,39 +41,44 @@ struct Granite4h : ConfigDefaults {
   static constexpr int kModelDim = kShape.model_dim;
   static constexpr float kNormEpsilon = 1e-5f;
   static constexpr float kEmbeddingScale = kShape.embedding;
-  static constexpr float kResidualScale = static_cast<float>(kShape.residual_thousandths / 1000.0);
-  static constexpr float kAttentionScale = 1.0f / kShape.attention_divisor;
   static constexpr float kLogitDivisor = kShape.logit_divisor;
   static constexpr TokenizerKind kTokenizer = TokenizerKind::kByteLevelBpe;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGranite;
 
-  static constexpr AttentionShape kHeads{.heads = kShape.heads,
-                                         .kv_heads = kShape.kv_heads,
-                                         .head_dim = kShape.model_dim / kShape.heads};
+  static constexpr AttentionShape kHeads{
+      .heads = kShape.heads,
+      .kv_heads = kShape.kv_heads,
+      .head_dim = kShape.model_dim / kShape.heads,
+      .query_scalar = kShape.attention_divisor * kShape.attention_divisor};
+  static constexpr Mamba2Shape kSsm{.heads = kShape.mamba_heads,
+                                    .head_dim = kShape.mamba_head_dim,
+                                    .state_dim = kShape.state_dim};
   static constexpr MoeShape kExperts{.experts = kShape.experts,
                                      .used_experts = kShape.used_experts,
                                      .hidden = kShape.hidden,
                                      .shared_hidden = kShape.shared_hidden};
-  using Mlp = std::conditional_t<kShape.experts == 0, GatedMlp<kShape.hidden, Activation::kSilu>,
-                                 MoeMlp<kExperts, Activation::kSilu>>;
-  using Attending = FullAttention<kHeads, Rope{}, Mlp>;  // position_embedding_type: nope
-  using Recurrent = Mamba2<Mamba2Shape{.heads = kShape.mamba_heads,
-                                       .head_dim = kShape.mamba_head_dim,
-                                       .state_dim = kShape.state_dim},
-                           Mlp>;
+  static constexpr Ratio kResidual{.num = kShape.residual_thousandths, .den = 1000};
+  using Mlp =
+      Scaled<std::conditional_t<kShape.experts == 0, GatedMlp<kShape.hidden, Activation::kSilu>,
+                                MoeMlp<kExperts, Activation::kSilu>>,
+             kResidual>;
+  // position_embedding_type: nope
+  using Attending = Layer<PreNorm, Mixers<Scaled<FullAttention<kHeads, Rope{}>, kResidual>>, Mlp>;
+  using Recurrent = Layer<PreNorm, Mixers<Scaled<Mamba2<kSsm>, kResidual>>, Mlp>;
   using Layers = Masked<kShape.layers, kShape.attention_layers, Attending, Recurrent>;
 
-  template <class Visitor>
+  template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
-    CommonMetadata<Granite4h>(v);
-    AttentionMetadata<Granite4h>(v);
-    Mamba2Metadata<Granite4h>(v);
-    ExpertMetadata(v, kExperts);
-    v.Int("feed_forward_length", kShape.hidden);
-    v.Float("embedding_scale", kEmbeddingScale, 1);
-    v.Float("residual_scale", kResidualScale, 1);
-    v.Float("attention.scale", kAttentionScale, 1 / ConstexprSqrt(kHeads.head_dim));
-    v.Float("logit_scale", kLogitDivisor, 1);
+    CommonMetadata<Config>(v);
+    if constexpr (kShape.experts == 0) {
+      v.Int("expert_count", 0, 0);
+      v.Int("expert_used_count", 0, 0);
+    } else {
+      v.Int("feed_forward_length", kShape.hidden);  // of one expert
+    }
+    v.Float("embedding_scale", Config::kEmbeddingScale, 1);
+    v.Float("residual_scale", BranchMultiplier<Config>().value(), 1);
+    v.Float("logit_scale", Config::kLogitDivisor, 1);
     v.Flag("rope.scaling.finetuned", false, true);  // the architecture's switch for rope
   }
 };

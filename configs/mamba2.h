@@ -28,17 +28,15 @@ struct Mamba2Family : ConfigDefaults {
   static constexpr TokenizerKind kTokenizer = TokenizerKind::kByteLevelBpe;
 
   static constexpr int kExpand = 2;  // inner size / model dim
-  using Layers = Repeat<kShape.layers,
-                        Mamba2<Mamba2Shape{.heads = kExpand * kShape.model_dim / kShape.head_dim,
-                                           .head_dim = kShape.head_dim,
-                                           .state_dim = kShape.state_dim,
-                                           .groups = kShape.groups},
-                               NoMlp>>;
+  static constexpr Mamba2Shape kSsm{.heads = kExpand * kShape.model_dim / kShape.head_dim,
+                                    .head_dim = kShape.head_dim,
+                                    .state_dim = kShape.state_dim,
+                                    .groups = kShape.groups};
+  using Layers = Repeat<kShape.layers, Layer<PreNorm, Mixers<Mamba2<kSsm>>>>;
 
-  template <class Visitor>
+  template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
-    CommonMetadata<Mamba2Family>(v);
-    Mamba2Metadata<Mamba2Family>(v);
+    CommonMetadata<Config>(v);
     // Its files say that it has neither.
     v.Int("attention.head_count", 0, 0);
     v.Int("feed_forward_length", 0, 0);

@@ -2,134 +2,202 @@
 #ifndef INLAY_CONFIGS_METADATA_H_
 #define INLAY_CONFIGS_METADATA_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
-#include <type_traits>
+#include <vector>
 
 #include "configs/config.h"
+#include "configs/layer.h"
+#include "configs/pattern.h"
 
 namespace inlay {
 
-// A config's Metadata(v) tells a visitor each key (without the architecture's prefix) and the value
-// that its files must have. A reader compares, a writer writes:
+// A config's Metadata<Config>(v) tells a visitor each key (without the architecture's prefix) and
+// the value that its files must have. Config is the checkpoint's struct, so that what it redefines
+// of its family is what is told. A reader compares, a writer writes:
 //   v.Int(key, value)            an unsigned integer; a file without the key is refused
 //   v.Int(key, value, absent)    the same, but a file without the key means `absent`
 //   v.Float(key, value[, absent])
 //   v.Flag(key, value[, absent])
 //   v.Text(key, value[, absent])
-//   v.Ints(key, array)           one integer for each layer; a file may store a single one when all
-//                                are equal
+//   v.Ints(key, array)           one integer for each layer, kUntold where any value is right; a
+//                                file may store a single one when all are equal
 //   v.Texts(key, array)          one text for each layer
 //   v.VocabSize(value)           "vocab_size"; a file without the key means the rows of its
 //                                embedding
 // Every key that changes what the model computes must be told, also those that its files usually
 // lack: the value that they then mean is `absent`.
+inline constexpr int64_t kUntold = -1;
 
 // One value per layer: f.operator()<Layer>() for each.
 template <class T, class C, class F>
 constexpr std::array<T, static_cast<size_t>(C::Layers::kSize)> PerLayerValues(F f) {
   std::array<T, static_cast<size_t>(C::Layers::kSize)> values{};
   ForEachLayer<C>(
-      [&]<class Layer>(int i) { values[static_cast<size_t>(i)] = f.template operator()<Layer>(); });
+      [&]<class L>(int i) { values[static_cast<size_t>(i)] = f.template operator()<L>(); });
   return values;
+}
+
+// The name of each layer's mixer, "" for a layer without: what files that spell out their layers
+// store.
+template <class C>
+constexpr auto MixerNames() {
+  return PerLayerValues<std::string_view, C>([]<class L>() {
+    std::string_view name;
+    ForEachMixer<L>([&]<class M>(size_t) { name = M::kName; });
+    return name;
+  });
+}
+
+// What the outputs of all mixers and MLPs are multiplied by; none where they differ.
+template <class C>
+constexpr std::optional<float> BranchMultiplier() {
+  std::optional<float> multiplier;
+  bool agree = true;
+  const auto see = [&](float m) {
+    agree = agree && multiplier.value_or(m) == m;
+    multiplier = m;
+  };
+  ForEachLayerType<C>([&]<class L>(int) {
+    for (float m : L::kMixerMultipliers) see(m);
+    if (L::kHasMlp) see(L::kMlpMultiplier);
+  });
+  if (!agree) return std::nullopt;
+  return multiplier;
 }
 
 namespace metadata_internal {
 
-// The first layer type of a list that has the property; void when none has.
-template <template <class> class Has, class List>
-struct First {
-  using type = void;
+// The visitor of a part's Metadata that keeps what it says of one key that may differ from layer to
+// layer.
+struct PerLayerFinder {
+  std::string_view key;
+  std::optional<int64_t> found;
+
+  constexpr void PerLayer(std::string_view k, int64_t value, int64_t = kUntold) {
+    if (k == key) found = value;
+  }
+  constexpr void Int(std::string_view, int64_t, std::optional<int64_t> = {}) {}
+  constexpr void Float(std::string_view, double, std::optional<double> = {}) {}
+  constexpr void Flag(std::string_view, bool, std::optional<bool> = {}) {}
+  constexpr void Text(std::string_view, std::string_view, std::optional<std::string_view> = {}) {}
 };
-template <template <class> class Has, class Head, class... Rest>
-struct First<Has, LayerList<Head, Rest...>> {
-  using type = typename std::conditional_t<Has<Head>::value, std::type_identity<Head>,
-                                           First<Has, LayerList<Rest...>>>::type;
+
+// The visitor that sees whether all parts that tell a key tell the same value.
+class AgreementCheck {
+ public:
+  constexpr void PerLayer(std::string_view, int64_t, int64_t = kUntold) {}
+  constexpr void Int(std::string_view key, int64_t value, std::optional<int64_t> = {}) {
+    See({key, static_cast<double>(value), {}});
+  }
+  constexpr void Float(std::string_view key, double value, std::optional<double> = {}) {
+    See({key, value, {}});
+  }
+  constexpr void Flag(std::string_view key, bool value, std::optional<bool> = {}) {
+    See({key, value ? 1.0 : 0.0, {}});
+  }
+  constexpr void Text(std::string_view key, std::string_view value,
+                      std::optional<std::string_view> = {}) {
+    See({key, 0, value});
+  }
+  constexpr bool agrees() const { return agrees_; }
+
+ private:
+  struct Told {
+    std::string_view key;
+    double number = 0;
+    std::string_view text;
+  };
+
+  constexpr void See(const Told& told) {
+    for (size_t i = 0; i < count_; ++i) {
+      if (told_[i].key != told.key) continue;
+      agrees_ = agrees_ && told_[i].number == told.number && told_[i].text == told.text;
+      return;
+    }
+    if (count_ < told_.size()) told_[count_++] = told;
+  }
+
+  std::array<Told, 128> told_{};  // a layer kind has about ten keys
+  size_t count_ = 0;
+  bool agrees_ = true;
 };
-template <class L>
-using IsAttention = std::bool_constant<kIsAttention<L>>;
-template <class L>
-using IsMamba2 = std::bool_constant<!kIsAttention<L>>;
-template <class L>
-using IsSliding = std::bool_constant<L::kKind == LayerKind::kSlidingWindowAttention>;
-template <class L>
-using IsFull = std::bool_constant<L::kKind == LayerKind::kFullAttention>;
+
+template <class C>
+constexpr bool LayersAgree() {
+  AgreementCheck check;
+  ForEachLayerType<C>(
+      [&]<class L>(int) { ForEachPart<L>([&]<class P>() { P::template Metadata<C>(check); }); });
+  return check.agrees();
+}
+
+// The visitor of the parts' Metadata that passes each key on once: one that may differ from layer
+// to layer with the values of all layers.
+template <class C, class Visitor>
+class LayerKeys {
+ public:
+  explicit LayerKeys(Visitor& visitor) : visitor_(visitor) {}
+
+  void Int(std::string_view key, int64_t value, std::optional<int64_t> absent = {}) {
+    if (IsNew(key)) visitor_.Int(key, value, absent);
+  }
+  void Float(std::string_view key, double value, std::optional<double> absent = {}) {
+    if (IsNew(key)) visitor_.Float(key, value, absent);
+  }
+  void Flag(std::string_view key, bool value, std::optional<bool> absent = {}) {
+    if (IsNew(key)) visitor_.Flag(key, value, absent);
+  }
+  void Text(std::string_view key, std::string_view value,
+            std::optional<std::string_view> absent = {}) {
+    if (IsNew(key)) visitor_.Text(key, value, absent);
+  }
+  // An integer of this layer; layers whose parts do not tell the key have `elsewhere`, which may be
+  // kUntold.
+  void PerLayer(std::string_view key, int64_t, int64_t elsewhere = kUntold) {
+    if (!IsNew(key)) return;
+    const auto values = PerLayerValues<int64_t, C>([&]<class L>() {
+      PerLayerFinder finder{key, {}};
+      ForEachPart<L>([&]<class P>() { P::template Metadata<C>(finder); });
+      return finder.found.value_or(elsewhere);
+    });
+    const bool one_value = std::count(values.begin(), values.end(), values[0]) ==
+                           static_cast<std::ptrdiff_t>(values.size());
+    if (one_value) {
+      visitor_.Int(key, values[0]);
+    } else {
+      visitor_.Ints(key, values);
+    }
+  }
+
+ private:
+  bool IsNew(std::string_view key) {
+    if (std::find(told_.begin(), told_.end(), key) != told_.end()) return false;
+    told_.push_back(key);
+    return true;
+  }
+
+  Visitor& visitor_;
+  std::vector<std::string_view> told_;
+};
 
 }  // namespace metadata_internal
 
-// The first layer type of each kind in a config, or void.
-template <class C>
-using FirstAttention =
-    typename metadata_internal::First<metadata_internal::IsAttention, typename C::Layers>::type;
-template <class C>
-using FirstFull =
-    typename metadata_internal::First<metadata_internal::IsFull, typename C::Layers>::type;
-template <class C>
-using FirstSliding =
-    typename metadata_internal::First<metadata_internal::IsSliding, typename C::Layers>::type;
-template <class C>
-using FirstMamba2 =
-    typename metadata_internal::First<metadata_internal::IsMamba2, typename C::Layers>::type;
-
-// The keys that every architecture has.
+// The keys that every architecture has, and those of every part of every layer.
 template <class C, class Visitor>
 void CommonMetadata(Visitor& v) {
+  static_assert(metadata_internal::LayersAgree<C>(),
+                "two layers give one metadata key different values, which no file can say");
   v.Int("embedding_length", C::kModelDim);
   v.Int("block_count", C::Layers::kSize);
   v.VocabSize(C::kVocabSize);
   v.Float("attention.layer_norm_rms_epsilon", C::kNormEpsilon);
-}
-
-// Heads and head sizes. Layers without attention count 0 kv heads, as granitehybrid files write it.
-template <class C, class Visitor>
-void AttentionMetadata(Visitor& v) {
-  using Layer = FirstAttention<C>;
-  v.Int("attention.head_count", Layer::kShape.heads);
-  v.Ints("attention.head_count_kv", PerLayerValues<int64_t, C>([]<class L>() -> int64_t {
-           if constexpr (kIsAttention<L>) return L::kShape.kv_heads;
-           return 0;
-         }));
-  // A file without the key means model dim / heads.
-  constexpr int kAbsent = C::kModelDim / Layer::kShape.heads;
-  v.Int("attention.key_length", Layer::kShape.head_dim, kAbsent);
-  v.Int("attention.value_length", Layer::kShape.head_dim, kAbsent);
-  v.Flag("attention.causal", true, true);
-}
-
-// Rotary positions of full layers, which may be scaled, and of sliding layers, which are not.
-// `absent_sliding_base` is the architecture's own default.
-template <class C, class Visitor>
-void RopeMetadata(Visitor& v, int absent_sliding_base) {
-  using Full = FirstFull<C>;
-  using Sliding = FirstSliding<C>;
-  static_assert(Sliding::kRope.scale == 1, "the positions of sliding layers are not scaled");
-  v.Float("rope.freq_base", Full::kRope.base, 10'000);
-  v.Float("rope.freq_base_swa", Sliding::kRope.base, absent_sliding_base);
-  v.Int("rope.dimension_count", Full::kShape.head_dim, Full::kShape.head_dim);
-  v.Float("rope.scaling.factor", Full::kRope.scale, 1);
-  if constexpr (Full::kRope.scale != 1) v.Text("rope.scaling.type", "linear", "linear");
-}
-
-// Routed experts; a dense model counts none.
-template <class Visitor>
-void ExpertMetadata(Visitor& v, MoeShape shape) {
-  v.Int("expert_count", shape.experts, 0);
-  v.Int("expert_used_count", shape.used_experts, 0);
-  // Dense models of some families write the key too, and nothing reads it then.
-  if (shape.experts != 0) v.Int("expert_shared_feed_forward_length", shape.shared_hidden, 0);
-}
-
-// The state space layers.
-template <class C, class Visitor>
-void Mamba2Metadata(Visitor& v) {
-  constexpr Mamba2Shape kShape = FirstMamba2<C>::kShape;
-  v.Int("ssm.conv_kernel", kShape.conv_width);
-  v.Int("ssm.inner_size", kShape.heads * kShape.head_dim);
-  v.Int("ssm.state_size", kShape.state_dim);
-  v.Int("ssm.time_step_rank", kShape.heads);
-  v.Int("ssm.group_count", kShape.groups);
+  metadata_internal::LayerKeys<C, Visitor> keys(v);
+  ForEachLayerType<C>(
+      [&]<class L>(int) { ForEachPart<L>([&]<class P>() { P::template Metadata<C>(keys); }); });
 }
 
 }  // namespace inlay

@@ -11,10 +11,11 @@ namespace {
 
 absl::Status CheckStep(const SequenceStep& step, const EngineInfo& info) {
   assert(step.cache != nullptr);
-  if (step.cache->config_name() != info.config_name) {
-    return absl::InvalidArgumentError(absl::StrCat("a cache of config ", step.cache->config_name(),
-                                                   " cannot be used with a model of config ",
-                                                   info.config_name));
+  if (step.cache->config_fingerprint() != info.config_fingerprint) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a cache of config ", step.cache->config_name(),
+                     " cannot be used with a model of config ", info.config_name,
+                     step.cache->config_name() == info.config_name ? " whose layers differ" : ""));
   }
   if (step.logit_rows > step.tokens.size()) {
     return absl::InvalidArgumentError(absl::StrCat("logits of ", step.logit_rows,

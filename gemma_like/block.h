@@ -1,18 +1,22 @@
-// The forward pass of one layer, chosen by its type.
+// The forward pass of one layer, a fold over its parts.
 #ifndef INLAY_GEMMA_LIKE_BLOCK_H_
 #define INLAY_GEMMA_LIKE_BLOCK_H_
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "cache/hybrid_cache.h"
 #include "configs/config.h"
-#include "configs/layers.h"
+#include "configs/layer.h"
+#include "configs/pattern.h"
 #include "gemma_like/arena.h"
-#include "gemma_like/attention_mixer.h"
-#include "gemma_like/forward_state.h"
-#include "gemma_like/mamba2_mixer.h"
-#include "gemma_like/mlp.h"
+#include "gemma_like/layer_kind.h"
 #include "gemma_like/weights.h"
 #include "ops/row_ops.h"
 #include "ops/thread_pool.h"
@@ -20,48 +24,72 @@
 
 namespace inlay {
 
-// residual += kResidualScale * mixer(norm(residual)), then the same with the MLP.
-template <ModelConfig Config, class Layer>
+// What the layers of this mixer share in a pass.
+template <class M>
+struct SharedOf {
+  typename LayerKind<M>::Shared value;
+};
+
+namespace block_internal {
+
+template <class L>
+using MixerList = ForMixers<L, LayerList, std::type_identity_t>;
+
+template <class Layers>
+struct MixersOf;
+template <class... L>
+struct MixersOf<LayerList<L...>> {
+  using Distinct = DistinctLayers<Chain<MixerList<L>...>>;
+};
+
+template <class List>
+struct SharedTuple;
+template <class... M>
+struct SharedTuple<LayerList<M...>> {
+  using Type = std::tuple<SharedOf<M>...>;
+};
+
+}  // namespace block_internal
+
+// One SharedOf<M> for each distinct mixer of the config.
+template <ModelConfig Config>
+using SharedByMixer = typename block_internal::SharedTuple<
+    typename block_internal::MixersOf<typename Config::Layers>::Distinct>::Type;
+
+// The state of a forward pass between two layers.
+template <ModelConfig Config>
+struct PassState {
+  FloatRows residual;  // [rows, model_dim], the residual stream
+  absl::Span<HybridCache<Config>* const> caches;
+  absl::InlinedVector<SegmentRows, 8> segments;  // of the cache at the same index
+  SharedByMixer<Config> shared;
+  MatMulInput& x;  // the input of the part at hand
+  Pass pass;
+};
+
+// residual += sum over the mixers of multiplier * mixer(norm(residual)), then
+// residual += multiplier * mlp(norm(residual)).
+template <ModelConfig Config, class L>
 struct Block {
-  using Mlp = typename Layer::Mlp;
-  static constexpr bool kAttends = kIsAttention<Layer>;
-  static constexpr bool kHasMlp = Mlp::kKind != MlpKind::kNone;
+  static constexpr size_t kMixers = L::Mixers::kSize;
+  static_assert(kMixers <= 1 || !L::Norms::kPost,
+                "a layer with norms after its branches has at most one mixer");
 
-  // `angles` [rows, head_dim] are the rotations of the batch's positions for this layer type; empty
-  // without rope.
-  static void Forward(const LayerWeights<Layer>& weights, int ordinal, ConstFloatRows angles,
-                      const ForwardState<Config>& s) {
-    Arena::Scope scope(s.arena);
-    const size_t rows = s.residual.rows;
-    FloatRows normed = s.arena.Rows(rows, Config::kModelDim);
-    FloatRows branch = s.arena.Rows(rows, Config::kModelDim);
-
-    weights.mixer.Announce(normed, s.input);
-    ForRows(s.pool, rows, [&](size_t begin, size_t end) {
-      const size_t n = end - begin;
-      RmsNorm(s.residual.Slice(begin, n), weights.norm.data(), Config::kNormEpsilon,
-              normed.Slice(begin, n));
-      s.input.RoundRows(begin, end);
-    });
-    if constexpr (kAttends) {
-      AttentionMixer<Config, Layer>::Forward(weights.mixer, ordinal, angles, branch, s);
-    } else {
-      Mamba2Mixer<Config, Layer>::Forward(weights.mixer, ordinal, branch, s);
-    }
-    if constexpr (kHasMlp) weights.mlp.Announce(normed, s.input);
-    ForRows(s.pool, rows, [&](size_t begin, size_t end) {
-      const FloatRows residual = s.residual.Slice(begin, end - begin);
-      AddBranch(weights.post_norm, branch.Slice(begin, end - begin), residual);
-      if constexpr (kHasMlp) {
-        RmsNorm(residual, weights.mlp_norm.data(), Config::kNormEpsilon,
-                normed.Slice(begin, end - begin));
-        s.input.RoundRows(begin, end);
-      }
-    });
-    if constexpr (kHasMlp) {
-      MlpForward<Mlp>::Forward(weights.mlp, branch, s.arena, s.input, s.pool);
-      ForRows(s.pool, rows, [&](size_t begin, size_t end) {
-        AddBranch(weights.mlp_post_norm, branch.Slice(begin, end - begin),
+  // With `out_rows` [outputs], the residual stream goes on with those rows of the batch alone, and
+  // the state's residual has become so many rows; with nullptr, with all of them.
+  static void Forward(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
+                      size_t outputs, PassState<Config>& s) {
+    Arena::Scope scope(s.pass.arena);
+    FloatRows normed = s.pass.arena.Rows(s.residual.rows, Config::kModelDim);
+    FloatRows branch = s.pass.arena.Rows(outputs, Config::kModelDim);
+    if constexpr (kMixers > 0) RunMixers(weights, ordinal, out_rows, normed, branch, s);
+    if constexpr (L::kHasMlp) {
+      if (s.residual.rows == 0) return;
+      normed = normed.Slice(0, s.residual.rows);
+      if constexpr (kMixers == 0) NormForMlp(weights, normed, s);
+      LayerKind<typename L::Mlp>::Forward(weights.mlp, s.x, branch, s.pass);
+      ForRows(s.pass.pool, branch.rows, [&](size_t begin, size_t end) {
+        AddBranch(weights.mlp_post_norm, L::kMlpMultiplier, branch.Slice(begin, end - begin),
                   s.residual.Slice(begin, end - begin));
       });
     }
@@ -69,23 +97,98 @@ struct Block {
 
   // Floats of the arena that Forward needs at most for this many rows.
   static constexpr size_t ScratchFloats(size_t rows) {
-    size_t mixer = 0;
-    if constexpr (kAttends) {
-      mixer = AttentionMixer<Config, Layer>::ScratchFloats(rows);
-    } else {
-      mixer = Mamba2Mixer<Config, Layer>::ScratchFloats(rows);
-    }
-    size_t mlp = 0;
-    if constexpr (kHasMlp) mlp = MlpForward<Mlp>::ScratchFloats(rows, Config::kModelDim);
-    return 2 * Arena::Floats(rows, Config::kModelDim) + std::max(mixer, mlp);
+    size_t part = 0;
+    ForEachPart<L>([&]<class P>() {
+      part = std::max(part, LayerKind<P>::ScratchFloats(rows, Config::kModelDim));
+    });
+    return 2 * Arena::Floats(rows, Config::kModelDim) + part;
+  }
+
+  // Floats that its parts give Pass::inner at most, for each row.
+  static constexpr size_t InnerCols() {
+    size_t cols = 0;
+    ForEachPart<L>([&]<class P>() { cols = std::max(cols, LayerKind<P>::InnerCols()); });
+    return cols;
   }
 
  private:
-  static void AddBranch(const std::vector<float>& post_norm, FloatRows branch, FloatRows residual) {
-    if constexpr (Config::kNormPlacement == NormPlacement::kPreAndPost) {
+  static void RunMixers(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
+                        FloatRows normed, FloatRows branch, PassState<Config>& s) {
+    InputMatrices matrices;
+    std::apply([&](const auto&... w) { AddMixerInputs(matrices, w...); }, weights.mixers);
+    s.x.Announce(normed, matrices.list());
+    ForRows(s.pass.pool, normed.rows, [&](size_t begin, size_t end) {
+      const size_t n = end - begin;
+      RmsNorm(s.residual.Slice(begin, n), weights.norm.data(), Config::kNormEpsilon,
+              normed.Slice(begin, n));
+      s.x.RoundRows(begin, end);
+    });
+    if (out_rows != nullptr) {
+      for (size_t r = 0; r < branch.rows; ++r) {  // out_rows[r] >= r, so that none is lost
+        std::copy_n(s.residual.Row(static_cast<size_t>(out_rows[r])), Config::kModelDim,
+                    s.residual.data + r * s.residual.stride);
+      }
+      s.residual = s.residual.Slice(0, branch.rows);
+    }
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      (RunMixer<i>(weights, ordinal, out_rows, normed, branch, s), ...);
+    }(std::make_index_sequence<kMixers>());
+  }
+
+  template <class... W>
+  static void AddMixerInputs(InputMatrices& matrices, const W&... w) {
+    [&]<class... M>(Mixers<M...>) {
+      (LayerKind<M>::AddInputs(w, matrices), ...);
+    }(typename L::Mixers());
+  }
+
+  // The i-th mixer, and the addition of its branch. After the last one the input becomes the MLP's.
+  template <size_t i>
+  static void RunMixer(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
+                       FloatRows normed, FloatRows branch, PassState<Config>& s) {
+    using M = std::tuple_element_t<i, ForMixers<L, std::tuple, std::type_identity_t>>;
+    using Storage = MixerStorageType<M>;
+    absl::InlinedVector<Segment<Storage>, 8> segments;
+    for (size_t c = 0; c < s.caches.size(); ++c) {
+      segments.push_back({s.segments[c], &s.caches[c]->template StorageOf<L, i>(ordinal)});
+    }
+    LayerKind<M>::Forward(std::get<i>(weights.mixers), std::get<SharedOf<M>>(s.shared).value,
+                          {segments, out_rows}, s.x, branch, s.pass);
+    constexpr bool kMlpFollows = L::kHasMlp && i + 1 == kMixers;
+    if constexpr (kMlpFollows) AnnounceMlp(weights, normed.Slice(0, branch.rows), s);
+    ForRows(s.pass.pool, branch.rows, [&](size_t begin, size_t end) {
+      const FloatRows residual = s.residual.Slice(begin, end - begin);
+      AddBranch(weights.post_norm, L::kMixerMultipliers[i], branch.Slice(begin, end - begin),
+                residual);
+      if constexpr (kMlpFollows) {
+        RmsNorm(residual, weights.mlp_norm.data(), Config::kNormEpsilon,
+                normed.Slice(begin, end - begin));
+        s.x.RoundRows(begin, end);
+      }
+    });
+  }
+
+  static void AnnounceMlp(const LayerWeights<L>& weights, FloatRows normed, PassState<Config>& s) {
+    InputMatrices matrices;
+    LayerKind<typename L::Mlp>::AddInputs(weights.mlp, matrices);
+    s.x.Announce(normed, matrices.list());
+  }
+
+  static void NormForMlp(const LayerWeights<L>& weights, FloatRows normed, PassState<Config>& s) {
+    AnnounceMlp(weights, normed, s);
+    ForRows(s.pass.pool, normed.rows, [&](size_t begin, size_t end) {
+      RmsNorm(s.residual.Slice(begin, end - begin), weights.mlp_norm.data(), Config::kNormEpsilon,
+              normed.Slice(begin, end - begin));
+      s.x.RoundRows(begin, end);
+    });
+  }
+
+  static void AddBranch(const std::vector<float>& post_norm, float multiplier, FloatRows branch,
+                        FloatRows residual) {
+    if constexpr (L::Norms::kPost) {
       RmsNorm(branch, post_norm.data(), Config::kNormEpsilon, branch);
     }
-    AddScaled(branch, Config::kResidualScale, residual);
+    AddScaled(branch, multiplier, residual);
   }
 };
 

@@ -9,12 +9,13 @@
 #include "cache/cache_plan.h"
 #include "configs/config.h"
 #include "configs/pattern.h"
+#include "gemma_like/layers.h"
 #include "ops/attention.h"
 
 namespace inlay {
 
 struct LayerDescription {
-  std::string mixer;  // "sliding attention 64: 4 heads of 64, 2 kv"
+  std::string mixer;  // "sliding attention 64: 4 heads of 64, 2 kv"; several with " + " between
   std::string mlp;    // "gated mlp 640"
   CacheBytes cache;
 };
@@ -26,41 +27,28 @@ struct ConfigDescription {
 
 namespace describe_internal {
 
-template <class Layer>
-std::string DescribeMixer() {
-  if constexpr (kIsAttention<Layer>) {
-    constexpr AttentionShape kShape = Layer::kShape;
-    std::string window;
-    if constexpr (Layer::kWindow != 0) window = absl::StrCat(" ", Layer::kWindow);
-    return absl::StrCat(Layer::kWindow == 0 ? "full attention" : "sliding attention", window, ": ",
-                        kShape.heads, " heads of ", kShape.head_dim, ", ", kShape.kv_heads, " kv");
-  } else {
-    constexpr Mamba2Shape kShape = Layer::kShape;
-    return absl::StrCat("mamba2: ", kShape.heads, " heads of ", kShape.head_dim, ", state ",
-                        kShape.state_dim, ", ", kShape.groups,
-                        kShape.groups == 1 ? " group" : " groups", ", conv ", kShape.conv_width);
-  }
+template <class L>
+std::string DescribeMixers() {
+  std::string text;
+  ForEachMixer<L>([&]<class M>(size_t) {
+    absl::StrAppend(&text, text.empty() ? "" : " + ", LayerKind<M>::Describe());
+  });
+  return text.empty() ? "no mixer" : text;
 }
 
-template <class Mlp>
+template <class L>
 std::string DescribeMlp() {
-  if constexpr (Mlp::kKind == MlpKind::kGated) {
-    return absl::StrCat("gated mlp ", Mlp::kHidden);
-  } else if constexpr (Mlp::kKind == MlpKind::kMoe) {
-    return absl::StrCat("moe: ", Mlp::kShape.used_experts, " of ", Mlp::kShape.experts,
-                        " experts of ", Mlp::kShape.hidden, ", shared ", Mlp::kShape.shared_hidden);
-  } else {
-    return "no mlp";
-  }
+  if constexpr (L::kHasMlp) return LayerKind<typename L::Mlp>::Describe();
+  return "no mlp";
 }
 
 template <ModelConfig Config, class Policy>
 ConfigDescription DescribeWith() {
   ConfigDescription description;
-  ForEachLayer<Config>([&]<class Layer>(int) {
-    description.layers.push_back({.mixer = DescribeMixer<Layer>(),
-                                  .mlp = DescribeMlp<typename Layer::Mlp>(),
-                                  .cache = LayerCacheBytes<Layer, Policy>()});
+  ForEachLayer<Config>([&]<class L>(int) {
+    description.layers.push_back({.mixer = DescribeMixers<L>(),
+                                  .mlp = DescribeMlp<L>(),
+                                  .cache = LayerCacheBytes<L, Policy>()});
   });
   description.cache = ConfigCacheBytes<Config, Policy>();
   return description;

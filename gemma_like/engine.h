@@ -29,6 +29,7 @@ struct EngineOptions {
 // The parts of a config that do not concern the forward pass.
 struct EngineInfo {
   absl::string_view config_name;
+  uint64_t config_fingerprint = 0;  // caches must have the same; see cache/fingerprint.h
   size_t vocab_size = 0;
   size_t layers = 0;
   size_t max_batch = 0;

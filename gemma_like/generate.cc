@@ -90,10 +90,10 @@ absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> t
     const bool last = n == tokens.size();
     const SequenceStep step{
         .cache = &cache, .tokens = tokens.first(n), .logit_rows = last ? logits.rows : size_t{0}};
-    const absl::Status status =
+    absl::Status status =
         engine.Forward({&step, 1}, last ? logits : FloatRows(nullptr, 0, logits.cols), cancel);
     if (!status.ok()) {
-      if (snapshot != nullptr) cache.Restore(std::move(*snapshot));
+      if (snapshot != nullptr) status.Update(cache.Restore(std::move(*snapshot)));
       return status;
     }
     tokens.remove_prefix(n);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "configs/metadata.h"
 
 namespace inlay {
 
@@ -80,12 +81,15 @@ void MetadataCheck::Text(std::string_view key, std::string_view value,
 }
 
 void MetadataCheck::CheckInts(std::string_view key, absl::Span<const int64_t> values) {
-  const std::string wanted = absl::StrCat("[", absl::StrJoin(values, ", "), "]");
+  const auto append = [](std::string* out, int64_t value) {
+    absl::StrAppend(out, value == kUntold ? "any" : absl::StrCat(value));
+  };
+  const std::string wanted = absl::StrCat("[", absl::StrJoin(values, ", ", append), "]");
   const GgufValue* found = FindOrReport(key, false, wanted);
   if (found == nullptr) return;
   bool equal = found->is_array() ? found->size() == values.size() : true;
   for (size_t i = 0; equal && i < values.size(); ++i) {
-    equal = found->IntAt(found->is_array() ? i : 0) == values[i];
+    equal = values[i] == kUntold || found->IntAt(found->is_array() ? i : 0) == values[i];
   }
   if (!equal) Report(key, found->ToString(values.size()), wanted);
 }

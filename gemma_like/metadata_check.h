@@ -66,7 +66,7 @@ class MetadataCheck {
 template <ModelConfig Config>
 std::vector<std::string> MetadataDifferences(const GgufFile& file) {
   MetadataCheck check(file, ToAbsl(Config::kName), ToAbsl(Config::kArchitecture));
-  Config::Metadata(check);
+  Config::template Metadata<Config>(check);
   return check.differences();
 }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "cache/cache_plan.h"
+#include "cache/fingerprint.h"
 #include "cache/hybrid_cache.h"
 #include "cache/out_of_memory.h"
 #include "configs/config.h"
@@ -27,12 +28,11 @@
 #include "gemma_like/bind_weights.h"
 #include "gemma_like/block.h"
 #include "gemma_like/engine.h"
-#include "gemma_like/forward_state.h"
+#include "gemma_like/layer_kind.h"
 #include "gemma_like/memory_plan.h"
 #include "gemma_like/metadata_check.h"
 #include "gemma_like/packed_file.h"
 #include "gemma_like/strings.h"
-#include "gemma_like/token_work.h"
 #include "gemma_like/weight_binder.h"
 #include "gemma_like/weights.h"
 #include "gemma_like/weights_hash.h"
@@ -49,6 +49,10 @@ namespace inlay {
 template <ModelConfig Config>
 class Model final : public Engine {
   static_assert(CheckConfig<Config>());
+  // The last layer whose mixers keep something of the past: nobody reads rows after it whose logits
+  // are not wanted.
+  static constexpr int kLastStoring = LastLayerWithStorage<Config>();
+  static_assert(kLastStoring >= 0, "a model must have a layer that keeps something of the past");
 
  public:
   // Binds a file whose metadata and tensors agree with the config, or says which does not. Keeps
@@ -70,8 +74,8 @@ class Model final : public Engine {
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
     const WeightBinder binder = Ask(file);
     return {.weights = binder.bytes(),
-            .scratch = ScratchFloats(options.max_batch) * sizeof(float) +
-                       RoundedBytes(options.max_batch, binder.widest())};
+            .scratch =
+                ScratchFloats(options.max_batch) * sizeof(float) + RoundedBytes(options.max_batch)};
   }
 
   const EngineInfo& info() const override { return info_; }
@@ -102,17 +106,14 @@ class Model final : public Engine {
   }
 
  private:
-  using Distinct = DistinctLayers<typename Config::Layers>;
-  using Angles = std::array<FloatRows, static_cast<size_t>(Distinct::kSize)>;
-
-  // What MatMulInput keeps at most of so many rows of at most `cols` columns.
-  static constexpr size_t RoundedBytes(size_t rows, size_t cols) {
-    ForEachLayerType<Config>([&]<class Layer>(int) {
-      if constexpr (Layer::Mlp::kKind == MlpKind::kMoe) {
-        cols = std::max<size_t>(cols, Layer::Mlp::kShape.used_experts * Layer::Mlp::kShape.hidden);
-      }
-    });
-    return rows * cols * (sizeof(QuantizedBlock) / kQuantBlock + sizeof(Bf16));
+  // What the two inputs of products keep at most of so many rows: x of the model dim, and what
+  // parts multiply inside.
+  static constexpr size_t RoundedBytes(size_t rows) {
+    size_t inner = 0;
+    ForEachLayerType<Config>(
+        [&]<class L>(int) { inner = std::max(inner, Block<Config, L>::InnerCols()); });
+    return rows * (Config::kModelDim + inner) *
+           (sizeof(QuantizedBlock) / kQuantBlock + sizeof(Bf16));
   }
 
   // A binder that was asked for all that a model of this config takes from the file.
@@ -134,8 +135,8 @@ class Model final : public Engine {
     WeightBinder binder(*model->file_, model->pool_, Ask(*model->file_).packed_bytes());
     BindWeights(binder, model->weights_);
     INLAY_RETURN_IF_ERROR(binder.Finish());
-    model->weights_.layers.ForEach([&]<class Layer>(LayerAt, const LayerWeights<Layer>& layer) {
-      model->info_.layer_work += WorkOfLayer<Layer>(layer);
+    model->weights_.layers.ForEach([&]<class L>(LayerAt, const LayerWeights<L>& layer) {
+      model->info_.layer_work += WorkOfLayer<L>(layer);
     });
     model->info_.output_work = WorkOf(model->weights_.output);
     return model;
@@ -144,32 +145,50 @@ class Model final : public Engine {
   absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows logits,
                         const CancelCheck& cancel) {
     INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, info_));
-    absl::InlinedVector<BatchPart<Config>, 8> parts;
+    absl::InlinedVector<HybridCache<Config>*, 8> caches;
     absl::InlinedVector<Transaction, 8> transactions;
     size_t rows = 0;
     for (const SequenceStep& step : steps) {
-      auto* cache =
-          static_cast<HybridCache<Config>*>(step.cache);  // CheckBatch compared the config's name
+      // CheckBatch compared the config's fingerprint.
+      auto* cache = static_cast<HybridCache<Config>*>(step.cache);
       INLAY_ASSIGN_OR_RETURN(Transaction transaction, cache->Begin(step.tokens));
       transactions.push_back(std::move(transaction));
-      parts.push_back(
-          {.cache = cache, .row = rows, .rows = step.tokens.size(), .position = cache->length()});
+      caches.push_back(cache);
       rows += step.tokens.size();
     }
     Arena::Scope scope(arena_);
-    ForwardState<Config> state{.residual = arena_.Rows(rows, Config::kModelDim),
-                               .parts = parts,
-                               .arena = arena_,
-                               .input = input_,
-                               .pool = pool_};
+    PassState<Config> state{
+        .residual = arena_.Rows(rows, Config::kModelDim),
+        .caches = caches,
+        .segments = SegmentsOf(steps),
+        .shared = {},
+        .x = x_,
+        .pass = {
+            .arena = arena_, .inner = inner_, .pool = pool_, .norm_epsilon = Config::kNormEpsilon}};
     Embed(steps, state.residual);
-    INLAY_RETURN_IF_ERROR(RunLayers(state, cancel));
+    INLAY_RETURN_IF_ERROR(RunLayers(steps, logits.rows, state, cancel));
     // Of a large vocabulary the output takes longer than a layer.
     if (cancel && cancel()) return absl::CancelledError("cancelled before the output");
-    Output(steps, state.residual, logits);
+    Output(state.residual, logits);
     INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
     for (Transaction& transaction : transactions) transaction.Commit();
     return absl::OkStatus();
+  }
+
+  // Each with all of its rows as outputs.
+  static auto SegmentsOf(absl::Span<const SequenceStep> steps) {
+    absl::InlinedVector<SegmentRows, 8> segments;
+    size_t row = 0;
+    for (const SequenceStep& step : steps) {
+      const size_t rows = step.tokens.size();
+      segments.push_back({.position = step.cache->length(),
+                          .row = row,
+                          .rows = rows,
+                          .out_row = row,
+                          .out_rows = rows});
+      row += rows;
+    }
+    return segments;
   }
 
   Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
@@ -184,6 +203,7 @@ class Model final : public Engine {
     const auto context =
         file.GetUint(absl::StrCat(ToAbsl(Config::kArchitecture), ".context_length"));
     return {.config_name = ToAbsl(Config::kName),
+            .config_fingerprint = ConfigFingerprint<Config>(),
             .vocab_size = Config::kVocabSize,
             .layers = Config::Layers::kSize,
             .max_batch = options.max_batch,
@@ -196,17 +216,18 @@ class Model final : public Engine {
             .output_work = {}};
   }
 
-  // The residual stream, the rotations of each distinct layer type, and the largest need of a
-  // layer.
+  // The residual stream, the rows whose logits are wanted, what each mixer's layers share and the
+  // largest need of a layer.
   static constexpr size_t ScratchFloats(size_t rows) {
-    size_t angles = 0;
-    size_t layer =
-        Arena::Floats(rows, Config::kModelDim);  // the output's gathered rows come after the layers
-    ForEachLayerType<Config>([&]<class Layer>(int) {
-      if constexpr (kIsAttention<Layer>) angles += Arena::Floats(rows, Layer::kShape.head_dim);
-      layer = std::max(layer, Block<Config, Layer>::ScratchFloats(rows));
+    size_t shared = 0;
+    size_t layer = 0;
+    ForEachLayerType<Config>([&]<class L>(int) {
+      ForEachMixer<L>([&]<class M>(size_t) { shared += LayerKind<M>::SharedFloats(rows); });
+      layer = std::max(layer, Block<Config, L>::ScratchFloats(rows));
     });
-    return Arena::Floats(rows, Config::kModelDim) + angles + layer;
+    // Made again for the rows that go on where layers follow the last one with storage.
+    if (kLastStoring + 1 < Config::Layers::kSize) shared *= 2;
+    return Arena::Floats(rows, Config::kModelDim) + Arena::Floats(1, rows) + shared + layer;
   }
 
   void Embed(absl::Span<const SequenceStep> steps, FloatRows x) {
@@ -218,53 +239,65 @@ class Model final : public Engine {
     if constexpr (Config::kEmbeddingScale != 1.0f) Scale(Config::kEmbeddingScale, x);
   }
 
-  Angles ComputeAngles(const ForwardState<Config>& s) {
-    Angles angles;
-    ForEachLayerType<Config>([&]<class Layer>(int index) {
-      if constexpr (kIsAttention<Layer>) {
-        if constexpr (Layer::kRope.base != 0) {
-          FloatRows& rows = angles[static_cast<size_t>(index)];
-          rows = s.arena.Rows(s.residual.rows, Layer::kShape.head_dim);
-          for (const BatchPart<Config>& part : s.parts) {
-            ForRows(pool_, part.rows, [&](size_t begin, size_t end) {
-              RopeAngles(part.position + begin, Layer::kRope.base, Layer::kRope.scale,
-                         rows.Slice(part.row + begin, end - begin));
-            });
-          }
-        }
-      }
-    });
-    return angles;
+  static void MakeShared(PassState<Config>& s) {
+    std::apply(
+        [&]<class... M>(SharedOf<M>&... shared) {
+          ((shared.value = LayerKind<M>::MakeShared(s.segments, s.residual.rows, s.pass)), ...);
+        },
+        s.shared);
   }
 
-  absl::Status RunLayers(const ForwardState<Config>& s, const CancelCheck& cancel) {
-    const Angles angles = ComputeAngles(s);
+  // Of each sequence the last logit_rows of its step are wanted, `outputs` in all.
+  absl::Status RunLayers(absl::Span<const SequenceStep> steps, size_t outputs, PassState<Config>& s,
+                         const CancelCheck& cancel) {
+    MakeShared(s);
     absl::Status status;
-    weights_.layers.ForEach([&]<class Layer>(LayerAt at, const LayerWeights<Layer>& weights) {
-      if (!status.ok()) return;
-      if (cancel && cancel()) {
+    weights_.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& weights) {
+      if (status.ok() && cancel && cancel()) {
         status = absl::CancelledError(absl::StrCat("cancelled before layer ", at.index));
-        return;
       }
-      Block<Config, Layer>::Forward(weights, at.ordinal, angles[kLayerTypeIndex<Config, Layer>], s);
+      if (!status.ok() || s.residual.rows == 0) return;
+      const bool narrows = at.index == kLastStoring && outputs < s.residual.rows;
+      const int32_t* out_rows = narrows ? Narrow(steps, outputs, s) : nullptr;
+      Block<Config, L>::Forward(weights, at.ordinal, out_rows, narrows ? outputs : s.residual.rows,
+                                s);
+      if (narrows && at.index + 1 < Config::Layers::kSize) GoOnWithOutputs(s);
     });
     return status;
   }
 
-  void Output(absl::Span<const SequenceStep> steps, ConstFloatRows residual, FloatRows logits) {
-    if (logits.rows == 0) return;
-    FloatRows wanted = arena_.Rows(logits.rows, Config::kModelDim);
-    size_t from = 0;
-    size_t to = 0;
-    for (const SequenceStep& step : steps) {
-      from += step.tokens.size();
-      for (size_t i = step.logit_rows; i > 0; --i) {
-        std::copy_n(residual.Row(from - i), Config::kModelDim, wanted.Row(to++));
+  // Makes the wanted rows the outputs of the segments, and lists them.
+  const int32_t* Narrow(absl::Span<const SequenceStep> steps, size_t outputs,
+                        PassState<Config>& s) {
+    int32_t* const rows = arena_.Ints(outputs);
+    size_t out = 0;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      SegmentRows& segment = s.segments[i];
+      segment.out_row = out;
+      segment.out_rows = steps[i].logit_rows;
+      for (size_t r = segment.rows - segment.out_rows; r < segment.rows; ++r) {
+        rows[out++] = static_cast<int32_t>(segment.row + r);
       }
     }
+    return rows;
+  }
+
+  // After the layer that narrowed: its outputs are the rows of the layers that follow.
+  static void GoOnWithOutputs(PassState<Config>& s) {
+    for (SegmentRows& segment : s.segments) {
+      segment.position = segment.OutPosition();
+      segment.row = segment.out_row;
+      segment.rows = segment.out_rows;
+    }
+    MakeShared(s);
+  }
+
+  // `wanted` are the residual stream's rows of which logits are asked for, if any.
+  void Output(FloatRows wanted, FloatRows logits) {
+    if (logits.rows == 0) return;
     RmsNorm(wanted, weights_.output_norm.data(), Config::kNormEpsilon, wanted);
-    input_.Set(wanted);
-    MatMul(weights_.output, input_, logits, pool_);
+    x_.Set(wanted);
+    MatMul(weights_.output, x_, logits, pool_);
     if constexpr (Config::kLogitDivisor != 1.0f) Scale(1.0f / Config::kLogitDivisor, logits);
     if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, logits);
   }
@@ -275,7 +308,8 @@ class Model final : public Engine {
   std::mutex mutex_;  // guards what follows, which serves one call at a time
   ThreadPool pool_;
   Arena arena_;
-  MatMulInput input_;
+  MatMulInput x_;      // of the model dim: what parts and the output matrix read
+  MatMulInput inner_;  // inside parts
 };
 
 }  // namespace inlay

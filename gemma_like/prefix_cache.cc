@@ -135,7 +135,7 @@ absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine,
   INLAY_RETURN_IF_ERROR(OrOutOfMemory("a snapshot", [&] {
     empty = cache.Fork();
     if (std::unique_ptr<KVCache> beginning = prefixes.Take(tokens); beginning != nullptr) {
-      cache.Restore(std::move(*beginning));
+      return cache.Restore(std::move(*beginning));
     }
     return absl::OkStatus();
   }));
@@ -145,12 +145,12 @@ absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine,
     const size_t next = stride == 0 ? tokens.size() : (length / stride + 1) * stride;
     const size_t count = std::min(next, tokens.size()) - length;
     const bool last = length + count == tokens.size();
-    const absl::Status status = Prefill(engine, cache, tokens.subspan(length, count),
-                                        last ? logits : FloatRows(nullptr, 0, logits.cols), cancel);
+    absl::Status status = Prefill(engine, cache, tokens.subspan(length, count),
+                                  last ? logits : FloatRows(nullptr, 0, logits.cols), cancel);
     // Memory that snapshots hold is there for those who need it now.
     if (absl::IsResourceExhausted(status) && prefixes.DropOldest()) continue;
     if (!status.ok()) {
-      cache.Restore(std::move(*empty));
+      status.Update(cache.Restore(std::move(*empty)));
       return status;
     }
     prefixes.Insert(cache);

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 
-#include "absl/strings/match.h"
 #include "io/status_macros.h"
 #include "ops/quantize.h"
 #include "ops/weight_type.h"
@@ -39,41 +37,27 @@ class Random {
   uint64_t state_;
 };
 
-double Draw(SynthValues values, double matrix_scale, Random& random) {
-  switch (values) {
-    case SynthValues::kMatrix:
-      return random.Normal() * matrix_scale;
-    case SynthValues::kNorm:
-      return 0.9 + 0.2 * random.Uniform();
-    case SynthValues::kSmall:
+double Draw(TensorUse use, double matrix_scale, Random& random) {
+  if (IsMatrix(use)) return random.Normal() * matrix_scale;
+  switch (use) {
+    case TensorUse::kBias:
       return 0.2 * random.Uniform() - 0.1;
-    case SynthValues::kConv:
+    case TensorUse::kConvolution:
       return random.Uniform() - 0.5;
-    case SynthValues::kDecay:
+    case TensorUse::kDecayRate:
       return -std::exp(std::log(16.0) * random.Uniform());
-    case SynthValues::kTimeStep: {
+    case TensorUse::kTimeStepBias: {
       const double dt = std::exp(std::log(1e-3) + std::log(100.0) * random.Uniform());
       return dt + std::log(-std::expm1(-dt));
     }
+    default:  // norms
+      return 0.9 + 0.2 * random.Uniform();
   }
-  return 0;
 }
 
 WeightType StoredType(const SynthTensor& tensor, const Quantization& wanted, size_t layers) {
-  if (tensor.values != SynthValues::kMatrix) return WeightType::kF32;
+  if (!IsMatrix(tensor.use)) return WeightType::kF32;
   return wanted.TypeFor(tensor.name, tensor.dims[0], layers);
-}
-
-bool EndsInAny(absl::string_view name, std::initializer_list<absl::string_view> ends) {
-  return std::any_of(ends.begin(), ends.end(),
-                     [&](absl::string_view end) { return absl::EndsWith(name, end); });
-}
-
-// The tensor that the size of a branch is proportional to; each branch has one.
-bool IsBranchEnd(absl::string_view name, bool norm) {
-  if (norm) return EndsInAny(name, {"post_attention_norm.weight", "post_ffw_norm.weight"});
-  return EndsInAny(
-      name, {"ssm_norm.weight", "attn_output.weight", "ffn_down.weight", "ffn_down_exps.weight"});
 }
 
 }  // namespace
@@ -82,20 +66,34 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
   constexpr double kEmbedding = 0.5;
   constexpr double kRouter = 4;
   constexpr double kBranchesVariance = 2;  // of all together, in units of the embedding's
-  const bool norm = stream.branches_end_in_norm;
-  const auto branches = std::count_if(tensors.begin(), tensors.end(), [&](const SynthTensor& t) {
-    return IsBranchEnd(t.name, norm);
-  });
+  const auto count = [&](auto... use) {
+    return std::count_if(tensors.begin(), tensors.end(),
+                         [&](const SynthTensor& t) { return ((t.use == use) || ...); });
+  };
+  // A norm after a branch decides its size, whatever comes before.
+  const auto norms = count(TensorUse::kPostNorm);
+  const auto branches = norms > 0 ? norms : count(TensorUse::kBranchEnd, TensorUse::kBranchNorm);
   const double embedding = stream.embedding_scale * kEmbedding / std::sqrt(stream.model_dim);
   const double branch = embedding * std::sqrt(kBranchesVariance / static_cast<double>(branches)) /
                         stream.branch_scale;
   for (SynthTensor& tensor : tensors) {
-    if (tensor.name == "token_embd.weight") tensor.scale = kEmbedding;
-    if (absl::EndsWith(tensor.name, "ffn_gate_inp.weight")) tensor.scale = kRouter;
-    // The shared expert is a part of its layer's branch of experts.
-    if (IsBranchEnd(tensor.name, norm) ||
-        (!norm && absl::EndsWith(tensor.name, "ffn_down_shexp.weight"))) {
-      tensor.scale = branch;
+    switch (tensor.use) {
+      case TensorUse::kEmbedding:
+        tensor.scale = kEmbedding;
+        break;
+      case TensorUse::kRouter:
+        tensor.scale = kRouter;
+        break;
+      case TensorUse::kPostNorm:
+        tensor.scale = branch;
+        break;
+      case TensorUse::kBranchEnd:
+      case TensorUse::kBranchShare:
+      case TensorUse::kBranchNorm:
+        if (norms == 0) tensor.scale = branch;
+        break;
+      default:
+        break;
     }
   }
 }
@@ -120,7 +118,7 @@ absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint
     for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
     for (uint64_t r = 0; r < rows; ++r) {
       for (float& value : row)
-        value = static_cast<float>(tensor.scale * Draw(tensor.values, scale, random));
+        value = static_cast<float>(tensor.scale * Draw(tensor.use, scale, random));
       bytes.resize(row.size() / stored.block_size * stored.block_bytes);
       QuantizeRow(stored.type, row.data(), row.size(), bytes.data());
       INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));

@@ -10,16 +10,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "configs/config.h"
+#include "configs/metadata.h"
 #include "gemma_like/bind_weights.h"
 #include "gemma_like/quantization.h"
 #include "gemma_like/strings.h"
+#include "gemma_like/tensor_use.h"
 #include "io/gguf_writer.h"
 #include "ops/packed_matrix.h"
 #include "ops/views.h"
@@ -27,20 +29,10 @@
 
 namespace inlay {
 
-// How the values of a tensor are drawn, so that activations keep their size from layer to layer.
-enum class SynthValues {
-  kMatrix,    // normal with variance 1 / columns
-  kNorm,      // 1 plus or minus 0.1
-  kSmall,     // plus or minus 0.1: biases
-  kConv,      // plus or minus 0.5
-  kDecay,     // -1 to -16: a of a state space layer
-  kTimeStep,  // the inverse softplus of 0.001 to 0.1: its dt bias
-};
-
 struct SynthTensor {
   std::string name;
   std::vector<uint64_t> dims;  // fastest first
-  SynthValues values = SynthValues::kMatrix;
+  TensorUse use = TensorUse::kMatrix;
   double scale = 1;  // the values are multiplied by it
 };
 
@@ -71,12 +63,13 @@ class MetadataWriter {
     writer_.SetString(Key(key), ToAbsl(value));
   }
   void VocabSize(int value) { Int("vocab_size", value); }
-  // One value where all layers have the same, as other writers do.
+  // 0 for layers that any value is right for.
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
-    if (std::count(values.begin(), values.end(), values[0]) == static_cast<ptrdiff_t>(n))
-      return Int(key, values[0]);
-    writer_.SetInt32s(Key(key), std::vector<int32_t>(values.begin(), values.end()));
+    std::vector<int32_t> stored;
+    for (int64_t value : values)
+      stored.push_back(static_cast<int32_t>(std::max<int64_t>(value, 0)));
+    writer_.SetInt32s(Key(key), stored);
   }
   template <size_t n>
   void Texts(std::string_view key, const std::array<std::string_view, n>& values) {
@@ -99,36 +92,31 @@ class TensorLister {
 
   bool Has(absl::string_view) const { return false; }
   WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols) {
-    Packed(name, rows, cols);
+    Packed(name, rows, cols, TensorUse::kEmbedding);
     return {};
   }
   // A tied output is the embedding once more.
-  PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols) {
-    if (tensors_.empty() || name != tensors_.front().name)
-      tensors_.push_back({.name = std::string(name), .dims = {cols, rows}});
+  PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
+    if (tensors_.empty() || name != tensors_.front().name) Add(name, {cols, rows}, use);
     return {};
   }
-  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols) {
-    tensors_.push_back({.name = std::string(name), .dims = {cols, rows, count}});
+  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols,
+                                   TensorUse use) {
+    Add(name, {cols, rows, count}, use);
     return {};
   }
-  std::vector<float> Vector(absl::string_view name, size_t cols, size_t rows = 1) {
-    SynthTensor tensor{.name = std::string(name), .dims = {cols}, .values = VectorValues(name)};
-    if (rows != 1) tensor.dims.push_back(rows);
-    tensors_.push_back(tensor);
+  std::vector<float> Vector(absl::string_view name, TensorUse use, size_t cols, size_t rows = 1) {
+    Add(name, rows == 1 ? std::vector<uint64_t>{cols} : std::vector<uint64_t>{cols, rows}, use);
     return {};
   }
-  std::vector<float> Transposed(absl::string_view name, size_t rows, size_t cols) {
-    tensors_.push_back(
-        {.name = std::string(name), .dims = {cols, rows}, .values = SynthValues::kConv});
+  std::vector<float> Transposed(absl::string_view name, TensorUse use, size_t rows, size_t cols) {
+    Add(name, {cols, rows}, use);
     return {};
   }
 
  private:
-  static SynthValues VectorValues(absl::string_view name) {
-    if (absl::EndsWith(name, "ssm_a")) return SynthValues::kDecay;
-    if (absl::EndsWith(name, "ssm_dt.bias")) return SynthValues::kTimeStep;
-    return absl::EndsWith(name, ".bias") ? SynthValues::kSmall : SynthValues::kNorm;
+  void Add(absl::string_view name, std::vector<uint64_t> dims, TensorUse use) {
+    tensors_.push_back({.name = std::string(name), .dims = std::move(dims), .use = use});
   }
 
   std::vector<SynthTensor>& tensors_;
@@ -138,8 +126,7 @@ class TensorLister {
 struct ResidualStream {
   int model_dim = 0;
   double embedding_scale = 1;  // embeddings are multiplied by it
-  double branch_scale = 1;     // and branches
-  bool branches_end_in_norm = false;
+  double branch_scale = 1;     // and branches, if all by one number
 };
 
 // Sets the tensors' scales so that rounding errors stay small through many layers.
@@ -167,14 +154,13 @@ SynthModel DescribeSynth() {
   metadata.SetUint32(absl::StrCat(architecture, ".context_length"), 131072);
   metadata.SetString("tokenizer.ggml.model", "no_vocab");
   MetadataWriter writer(architecture, metadata);
-  Config::Metadata(writer);
+  Config::template Metadata<Config>(writer);
   TensorLister lister(model.tensors);
   auto nothing = std::make_unique<ModelWeights<Config>>();
   BindWeights(lister, *nothing);
   ScaleForStability({.model_dim = Config::kModelDim,
                      .embedding_scale = Config::kEmbeddingScale,
-                     .branch_scale = Config::kResidualScale,
-                     .branches_end_in_norm = Config::kNormPlacement == NormPlacement::kPreAndPost},
+                     .branch_scale = BranchMultiplier<Config>().value_or(1.0f)},
                     model.tensors);
   return model;
 }

@@ -47,18 +47,17 @@ WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t co
   return {.data = tensor->data.data(), .type = tensor->type, .rows = rows, .cols = cols};
 }
 
-PackedMatrix WeightBinder::Packed(absl::string_view name, size_t rows, size_t cols) {
-  std::vector<PackedMatrix> one = Packed(name, 1, rows, cols);
+PackedMatrix WeightBinder::Packed(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
+  std::vector<PackedMatrix> one = Packed(name, 1, rows, cols, use);
   return one.empty() ? PackedMatrix() : std::move(one.front());
 }
 
 std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t count, size_t rows,
-                                               size_t cols) {
+                                               size_t cols, TensorUse) {
   const GgufTensor* tensor = TakeMatrices(name, count, rows, cols);
   if (tensor == nullptr) return {};
   packed_.insert(std::string(name));
   if (!tensor->packed) packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, rows, cols);
-  widest_ = std::max(widest_, cols);
   if (pool_ == nullptr) return {};
   std::vector<PackedMatrix> matrices;
   for (size_t i = 0; i < count; ++i) {
@@ -79,7 +78,8 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
   return matrices;
 }
 
-std::vector<float> WeightBinder::Vector(absl::string_view name, size_t cols, size_t rows) {
+std::vector<float> WeightBinder::Vector(absl::string_view name, TensorUse, size_t cols,
+                                        size_t rows) {
   const size_t size = cols * rows;
   const GgufTensor* tensor = Take(name);
   if (tensor == nullptr) return {};
@@ -95,9 +95,10 @@ std::vector<float> WeightBinder::Vector(absl::string_view name, size_t cols, siz
   return values;
 }
 
-std::vector<float> WeightBinder::Transposed(absl::string_view name, size_t rows, size_t cols) {
+std::vector<float> WeightBinder::Transposed(absl::string_view name, TensorUse use, size_t rows,
+                                            size_t cols) {
   const GgufTensor* tensor = file_.FindTensor(name);
-  std::vector<float> values = Vector(name, rows * cols);
+  std::vector<float> values = Vector(name, use, rows * cols);
   if (values.empty()) return {};
   if (tensor->dims[0] != cols || tensor->dims[1] != rows) {
     Fail(*tensor, absl::StrCat(cols, " x ", rows));

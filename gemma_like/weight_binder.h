@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "gemma_like/tensor_use.h"
 #include "io/gguf.h"
 #include "ops/packed_matrix.h"
 #include "ops/thread_pool.h"
@@ -34,27 +35,28 @@ class WeightBinder {
   // not be packed there.
   WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols);
 
-  // A matrix as the kernels want it: a view where it is packed in the file, else a copy.
-  PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols);
+  // A matrix as the kernels want it: a view where it is packed in the file, else a copy. What a
+  // tensor is for makes no difference here.
+  PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols, TensorUse);
 
   // `count` matrices of rows x cols, one after the other in a tensor (its dimensions are cols,
   // rows, count). Empty after an error.
-  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols);
+  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols,
+                                   TensorUse);
 
   // A vector of cols * rows elements of type F32, F16 or BF16. Writers give it the dimensions cols,
   // rows; any others with the same product are fine.
-  std::vector<float> Vector(absl::string_view name, size_t cols, size_t rows = 1);
+  std::vector<float> Vector(absl::string_view name, TensorUse, size_t cols, size_t rows = 1);
 
   // A small matrix rows x cols in the file as its transpose [cols][rows] in float.
-  std::vector<float> Transposed(absl::string_view name, size_t rows, size_t cols);
+  std::vector<float> Transposed(absl::string_view name, TensorUse, size_t rows, size_t cols);
 
   // Names of the tensors that were asked for as packed matrices.
   const std::unordered_set<std::string>& packed() const { return packed_; }
 
-  // Memory that what was asked for takes, in bytes, and the columns of the widest packed matrix.
+  // Memory that what was asked for takes, in bytes.
   size_t bytes() const { return PackedMemory::AllocatedBytes(packed_bytes_) + vector_bytes_; }
   size_t packed_bytes() const { return packed_bytes_; }  // of it, copies of matrices
-  size_t widest() const { return widest_; }
 
   // The first error, or a tensor that nobody asked for, or ok.
   absl::Status Finish() const;
@@ -71,7 +73,6 @@ class WeightBinder {
   std::unordered_set<std::string> packed_;
   size_t packed_bytes_ = 0;
   size_t vector_bytes_ = 0;
-  size_t widest_ = 0;
   absl::Status status_;
 };
 

@@ -1,80 +1,68 @@
-// The weights of one layer as typed views, by the layer's type.
+// The weights of a layer and of a model as typed views, by their types.
 #ifndef INLAY_GEMMA_LIKE_WEIGHTS_H_
 #define INLAY_GEMMA_LIKE_WEIGHTS_H_
 
-#include <type_traits>
+#include <tuple>
 #include <vector>
 
-#include "configs/layers.h"
-#include "ops/matmul.h"
+#include "configs/config.h"
+#include "configs/layer.h"
+#include "configs/pattern.h"
+#include "gemma_like/layers.h"
+#include "gemma_like/token_work.h"
 #include "ops/packed_matrix.h"
 #include "ops/views.h"
 
 namespace inlay {
 
+template <class P>
+struct PartWeights {
+  static_assert(EnginePart<P>, "each part of a layer needs its LayerKind from gemma_like/layers.h");
+  using Type = typename LayerKind<P>::Weights;
+};
+template <>
+struct PartWeights<NoMlp> {
+  struct Type {};
+};
+template <class P>
+using PartWeightsType = typename PartWeights<P>::Type;
+
 // Vectors are copied from the file as float, matrices rearranged for the kernels. Matrices are
 // [outputs, inputs].
-
-struct AttentionWeights {
-  PackedMatrix q;             // [heads * head_dim, model_dim]
-  PackedMatrix k;             // [kv_heads * head_dim, model_dim]
-  PackedMatrix v;             // as k
-  PackedMatrix output;        // [model_dim, heads * head_dim]
-  std::vector<float> q_norm;  // [head_dim], empty without qk_norm
-  std::vector<float> k_norm;
-
-  // Says that the products of the first matrices, with x, come next.
-  void Announce(ConstFloatRows x, MatMulInput& input) const { input.Announce(x, {&q, &k, &v}); }
-};
-
-struct Mamba2Weights {
-  PackedMatrix in;  // [2 * inner + 2 * groups * state_dim + heads, model_dim]: z, x, B, C, dt
-  std::vector<float>
-      conv;  // [conv_width, inner + 2 * groups * state_dim]: transposed from the file
-  std::vector<float> conv_bias;  // [inner + 2 * groups * state_dim]
-  std::vector<float> dt_bias;    // [heads]
-  std::vector<float> a;          // [heads], negative
-  std::vector<float> d;          // [heads]
-  std::vector<float> norm;       // [inner]
-  PackedMatrix out;              // [model_dim, inner]
-
-  void Announce(ConstFloatRows x, MatMulInput& input) const { input.Announce(x, {&in}); }
-};
-
-struct GatedMlpWeights {
-  PackedMatrix gate;  // [hidden, model_dim]
-  PackedMatrix up;    // as gate
-  PackedMatrix down;  // [model_dim, hidden]
-
-  void Announce(ConstFloatRows x, MatMulInput& input) const { input.Announce(x, {&gate, &up}); }
-};
-
-struct MoeWeights {
-  PackedMatrix router;                   // [experts, model_dim]
-  std::vector<GatedMlpWeights> experts;  // by index
-  GatedMlpWeights shared;                // empty without a shared expert
-
-  void Announce(ConstFloatRows x, MatMulInput& input) const {
-    input.Announce(x, {&router, &experts[0].gate});
-  }
-};
-
-struct NoWeights {};
-
-template <class Mlp>
-using MlpWeights =
-    std::conditional_t<Mlp::kKind == MlpKind::kGated, GatedMlpWeights,
-                       std::conditional_t<Mlp::kKind == MlpKind::kMoe, MoeWeights, NoWeights>>;
-
-template <class Layer>
+template <class L>
 struct LayerWeights {
-  std::vector<float> norm;       // [model_dim], before the mixer
-  std::vector<float> post_norm;  // after it; empty unless the config's norms are kPreAndPost
-  std::conditional_t<kIsAttention<Layer>, AttentionWeights, Mamba2Weights> mixer;
+  std::vector<float> norm;       // [model_dim], before the mixers; empty where there are none
+  std::vector<float> post_norm;  // after them; empty unless the layer's norms are PreAndPostNorm
+  ForMixers<L, std::tuple, PartWeightsType> mixers;
   std::vector<float> mlp_norm;  // before and after the MLP, likewise
   std::vector<float> mlp_post_norm;
-  MlpWeights<typename Layer::Mlp> mlp;
+  PartWeightsType<typename L::Mlp> mlp;
 };
+
+template <ModelConfig Config>
+struct ModelWeights {
+  WeightMatrix embedding;  // [vocab_size, model_dim], as the file stores it: few rows are read
+  PerLayer<Config, LayerWeights> layers;
+  std::vector<float> output_norm;  // [model_dim]
+  PackedMatrix output;             // [vocab_size, model_dim]; of the embedding, if tied
+};
+
+// Calls f.operator()<P>(weights) for the mixers of a layer and then its MLP, if there is one.
+template <class L, class Weights, class F>
+void ForEachPartWeights(Weights& w, F&& f) {
+  [&]<class... M, size_t... i>(Mixers<M...>, std::index_sequence<i...>) {
+    (f.template operator()<M>(std::get<i>(w.mixers)), ...);
+  }(typename L::Mixers(), std::make_index_sequence<L::Mixers::kSize>());
+  if constexpr (L::kHasMlp) f.template operator()<typename L::Mlp>(w.mlp);
+}
+
+// The matrices that one token of this layer is multiplied with.
+template <class L>
+TokenWork WorkOfLayer(const LayerWeights<L>& w) {
+  TokenWork work;
+  ForEachPartWeights<L>(w, [&]<class P>(const auto& part) { work += LayerKind<P>::Work(part); });
+  return work;
+}
 
 }  // namespace inlay
 

@@ -19,8 +19,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// CausalConv1dSilu. Inlined, so that a width that is a constant where this is called is one in the
+// CausalConv1d. Inlined, so that a width that is a constant where this is called is one in the
 // code, too.
+template <bool kSilu>
 HWY_INLINE void Convolve(const float* const* input, const float* weight, size_t width,
                          const float* bias, FloatRows y) {
   const hn::ScalableTag<float> df;
@@ -29,18 +30,19 @@ HWY_INLINE void Convolve(const float* const* input, const float* weight, size_t 
     for (size_t c = 0; c < y.cols; c += lanes) {
       const bool whole = c + lanes <= y.cols;
       const size_t n = y.cols - c;
-      auto sum = whole ? hn::LoadU(df, bias + c) : hn::LoadN(df, bias + c, n);
+      auto sum = hn::Zero(df);
+      if (bias != nullptr) sum = whole ? hn::LoadU(df, bias + c) : hn::LoadN(df, bias + c, n);
       for (size_t k = 0; k < width; ++k) {
         const float* w = weight + k * y.cols + c;
         const float* x = input[t + k] + c;
         sum = whole ? hn::MulAdd(hn::LoadU(df, w), hn::LoadU(df, x), sum)
                     : hn::MulAdd(hn::LoadN(df, w, n), hn::LoadN(df, x, n), sum);
       }
-      const auto activated = Swish(df, sum, sum);
+      if constexpr (kSilu) sum = Swish(df, sum, sum);
       if (whole) {
-        hn::StoreU(activated, df, y.Row(t) + c);
+        hn::StoreU(sum, df, y.Row(t) + c);
       } else {
-        hn::StoreN(activated, df, y.Row(t) + c, n);
+        hn::StoreN(sum, df, y.Row(t) + c, n);
       }
     }
   }

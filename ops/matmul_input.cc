@@ -121,7 +121,7 @@ void MatMulInput::MakeHalves() {
   halves_ = {stride, half_memory_.data()};
 }
 
-void MatMulInput::Announce(ConstFloatRows x, std::initializer_list<const PackedMatrix*> matrices) {
+void MatMulInput::Announce(ConstFloatRows x, std::span<const PackedMatrix* const> matrices) {
   Set(x);
   for (const PackedMatrix* w : matrices) {
     if (w->format() == PackedFormat::kBF16) {

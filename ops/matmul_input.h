@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "ops/packed_matrix.h"
@@ -37,7 +37,7 @@ class MatMulInput {
   }
   // The same for an x that is still to be computed: who computes its rows [begin, end) then calls
   // RoundRows for them, while they are in the cache. `matrices` are those of the next products.
-  void Announce(ConstFloatRows x, std::initializer_list<const PackedMatrix*> matrices);
+  void Announce(ConstFloatRows x, std::span<const PackedMatrix* const> matrices);
   void RoundRows(size_t begin, size_t end) const;
 
   ConstFloatRows floats() const { return x_; }

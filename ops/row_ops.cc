@@ -76,6 +76,13 @@ struct SiluGateOp {
   }
 };
 
+struct MultiplyOp {
+  template <class DF, class V>
+  HWY_INLINE V operator()(DF, V a, V b) const {
+    return hn::Mul(a, b);
+  }
+};
+
 struct AddScaledOp {
   float scale;
   template <class DF, class V>
@@ -108,6 +115,10 @@ void SiluGateRow(const float* gate, const float* up, size_t n, float* y) {
   Combine(SiluGateOp(), gate, up, n, y);
 }
 
+void MultiplyRow(const float* a, const float* b, size_t n, float* y) {
+  Combine(MultiplyOp(), a, b, n, y);
+}
+
 void AddScaledRow(const float* y, float scale, size_t n, float* x) {
   Combine(AddScaledOp{scale}, y, x, n, x);
 }
@@ -128,6 +139,7 @@ HWY_EXPORT(NormRow);
 HWY_EXPORT(RotateToken);
 HWY_EXPORT(GeluTanhGateRow);
 HWY_EXPORT(SiluGateRow);
+HWY_EXPORT(MultiplyRow);
 HWY_EXPORT(AddScaledRow);
 HWY_EXPORT(ScaleRow);
 HWY_EXPORT(SoftCapRow);
@@ -175,6 +187,12 @@ void SiluGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y) {
   assert(SameShape(gate, up) && SameShape(gate, y));
   const auto row = HWY_DYNAMIC_POINTER(SiluGateRow);
   for (size_t r = 0; r < y.rows; ++r) row(gate.Row(r), up.Row(r), y.cols, y.Row(r));
+}
+
+void Multiply(ConstFloatRows a, ConstFloatRows b, FloatRows y) {
+  assert(SameShape(a, b) && SameShape(a, y));
+  const auto row = HWY_DYNAMIC_POINTER(MultiplyRow);
+  for (size_t r = 0; r < y.rows; ++r) row(a.Row(r), b.Row(r), y.cols, y.Row(r));
 }
 
 void AddScaled(ConstFloatRows y, float scale, FloatRows x) {

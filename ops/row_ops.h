@@ -32,6 +32,9 @@ void GeluTanhGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y);
 // y = silu(gate) * up with silu(g) = g / (1 + exp(-g)). y may be gate or up.
 void SiluGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y);
 
+// y = a * b, element by element; y may be either.
+void Multiply(ConstFloatRows a, ConstFloatRows b, FloatRows y);
+
 // x += scale * y.
 void AddScaled(ConstFloatRows y, float scale, FloatRows x);
 

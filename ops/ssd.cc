@@ -11,18 +11,12 @@
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
 #include "ops/add_rows-inl.h"
-#include "ops/conv-inl.h"
 #include "ops/dot-inl.h"
 #include "ops/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
-
-void ConvolveRows(const float* const* input, const float* weight, size_t width, const float* bias,
-                  FloatRows y) {
-  Convolve(input, weight, width, bias, y);
-}
 
 void TimeSteps(ConstFloatRows raw, const float* bias, FloatRows dt) {
   const hn::ScalableTag<float> df;
@@ -43,7 +37,7 @@ HWY_INLINE float MulAdd1(float factor, float x, float sum) {
 }
 
 // Vectors over the tokens of a chunk, however long the machine's vectors are.
-using ChunkTag = hn::CappedTag<float, kSsdChunk>;
+using ChunkTag = hn::CappedTag<float, kStateChunk>;
 
 // Memory that the calling thread keeps from call to call.
 float* Scratch(size_t floats) {
@@ -55,19 +49,19 @@ float* Scratch(size_t floats) {
 // Rows of a chunk, kept ones first, then new ones, each from its own place.
 struct ChunkRows {
   ChunkRows(const SsdAppend& append, const SsdChunk& chunk) {
-    const ConstFloatRows conv = append.conv.Slice(chunk.row, chunk.rows);
+    const ConstFloatRows xbc = append.xbc.Slice(chunk.row, chunk.rows);
     for (size_t j = 0; j < chunk.first; ++j) {
       x[j] = chunk.log.x().Row(j);
       b[j] = chunk.log.b().Row(j);
     }
     for (size_t j = 0; j < chunk.rows; ++j) {
-      x[chunk.first + j] = conv.Row(j);
-      b[chunk.first + j] = conv.Row(j) + append.shape.Inner();
+      x[chunk.first + j] = xbc.Row(j);
+      b[chunk.first + j] = xbc.Row(j) + append.shape.Inner();
     }
   }
 
-  const float* x[kSsdChunk];
-  const float* b[kSsdChunk];
+  const float* x[kStateChunk];
+  const float* b[kStateChunk];
 };
 
 // The time steps of one head, and what they weigh.
@@ -87,14 +81,15 @@ class HeadTimes {
       }
       decay_sum_[j] = sum;
     }
-    std::fill(dt_ + count, dt_ + kSsdChunk, 0.0f);
-    std::fill(decay_sum_ + count, decay_sum_ + kSsdChunk, 0.0f);
+    std::fill(dt_ + count, dt_ + kStateChunk, 0.0f);
+    std::fill(decay_sum_ + count, decay_sum_ + kStateChunk, 0.0f);
   }
 
   // How much of the chunk's initial state is left after token t.
   float StateDecay(size_t t) const { return ExpOf1(decay_sum_[t]); }
 
-  // weights[j] = exp(s_t - s_j) * dt_j for j <= t; the rest of weights [kSsdChunk] has no meaning.
+  // weights[j] = exp(s_t - s_j) * dt_j for j <= t; the rest of weights [kStateChunk] has no
+  // meaning.
   void Weigh(size_t t, float* weights) const {
     const ChunkTag d;
     const auto now = hn::Set(d, decay_sum_[t]);
@@ -105,8 +100,8 @@ class HeadTimes {
   }
 
  private:
-  HWY_ALIGN float dt_[kSsdChunk];
-  HWY_ALIGN float decay_sum_[kSsdChunk];
+  HWY_ALIGN float dt_[kStateChunk];
+  HWY_ALIGN float decay_sum_[kStateChunk];
 };
 
 // products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk and all of its tokens j.
@@ -114,12 +109,12 @@ void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group, fl
   const size_t dim = append.shape.state_dim;
   const size_t count = chunk.first + chunk.rows;
   const ChunkRows rows(append, chunk);
-  const float* b[kSsdChunk];
+  const float* b[kStateChunk];
   for (size_t j = 0; j < count; ++j) b[j] = rows.b[j] + group * dim;
   const ConstFloatRows c =
-      append.conv.Slice(chunk.row, chunk.rows)
+      append.xbc.Slice(chunk.row, chunk.rows)
           .Columns(append.shape.Inner() + append.shape.BcDim() + group * dim, dim);
-  MultiplyRows(b, count, c, FloatRows(products, chunk.rows, count, kSsdChunk));
+  MultiplyRows(b, count, c, FloatRows(products, chunk.rows, count, kStateChunk));
 }
 
 // One head of one chunk; products are those of its group.
@@ -128,26 +123,26 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
   const size_t dim = shape.head_dim, state_dim = shape.state_dim;
   const size_t group = head / (shape.heads / shape.groups);
   const ChunkRows rows(append, chunk);
-  const float* x[kSsdChunk];
+  const float* x[kStateChunk];
   for (size_t j = 0; j < chunk.first + chunk.rows; ++j) x[j] = rows.x[j] + head * dim;
   const auto x_row = [&x](size_t j) { return x[j]; };
   const HeadTimes times(append, chunk, head);
   const float* state = chunk.state == nullptr ? nullptr : chunk.state + head * state_dim * dim;
 
   const ConstFloatRows c =
-      append.conv.Slice(chunk.row, chunk.rows)
+      append.xbc.Slice(chunk.row, chunk.rows)
           .Columns(shape.Inner() + shape.BcDim() + group * state_dim, state_dim);
   const FloatRows y = append.y.Slice(chunk.row, chunk.rows).Columns(head * dim, dim);
   ForEachOutputs(chunk.rows, [&]<size_t R>(size_t first) HWY_ATTR {
     const size_t now = chunk.first + first;  // the first of the R tokens, in the chunk
-    HWY_ALIGN float weights[R][kSsdChunk];
+    HWY_ALIGN float weights[R][kStateChunk];
     SumOutput outputs[R];
     for (size_t r = 0; r < R; ++r) {
       float* out = y.Row(first + r);
       std::fill_n(out, dim, 0.0f);
       outputs[r] = {out, 1.0f, out};
       times.Weigh(now + r, weights[r]);
-      const float* cb = products + (first + r) * kSsdChunk;
+      const float* cb = products + (first + r) * kStateChunk;
       for (size_t j = 0; j <= now + r; ++j) weights[r][j] *= cb[j];
     }
     if (state != nullptr) {
@@ -156,8 +151,7 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
           [&](size_t n) { return state + n * dim; });
     }
     for (size_t r = 0; r < R; ++r) outputs[r].scale = times.StateDecay(now + r);
-    AddRows<R>(
-        outputs, dim, now + 1, [&](size_t r, size_t j) { return weights[r][j]; }, x_row);
+    AddRows<R>(outputs, dim, now + 1, [&](size_t r, size_t j) { return weights[r][j]; }, x_row);
     // What each token sees beyond the first one, and its own direct part.
     for (size_t r = 0; r < R; ++r) {
       outputs[r].scale = 1.0f;
@@ -169,11 +163,11 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
   });
   if (chunk.next == nullptr) return;
 
-  HWY_ALIGN float weights[kSsdChunk];
-  times.Weigh(kSsdChunk - 1, weights);
-  const float decay = times.StateDecay(kSsdChunk - 1);
-  float* terms = Scratch(kSsdChunk * dim);
-  for (size_t j = 0; j < kSsdChunk; ++j) {
+  HWY_ALIGN float weights[kStateChunk];
+  times.Weigh(kStateChunk - 1, weights);
+  const float decay = times.StateDecay(kStateChunk - 1);
+  float* terms = Scratch(kStateChunk * dim);
+  for (size_t j = 0; j < kStateChunk; ++j) {
     for (size_t i = 0; i < dim; ++i) terms[j * dim + i] = weights[j] * x[j][i];
   }
   float* next = chunk.next + head * state_dim * dim;
@@ -186,7 +180,7 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
     }
     const size_t column = group * state_dim + first;
     AddRows<R>(
-        outputs, dim, kSsdChunk, [&](size_t r, size_t j) { return rows.b[j][column + r]; },
+        outputs, dim, kStateChunk, [&](size_t r, size_t j) { return rows.b[j][column + r]; },
         [&](size_t j) { return terms + j * dim; });
   });
 }
@@ -195,7 +189,7 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
 void MixHeads(const SsdAppend& append, size_t begin, size_t end) {
   const SsdShape& shape = append.shape;
   const size_t heads_per_group = shape.heads / shape.groups;
-  constexpr size_t kProducts = kSsdChunk * kSsdChunk;
+  constexpr size_t kProducts = kStateChunk * kStateChunk;
   thread_local std::vector<float> products;
   if (products.size() < append.count * kProducts) products.resize(append.count * kProducts);
   for (size_t head = begin; head < end; ++head) {
@@ -218,16 +212,10 @@ HWY_AFTER_NAMESPACE();
 namespace inlay {
 namespace {
 
-HWY_EXPORT(ConvolveRows);
 HWY_EXPORT(TimeSteps);
 HWY_EXPORT(MixHeads);
 
 }  // namespace
-
-void CausalConv1dSilu(const float* const* input, const float* weight, size_t width,
-                      const float* bias, FloatRows y) {
-  HWY_DYNAMIC_DISPATCH(ConvolveRows)(input, weight, width, bias, y);
-}
 
 void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
   assert(raw_dt.rows == dt.rows && raw_dt.cols == dt.cols);
@@ -236,7 +224,7 @@ void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
 
 void SsdMix(const SsdAppend& append, ThreadPool& pool) {
   const SsdShape& shape = append.shape;
-  assert(append.conv.cols == shape.ConvDim() && append.y.cols == shape.Inner());
+  assert(append.xbc.cols == shape.XbcDim() && append.y.cols == shape.Inner());
   assert(append.dt.cols == shape.heads && shape.heads % shape.groups == 0);
   const auto work = [&](size_t begin, size_t end) {
     HWY_DYNAMIC_DISPATCH(MixHeads)(append, begin, end);

@@ -142,7 +142,7 @@ class ChatLoop {
                           " tokens\n");
     }
     if (name == "/clear") {
-      session_.Clear();
+      INLAY_RETURN_IF_ERROR(session_.Clear());
       return "forgot everything\n";
     }
     if (name == "/rewind") {

@@ -33,7 +33,7 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
   auto result = Generate(engine_, tokenizer_, *cache_, *prompt, options, on_text, cancel);
   if (!result.ok()) {
     turns_.pop_back();
-    cache_->Restore(std::move(*before));
+    INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*before)));
   }
   return result;
 }
@@ -48,7 +48,7 @@ absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_te
   INLAY_RETURN_IF_ERROR(Rewind(1));
   auto result = Say(user, on_text, cancel);
   if (!result.ok()) {
-    cache_->Restore(std::move(*before));
+    INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*before)));
     turns_ = std::move(turns);
   }
   return result;
@@ -83,9 +83,10 @@ absl::Status ChatSession::GoBack(size_t index) {
   return absl::OkStatus();
 }
 
-void ChatSession::Clear() {
-  cache_->Restore(std::move(*empty_->Fork()));
+absl::Status ChatSession::Clear() {
+  INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*empty_->Fork())));
   turns_.clear();
+  return absl::OkStatus();
 }
 
 size_t ChatSession::Fork() {

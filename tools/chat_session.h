@@ -53,7 +53,7 @@ class ChatSession {
   absl::Status Rewind(size_t count);
 
   // Forgets everything that was said; forks stay.
-  void Clear();
+  absl::Status Clear();
 
   // Keeps the conversation as it is now; returns the fork's number, from 1.
   size_t Fork();

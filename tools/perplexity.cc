@@ -57,8 +57,7 @@ class ChunkScorer {
   // Back to the start of the chunk: what is too far for Rewind, a snapshot does.
   absl::Status GoToStart() {
     if (cache_.RewindFloor() == 0) return cache_.Rewind(0);
-    cache_.Restore(std::move(*empty_->Fork()));
-    return absl::OkStatus();
+    return cache_.Restore(std::move(*empty_->Fork()));
   }
 
   absl::Status GoBackByRewind() { return cache_.Rewind(cache_.RewindFloor()); }

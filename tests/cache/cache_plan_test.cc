@@ -59,7 +59,7 @@ TYPED_TEST(CachePlanTest, EqualsWhatIsAllocated) {
       ASSERT_EQ(pool->used_bytes(), cache.allocated_bytes());
       ASSERT_LE(cache.allocated_bytes(), kPlan.At(length));
       // At the start of a chunk its log is not there yet.
-      if (length >= full && length % kSsdChunk != 0) {
+      if (length >= full && length % kStateChunk != 0) {
         ASSERT_EQ(cache.allocated_bytes(), kPlan.At(length)) << length;
       }
     }
@@ -81,7 +81,7 @@ TYPED_TEST(CachePlanTest, ForksCostWhatThePlanSays) {
     // What one side copies, the rows that it adds, and at a boundary the state and log that it
     // begins.
     ASSERT_LE(pool->used_bytes(), before + kPlan.snapshot + kPlan.append);
-    if ((length + 1) % kSsdChunk != 0 && length % kKvBlockRows != 0) {
+    if ((length + 1) % kStateChunk != 0 && length % kKvBlockRows != 0) {
       ASSERT_LE(pool->used_bytes(), before + kPlan.snapshot);
     }
   }

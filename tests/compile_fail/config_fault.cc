@@ -12,10 +12,12 @@ struct Right : ConfigDefaults {
   static constexpr int kVocabSize = 16;
   static constexpr int kModelDim = 8;
   static constexpr float kNormEpsilon = 1e-6f;
-  using Layers = Chain<FullAttention<AttentionShape{.heads = 4, .kv_heads = 2, .head_dim = 2},
-                                     Rope{.base = 10'000}, GatedMlp<16, Activation::kSilu>>,
-                       Mamba2<Mamba2Shape{.heads = 4, .head_dim = 4, .state_dim = 8}, NoMlp>>;
-  template <class Visitor>
+  using Attending =
+      FullAttention<AttentionShape{.heads = 4, .kv_heads = 2, .head_dim = 2}, Rope{.base = 10'000}>;
+  using Recurrent = Mamba2<Mamba2Shape{.heads = 4, .head_dim = 4, .state_dim = 8}>;
+  using Layers = Chain<Layer<PreNorm, Mixers<Attending>, GatedMlp<16, Activation::kSilu>>,
+                       Layer<PreNorm, Mixers<Recurrent>>>;
+  template <class Config, class Visitor>
   static void Metadata(Visitor&) {}
 };
 static_assert(CheckConfig<Right>());

@@ -5,7 +5,7 @@
 
 namespace inlay {
 
-struct Config : ConfigDefaults {
+struct Tried : ConfigDefaults {
   static constexpr std::string_view kName = "config";
   static constexpr std::string_view kArchitecture = "config";
   static constexpr int kVocabSize = 16;
@@ -13,10 +13,11 @@ struct Config : ConfigDefaults {
 #if !INLAY_COMPILE_FAIL
   static constexpr float kNormEpsilon = 1e-6f;
 #endif
-  using Layers = Repeat<2, Mamba2<Mamba2Shape{.heads = 4, .head_dim = 4, .state_dim = 8}, NoMlp>>;
-  template <class Visitor>
+  using Layers = Repeat<
+      2, Layer<PreNorm, Mixers<Mamba2<Mamba2Shape{.heads = 4, .head_dim = 4, .state_dim = 8}>>>>;
+  template <class Config, class Visitor>
   static void Metadata(Visitor&) {}
 };
-static_assert(CheckConfig<Config>());
+static_assert(CheckConfig<Tried>());
 
 }  // namespace inlay

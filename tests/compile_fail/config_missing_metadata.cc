@@ -5,18 +5,19 @@
 
 namespace inlay {
 
-struct Config : ConfigDefaults {
+struct Tried : ConfigDefaults {
   static constexpr std::string_view kName = "config";
   static constexpr std::string_view kArchitecture = "config";
   static constexpr int kVocabSize = 16;
   static constexpr int kModelDim = 8;
   static constexpr float kNormEpsilon = 1e-6f;
-  using Layers = Repeat<2, Mamba2<Mamba2Shape{.heads = 4, .head_dim = 4, .state_dim = 8}, NoMlp>>;
+  using Layers = Repeat<
+      2, Layer<PreNorm, Mixers<Mamba2<Mamba2Shape{.heads = 4, .head_dim = 4, .state_dim = 8}>>>>;
 #if !INLAY_COMPILE_FAIL
-  template <class Visitor>
+  template <class Config, class Visitor>
   static void Metadata(Visitor&) {}
 #endif
 };
-static_assert(CheckConfig<Config>());
+static_assert(CheckConfig<Tried>());
 
 }  // namespace inlay

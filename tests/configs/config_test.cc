@@ -5,54 +5,55 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "configs/bard.h"
 #include "configs/gemma2.h"
 #include "configs/gemma3.h"
 #include "configs/granite4h.h"
 #include "configs/mamba2.h"
+#include "configs/metadata.h"
 
 namespace inlay {
 namespace {
 
-template <class Mlp>
-int64_t MlpParameters(int64_t dim) {
-  if constexpr (Mlp::kKind == MlpKind::kGated) {
-    return 3 * dim * Mlp::kHidden;
-  } else if constexpr (Mlp::kKind == MlpKind::kMoe) {
-    constexpr MoeShape kShape = Mlp::kShape;
-    return dim * kShape.experts + 3 * dim * kShape.hidden * kShape.experts +
-           3 * dim * kShape.shared_hidden;
-  }
-  return 0;
+// The weights of each kind of part.
+template <int kHidden, Activation kActivation>
+int64_t PartParameters(int64_t dim, GatedMlp<kHidden, kActivation>) {
+  return 3 * dim * kHidden;
 }
 
-template <class Layer>
-int64_t MixerParameters(int64_t dim) {
-  constexpr auto kShape = Layer::kShape;
-  if constexpr (kIsAttention<Layer>) {
-    const int64_t projections = 2 * (kShape.heads + kShape.kv_heads) * kShape.head_dim * dim;
-    return projections + (kShape.qk_norm ? 2 * kShape.head_dim : 0);
-  } else {
-    const int64_t inner = kShape.heads * kShape.head_dim;
-    const int64_t conv = inner + 2 * kShape.groups * kShape.state_dim;
-    return (inner + conv + kShape.heads) * dim  // in
-           + conv * kShape.conv_width + conv    // convolution and its bias
-           + 3 * kShape.heads + inner           // dt bias, a, d; norm
-           + inner * dim;                       // out
-  }
+template <MoeShape kShape, Activation kActivation>
+int64_t PartParameters(int64_t dim, MoeMlp<kShape, kActivation>) {
+  return dim * kShape.experts + 3 * dim * kShape.hidden * kShape.experts +
+         3 * dim * kShape.shared_hidden;
+}
+
+template <AttentionShape kShape, Rope kRope, int kWindow>
+int64_t PartParameters(int64_t dim, AttentionMixer<kShape, kRope, kWindow>) {
+  const int64_t projections = 2 * (kShape.heads + kShape.kv_heads) * kShape.head_dim * dim;
+  return projections + (kShape.qk_norm ? 2 * kShape.head_dim : 0);
+}
+
+template <Mamba2Shape kShape>
+int64_t PartParameters(int64_t dim, Mamba2<kShape>) {
+  const int64_t inner = kShape.heads * kShape.head_dim;
+  const int64_t conv = inner + 2 * kShape.groups * kShape.state_dim;
+  return (inner + conv + kShape.heads) * dim  // in
+         + conv * kShape.conv_width + conv    // convolution and its bias
+         + 3 * kShape.heads + inner           // dt bias, a, d; norm
+         + inner * dim;                       // out
 }
 
 // All weights of a model with a tied output.
 template <class C>
 int64_t Parameters() {
   const int64_t dim = C::kModelDim;
-  const int64_t norms_at_branch = C::kNormPlacement == NormPlacement::kPreAndPost ? 2 : 1;
   int64_t sum = C::kVocabSize * dim + dim;
-  ForEachLayer<C>([&]<class Layer>(int) {
-    const bool has_mlp = Layer::Mlp::kKind != MlpKind::kNone;
-    sum += MixerParameters<Layer>(dim) + MlpParameters<typename Layer::Mlp>(dim);
-    sum += norms_at_branch * (has_mlp ? 2 : 1) * dim;
+  ForEachLayer<C>([&]<class L>(int) {
+    const int64_t branches = (L::Mixers::kSize > 0 ? 1 : 0) + (L::kHasMlp ? 1 : 0);
+    sum += branches * (L::Norms::kPost ? 2 : 1) * dim;
+    ForEachPart<L>([&]<class P>() { sum += PartParameters(dim, P()); });
   });
   return sum;
 }
@@ -88,45 +89,41 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   expect_millions(Parameters<Mamba2_2_7b>(), 2'700);
 }
 
-// 'm' for Mamba2, 's' for a sliding window, 'f' for full attention.
+// The first letter of each layer's mixer: 'm' for Mamba2, 's' for a sliding window, 'a' for full
+// attention.
 template <class C>
 std::string Spell() {
   std::string text;
-  ForEachLayer<C>([&]<class Layer>(int) {
-    constexpr LayerKind kKind = Layer::kKind;
-    text += kKind == LayerKind::kMamba2 ? 'm' : kKind == LayerKind::kFullAttention ? 'f' : 's';
-  });
+  for (std::string_view name : MixerNames<C>()) text += name.front();
   return text;
 }
 
 TEST(ConfigTest, OrderOfLayers) {
-  EXPECT_EQ(Spell<Bard>(), "msmfmsmf");
-  EXPECT_EQ(Spell<BardGemma3>(), "ssfssf");
-  EXPECT_EQ(Spell<Gemma2_2b>(), "sfsfsfsfsfsfsfsfsfsfsfsfsf");
-  EXPECT_EQ(Spell<Gemma3_270m>(), "sssssfsssssfsssssf");
-  EXPECT_EQ(Spell<Gemma3_1b>(), "sssssfsssssfsssssfsssssfss");
-  EXPECT_EQ(Spell<Gemma3_4b>(), "sssssfsssssfsssssfsssssfsssssfssss");
-  EXPECT_EQ(Spell<Granite4h_350m>(), "mmmmmmmmmmfmmfmmmfmmmmmmmmmfmmmm");
-  EXPECT_EQ(Spell<Granite4h_1b>(), "mmmmmfmmmmmmmmmfmmmmmmmmmfmmmmmmmmmfmmmm");
+  EXPECT_EQ(Spell<Bard>(), "msmamsma");
+  EXPECT_EQ(Spell<BardGemma3>(), "ssassa");
+  EXPECT_EQ(Spell<Gemma2_2b>(), "sasasasasasasasasasasasasa");
+  EXPECT_EQ(Spell<Gemma3_270m>(), "sssssasssssasssssa");
+  EXPECT_EQ(Spell<Gemma3_1b>(), "sssssasssssasssssasssssass");
+  EXPECT_EQ(Spell<Gemma3_4b>(), "sssssasssssasssssasssssasssssassss");
+  EXPECT_EQ(Spell<Granite4h_350m>(), "mmmmmmmmmmammammmammmmmmmmmammmm");
+  EXPECT_EQ(Spell<Granite4h_1b>(), "mmmmmammmmmmmmmammmmmmmmmammmmmmmmmammmm");
   EXPECT_EQ(Spell<Granite4h_Small>(), Spell<Granite4h_1b>());
   EXPECT_EQ(Spell<Mamba2_130m>(), std::string(24, 'm'));
 }
 
 TEST(ConfigTest, Multipliers) {
   EXPECT_EQ(Gemma2_2b::kEmbeddingScale, 48.0f);
-  EXPECT_EQ(Gemma2_2b::kAttentionScale, 0.0625f);
+  EXPECT_EQ(static_cast<float>(Gemma2_2b::kHeads.Scale()), 0.0625f);
   EXPECT_FLOAT_EQ(Gemma3_270m::kEmbeddingScale, 25.298221f);
-  EXPECT_EQ(Granite4h_350m::kResidualScale, 0.246f);
-  EXPECT_EQ(Granite4h_1b::kResidualScale, 0.22f);
-  EXPECT_EQ(Granite4h_1b::kAttentionScale, 0.0078125f);
+  EXPECT_EQ(BranchMultiplier<Granite4h_350m>(), 0.246f);
+  EXPECT_EQ(BranchMultiplier<Granite4h_1b>(), 0.22f);
+  EXPECT_EQ(static_cast<float>(Granite4h_1b::kHeads.Scale()), 0.0078125f);
   EXPECT_EQ(BardGraniteH::kLogitDivisor, 2.0f);
 }
 
 // Granite's inner size is twice the model dim in every member; the shape does not enforce it.
 TEST(ConfigTest, GraniteInnerSizes) {
-  const auto inner = []<class C>() {
-    return FirstMamba2<C>::kShape.heads * FirstMamba2<C>::kShape.head_dim;
-  };
+  const auto inner = []<class C>() { return C::kSsm.heads * C::kSsm.head_dim; };
   EXPECT_EQ(inner.operator()<Granite4h_350m>(), 2 * Granite4h_350m::kModelDim);
   EXPECT_EQ(inner.operator()<Granite4h_1b>(), 2 * Granite4h_1b::kModelDim);
   EXPECT_EQ(inner.operator()<Granite4h_Micro>(), 2 * Granite4h_Micro::kModelDim);

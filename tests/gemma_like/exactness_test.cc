@@ -132,12 +132,15 @@ TEST_P(ExactnessTest, AbortOfABatchOfConversations) {
 TEST_P(ExactnessTest, RewindWithinTheGuaranteedDepthNeverFails) {
   Conversation c{NewCache(), 0};
   std::mt19937_64 random(Seed());
+  size_t greatest = 0;
   while (c.cache->length() < 900) {
     ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {1 + random() % 40}));
-    const size_t depth =
-        std::min<size_t>(random() % (F32Storage::kRewindDepth + 1), c.cache->length());
-    ASSERT_LE(c.cache->RewindFloor(), c.cache->length() - depth);
-    const size_t position = c.cache->length() - depth;
+    const size_t length = c.cache->length();
+    greatest = std::max(greatest, length);
+    ASSERT_LE(c.cache->RewindFloor(), greatest - std::min(greatest, F32Storage::kRewindDepth));
+    const size_t depth = std::min<size_t>(random() % (F32Storage::kRewindDepth + 1),
+                                          length - c.cache->RewindFloor());
+    const size_t position = length - depth;
     ASSERT_TRUE(c.cache->Rewind(position).ok());
     // A second rewind in a row may be refused, but then with no change.
     const absl::Status second =

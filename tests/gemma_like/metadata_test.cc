@@ -145,7 +145,7 @@ class MetadataTest : public ::testing::Test {
     absl::StatusOr<GgufFile> file = GgufFile::Open(FileOf<Config>());
     ASSERT_TRUE(file.ok()) << file.status();
     file_.emplace(*std::move(file));
-    Config::Metadata(wrong_);
+    Config::template Metadata<Config>(wrong_);
   }
 
   std::optional<GgufFile> file_;

@@ -207,8 +207,8 @@ TEST_P(SaveLoadTest, Refusals) {
   refused({}, Code::kOutOfRange, "header");
   refused(Bytes(1000, 'x'), Code::kInvalidArgument, "no saved conversation");
   Bytes changed = saved;
-  changed[8] = 2;
-  refused(changed, Code::kInvalidArgument, "version 2");
+  changed[8] = 3;
+  refused(changed, Code::kInvalidArgument, "version 3");
   changed = saved;
   changed.push_back(0);
   refused(changed, Code::kInvalidArgument, "1 bytes follow");
@@ -271,9 +271,9 @@ TEST_P(SaveLoadTest, SizeIsWhatIsLive) {
   const std::string name = GetParam().name;
   if (name == "mamba") {
     // 700 is 28 tokens into a chunk, 1100 is 12: 16 rows of the log in each of three layers.
-    const SsdShape shape{.heads = 4, .head_dim = 16, .groups = 2, .state_dim = 8, .conv_width = 3};
-    EXPECT_EQ(at_700 - at_1100 + 400 * sizeof(int32_t),
-              3 * 16 * shape.LogRowElements() * sizeof(float));
+    constexpr SsdShape kShape{.heads = 4, .head_dim = 16, .groups = 2, .state_dim = 8};
+    constexpr size_t kRow = ChunkLog<SsdLog>::LayoutOf(kShape).RowFloats() * sizeof(float);
+    EXPECT_EQ(at_700 - at_1100 + 400 * sizeof(int32_t), 3 * 16 * kRow);
   } else if (name == "gemma") {
     // Both windows have the same rows at both lengths: only the full layer grows.
     const size_t row = 2 * 16 * 2 * sizeof(float);  // 2 kv heads of 16, keys and values

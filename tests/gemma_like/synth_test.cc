@@ -81,7 +81,7 @@ void ExpectStable(const std::vector<std::string>& branch_ends) {
     if (tensor.name == "token_embd.weight") embedding = tensor.scale * Config::kEmbeddingScale;
     for (const std::string& end : branch_ends) {
       if (absl::EndsWith(tensor.name, end)) {
-        variance += std::pow(tensor.scale * Config::kResidualScale, 2);
+        variance += std::pow(tensor.scale * BranchMultiplier<Config>().value(), 2);
       }
     }
   }
@@ -106,10 +106,10 @@ TEST(SynthTest, ScalesAreThoseOfTheValues) {
   ASSERT_TRUE(file.ok()) << file.status();
   for (const SynthTensor& tensor : tensors) {
     const double size = Size(*file, tensor.name);
-    if (tensor.values == SynthValues::kMatrix) {
+    if (IsMatrix(tensor.use)) {
       const double expected = tensor.scale / std::sqrt(static_cast<double>(tensor.dims[0]));
       EXPECT_NEAR(size, expected, 0.1 * expected) << tensor.name;
-    } else if (tensor.values == SynthValues::kNorm) {
+    } else if (tensor.use == TensorUse::kNorm || tensor.use == TensorUse::kBranchNorm) {
       EXPECT_NEAR(size, tensor.scale, 0.1 * tensor.scale) << tensor.name;
     }
   }

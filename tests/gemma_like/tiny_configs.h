@@ -18,76 +18,88 @@ struct TinyBase : ConfigDefaults {
   static constexpr int kModelDim = 32;
   static constexpr float kNormEpsilon = 1e-6f;
   static constexpr float kEmbeddingScale = 5.0f;
-  static constexpr float kAttentionScale = 0.25f;  // 1 / sqrt(16)
 
   static constexpr AttentionShape kHeads{
       .heads = 4, .kv_heads = 2, .head_dim = 16, .qk_norm = true};
   using Mlp = GatedMlp<48, Activation::kGeluTanh>;
-  using Sliding = SlidingWindowAttention<kHeads, Rope{.base = 10'000}, 20, Mlp>;
-  using Full = FullAttention<kHeads, Rope{.base = 1'000'000}, Mlp>;
+  template <int kWindow>
+  using Window = SlidingWindowAttention<kHeads, Rope{.base = 10'000}, kWindow>;
+  using All = FullAttention<kHeads, Rope{.base = 1'000'000}>;
+
+  template <class Config>
+  static void Metadata(auto& v) {
+    CommonMetadata<Config>(v);
+  }
 };
 
-// As Bard: all three kinds.
+// As Bard: Mamba2, sliding and full attention.
 struct TinyBard : TinyBase {
   static constexpr std::string_view kName = "tiny-bard";
-  using Ssm =
-      Mamba2<Mamba2Shape{.heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4},
-             Mlp>;
+  using Ssm = Layer<PreNorm,
+                    Mixers<Mamba2<Mamba2Shape{
+                        .heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>>,
+                    Mlp>;
+  using Sliding = Layer<PreNorm, Mixers<Window<20>>, Mlp>;
+  using Full = Layer<PreNorm, Mixers<All>, Mlp>;
   using Layers = Chain<Ssm, Sliding, Ssm, Full>;
-  static void Metadata(auto& v) {
-    CommonMetadata<TinyBard>(v);
-    AttentionMetadata<TinyBard>(v);
-    Mamba2Metadata<TinyBard>(v);
-  }
 };
 
 // As Gemma 2 and 3: attention only, norms on both sides, soft caps, and a window longer than two
 // blocks.
 struct TinyGemma : TinyBase {
   static constexpr std::string_view kName = "tiny-gemma";
-  static constexpr NormPlacement kNormPlacement = NormPlacement::kPreAndPost;
-  static constexpr float kAttentionSoftCap = 50.0f;
   static constexpr float kLogitSoftCap = 30.0f;
-  using LongWindow = SlidingWindowAttention<kHeads, Rope{.base = 10'000}, 150, Mlp>;
-  using Layers = Chain<Sliding, LongWindow, Full>;
-  static void Metadata(auto& v) {
-    CommonMetadata<TinyGemma>(v);
-    AttentionMetadata<TinyGemma>(v);
-  }
+  static constexpr AttentionShape kCapped{
+      .heads = 4, .kv_heads = 2, .head_dim = 16, .qk_norm = true, .soft_cap = 50};
+  template <int kWindow>
+  using Sliding =
+      Layer<PreAndPostNorm, Mixers<SlidingWindowAttention<kCapped, Rope{.base = 10'000}, kWindow>>,
+            Mlp>;
+  using Full = Layer<PreAndPostNorm, Mixers<FullAttention<kCapped, Rope{.base = 1'000'000}>>, Mlp>;
+  using Layers = Chain<Sliding<20>, Sliding<150>, Full>;
+  // No file could tell the two windows, and none has to: these files have random weights.
+  template <class Config>
+  static void Metadata(auto&) {}
 };
 
 // As Granite 4 hybrid: no rotation, all multipliers, a mixture of experts with a shared one.
 struct TinyGranite : TinyBase {
   static constexpr std::string_view kName = "tiny-granite";
-  static constexpr float kResidualScale = 0.22f;
   static constexpr float kLogitDivisor = 3.0f;
+  static constexpr Ratio kResidual{.num = 22, .den = 100};
   using Moe = MoeMlp<MoeShape{.experts = 5, .used_experts = 2, .hidden = 16, .shared_hidden = 24},
                      Activation::kSilu>;
   using Ssm =
-      Mamba2<Mamba2Shape{.heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4},
-             Moe>;
-  using Attention = FullAttention<AttentionShape{.heads = 4, .kv_heads = 1, .head_dim = 8}, Rope{},
-                                  GatedMlp<40, Activation::kSilu>>;
-  using Layers = Chain<Ssm, Ssm, Attention>;
-  static void Metadata(auto& v) {
-    CommonMetadata<TinyGranite>(v);
-    AttentionMetadata<TinyGranite>(v);
-    Mamba2Metadata<TinyGranite>(v);
-  }
+      Mamba2<Mamba2Shape{.heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>;
+  using Attending =
+      FullAttention<AttentionShape{.heads = 4, .kv_heads = 1, .head_dim = 8, .query_scalar = 16},
+                    Rope{}>;
+  using Recurrent = Layer<PreNorm, Mixers<Scaled<Ssm, kResidual>>, Scaled<Moe, kResidual>>;
+  using Last = Layer<PreNorm, Mixers<Scaled<Attending, kResidual>>,
+                     Scaled<GatedMlp<40, Activation::kSilu>, kResidual>>;
+  using Layers = Chain<Recurrent, Recurrent, Last>;
 };
 
 // As Mamba2: nothing else, and two groups.
 struct TinyMamba : TinyBase {
   static constexpr std::string_view kName = "tiny-mamba";
   static constexpr bool kTiedOutput = false;
+  using Layers = Repeat<
+      3, Layer<PreNorm,
+               Mixers<Mamba2<Mamba2Shape{
+                   .heads = 4, .head_dim = 16, .state_dim = 8, .groups = 2, .conv_width = 3}>>>>;
+};
+
+// What no family has yet: two mixers in parallel with a multiplier each (as Falcon-H1), a layer
+// without a mixer (as Nemotron-H), and layers after the last one that keeps something of the past.
+struct TinyParallel : TinyBase {
+  static constexpr std::string_view kName = "tiny-parallel";
   using Ssm =
-      Mamba2<Mamba2Shape{.heads = 4, .head_dim = 16, .state_dim = 8, .groups = 2, .conv_width = 3},
-             NoMlp>;
-  using Layers = Repeat<3, Ssm>;
-  static void Metadata(auto& v) {
-    CommonMetadata<TinyMamba>(v);
-    Mamba2Metadata<TinyMamba>(v);
-  }
+      Mamba2<Mamba2Shape{.heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>;
+  using Parallel = Layer<PreNorm, Mixers<Scaled<Ssm, Ratio{1, 2}>, Scaled<All, Ratio{3, 4}>>, Mlp>;
+  using MlpOnly = Layer<PreNorm, Mixers<>, Scaled<Mlp, Ratio{1, 3}>>;
+  using Sliding = Layer<PreNorm, Mixers<Window<20>>>;
+  using Layers = Chain<Parallel, MlpOnly, Sliding, MlpOnly, MlpOnly>;
 };
 
 }  // namespace inlay

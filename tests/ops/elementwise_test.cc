@@ -113,6 +113,17 @@ TEST_P(ElementwiseTest, BitsDoNotDependOnThePlaceInTheRow) {
   }
 }
 
+TEST_P(ElementwiseTest, MultiplyIsExactInPlaceToo) {
+  for (size_t n : {1, 3, 16, 35, 257}) {
+    const Array a = RandomArray(2, n, 1), b = RandomArray(2, n, 2), y(2, n),
+                x = RandomArray(2, n, 1);
+    Multiply(a, b, y);
+    Multiply(x, b, x);
+    for (size_t i = 0; i < 2 * n; ++i) ASSERT_EQ(y.data()[i], a.data()[i] * b.data()[i]);
+    EXPECT_TRUE(SameBits(x, y));
+  }
+}
+
 TEST_P(ElementwiseTest, InPlaceOnEitherInput) {
   const Array gate = RandomArray(2, 35, 1), up = RandomArray(2, 35, 2), y(2, 35);
   GeluTanhGate(gate, up, y);

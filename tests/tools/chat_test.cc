@@ -108,7 +108,7 @@ TEST_F(Session, GoesBackExactly) {
     for (size_t i = from; i < 12; ++i) EXPECT_EQ(Say(session, name(i)), answers[i]) << i;
   }
   EXPECT_FALSE(session.Rewind(session.turns().size() + 1).ok());
-  session.Clear();
+  ASSERT_TRUE(session.Clear().ok());
   EXPECT_EQ(session.cache().length(), 0u);
   EXPECT_EQ(Say(session, name(0)), answers[0]);
 }
@@ -255,8 +255,7 @@ TEST_F(Session, ForgetsAnAnswerThatFails) {
     const auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = limit});
     ChatSession session = Make(2048, pool);
     bool shown = false;
-    const auto result = session.Say(
-        "ROMEO:", [&](absl::string_view) { shown = true; }, nullptr);
+    const auto result = session.Say("ROMEO:", [&](absl::string_view) { shown = true; }, nullptr);
     if (result.ok()) {
       EXPECT_EQ(result->text, whole);
       break;

@@ -46,6 +46,7 @@ TEST(Pack, WritesAModelThatSaysTheSame) {
   EXPECT_EQ(chat.status, 0) << chat.err;
   // A conversation that one of the two began, the other goes on with.
   const std::string session = ScratchPath("session");
+  std::filesystem::remove(session);
   EXPECT_EQ(
       RunProgram({"generate", "-m", kBard, "-p", "To be", "-n", "5", "--session", session}).status,
       0);

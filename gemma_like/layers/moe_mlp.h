@@ -1,89 +1,71 @@
-// The MLP of a layer, chosen by its type: gated, or a mixture of gated experts.
-#ifndef INLAY_GEMMA_LIKE_MLP_H_
-#define INLAY_GEMMA_LIKE_MLP_H_
+// The mixture of gated experts.
+#ifndef INLAY_GEMMA_LIKE_LAYERS_MOE_MLP_H_
+#define INLAY_GEMMA_LIKE_LAYERS_MOE_MLP_H_
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "configs/layers.h"
-#include "gemma_like/arena.h"
-#include "gemma_like/weights.h"
-#include "ops/matmul.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "configs/layers/moe_mlp.h"
+#include "gemma_like/layer_kind.h"
+#include "gemma_like/layers/gated_mlp.h"
 #include "ops/router.h"
 #include "ops/row_ops.h"
-#include "ops/thread_pool.h"
-#include "ops/views.h"
 
 namespace inlay {
-
-// gate = activation(gate) * up, for all rows, which become the input of products with `down`.
-template <Activation kActivation>
-void ActivateForDown(FloatRows gate, ConstFloatRows up, const PackedMatrix& down,
-                     MatMulInput& input, ThreadPool& pool) {
-  input.Announce(gate, {&down});
-  ForRows(pool, gate.rows, [&](size_t begin, size_t end) {
-    const FloatRows g = gate.Slice(begin, end - begin);
-    const ConstFloatRows u = up.Slice(begin, end - begin);
-    if constexpr (kActivation == Activation::kGeluTanh) {
-      GeluTanhGate(g, u, g);
-    } else {
-      SiluGate(g, u, g);
-    }
-    input.RoundRows(begin, end);
-  });
-}
-
-// y = down(activation(gate x) * up x), for x and y [rows, model_dim], x being the input's, and
-// weights of any hidden size.
-template <Activation kActivation>
-void GatedForward(const GatedMlpWeights& weights, FloatRows y, Arena& arena, MatMulInput& input,
-                  ThreadPool& pool) {
-  Arena::Scope scope(arena);
-  FloatRows gate = arena.Rows(y.rows, weights.gate.rows());
-  FloatRows up = arena.Rows(y.rows, weights.gate.rows());
-  const MatMulTask halves[] = {{&weights.gate, gate}, {&weights.up, up}};
-  MatMul(halves, std::size(halves), input, pool);
-  ActivateForDown<kActivation>(gate, up, weights.down, input, pool);
-  MatMul(weights.down, input, y, pool);
-}
-
-constexpr size_t GatedScratchFloats(size_t rows, size_t hidden) {
-  return 2 * Arena::Floats(rows, hidden);
-}
-
-template <class Mlp>
-struct MlpForward;
-
-template <int kHidden, Activation kActivation>
-struct MlpForward<GatedMlp<kHidden, kActivation>> {
-  static void Forward(const GatedMlpWeights& weights, FloatRows y, Arena& arena, MatMulInput& input,
-                      ThreadPool& pool) {
-    GatedForward<kActivation>(weights, y, arena, input, pool);
-  }
-  static constexpr size_t ScratchFloats(size_t rows, size_t) {
-    return GatedScratchFloats(rows, kHidden);
-  }
-};
 
 // Every choice of an expert by a row is a slot; slots are ordered by expert, so that each expert's
 // weights are read once for all of its rows. A row's sum runs over its experts in ascending order
 // after the shared one, whatever the other rows chose.
 template <MoeShape kShape, Activation kActivation>
-struct MlpForward<MoeMlp<kShape, kActivation>> {
+struct LayerKind<MoeMlp<kShape, kActivation>> {
   static constexpr size_t kExperts = kShape.experts;
   static constexpr size_t kUsed = kShape.used_experts;
   static constexpr size_t kHidden = kShape.hidden;
+  static constexpr bool kHasShared = kShape.shared_hidden > 0;
 
-  static void Forward(const MoeWeights& weights, FloatRows y, Arena& arena, MatMulInput& input,
-                      ThreadPool& pool) {
+  struct Weights {
+    PackedMatrix router;                // [kExperts, model_dim]
+    std::vector<GatedWeights> experts;  // by index
+    GatedWeights shared;                // empty without a shared expert
+  };
+
+  template <class Binder>
+  static void Bind(LayerBinder<Binder>& b, Weights& w) {
+    w.router = b.Matrix("ffn_gate_inp.weight", kExperts, b.model_dim(), TensorUse::kRouter);
+    w.experts.resize(kExperts);
+    // One tensor holds this matrix of all experts.
+    const auto bind = [&](PackedMatrix GatedWeights::* member, absl::string_view tensor,
+                          size_t rows, size_t cols, TensorUse use) {
+      std::vector<PackedMatrix> all = b.Matrices(tensor, kExperts, rows, cols, use);
+      for (size_t e = 0; e < all.size(); ++e) w.experts[e].*member = std::move(all[e]);
+    };
+    const size_t dim = b.model_dim();
+    bind(&GatedWeights::gate, "ffn_gate_exps.weight", kHidden, dim, TensorUse::kMatrix);
+    bind(&GatedWeights::up, "ffn_up_exps.weight", kHidden, dim, TensorUse::kMatrix);
+    bind(&GatedWeights::down, "ffn_down_exps.weight", dim, kHidden, TensorUse::kBranchEnd);
+    if constexpr (kHasShared) {
+      w.shared.Bind(b, "_shexp.weight", kShape.shared_hidden, TensorUse::kBranchShare);
+    }
+  }
+
+  static void AddInputs(const Weights& w, InputMatrices& matrices) {
+    matrices.Add({&w.router, &w.experts[0].gate});
+  }
+
+  static void Forward(const Weights& weights, MatMulInput& x, FloatRows y, Pass& pass) {
+    Arena& arena = pass.arena;
     Arena::Scope scope(arena);
     const size_t rows = y.rows;
     FloatRows shares = arena.Rows(rows, kExperts);  // of each expert in each row; 0 if not chosen
-    MatMul(weights.router, input, shares, pool);
-    ForRows(pool, rows, [&](size_t begin, size_t end) {
+    MatMul(weights.router, x, shares, pass.pool);
+    ForRows(pass.pool, rows, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r) KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
     });
     const Slots slots(shares, arena);
@@ -91,25 +73,22 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
     FloatRows up = arena.Rows(slots.count, kHidden);
     FloatRows down = arena.Rows(slots.count, y.cols);
 
-    // The experts' products first: those of the shared expert replace the input.
     std::array<MatMulTask, 2 * kExperts> tasks;
     for (size_t e = 0; e < kExperts; ++e) {
       const int32_t* x_rows = slots.rows + slots.begin[e];
       tasks[2 * e] = {&weights.experts[e].gate, slots.Of(e, gate), x_rows};
       tasks[2 * e + 1] = {&weights.experts[e].up, slots.Of(e, up), x_rows};
     }
-    MatMul(tasks.data(), tasks.size(), input, pool);
-    if constexpr (kShape.shared_hidden > 0) {
-      GatedForward<kActivation>(weights.shared, y, arena, input, pool);
-    }
-    ActivateForDown<kActivation>(gate, up, weights.experts[0].down, input, pool);
+    MatMul(tasks.data(), tasks.size(), x, pass.pool);
+    if constexpr (kHasShared) GatedForward<kActivation>(weights.shared, x, y, pass);
+    ActivateForDown<kActivation>(gate, up, weights.experts[0].down, pass);
     for (size_t e = 0; e < kExperts; ++e) {
       tasks[e] = {&weights.experts[e].down, slots.Of(e, down), slots.numbers + slots.begin[e]};
     }
-    MatMul(tasks.data(), kExperts, input, pool);
-    ForRows(pool, rows, [&](size_t begin, size_t end) {
+    MatMul(tasks.data(), kExperts, pass.inner, pass.pool);
+    ForRows(pass.pool, rows, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r) {
-        if constexpr (kShape.shared_hidden == 0) std::fill_n(y.Row(r), y.cols, 0.0f);
+        if constexpr (!kHasShared) std::fill_n(y.Row(r), y.cols, 0.0f);
         for (size_t i = 0; i < kUsed && slots.of_row[r * kUsed + i] >= 0; ++i) {
           const size_t slot = static_cast<size_t>(slots.of_row[r * kUsed + i]);
           const float share = shares.Row(r)[slots.expert[slot]];
@@ -124,6 +103,22 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
     return Arena::Floats(rows, kExperts) + Slots::ScratchFloats(rows) +
            2 * Arena::Floats(slots, kHidden) + Arena::Floats(slots, model_dim) +
            GatedScratchFloats(rows, kShape.shared_hidden);
+  }
+  static constexpr size_t InnerCols() {
+    return std::max<size_t>(kUsed * kHidden, kShape.shared_hidden);
+  }
+
+  // Of the experts only the chosen ones.
+  static TokenWork Work(const Weights& w) {
+    TokenWork work = WorkOf(w.router);
+    for (size_t i = 0; i < kUsed; ++i) work += w.experts.front().Work();
+    if constexpr (kHasShared) work += w.shared.Work();
+    return work;
+  }
+
+  static std::string Describe() {
+    return absl::StrCat("moe: ", kUsed, " of ", kExperts, " experts of ", kHidden, ", shared ",
+                        kShape.shared_hidden);
   }
 
  private:
@@ -168,4 +163,4 @@ struct MlpForward<MoeMlp<kShape, kActivation>> {
 
 }  // namespace inlay
 
-#endif  // INLAY_GEMMA_LIKE_MLP_H_
+#endif  // INLAY_GEMMA_LIKE_LAYERS_MOE_MLP_H_

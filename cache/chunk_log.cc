@@ -1,0 +1,178 @@
+#include "cache/chunk_log.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace inlay {
+
+absl::Status ChunkLogBase::Allocate(BlockPool& pool, size_t bytes, BlockRef& into) const {
+  into = pool.Allocate(bytes);
+  if (into) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the cache needs a block of ", bytes, " bytes but ", pool.WhyNot(bytes)));
+}
+
+absl::Status ChunkLogBase::MakeLogWritable(BlockPool& pool, size_t rows_used) {
+  BlockRef& log = kept_.logs[chunk_ % kKept];
+  if (log.unique()) return absl::OkStatus();
+  BlockRef fresh;
+  if (absl::Status status = Allocate(pool, shape_.LogBytes(), fresh); !status.ok()) return status;
+  if (log) {
+    const auto* from = static_cast<const float*>(log.data());
+    auto* to = static_cast<float*>(fresh.data());
+    for (size_t i = 0; i < shape_.columns; ++i) {
+      std::copy_n(from, rows_used * shape_.widths[i], to);
+      from += kStateChunk * shape_.widths[i];
+      to += kStateChunk * shape_.widths[i];
+    }
+  }
+  log = std::move(fresh);
+  return absl::OkStatus();
+}
+
+absl::Status ChunkLogBase::Prepare(BlockPool& pool, size_t length, size_t count) {
+  assert(length / kStateChunk == chunk_);
+  if (count == 0) return absl::OkStatus();
+  if (absl::Status status = MakeLogWritable(pool, length % kStateChunk); !status.ok())
+    return status;
+  // Of the chunks passed through only the last two are kept, and two sets of blocks taken in turn
+  // serve for all: when the state at the start of chunk k + 1 is computed, those of chunk k - 1 are
+  // no longer needed.
+  const size_t last_boundary = (length + count) / kStateChunk;
+  const size_t last_log = (length + count - 1) / kStateChunk;
+  const size_t end = std::min(chunk_ + kKept, last_boundary);
+  for (size_t chunk = chunk_ + 1; chunk <= end; ++chunk) {
+    absl::Status status = Allocate(pool, shape_.StateBytes(), pending_.states[chunk % kKept]);
+    if (status.ok() && chunk <= last_log)
+      status = Allocate(pool, shape_.LogBytes(), pending_.logs[chunk % kKept]);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void ChunkLogBase::Commit(size_t length) {
+  const size_t chunk = length / kStateChunk;
+  assert(chunk >= chunk_);
+  if (chunk == chunk_) return;
+  const size_t previous = chunk - 1;
+  // The previous chunk was either kept already (and stays in its slot) or is pending, like the
+  // current one.
+  for (size_t k = std::max(previous, chunk_ + 1); k <= chunk; ++k) {
+    kept_.states[k % kKept] = std::move(pending_.states[k % kKept]);
+    kept_.logs[k % kKept] = std::move(pending_.logs[k % kKept]);
+  }
+  chunk_ = chunk;
+  has_previous_ = true;
+  pending_ = Slots();
+}
+
+void ChunkLogBase::Abort(size_t) { pending_ = Slots(); }
+
+void ChunkLogBase::Truncate(size_t length) {
+  assert(length >= RewindFloor());
+  const size_t chunk = length / kStateChunk;
+  if (chunk == chunk_) return;
+  assert(has_previous_ && chunk + 1 == chunk_);
+  kept_.states[chunk_ % kKept] = BlockRef();
+  kept_.logs[chunk_ % kKept] = BlockRef();
+  chunk_ = chunk;
+  has_previous_ = false;
+}
+
+size_t ChunkLogBase::RewindFloor() const {
+  return (has_previous_ ? chunk_ - 1 : chunk_) * kStateChunk;
+}
+
+namespace {
+
+// How many rows of a chunk's log a conversation of this length may still read. The last row of a
+// chunk before the current one is not among them: who goes back into that chunk writes it anew.
+size_t LiveLogRows(size_t chunk, size_t length) {
+  return chunk < length / kStateChunk ? kStateChunk - 1 : length % kStateChunk;
+}
+
+}  // namespace
+
+uint64_t ChunkLogBase::SavedBytes(size_t length) const {
+  uint64_t floats = 0;
+  for (size_t chunk = RewindFloor() / kStateChunk; chunk <= chunk_; ++chunk) {
+    floats += chunk > 0 ? shape_.state : 0;
+    floats += LiveLogRows(chunk, length) * shape_.RowFloats();
+  }
+  return floats * sizeof(float);
+}
+
+// Calls f(memory, bytes) for the pieces of memory that are saved. An error ends it.
+template <class F>
+absl::Status ChunkLogBase::ForEachSavedRun(size_t length, F f) const {
+  absl::Status status;
+  for (size_t chunk = RewindFloor() / kStateChunk; chunk <= chunk_; ++chunk) {
+    if (chunk > 0) status = f(State(chunk), shape_.StateBytes());
+    const size_t rows = LiveLogRows(chunk, length);
+    if (rows == 0) return status;  // the last chunk, and maybe no log yet
+    float* column = LogData(chunk);
+    for (size_t i = 0; i < shape_.columns && status.ok(); ++i) {
+      status = f(column, rows * shape_.widths[i] * sizeof(float));
+      column += kStateChunk * shape_.widths[i];
+    }
+    if (!status.ok()) return status;
+  }
+  return status;
+}
+
+absl::Status ChunkLogBase::Save(SectionWriter& writer, size_t length, size_t) const {
+  absl::Status status = writer.AppendUint(RewindFloor());
+  if (status.ok()) status = writer.AppendUint(SavedBytes(length));
+  if (!status.ok()) return status;
+  return ForEachSavedRun(
+      length, [&](const float* memory, size_t bytes) { return writer.Append(memory, bytes); });
+}
+
+absl::Status ChunkLogBase::Load(SectionReader& reader, BlockPool& pool, size_t length, size_t) {
+  absl::StatusOr<uint64_t> from = reader.ReadUint();
+  if (!from.ok()) return from.status();
+  ChunkLogBase loaded(shape_);
+  loaded.chunk_ = length / kStateChunk;
+  loaded.has_previous_ = *from < loaded.chunk_ * kStateChunk;
+  if (*from != loaded.RewindFloor()) {
+    return reader.Damaged(
+        absl::StrCat("it begins at position ", *from, ", not at ", loaded.RewindFloor()));
+  }
+  absl::Status status = reader.ReadSize(loaded.SavedBytes(length));
+  for (size_t chunk = *from / kStateChunk; chunk <= loaded.chunk_; ++chunk) {
+    if (chunk > 0 && status.ok())
+      status = Allocate(pool, shape_.StateBytes(), loaded.kept_.states[chunk % kKept]);
+    if (LiveLogRows(chunk, length) > 0 && status.ok())
+      status = Allocate(pool, shape_.LogBytes(), loaded.kept_.logs[chunk % kKept]);
+  }
+  if (!status.ok()) return status;
+  status = loaded.ForEachSavedRun(
+      length, [&](float* memory, size_t bytes) { return reader.Read(memory, bytes); });
+  if (status.ok()) *this = std::move(loaded);
+  return status;
+}
+
+float* ChunkLogBase::LogData(size_t chunk) const {
+  return static_cast<float*>(SlotsOf(chunk).logs[chunk % kKept].data());
+}
+
+float* ChunkLogBase::State(size_t chunk) const {
+  if (chunk == 0) return nullptr;
+  return static_cast<float*>(SlotsOf(chunk).states[chunk % kKept].data());
+}
+
+void ChunkLogBase::VisitBlocks(BlockVisitor visit) const {
+  for (const Slots* slots : {&kept_, &pending_}) {
+    for (const BlockRef& state : slots->states) {
+      if (state) visit(state.data(), shape_.StateBytes());
+    }
+    for (const BlockRef& log : slots->logs) {
+      if (log) visit(log.data(), shape_.LogBytes());
+    }
+  }
+}
+
+}  // namespace inlay

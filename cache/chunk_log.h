@@ -1,0 +1,113 @@
+// The stored past of a recurrent mixer in one sequence: states at chunk boundaries and a log of
+// what the tokens since have put in.
+#ifndef INLAY_CACHE_CHUNK_LOG_H_
+#define INLAY_CACHE_CHUNK_LOG_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+#include "absl/status/status.h"
+#include "cache/block_pool.h"
+#include "cache/serialize.h"
+#include "cache/storage.h"
+#include "ops/state_chunk.h"
+
+namespace inlay {
+
+// The floats of a state, and those that a token puts into each column of the log.
+struct ChunkLogShape {
+  static constexpr size_t kMaxColumns = 8;
+  size_t state = 0;
+  size_t columns = 0;  // how many
+  std::array<size_t, kMaxColumns> widths{};
+
+  constexpr size_t StateBytes() const { return state * sizeof(float); }
+  constexpr size_t RowFloats() const {
+    return std::accumulate(widths.begin(), widths.begin() + columns, size_t{0});
+  }
+  constexpr size_t LogBytes() const { return kStateChunk * RowFloats() * sizeof(float); }
+};
+
+// Chunk k covers the positions [k * kStateChunk, (k + 1) * kStateChunk). Kept are, for the chunk of
+// the current length and the one before it, the state at its start and its log. Appending within a
+// chunk writes log rows only; going back to a position in a kept chunk is setting the length. So a
+// rewind is exact down to the start of the previous chunk: always at least kStateChunk tokens.
+//
+// Chunks that an append passes through are written to pending blocks beside the kept ones, so that
+// an aborted append leaves both kept chunks as they were. Copying shares all blocks.
+class ChunkLogBase {
+ public:
+  ChunkLogBase() = default;
+  explicit ChunkLogBase(const ChunkLogShape& shape) : shape_(shape) {}
+
+  absl::Status Prepare(BlockPool& pool, size_t length, size_t count);
+  void Commit(size_t length);
+  void Abort(size_t length);
+  void Truncate(size_t length);
+  size_t RewindFloor() const;
+  absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
+  absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
+  void VisitBlocks(BlockVisitor visit) const;
+
+  // Between Prepare and Commit or Abort, for the chunks that the append touches, in ascending
+  // order: the state at a chunk's start, nullptr for chunk 0, where it is zeros. That of a chunk
+  // after the first one touched is to be written before it is read, and may share memory with that
+  // two chunks earlier, as may its log.
+  float* State(size_t chunk) const;
+
+ protected:
+  float* LogData(size_t chunk) const;
+
+ private:
+  static constexpr size_t kKept = 2;
+  struct Slots {
+    std::array<BlockRef, kKept> states;  // of chunk k at k % kKept
+    std::array<BlockRef, kKept> logs;
+  };
+
+  absl::Status Allocate(BlockPool& pool, size_t bytes, BlockRef& into) const;
+  absl::Status MakeLogWritable(BlockPool& pool, size_t rows_used);
+  uint64_t SavedBytes(size_t length) const;
+  template <class F>
+  absl::Status ForEachSavedRun(size_t length, F f) const;
+  const Slots& SlotsOf(size_t chunk) const { return chunk > chunk_ ? pending_ : kept_; }
+
+  ChunkLogShape shape_;
+  size_t chunk_ = 0;           // of the published length
+  bool has_previous_ = false;  // kept_ also holds chunk_ - 1
+  Slots kept_;
+  Slots pending_;  // of chunks after chunk_, during an append
+};
+
+// For logs of the type Log, a view {shape, data} whose columns are matrices of kStateChunk rows,
+// one after the other: Log::Columns(shape) gives their widths and shape.StateElements() the floats
+// of a state.
+template <class Log>
+class ChunkLog : public ChunkLogBase {
+ public:
+  using Shape = typename Log::Shape;
+
+  ChunkLog() = default;
+  explicit ChunkLog(const Shape& shape) : ChunkLogBase(LayoutOf(shape)), log_shape_(shape) {}
+
+  static constexpr ChunkLogShape LayoutOf(const Shape& shape) {
+    constexpr size_t kColumns = std::tuple_size_v<decltype(Log::Columns(Shape()))>;
+    static_assert(kColumns <= ChunkLogShape::kMaxColumns);
+    ChunkLogShape layout{.state = shape.StateElements(), .columns = kColumns, .widths = {}};
+    const auto widths = Log::Columns(shape);
+    for (size_t i = 0; i < kColumns; ++i) layout.widths[i] = widths[i];
+    return layout;
+  }
+
+  // The log of a chunk, likewise.
+  Log LogOf(size_t chunk) const { return {log_shape_, LogData(chunk)}; }
+
+ private:
+  Shape log_shape_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_CACHE_CHUNK_LOG_H_

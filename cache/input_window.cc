@@ -1,0 +1,107 @@
+#include "cache/input_window.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace inlay {
+
+absl::Status InputWindow::Allocate(BlockPool& pool, BlockRef& into) const {
+  into = pool.Allocate(BlockBytes());
+  if (into) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the cache needs a block of ", BlockBytes(),
+                                                   " bytes but ", pool.WhyNot(BlockBytes())));
+}
+
+absl::Status InputWindow::Prepare(BlockPool& pool, size_t length, size_t count) {
+  assert(!pending_);
+  append_begin_ = length;
+  append_end_ = length + count;
+  if (count == 0) return absl::OkStatus();
+  if (count > kept()) return Allocate(pool, pending_);
+  if (!ring_.unique()) {
+    BlockRef fresh;
+    if (absl::Status status = Allocate(pool, fresh); !status.ok()) return status;
+    const BlockRef old = std::exchange(ring_, std::move(fresh));
+    const size_t from = std::max(FirstRow(), length - std::min(length, kept()));
+    for (size_t position = from; position < length; ++position) {
+      std::copy_n(RowIn(old, position), dim_, RowIn(ring_, position));
+    }
+    first_row_ = from;
+    high_water_ = length;
+  }
+  high_water_ = std::max(high_water_, append_end_);
+  return absl::OkStatus();
+}
+
+void InputWindow::Commit(size_t length) {
+  if (!pending_) return;
+  assert(length == append_end_);
+  ring_ = std::move(pending_);
+  pending_ = BlockRef();
+  first_row_ = append_begin_;
+  high_water_ = length;
+}
+
+void InputWindow::Abort(size_t) { pending_ = BlockRef(); }
+
+size_t InputWindow::FirstRow() const {
+  return std::max(first_row_, high_water_ - std::min(high_water_, capacity()));
+}
+
+size_t InputWindow::RewindFloor() const {
+  const size_t first = FirstRow();
+  return first == 0 ? 0 : first + tail_;
+}
+
+template <class F>
+absl::Status InputWindow::ForEachRun(size_t from, size_t to, F f) const {
+  absl::Status status;
+  for (size_t position = from; position < to && status.ok();) {
+    const size_t rows = std::min(to - position, capacity() - position % capacity());
+    status = f(RowIn(ring_, position), rows * dim_ * sizeof(float));
+    position += rows;
+  }
+  return status;
+}
+
+absl::Status InputWindow::Save(SectionWriter& writer, size_t length, size_t rewind) const {
+  const size_t from = std::max(FirstRow(), length - std::min(length, rewind + tail_));
+  absl::Status status = writer.AppendUint(from);
+  if (status.ok()) status = writer.AppendUint((length - from) * dim_ * sizeof(float));
+  if (!status.ok()) return status;
+  return ForEachRun(from, length, [&](const float* memory, size_t bytes) {
+    return writer.Append(memory, bytes);
+  });
+}
+
+absl::Status InputWindow::Load(SectionReader& reader, BlockPool& pool, size_t length,
+                               size_t rewind) {
+  const absl::StatusOr<uint64_t> from = reader.ReadUint();
+  if (!from.ok()) return from.status();
+  const size_t least = length - std::min(length, std::min(rewind, rewind_) + tail_);
+  const size_t most = length - std::min(length, tail_);
+  if (*from < least || *from > most) {
+    return reader.Damaged(absl::StrCat("its inputs begin at position ", *from, ", not between ",
+                                       least, " and ", most));
+  }
+  absl::Status status = reader.ReadSize((length - *from) * dim_ * sizeof(float));
+  InputWindow loaded(dim_, tail_, rewind_);
+  if (status.ok() && *from < length) status = Allocate(pool, loaded.ring_);
+  if (!status.ok()) return status;
+  loaded.first_row_ = *from;
+  loaded.high_water_ = length;
+  status = loaded.ForEachRun(
+      *from, length, [&](float* memory, size_t bytes) { return reader.Read(memory, bytes); });
+  if (status.ok()) *this = std::move(loaded);
+  return status;
+}
+
+void InputWindow::VisitBlocks(BlockVisitor visit) const {
+  if (ring_) visit(ring_.data(), BlockBytes());
+  if (pending_) visit(pending_.data(), BlockBytes());
+}
+
+}  // namespace inlay

@@ -1,0 +1,75 @@
+// The last inputs of a causal convolution in one sequence.
+#ifndef INLAY_CACHE_INPUT_WINDOW_H_
+#define INLAY_CACHE_INPUT_WINDOW_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "cache/block_pool.h"
+#include "cache/serialize.h"
+#include "cache/storage.h"
+
+namespace inlay {
+
+// A ring of rows, one for each position; the token at position p reads those of p - tail to p. Kept
+// are at least the rows that a rewind by up to `rewind` tokens reads. The ring has room for twice
+// as many (capacity()), so that a short append that is aborted has overwritten none of them; an
+// append that is longer than kept() writes its last rows into a ring of its own, which takes the
+// place of the other when it is committed.
+class InputWindow {
+ public:
+  InputWindow() = default;
+  // Rows of `dim` floats; `tail` is the convolution's width - 1.
+  InputWindow(size_t dim, size_t tail, size_t rewind) : dim_(dim), tail_(tail), rewind_(rewind) {}
+
+  static constexpr size_t BlockBytes(size_t dim, size_t tail, size_t rewind) {
+    return 2 * (tail + rewind) * dim * sizeof(float);
+  }
+
+  absl::Status Prepare(BlockPool& pool, size_t length, size_t count);
+  void Commit(size_t length);
+  void Abort(size_t length);
+  void Truncate(size_t) {}
+  size_t RewindFloor() const;
+  absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
+  absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
+  void VisitBlocks(BlockVisitor visit) const;
+
+  // The row of a position of the sequence, which is not below RewindFloor() - tail; [dim].
+  const float* Row(size_t position) const { return RowIn(ring_, position); }
+  // Between Prepare and Commit or Abort, where the row of a new position goes; nullptr when later
+  // rows of the same append leave no use for it.
+  float* NewRow(size_t position) const {
+    if (!pending_) return RowIn(ring_, position);
+    return position + capacity() < append_end_ ? nullptr : RowIn(pending_, position);
+  }
+
+ private:
+  size_t kept() const { return tail_ + rewind_; }
+  size_t capacity() const { return 2 * kept(); }
+  size_t BlockBytes() const { return BlockBytes(dim_, tail_, rewind_); }
+  // The lowest position whose row is kept.
+  size_t FirstRow() const;
+  float* RowIn(const BlockRef& block, size_t position) const {
+    return static_cast<float*>(block.data()) + position % capacity() * dim_;
+  }
+  absl::Status Allocate(BlockPool& pool, BlockRef& into) const;
+  // Calls f(memory, bytes) for the pieces of memory that hold the rows [from, to).
+  template <class F>
+  absl::Status ForEachRun(size_t from, size_t to, F f) const;
+
+  size_t dim_ = 0;
+  size_t tail_ = 0;
+  size_t rewind_ = 0;
+  size_t first_row_ = 0;   // rows below it were never in this ring
+  size_t high_water_ = 0;  // rows below it have been prepared for writing in this ring at some time
+  size_t append_begin_ = 0;  // of the last Prepare
+  size_t append_end_ = 0;
+  BlockRef ring_;     // [capacity, dim], the row of position p at p % capacity
+  BlockRef pending_;  // the same, of an append longer than kept()
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_CACHE_INPUT_WINDOW_H_

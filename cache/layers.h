@@ -1,0 +1,9 @@
+// The cache halves of the kinds of mixers; see configs/layers.h.
+#ifndef INLAY_CACHE_LAYERS_H_
+#define INLAY_CACHE_LAYERS_H_
+
+// Keep sorted; one line for each kind that is a mixer.
+#include "cache/layers/attention.h"
+#include "cache/layers/mamba2.h"
+
+#endif  // INLAY_CACHE_LAYERS_H_

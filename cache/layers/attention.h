@@ -1,0 +1,51 @@
+// What attention keeps of the past: the cache half of the kind.
+#ifndef INLAY_CACHE_LAYERS_ATTENTION_H_
+#define INLAY_CACHE_LAYERS_ATTENTION_H_
+
+#include <algorithm>
+#include <cstddef>
+
+#include "cache/cache_bytes.h"
+#include "cache/kv_blocks.h"
+#include "cache/storage.h"
+#include "configs/layers/attention.h"
+#include "ops/attention.h"
+
+namespace inlay {
+
+template <AttentionShape kShape, Rope kRope, int kWindow>
+struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
+  using Type = KvBlocks;
+
+  template <class Policy>
+  static constexpr KvShape kRows{
+      .kv_heads = kShape.kv_heads, .head_dim = kShape.head_dim, .type = Policy::kKvType};
+  template <class Policy>
+  static constexpr size_t kRingBlocks =
+      kWindow == 0 ? 0 : KvBlocks::RingBlocks(kWindow, Policy::kMaxAppend, Policy::kRewindDepth);
+
+  template <class Policy>
+  static Type Make() {
+    return KvBlocks(kRows<Policy>, kWindow, kRingBlocks<Policy>);
+  }
+
+  template <class Policy>
+  static constexpr CacheBytes Bytes() {
+    constexpr size_t kBlock = kRows<Policy>.BlockBytes();
+    if constexpr (kWindow == 0) {
+      return {.per_block = kBlock, .snapshot = kBlock};
+    } else {
+      return {.constant = kRingBlocks<Policy> * kBlock, .snapshot = kBlock};
+    }
+  }
+
+  template <class Policy>
+  static constexpr size_t BytesRead(size_t length) {
+    const size_t rows = kWindow == 0 ? length + 1 : std::min<size_t>(length + 1, kWindow);
+    return rows * (kRows<Policy>.BlockBytes() / kKvBlockRows);
+  }
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_CACHE_LAYERS_ATTENTION_H_

@@ -1,0 +1,46 @@
+// How a cache stores rows, and what it guarantees.
+#ifndef INLAY_CACHE_STORAGE_POLICY_H_
+#define INLAY_CACHE_STORAGE_POLICY_H_
+
+#include <cstddef>
+
+#include "ops/attention.h"
+#include "ops/state_chunk.h"
+
+namespace inlay {
+
+template <KvType kKvType_>
+struct StoragePolicy {
+  static constexpr KvType kKvType = kKvType_;
+  // The largest append, in tokens: sliding windows keep room for one.
+  static constexpr size_t kMaxAppend = 512;
+  // A rewind by up to so many tokens from the greatest length always succeeds. A chunk log keeps
+  // the chunk before the current one, so this is what it gives; windows are given as many rows
+  // more.
+  static constexpr size_t kRewindDepth = kStateChunk;
+};
+
+using F32Storage = StoragePolicy<KvType::kF32>;
+using F16Storage = StoragePolicy<KvType::kF16>;
+using BF16Storage = StoragePolicy<KvType::kBF16>;
+using Q8Storage = StoragePolicy<KvType::kQ8>;
+
+// f(policy) with the policy of this type of rows.
+template <class F>
+auto WithStorage(KvType type, F f) {
+  switch (type) {
+    case KvType::kF16:
+      return f(F16Storage());
+    case KvType::kBF16:
+      return f(BF16Storage());
+    case KvType::kQ8:
+      return f(Q8Storage());
+    case KvType::kF32:
+      break;
+  }
+  return f(F32Storage());
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_CACHE_STORAGE_POLICY_H_

@@ -1,0 +1,144 @@
+// A layer as a type: its norms, its mixers and its MLP, each part a kind of its own.
+#ifndef INLAY_CONFIGS_LAYER_H_
+#define INLAY_CONFIGS_LAYER_H_
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+#include "configs/math.h"
+
+namespace inlay {
+
+// A part of a layer is a mixer, which exchanges information between the tokens of a sequence, or
+// an MLP, which does not. The config-only half of its kind is a struct that derives from one of
+// these two and has
+//   kName                  what fingerprints and messages call it
+//   Numbers()              a std::array<int, n> of all that tells two parts of the kind apart
+//   Check()                true; static_asserts say in one sentence which number is impossible
+//   Metadata<Config>(v)    constexpr: the metadata keys that describe it; see configs/metadata.h
+struct MixerPart {};
+struct MlpPart {};
+
+template <class P>
+concept LayerPart = requires {
+  { P::kName } -> std::convertible_to<std::string_view>;
+  P::Numbers().size();
+  { P::Check() } -> std::same_as<bool>;
+};
+
+template <class P>
+concept Mixer = LayerPart<P> && std::derived_from<P, MixerPart>;
+template <class P>
+concept Mlp = LayerPart<P> && std::derived_from<P, MlpPart>;
+
+// Where RMSNorm is applied around a branch: before it, or also after it (before the residual
+// addition).
+struct PreNorm {
+  static constexpr bool kPost = false;
+};
+struct PreAndPostNorm {
+  static constexpr bool kPost = true;
+};
+
+// A part whose output is multiplied by kBy before the residual addition.
+template <class Part, Ratio kBy>
+struct Scaled {};
+
+// Mixers that read the same normed input; their outputs are added to the residual stream.
+template <class... M>
+struct Mixers {
+  static constexpr size_t kSize = sizeof...(M);
+};
+
+// The layer ends with its mixers.
+struct NoMlp {};
+
+namespace layer_internal {
+
+template <class P>
+struct Unscaled {
+  using Part = P;
+  static constexpr float kMultiplier = 1.0f;
+};
+template <class P, Ratio kBy>
+struct Unscaled<Scaled<P, kBy>> {
+  static_assert(kBy.den != 0, "the denominator of a multiplier must not be 0");
+  using Part = P;
+  static constexpr float kMultiplier = kBy.value();
+};
+
+}  // namespace layer_internal
+
+// residual += sum over the mixers of multiplier * mixer(norm(residual)), then
+// residual += multiplier * mlp(norm(residual)).
+template <class Norms_, class Mixers_, class Mlp_ = NoMlp>
+struct Layer;
+
+template <class Norms_, class... M, class Mlp_>
+struct Layer<Norms_, Mixers<M...>, Mlp_> {
+  using Norms = Norms_;
+  using Mixers = inlay::Mixers<typename layer_internal::Unscaled<M>::Part...>;
+  using Mlp = typename layer_internal::Unscaled<Mlp_>::Part;
+  static constexpr bool kHasMlp = !std::is_same_v<Mlp, NoMlp>;
+  static constexpr std::array<float, sizeof...(M)> kMixerMultipliers{
+      layer_internal::Unscaled<M>::kMultiplier...};
+  static constexpr float kMlpMultiplier = layer_internal::Unscaled<Mlp_>::kMultiplier;
+};
+
+namespace layer_internal {
+
+template <class List>
+struct MixerList;
+template <class... M>
+struct MixerList<Mixers<M...>> {
+  template <class F>
+  static constexpr void ForEach(F& f) {
+    [[maybe_unused]] size_t index = 0;
+    (f.template operator()<M>(index++), ...);
+  }
+  template <template <class...> class Of, template <class> class Each>
+  using Map = Of<Each<M>...>;
+  static constexpr bool kAreMixers = (Mixer<M> && ... && true);
+};
+
+}  // namespace layer_internal
+
+// Of<Each<M>...> for the mixers M of a layer: one thing for each, such as a tuple of storages.
+template <class L, template <class...> class Of, template <class> class Each>
+using ForMixers = typename layer_internal::MixerList<typename L::Mixers>::template Map<Of, Each>;
+
+// Calls f.operator()<M>(size_t index) for each mixer of a layer.
+template <class L, class F>
+constexpr void ForEachMixer(F&& f) {
+  layer_internal::MixerList<typename L::Mixers>::ForEach(f);
+}
+
+// The same without the index for each mixer and then the MLP, if there is one.
+template <class L, class F>
+constexpr void ForEachPart(F&& f) {
+  ForEachMixer<L>([&]<class M>(size_t) { f.template operator()<M>(); });
+  if constexpr (L::kHasMlp) f.template operator()<typename L::Mlp>();
+}
+
+// True for a layer whose parts' numbers fit together; otherwise the compiler says in one sentence
+// what does not.
+template <class L>
+constexpr bool CheckLayer() {
+  constexpr bool kAreParts = layer_internal::MixerList<typename L::Mixers>::kAreMixers &&
+                             (!L::kHasMlp || Mlp<typename L::Mlp>);
+  static_assert(kAreParts, "a layer is Layer<norms, Mixers<mixers...>, MLP or NoMlp>");
+  static_assert(L::Mixers::kSize > 0 || L::kHasMlp, "a layer must have a mixer or an MLP");
+  if constexpr (kAreParts) {
+    bool valid = true;
+    ForEachPart<L>([&]<class P>() { valid = valid && P::Check(); });
+    return valid;
+  }
+  return true;  // the sentence above is enough
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_CONFIGS_LAYER_H_

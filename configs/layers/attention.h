@@ -1,0 +1,128 @@
+// Attention over all tokens before a token or over a sliding window: the config-only half.
+#ifndef INLAY_CONFIGS_LAYERS_ATTENTION_H_
+#define INLAY_CONFIGS_LAYERS_ATTENTION_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "configs/layer.h"
+#include "configs/math.h"
+
+namespace inlay {
+
+struct AttentionShape {
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  bool qk_norm = false;  // RMSNorm of every query and key head before rotation
+  // Query-key products are divided by the square root of this; 0: of head_dim.
+  int query_scalar = 0;
+  int soft_cap = 0;  // then they become cap * tanh(product / cap); 0: they do not
+
+  // What query-key products are multiplied by.
+  constexpr double Scale() const {
+    return 1 / ConstexprSqrt(query_scalar == 0 ? head_dim : query_scalar);
+  }
+};
+
+// Rotary positions; angle i is position / scale * base^(-2 i / head_dim). Base 0: no positions at
+// all.
+struct Rope {
+  int base = 0;
+  int scale = 1;
+};
+
+// What the files of an architecture mean where they lack a key of attention. A config whose
+// architecture differs from these defaults has a member kAttentionKeys.
+struct AttentionKeys {
+  // False: the scale is the architecture's own and its files do not store it.
+  bool stores_scale = true;
+  int absent_soft_cap = 0;
+  int absent_sliding_rope_base = 10'000;
+  // None: files without the key are refused.
+  std::optional<int64_t> absent_window = std::nullopt;
+};
+
+template <class Config>
+constexpr AttentionKeys AttentionKeysOf() {
+  if constexpr (requires { Config::kAttentionKeys; }) return Config::kAttentionKeys;
+  return {};
+}
+
+// Every token sees the last kWindow_ tokens, itself included; with kWindow_ 0 all before it.
+template <AttentionShape kShape_, Rope kRope_, int kWindow_>
+struct AttentionMixer : MixerPart {
+  static constexpr AttentionShape kShape = kShape_;
+  static constexpr Rope kRope = kRope_;
+  static constexpr int kWindow = kWindow_;
+  static constexpr bool kSliding = kWindow != 0;
+  static constexpr std::string_view kName = kSliding ? "swa" : "attention";
+
+  static constexpr std::array<int, 9> Numbers() {
+    return {kShape.heads,        kShape.kv_heads,     kShape.head_dim,
+            int{kShape.qk_norm}, kShape.query_scalar, kShape.soft_cap,
+            kRope.base,          kRope.scale,         kWindow};
+  }
+
+  static constexpr bool Check() {
+    static_assert(kShape.heads > 0 && kShape.kv_heads > 0 && kShape.head_dim > 0,
+                  "heads, kv_heads and head_dim must be positive");
+    static_assert(kShape.kv_heads <= 0 || kShape.heads % kShape.kv_heads == 0,
+                  "heads must be a multiple of kv_heads");
+    static_assert(kRope.base == 0 || kShape.head_dim % 2 == 0,
+                  "head_dim must be even to be rotated");
+    static_assert(kRope.base >= 0 && kRope.scale > 0,
+                  "the rope base must not be negative and its scale must be positive");
+    static_assert(kWindow >= 0, "the window of a sliding-window layer must be positive");
+    static_assert(!kSliding || kRope.scale == 1, "the positions of sliding layers are not scaled");
+    static_assert(kShape.query_scalar >= 0 && kShape.soft_cap >= 0,
+                  "query_scalar and soft_cap must not be negative");
+    return true;
+  }
+
+  template <class Config, class Visitor>
+  static constexpr void Metadata(Visitor& v) {
+    constexpr AttentionKeys kKeys = AttentionKeysOf<Config>();
+    v.Int("attention.head_count", kShape.heads);
+    v.PerLayer("attention.head_count_kv", kShape.kv_heads, 0);
+    // A file without the key means model dim / heads.
+    constexpr int kAbsent = Config::kModelDim / kShape.heads;
+    v.Int("attention.key_length", kShape.head_dim, kAbsent);
+    v.Int("attention.value_length", kShape.head_dim, kAbsent);
+    v.Flag("attention.causal", true, true);
+    if constexpr (kKeys.stores_scale) {
+      v.Float("attention.scale", kShape.Scale(), 1 / ConstexprSqrt(kShape.head_dim));
+    }
+    if constexpr (kShape.soft_cap != kKeys.absent_soft_cap || kShape.soft_cap != 0) {
+      v.Float("attn_logit_softcapping", kShape.soft_cap, kKeys.absent_soft_cap);
+    }
+    if constexpr (kSliding) v.Int("attention.sliding_window", kWindow, kKeys.absent_window);
+    if constexpr (kRope.base != 0) RopeMetadata<Config>(v);
+  }
+
+ private:
+  template <class Config, class Visitor>
+  static constexpr void RopeMetadata(Visitor& v) {
+    v.Int("rope.dimension_count", kShape.head_dim, kShape.head_dim);
+    if constexpr (kSliding) {
+      v.Float("rope.freq_base_swa", kRope.base, AttentionKeysOf<Config>().absent_sliding_rope_base);
+    } else {
+      v.Float("rope.freq_base", kRope.base, 10'000);
+      v.Float("rope.scaling.factor", kRope.scale, 1);
+      if constexpr (kRope.scale != 1) v.Text("rope.scaling.type", "linear", "linear");
+    }
+  }
+};
+
+template <AttentionShape kShape, Rope kRope>
+using FullAttention = AttentionMixer<kShape, kRope, 0>;
+
+// A window of 0 is refused: it is a slip, and not how full attention is asked for.
+template <AttentionShape kShape, Rope kRope, int kWindow>
+using SlidingWindowAttention = AttentionMixer<kShape, kRope, (kWindow == 0 ? -1 : kWindow)>;
+
+}  // namespace inlay
+
+#endif  // INLAY_CONFIGS_LAYERS_ATTENTION_H_

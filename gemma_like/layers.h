@@ -1,0 +1,11 @@
+// The engine's halves of the kinds of layer parts; see configs/layers.h.
+#ifndef INLAY_GEMMA_LIKE_LAYERS_H_
+#define INLAY_GEMMA_LIKE_LAYERS_H_
+
+// Keep sorted; one line for each kind.
+#include "gemma_like/layers/attention.h"
+#include "gemma_like/layers/gated_mlp.h"
+#include "gemma_like/layers/mamba2.h"
+#include "gemma_like/layers/moe_mlp.h"
+
+#endif  // INLAY_GEMMA_LIKE_LAYERS_H_

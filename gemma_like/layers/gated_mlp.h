@@ -1,0 +1,99 @@
+// The gated MLP.
+#ifndef INLAY_GEMMA_LIKE_LAYERS_GATED_MLP_H_
+#define INLAY_GEMMA_LIKE_LAYERS_GATED_MLP_H_
+
+#include <cstddef>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "configs/layers/gated_mlp.h"
+#include "gemma_like/layer_kind.h"
+#include "ops/row_ops.h"
+
+namespace inlay {
+
+// Of one gated MLP of any hidden size: the layer's, or an expert.
+struct GatedWeights {
+  PackedMatrix gate;  // [hidden, model_dim]
+  PackedMatrix up;    // as gate
+  PackedMatrix down;  // [model_dim, hidden]
+
+  // "ffn_gate" + suffix and so on.
+  template <class Binder>
+  void Bind(LayerBinder<Binder>& b, absl::string_view suffix, size_t hidden, TensorUse end) {
+    gate = b.Matrix(absl::StrCat("ffn_gate", suffix), hidden, b.model_dim());
+    up = b.Matrix(absl::StrCat("ffn_up", suffix), hidden, b.model_dim());
+    down = b.Matrix(absl::StrCat("ffn_down", suffix), b.model_dim(), hidden, end);
+  }
+
+  TokenWork Work() const {
+    TokenWork work = WorkOf(gate);
+    work += WorkOf(up);
+    work += WorkOf(down);
+    return work;
+  }
+};
+
+// gate = activation(gate) * up, for all rows, which become the input of products with `down`.
+template <Activation kActivation>
+void ActivateForDown(FloatRows gate, ConstFloatRows up, const PackedMatrix& down, Pass& pass) {
+  const PackedMatrix* next = &down;
+  pass.inner.Announce(gate, {&next, 1});
+  ForRows(pass.pool, gate.rows, [&](size_t begin, size_t end) {
+    const FloatRows g = gate.Slice(begin, end - begin);
+    const ConstFloatRows u = up.Slice(begin, end - begin);
+    if constexpr (kActivation == Activation::kGeluTanh) {
+      GeluTanhGate(g, u, g);
+    } else {
+      SiluGate(g, u, g);
+    }
+    pass.inner.RoundRows(begin, end);
+  });
+}
+
+// y [rows, model_dim] = down(activation(gate x) * up x).
+template <Activation kActivation>
+void GatedForward(const GatedWeights& weights, MatMulInput& x, FloatRows y, Pass& pass) {
+  Arena::Scope scope(pass.arena);
+  FloatRows gate = pass.arena.Rows(y.rows, weights.gate.rows());
+  FloatRows up = pass.arena.Rows(y.rows, weights.gate.rows());
+  const MatMulTask products[] = {{&weights.gate, gate}, {&weights.up, up}};
+  MatMul(products, std::size(products), x, pass.pool);
+  ActivateForDown<kActivation>(gate, up, weights.down, pass);
+  MatMul(weights.down, pass.inner, y, pass.pool);
+}
+
+constexpr size_t GatedScratchFloats(size_t rows, size_t hidden) {
+  return 2 * Arena::Floats(rows, hidden);
+}
+
+template <int kHidden, Activation kActivation>
+struct LayerKind<GatedMlp<kHidden, kActivation>> {
+  using Weights = GatedWeights;
+
+  template <class Binder>
+  static void Bind(LayerBinder<Binder>& b, Weights& w) {
+    w.Bind(b, ".weight", kHidden, TensorUse::kBranchEnd);
+  }
+
+  static void AddInputs(const Weights& w, InputMatrices& matrices) {
+    matrices.Add({&w.gate, &w.up});
+  }
+
+  static void Forward(const Weights& w, MatMulInput& x, FloatRows y, Pass& pass) {
+    GatedForward<kActivation>(w, x, y, pass);
+  }
+
+  static constexpr size_t ScratchFloats(size_t rows, size_t) {
+    return GatedScratchFloats(rows, kHidden);
+  }
+  static constexpr size_t InnerCols() { return kHidden; }
+  static TokenWork Work(const Weights& w) { return w.Work(); }
+  static std::string Describe() { return absl::StrCat("gated mlp ", kHidden); }
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_LAYERS_GATED_MLP_H_

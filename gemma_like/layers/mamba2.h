@@ -1,0 +1,195 @@
+// Mamba2: projections around the convolution and the chunked state space recurrence.
+#ifndef INLAY_GEMMA_LIKE_LAYERS_MAMBA2_H_
+#define INLAY_GEMMA_LIKE_LAYERS_MAMBA2_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "cache/layers/mamba2.h"
+#include "configs/layers/mamba2.h"
+#include "gemma_like/layer_kind.h"
+#include "gemma_like/layers/causal_conv.h"
+#include "ops/row_ops.h"
+#include "ops/ssd.h"
+
+namespace inlay {
+
+template <Mamba2Shape kShape>
+struct LayerKind<Mamba2<kShape>> : SharesNothing {
+  using Storage = typename MixerStorage<Mamba2<kShape>>::Type;
+  static constexpr SsdShape kSsd = MixerStorage<Mamba2<kShape>>::kSsd;
+  static constexpr size_t kHeads = kShape.heads;
+  static constexpr size_t kInner = kSsd.Inner();
+  static constexpr size_t kXbcDim = kSsd.XbcDim();
+  static constexpr size_t kInDim = kInner + kXbcDim + kHeads;  // z; x, B, C; dt
+  static constexpr size_t kGroup = kInner / kShape.groups;     // is normalised on its own
+  using Conv = SegmentConv<kXbcDim, kShape.conv_width>;
+
+  struct Weights {
+    PackedMatrix in;               // [kInDim, model_dim]
+    std::vector<float> conv;       // [conv_width, kXbcDim]
+    std::vector<float> conv_bias;  // [kXbcDim]
+    std::vector<float> dt_bias;    // [heads]
+    std::vector<float> a;          // [heads], negative
+    std::vector<float> d;          // [heads]
+    std::vector<float> norm;       // [kInner]
+    PackedMatrix out;              // [model_dim, kInner]
+  };
+
+  template <class Binder>
+  static void Bind(LayerBinder<Binder>& b, Weights& w) {
+    w.in = b.Matrix("ssm_in.weight", kInDim, b.model_dim());
+    w.conv = b.Filters("ssm_conv1d.weight", kXbcDim, kShape.conv_width);
+    w.conv_bias = b.Vector("ssm_conv1d.bias", TensorUse::kBias, kXbcDim);
+    w.dt_bias = b.Vector("ssm_dt.bias", TensorUse::kTimeStepBias, kHeads);
+    w.a = b.Vector("ssm_a", TensorUse::kDecayRate, 1, kHeads);
+    w.d = b.Vector("ssm_d", TensorUse::kNorm, 1, kHeads);
+    w.norm = b.Vector("ssm_norm.weight", TensorUse::kBranchNorm, kGroup, kShape.groups);
+    w.out = b.Matrix("ssm_out.weight", b.model_dim(), kInner);
+  }
+
+  static void AddInputs(const Weights& w, InputMatrices& matrices) { matrices.Add({&w.in}); }
+
+  static void Forward(const Weights& w, const Shared&, const Batch<Storage>& batch, MatMulInput& x,
+                      FloatRows y, Pass& pass) {
+    Arena::Scope scope(pass.arena);
+    const size_t rows = x.floats().rows;
+    FloatRows in = pass.arena.Rows(rows, kInDim);
+    FloatRows xbc = pass.arena.Rows(rows, kXbcDim);
+    FloatRows dt = pass.arena.Rows(rows, kHeads);
+    FloatRows mixed = pass.arena.Rows(rows, kInner);
+    MatMul(w.in, x, in, pass.pool);
+    for (const Segment<Storage>& segment : batch.segments) {
+      const auto of = [&](FloatRows all) { return all.Slice(segment.row, segment.rows); };
+      Mix(w, segment, of(in), of(xbc), of(dt), of(mixed), pass.pool);
+    }
+    if (y.rows == 0) return;
+    const FloatRows outputs = mixed.Slice(0, y.rows);
+    if (batch.out_rows != nullptr) {
+      for (size_t r = 0; r < y.rows; ++r) {
+        std::copy_n(mixed.Row(static_cast<size_t>(batch.out_rows[r])), kInner, outputs.Row(r));
+      }
+    }
+    const PackedMatrix* next = &w.out;
+    pass.inner.Announce(outputs, {&next, 1});
+    ForRows(pass.pool, y.rows, [&](size_t begin, size_t end) {
+      GateAndNorm(w, in, batch.out_rows, begin, outputs.Slice(begin, end - begin),
+                  pass.norm_epsilon);
+      pass.inner.RoundRows(begin, end);
+    });
+    MatMul(w.out, pass.inner, y, pass.pool);
+  }
+
+  static constexpr size_t ScratchFloats(size_t rows, size_t) {
+    return Arena::Floats(rows, kInDim) + Arena::Floats(rows, kXbcDim) +
+           Arena::Floats(rows, kHeads) + Arena::Floats(rows, kInner);
+  }
+  static constexpr size_t InnerCols() { return kInner; }
+
+  static TokenWork Work(const Weights& w) {
+    TokenWork work = WorkOf(w.in);
+    work += WorkOf(w.out);
+    return work;
+  }
+
+  static std::string Describe() {
+    return absl::StrCat("mamba2: ", kHeads, " heads of ", kShape.head_dim, ", state ",
+                        kShape.state_dim, ", ", kShape.groups,
+                        kShape.groups == 1 ? " group" : " groups", ", conv ", kShape.conv_width);
+  }
+
+ private:
+  // An append of the default size passes through at most so many chunks.
+  using Chunks = absl::InlinedVector<SsdChunk, 17>;
+
+  // The chunks that a segment appends to, and what they keep.
+  static Chunks ChunksOf(const SegmentRows& segment, const ChunkLog<SsdLog>& log) {
+    Chunks chunks;
+    const size_t last = (segment.position + segment.rows - 1) / kStateChunk;
+    for (size_t row = 0; row < segment.rows;) {
+      const size_t chunk = (segment.position + row) / kStateChunk;
+      SsdChunk to;
+      to.first = (segment.position + row) % kStateChunk;
+      to.row = row;
+      to.rows = std::min(kStateChunk - to.first, segment.rows - row);
+      // Two logs are kept, and later chunks may share memory with the others.
+      to.keep = chunks.empty() || chunk + 1 >= last;
+      if (to.keep) to.log = log.LogOf(chunk);
+      to.state = log.State(chunk);
+      if (to.first + to.rows == kStateChunk) to.next = log.State(chunk + 1);
+      chunks.push_back(to);
+      row += to.rows;
+    }
+    return chunks;
+  }
+
+  // Of one segment: convolution, time steps and the recurrence. `in` holds the outputs of the first
+  // projection.
+  static void Mix(const Weights& w, const Segment<Storage>& segment, ConstFloatRows in,
+                  FloatRows xbc, FloatRows dt, FloatRows y, ThreadPool& pool) {
+    const ConstFloatRows raw = in.Columns(kInner, kXbcDim);
+    const Conv conv{segment, segment.storage->template Get<0>()};
+    const Chunks chunks = ChunksOf(segment, segment.storage->template Get<1>());
+    ForRows(pool, segment.rows, [&](size_t begin, size_t end) {
+      const size_t n = end - begin;
+      conv.Forward({.weight = w.conv.data(),
+                    .width = kShape.conv_width,
+                    .bias = w.conv_bias.data(),
+                    .silu = true},
+                   raw, begin, end, xbc.Slice(begin, n));
+      conv.Keep(raw, begin, end);
+      SsdTimeSteps(in.Slice(begin, n).Columns(kInner + kXbcDim, kHeads), w.dt_bias.data(),
+                   dt.Slice(begin, n));
+      for (const SsdChunk& chunk : chunks) {
+        if (chunk.keep) KeepInLog(chunk, xbc, dt, begin, end);
+      }
+    });
+    SsdMix({.shape = kSsd,
+            .chunks = chunks.data(),
+            .count = chunks.size(),
+            .xbc = xbc,
+            .dt = dt,
+            .a = w.a.data(),
+            .d = w.d.data(),
+            .y = y},
+           pool);
+  }
+
+  // Copies those of the segment's rows [begin, end) that the chunk covers.
+  static void KeepInLog(const SsdChunk& chunk, ConstFloatRows xbc, ConstFloatRows dt, size_t begin,
+                        size_t end) {
+    const size_t last = std::min(end, chunk.row + chunk.rows);
+    for (size_t row = std::max(begin, chunk.row); row < last; ++row) {
+      const size_t at = chunk.first + row - chunk.row;
+      std::copy_n(xbc.Row(row), kInner, chunk.log.x().Row(at));
+      std::copy_n(xbc.Row(row) + kInner, kSsd.BcDim(), chunk.log.b().Row(at));
+      std::copy_n(dt.Row(row), kHeads, chunk.log.dt().Row(at));
+    }
+  }
+
+  // outputs = norm(outputs * silu(z)), where `outputs` begins with output `first`.
+  static void GateAndNorm(const Weights& w, ConstFloatRows in, const int32_t* out_rows,
+                          size_t first, FloatRows outputs, float epsilon) {
+    if (out_rows == nullptr) {
+      SiluGate(in.Slice(first, outputs.rows).Columns(0, kInner), outputs, outputs);
+    } else {
+      for (size_t r = 0; r < outputs.rows; ++r) {
+        const FloatRows output = outputs.Slice(r, 1);
+        SiluGate(in.Slice(static_cast<size_t>(out_rows[first + r]), 1).Columns(0, kInner), output,
+                 output);
+      }
+    }
+    for (size_t g = 0; g < kShape.groups; ++g) {
+      const FloatRows group = outputs.Columns(g * kGroup, kGroup);
+      RmsNorm(group, w.norm.data() + g * kGroup, epsilon, group);
+    }
+  }
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_LAYERS_MAMBA2_H_

@@ -1,0 +1,28 @@
+// Causal depthwise convolution over the tokens of a sequence.
+#ifndef INLAY_OPS_CONV_H_
+#define INLAY_OPS_CONV_H_
+
+#include <cstddef>
+
+#include "ops/views.h"
+
+namespace inlay {
+
+// The filter of each channel, and what follows it.
+struct CausalConv {
+  const float* weight = nullptr;  // [width, channels]; the last row is that of the present token
+  size_t width = 0;
+  const float* bias = nullptr;  // [channels], or nullptr
+  bool silu = false;            // of the sum
+};
+
+// For each token t and channel c
+//   y[t, c] = f(bias[c] + sum over k of weight[k, c] * input[t + k][c]),  k = 0 .. width - 1 in
+//   this order, f being SiLU or nothing,
+// where `input` lists y.rows + width - 1 pointers to rows of y.cols values, oldest first (rows
+// before position 0 are pointers to zeros).
+void CausalConv1d(const CausalConv& conv, const float* const* input, FloatRows y);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_CONV_H_

@@ -1,0 +1,103 @@
+// What a cache refuses whatever its config: snapshots of another type, and use after a move.
+#include "cache/kv_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/byte_stream.h"
+#include "cache/hybrid_cache.h"
+#include "tests/cache/drive_cache.h"
+#include "tests/gemma_like/tiny_configs.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The name of another config, with other layers.
+struct Impostor : TinyMamba {
+  static constexpr std::string_view kName = TinyBard::kName;
+};
+
+void ExpectRefused(const absl::Status& status, absl::StatusCode code, const std::string& text) {
+  EXPECT_EQ(status.code(), code);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+}
+
+TEST(KVCacheTest, FingerprintsTellConfigsOfOneNameApart) {
+  EXPECT_NE(ConfigFingerprint<TinyBard>(), ConfigFingerprint<Impostor>());
+  EXPECT_NE((StorageFingerprint<TinyBard, F32Storage>()),
+            (StorageFingerprint<TinyBard, Q8Storage>()));
+  EXPECT_EQ(CreateKVCache<TinyBard>().config_fingerprint(), ConfigFingerprint<TinyBard>());
+  EXPECT_EQ((CreateKVCache<TinyBard, Q8Storage>().config_fingerprint()),
+            ConfigFingerprint<TinyBard>());
+}
+
+TEST(KVCacheTest, RestoreRefusesSnapshotsThatDoNotFit) {
+  auto cache = CreateKVCache<TinyBard>({.max_length = 100});
+  ASSERT_TRUE(AppendTokens(cache, 7).ok());
+
+  auto impostor = CreateKVCache<Impostor>();
+  ASSERT_TRUE(AppendTokens(impostor, 3).ok());
+  ExpectRefused(cache.Restore(std::move(impostor)), absl::StatusCode::kInvalidArgument,
+                "cannot be restored into a cache of config tiny-bard with f32 rows");
+  auto q8 = CreateKVCache<TinyBard, Q8Storage>();
+  ExpectRefused(cache.Restore(std::move(q8)), absl::StatusCode::kInvalidArgument,
+                "a snapshot of config tiny-bard with q8 rows");
+  auto longer = CreateKVCache<TinyBard>({.max_length = 200});
+  ASSERT_TRUE(AppendTokens(longer, 101).ok());
+  ExpectRefused(cache.Restore(std::move(longer)), absl::StatusCode::kOutOfRange,
+                "the snapshot has 101 tokens; the limit here is 100");
+  EXPECT_EQ(longer.length(), 101u);
+  {
+    auto open = cache.Begin(std::vector<int32_t>(2, 1));
+    ASSERT_TRUE(open.ok());
+    ExpectRefused(cache.Restore(CreateKVCache<TinyBard>()), absl::StatusCode::kFailedPrecondition,
+                  "while a transaction is open");
+  }
+  EXPECT_EQ(cache.length(), 7u);
+
+  auto fits = CreateKVCache<TinyBard>({.max_length = 5000});
+  ASSERT_TRUE(AppendTokens(fits, 100).ok());
+  ASSERT_TRUE(cache.Restore(std::move(fits)).ok());
+  EXPECT_EQ(cache.length(), 100u);
+  EXPECT_EQ(cache.max_length(), 100u);
+}
+
+TEST(KVCacheTest, WhatWasMovedFromIsEmptyAndRefusesUse) {
+  auto from = CreateKVCache<TinyBard>();
+  ASSERT_TRUE(AppendTokens(from, 70).ok());
+  auto cache = std::move(from);
+  EXPECT_EQ(cache.length(), 70u);
+  // NOLINTBEGIN(bugprone-use-after-move): that is what is tested.
+  EXPECT_EQ(from.length(), 0u);
+  EXPECT_TRUE(from.tokens().empty());
+  EXPECT_EQ(from.allocated_bytes(), 0u);
+  const std::string text = "it was moved from";
+  constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
+  ExpectRefused(from.Begin(std::vector<int32_t>(1, 1)).status(), kRefused, text);
+  ExpectRefused(from.Rewind(0), kRefused, text);
+  std::vector<uint8_t> bytes;
+  MemorySink sink(bytes);
+  ExpectRefused(from.Save(1, sink), kRefused, text);
+  ASSERT_TRUE(cache.Save(1, sink).ok());
+  MemorySource source(bytes);
+  ExpectRefused(from.Load(1, source), kRefused, text);
+  ExpectRefused(from.Restore(cache.ForkCache()), kRefused, text);
+  ExpectRefused(cache.Restore(std::move(from)), kRefused, text);
+  ExpectRefused(from.Fork()->Rewind(0), kRefused, text);
+  EXPECT_EQ(cache.length(), 70u);
+
+  from = std::move(cache);  // and can be used again
+  EXPECT_EQ(from.length(), 70u);
+  EXPECT_TRUE(AppendTokens(from, 1).ok());
+  // NOLINTEND(bugprone-use-after-move)
+}
+
+}  // namespace
+}  // namespace inlay
