@@ -52,6 +52,13 @@ const ChatFormat::Parts& ChatFormat::PartsOf(ChatTemplate chat_template) {
       .after_answer = "<|end_of_text|>\n",
       .control_tokens = {"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"},
       .strips = false};
+  static const Parts chat_ml{.before_system = "<|im_start|>system\n",
+                             .after_system = "<|im_end|>\n<|im_start|>user\n",
+                             .before_user = "<|im_start|>user\n",
+                             .before_answer = "<|im_end|>\n<|im_start|>assistant\n",
+                             .after_answer = "<|im_end|>\n",
+                             .control_tokens = {"<|im_start|>", "<|im_end|>"},
+                             .strips = false};
   static const Parts none{.before_system = "",
                           .after_system = "\n",
                           .before_user = "",
@@ -64,6 +71,8 @@ const ChatFormat::Parts& ChatFormat::PartsOf(ChatTemplate chat_template) {
       return gemma;
     case ChatTemplate::kGranite:
       return granite;
+    case ChatTemplate::kChatMl:
+      return chat_ml;
     case ChatTemplate::kNone:
       break;
   }

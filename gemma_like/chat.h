@@ -17,6 +17,7 @@ namespace inlay {
 // says may hold control tokens; what people say stays plain text, "<end_of_turn>" included.
 //   kGemma    https://ai.google.dev/gemma/docs/core/prompt-structure
 //   kGranite  https://www.ibm.com/granite/docs/use-cases/prompt-engineering
+//   kChatMl   the roles' names between <|im_start|> and <|im_end|>
 //   kNone     no roles: each turn is a line, and the model goes on from it
 class ChatFormat {
  public:

@@ -88,6 +88,22 @@ TEST(Chat, WritesGraniteRoles) {
             "[<|start_of_role|>]assistant[<|end_of_role|>]");
 }
 
+TEST(Chat, WritesChatMlTurns) {
+  TestVocabulary vocabulary = BpeBase("llama-bpe");
+  vocabulary.Add("<|im_start|>", kControl);
+  vocabulary.Add("<|im_end|>", kControl);
+  vocabulary.flags = {{"add_bos_token", false}};
+  const auto tokenizer = MustLoad(vocabulary);
+  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kChatMl);
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("Be brief.", "Hi")),
+            "[<|im_start|>]system\nBe brief.[<|im_end|>]\n[<|im_start|>]user\nHi[<|im_end|>]\n"
+            "[<|im_start|>]assistant\n");
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", "Hi")),
+            "[<|im_start|>]user\nHi[<|im_end|>]\n[<|im_start|>]assistant\n");
+  EXPECT_EQ(Show(*tokenizer, format.NextTurn({}, "Bye")),
+            "[<|im_end|>]\n[<|im_start|>]user\nBye[<|im_end|>]\n[<|im_start|>]assistant\n");
+}
+
 TEST(Chat, WritesLinesWithoutATemplate) {
   const auto tokenizer = GemmaTokenizer();
   const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kNone);
