@@ -5,5 +5,6 @@
 // Keep sorted; one line for each kind that is a mixer.
 #include "cache/layers/attention.h"
 #include "cache/layers/mamba2.h"
+#include "cache/layers/short_conv.h"
 
 #endif  // INLAY_CACHE_LAYERS_H_

@@ -8,5 +8,6 @@
 #include "configs/layers/gated_mlp.h"
 #include "configs/layers/mamba2.h"
 #include "configs/layers/moe_mlp.h"
+#include "configs/layers/short_conv.h"
 
 #endif  // INLAY_CONFIGS_LAYERS_H_

@@ -7,5 +7,6 @@
 #include "gemma_like/layers/gated_mlp.h"
 #include "gemma_like/layers/mamba2.h"
 #include "gemma_like/layers/moe_mlp.h"
+#include "gemma_like/layers/short_conv.h"
 
 #endif  // INLAY_GEMMA_LIKE_LAYERS_H_

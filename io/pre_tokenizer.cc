@@ -26,6 +26,7 @@ constexpr PreTokenizerInfo kInfos[] = {
     {"llama-bpe", PreTokenizer::kLlama3, true, true},
     {"llama3", PreTokenizer::kLlama3, true, true},
     {"llama-v3", PreTokenizer::kLlama3, true, true},
+    {"lfm2", PreTokenizer::kLlama3, true, true},
     {"falcon-h1", PreTokenizer::kLlama3, true, true},
     {"pixtral", PreTokenizer::kLlama3, true, true},
 };

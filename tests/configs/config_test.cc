@@ -11,6 +11,7 @@
 #include "configs/gemma2.h"
 #include "configs/gemma3.h"
 #include "configs/granite4h.h"
+#include "configs/lfm2.h"
 #include "configs/mamba2.h"
 #include "configs/metadata.h"
 
@@ -43,6 +44,11 @@ int64_t PartParameters(int64_t dim, Mamba2<kShape>) {
          + conv * kShape.conv_width + conv    // convolution and its bias
          + 3 * kShape.heads + inner           // dt bias, a, d; norm
          + inner * dim;                       // out
+}
+
+template <ShortConvShape kShape>
+int64_t PartParameters(int64_t dim, ShortConv<kShape>) {
+  return 4 * dim * kShape.channels + kShape.width * kShape.channels;
 }
 
 // All weights of a model with a tied output.
@@ -83,6 +89,11 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   expect_millions(Parameters<Granite4h_Micro>(), 3'190);
   expect_millions(Parameters<Granite4h_Tiny>(), 6'940);
   expect_millions(Parameters<Granite4h_Small>(), 32'200);
+  expect_millions(Parameters<Lfm2_230m>(), 229.69);
+  expect_millions(Parameters<Lfm2_350m>(), 354.48);
+  expect_millions(Parameters<Lfm2_700m>(), 742.49);
+  expect_millions(Parameters<Lfm2_1_2b>(), 1170.34);
+  expect_millions(Parameters<Lfm2_2_6b>(), 2569.27);
   expect_millions(Parameters<Mamba2_370m>(), 370);
   expect_millions(Parameters<Mamba2_780m>(), 780);
   expect_millions(Parameters<Mamba2_1_3b>(), 1'340);
@@ -108,6 +119,8 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Granite4h_350m>(), "mmmmmmmmmmammammmammmmmmmmmammmm");
   EXPECT_EQ(Spell<Granite4h_1b>(), "mmmmmammmmmmmmmammmmmmmmmammmmmmmmmammmm");
   EXPECT_EQ(Spell<Granite4h_Small>(), Spell<Granite4h_1b>());
+  EXPECT_EQ(Spell<Lfm2_350m>(), "ccaccaccacacacac");
+  EXPECT_EQ(Spell<Lfm2_230m>(), "ccacacacacacac");
   EXPECT_EQ(Spell<Mamba2_130m>(), std::string(24, 'm'));
 }
 

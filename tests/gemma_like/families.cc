@@ -25,6 +25,7 @@ std::vector<Family> AllFamilies() {
           MakeFamily<TinyGemma>(),
           MakeFamily<TinyGranite>(),
           MakeFamily<TinyMamba>(),
+          MakeFamily<TinyLfm2>(),
           MakeFamily<TinyParallel>(),
           MakeFamily<TinyBard, Q8Storage>(),
           MakeFamily<TinyGemma, Q8Storage>()};

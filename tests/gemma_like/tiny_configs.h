@@ -90,6 +90,15 @@ struct TinyMamba : TinyBase {
                    .heads = 4, .head_dim = 16, .state_dim = 8, .groups = 2, .conv_width = 3}>>>>;
 };
 
+// As LFM2: short convolutions and full attention.
+struct TinyLfm2 : TinyBase {
+  static constexpr std::string_view kName = "tiny-lfm2";
+  using Convolving =
+      Layer<PreNorm, Mixers<ShortConv<ShortConvShape{.channels = kModelDim, .width = 3}>>, Mlp>;
+  using Full = Layer<PreNorm, Mixers<All>, Mlp>;
+  using Layers = Chain<Convolving, Convolving, Full, Convolving>;
+};
+
 // What no family has yet: two mixers in parallel with a multiplier each (as Falcon-H1), a layer
 // without a mixer (as Nemotron-H), and layers after the last one that keeps something of the past.
 struct TinyParallel : TinyBase {

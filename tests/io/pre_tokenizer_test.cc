@@ -117,6 +117,8 @@ TEST(PreTokenizerTest, WordsAreTheWholeText) {
 }
 
 TEST(PreTokenizerTest, NamesOfFiles) {
+  ASSERT_NE(FindPreTokenizer("lfm2"), nullptr);
+  EXPECT_EQ(FindPreTokenizer("lfm2")->rules, PreTokenizer::kLlama3);
   ASSERT_NE(FindPreTokenizer("dbrx"), nullptr);
   EXPECT_EQ(FindPreTokenizer("dbrx")->rules, PreTokenizer::kLlama3);
   EXPECT_FALSE(FindPreTokenizer("dbrx")->whole_words_first);
