@@ -92,7 +92,7 @@ WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t l
 }
 
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
-                        const std::string& path) {
+                        const std::string& path, Replace replace) {
   if (file.packed()) {
     return absl::InvalidArgumentError(absl::StrCat(
         file.name(), " is a packed file; quantize the GGUF file that it was made from"));
@@ -112,7 +112,7 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
                                            absl::MakeConstSpan(tensor.dims).first(tensor.n_dims),
                                            NewType(tensor, quantization, layers)));
   }
-  INLAY_RETURN_IF_ERROR(writer.Open(path));
+  INLAY_RETURN_IF_ERROR(writer.Open(path, replace));
   std::vector<float> row;
   std::vector<uint8_t> bytes;
   for (const GgufTensor& tensor : file.tensors()) {

@@ -92,7 +92,8 @@ absl::Status ResumeSession(const std::string& path, const Engine& engine, KVCach
 }
 
 absl::Status KeepSession(const std::string& path, const Engine& engine, const KVCache& cache) {
-  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, WriteStateFile(path));
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
+                         WriteStateFile(path, FileKind::kSession));
   return SaveSession(engine, cache, *writer);
 }
 

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 namespace inlay {
@@ -225,7 +227,11 @@ std::string ReadFile(const std::string& path) {
 std::string ScratchPath(const std::string& name) {
   // Tests of one program may run at the same time, each in its own process.
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-  return testing::TempDir() + "inlay_" + test->test_suite_name() + "_" + test->name() + "_" + name;
+  const std::string path =
+      testing::TempDir() + "inlay_" + test->test_suite_name() + "_" + test->name() + "_" + name;
+  static std::set<std::string>& given = *new std::set<std::string>;
+  if (given.insert(path).second) std::filesystem::remove_all(path);
+  return path;
 }
 
 void WriteFile(const std::string& path, const std::string& contents) {

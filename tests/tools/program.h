@@ -80,7 +80,8 @@ void ExpectError(const ProgramResult& result, int status,
 // The contents of a file.
 std::string ReadFile(const std::string& path);
 
-// A file in the test's scratch folder, which is removed at the end.
+// A path for the running test alone. What an earlier run left there is removed when the test first
+// asks for it.
 std::string ScratchPath(const std::string& name);
 void WriteFile(const std::string& path, const std::string& contents);
 
