@@ -16,6 +16,7 @@
 #include "gemma_like/generate.h"
 #include "gemma_like/session.h"
 #include "gemma_like/speculate.h"
+#include "io/file_lock.h"
 #include "io/state_store.h"
 #include "io/status_macros.h"
 #include "tools/commands.h"
@@ -109,7 +110,11 @@ absl::Status Run(GenerateFlags flags) {
                          CreateCache(flags.model, *model.engine,
                                      ContextSize(flags.model, model.engine->info().context_length),
                                      flags.session.empty() ? 0 : 1));
+  // Until the answer is saved: of two processes that go on from one conversation the later would
+  // replace the other's answer.
+  std::optional<FileLock> lock;
   if (!flags.session.empty()) {
+    INLAY_ASSIGN_OR_RETURN(lock, FileLock::Acquire(flags.session));
     INLAY_RETURN_IF_ERROR(ResumeSession(flags.session, *model.engine, *cache));
   }
   // Only a text's beginning is marked as one.
