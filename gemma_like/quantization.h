@@ -32,7 +32,9 @@ struct Quantization {
 
 // Writes the file's matrices in another type, everything else as it is. What is quantized already
 // is made wider first. Replaces an older file at `path` only when all is written and `replace`
-// allows it; see CheckReplace.
+// allows it; see CheckReplace. DataLoss, before anything is written, when CheckTensors finds a
+// weight that is not finite; InvalidArgument naming the tensor and the element when one is too
+// large for the new type.
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
                         const std::string& path, Replace replace = Replace::kSameKind);
 
