@@ -80,8 +80,7 @@ void ExpectError(const ProgramResult& result, int status,
 // The contents of a file.
 std::string ReadFile(const std::string& path);
 
-// A path for the running test alone. What an earlier run left there is removed when the test first
-// asks for it.
+// A path for the running test alone, in a folder that is removed when the tests have run.
 std::string ScratchPath(const std::string& name);
 void WriteFile(const std::string& path, const std::string& contents);
 
