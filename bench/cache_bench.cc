@@ -152,7 +152,7 @@ void LoadFromMemory(benchmark::State& state, Loaded& loaded) {
 void SaveToFile(benchmark::State& state, Loaded& loaded) {
   const std::string path = ScratchPath(".session");
   BesidePrefill(state, loaded, [&] {
-    const auto writer = Require(WriteStateFile(path));
+    const auto writer = Require(WriteStateFile(path, FileKind::kSession));
     Require(SaveSession(*loaded.engine, *loaded.conversation, *writer));
   });
   std::filesystem::remove(path);
@@ -161,7 +161,7 @@ void SaveToFile(benchmark::State& state, Loaded& loaded) {
 // From the page cache, as a session is whose file was written or read before.
 void LoadFromFile(benchmark::State& state, Loaded& loaded) {
   const std::string path = ScratchPath(".session");
-  const auto writer = Require(WriteStateFile(path));
+  const auto writer = Require(WriteStateFile(path, FileKind::kSession));
   Require(SaveSession(*loaded.engine, *loaded.conversation, *writer));
   auto cache = loaded.NewCache();
   BesidePrefill(state, loaded, [&] {

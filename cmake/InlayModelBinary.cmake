@@ -34,7 +34,10 @@ function(inlay_add_model_binary)
   set_property(TARGET ${arg_NAME} APPEND PROPERTY LINK_DEPENDS ${arg_WEIGHTS})
   # Stripping later would strip the model.
   target_link_options(${arg_NAME} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-s>)
+  # A program does not replace itself.
   add_custom_command(TARGET ${arg_NAME} POST_BUILD
-    COMMAND ${arg_NAME} bundle ${arg_WEIGHTS} -o $<TARGET_FILE:${arg_NAME}>
+    COMMAND ${arg_NAME} bundle ${arg_WEIGHTS} --force -o $<TARGET_FILE:${arg_NAME}>.bundled
+    COMMAND ${CMAKE_COMMAND} -E rename $<TARGET_FILE:${arg_NAME}>.bundled
+            $<TARGET_FILE:${arg_NAME}>
     COMMENT "Bundling ${arg_WEIGHTS} with ${arg_NAME}" VERBATIM)
 endfunction()

@@ -17,10 +17,8 @@
 #include "ops/views.h"
 
 namespace inlay {
-namespace {
 
-// "[3, 17]": the column, the row, and so on, in the order in which the file gives dimensions.
-std::string Element(const GgufTensor& tensor, size_t row, size_t column) {
+std::string ElementName(const GgufTensor& tensor, size_t row, size_t column) {
   std::string text = absl::StrCat("element [", column);
   for (size_t d = 1; d < tensor.n_dims; ++d) {
     absl::StrAppend(&text, ", ", row % tensor.dims[d]);
@@ -28,6 +26,8 @@ std::string Element(const GgufTensor& tensor, size_t row, size_t column) {
   }
   return text + "]";
 }
+
+namespace {
 
 absl::Status Damaged(const GgufFile& file, const GgufTensor& tensor, float value,
                      absl::string_view where) {
@@ -53,7 +53,7 @@ absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor) {
   for (size_t row = 0; row < matrix.rows; ++row) {
     DequantizeRow(matrix, row, values.data());
     const size_t bad = FirstBad(values);
-    if (bad < cols) return Damaged(file, tensor, values[bad], Element(tensor, row, bad));
+    if (bad < cols) return Damaged(file, tensor, values[bad], ElementName(tensor, row, bad));
   }
   return absl::OkStatus();
 }
@@ -91,8 +91,9 @@ absl::Status CheckTiles(const GgufFile& file, const GgufTensor& tensor) {
       DequantizeRow(columns, i, values.data());
       const size_t bad = FirstBad(values);
       if (bad == values.size()) continue;
-      return Damaged(file, tensor, values[bad],
-                     Element(tensor, first_row + bad / together, i * together + bad % together));
+      return Damaged(
+          file, tensor, values[bad],
+          ElementName(tensor, first_row + bad / together, i * together + bad % together));
     }
   }
   return absl::OkStatus();

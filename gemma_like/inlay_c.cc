@@ -229,7 +229,8 @@ inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length) {
 inlay_status inlay_save_cache(const inlay_cache* cache, const char* path) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"path", path}}));
-    INLAY_ASSIGN_OR_RETURN(const auto writer, inlay::WriteStateFile(path));
+    INLAY_ASSIGN_OR_RETURN(const auto writer,
+                           inlay::WriteStateFile(path, inlay::FileKind::kSession));
     return inlay::SaveSession(*cache->loaded->engine, *cache->cache, *writer);
   });
 }

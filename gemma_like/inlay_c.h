@@ -68,7 +68,8 @@ size_t inlay_cache_length(const inlay_cache* cache);
  * back: the last 32 tokens are never. */
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length);
 
-/* Writes the conversation to a file, which has all of it or what it had before. */
+/* Writes the conversation to a file, which has all of it or what it had before. A new file is its
+ * owner's alone. Refused where a file exists that is no conversation, or is in use. */
 inlay_status inlay_save_cache(const inlay_cache* cache, const char* path);
 
 /* Becomes the conversation in the file, which the same model must have written. */

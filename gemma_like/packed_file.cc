@@ -110,7 +110,7 @@ absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name)
 }
 
 absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config,
-                                       ThreadPool& pool, AtomicFile out, const std::string& path) {
+                                       ThreadPool& pool, AtomicFile out) {
   INLAY_RETURN_IF_ERROR(CheckPackedFor(file, config.name));
   INLAY_ASSIGN_OR_RETURN(const PackedTensors packed, config.packed_tensors(file));
 
@@ -133,17 +133,17 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
   writer.SetString(kPackedConfigKey, config.name);
   writer.SetUint64(kPackedWeightsKey, weights_hash);
   writer.SetUint64(kPackedFingerprintKey, fingerprint.Digest());
-  INLAY_RETURN_IF_ERROR(writer.Open(std::move(out), path));
+  INLAY_RETURN_IF_ERROR(writer.Open(std::move(out)));
   for (const TensorToWrite& tensor : tensors)
     INLAY_RETURN_IF_ERROR(AppendTensor(tensor, pool, writer));
   return writer.Release();
 }
 
-absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path) {
+absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path,
+                         Replace replace) {
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
-  INLAY_ASSIGN_OR_RETURN(AtomicFile out, AtomicFile::Create(path));
-  INLAY_ASSIGN_OR_RETURN(AtomicFile written,
-                         WritePacked(file, *config, pool, std::move(out), path));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile out, AtomicFile::Create(path, FileKind::kModel, replace));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, pool, std::move(out)));
   return written.Commit();
 }
 

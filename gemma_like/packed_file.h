@@ -31,14 +31,15 @@ inline constexpr absl::string_view kPackedFingerprintKey = "inlay.packed.fingerp
 absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name);
 
 // Writes `file` packed: the matrices as `pool` packs them, all else as it is. Goes through for a
-// packed file too. Errors are those of loading it and of writing.
-absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path);
+// packed file too. `replace` says what may be replaced; see CheckReplace. Errors are those of
+// loading the file and of writing.
+absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path,
+                         Replace replace = Replace::kSameKind);
 
 // The same, for a file of this config, behind what was written to `out`, a multiple of
-// kPackedAlignment bytes, which is given back with its end still open. `path`, for messages, is its
-// name.
+// kPackedAlignment bytes, which is given back with its end still open.
 absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config,
-                                       ThreadPool& pool, AtomicFile out, const std::string& path);
+                                       ThreadPool& pool, AtomicFile out);
 
 }  // namespace inlay
 

@@ -1,5 +1,7 @@
 #include "gemma_like/quantization.h"
 
+#include <cmath>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "gemma_like/check_tensors.h"
 #include "io/gguf_writer.h"
 #include "io/status_macros.h"
 #include "ops/dequantize.h"
@@ -61,6 +64,27 @@ WeightType NewType(const GgufTensor& tensor, const Quantization& quantization, s
   return IsMatrix(tensor) ? quantization.TypeFor(tensor.name, tensor.dims[0], layers) : tensor.type;
 }
 
+// InvalidArgument when `row`, row number `index` of the tensor, has a value that is too large for
+// the type that `bytes` hold it in. F16, which is also the type of the blocks' scales, ends at
+// 65504 and becomes infinite beyond. No quantized type holds more than 65504 * 128 * 32; for values
+// whose squares overflow, the search for a scale may end with zeros instead of infinities.
+absl::Status CheckFits(const GgufFile& file, const GgufTensor& tensor, size_t index,
+                       const std::vector<float>& row, const WeightTypeInfo& to,
+                       const std::vector<uint8_t>& bytes) {
+  constexpr float kBeyondAll = 1e9f;
+  std::vector<float> read(row.size());
+  DequantizeRow({.data = bytes.data(), .type = to.type, .rows = 1, .cols = row.size()}, 0,
+                read.data());
+  for (size_t i = 0; i < row.size(); ++i) {
+    const float from = std::abs(row[i]), made = std::abs(read[i]);
+    if (std::isfinite(made) && (from < kBeyondAll || made > from / 2)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.name(), ": tensor '", tensor.name, "' has the value ", row[i], " at ",
+        ElementName(tensor, index, i), ", which would be ", read[i], " as ", std::string(to.name)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Quantization> Quantization::Parse(absl::string_view name) {
@@ -92,7 +116,7 @@ WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t l
 }
 
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
-                        const std::string& path) {
+                        const std::string& path, Replace replace) {
   if (file.packed()) {
     return absl::InvalidArgumentError(absl::StrCat(
         file.name(), " is a packed file; quantize the GGUF file that it was made from"));
@@ -101,6 +125,8 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
                          file.GetString("general.architecture"));
   INLAY_ASSIGN_OR_RETURN(const uint64_t layers,
                          file.GetUint(absl::StrCat(architecture, ".block_count")));
+  // Quantized types have no NaN but in their scales: most of them would turn it into a number.
+  INLAY_RETURN_IF_ERROR(CheckTensors(file));
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata()) {
     // A mere label of the old type, and what the writer decides.
@@ -112,7 +138,7 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
                                            absl::MakeConstSpan(tensor.dims).first(tensor.n_dims),
                                            NewType(tensor, quantization, layers)));
   }
-  INLAY_RETURN_IF_ERROR(writer.Open(path));
+  INLAY_RETURN_IF_ERROR(writer.Open(path, replace));
   std::vector<float> row;
   std::vector<uint8_t> bytes;
   for (const GgufTensor& tensor : file.tensors()) {
@@ -131,6 +157,7 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
     for (size_t r = 0; r < from.rows; ++r) {
       DequantizeRow(from, r, row.data());
       QuantizeRow(to.type, row.data(), cols, bytes.data());
+      INLAY_RETURN_IF_ERROR(CheckFits(file, tensor, r, row, to, bytes));
       INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));
     }
   }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "io/file_kind.h"
 #include "io/gguf.h"
 #include "ops/weight_type.h"
 
@@ -30,9 +31,12 @@ struct Quantization {
 };
 
 // Writes the file's matrices in another type, everything else as it is. What is quantized already
-// is made wider first. Replaces an older file at `path` only when all is written.
+// is made wider first. Replaces an older file at `path` only when all is written and `replace`
+// allows it; see CheckReplace. DataLoss, before anything is written, when CheckTensors finds a
+// weight that is not finite; InvalidArgument naming the tensor and the element when one is too
+// large for the new type.
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
-                        const std::string& path);
+                        const std::string& path, Replace replace = Replace::kSameKind);
 
 }  // namespace inlay
 

@@ -99,13 +99,13 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
 }
 
 absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint64_t seed,
-                        const std::string& path) {
+                        const std::string& path, Replace replace) {
   GgufWriter& writer = *model.metadata;
   for (const SynthTensor& tensor : model.tensors) {
     INLAY_RETURN_IF_ERROR(
         writer.AddTensor(tensor.name, tensor.dims, StoredType(tensor, quantization, model.layers)));
   }
-  INLAY_RETURN_IF_ERROR(writer.Open(path));
+  INLAY_RETURN_IF_ERROR(writer.Open(path, replace));
   Random random(seed);
   std::vector<float> row;
   std::vector<uint8_t> bytes;

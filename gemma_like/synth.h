@@ -166,9 +166,10 @@ SynthModel DescribeSynth() {
 }
 
 // Writes the file: matrices as `quantization` says, everything that is not a matrix as F32. The
-// same seed gives the same values. Replaces an older file of that name only when all is written.
+// same seed gives the same values. Replaces an older file of that name only when all is written
+// and `replace` allows it; see CheckReplace.
 absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint64_t seed,
-                        const std::string& path);
+                        const std::string& path, Replace replace = Replace::kSameKind);
 
 }  // namespace inlay
 

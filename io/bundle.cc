@@ -40,12 +40,13 @@ absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> f
   return file.subspan(trailer.offset, trailer.size);
 }
 
-absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::string& path) {
+absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::string& path,
+                                       Replace replace) {
   INLAY_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(program));
   absl::Span<const uint8_t> bytes = mapped.bytes();
   INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> old, FindBundle(bytes, program));
   if (!old.empty()) bytes = bytes.first(static_cast<size_t>(old.data() - bytes.data()));
-  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, /*executable=*/true));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kProgram, replace));
   INLAY_RETURN_IF_ERROR(file.Write(bytes));
   const uint64_t rest = file.size() % kBundleAlignment;
   if (rest != 0) INLAY_RETURN_IF_ERROR(file.Write(std::vector<uint8_t>(kBundleAlignment - rest)));

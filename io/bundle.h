@@ -16,7 +16,6 @@ namespace inlay {
 // Such a file is the program, zeros up to a multiple of kBundleAlignment, the model, and 24 bytes
 // that say where it is: its offset and size as little-endian uint64, and kBundleMagic. Systems load
 // the program as if nothing followed it.
-inline constexpr absl::string_view kBundleMagic = "INLAYEND";
 // The largest page size in use, so that the model starts at a page everywhere.
 inline constexpr uint64_t kBundleAlignment = 65536;
 
@@ -25,8 +24,10 @@ inline constexpr uint64_t kBundleAlignment = 65536;
 absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> file,
                                                      absl::string_view name);
 
-// Begins such a file with the program at `program`; a model bundled with it is left out.
-absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::string& path);
+// Begins such a file with the program at `program`; a model bundled with it is left out. `replace`
+// says what may be replaced; see CheckReplace.
+absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::string& path,
+                                       Replace replace = Replace::kSameKind);
 
 // Ends and commits one to which a model was written after BeginBundle, which left it with `offset`
 // bytes.

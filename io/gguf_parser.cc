@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "io/file_kind.h"
 #include "io/status_macros.h"
 #include "io/tensor_form.h"
 #include "io/utf8.h"
@@ -14,7 +15,7 @@
 namespace inlay {
 namespace {
 
-constexpr absl::string_view kMagic = "GGUF";
+constexpr absl::string_view kMagic = kModelMagic;
 constexpr uint32_t kDefaultAlignment = 32;  // by the format's definition
 constexpr uint32_t kLeastAlignment = 8;     // so that float64 and all blocks are aligned in memory
 constexpr uint32_t kMostAlignment = 65536;  // the largest page size in use

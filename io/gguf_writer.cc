@@ -155,17 +155,17 @@ absl::Status GgufWriter::AddTensor(absl::string_view name, absl::Span<const uint
   return absl::OkStatus();
 }
 
-absl::Status GgufWriter::Open(const std::string& path) {
-  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  return Open(std::move(file), path);
+absl::Status GgufWriter::Open(const std::string& path, Replace replace) {
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kModel, replace));
+  return Open(std::move(file));
 }
 
-absl::Status GgufWriter::Open(AtomicFile file, const std::string& path) {
+absl::Status GgufWriter::Open(AtomicFile file) {
   assert(!file_.has_value() && file.size() % alignment_ == 0);
   if (!metadata_status_.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", metadata_status_.message()));
+    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", metadata_status_.message()));
   }
-  std::string header = "GGUF";
+  std::string header(kModelMagic);
   Append<uint32_t>(&header, 3);
   Append<uint64_t>(&header, tensors_.size());
   Append<uint64_t>(&header, keys_.size());
@@ -178,7 +178,6 @@ absl::Status GgufWriter::Open(AtomicFile file, const std::string& path) {
     Append<uint64_t>(&header, tensor.offset);
   }
   file_ = std::move(file);
-  path_ = path;
   INLAY_RETURN_IF_ERROR(file_->Write(AsBytes(header)));
   return Pad();
 }
@@ -193,13 +192,13 @@ absl::Status GgufWriter::AppendData(absl::Span<const uint8_t> bytes) {
   assert(file_.has_value());
   if (bytes.empty()) return absl::OkStatus();
   if (current_ == tensors_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path_, ": ", bytes.size(), " bytes of data after those of the last tensor"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        file_->path(), ": ", bytes.size(), " bytes of data after those of the last tensor"));
   }
   const Tensor& tensor = tensors_[current_];
   if (bytes.size() > tensor.size - written_) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path_, ": data of tensor ", QuoteForMessage(tensor.name), " comes to ",
+        absl::StrCat(file_->path(), ": data of tensor ", QuoteForMessage(tensor.name), " comes to ",
                      written_ + bytes.size(), " bytes, more than its ", tensor.size));
   }
   INLAY_RETURN_IF_ERROR(file_->Write(bytes));
@@ -219,9 +218,9 @@ absl::StatusOr<AtomicFile> GgufWriter::Release() {
   assert(file_.has_value());
   if (current_ < tensors_.size()) {
     const Tensor& tensor = tensors_[current_];
-    return absl::InvalidArgumentError(absl::StrCat(path_, ": tensor ", QuoteForMessage(tensor.name),
-                                                   " has only ", written_, " of its ", tensor.size,
-                                                   " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat(file_->path(), ": tensor ",
+                                                   QuoteForMessage(tensor.name), " has only ",
+                                                   written_, " of its ", tensor.size, " bytes"));
   }
   return *std::move(file_);
 }

@@ -48,11 +48,10 @@ class GgufWriter {
   absl::Status AddTensor(absl::string_view name, absl::Span<const uint64_t> dims, WeightType type,
                          bool packed = false);
 
-  // Writes everything up to the data.
-  absl::Status Open(const std::string& path);
-  // The same behind what was written to `file`, a multiple of the alignment; `path`, for messages,
-  // is its name.
-  absl::Status Open(AtomicFile file, const std::string& path);
+  // Writes everything up to the data. `replace` says what may be replaced; see CheckReplace.
+  absl::Status Open(const std::string& path, Replace replace = Replace::kSameKind);
+  // The same behind what was written to `file`, a multiple of the alignment.
+  absl::Status Open(AtomicFile file);
 
   // The next bytes of the data, tensor after tensor in the order of AddTensor: a piece belongs to
   // one tensor and must not go beyond its end. Padding is added here.
@@ -85,7 +84,6 @@ class GgufWriter {
   std::unordered_set<std::string> names_;
   uint64_t data_size_ = 0;  // of the tensors so far, padding included
   std::optional<AtomicFile> file_;
-  std::string path_;
   size_t current_ = 0;    // the tensor whose data comes next
   uint64_t written_ = 0;  // bytes of it so far
 };

@@ -41,7 +41,8 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
         errno, absl::StrCat(path, " cannot be mapped into memory (", size, " bytes)"));
   }
   std::move(close_fd).Cancel();
-  return MappedFile(fd, static_cast<const uint8_t*>(data), size);
+  return MappedFile(fd, static_cast<const uint8_t*>(data), size,
+                    AddGuardedRange(data, size, info.st_dev, info.st_ino));
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

@@ -39,8 +39,8 @@ class MappedFile {
   bool whole() const;
 
  private:
-  MappedFile(int fd, const uint8_t* data, size_t size)
-      : fd_(fd), data_(data), size_(size), range_(AddGuardedRange(data, size)) {}
+  MappedFile(int fd, const uint8_t* data, size_t size, GuardedRange* range)
+      : fd_(fd), data_(data), size_(size), range_(range) {}
 
   int fd_ = -1;  // -1 for a default-constructed object
   const uint8_t* data_ = nullptr;

@@ -58,7 +58,7 @@ void GuardMappedFiles() {
   sigaction(SIGBUS, &action, &before);
 }
 
-GuardedRange* AddGuardedRange(const void* data, size_t size) {
+GuardedRange* AddGuardedRange(const void* data, size_t size, dev_t device, ino_t inode) {
   std::lock_guard<std::mutex> lock(mutex);
   GuardedRange* range = ranges.load();
   while (range != nullptr && range->end.load() != 0) range = range->next;
@@ -68,6 +68,8 @@ GuardedRange* AddGuardedRange(const void* data, size_t size) {
     ranges.store(range);
   }
   range->cut.store(false);
+  range->device = device;
+  range->inode = inode;
   range->begin.store(reinterpret_cast<uintptr_t>(data));
   range->end.store(reinterpret_cast<uintptr_t>(data) + size);
   return range;
@@ -76,6 +78,14 @@ GuardedRange* AddGuardedRange(const void* data, size_t size) {
 void RemoveGuardedRange(GuardedRange* range) {
   std::lock_guard<std::mutex> lock(mutex);
   range->end.store(0);
+}
+
+bool IsMapped(dev_t device, ino_t inode) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const GuardedRange* range = ranges.load(); range != nullptr; range = range->next) {
+    if (range->end.load() != 0 && range->device == device && range->inode == inode) return true;
+  }
+  return false;
 }
 
 }  // namespace inlay

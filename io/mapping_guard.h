@@ -3,6 +3,8 @@
 #ifndef INLAY_IO_MAPPING_GUARD_H_
 #define INLAY_IO_MAPPING_GUARD_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,12 +23,17 @@ struct GuardedRange {
   std::atomic<uintptr_t> begin = 0;
   std::atomic<uintptr_t> end = 0;  // 0: free
   std::atomic<bool> cut = false;   // zeros have taken the place of bytes
+  dev_t device = 0;                // of the file, with its inode: not for the handler
+  ino_t inode = 0;
   GuardedRange* next = nullptr;
 };
 
 // Thread-safe; for MappedFile.
-GuardedRange* AddGuardedRange(const void* data, size_t size);
+GuardedRange* AddGuardedRange(const void* data, size_t size, dev_t device, ino_t inode);
 void RemoveGuardedRange(GuardedRange* range);
+
+// Whether a MappedFile of this process has the file open. Thread-safe.
+bool IsMapped(dev_t device, ino_t inode);
 
 }  // namespace inlay
 

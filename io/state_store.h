@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "io/file_kind.h"
 
 namespace inlay {
 
@@ -66,7 +67,8 @@ class MemoryStore final : public StateStore {
   std::map<std::string, Bytes> states_;
 };
 
-// Keeps each state in a file of its own in a folder that exists.
+// Keeps each state in a file of its own, which is its owner's alone (0600), in a folder that
+// exists.
 class FileStore final : public StateStore {
  public:
   explicit FileStore(std::string folder) : folder_(std::move(folder)) {}
@@ -80,9 +82,11 @@ class FileStore final : public StateStore {
   std::string folder_;
 };
 
-// One file of any name as a state: it is replaced when the writer commits, by write, sync and
-// rename. NotFound when there is none to read.
-absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path);
+// One file of any name as a state, kSession or kChat: it is replaced in one step when the writer
+// commits, where CheckReplace allows it. A new file is its owner's alone.
+absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path, FileKind kind,
+                                                            Replace replace = Replace::kSameKind);
+// NotFound when there is no such file.
 absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& path);
 
 }  // namespace inlay

@@ -91,8 +91,9 @@ class FileStateReader final : public StateReader {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path) {
-  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path, FileKind kind,
+                                                            Replace replace) {
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, kind, replace));
   return std::make_unique<FileStateWriter>(std::move(file));
 }
 
@@ -115,7 +116,7 @@ std::string FileStore::Path(absl::string_view key) const {
 
 absl::StatusOr<std::unique_ptr<StateWriter>> FileStore::Put(absl::string_view key) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
-  return WriteStateFile(Path(key));
+  return WriteStateFile(Path(key), FileKind::kState);
 }
 
 absl::StatusOr<std::unique_ptr<StateReader>> FileStore::Get(absl::string_view key) {

@@ -11,8 +11,10 @@
 
 #include "absl/status/status.h"
 #include "gemma_like/generate.h"
+#include "gemma_like/sampler.h"
 #include "io/status_macros.h"
 #include "ops/machine_limits.h"
+#include "ops/softmax.h"
 #include "ops/thread_pool.h"
 #include "tools/bench_results.h"
 #include "tools/commands.h"
@@ -61,7 +63,8 @@ class Bench {
   // One token, on its own.
   absl::Status FirstToken() {
     const auto cache = engine_.CreateCache({.max_length = 1}, CacheType(flags_.model));
-    return Append(*cache, RandomTokens(1, engine_.info().vocab_size));
+    INLAY_RETURN_IF_ERROR(Append(*cache, RandomTokens(1, engine_.info().vocab_size)));
+    return CheckLogits(1, 0);
   }
 
   // All measurements at one depth, each repeated on forks of the same conversation.
@@ -117,6 +120,7 @@ class Bench {
       const Clock::time_point start = Clock::now();
       INLAY_RETURN_IF_ERROR(row.decode ? Decode(caches, tokens) : Append(*caches.front(), tokens));
       if (i > 0) row.seconds.push_back(SecondsSince(start));
+      INLAY_RETURN_IF_ERROR(CheckLogits(row.batch, row.depth + row.tokens - 1));
     }
     results.push_back(std::move(row));
     return absl::OkStatus();
@@ -138,6 +142,13 @@ class Bench {
   absl::Status Append(KVCache& cache, absl::Span<const int32_t> tokens) {
     const FloatRows logits(logits_.data(), 1, engine_.info().vocab_size);
     return ToldBy(Prefill(engine_, cache, tokens, logits, Cancel()));
+  }
+
+  // NotFinite unless the last pass, which evaluated this position of `rows` conversations, gave
+  // numbers: the speed of a damaged model says nothing about the model.
+  absl::Status CheckLogits(size_t rows, size_t position) const {
+    return AllFinite(logits_.data(), rows * engine_.info().vocab_size) ? absl::OkStatus()
+                                                                       : NotFinite(position);
   }
 
   CancelCheck Cancel() const {

@@ -28,6 +28,7 @@
 #include "tools/line_reader.h"
 #include "tools/model_flags.h"
 #include "tools/output.h"
+#include "tools/overwrite.h"
 #include "tools/sampling_flags.h"
 #include "tools/validators.h"
 
@@ -41,7 +42,7 @@ constexpr char kHelp[] =
     "/rewind [N]  take back the last turn, or the last N\n"
     "/fork        keep the conversation as it is now, under a number\n"
     "/fork N      go on from the one kept under N\n"
-    "/save FILE   keep the conversation in a file\n"
+    "/save FILE   keep the conversation in a file; /save! replaces one that exists\n"
     "/load FILE   go on from the one in a file\n"
     "/clear       forget everything said\n"
     "/stats       length, memory and speed\n"
@@ -65,7 +66,7 @@ struct Command {
 absl::StatusOr<Command> ParseCommand(const std::string& line) {
   const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
   Command command{.name = words[0], .number = std::nullopt, .file = ""};
-  if (command.name == "/save" || command.name == "/load") {
+  if (command.name == "/save" || command.name == "/save!" || command.name == "/load") {
     // The rest of the line, whatever it holds.
     command.file = std::string(absl::StripAsciiWhitespace(line.substr(command.name.size())));
     if (!command.file.empty()) return command;
@@ -130,9 +131,8 @@ class ChatLoop {
       INLAY_RETURN_IF_ERROR(Answer([&](auto... how) { return session_.Regenerate(how...); }));
       return "";
     }
-    if (name == "/save") {
-      INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, WriteStateFile(file));
-      INLAY_RETURN_IF_ERROR(session_.Save(*writer));
+    if (name == "/save" || name == "/save!") {
+      INLAY_RETURN_IF_ERROR(Save(file, name == "/save!"));
       return absl::StrCat("saved ", session_.turns().size(), " turns\n");
     }
     if (name == "/load") {
@@ -180,6 +180,19 @@ class ChatLoop {
                         " tokens is full; /rewind or /clear makes room\n"));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status Save(const std::string& file, bool force) {
+    // A line of its own, since line editing breaks a long prompt where the terminal ends.
+    const auto ask = [&](const std::string& fact, const char* question) {
+      Note(absl::StrCat(fact, reader_.interactive() ? "\n" : absl::StrCat("; ", question)));
+      return reader_.Next(question);
+    };
+    INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                           MayReplace(file, FileKind::kChat, force, "/save!", ask));
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
+                           WriteStateFile(file, FileKind::kChat, replace));
+    return session_.Save(*writer);
   }
 
   std::string Stats() const {

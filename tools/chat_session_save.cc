@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/session.h"
+#include "io/file_kind.h"
 #include "io/status_macros.h"
 #include "ops/xxh64.h"
 #include "tools/chat_session.h"
@@ -21,8 +22,8 @@
 namespace inlay {
 namespace {
 
-constexpr char kMagic[] = "inlaychat\n";
-constexpr size_t kMagicBytes = sizeof(kMagic) - 1;
+constexpr absl::string_view kMagic = kChatMagic;
+constexpr size_t kMagicBytes = kMagic.size();
 // Of all that was said: more than fits any conversation, and little enough to allocate because a
 // damaged file says so.
 constexpr uint64_t kMostSaid = uint64_t{64} << 20;
@@ -66,7 +67,7 @@ class HeadReader {
 }  // namespace
 
 absl::Status ChatSession::Save(StateWriter& writer) const {
-  std::string head(kMagic, kMagicBytes);
+  std::string head(kMagic);
   const auto add = [&head](uint64_t number) {
     head.append(reinterpret_cast<const char*>(&number), sizeof(number));
   };

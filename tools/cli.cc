@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "io/mapping_guard.h"
+#include "io/temporary_name.h"
 #include "tools/command_line.h"
 #include "tools/demo_model.h"
 #include "tools/model_flags.h"
@@ -147,6 +148,7 @@ int RunCommandLine(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);  // a write then fails, and that is reported
   signal(SIGXFSZ, SIG_IGN);  // so does one beyond the largest size that files may have
   GuardMappedFiles();
+  RemoveTemporariesOnSignals();
   // Our own code throws nothing, but the standard library does where memory or threads run out.
   try {
     try {

@@ -16,6 +16,7 @@
 #include "gemma_like/generate.h"
 #include "gemma_like/session.h"
 #include "gemma_like/speculate.h"
+#include "io/file_lock.h"
 #include "io/state_store.h"
 #include "io/status_macros.h"
 #include "tools/commands.h"
@@ -92,7 +93,8 @@ absl::Status ResumeSession(const std::string& path, const Engine& engine, KVCach
 }
 
 absl::Status KeepSession(const std::string& path, const Engine& engine, const KVCache& cache) {
-  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, WriteStateFile(path));
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
+                         WriteStateFile(path, FileKind::kSession));
   return SaveSession(engine, cache, *writer);
 }
 
@@ -108,7 +110,11 @@ absl::Status Run(GenerateFlags flags) {
                          CreateCache(flags.model, *model.engine,
                                      ContextSize(flags.model, model.engine->info().context_length),
                                      flags.session.empty() ? 0 : 1));
+  // Until the answer is saved: of two processes that go on from one conversation the later would
+  // replace the other's answer.
+  std::optional<FileLock> lock;
   if (!flags.session.empty()) {
+    INLAY_ASSIGN_OR_RETURN(lock, FileLock::Acquire(flags.session));
     INLAY_RETURN_IF_ERROR(ResumeSession(flags.session, *model.engine, *cache));
   }
   // Only a text's beginning is marked as one.

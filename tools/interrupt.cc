@@ -4,20 +4,25 @@ namespace inlay {
 namespace {
 
 volatile sig_atomic_t interrupted = 0;
+struct sigaction before;  // what the second Ctrl-C, and those after the watch, lead to
 
-void OnInterrupt(int) { interrupted = 1; }
+void OnInterrupt(int) {
+  interrupted = 1;
+  sigaction(SIGINT, &before, nullptr);
+}
 
 }  // namespace
 
 InterruptWatch::InterruptWatch() {
   interrupted = 0;
+  // With the action that is there now in place before the handler can need it.
+  sigaction(SIGINT, nullptr, &before);
   struct sigaction action = {};
   action.sa_handler = OnInterrupt;
-  action.sa_flags = SA_RESETHAND;  // so that the second ends the program
-  sigaction(SIGINT, &action, &before_);
+  sigaction(SIGINT, &action, nullptr);
 }
 
-InterruptWatch::~InterruptWatch() { sigaction(SIGINT, &before_, nullptr); }
+InterruptWatch::~InterruptWatch() { sigaction(SIGINT, &before, nullptr); }
 
 bool InterruptWatch::requested() const { return interrupted != 0; }
 

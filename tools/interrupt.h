@@ -16,9 +16,6 @@ class InterruptWatch {
 
   // Whether Ctrl-C came since the construction.
   bool requested() const;
-
- private:
-  struct sigaction before_;
 };
 
 }  // namespace inlay

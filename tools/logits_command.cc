@@ -1,6 +1,5 @@
 // inlay logits: what the model computes after given tokens, for comparing engines.
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -30,15 +29,11 @@ struct LogitsFlags {
   size_t greedy = 0;
 };
 
-// The shortest digits that give the same float again; null for what JSON has no number for.
+// The shortest digits that give the same float again. `x` is finite: JSON has no other numbers.
 void AppendFloat(std::string* out, float x) {
   char digits[32];
   const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), x);
-  if (std::isfinite(x)) {
-    out->append(digits, end.ptr);
-  } else {
-    out->append("null");
-  }
+  out->append(digits, end.ptr);
 }
 
 absl::StatusOr<std::vector<int32_t>> Greedy(Engine& engine, KVCache& cache,
@@ -61,6 +56,7 @@ absl::Status Run(const LogitsFlags& flags) {
   std::vector<float> logits(model.engine->info().vocab_size);
   INLAY_RETURN_IF_ERROR(
       Prefill(*model.engine, *cache, flags.tokens, FloatRows(logits.data(), 1, logits.size())));
+  if (!AllFinite(logits.data(), logits.size())) return NotFinite(cache->length() - 1);
   INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> greedy,
                          Greedy(*model.engine, *cache, logits, flags.greedy));
   Output out;

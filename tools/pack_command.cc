@@ -14,6 +14,7 @@
 #include "tools/commands.h"
 #include "tools/demo_model.h"
 #include "tools/model_flags.h"
+#include "tools/overwrite.h"
 
 namespace inlay {
 namespace {
@@ -22,23 +23,27 @@ struct PackFlags {
   std::string input;
   std::string output;
   std::string program = RunningProgram().string();
+  bool force = false;
   ModelFlags model;  // its threads
 };
 
 absl::Status Pack(const PackFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
+  INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                         MayReplace(flags.output, FileKind::kModel, flags.force));
   ThreadPool pool(flags.model.threads);
-  return WritePacked(file, pool, flags.output);
+  return WritePacked(file, pool, flags.output, replace);
 }
 
 absl::Status Bundle(const PackFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
+  INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                         MayReplace(flags.output, FileKind::kProgram, flags.force));
   ThreadPool pool(flags.model.threads);
-  INLAY_ASSIGN_OR_RETURN(AtomicFile begun, BeginBundle(flags.program, flags.output));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile begun, BeginBundle(flags.program, flags.output, replace));
   const uint64_t offset = begun.size();
-  INLAY_ASSIGN_OR_RETURN(AtomicFile written,
-                         WritePacked(file, *config, pool, std::move(begun), flags.output));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, pool, std::move(begun)));
   return EndBundle(std::move(written), offset);
 }
 
@@ -50,6 +55,7 @@ void AddPack(CLI::App& app, Action& action) {
       "pack", "Writes a model file with its matrices as the kernels want them, to start at once.");
   command.add_option("input", flags->input, "the GGUF file to read")->required();
   command.add_option("output", flags->output, "the file to write")->required();
+  AddForceFlag(command, flags->force);
   AddThreadsFlag(command, flags->model);
   command.callback([flags, &action] { action = [flags] { return Pack(*flags); }; });
 }
@@ -60,6 +66,7 @@ void AddBundle(CLI::App& app, Action& action) {
       "bundle", "Writes a program with a model inside: one file that needs no other.");
   command.add_option("model", flags->input, "the GGUF file, or packed file, to put in")->required();
   command.add_option("-o,--output", flags->output, "the program to write")->required();
+  AddForceFlag(command, flags->force);
   command.add_option("--binary", flags->program, "the program to copy (default: this one)");
   AddThreadsFlag(command, flags->model);
   command.footer(

@@ -10,6 +10,7 @@
 #include "io/gguf.h"
 #include "io/status_macros.h"
 #include "tools/commands.h"
+#include "tools/overwrite.h"
 
 namespace inlay {
 namespace {
@@ -19,24 +20,30 @@ struct SynthFlags {
   std::string output;
   std::string type = "Q8_0";
   uint64_t seed = 1;
+  bool force = false;
 };
 
 absl::Status Synth(const SynthFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(absl::string_view(flags.config)));
   INLAY_ASSIGN_OR_RETURN(const Quantization quantization, Quantization::Parse(flags.type));
-  return WriteSynth(entry->synth(), quantization, flags.seed, flags.output);
+  INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                         MayReplace(flags.output, FileKind::kModel, flags.force));
+  return WriteSynth(entry->synth(), quantization, flags.seed, flags.output, replace);
 }
 
 struct QuantizeFlags {
   std::string input;
   std::string output;
   std::string type;
+  bool force = false;
 };
 
 absl::Status Quantize(const QuantizeFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const Quantization quantization, Quantization::Parse(flags.type));
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
-  return Requantize(file, quantization, flags.output);
+  INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                         MayReplace(flags.output, FileKind::kModel, flags.force));
+  return Requantize(file, quantization, flags.output, replace);
 }
 
 constexpr char kTypes[] =
@@ -52,6 +59,7 @@ void AddSynth(CLI::App& app, Action& action) {
   command.add_option("-o,--output", flags->output, "the file to write")->required();
   command.add_option("--type", flags->type, std::string(kTypes) + " (default: Q8_0)");
   command.add_option("-s,--seed", flags->seed, "the same seed gives the same weights (default: 1)");
+  AddForceFlag(command, flags->force);
   command.callback([flags, &action] { action = [flags] { return Synth(*flags); }; });
 }
 
@@ -62,6 +70,7 @@ void AddQuantize(CLI::App& app, Action& action) {
   command.add_option("input", flags->input, "the file to read")->required();
   command.add_option("output", flags->output, "the file to write")->required();
   command.add_option("type", flags->type, kTypes)->required();
+  AddForceFlag(command, flags->force);
   command.callback([flags, &action] { action = [flags] { return Quantize(*flags); }; });
 }
 

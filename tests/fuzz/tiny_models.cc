@@ -35,7 +35,7 @@ absl::Status WritePackedTo(const GgufFile& file, const ConfigEntry& config,
   ThreadPool pool(1);
   auto begun = AtomicFile::Create(path);
   INLAY_FUZZ_CHECK(begun.ok());
-  auto written = WritePacked(file, config, pool, *std::move(begun), path);
+  auto written = WritePacked(file, config, pool, *std::move(begun));
   INLAY_FUZZ_CHECK(written.ok());
   return written->Commit();
 }

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -88,6 +90,41 @@ TEST(QuantizationTest, RequantizesAFile) {
     }
   }
   std::filesystem::remove(path);
+}
+
+// A norm, which is copied as it is, with one weight that is no number.
+TEST(QuantizationTest, RefusesWeightsThatAreNotFinite) {
+  const std::string folder = ::testing::TempDir() + "quantize_nan" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  const std::string damaged = folder + "/damaged.gguf", path = folder + "/made.gguf";
+  std::filesystem::copy_file("models/bard.gguf", damaged);
+  size_t offset = 0;
+  {
+    const auto file = GgufFile::Open(damaged);
+    ASSERT_TRUE(file.ok()) << file.status();
+    const GgufTensor* norm = file->FindTensor("blk.4.attn_norm.weight");
+    ASSERT_NE(norm, nullptr);
+    ASSERT_EQ(norm->type, WeightType::kF32);
+    // Tensors end where the file does, but for padding.
+    const GgufTensor& last = file->tensors().back();
+    offset = file->file_size() - (last.data.size() + 31) / 32 * 32 -
+             static_cast<size_t>(last.data.data() - norm->data.data());
+  }
+  std::FILE* bytes = std::fopen(damaged.c_str(), "r+b");
+  ASSERT_NE(bytes, nullptr);
+  std::fseek(bytes, static_cast<long>(offset + 17 * sizeof(float)), SEEK_SET);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ASSERT_EQ(std::fwrite(&nan, sizeof(nan), 1, bytes), 1u);
+  std::fclose(bytes);
+  const auto file = GgufFile::Open(damaged);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const absl::Status status = Requantize(*file, {.type = WeightType::kQ8_0}, path);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_NE(status.message().find("'blk.4.attn_norm.weight' has the value nan at element [17]"),
+            absl::string_view::npos)
+      << status;
+  EXPECT_FALSE(std::filesystem::exists(path));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -1,37 +1,23 @@
-// Files: mapping, replacing, and writing GGUF.
+// Files: mapping, and writing GGUF.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "io/atomic_file.h"
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
 #include "io/mapped_file.h"
 #include "io/mapping_guard.h"
+#include "tests/io/folder_test.h"
 #include "tests/io/gguf_bytes.h"
-
-namespace {
-int umask_calls = 0;
-}
-
-// In the C library's place.
-extern "C" mode_t umask(mode_t mask) noexcept {
-  ++umask_calls;
-  return static_cast<mode_t>(syscall(SYS_umask, mask));
-}
 
 namespace inlay {
 namespace {
@@ -39,32 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-absl::Span<const uint8_t> AsBytes(absl::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
-std::string Contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-// A fresh folder for each test.
-class FileTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = ::testing::TempDir() + "inlay_file_test_XXXXXX";
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-  size_t NumFiles() const {
-    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_),
-                                             std::filesystem::directory_iterator()));
-  }
-
-  std::string folder_;
-};
+class FileTest : public FolderTest<> {};
 
 // Reads every byte.
 uint64_t Sum(absl::Span<const uint8_t> bytes) {
@@ -167,53 +128,6 @@ TEST_F(FileTest, RefusesToMapWhatIsNoFileWithContents) {
   EXPECT_EQ(message(Path("pipe")), Path("pipe") + " is not a regular file");
 }
 
-TEST_F(FileTest, AFileAppearsOnlyWhenItIsComplete) {
-  std::ofstream(Path("x")) << "old";
-  {
-    absl::StatusOr<AtomicFile> file = AtomicFile::Create(Path("x"));
-    ASSERT_TRUE(file.ok()) << file.status();
-    ASSERT_TRUE(file->Write(AsBytes("half")).ok());
-    EXPECT_EQ(Contents(Path("x")), "old");
-  }
-  EXPECT_EQ(Contents(Path("x")), "old");
-  EXPECT_EQ(NumFiles(), 1u);
-
-  absl::StatusOr<AtomicFile> file = AtomicFile::Create(Path("x"));
-  ASSERT_TRUE(file.ok()) << file.status();
-  const std::string large(200000, 'z');
-  ASSERT_TRUE(file->Write(AsBytes("new")).ok());
-  ASSERT_TRUE(file->Write(AsBytes(large)).ok());
-  ASSERT_TRUE(file->Write(AsBytes("end")).ok());
-  EXPECT_EQ(file->size(), large.size() + 6);
-  AtomicFile moved = *std::move(file);
-  ASSERT_TRUE(moved.Commit().ok());
-  EXPECT_EQ(Contents(Path("x")), "new" + large + "end");
-  EXPECT_EQ(NumFiles(), 1u);
-}
-
-// The umask is all threads': who changes it, even for an instant, changes what others create.
-TEST_F(FileTest, GivesFilesTheirUsualRightsWithoutTouchingTheUmask) {
-  const auto rights = [&](const std::string& path) {
-    struct stat info {};
-    EXPECT_EQ(stat(path.c_str(), &info), 0);
-    return info.st_mode & 0777;
-  };
-  std::ofstream(Path("usual")) << "x";
-  umask_calls = 0;
-  absl::StatusOr<AtomicFile> file = AtomicFile::Create(Path("z"));
-  ASSERT_TRUE(file.ok()) << file.status();
-  ASSERT_TRUE(file->Commit().ok());
-  EXPECT_EQ(umask_calls, 0);
-  EXPECT_EQ(rights(Path("z")), rights(Path("usual")));
-}
-
-TEST_F(FileTest, CannotWriteWhereThereIsNoFolderOrNoFile) {
-  EXPECT_THAT(std::string(AtomicFile::Create(Path("no/x")).status().message()),
-              HasSubstr("no/x cannot be created"));
-  EXPECT_THAT(std::string(AtomicFile::Create(folder_).status().message()),
-              HasSubstr("not a regular file"));
-}
-
 TEST_F(FileTest, WhatIsWrittenCanBeRead) {
   GgufWriter writer;
   writer.SetString("general.architecture", "test");
@@ -235,7 +149,6 @@ TEST_F(FileTest, WhatIsWrittenCanBeRead) {
   ASSERT_TRUE(writer.AppendData(floats.first(5)).ok());
   ASSERT_TRUE(writer.AppendData(floats.subspan(5)).ok());
   ASSERT_TRUE(writer.AppendData(AsBytes(blocks)).ok());
-  EXPECT_EQ(NumFiles(), 1u);  // the temporary one
   ASSERT_TRUE(writer.Finish().ok());
 
   const absl::StatusOr<GgufFile> file = GgufFile::Open(Path("x.gguf"));

@@ -1,11 +1,12 @@
 // A save that fails or dies at any system call: the old file is there whole, or the new one is.
 //
-// This program's own write, fsync, rename and so on take the place of the C library's, count the
-// calls and make the chosen one fail.
+// This program's own write, fsync, linkat, rename and so on take the place of the C library's,
+// count the calls and make the chosen one fail.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -39,6 +40,8 @@ struct Injection {
   bool active = false;
   std::string made = {};  // a letter for each call
 } injection;
+
+bool nameless_files = true;  // whether the file system has O_TMPFILE
 
 // Makes the call, unless it is the one that fails.
 template <class Call>
@@ -81,6 +84,23 @@ int fsync(int fd) {
   const bool folder = fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
   return Inject(folder ? 'F' : 's', [&] { return static_cast<int>(syscall(SYS_fsync, fd)); });
 }
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
+  const mode_t mode =
+      (flags & O_CREAT) != 0 || nameless ? static_cast<mode_t>(va_arg(rest, int)) : 0;
+  va_end(rest);
+  if (nameless && !nameless_files) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+int linkat(int from_fd, const char* from, int to_fd, const char* to, int flags) __THROW {
+  return Inject(
+      'l', [&] { return static_cast<int>(syscall(SYS_linkat, from_fd, from, to_fd, to, flags)); });
+}
 int rename(const char* from, const char* to) __THROW {
   return Inject('r', [&] {
     return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
@@ -102,15 +122,18 @@ std::vector<uint8_t> StateOf(uint8_t version) {
   return std::vector<uint8_t>(kBytes + version, version);
 }
 
-class SaveFaultTest : public ::testing::Test {
+// Twice: with O_TMPFILE, and on a file system that has no such files.
+class SaveFaultTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
+    nameless_files = GetParam();
     folder_ = ::testing::TempDir() + "inlay_save_fault_XXXXXX";
     ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     ASSERT_TRUE(Save(1).ok());
   }
   void TearDown() override {
     injection = Injection();
+    nameless_files = true;
     std::filesystem::remove_all(folder_);
   }
 
@@ -169,17 +192,27 @@ class SaveFaultTest : public ::testing::Test {
   std::string folder_;
 };
 
+INSTANTIATE_TEST_SUITE_P(FileSystems, SaveFaultTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Nameless" : "Named"; });
+
 // What a loss of power takes is what was not synced: the bytes must be down before the name points
 // at them, and the name before the save has succeeded.
-TEST_F(SaveFaultTest, SyncsTheBytesThenTheName) {
+TEST_P(SaveFaultTest, SyncsTheBytesThenTheName) {
   injection = {.active = true};
   ASSERT_TRUE(Save(2).ok());
   const std::string made = injection.made;
   injection = Injection();
-  EXPECT_THAT(made, MatchesRegex("w+srF"));
+  // Where the file has no name: the name is taken, so it gets another one first.
+  EXPECT_THAT(made, MatchesRegex(GetParam() ? "w+sllrF" : "w+srF"));
+  std::filesystem::remove(folder_ + "/key.state");
+  injection = {.active = true};
+  ASSERT_TRUE(Save(2).ok());
+  const std::string first = injection.made;
+  injection = Injection();
+  EXPECT_THAT(first, MatchesRegex(GetParam() ? "w+slF" : "w+srF"));
 }
 
-TEST_F(SaveFaultTest, EveryCallThatCanFail) {
+TEST_P(SaveFaultTest, EveryCallThatCanFail) {
   const int calls = Calls();
   ASSERT_GT(calls, 5);  // some writes, fsync, rename, fsync of the folder
   int survived = 0;
@@ -207,7 +240,7 @@ TEST_F(SaveFaultTest, EveryCallThatCanFail) {
   std::printf("%d faults injected, %d survived\n", 8 * calls, survived);
 }
 
-TEST_F(SaveFaultTest, InterruptedCallsAreMadeAgain) {
+TEST_P(SaveFaultTest, InterruptedCallsAreMadeAgain) {
   const int calls = Calls();
   int done = 0;
   for (int at = 0; at < calls; ++at) {
@@ -218,12 +251,12 @@ TEST_F(SaveFaultTest, InterruptedCallsAreMadeAgain) {
     done += status.ok();
     ASSERT_TRUE(Save(1).ok());
   }
-  EXPECT_GE(done, calls - 3);  // all but fsync and rename, which no signal interrupts
+  EXPECT_GE(done, calls - 5);  // all but fsync, linkat and rename, which no signal interrupts
 }
 
-TEST_F(SaveFaultTest, KilledAtEveryCall) {
+TEST_P(SaveFaultTest, KilledAtEveryCall) {
   const int calls = Calls();
-  int old_ones = 0, new_ones = 0;
+  int old_ones = 0, new_ones = 0, left = 0;
   for (const Fault fault : {Fault::kDieBefore, Fault::kDieAfter}) {
     for (int at = 0; at < calls; ++at) {
       ASSERT_TRUE(Save(1).ok());
@@ -235,7 +268,16 @@ TEST_F(SaveFaultTest, KilledAtEveryCall) {
       const int saved = Saved();
       ASSERT_TRUE(saved == 1 || saved == 2) << at;
       ++(saved == 1 ? old_ones : new_ones);
+      for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+        if (entry.path().filename() == "key.state") continue;
+        std::filesystem::remove(entry.path());
+        ++left;
+      }
     }
+  }
+  // Without a name nothing is left, except between the two calls that replace the older file.
+  if (GetParam()) {
+    EXPECT_EQ(left, 2);
   }
   EXPECT_GT(old_ones, 0);
   EXPECT_GT(new_ones, 0);
@@ -243,7 +285,7 @@ TEST_F(SaveFaultTest, KilledAtEveryCall) {
               new_ones);
 }
 
-TEST_F(SaveFaultTest, KilledAtAnyMoment) {
+TEST_P(SaveFaultTest, KilledAtAnyMoment) {
   constexpr int kRounds = 150;
   for (int round = 0; round < kRounds; ++round) {
     const pid_t pid = fork();
@@ -261,7 +303,7 @@ TEST_F(SaveFaultTest, KilledAtAnyMoment) {
   }
 }
 
-TEST_F(SaveFaultTest, FilesThatMayNotGrow) {
+TEST_P(SaveFaultTest, FilesThatMayNotGrow) {
   for (const rlim_t limit : {rlim_t{0}, rlim_t{1000}, rlim_t{100'000}, rlim_t{kBytes}}) {
     const int status = InChild([&] {
       signal(SIGXFSZ, SIG_IGN);
@@ -276,7 +318,8 @@ TEST_F(SaveFaultTest, FilesThatMayNotGrow) {
   }
 }
 
-TEST_F(SaveFaultTest, ReadOnlyFolder) {
+TEST_P(SaveFaultTest, ReadOnlyFolder) {
+  ASSERT_EQ(chmod((folder_ + "/key.state").c_str(), 0644), 0);  // for nobody too
   ASSERT_EQ(chmod(folder_.c_str(), 0555), 0);
   const int status = InChild([&] {
     constexpr uid_t kNobody = 65534;
@@ -289,9 +332,9 @@ TEST_F(SaveFaultTest, ReadOnlyFolder) {
   EXPECT_EQ(Saved(), 1);
 }
 
-TEST_F(SaveFaultTest, NamesThatAreNoFiles) {
+TEST_P(SaveFaultTest, NamesThatAreNoFiles) {
   for (const char* path : {"/dev/full", "/dev/null", "/proc/self/status", "/no/such/folder/x"}) {
-    auto writer = WriteStateFile(path);
+    auto writer = WriteStateFile(path, FileKind::kState);
     EXPECT_FALSE(writer.ok()) << path;
     EXPECT_THAT(std::string(writer.status().message()), HasSubstr(path));
   }

@@ -48,6 +48,31 @@ TEST_F(StateStoreTest, FilesLeaveNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+// They hold conversations.
+TEST_F(StateStoreTest, FilesAreTheirOwnersAlone) {
+  const std::string path = folder_ + "/talk.state";
+  const auto mode = [&] {
+    struct stat info{};
+    EXPECT_EQ(stat(path.c_str(), &info), 0);
+    return info.st_mode & 0777;
+  };
+  ASSERT_TRUE(PutState(*file_, "talk", RandomBytes(1000, 1)).ok());
+  EXPECT_EQ(mode(), 0600u);
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  ASSERT_TRUE(PutState(*file_, "talk", RandomBytes(1000, 2)).ok());
+  EXPECT_EQ(mode(), 0640u);
+}
+
+// Whatever a state is, another may take its place under the key.
+TEST_F(StateStoreTest, FilesOfAnyKindOfState) {
+  for (const absl::string_view first : {kSessionMagic, kChatMagic, absl::string_view("any")}) {
+    for (const absl::string_view then : {kSessionMagic, kChatMagic, absl::string_view("any")}) {
+      ASSERT_TRUE(PutState(*file_, "a", StateBytes(first.begin(), first.end())).ok());
+      EXPECT_TRUE(PutState(*file_, "a", StateBytes(then.begin(), then.end())).ok());
+    }
+  }
+}
+
 TEST_F(StateStoreTest, FolderThatIsMissing) {
   FileStore store(folder_ + "/nowhere");
   EXPECT_EQ(store.Put("a").status().code(), absl::StatusCode::kNotFound);

@@ -45,6 +45,17 @@ class DamagedModel : public testing::Test {
            static_cast<size_t>(last.data.data() + last.data.size() - tensor->data.data());
   }
 
+  // Where a row of a matrix begins in the file at path_.
+  size_t RowOf(const std::string& name, size_t row) const {
+    const auto file = GgufFile::Open(path_);
+    EXPECT_TRUE(file.ok());
+    const GgufTensor* tensor = file->FindTensor(name);
+    const std::string data(reinterpret_cast<const char*>(tensor->data.data()), tensor->data.size());
+    const size_t start = ReadFile(path_).find(data);
+    EXPECT_NE(start, std::string::npos);
+    return start + tensor->data.size() / tensor->dims[1] * row;
+  }
+
   void Overwrite(size_t offset, float value) {
     std::string bytes = ReadFile(path_);
     std::memcpy(&bytes[offset], &value, sizeof(value));
@@ -64,6 +75,18 @@ TEST_F(DamagedModel, WeightsThatAreNoNumbers) {
     ExpectError(RunProgram({"generate", "-m", path_, "-p", "zzz", "-n", "5"}), 1, step);
     ExpectError(RunProgram({"logits", "-m", path_, "--tokens", "2,3,4,5", "--greedy", "2"}), 1,
                 step);
+    const ProgramResult logits = RunProgram({"logits", "-m", path_, "--tokens", "2,3,4,5"});
+    ExpectError(logits, 1, step);
+    EXPECT_EQ(logits.out, "");
+    ExpectError(RunProgram({"bench", "-m", path_, "-p", "4", "-n", "2", "-r", "1"}), 1,
+                AllOf(HasSubstr("position 0"), HasSubstr("not all finite")));
+    const std::string written = ScratchPath("written");
+    for (const char* type : {"Q8_0", "F16", "Q4_K_M"}) {
+      ExpectError(RunProgram({"quantize", path_, written, type}), 1,
+                  AllOf(HasSubstr(path_), HasSubstr("'blk.4.attn_norm.weight'"), HasSubstr("[17]"),
+                        HasSubstr(bad < 0 ? "-inf" : "nan")));
+      EXPECT_NE(access(written.c_str(), F_OK), 0) << type;
+    }
     // Where the line ends is a token too.
     ExpectError(RunProgram({"chat", "-m", path_}, {.input = "zzz\n"}), 1,
                 AllOf(HasSubstr("position 4"), HasSubstr("not all finite")));
@@ -129,6 +152,50 @@ TEST_F(DamagedModel, PackedWeightsThatAreNoNumbers) {
     }
     unlink(plain.c_str());
     unlink(packed.c_str());
+  }
+}
+
+// What is no number in a file is none in those that are made of it, or there are none.
+TEST_F(DamagedModel, NoCommandHidesWeightsThatAreNoNumbers) {
+  const std::string made = ScratchPath("made");
+  for (const char* type : {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL",
+                           "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"}) {
+    SCOPED_TRACE(type);
+    ASSERT_EQ(RunProgram({"quantize", kModel, path_, type, "--force"}).status, 0);
+    // Of row 37 the first block: whatever of it is a number or a scale is NaN.
+    const size_t block = FindWeightType(type)->block_bytes;
+    std::string bytes = ReadFile(path_);
+    bytes.replace(RowOf("blk.3.attn_q.weight", 37), block, block, '\xff');
+    WriteFile(path_, bytes);
+    const auto found = AllOf(HasSubstr("'blk.3.attn_q.weight'"), HasSubstr("37"));
+    for (const char* to : {"Q8_0", "Q4_K", "F32", "IQ4_NL"}) {
+      ExpectError(RunProgram({"quantize", path_, made, to}), 1, found);
+      EXPECT_NE(access(made.c_str(), F_OK), 0) << to;
+    }
+    ASSERT_EQ(RunProgram({"pack", path_, made}).status, 0);
+    ExpectError(RunProgram({"generate", "--check-tensors", "-m", made, "-p", "a"}), 1, found);
+    ExpectError(RunProgram({"logits", "-m", made, "--tokens", "2,3"}), 1,
+                HasSubstr("not all finite"));
+    unlink(made.c_str());
+  }
+}
+
+// Numbers that are too large for the new type, or for the scales of its blocks.
+TEST_F(DamagedModel, QuantizeRefusesWhatIsTooLargeForTheType) {
+  const std::string made = ScratchPath("made");
+  ASSERT_EQ(RunProgram({"quantize", kModel, path_, "F32", "--force"}).status, 0);
+  const size_t offset = RowOf("blk.3.attn_q.weight", 37) + 7 * sizeof(float);
+  // The second is beyond the squares that a fit sums up.
+  for (const float large : {1e10f, 1e20f}) {
+    Overwrite(offset, large);
+    for (const char* type : {"F16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "Q2_K",
+                             "Q3_K", "Q4_K", "Q5_K", "Q6_K"}) {
+      ExpectError(RunProgram({"quantize", path_, made, type}), 1,
+                  AllOf(HasSubstr("'blk.3.attn_q.weight'"), HasSubstr(", 37]"), HasSubstr(type)));
+      EXPECT_NE(access(made.c_str(), F_OK), 0) << type;
+    }
+    EXPECT_EQ(RunProgram({"quantize", path_, made, "BF16"}).status, 0);
+    unlink(made.c_str());
   }
 }
 

@@ -1,6 +1,8 @@
 // inlay generate.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -158,6 +160,56 @@ TEST(Generate, GoesOnFromASession) {
   ExpectError(run(kPrompt), 1, HasSubstr(path));
   ExpectError(RunProgram({"generate", "-p", "x", "-n", "1", "--session", "/no/such/folder/file"}),
               1, HasSubstr("/no/such/folder/file"));
+}
+
+// Two programs go on from one conversation, which exists or not yet: the second is refused before
+// it has answered, and the first one's answer is kept.
+TEST(Generate, OneAtATimeGoesOnFromASession) {
+  const std::string path = ScratchPath("session"), pipe = ScratchPath("pipe");
+  const auto generate = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"generate", "-p", kPrompt, "-s", "1", "-c", "100000", "--session", path});
+    return more;
+  };
+  // The first fills a pipe and waits there until `signal` ends it, or only its answer.
+  const auto run_both = [&](int signal) {
+    std::filesystem::remove(pipe);
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const ProgramResult first = RunProgram(
+        generate({"-n", "-1", "--ignore-eos"}),
+        {.output_path = pipe, .while_running = [&](pid_t pid) {
+           const int text = open(pipe.c_str(), O_RDONLY);
+           fcntl(text, F_SETPIPE_SZ, 4096);
+           char bytes[4096];
+           EXPECT_EQ(read(text, bytes, 1), 1);  // it has the session
+           const ProgramResult refused = RunProgram(generate({"-n", "5"}));
+           ExpectError(refused, 1, AllOf(HasSubstr(path), HasSubstr("in use by another")));
+           EXPECT_EQ(refused.out, "");
+           kill(pid, signal);
+           while (read(text, bytes, sizeof(bytes)) > 0) {
+           }
+           close(text);
+         }});
+    EXPECT_EQ(first.status, signal == SIGINT ? 0 : 128 + signal) << first.err;
+    // SIGKILL leaves the file, but not the lock.
+    if (signal != SIGKILL) {
+      EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
+    }
+  };
+  for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
+    SCOPED_TRACE(signal);
+    std::filesystem::remove(path);
+    run_both(signal);
+    EXPECT_EQ(std::filesystem::exists(path), signal == SIGINT);
+    EXPECT_EQ(RunProgram(generate({"-n", "5"})).status, 0);
+    const std::string before = ReadFile(path);
+    run_both(signal);
+    EXPECT_EQ(ReadFile(path) != before, signal == SIGINT);
+    EXPECT_EQ(RunProgram(generate({"-n", "5"})).status, 0);
+    EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
+  }
+  std::filesystem::remove(path);
+  std::filesystem::remove(pipe);
 }
 
 TEST(Generate, DraftsChangeNothingButTheTime) {

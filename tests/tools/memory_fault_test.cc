@@ -87,13 +87,13 @@ TEST_F(MemoryFault, Generate) {
 TEST_F(MemoryFault, Chat) {
   Sweep(
       {"chat", "-m", kModel, "-n", "4", "-s", "1", "-t", "2"},
-      "ROMEO:\n/fork\n/regen\n/rewind\n/save " + written_ + "\n/load " + written_ + "\n/fork 1\n");
+      "ROMEO:\n/fork\n/regen\n/rewind\n/save! " + written_ + "\n/load " + written_ + "\n/fork 1\n");
 }
 
 TEST_F(MemoryFault, WhatNeedsNoEngine) {
   Sweep({"tokenize", "-m", kModel}, "To be, or not to be\n");
   Sweep({"inspect", "-m", kModel});
-  Sweep({"quantize", kModel, written_, "Q4_0"});
+  Sweep({"quantize", kModel, written_, "Q4_0", "--force"});
 }
 
 TEST_F(MemoryFault, Perplexity) {

@@ -113,7 +113,7 @@ TEST_F(Bundle, GoesBehindAnyProgram) {
   // A packed model, and a program that has one already.
   ASSERT_EQ(RunProgram({"bundle", packed, "-o", program_, "--binary", first}).status, 0);
   EXPECT_TRUE(ReadFile(program_) == ReadFile(first));
-  ExpectError(RunProgram({"bundle", kBard, "-o", program_, "--binary", "no/such"}), 1,
+  ExpectError(RunProgram({"bundle", kBard, "-o", program_, "--binary", "no/such", "--force"}), 1,
               HasSubstr("no/such"));
   EXPECT_TRUE(ReadFile(program_) == ReadFile(first)) << "the older one is gone";
 }

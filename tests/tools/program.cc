@@ -13,8 +13,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
 
 namespace inlay {
 namespace {
@@ -67,6 +71,19 @@ int ExitStatus(pid_t pid, rusage* usage = nullptr) {
   EXPECT_EQ(wait4(pid, &status, 0, usage), pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
+
+// Goes with the process that made it; children of a test end without destructors.
+struct ScratchFolder {
+  ScratchFolder() : path(testing::TempDir() + "inlay_XXXXXX") {
+    EXPECT_NE(mkdtemp(path.data()), nullptr);
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+  }
+
+  std::string path;
+};
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -223,9 +240,10 @@ std::string ReadFile(const std::string& path) {
 }
 
 std::string ScratchPath(const std::string& name) {
-  // Tests of one program may run at the same time, each in its own process.
+  // Tests may run at the same time, each in its own process, and several checkouts of them.
+  static const ScratchFolder folder;
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-  return testing::TempDir() + "inlay_" + test->test_suite_name() + "_" + test->name() + "_" + name;
+  return absl::StrCat(folder.path, "/", test->test_suite_name(), "_", test->name(), "_", name);
 }
 
 void WriteFile(const std::string& path, const std::string& contents) {

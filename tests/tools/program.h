@@ -80,7 +80,7 @@ void ExpectError(const ProgramResult& result, int status,
 // The contents of a file.
 std::string ReadFile(const std::string& path);
 
-// A file in the test's scratch folder, which is removed at the end.
+// A path for the running test alone, in a folder that is removed when the tests have run.
 std::string ScratchPath(const std::string& name);
 void WriteFile(const std::string& path, const std::string& contents);
 
