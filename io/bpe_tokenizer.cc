@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& fi
   const bool adds_bos = vocabulary.add_bos.value_or(pre->adds_bos);
   std::unique_ptr<BpeTokenizer> tokenizer(
       new BpeTokenizer(std::move(vocabulary), std::move(pieces), *pre, adds_bos));
+  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
   INLAY_RETURN_IF_ERROR(tokenizer->LoadMerges(file));
   return tokenizer;
 }
@@ -156,9 +157,11 @@ absl::Status BpeTokenizer::LoadReplacement(const GgufFile& file) {
   return absl::OkStatus();
 }
 
-void BpeTokenizer::EncodePart(absl::string_view part, std::vector<int32_t>* ids) const {
+size_t BpeTokenizer::EncodeWords(absl::string_view text, bool last,
+                                 std::vector<int32_t>* ids) const {
   SymbolMerger merger;
-  SplitWords(pre_, part, [&](absl::string_view word) { EncodeWord(word, &merger, ids); });
+  return SplitWords(pre_, text, last,
+                    [&](absl::string_view word) { EncodeWord(word, &merger, ids); });
 }
 
 void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,

@@ -35,7 +35,7 @@ class BpeTokenizer : public VocabularyTokenizer {
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
 
  protected:
-  void EncodePart(absl::string_view part, std::vector<int32_t>* ids) const override;
+  size_t EncodeWords(absl::string_view text, bool last, std::vector<int32_t>* ids) const override;
 
  private:
   BpeTokenizer(Vocabulary vocabulary, StringPool pieces, const PreTokenizerInfo& pre,

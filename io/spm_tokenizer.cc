@@ -117,15 +117,16 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
                      missing - byte_tokens.begin(), " nor an unknown token"));
   }
   const bool adds_bos = vocabulary.add_bos.value_or(true);
-  return std::unique_ptr<Tokenizer>(new SpmTokenizer(std::move(vocabulary), std::move(pieces),
-                                                     std::move(ranks), std::move(byte_tokens),
-                                                     adds_bos, space_prefix));
+  std::unique_ptr<SpmTokenizer> tokenizer(new SpmTokenizer(std::move(vocabulary), std::move(pieces),
+                                                           std::move(ranks), std::move(byte_tokens),
+                                                           adds_bos, space_prefix));
+  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
+  return tokenizer;
 }
 
 SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
                            ByteTokens byte_tokens, bool adds_bos, bool space_prefix)
     : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos, space_prefix),
-      space_prefix_(space_prefix),
       ranks_(std::move(ranks)),
       byte_tokens_(std::move(byte_tokens)),
       whole_(size()) {
@@ -157,24 +158,18 @@ std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const 
 // Joins never reach across a place whose two neighbouring bytes stand in no token, so the words
 // between such places can be encoded one by one. In most vocabularies one such place is before
 // each space.
-void SpmTokenizer::EncodePart(absl::string_view part, std::vector<int32_t>* ids) const {
-  std::string prefixed;
-  if (space_prefix_) {
-    prefixed.reserve(part.size() + 1);
-    prefixed.push_back(' ');
-    prefixed.append(part.data(), part.size());
-    part = prefixed;
-  }
+size_t SpmTokenizer::EncodeWords(absl::string_view text, bool last,
+                                 std::vector<int32_t>* ids) const {
   SymbolMerger merger;
   size_t begin = 0;
-  for (size_t i = 1; i <= part.size(); ++i) {
-    if (i < part.size() &&
-        CanJoin(static_cast<uint8_t>(part[i - 1]), static_cast<uint8_t>(part[i]))) {
-      continue;
-    }
-    EncodeWord(part.substr(begin, i - begin), &merger, ids);
+  for (size_t i = 1; i < text.size(); ++i) {
+    if (CanJoin(static_cast<uint8_t>(text[i - 1]), static_cast<uint8_t>(text[i]))) continue;
+    EncodeWord(text.substr(begin, i - begin), &merger, ids);
     begin = i;
   }
+  if (!last || begin == text.size()) return begin;
+  EncodeWord(text.substr(begin), &merger, ids);
+  return text.size();
 }
 
 void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,

@@ -34,7 +34,7 @@ class SpmTokenizer : public VocabularyTokenizer {
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
 
  protected:
-  void EncodePart(absl::string_view part, std::vector<int32_t>* ids) const override;
+  size_t EncodeWords(absl::string_view text, bool last, std::vector<int32_t>* ids) const override;
 
  private:
   // Ids of the tokens for single bytes, -1 where there is none.
@@ -47,7 +47,6 @@ class SpmTokenizer : public VocabularyTokenizer {
   void EncodeWord(absl::string_view word, SymbolMerger* merger, std::vector<int32_t>* ids) const;
   std::optional<int32_t> FindJoinable(absl::string_view text) const;
 
-  bool space_prefix_;
   std::vector<uint32_t> ranks_;  // by id: less for a better score, equal for equal scores
   ByteTokens byte_tokens_;
   size_t longest_ = 0;                            // joinable token, in bytes
