@@ -115,8 +115,8 @@ absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
   INLAY_RETURN_IF_ERROR(LoadReplacement(file));
   INLAY_ASSIGN_OR_RETURN(const auto merges, file.GetStrings(kMergesKey));
   merges_.Reserve(merges.size());
-  for (size_t i = 0; i < merges.size(); ++i) {
-    const absl::string_view merge = merges[i];
+  size_t i = 0;
+  for (const absl::string_view merge : merges) {
     // From the second byte on, since the left part is not empty.
     const size_t space = merge.find(' ', 1);
     if (space == absl::string_view::npos || space + 1 == merge.size() ||
@@ -130,7 +130,7 @@ absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
     const std::string right = ToBytes(merge.substr(space + 1));
     const uint64_t key = PairKey(symbol_of(left), symbol_of(right));
     // The first of equal pairs counts.
-    merges_.Insert(key, Merge{static_cast<uint32_t>(i), symbol_of(left + right)});
+    merges_.Insert(key, Merge{static_cast<uint32_t>(i++), symbol_of(left + right)});
   }
   return absl::OkStatus();
 }
