@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "io/gguf.h"
 #include "io/tokenizer.h"
+#include "io/utf8.h"
 #include "tests/io/test_vocabulary.h"
 #include "tests/io/vocab_data.h"
 
@@ -119,6 +120,22 @@ TEST(TokenStreamRulesTest, GiveTheTokensOfTheWhole) {
       if (HasFailure()) return;
     }
   }
+}
+
+// Words end where two characters stand in no token together, so nobody has to wait for a space.
+TEST(TokenStreamRulesTest, CutsTextsWithoutSpaces) {
+  const auto tokenizer = LoadFile("tests/golden/vocab/llama-spm.gguf");
+  const auto stream = tokenizer->StartEncoding({});
+  std::mt19937 random(6);
+  std::string text;
+  while (text.size() < 5 * TokenStream::kPiece)
+    AppendUtf8(0x4E00 + static_cast<char32_t>(random() % 2000), &text);
+  std::vector<int32_t> ids;
+  ASSERT_TRUE((*stream)->Push(text, &ids).ok());
+  const size_t before_the_end = ids.size();
+  ASSERT_TRUE((*stream)->Finish(&ids).ok());
+  EXPECT_GT(before_the_end, ids.size() / 2);
+  EXPECT_EQ(tokenizer->Decode(ids), text);
 }
 
 // How many bytes go in before the stream gives up.
