@@ -68,8 +68,12 @@ absl::string_view StopReasonName(StopReason reason) {
 absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens) {
   if (tokens.empty()) return absl::InvalidArgumentError("the prompt is empty");
   if (tokens.size() <= cache.max_length() - cache.length()) return absl::OkStatus();
+  return PromptTooLong(cache, tokens.size());
+}
+
+absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier) {
   return absl::OutOfRangeError(
-      absl::StrCat("the prompt has ", tokens.size(), " tokens, but of the context of ",
+      absl::StrCat("the prompt has ", qualifier, tokens, " tokens, but of the context of ",
                    cache.max_length(), " only ", cache.max_length() - cache.length(), " are left"));
 }
 

@@ -51,6 +51,9 @@ struct GenerateResult {
 // the conversation has too little room for it.
 absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens);
 
+// What CheckPrompt says of so many tokens; `qualifier` stands before their number ("at least ").
+absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier = "");
+
 // Appends tokens of any number to a conversation, in as many batches as they need, and writes the
 // logits after the last to `logits` [1, vocab_size], or none to [0, vocab_size]. On error or
 // cancellation the conversation is as it was.

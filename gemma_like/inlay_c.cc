@@ -78,6 +78,15 @@ absl::Status CheckNotNull(std::initializer_list<std::pair<const char*, const voi
   return absl::OkStatus();
 }
 
+absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && static_cast<size_t>(ids[i]) < vocabulary) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("token ", i, " is ", ids[i], ", outside the vocabulary of ", vocabulary));
+  }
+  return absl::OkStatus();
+}
+
 // Copies what fits.
 template <class T>
 absl::Status CopyOut(const char* what, const T* from, size_t count, T* to, size_t capacity,
@@ -191,6 +200,7 @@ inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, s
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"tokens", tokens}, {"size", size}}));
     if (capacity > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"text", text}}));
+    INLAY_RETURN_IF_ERROR(inlay::CheckIds({tokens, count}, inlay_vocabulary_size(model)));
     const std::string decoded = model->loaded->tokenizer->Decode({tokens, count});
     return inlay::CopyOut("bytes of text", decoded.data(), decoded.size(), text, capacity, size);
   });

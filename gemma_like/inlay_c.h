@@ -48,7 +48,8 @@ size_t inlay_vocabulary_size(const inlay_model* model);
 inlay_status inlay_tokenize(const inlay_model* model, const char* text, size_t size,
                             int32_t* tokens, size_t capacity, size_t* count);
 
-/* The text of tokens, likewise, in bytes and without a NUL. */
+/* The text of tokens, likewise, in bytes and without a NUL. INLAY_INVALID_ARGUMENT when one of them
+ * is below 0 or not below inlay_vocabulary_size(); nothing has been written then. */
 inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, size_t count,
                               char* text, size_t capacity, size_t* size);
 
@@ -64,8 +65,10 @@ void inlay_free_cache(inlay_cache* cache);
 /* Its length in tokens. */
 size_t inlay_cache_length(const inlay_cache* cache);
 
-/* Makes the conversation end before token `length`. INLAY_OUT_OF_RANGE for one that is too far
- * back: the last 32 tokens are never. */
+/* Makes the conversation end before token `length`. Any length is fine that is at most the present
+ * one and within 32 tokens of the greatest that the conversation has had since it was created or
+ * loaded; after a rewind that greatest length stays. INLAY_OUT_OF_RANGE for a length that is too
+ * far back, or beyond the end. */
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length);
 
 /* Writes the conversation to a file, which has all of it or what it had before. A new file is its

@@ -125,8 +125,8 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
     fingerprint.Add(tensor.name, {from.type, tensor.packed}, from.dims);
   }
   for (const GgufEntry& key : file.metadata()) {
-    if (key.key != "general.alignment" && !absl::StartsWith(key.key, "inlay.packed."))
-      writer.SetValue(key.key, key.value);
+    if (key.key() != "general.alignment" && !absl::StartsWith(key.key(), "inlay.packed."))
+      writer.SetValue(key.key(), key.value);
   }
   writer.SetUint32(kPackedVersionKey, kPackedFileVersion);
   writer.SetUint32(kPackedLayoutKey, kPackedLayoutVersion);

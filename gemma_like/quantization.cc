@@ -130,8 +130,8 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata()) {
     // A mere label of the old type, and what the writer decides.
-    if (entry.key == "general.file_type" || entry.key == "general.alignment") continue;
-    writer.SetValue(entry.key, entry.value);
+    if (entry.key() == "general.file_type" || entry.key() == "general.alignment") continue;
+    writer.SetValue(entry.key(), entry.value);
   }
   for (const GgufTensor& tensor : file.tensors()) {
     INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name,

@@ -51,6 +51,10 @@ uint64_t PairKey(int32_t left, int32_t right) {
   return (static_cast<uint64_t>(left) << 32) | static_cast<uint32_t>(right);
 }
 
+size_t JoinIndex(char before, char after) {
+  return static_cast<uint8_t>(before) * size_t{256} + static_cast<uint8_t>(after);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& file) {
@@ -82,6 +86,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& fi
   const bool adds_bos = vocabulary.add_bos.value_or(pre->adds_bos);
   std::unique_ptr<BpeTokenizer> tokenizer(
       new BpeTokenizer(std::move(vocabulary), std::move(pieces), *pre, adds_bos));
+  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
   INLAY_RETURN_IF_ERROR(tokenizer->LoadMerges(file));
   return tokenizer;
 }
@@ -114,8 +119,8 @@ absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
   INLAY_RETURN_IF_ERROR(LoadReplacement(file));
   INLAY_ASSIGN_OR_RETURN(const auto merges, file.GetStrings(kMergesKey));
   merges_.Reserve(merges.size());
-  for (size_t i = 0; i < merges.size(); ++i) {
-    const absl::string_view merge = merges[i];
+  size_t i = 0;
+  for (const absl::string_view merge : merges) {
     // From the second byte on, since the left part is not empty.
     const size_t space = merge.find(' ', 1);
     if (space == absl::string_view::npos || space + 1 == merge.size() ||
@@ -127,9 +132,10 @@ absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
     }
     const std::string left = ToBytes(merge.substr(0, space));
     const std::string right = ToBytes(merge.substr(space + 1));
+    joins_.set(JoinIndex(left.back(), right.front()));
     const uint64_t key = PairKey(symbol_of(left), symbol_of(right));
     // The first of equal pairs counts.
-    merges_.Insert(key, Merge{static_cast<uint32_t>(i), symbol_of(left + right)});
+    merges_.Insert(key, Merge{static_cast<uint32_t>(i++), symbol_of(left + right)});
   }
   return absl::OkStatus();
 }
@@ -156,20 +162,46 @@ absl::Status BpeTokenizer::LoadReplacement(const GgufFile& file) {
   return absl::OkStatus();
 }
 
-void BpeTokenizer::EncodePart(absl::string_view part, std::vector<int32_t>* ids) const {
+size_t BpeTokenizer::EncodeWords(absl::string_view text, bool last,
+                                 std::vector<int32_t>* ids) const {
   SymbolMerger merger;
-  SplitWords(pre_, part, [&](absl::string_view word) { EncodeWord(word, &merger, ids); });
+  return SplitWords(pre_, text, last,
+                    [&](absl::string_view word) { EncodeWord(word, &merger, ids); });
 }
 
 void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
                               std::vector<int32_t>* ids) const {
+  if (word.size() > Vocabulary::kLongestToken) return EncodeLongWord(word, merger, ids);
   const int32_t* const token = tokens_.Find(word);
   if (token != nullptr &&
       (whole_words_first_ || whole_[*token].load(std::memory_order_relaxed) == kYes)) {
     ids->push_back(*token);
     return;
   }
-  merger->Clear();
+  const size_t before = ids->size();
+  MergeBytes(word, merger, ids);
+  if (token != nullptr) {
+    const bool whole = ids->size() == before + 1 && ids->back() == *token;
+    whole_[*token].store(whole ? kYes : kNo, std::memory_order_relaxed);
+  }
+}
+
+// No token is so long, so there are only merges, and none reaches across two bytes that no merge
+// brings together: what lies between such places is merged by itself. Texts without spaces, in
+// Chinese for instance, are words of any length.
+void BpeTokenizer::EncodeLongWord(absl::string_view word, SymbolMerger* merger,
+                                  std::vector<int32_t>* ids) const {
+  size_t begin = 0;
+  for (size_t i = 1; i <= word.size(); ++i) {
+    if (i < word.size() && joins_[JoinIndex(word[i - 1], word[i])]) continue;
+    MergeBytes(word.substr(begin, i - begin), merger, ids);
+    begin = i;
+  }
+}
+
+void BpeTokenizer::MergeBytes(absl::string_view word, SymbolMerger* merger,
+                              std::vector<int32_t>* ids) const {
+  merger->Clear(word.size());
   for (size_t i = 0; i < word.size(); ++i) {
     merger->Append(static_cast<uint32_t>(i), 1, byte_symbols_[static_cast<uint8_t>(word[i])]);
   }
@@ -177,7 +209,6 @@ void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
     const Merge* const merge = merges_.Find(PairKey(left.id, right.id));
     return merge == nullptr ? std::nullopt : std::optional<Merge>(*merge);
   });
-  const size_t before = ids->size();
   merger->ForEach([&](const Symbol& symbol) {
     if (IsToken(symbol.id)) {
       ids->push_back(symbol.id);
@@ -192,10 +223,6 @@ void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
       }
     }
   });
-  if (token != nullptr) {
-    const bool whole = ids->size() == before + 1 && ids->back() == *token;
-    whole_[*token].store(whole ? kYes : kNo, std::memory_order_relaxed);
-  }
 }
 
 }  // namespace inlay

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,7 +36,7 @@ class BpeTokenizer : public VocabularyTokenizer {
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
 
  protected:
-  void EncodePart(absl::string_view part, std::vector<int32_t>* ids) const override;
+  size_t EncodeWords(absl::string_view text, bool last, std::vector<int32_t>* ids) const override;
 
  private:
   BpeTokenizer(Vocabulary vocabulary, StringPool pieces, const PreTokenizerInfo& pre,
@@ -45,6 +46,9 @@ class BpeTokenizer : public VocabularyTokenizer {
   absl::Status LoadReplacement(const GgufFile& file);
   bool IsToken(int32_t symbol) const { return static_cast<size_t>(symbol) < size(); }
   void EncodeWord(absl::string_view word, SymbolMerger* merger, std::vector<int32_t>* ids) const;
+  void EncodeLongWord(absl::string_view word, SymbolMerger* merger,
+                      std::vector<int32_t>* ids) const;
+  void MergeBytes(absl::string_view word, SymbolMerger* merger, std::vector<int32_t>* ids) const;
 
   PreTokenizer pre_;
   bool whole_words_first_;
@@ -54,6 +58,9 @@ class BpeTokenizer : public VocabularyTokenizer {
   std::array<int32_t, 256> byte_symbols_;
   std::vector<int32_t> replacement_;  // ids for a byte without a token
   HashMap<uint64_t, Merge> merges_;   // by left symbol << 32 | right symbol
+  // Whether some merge's left part ends with one byte and its right part begins with the other:
+  // [the one * 256 + the other].
+  std::bitset<256 * 256> joins_;
   // By id: whether the token's own text is encoded as that token, once somebody has tried.
   enum Whole : uint8_t { kNotTried, kYes, kNo };
   mutable std::vector<std::atomic<uint8_t>> whole_;

@@ -26,14 +26,17 @@ std::string GgufTensor::ShapeString() const {
 }
 
 absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
-  INLAY_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(file.bytes(), path);
-  absl::StatusOr<GgufFile> gguf =
-      bundled.ok() ? Parse(bundled->empty() ? file.bytes() : *bundled, path) : bundled.status();
+  GgufFile file;
+  file.name_ = path;
+  INLAY_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
+  const absl::Span<const uint8_t> all = file.file_.bytes();
+  const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(all, path);
+  const absl::Status status =
+      bundled.ok() ? GgufParser(bundled->empty() ? all : *bundled, &file).Run() : bundled.status();
   // Whatever the parser made of it, this comes first.
-  if (!file.whole()) return NotWhole(path, file.bytes().size());
-  if (gguf.ok()) gguf->file_ = std::move(file);
-  return gguf;
+  INLAY_RETURN_IF_ERROR(file.CheckWhole());
+  if (!status.ok()) return status;
+  return file;
 }
 
 absl::Status GgufFile::CheckWhole() const {
@@ -48,13 +51,13 @@ absl::StatusOr<GgufFile> GgufFile::Parse(absl::Span<const uint8_t> bytes, absl::
 }
 
 const GgufValue* GgufFile::Find(absl::string_view key) const {
-  const size_t* const index = key_index_.Find(key);
-  return index == nullptr ? nullptr : &metadata_[*index].value;
+  const auto index = key_index_.Find(key, [this](size_t i) { return metadata_[i].key(); });
+  return index.has_value() ? &metadata_[*index].value : nullptr;
 }
 
 const GgufTensor* GgufFile::FindTensor(absl::string_view name) const {
-  const size_t* const index = tensor_index_.Find(name);
-  return index == nullptr ? nullptr : &tensors_[*index];
+  const auto index = tensor_index_.Find(name, [this](size_t i) { return tensors_[i].name; });
+  return index.has_value() ? &tensors_[*index] : nullptr;
 }
 
 absl::Status GgufFile::WrongType(absl::string_view key, const GgufValue& value,
@@ -110,8 +113,7 @@ absl::StatusOr<absl::string_view> GgufFile::GetString(absl::string_view key) con
   return WrongType(key, *value, kWanted);
 }
 
-absl::StatusOr<absl::Span<const absl::string_view>> GgufFile::GetStrings(
-    absl::string_view key) const {
+absl::StatusOr<GgufStrings> GgufFile::GetStrings(absl::string_view key) const {
   constexpr absl::string_view kWanted = "an array of strings";
   INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, true));
   if (value->element_type() != GgufType::kString) return WrongType(key, *value, kWanted);

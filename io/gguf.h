@@ -12,16 +12,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "io/gguf_value.h"
-#include "io/hash_map.h"
 #include "io/mapped_file.h"
+#include "io/name_index.h"
 #include "io/tensor_form.h"
 #include "ops/weight_type.h"
 
 namespace inlay {
 
 struct GgufEntry {
-  absl::string_view key;
   GgufValue value;
+
+  absl::string_view key() const { return value.key(); }
 };
 
 // Data is row after row: dims[0] is the length of a row (the fastest dimension) and a multiple of
@@ -41,10 +42,11 @@ struct GgufTensor {
 };
 
 // A parsed file. Everything that a view, key, name or value points to lives as long as the object
-// (or, after Parse, as the bytes); moving the object does not move it.
+// (and, after Parse, as the bytes); moving the object does not move it.
 //
 // Versions 2 and 3, little-endian. Everything is checked before use: a file is accepted whole or
-// refused with one sentence that names the file, the thing, its value and the bound:
+// refused with one sentence that names the file, the thing, its value and the bound. Metadata
+// takes the memory of its bytes, and 14 bytes for each key.
 //   - counts and lengths fit in the bytes that are left; nothing is allocated before that is known
 //   - keys: 1 to 65535 bytes, tensor names: 1 to 64 bytes, both UTF-8 without NUL and unique
 //   - flags are 0 or 1, arrays hold no arrays
@@ -97,7 +99,7 @@ class GgufFile {
   absl::StatusOr<absl::string_view> GetString(absl::string_view key) const;
 
   // Arrays; a scalar is refused.
-  absl::StatusOr<absl::Span<const absl::string_view>> GetStrings(absl::string_view key) const;
+  absl::StatusOr<GgufStrings> GetStrings(absl::string_view key) const;
   absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const;  // integers or bools
   absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const;  // float32
 
@@ -116,10 +118,11 @@ class GgufFile {
   uint32_t alignment_ = 0;
   bool packed_ = false;
   uint64_t file_size_ = 0;
-  std::vector<GgufEntry> metadata_;
+  std::vector<uint8_t> metadata_bytes_;
+  std::vector<GgufEntry> metadata_;  // in these
   std::vector<GgufTensor> tensors_;
-  HashMap<absl::string_view, size_t> key_index_;
-  HashMap<absl::string_view, size_t> tensor_index_;
+  NameIndex key_index_;
+  NameIndex tensor_index_;
 };
 
 }  // namespace inlay

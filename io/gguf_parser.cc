@@ -115,38 +115,70 @@ absl::Status GgufParser::ReadHeader() {
     return Refuse("it claims ", num_entries_, " metadata keys, but its ", bytes_.size(),
                   " bytes can hold at most ", most_entries);
   }
-  return absl::OkStatus();
-}
-
-absl::Status GgufParser::ReadMetadata() {
-  for (uint64_t i = 0; i < num_entries_; ++i) {
-    const std::string what = absl::StrCat("metadata key ", i);
-    INLAY_ASSIGN_OR_RETURN(const absl::string_view key, ReadName(what, kLongestGgufKey));
-    if (!file_.key_index_.Insert(key, file_.metadata_.size())) {
-      return Refuse("metadata key ", QuoteForMessage(key), " is there twice");
-    }
-    INLAY_ASSIGN_OR_RETURN(GgufValue value, ReadValue(key));
-    file_.metadata_.push_back({key, std::move(value)});
+  if (std::max(num_tensors_, num_entries_) > NameIndex::kMostNames) {
+    return Refuse("it has ", num_entries_, " metadata keys and ", num_tensors_,
+                  " tensors; more than ", NameIndex::kMostNames, " of either are not read");
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<GgufValue> GgufParser::ReadValue(absl::string_view key) {
+// The values stay where they are and are read again and again, and a mapped file may change at any
+// time. So they are copied when it is known how far they go, and the copy is what is checked.
+absl::Status GgufParser::ReadMetadata() {
+  const absl::Span<const uint8_t> whole = bytes_;
+  const size_t begin = position_;
+  INLAY_RETURN_IF_ERROR(CheckEntries());
+  const size_t end = position_;
+  const absl::Span<const uint8_t> metadata = whole.subspan(begin, end - begin);
+  file_.metadata_bytes_.assign(metadata.begin(), metadata.end());
+  file_.Forget(metadata);
+  bytes_ = file_.metadata_bytes_;
+  position_ = 0;
+  INLAY_RETURN_IF_ERROR(CheckEntries());
+  if (Left() > 0) return Refuse("its metadata changed while it was read");
+  bytes_ = whole;
+  position_ = end;
+  return IndexEntries();
+}
+
+absl::Status GgufParser::CheckEntries() {
+  for (uint64_t i = 0; i < num_entries_; ++i) {
+    const std::string what = absl::StrCat("metadata key ", i);
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view key, ReadName(what, kLongestGgufKey));
+    INLAY_RETURN_IF_ERROR(CheckValue(key));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GgufParser::IndexEntries() {
+  std::vector<GgufEntry>& entries = file_.metadata_;
+  entries.reserve(static_cast<size_t>(num_entries_));
+  file_.key_index_.Reset(static_cast<size_t>(num_entries_));
+  const uint8_t* entry = file_.metadata_bytes_.data();
+  for (size_t i = 0; i < num_entries_; ++i) {
+    entries.push_back({GgufValue(entry)});
+    entry = entries[i].value.Encoded().end();
+    if (!file_.key_index_.Insert(i, [&](size_t j) { return entries[j].key(); }))
+      return Refuse("metadata key ", QuoteForMessage(entries[i].key()), " is there twice");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GgufParser::CheckValue(absl::string_view key) {
   const std::string what = absl::StrCat("the value of key ", QuoteForMessage(key));
   INLAY_ASSIGN_OR_RETURN(const uint32_t id, Read<uint32_t>(what));
   const GgufType type = static_cast<GgufType>(id);
-  if (type == GgufType::kArray) return ReadArray(key);
+  if (type == GgufType::kArray) return CheckArray(key);
   if (type == GgufType::kString) {
-    INLAY_ASSIGN_OR_RETURN(const absl::string_view text, ReadString(what));
-    return GgufValue({text}, false);
+    return ReadString(what).status();
   }
   if (GgufTypeSize(type) == 0) {
     return Refuse(what, " has the unknown type ", id, "; known are 0 to 12");
   }
-  return ReadNumbers(type, false, 1, key);
+  return CheckNumbers(type, false, 1, key);
 }
 
-absl::StatusOr<GgufValue> GgufParser::ReadArray(absl::string_view key) {
+absl::Status GgufParser::CheckArray(absl::string_view key) {
   const std::string what = absl::StrCat("the array of key ", QuoteForMessage(key));
   INLAY_ASSIGN_OR_RETURN(const uint32_t id, Read<uint32_t>(what));
   INLAY_ASSIGN_OR_RETURN(const uint64_t count, Read<uint64_t>(what));
@@ -156,24 +188,25 @@ absl::StatusOr<GgufValue> GgufParser::ReadArray(absl::string_view key) {
     if (GgufTypeSize(type) == 0) {
       return Refuse(what, " has elements of the unknown type ", id, "; known are 0 to 12");
     }
-    return ReadNumbers(type, true, count, key);
+    return CheckNumbers(type, true, count, key);
   }
   const uint64_t most = Left() / kLeastStringBytes;
   if (count > most) {
     return Refuse(what, " claims ", count, " strings, but the ", Left(),
                   " bytes left can hold at most ", most);
   }
-  std::vector<absl::string_view> strings;
-  strings.reserve(static_cast<size_t>(count));
   for (uint64_t i = 0; i < count; ++i) {
-    INLAY_ASSIGN_OR_RETURN(const absl::string_view text, ReadString(what));
-    strings.push_back(text);
+    uint64_t size = 0;
+    if (Left() >= sizeof(size)) std::memcpy(&size, bytes_.data() + position_, sizeof(size));
+    // Says what is wrong.
+    if (Left() < sizeof(size) || Left() - sizeof(size) < size) return ReadString(what).status();
+    position_ += sizeof(size) + static_cast<size_t>(size);
   }
-  return GgufValue(std::move(strings), true);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<GgufValue> GgufParser::ReadNumbers(GgufType type, bool is_array, uint64_t count,
-                                                  absl::string_view key) {
+absl::Status GgufParser::CheckNumbers(GgufType type, bool is_array, uint64_t count,
+                                      absl::string_view key) {
   const std::string what = absl::StrCat("the value of key ", QuoteForMessage(key));
   const uint64_t most = Left() / GgufTypeSize(type);
   if (is_array && count > most) {
@@ -188,7 +221,7 @@ absl::StatusOr<GgufValue> GgufParser::ReadNumbers(GgufType type, bool is_array, 
                     " for a bool, which must be 0 or 1");
     }
   }
-  return GgufValue(type, is_array, static_cast<size_t>(count), payload);
+  return absl::OkStatus();
 }
 
 absl::Status GgufParser::ReadAlignment() {
@@ -228,12 +261,14 @@ absl::Status GgufParser::ReadTensorInfos() {
     place.index = file_.tensors_.size();
     const std::string what = absl::StrCat("the name of tensor ", i);
     INLAY_ASSIGN_OR_RETURN(tensor.name, ReadName(what, kLongestGgufTensorName));
-    if (!file_.tensor_index_.Insert(tensor.name, place.index)) {
-      return Refuse("tensor ", QuoteForMessage(tensor.name), " is there twice");
-    }
     INLAY_RETURN_IF_ERROR(ReadTensorShape(&tensor, &place));
     file_.tensors_.push_back(tensor);
     places_.push_back(place);
+  }
+  file_.tensor_index_.Reset(file_.tensors_.size());
+  for (size_t i = 0; i < file_.tensors_.size(); ++i) {
+    if (!file_.tensor_index_.Insert(i, [&](size_t j) { return file_.tensors_[j].name; }))
+      return Refuse("tensor ", QuoteForMessage(file_.tensors_[i].name), " is there twice");
   }
   return absl::OkStatus();
 }

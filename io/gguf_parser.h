@@ -31,16 +31,18 @@ class GgufParser {
 
   absl::Status ReadHeader();
   absl::Status ReadMetadata();
+  absl::Status CheckEntries();
+  absl::Status IndexEntries();
   absl::Status ReadAlignment();
   absl::Status ReadPackedVersions();
   absl::Status ReadTensorInfos();
   absl::Status ReadTensorShape(GgufTensor* tensor, TensorPlace* place);
   absl::Status PlaceTensorData();
 
-  absl::StatusOr<GgufValue> ReadValue(absl::string_view key);
-  absl::StatusOr<GgufValue> ReadArray(absl::string_view key);
-  absl::StatusOr<GgufValue> ReadNumbers(GgufType type, bool is_array, uint64_t count,
-                                        absl::string_view key);
+  // Check a value and pass over it.
+  absl::Status CheckValue(absl::string_view key);
+  absl::Status CheckArray(absl::string_view key);
+  absl::Status CheckNumbers(GgufType type, bool is_array, uint64_t count, absl::string_view key);
 
   // The next bytes of the file; `what`, for the message, is where it ends too early.
   template <typename T>

@@ -14,6 +14,24 @@ namespace inlay {
 static_assert(std::endian::native == std::endian::little,
               "GGUF values are read in place, as little-endian");
 
+namespace {
+
+template <typename T>
+T LoadAs(const uint8_t* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+
+// A string is its length in 8 bytes, and its bytes.
+absl::string_view TextAt(const uint8_t* at) {
+  return {reinterpret_cast<const char*>(at + sizeof(uint64_t)),
+          static_cast<size_t>(LoadAs<uint64_t>(at))};
+}
+const uint8_t* AfterText(const uint8_t* at) { return at + sizeof(uint64_t) + LoadAs<uint64_t>(at); }
+
+}  // namespace
+
 absl::string_view GgufTypeName(GgufType type) {
   switch (type) {
     case GgufType::kUint8:
@@ -70,27 +88,67 @@ size_t GgufTypeSize(GgufType type) {
   return 0;
 }
 
+absl::string_view GgufStrings::const_iterator::operator*() const { return TextAt(at_); }
+
+GgufStrings::const_iterator& GgufStrings::const_iterator::operator++() {
+  at_ = AfterText(at_);
+  --left_;
+  return *this;
+}
+
+absl::string_view GgufValue::key() const { return TextAt(entry_); }
+
+GgufValue::Parts GgufValue::Layout() const {
+  const uint8_t* at = AfterText(entry_);
+  const GgufType type = LoadAs<GgufType>(at);
+  at += sizeof(type);
+  if (type != GgufType::kArray) return {type, false, 1, at};
+  const GgufType element = LoadAs<GgufType>(at);
+  at += sizeof(element);
+  return {element, true, static_cast<size_t>(LoadAs<uint64_t>(at)), at + sizeof(uint64_t)};
+}
+
+absl::Span<const uint8_t> GgufValue::Encoded() const {
+  const Parts parts = Layout();
+  const uint8_t* const begin = AfterText(entry_);
+  const uint8_t* end = parts.first + parts.count * GgufTypeSize(parts.type);
+  if (parts.type == GgufType::kString) {
+    for (size_t i = 0; i < parts.count; ++i) end = AfterText(end);
+  }
+  return {begin, static_cast<size_t>(end - begin)};
+}
+
+GgufStrings GgufValue::strings() const {
+  const Parts parts = Layout();
+  if (parts.type != GgufType::kString) return {};
+  return {parts.first, parts.count};
+}
+
+absl::Span<const uint8_t> GgufValue::payload() const {
+  const Parts parts = Layout();
+  return {parts.first, parts.count * GgufTypeSize(parts.type)};
+}
+
 std::string GgufValue::TypeName() const {
-  return absl::StrCat(is_array_ ? "array of " : "", GgufTypeName(element_type_));
+  return absl::StrCat(is_array() ? "array of " : "", GgufTypeName(element_type()));
 }
 
 template <typename T>
 T GgufValue::Read(size_t i) const {
-  assert(i < count_);
-  T value;
-  std::memcpy(&value, payload_.data() + i * sizeof(T), sizeof(T));
-  return value;
+  const Parts parts = Layout();
+  assert(i < parts.count);
+  return LoadAs<T>(parts.first + i * sizeof(T));
 }
 
 std::optional<uint64_t> GgufValue::UintAt(size_t i) const {
-  if (element_type_ == GgufType::kUint64) return Read<uint64_t>(i);
+  if (element_type() == GgufType::kUint64) return Read<uint64_t>(i);
   const std::optional<int64_t> value = IntAt(i);
   if (!value.has_value() || *value < 0) return std::nullopt;
   return static_cast<uint64_t>(*value);
 }
 
 std::optional<int64_t> GgufValue::IntAt(size_t i) const {
-  switch (element_type_) {
+  switch (element_type()) {
     case GgufType::kUint8:
       return Read<uint8_t>(i);
     case GgufType::kInt8:
@@ -116,20 +174,21 @@ std::optional<int64_t> GgufValue::IntAt(size_t i) const {
 }
 
 std::optional<double> GgufValue::FloatAt(size_t i) const {
-  if (element_type_ == GgufType::kFloat32) return Read<float>(i);
-  if (element_type_ == GgufType::kFloat64) return Read<double>(i);
+  if (element_type() == GgufType::kFloat32) return Read<float>(i);
+  if (element_type() == GgufType::kFloat64) return Read<double>(i);
   return std::nullopt;
 }
 
 std::optional<bool> GgufValue::BoolAt(size_t i) const {
-  if (element_type_ != GgufType::kBool) return std::nullopt;
+  if (element_type() != GgufType::kBool) return std::nullopt;
   return Read<uint8_t>(i) != 0;
 }
 
 std::optional<absl::string_view> GgufValue::StringAt(size_t i) const {
-  if (element_type_ != GgufType::kString) return std::nullopt;
-  assert(i < count_);
-  return strings_[i];
+  if (element_type() != GgufType::kString) return std::nullopt;
+  const GgufStrings all = strings();
+  assert(i < all.size());
+  return *std::next(all.begin(), static_cast<std::ptrdiff_t>(i));
 }
 
 std::string QuoteForMessage(absl::string_view text) {
@@ -139,23 +198,23 @@ std::string QuoteForMessage(absl::string_view text) {
 }
 
 std::string GgufValue::ToString(size_t max_elements) const {
-  std::string out = is_array_ ? "[" : "";
-  for (size_t i = 0; i < std::min(count_, max_elements); ++i) {
+  std::string out = is_array() ? "[" : "";
+  for (size_t i = 0; i < std::min(size(), max_elements); ++i) {
     if (i > 0) out += ", ";
-    if (element_type_ == GgufType::kString) {
-      out += QuoteForMessage(strings_[i]);
-    } else if (element_type_ == GgufType::kBool) {
+    if (const auto text = StringAt(i)) {
+      out += QuoteForMessage(*text);
+    } else if (element_type() == GgufType::kBool) {
       out += *BoolAt(i) ? "true" : "false";
     } else if (const auto f = FloatAt(i)) {
       absl::StrAppend(&out, *f);
-    } else if (element_type_ == GgufType::kUint64) {
+    } else if (element_type() == GgufType::kUint64) {
       absl::StrAppend(&out, *UintAt(i));
     } else {
       absl::StrAppend(&out, *IntAt(i));
     }
   }
-  if (!is_array_) return out;
-  if (count_ > max_elements) absl::StrAppend(&out, ", ... (", count_, " in all)");
+  if (!is_array()) return out;
+  if (size() > max_elements) absl::StrAppend(&out, ", ... (", size(), " in all)");
   return out + "]";
 }
 

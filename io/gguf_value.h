@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -41,28 +40,71 @@ absl::string_view GgufTypeName(GgufType type);
 // Bytes of one value; 0 for strings, arrays and unknown types.
 size_t GgufTypeSize(GgufType type);
 
-// A checked value: views into the file's bytes, so it lives as long as they do. A scalar is seen
-// as an array of one element.
+// The strings of a value, read where they lie, one after the other.
+class GgufStrings {
+ public:
+  class const_iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = absl::string_view;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const absl::string_view*;
+    using reference = absl::string_view;
+
+    const_iterator() = default;
+    const_iterator(const uint8_t* at, size_t left) : at_(at), left_(left) {}
+    absl::string_view operator*() const;
+    const_iterator& operator++();
+    const_iterator operator++(int) {
+      const const_iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const const_iterator& other) const { return left_ == other.left_; }
+
+   private:
+    const uint8_t* at_ = nullptr;
+    size_t left_ = 0;
+  };
+  using iterator = const_iterator;
+  using value_type = absl::string_view;
+  using const_reference = absl::string_view;
+  using size_type = size_t;
+
+  GgufStrings() = default;
+  GgufStrings(const uint8_t* first, size_t count) : first_(first), count_(count) {}
+
+  const_iterator begin() const { return {first_, count_}; }
+  const_iterator end() const { return {nullptr, 0}; }
+  size_t size() const { return count_; }
+  bool empty() const { return count_ == 0; }
+
+ private:
+  const uint8_t* first_ = nullptr;
+  size_t count_ = 0;
+};
+
+// A checked value with its key: a pointer into the file's bytes, so it lives as long as they do,
+// and many of them take no more than the file. A scalar is seen as an array of one element.
 class GgufValue {
  public:
-  // `payload`: `count` packed elements of a fixed-size type.
-  GgufValue(GgufType element_type, bool is_array, size_t count, absl::Span<const uint8_t> payload)
-      : element_type_(element_type), is_array_(is_array), count_(count), payload_(payload) {}
-  GgufValue(std::vector<absl::string_view> strings, bool is_array)
-      : element_type_(GgufType::kString),
-        is_array_(is_array),
-        count_(strings.size()),
-        strings_(std::move(strings)) {}
+  // `entry`: where the key's length stands, in bytes that have been checked up to the value's end.
+  explicit GgufValue(const uint8_t* entry) : entry_(entry) {}
 
-  bool is_array() const { return is_array_; }
-  GgufType element_type() const { return element_type_; }
-  size_t size() const { return count_; }
+  absl::string_view key() const;
+  // The value as the file has it: its type, and what follows up to its end.
+  absl::Span<const uint8_t> Encoded() const;
+
+  bool is_array() const { return Layout().is_array; }
+  GgufType element_type() const { return Layout().type; }
+  size_t size() const { return Layout().count; }
 
   // "uint32", or "array of string".
   std::string TypeName() const;
 
   // The i-th element, i < size(), when the element type can be read so: any integer type whose
-  // value fits for the first two; float32 or float64; bool; string.
+  // value fits for the first two; float32 or float64; bool; string. The i-th string takes i steps;
+  // strings() is for all of them.
   std::optional<uint64_t> UintAt(size_t i) const;
   std::optional<int64_t> IntAt(size_t i) const;
   std::optional<double> FloatAt(size_t i) const;
@@ -70,23 +112,26 @@ class GgufValue {
   std::optional<absl::string_view> StringAt(size_t i) const;
 
   // All elements of a string array (or the one string); empty for other types.
-  absl::Span<const absl::string_view> strings() const { return strings_; }
+  GgufStrings strings() const;
   // The packed elements, little-endian and not aligned; empty for strings.
-  absl::Span<const uint8_t> payload() const { return payload_; }
+  absl::Span<const uint8_t> payload() const;
 
   // For people: strings quoted and escaped, at most `max_elements` of an array, and at most 80
   // bytes of a string.
   std::string ToString(size_t max_elements = 8) const;
 
  private:
+  struct Parts {
+    GgufType type;  // of an element
+    bool is_array;
+    size_t count;
+    const uint8_t* first;  // element
+  };
+  Parts Layout() const;
   template <typename T>
   T Read(size_t i) const;
 
-  GgufType element_type_;
-  bool is_array_;
-  size_t count_;
-  absl::Span<const uint8_t> payload_;
-  std::vector<absl::string_view> strings_;
+  const uint8_t* entry_;
 };
 
 // `text` in single quotes for a message: escaped, and cut after 80 bytes.

@@ -85,8 +85,11 @@ void GgufWriter::SetString(absl::string_view key, absl::string_view value) {
 }
 
 void GgufWriter::SetStrings(absl::string_view key, absl::Span<const std::string> values) {
-  std::vector<absl::string_view> views(values.begin(), values.end());
-  SetValue(key, GgufValue(std::move(views), true));
+  AddKey(key);
+  Append(&metadata_, GgufType::kArray);
+  Append(&metadata_, GgufType::kString);
+  Append<uint64_t>(&metadata_, values.size());
+  for (const std::string& value : values) AppendString(&metadata_, value);
 }
 
 void GgufWriter::SetInt32s(absl::string_view key, absl::Span<const int32_t> values) {
@@ -98,22 +101,9 @@ void GgufWriter::SetFloat32s(absl::string_view key, absl::Span<const float> valu
 }
 
 void GgufWriter::SetValue(absl::string_view key, const GgufValue& value) {
-  const GgufType type = value.element_type();
-  if (type == GgufType::kString) {
-    AddKey(key);
-    if (value.is_array()) {
-      Append(&metadata_, GgufType::kArray);
-      Append(&metadata_, type);
-      Append<uint64_t>(&metadata_, value.size());
-    } else {
-      Append(&metadata_, type);
-    }
-    for (const absl::string_view text : value.strings()) AppendString(&metadata_, text);
-  } else if (value.is_array()) {
-    AddNumbers(key, type, value.size(), value.payload().data());
-  } else {
-    AddScalar(key, type, value.payload().data());
-  }
+  AddKey(key);
+  const absl::Span<const uint8_t> bytes = value.Encoded();
+  metadata_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 absl::Status GgufWriter::AddTensor(absl::string_view name, absl::Span<const uint64_t> dims,

@@ -42,6 +42,17 @@ class Scanner {
   explicit Scanner(absl::string_view text) : text_(text) {}
 
   size_t size() const { return text_.size(); }
+
+  // Whether the text ends at `at`, which is noted: what follows could change the answer.
+  bool Ends(size_t at) const {
+    if (at < size()) return false;
+    saw_end_ = true;
+    return true;
+  }
+  // Whether anything has depended on where the text ends, since the last ForgetEnd.
+  bool saw_end() const { return saw_end_; }
+  void ForgetEnd() const { saw_end_ = false; }
+
   char ByteAt(size_t at) const { return text_[at]; }
   bool IsNewline(size_t at) const { return text_[at] == '\r' || text_[at] == '\n'; }
 
@@ -55,16 +66,17 @@ class Scanner {
   Char CharWithPunctuationAt(size_t at) const {
     const uint8_t byte = static_cast<uint8_t>(text_[at]);
     if (byte < 0x80) return {ClassOf(byte), at + 1};
+    if (size() - at < kLongestCharacter) saw_end_ = true;  // it may lack bytes
     const CodePoint c = DecodeUtf8(text_.substr(at));
     return c.valid ? Char{ClassOf(c.value), at + c.length} : Char{Class::kOther, at + 1};
   }
 
   // Whether a character of this class starts at `at`.
-  bool Is(size_t at, Class kind) const { return at < size() && CharAt(at).kind == kind; }
+  bool Is(size_t at, Class kind) const { return !Ends(at) && CharAt(at).kind == kind; }
 
   // The end of the characters of one class from `at` on, at most `most` of them.
   size_t RunEnd(size_t at, Class kind, size_t most = std::numeric_limits<size_t>::max()) const {
-    for (; most > 0 && at < size(); --most) {
+    for (; most > 0 && !Ends(at); --most) {
       const Char c = CharAt(at);
       if (c.kind != kind) break;
       at = c.end;
@@ -76,7 +88,7 @@ class Scanner {
   size_t ContractionEnd(size_t at, bool any_case) const {
     if (text_[at] != '\'') return at;
     const auto letter = [&](size_t i) {
-      if (i >= size()) return '\0';
+      if (Ends(i)) return '\0';
       const char c = text_[i];
       return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     };
@@ -95,7 +107,7 @@ class Scanner {
   size_t SpacesEnd(size_t at) const {
     size_t last = at;
     size_t end = at;
-    while (end < size()) {
+    while (!Ends(end)) {
       const Char c = CharAt(end);
       if (c.kind != Class::kSpace) return last > at ? last : end;
       last = end;
@@ -105,14 +117,17 @@ class Scanner {
   }
 
  private:
+  static constexpr size_t kLongestCharacter = 4;
+
   absl::string_view text_;
+  mutable bool saw_end_ = false;
 };
 
 size_t Gpt2WordEnd(const Scanner& text, size_t at) {
   const size_t contraction = text.ContractionEnd(at, /*any_case=*/false);
   if (contraction > at) return contraction;
   const bool space = text.ByteAt(at) == ' ';
-  const size_t start = space && at + 1 < text.size() ? at + 1 : at;
+  const size_t start = space && !text.Ends(at + 1) ? at + 1 : at;
   const Class kind = text.CharAt(start).kind;
   if (kind != Class::kSpace) return text.RunEnd(start, kind);
   return text.SpacesEnd(at);
@@ -130,7 +145,7 @@ size_t Llama3WordEnd(const Scanner& text, size_t at) {
   const size_t start = text.ByteAt(at) == ' ' && text.Is(first.end, Class::kOther) ? first.end : at;
   if (text.Is(start, Class::kOther)) {
     size_t end = text.RunEnd(start, Class::kOther);
-    while (end < text.size() && text.IsNewline(end)) ++end;
+    while (!text.Ends(end) && text.IsNewline(end)) ++end;
     return end;
   }
   // Spaces up to and with the last newline among them. The walk backwards is over single bytes,
@@ -140,36 +155,47 @@ size_t Llama3WordEnd(const Scanner& text, size_t at) {
   return end > at ? end : text.SpacesEnd(at);
 }
 
+// Like SplitWords, by rules for where the word at some place ends.
 template <typename WordEnd>
-void Split(absl::string_view text, const WordEnd& word_end,
-           absl::FunctionRef<void(absl::string_view)> use) {
+size_t Split(absl::string_view text, bool last, const WordEnd& word_end,
+             absl::FunctionRef<void(absl::string_view)> use) {
   const Scanner scanner(text);
-  for (size_t at = 0; at < text.size();) {
+  size_t at = 0;
+  while (at < text.size()) {
+    scanner.ForgetEnd();
     const size_t end = word_end(scanner, at);
+    if (!last && scanner.saw_end()) break;
     use(text.substr(at, end - at));
     at = end;
   }
+  return at;
 }
 
-void SplitSingleDigits(absl::string_view text, absl::FunctionRef<void(absl::string_view)> use) {
+size_t SplitSingleDigits(absl::string_view text, bool last,
+                         absl::FunctionRef<void(absl::string_view)> use) {
   const Scanner scanner(text);
-  for (size_t at = 0; at < text.size();) {
+  size_t at = 0;
+  while (at < text.size()) {
+    scanner.ForgetEnd();
     size_t end = at;
     Char c = scanner.CharAt(at);
     if (c.kind == Class::kNumber) {
+      if (!last && scanner.saw_end()) break;
       use(text.substr(at, c.end - at));
       at = c.end;
       continue;
     }
     while (end < text.size() && (c = scanner.CharAt(end)).kind != Class::kNumber) end = c.end;
-    Split(text.substr(at, end - at), Gpt2WordEnd, use);
-    at = end;
+    // Where a number follows, these words end here whatever comes later.
+    at += Split(text.substr(at, end - at), last || end < text.size(), Gpt2WordEnd, use);
+    if (at < end) break;
   }
+  return at;
 }
 
 // [\p{P}$+<=>^~|]+ at `at`; `at` itself when there is none.
 size_t PunctuationEnd(const Scanner& text, size_t at) {
-  while (at < text.size()) {
+  while (!text.Ends(at)) {
     const Char c = text.CharWithPunctuationAt(at);
     const bool symbol =
         absl::string_view("$+<=>^~|").find(text.ByteAt(at)) != absl::string_view::npos;
@@ -203,17 +229,26 @@ void SplitNumber(absl::string_view word, absl::FunctionRef<void(absl::string_vie
   if (begin < word.size()) use(word.substr(begin));
 }
 
-void SplitUnnamed(absl::string_view text, absl::FunctionRef<void(absl::string_view)> use) {
+size_t SplitUnnamed(absl::string_view text, bool last,
+                    absl::FunctionRef<void(absl::string_view)> use) {
   const Scanner scanner(text);
   const auto use_word = [use](absl::string_view word) { SplitNumber(word, use); };
-  for (size_t at = 0; at < text.size();) {
+  size_t at = 0;
+  while (at < text.size()) {
+    scanner.ForgetEnd();
     const size_t punctuation = PunctuationEnd(scanner, at);
-    if (punctuation > at) use(text.substr(at, punctuation - at));
+    if (punctuation > at) {
+      if (!last && scanner.saw_end()) break;
+      use(text.substr(at, punctuation - at));
+    }
     size_t end = punctuation;
     while (end < text.size() && PunctuationEnd(scanner, end) == end) end = scanner.CharAt(end).end;
-    Split(text.substr(punctuation, end - punctuation), Gpt2WordEnd, use_word);
-    at = end;
+    // Where punctuation follows, these words end here whatever comes later.
+    at = punctuation + Split(text.substr(punctuation, end - punctuation), last || end < text.size(),
+                             Gpt2WordEnd, use_word);
+    if (at < end) break;
   }
+  return at;
 }
 
 }  // namespace
@@ -225,22 +260,19 @@ const PreTokenizerInfo* FindPreTokenizer(absl::string_view name) {
   return nullptr;
 }
 
-void SplitWords(PreTokenizer rules, absl::string_view text,
-                absl::FunctionRef<void(absl::string_view)> use) {
+size_t SplitWords(PreTokenizer rules, absl::string_view text, bool last,
+                  absl::FunctionRef<void(absl::string_view)> use) {
   switch (rules) {
     case PreTokenizer::kGpt2:
-      Split(text, Gpt2WordEnd, use);
-      return;
+      return Split(text, last, Gpt2WordEnd, use);
     case PreTokenizer::kSingleDigits:
-      SplitSingleDigits(text, use);
-      return;
+      return SplitSingleDigits(text, last, use);
     case PreTokenizer::kLlama3:
-      Split(text, Llama3WordEnd, use);
-      return;
+      return Split(text, last, Llama3WordEnd, use);
     case PreTokenizer::kUnnamed:
-      SplitUnnamed(text, use);
-      return;
+      return SplitUnnamed(text, last, use);
   }
+  return text.size();
 }
 
 }  // namespace inlay

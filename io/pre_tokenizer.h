@@ -34,10 +34,13 @@ struct PreTokenizerInfo {
 // nullptr for a name that is not known.
 const PreTokenizerInfo* FindPreTokenizer(absl::string_view name);
 
-// Calls `use` for each word, from left to right; together they are the text. A byte that is not
-// part of well-formed UTF-8 counts as a character that is no letter, number or space.
-void SplitWords(PreTokenizer rules, absl::string_view text,
-                absl::FunctionRef<void(absl::string_view)> use);
+// Calls `use` for each word, from left to right, and returns how many bytes they are together. With
+// `last` that is the whole text. Else more follows that is not known yet, and it ends before the
+// first word that was looked at up to the end of `text`: called again with the rest and what
+// follows, it goes on as with the whole. A byte that is not part of well-formed UTF-8 counts as a
+// character that is no letter, number or space.
+size_t SplitWords(PreTokenizer rules, absl::string_view text, bool last,
+                  absl::FunctionRef<void(absl::string_view)> use);
 
 }  // namespace inlay
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "hiredis/hiredis.h"
 #include "io/status_macros.h"
@@ -54,6 +55,25 @@ redisReplyObjectFunctions ReplyFunctions() {
     }
   }(functions);
   return functions;
+}
+
+// The code for an error reply, which starts with a word in capitals, as Redis documents them at
+// https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors. Servers before
+// version 7 put what fails within a script behind "ERR Error running script", with a '-' before it.
+absl::StatusCode CodeOfError(absl::string_view text) {
+  if (absl::StartsWith(text, "ERR Error running script")) {
+    const size_t at = text.find(" -");
+    if (at != absl::string_view::npos) text.remove_prefix(at + 2);
+  }
+  const absl::string_view word = text.substr(0, text.find(' '));
+  if (word == "NOAUTH" || word == "WRONGPASS") return absl::StatusCode::kUnauthenticated;
+  if (word == "NOPERM") return absl::StatusCode::kPermissionDenied;
+  if (word == "OOM") return absl::StatusCode::kResourceExhausted;
+  if (word == "WRONGTYPE" || word == "READONLY") return absl::StatusCode::kFailedPrecondition;
+  for (absl::string_view passing : {"LOADING", "BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS"}) {
+    if (word == passing) return absl::StatusCode::kUnavailable;
+  }
+  return absl::StatusCode::kInternal;
 }
 
 redisReplyObjectFunctions& SharedReplyFunctions() {
@@ -146,17 +166,28 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Connect(
   std::unique_ptr<RedisConnection> connection(new RedisConnection(options, max_reply));
   if (connection->reader_ == nullptr) return absl::ResourceExhaustedError("no memory for hiredis");
   INLAY_RETURN_IF_ERROR(connection->OpenSocket(connection->NextDeadline()));
-  if (!options.password.empty()) {
-    const absl::Status status =
-        options.user.empty()
-            ? connection->Command({"AUTH", options.password}).status()
-            : connection->Command({"AUTH", options.user, options.password}).status();
+  INLAY_RETURN_IF_ERROR(connection->LogIn());
+  return connection;
+}
+
+absl::Status RedisConnection::LogIn() {
+  if (!options_.password.empty()) {
+    const absl::Status status = options_.user.empty()
+                                    ? Command({"AUTH", options_.password}).status()
+                                    : Command({"AUTH", options_.user, options_.password}).status();
+    // Servers before version 6, and those that want no password, answer AUTH with a plain ERR.
+    if (absl::IsInternal(status)) return absl::UnauthenticatedError(status.message());
     INLAY_RETURN_IF_ERROR(status);
   }
-  if (options.database != 0) {
-    INLAY_RETURN_IF_ERROR(connection->Command({"SELECT", absl::StrCat(options.database)}).status());
+  if (options_.database != 0) {
+    const absl::Status status = Command({"SELECT", absl::StrCat(options_.database)}).status();
+    if (absl::IsInternal(status)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("database ", options_.database, ": ", status.message()));
+    }
+    INLAY_RETURN_IF_ERROR(status);
   }
-  return connection;
+  return absl::OkStatus();
 }
 
 absl::Status RedisConnection::Send(absl::string_view bytes, Deadline deadline) {
@@ -189,9 +220,8 @@ absl::StatusOr<RedisReply> RedisConnection::Receive(Deadline deadline) {
       if (reader_->pos != reader_->len) {
         return Failed(absl::StatusCode::kDataLoss, "sent more than it was asked for");
       }
-      if (parsed->type != REDIS_REPLY_ERROR) return std::move(parsed->reply);
-      return Failed(absl::StatusCode::kInternal,
-                    absl::StrCat("says: ", absl::CHexEscape(parsed->reply.text.substr(0, 200))));
+      if (parsed->type == REDIS_REPLY_ERROR) parsed->reply.kind = RedisReply::Kind::kError;
+      return std::move(parsed->reply);
     }
     INLAY_RETURN_IF_ERROR(Wait(POLLIN, deadline));
     const ssize_t n = recv(fd_, buffer.data(), buffer.size(), 0);
@@ -228,9 +258,10 @@ absl::StatusOr<RedisReply> RedisConnection::Command(absl::Span<const absl::strin
   broken_ = Send(absl::string_view(bytes, static_cast<size_t>(size)), deadline);
   INLAY_RETURN_IF_ERROR(broken_);
   absl::StatusOr<RedisReply> reply = Receive(deadline);
-  // What the server says is wrong with a command leaves the connection usable.
-  if (!reply.ok() && !absl::IsInternal(reply.status())) broken_ = reply.status();
-  return reply;
+  broken_ = reply.status();
+  if (!reply.ok() || reply->kind != RedisReply::Kind::kError) return reply;
+  return Failed(CodeOfError(reply->text),
+                absl::StrCat("says: ", absl::CHexEscape(reply->text.substr(0, 200))));
 }
 
 }  // namespace inlay

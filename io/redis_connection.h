@@ -20,7 +20,8 @@ struct redisReader;
 namespace inlay {
 
 struct RedisReply {
-  enum class Kind { kNil, kInteger, kText };
+  // kError is for RedisConnection itself: Command makes a status of it.
+  enum class Kind { kNil, kInteger, kText, kError };
   Kind kind = Kind::kNil;
   int64_t integer = 0;
   std::string text;
@@ -32,8 +33,9 @@ struct RedisReply {
 // are refused before memory is allocated for them, and so is a reply that nobody has asked for.
 class RedisConnection {
  public:
-  // Connects, and logs in where the options say so. Unavailable, DeadlineExceeded, or what the
-  // server answered.
+  // Connects, and logs in where the options say so. Unavailable or DeadlineExceeded;
+  // Unauthenticated when the server refuses the password, InvalidArgument when it refuses the
+  // database; or another error of Command.
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Connect(const RedisOptions& options,
                                                                   size_t max_reply);
   RedisConnection(const RedisConnection&) = delete;
@@ -41,7 +43,14 @@ class RedisConnection {
   ~RedisConnection();
 
   // Sends one command and waits for its reply. After an error of the connection (Unavailable,
-  // DeadlineExceeded, DataLoss) every later command fails too; an error reply is Internal.
+  // DeadlineExceeded, DataLoss) every later command fails too. The connection stays usable after an
+  // error reply, which is, by its first word:
+  //   NOAUTH, WRONGPASS                                  Unauthenticated
+  //   NOPERM                                             PermissionDenied
+  //   OOM                                                ResourceExhausted
+  //   WRONGTYPE, READONLY                                FailedPrecondition
+  //   LOADING, BUSY, MASTERDOWN, MISCONF, NOREPLICAS     Unavailable
+  //   any other                                          Internal
   absl::StatusOr<RedisReply> Command(absl::Span<const absl::string_view> words);
   absl::StatusOr<RedisReply> Command(std::initializer_list<absl::string_view> words) {
     return Command(absl::MakeConstSpan(words.begin(), words.size()));
@@ -56,6 +65,7 @@ class RedisConnection {
   absl::Status OpenSocket(Deadline deadline);
   absl::Status Send(absl::string_view bytes, Deadline deadline);
   absl::StatusOr<RedisReply> Receive(Deadline deadline);
+  absl::Status LogIn();
   // Waits until the socket is ready for `events` of poll().
   absl::Status Wait(short events, Deadline deadline);
   absl::Status Failed(absl::StatusCode code, absl::string_view what) const;

@@ -33,7 +33,25 @@ std::optional<uint8_t> ParseByteToken(absl::string_view text) {
   return static_cast<uint8_t>(high * 16 + low);
 }
 
-size_t ByteClass(uint8_t byte) { return std::min<size_t>(byte, 0x80); }
+struct Character {
+  char32_t value;  // bytes that are not UTF-8, each by itself, are numbered from 0x110000 on
+  size_t length;
+};
+
+// The character that `text`, which is not empty, starts with.
+Character FirstChar(absl::string_view text) {
+  const uint8_t byte = static_cast<uint8_t>(text[0]);
+  if (byte < 0x80) return {byte, 1};
+  const CodePoint c = DecodeUtf8(text);
+  return c.valid ? Character{c.value, c.length} : Character{char32_t{0x110000} + byte, 1};
+}
+
+// Below 2^20. Pairs of ASCII characters do not meet.
+size_t HashOfPair(char32_t before, char32_t after) {
+  if ((before | after) < 0x80) return before << 7 | after;
+  const uint64_t pair = uint64_t{before} << 32 | after;
+  return static_cast<size_t>(pair * 0x9E3779B97F4A7C15 >> 44);
+}
 
 // Less for a better score and equal for equal ones: the bits of floats of one sign are in the order
 // of their size.
@@ -117,15 +135,16 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
                      missing - byte_tokens.begin(), " nor an unknown token"));
   }
   const bool adds_bos = vocabulary.add_bos.value_or(true);
-  return std::unique_ptr<Tokenizer>(new SpmTokenizer(std::move(vocabulary), std::move(pieces),
-                                                     std::move(ranks), std::move(byte_tokens),
-                                                     adds_bos, space_prefix));
+  std::unique_ptr<SpmTokenizer> tokenizer(new SpmTokenizer(std::move(vocabulary), std::move(pieces),
+                                                           std::move(ranks), std::move(byte_tokens),
+                                                           adds_bos, space_prefix));
+  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
+  return tokenizer;
 }
 
 SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
                            ByteTokens byte_tokens, bool adds_bos, bool space_prefix)
     : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos, space_prefix),
-      space_prefix_(space_prefix),
       ranks_(std::move(ranks)),
       byte_tokens_(std::move(byte_tokens)),
       whole_(size()) {
@@ -135,17 +154,18 @@ SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector
     if (this->vocabulary().types[i] != TokenType::kNormal || piece.empty()) continue;
     joinable_.Insert(piece, static_cast<int32_t>(i));
     longest_ = std::max(longest_, piece.size());
-    for (size_t j = 0; j + 1 < piece.size(); ++j) {
-      const size_t before = ByteClass(static_cast<uint8_t>(piece[j]));
-      neighbours_.set(before * 129 + ByteClass(static_cast<uint8_t>(piece[j + 1])));
+    Character before = FirstChar(piece);
+    for (size_t j = before.length; j < piece.size();) {
+      const Character after = FirstChar(piece.substr(j));
+      neighbours_.set(HashOfPair(before.value, after.value));
+      before = after;
+      j += after.length;
     }
   }
-  // The bytes of one character stay together even if no token holds such a character.
-  neighbours_.set(0x80 * 129 + 0x80);
 }
 
-bool SpmTokenizer::CanJoin(uint8_t before, uint8_t after) const {
-  return neighbours_[ByteClass(before) * 129 + ByteClass(after)];
+bool SpmTokenizer::CanJoin(char32_t before, char32_t after) const {
+  return neighbours_[HashOfPair(before, after)];
 }
 
 std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const {
@@ -154,27 +174,28 @@ std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const 
   return token == nullptr ? std::nullopt : std::optional<int32_t>(*token);
 }
 
-// Joins never reach across a place whose two neighbouring bytes stand in no token, so the words
-// between such places can be encoded one by one. In most vocabularies one such place is before
-// each space.
-void SpmTokenizer::EncodePart(absl::string_view part, std::vector<int32_t>* ids) const {
-  std::string prefixed;
-  if (space_prefix_) {
-    prefixed.reserve(part.size() + 1);
-    prefixed.push_back(' ');
-    prefixed.append(part.data(), part.size());
-    part = prefixed;
-  }
+// Joins never reach across a place whose two neighbouring characters stand in no token, so the
+// words between such places can be encoded one by one. In most vocabularies one such place is
+// before each space, and texts without spaces have some too.
+size_t SpmTokenizer::EncodeWords(absl::string_view text, bool last,
+                                 std::vector<int32_t>* ids) const {
+  if (!last) text.remove_suffix(IncompleteUtf8Tail(text));  // it may become a character
+  if (text.empty()) return 0;
   SymbolMerger merger;
+  Character before = FirstChar(text);
   size_t begin = 0;
-  for (size_t i = 1; i <= part.size(); ++i) {
-    if (i < part.size() &&
-        CanJoin(static_cast<uint8_t>(part[i - 1]), static_cast<uint8_t>(part[i]))) {
-      continue;
+  for (size_t i = before.length; i < text.size();) {
+    const Character after = FirstChar(text.substr(i));
+    if (!CanJoin(before.value, after.value)) {
+      EncodeWord(text.substr(begin, i - begin), &merger, ids);
+      begin = i;
     }
-    EncodeWord(part.substr(begin, i - begin), &merger, ids);
-    begin = i;
+    before = after;
+    i += after.length;
   }
+  if (!last) return begin;
+  EncodeWord(text.substr(begin), &merger, ids);
+  return text.size();
 }
 
 void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
@@ -184,12 +205,10 @@ void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
     ids->push_back(*token);
     return;
   }
-  merger->Clear();
+  merger->Clear(word.size());
   for (size_t i = 0; i < word.size();) {
-    const CodePoint c = DecodeUtf8(word.substr(i));
-    // What is not UTF-8 goes byte by byte.
-    const uint32_t length = c.valid ? c.length : 1;
-    merger->Append(static_cast<uint32_t>(i), length, -1);
+    const size_t length = FirstChar(word.substr(i)).length;
+    merger->Append(static_cast<uint32_t>(i), static_cast<uint32_t>(length), -1);
     i += length;
   }
   merger->Run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {

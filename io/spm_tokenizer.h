@@ -34,7 +34,7 @@ class SpmTokenizer : public VocabularyTokenizer {
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
 
  protected:
-  void EncodePart(absl::string_view part, std::vector<int32_t>* ids) const override;
+  size_t EncodeWords(absl::string_view text, bool last, std::vector<int32_t>* ids) const override;
 
  private:
   // Ids of the tokens for single bytes, -1 where there is none.
@@ -43,18 +43,18 @@ class SpmTokenizer : public VocabularyTokenizer {
   SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
                ByteTokens byte_tokens, bool adds_bos, bool space_prefix);
 
-  bool CanJoin(uint8_t before, uint8_t after) const;
+  bool CanJoin(char32_t before, char32_t after) const;
   void EncodeWord(absl::string_view word, SymbolMerger* merger, std::vector<int32_t>* ids) const;
   std::optional<int32_t> FindJoinable(absl::string_view text) const;
 
-  bool space_prefix_;
   std::vector<uint32_t> ranks_;  // by id: less for a better score, equal for equal scores
   ByteTokens byte_tokens_;
   size_t longest_ = 0;                            // joinable token, in bytes
   HashMap<absl::string_view, int32_t> joinable_;  // views into pieces()
-  // Whether some joinable token has this pair of neighbouring bytes, where the class of a byte is
-  // the byte itself or, from 0x80 on, 0x80: [class of the first * 129 + class of the second].
-  std::bitset<129 * 129> neighbours_;
+  // Whether some joinable token may have this pair of neighbouring characters: by a hash of both,
+  // so of those that are in no token a few are said to be.
+  static constexpr size_t kNeighbours = size_t{1} << 20;
+  std::bitset<kNeighbours> neighbours_;
   // By id: whether the token's own text is encoded as that token, once somebody has tried.
   enum Whole : uint8_t { kNotTried, kYes, kNo };
   mutable std::vector<std::atomic<uint8_t>> whole_;

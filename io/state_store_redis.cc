@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "io/gguf_value.h"
 #include "io/redis_connection.h"
 #include "io/status_macros.h"
 #include "ops/xxh64.h"
@@ -25,9 +26,9 @@ constexpr size_t kMaxReply = kChunkBytes + kChecksumBytes + 4096;
 constexpr uint64_t kMaxStateBytes = uint64_t{kChunkBytes} << 16;
 constexpr absl::string_view kOrphanSeconds = "3600";
 
-constexpr uint64_t kMagic = 0x31306e6d79616c6e;  // "nlaymn01"
+constexpr uint64_t kMagic = 0x32306e6d79616c6e;  // "nlaymn02"
 
-// What a state's key holds, as it lies in memory, and its checksum after it.
+// What a state's manifest holds, as it lies in memory, and its checksum after it.
 struct Manifest {
   uint64_t magic = kMagic;
   uint64_t generation = 0;  // random: tells the chunks of a state from those of the one it replaces
@@ -39,6 +40,26 @@ struct Manifest {
     return static_cast<size_t>(std::min<uint64_t>(kChunkBytes, bytes - chunk * kChunkBytes));
   }
 };
+
+// The field of the manifest; chunks have their numbers as fields.
+constexpr absl::string_view kManifestField = "manifest";
+
+// Scripts run in one step on the server.
+// Key: the hash of an unfinished state. Arguments: field, value, seconds. The hash always expires.
+constexpr absl::string_view kPutField =
+    "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) "
+    "return redis.call('EXPIRE', KEYS[1], ARGV[3])";
+// Keys: the hash of an unfinished state, the state's key. Argument: the fields that it must have.
+// Answers OK, LOST when the server has evicted the hash or fields of it, or the type of another
+// value under the state's key. What is replaced is freed without holding up the server.
+constexpr absl::string_view kPublish =
+    "local type = redis.call('TYPE', KEYS[2]).ok "
+    "if type ~= 'none' and type ~= 'hash' then return type end "
+    "if redis.call('HLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 'LOST' end "
+    "redis.call('PERSIST', KEYS[1]) "
+    "redis.call('UNLINK', KEYS[2]) "
+    "redis.call('RENAME', KEYS[1], KEYS[2]) "
+    "return 'OK'";
 
 std::string WithChecksum(const void* data, size_t size, uint64_t seed) {
   std::string text(static_cast<const char*>(data), size);
@@ -77,103 +98,107 @@ class RedisState {
              absl::string_view key)
       : connection_(std::move(connection)),
         key_(key),
-        manifest_key_(absl::StrCat(options.prefix, key)) {}
+        server_key_(absl::StrCat(options.prefix, key)) {}
 
   const std::string& key() const { return key_; }
-  std::string ChunkKey(const Manifest& manifest, uint64_t chunk) const {
-    return absl::StrCat(manifest_key_, ":", absl::Hex(manifest.generation, absl::kZeroPad16), ":",
-                        chunk);
-  }
-  // Chunks that changed places are found too.
-  static uint64_t ChunkSeed(const Manifest& manifest, uint64_t chunk) {
-    return manifest.generation + chunk;
+
+  // FailedPrecondition when the state's key holds what is no state.
+  absl::Status CheckType() {
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command({"TYPE", server_key_}));
+    const absl::string_view type = reply.text;
+    return type == "none" || type == "hash" ? absl::OkStatus() : OtherType(type);
   }
 
   absl::StatusOr<Manifest> GetManifest() {
-    INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command({"GET", manifest_key_}));
+    INLAY_RETURN_IF_ERROR(CheckType());
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
+                           connection_->Command({"HGET", server_key_, kManifestField}));
     if (reply.kind == RedisReply::Kind::kNil) return NoSuchState(key_);
     return ParseManifest(key_, reply.text);
   }
 
   absl::Status PutChunk(const Manifest& manifest, uint64_t chunk, absl::Span<const uint8_t> data) {
-    const std::string value = WithChecksum(data.data(), data.size(), ChunkSeed(manifest, chunk));
-    return Expect("OK", {"SET", ChunkKey(manifest, chunk), value, "EX", kOrphanSeconds});
+    return PutField(manifest, absl::StrCat(chunk),
+                    WithChecksum(data.data(), data.size(), ChunkSeed(manifest, chunk)));
   }
 
   absl::StatusOr<std::string> GetChunk(const Manifest& manifest, uint64_t chunk) {
     INLAY_ASSIGN_OR_RETURN(RedisReply reply,
-                           connection_->Command({"GET", ChunkKey(manifest, chunk)}));
+                           connection_->Command({"HGET", server_key_, absl::StrCat(chunk)}));
     if (reply.kind != RedisReply::Kind::kText) {
       return absl::DataLossError(absl::StrCat("chunk ", chunk, " of state '", key_,
                                               "' is gone: it was replaced, deleted or evicted"));
     }
     if (reply.text.size() != manifest.ChunkSize(chunk) + kChecksumBytes ||
         !ChecksumAgrees(reply.text, ChunkSeed(manifest, chunk))) {
-      return absl::DataLossError(
-          absl::StrCat("chunk ", chunk, " of state '", key_, "' on the server is damaged"));
+      return absl::DataLossError(absl::StrCat("chunk ", chunk, " of state '", key_,
+                                              "' on the server is damaged or was replaced"));
     }
     reply.text.resize(reply.text.size() - kChecksumBytes);
     return std::move(reply.text);
   }
 
-  // Keeps the chunks for good and makes them the state; on error they are deleted as far as the
-  // server still obeys.
+  // Makes what was put the state, for good; on error it is deleted if the server still obeys.
   absl::Status Publish(const Manifest& manifest) {
     const absl::Status status = TryPublish(manifest);
-    if (!status.ok()) DeleteChunks(manifest).IgnoreError();
+    if (!status.ok()) connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
     return status;
   }
 
-  absl::Status DeleteAll() {
-    INLAY_ASSIGN_OR_RETURN(const Manifest manifest, GetManifest());
-    INLAY_RETURN_IF_ERROR(connection_->Command({"DEL", manifest_key_}).status());
-    return DeleteChunks(manifest);
+  absl::Status Delete() {
+    INLAY_RETURN_IF_ERROR(CheckType());
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command({"UNLINK", server_key_}));
+    if (reply.kind != RedisReply::Kind::kInteger) return Unexpected("UNLINK");
+    return reply.integer == 0 ? NoSuchState(key_) : absl::OkStatus();
   }
 
  private:
-  absl::Status TryPublish(const Manifest& manifest) {
-    for (uint64_t chunk = 0; chunk < manifest.Chunks(); ++chunk) {
-      INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
-                             connection_->Command({"PERSIST", ChunkKey(manifest, chunk)}));
-      if (reply.kind != RedisReply::Kind::kInteger || reply.integer != 1) {
-        return absl::DataLossError(absl::StrCat("the server has lost chunk ", chunk, " of state '",
-                                                key_, "' while it was written"));
-      }
-    }
-    // In one step with reading the old one, so that of several writers each deletes what it
-    // replaced and no chunk is forgotten.
+  // Chunks that changed places are found too.
+  static uint64_t ChunkSeed(const Manifest& manifest, uint64_t chunk) {
+    return manifest.generation + chunk;
+  }
+
+  std::string UnfinishedKey(const Manifest& manifest) const {
+    return absl::StrCat(server_key_, ":", absl::Hex(manifest.generation, absl::kZeroPad16));
+  }
+
+  absl::Status PutField(const Manifest& manifest, absl::string_view field,
+                        absl::string_view value) {
     INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
-                           connection_->Command({"GETSET", manifest_key_,
-                                                 WithChecksum(&manifest, sizeof(manifest), 0)}));
-    if (reply.kind == RedisReply::Kind::kInteger) {
-      return absl::DataLossError(
-          absl::StrCat("the server answered GETSET for state '", key_, "' with a number"));
-    }
-    // The new state is in place. Chunks of the old one that cannot be deleted only take room.
-    if (reply.kind == RedisReply::Kind::kText) {
-      const absl::StatusOr<Manifest> old = ParseManifest(key_, reply.text);
-      if (old.ok()) DeleteChunks(*old).IgnoreError();
-    }
-    return absl::OkStatus();
+                           connection_->Command({"EVAL", kPutField, "1", UnfinishedKey(manifest),
+                                                 field, value, kOrphanSeconds}));
+    const bool done = reply.kind == RedisReply::Kind::kInteger && reply.integer == 1;
+    return done ? absl::OkStatus() : Unexpected("EVAL");
   }
 
-  absl::Status Expect(absl::string_view text, std::initializer_list<absl::string_view> words) {
-    INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command(words));
-    if (reply.kind == RedisReply::Kind::kText && reply.text == text) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("the server did not answer '", text, "' to ",
-                                            *words.begin(), " for state '", key_, "'"));
+  absl::Status TryPublish(const Manifest& manifest) {
+    INLAY_RETURN_IF_ERROR(
+        PutField(manifest, kManifestField, WithChecksum(&manifest, sizeof(manifest), 0)));
+    INLAY_ASSIGN_OR_RETURN(
+        const RedisReply reply,
+        connection_->Command({"EVAL", kPublish, "2", UnfinishedKey(manifest), server_key_,
+                              absl::StrCat(manifest.Chunks() + 1)}));
+    if (reply.kind != RedisReply::Kind::kText) return Unexpected("EVAL");
+    if (reply.text == "OK") return absl::OkStatus();
+    if (reply.text != "LOST") return OtherType(reply.text);
+    return absl::DataLossError(
+        absl::StrCat("the server has lost chunks of state '", key_, "' while it was written"));
   }
 
-  absl::Status DeleteChunks(const Manifest& manifest) {
-    for (uint64_t chunk = 0; chunk < manifest.Chunks(); ++chunk) {
-      INLAY_RETURN_IF_ERROR(connection_->Command({"DEL", ChunkKey(manifest, chunk)}).status());
-    }
-    return absl::OkStatus();
+  absl::Status OtherType(absl::string_view type) const {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the key ", QuoteForMessage(server_key_), " on the server holds no state but ",
+        "another value, of type ", QuoteForMessage(type), "; it is neither read nor replaced"));
+  }
+
+  absl::Status Unexpected(absl::string_view command) const {
+    return absl::DataLossError(absl::StrCat("the server answered ", command, " for state '", key_,
+                                            "' with what is no answer to it"));
   }
 
   std::unique_ptr<RedisConnection> connection_;
   std::string key_;
-  std::string manifest_key_;
+  std::string server_key_;
 };
 
 class RedisStateWriter final : public StateWriter {
@@ -257,6 +282,7 @@ class RedisStore final : public StateStore {
 
   absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override {
     INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
+    INLAY_RETURN_IF_ERROR(state.CheckType());
     return std::make_unique<RedisStateWriter>(std::move(state));
   }
 
@@ -268,7 +294,7 @@ class RedisStore final : public StateStore {
 
   absl::Status Delete(absl::string_view key) override {
     INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
-    return state.DeleteAll();
+    return state.Delete();
   }
 
  private:

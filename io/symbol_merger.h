@@ -30,7 +30,11 @@ struct Merge {
 // many short words cost no allocation each; not for use by two threads at once.
 class SymbolMerger {
  public:
-  void Clear() { symbols_.clear(); }
+  // Makes room for so many symbols at most.
+  void Clear(size_t symbols) {
+    symbols_.clear();
+    symbols_.reserve(symbols);
+  }
 
   void Append(uint32_t begin, uint32_t length, int32_t id) {
     const int32_t index = static_cast<int32_t>(symbols_.size());
@@ -43,6 +47,7 @@ class SymbolMerger {
   template <typename Lookup>
   void Run(const Lookup& lookup) {
     candidates_.clear();
+    candidates_.reserve(symbols_.size());
     for (size_t i = 0; i + 1 < symbols_.size(); ++i) Consider(static_cast<int32_t>(i), lookup);
     std::make_heap(candidates_.begin(), candidates_.end(), Later);
     while (!candidates_.empty()) {

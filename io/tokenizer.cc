@@ -18,12 +18,12 @@ class NoTokenizer : public Tokenizer {
  public:
   explicit NoTokenizer(std::string file) : file_(std::move(file)) {}
 
-  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view,
-                                              const EncodeOptions&) const override {
+  absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(const EncodeOptions&,
+                                                             size_t) const override {
     return absl::FailedPreconditionError(
         absl::StrCat(file_, ": key '", kModelKey, "' is 'no_vocab', so text cannot be encoded"));
   }
-  std::string Decode(absl::Span<const int32_t>) const override { return ""; }
+  std::string Decode(absl::Span<const int32_t>, bool*) const override { return ""; }
   absl::string_view Piece(int32_t) const override { return ""; }
   absl::string_view TokenText(int32_t) const override { return ""; }
   size_t size() const override { return 0; }
@@ -40,6 +40,19 @@ class NoTokenizer : public Tokenizer {
 };
 
 }  // namespace
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(absl::string_view text,
+                                                       const EncodeOptions& options) const {
+  if (text.size() > kLongestText) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the text is ", text.size(), " bytes long, more than ", kLongestText));
+  }
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream, StartEncoding(options));
+  std::vector<int32_t> ids;
+  INLAY_RETURN_IF_ERROR(stream->Push(text, &ids));
+  INLAY_RETURN_IF_ERROR(stream->Finish(&ids));
+  return ids;
+}
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const GgufFile& file) {
   INLAY_ASSIGN_OR_RETURN(const absl::string_view model, file.GetString(kModelKey));

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -22,6 +24,26 @@ struct EncodeOptions {
   // Whether the text of a control token in the input, "<end_of_turn>", becomes that token. Only
   // for text that the caller trusts, such as a chat template's; otherwise it stays plain text.
   bool parse_special = false;
+  // A TokenStream gives up with OutOfRange once it has seen that there are more; what is left of a
+  // text when it ends, at most TokenStream::kPiece bytes or one word, is encoded all the same.
+  size_t max_tokens = std::numeric_limits<size_t>::max();
+};
+
+// Encodes one text after the other, each in pieces of any size, to the tokens that it has in one
+// piece. Holds what the next piece may still change: about kPiece bytes, unless the vocabulary's
+// rules see a longer word. After an error only destruction makes sense.
+class TokenStream {
+ public:
+  static constexpr size_t kPiece = size_t{1} << 16;
+
+  virtual ~TokenStream() = default;
+
+  // Appends to `ids` the tokens of the text so far that are certain. OutOfRange beyond
+  // EncodeOptions::max_tokens, InvalidArgument for a word longer than Tokenizer::kLongestText.
+  virtual absl::Status Push(absl::string_view piece, std::vector<int32_t>* ids) = 0;
+
+  // Ends the text and appends its last tokens. The next Push begins another text.
+  virtual absl::Status Finish(std::vector<int32_t>* ids) = 0;
 };
 
 // Immutable once loaded, so one object may be used by many threads at the same time.
@@ -34,16 +56,27 @@ class Tokenizer {
 
   // Any bytes are accepted: what is not UTF-8 is encoded byte by byte. Fails for a text longer
   // than kLongestText, and when the file holds no vocabulary.
-  virtual absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text,
-                                                      const EncodeOptions& options) const = 0;
+  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text,
+                                              const EncodeOptions& options) const;
   absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text) const {
     return Encode(text, EncodeOptions());
   }
 
+  // For texts that come in pieces; the tokenizer must outlive the result. Tokens are looked for
+  // each `piece` bytes, which only tests set. Fails when the file holds no vocabulary.
+  virtual absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(
+      const EncodeOptions& options, size_t piece = TokenStream::kPiece) const = 0;
+
   // The bytes that `ids` stand for: Decode(Encode(x)) == x, unless x needs the unknown token.
   // Control tokens and ids outside the vocabulary contribute nothing. Where the vocabulary puts a
   // space in front of a text, that space is taken away again.
-  virtual std::string Decode(absl::Span<const int32_t> ids) const = 0;
+  std::string Decode(absl::Span<const int32_t> ids) const {
+    bool starts_part = true;
+    return Decode(ids, &starts_part);
+  }
+  // The same for ids that come in pieces: `starts_part` is true before the first of them and goes
+  // from call to call.
+  virtual std::string Decode(absl::Span<const int32_t> ids, bool* starts_part) const = 0;
 
   // The bytes that one id contributes within a text, for streaming (see Utf8Stream: they need not
   // be whole characters); empty for control tokens and ids outside the vocabulary.

@@ -15,16 +15,17 @@ constexpr absl::string_view kTypesKey = "tokenizer.ggml.token_type";
 
 absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
   const size_t size = vocabulary->size();
-  if (file.Find(kTypesKey) == nullptr) {
+  const GgufValue* const value = file.Find(kTypesKey);
+  if (value == nullptr) {
     vocabulary->types.assign(size, TokenType::kNormal);
     return absl::OkStatus();
   }
-  INLAY_ASSIGN_OR_RETURN(const std::vector<int64_t> types, file.GetInts(kTypesKey));
-  if (types.size() != size) {
+  if (value->is_array() && value->size() != size) {
     return absl::InvalidArgumentError(absl::StrCat(file.name(), ": key '", kTypesKey, "' has ",
-                                                   types.size(), " elements, but there are ", size,
+                                                   value->size(), " elements, but there are ", size,
                                                    " tokens"));
   }
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int64_t> types, file.GetInts(kTypesKey));
   vocabulary->types.reserve(size);
   for (size_t i = 0; i < size; ++i) {
     if (types[i] < 1 || types[i] > 6) {
@@ -67,8 +68,7 @@ std::optional<int32_t> FindEndOfTurn(const Vocabulary& vocabulary) {
 
 absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
   Vocabulary vocabulary;
-  INLAY_ASSIGN_OR_RETURN(const absl::Span<const absl::string_view> tokens,
-                         file.GetStrings(kTokensKey));
+  INLAY_ASSIGN_OR_RETURN(const GgufStrings tokens, file.GetStrings(kTokensKey));
   // Ids are int32; half of that range is left for symbols that are no tokens.
   constexpr size_t kMostTokens = size_t{1} << 30;
   if (tokens.empty() || tokens.size() > kMostTokens) {
@@ -77,13 +77,15 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
                                                    kMostTokens));
   }
   size_t bytes = 0;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].size() > kLongestToken) {
+  size_t i = 0;
+  for (const absl::string_view token : tokens) {
+    if (token.size() > kLongestToken) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": token ", i, " in '",
-                                                     kTokensKey, "' is ", tokens[i].size(),
+                                                     kTokensKey, "' is ", token.size(),
                                                      " bytes long, more than ", kLongestToken));
     }
-    bytes += tokens[i].size();
+    bytes += token.size();
+    ++i;
   }
   vocabulary.texts.Reserve(tokens.size(), bytes);
   for (const absl::string_view token : tokens) vocabulary.texts.Add(token);

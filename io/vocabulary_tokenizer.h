@@ -19,10 +19,10 @@ namespace inlay {
 // it; what lies between goes to the derived class.
 class VocabularyTokenizer : public Tokenizer {
  public:
-  using Tokenizer::Encode;
-  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text,
-                                              const EncodeOptions& options) const override;
-  std::string Decode(absl::Span<const int32_t> ids) const override;
+  using Tokenizer::Decode;
+  absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(const EncodeOptions& options,
+                                                             size_t piece) const override;
+  std::string Decode(absl::Span<const int32_t> ids, bool* starts_part) const override;
   absl::string_view Piece(int32_t id) const override;
   absl::string_view TokenText(int32_t id) const override;
   size_t size() const override { return vocabulary_.size(); }
@@ -35,23 +35,34 @@ class VocabularyTokenizer : public Tokenizer {
   std::optional<int32_t> FindSpecial(absl::string_view text) const override;
 
  protected:
-  // `pieces`: what each token contributes to a text. With `space_prefix`, the derived class puts
-  // a space in front of each part of a text, and decoding takes it away.
+  // `pieces`: what each token contributes to a text. With `space_prefix`, each part of a text gets
+  // a space in front, and decoding takes it away. Init must follow.
   VocabularyTokenizer(Vocabulary vocabulary, StringPool pieces, bool adds_bos, bool space_prefix);
 
-  // Appends the ids of a part without special tokens, 1 to kLongestText bytes.
-  virtual void EncodePart(absl::string_view part, std::vector<int32_t>* ids) const = 0;
+  // Fails when the special tokens are too many to be searched for; `file` is named then.
+  absl::Status Init(absl::string_view file);
+
+  // Appends the ids of the words at the beginning of `text`, and returns how many bytes they take.
+  // A word is encoded by itself, and how a text is cut into words at some place does not depend on
+  // what stands before it. With `last` these are all words; else `text` goes on in a way that is
+  // not known yet, so of the words only those whose end does not depend on it. At most kLongestText
+  // bytes, without special tokens.
+  virtual size_t EncodeWords(absl::string_view text, bool last,
+                             std::vector<int32_t>* ids) const = 0;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const StringPool& pieces() const { return pieces_; }
 
  private:
+  class Stream;
+
   Vocabulary vocabulary_;
   StringPool pieces_;
   bool adds_bos_;
   bool space_prefix_;
-  TokenMatcher user_defined_;
-  TokenMatcher special_;  // user-defined and control
+  // Bytes of a text that one token may stand for: the longest piece, or an unknown character.
+  size_t longest_piece_ = 4;
+  TokenMatcher special_;  // user-defined tokens in any text, control tokens in trusted ones
 };
 
 }  // namespace inlay

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,19 +57,52 @@ absl::Status Unescape(const char* flag, std::string& text) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadPrompt(const GenerateFlags& flags) {
-  std::string text;
+struct Prompt {
+  std::string text;            // as far as it has been read
+  std::optional<Input> input;  // where it goes on
+};
+
+// Reads the beginning, and leaves the rest for EncodePrompt: how much of it the context can hold is
+// known only once there is a model. The file is opened before that, since --sandbox lets no other
+// file be opened after it.
+absl::StatusOr<Prompt> OpenPrompt(const GenerateFlags& flags) {
+  Prompt prompt;
   if (flags.prompt.has_value()) {
-    text = *flags.prompt;
-    if (flags.escapes) INLAY_RETURN_IF_ERROR(Unescape("-p", text));
+    prompt.text = *flags.prompt;
+    if (flags.escapes) INLAY_RETURN_IF_ERROR(Unescape("-p", prompt.text));
   } else if (!flags.file.empty() || isatty(STDIN_FILENO) == 0) {
-    INLAY_ASSIGN_OR_RETURN(text, ReadInput(flags.file.empty() ? "-" : flags.file));
+    INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.file.empty() ? "-" : flags.file));
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view piece, input.Next());
+    prompt.text = std::string(piece);
+    prompt.input.emplace(std::move(input));
   } else {
     return UsageError("a prompt is needed: -p TEXT, -f FILE, or text on standard input");
   }
-  if (text.empty())
+  if (prompt.text.empty())
     return absl::InvalidArgumentError("the prompt is empty; it must have at least one byte");
-  return text;
+  return prompt;
+}
+
+// The tokens of the prompt. Reads the rest of its text while the conversation has room for it.
+absl::StatusOr<std::vector<int32_t>> EncodePrompt(const Tokenizer& tokenizer, const KVCache& cache,
+                                                  Prompt& prompt) {
+  EncodeOptions options;
+  if (cache.length() > 0) options.add_bos = false;  // only a text's beginning is marked as one
+  options.max_tokens = cache.max_length() - cache.length();
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream,
+                         tokenizer.StartEncoding(options));
+  std::vector<int32_t> ids;
+  absl::Status status = stream->Push(prompt.text, &ids);
+  while (status.ok() && prompt.input.has_value()) {
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view piece, prompt.input->Next());
+    if (piece.empty()) break;
+    absl::StrAppend(&prompt.text, piece);
+    status = stream->Push(piece, &ids);
+  }
+  if (status.ok()) status = stream->Finish(&ids);
+  if (absl::IsOutOfRange(status)) return PromptTooLong(cache, options.max_tokens + 1, "at least ");
+  if (!status.ok()) return status;
+  return ids;
 }
 
 std::string ResultJson(const std::string& prompt, const GenerateResult& result,
@@ -99,7 +133,7 @@ absl::Status KeepSession(const std::string& path, const Engine& engine, const KV
 }
 
 absl::Status Run(GenerateFlags flags) {
-  INLAY_ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(flags));
+  INLAY_ASSIGN_OR_RETURN(Prompt prompt, OpenPrompt(flags));
   if (flags.escapes) {
     for (std::string& stop : flags.stop_texts) INLAY_RETURN_IF_ERROR(Unescape("--stop", stop));
   }
@@ -117,10 +151,8 @@ absl::Status Run(GenerateFlags flags) {
     INLAY_ASSIGN_OR_RETURN(lock, FileLock::Acquire(flags.session));
     INLAY_RETURN_IF_ERROR(ResumeSession(flags.session, *model.engine, *cache));
   }
-  // Only a text's beginning is marked as one.
-  EncodeOptions encode;
-  if (cache->length() > 0) encode.add_bos = false;
-  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, model.tokenizer->Encode(prompt, encode));
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                         EncodePrompt(*model.tokenizer, *cache, prompt));
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
@@ -136,7 +168,7 @@ absl::Status Run(GenerateFlags flags) {
   // With the first of the answer, not before: a prompt that is refused leaves no output.
   const auto show = [&](absl::string_view text) {
     if (flags.json) return;
-    if (echo) out.Write(prompt);
+    if (echo) out.Write(prompt.text);
     echo = false;
     out.Write(text);
     out.Flush();
@@ -152,7 +184,7 @@ absl::Status Run(GenerateFlags flags) {
   }
 
   if (flags.json) {
-    out.Write(ResultJson(prompt, *result, model, options.sampling.seed, load_seconds));
+    out.Write(ResultJson(prompt.text, *result, model, options.sampling.seed, load_seconds));
     return out.Finish();
   }
   show("\n");

@@ -9,7 +9,7 @@
 #include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/inspection.h"
-#include "tools/json_text.h"
+#include "tools/json_writer.h"
 #include "tools/model_flags.h"
 #include "tools/output.h"
 
@@ -35,18 +35,24 @@ absl::Status Run(const InspectFlags& flags) {
   const auto entry = FindConfig(file);
   Output out;
   if (flags.json) {
-    nlohmann::ordered_json json = FileJson(file);
-    json["config"] = nullptr;
+    JsonWriter json(out);
+    json.BeginObject();
+    WriteFile(file, json);
+    const auto member = [&](absl::string_view key, const nlohmann::ordered_json& value) {
+      json.Key(key);
+      json.Value(value);
+    };
     if (entry.ok()) {
       const MemoryPlan plan = MakePlan(flags.model, file, **entry);
-      json["config"] = ConfigJson(**entry, plan);
-      json["memory"] = MemoryJson(plan);
+      member("config", ConfigJson(**entry, plan));
+      member("memory", MemoryJson(plan));
     } else {
-      json["error"] = std::string(entry.status().message());
+      member("config", nullptr);
+      member("error", std::string(entry.status().message()));
     }
-    out.Write(JsonText(json));
+    json.End();
   } else {
-    out.Write(FileText(file));
+    WriteFile(file, out);
     if (entry.ok()) out.Write(ConfigText(**entry, MakePlan(flags.model, file, **entry)));
   }
   INLAY_RETURN_IF_ERROR(out.Finish());

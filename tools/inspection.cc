@@ -14,20 +14,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ElementJson(const GgufValue& value, size_t i) {
+Json NumberJson(const GgufValue& value, size_t i) {
   if (const auto x = value.IntAt(i)) return *x;
   if (const auto x = value.UintAt(i)) return *x;
   if (const auto x = value.FloatAt(i)) return *x;
   if (const auto x = value.BoolAt(i)) return *x;
-  if (const auto x = value.StringAt(i)) return std::string(*x);
   return nullptr;
 }
 
-Json ValueJson(const GgufValue& value) {
-  if (!value.is_array()) return ElementJson(value, 0);
-  Json array = Json::array();
-  for (size_t i = 0; i < value.size(); ++i) array.push_back(ElementJson(value, i));
-  return array;
+void WriteValue(const GgufValue& value, JsonWriter& json) {
+  if (value.is_array()) json.BeginArray();
+  if (value.element_type() == GgufType::kString) {
+    for (const absl::string_view text : value.strings()) json.Value(std::string(text));
+  } else {
+    for (size_t i = 0; i < value.size(); ++i) json.Value(NumberJson(value, i));
+  }
+  if (value.is_array()) json.End();
 }
 
 // "13.5 MB", in the units of 1000 in which files are sold.
@@ -44,44 +46,51 @@ size_t BytesPerToken(const CacheBytes& cache) { return cache.per_block / kKvBloc
 
 }  // namespace
 
-Json FileJson(const GgufFile& file) {
-  Json metadata = Json::object();
-  for (const GgufEntry& entry : file.metadata())
-    metadata[std::string(entry.key)] = ValueJson(entry.value);
-  Json tensors = Json::array();
-  for (const GgufTensor& tensor : file.tensors()) {
-    tensors.push_back(
-        {{"name", std::string(tensor.name)},
-         {"shape", std::vector<uint64_t>(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims)},
-         {"type", std::string(GetWeightTypeInfo(tensor.type).name)},
-         {"bytes", tensor.data.size()}});
-    if (tensor.packed) tensors.back()["packed"] = true;
+void WriteFile(const GgufFile& file, JsonWriter& json) {
+  const auto member = [&](absl::string_view key, const Json& value) {
+    json.Key(key);
+    json.Value(value);
+  };
+  member("file", file.name());
+  member("file_bytes", file.file_size());
+  member("version", file.version());
+  json.Key("metadata");
+  json.BeginObject();
+  for (const GgufEntry& entry : file.metadata()) {
+    json.Key(entry.key());
+    WriteValue(entry.value, json);
   }
-  return {{"file", file.name()},
-          {"file_bytes", file.file_size()},
-          {"version", file.version()},
-          {"metadata", metadata},
-          {"tensors", tensors}};
+  json.End();
+  json.Key("tensors");
+  json.BeginArray();
+  for (const GgufTensor& tensor : file.tensors()) {
+    Json description = {
+        {"name", std::string(tensor.name)},
+        {"shape", std::vector<uint64_t>(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims)},
+        {"type", std::string(GetWeightTypeInfo(tensor.type).name)},
+        {"bytes", tensor.data.size()}};
+    if (tensor.packed) description["packed"] = true;
+    json.Value(description);
+  }
+  json.End();
 }
 
-std::string FileText(const GgufFile& file) {
-  std::string text = Format("%s: GGUF version %d, %s\n\nmetadata (%d keys)\n", file.name(),
-                            file.version(), Bytes(file.file_size()), file.metadata().size());
+void WriteFile(const GgufFile& file, Output& out) {
+  out.Write(Format("%s: GGUF version %d, %s\n\nmetadata (%d keys)\n", file.name(), file.version(),
+                   Bytes(file.file_size()), file.metadata().size()));
   for (const GgufEntry& entry : file.metadata()) {
-    AppendFormat(&text, "  %-44s %-16s %s\n", entry.key, entry.value.TypeName(),
-                 entry.value.ToString());
+    out.Write(
+        Format("  %-44s %-16s %s\n", entry.key(), entry.value.TypeName(), entry.value.ToString()));
   }
   uint64_t bytes = 0;
-  std::string tensors;
+  for (const GgufTensor& tensor : file.tensors()) bytes += tensor.data.size();
+  out.Write(Format("\ntensors (%d, %s)\n", file.tensors().size(), Bytes(bytes)));
   for (const GgufTensor& tensor : file.tensors()) {
-    bytes += tensor.data.size();
-    AppendFormat(
-        &tensors, "  %-44s %-16s %-13s %12d bytes\n", tensor.name, tensor.ShapeString(),
+    out.Write(Format(
+        "  %-44s %-16s %-13s %12d bytes\n", tensor.name, tensor.ShapeString(),
         absl::StrCat(ToAbsl(GetWeightTypeInfo(tensor.type).name), tensor.packed ? " packed" : ""),
-        tensor.data.size());
+        tensor.data.size()));
   }
-  AppendFormat(&text, "\ntensors (%d, %s)\n%s", file.tensors().size(), Bytes(bytes), tensors);
-  return text;
 }
 
 Json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan) {

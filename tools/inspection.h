@@ -10,6 +10,8 @@
 #include "gemma_like/registry.h"
 #include "io/gguf.h"
 #include "nlohmann/json.hpp"
+#include "tools/json_writer.h"
+#include "tools/output.h"
 
 namespace inlay {
 
@@ -21,10 +23,11 @@ struct MemoryPlan {
   size_t context = 0;      // tokens
 };
 
-// {"version", "metadata": {key: value}, "tensors": [{"name", "shape", "type", "bytes"}]}; shapes
-// have the fastest dimension first, as in the file.
-nlohmann::ordered_json FileJson(const GgufFile& file);
-std::string FileText(const GgufFile& file);
+// As they come, since metadata can be large. The members of an object that has been begun: "file",
+// "file_bytes", "version", "metadata": {key: value}, "tensors": [{"name", "shape", "type",
+// "bytes"}]; shapes have the fastest dimension first, as in the file.
+void WriteFile(const GgufFile& file, JsonWriter& json);
+void WriteFile(const GgufFile& file, Output& out);
 
 // {"name", "architecture", "layers": [{"mixer", "mlp"}]}
 nlohmann::ordered_json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan);

@@ -34,11 +34,31 @@ std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk) {
       sum.count());
 }
 
+// Fails beyond Tokenizer::kLongestText bytes, so that an endless file is refused.
+absl::StatusOr<std::vector<int32_t>> EncodeAll(const Tokenizer& tokenizer, Input& input) {
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream, tokenizer.StartEncoding({}));
+  std::vector<int32_t> ids;
+  size_t bytes = 0;
+  while (true) {
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view piece, input.Next());
+    if (piece.empty()) break;
+    bytes += piece.size();
+    if (bytes > Tokenizer::kLongestText) {
+      return absl::OutOfRangeError(
+          absl::StrCat(input.name(), " has more than ", Tokenizer::kLongestText, " bytes"));
+    }
+    INLAY_RETURN_IF_ERROR(stream->Push(piece, &ids));
+  }
+  INLAY_RETURN_IF_ERROR(stream->Finish(&ids));
+  return ids;
+}
+
 absl::Status Run(const PerplexityFlags& flags) {
-  INLAY_ASSIGN_OR_RETURN(const std::string text, ReadInput(flags.file));
+  // Before the model: --sandbox lets no other file be opened after that.
+  INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.file));
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   const Tokenizer& tokenizer = *model.tokenizer;
-  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(text));
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, EncodeAll(tokenizer, input));
   const int32_t first = tokenizer.adds_bos() ? tokenizer.bos().value_or(-1) : -1;
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          CreateCache(flags.model, *model.engine, flags.options.chunk));

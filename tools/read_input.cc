@@ -5,46 +5,44 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "io/gguf_value.h"
-#include "io/tokenizer.h"
 
 namespace inlay {
-namespace {
 
-absl::StatusOr<std::string> ReadAll(int fd, const std::string& name) {
-  std::string text;
-  std::vector<char> buffer(64 * 1024);
-  while (true) {
-    const ssize_t n = read(fd, buffer.data(), buffer.size());
-    if (n == 0) return text;
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return absl::UnavailableError(absl::StrCat("cannot read ", name, ": ", std::strerror(errno)));
-    }
-    text.append(buffer.data(), static_cast<size_t>(n));
-    if (text.size() > Tokenizer::kLongestText) {
-      return absl::OutOfRangeError(
-          absl::StrCat(name, " has more than ", Tokenizer::kLongestText, " bytes"));
-    }
-  }
+Input::Input(int fd, bool owned, std::string name)
+    : fd_(fd), owned_(owned), name_(std::move(name)) {}
+
+Input::Input(Input&& other) noexcept
+    : fd_(other.fd_),
+      owned_(std::exchange(other.owned_, false)),
+      name_(std::move(other.name_)),
+      buffer_(std::move(other.buffer_)) {}
+
+Input::~Input() {
+  if (owned_) close(fd_);
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> ReadInput(const std::string& path) {
-  if (path == "-") return ReadAll(STDIN_FILENO, "standard input");
+absl::StatusOr<Input> Input::Open(const std::string& path) {
+  if (path == "-") return Input(STDIN_FILENO, /*owned=*/false, "standard input");
+  std::string name = QuoteForMessage(path);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot open ", QuoteForMessage(path), ": ", std::strerror(errno)));
+  if (fd < 0)
+    return absl::NotFoundError(absl::StrCat("cannot open ", name, ": ", std::strerror(errno)));
+  return Input(fd, /*owned=*/true, std::move(name));
+}
+
+absl::StatusOr<absl::string_view> Input::Next() {
+  buffer_.resize(64 * 1024);
+  while (true) {
+    const ssize_t n = read(fd_, buffer_.data(), buffer_.size());
+    if (n >= 0) return absl::string_view(buffer_.data(), static_cast<size_t>(n));
+    if (errno == EINTR) continue;
+    return absl::UnavailableError(absl::StrCat("cannot read ", name_, ": ", std::strerror(errno)));
   }
-  auto text = ReadAll(fd, QuoteForMessage(path));
-  close(fd);
-  return text;
 }
 
 }  // namespace inlay

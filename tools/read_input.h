@@ -1,16 +1,38 @@
-// Whole texts from a file or standard input.
+// Text from a file or standard input, piece by piece.
 #ifndef INLAY_TOOLS_READ_INPUT_H_
 #define INLAY_TOOLS_READ_INPUT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace inlay {
 
-// All bytes of the file at `path`, or of standard input for "-". Fails beyond
-// Tokenizer::kLongestText bytes, so that an endless file is refused.
-absl::StatusOr<std::string> ReadInput(const std::string& path);
+class Input {
+ public:
+  // The file at `path`, or standard input for "-".
+  static absl::StatusOr<Input> Open(const std::string& path);
+
+  Input(Input&& other) noexcept;
+  Input& operator=(Input&&) = delete;
+  ~Input();
+
+  // The next bytes, at most 64 KiB, valid until the next call; empty at the end.
+  absl::StatusOr<absl::string_view> Next();
+
+  // For messages.
+  const std::string& name() const { return name_; }
+
+ private:
+  Input(int fd, bool owned, std::string name);
+
+  int fd_;
+  bool owned_;
+  std::string name_;
+  std::vector<char> buffer_;
+};
 
 }  // namespace inlay
 

@@ -13,17 +13,17 @@ namespace {
 uint64_t ReadEverything(const GgufFile& file) {
   uint64_t sum = WeightsHash(file);
   for (const GgufEntry& entry : file.metadata()) {
-    INLAY_FUZZ_CHECK(file.Find(entry.key) == &entry.value);
+    INLAY_FUZZ_CHECK(file.Find(entry.key()) == &entry.value);
     for (const auto& wrong :
-         {file.GetUint(entry.key).status(), file.GetInt(entry.key).status(),
-          file.GetFloat(entry.key).status(), file.GetBool(entry.key).status(),
-          file.GetInts(entry.key).status(), file.GetFloats(entry.key).status()}) {
+         {file.GetUint(entry.key()).status(), file.GetInt(entry.key()).status(),
+          file.GetFloat(entry.key()).status(), file.GetBool(entry.key()).status(),
+          file.GetInts(entry.key()).status(), file.GetFloats(entry.key()).status()}) {
       INLAY_FUZZ_CHECK(wrong.ok() || !wrong.message().empty());
     }
-    if (const auto text = file.GetString(entry.key); text.ok()) {
+    if (const auto text = file.GetString(entry.key()); text.ok()) {
       sum += QuoteForMessage(*text).size();
     }
-    if (const auto texts = file.GetStrings(entry.key); texts.ok()) {
+    if (const auto texts = file.GetStrings(entry.key()); texts.ok()) {
       for (const absl::string_view text : *texts) sum += text.empty() ? 0 : text.back();
     }
   }

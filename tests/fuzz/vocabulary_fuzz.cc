@@ -55,10 +55,27 @@ std::string WithoutSpaces(std::string text) {
   return text;
 }
 
+// Through a stream that looks for tokens after each few bytes.
+std::vector<int32_t> EncodeInPieces(const Tokenizer& tokenizer, absl::string_view text,
+                                    bool parse_special) {
+  const auto stream =
+      tokenizer.StartEncoding({.add_bos = false, .parse_special = parse_special}, /*piece=*/5);
+  INLAY_FUZZ_CHECK(stream.ok());
+  std::vector<int32_t> ids;
+  while (!text.empty()) {
+    const size_t n = std::min<size_t>(text.size(), 3);
+    INLAY_FUZZ_CHECK((*stream)->Push(text.substr(0, n), &ids).ok());
+    text.remove_prefix(n);
+  }
+  INLAY_FUZZ_CHECK((*stream)->Finish(&ids).ok());
+  return ids;
+}
+
 void Use(const Tokenizer& tokenizer, const std::string& text, bool whole) {
   for (const bool parse_special : {false, true}) {
     const auto ids = tokenizer.Encode(text, {.add_bos = false, .parse_special = parse_special});
     INLAY_FUZZ_CHECK(ids.ok());
+    INLAY_FUZZ_CHECK(EncodeInPieces(tokenizer, text, parse_special) == *ids);
     std::string pieces, characters;
     Utf8Stream stream;
     for (const int32_t id : *ids) {

@@ -106,6 +106,10 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   EXPECT_EQ(inlay_rewind_cache(fork, inlay_cache_length(fork) - 5), INLAY_OK);
   EXPECT_EQ(inlay_cache_length(fork), inlay_cache_length(cache_) - 5);
   EXPECT_EQ(inlay_rewind_cache(fork, 1000), INLAY_OUT_OF_RANGE);
+  // What the header promises: 32 from the greatest length, however often one rewinds.
+  const size_t greatest = inlay_cache_length(cache_);
+  EXPECT_EQ(inlay_rewind_cache(fork, greatest - 20), INLAY_OK);
+  EXPECT_EQ(inlay_rewind_cache(fork, greatest - 32), INLAY_OK);
   inlay_free_cache(fork);
 }
 
@@ -146,6 +150,15 @@ TEST_F(InlayCTest, ErrorsAreCodesAndSentences) {
   EXPECT_EQ(two[1], prompt_[1]);
   EXPECT_EQ(inlay_tokenize(model_, kPrompt, std::strlen(kPrompt), nullptr, 0, &count),
             INLAY_OUT_OF_RANGE);
+
+  char text[16] = "untouched";
+  for (const int32_t id : {-1, 1024, INT32_MAX}) {
+    const int32_t ids[2] = {prompt_[0], id};
+    EXPECT_EQ(inlay_detokenize(model_, ids, 2, text, sizeof(text), &count), INLAY_INVALID_ARGUMENT);
+    EXPECT_EQ(inlay_last_error(),
+              "token 1 is " + std::to_string(id) + ", outside the vocabulary of 1024");
+    EXPECT_STREQ(text, "untouched");
+  }
 
   const int32_t outside = 5000;
   EXPECT_EQ(inlay_generate(cache_, &outside, 1, nullptr, nullptr, nullptr, nullptr),

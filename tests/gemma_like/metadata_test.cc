@@ -92,7 +92,7 @@ class WrongValues {
 GgufWriter CopyWithout(const GgufFile& file, absl::string_view left_out) {
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata()) {
-    if (entry.key != left_out) writer.SetValue(entry.key, entry.value);
+    if (entry.key() != left_out) writer.SetValue(entry.key(), entry.value);
   }
   return writer;
 }

@@ -61,7 +61,7 @@ class PackedFileTest : public ::testing::Test {
     const GgufFile file = *GgufFile::Open(path);
     GgufWriter writer(file.alignment());
     for (const GgufEntry& entry : file.metadata()) {
-      const std::string key(entry.key);
+      const std::string key(entry.key());
       if (key != "general.alignment" &&
           std::find(left_out.begin(), left_out.end(), key) == left_out.end()) {
         writer.SetValue(key, entry.value);

@@ -1,5 +1,8 @@
 #include <cstdint>
+#include <map>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -86,6 +89,51 @@ TEST(BpeTokenizerTest, BytesWithoutTokens) {
   vocabulary.Add("<unk>", 2);
   vocabulary.ids.push_back({"unknown_token_id", kFirst});
   EXPECT_THAT(*LoadOrDie(vocabulary)->Encode("a\xFF"), ElementsAre(IdOf('a'), kFirst));
+}
+
+// The definition, step by step: search all pairs for the first in the list, join, repeat.
+std::vector<std::string> JoinPlainly(
+    const std::string& text, const std::map<std::pair<std::string, std::string>, int>& ranks) {
+  std::vector<std::string> parts;
+  for (const char c : text) parts.emplace_back(1, c);
+  while (true) {
+    size_t best = parts.size();
+    int best_rank = 0;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      const auto it = ranks.find({parts[i], parts[i + 1]});
+      if (it == ranks.end() || (best < parts.size() && it->second >= best_rank)) continue;
+      best = i;
+      best_rank = it->second;
+    }
+    if (best == parts.size()) return parts;
+    parts[best] += parts[best + 1];
+    parts.erase(parts.begin() + static_cast<int64_t>(best) + 1);
+  }
+}
+
+// Longer than any token, so that they are cut where no merge brings two bytes together.
+TEST(BpeTokenizerTest, WordsWithoutEndAgreeWithThePlainDefinition) {
+  std::mt19937 random(9);
+  for (int round = 0; round < 3; ++round) {
+    TestVocabulary vocabulary = BpeBase("gpt-2");
+    std::map<std::pair<std::string, std::string>, int> ranks;
+    std::vector<std::string> parts = {"a", "b", "c", "d"};
+    for (int i = 0; i < 12; ++i) {
+      const std::string left = parts[random() % parts.size()];
+      const std::string right = parts[random() % parts.size()];
+      if (!ranks.emplace(std::make_pair(left, right), i).second) continue;
+      vocabulary.merges->push_back(left + " " + right);
+      parts.push_back(left + right);
+      vocabulary.Add(left + right, 1);
+    }
+    const auto tokenizer = LoadOrDie(vocabulary);
+    std::string text;
+    while (text.size() < 4500) text += "abcd"[random() % 4];
+    std::vector<std::string> pieces;
+    const std::vector<int32_t> ids = *tokenizer->Encode(text);
+    for (const int32_t id : ids) pieces.emplace_back(tokenizer->Piece(id));
+    EXPECT_TRUE(pieces == JoinPlainly(text, ranks)) << text;
+  }
 }
 
 void ExpectRefused(const TestVocabulary& vocabulary, const std::string& message) {

@@ -172,7 +172,7 @@ TEST_F(FileTest, ValuesOfEveryTypeAreCopied) {
   const ParsedBytes small = ParseCopy(SmallFile());
   ASSERT_TRUE(small.file.ok());
   GgufWriter writer;
-  for (const GgufEntry& entry : small.file->metadata()) writer.SetValue(entry.key, entry.value);
+  for (const GgufEntry& entry : small.file->metadata()) writer.SetValue(entry.key(), entry.value);
   ASSERT_TRUE(writer.Open(Path("copy.gguf")).ok());
   ASSERT_TRUE(writer.Finish().ok());
   const absl::StatusOr<GgufFile> copy = GgufFile::Open(Path("copy.gguf"));
@@ -181,7 +181,7 @@ TEST_F(FileTest, ValuesOfEveryTypeAreCopied) {
   for (size_t i = 0; i < copy->metadata().size(); ++i) {
     const GgufEntry& a = copy->metadata()[i];
     const GgufEntry& b = small.file->metadata()[i];
-    EXPECT_EQ(a.key, b.key);
+    EXPECT_EQ(a.key(), b.key());
     EXPECT_EQ(a.value.TypeName(), b.value.TypeName());
     EXPECT_EQ(a.value.ToString(100), b.value.ToString(100));
   }

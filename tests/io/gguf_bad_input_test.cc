@@ -280,10 +280,10 @@ void UseEverything(const GgufFile& file) {
   size_t sum = 0;
   for (const GgufEntry& entry : file.metadata()) {
     sum += entry.value.ToString(1000).size();
-    if (file.GetUint(entry.key).ok()) ++sum;
-    if (file.GetInts(entry.key).ok()) ++sum;
-    if (file.GetFloats(entry.key).ok()) ++sum;
-    if (file.GetStrings(entry.key).ok()) ++sum;
+    if (file.GetUint(entry.key()).ok()) ++sum;
+    if (file.GetInts(entry.key()).ok()) ++sum;
+    if (file.GetFloats(entry.key()).ok()) ++sum;
+    if (file.GetStrings(entry.key()).ok()) ++sum;
   }
   for (const GgufTensor& tensor : file.tensors()) {
     for (const uint8_t byte : tensor.data) sum += byte;

@@ -45,8 +45,8 @@ TEST_F(GgufFileTest, ReadsEveryType) {
 
 TEST_F(GgufFileTest, KeepsTheOrderOfTheFile) {
   ASSERT_EQ(file().metadata().size(), 15u);
-  EXPECT_EQ(file().metadata()[0].key, "u8");
-  EXPECT_EQ(file().metadata()[14].key, "floats");
+  EXPECT_EQ(file().metadata()[0].key(), "u8");
+  EXPECT_EQ(file().metadata()[14].key(), "floats");
   ASSERT_EQ(file().tensors().size(), 2u);
   EXPECT_EQ(file().tensors()[0].name, "b");
   EXPECT_EQ(file().tensors()[1].name, "a");

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 
 std::vector<std::string> Words(PreTokenizer rules, const std::string& text) {
   std::vector<std::string> words;
-  SplitWords(rules, text, [&](absl::string_view word) { words.emplace_back(word); });
+  SplitWords(rules, text, /*last=*/true, [&](absl::string_view word) { words.emplace_back(word); });
   return words;
 }
 

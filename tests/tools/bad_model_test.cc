@@ -29,7 +29,7 @@ void WriteChanged(const std::string& path, const Change& change) {
   ASSERT_TRUE(file.ok()) << file.status();
   GgufWriter writer;
   for (const GgufEntry& entry : file->metadata()) {
-    if (entry.key != change.without_key) writer.SetValue(entry.key, entry.value);
+    if (entry.key() != change.without_key) writer.SetValue(entry.key(), entry.value);
   }
   if (change.add_keys) change.add_keys(writer);
   std::vector<const GgufTensor*> kept;

@@ -119,9 +119,27 @@ TEST(Generate, RefusesAnEmptyOrOverlongPrompt) {
   ExpectError(overlong, 1,
               AllOf(HasSubstr("4 tokens"), HasSubstr("context of 3"), HasSubstr("prompt")));
   EXPECT_THAT(overlong.out, IsEmpty());
-  ExpectError(RunProgram({"generate", "-f", "/dev/zero"}), 1, HasSubstr("1073741824 bytes"));
+  // Of an endless one no more is read than it takes to see that.
+  const ProgramResult endless = RunProgram({"generate", "-f", "/dev/zero", "-c", "100"});
+  ExpectError(endless, 1,
+              AllOf(HasSubstr("at least 101 tokens"), HasSubstr("context of 100 only 100")));
+  EXPECT_THAT(endless.out, IsEmpty());
   ExpectError(RunProgram({"generate", "-f", "no/such/file"}), 1, HasSubstr("'no/such/file'"));
   ExpectError(RunProgram({"generate", "-f", "/"}), 1, HasSubstr("directory"));
+}
+
+TEST(Generate, RefusesAnOverlongPromptBeforeItIsRead) {
+  const std::string path = ScratchPath("prompt");
+  std::string text;
+  while (text.size() < 4000) text += "To be, or not to be. ";
+  WriteFile(path, text);
+  const ProgramResult small = RunProgram({"generate", "-f", path, "-c", "100"});
+  ExpectError(small, 1, HasSubstr("of the context of 100 only 100 are left"));
+  std::filesystem::resize_file(path, 220'000'000);  // with zeros that take no room
+  const ProgramResult large = RunProgram({"generate", "-f", path, "-c", "100"});
+  ExpectError(large, 1, HasSubstr("of the context of 100 only 100 are left"));
+  EXPECT_LT(large.peak_bytes, small.peak_bytes + (size_t{8} << 20));
+  unlink(path.c_str());
 }
 
 TEST(Generate, EndsWhereTheContextEnds) {

@@ -1,9 +1,15 @@
 // inlay inspect.
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
 
 #include "cache/cache_plan.h"
 #include "configs/bard.h"
+#include "io/gguf_value.h"
 #include "tests/tools/program.h"
+#include "tools/json_text.h"
 
 namespace inlay {
 namespace {
@@ -48,6 +54,46 @@ TEST(Inspect, TellsTheMemoryPlan) {
   // Of each head of keys and of values: an element in one byte, and a scale in four.
   EXPECT_EQ(q8["bytes_per_token"], 2 * 2 * 2 * (64 + 4));
   EXPECT_EQ(RunProgram({"inspect", "-o", "json"}).Json()["memory"]["context"], 2048);
+}
+
+// As many keys as fit into a file take no more than it does.
+TEST(Inspect, MetadataTakesTwiceItsBytesAtMost) {
+  constexpr uint64_t kKeys = 1'000'000;
+  std::string bytes = "GGUF";
+  const auto put = [&](auto x) { bytes.append(reinterpret_cast<const char*>(&x), sizeof(x)); };
+  put(uint32_t{3});
+  put(uint64_t{0});  // tensors
+  put(kKeys + 1);
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    put(uint64_t{4});
+    for (int digit = 0; digit < 4; ++digit) bytes += static_cast<char>('!' + (i >> 5 * digit) % 32);
+    put(GgufType::kBool);
+    bytes += '\1';
+  }
+  put(uint64_t{1});
+  bytes += 'a';
+  put(GgufType::kArray);
+  put(GgufType::kString);
+  put(kKeys);  // empty strings
+  bytes.append(kKeys * sizeof(uint64_t), '\0');
+  const std::string path = ScratchPath("keys.gguf");
+  WriteFile(path, bytes);
+  const size_t base = RunProgram({"inspect", "-m", "tests/golden/vocab/llama-spm.gguf"}).peak_bytes;
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"inspect"}, {"inspect", "-o", "json"}, {"tokenize"}}) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), {"-m", path});
+    const ProgramResult result = RunProgram(all, {.output_path = "/dev/null"});
+    ExpectError(result, 1, HasSubstr("is missing"));
+    EXPECT_LT(result.peak_bytes, base + 2 * bytes.size() + (size_t{4} << 20)) << arguments.back();
+  }
+  unlink(path.c_str());
+}
+
+// What is written piece by piece is what a document would be.
+TEST(Inspect, WritesJsonAsAWhole) {
+  const ProgramResult result = RunProgram({"inspect", "-o", "json"});
+  EXPECT_EQ(result.out, JsonText(nlohmann::ordered_json::parse(result.out)));
 }
 
 TEST(Inspect, ShowsFilesThatFitNoConfig) {

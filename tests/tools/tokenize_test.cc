@@ -1,8 +1,18 @@
 // inlay tokenize.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "io/gguf.h"
+#include "io/tokenizer.h"
 #include "tests/tools/program.h"
+#include "tools/json_text.h"
 
 namespace inlay {
 namespace {
@@ -78,6 +88,61 @@ TEST(Tokenize, RefusesWhatIsNoTokenId) {
   ExpectError(decode("-1"), 1, HasSubstr("'-1'"));
   EXPECT_EQ(decode("965,983 \t 4\n").status, 0);
   ExpectError(RunProgram({"tokenize", "no/such/file"}), 1, HasSubstr("'no/such/file'"));
+}
+
+// A stream of pieces gives what the whole would, whatever its bytes are.
+TEST(Tokenize, DecodesAnyIds) {
+  const auto file = GgufFile::Open("tests/golden/vocab/llama-spm.gguf");
+  ASSERT_TRUE(file.ok());
+  const auto tokenizer = LoadTokenizer(*file);
+  ASSERT_TRUE(tokenizer.ok());
+  std::mt19937 random(8);
+  std::vector<std::string> texts;
+  std::string lines;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<int32_t> ids(random() % 60);
+    // Half of them are single bytes, which make all kinds of broken characters.
+    for (int32_t& id : ids) id = static_cast<int32_t>(random() % (random() % 2 ? 259 : 32000));
+    lines += absl::StrJoin(ids, i % 2 ? " " : " , ") + (i % 3 ? "\n" : "\r\n");
+    texts.push_back((*tokenizer)->Decode(ids));
+  }
+  std::vector<std::string> arguments = {"tokenize", "--decode", "-m",
+                                        "tests/golden/vocab/llama-spm.gguf", "--null"};
+  EXPECT_EQ(RunProgram(arguments, {.input = lines}).out,
+            absl::StrJoin(texts, std::string(1, '\0')) + std::string(1, '\0'));
+  arguments.insert(arguments.end(), {"-o", "json"});
+  // Bytes that are not UTF-8 are replaced as they are in a whole text.
+  EXPECT_EQ(RunProgram(arguments, {.input = lines}).Json(), nlohmann::json::parse(JsonText(texts)));
+}
+
+// What it takes of memory does not depend on the length of a text.
+TEST(Tokenize, TakesTextsOfAnyLength) {
+  const std::string input = ScratchPath("long");
+  const std::string ids = ScratchPath("ids");
+  const std::string output = ScratchPath("output");
+  constexpr absl::string_view kSentence = "To be, or not to be: that is the question. ";
+  constexpr int kSentences = 600'000;  // 26 MB
+  {
+    std::ofstream file(input);
+    for (int i = 0; i < kSentences; ++i) file << kSentence;
+  }
+  WriteFile(ids, "");
+  WriteFile(output, "");
+  const size_t allowed = RunProgram({"tokenize"}, {.input = "To be"}).peak_bytes + (8 << 20);
+  const auto run = [&](std::vector<std::string> arguments, const std::string& to) {
+    arguments.insert(arguments.begin(), "tokenize");
+    const ProgramResult result = RunProgram(arguments, {.output_path = to});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_LT(result.peak_bytes, allowed) << arguments[1];
+  };
+  run({input}, ids);
+  run({"-o", "json", input}, "/dev/null");
+  run({"--decode", ids}, output);
+  run({"--decode", "-o", "json", ids}, "/dev/null");
+  std::string text;
+  for (int i = 0; i < kSentences; ++i) absl::StrAppend(&text, kSentence);
+  EXPECT_TRUE(ReadFile(output) == text + "\n");
+  for (const std::string& path : {input, ids, output}) unlink(path.c_str());
 }
 
 }  // namespace

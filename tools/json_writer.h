@@ -1,0 +1,81 @@
+// JSON written piece by piece, as JsonText would give it whole.
+#ifndef INLAY_TOOLS_JSON_WRITER_H_
+#define INLAY_TOOLS_JSON_WRITER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "tools/json_text.h"
+#include "tools/output.h"
+
+namespace inlay {
+
+// For results that may be too large to be held. Within an object a Key goes before each value.
+class JsonWriter {
+ public:
+  explicit JsonWriter(Output& out) : out_(out) {}
+
+  void BeginObject() { Begin('{', '}'); }
+  void BeginArray() { Begin('[', ']'); }
+  // Of the object or array that was begun last; the outermost one ends with a newline.
+  void End() {
+    const Level level = levels_.back();
+    levels_.pop_back();
+    if (!level.empty) out_.Write(NewLine());
+    out_.Write(absl::string_view(&level.end, 1));
+    if (levels_.empty()) out_.Write("\n");
+  }
+
+  void Key(absl::string_view key) {
+    BeginElement();
+    out_.Write(absl::StrCat(Text(std::string(key)), ": "));
+    after_key_ = true;
+  }
+
+  void Value(const nlohmann::ordered_json& value) {
+    BeginElement();
+    // A newline stands only between elements: those of strings are escaped.
+    out_.Write(absl::StrReplaceAll(Text(value), {{"\n", NewLine()}}));
+  }
+
+ private:
+  struct Level {
+    char end;
+    bool empty;
+  };
+
+  static std::string Text(const nlohmann::ordered_json& value) {
+    std::string text = JsonText(value);
+    text.pop_back();  // its newline
+    return text;
+  }
+
+  std::string NewLine() const { return "\n" + std::string(2 * levels_.size(), ' '); }
+
+  void Begin(char begin, char end) {
+    BeginElement();
+    out_.Write(absl::string_view(&begin, 1));
+    levels_.push_back({end, true});
+  }
+
+  // A value after its key has been begun with that.
+  void BeginElement() {
+    if (!after_key_ && !levels_.empty()) {
+      if (!levels_.back().empty) out_.Write(",");
+      out_.Write(NewLine());
+      levels_.back().empty = false;
+    }
+    after_key_ = false;
+  }
+
+  Output& out_;
+  std::vector<Level> levels_;
+  bool after_key_ = false;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_JSON_WRITER_H_
