@@ -58,7 +58,9 @@ absl::StatusOr<std::vector<int32_t>> ParseIds(absl::string_view line, size_t num
 // Writes results one after another: as lines (or each with a NUL), or as one JSON array.
 class ResultWriter {
  public:
-  ResultWriter(bool json, char end) : json_(json), end_(end) {}
+  // Texts are written as their exact bytes, so that they can be tokenized again.
+  ResultWriter(bool json, char end)
+      : json_(json), end_(end), out_(STDOUT_FILENO, Output::Form::kRawUnlessShown) {}
 
   void Add(absl::string_view text, const nlohmann::ordered_json& json) {
     if (json_) {
@@ -138,9 +140,8 @@ void AddTokenize(CLI::App& app, Action& action) {
                              "--bos", [flags] { flags->bos = true; },
                              "begin each text with BOS (default: as the vocabulary says)")
                          ->excludes(decode);
-  command
-      .add_flag_callback(
-          "--no-bos", [flags] { flags->bos = false; }, "begin no text with BOS")
+  command.add_flag_callback(
+             "--no-bos", [flags] { flags->bos = false; }, "begin no text with BOS")
       ->excludes(decode)
       ->excludes(bos);
   command
