@@ -25,7 +25,12 @@ inline constexpr uint64_t kBundleAlignment = 65536;
 absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> file,
                                                      absl::string_view name);
 
-// Begins such a file with the program at `program`; a model bundled with it is left out.
+// Whether the running program was written by BeginBundle, so that a model must follow it in its
+// file. Where FindBundle sees none, the file was cut short or stripped.
+bool RunsAsBundle();
+
+// Begins such a file with the program at `program`; a model bundled with it is left out. Where that
+// is a program with this library, RunsAsBundle() will be true in the copy.
 absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::string& path);
 
 // Ends and commits one to which a model was written after BeginBundle, which left it with `offset`
