@@ -13,9 +13,9 @@
 
 namespace inlay {
 
-// Such a file is the program, zeros up to a multiple of kBundleAlignment, the model, and 24 bytes
-// that say where it is: its offset and size as little-endian uint64, and kBundleMagic. Systems load
-// the program as if nothing followed it.
+// Such a file is the program, marked for RunsAsBundle(), zeros up to a multiple of
+// kBundleAlignment, the model, and 24 bytes that say where it is: its offset and size as
+// little-endian uint64, and kBundleMagic. Systems load the program as if nothing followed it.
 inline constexpr absl::string_view kBundleMagic = "INLAYEND";
 // The largest page size in use, so that the model starts at a page everywhere.
 inline constexpr uint64_t kBundleAlignment = 65536;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "io/gguf_value.h"
+#include "io/plural.h"
 #include "io/utf8.h"
 
 namespace inlay {
@@ -78,6 +79,12 @@ TEST(QuoteForMessage, IsPrintableAndShort) {
   std::string long_text = "x";
   while (long_text.size() < 100) long_text += snow;
   EXPECT_EQ(QuoteForMessage(long_text), "'" + long_text.substr(0, 79) + "...'");
+}
+
+TEST(Plural, AgreesWithTheCount) {
+  EXPECT_EQ(Plural(0, "token"), "0 tokens");
+  EXPECT_EQ(Plural(1, "token"), "1 token");
+  EXPECT_EQ(Plural(2, "token"), "2 tokens");
 }
 
 }  // namespace
