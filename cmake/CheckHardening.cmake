@@ -1,10 +1,11 @@
 # cmake -DREADELF=<readelf> -DPROGRAM=<file> -P CheckHardening.cmake: fails where a built program lacks
 # what the release flags of InlayFlags.cmake should have given it.
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
 execute_process(COMMAND ${READELF} -hldW --dyn-syms ${PROGRAM}
   OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
-  message(FATAL_ERROR "${READELF} cannot read ${PROGRAM}")
+  inlay_check_failed("${READELF} cannot read ${PROGRAM}")
 endif()
 
 set(checked 0)
@@ -26,6 +27,6 @@ want("checked containers (_GLIBCXX_ASSERTIONS)" "__glibcxx_assert_fail")
 if(missing)
   list(LENGTH missing count)
   list(JOIN missing "; " missing)
-  message(FATAL_ERROR "${PROGRAM} lacks ${count} of ${checked}: ${missing}")
+  inlay_check_failed("${PROGRAM} lacks ${count} of ${checked}: ${missing}")
 endif()
 message(STATUS "${PROGRAM} has all ${checked}")

@@ -24,6 +24,8 @@ endforeach()
 if(TARGET inlay)
   install(TARGETS inlay)
 endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # What inlay_add_model_binary() needs of the tree.
 install(FILES ${PROJECT_SOURCE_DIR}/tools/cli.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/inlay/tools)
@@ -45,9 +47,10 @@ if(at EQUAL 0)
           PATTERN pkgconfig EXCLUDE PATTERN "stamp*" EXCLUDE)
 endif()
 
+set(INLAY_DEMO_MODEL ${CMAKE_INSTALL_DATADIR}/inlay/models/bard.gguf)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/inlay-config.cmake.in
   ${PROJECT_BINARY_DIR}/inlay-config.cmake
-  INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
+  INSTALL_DESTINATION ${package} PATH_VARS INLAY_DEMO_MODEL NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/inlay-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/inlay-config.cmake ${PROJECT_BINARY_DIR}/inlay-config-version.cmake

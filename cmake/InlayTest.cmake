@@ -37,7 +37,7 @@ function(inlay_compile_fail_test)
     set(arg_DEPS inlay::engine)
   endif()
   # -I, not -isystem: compilers ignore a repeated -I/usr/include, which some packages ask for.
-  set(folders ${PROJECT_SOURCE_DIR})
+  set(folders)
   foreach(target IN LISTS arg_DEPS)
     list(APPEND folders $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
   endforeach()
@@ -46,8 +46,9 @@ function(inlay_compile_fail_test)
   foreach(define IN LISTS arg_DEFINES)
     string(APPEND defines "\"-D${define}\"\n")
   endforeach()
-  file(GENERATE OUTPUT ${flags_file}
-       CONTENT "-std=c++20\n${defines}-I$<JOIN:$<REMOVE_DUPLICATES:${folders}>,\n-I>\n")
+  # Quoted, as a folder's name may hold spaces; outside of $<...>, as it may hold a comma.
+  file(GENERATE OUTPUT ${flags_file} CONTENT
+    "-std=c++20\n${defines}\"-I${PROJECT_SOURCE_DIR}\"\n\"-I$<JOIN:$<REMOVE_DUPLICATES:${folders}>,\"\n\"-I>\"\n")
   cmake_path(ABSOLUTE_PATH arg_SOURCE)
   add_test(NAME ${arg_NAME}
     COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER} -DFLAGS=${flags_file}

@@ -20,7 +20,29 @@ struct Trailer {
 static_assert(sizeof(Trailer) == 24);
 static_assert(kBundleMagic.size() == sizeof(Trailer::magic));
 
+// Lies in the program's own file as it does here, once. BeginBundle sets the last byte to '1' in
+// its copy. Volatile: the compiler must not take it for what is written here.
+const volatile char kMark[] = {'I', 'N', 'L', 'A', 'Y', ' ', 'm', 'o', 'd',  'e',  'l',  ' ',
+                               'f', 'o', 'l', 'l', 'o', 'w', 's', ':', 0x1D, 0x6E, 0x53, '0'};
+constexpr size_t kMarkBytes = sizeof(kMark) - 1;  // without the last
+
+// Writes a program with its mark set, if it has one.
+absl::Status WriteMarked(absl::Span<const uint8_t> program, AtomicFile& file) {
+  std::string mark;
+  for (size_t i = 0; i < kMarkBytes; ++i) mark.push_back(kMark[i]);
+  const absl::string_view text(reinterpret_cast<const char*>(program.data()), program.size());
+  const size_t at = text.find(mark);
+  if (at == absl::string_view::npos || at + kMarkBytes >= program.size())
+    return file.Write(program);
+  const uint8_t set = '1';
+  INLAY_RETURN_IF_ERROR(file.Write(program.first(at + kMarkBytes)));
+  INLAY_RETURN_IF_ERROR(file.Write({&set, 1}));
+  return file.Write(program.subspan(at + kMarkBytes + 1));
+}
+
 }  // namespace
+
+bool RunsAsBundle() { return kMark[kMarkBytes] == '1'; }
 
 absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> file,
                                                      absl::string_view name) {
@@ -47,7 +69,7 @@ absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::st
   INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> old, FindBundle(bytes, program));
   if (!old.empty()) bytes = bytes.first(static_cast<size_t>(old.data() - bytes.data()));
   INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kProgram, replace));
-  INLAY_RETURN_IF_ERROR(file.Write(bytes));
+  INLAY_RETURN_IF_ERROR(WriteMarked(bytes, file));
   const uint64_t rest = file.size() % kBundleAlignment;
   if (rest != 0) INLAY_RETURN_IF_ERROR(file.Write(std::vector<uint8_t>(kBundleAlignment - rest)));
   return file;

@@ -13,9 +13,9 @@
 
 namespace inlay {
 
-// Such a file is the program, zeros up to a multiple of kBundleAlignment, the model, and 24 bytes
-// that say where it is: its offset and size as little-endian uint64, and kBundleMagic. Systems load
-// the program as if nothing followed it.
+// Such a file is the program, marked for RunsAsBundle(), zeros up to a multiple of
+// kBundleAlignment, the model, and 24 bytes that say where it is: its offset and size as
+// little-endian uint64, and kBundleMagic. Systems load the program as if nothing followed it.
 // The largest page size in use, so that the model starts at a page everywhere.
 inline constexpr uint64_t kBundleAlignment = 65536;
 
@@ -24,8 +24,13 @@ inline constexpr uint64_t kBundleAlignment = 65536;
 absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> file,
                                                      absl::string_view name);
 
-// Begins such a file with the program at `program`; a model bundled with it is left out. `replace`
-// says what may be replaced; see CheckReplace.
+// Whether the running program was written by BeginBundle, so that a model must follow it in its
+// file. Where FindBundle sees none, the file was cut short or stripped.
+bool RunsAsBundle();
+
+// Begins such a file with the program at `program`; a model bundled with it is left out. Where that
+// is a program with this library, RunsAsBundle() will be true in the copy. `replace` says what may
+// be replaced; see CheckReplace.
 absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::string& path,
                                        Replace replace = Replace::kSameKind);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/file_kind.h"
+#include "io/plural.h"
 #include "io/status_macros.h"
 #include "io/tensor_form.h"
 #include "io/utf8.h"
@@ -51,8 +52,8 @@ absl::Status GgufParser::Run() {
 absl::StatusOr<absl::Span<const uint8_t>> GgufParser::ReadBytes(uint64_t size,
                                                                 absl::string_view what) {
   if (size > Left()) {
-    return Refuse("the file ends after ", bytes_.size(), " bytes, inside ", what, ", which needs ",
-                  size, " bytes from byte ", position_);
+    return Refuse("the file ends after ", Plural(bytes_.size(), "byte"), ", inside ", what,
+                  ", which needs ", Plural(size, "byte"), " from byte ", position_);
   }
   const auto out = bytes_.subspan(position_, static_cast<size_t>(size));
   position_ += static_cast<size_t>(size);
@@ -192,8 +193,8 @@ absl::Status GgufParser::CheckArray(absl::string_view key) {
   }
   const uint64_t most = Left() / kLeastStringBytes;
   if (count > most) {
-    return Refuse(what, " claims ", count, " strings, but the ", Left(),
-                  " bytes left can hold at most ", most);
+    return Refuse(what, " claims ", Plural(count, "string"), ", but the ", Plural(Left(), "byte"),
+                  " left can hold at most ", most);
   }
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t size = 0;
@@ -210,8 +211,9 @@ absl::Status GgufParser::CheckNumbers(GgufType type, bool is_array, uint64_t cou
   const std::string what = absl::StrCat("the value of key ", QuoteForMessage(key));
   const uint64_t most = Left() / GgufTypeSize(type);
   if (is_array && count > most) {
-    return Refuse("the array of key ", QuoteForMessage(key), " claims ", count, " elements of ",
-                  GgufTypeName(type), ", but the ", Left(), " bytes left can hold at most ", most);
+    return Refuse("the array of key ", QuoteForMessage(key), " claims ", Plural(count, "element"),
+                  " of ", GgufTypeName(type), ", but the ", Plural(Left(), "byte"),
+                  " left can hold at most ", most);
   }
   INLAY_ASSIGN_OR_RETURN(const auto payload, ReadBytes(count * GgufTypeSize(type), what));
   if (type == GgufType::kBool) {
@@ -319,8 +321,8 @@ absl::Status GgufParser::PlaceTensorData() {
                     file_.alignment_);
     }
     if (place.offset > available || place.size > available - place.offset) {
-      return Refuse(what, " takes ", place.size, " bytes at offset ", place.offset,
-                    ", but the file has only ", available, " bytes of data");
+      return Refuse(what, " takes ", Plural(place.size, "byte"), " at offset ", place.offset,
+                    ", but the file has only ", Plural(available, "byte"), " of data");
     }
     tensor.data =
         bytes_.subspan(static_cast<size_t>(start + place.offset), static_cast<size_t>(place.size));

@@ -6,8 +6,9 @@
 #include <cstring>
 #include <limits>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "io/printable.h"
+#include "io/utf8.h"
 
 namespace inlay {
 
@@ -193,8 +194,10 @@ std::optional<absl::string_view> GgufValue::StringAt(size_t i) const {
 
 std::string QuoteForMessage(absl::string_view text) {
   constexpr size_t kLongest = 80;
-  const bool cut = text.size() > kLongest;
-  return absl::StrCat("'", absl::Utf8SafeCHexEscape(text.substr(0, kLongest)), cut ? "...'" : "'");
+  if (text.size() <= kLongest) return absl::StrCat("'", PrintableName(text), "'");
+  absl::string_view start = text.substr(0, kLongest);
+  start.remove_suffix(IncompleteUtf8Tail(start));
+  return absl::StrCat("'", PrintableName(start), "...'");
 }
 
 std::string GgufValue::ToString(size_t max_elements) const {

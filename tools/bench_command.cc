@@ -19,6 +19,7 @@
 #include "tools/bench_results.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
+#include "tools/list_flag.h"
 #include "tools/model_flags.h"
 #include "tools/output.h"
 #include "tools/process_memory.h"
@@ -238,16 +239,11 @@ void AddBench(CLI::App& app, Action& action) {
       ->check(Between(0, kMost));
   command.add_option("-n,--n-gen", flags->generate, "tokens of decode (default: 128); 0: none")
       ->check(Between(0, kMost));
-  command
-      .add_option("-d,--n-depth", flags->depths,
-                  "tokens before, one or several: 0,4096 (default: 0)")
-      ->delimiter(',')
-      ->check(Between(0, kMost));
-  command
-      .add_option("-b,--batch", flags->batches,
-                  "conversations that are decoded together, one or several: 1,4 (default: 1)")
-      ->delimiter(',')
-      ->check(Between(1, EngineOptions().max_batch));
+  AddListFlag(command, "-d,--n-depth", flags->depths,
+              "tokens before, one or several: 0,4096 (default: 0)", size_t{0}, kMost);
+  AddListFlag(command, "-b,--batch", flags->batches,
+              "conversations that are decoded together, one or several: 1,4 (default: 1)",
+              size_t{1}, EngineOptions().max_batch);
   command.add_option("-r,--repetitions", flags->repeats, "counted runs of each (default: 5)")
       ->check(Between(1, 1000));
   command.add_option("-o,--output", flags->format, "md, csv, json or jsonl (default: md)")

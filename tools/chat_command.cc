@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "cache/cache_plan.h"
 #include "cache/out_of_memory.h"
+#include "io/plural.h"
 #include "io/state_store.h"
 #include "io/status_macros.h"
 #include "tools/chat_session.h"
@@ -133,13 +134,14 @@ class ChatLoop {
     }
     if (name == "/save" || name == "/save!") {
       INLAY_RETURN_IF_ERROR(Save(file, name == "/save!"));
-      return absl::StrCat("saved ", session_.turns().size(), " turns\n");
+      return absl::StrCat("saved ", Plural(session_.turns().size(), "turn"), "\n");
     }
     if (name == "/load") {
       INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, ReadStateFile(file));
-      INLAY_RETURN_IF_ERROR(session_.Load(*reader));
-      return absl::StrCat("after turn ", session_.turns().size(), ", ", session_.cache().length(),
-                          " tokens\n");
+      if (const absl::Status status = session_.Load(*reader); !status.ok())
+        return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+      return absl::StrCat("after turn ", session_.turns().size(), ", ",
+                          Plural(session_.cache().length(), "token"), "\n");
     }
     if (name == "/clear") {
       INLAY_RETURN_IF_ERROR(session_.Clear());
@@ -176,8 +178,8 @@ class ChatLoop {
     out_.Flush();
     last_ = *std::move(result);
     if (last_.stop_reason == StopReason::kContextFull) {
-      Note(absl::StrCat("the context of ", session_.cache().max_length(),
-                        " tokens is full; /rewind or /clear makes room\n"));
+      Note(absl::StrCat("the context of ", Plural(session_.cache().max_length(), "token"),
+                        " is full; /rewind or /clear makes room\n"));
     }
     return absl::OkStatus();
   }
@@ -208,7 +210,7 @@ class ChatLoop {
   void Note(absl::string_view text) {
     Output err(STDERR_FILENO);
     err.Write(text);
-    err.Flush();
+    err.Finish().IgnoreError();
   }
 
   ChatSession session_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "io/plural.h"
 #include "io/status_macros.h"
 
 namespace inlay {
@@ -57,7 +58,7 @@ absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_te
 absl::Status ChatSession::Rewind(size_t count) {
   if (count > turns_.size()) {
     return absl::OutOfRangeError(
-        absl::StrCat("cannot take back ", count, " turns; there are ", turns_.size()));
+        absl::StrCat("cannot take back ", count, " of ", Plural(turns_.size(), "turn")));
   }
   if (count == 0) return absl::OkStatus();
   const size_t index = turns_.size() - count;
@@ -97,7 +98,7 @@ size_t ChatSession::Fork() {
 absl::Status ChatSession::SwitchTo(size_t fork) {
   if (fork == 0 || fork > forks_.size()) {
     return absl::OutOfRangeError(
-        absl::StrCat("there is no fork ", fork, "; there are ", forks_.size()));
+        absl::StrCat("there is no fork ", fork, " among ", Plural(forks_.size(), "fork")));
   }
   std::vector<Turn> turns = forks_[fork - 1].turns;
   cache_ = forks_[fork - 1].cache->Fork();

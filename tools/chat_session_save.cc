@@ -88,7 +88,7 @@ absl::Status ChatSession::Load(StateReader& reader) {
   HeadReader head(reader);
   INLAY_ASSIGN_OR_RETURN(const std::string magic,
                          head.Text(std::min<uint64_t>(kMagicBytes, reader.remaining())));
-  if (magic != kMagic) return absl::InvalidArgumentError("this is no saved chat");
+  if (magic != kMagic) return absl::InvalidArgumentError("it is no saved chat");
   INLAY_ASSIGN_OR_RETURN(const uint64_t count, head.Number());
   INLAY_ASSIGN_OR_RETURN(const uint64_t answers, head.Number());
   std::vector<Turn> turns;

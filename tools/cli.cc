@@ -10,11 +10,14 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "io/mapping_guard.h"
 #include "io/temporary_name.h"
 #include "tools/command_line.h"
@@ -22,6 +25,7 @@
 #include "tools/model_flags.h"
 #include "tools/output.h"
 #include "tools/usage_error.h"
+#include "tools/validators.h"
 
 namespace inlay {
 namespace {
@@ -29,10 +33,13 @@ namespace {
 constexpr int kRuntimeError = 1;
 constexpr int kUsageError = 2;
 
+// What SIGPIPE did when the program was started.
+void (*before_ignoring_pipes)(int) = SIG_DFL;
+
 // Exactly one line on standard error, whatever the message holds.
 int Fail(std::string message, int exit_status) {
   for (char& c : message) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+    if (c == '\n') c = ' ';
   }
   Output err(STDERR_FILENO);
   err.Write(absl::StrCat("inlay: ", message, "\n"));
@@ -58,9 +65,17 @@ void HoldStandardStreams() {
   }
 }
 
-// CLI11 complains of a missing subcommand where one is mistyped.
+// CLI11 complains of a missing subcommand where one is mistyped, and tells unknown arguments last
+// one first.
 std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error, int argc,
                               char** argv) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+    const std::string command =
+        app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
+    return absl::StrCat("unknown argument", unknown.size() == 1 ? " " : "s ",
+                        absl::StrJoin(unknown, " "), "; see inlay ", command, "--help");
+  }
   if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr ||
       !app.get_subcommands().empty()) {
     return error.what();
@@ -73,21 +88,61 @@ std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
   return absl::StrCat("'", argv[1], "' is none of the commands ", names);
 }
 
+// The command of this name; null where there is none.
+const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
+  const auto found =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+// CLI11 would take the argument after "--model=" for its value: here it is empty.
+std::vector<std::string> SplitEmptyValues(const CLI::App& app, std::vector<std::string> arguments) {
+  const CLI::App* command = arguments.empty() ? nullptr : FindCommand(app, arguments.front());
+  if (command == nullptr) return arguments;
+  const auto takes_value = [&](const std::string& word) {
+    const CLI::Option* option = command->get_option_no_throw(word);
+    return option != nullptr && option->get_items_expected_max() > 0;
+  };
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string name = arguments[i].substr(0, arguments[i].size() - 1);
+    if (!absl::StartsWith(name, "--") || arguments[i].back() != '=' || !takes_value(name)) continue;
+    if (takes_value(arguments[i - 1])) continue;  // it is the value of that one
+    arguments[i] = name;
+    arguments.insert(arguments.begin() + static_cast<ptrdiff_t>(i) + 1, "");
+  }
+  return arguments;
+}
+
 // What CLI11 is to parse, last argument first as it wants them. A program with a model inside goes
 // on from a bare prompt: shakespeare "To be".
 std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  const auto is_command = [&](const std::string& word) {
-    const auto named = [&](const CLI::App* command) { return command->get_name() == word; };
-    return !app.get_subcommands(named).empty();
-  };
-  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 && !is_command(arguments[0])) {
+  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
+      FindCommand(app, arguments[0]) == nullptr) {
     const auto bundled = FindBundledModel();
     if (!bundled.ok() || bundled->has_value())
       arguments.insert(arguments.begin(), {"generate", "-p"});
   }
+  arguments = SplitEmptyValues(app, std::move(arguments));
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
+}
+
+// No argument may be empty. Those that are numbers or one of some words say so themselves.
+void RefuseEmptyValues(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() > 0) option->check(NotEmpty);
+    }
+  }
+}
+
+// Ends the program as SIGPIPE ends others in `inlay inspect | head -1`, unless whoever started it
+// ignores that signal.
+void EndByClosedPipe() {
+  if (before_ignoring_pipes != SIG_DFL) return;
+  signal(SIGPIPE, SIG_DFL);
+  raise(SIGPIPE);
 }
 
 int Run(int argc, char** argv) {
@@ -102,6 +157,7 @@ int Run(int argc, char** argv) {
     status = out.Finish();
   }
   if (status.ok()) return 0;
+  if (IsClosedPipe(status)) EndByClosedPipe();
   if (status.message().empty()) return FailWithoutMemory();
   return Fail(std::string(status.message()), IsUsageError(status) ? kUsageError : kRuntimeError);
 }
@@ -132,6 +188,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddQuantize(app, action);
   AddPack(app, action);
   AddBundle(app, action);
+  RefuseEmptyValues(app);
   try {
     app.parse(Arguments(app, argc, argv));
   } catch (const CLI::ParseError& error) {
@@ -145,7 +202,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
 
 int RunCommandLine(int argc, char** argv) {
   HoldStandardStreams();
-  signal(SIGPIPE, SIG_IGN);  // a write then fails, and that is reported
+  before_ignoring_pipes = signal(SIGPIPE, SIG_IGN);  // a write then fails, and that is reported
   signal(SIGXFSZ, SIG_IGN);  // so does one beyond the largest size that files may have
   GuardMappedFiles();
   RemoveTemporariesOnSignals();

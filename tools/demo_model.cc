@@ -6,6 +6,8 @@
 
 #include <system_error>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "io/bundle.h"
 #include "io/mapped_file.h"
 #include "io/status_macros.h"
@@ -29,6 +31,10 @@ absl::StatusOr<std::optional<std::string>> FindBundledModel() {
   const absl::StatusOr<MappedFile> file = MappedFile::Open(program);
   if (!file.ok()) return std::nullopt;
   INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> model, FindBundle(file->bytes(), program));
+  if (model.empty() && RunsAsBundle()) {
+    return absl::DataLossError(absl::StrCat(
+        program, " was made with a model inside, which is missing: the file was cut or stripped"));
+  }
   if (model.empty()) return std::nullopt;
   return program;
 }

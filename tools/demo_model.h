@@ -15,7 +15,7 @@ namespace inlay {
 std::filesystem::path RunningProgram();
 
 // The path of the running program when a model is bundled with it. InvalidArgument when what is
-// bundled is damaged.
+// bundled is damaged, DataLoss when it is missing.
 absl::StatusOr<std::optional<std::string>> FindBundledModel();
 
 // From the folder of the running program upwards: models/bard.gguf, as in a source tree around a

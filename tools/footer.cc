@@ -1,18 +1,14 @@
 #include "tools/footer.h"
-#include "tools/format.h"
-
-#include <unistd.h>
-
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "io/plural.h"
+#include "tools/format.h"
 
 namespace inlay {
 namespace {
 
 std::string Rate(size_t tokens, double seconds) {
-  std::string line = Format("%d token%s in %.2f s", tokens, tokens == 1 ? "" : "s", seconds);
+  std::string line = absl::StrCat(Plural(tokens, "token"), Format(" in %.2f s", seconds));
   if (tokens > 0 && seconds > 0) AppendFormat(&line, ", %.1f tokens/s", tokens / seconds);
   return line;
 }
@@ -20,8 +16,8 @@ std::string Rate(size_t tokens, double seconds) {
 // How good the guesses were, where there were any.
 std::string Acceptance(const GenerateResult& result) {
   if (result.drafted_tokens == 0) return "";
-  return Format(", %d of %d guesses accepted (%.0f %%)", result.accepted_tokens,
-                result.drafted_tokens,
+  return Format(", %d of %d %s accepted (%.0f %%)", result.accepted_tokens, result.drafted_tokens,
+                result.drafted_tokens == 1 ? "guess" : "guesses",
                 100.0 * static_cast<double>(result.accepted_tokens) /
                     static_cast<double>(result.drafted_tokens));
 }
@@ -39,12 +35,9 @@ std::string RatesText(const GenerateResult& result) {
                       Acceptance(result));
 }
 
-std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds,
-                          bool color) {
-  const std::string lines =
-      absl::StrCat("[", RatesText(result), "]\n", Format("[loaded in %.2f s", load_seconds),
-                   "; stopped by: ", StopReasonName(result.stop_reason), "; seed ", seed, "]\n");
-  return color ? absl::StrCat("\033[2m", lines, "\033[0m") : lines;
+std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds) {
+  return absl::StrCat("[", RatesText(result), "]\n", Format("[loaded in %.2f s", load_seconds),
+                      "; stopped by: ", StopReasonName(result.stop_reason), "; seed ", seed, "]\n");
 }
 
 nlohmann::ordered_json TimingsJson(const GenerateResult& result, double load_seconds) {
@@ -57,13 +50,6 @@ nlohmann::ordered_json TimingsJson(const GenerateResult& result, double load_sec
           {"generated_tokens_per_second", RateJson(result.tokens.size(), result.decode_seconds)},
           {"drafted_tokens", result.drafted_tokens},
           {"accepted_tokens", result.accepted_tokens}};
-}
-
-bool HasColor(int fd) {
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  return isatty(fd) == 1 && (no_color == nullptr || *no_color == 0) && term != nullptr &&
-         absl::string_view(term) != "dumb";
 }
 
 }  // namespace inlay

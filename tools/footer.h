@@ -13,16 +13,11 @@ namespace inlay {
 // "prompt: 5 tokens in 0.01 s, 500.0 tokens/s; generated: ..."
 std::string RatesText(const GenerateResult& result);
 
-// Two lines; dimmed for a terminal.
-std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds,
-                          bool color);
+// Two lines.
+std::string TimingsFooter(const GenerateResult& result, uint64_t seed, double load_seconds);
 
 // Seconds, tokens and tokens per second (null where none were counted).
 nlohmann::ordered_json TimingsJson(const GenerateResult& result, double load_seconds);
-
-// Whether a stream is a terminal that may be given colour: not where NO_COLOR is set
-// (no-color.org) or the terminal is a dumb one.
-bool HasColor(int fd);
 
 }  // namespace inlay
 

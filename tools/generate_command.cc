@@ -1,6 +1,7 @@
 // inlay generate: text from a prompt.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -12,7 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gemma_like/generate.h"
 #include "gemma_like/session.h"
@@ -22,6 +25,7 @@
 #include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/footer.h"
+#include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
 #include "tools/model_flags.h"
@@ -49,10 +53,31 @@ struct GenerateFlags {
   size_t draft = 0;
 };
 
+// With each \xff as \377: of hexadecimal digits abseil reads as many as there are, of octal ones
+// at most three.
+std::string WithOctalEscapes(absl::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    size_t size = text[0] == '\\' ? std::min<size_t>(2, text.size()) : 1;
+    const bool is_hex = size == 2 && text[1] == 'x';
+    while (is_hex && size < std::min<size_t>(4, text.size()) && absl::ascii_isxdigit(text[size]))
+      ++size;
+    int byte = 0;
+    if (is_hex && absl::SimpleHexAtoi(text.substr(2, size - 2), &byte)) {
+      AppendFormat(&out, "\\%03o", byte);
+    } else {
+      out.append(text.data(), size);
+    }
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
 absl::Status Unescape(const char* flag, std::string& text) {
   std::string plain;
   std::string error;
-  if (!absl::CUnescape(text, &plain, &error)) return UsageError(absl::StrCat(flag, ": ", error));
+  if (!absl::CUnescape(WithOctalEscapes(text), &plain, &error))
+    return UsageError(absl::StrCat(flag, ": ", error));
   text = plain;
   return absl::OkStatus();
 }
@@ -163,7 +188,7 @@ absl::Status Run(GenerateFlags flags) {
       .draft = flags.draft};
   if (flags.max_tokens >= 0) options.max_tokens = static_cast<size_t>(flags.max_tokens);
 
-  Output out;
+  Output out(STDOUT_FILENO, Output::Form::kRawUnlessShown);
   bool echo = !flags.no_echo && !flags.json;
   // With the first of the answer, not before: a prompt that is refused leaves no output.
   const auto show = [&](absl::string_view text) {
@@ -190,7 +215,7 @@ absl::Status Run(GenerateFlags flags) {
   show("\n");
   INLAY_RETURN_IF_ERROR(out.Finish());
   Output err(STDERR_FILENO);
-  err.Write(TimingsFooter(*result, options.sampling.seed, load_seconds, HasColor(STDERR_FILENO)));
+  err.WriteDimmed(TimingsFooter(*result, options.sampling.seed, load_seconds));
   err.Flush();
   return absl::OkStatus();
 }

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "cache/kv_blocks.h"
 #include "gemma_like/strings.h"
+#include "io/plural.h"
+#include "io/printable.h"
 #include "ops/weight_type.h"
 #include "tools/format.h"
 
@@ -35,10 +37,11 @@ void WriteValue(const GgufValue& value, JsonWriter& json) {
 // "13.5 MB", in the units of 1000 in which files are sold.
 std::string Bytes(uint64_t bytes) {
   constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
+  if (bytes < 1000) return Plural(bytes, "byte");
   double x = static_cast<double>(bytes);
   size_t unit = 0;
   for (; x >= 1000 && unit + 1 < std::size(kUnits); ++unit) x /= 1000;
-  return Format("%.*f %s", unit == 0 ? 0 : 1, x, kUnits[unit]);
+  return Format("%.1f %s", x, kUnits[unit]);
 }
 
 // Bytes that a token adds to a long conversation.
@@ -76,18 +79,19 @@ void WriteFile(const GgufFile& file, JsonWriter& json) {
 }
 
 void WriteFile(const GgufFile& file, Output& out) {
-  out.Write(Format("%s: GGUF version %d, %s\n\nmetadata (%d keys)\n", file.name(), file.version(),
-                   Bytes(file.file_size()), file.metadata().size()));
+  out.Write(Format("%s: GGUF version %d, %s\n\nmetadata (%s)\n", PrintableName(file.name()),
+                   file.version(), Bytes(file.file_size()),
+                   Plural(file.metadata().size(), "key")));
   for (const GgufEntry& entry : file.metadata()) {
-    out.Write(
-        Format("  %-44s %-16s %s\n", entry.key(), entry.value.TypeName(), entry.value.ToString()));
+    out.Write(Format("  %-44s %-16s %s\n", PrintableName(entry.key()), entry.value.TypeName(),
+                     entry.value.ToString()));
   }
   uint64_t bytes = 0;
   for (const GgufTensor& tensor : file.tensors()) bytes += tensor.data.size();
   out.Write(Format("\ntensors (%d, %s)\n", file.tensors().size(), Bytes(bytes)));
   for (const GgufTensor& tensor : file.tensors()) {
     out.Write(Format(
-        "  %-44s %-16s %-13s %12d bytes\n", tensor.name, tensor.ShapeString(),
+        "  %-44s %-16s %-13s %12d bytes\n", PrintableName(tensor.name), tensor.ShapeString(),
         absl::StrCat(ToAbsl(GetWeightTypeInfo(tensor.type).name), tensor.packed ? " packed" : ""),
         tensor.data.size()));
   }
@@ -122,7 +126,7 @@ Json MemoryJson(const MemoryPlan& plan) {
 
 std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
   std::string text =
-      Format("\nconfig %s (%d layers)\n", entry.name, plan.description.layers.size());
+      Format("\nconfig %s (%s)\n", entry.name, Plural(plan.description.layers.size(), "layer"));
   int index = 0;
   for (const LayerDescription& layer : plan.description.layers)
     AppendFormat(&text, "  %2d  %-56s %s\n", index++, layer.mixer, layer.mlp);
@@ -136,7 +140,8 @@ std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
   absl::StrAppend(&text, "\nmemory of a conversation (rows as ", plan.cache_type, ")\n");
   line("per token", BytesPerToken(cache));
   line("constant, at most", cache.constant);
-  line(absl::StrCat("whole, of ", plan.context, " tokens, at most"), cache.At(plan.context));
+  line(absl::StrCat("whole, of ", Plural(plan.context, "token"), ", at most"),
+       cache.At(plan.context));
   line("more during an append, at most", cache.append);
   line("copied by the first append after a fork", cache.snapshot);
   line("a snapshot's own, long after, at most", cache.Kept());

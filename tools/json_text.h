@@ -4,13 +4,17 @@
 
 #include <string>
 
+#include "io/printable.h"
 #include "nlohmann/json.hpp"
 
 namespace inlay {
 
-// Bytes that are not UTF-8 become U+FFFD. `indent` < 0: one line. Ends with a newline.
+// Bytes that are not UTF-8 become U+FFFD; characters that steer a terminal are escaped, which JSON
+// reads as the same characters. `indent` < 0: one line. Ends with a newline.
 inline std::string JsonText(const nlohmann::ordered_json& json, int indent = 2) {
-  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return Printable(
+             json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
+         "\n";
 }
 
 }  // namespace inlay

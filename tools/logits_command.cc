@@ -16,6 +16,7 @@
 #include "io/status_macros.h"
 #include "ops/softmax.h"
 #include "tools/commands.h"
+#include "tools/list_flag.h"
 #include "tools/model_flags.h"
 #include "tools/output.h"
 #include "tools/validators.h"
@@ -76,8 +77,8 @@ void AddLogits(CLI::App& app, Action& action) {
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
-  command.add_option("--tokens", flags->tokens, "token ids, as 2,17,301; none are added")
-      ->delimiter(',')
+  AddListFlag(command, "--tokens", flags->tokens, "token ids, as 2,17,301; none are added",
+              int32_t{0}, std::numeric_limits<int32_t>::max())
       ->required();
   command.add_option("--greedy", flags->greedy, "how many tokens to continue by the largest logit")
       ->check(Between(0, std::numeric_limits<int32_t>::max()));

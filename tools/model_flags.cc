@@ -15,9 +15,11 @@
 #include "cache/cache_plan.h"
 #include "cache/serialize.h"
 #include "io/gguf_value.h"
+#include "io/plural.h"
 #include "io/status_macros.h"
 #include "ops/cpu_target.h"
 #include "tools/demo_model.h"
+#include "tools/list_flag.h"
 #include "tools/sandbox.h"
 #include "tools/validators.h"
 
@@ -65,12 +67,10 @@ void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
 
 void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads) {
   threads = {std::min(UsableCores(), kMostThreads)};
-  command
-      .add_option("-t,--threads", threads,
-                  absl::StrCat("threads, one number or several: 1,2 (default: ", threads.front(),
-                               ", the cores there are)"))
-      ->delimiter(',')
-      ->check(Between(1, kMostThreads));
+  AddListFlag(command, "-t,--threads", threads,
+              absl::StrCat("threads, one number or several: 1,2 (default: ", threads.front(),
+                           ", the cores there are)"),
+              size_t{1}, kMostThreads);
 }
 
 void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
@@ -170,8 +170,8 @@ absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, co
     const size_t most = plan.At(max_length) + plan.append + snapshots * plan.Kept();
     if (most > *limit) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "a conversation of ", max_length, " tokens with ", engine.info().config_name, " and ",
-          flags.cache_type, " rows may need ", most, " bytes, more than the ", *limit,
+          "a conversation of ", Plural(max_length, "token"), " with ", engine.info().config_name,
+          " and ", flags.cache_type, " rows may need ", most, " bytes, more than the ", *limit,
           " of --cache-limit; a shorter one (-c) or a smaller --cache-type needs less"));
     }
     options.pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = *limit});

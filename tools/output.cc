@@ -4,22 +4,66 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "io/printable.h"
+#include "io/utf8.h"
 
 namespace inlay {
 namespace {
 
 constexpr size_t kBufferBytes = 64 * 1024;
+constexpr char kClosedPipe[] = "inlay/closed-pipe";  // marks a status; the payload is empty
+
+// A terminal that may be given colour: not where NO_COLOR is set (no-color.org) or on a dumb one.
+bool HasColor(int fd) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return isatty(fd) == 1 && (no_color == nullptr || *no_color == 0) && term != nullptr &&
+         absl::string_view(term) != "dumb";
+}
+
+absl::Status WriteError(int fd, int error) {
+  absl::Status status = absl::UnavailableError(
+      absl::StrCat("cannot write to ", fd == STDERR_FILENO ? "standard error" : "standard output",
+                   ": ", std::strerror(error)));
+  if (error == EPIPE) status.SetPayload(kClosedPipe, absl::Cord());
+  return status;
+}
 
 }  // namespace
 
-void Output::Write(absl::string_view bytes) {
+Output::Output(int fd, Form form)
+    : fd_(fd), raw_(form == Form::kRawUnlessShown && isatty(fd) == 0) {}
+
+void Output::Write(absl::string_view text) {
   if (!ok()) return;
-  buffer_.append(bytes.data(), bytes.size());
+  if (raw_) {
+    buffer_.append(text.data(), text.size());
+  } else {
+    const std::string joined = incomplete_.empty() ? "" : absl::StrCat(incomplete_, text);
+    if (!joined.empty()) text = joined;
+    const size_t complete = text.size() - IncompleteUtf8Tail(text);
+    buffer_ += Printable(text.substr(0, complete));
+    incomplete_ = std::string(text.substr(complete));
+  }
   if (buffer_.size() >= kBufferBytes) Flush();
 }
+
+void Output::WriteDimmed(absl::string_view text) {
+  const bool color = HasColor(fd_);
+  FinishText();
+  if (color) buffer_ += "\033[2m";
+  Write(text);
+  FinishText();
+  if (color) buffer_ += "\033[0m";
+}
+
+void Output::FinishText() { buffer_ += Printable(std::exchange(incomplete_, {})); }
 
 void Output::Flush() {
   absl::string_view rest = buffer_;
@@ -31,17 +75,18 @@ void Output::Flush() {
       pollfd wait = {.fd = fd_, .events = POLLOUT, .revents = 0};
       poll(&wait, 1, -1);
     } else if (errno != EINTR) {
-      status_ = absl::UnavailableError(absl::StrCat(
-          "cannot write to ", fd_ == STDERR_FILENO ? "standard error" : "standard output", ": ",
-          std::strerror(errno)));
+      status_ = WriteError(fd_, errno);
     }
   }
   buffer_.clear();
 }
 
 absl::Status Output::Finish() {
+  FinishText();
   Flush();
   return status_;
 }
+
+bool IsClosedPipe(const absl::Status& status) { return status.GetPayload(kClosedPipe).has_value(); }
 
 }  // namespace inlay

@@ -1,4 +1,4 @@
-// Buffered bytes to a file descriptor, whose errors are kept instead of lost.
+// Buffered bytes to a file descriptor, safe for a terminal, whose errors are kept instead of lost.
 #ifndef INLAY_TOOLS_OUTPUT_H_
 #define INLAY_TOOLS_OUTPUT_H_
 
@@ -11,25 +11,41 @@
 
 namespace inlay {
 
-// After the first error nothing more is written.
+// After the first error nothing more is written. What a file or a model says may hold sequences
+// that steer a terminal: all text is escaped as Printable() does, whichever pieces it comes in.
 class Output {
  public:
-  explicit Output(int fd = STDOUT_FILENO) : fd_(fd) {}
+  enum class Form {
+    kPrintable,      // escaped wherever it goes
+    kRawUnlessShown  // escaped on a terminal only: for commands whose output is the exact bytes
+  };
+  explicit Output(int fd = STDOUT_FILENO, Form form = Form::kPrintable);
 
-  void Write(absl::string_view bytes);
+  // A character may be split over calls; its start waits for the rest.
+  void Write(absl::string_view text);
+  // Write(), dimmed where the descriptor is a terminal with colour.
+  void WriteDimmed(absl::string_view text);
+  // Writes what is complete.
   void Flush();
 
   // Whether everything that left the buffer has been written.
   bool ok() const { return status_.ok(); }
 
-  // Flushes; the first error, or ok. Call last.
+  // Flushes all; the first error, or ok. Call last.
   absl::Status Finish();
 
  private:
+  void FinishText();
+
   int fd_;
+  bool raw_;
+  std::string incomplete_;  // the start of a character, at most 3 bytes
   std::string buffer_;
   absl::Status status_;
 };
+
+// Whether a status from an Output says that nobody reads any more what it writes into a pipe.
+bool IsClosedPipe(const absl::Status& status);
 
 }  // namespace inlay
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gemma_like/sampler.h"
+#include "io/plural.h"
 #include "io/status_macros.h"
 #include "ops/softmax.h"
 
@@ -93,8 +94,8 @@ absl::StatusOr<LikelihoodSum> Perplexity(
     const PerplexityOptions& options, const std::function<void(const LikelihoodSum& sum)>& on_chunk,
     const CancelCheck& cancel) {
   if (tokens.size() < options.chunk) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the text has ", tokens.size(), " tokens, but a chunk has ", options.chunk));
+    return absl::InvalidArgumentError(absl::StrCat("the text has ", Plural(tokens.size(), "token"),
+                                                   ", but a chunk has ", options.chunk));
   }
   ChunkScorer scorer(engine, cache, options.chunk, cancel);
   LikelihoodSum sum;

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "io/plural.h"
 #include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/format.h"
@@ -28,10 +29,9 @@ struct PerplexityFlags {
 };
 
 std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk) {
-  return Format(
-      "\nperplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%d chunks of %d, %d tokens scored)\n",
-      sum.perplexity(), sum.perplexity_error(), sum.mean(), sum.mean_error(), chunks, chunk,
-      sum.count());
+  return Format("\nperplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%s of %d, %s scored)\n",
+                sum.perplexity(), sum.perplexity_error(), sum.mean(), sum.mean_error(),
+                Plural(chunks, "chunk"), chunk, Plural(sum.count(), "token"));
 }
 
 // Fails beyond Tokenizer::kLongestText bytes, so that an endless file is refused.

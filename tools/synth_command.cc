@@ -1,16 +1,21 @@
 // inlay synth and inlay quantize: the commands that write model files.
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "gemma_like/quantization.h"
 #include "gemma_like/registry.h"
 #include "gemma_like/synth.h"
 #include "io/gguf.h"
+#include "io/gguf_value.h"
 #include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/overwrite.h"
+#include "tools/usage_error.h"
 
 namespace inlay {
 namespace {
@@ -24,8 +29,10 @@ struct SynthFlags {
 };
 
 absl::Status Synth(const SynthFlags& flags) {
-  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(absl::string_view(flags.config)));
-  INLAY_ASSIGN_OR_RETURN(const Quantization quantization, Quantization::Parse(flags.type));
+  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry,
+                         AsUsageError(FindConfig(absl::string_view(flags.config))));
+  INLAY_ASSIGN_OR_RETURN(const Quantization quantization,
+                         AsUsageError(Quantization::Parse(flags.type)));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kModel, flags.force));
   return WriteSynth(entry->synth(), quantization, flags.seed, flags.output, replace);
@@ -39,11 +46,20 @@ struct QuantizeFlags {
 };
 
 absl::Status Quantize(const QuantizeFlags& flags) {
-  INLAY_ASSIGN_OR_RETURN(const Quantization quantization, Quantization::Parse(flags.type));
+  INLAY_ASSIGN_OR_RETURN(const Quantization quantization,
+                         AsUsageError(Quantization::Parse(flags.type)));
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kModel, flags.force));
   return Requantize(file, quantization, flags.output, replace);
+}
+
+// A seed; CLI11 would take -1 for the largest one.
+std::string SeedFault(const std::string& text) {
+  uint64_t seed = 0;
+  if (absl::SimpleAtoi(text, &seed)) return "";
+  return absl::StrCat(QuoteForMessage(text), " is not a whole number from 0 to ",
+                      std::numeric_limits<uint64_t>::max());
 }
 
 constexpr char kTypes[] =
@@ -58,7 +74,8 @@ void AddSynth(CLI::App& app, Action& action) {
   command.add_option("config", flags->config, "one that `inlay configs` lists")->required();
   command.add_option("-o,--output", flags->output, "the file to write")->required();
   command.add_option("--type", flags->type, std::string(kTypes) + " (default: Q8_0)");
-  command.add_option("-s,--seed", flags->seed, "the same seed gives the same weights (default: 1)");
+  command.add_option("-s,--seed", flags->seed, "the same seed gives the same weights (default: 1)")
+      ->check(SeedFault);
   AddForceFlag(command, flags->force);
   command.callback([flags, &action] { action = [flags] { return Synth(*flags); }; });
 }

@@ -38,7 +38,9 @@ struct TokenizeFlags {
 // JSON array. Begin and End are around the pieces of each.
 class ResultWriter {
  public:
-  ResultWriter(bool json, char end) : json_(json), end_(end) {}
+  // Texts are written as their exact bytes, so that they can be tokenized again.
+  ResultWriter(bool json, char end)
+      : json_(json), end_(end), out_(STDOUT_FILENO, Output::Form::kRawUnlessShown) {}
 
   void Begin(absl::string_view json_begin) {
     if (json_) out_.Write(absl::StrCat(first_ ? "[\n" : ",\n", json_begin));

@@ -3,11 +3,19 @@
 #define INLAY_TOOLS_USAGE_ERROR_H_
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace inlay {
 
 absl::Status UsageError(absl::string_view message);
+// The same value, or its error as one of the command line.
+template <class T>
+absl::StatusOr<T> AsUsageError(absl::StatusOr<T> value) {
+  if (value.ok()) return value;
+  return UsageError(value.status().message());
+}
+
 bool IsUsageError(const absl::Status& status);
 
 }  // namespace inlay

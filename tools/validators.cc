@@ -42,4 +42,8 @@ Validator OneOf(std::vector<std::string> words) {
   };
 }
 
+std::string NotEmpty(const std::string& value) {
+  return value.empty() ? "the value must not be empty" : "";
+}
+
 }  // namespace inlay

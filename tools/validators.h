@@ -20,6 +20,9 @@ Validator Above(double low, double high);
 // One of these words.
 Validator OneOf(std::vector<std::string> words);
 
+// Anything but the empty text.
+std::string NotEmpty(const std::string& value);
+
 }  // namespace inlay
 
 #endif  // INLAY_TOOLS_VALIDATORS_H_

@@ -1,10 +1,10 @@
-// Loads a model, starts a conversation, and streams text.
+// Loads a model, starts a conversation, and streams text: embed [MODEL]
 #include <cstdio>
 
 #include "gemma_like/inlay.h"
 
 int main(int argc, char** argv) {
-  auto model = inlay::LoadModel(argc > 1 ? argv[1] : "models/bard.gguf", {.threads = 2});
+  auto model = inlay::LoadModel(argc > 1 ? argv[1] : DEMO_MODEL, {.threads = 2});
   if (!model.ok()) return std::fprintf(stderr, "%s\n", model.status().ToString().c_str()), 1;
 
   auto prompt = model->tokenizer->Encode("ROMEO:\n");

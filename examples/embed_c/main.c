@@ -4,6 +4,10 @@
 
 #include "gemma_like/inlay_c.h"
 
+#ifndef DEMO_MODEL /* where CMakeLists.txt does not tell it */
+#define DEMO_MODEL "models/bard.gguf"
+#endif
+
 enum { kMostTokens = 256 };
 
 static int Print(const char* text, size_t size, void* user) {
@@ -17,7 +21,7 @@ static int Fail(void) {
 }
 
 int main(int argc, char** argv) {
-  const char* path = argc > 1 ? argv[1] : "models/bard.gguf";
+  const char* path = argc > 1 ? argv[1] : DEMO_MODEL;
   const char* prompt = argc > 2 ? argv[2] : "ROMEO:\n";
   inlay_model* model = NULL;
   inlay_cache* cache = NULL;

@@ -34,10 +34,23 @@ function(expect_output regex)
   endif()
 endfunction()
 
+# The licence, and the notices of all that is linked in.
+file(READ ${SCRATCH}/prefix/share/doc/inlay/LICENSE licence)
+file(READ ${SCRATCH}/prefix/share/doc/inlay/NOTICE notice)
+foreach(name "Highway" "Abseil" "CLI11" "JSON for Modern C..\n" "hiredis" "Unicode data")
+  if(NOT notice MATCHES "\n=+\n${name}")
+    message(FATAL_ERROR "NOTICE does not name ${name}")
+  endif()
+endforeach()
+
+# The examples find the demo model wherever they run, and take another.
+file(MAKE_DIRECTORY ${SCRATCH}/empty)
 build(embed)
+expect_output("." env -C ${SCRATCH}/empty ${SCRATCH}/build/embed/embed)
 expect_output("." ${SCRATCH}/build/embed/embed ${model})
 
 build(embed_c)
+expect_output("[^\n].*--- or ---." env -C ${SCRATCH}/empty ${SCRATCH}/build/embed_c/embed_c)
 expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_c/embed_c ${model})
 
 # The C header is C of every age and C++, and a C compiler needs no CMake.
@@ -49,18 +62,22 @@ endforeach()
 foreach(standard c++98 c++20)
   run(${COMPILER} -x c++ -std=${standard} ${strict})
 endforeach()
-if(PKG_CONFIG)
+# pkgconf escapes spaces in the prefix that it finds, and takes these for quotes.
+if(PKG_CONFIG AND SCRATCH MATCHES "['\"\\$]")
+  message(STATUS "inlay.pc is not tested in this folder: its name holds a quote")
+elseif(PKG_CONFIG)
   file(GLOB_RECURSE pc ${SCRATCH}/prefix/*/inlay.pc)
   cmake_path(GET pc PARENT_PATH folder)
   run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG} --cflags --libs inlay)
   separate_arguments(flags UNIX_COMMAND "${output}")
   run(cc ${SCRATCH}/embed_c/main.c ${flags} -o ${SCRATCH}/build/embed_pc)
-  expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_pc ${model})
+  run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG} --variable=demo_model inlay)
+  separate_arguments(found UNIX_COMMAND "${output}")
+  expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_pc ${found})
 endif()
 
 # One file, alone in an empty folder and without an environment.
 build(shakespeare -DWEIGHTS=${model})
-file(MAKE_DIRECTORY ${SCRATCH}/empty)
 file(COPY ${SCRATCH}/build/shakespeare/shakespeare DESTINATION ${SCRATCH}/empty)
 expect_output("^To be..........+stopped by" env -i -C ${SCRATCH}/empty ./shakespeare "To be" -n 20)
 expect_output("layers\nbard +bard +8\n$" env -i -C ${SCRATCH}/empty ./shakespeare configs)

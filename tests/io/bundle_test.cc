@@ -82,6 +82,19 @@ TEST_F(BundleTest, ReplacesTheModelOfABundle) {
             BytesOf(Bundle(program, "another", "third")));
 }
 
+// A program with this library, which this test is: in its copy one byte differs.
+TEST_F(BundleTest, MarksTheProgram) {
+  EXPECT_FALSE(RunsAsBundle());
+  const std::string self = "/proc/self/exe";
+  const std::string before = BytesOf(self);
+  const std::string after = BytesOf(Bundle(self, "a model", "bundle"));
+  size_t changed = 0;
+  for (size_t i = 0; i < before.size(); ++i) changed += before[i] != after[i];
+  EXPECT_EQ(changed, 1u);
+  const std::string again = BytesOf(Bundle(Path("bundle"), "a model", "again"));
+  EXPECT_TRUE(after == again);
+}
+
 TEST_F(BundleTest, OpensAsAModelFile) {
   const std::string path = Bundle(Write("program", "#!/bin/sh\n"), SmallFile(), "bundle");
   const absl::StatusOr<GgufFile> file = GgufFile::Open(path);

@@ -118,7 +118,7 @@ TEST_F(GgufFileTest, ValuesAreShownToPeople) {
   EXPECT_EQ(file().Find("flag")->ToString(), "true");
   EXPECT_EQ(file().Find("i64")->ToString(), "-5");
   EXPECT_EQ(QuoteForMessage(std::string(100, 'x')), "'" + std::string(80, 'x') + "...'");
-  EXPECT_EQ(QuoteForMessage("a\n\x01"), "'a\\n\\x01'");
+  EXPECT_EQ(QuoteForMessage("a\n\x01"), "'a\\n\\u0001'");
 }
 
 TEST(GgufParseTest, AcceptsVersion2) {

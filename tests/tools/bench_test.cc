@@ -70,7 +70,7 @@ TEST(Bench, WritesEveryFormat) {
 }
 
 TEST(Bench, RefusesWhatItCannotRun) {
-  ExpectError(RunBench({"-t", "1,0"}), 2, HasSubstr("'0' is not a number from 1 to"));
+  ExpectError(RunBench({"-t", "1,0"}), 2, HasSubstr("'0' is not a whole number from 1 to"));
   ExpectError(RunBench({"-b", "513"}), 2, HasSubstr("from 1 to 512"));
   ExpectError(RunBench({"-m", "no/such.gguf"}), 1, HasSubstr("no/such.gguf"));
 }

@@ -225,12 +225,14 @@ TEST(Chat, KeepsAChatInAFile) {
   const std::string path = ScratchPath("chat with spaces");
   const ProgramResult straight = Chat("ROMEO:\nJULIET:\n");
   const ProgramResult first = Chat("ROMEO:\n/save " + path + "\n");
-  EXPECT_THAT(first.err, HasSubstr("saved 1 turns"));
+  EXPECT_THAT(first.err, HasSubstr("saved 1 turn\n"));
   const ProgramResult second = Chat("/load " + path + "\nJULIET:\n/stats\n");
   EXPECT_THAT(second.err, AllOf(HasSubstr("after turn 1"), HasSubstr("turns: 2;")));
   EXPECT_EQ(first.out + second.out, straight.out);
   ExpectError(Chat("/save\n"), 1, HasSubstr("needs a file"));
   ExpectError(Chat("/load no/such/file\n"), 1, HasSubstr("no/such/file"));
+  ExpectError(Chat("/load models/bard.gguf\n"), 1,
+              HasSubstr("models/bard.gguf: it is no saved chat"));
   ExpectError(Chat("/load " + path + "\n", {"-c", "9"}), 1, HasSubstr("limit here is 9"));
 }
 

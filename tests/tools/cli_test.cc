@@ -1,12 +1,15 @@
 // The command line itself: help, version, and what makes no sense.
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include "absl/strings/str_join.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -47,6 +50,103 @@ TEST(CommandLine, SaysWhatMakesNoSense) {
   ExpectError(RunProgram({"perplexity"}), 2, HasSubstr("--file"));
   ExpectError(RunProgram({"perplexity", "-f", "a", "-c", "3"}), 2, HasSubstr("from 4 to"));
   ExpectError(RunProgram({"tokenize", "--decode", "--bos"}), 2, HasSubstr("--decode"));
+}
+
+// Empty values and elements were once taken for the default, for 0, or for nothing at all.
+TEST(CommandLine, RefusesEmptyValues) {
+  const std::string out = ScratchPath("out");
+  const std::vector<std::vector<std::string>> commands = {
+      {"generate", "-p", "a", "-m", ""},
+      {"generate", "-p", "a", "--model="},
+      {"generate", "-p", ""},
+      {"generate", "-f", ""},
+      {"generate", "-p", "a", "--session", ""},
+      {"generate", "-p", "a", "--session=", "-n", "1"},
+      {"generate", "-p", "a", "--session=", out},
+      {"generate", "-p", "a", "--stop", ""},
+      {"generate", "-p", "a", "-s", ""},
+      {"generate", "-p", "a", "-n", ""},
+      {"generate", "-p", "a", "-o", ""},
+      {"chat", "--system", ""},
+      {"chat", "--stop", ""},
+      {"logits", "--tokens", ""},
+      {"logits", "--tokens="},
+      {"logits", "--tokens", "1,,2"},
+      {"logits", "--tokens", "1,"},
+      {"logits", "--tokens", ",1"},
+      {"logits", "--tokens", ","},
+      {"bench", "-t", ""},
+      {"bench", "-t", "1,,2"},
+      {"bench", "-d", "0,"},
+      {"bench", "-b", ",1"},
+      {"perplexity", "-f", ""},
+      {"tokenize", ""},
+      {"inspect", "-m", ""},
+      {"synth", "", "-o", out},
+      {"synth", "bard", "-o", ""},
+      {"synth", "bard", "-o", out, "--type", ""},
+      {"synth", "bard", "-o", out, "-s", ""},
+      {"quantize", "", out, "Q8_0"},
+      {"quantize", "models/bard.gguf", "", "Q8_0"},
+      {"quantize", "models/bard.gguf", out, ""},
+      {"pack", "", out},
+      {"pack", "models/bard.gguf", ""},
+      {"bundle", "", "-o", out},
+      {"bundle", "models/bard.gguf", "-o", ""},
+      {"bundle", "models/bard.gguf", "-o", out, "--binary", ""}};
+  for (const std::vector<std::string>& arguments : commands) {
+    SCOPED_TRACE(absl::StrJoin(arguments, " "));
+    ExpectError(RunProgram(arguments), 2, AnyOf(HasSubstr("must not be empty"), HasSubstr("''")));
+  }
+  // What looks like an empty flag may be the value of another.
+  EXPECT_EQ(RunProgram({"generate", "-p", "--model=", "-n", "1"}).status, 0);
+}
+
+TEST(CommandLine, ReadsListsOfNumbers) {
+  const auto tokens = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"logits", "--tokens"});
+    return RunProgram(arguments).Json()["tokens"];
+  };
+  EXPECT_EQ(tokens({"2,17,43"}), nlohmann::json({2, 17, 43}));
+  EXPECT_EQ(tokens({"2", "17,43"}), nlohmann::json({2, 17, 43}));
+  ExpectError(RunProgram({"logits", "--tokens", "-1"}), 2, HasSubstr("--tokens: '-1' is not"));
+  ExpectError(RunProgram({"bench", "-t", "1,1025"}), 2, HasSubstr("'1025' is not"));
+}
+
+TEST(CommandLine, NamesWhatIsWrongInSynthAndQuantize) {
+  const std::string out = ScratchPath("out");
+  ExpectError(RunProgram({"synth", "nosuch", "-o", out}), 2, HasSubstr("'nosuch'"));
+  ExpectError(RunProgram({"synth", "bard", "-o", out, "--type", "Q9"}), 2, HasSubstr("'Q9'"));
+  ExpectError(RunProgram({"synth", "bard", "-o", out, "-s", "-1"}), 2, HasSubstr("'-1'"));
+  ExpectError(RunProgram({"quantize", "no/such/file", out, "Q9"}), 2, HasSubstr("'Q9'"));
+}
+
+TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
+  ExpectError(RunProgram({"generate", "--one", "-p", "a", "--two", "three", "--four"}), 2,
+              HasSubstr("unknown arguments --one --two three --four; see inlay generate --help"));
+  ExpectError(RunProgram({"chat", "more"}), 2, HasSubstr("unknown argument more;"));
+}
+
+// As in `inlay inspect | head -1`: killed by the signal as other programs are, without a word. The
+// shell shows 141.
+TEST(CommandLine, IsSilentWhereNobodyReads) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"generate", "-p", "A", "-n", "2"},
+                                             {"inspect"},
+                                             {"inspect", "-o", "json"},
+                                             {"logits", "--tokens", "2"},
+                                             {"configs"},
+                                             {"--help"}}) {
+    SCOPED_TRACE(arguments.front());
+    const ProgramResult result = RunProgram(arguments, {.output_unread = true});
+    EXPECT_EQ(result.status, 128 + SIGPIPE);
+    EXPECT_THAT(result.err, IsEmpty());
+  }
+  const ProgramResult sandboxed = RunProgram({"inspect", "--sandbox"}, {.output_unread = true});
+  EXPECT_EQ(sandboxed.status, 128 + SIGPIPE);
+  // Whoever ignores the signal wants to be told.
+  ExpectError(RunProgram({"configs"}, {.output_unread = true, .ignores_pipe_signal = true}), 1,
+              HasSubstr("Broken pipe"));
 }
 
 // A message with a newline in it is still one line.

@@ -48,7 +48,6 @@ TEST(Logits, ContinuesOnlyWhenAsked) {
 
 TEST(Logits, RefusesWhatDoesNotFit) {
   ExpectError(RunProgram({"logits", "--tokens", "2,1024"}), 1, HasSubstr("1024"));
-  ExpectError(RunProgram({"logits", "--tokens", "-1"}), 1, HasSubstr("-1"));
   ExpectError(RunProgram({"logits", "--tokens", "2,5,6", "-c", "2"}), 1, HasSubstr("3 tokens"));
   ExpectError(RunProgram({"logits", "--tokens", "2,5", "-c", "4", "--greedy", "9"}), 1,
               HasSubstr("context of 4"));

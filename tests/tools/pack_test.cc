@@ -1,6 +1,8 @@
 // inlay pack and inlay bundle.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -125,6 +127,27 @@ TEST_F(Bundle, SaysWhenItsModelIsDamaged) {
   WriteFile(program_, bytes);
   fs::permissions(program_, fs::perms::owner_all);
   ExpectError(Run({"generate", "-p", "A"}), 1, HasSubstr("the bundled model"));
+}
+
+// Cut within the model, at the end of the program, and with another model at hand.
+TEST_F(Bundle, SaysWhenItsModelIsMissing) {
+  ASSERT_EQ(RunProgram({"bundle", kBard, "-o", program_}).status, 0);
+  const size_t size = fs::file_size(program_);
+  uint64_t offset = 0;  // of the model
+  std::memcpy(&offset, ReadFile(program_).substr(size - 24).data(), sizeof(offset));
+  for (const size_t cut : {size - 1, size - 24, size - 1'000'000, offset}) {
+    SCOPED_TRACE(cut);
+    fs::resize_file(program_, cut);
+    for (const std::vector<std::string>& arguments :
+         std::vector<std::vector<std::string>>{{"generate", "-p", "A"}, {"To be"}, {"inspect"}}) {
+      ExpectError(RunProgram(arguments, {.env = {{"INLAY_MODEL", kBard}}, .program = program_}), 1,
+                  AllOf(HasSubstr(program_), HasSubstr("model inside, which is missing")));
+    }
+  }
+  // It is still a program, for models that are named.
+  EXPECT_EQ(RunProgram({"inspect", "-m", kBard}, {.program = program_}).status, 0);
+  ASSERT_EQ(RunProgram({"bundle", kBard, "-o", program_ + "2"}, {.program = program_}).status, 0);
+  EXPECT_EQ(RunProgram({"To be", "-n", "2"}, {.program = program_ + "2"}).status, 0);
 }
 
 TEST(BarePrompt, IsForProgramsWithAModel) {

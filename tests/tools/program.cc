@@ -118,6 +118,13 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
     dup2(err, STDERR_FILENO);
     for (int fd : {in, out, err}) close(fd);
     if (options.output_closed) close(STDOUT_FILENO);
+    if (options.output_unread) {
+      int ends[2];
+      if (pipe(ends) != 0) _exit(126);
+      dup2(ends[1], STDOUT_FILENO);
+      for (int end : ends) close(end);
+    }
+    signal(SIGPIPE, options.ignores_pipe_signal ? SIG_IGN : SIG_DFL);
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
     if (options.address_space != 0) {
       const rlimit limit{options.address_space, options.address_space};

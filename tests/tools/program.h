@@ -22,6 +22,8 @@ struct ProgramOptions {
   std::string folder = {};                      // where it runs; empty: here
   std::string output_path = {};                 // where standard output goes; empty: it is caught
   bool output_closed = false;
+  bool output_unread = false;                     // standard output is a pipe that nobody reads
+  bool ignores_pipe_signal = false;               // starts with SIGPIPE ignored
   std::function<void(pid_t)> while_running = {};  // called once after the start
   size_t address_space = 0;                       // limit in bytes; 0: none
   std::function<int()> act = {};                  // runs in the child in place of the program
