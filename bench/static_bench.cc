@@ -1,5 +1,10 @@
 // Static against dynamic: the ops' inner loops with dimensions fixed at compile time beside the
 // same code with dimensions of run time, on every CPU target; prints a table in Markdown.
+
+// What the ops are compiled for.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS INLAY_UNUSED_TARGETS
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -2,32 +2,16 @@
 
 #include <cstdint>
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/cpu_target.cc"
-#include "hwy/foreach_target.h"
-// After foreach_target.h, as Highway asks.
-#include "hwy/highway.h"
+#include "hwy/targets.h"
+#include "ops/cpu_probes.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace inlay {
-namespace HWY_NAMESPACE {
-
-int64_t ThisTarget() { return HWY_TARGET; }
-
-}  // namespace HWY_NAMESPACE
-}  // namespace inlay
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace inlay {
 namespace {
-
-HWY_EXPORT(ThisTarget);
 
 // The compiled targets that this CPU has. Taken once, before the first mock by ForceTarget, because
 // hwy::SupportedTargets reports the mock.
 int64_t Runnable() {
-  static const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+  static const int64_t targets = hwy::SupportedTargets() & CompiledTargetBits();
   return targets;
 }
 
@@ -42,28 +26,28 @@ std::vector<std::string> Names(int64_t targets) {
 
 }  // namespace
 
-std::vector<std::string> CompiledTargets() { return Names(HWY_TARGETS); }
+std::vector<std::string> CompiledTargets() { return Names(CompiledTargetBits()); }
 
 std::vector<std::string> RunnableTargets() { return Names(Runnable()); }
 
-std::string ChosenTarget() {
-  // Asks a kernel that is dispatched like all the others.
-  return hwy::TargetName(HWY_DYNAMIC_DISPATCH(ThisTarget)());
-}
+// Asks a kernel that is dispatched like all the others.
+std::string ChosenTarget() { return hwy::TargetName(ProbeTargetBit()); }
 
 bool ForceTarget(std::string_view name) {
   const int64_t runnable = Runnable();
-  int64_t chosen = name.empty() ? runnable : 0;
-  for (int64_t rest = runnable; rest != 0 && chosen == 0; rest &= rest - 1) {
-    const int64_t target = rest & -rest;
-    if (name == hwy::TargetName(target)) chosen = target;
+  if (name.empty()) {
+    hwy::SetSupportedTargetsForTest(0);  // ends the mock
+    hwy::GetChosenTarget().Update(runnable);
+    return true;
   }
-  if (chosen == 0) return false;
-  // Zero ends the mock.
-  hwy::SetSupportedTargetsForTest(name.empty() ? 0 : chosen);
-  hwy::GetChosenTarget().Update(chosen);
-  return true;
+  for (int64_t rest = runnable; rest != 0; rest &= rest - 1) {
+    if (name != hwy::TargetName(rest & -rest)) continue;
+    // With the targets below it, for kernels that are not compiled for this one.
+    hwy::SetSupportedTargetsForTest(rest);
+    hwy::GetChosenTarget().Update(rest);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace inlay
-#endif  // HWY_ONCE

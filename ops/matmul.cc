@@ -3,140 +3,34 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
-#include <utility>
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/matmul.cc"
-#include "hwy/foreach_target.h"
-// After foreach_target.h, as Highway asks.
-#include "hwy/highway.h"
-#include "ops/matmul_kernels-inl.h"
+#include "ops/matmul_tiles.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace inlay {
-namespace HWY_NAMESPACE {
-
-// How many parts at once a kernel computes for a few tokens.
-template <class Kernel>
-constexpr size_t kFew = HWY_HAVE_SCALABLE ? 1 : std::max(kFewParts, Kernel::kChains);
-
-// Runs a kernel's T parts for the tokens from `token` on, C at a time while there are so many;
-// returns where it stopped. The last tokens, or where they are few all, fetch what lies `ahead`.
-template <class Kernel, size_t T, size_t C>
-HWY_INLINE size_t RunTokens(const typename Kernel::Part* parts, const MatMulTask& task,
-                            const typename Kernel::Activations& x, size_t token, size_t ahead) {
-  const size_t tokens = task.y.rows;
-  for (; token + C <= tokens; token += C) {
-    decltype(&*x.Row(0)) rows[C];
-    float* y[C];
-    for (size_t c = 0; c < C; ++c) {
-      rows[c] = x.Row(task.InputRow(token + c));
-      y[c] = task.y.Row(token + c);
-    }
-    const bool fetch = tokens <= kCols || token + C == tokens;
-    Kernel::template Run<T, C>(parts, rows, task.w->cols(), fetch ? ahead : 0,
-                               Outputs{y, task.w->rows()});
-  }
-  return token;
-}
-
-// Runs a kernel's T parts for all tokens: kCols at a time while there are so many, then four, two
-// and one. The parts stay in the cache while the tokens pass. The last tokens take no more parts at
-// once than a few tokens alone, so that less code is made.
-template <class Kernel, size_t T>
-HWY_INLINE void RunParts(const typename Kernel::Part* parts, const MatMulTask& task,
-                         const typename Kernel::Activations& x, size_t ahead) {
-  const size_t rest = RunTokens<Kernel, T, kCols>(parts, task, x, 0, ahead);
-  if (rest == task.y.rows) return;
-  constexpr size_t kLast = std::min(T, kFew<Kernel>);
-  for (size_t t = 0; t < T; t += kLast) {
-    size_t token = rest;
-    if constexpr (kCols > 4) {
-      token = RunTokens<Kernel, kLast, 4>(parts + t, task, x, token, ahead);
-    }
-    if constexpr (kCols > 2) {
-      token = RunTokens<Kernel, kLast, 2>(parts + t, task, x, token, ahead);
-    }
-    RunTokens<Kernel, kLast, 1>(parts + t, task, x, token, ahead);
-  }
-}
-
-// The parts from `part` on for all tokens, T at a time while there are so many before `end`;
-// returns where it stopped. Parts are numbered through all tiles.
-template <class Kernel, size_t T>
-size_t MultiplyParts(const MatMulTask& task, const typename Kernel::Activations& x, size_t part,
-                     size_t end, size_t ahead) {
-  const size_t lanes = hn::Lanes(DRows());
-  const size_t per_tile = kTileRows / lanes;
-  for (; part + T <= end; part += T) {
-    const auto with = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
-      const typename Kernel::Part parts[T] = {
-          {*task.w, (part + t) / per_tile, (part + t) % per_tile * lanes}...};
-      RunParts<Kernel, T>(parts, task, x, ahead);
-    };
-    with(std::make_index_sequence<T>());
-  }
-  return part;
-}
-
-// The tiles [begin, end) for all tokens.
-template <class Kernel>
-void Multiply(const MatMulTask& task, const typename Kernel::Activations& x, size_t begin,
-              size_t end) {
-  const size_t per_tile = kTileRows / hn::Lanes(DRows());
-  size_t part = begin * per_tile;
-  end *= per_tile;
-  if (task.y.rows <= kCols) {
-    part = MultiplyParts<Kernel, kFew<Kernel>>(task, x, part, end, kAhead);
-  }
-  const size_t tiles = std::max<size_t>(1, kManyParts / per_tile);
-  part = MultiplyParts<Kernel, kManyParts>(task, x, part, end, tiles * task.w->tile_bytes());
-  // An odd one is left only where a tile has no more.
-  if constexpr (kManyParts > 1 && hn::MaxLanes(DRows()) == kTileRows) {
-    MultiplyParts<Kernel, 1>(task, x, part, end, task.w->tile_bytes());
-  }
-}
-
-// The tiles [begin, end) of one task.
-void MultiplyTask(const MatMulTask& task, ConstFloatRows x, const Bf16Rows& halves,
-                  const QuantizedRows& quantized, size_t begin, size_t end) {
-  switch (task.w->format()) {
-    case PackedFormat::kF32:
-      return Multiply<FloatKernel<float>>(task, x, begin, end);
-    case PackedFormat::kF16:
-      return Multiply<FloatKernel<hwy::float16_t>>(task, x, begin, end);
-    case PackedFormat::kBF16:
-      return Multiply<PairKernel>(task, halves, begin, end);
-    case PackedFormat::kBytes32:
-      return Multiply<QuantizedKernel<Bytes32>>(task, quantized, begin, end);
-    case PackedFormat::kNibbles32:
-      return Multiply<QuantizedKernel<Nibbles32>>(task, quantized, begin, end);
-    case PackedFormat::kFives32:
-      return Multiply<QuantizedKernel<Fives32>>(task, quantized, begin, end);
-    case PackedFormat::kFivesOffset32:
-      return Multiply<QuantizedKernel<FivesOffset32>>(task, quantized, begin, end);
-    case PackedFormat::kFivesK:
-      return Multiply<QuantizedKernel<FivesK>>(task, quantized, begin, end);
-    case PackedFormat::kNibblesK:
-      return Multiply<QuantizedKernel<NibblesK>>(task, quantized, begin, end);
-    case PackedFormat::kSixK:
-      return Multiply<QuantizedKernel<SixK>>(task, quantized, begin, end);
-    case PackedFormat::kWide32:
-      return Multiply<QuantizedKernel<Wide<PackedFormat::kWide32>>>(task, quantized, begin, end);
-    case PackedFormat::kWide16:
-      return Multiply<QuantizedKernel<Wide<PackedFormat::kWide16>>>(task, quantized, begin, end);
-  }
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace inlay
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace inlay {
 namespace {
 
-HWY_EXPORT(MultiplyTask);
+// The tiles [begin, end) of one task.
+void MultiplyTiles(const MatMulTask& task, ConstFloatRows floats, const Bf16Rows& halves,
+                   const QuantizedRows& quantized, size_t begin, size_t end) {
+  switch (task.w->format()) {
+    case PackedFormat::kF32:
+    case PackedFormat::kF16:
+      return MultiplyFloatTiles(task, floats, begin, end);
+    case PackedFormat::kBF16:
+      return MultiplyBf16Tiles(task, halves, begin, end);
+    case PackedFormat::kBytes32:
+    case PackedFormat::kWide32:
+    case PackedFormat::kWide16:
+      return MultiplyByteTiles(task, quantized, begin, end);
+    case PackedFormat::kNibbles32:
+    case PackedFormat::kFives32:
+    case PackedFormat::kFivesOffset32:
+    case PackedFormat::kFivesK:
+    case PackedFormat::kNibblesK:
+    case PackedFormat::kSixK:
+      return MultiplyNibbleTiles(task, quantized, begin, end);
+  }
+}
 
 }  // namespace
 
@@ -155,7 +49,6 @@ void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& p
     if (IsQuantized(task.w->format())) quantized = x.Quantized(pool);
     units += task.w->tiles() * task.y.rows;
   }
-  const auto multiply = HWY_DYNAMIC_POINTER(MultiplyTask);
   // All tasks in a row. A tile belongs to the range that its first unit lies in.
   const auto work = [&](size_t begin, size_t end) {
     size_t first = 0;
@@ -164,8 +57,8 @@ void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& p
       const size_t last = first + tasks[i].w->tiles() * tokens;
       if (tokens > 0 && begin < last) {
         const auto tile = [&](size_t unit) { return (unit - first + tokens - 1) / tokens; };
-        multiply(tasks[i], floats, halves, quantized, tile(std::max(begin, first)),
-                 tile(std::min(end, last)));
+        MultiplyTiles(tasks[i], floats, halves, quantized, tile(std::max(begin, first)),
+                      tile(std::min(end, last)));
       }
       first = last;
     }
@@ -174,4 +67,3 @@ void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& p
 }
 
 }  // namespace inlay
-#endif  // HWY_ONCE

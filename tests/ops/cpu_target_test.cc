@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
+#include "ops/softmax.h"
+#include "tests/ops/op_test.h"
 
 namespace inlay {
 namespace {
@@ -24,6 +26,27 @@ TEST(CpuTarget, RunnableTargetsAreAmongTheCompiled) {
   const auto compiled = CompiledTargets();
   for (const auto& target : RunnableTargets()) {
     EXPECT_NE(std::find(compiled.begin(), compiled.end(), target), compiled.end()) << target;
+  }
+}
+
+// A kernel that is not compiled for the forced target runs on the next one below it, not on the
+// worst: its sums, whose order depends on the length of the vectors, have the same bits.
+TEST(CpuTarget, KernelsWithoutTheForcedTargetTakeTheNext) {
+  const auto targets = RunnableTargets();
+  const auto runs = [&](const char* target) {
+    return std::find(targets.begin(), targets.end(), target) != targets.end();
+  };
+  if (!runs("AVX3") || !runs("SSE2")) GTEST_SKIP() << "this CPU lacks AVX-512";
+  const Array x = RandomArray(1, 1000, 7);
+  const auto sum_on = [&](const std::string& target) {
+    EXPECT_TRUE(ForceTarget(target));
+    const double sum = LogSumExp(x.data(), x.size());
+    ForceTarget("");
+    return sum;
+  };
+  ASSERT_NE(sum_on("AVX3"), sum_on("SSE2")) << "the sum does not show the target";
+  for (const char* target : {"AVX3_DL", "AVX3_ZEN4"}) {
+    if (runs(target)) EXPECT_EQ(sum_on(target), sum_on("AVX3")) << target;
   }
 }
 

@@ -1,0 +1,31 @@
+// Kernels that only ask the CPU something: on which target it runs them, how fast it reads, and how
+// fast it multiplies. Compiled for every CPU target that any kernel is compiled for.
+#ifndef INLAY_OPS_CPU_PROBES_H_
+#define INLAY_OPS_CPU_PROBES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace inlay {
+
+// Highway's bits of all CPU targets that are compiled in; better targets have lower bits.
+int64_t CompiledTargetBits();
+
+// The bit of the target that Highway dispatches this kernel to.
+int64_t ProbeTargetBit();
+
+// The sum of all words: touches every byte, and cannot be left out. The words are `streams` equal
+// parts that are read side by side, 4 vectors of each in turn; `ahead` bytes before they are needed
+// they are asked for (0: never). `words` is a multiple of what a round of all streams reads.
+uint64_t ProbeSumOfWords(const uint64_t* data, size_t words, size_t streams, size_t ahead);
+
+// Rounds of the multiply-adds that a matmul makes of bytes, bfloat16 or float. Each returns how
+// many operations a round does: a multiplication and an addition count as two. `seed` decides the
+// operands, `*out` gets the sum of the results.
+double ProbeInt8(size_t rounds, int32_t seed, float* out);
+double ProbeBf16(size_t rounds, int32_t seed, float* out);
+double ProbeF32(size_t rounds, int32_t seed, float* out);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_CPU_PROBES_H_

@@ -1,0 +1,52 @@
+// Products of bytes gain from AVX3_DL, and nothing more from AVX3_ZEN4.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (INLAY_UNUSED_TARGETS | HWY_AVX3_ZEN4)
+
+#include <cassert>
+
+#include "ops/matmul_tiles.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/matmul_bytes.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h, as Highway asks.
+#include "hwy/highway.h"
+#include "ops/matmul_tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+namespace {
+
+void MultiplyBytes(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+  switch (task.w->format()) {
+    case PackedFormat::kBytes32:
+      return Multiply<QuantizedKernel<Bytes32>>(task, x, begin, end);
+    case PackedFormat::kWide32:
+      return Multiply<QuantizedKernel<Wide<PackedFormat::kWide32>>>(task, x, begin, end);
+    case PackedFormat::kWide16:
+      return Multiply<QuantizedKernel<Wide<PackedFormat::kWide16>>>(task, x, begin, end);
+    default:
+      assert(false);
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace inlay {
+namespace {
+
+HWY_EXPORT(MultiplyBytes);
+
+}  // namespace
+
+void MultiplyByteTiles(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+  HWY_DYNAMIC_DISPATCH(MultiplyBytes)(task, x, begin, end);
+}
+
+}  // namespace inlay
+#endif  // HWY_ONCE

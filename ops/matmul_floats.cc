@@ -1,0 +1,57 @@
+// Only products of bfloat16 gain from more than AVX3.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (INLAY_UNUSED_TARGETS | HWY_AVX3_DL)
+
+#include <cassert>
+
+#include "ops/matmul_tiles.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/matmul_floats.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h, as Highway asks.
+#include "hwy/highway.h"
+#include "ops/matmul_tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+namespace {
+
+void MultiplyFloats(const MatMulTask& task, ConstFloatRows x, size_t begin, size_t end) {
+  if (task.w->format() == PackedFormat::kF32) {
+    Multiply<FloatKernel<float>>(task, x, begin, end);
+  } else {
+    assert(task.w->format() == PackedFormat::kF16);
+    Multiply<FloatKernel<hwy::float16_t>>(task, x, begin, end);
+  }
+}
+
+void MultiplyBf16(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
+  Multiply<PairKernel>(task, x, begin, end);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace inlay {
+namespace {
+
+HWY_EXPORT(MultiplyFloats);
+HWY_EXPORT(MultiplyBf16);
+
+}  // namespace
+
+void MultiplyFloatTiles(const MatMulTask& task, ConstFloatRows x, size_t begin, size_t end) {
+  HWY_DYNAMIC_DISPATCH(MultiplyFloats)(task, x, begin, end);
+}
+
+void MultiplyBf16Tiles(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
+  HWY_DYNAMIC_DISPATCH(MultiplyBf16)(task, x, begin, end);
+}
+
+}  // namespace inlay
+#endif  // HWY_ONCE

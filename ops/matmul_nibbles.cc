@@ -1,0 +1,58 @@
+// Products of bytes gain from AVX3_DL, and nothing more from AVX3_ZEN4.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (INLAY_UNUSED_TARGETS | HWY_AVX3_ZEN4)
+
+#include <cassert>
+
+#include "ops/matmul_tiles.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/matmul_nibbles.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h, as Highway asks.
+#include "hwy/highway.h"
+#include "ops/matmul_tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+namespace {
+
+void MultiplyNibbles(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+  switch (task.w->format()) {
+    case PackedFormat::kNibbles32:
+      return Multiply<QuantizedKernel<Nibbles32>>(task, x, begin, end);
+    case PackedFormat::kFives32:
+      return Multiply<QuantizedKernel<Fives32>>(task, x, begin, end);
+    case PackedFormat::kFivesOffset32:
+      return Multiply<QuantizedKernel<FivesOffset32>>(task, x, begin, end);
+    case PackedFormat::kFivesK:
+      return Multiply<QuantizedKernel<FivesK>>(task, x, begin, end);
+    case PackedFormat::kNibblesK:
+      return Multiply<QuantizedKernel<NibblesK>>(task, x, begin, end);
+    case PackedFormat::kSixK:
+      return Multiply<QuantizedKernel<SixK>>(task, x, begin, end);
+    default:
+      assert(false);
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace inlay {
+namespace {
+
+HWY_EXPORT(MultiplyNibbles);
+
+}  // namespace
+
+void MultiplyNibbleTiles(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+  HWY_DYNAMIC_DISPATCH(MultiplyNibbles)(task, x, begin, end);
+}
+
+}  // namespace inlay
+#endif  // HWY_ONCE
