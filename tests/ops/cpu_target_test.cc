@@ -46,7 +46,8 @@ TEST(CpuTarget, KernelsWithoutTheForcedTargetTakeTheNext) {
   };
   ASSERT_NE(sum_on("AVX3"), sum_on("SSE2")) << "the sum does not show the target";
   for (const char* target : {"AVX3_DL", "AVX3_ZEN4"}) {
-    if (runs(target)) EXPECT_EQ(sum_on(target), sum_on("AVX3")) << target;
+    if (!runs(target)) continue;
+    EXPECT_EQ(sum_on(target), sum_on("AVX3")) << target;
   }
 }
 
