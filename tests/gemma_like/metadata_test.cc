@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "configs/bard.h"
+#include "configs/test_lfm2.h"
 #include "configs/test_twins.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/registry.h"
@@ -134,6 +135,10 @@ const char* FileOf<TestGranite4hMoe>() {
   return "tests/golden/models/granite4h-moe-tiny-q8_0.gguf";
 }
 template <>
+const char* FileOf<TestLfm2>() {
+  return "tests/golden/models/lfm2-tiny-q6_k.gguf";
+}
+template <>
 const char* FileOf<TestMamba2>() {
   return "tests/golden/models/mamba2-tiny-f16.gguf";
 }
@@ -151,8 +156,8 @@ class MetadataTest : public ::testing::Test {
   std::optional<GgufFile> file_;
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
-using Families =
-    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGranite4h, TestGranite4hMoe, TestMamba2>;
+using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGranite4h, TestGranite4hMoe,
+                                  TestLfm2, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
@@ -325,7 +330,7 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   ASSERT_FALSE(entry.ok());
   EXPECT_THAT(std::string(entry.status().message()),
               HasSubstr("has architecture 'gpt2', which is none of those built in (bard, gemma3, "
-                        "granitehybrid, gemma2, mamba2)"));
+                        "granitehybrid, gemma2, lfm2, mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.
