@@ -28,7 +28,8 @@ std::vector<Family> AllFamilies() {
           MakeFamily<TinyLfm2>(),
           MakeFamily<TinyParallel>(),
           MakeFamily<TinyBard, Q8Storage>(),
-          MakeFamily<TinyGemma, Q8Storage>()};
+          MakeFamily<TinyGemma, Q8Storage>(),
+          MakeFamily<TinyLeaky>()};
 }
 
 }  // namespace inlay

@@ -9,6 +9,7 @@
 #include "configs/layers.h"
 #include "configs/metadata.h"
 #include "configs/pattern.h"
+#include "tests/gemma_like/leaky_average.h"
 
 namespace inlay {
 
@@ -109,6 +110,15 @@ struct TinyParallel : TinyBase {
   using MlpOnly = Layer<PreNorm, Mixers<>, Scaled<Mlp, Ratio{1, 3}>>;
   using Sliding = Layer<PreNorm, Mixers<Window<20>>>;
   using Layers = Chain<Parallel, MlpOnly, Sliding, MlpOnly, MlpOnly>;
+};
+
+// A kind that is in none of the lists, before and after full attention; the last layer that keeps
+// something of the past is then a recurrence.
+struct TinyLeaky : TinyBase {
+  static constexpr std::string_view kName = "tiny-leaky";
+  using Averaging = Layer<PreNorm, Mixers<LeakyAverage<LeakyAverageShape{.channels = 24}>>, Mlp>;
+  using Full = Layer<PreNorm, Mixers<All>, Mlp>;
+  using Layers = Chain<Averaging, Full, Averaging>;
 };
 
 }  // namespace inlay
