@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "cache/block_pool.h"
+#include "cache/cache_bytes.h"
 #include "cache/serialize.h"
 #include "cache/storage.h"
 #include "ops/state_chunk.h"
@@ -99,6 +100,15 @@ class ChunkLog : public ChunkLogBase {
     const auto widths = Log::Columns(shape);
     for (size_t i = 0; i < kColumns; ++i) layout.widths[i] = widths[i];
     return layout;
+  }
+
+  // At most: two chunks are kept, and an append writes up to two more beside them; of a fork the
+  // log is copied.
+  static constexpr CacheBytes Bytes(const Shape& shape) {
+    constexpr size_t kChunks = 2;
+    const ChunkLogShape layout = LayoutOf(shape);
+    const size_t chunks = kChunks * (layout.StateBytes() + layout.LogBytes());
+    return {.constant = chunks, .append = chunks, .snapshot = layout.LogBytes()};
   }
 
   // The log of a chunk, likewise.

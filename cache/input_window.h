@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "cache/block_pool.h"
+#include "cache/cache_bytes.h"
 #include "cache/serialize.h"
 #include "cache/storage.h"
 
@@ -25,6 +26,11 @@ class InputWindow {
 
   static constexpr size_t BlockBytes(size_t dim, size_t tail, size_t rewind) {
     return 2 * (tail + rewind) * dim * sizeof(float);
+  }
+  // At most: the ring, during a long append a second one, and the copy that a fork makes.
+  static constexpr CacheBytes Bytes(size_t dim, size_t tail, size_t rewind) {
+    const size_t ring = BlockBytes(dim, tail, rewind);
+    return {.constant = ring, .append = ring, .snapshot = ring};
   }
 
   absl::Status Prepare(BlockPool& pool, size_t length, size_t count);

@@ -75,23 +75,36 @@ class InputMatrices {
 };
 
 // The engine's half of a kind P of mixer or MLP. Each kind's header in gemma_like/layers
-// specialises it; nothing else in the engine names a kind. It has
-//   Weights                      typed views of its tensors
-//   Bind(LayerBinder& b, Weights& w)   asks for them, by name and shape
+// specialises it; nothing else in the engine names a kind.
+//
+// Every part has
+//   Weights
+//       typed views of its tensors;
+//   Bind(LayerBinder& b, Weights& w)
+//       asks for them, by name and shape;
 //   AddInputs(w, InputMatrices& matrices)
-//   ScratchFloats(rows, model_dim)     constexpr: floats of the arena that Forward needs at most
-//   InnerCols()                  constexpr: floats for each row of the batch that Forward gives
-//                                Pass::inner at most
-//   Work(w)                      the products of one token
-//   Describe()                   for people: "gated mlp 640"
-// and, if it is an MLP,
-//   Forward(w, x, y, pass)       y [rows, model_dim] = mlp(x), x being [rows, model_dim]
-// or, if it is a mixer, whose storage is MixerStorage<P>::Type,
-//   Shared                       what its layers can share in a pass, as it depends on positions
-//   alone SharedFloats(rows)           constexpr: floats of the arena that MakeShared takes
+//   ScratchFloats(rows, model_dim)
+//       constexpr: floats of the arena that Forward needs at most;
+//   InnerCols()
+//       constexpr: floats for each row of the batch that Forward gives Pass::inner at most;
+//   Work(w)
+//       the products of one token;
+//   Describe()
+//       for people: "gated mlp 640".
+//
+// An MLP has
+//   Forward(w, x, y, pass)
+//       y [rows, model_dim] = mlp(x), x being [rows, model_dim].
+//
+// A mixer, whose storage is MixerStorage<P>::Type, has
+//   Shared
+//       what its layers can share in a pass, as it depends on positions alone;
+//   SharedFloats(rows)
+//       constexpr: floats of the arena that MakeShared takes;
 //   MakeShared(segments, rows, pass)
-//   Forward(w, shared, batch, x, y, pass)   y [outputs, model_dim] = mixer(x), x being [rows,
-//                                model_dim]; keeps what later tokens need of all rows
+//   Forward(w, shared, batch, x, y, pass)
+//       y [outputs, model_dim] = mixer(x), x being [rows, model_dim]; keeps what later tokens need
+//       of all rows.
 template <class P>
 struct LayerKind;
 

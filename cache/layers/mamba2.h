@@ -31,14 +31,9 @@ struct MixerStorage<Mamba2<kShape>> {
 
   template <class Policy>
   static constexpr CacheBytes Bytes() {
-    constexpr size_t kWindow = InputWindow::BlockBytes(kSsd.XbcDim(), kTail, Policy::kRewindDepth);
-    constexpr ChunkLogShape kLayout = ChunkLog<SsdLog>::LayoutOf(kSsd);
-    // Two chunks are kept; an append writes up to two more beside them, and a long one a second
-    // window.
-    constexpr size_t kChunks = 2 * (kLayout.StateBytes() + kLayout.LogBytes());
-    return {.constant = kWindow + kChunks,
-            .append = kWindow + kChunks,
-            .snapshot = kWindow + kLayout.LogBytes()};
+    CacheBytes bytes = InputWindow::Bytes(kSsd.XbcDim(), kTail, Policy::kRewindDepth);
+    bytes += ChunkLog<SsdLog>::Bytes(kSsd);
+    return bytes;
   }
 
   template <class Policy>

@@ -23,9 +23,7 @@ struct MixerStorage<ShortConv<kShape>> {
 
   template <class Policy>
   static constexpr CacheBytes Bytes() {
-    constexpr size_t kWindow =
-        InputWindow::BlockBytes(kShape.channels, kTail, Policy::kRewindDepth);
-    return {.constant = kWindow, .append = kWindow, .snapshot = kWindow};
+    return InputWindow::Bytes(kShape.channels, kTail, Policy::kRewindDepth);
   }
 
   template <class Policy>

@@ -70,9 +70,7 @@ struct MixerStorage<LeakyAverage<kShape>> {
 
   template <class Policy>
   static constexpr CacheBytes Bytes() {
-    constexpr ChunkLogShape kLayout = Type::LayoutOf(kShape);
-    constexpr size_t kChunks = 2 * (kLayout.StateBytes() + kLayout.LogBytes());
-    return {.constant = kChunks, .append = kChunks, .snapshot = kLayout.LogBytes()};
+    return Type::Bytes(kShape);
   }
 
   template <class Policy>
