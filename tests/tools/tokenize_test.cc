@@ -115,6 +115,15 @@ TEST(Tokenize, DecodesAnyIds) {
   EXPECT_EQ(RunProgram(arguments, {.input = lines}).Json(), nlohmann::json::parse(JsonText(texts)));
 }
 
+// AddressSanitizer keeps what is freed for a while, so that a process's peak says nothing there.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kPeakIsTrue = false;
+#elif defined(__has_feature)
+constexpr bool kPeakIsTrue = !__has_feature(address_sanitizer);
+#else
+constexpr bool kPeakIsTrue = true;
+#endif
+
 // What it takes of memory does not depend on the length of a text.
 TEST(Tokenize, TakesTextsOfAnyLength) {
   const std::string input = ScratchPath("long");
@@ -133,7 +142,9 @@ TEST(Tokenize, TakesTextsOfAnyLength) {
     arguments.insert(arguments.begin(), "tokenize");
     const ProgramResult result = RunProgram(arguments, {.output_path = to});
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_LT(result.peak_bytes, allowed) << arguments[1];
+    if (kPeakIsTrue) {
+      EXPECT_LT(result.peak_bytes, allowed) << arguments[1];
+    }
   };
   run({input}, ids);
   run({"-o", "json", input}, "/dev/null");
