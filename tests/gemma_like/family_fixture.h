@@ -137,10 +137,16 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
                         std::vector<size_t> counts) {
     std::vector<SequenceStep> steps;
     size_t rows = 0;
-    const bool all = logit_random_() % 3 != 0;
+    // A generator for each batch: threads run batches at once.
+    uint64_t seed = Seed();
+    for (size_t i = 0; i < conversations.size(); ++i) {
+      seed = seed * 1'000'003 + conversations[i]->cache->length() * 1009 + counts[i];
+    }
+    std::mt19937_64 random(seed);
+    const bool all = random() % 3 != 0;
     for (size_t i = 0; i < conversations.size(); ++i) {
       const Conversation& c = *conversations[i];
-      const size_t wanted = all ? counts[i] : logit_random_() % (counts[i] + 1);
+      const size_t wanted = all ? counts[i] : random() % (counts[i] + 1);
       steps.push_back(
           {.cache = c.cache.get(),
            .tokens = absl::MakeConstSpan(texts_[c.text]).subspan(c.cache->length(), counts[i]),
@@ -175,7 +181,6 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
   std::vector<std::vector<int32_t>> texts_;
   std::vector<std::vector<uint64_t>> expected_;
   std::vector<size_t> shared_;  // how many tokens a text shares with text 0
-  std::mt19937_64 logit_random_{Seed()};
 };
 
 }  // namespace inlay
