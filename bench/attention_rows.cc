@@ -36,11 +36,16 @@ void AttentionRow(size_t before, size_t tokens, Row& row) {
   const std::vector<float> q = Values(tokens * kHeads * kHeadDim);
   std::vector<float> y(q.size());
   const AttentionParams params = {kHeads, 1 / std::sqrt(static_cast<float>(kHeadDim)), 0, 0};
+  const AttentionSegment segment = {.q = ConstFloatRows(q.data(), tokens, kHeads * kHeadDim),
+                                    .first_position = before,
+                                    .kv = stored.view(),
+                                    .y = FloatRows(y.data(), tokens, kHeads * kHeadDim)};
+  std::vector<float> scratch(
+      AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, row.team().threads()));
   const double n = static_cast<double>(tokens), d = static_cast<double>(before);
   row.Run({.bytes = (d + n) * kRowBytes, .ops = 4.0 * kHeads * kHeadDim * n * (d + (n + 1) / 2)},
           [&] {
-            Attention(params, ConstFloatRows(q.data(), tokens, kHeads * kHeadDim), before,
-                      stored.view(), FloatRows(y.data(), tokens, kHeads * kHeadDim), row.pool());
+            Attention(params, {&segment, 1}, scratch.data(), row.team());
           });
 }
 
@@ -48,8 +53,9 @@ void StoreRow(size_t tokens, Row& row) {
   const Stored stored(tokens);
   const std::vector<float> rows = Values(tokens * kKvHeads * kHeadDim);
   const ConstFloatRows view(rows.data(), tokens, kKvHeads * kHeadDim);
+  std::vector<float> scratch(kHeadDim);
   row.Run({.bytes = static_cast<double>(tokens) * (kRowBytes + 8.0 * kKvHeads * kHeadDim)},
-          [&] { StoreKv(view, view, 0, stored.view()); });
+          [&] { StoreKv(view, view, 0, stored.view(), scratch.data()); });
 }
 
 }  // namespace

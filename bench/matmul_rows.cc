@@ -19,9 +19,9 @@ struct Weights {
     // Zeros: the time does not depend on the values.
     const std::vector<uint8_t> zeros(kDim * kDim / info.block_size * info.block_bytes);
     constexpr size_t kTogether = size_t{128} << 20;
-    ThreadPool pool(1);
+    Team team(1);
     do {
-      matrices.push_back(PackedMatrix::Pack({zeros.data(), type, kDim, kDim}, pool));
+      matrices.push_back(PackedMatrix::Pack({zeros.data(), type, kDim, kDim}, team));
     } while (matrices.size() * matrices.front().bytes() < kTogether);
   }
 
@@ -44,15 +44,15 @@ void MatMulRow(WeightType type, size_t tokens, Row& row) {
   const Weights& weights = GetWeights(type);
   const std::vector<float> x = Values(tokens * kDim);
   std::vector<float> y(tokens * kDim);
-  MatMulInput input;
+  const OperandForms forms = OperandForms::For({&weights.matrices.front()});
   size_t next = 0;
   const double elements = static_cast<double>(kDim * tokens);
   row.Run({.bytes = static_cast<double>(weights.matrices.front().bytes()) + 8 * elements,
            .ops = 2 * elements * static_cast<double>(kDim),
            .dot = DotOf(type)},
           [&] {
-            input.Set(ConstFloatRows(x.data(), tokens, kDim));
-            MatMul(weights.matrices[next], input, FloatRows(y.data(), tokens, kDim), row.pool());
+            const OwnedOperand input(ConstFloatRows(x.data(), tokens, kDim), forms, row.team());
+            MatMul(weights.matrices[next], *input, FloatRows(y.data(), tokens, kDim), row.team());
             next = (next + 1) % weights.matrices.size();
           });
 }

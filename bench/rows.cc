@@ -50,8 +50,8 @@ int Usage(const char* program, std::string_view wrong) {
 // Measures what the rows are held against, and tells the reader of the output.
 void Measure(Limits& limits) {
   for (size_t threads : limits.threads) {
-    ThreadPool pool(threads);
-    limits.read[threads] = MeasureReadBandwidth(pool);
+    Team team(threads);
+    limits.read[threads] = MeasureReadBandwidth(team);
     benchmark::AddCustomContext("read_bytes_per_second/threads:" + std::to_string(threads),
                                 std::to_string(limits.read[threads]));
   }
@@ -108,8 +108,8 @@ void Row::Run(const Work& work, const std::function<void()>& call) {
   const double calls = static_cast<double>(state_.iterations());
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count() / calls;
   const Limits& limits = GetLimits();
-  const double threads = static_cast<double>(pool_.threads());
-  const double least = std::max(work.bytes / limits.read.at(pool_.threads()),
+  const double threads = static_cast<double>(team_.threads());
+  const double least = std::max(work.bytes / limits.read.at(team_.threads()),
                                 work.ops / (threads * limits.peaks.at(target_).Of(work.dot)));
   state_.counters["bytes_per_second"] = work.bytes / seconds;
   if (work.ops > 0) {

@@ -10,7 +10,7 @@
 
 #include "benchmark/benchmark.h"
 #include "ops/machine_limits.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 
 namespace inlay {
 
@@ -26,9 +26,9 @@ struct Work {
 class Row {
  public:
   Row(benchmark::State& state, std::string target, size_t threads)
-      : state_(state), target_(std::move(target)), pool_(threads) {}
+      : state_(state), target_(std::move(target)), team_(threads) {}
 
-  ThreadPool& pool() { return pool_; }
+  Team& team() { return team_; }
 
   // Times `call` and sets the counters: bytes and operations per second, operations per byte, and
   // `percent_of_limit`: the least time that the work takes at the read bandwidth and at the dot
@@ -39,7 +39,7 @@ class Row {
  private:
   benchmark::State& state_;
   std::string target_;
-  ThreadPool pool_;
+  Team team_;
 };
 
 // Adds the row `name` for every CPU target and number of threads that was chosen, as

@@ -60,10 +60,8 @@ void AddSmallRows() {
     row.Run({.bytes = 12 * Elements(x)}, [&] { SiluGate(x, x, y); });
   });
   AddRowwise("quantize", [](ConstFloatRows x, FloatRows, Row& row) {
-    MatMulInput input;
     row.Run({.bytes = 5 * Elements(x)}, [&] {
-      input.Set(x);
-      input.Quantized(row.pool());
+      benchmark::DoNotOptimize(OwnedOperand(x, {.quantized = true}, row.team()));
     });
   });
   AddLogits("argmax", [](const float* x) { benchmark::DoNotOptimize(ArgMax(x, kVocabulary)); });

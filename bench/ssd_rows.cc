@@ -54,6 +54,7 @@ struct Memory {
 
 void Mix(size_t first, size_t tokens, Row& row) {
   const Memory memory(first, tokens);
+  std::vector<float> scratch(SsdScratchFloats(kShape, tokens, row.team().threads()));
   // Per token: the state, then B of every earlier token of the chunk for the one group, and x of
   // them for every head. The end of a chunk reads and writes the state once more.
   double ops = 0;
@@ -67,7 +68,9 @@ void Mix(size_t first, size_t tokens, Row& row) {
     ops += 2 * kState * kStateChunk;
     bytes += kState;
   }
-  row.Run({.bytes = 4 * bytes, .ops = ops}, [&] { SsdMix(memory.append, row.pool()); });
+  row.Run({.bytes = 4 * bytes, .ops = ops}, [&] {
+    SsdMix({&memory.append, 1}, scratch.data(), row.team());
+  });
 }
 
 void TimeSteps(size_t tokens, Row& row) {

@@ -18,7 +18,7 @@
 #include "hwy/aligned_allocator.h"
 #include "ops/attention_parts.h"
 #include "ops/cpu_target.h"
-#include "ops/matmul_input.h"
+#include "ops/operand.h"
 #include "ops/packed_matrix.h"
 #include "ops/ssd.h"
 

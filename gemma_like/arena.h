@@ -35,6 +35,9 @@ class Arena {
     return FloatRows(data, rows, cols);
   }
 
+  // The same as plain memory, for ops that lay out theirs.
+  float* Memory(size_t floats) { return Rows(1, floats).data; }
+
   // Likewise, uninitialised integers; they take as much as Rows(1, count).
   int32_t* Ints(size_t count) {
     static_assert(sizeof(int32_t) == sizeof(float) && alignof(int32_t) == alignof(float));

@@ -19,7 +19,7 @@
 #include "gemma_like/layer_kind.h"
 #include "gemma_like/weights.h"
 #include "ops/row_ops.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -60,10 +60,9 @@ using SharedByMixer = typename block_internal::SharedTuple<
 template <ModelConfig Config>
 struct PassState {
   FloatRows residual;  // [rows, model_dim], the residual stream
-  absl::Span<HybridCache<Config>* const> caches;
+  absl::InlinedVector<HybridCache<Config>*, 8> caches;
   absl::InlinedVector<SegmentRows, 8> segments;  // of the cache at the same index
   SharedByMixer<Config> shared;
-  MatMulInput& x;  // the input of the part at hand
   Pass pass;
 };
 
@@ -80,49 +79,45 @@ struct Block {
   static void Forward(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
                       size_t outputs, PassState<Config>& s) {
     Arena::Scope scope(s.pass.arena);
-    FloatRows normed = s.pass.arena.Rows(s.residual.rows, Config::kModelDim);
     FloatRows branch = s.pass.arena.Rows(outputs, Config::kModelDim);
-    if constexpr (kMixers > 0) RunMixers(weights, ordinal, out_rows, normed, branch, s);
+    if constexpr (kMixers > 0) RunMixers(weights, ordinal, out_rows, branch, s);
     if constexpr (L::kHasMlp) {
       if (s.residual.rows == 0) return;
-      normed = normed.Slice(0, s.residual.rows);
-      if constexpr (kMixers == 0) NormForMlp(weights, normed, s);
-      LayerKind<typename L::Mlp>::Forward(weights.mlp, s.x, branch, s.pass);
-      ForRows(s.pass.pool, branch.rows, [&](size_t begin, size_t end) {
+      const FloatRows normed = s.pass.arena.Rows(outputs, Config::kModelDim);
+      const Operand x = s.pass.MakeOperand(
+          normed, LayerKind<typename L::Mlp>::InputForms(weights.mlp),
+          [&](size_t begin, size_t end) {
+            if constexpr (kMixers > 0) AddMixer<kMixers - 1>(weights, branch, begin, end, s);
+            RmsNorm(s.residual.Slice(begin, end - begin), weights.mlp_norm.data(),
+                    Config::kNormEpsilon, normed.Slice(begin, end - begin));
+          });
+      LayerKind<typename L::Mlp>::Forward(weights.mlp, x, branch, s.pass);
+      ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
         AddBranch(weights.mlp_post_norm, L::kMlpMultiplier, branch.Slice(begin, end - begin),
                   s.residual.Slice(begin, end - begin));
       });
     }
   }
 
-  // Floats of the arena that Forward needs at most for this many rows.
-  static constexpr size_t ScratchFloats(size_t rows) {
+  // Floats of the arena that Forward needs at most.
+  static constexpr size_t ScratchFloats(const PassSize& size) {
     size_t part = 0;
-    ForEachPart<L>([&]<class P>() {
-      part = std::max(part, LayerKind<P>::ScratchFloats(rows, Config::kModelDim));
-    });
-    return 2 * Arena::Floats(rows, Config::kModelDim) + part;
-  }
-
-  // Floats that its parts give Pass::inner at most, for each row.
-  static constexpr size_t InnerCols() {
-    size_t cols = 0;
-    ForEachPart<L>([&]<class P>() { cols = std::max(cols, LayerKind<P>::InnerCols()); });
-    return cols;
+    ForEachPart<L>([&]<class P>() { part = std::max(part, LayerKind<P>::ScratchFloats(size)); });
+    return 2 * Arena::Floats(size.rows, Config::kModelDim) +
+           Pass::OperandFloats(size.rows, Config::kModelDim) + part;
   }
 
  private:
+  // Computes all mixers and adds all branches but the last, which an MLP's norm follows at once.
   static void RunMixers(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
-                        FloatRows normed, FloatRows branch, PassState<Config>& s) {
-    InputMatrices matrices;
-    std::apply([&](const auto&... w) { AddMixerInputs(matrices, w...); }, weights.mixers);
-    s.x.Announce(normed, matrices.list());
-    ForRows(s.pass.pool, normed.rows, [&](size_t begin, size_t end) {
-      const size_t n = end - begin;
-      RmsNorm(s.residual.Slice(begin, n), weights.norm.data(), Config::kNormEpsilon,
-              normed.Slice(begin, n));
-      s.x.RoundRows(begin, end);
-    });
+                        FloatRows branch, PassState<Config>& s) {
+    Arena::Scope scope(s.pass.arena);
+    const FloatRows normed = s.pass.arena.Rows(s.residual.rows, Config::kModelDim);
+    const Operand x =
+        s.pass.MakeOperand(normed, InputForms(weights), [&](size_t begin, size_t end) {
+          RmsNorm(s.residual.Slice(begin, end - begin), weights.norm.data(), Config::kNormEpsilon,
+                  normed.Slice(begin, end - begin));
+        });
     if (out_rows != nullptr) {
       for (size_t r = 0; r < branch.rows; ++r) {  // out_rows[r] >= r, so that none is lost
         std::copy_n(s.residual.Row(static_cast<size_t>(out_rows[r])), Config::kModelDim,
@@ -131,21 +126,22 @@ struct Block {
       s.residual = s.residual.Slice(0, branch.rows);
     }
     [&]<size_t... i>(std::index_sequence<i...>) {
-      (RunMixer<i>(weights, ordinal, out_rows, normed, branch, s), ...);
+      (RunMixer<i>(weights, ordinal, out_rows, x, branch, s), ...);
     }(std::make_index_sequence<kMixers>());
   }
 
-  template <class... W>
-  static void AddMixerInputs(InputMatrices& matrices, const W&... w) {
-    [&]<class... M>(Mixers<M...>) {
-      (LayerKind<M>::AddInputs(w, matrices), ...);
+  static OperandForms InputForms(const LayerWeights<L>& weights) {
+    return [&]<class... M>(Mixers<M...>) {
+      return std::apply(
+          [](const auto&... w) { return (OperandForms() | ... | LayerKind<M>::InputForms(w)); },
+          weights.mixers);
     }(typename L::Mixers());
   }
 
-  // The i-th mixer, and the addition of its branch. After the last one the input becomes the MLP's.
+  // The i-th mixer; adds its branch unless it is the last before an MLP.
   template <size_t i>
   static void RunMixer(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
-                       FloatRows normed, FloatRows branch, PassState<Config>& s) {
+                       const Operand& x, FloatRows branch, PassState<Config>& s) {
     using M = std::tuple_element_t<i, ForMixers<L, std::tuple, std::type_identity_t>>;
     using Storage = MixerStorageType<M>;
     absl::InlinedVector<Segment<Storage>, 8> segments;
@@ -153,34 +149,20 @@ struct Block {
       segments.push_back({s.segments[c], &s.caches[c]->template StorageOf<L, i>(ordinal)});
     }
     LayerKind<M>::Forward(std::get<i>(weights.mixers), std::get<SharedOf<M>>(s.shared).value,
-                          {segments, out_rows}, s.x, branch, s.pass);
-    constexpr bool kMlpFollows = L::kHasMlp && i + 1 == kMixers;
-    if constexpr (kMlpFollows) AnnounceMlp(weights, normed.Slice(0, branch.rows), s);
-    ForRows(s.pass.pool, branch.rows, [&](size_t begin, size_t end) {
-      const FloatRows residual = s.residual.Slice(begin, end - begin);
-      AddBranch(weights.post_norm, L::kMixerMultipliers[i], branch.Slice(begin, end - begin),
-                residual);
-      if constexpr (kMlpFollows) {
-        RmsNorm(residual, weights.mlp_norm.data(), Config::kNormEpsilon,
-                normed.Slice(begin, end - begin));
-        s.x.RoundRows(begin, end);
-      }
-    });
+                          {segments, out_rows}, x, branch, s.pass);
+    if constexpr (!L::kHasMlp || i + 1 < kMixers) {
+      ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
+        AddMixer<i>(weights, branch, begin, end, s);
+      });
+    }
   }
 
-  static void AnnounceMlp(const LayerWeights<L>& weights, FloatRows normed, PassState<Config>& s) {
-    InputMatrices matrices;
-    LayerKind<typename L::Mlp>::AddInputs(weights.mlp, matrices);
-    s.x.Announce(normed, matrices.list());
-  }
-
-  static void NormForMlp(const LayerWeights<L>& weights, FloatRows normed, PassState<Config>& s) {
-    AnnounceMlp(weights, normed, s);
-    ForRows(s.pass.pool, normed.rows, [&](size_t begin, size_t end) {
-      RmsNorm(s.residual.Slice(begin, end - begin), weights.mlp_norm.data(), Config::kNormEpsilon,
-              normed.Slice(begin, end - begin));
-      s.x.RoundRows(begin, end);
-    });
+  // residual += the i-th mixer's branch, for rows [begin, end).
+  template <size_t i>
+  static void AddMixer(const LayerWeights<L>& weights, FloatRows branch, size_t begin, size_t end,
+                       PassState<Config>& s) {
+    AddBranch(weights.post_norm, L::kMixerMultipliers[i], branch.Slice(begin, end - begin),
+              s.residual.Slice(begin, end - begin));
   }
 
   static void AddBranch(const std::vector<float>& post_norm, float multiplier, FloatRows branch,

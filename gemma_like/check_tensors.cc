@@ -11,9 +11,10 @@
 #include "io/status_macros.h"
 #include "ops/dequantize.h"
 #include "ops/matmul.h"
+#include "ops/operand.h"
 #include "ops/packed_matrix.h"
 #include "ops/softmax.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -68,15 +69,14 @@ absl::Status CheckTiles(const GgufFile& file, const GgufTensor& tensor) {
   const bool quantized = GetWeightTypeInfo(tensor.type).block_size != 1;
   std::vector<float> values(kTileRows);
   const std::vector<float> ones(cols, 1.0f);
-  MatMulInput input;
-  input.Set(ConstFloatRows(ones.data(), 1, cols));
-  ThreadPool pool(1);
+  Team team(1);
+  const OwnedOperand input(ConstFloatRows(ones.data(), 1, cols), {.quantized = quantized}, team);
   for (size_t tile = 0; tile < total; ++tile) {
     const uint8_t* data = tensor.data.data() + tensor.data.size() / total * tile;
     const size_t first_row = tile / tiles * tensor.dims[1] + tile % tiles * kTileRows;
     if (quantized) {
       const PackedMatrix rows = PackedMatrix::View(data, tensor.type, kTileRows, cols);
-      MatMul(rows, input, FloatRows(values.data(), 1, kTileRows), pool);
+      MatMul(rows, *input, FloatRows(values.data(), 1, kTileRows), team);
       const size_t bad = FirstBad(values);
       if (bad == kTileRows) continue;
       return Damaged(file, tensor, values[bad], absl::StrCat("row ", first_row + bad));

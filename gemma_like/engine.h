@@ -16,14 +16,18 @@
 #include "configs/config.h"
 #include "gemma_like/token_work.h"
 #include "ops/attention.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
 
 struct EngineOptions {
   size_t threads = 1;          // the caller's included
+  std::shared_ptr<Team> team = nullptr;  // to compute with, shared by models; nullptr: one of so many threads
   size_t max_batch = 512;      // tokens of one Forward; sizes the scratch memory
   bool check_tensors = false;  // refuse weights that are NaN or infinite; see check_tensors.h
+
+  size_t TeamThreads() const { return team != nullptr ? team->threads() : threads; }
 };
 
 // The parts of a config that do not concern the forward pass.
@@ -42,15 +46,16 @@ struct EngineInfo {
   TokenWork output_work;  // per token whose logits are asked for
 };
 
-// One sequence's next tokens.
+// Polled before each layer and, for a whole pass, before the output; true stops it.
+using CancelCheck = std::function<bool()>;
+
+// One sequence's next tokens: its segment of a batch.
 struct SequenceStep {
   KVCache* cache = nullptr;
   absl::Span<const int32_t> tokens;
-  size_t logit_rows = 1;  // logits are computed after each of the last logit_rows tokens
+  size_t logit_rows = 1;         // logits are computed after each of the last logit_rows tokens
+  CancelCheck cancel = nullptr;  // of this step alone
 };
-
-// Polled before each layer and before the output; true stops the pass.
-using CancelCheck = std::function<bool()>;
 
 // One set of weights for any number of conversations. Calls from different threads are safe and
 // take turns.
@@ -72,14 +77,20 @@ class Engine {
 
   // Appends each step's tokens to its conversation and writes logits [sum of logit_rows,
   // vocab_size], step after step. Prefill, decode, batches of conversations and the checking of
-  // guesses are all this call; a token's logits have the same bits in each of them. All
-  // conversations advance, or, on any error, none does: InvalidArgument for a batch that is empty
-  // or has more than max_batch tokens, an id outside the vocabulary, a cache of another config or
-  // one given twice, or a logits view of the wrong shape; Cancelled when `cancel` said so; DataLoss
-  // when the model's file has become shorter; ResourceExhausted without memory; and the errors of
-  // KVCache::Begin.
+  // guesses are all this call; a token's logits have the same bits in each of them.
+  //
+  // On any error that it returns, no conversation has advanced: InvalidArgument for a batch that is
+  // empty or has more than max_batch tokens, an id outside the vocabulary, a cache of another config
+  // or one given twice, or a logits view of the wrong shape; Cancelled when `cancel` said so;
+  // DataLoss when the model's file has become shorter; ResourceExhausted without memory.
+  //
+  // What concerns one step alone, an error of KVCache::Begin or Cancelled by its own check, ends the
+  // whole batch in the same way where `outcomes` is empty. Otherwise outcomes[i] gets what became of
+  // steps[i]: those that failed have not advanced, and their rows of logits have no meaning; the
+  // others have.
   virtual absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
-                               const CancelCheck& cancel = nullptr) = 0;
+                               const CancelCheck& cancel = nullptr,
+                               absl::Span<absl::Status> outcomes = {}) = 0;
 };
 
 }  // namespace inlay

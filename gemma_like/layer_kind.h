@@ -2,12 +2,10 @@
 #ifndef INLAY_GEMMA_LIKE_LAYER_KIND_H_
 #define INLAY_GEMMA_LIKE_LAYER_KIND_H_
 
-#include <array>
-#include <cassert>
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <string>
 
@@ -15,9 +13,11 @@
 #include "configs/layer.h"
 #include "gemma_like/arena.h"
 #include "gemma_like/layer_binder.h"
+#include "gemma_like/schedule.h"
 #include "gemma_like/token_work.h"
 #include "ops/matmul.h"
-#include "ops/thread_pool.h"
+#include "ops/operand.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -50,28 +50,66 @@ struct Batch {
   const int32_t* out_rows = nullptr;
 };
 
+// Calls f(segment, begin, end) for each segment that has rows among the batch's rows
+// [first, last): its own rows [begin, end), counted from its first.
+template <class SegmentType, class F>
+void ForSegments(absl::Span<const SegmentType> segments, size_t first, size_t last, const F& f) {
+  for (const SegmentType& segment : segments) {
+    if (segment.row + segment.rows <= first) continue;
+    if (segment.row >= last) return;
+    f(segment, std::max(first, segment.row) - segment.row,
+      std::min(last, segment.row + segment.rows) - segment.row);
+  }
+}
+
+// The same for outputs: f's are counted from the segment's first one.
+template <class SegmentType, class F>
+void ForOutputs(absl::Span<const SegmentType> segments, size_t first, size_t last, const F& f) {
+  for (const SegmentType& segment : segments) {
+    if (segment.out_row + segment.out_rows <= first) continue;
+    if (segment.out_row >= last) return;
+    f(segment, std::max(first, segment.out_row) - segment.out_row,
+      std::min(last, segment.out_row + segment.out_rows) - segment.out_row);
+  }
+}
+
+// What the scratch memory of a part depends on.
+struct PassSize {
+  size_t rows = 0;  // of the batch
+  size_t model_dim = 0;
+  size_t threads = 0;
+};
+
 // What all layers of a forward pass share and none owns.
 struct Pass {
   Arena& arena;
-  MatMulInput& inner;  // for products inside a part; what it holds ends with the part's Forward
-  ThreadPool& pool;
+  Team& team;
+  Schedule::Cursor schedule;
   float norm_epsilon = 0;
-};
 
-// The matrices that a part multiplies its input with, so that it is rounded as they need it.
-class InputMatrices {
- public:
-  void Add(std::initializer_list<const PackedMatrix*> matrices) {
-    for (const PackedMatrix* matrix : matrices) {
-      assert(count_ < matrices_.size());
-      matrices_[count_++] = matrix;
-    }
+  // x as the operand of products with matrices that read these forms; its rows [begin, end) are
+  // made by compute(begin, end). It lasts as long as the arena's present scope.
+  template <class Compute>
+  Operand MakeOperand(ConstFloatRows x, OperandForms forms, const Compute& compute) {
+    return Operand::Make(x, forms, arena.Memory(Operand::MemoryFloats(x.rows, x.cols)), team,
+                         compute);
   }
-  std::span<const PackedMatrix* const> list() const { return {matrices_.data(), count_}; }
+  Operand MakeOperand(ConstFloatRows x, OperandForms forms) {
+    return MakeOperand(x, forms, [](size_t, size_t) {});
+  }
+  // What that takes of the arena.
+  static constexpr size_t OperandFloats(size_t rows, size_t cols) {
+    return Arena::Floats(1, Operand::MemoryFloats(rows, cols));
+  }
 
- private:
-  std::array<const PackedMatrix*, 32> matrices_{};
-  size_t count_ = 0;
+  // The product of all tasks, during which threads fetch ahead what the schedule says.
+  void Multiply(std::span<const MatMulTask> tasks, const Operand& x) {
+    MatMul(tasks, x, team, schedule.After(tasks.front().w));
+  }
+  void Multiply(const PackedMatrix& w, const Operand& x, FloatRows y) {
+    const MatMulTask task{&w, y};
+    Multiply({&task, 1}, x);
+  }
 };
 
 // The engine's half of a kind P of mixer or MLP. Each kind's header in gemma_like/layers
@@ -82,11 +120,12 @@ class InputMatrices {
 //       typed views of its tensors;
 //   Bind(LayerBinder& b, Weights& w)
 //       asks for them, by name and shape;
-//   AddInputs(w, InputMatrices& matrices)
-//   ScratchFloats(rows, model_dim)
+//   InputForms(w)
+//       the forms that products with its input read;
+//   ListProducts(w, Schedule& schedule)
+//       adds the products of Forward, each as Pass::Multiply is given it;
+//   ScratchFloats(const PassSize& size)
 //       constexpr: floats of the arena that Forward needs at most;
-//   InnerCols()
-//       constexpr: floats for each row of the batch that Forward gives Pass::inner at most;
 //   Work(w)
 //       the products of one token;
 //   Describe()
@@ -116,10 +155,10 @@ struct SharesNothing {
 };
 
 template <class P>
-concept EnginePart = requires(const typename LayerKind<P>::Weights& w, InputMatrices& matrices) {
-  LayerKind<P>::AddInputs(w, matrices);
-  { LayerKind<P>::ScratchFloats(size_t{1}, size_t{1}) } -> std::same_as<size_t>;
-  { LayerKind<P>::InnerCols() } -> std::same_as<size_t>;
+concept EnginePart = requires(const typename LayerKind<P>::Weights& w, Schedule& schedule) {
+  { LayerKind<P>::InputForms(w) } -> std::same_as<OperandForms>;
+  LayerKind<P>::ListProducts(w, schedule);
+  { LayerKind<P>::ScratchFloats(PassSize()) } -> std::same_as<size_t>;
   { LayerKind<P>::Work(w) } -> std::same_as<TokenWork>;
   { LayerKind<P>::Describe() } -> std::same_as<std::string>;
 };

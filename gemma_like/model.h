@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "gemma_like/memory_plan.h"
 #include "gemma_like/metadata_check.h"
 #include "gemma_like/packed_file.h"
+#include "gemma_like/schedule.h"
 #include "gemma_like/strings.h"
 #include "gemma_like/weight_binder.h"
 #include "gemma_like/weights.h"
@@ -39,10 +41,9 @@
 #include "io/gguf.h"
 #include "io/status_macros.h"
 #include "ops/dequantize.h"
-#include "ops/matmul.h"
-#include "ops/quantized_rows.h"
+#include "ops/operand.h"
 #include "ops/row_ops.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 
 namespace inlay {
 
@@ -74,8 +75,7 @@ class Model final : public Engine {
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
     const WeightBinder binder = Ask(file);
     return {.weights = binder.bytes(),
-            .scratch =
-                ScratchFloats(options.max_batch) * sizeof(float) + RoundedBytes(options.max_batch)};
+            .scratch = ScratchFloats(options.max_batch, options.TeamThreads()) * sizeof(float)};
   }
 
   const EngineInfo& info() const override { return info_; }
@@ -99,23 +99,14 @@ class Model final : public Engine {
   }
 
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
-                       const CancelCheck& cancel = nullptr) override {
+                       const CancelCheck& cancel = nullptr,
+                       absl::Span<absl::Status> outcomes = {}) override {
     std::lock_guard<std::mutex> lock(mutex_);
     // Containers may lack memory before anything is committed.
-    return OrOutOfMemory("this batch", [&] { return RunBatch(steps, logits, cancel); });
+    return OrOutOfMemory("this batch", [&] { return RunBatch(steps, logits, cancel, outcomes); });
   }
 
  private:
-  // What the two inputs of products keep at most of so many rows: x of the model dim, and what
-  // parts multiply inside.
-  static constexpr size_t RoundedBytes(size_t rows) {
-    size_t inner = 0;
-    ForEachLayerType<Config>(
-        [&]<class L>(int) { inner = std::max(inner, Block<Config, L>::InnerCols()); });
-    return rows * (Config::kModelDim + inner) *
-           (sizeof(QuantizedBlock) / kQuantBlock + sizeof(Bf16));
-  }
-
   // A binder that was asked for all that a model of this config takes from the file.
   static WeightBinder Ask(const GgufFile& file) {
     WeightBinder binder(file);
@@ -132,70 +123,113 @@ class Model final : public Engine {
     }
     INLAY_RETURN_IF_ERROR(CheckPackedFor(*file, ToAbsl(Config::kName)));
     std::unique_ptr<Model> model(new Model(std::move(file), options));
-    WeightBinder binder(*model->file_, model->pool_, Ask(*model->file_).packed_bytes());
-    BindWeights(binder, model->weights_);
-    INLAY_RETURN_IF_ERROR(binder.Finish());
+    {
+      const Team::Region region(*model->team_);
+      WeightBinder binder(*model->file_, *model->team_, Ask(*model->file_).packed_bytes());
+      BindWeights(binder, model->weights_);
+      INLAY_RETURN_IF_ERROR(binder.Finish());
+    }
     model->weights_.layers.ForEach([&]<class L>(LayerAt, const LayerWeights<L>& layer) {
       model->info_.layer_work += WorkOfLayer<L>(layer);
+      ForEachPartWeights<L>(layer, [&]<class P>(const auto& part) {
+        LayerKind<P>::ListProducts(part, model->schedule_);
+      });
     });
     model->info_.output_work = WorkOf(model->weights_.output);
+    model->schedule_.Add({&model->weights_.output});
     return model;
   }
 
-  absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows logits,
-                        const CancelCheck& cancel) {
-    INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, info_));
-    absl::InlinedVector<HybridCache<Config>*, 8> caches;
+  // A batch on its way through the layers.
+  struct BatchState {
+    absl::Span<const SequenceStep> steps;
+    absl::Span<absl::Status> outcomes;  // one for each step, or empty
+    // The steps that go on, each with its cache and segment at the same index of `pass`.
+    absl::InlinedVector<size_t, 8> running;
     absl::InlinedVector<Transaction, 8> transactions;
-    size_t rows = 0;
-    for (const SequenceStep& step : steps) {
-      // CheckBatch compared the config's fingerprint.
-      auto* cache = static_cast<HybridCache<Config>*>(step.cache);
-      INLAY_ASSIGN_OR_RETURN(Transaction transaction, cache->Begin(step.tokens));
-      transactions.push_back(std::move(transaction));
-      caches.push_back(cache);
-      rows += step.tokens.size();
+    PassState<Config> pass;
+
+    // Rows whose logits are wanted.
+    size_t Outputs() const {
+      size_t outputs = 0;
+      for (const size_t step : running) outputs += steps[step].logit_rows;
+      return outputs;
     }
-    Arena::Scope scope(arena_);
-    PassState<Config> state{
-        .residual = arena_.Rows(rows, Config::kModelDim),
-        .caches = caches,
-        .segments = SegmentsOf(steps),
-        .shared = {},
-        .x = x_,
-        .pass = {
-            .arena = arena_, .inner = inner_, .pool = pool_, .norm_epsilon = Config::kNormEpsilon}};
-    Embed(steps, state.residual);
-    INLAY_RETURN_IF_ERROR(RunLayers(steps, logits.rows, state, cancel));
+    // The error, unless the other steps go on without the one that had it.
+    absl::Status Fail(size_t step, absl::Status error) const {
+      if (outcomes.empty()) return error;
+      outcomes[step] = std::move(error);
+      return absl::OkStatus();
+    }
+  };
+
+  absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows logits,
+                        const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
+    INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, info_));
+    const Team::Region region(*team_);
+    const Arena::Scope scope(arena_);
+    BatchState batch{.steps = steps,
+                     .outcomes = outcomes,
+                     .running = {},
+                     .transactions = {},
+                     .pass = {.residual = {},
+                              .caches = {},
+                              .segments = {},
+                              .shared = {},
+                              .pass = {.arena = arena_,
+                                       .team = *team_,
+                                       .schedule = Schedule::Cursor(schedule_),
+                                       .norm_epsilon = Config::kNormEpsilon}}};
+    std::fill(outcomes.begin(), outcomes.end(), absl::OkStatus());
+    INLAY_RETURN_IF_ERROR(Begin(batch));
+    if (batch.running.empty()) return absl::OkStatus();
+    Embed(batch);
+    INLAY_RETURN_IF_ERROR(RunLayers(batch, cancel));
     // Of a large vocabulary the output takes longer than a layer.
     if (cancel && cancel()) return absl::CancelledError("cancelled before the output");
-    Output(state.residual, logits);
+    Output(batch, logits);
     INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
-    for (Transaction& transaction : transactions) transaction.Commit();
+    for (Transaction& transaction : batch.transactions) transaction.Commit();
     return absl::OkStatus();
   }
 
-  // Each with all of its rows as outputs.
-  static auto SegmentsOf(absl::Span<const SequenceStep> steps) {
-    absl::InlinedVector<SegmentRows, 8> segments;
-    size_t row = 0;
-    for (const SequenceStep& step : steps) {
-      const size_t rows = step.tokens.size();
-      segments.push_back({.position = step.cache->length(),
-                          .row = row,
-                          .rows = rows,
-                          .out_row = row,
-                          .out_rows = rows});
-      row += rows;
+  // Begins the transactions. Each segment has all of its rows as outputs.
+  static absl::Status Begin(BatchState& batch) {
+    for (size_t i = 0; i < batch.steps.size(); ++i) {
+      const SequenceStep& step = batch.steps[i];
+      // CheckBatch compared the config's fingerprint.
+      auto* cache = static_cast<HybridCache<Config>*>(step.cache);
+      absl::StatusOr<Transaction> transaction = cache->Begin(step.tokens);
+      if (!transaction.ok()) {
+        INLAY_RETURN_IF_ERROR(batch.Fail(i, transaction.status()));
+        continue;
+      }
+      batch.running.push_back(i);
+      batch.transactions.push_back(*std::move(transaction));
+      batch.pass.caches.push_back(cache);
+      batch.pass.segments.push_back({.position = cache->length(), .rows = step.tokens.size()});
+      batch.pass.segments.back().out_rows = step.tokens.size();
     }
-    return segments;
+    NumberRows(batch.pass);
+    return absl::OkStatus();
+  }
+
+  // Lays the segments' rows one after the other, and likewise their outputs. Returns the rows.
+  static size_t NumberRows(PassState<Config>& pass) {
+    size_t row = 0, out_row = 0;
+    for (SegmentRows& segment : pass.segments) {
+      segment.row = std::exchange(row, row + segment.rows);
+      segment.out_row = std::exchange(out_row, out_row + segment.out_rows);
+    }
+    return row;
   }
 
   Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
       : file_(std::move(file)),
         info_(MakeInfo(*file_, options)),
-        pool_(options.threads),
-        arena_(ScratchFloats(options.max_batch)) {}
+        team_(options.team != nullptr ? options.team : std::make_shared<Team>(options.threads)),
+        arena_(ScratchFloats(options.max_batch, team_->threads())),
+        schedule_(team_->threads()) {}
 
   static EngineInfo MakeInfo(const GgufFile& file, const EngineOptions& options) {
     // The config does not fix it: a run-time limit. Files without the key are rare and old.
@@ -217,26 +251,39 @@ class Model final : public Engine {
   }
 
   // The residual stream, the rows whose logits are wanted, what each mixer's layers share and the
-  // largest need of a layer.
-  static constexpr size_t ScratchFloats(size_t rows) {
+  // largest need of a layer, in which the output's operand has room too.
+  static constexpr size_t ScratchFloats(size_t rows, size_t threads) {
     size_t shared = 0;
     size_t layer = 0;
     ForEachLayerType<Config>([&]<class L>(int) {
       ForEachMixer<L>([&]<class M>(size_t) { shared += LayerKind<M>::SharedFloats(rows); });
-      layer = std::max(layer, Block<Config, L>::ScratchFloats(rows));
+      layer = std::max(layer, Block<Config, L>::ScratchFloats({.rows = rows,
+                                                               .model_dim = Config::kModelDim,
+                                                               .threads = threads}));
     });
-    // Made again for the rows that go on where layers follow the last one with storage.
-    if (kLastStoring + 1 < Config::Layers::kSize) shared *= 2;
     return Arena::Floats(rows, Config::kModelDim) + Arena::Floats(1, rows) + shared + layer;
   }
 
-  void Embed(absl::Span<const SequenceStep> steps, FloatRows x) {
-    size_t row = 0;
-    for (const SequenceStep& step : steps) {
-      for (int32_t token : step.tokens)
-        DequantizeRow(weights_.embedding, static_cast<size_t>(token), x.Row(row++));
-    }
-    if constexpr (Config::kEmbeddingScale != 1.0f) Scale(Config::kEmbeddingScale, x);
+  void Embed(BatchState& batch) {
+    size_t rows = 0;
+    for (const SegmentRows& segment : batch.pass.segments) rows += segment.rows;
+    const FloatRows x = arena_.Rows(rows, Config::kModelDim);
+    batch.pass.residual = x;
+    ForRows(*team_, rows, Config::kModelDim, [&](size_t first, size_t last) {
+      const absl::Span<const SegmentRows> segments(batch.pass.segments);
+      ForSegments(segments, first, last,
+                  [&](const SegmentRows& segment, size_t begin, size_t end) {
+                    const auto index = static_cast<size_t>(&segment - segments.data());
+                    const auto& tokens = batch.steps[batch.running[index]].tokens;
+                    for (size_t i = begin; i < end; ++i) {
+                      DequantizeRow(weights_.embedding, static_cast<size_t>(tokens[i]),
+                                    x.Row(segment.row + i));
+                    }
+                  });
+      if constexpr (Config::kEmbeddingScale != 1.0f) {
+        Scale(Config::kEmbeddingScale, x.Slice(first, last - first));
+      }
+    });
   }
 
   static void MakeShared(PassState<Config>& s) {
@@ -247,34 +294,83 @@ class Model final : public Engine {
         s.shared);
   }
 
-  // Of each sequence the last logit_rows of its step are wanted, `outputs` in all.
-  absl::Status RunLayers(absl::Span<const SequenceStep> steps, size_t outputs, PassState<Config>& s,
-                         const CancelCheck& cancel) {
+  // Of each sequence the last logit_rows of its step are wanted.
+  absl::Status RunLayers(BatchState& batch, const CancelCheck& cancel) {
+    PassState<Config>& s = batch.pass;
+    // Of what the layers share: it is made again when the segments change.
+    std::optional<Arena::Scope> shared(arena_);
+    const auto share_anew = [&] {
+      shared.reset();
+      shared.emplace(arena_);
+      MakeShared(s);
+    };
     MakeShared(s);
     absl::Status status;
     weights_.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& weights) {
-      if (status.ok() && cancel && cancel()) {
-        status = absl::CancelledError(absl::StrCat("cancelled before layer ", at.index));
-      }
       if (!status.ok() || s.residual.rows == 0) return;
+      if (cancel && cancel()) {
+        status = absl::CancelledError(absl::StrCat("cancelled before layer ", at.index));
+        return;
+      }
+      const absl::StatusOr<bool> changed = DropCancelled(batch, at.index);
+      status = changed.status();
+      if (!status.ok() || s.residual.rows == 0) return;
+      if (*changed) share_anew();
+      const size_t outputs = batch.Outputs();
       const bool narrows = at.index == kLastStoring && outputs < s.residual.rows;
-      const int32_t* out_rows = narrows ? Narrow(steps, outputs, s) : nullptr;
+      const int32_t* out_rows = narrows ? Narrow(batch, outputs) : nullptr;
       Block<Config, L>::Forward(weights, at.ordinal, out_rows, narrows ? outputs : s.residual.rows,
                                 s);
-      if (narrows && at.index + 1 < Config::Layers::kSize) GoOnWithOutputs(s);
+      if (narrows && at.index + 1 < Config::Layers::kSize) {
+        GoOnWithOutputs(s);
+        share_anew();
+      }
     });
     return status;
   }
 
+  // Whether segments were cancelled and are no part of the batch any more.
+  static absl::StatusOr<bool> DropCancelled(BatchState& batch, int layer) {
+    PassState<Config>& s = batch.pass;
+    size_t kept = 0, row = 0;
+    for (size_t i = 0; i < batch.running.size(); ++i) {
+      const size_t step = batch.running[i];
+      const CancelCheck& cancelled = batch.steps[step].cancel;
+      if (cancelled && cancelled()) {
+        INLAY_RETURN_IF_ERROR(batch.Fail(
+            step, absl::CancelledError(absl::StrCat("cancelled before layer ", layer))));
+        continue;
+      }
+      const SegmentRows segment = s.segments[i];
+      if (kept < i) {
+        std::copy_n(s.residual.Row(0) + segment.row * Config::kModelDim,
+                    segment.rows * Config::kModelDim, s.residual.Row(0) + row * Config::kModelDim);
+        batch.running[kept] = step;
+        batch.transactions[kept] = std::move(batch.transactions[i]);
+        s.caches[kept] = s.caches[i];
+        s.segments[kept] = segment;
+      }
+      ++kept;
+      row += segment.rows;
+    }
+    if (kept == batch.running.size()) return false;
+    batch.running.resize(kept);
+    batch.transactions.erase(batch.transactions.begin() + static_cast<ptrdiff_t>(kept),
+                             batch.transactions.end());
+    s.caches.resize(kept);
+    s.segments.resize(kept);
+    s.residual = s.residual.Slice(0, NumberRows(s));
+    return true;
+  }
+
   // Makes the wanted rows the outputs of the segments, and lists them.
-  const int32_t* Narrow(absl::Span<const SequenceStep> steps, size_t outputs,
-                        PassState<Config>& s) {
+  const int32_t* Narrow(BatchState& batch, size_t outputs) {
     int32_t* const rows = arena_.Ints(outputs);
     size_t out = 0;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      SegmentRows& segment = s.segments[i];
+    for (size_t i = 0; i < batch.running.size(); ++i) {
+      SegmentRows& segment = batch.pass.segments[i];
       segment.out_row = out;
-      segment.out_rows = steps[i].logit_rows;
+      segment.out_rows = batch.steps[batch.running[i]].logit_rows;
       for (size_t r = segment.rows - segment.out_rows; r < segment.rows; ++r) {
         rows[out++] = static_cast<int32_t>(segment.row + r);
       }
@@ -289,27 +385,56 @@ class Model final : public Engine {
       segment.row = segment.out_row;
       segment.rows = segment.out_rows;
     }
-    MakeShared(s);
   }
 
-  // `wanted` are the residual stream's rows of which logits are asked for, if any.
-  void Output(FloatRows wanted, FloatRows logits) {
-    if (logits.rows == 0) return;
-    RmsNorm(wanted, weights_.output_norm.data(), Config::kNormEpsilon, wanted);
-    x_.Set(wanted);
-    MatMul(weights_.output, x_, logits, pool_);
-    if constexpr (Config::kLogitDivisor != 1.0f) Scale(1.0f / Config::kLogitDivisor, logits);
-    if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, logits);
+  // The residual stream's rows are those whose logits are wanted, if any are.
+  void Output(BatchState& batch, FloatRows logits) {
+    const size_t rows = batch.Outputs();
+    if (rows == 0) return;
+    const FloatRows wanted = batch.pass.residual;
+    const FloatRows results = logits.Slice(0, rows);
+    Pass& pass = batch.pass.pass;
+    const Operand x = pass.MakeOperand(
+        wanted, OperandForms::For({&weights_.output}), [&](size_t begin, size_t end) {
+          const FloatRows part = wanted.Slice(begin, end - begin);
+          RmsNorm(part, weights_.output_norm.data(), Config::kNormEpsilon, part);
+        });
+    pass.Multiply(weights_.output, x, results);
+    if constexpr (Config::kLogitDivisor != 1.0f || Config::kLogitSoftCap != 0.0f) {
+      constexpr size_t kChunk = 4096;
+      team_->Run(results.cols, std::max<size_t>(1, kChunk / rows), [&](const Share& share) {
+        const FloatRows part = results.Columns(share.begin, share.end - share.begin);
+        if constexpr (Config::kLogitDivisor != 1.0f) Scale(1.0f / Config::kLogitDivisor, part);
+        if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, part);
+      });
+    }
+    if (batch.running.size() < batch.steps.size()) SpreadLogits(batch, logits);
+  }
+
+  // Moves the logits of the steps that went through, which are one after the other, to their places
+  // among those of all steps. They only move back, so the last goes first.
+  static void SpreadLogits(const BatchState& batch, FloatRows logits) {
+    size_t from = batch.Outputs(), to = logits.rows;
+    size_t left = batch.running.size();
+    for (size_t step = batch.steps.size(); step-- > 0;) {
+      const size_t rows = batch.steps[step].logit_rows;
+      to -= rows;
+      if (left == 0 || batch.running[left - 1] != step) continue;
+      --left;
+      from -= rows;
+      for (size_t r = rows; from != to && r-- > 0;) {
+        std::copy_n(logits.Row(from + r), logits.cols, logits.Row(to + r));
+      }
+    }
   }
 
   std::shared_ptr<const GgufFile> file_;
   EngineInfo info_;
   ModelWeights<Config> weights_;
   std::mutex mutex_;  // guards what follows, which serves one call at a time
-  ThreadPool pool_;
+  std::shared_ptr<Team> team_;
   Arena arena_;
-  MatMulInput x_;      // of the model dim: what parts and the output matrix read
-  MatMulInput inner_;  // inside parts
+  Schedule schedule_;
 };
 
 }  // namespace inlay

@@ -66,7 +66,7 @@ class Fingerprint {
   Xxh64 hash_;
 };
 
-absl::Status AppendTensor(const TensorToWrite& tensor, ThreadPool& pool, GgufWriter& writer) {
+absl::Status AppendTensor(const TensorToWrite& tensor, Team& team, GgufWriter& writer) {
   const GgufTensor& from = *tensor.from;
   if (tensor.packed == from.packed) return writer.AppendData(from.data);
   const uint64_t count = from.dims[2] * from.dims[3];
@@ -76,7 +76,7 @@ absl::Status AppendTensor(const TensorToWrite& tensor, ThreadPool& pool, GgufWri
                             .type = from.type,
                             .rows = from.dims[1],
                             .cols = from.dims[0]},
-                           pool);
+                           team);
     if (matrix.empty()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory to pack tensor '", from.name, "'"));
@@ -110,7 +110,7 @@ absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name)
 }
 
 absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config,
-                                       ThreadPool& pool, AtomicFile out) {
+                                       Team& team, AtomicFile out) {
   INLAY_RETURN_IF_ERROR(CheckPackedFor(file, config.name));
   INLAY_ASSIGN_OR_RETURN(const PackedTensors packed, config.packed_tensors(file));
 
@@ -135,15 +135,15 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
   writer.SetUint64(kPackedFingerprintKey, fingerprint.Digest());
   INLAY_RETURN_IF_ERROR(writer.Open(std::move(out)));
   for (const TensorToWrite& tensor : tensors)
-    INLAY_RETURN_IF_ERROR(AppendTensor(tensor, pool, writer));
+    INLAY_RETURN_IF_ERROR(AppendTensor(tensor, team, writer));
   return writer.Release();
 }
 
-absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path,
+absl::Status WritePacked(const GgufFile& file, Team& team, const std::string& path,
                          Replace replace) {
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
   INLAY_ASSIGN_OR_RETURN(AtomicFile out, AtomicFile::Create(path, FileKind::kModel, replace));
-  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, pool, std::move(out)));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, team, std::move(out)));
   return written.Commit();
 }
 

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "io/atomic_file.h"
 #include "io/gguf.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 
 namespace inlay {
 
@@ -30,16 +30,16 @@ inline constexpr absl::string_view kPackedFingerprintKey = "inlay.packed.fingerp
 // right.
 absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name);
 
-// Writes `file` packed: the matrices as `pool` packs them, all else as it is. Goes through for a
+// Writes `file` packed: the matrices as `team` packs them, all else as it is. Goes through for a
 // packed file too. `replace` says what may be replaced; see CheckReplace. Errors are those of
 // loading the file and of writing.
-absl::Status WritePacked(const GgufFile& file, ThreadPool& pool, const std::string& path,
+absl::Status WritePacked(const GgufFile& file, Team& team, const std::string& path,
                          Replace replace = Replace::kSameKind);
 
 // The same, for a file of this config, behind what was written to `out`, a multiple of
 // kPackedAlignment bytes, which is given back with its end still open.
 absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config,
-                                       ThreadPool& pool, AtomicFile out);
+                                       Team& team, AtomicFile out);
 
 }  // namespace inlay
 

@@ -58,7 +58,7 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
   if (tensor == nullptr) return {};
   packed_.insert(std::string(name));
   if (!tensor->packed) packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, rows, cols);
-  if (pool_ == nullptr) return {};
+  if (team_ == nullptr) return {};
   std::vector<PackedMatrix> matrices;
   for (size_t i = 0; i < count; ++i) {
     const uint8_t* data = tensor->data.data() + tensor->data.size() / count * i;
@@ -66,7 +66,7 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
         tensor->packed
             ? PackedMatrix::View(data, tensor->type, rows, cols)
             : PackedMatrix::Pack({.data = data, .type = tensor->type, .rows = rows, .cols = cols},
-                                 *pool_, memory_));
+                                 *team_, memory_));
     if (matrices.back().empty()) {
       status_ = absl::ResourceExhaustedError(
           absl::StrCat(file_.name(), ": no memory for a matrix of ", cols, " x ", rows));

@@ -13,7 +13,7 @@
 #include "gemma_like/tensor_use.h"
 #include "io/gguf.h"
 #include "ops/packed_matrix.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -25,9 +25,9 @@ class WeightBinder {
   // Packed matrices come back empty: a loader then tells what it would ask for. `file` must outlive
   // the views given out.
   explicit WeightBinder(const GgufFile& file) : file_(file) {}
-  // `pool` packs, into memory for what another loader asked for: its packed_bytes().
-  WeightBinder(const GgufFile& file, ThreadPool& pool, size_t packed_bytes)
-      : file_(file), pool_(&pool), memory_(packed_bytes) {}
+  // `team` packs, into memory for what another loader asked for: its packed_bytes().
+  WeightBinder(const GgufFile& file, Team& team, size_t packed_bytes)
+      : file_(file), team_(&team), memory_(packed_bytes) {}
 
   bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
 
@@ -67,7 +67,7 @@ class WeightBinder {
   void Fail(const GgufTensor& tensor, absl::string_view wanted);
 
   const GgufFile& file_;
-  ThreadPool* pool_ = nullptr;
+  Team* team_ = nullptr;
   PackedMemory memory_;
   std::unordered_set<std::string> taken_;
   std::unordered_set<std::string> packed_;

@@ -4,9 +4,8 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
-#include <vector>
+#include <span>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention.cc"
@@ -22,8 +21,15 @@
 namespace inlay {
 namespace {
 
-// What the tasks of one call share.
+// What the tokens of one segment share.
 struct AttentionCall {
+  AttentionCall(const AttentionParams& p, const AttentionSegment& segment)
+      : params(p),
+        q(segment.q),
+        first_position(segment.first_position),
+        kv(segment.kv),
+        y(segment.y) {}
+
   const AttentionParams& params;
   ConstFloatRows q;
   size_t first_position;
@@ -40,6 +46,7 @@ struct AttentionCall {
   size_t End(size_t token) const { return first_position + token + 1; }
   size_t FirstSpan(size_t token) const { return Begin(token) / kAttentionSpan; }
   size_t LastSpan(size_t token) const { return (End(token) - 1) / kAttentionSpan; }
+  size_t Spans(size_t token) const { return LastSpan(token) - FirstSpan(token) + 1; }
 };
 
 }  // namespace
@@ -213,81 +220,145 @@ void WriteResult(Partials totals, size_t count, float* y) {
   }
 }
 
-// Memory that the calling thread keeps from call to call.
-float* Scratch(size_t floats) {
-  thread_local std::vector<float> memory;
-  if (memory.size() < floats) memory.resize(floats);
-  return memory.data();
-}
-
-// Tasks are pairs of a kv head and a token; later tokens see more positions, so first and last
+// A pair of a kv head and a token of a segment. Later tokens see more positions, so first and last
 // tokens alternate to give ranges of tasks equal work.
 struct Task {
-  Task(size_t index, size_t tokens) : kv_head(index / tokens) {
-    const size_t i = index % tokens;
-    token = i % 2 == 0 ? i / 2 : tokens - 1 - i / 2;
+  void Write(const AttentionCall& call, Partials totals) const {
+    const size_t group = call.Group();
+    WriteResult(totals, group, call.y.Row(token) + kv_head * group * totals.head_dim);
   }
+
+  const AttentionSegment* segment;
   size_t kv_head;
   size_t token;
 };
 
-// One task after the other, each with all its spans.
-void AttendByTask(const AttentionCall& call, size_t tasks, ThreadPool& pool) {
+// Finds tasks by their number among all segments' tasks in a row, in ascending order.
+class TaskFinder {
+ public:
+  explicit TaskFinder(std::span<const AttentionSegment> segments) : segment_(segments.data()) {}
+
+  Task Find(size_t index) {
+    while (index - first_ >= Tasks()) {
+      first_ += Tasks();
+      ++segment_;
+    }
+    const size_t tokens = segment_->q.rows;
+    const size_t i = (index - first_) % tokens;
+    return {.segment = segment_,
+            .kv_head = (index - first_) / tokens,
+            .token = i % 2 == 0 ? i / 2 : tokens - 1 - i / 2};
+  }
+
+ private:
+  size_t Tasks() const { return segment_->q.rows * segment_->kv.shape.kv_heads; }
+
+  const AttentionSegment* segment_;
+  size_t first_ = 0;  // number of the segment's first task
+};
+
+// What all of a call's tasks share.
+struct AttentionTasks {
+  const AttentionParams& params;
+  std::span<const AttentionSegment> segments;
+  size_t count;
+  size_t head_dim;
+  size_t group;  // query heads that read one kv head
+  float* scratch;
+
+  // Partials number i of the scratch memory.
+  Partials Scratch(size_t i) const {
+    return {scratch + i * group * Partial::Floats(head_dim), head_dim};
+  }
+};
+
+// One task after the other, each with all its spans; `chunk` tasks at a time.
+void AttendByTask(const AttentionTasks& tasks, size_t chunk, Team& team) {
   const auto compute_span = HWY_DYNAMIC_POINTER(ComputeSpan);
   const auto add_partials = HWY_DYNAMIC_POINTER(AddPartials);
-  const size_t dim = call.kv.shape.head_dim, group = call.Group();
-  const auto work = [&](size_t first, size_t last) {
-    const size_t floats = group * Partial::Floats(dim);
-    float* scratch = Scratch(2 * floats);
-    const Partials totals = {scratch, dim}, next = {scratch + floats, dim};
-    for (size_t i = first; i < last; ++i) {
-      const Task task(i, call.q.rows);
+  team.Run(tasks.count, chunk, [&](const Share& share) {
+    const Partials totals = tasks.Scratch(2 * share.thread);
+    const Partials next = tasks.Scratch(2 * share.thread + 1);
+    TaskFinder finder(tasks.segments);
+    for (size_t i = share.begin; i < share.end; ++i) {
+      const Task task = finder.Find(i);
+      const AttentionCall call(tasks.params, *task.segment);
       const size_t first_span = call.FirstSpan(task.token);
       compute_span(call, task.token, task.kv_head, first_span, totals);
       for (size_t span = first_span + 1; span <= call.LastSpan(task.token); ++span) {
         compute_span(call, task.token, task.kv_head, span, next);
-        add_partials(next, group, totals);
+        add_partials(next, tasks.group, totals);
       }
-      WriteResult(totals, group, call.y.Row(task.token) + task.kv_head * group * dim);
+      task.Write(call, totals);
     }
-  };
-  pool.Run(tasks, 1, std::cref(work));
+  });
 }
 
-// The spans of all tasks at once; the same chain of operations per result.
-void AttendBySpan(const AttentionCall& call, size_t tasks, size_t first_span, size_t spans,
-                  ThreadPool& pool) {
+// For fewer tasks than keep all threads busy: several spans of each at once, in rounds; the same
+// chain of operations per result. With kPerThread spans a thread in a round, and a total for each
+// task, of which there are fewer than kFewTasks a thread, AttentionScratchFloats has room.
+constexpr size_t kFewTasks = 4;
+void AttendBySpan(const AttentionTasks& tasks, size_t most_spans, Team& team) {
+  constexpr size_t kPerThread = 8;
   const auto compute_span = HWY_DYNAMIC_POINTER(ComputeSpan);
   const auto add_partials = HWY_DYNAMIC_POINTER(AddPartials);
-  const size_t dim = call.kv.shape.head_dim, group = call.Group();
-  const size_t floats = group * Partial::Floats(dim);
-  float* scratch = Scratch(tasks * spans * floats);
-  const auto partials = [&](size_t i, size_t span) {
-    return Partials{scratch + (i * spans + span - first_span) * floats, dim};
+  const size_t at_once = std::max<size_t>(1, kPerThread * team.threads() / tasks.count);
+  const auto spans_of = [&](size_t i) { return tasks.Scratch(tasks.count + i * at_once); };
+  const auto span_of = [&](size_t i, size_t s) {
+    return Partials{spans_of(i).data + s * tasks.group * Partial::Floats(tasks.head_dim),
+                    tasks.head_dim};
   };
-  const auto work = [&](size_t first, size_t last) {
-    for (size_t i = first; i < last; ++i) {
-      const Task task(i / spans, call.q.rows);
-      const size_t span = first_span + i % spans;
-      if (span < call.FirstSpan(task.token) || span > call.LastSpan(task.token)) continue;
-      compute_span(call, task.token, task.kv_head, span, partials(i / spans, span));
+  for (size_t first = 0; first < most_spans; first += at_once) {
+    const size_t now = std::min(at_once, most_spans - first);
+    team.Run(tasks.count * now, 1, [&](const Share& share) {
+      TaskFinder finder(tasks.segments);
+      for (size_t i = share.begin; i < share.end; ++i) {
+        const Task task = finder.Find(i / now);
+        const AttentionCall call(tasks.params, *task.segment);
+        const size_t span = first + i % now;
+        if (span >= call.Spans(task.token)) continue;
+        const Partials to = span == 0 ? tasks.Scratch(i / now) : span_of(i / now, i % now);
+        compute_span(call, task.token, task.kv_head, call.FirstSpan(task.token) + span, to);
+      }
+    });
+    TaskFinder finder(tasks.segments);
+    for (size_t i = 0; i < tasks.count; ++i) {
+      const Task task = finder.Find(i);
+      const AttentionCall call(tasks.params, *task.segment);
+      const size_t spans = call.Spans(task.token);
+      for (size_t s = first == 0 ? 1 : 0; s < now && first + s < spans; ++s) {
+        add_partials(span_of(i, s), tasks.group, tasks.Scratch(i));
+      }
+      if (spans > first && spans <= first + now) task.Write(call, tasks.Scratch(i));
     }
-  };
-  pool.Run(tasks * spans, 1, std::cref(work));
-  for (size_t i = 0; i < tasks; ++i) {
-    const Task task(i, call.q.rows);
-    const size_t first = call.FirstSpan(task.token);
-    const Partials totals = partials(i, first);
-    for (size_t span = first + 1; span <= call.LastSpan(task.token); ++span) {
-      add_partials(partials(i, span), group, totals);
-    }
-    WriteResult(totals, group, call.y.Row(task.token) + task.kv_head * group * dim);
   }
+}
+
+// About how many nanoseconds the tasks take: reading keys and values, or computing with them.
+double TasksTime(const AttentionTasks& tasks) {
+  constexpr double kBytes = 20, kMultiplications = 30;  // per nanosecond
+  double time = 0;
+  for (const AttentionSegment& segment : tasks.segments) {
+    if (segment.q.rows == 0) continue;
+    const AttentionCall call(tasks.params, segment);
+    const auto seen = [&](size_t token) {
+      return static_cast<double>(call.End(token) - call.Begin(token));
+    };
+    const KvShape& shape = segment.kv.shape;
+    const double positions = static_cast<double>(segment.q.rows * shape.kv_heads) *
+                             (seen(0) + seen(segment.q.rows - 1)) / 2;
+    const double elements = 2 * static_cast<double>(shape.head_dim);  // of a position
+    time += positions * elements *
+            std::max(static_cast<double>(KvTypeBytes(shape.type)) / kBytes,
+                     static_cast<double>(tasks.group) / kMultiplications);
+  }
+  return time;
 }
 
 }  // namespace
 
-void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, const KvView& kv) {
+void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, const KvView& kv,
+             float* scratch) {
   const KvShape& shape = kv.shape;
   assert(keys.rows == values.rows && keys.cols == shape.kv_heads * shape.head_dim &&
          values.cols == keys.cols);
@@ -295,7 +366,7 @@ void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, 
   const size_t dim = shape.head_dim;
   const size_t element = KvTypeBytes(shape.type), scale_bytes = KvScaleBytes(shape.type);
   const size_t scales = kKvBlockRows * dim * element;  // where they begin
-  char* converted = reinterpret_cast<char*>(Scratch(dim));
+  char* converted = reinterpret_cast<char*>(scratch);
   for (size_t t = 0; t < keys.rows; ++t) {
     const size_t row = (first_position + t) % kKvBlockRows;
     char* half = static_cast<char*>(kv.Block((first_position + t) / kKvBlockRows));
@@ -313,22 +384,32 @@ void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, 
   }
 }
 
-void Attention(const AttentionParams& params, ConstFloatRows q, size_t first_position,
-               const KvView& kv, FloatRows y, ThreadPool& pool) {
-  assert(params.heads % kv.shape.kv_heads == 0);
-  assert(q.cols == params.heads * kv.shape.head_dim && y.cols == q.cols && y.rows == q.rows);
-  if (q.rows == 0) return;
-  const AttentionCall call = {params, q, first_position, kv, y};
-  const size_t tasks = kv.shape.kv_heads * q.rows;
-  const size_t first_span = call.FirstSpan(0);
-  const size_t spans = call.LastSpan(q.rows - 1) - first_span + 1;
-  // The tasks of a decode step may be too few, or too uneven a number, for the threads.
-  const size_t threads = pool.threads();
-  if (spans > 1 && tasks < 4 * threads && tasks % threads != 0) {
-    AttendBySpan(call, tasks, first_span, spans, pool);
-  } else {
-    AttendByTask(call, tasks, pool);
+void Attention(const AttentionParams& params, std::span<const AttentionSegment> segments,
+               float* scratch, Team& team) {
+  AttentionTasks tasks = {params, segments, 0, 0, 0, scratch};
+  size_t most_spans = 0;
+  for (const AttentionSegment& segment : segments) {
+    const KvShape& shape = segment.kv.shape;
+    assert(params.heads % shape.kv_heads == 0);
+    assert(segment.q.cols == params.heads * shape.head_dim);
+    assert(segment.y.cols == segment.q.cols && segment.y.rows == segment.q.rows);
+    if (segment.q.rows == 0) continue;
+    tasks.count += segment.q.rows * shape.kv_heads;
+    tasks.head_dim = shape.head_dim;
+    tasks.group = params.heads / shape.kv_heads;
+    // No token has more than these: a window moves along with it, over one span border at most.
+    const AttentionCall call(params, segment);
+    for (const size_t token : {size_t{0}, segment.q.rows - 1}) {
+      most_spans = std::max(most_spans, call.Spans(token) + (params.window != 0 ? 1 : 0));
+    }
   }
+  if (tasks.count == 0) return;
+  if (most_spans > 1 && tasks.count < kFewTasks * team.threads() && team.threads() > 1) {
+    return AttendBySpan(tasks, most_spans, team);
+  }
+  constexpr double kChunk = 8000;  // nanoseconds
+  const double each = TasksTime(tasks) / static_cast<double>(tasks.count);
+  AttendByTask(tasks, std::max<size_t>(1, static_cast<size_t>(kChunk / each)), team);
 }
 
 }  // namespace inlay

@@ -4,8 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -63,8 +64,9 @@ struct KvView {
 // Converts and writes keys and values [tokens, kv_heads * head_dim] to the rows of positions
 // [first_position, first_position + tokens). Rounding to 16 bits is to nearest even, and so is that
 // to int8 multiples of scale = largest magnitude / 127. Of a row whose largest magnitude is below
-// 1e-30 kQ8 keeps zeros; of one that is not finite, only that.
-void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, const KvView& kv);
+// 1e-30 kQ8 keeps zeros; of one that is not finite, only that. `scratch` is [head_dim].
+void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, const KvView& kv,
+             float* scratch);
 
 struct AttentionParams {
   size_t heads =
@@ -74,15 +76,30 @@ struct AttentionParams {
   size_t window = 0;   // positions that a token sees, its own included; 0: all
 };
 
-// y[t] = softmax(scale * q[t] . K) V over the positions that token first_position + t sees; q and y
-// are [tokens, heads * head_dim]. Rows of all positions up to the last token's must be stored
-// already. Online softmax (Milakov & Gimelshein 2018; Dao et al. 2022, alg. 1) over key blocks in
-// order within a span, spans combined in order: the bits of y[t] depend on positions alone. Rows of
-// a block outside the token's window or after its position are never read into the result, whatever
-// they hold (NaN included). The head dim stays an argument of run time: code made for one is no
-// faster (docs/static-vs-dynamic.md).
-void Attention(const AttentionParams& params, ConstFloatRows q, size_t first_position,
-               const KvView& kv, FloatRows y, ThreadPool& pool);
+// New tokens of one sequence: row t of q and y [tokens, heads * head_dim] is that of position
+// first_position + t. Rows of all positions up to the last token's must be stored already.
+struct AttentionSegment {
+  ConstFloatRows q;
+  size_t first_position = 0;
+  KvView kv;
+  FloatRows y;
+};
+
+// Floats of scratch memory that Attention takes, whatever the segments.
+constexpr size_t AttentionScratchFloats(size_t heads, size_t kv_heads, size_t head_dim,
+                                        size_t threads) {
+  constexpr size_t kSpansPerThread = 12;  // see AttendBySpan
+  return kSpansPerThread * threads * (heads / kv_heads) * (2 + head_dim);
+}
+
+// y[t] = softmax(scale * q[t] . K) V over the positions that the token sees, for all segments, whose
+// stored rows have the same shape. Online softmax (Milakov & Gimelshein 2018; Dao et al. 2022, alg.
+// 1) over key blocks in order within a span, spans combined in order: the bits of y[t] depend on
+// positions alone. Rows of a block outside the token's window or after its position are never read
+// into the result, whatever they hold (NaN included). The head dim stays an argument of run time:
+// code made for one is no faster (docs/static-vs-dynamic.md).
+void Attention(const AttentionParams& params, std::span<const AttentionSegment> segments,
+               float* scratch, Team& team);
 
 }  // namespace inlay
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 
 #include "ops/cpu_probes.h"
@@ -45,7 +44,7 @@ double BestRate(const Rounds& rounds) {
 
 }  // namespace
 
-double MeasureReadBandwidth(ThreadPool& pool, size_t bytes) {
+double MeasureReadBandwidth(Team& team, size_t bytes) {
   constexpr size_t kPage = size_t{1} << 21;
   const size_t allocated = (std::max(bytes, size_t{1}) + kPage - 1) / kPage * kPage;
   const size_t words = allocated / sizeof(uint64_t);
@@ -57,11 +56,10 @@ double MeasureReadBandwidth(ThreadPool& pool, size_t bytes) {
   if (data == nullptr) return 0;
   // Large pages, as packed matrices ask for: what is measured is memory, not address translation.
   madvise(data.get(), allocated, MADV_HUGEPAGE);
-  constexpr size_t kGrain = (size_t{64} << 10) / sizeof(uint64_t);
-  const auto fill = [&](size_t begin, size_t end) {
-    std::fill(&data[begin], &data[end], uint64_t{1});
-  };
-  pool.Run(words, kGrain, std::cref(fill));
+  constexpr size_t kChunk = (size_t{1} << 20) / sizeof(uint64_t);
+  team.Run(words, kChunk, [&](const Share& share) {
+    std::fill(&data[share.begin], &data[share.end], uint64_t{1});
+  });
   // Which one is fastest differs from machine to machine.
   struct Pattern {
     size_t streams, ahead;
@@ -72,14 +70,15 @@ double MeasureReadBandwidth(ThreadPool& pool, size_t bytes) {
   double best = 0;
   for (const Pattern& pattern : kPatterns) {
     std::atomic<uint64_t> sum;
-    const auto read = [&](size_t begin, size_t end) {
-      sum += ProbeSumOfWords(&data[begin], end - begin, pattern.streams, pattern.ahead);
+    const auto read = [&](const Share& share) {
+      sum += ProbeSumOfWords(&data[share.begin], share.end - share.begin, pattern.streams,
+                             pattern.ahead);
     };
     const Clock::time_point begin = Clock::now();
     for (int i = 0; i < kLeastPasses || SecondsSince(begin) < kSecondsEach; ++i) {
       sum = 0;
       const Clock::time_point start = Clock::now();
-      pool.Run(words, kGrain, std::cref(read));
+      team.Run(words, kChunk, read);
       const double seconds = SecondsSince(start);
       if (sum != words) return 0;  // all words are 1: something was left out
       best = std::max(best, static_cast<double>(allocated) / seconds);

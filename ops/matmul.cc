@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <functional>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "ops/matmul_tiles.h"
 
@@ -10,60 +13,102 @@ namespace inlay {
 namespace {
 
 // The tiles [begin, end) of one task.
-void MultiplyTiles(const MatMulTask& task, ConstFloatRows floats, const Bf16Rows& halves,
-                   const QuantizedRows& quantized, size_t begin, size_t end) {
+void MultiplyTiles(const MatMulTask& task, const Operand& x, size_t begin, size_t end) {
   switch (task.w->format()) {
     case PackedFormat::kF32:
     case PackedFormat::kF16:
-      return MultiplyFloatTiles(task, floats, begin, end);
+      return MultiplyFloatTiles(task, x.floats(), begin, end);
     case PackedFormat::kBF16:
-      return MultiplyBf16Tiles(task, halves, begin, end);
+      return MultiplyBf16Tiles(task, x.bf16(), begin, end);
     case PackedFormat::kBytes32:
     case PackedFormat::kWide32:
     case PackedFormat::kWide16:
-      return MultiplyByteTiles(task, quantized, begin, end);
+      return MultiplyByteTiles(task, x.quantized(), begin, end);
     case PackedFormat::kNibbles32:
     case PackedFormat::kFives32:
     case PackedFormat::kFivesOffset32:
     case PackedFormat::kFivesK:
     case PackedFormat::kNibblesK:
     case PackedFormat::kSixK:
-      return MultiplyNibbleTiles(task, quantized, begin, end);
+      return MultiplyNibbleTiles(task, x.quantized(), begin, end);
   }
+}
+
+// About how many nanoseconds a thread takes for a tile and so many tokens: reading it or computing.
+double TileTime(const PackedMatrix& w, size_t tokens) {
+  constexpr double kBytes = 20;  // per nanosecond
+  const double operations = IsQuantized(w.format()) ? 200 : 50;
+  const double done = 2.0 * kTileRows * static_cast<double>(w.cols() * tokens);
+  return std::max(static_cast<double>(w.tile_bytes()) / kBytes, done / operations);
+}
+
+// How many of a phase's `units`, a tile for each of so many tokens, make a chunk if all take so
+// long together. Chunks are short enough for others to take over much of a late thread's work, and
+// long enough for the taking to cost nothing. They are pairs of tiles, which kernels for the widest
+// vectors multiply at once.
+size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads) {
+  constexpr double kShortest = 2000, kLongest = 16000;
+  const double each = static_cast<double>(4 * threads);
+  const double chunk = std::clamp(nanoseconds / each, kShortest, kLongest);
+  const auto most = static_cast<size_t>(static_cast<double>(units) * chunk / nanoseconds);
+  const size_t pair = 2 * tokens;
+  return std::max(most / pair * pair, pair);
 }
 
 }  // namespace
 
-void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& pool) {
-  const ConstFloatRows floats = x.floats();
-  if (floats.rows == 0) return;
-  QuantizedRows quantized;
-  Bf16Rows halves;
+MatMulAhead::MatMulAhead(std::vector<const PackedMatrix*> matrices, size_t threads)
+    : matrices_(std::move(matrices)) {
+  double time = 0;
+  for (const PackedMatrix* w : matrices_) {
+    tiles_ += w->tiles();
+    time += static_cast<double>(w->tiles()) * TileTime(*w, 1);
+  }
+  if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads);
+}
+
+MemoryAhead MatMulAhead::Head(size_t part, size_t parts) const {
+  const size_t chunks = (tiles_ + chunk_ - 1) / chunk_;
+  size_t tile = part * chunks / parts * chunk_;
+  for (const PackedMatrix* w : matrices_) {
+    if (tile < w->tiles()) return {w->tile(tile), (w->tiles() - tile) * w->tile_bytes()};
+    tile -= w->tiles();
+  }
+  return {};
+}
+
+void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
+            const PhaseAhead* ahead) {
   // A tile costs as much as it has tokens.
   size_t units = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const MatMulTask& task = tasks[i];
-    assert(task.w->cols() == floats.cols && task.y.cols == task.w->rows());
-    assert(task.x_rows != nullptr || task.y.rows == floats.rows);
-    if (task.w->format() == PackedFormat::kBF16) halves = x.Halves(pool);
-    if (IsQuantized(task.w->format())) quantized = x.Quantized(pool);
+  size_t most_tokens = 0;
+  double time = 0;
+  for (const MatMulTask& task : tasks) {
+    assert(task.w->cols() == x.floats().cols && task.y.cols == task.w->rows());
+    assert(task.x_rows != nullptr || task.y.rows == x.rows());
+    assert(task.w->format() != PackedFormat::kBF16 || x.bf16().data != nullptr);
+    assert(!IsQuantized(task.w->format()) || x.quantized().blocks != nullptr);
+    if (task.y.rows == 0) continue;
     units += task.w->tiles() * task.y.rows;
+    most_tokens = std::max(most_tokens, task.y.rows);
+    time += static_cast<double>(task.w->tiles()) * TileTime(*task.w, task.y.rows);
   }
-  // All tasks in a row. A tile belongs to the range that its first unit lies in.
-  const auto work = [&](size_t begin, size_t end) {
+  if (units == 0) return;
+  // All tasks in a row. A tile belongs to the share that its first unit lies in.
+  const auto work = [&](const Share& share) {
     size_t first = 0;
-    for (size_t i = 0; i < count && first < end; ++i) {
-      const size_t tokens = tasks[i].y.rows;
-      const size_t last = first + tasks[i].w->tiles() * tokens;
-      if (tokens > 0 && begin < last) {
+    for (const MatMulTask& task : tasks) {
+      const size_t tokens = task.y.rows;
+      const size_t last = first + task.w->tiles() * tokens;
+      if (share.begin < last && tokens > 0) {
         const auto tile = [&](size_t unit) { return (unit - first + tokens - 1) / tokens; };
-        MultiplyTiles(tasks[i], floats, halves, quantized, tile(std::max(begin, first)),
-                      tile(std::min(end, last)));
+        MultiplyTiles(task, x, tile(std::max(share.begin, first)), tile(std::min(share.end, last)));
       }
+      if (last >= share.end) break;
       first = last;
     }
   };
-  pool.Run(units, 1, std::cref(work));
+  team.Run(units, ChunkOf(units, most_tokens, time, team.threads()), work, ahead);
 }
 
 }  // namespace inlay

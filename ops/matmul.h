@@ -4,16 +4,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
-#include "ops/matmul_input.h"
+#include "ops/operand.h"
 #include "ops/packed_matrix.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
 
-// One product of a call: y [tokens, w.rows()], not overlapping the input. Row t of y belongs to the
-// input's row t, or x_rows[t] where that is given.
+// One product of a call: y [tokens, w.rows()], not overlapping the operand. Row t of y belongs to
+// the operand's row t, or x_rows[t] where that is given.
 struct MatMulTask {
   const PackedMatrix* w = nullptr;
   FloatRows y;
@@ -22,8 +24,25 @@ struct MatMulTask {
   size_t InputRow(size_t t) const { return x_rows == nullptr ? t : static_cast<size_t>(x_rows[t]); }
 };
 
-// y[t, r] = sum over c of w[r, c] * x[t, c] for each task; x [rows, cols] is the input's, cols the
-// same for all. Threads share the tasks' work in equal parts.
+// What each thread begins to read in a product of one token with these matrices, if any.
+class MatMulAhead final : public PhaseAhead {
+ public:
+  MatMulAhead(std::vector<const PackedMatrix*> matrices, size_t threads);
+
+  MemoryAhead Head(size_t part, size_t parts) const override;
+  // Whether it is that of a product whose first matrix this is.
+  bool BeginsWith(const PackedMatrix* w) const {
+    return !matrices_.empty() && matrices_.front() == w;
+  }
+
+ private:
+  std::vector<const PackedMatrix*> matrices_;
+  size_t tiles_ = 0;
+  size_t chunk_ = 1;  // tiles
+};
+
+// y[t, r] = sum over c of w[r, c] * x[t, c] for each task; x [rows, cols] has the forms that the
+// tasks' matrices read, and cols is the same for all. Threads share the tasks' work in equal parts.
 //
 // The additions of one element happen in one order whatever the number of tokens, tasks and
 // threads:
@@ -34,11 +53,13 @@ struct MatMulTask {
 //     y = fma(sum of w_q * x_q, w_scale * x_scale, y), and where the type has offsets then
 //     y = fma(w_offset, x_scale * sum of x_q, y); the integer sums are exact.
 // On CPU targets without a fused multiply-add, a multiplication and an addition take its place.
-void MatMul(const MatMulTask* tasks, size_t count, MatMulInput& x, ThreadPool& pool);
+void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
+            const PhaseAhead* ahead = nullptr);
 
-inline void MatMul(const PackedMatrix& w, MatMulInput& x, FloatRows y, ThreadPool& pool) {
+inline void MatMul(const PackedMatrix& w, const Operand& x, FloatRows y, Team& team,
+                   const PhaseAhead* ahead = nullptr) {
   const MatMulTask task{&w, y};
-  MatMul(&task, 1, x, pool);
+  MatMul({&task, 1}, x, team, ahead);
 }
 
 }  // namespace inlay

@@ -14,7 +14,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "ops/matmul_input.h"
+#include "ops/operand.h"
 #include "ops/packed_formats-inl.h"
 #include "ops/packed_matrix.h"
 #include "ops/simd-inl.h"

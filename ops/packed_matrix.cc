@@ -263,18 +263,19 @@ size_t PackedMatrix::BytesOf(WeightType type, size_t rows, size_t cols) {
   return PackedMatrix(type, rows, cols).bytes();
 }
 
-PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool) {
+PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, Team& team) {
   PackedMemory memory(BytesOf(w.type, w.rows, w.cols));
-  return Pack(w, pool, memory);
+  return Pack(w, team, memory);
 }
 
-PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool, PackedMemory& memory) {
+PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, Team& team, PackedMemory& memory) {
   PackedMatrix packed(w.type, w.rows, w.cols);
   const std::shared_ptr<uint8_t> taken = memory.Take(packed.bytes());
   if (taken == nullptr) return PackedMatrix();
   packed.data_ = taken;
   uint8_t* const data = taken.get();
-  const auto work = [&](size_t begin, size_t end) {
+  const auto work = [&](const Share& share) {
+    const auto [begin, end, thread] = share;
     std::memset(data + begin * packed.tile_bytes_, 0, (end - begin) * packed.tile_bytes_);
     for (size_t i = begin; i < end; ++i) {
       TileWriter writer(packed.format_, w.cols, data + i * packed.tile_bytes_);
@@ -282,7 +283,8 @@ PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, ThreadPool& pool, PackedM
       for (size_t r = 0; r < rows; ++r) writer.WriteRow(w, i * kTileRows + r, r);
     }
   };
-  pool.Run(packed.tiles(), 1, std::cref(work));
+  constexpr size_t kChunk = 4;
+  team.Run(packed.tiles(), kChunk, work);
   return packed;
 }
 

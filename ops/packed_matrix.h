@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -92,8 +92,8 @@ class PackedMatrix {
 
   // Rearranges `w`, whose memory is not needed afterwards. Without memory for the copy, the result
   // is empty.
-  static PackedMatrix Pack(const WeightMatrix& w, ThreadPool& pool, PackedMemory& memory);
-  static PackedMatrix Pack(const WeightMatrix& w, ThreadPool& pool);
+  static PackedMatrix Pack(const WeightMatrix& w, Team& team, PackedMemory& memory);
+  static PackedMatrix Pack(const WeightMatrix& w, Team& team);
 
   // A matrix of this type that was packed before and lies at `data`, which starts at a multiple of
   // kTileAlignment and outlives the result.

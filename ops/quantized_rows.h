@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/thread_pool.h"
 #include "ops/views.h"
 
 namespace inlay {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <functional>
-#include <vector>
+#include <span>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/ssd.cc"
@@ -38,13 +38,6 @@ HWY_INLINE float MulAdd1(float factor, float x, float sum) {
 
 // Vectors over the tokens of a chunk, however long the machine's vectors are.
 using ChunkTag = hn::CappedTag<float, kStateChunk>;
-
-// Memory that the calling thread keeps from call to call.
-float* Scratch(size_t floats) {
-  thread_local std::vector<float> memory;
-  if (memory.size() < floats) memory.resize(floats);
-  return memory.data();
-}
 
 // Rows of a chunk, kept ones first, then new ones, each from its own place.
 struct ChunkRows {
@@ -104,21 +97,32 @@ class HeadTimes {
   HWY_ALIGN float decay_sum_[kStateChunk];
 };
 
-// products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk and all of its tokens j.
+// How many of the chunk's new tokens come before the first output.
+HWY_INLINE size_t Skipped(const SsdAppend& append, const SsdChunk& chunk) {
+  return std::clamp(append.first_output, chunk.row, chunk.row + chunk.rows) - chunk.row;
+}
+
+// products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk that have outputs and all
+// of its tokens j; row t of products is that of the append's row chunk.row + t.
 void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group, float* products) {
   const size_t dim = append.shape.state_dim;
   const size_t count = chunk.first + chunk.rows;
+  const size_t skipped = Skipped(append, chunk);
+  if (skipped == chunk.rows) return;
   const ChunkRows rows(append, chunk);
   const float* b[kStateChunk];
   for (size_t j = 0; j < count; ++j) b[j] = rows.b[j] + group * dim;
   const ConstFloatRows c =
-      append.xbc.Slice(chunk.row, chunk.rows)
+      append.xbc.Slice(chunk.row + skipped, chunk.rows - skipped)
           .Columns(append.shape.Inner() + append.shape.BcDim() + group * dim, dim);
-  MultiplyRows(b, count, c, FloatRows(products, chunk.rows, count, kStateChunk));
+  MultiplyRows(b, count, c,
+               FloatRows(products + skipped * kStateChunk, c.rows, count, kStateChunk));
 }
 
-// One head of one chunk; products are those of its group.
-void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const float* products) {
+// One head of one chunk; products are those of its group. `terms` [kStateChunk, head_dim] is scratch
+// memory.
+void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const float* products,
+             float* terms) {
   const SsdShape& shape = append.shape;
   const size_t dim = shape.head_dim, state_dim = shape.state_dim;
   const size_t group = head / (shape.heads / shape.groups);
@@ -129,12 +133,17 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
   const HeadTimes times(append, chunk, head);
   const float* state = chunk.state == nullptr ? nullptr : chunk.state + head * state_dim * dim;
 
+  const size_t skipped = Skipped(append, chunk);
+  const size_t outputs_here = chunk.rows - skipped;
   const ConstFloatRows c =
-      append.xbc.Slice(chunk.row, chunk.rows)
+      append.xbc.Slice(chunk.row + skipped, outputs_here)
           .Columns(shape.Inner() + shape.BcDim() + group * state_dim, state_dim);
-  const FloatRows y = append.y.Slice(chunk.row, chunk.rows).Columns(head * dim, dim);
-  ForEachOutputs(chunk.rows, [&]<size_t R>(size_t first) HWY_ATTR {
-    const size_t now = chunk.first + first;  // the first of the R tokens, in the chunk
+  const FloatRows y = outputs_here == 0
+                          ? FloatRows()
+                          : append.y.Slice(chunk.row + skipped - append.first_output, outputs_here)
+                                .Columns(head * dim, dim);
+  ForEachOutputs(outputs_here, [&]<size_t R>(size_t first) HWY_ATTR {
+    const size_t now = chunk.first + skipped + first;  // the first of the R tokens, in the chunk
     HWY_ALIGN float weights[R][kStateChunk];
     SumOutput outputs[R];
     for (size_t r = 0; r < R; ++r) {
@@ -142,7 +151,7 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
       std::fill_n(out, dim, 0.0f);
       outputs[r] = {out, 1.0f, out};
       times.Weigh(now + r, weights[r]);
-      const float* cb = products + (first + r) * kStateChunk;
+      const float* cb = products + (skipped + first + r) * kStateChunk;
       for (size_t j = 0; j <= now + r; ++j) weights[r][j] *= cb[j];
     }
     if (state != nullptr) {
@@ -166,7 +175,6 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
   HWY_ALIGN float weights[kStateChunk];
   times.Weigh(kStateChunk - 1, weights);
   const float decay = times.StateDecay(kStateChunk - 1);
-  float* terms = Scratch(kStateChunk * dim);
   for (size_t j = 0; j < kStateChunk; ++j) {
     for (size_t i = 0; i < dim; ++i) terms[j * dim + i] = weights[j] * x[j][i];
   }
@@ -185,22 +193,17 @@ void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const 
   });
 }
 
-// Heads [begin, end) of all chunks, one head after the other: its states stay in the cache.
-void MixHeads(const SsdAppend& append, size_t begin, size_t end) {
-  const SsdShape& shape = append.shape;
-  const size_t heads_per_group = shape.heads / shape.groups;
-  constexpr size_t kProducts = kStateChunk * kStateChunk;
-  thread_local std::vector<float> products;
-  if (products.size() < append.count * kProducts) products.resize(append.count * kProducts);
-  for (size_t head = begin; head < end; ++head) {
-    if (head == begin || head % heads_per_group == 0) {
-      for (size_t i = 0; i < append.count; ++i) {
-        MultiplyBc(append, append.chunks[i], head / heads_per_group, &products[i * kProducts]);
-      }
-    }
-    for (size_t i = 0; i < append.count; ++i) {
-      MixHead(append, append.chunks[i], head, &products[i * kProducts]);
-    }
+// The products of one group in chunk number `chunk` of an append, into the append's products.
+void MultiplyChunk(const SsdAppend& append, size_t chunk, size_t group, float* products) {
+  const SsdChunk& to = append.chunks[chunk];
+  MultiplyBc(append, to, group, products + to.row * kStateChunk);
+}
+
+// One head in all chunks of an append: its states stay in the cache.
+void MixChunks(const SsdAppend& append, size_t head, const float* products, float* terms) {
+  for (size_t i = 0; i < append.count; ++i) {
+    const SsdChunk& chunk = append.chunks[i];
+    MixHead(append, chunk, head, products + chunk.row * kStateChunk, terms);
   }
 }
 
@@ -213,7 +216,34 @@ namespace inlay {
 namespace {
 
 HWY_EXPORT(TimeSteps);
-HWY_EXPORT(MixHeads);
+HWY_EXPORT(MultiplyChunk);
+HWY_EXPORT(MixChunks);
+
+// Goes through the items of all appends in a row, in ascending order.
+template <class Count>
+class AppendFinder {
+ public:
+  AppendFinder(std::span<const SsdAppend> appends, Count count)
+      : append_(appends.data()), count_(count) {}
+
+  // The append of an item, and the item's number among those of the append.
+  std::pair<const SsdAppend*, size_t> Find(size_t item) {
+    while (item - first_ >= count_(*append_)) {
+      first_ += count_(*append_);
+      row_ += append_->xbc.rows;
+      ++append_;
+    }
+    return {append_, item - first_};
+  }
+  // The first row of the append that was found among those of all.
+  size_t row() const { return row_; }
+
+ private:
+  const SsdAppend* append_;
+  Count count_;
+  size_t first_ = 0;
+  size_t row_ = 0;
+};
 
 }  // namespace
 
@@ -222,14 +252,56 @@ void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
   HWY_DYNAMIC_DISPATCH(TimeSteps)(raw_dt, bias, dt);
 }
 
-void SsdMix(const SsdAppend& append, ThreadPool& pool) {
-  const SsdShape& shape = append.shape;
-  assert(append.xbc.cols == shape.XbcDim() && append.y.cols == shape.Inner());
-  assert(append.dt.cols == shape.heads && shape.heads % shape.groups == 0);
-  const auto work = [&](size_t begin, size_t end) {
-    HWY_DYNAMIC_DISPATCH(MixHeads)(append, begin, end);
+void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
+  if (appends.empty()) return;
+  const SsdShape& shape = appends.front().shape;
+  size_t tokens = 0, chunks = 0;
+  for (const SsdAppend& append : appends) {
+    assert(append.xbc.cols == shape.XbcDim());
+    assert(append.dt.cols == shape.heads && shape.heads % shape.groups == 0);
+    tokens += append.xbc.rows;
+    chunks += append.count;
+  }
+  // products[g] is [tokens, kStateChunk].
+  const auto products = [=](size_t group, size_t row) {
+    return scratch + (group * tokens + row) * kStateChunk;
   };
-  pool.Run(shape.heads, 1, std::cref(work));
+  float* const terms = products(shape.groups, 0);
+  constexpr double kMultiplications = 30;  // per nanosecond
+  constexpr double kChunk = 8000;          // nanoseconds
+  const auto phase_chunk = [](double multiplications) {
+    const double time = std::max(multiplications / kMultiplications, 1.0);
+    return std::max<size_t>(1, static_cast<size_t>(kChunk / time));
+  };
+
+  const auto multiply_chunk = HWY_DYNAMIC_POINTER(MultiplyChunk);
+  const double rows = static_cast<double>(tokens) / static_cast<double>(chunks);  // of a chunk
+  const double state_dim = static_cast<double>(shape.state_dim);
+  const auto multiply = [&](const Share& share) {
+    const auto count = [&](const SsdAppend& append) { return append.count * shape.groups; };
+    AppendFinder finder(appends, count);
+    for (size_t item = share.begin; item < share.end; ++item) {
+      const auto [append, i] = finder.Find(item);
+      const size_t group = i % shape.groups;
+      multiply_chunk(*append, i / shape.groups, group, products(group, finder.row()));
+    }
+  };
+  team.Run(chunks * shape.groups, phase_chunk(rows * kStateChunk * state_dim), multiply);
+
+  const auto mix_chunks = HWY_DYNAMIC_POINTER(MixChunks);
+  const double append_rows = static_cast<double>(tokens) / static_cast<double>(appends.size());
+  const double state = state_dim * static_cast<double>(shape.head_dim);
+  const auto mix = [&](const Share& share) {
+    const auto count = [&](const SsdAppend&) { return shape.heads; };
+    AppendFinder finder(appends, count);
+    for (size_t item = share.begin; item < share.end; ++item) {
+      const auto [append, head] = finder.Find(item);
+      const size_t group = head / (shape.heads / shape.groups);
+      mix_chunks(*append, head, products(group, finder.row()),
+                 terms + share.thread * kStateChunk * shape.head_dim);
+    }
+  };
+  team.Run(appends.size() * shape.heads, phase_chunk(2 * (append_rows + 2) * state), mix);
 }
 
 }  // namespace inlay

@@ -4,9 +4,10 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "ops/state_chunk.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -72,8 +73,15 @@ struct SsdAppend {
   ConstFloatRows dt;         // [tokens, heads]
   const float* a = nullptr;  // [heads]
   const float* d = nullptr;  // [heads]
-  FloatRows y;               // [tokens, heads * head_dim], the result
+  // The result, of the tokens from `first_output` on alone: [tokens - first_output, heads * head_dim].
+  size_t first_output = 0;
+  FloatRows y;
 };
+
+// Floats of scratch memory that SsdMix takes for so many tokens of all appends together.
+constexpr size_t SsdScratchFloats(const SsdShape& shape, size_t tokens, size_t threads) {
+  return kStateChunk * (shape.groups * tokens + threads * shape.head_dim);
+}
 
 // The outputs of the new tokens (Dao & Gu 2024, section 6), per head, with t and j counted from the
 // start of a token's chunk, `state` that at this start and s_t = sum over i <= t of dt_i * a:
@@ -81,8 +89,8 @@ struct SsdAppend {
 //          (C_t . B_j) * exp(s_t - s_j) * dt_j * x_j + d * x_t
 // and the state at the end of a full chunk:
 //   next = exp(s_last) * state + sum over j in order of B_j (exp(s_last - s_j) * dt_j * x_j)^T.
-// One token or many are the same chain of operations for each.
-void SsdMix(const SsdAppend& append, ThreadPool& pool);
+// One token or many are the same chain of operations for each. All appends have the same shape.
+void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team);
 
 }  // namespace inlay
 

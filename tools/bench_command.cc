@@ -15,7 +15,7 @@
 #include "io/status_macros.h"
 #include "ops/machine_limits.h"
 #include "ops/softmax.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "tools/bench_results.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
@@ -172,8 +172,8 @@ class Bench {
 // weights are over and over, as decode does: what stays of them in a cache stays there for both.
 absl::Status MeasureLimits(const BenchModel& model, BenchTurn& turn) {
   constexpr uint64_t kMost = uint64_t{1} << 30;
-  ThreadPool pool(turn.threads);
-  const double read = MeasureReadBandwidth(pool, std::min(model.file_bytes, kMost));
+  Team team(turn.threads);
+  const double read = MeasureReadBandwidth(team, std::min(model.file_bytes, kMost));
   if (read == 0) {
     return absl::ResourceExhaustedError(
         "there is not enough memory to measure how fast it is read");

@@ -10,7 +10,7 @@
 #include "io/status_macros.h"
 #include "ops/cpu_target.h"
 #include "ops/machine_limits.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "tools/commands.h"
 #include "tools/format.h"
 #include "tools/json_text.h"
@@ -34,8 +34,8 @@ struct Measured {
 };
 
 Measured Measure(size_t threads) {
-  ThreadPool one(1);
-  ThreadPool all(threads);
+  Team one(1);
+  Team all(threads);
   return {.threads = threads,
           .one_thread = MeasureReadBandwidth(one),
           .all_threads = MeasureReadBandwidth(all),

@@ -10,7 +10,7 @@
 #include "io/bundle.h"
 #include "io/gguf.h"
 #include "io/status_macros.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "tools/commands.h"
 #include "tools/demo_model.h"
 #include "tools/model_flags.h"
@@ -31,8 +31,8 @@ absl::Status Pack(const PackFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kModel, flags.force));
-  ThreadPool pool(flags.model.threads);
-  return WritePacked(file, pool, flags.output, replace);
+  Team team(flags.model.threads);
+  return WritePacked(file, team, flags.output, replace);
 }
 
 absl::Status Bundle(const PackFlags& flags) {
@@ -40,10 +40,10 @@ absl::Status Bundle(const PackFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kProgram, flags.force));
-  ThreadPool pool(flags.model.threads);
+  Team team(flags.model.threads);
   INLAY_ASSIGN_OR_RETURN(AtomicFile begun, BeginBundle(flags.program, flags.output, replace));
   const uint64_t offset = begun.size();
-  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, pool, std::move(begun)));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, team, std::move(begun)));
   return EndBundle(std::move(written), offset);
 }
 

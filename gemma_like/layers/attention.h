@@ -2,12 +2,14 @@
 #ifndef INLAY_GEMMA_LIKE_LAYERS_ATTENTION_H_
 #define INLAY_GEMMA_LIKE_LAYERS_ATTENTION_H_
 
+#include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "cache/layers/attention.h"
 #include "configs/layers/attention.h"
 #include "gemma_like/layer_kind.h"
@@ -24,6 +26,11 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   static constexpr size_t kQueryDim = kHeads * kHeadDim;
   static constexpr size_t kKvDim = kKvHeads * kHeadDim;
   static constexpr bool kRotates = kRope.base != 0;
+
+  static constexpr AttentionParams kParams{.heads = kHeads,
+                                           .scale = static_cast<float>(kShape.Scale()),
+                                           .soft_cap = kShape.soft_cap,
+                                           .window = kWindow};
 
   struct Weights {
     PackedMatrix q;             // [kQueryDim, model_dim]
@@ -46,8 +53,12 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     }
   }
 
-  static void AddInputs(const Weights& w, InputMatrices& matrices) {
-    matrices.Add({&w.q, &w.k, &w.v});
+  static OperandForms InputForms(const Weights& w) {
+    return OperandForms::For({&w.q, &w.k, &w.v});
+  }
+  static void ListProducts(const Weights& w, Schedule& schedule) {
+    schedule.Add({&w.q, &w.k, &w.v});
+    schedule.Add({&w.output});
   }
 
   struct Shared {
@@ -62,57 +73,61 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     Shared shared;
     if constexpr (kRotates) {
       shared.angles = pass.arena.Rows(rows, kHeadDim);
-      for (const SegmentRows& segment : segments) {
-        ForRows(pass.pool, segment.rows, [&](size_t begin, size_t end) {
-          RopeAngles(segment.position + begin, kRope.base, kRope.scale,
-                     shared.angles.Slice(segment.row + begin, end - begin));
-        });
-      }
+      ForRows(pass.team, rows, kHeadDim, [&](size_t first, size_t last) {
+        ForSegments(segments, first, last,
+                    [&](const SegmentRows& segment, size_t begin, size_t end) {
+                      RopeAngles(segment.position + begin, kRope.base, kRope.scale,
+                                 shared.angles.Slice(segment.row + begin, end - begin));
+                    });
+      });
     }
     return shared;
   }
 
   static void Forward(const Weights& w, const Shared& shared, const Batch<KvBlocks>& batch,
-                      MatMulInput& x, FloatRows y, Pass& pass) {
+                      const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
-    const size_t rows = x.floats().rows;
+    const size_t rows = x.rows();
     FloatRows q = pass.arena.Rows(y.rows, kQueryDim);
     FloatRows k = pass.arena.Rows(rows, kKvDim);
     FloatRows v = pass.arena.Rows(rows, kKvDim);
     FloatRows mixed = pass.arena.Rows(y.rows, kQueryDim);
+    float* const scratch = pass.arena.Memory(MixScratchFloats(pass.team.threads()));
     const MatMulTask projections[] = {{&w.q, q, batch.out_rows}, {&w.k, k}, {&w.v, v}};
-    MatMul(projections, std::size(projections), x, pass.pool);
-    const auto prepare_keys = [&](size_t begin, size_t end) {
-      const FloatRows keys = k.Slice(begin, end - begin);
-      NormHeads(w.k_norm, kKvHeads, keys, pass.norm_epsilon);
-      if constexpr (kRotates) ApplyRope(shared.angles.Slice(begin, end - begin), keys);
-    };
+    pass.Multiply(projections, x);
     const auto prepare_queries = [&](size_t begin, size_t end) {
       const FloatRows queries = q.Slice(begin, end - begin);
       NormHeads(w.q_norm, kHeads, queries, pass.norm_epsilon);
       if constexpr (kRotates) RotateQueries(shared.angles, batch.out_rows, begin, queries);
     };
-    if (batch.out_rows == nullptr) {
-      ForRows(pass.pool, rows, [&](size_t begin, size_t end) {
-        prepare_queries(begin, end);
-        prepare_keys(begin, end);
-      });
-    } else {
-      ForRows(pass.pool, rows, prepare_keys);
-      ForRows(pass.pool, y.rows, prepare_queries);
-    }
-    for (const Segment<KvBlocks>& segment : batch.segments) {
-      Attend(segment, q, k, v, mixed, pass.pool);
-    }
+    constexpr size_t kPrepared = kQueryDim + 4 * kKvDim;  // storing keys takes its time
+    pass.team.Run(rows, RowsOfChunk(kPrepared), [&](const Share& share) {
+      const auto [begin, end, thread] = share;
+      if (batch.out_rows == nullptr) prepare_queries(begin, end);
+      const FloatRows keys = k.Slice(begin, end - begin);
+      NormHeads(w.k_norm, kKvHeads, keys, pass.norm_epsilon);
+      if constexpr (kRotates) ApplyRope(shared.angles.Slice(begin, end - begin), keys);
+      Store(batch.segments, k, v, begin, end, scratch + thread * kHeadDim);
+    });
     if (y.rows == 0) return;
-    pass.inner.Set(mixed);
-    MatMul(w.output, pass.inner, y, pass.pool);
+    if (batch.out_rows != nullptr) ForRows(pass.team, y.rows, kQueryDim, prepare_queries);
+    absl::InlinedVector<AttentionSegment, 8> segments;
+    for (const Segment<KvBlocks>& segment : batch.segments) {
+      segments.push_back({.q = q.Slice(segment.out_row, segment.out_rows),
+                          .first_position = segment.OutPosition(),
+                          .kv = segment.storage->view(),
+                          .y = mixed.Slice(segment.out_row, segment.out_rows)});
+    }
+    Attention(kParams, segments, scratch, pass.team);
+    const Operand attended = pass.MakeOperand(mixed, OperandForms::For({&w.output}));
+    pass.Multiply(w.output, attended, y);
   }
 
-  static constexpr size_t ScratchFloats(size_t rows, size_t) {
-    return 2 * Arena::Floats(rows, kQueryDim) + 2 * Arena::Floats(rows, kKvDim);
+  static constexpr size_t ScratchFloats(const PassSize& size) {
+    return 2 * Arena::Floats(size.rows, kQueryDim) + 2 * Arena::Floats(size.rows, kKvDim) +
+           Arena::Floats(1, MixScratchFloats(size.threads)) +
+           Pass::OperandFloats(size.rows, kQueryDim);
   }
-  static constexpr size_t InnerCols() { return kQueryDim; }
 
   static TokenWork Work(const Weights& w) {
     TokenWork work;
@@ -127,6 +142,12 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   }
 
  private:
+  // For storing and for attention.
+  static constexpr size_t MixScratchFloats(size_t threads) {
+    return std::max(AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, threads),
+                    threads * kHeadDim);
+  }
+
   // Normalises each head of each row of queries or keys, if the layer does.
   static void NormHeads(const std::vector<float>& norm, size_t heads, FloatRows x, float epsilon) {
     if constexpr (kShape.qk_norm) {
@@ -144,21 +165,15 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     }
   }
 
-  // Stores the segment's keys and values, then mixes its outputs.
-  static void Attend(const Segment<KvBlocks>& segment, ConstFloatRows q, ConstFloatRows k,
-                     ConstFloatRows v, FloatRows mixed, ThreadPool& pool) {
-    constexpr AttentionParams kParams{.heads = kHeads,
-                                      .scale = static_cast<float>(kShape.Scale()),
-                                      .soft_cap = kShape.soft_cap,
-                                      .window = kWindow};
-    const KvView kv = segment.storage->view();
-    ForRows(pool, segment.rows, [&](size_t begin, size_t end) {
-      const size_t row = segment.row + begin;
-      StoreKv(k.Slice(row, end - begin), v.Slice(row, end - begin), segment.position + begin, kv);
-    });
-    if (segment.out_rows == 0) return;
-    Attention(kParams, q.Slice(segment.out_row, segment.out_rows), segment.OutPosition(), kv,
-              mixed.Slice(segment.out_row, segment.out_rows), pool);
+  // Stores the keys and values of the batch's rows [first, last).
+  static void Store(absl::Span<const Segment<KvBlocks>> segments, ConstFloatRows k,
+                    ConstFloatRows v, size_t first, size_t last, float* scratch) {
+    ForSegments(segments, first, last,
+                [&](const Segment<KvBlocks>& segment, size_t begin, size_t end) {
+                  const size_t row = segment.row + begin;
+                  StoreKv(k.Slice(row, end - begin), v.Slice(row, end - begin),
+                          segment.position + begin, segment.storage->view(), scratch);
+                });
   }
 };
 

@@ -3,7 +3,6 @@
 #define INLAY_GEMMA_LIKE_LAYERS_GATED_MLP_H_
 
 #include <cstddef>
-#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +27,11 @@ struct GatedWeights {
     down = b.Matrix(absl::StrCat("ffn_down", suffix), b.model_dim(), hidden, end);
   }
 
+  void ListProducts(Schedule& schedule) const {
+    schedule.Add({&gate, &up});
+    schedule.Add({&down});
+  }
+
   TokenWork Work() const {
     TokenWork work = WorkOf(gate);
     work += WorkOf(up);
@@ -36,12 +40,10 @@ struct GatedWeights {
   }
 };
 
-// gate = activation(gate) * up, for all rows, which become the input of products with `down`.
+// gate = activation(gate) * up, as the operand of products with `down`.
 template <Activation kActivation>
-void ActivateForDown(FloatRows gate, ConstFloatRows up, const PackedMatrix& down, Pass& pass) {
-  const PackedMatrix* next = &down;
-  pass.inner.Announce(gate, {&next, 1});
-  ForRows(pass.pool, gate.rows, [&](size_t begin, size_t end) {
+Operand ActivateForDown(FloatRows gate, ConstFloatRows up, const PackedMatrix& down, Pass& pass) {
+  return pass.MakeOperand(gate, OperandForms::For({&down}), [&](size_t begin, size_t end) {
     const FloatRows g = gate.Slice(begin, end - begin);
     const ConstFloatRows u = up.Slice(begin, end - begin);
     if constexpr (kActivation == Activation::kGeluTanh) {
@@ -49,24 +51,23 @@ void ActivateForDown(FloatRows gate, ConstFloatRows up, const PackedMatrix& down
     } else {
       SiluGate(g, u, g);
     }
-    pass.inner.RoundRows(begin, end);
   });
 }
 
 // y [rows, model_dim] = down(activation(gate x) * up x).
 template <Activation kActivation>
-void GatedForward(const GatedWeights& weights, MatMulInput& x, FloatRows y, Pass& pass) {
+void GatedForward(const GatedWeights& weights, const Operand& x, FloatRows y, Pass& pass) {
   Arena::Scope scope(pass.arena);
   FloatRows gate = pass.arena.Rows(y.rows, weights.gate.rows());
   FloatRows up = pass.arena.Rows(y.rows, weights.gate.rows());
   const MatMulTask products[] = {{&weights.gate, gate}, {&weights.up, up}};
-  MatMul(products, std::size(products), x, pass.pool);
-  ActivateForDown<kActivation>(gate, up, weights.down, pass);
-  MatMul(weights.down, pass.inner, y, pass.pool);
+  pass.Multiply(products, x);
+  const Operand activated = ActivateForDown<kActivation>(gate, up, weights.down, pass);
+  pass.Multiply(weights.down, activated, y);
 }
 
 constexpr size_t GatedScratchFloats(size_t rows, size_t hidden) {
-  return 2 * Arena::Floats(rows, hidden);
+  return 2 * Arena::Floats(rows, hidden) + Pass::OperandFloats(rows, hidden);
 }
 
 template <int kHidden, Activation kActivation>
@@ -78,18 +79,16 @@ struct LayerKind<GatedMlp<kHidden, kActivation>> {
     w.Bind(b, ".weight", kHidden, TensorUse::kBranchEnd);
   }
 
-  static void AddInputs(const Weights& w, InputMatrices& matrices) {
-    matrices.Add({&w.gate, &w.up});
-  }
+  static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.gate, &w.up}); }
+  static void ListProducts(const Weights& w, Schedule& schedule) { w.ListProducts(schedule); }
 
-  static void Forward(const Weights& w, MatMulInput& x, FloatRows y, Pass& pass) {
+  static void Forward(const Weights& w, const Operand& x, FloatRows y, Pass& pass) {
     GatedForward<kActivation>(w, x, y, pass);
   }
 
-  static constexpr size_t ScratchFloats(size_t rows, size_t) {
-    return GatedScratchFloats(rows, kHidden);
+  static constexpr size_t ScratchFloats(const PassSize& size) {
+    return GatedScratchFloats(size.rows, kHidden);
   }
-  static constexpr size_t InnerCols() { return kHidden; }
   static TokenWork Work(const Weights& w) { return w.Work(); }
   static std::string Describe() { return absl::StrCat("gated mlp ", kHidden); }
 };

@@ -52,43 +52,52 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     w.out = b.Matrix("ssm_out.weight", b.model_dim(), kInner);
   }
 
-  static void AddInputs(const Weights& w, InputMatrices& matrices) { matrices.Add({&w.in}); }
+  static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.in}); }
+  static void ListProducts(const Weights& w, Schedule& schedule) {
+    schedule.Add({&w.in});
+    schedule.Add({&w.out});
+  }
 
-  static void Forward(const Weights& w, const Shared&, const Batch<Storage>& batch, MatMulInput& x,
-                      FloatRows y, Pass& pass) {
+  static void Forward(const Weights& w, const Shared&, const Batch<Storage>& batch,
+                      const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
-    const size_t rows = x.floats().rows;
+    const size_t rows = x.rows();
     FloatRows in = pass.arena.Rows(rows, kInDim);
     FloatRows xbc = pass.arena.Rows(rows, kXbcDim);
     FloatRows dt = pass.arena.Rows(rows, kHeads);
-    FloatRows mixed = pass.arena.Rows(rows, kInner);
-    MatMul(w.in, x, in, pass.pool);
-    for (const Segment<Storage>& segment : batch.segments) {
-      const auto of = [&](FloatRows all) { return all.Slice(segment.row, segment.rows); };
-      Mix(w, segment, of(in), of(xbc), of(dt), of(mixed), pass.pool);
-    }
-    if (y.rows == 0) return;
-    const FloatRows outputs = mixed.Slice(0, y.rows);
-    if (batch.out_rows != nullptr) {
-      for (size_t r = 0; r < y.rows; ++r) {
-        std::copy_n(mixed.Row(static_cast<size_t>(batch.out_rows[r])), kInner, outputs.Row(r));
-      }
-    }
-    const PackedMatrix* next = &w.out;
-    pass.inner.Announce(outputs, {&next, 1});
-    ForRows(pass.pool, y.rows, [&](size_t begin, size_t end) {
-      GateAndNorm(w, in, batch.out_rows, begin, outputs.Slice(begin, end - begin),
-                  pass.norm_epsilon);
-      pass.inner.RoundRows(begin, end);
+    FloatRows mixed = pass.arena.Rows(y.rows, kInner);
+    float* const scratch = pass.arena.Memory(SsdScratchFloats(kSsd, rows, pass.team.threads()));
+    pass.Multiply(w.in, x, in);
+
+    std::vector<SsdChunk> chunks;
+    absl::InlinedVector<SsdAppend, 8> appends;
+    MakeAppends(w, batch, in, xbc, dt, mixed, chunks, appends);
+    ForRows(pass.team, rows, 2 * kXbcDim, [&](size_t first, size_t last) {
+      ForSegments(batch.segments, first, last,
+                  [&](const Segment<Storage>& segment, size_t begin, size_t end) {
+                    const auto index = static_cast<size_t>(&segment - batch.segments.data());
+                    const auto of = [&](FloatRows all) {
+                      return all.Slice(segment.row, segment.rows);
+                    };
+                    Convolve(w, segment, appends[index], of(in), begin, end, of(xbc), of(dt));
+                  });
     });
-    MatMul(w.out, pass.inner, y, pass.pool);
+    SsdMix(appends, scratch, pass.team);
+    if (y.rows == 0) return;
+    const Operand normed =
+        pass.MakeOperand(mixed, OperandForms::For({&w.out}), [&](size_t begin, size_t end) {
+          GateAndNorm(w, in, batch.out_rows, begin, mixed.Slice(begin, end - begin),
+                      pass.norm_epsilon);
+        });
+    pass.Multiply(w.out, normed, y);
   }
 
-  static constexpr size_t ScratchFloats(size_t rows, size_t) {
-    return Arena::Floats(rows, kInDim) + Arena::Floats(rows, kXbcDim) +
-           Arena::Floats(rows, kHeads) + Arena::Floats(rows, kInner);
+  static constexpr size_t ScratchFloats(const PassSize& size) {
+    return Arena::Floats(size.rows, kInDim) + Arena::Floats(size.rows, kXbcDim) +
+           Arena::Floats(size.rows, kHeads) + Arena::Floats(size.rows, kInner) +
+           Arena::Floats(1, SsdScratchFloats(kSsd, size.rows, size.threads)) +
+           Pass::OperandFloats(size.rows, kInner);
   }
-  static constexpr size_t InnerCols() { return kInner; }
 
   static TokenWork Work(const Weights& w) {
     TokenWork work = WorkOf(w.in);
@@ -103,12 +112,9 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
   }
 
  private:
-  // An append of the default size passes through at most so many chunks.
-  using Chunks = absl::InlinedVector<SsdChunk, 17>;
-
-  // The chunks that a segment appends to, and what they keep.
-  static Chunks ChunksOf(const SegmentRows& segment, const ChunkLog<SsdLog>& log) {
-    Chunks chunks;
+  // Adds the chunks that a segment appends to, and what they keep.
+  static void AddChunks(const SegmentRows& segment, const ChunkLog<SsdLog>& log,
+                        std::vector<SsdChunk>& chunks) {
     const size_t last = (segment.position + segment.rows - 1) / kStateChunk;
     for (size_t row = 0; row < segment.rows;) {
       const size_t chunk = (segment.position + row) / kStateChunk;
@@ -117,46 +123,54 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
       to.row = row;
       to.rows = std::min(kStateChunk - to.first, segment.rows - row);
       // Two logs are kept, and later chunks may share memory with the others.
-      to.keep = chunks.empty() || chunk + 1 >= last;
+      to.keep = row == 0 || chunk + 1 >= last;
       if (to.keep) to.log = log.LogOf(chunk);
       to.state = log.State(chunk);
       if (to.first + to.rows == kStateChunk) to.next = log.State(chunk + 1);
       chunks.push_back(to);
       row += to.rows;
     }
-    return chunks;
   }
 
-  // Of one segment: convolution, time steps and the recurrence. `in` holds the outputs of the first
-  // projection.
-  static void Mix(const Weights& w, const Segment<Storage>& segment, ConstFloatRows in,
-                  FloatRows xbc, FloatRows dt, FloatRows y, ThreadPool& pool) {
+  // One append for each segment.
+  template <class Appends>
+  static void MakeAppends(const Weights& w, const Batch<Storage>& batch, ConstFloatRows in,
+                          ConstFloatRows xbc, ConstFloatRows dt, FloatRows mixed,
+                          std::vector<SsdChunk>& chunks, Appends& appends) {
+    chunks.reserve(in.rows / kStateChunk + 2 * batch.segments.size());
+    for (const Segment<Storage>& segment : batch.segments) {
+      const size_t first_chunk = chunks.size();
+      AddChunks(segment, segment.storage->template Get<1>(), chunks);
+      appends.push_back({.shape = kSsd,
+                         .chunks = chunks.data() + first_chunk,
+                         .count = chunks.size() - first_chunk,
+                         .xbc = xbc.Slice(segment.row, segment.rows),
+                         .dt = dt.Slice(segment.row, segment.rows),
+                         .a = w.a.data(),
+                         .d = w.d.data(),
+                         .first_output = segment.rows - segment.out_rows,
+                         .y = mixed.Slice(segment.out_row, segment.out_rows)});
+    }
+  }
+
+  // Convolution and time steps of the segment's rows [begin, end), and what is kept of them. `in`
+  // holds the outputs of the first projection for all of its rows.
+  static void Convolve(const Weights& w, const Segment<Storage>& segment, const SsdAppend& append,
+                       ConstFloatRows in, size_t begin, size_t end, FloatRows xbc, FloatRows dt) {
+    const size_t n = end - begin;
     const ConstFloatRows raw = in.Columns(kInner, kXbcDim);
     const Conv conv{segment, segment.storage->template Get<0>()};
-    const Chunks chunks = ChunksOf(segment, segment.storage->template Get<1>());
-    ForRows(pool, segment.rows, [&](size_t begin, size_t end) {
-      const size_t n = end - begin;
-      conv.Forward({.weight = w.conv.data(),
-                    .width = kShape.conv_width,
-                    .bias = w.conv_bias.data(),
-                    .silu = true},
-                   raw, begin, end, xbc.Slice(begin, n));
-      conv.Keep(raw, begin, end);
-      SsdTimeSteps(in.Slice(begin, n).Columns(kInner + kXbcDim, kHeads), w.dt_bias.data(),
-                   dt.Slice(begin, n));
-      for (const SsdChunk& chunk : chunks) {
-        if (chunk.keep) KeepInLog(chunk, xbc, dt, begin, end);
-      }
-    });
-    SsdMix({.shape = kSsd,
-            .chunks = chunks.data(),
-            .count = chunks.size(),
-            .xbc = xbc,
-            .dt = dt,
-            .a = w.a.data(),
-            .d = w.d.data(),
-            .y = y},
-           pool);
+    conv.Forward({.weight = w.conv.data(),
+                  .width = kShape.conv_width,
+                  .bias = w.conv_bias.data(),
+                  .silu = true},
+                 raw, begin, end, xbc.Slice(begin, n));
+    conv.Keep(raw, begin, end);
+    SsdTimeSteps(in.Slice(begin, n).Columns(kInner + kXbcDim, kHeads), w.dt_bias.data(),
+                 dt.Slice(begin, n));
+    for (size_t i = 0; i < append.count; ++i) {
+      if (append.chunks[i].keep) KeepInLog(append.chunks[i], xbc, dt, begin, end);
+    }
   }
 
   // Copies those of the segment's rows [begin, end) that the chunk covers.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,17 +56,25 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
     }
   }
 
-  static void AddInputs(const Weights& w, InputMatrices& matrices) {
-    matrices.Add({&w.router, &w.experts[0].gate});
+  static OperandForms InputForms(const Weights& w) {
+    OperandForms forms = OperandForms::For({&w.router, &w.experts[0].gate, &w.experts[0].up});
+    if constexpr (kHasShared) forms = forms | OperandForms::For({&w.shared.gate, &w.shared.up});
+    return forms;
+  }
+  static void ListProducts(const Weights& w, Schedule& schedule) {
+    schedule.Add({&w.router});
+    schedule.Add({});  // the experts' gate and up
+    if constexpr (kHasShared) w.shared.ListProducts(schedule);
+    schedule.Add({});  // the experts' down
   }
 
-  static void Forward(const Weights& weights, MatMulInput& x, FloatRows y, Pass& pass) {
+  static void Forward(const Weights& weights, const Operand& x, FloatRows y, Pass& pass) {
     Arena& arena = pass.arena;
     Arena::Scope scope(arena);
     const size_t rows = y.rows;
     FloatRows shares = arena.Rows(rows, kExperts);  // of each expert in each row; 0 if not chosen
-    MatMul(weights.router, x, shares, pass.pool);
-    ForRows(pass.pool, rows, [&](size_t begin, size_t end) {
+    pass.Multiply(weights.router, x, shares);
+    ForRows(pass.team, rows, 4 * kExperts, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r) KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
     });
     const Slots slots(shares, arena);
@@ -79,14 +88,15 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
       tasks[2 * e] = {&weights.experts[e].gate, slots.Of(e, gate), x_rows};
       tasks[2 * e + 1] = {&weights.experts[e].up, slots.Of(e, up), x_rows};
     }
-    MatMul(tasks.data(), tasks.size(), x, pass.pool);
+    pass.Multiply(tasks, x);
     if constexpr (kHasShared) GatedForward<kActivation>(weights.shared, x, y, pass);
-    ActivateForDown<kActivation>(gate, up, weights.experts[0].down, pass);
+    const Operand activated =
+        ActivateForDown<kActivation>(gate, up, weights.experts[0].down, pass);
     for (size_t e = 0; e < kExperts; ++e) {
       tasks[e] = {&weights.experts[e].down, slots.Of(e, down), slots.numbers + slots.begin[e]};
     }
-    MatMul(tasks.data(), kExperts, pass.inner, pass.pool);
-    ForRows(pass.pool, rows, [&](size_t begin, size_t end) {
+    pass.Multiply(std::span(tasks).first(kExperts), activated);
+    ForRows(pass.team, rows, kUsed * y.cols, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r) {
         if constexpr (!kHasShared) std::fill_n(y.Row(r), y.cols, 0.0f);
         for (size_t i = 0; i < kUsed && slots.of_row[r * kUsed + i] >= 0; ++i) {
@@ -98,14 +108,12 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
     });
   }
 
-  static constexpr size_t ScratchFloats(size_t rows, size_t model_dim) {
-    const size_t slots = rows * kUsed;
-    return Arena::Floats(rows, kExperts) + Slots::ScratchFloats(rows) +
-           2 * Arena::Floats(slots, kHidden) + Arena::Floats(slots, model_dim) +
-           GatedScratchFloats(rows, kShape.shared_hidden);
-  }
-  static constexpr size_t InnerCols() {
-    return std::max<size_t>(kUsed * kHidden, kShape.shared_hidden);
+  static constexpr size_t ScratchFloats(const PassSize& size) {
+    const size_t slots = size.rows * kUsed;
+    return Arena::Floats(size.rows, kExperts) + Slots::ScratchFloats(size.rows) +
+           2 * Arena::Floats(slots, kHidden) + Arena::Floats(slots, size.model_dim) +
+           std::max(GatedScratchFloats(size.rows, kShape.shared_hidden),
+                    Pass::OperandFloats(slots, kHidden));
   }
 
   // Of the experts only the chosen ones.

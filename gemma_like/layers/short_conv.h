@@ -33,32 +33,42 @@ struct LayerKind<ShortConv<kShape>> : SharesNothing {
     w.out = b.Matrix("shortconv.out_proj.weight", b.model_dim(), kDim, TensorUse::kBranchEnd);
   }
 
-  static void AddInputs(const Weights& w, InputMatrices& matrices) { matrices.Add({&w.in}); }
+  static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.in}); }
+  static void ListProducts(const Weights& w, Schedule& schedule) {
+    schedule.Add({&w.in});
+    schedule.Add({&w.out});
+  }
 
   static void Forward(const Weights& w, const Shared&, const Batch<InputWindow>& batch,
-                      MatMulInput& x, FloatRows y, Pass& pass) {
+                      const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
-    const size_t rows = x.floats().rows;
+    const size_t rows = x.rows();
     FloatRows in = pass.arena.Rows(rows, 3 * kDim);
     FloatRows mixed = pass.arena.Rows(y.rows, kDim);
-    MatMul(w.in, x, in, pass.pool);
+    pass.Multiply(w.in, x, in);
     const FloatRows gated = in.Columns(0, kDim);  // B * X, in B's place
-    ForRows(pass.pool, rows, [&](size_t begin, size_t end) {
+    ForRows(pass.team, rows, kDim, [&](size_t begin, size_t end) {
       const FloatRows b = gated.Slice(begin, end - begin);
       Multiply(b, in.Slice(begin, end - begin).Columns(2 * kDim, kDim), b);
     });
-    const PackedMatrix* next = &w.out;
-    pass.inner.Announce(mixed, {&next, 1});
+    const Operand convolved =
+        pass.MakeOperand(mixed, OperandForms::For({&w.out}), [&](size_t first, size_t last) {
+          ForOutputs(batch.segments, first, last,
+                     [&](const Segment<InputWindow>& segment, size_t begin, size_t end) {
+                       Mix(w, segment, in.Slice(segment.row, segment.rows), begin, end, mixed);
+                     });
+        });
     for (const Segment<InputWindow>& segment : batch.segments) {
-      Mix(w, segment, in.Slice(segment.row, segment.rows), mixed, pass);
+      const Conv conv{segment, *segment.storage};
+      conv.Keep(gated.Slice(segment.row, segment.rows), 0, segment.rows);
     }
-    if (y.rows > 0) MatMul(w.out, pass.inner, y, pass.pool);
+    if (y.rows > 0) pass.Multiply(w.out, convolved, y);
   }
 
-  static constexpr size_t ScratchFloats(size_t rows, size_t) {
-    return Arena::Floats(rows, 3 * kDim) + Arena::Floats(rows, kDim);
+  static constexpr size_t ScratchFloats(const PassSize& size) {
+    return Arena::Floats(size.rows, 3 * kDim) + Arena::Floats(size.rows, kDim) +
+           Pass::OperandFloats(size.rows, kDim);
   }
-  static constexpr size_t InnerCols() { return kDim; }
 
   static TokenWork Work(const Weights& w) {
     TokenWork work = WorkOf(w.in);
@@ -71,21 +81,16 @@ struct LayerKind<ShortConv<kShape>> : SharesNothing {
   }
 
  private:
-  // The outputs of one segment, into the rows of `mixed` that are its own. `in` holds B * X, C and
-  // X of its rows.
+  // The outputs [begin, end) of one segment, into the rows of `mixed` that are its own. `in` holds
+  // B * X, C and X of its rows.
   static void Mix(const Weights& w, const Segment<InputWindow>& segment, ConstFloatRows in,
-                  FloatRows mixed, Pass& pass) {
+                  size_t begin, size_t end, FloatRows mixed) {
     const Conv conv{segment, *segment.storage};
-    const ConstFloatRows gated = in.Columns(0, kDim);
     const size_t first = segment.rows - segment.out_rows;  // the row of the first output
-    ForRows(pass.pool, segment.out_rows, [&](size_t begin, size_t end) {
-      const FloatRows out = mixed.Slice(segment.out_row + begin, end - begin);
-      conv.Forward({.weight = w.conv.data(), .width = kShape.width}, gated, first + begin,
-                   first + end, out);
-      Multiply(out, in.Slice(first + begin, end - begin).Columns(kDim, kDim), out);
-      pass.inner.RoundRows(segment.out_row + begin, segment.out_row + end);
-    });
-    conv.Keep(gated, 0, segment.rows);
+    const FloatRows out = mixed.Slice(segment.out_row + begin, end - begin);
+    conv.Forward({.weight = w.conv.data(), .width = kShape.width}, in.Columns(0, kDim),
+                 first + begin, first + end, out);
+    Multiply(out, in.Slice(first + begin, end - begin).Columns(kDim, kDim), out);
   }
 };
 

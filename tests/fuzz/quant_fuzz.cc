@@ -10,7 +10,7 @@
 #include "ops/matmul.h"
 #include "ops/packed_matrix.h"
 #include "ops/quantize.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "ops/weight_type.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -38,17 +38,15 @@ std::unique_ptr<uint8_t[]> Repeat(const std::string& pattern, size_t size) {
 }
 
 void Multiply(const PackedMatrix& packed, const WeightMatrix& w,
-              const std::vector<float>& activations, size_t tokens, ThreadPool& pool) {
+              const std::vector<float>& activations, size_t tokens, Team& team) {
   INLAY_FUZZ_CHECK(!packed.empty() && packed.rows() == w.rows && packed.cols() == w.cols);
   std::vector<float> together(tokens * w.rows);
-  MatMulInput input;
   const ConstFloatRows x(activations.data(), tokens, w.cols);
-  input.Set(x);
-  MatMul(packed, input, FloatRows(together.data(), tokens, w.rows), pool);
+  const OperandForms forms = OperandForms::For({&packed});
+  MatMul(packed, *OwnedOperand(x, forms, team), FloatRows(together.data(), tokens, w.rows), team);
   std::vector<float> alone(w.rows);
   for (size_t t = 0; t < tokens; ++t) {
-    input.Set(x.Slice(t, 1));
-    MatMul(packed, input, FloatRows(alone.data(), 1, w.rows), pool);
+    MatMul(packed, *OwnedOperand(x.Slice(t, 1), forms, team), FloatRows(alone.data(), 1, w.rows), team);
     for (size_t r = 0; r < w.rows; ++r) INLAY_FUZZ_CHECK(Same(alone[r], together[t * w.rows + r]));
   }
 }
@@ -58,7 +56,7 @@ void Multiply(const PackedMatrix& packed, const WeightMatrix& w,
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay;
-  static ThreadPool& pool = *new ThreadPool(1);
+  static Team& team = *new Team(1);
   FuzzInput input(data, size);
   const WeightType type = kTypes[input.UpTo(std::size(kTypes) - 1)];
   const size_t block = GetWeightTypeInfo(type).block_size;
@@ -77,12 +75,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<float> activations(tokens * cols);
   const auto raw = Repeat(floats, activations.size() * sizeof(float));
   std::memcpy(activations.data(), raw.get(), activations.size() * sizeof(float));
-  Multiply(PackedMatrix::Pack(w, pool), w, activations, tokens, pool);
+  Multiply(PackedMatrix::Pack(w, team), w, activations, tokens, team);
   // As a packed file may hold them: tiles of anything.
-  const size_t packed_bytes = PackedMatrix::Pack(w, pool).bytes();
+  const size_t packed_bytes = PackedMatrix::Pack(w, team).bytes();
   const AlignedCopy tiles(Repeat(pattern, packed_bytes).get(), packed_bytes);
   Multiply(PackedMatrix::View(tiles.bytes().data(), type, rows, cols), w, activations, tokens,
-           pool);
+           team);
 
   std::vector<uint8_t> quantized(w.RowBytes());
   for (size_t t = 0; t < tokens; ++t) {

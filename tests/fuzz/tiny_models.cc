@@ -11,7 +11,7 @@
 #include "gemma_like/generate.h"
 #include "gemma_like/packed_file.h"
 #include "io/atomic_file.h"
-#include "ops/thread_pool.h"
+#include "ops/team.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/io/test_vocabulary.h"
 
@@ -32,10 +32,10 @@ std::string BytesOf(const std::function<absl::Status(const std::string& path)>& 
 
 absl::Status WritePackedTo(const GgufFile& file, const ConfigEntry& config,
                            const std::string& path) {
-  ThreadPool pool(1);
+  Team team(1);
   auto begun = AtomicFile::Create(path);
   INLAY_FUZZ_CHECK(begun.ok());
-  auto written = WritePacked(file, config, pool, *std::move(begun));
+  auto written = WritePacked(file, config, team, *std::move(begun));
   INLAY_FUZZ_CHECK(written.ok());
   return written->Commit();
 }

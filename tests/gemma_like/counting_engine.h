@@ -26,9 +26,9 @@ class CountingEngine final : public Engine {
     return engine_.CacheBytesRead(length, type);
   }
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
-                       const CancelCheck& cancel) override {
+                       const CancelCheck& cancel, absl::Span<absl::Status> outcomes) override {
     for (const SequenceStep& step : steps) tokens_ += step.tokens.size();
-    return engine_.Forward(steps, logits, cancel);
+    return engine_.Forward(steps, logits, cancel, outcomes);
   }
 
  private:

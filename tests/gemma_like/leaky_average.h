@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +82,7 @@ template <LeakyAverageShape kShape>
 struct LayerKind<LeakyAverage<kShape>> : SharesNothing {
   using Storage = typename MixerStorage<LeakyAverage<kShape>>::Type;
   static constexpr size_t kChannels = kShape.channels;
+  static constexpr size_t kChunk = 8;  // channels that a thread takes at once
 
   struct Weights {
     PackedMatrix value;        // [kChannels, model_dim], V
@@ -101,42 +101,47 @@ struct LayerKind<LeakyAverage<kShape>> : SharesNothing {
     w.out = b.Matrix("leaky_out.weight", b.model_dim(), kChannels, TensorUse::kBranchEnd);
   }
 
-  static void AddInputs(const Weights& w, InputMatrices& matrices) {
-    matrices.Add({&w.value, &w.gate});
+  static OperandForms InputForms(const Weights& w) {
+    return OperandForms::For({&w.value, &w.gate});
+  }
+  static void ListProducts(const Weights& w, Schedule& schedule) {
+    schedule.Add({&w.value, &w.gate});
+    schedule.Add({&w.out});
   }
 
-  static void Forward(const Weights& w, const Shared&, const Batch<Storage>& batch, MatMulInput& x,
-                      FloatRows y, Pass& pass) {
+  static void Forward(const Weights& w, const Shared&, const Batch<Storage>& batch,
+                      const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
-    const FloatRows values = pass.arena.Rows(x.floats().rows, kChannels);
+    const FloatRows values = pass.arena.Rows(x.rows(), kChannels);
     const FloatRows gate = pass.arena.Rows(y.rows, kChannels);
     const FloatRows mixed = pass.arena.Rows(y.rows, kChannels);
     const FloatRows average = pass.arena.Rows(1, kChannels);
     const MatMulTask projections[] = {{&w.value, values}, {&w.gate, gate, batch.out_rows}};
-    MatMul(projections, std::size(projections), x, pass.pool);
+    pass.Multiply(projections, x);
     // Channels are independent: each thread takes some of them through all positions.
-    ForRows(pass.pool, kChannels, [&](size_t begin, size_t end) {
-      const auto of = [&](FloatRows all) { return all.Columns(begin, end - begin); };
+    pass.team.Run(kChannels, kChunk, [&](const Share& share) {
+      const auto [begin, end, thread] = share;
+      const auto of = [&share](FloatRows all) {
+        return all.Columns(share.begin, share.end - share.begin);
+      };
       for (const Segment<Storage>& segment : batch.segments) {
         Average(w.decay.data() + begin, segment, begin, of(values).Slice(segment.row, segment.rows),
                 of(average).data, of(mixed).Slice(segment.out_row, segment.out_rows));
       }
     });
     if (y.rows == 0) return;
-    const PackedMatrix* next = &w.out;
-    pass.inner.Announce(mixed, {&next, 1});
-    ForRows(pass.pool, y.rows, [&](size_t begin, size_t end) {
-      const FloatRows outputs = mixed.Slice(begin, end - begin);
-      SiluGate(gate.Slice(begin, end - begin), outputs, outputs);
-      pass.inner.RoundRows(begin, end);
-    });
-    MatMul(w.out, pass.inner, y, pass.pool);
+    const Operand gated =
+        pass.MakeOperand(mixed, OperandForms::For({&w.out}), [&](size_t begin, size_t end) {
+          const FloatRows outputs = mixed.Slice(begin, end - begin);
+          SiluGate(gate.Slice(begin, end - begin), outputs, outputs);
+        });
+    pass.Multiply(w.out, gated, y);
   }
 
-  static constexpr size_t ScratchFloats(size_t rows, size_t) {
-    return 3 * Arena::Floats(rows, kChannels) + Arena::Floats(1, kChannels);
+  static constexpr size_t ScratchFloats(const PassSize& size) {
+    return 3 * Arena::Floats(size.rows, kChannels) + Arena::Floats(1, kChannels) +
+           Pass::OperandFloats(size.rows, kChannels);
   }
-  static constexpr size_t InnerCols() { return kChannels; }
 
   static TokenWork Work(const Weights& w) {
     TokenWork work;

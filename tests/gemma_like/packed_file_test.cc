@@ -48,9 +48,9 @@ class PackedFileTest : public ::testing::Test {
   std::string Pack(const std::string& path) {
     const absl::StatusOr<GgufFile> file = GgufFile::Open(path);
     EXPECT_TRUE(file.ok()) << file.status();
-    ThreadPool pool(2);
+    Team team(2);
     const std::string packed = Path("packed");
-    const absl::Status status = WritePacked(*file, pool, packed);
+    const absl::Status status = WritePacked(*file, team, packed);
     EXPECT_TRUE(status.ok()) << status;
     return packed;
   }
@@ -168,7 +168,7 @@ TEST_F(PackedBardTest, IsMappedAndNotCopied) {
   const GgufTensor* output = file.FindTensor("output.weight");
   ASSERT_NE(output, nullptr);
   EXPECT_TRUE(output->packed);
-  ThreadPool pool(1);
+  Team team(1);
   const PackedMatrix view =
       PackedMatrix::View(output->data.data(), output->type, output->dims[1], output->dims[0]);
   EXPECT_EQ(view.tile(0), output->data.data());

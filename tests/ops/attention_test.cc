@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "tests/ops/op_test.h"
 
@@ -117,6 +118,12 @@ std::vector<double> Reference(const AttentionParams& params, const Array& q, siz
   return y;
 }
 
+void StoreRows(const ConstFloatRows& keys, const ConstFloatRows& values, size_t first,
+            const KvView& kv) {
+  std::vector<float> scratch(kv.shape.head_dim);
+  StoreKv(keys, values, first, kv, scratch.data());
+}
+
 // Keys and values of positions [0, count).
 struct Sequence {
   Sequence(KvShape shape, size_t count)
@@ -124,16 +131,25 @@ struct Sequence {
         values(RandomArray(count, shape.kv_heads * shape.head_dim, 12)) {}
 
   void StoreInto(const Store& store, size_t first, size_t count) const {
-    StoreKv(keys.view().Slice(first, count), values.view().Slice(first, count), first, store.view);
+    StoreRows(keys.view().Slice(first, count), values.view().Slice(first, count), first, store.view);
   }
 
   Array keys, values;
 };
 
+// The attention of one or more segments, with scratch memory of NaN.
+void Attend(const AttentionParams& params, const std::vector<AttentionSegment>& segments,
+            Team& team) {
+  const KvShape& shape = segments.front().kv.shape;
+  std::vector<float> scratch(
+      AttentionScratchFloats(params.heads, shape.kv_heads, shape.head_dim, team.threads()), NAN);
+  Attention(params, segments, scratch.data(), team);
+}
+
 size_t BlocksFor(size_t positions) { return (positions + kKvBlockRows - 1) / kKvBlockRows; }
 
 TEST_P(AttentionTest, MatchesReference) {
-  ThreadPool pool(2);
+  Team team(2);
   double worst = 0;
   for (KvType type : kTypes) {
     for (size_t dim : {1, 3, 24, 64, 100, 256}) {
@@ -149,7 +165,7 @@ TEST_P(AttentionTest, MatchesReference) {
           const AttentionParams params = {kv_heads * group, 1 / std::sqrt(static_cast<float>(dim)),
                                           window == 5 ? 2.0f : 0.0f, window};
           const Array y(tokens, q.view().cols, first % 3);
-          Attention(params, q, first, store.view, y, pool);
+          Attend(params, {{q, first, store.view, y}}, team);
           const double nmse = Nmse(y, Reference(params, q, first, store));
           ASSERT_LE(nmse, 1e-12) << "dim " << dim << ", first " << first << ", window " << window;
           worst = std::max(worst, nmse);
@@ -161,7 +177,7 @@ TEST_P(AttentionTest, MatchesReference) {
 }
 
 TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
-  ThreadPool pool(1);
+  Team team(1);
   const KvShape shape = {1, 32, KvType::kF32};
   const Sequence sequence(shape, 300);
   for (size_t i = 0; i < sequence.keys.size(); ++i) sequence.keys.data()[i] *= 100;
@@ -169,7 +185,7 @@ TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
   sequence.StoreInto(store, 0, 300);
   const Array q = RandomArray(1, 32, 3), y(1, 32);
   const AttentionParams params = {1, 1, 0, 0};
-  Attention(params, q, 299, store.view, y, pool);
+  Attend(params, {{q, 299, store.view, y}}, team);
   EXPECT_LE(Nmse(y, Reference(params, q, 299, store)), 1e-8);
 }
 
@@ -186,10 +202,10 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
         const Array q = RandomArray(tokens, heads * 40, 5), all(tokens, heads * 40);
         Store full(shape, BlocksFor(count));
         sequence.StoreInto(full, 0, count);
-        ThreadPool one(1);
-        Attention(params, q, first, full.view, all, one);
+        Team one(1);
+        Attend(params, {{q, first, full.view, all}}, one);
         for (size_t threads : {1, 2, 3}) {
-          ThreadPool pool(threads);
+          Team team(threads);
           for (size_t step : {1, 2, 7, 64}) {
             if (SmallTests() && (threads < 3 || step < 7 || kv_heads < 2)) continue;
             Store store(shape, BlocksFor(count));
@@ -201,8 +217,7 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
               if (window != 0) {
                 for (size_t p = 0; p + window < first + t + 1; ++p) store.Poison(p);
               }
-              Attention(params, q.view().Slice(t, n), first + t, store.view, y.view().Slice(t, n),
-                        pool);
+              Attend(params, {{q.view().Slice(t, n), first + t, store.view, y.view().Slice(t, n)}}, team);
             }
             ASSERT_TRUE(SameBits(y, all)) << threads << " threads, " << step << " at a time, "
                                           << kv_heads << " kv heads, window " << window;
@@ -214,7 +229,7 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
 }
 
 TEST_P(AttentionTest, RingAndGrowingTableGiveTheSameBits) {
-  ThreadPool pool(2);
+  Team team(2);
   for (KvType type : kTypes) {
     const KvShape shape = {2, 24, type};
     const size_t window = 70, step = 9, count = 700;
@@ -229,8 +244,8 @@ TEST_P(AttentionTest, RingAndGrowingTableGiveTheSameBits) {
       sequence.StoreInto(ring, t, n);
       sequence.StoreInto(table, t, n);
       const Array a(n, 4 * 24), b(n, 4 * 24);
-      Attention(params, q.view().Slice(t, n), t, ring.view, a, pool);
-      Attention(params, q.view().Slice(t, n), t, table.view, b, pool);
+      Attend(params, {{q.view().Slice(t, n), t, ring.view, a}}, team);
+      Attend(params, {{q.view().Slice(t, n), t, table.view, b}}, team);
       ASSERT_TRUE(SameBits(a, b)) << t;
       ASSERT_FALSE(std::isnan(a.At(n - 1, 0)));
     }
@@ -264,7 +279,7 @@ TEST_P(AttentionTest, StoredValuesAreRoundedToNearestEven) {
         if (generator() % 2) bits = (bits >> low << low) + (1u << (low - 1)) + generator() % 3 - 1;
         std::memcpy(&values.data()[i], &bits, 4);
       }
-      StoreKv(values, values, round % kKvBlockRows, store.view);
+      StoreRows(values, values, round % kKvBlockRows, store.view);
       for (size_t i = 0; i < dim; ++i) {
         const float v = values.data()[i];
         const double expected = type == KvType::kF16 ? Rounded(v, 10, -14, 65520)
@@ -292,7 +307,7 @@ TEST_P(AttentionTest, Q8RowsAreRoundedToTheNearestMultipleOfTheirScale) {
       Array keys = RandomArray(1, 2 * dim, 2 * round, magnitude, round % 4);
       Array values = RandomArray(1, 2 * dim, 2 * round + 1, magnitude, round % 3);
       const size_t position = static_cast<size_t>(round) % kKvBlockRows;
-      StoreKv(keys, values, position, store.view);
+      StoreRows(keys, values, position, store.view);
       for (size_t head = 0; head < 2; ++head) {
         for (bool of_value : {false, true}) {
           const Array& from = of_value ? values : keys;
@@ -318,14 +333,14 @@ TEST_P(AttentionTest, Q8RowsOfZerosAndOfWhatIsNotFinite) {
   Array row(1, dim);
   for (float tiny : {0.0f, -0.0f, 1e-31f, 1e-45f}) {
     std::fill_n(row.data(), dim, tiny);
-    StoreKv(row, row, 3, store.view);
+    StoreRows(row, row, 3, store.view);
     for (size_t i = 0; i < dim; ++i) ASSERT_EQ(store.Value(3, 0, i % 2 == 0, i), 0);
   }
   for (float wrong : {INFINITY, -INFINITY, std::nanf("")}) {
     for (size_t at : {size_t{0}, dim / 2, dim - 1}) {
       std::fill_n(row.data(), dim, 1.0f);
       row.data()[at] = wrong;
-      StoreKv(row, row, 3, store.view);
+      StoreRows(row, row, 3, store.view);
       for (size_t i = 0; i < dim; ++i) ASSERT_FALSE(std::isfinite(store.Value(3, 0, true, i)));
     }
   }

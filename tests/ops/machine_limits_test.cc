@@ -16,8 +16,8 @@ TEST_P(MachineLimitsTest, MeasuresSomething) {
   EXPECT_GT(peaks.bf16, 1e6);
   EXPECT_GT(peaks.f32, 1e6);
   for (size_t threads : {1, 2, 3}) {
-    ThreadPool pool(threads);
-    EXPECT_GT(MeasureReadBandwidth(pool, size_t{8} << 20), 1e6);
+    Team team(threads);
+    EXPECT_GT(MeasureReadBandwidth(team, size_t{8} << 20), 1e6);
   }
 }
 

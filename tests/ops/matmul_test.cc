@@ -76,7 +76,7 @@ double Nmse(const Weights& w, ConstFloatRows x, ConstFloatRows y) {
 }
 
 TEST_P(MatMulTest, MatchesReferenceForAllRemainders) {
-  ThreadPool pool(2);
+  Team team(2);
   double worst = 0;
   for (WeightType type : kTypes) {
     for (size_t cols : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130, 1027}) {
@@ -85,7 +85,7 @@ TEST_P(MatMulTest, MatchesReferenceForAllRemainders) {
           const Weights w(type, rows, cols, cols * 100 + rows);
           const Array x = RandomArray(tokens, cols, tokens, 1, (cols + rows) % 5);
           const Array y(tokens, rows, tokens % 3);
-          PackAndMultiply(w.matrix, x, y, pool);
+          PackAndMultiply(w.matrix, x, y, team);
           const double nmse = Nmse(w, x, y);
           ASSERT_LE(nmse, 4e-12) << cols << " columns, " << rows << " rows, " << tokens
                                  << " tokens, " << GetWeightTypeInfo(type).name;
@@ -103,15 +103,15 @@ TEST_P(MatMulTest, BitsDoNotDependOnTokensOrThreads) {
     const Weights w(type, rows, cols, 7);
     const Array x = RandomArray(tokens, cols, 8);
     const Array all(tokens, rows);
-    ThreadPool one(1);
+    Team one(1);
     PackAndMultiply(w.matrix, x, all, one);
     for (size_t threads : {1, 2, 3}) {
-      ThreadPool pool(threads);
+      Team team(threads);
       for (size_t step : {1, 2, 3, 5, 8, 13, 21}) {
         const Array y(tokens, rows);
         for (size_t t = 0; t < tokens; t += step) {
           const size_t n = std::min(step, tokens - t);
-          PackAndMultiply(w.matrix, x.view().Slice(t, n), y.view().Slice(t, n), pool);
+          PackAndMultiply(w.matrix, x.view().Slice(t, n), y.view().Slice(t, n), team);
         }
         EXPECT_TRUE(SameBits(y, all)) << step << " tokens at a time, " << threads << " threads";
       }
@@ -120,13 +120,13 @@ TEST_P(MatMulTest, BitsDoNotDependOnTokensOrThreads) {
 }
 
 TEST_P(MatMulTest, ReadsAndWritesOnlyItsColumns) {
-  ThreadPool pool(1);
+  Team team(1);
   const Weights w(WeightType::kF16, 5, 19, 3);
   const Array x = RandomArray(3, 40, 4);
   const Array packed(3, 19), wide(3, 11), y(3, 5);
   for (size_t t = 0; t < 3; ++t) std::copy_n(x.Row(t) + 6, 19, packed.Row(t));
-  PackAndMultiply(w.matrix, packed, y, pool);
-  PackAndMultiply(w.matrix, x.view().Columns(6, 19), wide.view().Columns(2, 5), pool);
+  PackAndMultiply(w.matrix, packed, y, team);
+  PackAndMultiply(w.matrix, x.view().Columns(6, 19), wide.view().Columns(2, 5), team);
   for (size_t t = 0; t < 3; ++t) {
     EXPECT_TRUE(SameBits(y.Row(t), wide.Row(t) + 2, 5));
     for (size_t c : {0, 1, 7, 8, 9, 10}) EXPECT_TRUE(std::isnan(wide.At(t, c)));

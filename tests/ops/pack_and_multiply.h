@@ -7,12 +7,10 @@
 
 namespace inlay {
 
-inline void PackAndMultiply(const WeightMatrix& w, ConstFloatRows x, FloatRows y,
-                            ThreadPool& pool) {
-  const PackedMatrix packed = PackedMatrix::Pack(w, pool);
-  MatMulInput input;
-  input.Set(x);
-  MatMul(packed, input, y, pool);
+inline void PackAndMultiply(const WeightMatrix& w, ConstFloatRows x, FloatRows y, Team& team) {
+  const PackedMatrix packed = PackedMatrix::Pack(w, team);
+  const OwnedOperand input(x, OperandForms::For({&packed}), team);
+  MatMul(packed, *input, y, team);
 }
 
 }  // namespace inlay

@@ -41,10 +41,10 @@ TEST(PackedMatrixTest, LayoutIsOfItsVersion) {
       {WeightType::kQ4_K, 0x9b12aeac6ebc75ab}, {WeightType::kQ5_K, 0xac03394cd08c5e41},
       {WeightType::kQ6_K, 0xc2a6290548182b0c}, {WeightType::kIQ4_NL, 0x9533097aedc09746},
   };
-  ThreadPool pool(1);
+  Team team(1);
   for (const auto& [type, hash] : expected) {
     const std::vector<uint8_t> bytes = Bytes(type);
-    const PackedMatrix packed = PackedMatrix::Pack({bytes.data(), type, kRows, kCols}, pool);
+    const PackedMatrix packed = PackedMatrix::Pack({bytes.data(), type, kRows, kCols}, team);
     EXPECT_EQ(Xxh64Of(packed.tile(0), packed.bytes()), hash)
         << GetWeightTypeInfo(type).name << std::hex << " 0x"
         << Xxh64Of(packed.tile(0), packed.bytes());
@@ -53,16 +53,16 @@ TEST(PackedMatrixTest, LayoutIsOfItsVersion) {
 
 TEST(PackedMatrixTest, ViewsDoNotOwn) {
   const std::vector<uint8_t> bytes = Bytes(WeightType::kQ8_0);
-  ThreadPool pool(1);
+  Team team(1);
   const PackedMatrix packed =
-      PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kRows, kCols}, pool);
+      PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kRows, kCols}, team);
   PackedMatrix view = PackedMatrix::View(packed.tile(0), WeightType::kQ8_0, kRows, kCols);
   EXPECT_EQ(view.tile(1), packed.tile(1));
   EXPECT_EQ(view.format(), packed.format());
   EXPECT_EQ(view.bytes(), packed.bytes());
   PackedMatrix moved = std::move(view);
   EXPECT_EQ(moved.tile(0), packed.tile(0));
-  moved = PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kRows, kCols}, pool);
+  moved = PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kRows, kCols}, team);
   EXPECT_NE(moved.tile(0), packed.tile(0));
 }
 

@@ -83,7 +83,7 @@ std::vector<double> Product(const Weights& w, const std::vector<double>& x) {
 }
 
 TEST_P(QuantMatMulTest, MatchesReference) {
-  ThreadPool pool(2);
+  Team team(2);
   double worst = 0, worst_rounding = 0;
   for (WeightType type : kQuantized) {
     const size_t block = GetWeightTypeInfo(type).block_size;
@@ -92,7 +92,7 @@ TEST_P(QuantMatMulTest, MatchesReference) {
         for (size_t tokens : {1, 3, 8}) {
           const Weights w(type, rows, blocks * block, static_cast<uint32_t>(rows));
           const Array x = RandomArray(tokens, blocks * block, 3, 1, rows % 5), y(tokens, rows);
-          PackAndMultiply(w.matrix, x, y, pool);
+          PackAndMultiply(w.matrix, x, y, team);
           const std::vector<double> exact(x.data(), x.data() + x.size());
           // Few outputs may cancel; only those of many tell a relative error.
           const double nmse = Nmse(y, Product(w, Rounded(x)));
@@ -114,15 +114,15 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
     const size_t cols = 512, rows = 53, tokens = 13;
     const Weights w(type, rows, cols, 7);
     const Array x = RandomArray(tokens, cols, 8), all(tokens, rows);
-    ThreadPool one(1);
+    Team one(1);
     PackAndMultiply(w.matrix, x, all, one);
     for (size_t threads : {1, 2, 3}) {
-      ThreadPool pool(threads);
+      Team team(threads);
       for (size_t step : {1, 2, 5, 13}) {
         const Array y(tokens, rows);
         for (size_t t = 0; t < tokens; t += step) {
           const size_t n = std::min(step, tokens - t);
-          PackAndMultiply(w.matrix, x.view().Slice(t, n), y.view().Slice(t, n), pool);
+          PackAndMultiply(w.matrix, x.view().Slice(t, n), y.view().Slice(t, n), team);
         }
         EXPECT_TRUE(SameBits(y, all)) << step << " tokens at a time, " << threads << " threads";
       }
@@ -132,7 +132,7 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
 
 // The largest integer sums that there can be, which some CPU targets carry in 16 bits for a while.
 TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
-  ThreadPool pool(1);
+  Team team(1);
   for (WeightType type : kQuantized) {
     const size_t cols = GetWeightTypeInfo(type).block_size, tokens = 8, rows = 19;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
@@ -140,7 +140,7 @@ TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
       for (float value : {1.0f, -1.0f}) {
         const Array x(tokens, cols), y(tokens, rows);
         std::fill_n(x.data(), x.size(), value);
-        PackAndMultiply(w.matrix, x, y, pool);
+        PackAndMultiply(w.matrix, x, y, team);
         const std::vector<double> expected = Product(w, Rounded(x));
         for (size_t i = 0; i < y.size(); ++i) {
           ASSERT_NEAR(y.data()[i], expected[i], 1e-5 * std::abs(expected[i]) + 1e-5)
@@ -152,12 +152,12 @@ TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
 }
 
 TEST_P(QuantMatMulTest, ZerosTinyAndExtremeActivations) {
-  ThreadPool pool(1);
+  Team team(1);
   const Weights w(WeightType::kQ8_0, 5, 64, 9);
   const Array x(1, 64), y(1, 5);
   for (float size : {0.0f, 1e-40f, 1e-31f, 1e-29f, 1e36f}) {
     for (size_t i = 0; i < 64; ++i) x.data()[i] = (i % 3 == 0 ? -size : size) * (i < 32 ? 1 : 0.5f);
-    PackAndMultiply(w.matrix, x, y, pool);
+    PackAndMultiply(w.matrix, x, y, team);
     const std::vector<double> expected =
         Product(w, std::vector<double>(x.data(), x.data() + x.size()));
     for (size_t r = 0; r < 5; ++r) {
@@ -168,7 +168,7 @@ TEST_P(QuantMatMulTest, ZerosTinyAndExtremeActivations) {
     for (size_t i : {0, 31, 40}) {
       std::fill_n(x.data(), 64, 1.0f);
       x.data()[i] = bad;
-      PackAndMultiply(w.matrix, x, y, pool);
+      PackAndMultiply(w.matrix, x, y, team);
       for (size_t r = 0; r < 5; ++r) EXPECT_FALSE(std::isfinite(y.data()[r])) << bad;
     }
   }

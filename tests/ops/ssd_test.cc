@@ -60,7 +60,7 @@ std::vector<double> Recurrence(const Inputs& in, std::vector<double>* state) {
 }
 
 // Runs the sequence at most `step` tokens at a time. Logs and states start as NaN.
-void RunMixer(const Inputs& in, size_t step, ThreadPool& pool, bool zero_state, const Array& y,
+void RunMixer(const Inputs& in, size_t step, Team& team, bool zero_state, const Array& y,
               Array* last_state) {
   const SsdShape& shape = in.shape;
   const Array xbc(in.count, shape.XbcDim()), dt(in.count, shape.heads);
@@ -98,15 +98,16 @@ void RunMixer(const Inputs& in, size_t step, ThreadPool& pool, bool zero_state, 
       chunks.push_back(chunk);
       row += chunk.rows;
     }
-    SsdMix({.shape = shape,
-            .chunks = chunks.data(),
-            .count = chunks.size(),
-            .xbc = xbc.view().Slice(t, count),
-            .dt = dt.view().Slice(t, count),
-            .a = in.a.data(),
-            .d = in.d.data(),
-            .y = y.view().Slice(t, count)},
-           pool);
+    const SsdAppend append = {.shape = shape,
+                              .chunks = chunks.data(),
+                              .count = chunks.size(),
+                              .xbc = xbc.view().Slice(t, count),
+                              .dt = dt.view().Slice(t, count),
+                              .a = in.a.data(),
+                              .d = in.d.data(),
+                              .y = y.view().Slice(t, count)};
+    std::vector<float> scratch(SsdScratchFloats(shape, count, team.threads()), NAN);
+    SsdMix({&append, 1}, scratch.data(), team);
     // As the owner of the log does, for the last chunk.
     const SsdChunk& last = chunks.back();
     if (last.next != nullptr) std::fill_n(log_memory.data(), log_memory.size(), NAN);
@@ -125,7 +126,7 @@ constexpr SsdShape kShapes[] = {{1, 1, 1, 1},   {3, 5, 1, 7},    {4, 8, 2, 16}, 
                                 {8, 32, 1, 64}, {4, 64, 2, 128}, {17, 4, 1, 19}};
 
 TEST_P(SsdTest, MatchesTheRecurrenceOverSeveralChunks) {
-  ThreadPool pool(2);
+  Team team(2);
   double worst = 0, worst_state = 0;
   for (const SsdShape& shape : kShapes) {
     const Inputs in(shape, 4 * kStateChunk);
@@ -133,7 +134,7 @@ TEST_P(SsdTest, MatchesTheRecurrenceOverSeveralChunks) {
     const std::vector<double> expected = Recurrence(in, &expected_state);
     const Array y(in.count, shape.Inner());
     Array state(1, 1);
-    RunMixer(in, in.count, pool, false, y, &state);
+    RunMixer(in, in.count, team, false, y, &state);
     worst = std::max(worst, Nmse(y, expected));
     worst_state = std::max(worst_state, Nmse(state, expected_state));
   }
@@ -147,14 +148,14 @@ TEST_P(SsdTest, BitsDoNotDependOnBatchesOrThreads) {
     const Inputs in(shape, 3 * kStateChunk + 5);
     const Array all(in.count, shape.Inner());
     Array last(1, 1);
-    ThreadPool one(1);
+    Team one(1);
     RunMixer(in, kStateChunk, one, false, all, &last);
     for (size_t threads : {1, 2, 3}) {
-      ThreadPool pool(threads);
+      Team team(threads);
       for (size_t step : {1, 2, 5, 7, 32, 50, 101}) {
         const Array y(in.count, shape.Inner());
         Array state(1, 1);
-        RunMixer(in, step, pool, step == 5, y, &state);
+        RunMixer(in, step, team, step == 5, y, &state);
         ASSERT_TRUE(SameBits(y, all)) << step << " at a time, " << threads << " threads";
         ASSERT_TRUE(SameBits(state, last));
       }

@@ -1,0 +1,357 @@
+#include "ops/team.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hwy/cache_control.h"
+
+namespace inlay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a thread that waits stays awake. The phases of a decode step follow each other within a
+// few microseconds, while waking a sleeping thread takes tens of them; on a busy machine a longer
+// wait would take the time of others. Where chunks take longer, so does the wait for their end.
+constexpr Clock::duration kAwake = std::chrono::microseconds(50);
+constexpr Clock::duration kMostAwake = std::chrono::microseconds(500);
+
+// A thread is late that takes kPatience times as long for a chunk as the caller did, and at least
+// kLate: other programs take a processor for some milliseconds.
+constexpr Clock::duration kLate = std::chrono::microseconds(150);
+constexpr int kPatience = 4;
+
+// Late once is chance. Who is late again within kForgiven and some of its last rests gets no range
+// for a while, at first for less than a time slice and then twice as long each time, up to what
+// makes the cost of its next attempt, some time slices, a few percent.
+constexpr Clock::duration kForgiven = std::chrono::milliseconds(20);
+constexpr int kForgivenRests = 8;
+constexpr Clock::duration kFirstRest = std::chrono::milliseconds(1);
+constexpr Clock::duration kLongestRest = std::chrono::milliseconds(500);
+
+// What a thread fetches at most for a later phase: a part of the level 2 cache, which holds what
+// the phases before read as well.
+constexpr size_t kMostAhead = size_t{192} << 10;
+constexpr size_t kFetchStep = size_t{1} << 10;  // between two looks for work
+constexpr size_t kCacheLine = 64;
+
+// Chunks [begin, end) as one word, so that its owner and others take from it without a lock.
+constexpr uint64_t RangeWord(uint64_t begin, uint64_t end) { return begin << 32 | end; }
+constexpr size_t RangeBegin(uint64_t range) { return range >> 32; }
+constexpr size_t RangeEnd(uint64_t range) { return range & 0xFFFFFFFF; }
+
+}  // namespace
+
+// A phase is published by writing `phase` and then the ranges. A thread reads `phase` only after it
+// has taken a chunk, which keeps the phase from ending; so one that comes late, however late, takes
+// a chunk of the phase that is there then, or none.
+struct Team::Impl {
+  // Of one thread, on cache lines of its own (two, since CPUs fetch lines in pairs).
+  struct alignas(2 * kCacheLine) Slot {
+    std::atomic<uint64_t> range{0};     // its chunks that nobody has taken
+    std::atomic<uint32_t> wakings{0};   // a sleeping thread waits for the next
+    std::atomic<bool> asleep{false};
+    std::atomic<bool> in_chunk{false};  // for the caller, to see who is late
+    size_t part = 0;                    // the range's number, for what is ahead
+    // Of the thread itself.
+    MemoryAhead ahead;
+    Clock::duration chunk_time{};
+    // Of the caller.
+    bool rests = false;
+    Clock::time_point late;  // when it was last
+    Clock::duration rest{};  // that followed
+  };
+
+  explicit Impl(size_t threads) : slots(threads) {
+    late.reserve(threads);
+    try {
+      for (size_t i = 1; i < threads; ++i) workers.emplace_back([this, i] { Serve(i); });
+    } catch (...) {
+      Stop();
+      throw;
+    }
+  }
+
+  ~Impl() { Stop(); }
+
+  void Stop() {
+    stop = true;
+    for (size_t i = 1; i < slots.size(); ++i) Wake(slots[i]);
+    for (std::thread& worker : workers) worker.join();
+  }
+
+  // The threads that have a range in the next phase.
+  size_t Gather() {
+    if (resting > 0) {
+      const Clock::time_point now = Clock::now();
+      for (Slot& slot : slots) {
+        if (slot.rests && now - slot.late >= slot.rest) EndRest(slot);
+      }
+    }
+    return slots.size() - resting;
+  }
+
+  void EndRest(Slot& slot) {
+    slot.rests = false;
+    --resting;
+  }
+
+  // A phase may be long: who has rested meanwhile gets half of what the caller has left.
+  void Readmit() {
+    const Clock::time_point now = Clock::now();
+    for (Slot& slot : slots) {
+      if (!slot.rests || now - slot.late < slot.rest) continue;
+      uint64_t range = slots[0].range.load(std::memory_order_relaxed);
+      size_t middle;
+      do {
+        middle = RangeBegin(range) + (RangeEnd(range) - RangeBegin(range)) / 2;
+        if (middle == RangeBegin(range)) return;
+      } while (!slots[0].range.compare_exchange_weak(range, RangeWord(RangeBegin(range), middle)));
+      EndRest(slot);
+      Give(slot, RangeWord(middle, RangeEnd(range)));
+    }
+  }
+
+  // Sequentially consistent, as the worker's counterpart in Sleep: either this thread sees the
+  // sleeper, or the worker sees the range and does not go to sleep.
+  static void Give(Slot& slot, uint64_t range) {
+    slot.range.store(range);
+    if (slot.asleep.load()) Wake(slot);
+  }
+
+  void Run(const Phase& next) {
+    const size_t chunks = (next.units + next.chunk - 1) / next.chunk;
+    const size_t parts = chunks > 1 ? std::min(Gather(), chunks) : 1;
+    if (parts == 1) {
+      if (hook) hook(0);
+      return next.call(next.work, {0, next.units, 0});
+    }
+    assert(chunks <= UINT32_MAX);
+    phase = next;
+    phase_parts = parts;
+    pending.store(static_cast<uint32_t>(chunks), std::memory_order_relaxed);
+    size_t part = 0;
+    for (Slot& slot : slots) {
+      if (!slot.rests && part < parts) slot.part = part++;
+    }
+    part = 0;
+    for (Slot& slot : slots) {
+      if (slot.rests || part == parts) continue;
+      Give(slot, RangeWord(part * chunks / parts, (part + 1) * chunks / parts));
+      ++part;
+    }
+    Work(0);
+    AwaitOthers();
+    if (!failed) return;
+    failed = false;
+    std::rethrow_exception(std::exchange(error, nullptr));
+  }
+
+  // Threads that will have ranges soon get up meanwhile.
+  void WakeActive() {
+    Gather();
+    for (size_t i = 1; i < slots.size(); ++i) {
+      if (!slots[i].rests && slots[i].asleep.load()) Wake(slots[i]);
+    }
+  }
+
+  // Computes chunks while there are any, its own first.
+  void Work(size_t index) {
+    Slot& own = slots[index];
+    size_t chunk;
+    uint32_t done = 0;
+    Clock::time_point start;
+    while (TakeFirst(own, chunk)) {
+      if (done == 0) {
+        own.in_chunk.store(true, std::memory_order_relaxed);
+        if (phase.ahead != nullptr) own.ahead = phase.ahead->Head(own.part, phase_parts);
+        start = Clock::now();
+      }
+      Do(index, chunk);
+      ++done;
+      if (index == 0 && resting > 0) Readmit();
+    }
+    if (done > 0) {
+      own.chunk_time = (Clock::now() - start) / done;
+      Finish(own, done);
+    }
+    for (size_t i = 1; i < slots.size(); ++i) {
+      Slot& other = slots[(index + i) % slots.size()];
+      while (TakeLast(other, chunk)) {
+        own.in_chunk.store(true, std::memory_order_relaxed);
+        Do(index, chunk);
+        Finish(own, 1);
+      }
+    }
+  }
+
+  static bool TakeFirst(Slot& slot, size_t& chunk) {
+    uint64_t range = slot.range.load(std::memory_order_acquire);
+    do {
+      chunk = RangeBegin(range);
+      if (chunk == RangeEnd(range)) return false;
+    } while (!slot.range.compare_exchange_weak(range, RangeWord(chunk + 1, RangeEnd(range)),
+                                               std::memory_order_acquire));
+    return true;
+  }
+
+  static bool TakeLast(Slot& slot, size_t& chunk) {
+    uint64_t range = slot.range.load(std::memory_order_acquire);
+    do {
+      if (RangeBegin(range) == RangeEnd(range)) return false;
+      chunk = RangeEnd(range) - 1;
+    } while (!slot.range.compare_exchange_weak(range, RangeWord(RangeBegin(range), chunk),
+                                               std::memory_order_acquire));
+    return true;
+  }
+
+  // Memory may run out in any thread: the caller hears of it when all chunks are done.
+  void Do(size_t index, size_t chunk) {
+    try {
+      if (hook) hook(index);
+      const size_t begin = chunk * phase.chunk;
+      phase.call(phase.work, {begin, std::min(begin + phase.chunk, phase.units), index});
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
+  }
+
+  void Finish(Slot& own, uint32_t chunks) {
+    own.in_chunk.store(false, std::memory_order_relaxed);
+    if (pending.fetch_sub(chunks, std::memory_order_acq_rel) == chunks) pending.notify_one();
+  }
+
+  // Waits until done() for at most `most`, and fetches what is ahead meanwhile.
+  template <class Done>
+  static bool WaitAwake(Slot& slot, Clock::duration most, const Done& done) {
+    const char* data = static_cast<const char*>(slot.ahead.data);
+    const size_t bytes = std::min(slot.ahead.bytes, kMostAhead);
+    slot.ahead = {};
+    for (size_t at = 0; at < bytes; at += kFetchStep) {
+      if (done()) return true;
+      for (size_t line = at; line < std::min(at + kFetchStep, bytes); line += kCacheLine) {
+        // For the level 2 cache: the first is too small for what is ahead and what is at hand.
+        __builtin_prefetch(data + line, 0, 2);
+      }
+    }
+    const Clock::time_point start = Clock::now();
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (done()) return true;
+        hwy::Pause();
+      }
+    } while (Clock::now() - start < most);
+    return done();
+  }
+
+  void AwaitOthers() {
+    const auto done = [this] { return pending.load(std::memory_order_acquire) == 0; };
+    if (done()) return;
+    Slot& own = slots[0];
+    const Clock::time_point start = Clock::now();
+    const Clock::duration awake = std::clamp(2 * own.chunk_time, kAwake, kMostAwake);
+    if (WaitAwake(own, awake, done)) return;
+    // Who wants this processor may have it now, a late thread among them.
+    late.clear();
+    for (Slot& slot : slots) {
+      if (&slot != &own && slot.in_chunk.load(std::memory_order_relaxed)) late.push_back(&slot);
+    }
+    for (uint32_t left; (left = pending.load(std::memory_order_acquire)) != 0;) pending.wait(left);
+    const Clock::time_point now = Clock::now();
+    if (now - start < std::max<Clock::duration>(kLate, kPatience * own.chunk_time)) return;
+    for (Slot* slot : late) Relieve(*slot, start, now);
+  }
+
+  // Of a thread that was waited for.
+  void Relieve(Slot& slot, Clock::time_point start, Clock::time_point now) {
+    if (slot.rests) return;
+    const bool again = start - slot.late < kForgiven + kForgivenRests * slot.rest;
+    slot.rest = again ? std::clamp(2 * slot.rest, kFirstRest, kLongestRest) : Clock::duration();
+    slot.late = now;
+    if (!again) return;
+    slot.rests = true;
+    ++resting;
+  }
+
+  static void Wake(Slot& slot) {
+    slot.wakings.fetch_add(1);
+    slot.wakings.notify_one();
+  }
+
+  static bool HasChunks(const Slot& slot) {
+    const uint64_t range = slot.range.load();
+    return RangeBegin(range) != RangeEnd(range);
+  }
+
+  void Sleep(Slot& slot) const {
+    const uint32_t wakings = slot.wakings.load();
+    slot.asleep.store(true);
+    if (!HasChunks(slot) && !stop.load()) slot.wakings.wait(wakings);
+    slot.asleep.store(false);
+  }
+
+  void Serve(size_t index) {
+    // A thread starts with the environment of the one that made it.
+    const FloatEnvironment environment;
+    Slot& slot = slots[index];
+    while (!stop.load()) {
+      const Clock::duration awake = std::clamp(2 * slot.chunk_time, kAwake, kMostAwake);
+      if (WaitAwake(slot, awake, [&] { return HasChunks(slot); })) {
+        Work(index);
+      } else {
+        Sleep(slot);
+      }
+    }
+  }
+
+  std::vector<Slot> slots;  // the first is the caller's
+  std::atomic<bool> stop{false};
+  // Written before a phase's ranges, read during the phase.
+  Phase phase;
+  size_t phase_parts = 0;
+  std::function<void(size_t)> hook;
+  alignas(2 * kCacheLine) std::atomic<uint32_t> pending{0};  // chunks that are not done
+  // Of the first that threw in this phase.
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+  // Of the caller.
+  std::vector<Slot*> late;
+  size_t resting = 0;  // threads
+  std::vector<std::thread> workers;
+};
+
+Team::Team(size_t threads) : threads_(threads) {
+  assert(threads >= 1);
+  if (threads > 1) impl_ = std::make_unique<Impl>(threads);
+}
+
+Team::~Team() = default;
+
+size_t Team::active() const { return impl_ ? impl_->Gather() : 1; }
+
+Team::Region::Region(Team& team) : lock_(team.mutex_) {
+  if (team.impl_) team.impl_->WakeActive();
+}
+
+void Team::CallBeforeChunks(std::function<void(size_t thread)> hook) {
+  if (impl_) impl_->hook = std::move(hook);
+}
+
+void Team::RunPhase(const Phase& phase) {
+  assert(phase.chunk >= 1);
+  if (phase.units == 0) return;
+  if (impl_) {
+    impl_->Run(phase);
+  } else {
+    phase.call(phase.work, {0, phase.units, 0});
+  }
+}
+
+}  // namespace inlay

@@ -1,0 +1,124 @@
+// The threads that compute a forward pass together.
+#ifndef INLAY_OPS_TEAM_H_
+#define INLAY_OPS_TEAM_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "ops/float_environment.h"
+
+namespace inlay {
+
+// Part of a phase: units [begin, end), computed by thread number `thread` of the team. Scratch
+// memory that is kept by this number is used by one thread at a time.
+struct Share {
+  size_t begin;
+  size_t end;
+  size_t thread;
+};
+
+// Memory that a thread will read soon.
+struct MemoryAhead {
+  const void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// Says what part `part` of `parts` equal ones of a later phase begins to read.
+class PhaseAhead {
+ public:
+  virtual MemoryAhead Head(size_t part, size_t parts) const = 0;
+
+ protected:
+  ~PhaseAhead() = default;
+};
+
+// A fixed set of threads, the caller among them. A forward pass is one region, and its ops are
+// phases of it: Run shares a phase's units out and returns when all are computed. Ops only ever
+// split work that is independent per output, so results depend neither on the number of threads nor
+// on which of them computes what.
+//
+// Each thread has a range of a phase, the same one for the same phase, and takes bounded chunks of
+// it in order; who has no more takes chunks from the end of others' ranges. So a thread that sleeps
+// or waits for a processor delays nothing unless it is inside a chunk. One that is late with a
+// chunk, since other programs want the processor too, gets no range for a while, and longer each
+// time that this happens again: waiting for it costs more than its help is worth.
+class Team {
+ public:
+  // `threads` >= 1; 1 means that everything runs on the calling thread. Throws std::system_error
+  // where the system refuses a thread.
+  explicit Team(size_t threads);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  size_t threads() const { return threads_; }
+  // How many of them have a range in the next phase: the others have been late.
+  size_t active() const;
+
+  // The use of a team by one caller: others wait for its end. Results depend on the floating-point
+  // environment, so it is the default one inside.
+  class Region {
+   public:
+    explicit Region(Team& team);
+
+   private:
+    std::lock_guard<std::mutex> lock_;
+    FloatEnvironment environment_;
+  };
+
+  // A phase: calls work(Share) for parts that together are [0, units), each of `chunk` >= 1 units
+  // (the last one of fewer) or, where one thread computes all of them, of any number. What one of
+  // the calls throws is thrown when all have ended. While threads wait for the end of the phase and
+  // for the phases after it, they fetch what they begin to read in the one that is `ahead`.
+  template <class Work>
+  void Run(size_t units, size_t chunk, const Work& work, const PhaseAhead* ahead = nullptr) {
+    RunPhase({.units = units,
+              .chunk = chunk,
+              .work = &work,
+              .call = [](const void* w, const Share& share) {
+                (*static_cast<const Work*>(w))(share);
+              },
+              .ahead = ahead});
+  }
+
+  // For tests: threads call it, with their number, before each chunk.
+  void CallBeforeChunks(std::function<void(size_t thread)> hook);
+
+ private:
+  struct Phase {
+    size_t units;
+    size_t chunk;
+    const void* work;
+    void (*call)(const void* work, const Share& share);
+    const PhaseAhead* ahead;
+  };
+  struct Impl;
+
+  void RunPhase(const Phase& phase);
+
+  const size_t threads_;
+  std::mutex mutex_;             // held by a region
+  std::unique_ptr<Impl> impl_;  // nullptr with one thread
+};
+
+// How many rows of so many columns make a chunk for ops that take about a nanosecond for a few
+// elements. A few rows are not worth another thread.
+constexpr size_t RowsOfChunk(size_t cols) {
+  constexpr size_t kElements = 8192;  // a few microseconds
+  return std::max<size_t>(1, kElements / std::max<size_t>(cols, 1));
+}
+
+// A phase of such an op, which treats each row on its own: work(begin, end) for rows that together
+// are [0, rows).
+template <class Work>
+void ForRows(Team& team, size_t rows, size_t cols, const Work& work) {
+  team.Run(rows, RowsOfChunk(cols),
+           [&work](const Share& share) { work(share.begin, share.end); });
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_TEAM_H_
