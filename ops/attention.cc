@@ -407,9 +407,7 @@ void Attention(const AttentionParams& params, std::span<const AttentionSegment> 
   if (most_spans > 1 && tasks.count < kFewTasks * team.threads() && team.threads() > 1) {
     return AttendBySpan(tasks, most_spans, team);
   }
-  constexpr double kChunk = 8000;  // nanoseconds
-  const double each = TasksTime(tasks) / static_cast<double>(tasks.count);
-  AttendByTask(tasks, std::max<size_t>(1, static_cast<size_t>(kChunk / each)), team);
+  AttendByTask(tasks, UnitsOfChunk(tasks.count, TasksTime(tasks), team.threads()), team);
 }
 
 }  // namespace inlay

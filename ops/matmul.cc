@@ -42,17 +42,11 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
   return std::max(static_cast<double>(w.tile_bytes()) / kBytes, done / operations);
 }
 
-// How many of a phase's `units`, a tile for each of so many tokens, make a chunk if all take so
-// long together. Chunks are short enough for others to take over much of a late thread's work, and
-// long enough for the taking to cost nothing. They are pairs of tiles, which kernels for the widest
-// vectors multiply at once.
+// The chunk of a product's `units`, each a tile for one of so many tokens: pairs of tiles, which
+// kernels for the widest vectors multiply at once.
 size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads) {
-  constexpr double kShortest = 2000, kLongest = 16000;
-  const double each = static_cast<double>(4 * threads);
-  const double chunk = std::clamp(nanoseconds / each, kShortest, kLongest);
-  const auto most = static_cast<size_t>(static_cast<double>(units) * chunk / nanoseconds);
   const size_t pair = 2 * tokens;
-  return std::max(most / pair * pair, pair);
+  return std::max(UnitsOfChunk(units, nanoseconds, threads) / pair * pair, pair);
 }
 
 }  // namespace
@@ -101,7 +95,10 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
       const size_t tokens = task.y.rows;
       const size_t last = first + task.w->tiles() * tokens;
       if (share.begin < last && tokens > 0) {
-        const auto tile = [&](size_t unit) { return (unit - first + tokens - 1) / tokens; };
+        const auto tile = [&](size_t unit) {
+          // Decode does without the division: chunks are short.
+          return tokens == 1 ? unit - first : (unit - first + tokens - 1) / tokens;
+        };
         MultiplyTiles(task, x, tile(std::max(share.begin, first)), tile(std::min(share.end, last)));
       }
       if (last >= share.end) break;

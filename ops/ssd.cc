@@ -267,11 +267,11 @@ void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
     return scratch + (group * tokens + row) * kStateChunk;
   };
   float* const terms = products(shape.groups, 0);
-  constexpr double kMultiplications = 30;  // per nanosecond
-  constexpr double kChunk = 8000;          // nanoseconds
-  const auto phase_chunk = [](double multiplications) {
-    const double time = std::max(multiplications / kMultiplications, 1.0);
-    return std::max<size_t>(1, static_cast<size_t>(kChunk / time));
+  // Of so many units with so many multiplications each.
+  const auto chunk_of = [&](size_t units, double multiplications) {
+    constexpr double kMultiplications = 30;  // per nanosecond
+    const double time = static_cast<double>(units) * multiplications / kMultiplications;
+    return UnitsOfChunk(units, time, team.threads());
   };
 
   const auto multiply_chunk = HWY_DYNAMIC_POINTER(MultiplyChunk);
@@ -286,7 +286,8 @@ void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
       multiply_chunk(*append, i / shape.groups, group, products(group, finder.row()));
     }
   };
-  team.Run(chunks * shape.groups, phase_chunk(rows * kStateChunk * state_dim), multiply);
+  const size_t group_chunks = chunks * shape.groups;
+  team.Run(group_chunks, chunk_of(group_chunks, rows * kStateChunk * state_dim), multiply);
 
   const auto mix_chunks = HWY_DYNAMIC_POINTER(MixChunks);
   const double append_rows = static_cast<double>(tokens) / static_cast<double>(appends.size());
@@ -301,7 +302,8 @@ void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
                  terms + share.thread * kStateChunk * shape.head_dim);
     }
   };
-  team.Run(appends.size() * shape.heads, phase_chunk(2 * (append_rows + 2) * state), mix);
+  const size_t heads = appends.size() * shape.heads;
+  team.Run(heads, chunk_of(heads, 2 * (append_rows + 2) * state), mix);
 }
 
 }  // namespace inlay

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -19,28 +20,39 @@ using Clock = std::chrono::steady_clock;
 
 // How long a thread that waits stays awake. The phases of a decode step follow each other within a
 // few microseconds, while waking a sleeping thread takes tens of them; on a busy machine a longer
-// wait would take the time of others. Where chunks take longer, so does the wait for their end.
+// wait would take the time of others. The caller waits kPatience times as long as it took for a
+// chunk, within these bounds; who is not done then is late.
 constexpr Clock::duration kAwake = std::chrono::microseconds(50);
 constexpr Clock::duration kMostAwake = std::chrono::microseconds(500);
-
-// A thread is late that takes kPatience times as long for a chunk as the caller did, and at least
-// kLate: other programs take a processor for some milliseconds.
-constexpr Clock::duration kLate = std::chrono::microseconds(150);
 constexpr int kPatience = 4;
 
-// Late once is chance. Who is late again within kForgiven and some of its last rests gets no range
-// for a while, at first for less than a time slice and then twice as long each time, up to what
-// makes the cost of its next attempt, some time slices, a few percent.
-constexpr Clock::duration kForgiven = std::chrono::milliseconds(20);
+// What the caller loses, waiting for late threads or since it has no processor itself, is forgotten
+// at this share of the time that passes: a little is chance. With more than kMostLost there are more
+// threads than processors, and one of them rests: gets no range for a while, at first for about a
+// time slice, and twice as long each time that it happens again within kForgivenRests rests, up to
+// what makes the cost of the next attempt, some time slices, a few percent.
+constexpr int kForgotten = 32;  // one part in so many
+constexpr Clock::duration kMostLost = std::chrono::milliseconds(1);
 constexpr int kForgivenRests = 8;
-constexpr Clock::duration kFirstRest = std::chrono::milliseconds(1);
-constexpr Clock::duration kLongestRest = std::chrono::milliseconds(500);
+constexpr Clock::duration kFirstRest = std::chrono::milliseconds(4);
+constexpr Clock::duration kLongestRest = std::chrono::milliseconds(1000);
 
 // What a thread fetches at most for a later phase: a part of the level 2 cache, which holds what
 // the phases before read as well.
 constexpr size_t kMostAhead = size_t{192} << 10;
 constexpr size_t kFetchStep = size_t{1} << 10;  // between two looks for work
 constexpr size_t kCacheLine = 64;
+
+// The processor time that the calling thread has had, where the system tells.
+Clock::duration ProcessorTime() {
+#ifdef CLOCK_THREAD_CPUTIME_ID
+  timespec time;
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+#endif
+  return {};
+}
 
 // Chunks [begin, end) as one word, so that its owner and others take from it without a lock.
 constexpr uint64_t RangeWord(uint64_t begin, uint64_t end) { return begin << 32 | end; }
@@ -60,9 +72,7 @@ struct Team::Impl {
     std::atomic<bool> asleep{false};
     std::atomic<bool> in_chunk{false};  // for the caller, to see who is late
     size_t part = 0;                    // the range's number, for what is ahead
-    // Of the thread itself.
-    MemoryAhead ahead;
-    Clock::duration chunk_time{};
+    MemoryAhead ahead;                  // of the thread itself
     // Of the caller.
     bool rests = false;
     Clock::time_point late;  // when it was last
@@ -147,8 +157,9 @@ struct Team::Impl {
       Give(slot, RangeWord(part * chunks / parts, (part + 1) * chunks / parts));
       ++part;
     }
-    Work(0);
-    AwaitOthers();
+    const Clock::time_point start = Clock::now();
+    const size_t done = Work(0);
+    AwaitOthers(start, done);
     if (!failed) return;
     failed = false;
     std::rethrow_exception(std::exchange(error, nullptr));
@@ -162,34 +173,31 @@ struct Team::Impl {
     }
   }
 
-  // Computes chunks while there are any, its own first.
-  void Work(size_t index) {
+  // Computes chunks while there are any, its own first. Returns how many.
+  size_t Work(size_t index) {
     Slot& own = slots[index];
     size_t chunk;
     uint32_t done = 0;
-    Clock::time_point start;
     while (TakeFirst(own, chunk)) {
-      if (done == 0) {
-        own.in_chunk.store(true, std::memory_order_relaxed);
-        if (phase.ahead != nullptr) own.ahead = phase.ahead->Head(own.part, phase_parts);
-        start = Clock::now();
-      }
+      if (done == 0) own.in_chunk.store(true, std::memory_order_relaxed);
       Do(index, chunk);
       ++done;
       if (index == 0 && resting > 0) Readmit();
     }
     if (done > 0) {
-      own.chunk_time = (Clock::now() - start) / done;
-      Finish(own, done);
+      if (phase.ahead != nullptr) own.ahead = phase.ahead->Head(own.part, phase_parts);
+      if (Finish(own, done)) return done;
     }
     for (size_t i = 1; i < slots.size(); ++i) {
       Slot& other = slots[(index + i) % slots.size()];
       while (TakeLast(other, chunk)) {
         own.in_chunk.store(true, std::memory_order_relaxed);
         Do(index, chunk);
-        Finish(own, 1);
+        ++done;
+        if (Finish(own, 1)) return done;
       }
     }
+    return done;
   }
 
   static bool TakeFirst(Slot& slot, size_t& chunk) {
@@ -223,9 +231,12 @@ struct Team::Impl {
     }
   }
 
-  void Finish(Slot& own, uint32_t chunks) {
+  // Whether these were the last ones of the phase.
+  bool Finish(Slot& own, uint32_t chunks) {
     own.in_chunk.store(false, std::memory_order_relaxed);
-    if (pending.fetch_sub(chunks, std::memory_order_acq_rel) == chunks) pending.notify_one();
+    if (pending.fetch_sub(chunks, std::memory_order_acq_rel) != chunks) return false;
+    if (&own != &slots[0]) pending.notify_one();
+    return true;
   }
 
   // Waits until done() for at most `most`, and fetches what is ahead meanwhile.
@@ -251,33 +262,58 @@ struct Team::Impl {
     return done();
   }
 
-  void AwaitOthers() {
+  // The caller has done so many chunks since the phase's beginning.
+  void AwaitOthers(Clock::time_point phase_start, size_t chunks) {
     const auto done = [this] { return pending.load(std::memory_order_acquire) == 0; };
     if (done()) return;
     Slot& own = slots[0];
     const Clock::time_point start = Clock::now();
-    const Clock::duration awake = std::clamp(2 * own.chunk_time, kAwake, kMostAwake);
-    if (WaitAwake(own, awake, done)) return;
+    const Clock::duration chunk_time = (start - phase_start) / std::max<size_t>(chunks, 1);
+    if (WaitAwake(own, std::clamp(kPatience * chunk_time, kAwake, kMostAwake), done)) return;
     // Who wants this processor may have it now, a late thread among them.
     late.clear();
     for (Slot& slot : slots) {
       if (&slot != &own && slot.in_chunk.load(std::memory_order_relaxed)) late.push_back(&slot);
     }
+    const Clock::time_point asleep = Clock::now();
     for (uint32_t left; (left = pending.load(std::memory_order_acquire)) != 0;) pending.wait(left);
     const Clock::time_point now = Clock::now();
-    if (now - start < std::max<Clock::duration>(kLate, kPatience * own.chunk_time)) return;
-    for (Slot* slot : late) Relieve(*slot, start, now);
+    slept += now - asleep;
+    Lose(now - start, late.empty() ? nullptr : late.back(), now);
   }
 
-  // Of a thread that was waited for.
-  void Relieve(Slot& slot, Clock::time_point start, Clock::time_point now) {
-    if (slot.rests) return;
-    const bool again = start - slot.late < kForgiven + kForgivenRests * slot.rest;
-    slot.rest = again ? std::clamp(2 * slot.rest, kFirstRest, kLongestRest) : Clock::duration();
-    slot.late = now;
-    if (!again) return;
-    slot.rests = true;
+  // The caller has lost so much time to `slot`, or, with nullptr, to it does not know whom: then the
+  // first thread that does not rest already.
+  void Lose(Clock::duration time, Slot* slot, Clock::time_point now) {
+    lost += time;
+    if (lost < kMostLost) return;
+    lost = Clock::duration();
+    for (Slot& other : slots) {
+      if (slot != nullptr && !slot->rests) break;
+      if (&other != &slots[0] && !other.rests) slot = &other;
+    }
+    if (slot == nullptr || slot->rests) return;
+    const bool again = now - slot->late < kForgivenRests * slot->rest;
+    slot->rest = again ? std::min(2 * slot->rest, kLongestRest) : kFirstRest;
+    slot->late = now;
+    slot->rests = true;
     ++resting;
+  }
+
+  void BeginRegion() {
+    WakeActive();
+    region_start = Clock::now();
+    region_used = ProcessorTime();
+    slept = Clock::duration();
+  }
+
+  // The caller may have lost its processor, to other programs or to threads of the team.
+  void EndRegion() {
+    const Clock::time_point now = Clock::now();
+    const Clock::duration passed = now - region_start;
+    const Clock::duration taken = passed - (ProcessorTime() - region_used) - slept;
+    if (taken > kAwake) Lose(taken, nullptr, now);
+    lost -= std::min(lost, passed / kForgotten);
   }
 
   static void Wake(Slot& slot) {
@@ -302,8 +338,7 @@ struct Team::Impl {
     const FloatEnvironment environment;
     Slot& slot = slots[index];
     while (!stop.load()) {
-      const Clock::duration awake = std::clamp(2 * slot.chunk_time, kAwake, kMostAwake);
-      if (WaitAwake(slot, awake, [&] { return HasChunks(slot); })) {
+      if (WaitAwake(slot, kAwake, [&] { return HasChunks(slot); })) {
         Work(index);
       } else {
         Sleep(slot);
@@ -324,6 +359,10 @@ struct Team::Impl {
   // Of the caller.
   std::vector<Slot*> late;
   size_t resting = 0;  // threads
+  Clock::time_point region_start;
+  Clock::duration region_used;  // processor time before
+  Clock::duration slept;        // in the region, until others were done
+  Clock::duration lost{};       // and not forgotten
   std::vector<std::thread> workers;
 };
 
@@ -336,8 +375,12 @@ Team::~Team() = default;
 
 size_t Team::active() const { return impl_ ? impl_->Gather() : 1; }
 
-Team::Region::Region(Team& team) : lock_(team.mutex_) {
-  if (team.impl_) team.impl_->WakeActive();
+Team::Region::Region(Team& team) : team_(team), lock_(team.mutex_) {
+  if (team.impl_) team.impl_->BeginRegion();
+}
+
+Team::Region::~Region() {
+  if (team_.impl_) team_.impl_->EndRegion();
 }
 
 void Team::CallBeforeChunks(std::function<void(size_t thread)> hook) {

@@ -63,8 +63,12 @@ class Team {
   class Region {
    public:
     explicit Region(Team& team);
+    ~Region();
+    Region(const Region&) = delete;
+    Region& operator=(const Region&) = delete;
 
    private:
+    Team& team_;
     std::lock_guard<std::mutex> lock_;
     FloatEnvironment environment_;
   };
@@ -103,6 +107,17 @@ class Team {
   std::mutex mutex_;             // held by a region
   std::unique_ptr<Impl> impl_;  // nullptr with one thread
 };
+
+// How many of a phase's `units` make a chunk if all take so many nanoseconds together. Chunks are
+// short enough for others to take over much of a late thread's work, and long enough for the taking
+// to cost nothing.
+constexpr size_t UnitsOfChunk(size_t units, double nanoseconds, size_t threads) {
+  constexpr double kShortest = 1000, kLongest = 16000;
+  const double chunk =
+      std::clamp(nanoseconds / static_cast<double>(4 * threads), kShortest, kLongest);
+  const double share = nanoseconds > 0 ? std::min(chunk / nanoseconds, 1.0) : 1.0;
+  return std::max<size_t>(1, static_cast<size_t>(static_cast<double>(units) * share));
+}
 
 // How many rows of so many columns make a chunk for ops that take about a nanosecond for a few
 // elements. A few rows are not worth another thread.

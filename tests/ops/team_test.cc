@@ -134,11 +134,9 @@ void RunWithOneLate(Team& team, std::chrono::milliseconds late) {
   team.CallBeforeChunks(nullptr);
 }
 
-TEST(Team, AThreadThatIsLateAgainRestsForAWhileAndComesBack) {
+TEST(Team, AThreadThatIsLateRestsForAWhileAndComesBack) {
   Team team(2);
-  RunWithOneLate(team, std::chrono::milliseconds(20));
-  EXPECT_EQ(team.active(), 2u);
-  // It rests for a millisecond the second time and longer each time after. Where this thread itself
+  // It rests for a millisecond the first time and longer each time after. Where this thread itself
   // is held up for as long, the other is back already and there is nothing to see.
   bool rested = false;
   for (int attempt = 0; attempt < 20 && !rested; ++attempt) {
