@@ -307,7 +307,7 @@ class Model final : public Engine {
     MakeShared(s);
     absl::Status status;
     weights_.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& weights) {
-      if (!status.ok() || s.residual.rows == 0) return;
+      if (!status.ok()) return;
       if (cancel && cancel()) {
         status = absl::CancelledError(absl::StrCat("cancelled before layer ", at.index));
         return;
@@ -343,8 +343,8 @@ class Model final : public Engine {
       }
       const SegmentRows segment = s.segments[i];
       if (kept < i) {
-        std::copy_n(s.residual.Row(0) + segment.row * Config::kModelDim,
-                    segment.rows * Config::kModelDim, s.residual.Row(0) + row * Config::kModelDim);
+        std::copy_n(s.residual.data + segment.row * Config::kModelDim,
+                    segment.rows * Config::kModelDim, s.residual.data + row * Config::kModelDim);
         batch.running[kept] = step;
         batch.transactions[kept] = std::move(batch.transactions[i]);
         s.caches[kept] = s.caches[i];

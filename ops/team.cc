@@ -136,11 +136,14 @@ struct Team::Impl {
     if (slot.asleep.load()) Wake(slot);
   }
 
-  void Run(const Phase& next) {
+  void Run(Phase next) {
+    if (tests.chunks > 0) {
+      next.chunk = std::min(next.chunk, std::max<size_t>(1, next.units / tests.chunks));
+    }
     const size_t chunks = (next.units + next.chunk - 1) / next.chunk;
     const size_t parts = chunks > 1 ? std::min(Gather(), chunks) : 1;
     if (parts == 1) {
-      if (hook) hook(0);
+      if (tests.before_chunk) tests.before_chunk(0);
       return next.call(next.work, {0, next.units, 0});
     }
     assert(chunks <= UINT32_MAX);
@@ -223,7 +226,7 @@ struct Team::Impl {
   // Memory may run out in any thread: the caller hears of it when all chunks are done.
   void Do(size_t index, size_t chunk) {
     try {
-      if (hook) hook(index);
+      if (tests.before_chunk) tests.before_chunk(index);
       const size_t begin = chunk * phase.chunk;
       phase.call(phase.work, {begin, std::min(begin + phase.chunk, phase.units), index});
     } catch (...) {
@@ -351,7 +354,7 @@ struct Team::Impl {
   // Written before a phase's ranges, read during the phase.
   Phase phase;
   size_t phase_parts = 0;
-  std::function<void(size_t)> hook;
+  ForTests tests;
   alignas(2 * kCacheLine) std::atomic<uint32_t> pending{0};  // chunks that are not done
   // Of the first that threw in this phase.
   std::atomic<bool> failed{false};
@@ -383,8 +386,8 @@ Team::Region::~Region() {
   if (team_.impl_) team_.impl_->EndRegion();
 }
 
-void Team::CallBeforeChunks(std::function<void(size_t thread)> hook) {
-  if (impl_) impl_->hook = std::move(hook);
+void Team::Set(ForTests tests) {
+  if (impl_) impl_->tests = std::move(tests);
 }
 
 void Team::RunPhase(const Phase& phase) {

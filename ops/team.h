@@ -88,8 +88,13 @@ class Team {
               .ahead = ahead});
   }
 
-  // For tests: threads call it, with their number, before each chunk.
-  void CallBeforeChunks(std::function<void(size_t thread)> hook);
+  struct ForTests {
+    std::function<void(size_t thread)> before_chunk = nullptr;
+    size_t chunks = 0;  // into so many a phase is cut at least, if it has so many units
+  };
+  // Small models have phases that are not worth another thread, and threads do not stall when a test
+  // wants them to.
+  void Set(ForTests tests);
 
  private:
   struct Phase {

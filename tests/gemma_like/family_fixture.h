@@ -24,6 +24,7 @@
 #include "gemma_like/registry.h"
 #include "gemma_like/synth.h"
 #include "io/gguf.h"
+#include "ops/team.h"
 #include "ops/views.h"
 #include "ops/xxh64.h"
 
@@ -76,7 +77,10 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
     ASSERT_TRUE(opened.ok()) << opened.status();
     file_ = std::make_shared<const GgufFile>(*std::move(opened));
     for (size_t threads : {1, 2, 3}) {
-      auto model = GetParam().config.load(file_, {.threads = threads});
+      // These models are so small that a thread alone would compute all of most phases.
+      const auto team = std::make_shared<Team>(threads);
+      team->Set({.chunks = 2 * threads + 1});
+      auto model = GetParam().config.load(file_, {.team = team});
       ASSERT_TRUE(model.ok()) << model.status();
       models_.push_back(*std::move(model));
     }
@@ -133,8 +137,17 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
   // Appends counts[i] tokens to each conversation in one batch and compares the bits of the logits
   // that it asks for: those after each token, or, in some batches, after the last ones of each
   // conversation (none included), which leaves rows out of the last layers.
+  //
+  // With cancel_before, conversation i gets wrong tokens and is cancelled before layer
+  // cancel_before[i], unless that is kNever: nothing is left of them, and the others do not notice.
+  static constexpr int kNever = -1;
   void AppendAndCompare(Engine& model, std::vector<Conversation*> conversations,
-                        std::vector<size_t> counts) {
+                        std::vector<size_t> counts, std::vector<int> cancel_before = {}) {
+    cancel_before.resize(conversations.size(), kNever);
+    const auto cancelled = [&](size_t i) { return cancel_before[i] != kNever; };
+    const std::vector<int32_t> wrong(*std::max_element(counts.begin(), counts.end()), 3);
+    std::vector<int> polls(conversations.size(), 0);
+    std::vector<size_t> before;
     std::vector<SequenceStep> steps;
     size_t rows = 0;
     // A generator for each batch: threads run batches at once.
@@ -146,19 +159,34 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
     const bool all = random() % 3 != 0;
     for (size_t i = 0; i < conversations.size(); ++i) {
       const Conversation& c = *conversations[i];
-      const size_t wanted = all ? counts[i] : random() % (counts[i] + 1);
+      // One that is to be cancelled must not be done earlier.
+      const size_t wanted = all || cancelled(i) ? counts[i] : random() % (counts[i] + 1);
+      before.push_back(c.cache->length());
       steps.push_back(
           {.cache = c.cache.get(),
            .tokens = absl::MakeConstSpan(texts_[c.text]).subspan(c.cache->length(), counts[i]),
            .logit_rows = wanted});
+      if (cancelled(i)) {
+        steps.back().tokens = absl::MakeConstSpan(wrong).first(counts[i]);
+        steps.back().cancel = [&, i] { return polls[i]++ == cancel_before[i]; };
+      }
       rows += wanted;
     }
     std::vector<float> logits(rows * vocab_);
-    const absl::Status status = model.Forward(steps, FloatRows(logits.data(), rows, vocab_));
+    std::vector<absl::Status> outcomes(steps.size());
+    const absl::Status status = model.Forward(steps, FloatRows(logits.data(), rows, vocab_),
+                                              nullptr, absl::MakeSpan(outcomes));
     ASSERT_TRUE(status.ok()) << status;
     const float* row = logits.data();
     for (size_t i = 0; i < conversations.size(); ++i) {
       const Conversation& c = *conversations[i];
+      if (cancelled(i)) {
+        ASSERT_EQ(outcomes[i].code(), absl::StatusCode::kCancelled) << outcomes[i];
+        ASSERT_EQ(c.cache->length(), before[i]);
+        row += steps[i].logit_rows * vocab_;
+        continue;
+      }
+      ASSERT_TRUE(outcomes[i].ok()) << outcomes[i];
       const size_t first = c.cache->length() - steps[i].logit_rows;
       for (size_t p = first; p < c.cache->length(); ++p, row += vocab_) {
         ASSERT_EQ(BitsOf(row, vocab_), expected_[c.text][p])

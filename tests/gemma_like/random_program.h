@@ -36,19 +36,19 @@ class RandomProgramTest : public FamilyTest {
     }
     const Counts& n = program.counts;
     std::printf(
-        "seed %llu: %zu steps, %zu tokens, %zu rewinds, %zu refused, %zu forks, %zu aborts, "
+        "seed %llu: %zu steps, %zu appended, %zu cancelled, %zu rewinds, %zu refused, %zu forks, %zu aborts, "
         "%zu loads, %zu guesses right, %zu wrong\n",
-        static_cast<unsigned long long>(seed), steps, n.appended, n.rewinds, n.refusals, n.forks,
+        static_cast<unsigned long long>(seed), steps, n.appended, n.cancelled, n.rewinds, n.refusals, n.forks,
         n.aborts, n.loads, n.right, n.wrong);
-    for (size_t count : {n.appended, n.rewinds, n.forks, n.aborts, n.loads, n.right, n.wrong}) {
+    for (size_t count : {n.appended, n.cancelled, n.rewinds, n.forks, n.aborts, n.loads, n.right, n.wrong}) {
       EXPECT_GT(count, 0u);
     }
   }
 
  private:
   struct Counts {
-    size_t appended = 0, rewinds = 0, refusals = 0, forks = 0, aborts = 0, loads = 0, right = 0,
-           wrong = 0;
+    size_t appended = 0, cancelled = 0, rewinds = 0, refusals = 0, forks = 0, aborts = 0, loads = 0,
+           right = 0, wrong = 0;
   };
   struct Program {
     std::mt19937_64 random;
@@ -153,6 +153,7 @@ class RandomProgramTest : public FamilyTest {
   void AppendToSome(Program& p, const Conversation& c) {
     std::vector<Conversation*> batch;
     std::vector<size_t> counts;
+    std::vector<int> cancel_before;
     for (Conversation& member : p.all) {
       if (&member != &c && p.Below(3) != 0) continue;
       const size_t most = p.Below(6) == 0 ? 90 : 4;
@@ -163,9 +164,12 @@ class RandomProgramTest : public FamilyTest {
       }
       batch.push_back(&member);
       counts.push_back(n);
-      p.counts.appended += n;
+      const bool cancelled = p.Below(8) == 0;
+      cancel_before.push_back(
+          cancelled ? static_cast<int>(p.Below(static_cast<size_t>(GetParam().layers))) : kNever);
+      ++(cancelled ? p.counts.cancelled : p.counts.appended);
     }
-    if (!batch.empty()) AppendAndCompare(AnyModel(p), batch, counts);
+    if (!batch.empty()) AppendAndCompare(AnyModel(p), batch, counts, cancel_before);
   }
 };
 

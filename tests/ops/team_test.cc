@@ -125,13 +125,13 @@ TEST(Team, AStalledThreadKeepsNoMoreThanItsChunk) {
 // Makes another thread than the caller late by so much.
 void RunWithOneLate(Team& team, std::chrono::milliseconds late) {
   std::atomic<bool> came = false;
-  team.CallBeforeChunks([&](size_t thread) {
+  team.Set({.before_chunk = [&](size_t thread) {
     if (thread != 0 && !came.exchange(true)) std::this_thread::sleep_for(late);
-  });
+  }});
   team.Run(100, 1, [&](const Share& share) {
     while (share.begin == 10 && !came) std::this_thread::yield();
   });
-  team.CallBeforeChunks(nullptr);
+  team.Set({});
 }
 
 TEST(Team, AThreadThatIsLateRestsForAWhileAndComesBack) {
