@@ -19,6 +19,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+namespace {
+
 // Outputs that share the reads of the rows, and vectors that are summed at once for each: 6 x 4
 // sums, 4 operands and a factor fit 32 registers, 4 x 2 fit 16. Scalable vectors cannot be array
 // elements.
@@ -112,6 +114,7 @@ HWY_INLINE void ForEachOutputs(size_t count, const Run& run) {
 #endif
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

@@ -23,6 +23,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+namespace {
+
 // A block's scores fill whole vectors of this tag, however long the machine's vectors are.
 using ScoreTag = hn::CappedTag<float, kKvBlockRows>;
 
@@ -210,6 +212,7 @@ HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, Half<T
   AddWeightedRows<R>(weights, rows, end - begin, dim, factors, ahead, values);
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

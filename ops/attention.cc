@@ -56,6 +56,7 @@ struct AttentionCall {
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
+namespace {
 
 template <class T>
 void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span,
@@ -201,6 +202,7 @@ float StoreRow(const float* from, size_t n, KvType type, void* to) {
   return 1;
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

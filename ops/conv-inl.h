@@ -19,6 +19,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+namespace {
+
 // CausalConv1d. Inlined, so that a width that is a constant where this is called is one in the
 // code, too.
 template <bool kSilu>
@@ -48,6 +50,7 @@ HWY_INLINE void Convolve(const float* const* input, const float* weight, size_t 
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

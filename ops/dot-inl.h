@@ -21,6 +21,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+namespace {
+
 // Weight rows of a tile.
 inline constexpr size_t kTileRows = 4;
 
@@ -144,6 +146,7 @@ HWY_NOINLINE void MultiplyRows(const W* const* w, size_t w_rows, ConstFloatRows 
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

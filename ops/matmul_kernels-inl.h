@@ -22,6 +22,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
+namespace {
 
 // What one call of a kernel computes: some neighbouring parts of tiles, each of the rows that a
 // vector holds, for up to kCols tokens.
@@ -373,6 +374,7 @@ struct PairKernel {
   }
 };
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

@@ -19,6 +19,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+namespace {
+
 // Inlined, so that a dimension that is a constant where these are called is one in the code, too.
 
 // Four accumulators hide the latency of the multiply-add; the tail, padded with zeros, goes to the
@@ -62,6 +64,7 @@ HWY_INLINE void NormalizeRow(const float* x, const float* weight, float epsilon,
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

@@ -20,6 +20,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
+namespace {
 
 // A vector holds as many of a tile's rows as fit: 16 at 512 bits, 8 at 256, 4 at 128.
 using DRows = hn::CappedTag<float, kTileRows>;
@@ -221,6 +222,7 @@ struct SixK : NibbleFormat<PackedFormat::kSixK> {
   }
 };
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

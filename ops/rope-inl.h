@@ -18,6 +18,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+namespace {
+
 // Inlined, so that a dimension that is a constant where these are called is one in the code, too.
 
 // Rotates one head: cos and sin are [half], x is [2 * half].
@@ -43,6 +45,7 @@ HWY_INLINE void Rotate(const float* cos, const float* sin, size_t half, float* x
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

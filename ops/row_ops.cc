@@ -15,6 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
+namespace {
 
 void NormRow(const float* x, const float* weight, float epsilon, size_t n, float* y) {
   NormalizeRow(x, weight, epsilon, n, y);
@@ -127,6 +128,7 @@ void ScaleRow(float scale, size_t n, float* x) { Combine(ScaleOp{scale}, x, x, n
 
 void SoftCapRow(float cap, size_t n, float* x) { Combine(SoftCapOp{cap}, x, x, n, x); }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

@@ -20,6 +20,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+namespace {
+
 // x86 CPUs without VNNI multiply bytes two at a time and add these products in 16 bits, which
 // saturate.
 constexpr bool kInPairs = HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4 && HWY_TARGET > HWY_AVX3_DL;
@@ -166,6 +168,7 @@ HWY_INLINE V SoftCapOf(DF df, V x, float cap) {
   return hn::Mul(hn::Set(df, cap), hn::Tanh(df, ratio));
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();

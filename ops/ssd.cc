@@ -17,6 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
+namespace {
 
 void TimeSteps(ConstFloatRows raw, const float* bias, FloatRows dt) {
   const hn::ScalableTag<float> df;
@@ -104,7 +105,7 @@ HWY_INLINE size_t Skipped(const SsdAppend& append, const SsdChunk& chunk) {
 
 // products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk that have outputs and all
 // of its tokens j; row t of products is that of the append's row chunk.row + t.
-void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group, float* products) {
+HWY_NOINLINE void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group, float* products) {
   const size_t dim = append.shape.state_dim;
   const size_t count = chunk.first + chunk.rows;
   const size_t skipped = Skipped(append, chunk);
@@ -121,7 +122,7 @@ void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group, fl
 
 // One head of one chunk; products are those of its group. `terms` [kStateChunk, head_dim] is scratch
 // memory.
-void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const float* products,
+HWY_NOINLINE void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const float* products,
              float* terms) {
   const SsdShape& shape = append.shape;
   const size_t dim = shape.head_dim, state_dim = shape.state_dim;
@@ -207,6 +208,7 @@ void MixChunks(const SsdAppend& append, size_t head, const float* products, floa
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
 HWY_AFTER_NAMESPACE();
