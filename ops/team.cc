@@ -188,7 +188,7 @@ struct Team::Impl {
       if (index == 0 && resting > 0) Readmit();
     }
     if (done > 0) {
-      if (phase.ahead != nullptr) own.ahead = phase.ahead->Head(own.part, phase_parts);
+      if (phase.ahead != nullptr && tests.fetches) own.ahead = phase.ahead->Head(own.part, phase_parts);
       if (Finish(own, done)) return done;
     }
     for (size_t i = 1; i < slots.size(); ++i) {

@@ -90,10 +90,11 @@ class Team {
 
   struct ForTests {
     std::function<void(size_t thread)> before_chunk = nullptr;
-    size_t chunks = 0;  // into so many a phase is cut at least, if it has so many units
+    size_t chunks = 0;    // into so many a phase is cut at least, if it has so many units
+    bool fetches = true;  // threads that wait fetch what is ahead
   };
-  // Small models have phases that are not worth another thread, and threads do not stall when a test
-  // wants them to.
+  // Small models have phases that are not worth another thread, threads do not stall when a test
+  // wants them to, and a benchmark shows what fetching ahead is worth.
   void Set(ForTests tests);
 
  private:
