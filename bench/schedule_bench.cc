@@ -63,8 +63,8 @@ absl::Status Compare(const std::string& path, size_t threads) {
     ratios.push_back(seconds[0] / seconds[1]);
   }
   std::printf("| %s | %zu | %.0f | %.0f | %.3f |\n",
-              std::string(model->engine->info().config_name).c_str(), threads,
-              1 / Median(op_by_op), 1 / Median(ahead), Median(ratios));
+              std::string(model->engine->info().config_name).c_str(), threads, 1 / Median(op_by_op),
+              1 / Median(ahead), Median(ratios));
   return absl::OkStatus();
 }
 
@@ -75,7 +75,8 @@ int main(int argc, char** argv) {
   size_t threads = 2;
   int first = 1;
   if (argc > 1 && absl::SimpleAtoi(argv[1], &threads)) ++first;
-  std::printf("| model | threads | op by op, tokens/s | fetching ahead | ratio |\n|---|---|---|---|---|\n");
+  std::printf(
+      "| model | threads | op by op, tokens/s | fetching ahead | ratio |\n|---|---|---|---|---|\n");
   for (int i = first; i < argc; ++i) {
     const absl::Status status = inlay::Compare(argv[i], std::max<size_t>(threads, 1));
     if (!status.ok()) {

@@ -60,9 +60,8 @@ void AddSmallRows() {
     row.Run({.bytes = 12 * Elements(x)}, [&] { SiluGate(x, x, y); });
   });
   AddRowwise("quantize", [](ConstFloatRows x, FloatRows, Row& row) {
-    row.Run({.bytes = 5 * Elements(x)}, [&] {
-      benchmark::DoNotOptimize(OwnedOperand(x, {.quantized = true}, row.team()));
-    });
+    row.Run({.bytes = 5 * Elements(x)},
+            [&] { benchmark::DoNotOptimize(OwnedOperand(x, {.quantized = true}, row.team())); });
   });
   AddLogits("argmax", [](const float* x) { benchmark::DoNotOptimize(ArgMax(x, kVocabulary)); });
   AddLogits("top_40", [](const float* x) { benchmark::DoNotOptimize(TopK(x, kVocabulary, 40)); });

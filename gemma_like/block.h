@@ -151,9 +151,8 @@ struct Block {
     LayerKind<M>::Forward(std::get<i>(weights.mixers), std::get<SharedOf<M>>(s.shared).value,
                           {segments, out_rows}, x, branch, s.pass);
     if constexpr (!L::kHasMlp || i + 1 < kMixers) {
-      ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
-        AddMixer<i>(weights, branch, begin, end, s);
-      });
+      ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim,
+              [&](size_t begin, size_t end) { AddMixer<i>(weights, branch, begin, end, s); });
     }
   }
 

@@ -22,8 +22,9 @@
 namespace inlay {
 
 struct EngineOptions {
-  size_t threads = 1;          // the caller's included
-  std::shared_ptr<Team> team = nullptr;  // to compute with, shared by models; nullptr: one of so many threads
+  size_t threads = 1;  // the caller's included
+  std::shared_ptr<Team> team =
+      nullptr;                 // to compute with, shared by models; nullptr: one of so many threads
   size_t max_batch = 512;      // tokens of one Forward; sizes the scratch memory
   bool check_tensors = false;  // refuse weights that are NaN or infinite; see check_tensors.h
 
@@ -80,14 +81,14 @@ class Engine {
   // guesses are all this call; a token's logits have the same bits in each of them.
   //
   // On any error that it returns, no conversation has advanced: InvalidArgument for a batch that is
-  // empty or has more than max_batch tokens, an id outside the vocabulary, a cache of another config
-  // or one given twice, or a logits view of the wrong shape; Cancelled when `cancel` said so;
-  // DataLoss when the model's file has become shorter; ResourceExhausted without memory.
+  // empty or has more than max_batch tokens, an id outside the vocabulary, a cache of another
+  // config or one given twice, or a logits view of the wrong shape; Cancelled when `cancel` said
+  // so; DataLoss when the model's file has become shorter; ResourceExhausted without memory.
   //
-  // What concerns one step alone, an error of KVCache::Begin or Cancelled by its own check, ends the
-  // whole batch in the same way where `outcomes` is empty. Otherwise outcomes[i] gets what became of
-  // steps[i]: those that failed have not advanced, and their rows of logits have no meaning; the
-  // others have.
+  // What concerns one step alone, an error of KVCache::Begin or Cancelled by its own check, ends
+  // the whole batch in the same way where `outcomes` is empty. Otherwise outcomes[i] gets what
+  // became of steps[i]: those that failed have not advanced, and their rows of logits have no
+  // meaning; the others have.
   virtual absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                                const CancelCheck& cancel = nullptr,
                                absl::Span<absl::Status> outcomes = {}) = 0;

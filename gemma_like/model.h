@@ -257,9 +257,9 @@ class Model final : public Engine {
     size_t layer = 0;
     ForEachLayerType<Config>([&]<class L>(int) {
       ForEachMixer<L>([&]<class M>(size_t) { shared += LayerKind<M>::SharedFloats(rows); });
-      layer = std::max(layer, Block<Config, L>::ScratchFloats({.rows = rows,
-                                                               .model_dim = Config::kModelDim,
-                                                               .threads = threads}));
+      layer =
+          std::max(layer, Block<Config, L>::ScratchFloats(
+                              {.rows = rows, .model_dim = Config::kModelDim, .threads = threads}));
     });
     return Arena::Floats(rows, Config::kModelDim) + Arena::Floats(1, rows) + shared + layer;
   }
@@ -271,15 +271,13 @@ class Model final : public Engine {
     batch.pass.residual = x;
     ForRows(*team_, rows, Config::kModelDim, [&](size_t first, size_t last) {
       const absl::Span<const SegmentRows> segments(batch.pass.segments);
-      ForSegments(segments, first, last,
-                  [&](const SegmentRows& segment, size_t begin, size_t end) {
-                    const auto index = static_cast<size_t>(&segment - segments.data());
-                    const auto& tokens = batch.steps[batch.running[index]].tokens;
-                    for (size_t i = begin; i < end; ++i) {
-                      DequantizeRow(weights_.embedding, static_cast<size_t>(tokens[i]),
-                                    x.Row(segment.row + i));
-                    }
-                  });
+      ForSegments(segments, first, last, [&](const SegmentRows& segment, size_t begin, size_t end) {
+        const auto index = static_cast<size_t>(&segment - segments.data());
+        const auto& tokens = batch.steps[batch.running[index]].tokens;
+        for (size_t i = begin; i < end; ++i) {
+          DequantizeRow(weights_.embedding, static_cast<size_t>(tokens[i]), x.Row(segment.row + i));
+        }
+      });
       if constexpr (Config::kEmbeddingScale != 1.0f) {
         Scale(Config::kEmbeddingScale, x.Slice(first, last - first));
       }
@@ -337,8 +335,8 @@ class Model final : public Engine {
       const size_t step = batch.running[i];
       const CancelCheck& cancelled = batch.steps[step].cancel;
       if (cancelled && cancelled()) {
-        INLAY_RETURN_IF_ERROR(batch.Fail(
-            step, absl::CancelledError(absl::StrCat("cancelled before layer ", layer))));
+        INLAY_RETURN_IF_ERROR(
+            batch.Fail(step, absl::CancelledError(absl::StrCat("cancelled before layer ", layer))));
         continue;
       }
       const SegmentRows segment = s.segments[i];

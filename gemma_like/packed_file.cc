@@ -109,8 +109,8 @@ absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name)
   return absl::OkStatus();
 }
 
-absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config,
-                                       Team& team, AtomicFile out) {
+absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config, Team& team,
+                                       AtomicFile out) {
   INLAY_RETURN_IF_ERROR(CheckPackedFor(file, config.name));
   INLAY_ASSIGN_OR_RETURN(const PackedTensors packed, config.packed_tensors(file));
 

@@ -38,8 +38,8 @@ absl::Status WritePacked(const GgufFile& file, Team& team, const std::string& pa
 
 // The same, for a file of this config, behind what was written to `out`, a multiple of
 // kPackedAlignment bytes, which is given back with its end still open.
-absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config,
-                                       Team& team, AtomicFile out);
+absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config, Team& team,
+                                       AtomicFile out);
 
 }  // namespace inlay
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "ops/float_environment.h"
 #include "ops/softmax.h"
 
 namespace inlay {
@@ -84,6 +85,7 @@ absl::Span<const float> Sampler::Penalize(absl::Span<const float> logits,
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
                                         absl::Span<const int32_t> history) {
   assert(!logits.empty());
+  const FloatEnvironment environment;  // which token is drawn is a result, too
   if (!AllFinite(logits.data(), logits.size()))
     return NotFinite(history.size() - std::min<size_t>(history.size(), 1));
   const absl::Span<const float> values = Penalize(logits, history);

@@ -92,12 +92,12 @@ constexpr size_t AttentionScratchFloats(size_t heads, size_t kv_heads, size_t he
   return kSpansPerThread * threads * (heads / kv_heads) * (2 + head_dim);
 }
 
-// y[t] = softmax(scale * q[t] . K) V over the positions that the token sees, for all segments, whose
-// stored rows have the same shape. Online softmax (Milakov & Gimelshein 2018; Dao et al. 2022, alg.
-// 1) over key blocks in order within a span, spans combined in order: the bits of y[t] depend on
-// positions alone. Rows of a block outside the token's window or after its position are never read
-// into the result, whatever they hold (NaN included). The head dim stays an argument of run time:
-// code made for one is no faster (docs/static-vs-dynamic.md).
+// y[t] = softmax(scale * q[t] . K) V over the positions that the token sees, for all segments,
+// whose stored rows have the same shape. Online softmax (Milakov & Gimelshein 2018; Dao et al.
+// 2022, alg. 1) over key blocks in order within a span, spans combined in order: the bits of y[t]
+// depend on positions alone. Rows of a block outside the token's window or after its position are
+// never read into the result, whatever they hold (NaN included). The head dim stays an argument of
+// run time: code made for one is no faster (docs/static-vs-dynamic.md).
 void Attention(const AttentionParams& params, std::span<const AttentionSegment> segments,
                float* scratch, Team& team);
 

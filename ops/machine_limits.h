@@ -9,10 +9,10 @@ namespace inlay {
 
 // Bytes per second that the team's threads together read from a buffer of `bytes` (rounded up to
 // whole pages of 2 MiB, which the system is asked for, as for packed weights): the best pass of
-// several, in several patterns: each thread reads its own part from front to back, a MiB at a time as
-// 1, 2, 4 or 8 streams, with and without prefetching. What fits a cache is read from there, so for memory's own
-// figure the buffer must be several times as large as the caches. Takes 0.4 s or more; 0 where
-// there is not enough memory.
+// several, in several patterns: each thread reads its own part from front to back, a MiB at a time
+// as 1, 2, 4 or 8 streams, with and without prefetching. What fits a cache is read from there, so
+// for memory's own figure the buffer must be several times as large as the caches. Takes 0.4 s or
+// more; 0 where there is not enough memory.
 double MeasureReadBandwidth(Team& team, size_t bytes = size_t{512} << 20);
 
 // The dot products that the matmul kernels make: of bytes to 32-bit sums, of bfloat16 pairs to

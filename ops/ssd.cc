@@ -103,9 +103,10 @@ HWY_INLINE size_t Skipped(const SsdAppend& append, const SsdChunk& chunk) {
   return std::clamp(append.first_output, chunk.row, chunk.row + chunk.rows) - chunk.row;
 }
 
-// products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk that have outputs and all
-// of its tokens j; row t of products is that of the append's row chunk.row + t.
-HWY_NOINLINE void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group, float* products) {
+// products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk that have outputs and
+// all of its tokens j; row t of products is that of the append's row chunk.row + t.
+HWY_NOINLINE void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group,
+                             float* products) {
   const size_t dim = append.shape.state_dim;
   const size_t count = chunk.first + chunk.rows;
   const size_t skipped = Skipped(append, chunk);
@@ -120,10 +121,10 @@ HWY_NOINLINE void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, siz
                FloatRows(products + skipped * kStateChunk, c.rows, count, kStateChunk));
 }
 
-// One head of one chunk; products are those of its group. `terms` [kStateChunk, head_dim] is scratch
-// memory.
-HWY_NOINLINE void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head, const float* products,
-             float* terms) {
+// One head of one chunk; products are those of its group. `terms` [kStateChunk, head_dim] is
+// scratch memory.
+HWY_NOINLINE void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head,
+                          const float* products, float* terms) {
   const SsdShape& shape = append.shape;
   const size_t dim = shape.head_dim, state_dim = shape.state_dim;
   const size_t group = head / (shape.heads / shape.groups);

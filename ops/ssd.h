@@ -73,7 +73,8 @@ struct SsdAppend {
   ConstFloatRows dt;         // [tokens, heads]
   const float* a = nullptr;  // [heads]
   const float* d = nullptr;  // [heads]
-  // The result, of the tokens from `first_output` on alone: [tokens - first_output, heads * head_dim].
+  // The result, of the tokens from `first_output` on alone: [tokens - first_output, heads *
+  // head_dim].
   size_t first_output = 0;
   FloatRows y;
 };

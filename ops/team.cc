@@ -27,10 +27,10 @@ constexpr Clock::duration kMostAwake = std::chrono::microseconds(500);
 constexpr int kPatience = 4;
 
 // What the caller loses, waiting for late threads or since it has no processor itself, is forgotten
-// at this share of the time that passes: a little is chance. With more than kMostLost there are more
-// threads than processors, and one of them rests: gets no range for a while, at first for about a
-// time slice, and twice as long each time that it happens again within kForgivenRests rests, up to
-// what makes the cost of the next attempt, some time slices, a few percent.
+// at this share of the time that passes: a little is chance. With more than kMostLost there are
+// more threads than processors, and one of them rests: gets no range for a while, at first for
+// about a time slice, and twice as long each time that it happens again within kForgivenRests
+// rests, up to what makes the cost of the next attempt, some time slices, a few percent.
 constexpr int kForgotten = 32;  // one part in so many
 constexpr Clock::duration kMostLost = std::chrono::milliseconds(1);
 constexpr int kForgivenRests = 8;
@@ -67,8 +67,8 @@ constexpr size_t RangeEnd(uint64_t range) { return range & 0xFFFFFFFF; }
 struct Team::Impl {
   // Of one thread, on cache lines of its own (two, since CPUs fetch lines in pairs).
   struct alignas(2 * kCacheLine) Slot {
-    std::atomic<uint64_t> range{0};     // its chunks that nobody has taken
-    std::atomic<uint32_t> wakings{0};   // a sleeping thread waits for the next
+    std::atomic<uint64_t> range{0};    // its chunks that nobody has taken
+    std::atomic<uint32_t> wakings{0};  // a sleeping thread waits for the next
     std::atomic<bool> asleep{false};
     std::atomic<bool> in_chunk{false};  // for the caller, to see who is late
     size_t part = 0;                    // the range's number, for what is ahead
@@ -188,7 +188,8 @@ struct Team::Impl {
       if (index == 0 && resting > 0) Readmit();
     }
     if (done > 0) {
-      if (phase.ahead != nullptr && tests.fetches) own.ahead = phase.ahead->Head(own.part, phase_parts);
+      if (phase.ahead != nullptr && tests.fetches)
+        own.ahead = phase.ahead->Head(own.part, phase_parts);
       if (Finish(own, done)) return done;
     }
     for (size_t i = 1; i < slots.size(); ++i) {
@@ -285,8 +286,8 @@ struct Team::Impl {
     Lose(now - start, late.empty() ? nullptr : late.back(), now);
   }
 
-  // The caller has lost so much time to `slot`, or, with nullptr, to it does not know whom: then the
-  // first thread that does not rest already.
+  // The caller has lost so much time to `slot`, or, with nullptr, to it does not know whom: then
+  // the first thread that does not rest already.
   void Lose(Clock::duration time, Slot* slot, Clock::time_point now) {
     lost += time;
     if (lost < kMostLost) return;

@@ -79,13 +79,12 @@ class Team {
   // for the phases after it, they fetch what they begin to read in the one that is `ahead`.
   template <class Work>
   void Run(size_t units, size_t chunk, const Work& work, const PhaseAhead* ahead = nullptr) {
-    RunPhase({.units = units,
-              .chunk = chunk,
-              .work = &work,
-              .call = [](const void* w, const Share& share) {
-                (*static_cast<const Work*>(w))(share);
-              },
-              .ahead = ahead});
+    RunPhase(
+        {.units = units,
+         .chunk = chunk,
+         .work = &work,
+         .call = [](const void* w, const Share& share) { (*static_cast<const Work*>(w))(share); },
+         .ahead = ahead});
   }
 
   struct ForTests {
@@ -110,7 +109,7 @@ class Team {
   void RunPhase(const Phase& phase);
 
   const size_t threads_;
-  std::mutex mutex_;             // held by a region
+  std::mutex mutex_;            // held by a region
   std::unique_ptr<Impl> impl_;  // nullptr with one thread
 };
 
@@ -136,8 +135,7 @@ constexpr size_t RowsOfChunk(size_t cols) {
 // are [0, rows).
 template <class Work>
 void ForRows(Team& team, size_t rows, size_t cols, const Work& work) {
-  team.Run(rows, RowsOfChunk(cols),
-           [&work](const Share& share) { work(share.begin, share.end); });
+  team.Run(rows, RowsOfChunk(cols), [&work](const Share& share) { work(share.begin, share.end); });
 }
 
 }  // namespace inlay

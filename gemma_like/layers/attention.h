@@ -53,9 +53,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     }
   }
 
-  static OperandForms InputForms(const Weights& w) {
-    return OperandForms::For({&w.q, &w.k, &w.v});
-  }
+  static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.q, &w.k, &w.v}); }
   static void ListProducts(const Weights& w, Schedule& schedule) {
     schedule.Add({&w.q, &w.k, &w.v});
     schedule.Add({&w.output});

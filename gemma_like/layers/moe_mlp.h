@@ -90,8 +90,7 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
     }
     pass.Multiply(tasks, x);
     if constexpr (kHasShared) GatedForward<kActivation>(weights.shared, x, y, pass);
-    const Operand activated =
-        ActivateForDown<kActivation>(gate, up, weights.experts[0].down, pass);
+    const Operand activated = ActivateForDown<kActivation>(gate, up, weights.experts[0].down, pass);
     for (size_t e = 0; e < kExperts; ++e) {
       tasks[e] = {&weights.experts[e].down, slots.Of(e, down), slots.numbers + slots.begin[e]};
     }

@@ -46,7 +46,8 @@ void Multiply(const PackedMatrix& packed, const WeightMatrix& w,
   MatMul(packed, *OwnedOperand(x, forms, team), FloatRows(together.data(), tokens, w.rows), team);
   std::vector<float> alone(w.rows);
   for (size_t t = 0; t < tokens; ++t) {
-    MatMul(packed, *OwnedOperand(x.Slice(t, 1), forms, team), FloatRows(alone.data(), 1, w.rows), team);
+    MatMul(packed, *OwnedOperand(x.Slice(t, 1), forms, team), FloatRows(alone.data(), 1, w.rows),
+           team);
     for (size_t r = 0; r < w.rows; ++r) INLAY_FUZZ_CHECK(Same(alone[r], together[t * w.rows + r]));
   }
 }

@@ -36,11 +36,13 @@ class RandomProgramTest : public FamilyTest {
     }
     const Counts& n = program.counts;
     std::printf(
-        "seed %llu: %zu steps, %zu appended, %zu cancelled, %zu rewinds, %zu refused, %zu forks, %zu aborts, "
+        "seed %llu: %zu steps, %zu appended, %zu cancelled, %zu rewinds, %zu refused, %zu forks, "
+        "%zu aborts, "
         "%zu loads, %zu guesses right, %zu wrong\n",
-        static_cast<unsigned long long>(seed), steps, n.appended, n.cancelled, n.rewinds, n.refusals, n.forks,
-        n.aborts, n.loads, n.right, n.wrong);
-    for (size_t count : {n.appended, n.cancelled, n.rewinds, n.forks, n.aborts, n.loads, n.right, n.wrong}) {
+        static_cast<unsigned long long>(seed), steps, n.appended, n.cancelled, n.rewinds,
+        n.refusals, n.forks, n.aborts, n.loads, n.right, n.wrong);
+    for (size_t count :
+         {n.appended, n.cancelled, n.rewinds, n.forks, n.aborts, n.loads, n.right, n.wrong}) {
       EXPECT_GT(count, 0u);
     }
   }

@@ -119,7 +119,7 @@ std::vector<double> Reference(const AttentionParams& params, const Array& q, siz
 }
 
 void StoreRows(const ConstFloatRows& keys, const ConstFloatRows& values, size_t first,
-            const KvView& kv) {
+               const KvView& kv) {
   std::vector<float> scratch(kv.shape.head_dim);
   StoreKv(keys, values, first, kv, scratch.data());
 }
@@ -131,7 +131,8 @@ struct Sequence {
         values(RandomArray(count, shape.kv_heads * shape.head_dim, 12)) {}
 
   void StoreInto(const Store& store, size_t first, size_t count) const {
-    StoreRows(keys.view().Slice(first, count), values.view().Slice(first, count), first, store.view);
+    StoreRows(keys.view().Slice(first, count), values.view().Slice(first, count), first,
+              store.view);
   }
 
   Array keys, values;
@@ -217,7 +218,8 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
               if (window != 0) {
                 for (size_t p = 0; p + window < first + t + 1; ++p) store.Poison(p);
               }
-              Attend(params, {{q.view().Slice(t, n), first + t, store.view, y.view().Slice(t, n)}}, team);
+              Attend(params, {{q.view().Slice(t, n), first + t, store.view, y.view().Slice(t, n)}},
+                     team);
             }
             ASSERT_TRUE(SameBits(y, all)) << threads << " threads, " << step << " at a time, "
                                           << kv_heads << " kv heads, window " << window;
