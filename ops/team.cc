@@ -37,6 +37,8 @@ constexpr int kForgivenRests = 8;
 constexpr Clock::duration kFirstRest = std::chrono::milliseconds(4);
 constexpr Clock::duration kLongestRest = std::chrono::milliseconds(1000);
 
+constexpr size_t kLongPhase = 64;  // chunks: some hundred microseconds
+
 // What a thread fetches at most for a later phase: a part of the level 2 cache, which holds what
 // the phases before read as well.
 constexpr size_t kMostAhead = size_t{192} << 10;
@@ -142,7 +144,8 @@ struct Team::Impl {
     }
     const size_t chunks = (next.units + next.chunk - 1) / next.chunk;
     const size_t parts = chunks > 1 ? std::min(Gather(), chunks) : 1;
-    if (parts == 1) {
+    // A long phase is cut for one thread, too: others may come back from their rest meanwhile.
+    if (parts == 1 && chunks < kLongPhase) {
       if (tests.before_chunk) tests.before_chunk(0);
       return next.call(next.work, {0, next.units, 0});
     }
@@ -315,8 +318,9 @@ struct Team::Impl {
   void EndRegion() {
     const Clock::time_point now = Clock::now();
     const Clock::duration passed = now - region_start;
-    const Clock::duration taken = passed - (ProcessorTime() - region_used) - slept;
-    if (taken > kAwake) Lose(taken, nullptr, now);
+    const Clock::duration used = ProcessorTime() - region_used;
+    const Clock::duration taken = passed - used - slept;
+    if (used > Clock::duration() && taken > kAwake) Lose(taken, nullptr, now);
     lost -= std::min(lost, passed / kForgotten);
   }
 

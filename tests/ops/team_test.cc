@@ -153,6 +153,19 @@ TEST(Team, AThreadThatIsLateRestsForAWhileAndComesBack) {
   EXPECT_EQ(team.active(), 2u);
 }
 
+TEST(Team, AThreadComesBackInTheMiddleOfALongPhase) {
+  Team team(2);
+  do {
+    RunWithOneLate(team, std::chrono::milliseconds(20));
+  } while (team.active() == 2);
+  std::atomic<bool> came = false;
+  team.Run(1'000'000, 1, [&](const Share& share) {
+    if (share.thread != 0) came = true;
+    if (!came) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  });
+  EXPECT_TRUE(came);
+}
+
 TEST(Team, RegionsOfSeveralCallersTakeTurns) {
   Team team(2);
   std::atomic<int> inside = 0;
