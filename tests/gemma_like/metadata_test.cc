@@ -19,6 +19,7 @@
 #include "gemma_like/load_model.h"
 #include "gemma_like/registry.h"
 #include "io/gguf_writer.h"
+#include "tests/gemma_like/temp_path.h"
 
 namespace inlay {
 namespace {
@@ -99,7 +100,7 @@ GgufWriter CopyWithout(const GgufFile& file, absl::string_view left_out) {
 }
 
 std::string WriteFile(GgufWriter& writer) {
-  const std::string path = ::testing::TempDir() + "/metadata_test.gguf";
+  const std::string path = TempPath("metadata_test.gguf");
   EXPECT_TRUE(writer.Open(path).ok());
   EXPECT_TRUE(writer.Finish().ok());
   return path;
@@ -217,7 +218,7 @@ TEST(MetadataVocabTest, RowsOfTheEmbeddingStandForTheKey) {
   for (uint64_t rows : {512, 513}) {
     GgufWriter writer = CopyWithout(*file, "gemma3.vocab_size");
     ASSERT_TRUE(writer.AddTensor("token_embd.weight", {1, rows}, WeightType::kF32).ok());
-    const std::string path = ::testing::TempDir() + "/metadata_test.gguf";
+    const std::string path = TempPath("metadata_test.gguf");
     ASSERT_TRUE(writer.Open(path).ok());
     ASSERT_TRUE(writer.AppendData(std::vector<uint8_t>(4 * rows)).ok());
     ASSERT_TRUE(writer.Finish().ok());

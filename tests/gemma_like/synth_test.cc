@@ -15,11 +15,10 @@
 #include "gemma_like/load_model.h"
 #include "io/gguf.h"
 #include "ops/dequantize.h"
+#include "tests/gemma_like/temp_path.h"
 
 namespace inlay {
 namespace {
-
-std::string TempPath(const std::string& name) { return ::testing::TempDir() + "/" + name; }
 
 std::string Bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
