@@ -44,7 +44,9 @@ void AttentionRow(size_t before, size_t tokens, Row& row) {
       AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, row.team().threads()));
   const double n = static_cast<double>(tokens), d = static_cast<double>(before);
   row.Run({.bytes = (d + n) * kRowBytes, .ops = 4.0 * kHeads * kHeadDim * n * (d + (n + 1) / 2)},
-          [&] { Attention(params, {&segment, 1}, scratch.data(), row.team()); });
+          [&] {
+            Attention(params, {&segment, 1}, scratch.data(), row.team());
+          });
 }
 
 void StoreRow(size_t tokens, Row& row) {

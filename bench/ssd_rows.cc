@@ -68,8 +68,9 @@ void Mix(size_t first, size_t tokens, Row& row) {
     ops += 2 * kState * kStateChunk;
     bytes += kState;
   }
-  row.Run({.bytes = 4 * bytes, .ops = ops},
-          [&] { SsdMix({&memory.append, 1}, scratch.data(), row.team()); });
+  row.Run({.bytes = 4 * bytes, .ops = ops}, [&] {
+    SsdMix({&memory.append, 1}, scratch.data(), row.team());
+  });
 }
 
 void TimeSteps(size_t tokens, Row& row) {

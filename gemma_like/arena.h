@@ -24,7 +24,7 @@ class Arena {
   }
 
   explicit Arena(size_t floats)
-      : capacity_(floats), data_(new(std::align_val_t(kAlignment)) float[floats]) {}
+      : capacity_(floats), data_(new (std::align_val_t(kAlignment)) float[floats]) {}
 
   // Uninitialised rows, valid until the enclosing Scope ends. Asking for more than the capacity is
   // a programmer error: whoever makes the arena adds up what its users take.

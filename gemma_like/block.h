@@ -127,7 +127,8 @@ struct Block {
     }
     [&]<size_t... i>(std::index_sequence<i...>) {
       (RunMixer<i>(weights, ordinal, out_rows, x, branch, s), ...);
-    }(std::make_index_sequence<kMixers>());
+    }
+    (std::make_index_sequence<kMixers>());
   }
 
   static OperandForms InputForms(const LayerWeights<L>& weights) {

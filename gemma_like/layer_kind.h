@@ -50,27 +50,29 @@ struct Batch {
   const int32_t* out_rows = nullptr;
 };
 
-// Calls f(segment, begin, end) for each segment that has rows among the batch's rows
-// [first, last): its own rows [begin, end), counted from its first.
+// Calls f(segment, begin, end) for each segment of which some of the rows that start at its `row`
+// and are `rows` many are among the rows [first, last): those [begin, end), counted from its first.
 template <class SegmentType, class F>
-void ForSegments(absl::Span<const SegmentType> segments, size_t first, size_t last, const F& f) {
+void ForSegmentRows(absl::Span<const SegmentType> segments, size_t SegmentRows::*row,
+                    size_t SegmentRows::*rows, size_t first, size_t last, const F& f) {
   for (const SegmentType& segment : segments) {
-    if (segment.row + segment.rows <= first) continue;
-    if (segment.row >= last) return;
-    f(segment, std::max(first, segment.row) - segment.row,
-      std::min(last, segment.row + segment.rows) - segment.row);
+    const size_t start = segment.*row, end = start + segment.*rows;
+    if (end <= first) continue;
+    if (start >= last) return;
+    f(segment, std::max(first, start) - start, std::min(last, end) - start);
   }
 }
 
-// The same for outputs: f's are counted from the segment's first one.
+// Of the batch's rows [first, last).
+template <class SegmentType, class F>
+void ForSegments(absl::Span<const SegmentType> segments, size_t first, size_t last, const F& f) {
+  ForSegmentRows(segments, &SegmentRows::row, &SegmentRows::rows, first, last, f);
+}
+
+// Of all outputs [first, last).
 template <class SegmentType, class F>
 void ForOutputs(absl::Span<const SegmentType> segments, size_t first, size_t last, const F& f) {
-  for (const SegmentType& segment : segments) {
-    if (segment.out_row + segment.out_rows <= first) continue;
-    if (segment.out_row >= last) return;
-    f(segment, std::max(first, segment.out_row) - segment.out_row,
-      std::min(last, segment.out_row + segment.out_rows) - segment.out_row);
-  }
+  ForSegmentRows(segments, &SegmentRows::out_row, &SegmentRows::out_rows, first, last, f);
 }
 
 // What the scratch memory of a part depends on.

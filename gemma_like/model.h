@@ -183,6 +183,7 @@ class Model final : public Engine {
     std::fill(outcomes.begin(), outcomes.end(), absl::OkStatus());
     INLAY_RETURN_IF_ERROR(Begin(batch));
     if (batch.running.empty()) return absl::OkStatus();
+    batch.pass.residual = arena_.Rows(NumberRows(batch.pass), Config::kModelDim);
     Embed(batch);
     INLAY_RETURN_IF_ERROR(RunLayers(batch, cancel));
     // Of a large vocabulary the output takes longer than a layer.
@@ -193,7 +194,7 @@ class Model final : public Engine {
     return absl::OkStatus();
   }
 
-  // Begins the transactions. Each segment has all of its rows as outputs.
+  // Begins the transactions. Each segment has all of its rows as outputs; NumberRows says which.
   static absl::Status Begin(BatchState& batch) {
     for (size_t i = 0; i < batch.steps.size(); ++i) {
       const SequenceStep& step = batch.steps[i];
@@ -207,10 +208,12 @@ class Model final : public Engine {
       batch.running.push_back(i);
       batch.transactions.push_back(*std::move(transaction));
       batch.pass.caches.push_back(cache);
-      batch.pass.segments.push_back({.position = cache->length(), .rows = step.tokens.size()});
-      batch.pass.segments.back().out_rows = step.tokens.size();
+      batch.pass.segments.push_back({.position = cache->length(),
+                                     .row = 0,
+                                     .rows = step.tokens.size(),
+                                     .out_row = 0,
+                                     .out_rows = step.tokens.size()});
     }
-    NumberRows(batch.pass);
     return absl::OkStatus();
   }
 
@@ -265,11 +268,8 @@ class Model final : public Engine {
   }
 
   void Embed(BatchState& batch) {
-    size_t rows = 0;
-    for (const SegmentRows& segment : batch.pass.segments) rows += segment.rows;
-    const FloatRows x = arena_.Rows(rows, Config::kModelDim);
-    batch.pass.residual = x;
-    ForRows(*team_, rows, Config::kModelDim, [&](size_t first, size_t last) {
+    const FloatRows x = batch.pass.residual;
+    ForRows(*team_, x.rows, Config::kModelDim, [&](size_t first, size_t last) {
       const absl::Span<const SegmentRows> segments(batch.pass.segments);
       ForSegments(segments, first, last, [&](const SegmentRows& segment, size_t begin, size_t end) {
         const auto index = static_cast<size_t>(&segment - segments.data());

@@ -14,6 +14,7 @@
 #include "hwy/highway.h"
 #include "ops/attention-inl.h"
 #include "ops/attention_parts.h"
+#include "ops/item_finder.h"
 #include "ops/simd-inl.h"
 
 #ifndef INLAY_OPS_ATTENTION_CC_ONCE
@@ -23,27 +24,17 @@ namespace {
 
 // What the tokens of one segment share.
 struct AttentionCall {
-  AttentionCall(const AttentionParams& p, const AttentionSegment& segment)
-      : params(p),
-        q(segment.q),
-        first_position(segment.first_position),
-        kv(segment.kv),
-        y(segment.y) {}
-
   const AttentionParams& params;
-  ConstFloatRows q;
-  size_t first_position;
-  const KvView& kv;
-  FloatRows y;
+  const AttentionSegment& segment;
 
   // Query heads that read one kv head.
-  size_t Group() const { return params.heads / kv.shape.kv_heads; }
+  size_t Group() const { return params.heads / segment.kv.shape.kv_heads; }
   // The positions that a token sees, [Begin, End), and the first and last spans that hold them.
   size_t Begin(size_t token) const {
     const size_t end = End(token);
     return params.window == 0 || end < params.window ? 0 : end - params.window;
   }
-  size_t End(size_t token) const { return first_position + token + 1; }
+  size_t End(size_t token) const { return segment.first_position + token + 1; }
   size_t FirstSpan(size_t token) const { return Begin(token) / kAttentionSpan; }
   size_t LastSpan(size_t token) const { return (End(token) - 1) / kAttentionSpan; }
   size_t Spans(size_t token) const { return LastSpan(token) - FirstSpan(token) + 1; }
@@ -61,9 +52,9 @@ namespace {
 template <class T>
 void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span,
             Partials partials) {
-  const size_t dim = call.kv.shape.head_dim;
+  const size_t dim = call.segment.kv.shape.head_dim;
   const size_t group = call.Group();
-  const float* q = call.q.Row(token) + kv_head * group * dim;
+  const float* q = call.segment.q.Row(token) + kv_head * group * dim;
   for (size_t g = 0; g < group; ++g) {
     partials[g].largest() = -std::numeric_limits<float>::infinity();
     partials[g].sum() = 0;
@@ -73,16 +64,16 @@ void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span
   for (size_t p = std::max(call.Begin(token), span * kAttentionSpan); p < last;) {
     const size_t begin = p % kKvBlockRows;
     const size_t end = std::min(kKvBlockRows, begin + last - p);
-    const size_t half = call.kv.shape.HalfBytes();
+    const size_t half = call.segment.kv.shape.HalfBytes();
     const char* block =
-        static_cast<const char*>(call.kv.Block(p / kKvBlockRows)) + kv_head * 2 * half;
+        static_cast<const char*>(call.segment.kv.Block(p / kKvBlockRows)) + kv_head * 2 * half;
     const Half<T> keys(block), values(block + half);
     p += end - begin;
     // The first heads fetch the next block, unless other tokens have it in the cache already.
     intptr_t ahead = 0;
-    if (call.y.rows == 1 && p < last) {
-      ahead = reinterpret_cast<intptr_t>(call.kv.Block(p / kKvBlockRows)) -
-              reinterpret_cast<intptr_t>(call.kv.Block((p - 1) / kKvBlockRows));
+    if (call.segment.y.rows == 1 && p < last) {
+      ahead = reinterpret_cast<intptr_t>(call.segment.kv.Block(p / kKvBlockRows)) -
+              reinterpret_cast<intptr_t>(call.segment.kv.Block((p - 1) / kKvBlockRows));
     }
     size_t g = 0;
     const auto add = [&]<size_t R>() HWY_ATTR {
@@ -102,7 +93,7 @@ void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span
 // Computes the partials of one span, for one token and the query heads of one kv head.
 void ComputeSpan(const AttentionCall& call, size_t token, size_t kv_head, size_t span,
                  Partials partials) {
-  switch (call.kv.shape.type) {
+  switch (call.segment.kv.shape.type) {
     case KvType::kF32:
       return SpanOf<float>(call, token, kv_head, span, partials);
     case KvType::kF16:
@@ -222,41 +213,24 @@ void WriteResult(Partials totals, size_t count, float* y) {
   }
 }
 
-// A pair of a kv head and a token of a segment. Later tokens see more positions, so first and last
-// tokens alternate to give ranges of tasks equal work.
+// A pair of a kv head and a token of a segment.
 struct Task {
-  void Write(const AttentionCall& call, Partials totals) const {
-    const size_t group = call.Group();
-    WriteResult(totals, group, call.y.Row(token) + kv_head * group * totals.head_dim);
+  // Number `index` of the segment's tasks. Later tokens see more positions, so first and last
+  // tokens alternate to give ranges of tasks equal work.
+  Task(const AttentionParams& params, const AttentionSegment& segment, size_t index)
+      : call{params, segment}, kv_head(index / segment.q.rows) {
+    const size_t tokens = segment.q.rows, i = index % tokens;
+    token = i % 2 == 0 ? i / 2 : tokens - 1 - i / 2;
   }
 
-  const AttentionSegment* segment;
+  void Write(Partials totals) const {
+    const size_t group = call.Group();
+    WriteResult(totals, group, call.segment.y.Row(token) + kv_head * group * totals.head_dim);
+  }
+
+  AttentionCall call;
   size_t kv_head;
   size_t token;
-};
-
-// Finds tasks by their number among all segments' tasks in a row, in ascending order.
-class TaskFinder {
- public:
-  explicit TaskFinder(std::span<const AttentionSegment> segments) : segment_(segments.data()) {}
-
-  Task Find(size_t index) {
-    while (index - first_ >= Tasks()) {
-      first_ += Tasks();
-      ++segment_;
-    }
-    const size_t tokens = segment_->q.rows;
-    const size_t i = (index - first_) % tokens;
-    return {.segment = segment_,
-            .kv_head = (index - first_) / tokens,
-            .token = i % 2 == 0 ? i / 2 : tokens - 1 - i / 2};
-  }
-
- private:
-  size_t Tasks() const { return segment_->q.rows * segment_->kv.shape.kv_heads; }
-
-  const AttentionSegment* segment_;
-  size_t first_ = 0;  // number of the segment's first task
 };
 
 // What all of a call's tasks share.
@@ -267,6 +241,19 @@ struct AttentionTasks {
   size_t head_dim;
   size_t group;  // query heads that read one kv head
   float* scratch;
+
+  // Calls f(i, task) for the tasks [begin, end) of all segments' tasks in a row, `times` each: i is
+  // the number among so many.
+  template <class F>
+  void ForEach(size_t begin, size_t end, size_t times, const F& f) const {
+    ItemFinder finder(segments, [times](const AttentionSegment& segment) {
+      return times * segment.q.rows * segment.kv.shape.kv_heads;
+    });
+    for (size_t i = begin; i < end; ++i) {
+      const auto [segment, item] = finder.Find(i);
+      f(i, Task(params, segment, item / times));
+    }
+  }
 
   // Partials number i of the scratch memory.
   Partials Scratch(size_t i) const {
@@ -281,18 +268,16 @@ void AttendByTask(const AttentionTasks& tasks, size_t chunk, Team& team) {
   team.Run(tasks.count, chunk, [&](const Share& share) {
     const Partials totals = tasks.Scratch(2 * share.thread);
     const Partials next = tasks.Scratch(2 * share.thread + 1);
-    TaskFinder finder(tasks.segments);
-    for (size_t i = share.begin; i < share.end; ++i) {
-      const Task task = finder.Find(i);
-      const AttentionCall call(tasks.params, *task.segment);
+    tasks.ForEach(share.begin, share.end, 1, [&](size_t, const Task& task) {
+      const AttentionCall& call = task.call;
       const size_t first_span = call.FirstSpan(task.token);
       compute_span(call, task.token, task.kv_head, first_span, totals);
       for (size_t span = first_span + 1; span <= call.LastSpan(task.token); ++span) {
         compute_span(call, task.token, task.kv_head, span, next);
         add_partials(next, tasks.group, totals);
       }
-      task.Write(call, totals);
-    }
+      task.Write(totals);
+    });
   });
 }
 
@@ -305,34 +290,27 @@ void AttendBySpan(const AttentionTasks& tasks, size_t most_spans, Team& team) {
   const auto compute_span = HWY_DYNAMIC_POINTER(ComputeSpan);
   const auto add_partials = HWY_DYNAMIC_POINTER(AddPartials);
   const size_t at_once = std::max<size_t>(1, kPerThread * team.threads() / tasks.count);
-  const auto spans_of = [&](size_t i) { return tasks.Scratch(tasks.count + i * at_once); };
   const auto span_of = [&](size_t i, size_t s) {
-    return Partials{spans_of(i).data + s * tasks.group * Partial::Floats(tasks.head_dim),
-                    tasks.head_dim};
+    return tasks.Scratch(tasks.count + i * at_once + s);
   };
   for (size_t first = 0; first < most_spans; first += at_once) {
     const size_t now = std::min(at_once, most_spans - first);
     team.Run(tasks.count * now, 1, [&](const Share& share) {
-      TaskFinder finder(tasks.segments);
-      for (size_t i = share.begin; i < share.end; ++i) {
-        const Task task = finder.Find(i / now);
-        const AttentionCall call(tasks.params, *task.segment);
+      tasks.ForEach(share.begin, share.end, now, [&](size_t i, const Task& task) {
+        const AttentionCall& call = task.call;
         const size_t span = first + i % now;
-        if (span >= call.Spans(task.token)) continue;
+        if (span >= call.Spans(task.token)) return;
         const Partials to = span == 0 ? tasks.Scratch(i / now) : span_of(i / now, i % now);
         compute_span(call, task.token, task.kv_head, call.FirstSpan(task.token) + span, to);
-      }
+      });
     });
-    TaskFinder finder(tasks.segments);
-    for (size_t i = 0; i < tasks.count; ++i) {
-      const Task task = finder.Find(i);
-      const AttentionCall call(tasks.params, *task.segment);
-      const size_t spans = call.Spans(task.token);
+    tasks.ForEach(0, tasks.count, 1, [&](size_t i, const Task& task) {
+      const size_t spans = task.call.Spans(task.token);
       for (size_t s = first == 0 ? 1 : 0; s < now && first + s < spans; ++s) {
         add_partials(span_of(i, s), tasks.group, tasks.Scratch(i));
       }
-      if (spans > first && spans <= first + now) task.Write(call, tasks.Scratch(i));
-    }
+      if (spans > first && spans <= first + now) task.Write(tasks.Scratch(i));
+    });
   }
 }
 
@@ -342,7 +320,7 @@ double TasksTime(const AttentionTasks& tasks) {
   double time = 0;
   for (const AttentionSegment& segment : tasks.segments) {
     if (segment.q.rows == 0) continue;
-    const AttentionCall call(tasks.params, segment);
+    const AttentionCall call{tasks.params, segment};
     const auto seen = [&](size_t token) {
       return static_cast<double>(call.End(token) - call.Begin(token));
     };
@@ -400,7 +378,7 @@ void Attention(const AttentionParams& params, std::span<const AttentionSegment> 
     tasks.head_dim = shape.head_dim;
     tasks.group = params.heads / shape.kv_heads;
     // No token has more than these: a window moves along with it, over one span border at most.
-    const AttentionCall call(params, segment);
+    const AttentionCall call{params, segment};
     for (const size_t token : {size_t{0}, segment.q.rows - 1}) {
       most_spans = std::max(most_spans, call.Spans(token) + (params.window != 0 ? 1 : 0));
     }

@@ -85,7 +85,7 @@ class Operand {
 class OwnedOperand {
  public:
   OwnedOperand(ConstFloatRows x, OperandForms forms, Team& team)
-      : memory_(new(kAlignment) float[Operand::MemoryFloats(x.rows, x.cols)]),
+      : memory_(new (kAlignment) float[Operand::MemoryFloats(x.rows, x.cols)]),
         operand_(Operand::Make(x, forms, memory_.get(), team)) {}
 
   const Operand& operator*() const { return operand_; }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <span>
-#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/ssd.cc"
@@ -12,6 +11,7 @@
 #include "hwy/highway.h"
 #include "ops/add_rows-inl.h"
 #include "ops/dot-inl.h"
+#include "ops/item_finder.h"
 #include "ops/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -104,7 +104,7 @@ HWY_INLINE size_t Skipped(const SsdAppend& append, const SsdChunk& chunk) {
 }
 
 // products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk that have outputs and
-// all of its tokens j; row t of products is that of the append's row chunk.row + t.
+// all of its tokens j; row t of products is that of the chunk's new token t.
 HWY_NOINLINE void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group,
                              float* products) {
   const size_t dim = append.shape.state_dim;
@@ -162,7 +162,8 @@ HWY_NOINLINE void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t
           [&](size_t n) { return state + n * dim; });
     }
     for (size_t r = 0; r < R; ++r) outputs[r].scale = times.StateDecay(now + r);
-    AddRows<R>(outputs, dim, now + 1, [&](size_t r, size_t j) { return weights[r][j]; }, x_row);
+    AddRows<R>(
+        outputs, dim, now + 1, [&](size_t r, size_t j) { return weights[r][j]; }, x_row);
     // What each token sees beyond the first one, and its own direct part.
     for (size_t r = 0; r < R; ++r) {
       outputs[r].scale = 1.0f;
@@ -195,12 +196,6 @@ HWY_NOINLINE void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t
   });
 }
 
-// The products of one group in chunk number `chunk` of an append, into the append's products.
-void MultiplyChunk(const SsdAppend& append, size_t chunk, size_t group, float* products) {
-  const SsdChunk& to = append.chunks[chunk];
-  MultiplyBc(append, to, group, products + to.row * kStateChunk);
-}
-
 // One head in all chunks of an append: its states stay in the cache.
 void MixChunks(const SsdAppend& append, size_t head, const float* products, float* terms) {
   for (size_t i = 0; i < append.count; ++i) {
@@ -219,34 +214,8 @@ namespace inlay {
 namespace {
 
 HWY_EXPORT(TimeSteps);
-HWY_EXPORT(MultiplyChunk);
+HWY_EXPORT(MultiplyBc);
 HWY_EXPORT(MixChunks);
-
-// Goes through the items of all appends in a row, in ascending order.
-template <class Count>
-class AppendFinder {
- public:
-  AppendFinder(std::span<const SsdAppend> appends, Count count)
-      : append_(appends.data()), count_(count) {}
-
-  // The append of an item, and the item's number among those of the append.
-  std::pair<const SsdAppend*, size_t> Find(size_t item) {
-    while (item - first_ >= count_(*append_)) {
-      first_ += count_(*append_);
-      row_ += append_->xbc.rows;
-      ++append_;
-    }
-    return {append_, item - first_};
-  }
-  // The first row of the append that was found among those of all.
-  size_t row() const { return row_; }
-
- private:
-  const SsdAppend* append_;
-  Count count_;
-  size_t first_ = 0;
-  size_t row_ = 0;
-};
 
 }  // namespace
 
@@ -262,6 +231,7 @@ void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
   for (const SsdAppend& append : appends) {
     assert(append.xbc.cols == shape.XbcDim());
     assert(append.dt.cols == shape.heads && shape.heads % shape.groups == 0);
+    assert(append.row == tokens);
     tokens += append.xbc.rows;
     chunks += append.count;
   }
@@ -277,16 +247,17 @@ void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
     return UnitsOfChunk(units, time, team.threads());
   };
 
-  const auto multiply_chunk = HWY_DYNAMIC_POINTER(MultiplyChunk);
+  const auto multiply_bc = HWY_DYNAMIC_POINTER(MultiplyBc);
   const double rows = static_cast<double>(tokens) / static_cast<double>(chunks);  // of a chunk
   const double state_dim = static_cast<double>(shape.state_dim);
   const auto multiply = [&](const Share& share) {
-    const auto count = [&](const SsdAppend& append) { return append.count * shape.groups; };
-    AppendFinder finder(appends, count);
-    for (size_t item = share.begin; item < share.end; ++item) {
-      const auto [append, i] = finder.Find(item);
-      const size_t group = i % shape.groups;
-      multiply_chunk(*append, i / shape.groups, group, products(group, finder.row()));
+    ItemFinder finder(appends,
+                      [&](const SsdAppend& append) { return append.count * shape.groups; });
+    for (size_t i = share.begin; i < share.end; ++i) {
+      const auto [append, item] = finder.Find(i);
+      const size_t group = item % shape.groups;
+      const SsdChunk& chunk = append.chunks[item / shape.groups];
+      multiply_bc(append, chunk, group, products(group, append.row + chunk.row));
     }
   };
   const size_t group_chunks = chunks * shape.groups;
@@ -296,12 +267,11 @@ void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
   const double append_rows = static_cast<double>(tokens) / static_cast<double>(appends.size());
   const double state = state_dim * static_cast<double>(shape.head_dim);
   const auto mix = [&](const Share& share) {
-    const auto count = [&](const SsdAppend&) { return shape.heads; };
-    AppendFinder finder(appends, count);
-    for (size_t item = share.begin; item < share.end; ++item) {
-      const auto [append, head] = finder.Find(item);
+    for (size_t i = share.begin; i < share.end; ++i) {
+      const SsdAppend& append = appends[i / shape.heads];
+      const size_t head = i % shape.heads;
       const size_t group = head / (shape.heads / shape.groups);
-      mix_chunks(*append, head, products(group, finder.row()),
+      mix_chunks(append, head, products(group, append.row),
                  terms + share.thread * kStateChunk * shape.head_dim);
     }
   };

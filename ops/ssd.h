@@ -73,6 +73,7 @@ struct SsdAppend {
   ConstFloatRows dt;         // [tokens, heads]
   const float* a = nullptr;  // [heads]
   const float* d = nullptr;  // [heads]
+  size_t row = 0;            // of its first token among the tokens of all appends
   // The result, of the tokens from `first_output` on alone: [tokens - first_output, heads *
   // head_dim].
   size_t first_output = 0;

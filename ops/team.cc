@@ -82,7 +82,6 @@ struct Team::Impl {
   };
 
   explicit Impl(size_t threads) : slots(threads) {
-    late.reserve(threads);
     try {
       for (size_t i = 1; i < threads; ++i) workers.emplace_back([this, i] { Serve(i); });
     } catch (...) {
@@ -278,15 +277,15 @@ struct Team::Impl {
     const Clock::duration chunk_time = (start - phase_start) / std::max<size_t>(chunks, 1);
     if (WaitAwake(own, std::clamp(kPatience * chunk_time, kAwake, kMostAwake), done)) return;
     // Who wants this processor may have it now, a late thread among them.
-    late.clear();
+    Slot* late = nullptr;
     for (Slot& slot : slots) {
-      if (&slot != &own && slot.in_chunk.load(std::memory_order_relaxed)) late.push_back(&slot);
+      if (&slot != &own && slot.in_chunk.load(std::memory_order_relaxed)) late = &slot;
     }
     const Clock::time_point asleep = Clock::now();
     for (uint32_t left; (left = pending.load(std::memory_order_acquire)) != 0;) pending.wait(left);
     const Clock::time_point now = Clock::now();
     slept += now - asleep;
-    Lose(now - start, late.empty() ? nullptr : late.back(), now);
+    Lose(now - start, late, now);
   }
 
   // The caller has lost so much time to `slot`, or, with nullptr, to it does not know whom: then
@@ -295,10 +294,7 @@ struct Team::Impl {
     lost += time;
     if (lost < kMostLost) return;
     lost = Clock::duration();
-    for (Slot& other : slots) {
-      if (slot != nullptr && !slot->rests) break;
-      if (&other != &slots[0] && !other.rests) slot = &other;
-    }
+    for (size_t i = 1; i < slots.size() && (slot == nullptr || slot->rests); ++i) slot = &slots[i];
     if (slot == nullptr || slot->rests) return;
     const bool again = now - slot->late < kForgivenRests * slot->rest;
     slot->rest = again ? std::min(2 * slot->rest, kLongestRest) : kFirstRest;
@@ -365,7 +361,6 @@ struct Team::Impl {
   std::atomic<bool> failed{false};
   std::exception_ptr error;
   // Of the caller.
-  std::vector<Slot*> late;
   size_t resting = 0;  // threads
   Clock::time_point region_start;
   Clock::duration region_used;  // processor time before

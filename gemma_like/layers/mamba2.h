@@ -148,6 +148,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
                          .dt = dt.Slice(segment.row, segment.rows),
                          .a = w.a.data(),
                          .d = w.d.data(),
+                         .row = segment.row,
                          .first_output = segment.rows - segment.out_rows,
                          .y = mixed.Slice(segment.out_row, segment.out_rows)});
     }

@@ -42,8 +42,8 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
     w.router = b.Matrix("ffn_gate_inp.weight", kExperts, b.model_dim(), TensorUse::kRouter);
     w.experts.resize(kExperts);
     // One tensor holds this matrix of all experts.
-    const auto bind = [&](PackedMatrix GatedWeights::* member, absl::string_view tensor,
-                          size_t rows, size_t cols, TensorUse use) {
+    const auto bind = [&](PackedMatrix GatedWeights::*member, absl::string_view tensor, size_t rows,
+                          size_t cols, TensorUse use) {
       std::vector<PackedMatrix> all = b.Matrices(tensor, kExperts, rows, cols, use);
       for (size_t e = 0; e < all.size(); ++e) w.experts[e].*member = std::move(all[e]);
     };

@@ -24,9 +24,9 @@
 #include "gemma_like/registry.h"
 #include "gemma_like/synth.h"
 #include "io/gguf.h"
-#include "ops/team.h"
 #include "ops/views.h"
 #include "ops/xxh64.h"
+#include "tests/ops/sharing_team.h"
 
 namespace inlay {
 
@@ -77,10 +77,7 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
     ASSERT_TRUE(opened.ok()) << opened.status();
     file_ = std::make_shared<const GgufFile>(*std::move(opened));
     for (size_t threads : {1, 2, 3}) {
-      // These models are so small that a thread alone would compute all of most phases.
-      const auto team = std::make_shared<Team>(threads);
-      team->Set({.chunks = 2 * threads + 1});
-      auto model = GetParam().config.load(file_, {.team = team});
+      auto model = GetParam().config.load(file_, {.team = std::make_shared<SharingTeam>(threads)});
       ASSERT_TRUE(model.ok()) << model.status();
       models_.push_back(*std::move(model));
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/ops/op_test.h"
+#include "tests/ops/sharing_team.h"
 
 namespace inlay {
 namespace {
@@ -150,7 +151,7 @@ void Attend(const AttentionParams& params, const std::vector<AttentionSegment>& 
 size_t BlocksFor(size_t positions) { return (positions + kKvBlockRows - 1) / kKvBlockRows; }
 
 TEST_P(AttentionTest, MatchesReference) {
-  Team team(2);
+  SharingTeam team(2);
   double worst = 0;
   for (KvType type : kTypes) {
     for (size_t dim : {1, 3, 24, 64, 100, 256}) {
@@ -178,7 +179,7 @@ TEST_P(AttentionTest, MatchesReference) {
 }
 
 TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
-  Team team(1);
+  SharingTeam team(1);
   const KvShape shape = {1, 32, KvType::kF32};
   const Sequence sequence(shape, 300);
   for (size_t i = 0; i < sequence.keys.size(); ++i) sequence.keys.data()[i] *= 100;
@@ -206,7 +207,7 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
         Team one(1);
         Attend(params, {{q, first, full.view, all}}, one);
         for (size_t threads : {1, 2, 3}) {
-          Team team(threads);
+          SharingTeam team(threads);
           for (size_t step : {1, 2, 7, 64}) {
             if (SmallTests() && (threads < 3 || step < 7 || kv_heads < 2)) continue;
             Store store(shape, BlocksFor(count));
@@ -231,7 +232,7 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
 }
 
 TEST_P(AttentionTest, RingAndGrowingTableGiveTheSameBits) {
-  Team team(2);
+  SharingTeam team(2);
   for (KvType type : kTypes) {
     const KvShape shape = {2, 24, type};
     const size_t window = 70, step = 9, count = 700;

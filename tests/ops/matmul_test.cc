@@ -8,6 +8,7 @@
 
 #include "tests/ops/op_test.h"
 #include "tests/ops/pack_and_multiply.h"
+#include "tests/ops/sharing_team.h"
 
 namespace inlay {
 namespace {
@@ -76,7 +77,7 @@ double Nmse(const Weights& w, ConstFloatRows x, ConstFloatRows y) {
 }
 
 TEST_P(MatMulTest, MatchesReferenceForAllRemainders) {
-  Team team(2);
+  SharingTeam team(2);
   double worst = 0;
   for (WeightType type : kTypes) {
     for (size_t cols : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130, 1027}) {
@@ -106,7 +107,7 @@ TEST_P(MatMulTest, BitsDoNotDependOnTokensOrThreads) {
     Team one(1);
     PackAndMultiply(w.matrix, x, all, one);
     for (size_t threads : {1, 2, 3}) {
-      Team team(threads);
+      SharingTeam team(threads);
       for (size_t step : {1, 2, 3, 5, 8, 13, 21}) {
         const Array y(tokens, rows);
         for (size_t t = 0; t < tokens; t += step) {
@@ -120,7 +121,7 @@ TEST_P(MatMulTest, BitsDoNotDependOnTokensOrThreads) {
 }
 
 TEST_P(MatMulTest, ReadsAndWritesOnlyItsColumns) {
-  Team team(1);
+  SharingTeam team(1);
   const Weights w(WeightType::kF16, 5, 19, 3);
   const Array x = RandomArray(3, 40, 4);
   const Array packed(3, 19), wide(3, 11), y(3, 5);

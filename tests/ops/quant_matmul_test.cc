@@ -7,6 +7,7 @@
 #include "ops/dequantize.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/pack_and_multiply.h"
+#include "tests/ops/sharing_team.h"
 
 namespace inlay {
 namespace {
@@ -83,7 +84,7 @@ std::vector<double> Product(const Weights& w, const std::vector<double>& x) {
 }
 
 TEST_P(QuantMatMulTest, MatchesReference) {
-  Team team(2);
+  SharingTeam team(2);
   double worst = 0, worst_rounding = 0;
   for (WeightType type : kQuantized) {
     const size_t block = GetWeightTypeInfo(type).block_size;
@@ -117,7 +118,7 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
     Team one(1);
     PackAndMultiply(w.matrix, x, all, one);
     for (size_t threads : {1, 2, 3}) {
-      Team team(threads);
+      SharingTeam team(threads);
       for (size_t step : {1, 2, 5, 13}) {
         const Array y(tokens, rows);
         for (size_t t = 0; t < tokens; t += step) {
@@ -132,7 +133,7 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
 
 // The largest integer sums that there can be, which some CPU targets carry in 16 bits for a while.
 TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
-  Team team(1);
+  SharingTeam team(1);
   for (WeightType type : kQuantized) {
     const size_t cols = GetWeightTypeInfo(type).block_size, tokens = 8, rows = 19;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
@@ -152,7 +153,7 @@ TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
 }
 
 TEST_P(QuantMatMulTest, ZerosTinyAndExtremeActivations) {
-  Team team(1);
+  SharingTeam team(1);
   const Weights w(WeightType::kQ8_0, 5, 64, 9);
   const Array x(1, 64), y(1, 5);
   for (float size : {0.0f, 1e-40f, 1e-31f, 1e-29f, 1e36f}) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/ops/op_test.h"
+#include "tests/ops/sharing_team.h"
 
 namespace inlay {
 namespace {
@@ -126,7 +127,7 @@ constexpr SsdShape kShapes[] = {{1, 1, 1, 1},   {3, 5, 1, 7},    {4, 8, 2, 16}, 
                                 {8, 32, 1, 64}, {4, 64, 2, 128}, {17, 4, 1, 19}};
 
 TEST_P(SsdTest, MatchesTheRecurrenceOverSeveralChunks) {
-  Team team(2);
+  SharingTeam team(2);
   double worst = 0, worst_state = 0;
   for (const SsdShape& shape : kShapes) {
     const Inputs in(shape, 4 * kStateChunk);
@@ -151,7 +152,7 @@ TEST_P(SsdTest, BitsDoNotDependOnBatchesOrThreads) {
     Team one(1);
     RunMixer(in, kStateChunk, one, false, all, &last);
     for (size_t threads : {1, 2, 3}) {
-      Team team(threads);
+      SharingTeam team(threads);
       for (size_t step : {1, 2, 5, 7, 32, 50, 101}) {
         const Array y(in.count, shape.Inner());
         Array state(1, 1);

@@ -251,7 +251,8 @@ TEST(Team, AsksForWhatIsAheadOfEachPart) {
   Team team(3);
   for (int round = 0; round < 100; ++round) {
     const int before = ahead.asked;
-    team.Run(30, 1, [](const Share&) {}, &ahead);
+    team.Run(
+        30, 1, [](const Share&) {}, &ahead);
     EXPECT_GE(ahead.asked, before + 1);
     EXPECT_LE(ahead.asked, before + 3);
   }
