@@ -22,8 +22,8 @@ using Clock = std::chrono::steady_clock;
 struct Limits {
   std::vector<std::string> targets;
   std::vector<size_t> threads;
-  std::map<size_t, double> read;          // bytes per second, by threads
-  std::map<std::string, DotPeaks> peaks;  // of one core, by target
+  std::map<size_t, double> read;  // bytes per second, by threads
+  DotPeaks peaks;                 // of one core, on the best target
 };
 
 Limits& GetLimits() {
@@ -55,9 +55,9 @@ void Measure(Limits& limits) {
     benchmark::AddCustomContext("read_bytes_per_second/threads:" + std::to_string(threads),
                                 std::to_string(limits.read[threads]));
   }
+  limits.peaks = MeasureDotPeaks();
   for (const std::string& target : limits.targets) {
-    ForceTarget(target);
-    const DotPeaks peaks = limits.peaks[target] = MeasureDotPeaks();
+    const DotPeaks peaks = MeasureDotPeaks(target);
     const auto tell = [&](const char* type, double peak) {
       benchmark::AddCustomContext(std::string(type) + "_ops_per_second_of_one_core/" + target,
                                   std::to_string(peak));
@@ -110,7 +110,7 @@ void Row::Run(const Work& work, const std::function<void()>& call) {
   const Limits& limits = GetLimits();
   const double threads = static_cast<double>(team_.threads());
   const double least = std::max(work.bytes / limits.read.at(team_.threads()),
-                                work.ops / (threads * limits.peaks.at(target_).Of(work.dot)));
+                                work.ops / (threads * limits.peaks.Of(work.dot)));
   state_.counters["bytes_per_second"] = work.bytes / seconds;
   if (work.ops > 0) {
     state_.counters["ops_per_second"] = work.ops / seconds;
@@ -127,7 +127,7 @@ void AddRows(const std::string& name, std::function<void(Row&)> run) {
       benchmark::RegisterBenchmark(row_name.c_str(),
                                    [=](benchmark::State& state) {
                                      ForceTarget(target);
-                                     Row row(state, target, threads);
+                                     Row row(state, threads);
                                      (*shared)(row);
                                    })
           ->UseRealTime()

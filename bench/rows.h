@@ -25,20 +25,18 @@ struct Work {
 // One row while it runs.
 class Row {
  public:
-  Row(benchmark::State& state, std::string target, size_t threads)
-      : state_(state), target_(std::move(target)), team_(threads) {}
+  Row(benchmark::State& state, size_t threads) : state_(state), team_(threads) {}
 
   Team& team() { return team_; }
 
   // Times `call` and sets the counters: bytes and operations per second, operations per byte, and
   // `percent_of_limit`: the least time that the work takes at the read bandwidth and at the dot
-  // peak, whichever is longer, over the time that it took. More than 100 means that operands came
-  // from a cache.
+  // peak of the CPU's best target, whichever is longer, over the time that it took. More than 100
+  // means that operands came from a cache.
   void Run(const Work& work, const std::function<void()>& call);
 
  private:
   benchmark::State& state_;
-  std::string target_;
   Team team_;
 };
 

@@ -200,14 +200,14 @@ void Add(const char* op, std::vector<Case>& cases) {
 void AddCases(std::vector<Case>& cases) {
   using Q8 = QuantizedKernel<Bytes32>;
   using Q4 = QuantizedKernel<Nibbles32>;
-  Add<Product<Q8, WeightType::kQ8_0, kManyParts, kCols>, 640>("matmul, Q8_0, a tile", cases);
-  Add<Product<Q8, WeightType::kQ8_0, kManyParts, kCols>, 2048>("matmul, Q8_0, a tile", cases);
-  Add<Product<Q4, WeightType::kQ4_0, kManyParts, kCols>, 640>("matmul, Q4_0, a tile", cases);
-  Add<Product<Q4, WeightType::kQ4_0, kManyParts, kCols>, 2048>("matmul, Q4_0, a tile", cases);
-  Add<Product<PairKernel, WeightType::kBF16, kManyParts, kCols>, 640>("matmul, BF16, a tile",
-                                                                      cases);
-  Add<Product<PairKernel, WeightType::kBF16, kManyParts, kCols>, 2048>("matmul, BF16, a tile",
-                                                                       cases);
+  Add<Product<Q8, WeightType::kQ8_0, kManyParts, Q8::kCols>, 640>("matmul, Q8_0, a tile", cases);
+  Add<Product<Q8, WeightType::kQ8_0, kManyParts, Q8::kCols>, 2048>("matmul, Q8_0, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, kManyParts, Q4::kCols>, 640>("matmul, Q4_0, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, kManyParts, Q4::kCols>, 2048>("matmul, Q4_0, a tile", cases);
+  Add<Product<PairKernel, WeightType::kBF16, kManyParts, PairKernel::kCols>, 640>(
+      "matmul, BF16, a tile", cases);
+  Add<Product<PairKernel, WeightType::kBF16, kManyParts, PairKernel::kCols>, 2048>(
+      "matmul, BF16, a tile", cases);
   Add<Product<Q4, WeightType::kQ4_0, 1, 1>, 640>("matmul, Q4_0, 1 token", cases);
   Add<Product<Q4, WeightType::kQ4_0, 1, 1>, 2048>("matmul, Q4_0, 1 token", cases);
   Add<AttentionBlock<hwy::bfloat16_t>, 64>("attention, 64 keys of bf16", cases);

@@ -19,13 +19,6 @@ int64_t ProbeTargetBit();
 // they are asked for (0: never). `words` is a multiple of what a round of all streams reads.
 uint64_t ProbeSumOfWords(const uint64_t* data, size_t words, size_t streams, size_t ahead);
 
-// Rounds of the multiply-adds that a matmul makes of bytes, bfloat16 or float. Each returns how
-// many operations a round does: a multiplication and an addition count as two. `seed` decides the
-// operands, `*out` gets the sum of the results.
-double ProbeInt8(size_t rounds, int32_t seed, float* out);
-double ProbeBf16(size_t rounds, int32_t seed, float* out);
-double ProbeF32(size_t rounds, int32_t seed, float* out);
-
 }  // namespace inlay
 
 #endif  // INLAY_OPS_CPU_PROBES_H_

@@ -1,53 +1,116 @@
 #include "ops/cpu_target.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "hwy/targets.h"
 #include "ops/cpu_probes.h"
 
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#endif
+
 namespace inlay {
 namespace {
 
-// The compiled targets that this CPU has. Taken once, before the first mock by ForceTarget, because
-// hwy::SupportedTargets reports the mock.
-int64_t Runnable() {
-  static const int64_t targets = hwy::SupportedTargets() & CompiledTargetBits();
+// One of Highway's targets, alone or with an extension.
+struct CpuTarget {
+  int64_t bit;
+  Extension extension = Extension::kNone;
+
+  std::string Name() const {
+    std::string name = hwy::TargetName(bit);
+    if (extension == Extension::kVnni) name += "_VNNI";
+    return name;
+  }
+};
+
+// The targets of Highway's that an extension adds something to.
+struct ExtensionTargets {
+  Extension extension;
+  int64_t bits;
+};
+constexpr ExtensionTargets kExtensions[] = {{Extension::kVnni, HWY_AVX3 | HWY_AVX2}};
+
+// Whether this CPU has the extension of a target that it runs.
+bool HasExtension(const CpuTarget& target) {
+#if HWY_ARCH_X86
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (target.bit == HWY_AVX3) {
+    constexpr uint32_t kAvx512Vnni = 1u << 11;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ecx & kAvx512Vnni) != 0;
+  }
+  constexpr uint32_t kAvxVnni = 1u << 4;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & kAvxVnni) != 0;
+#else
+  (void)target;
+  return false;
+#endif
+}
+
+// The targets of these bits with all their extensions, best first.
+std::vector<CpuTarget> WithExtensions(int64_t bits) {
+  std::vector<CpuTarget> targets;
+  // Highway gives better targets lower bits.
+  for (int64_t rest = bits; rest != 0; rest &= rest - 1) {
+    const int64_t bit = rest & -rest;
+    for (const ExtensionTargets& added : kExtensions) {
+      if ((bit & added.bits) != 0) targets.push_back({bit, added.extension});
+    }
+    targets.push_back({bit});
+  }
   return targets;
 }
 
-std::vector<std::string> Names(int64_t targets) {
+// Those compiled in that this CPU has. Taken once, before the first mock by ForceTarget, because
+// hwy::SupportedTargets reports the mock.
+const std::vector<CpuTarget>& Runnable() {
+  static const std::vector<CpuTarget> targets = [] {
+    auto all = WithExtensions(hwy::SupportedTargets() & CompiledTargetBits());
+    std::erase_if(all, [](const CpuTarget& target) {
+      return target.extension != Extension::kNone && !HasExtension(target);
+    });
+    return all;
+  }();
+  return targets;
+}
+
+std::vector<std::string> Names(const std::vector<CpuTarget>& targets) {
   std::vector<std::string> names;
-  // Highway gives better targets lower bits.
-  for (int64_t rest = targets; rest != 0; rest &= rest - 1) {
-    names.emplace_back(hwy::TargetName(rest & -rest));
-  }
+  for (const CpuTarget& target : targets) names.push_back(target.Name());
   return names;
+}
+
+std::atomic<Extension>& Chosen() {
+  static std::atomic<Extension> extension = Runnable().front().extension;
+  return extension;
 }
 
 }  // namespace
 
-std::vector<std::string> CompiledTargets() { return Names(CompiledTargetBits()); }
+std::vector<std::string> CompiledTargets() { return Names(WithExtensions(CompiledTargetBits())); }
 
 std::vector<std::string> RunnableTargets() { return Names(Runnable()); }
 
 // Asks a kernel that is dispatched like all the others.
-std::string ChosenTarget() { return hwy::TargetName(ProbeTargetBit()); }
+std::string ChosenTarget() { return CpuTarget{ProbeTargetBit(), ChosenExtension()}.Name(); }
+
+Extension ChosenExtension() { return Chosen().load(std::memory_order_relaxed); }
 
 bool ForceTarget(std::string_view name) {
-  const int64_t runnable = Runnable();
-  if (name.empty()) {
-    hwy::SetSupportedTargetsForTest(0);  // ends the mock
-    hwy::GetChosenTarget().Update(runnable);
-    return true;
-  }
-  for (int64_t rest = runnable; rest != 0; rest &= rest - 1) {
-    if (name != hwy::TargetName(rest & -rest)) continue;
-    // With the targets below it, for kernels that are not compiled for this one.
-    hwy::SetSupportedTargetsForTest(rest);
-    hwy::GetChosenTarget().Update(rest);
-    return true;
-  }
-  return false;
+  const std::vector<CpuTarget>& runnable = Runnable();
+  const auto forced = std::find_if(runnable.begin(), runnable.end(), [&](const CpuTarget& target) {
+    return name.empty() || name == target.Name();
+  });
+  if (forced == runnable.end()) return false;
+  // With the targets below it, for kernels that are not compiled for this one.
+  int64_t bits = 0;
+  for (auto target = forced; target != runnable.end(); ++target) bits |= target->bit;
+  hwy::SetSupportedTargetsForTest(name.empty() ? 0 : bits);  // 0 ends the mock
+  hwy::GetChosenTarget().Update(bits);
+  Chosen() = forced->extension;
+  return true;
 }
 
 }  // namespace inlay

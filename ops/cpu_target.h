@@ -1,22 +1,33 @@
 // Which instruction set the kernels run on.
+//
+// A CPU target is one of Highway's, alone or with an extension: "AVX3", "AVX3_VNNI". Kernels that
+// gain nothing from the extension run as on the target alone.
 #ifndef INLAY_OPS_CPU_TARGET_H_
 #define INLAY_OPS_CPU_TARGET_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace inlay {
 
-// Names of the instruction sets compiled in, best first.
+// Instructions that Highway has no target for, and some kernels are compiled for once more.
+enum class Extension : uint8_t {
+  kNone,
+  kVnni,  // products of bytes, four to a sum: AVX512_VNNI (Cascade Lake), AVX-VNNI (Alder Lake)
+};
+
+// Names of the CPU targets compiled in, best first.
 std::vector<std::string> CompiledTargets();
 
-// Names of the instruction sets compiled in that this CPU can run, best first ("AVX3_ZEN4", "AVX2",
+// Names of the CPU targets compiled in that this CPU can run, best first ("AVX3_ZEN4", "AVX2",
 // ...).
 std::vector<std::string> RunnableTargets();
 
-// The name of the one that the kernels use now.
+// The name of the one that the kernels use now, and its extension.
 std::string ChosenTarget();
+Extension ChosenExtension();
 
 // Makes all kernels use the named target from now on; an empty name returns to the best. False, and
 // no change, if the name is not among RunnableTargets(). Not to be called while another thread runs

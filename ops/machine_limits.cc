@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "ops/cpu_probes.h"
+#include "ops/cpu_target.h"
+#include "ops/dot_probes.h"
 
 namespace inlay {
 namespace {
@@ -103,8 +107,17 @@ Dot DotOf(WeightType type) {
   }
 }
 
-DotPeaks MeasureDotPeaks() {
-  return {.int8 = BestRate(ProbeInt8), .bf16 = BestRate(ProbeBf16), .f32 = BestRate(ProbeF32)};
+DotPeaks MeasureDotPeaks(std::string_view target) {
+  const std::string chosen = ChosenTarget();
+  const bool runs = ForceTarget(target);
+  assert(runs);
+  (void)runs;
+  const DotProbes probes =
+      ChosenExtension() == Extension::kVnni ? vnni::GetDotProbes() : plain::GetDotProbes();
+  const DotPeaks peaks = {
+      .int8 = BestRate(probes.int8), .bf16 = BestRate(probes.bf16), .f32 = BestRate(probes.f32)};
+  ForceTarget(chosen);
+  return peaks;
 }
 
 }  // namespace inlay

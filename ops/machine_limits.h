@@ -2,6 +2,8 @@
 #ifndef INLAY_OPS_MACHINE_LIMITS_H_
 #define INLAY_OPS_MACHINE_LIMITS_H_
 
+#include <string_view>
+
 #include "ops/team.h"
 #include "ops/weight_type.h"
 
@@ -25,8 +27,8 @@ const char* DotName(Dot dot);
 // The ones that the products with weights of a type are held against.
 Dot DotOf(WeightType type);
 
-// Multiplications and additions per second of one core on these instructions, operands in
-// registers: the best of several runs.
+// Multiplications and additions per second of one core, operands in registers: the best of several
+// runs.
 struct DotPeaks {
   double int8 = 0;
   double bf16 = 0;
@@ -37,7 +39,9 @@ struct DotPeaks {
     return dot == Dot::kInt8 ? int8 : dot == Dot::kBF16 && bf16 > f32 ? bf16 : f32;
   }
 };
-DotPeaks MeasureDotPeaks();
+// Those of the best CPU target that there is, whichever is in use, or of the named one that this
+// CPU runs. Not to be called while another thread runs kernels.
+DotPeaks MeasureDotPeaks(std::string_view target = "");
 
 }  // namespace inlay
 

@@ -13,24 +13,25 @@ namespace inlay {
 namespace {
 
 // The tiles [begin, end) of one task.
-void MultiplyTiles(const MatMulTask& task, const Operand& x, size_t begin, size_t end) {
+void MultiplyTiles(const TileKernels& kernels, const MatMulTask& task, const Operand& x,
+                   size_t begin, size_t end) {
   switch (task.w->format()) {
     case PackedFormat::kF32:
     case PackedFormat::kF16:
-      return MultiplyFloatTiles(task, x.floats(), begin, end);
+      return kernels.floats(task, x.floats(), begin, end);
     case PackedFormat::kBF16:
-      return MultiplyBf16Tiles(task, x.bf16(), begin, end);
+      return kernels.bf16(task, x.bf16(), begin, end);
     case PackedFormat::kBytes32:
     case PackedFormat::kWide32:
     case PackedFormat::kWide16:
-      return MultiplyByteTiles(task, x.quantized(), begin, end);
+      return kernels.bytes(task, x.quantized(), begin, end);
     case PackedFormat::kNibbles32:
     case PackedFormat::kFives32:
     case PackedFormat::kFivesOffset32:
     case PackedFormat::kFivesK:
     case PackedFormat::kNibblesK:
     case PackedFormat::kSixK:
-      return MultiplyNibbleTiles(task, x.quantized(), begin, end);
+      return kernels.nibbles(task, x.quantized(), begin, end);
   }
 }
 
@@ -88,6 +89,7 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
     time += static_cast<double>(task.w->tiles()) * TileTime(*task.w, task.y.rows);
   }
   if (units == 0) return;
+  const TileKernels kernels = ChosenTileKernels();
   // All tasks in a row. A tile belongs to the share that its first unit lies in.
   const auto work = [&](const Share& share) {
     size_t first = 0;
@@ -99,7 +101,8 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
           // Decode does without the division: chunks are short.
           return tokens == 1 ? unit - first : (unit - first + tokens - 1) / tokens;
         };
-        MultiplyTiles(task, x, tile(std::max(share.begin, first)), tile(std::min(share.end, last)));
+        MultiplyTiles(kernels, task, x, tile(std::max(share.begin, first)),
+                      tile(std::min(share.end, last)));
       }
       if (last >= share.end) break;
       first = last;

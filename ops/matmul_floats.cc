@@ -18,7 +18,7 @@ namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
 
-void MultiplyFloats(const MatMulTask& task, ConstFloatRows x, size_t begin, size_t end) {
+void MultiplyFloats(const MatMulTask& task, const ConstFloatRows& x, size_t begin, size_t end) {
   if (task.w->format() == PackedFormat::kF32) {
     Multiply<FloatKernel<float>>(task, x, begin, end);
   } else {
@@ -37,7 +37,7 @@ void MultiplyBf16(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace inlay {
+namespace inlay::plain {
 namespace {
 
 HWY_EXPORT(MultiplyFloats);
@@ -45,13 +45,9 @@ HWY_EXPORT(MultiplyBf16);
 
 }  // namespace
 
-void MultiplyFloatTiles(const MatMulTask& task, ConstFloatRows x, size_t begin, size_t end) {
-  HWY_DYNAMIC_DISPATCH(MultiplyFloats)(task, x, begin, end);
-}
+MultiplyTilesOf<ConstFloatRows> FloatTiles() { return HWY_DYNAMIC_POINTER(MultiplyFloats); }
 
-void MultiplyBf16Tiles(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
-  HWY_DYNAMIC_DISPATCH(MultiplyBf16)(task, x, begin, end);
-}
+MultiplyTilesOf<Bf16Rows> Bf16Tiles() { return HWY_DYNAMIC_POINTER(MultiplyBf16); }
 
-}  // namespace inlay
+}  // namespace inlay::plain
 #endif  // HWY_ONCE

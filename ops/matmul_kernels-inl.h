@@ -18,6 +18,8 @@
 #include "ops/packed_formats-inl.h"
 #include "ops/packed_matrix.h"
 #include "ops/simd-inl.h"
+// After all headers of Highway.
+#include "ops/extension-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
@@ -25,19 +27,26 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // What one call of a kernel computes: some neighbouring parts of tiles, each of the rows that a
-// vector holds, for up to kCols tokens.
+// vector holds, for some tokens.
 #if HWY_HAVE_SCALABLE
-constexpr size_t kCols = 1;
+constexpr size_t kFloatCols = 1;
+constexpr size_t kPairCols = 1;
+constexpr size_t kQuantizedCols = 1;
 constexpr size_t kManyParts = 1;
 constexpr size_t kFewParts = 1;
 #else
-constexpr size_t kCols = HWY_TARGET <= HWY_AVX3 ? 6 : HWY_TARGET == HWY_AVX2 ? 4 : 3;
-// Two parts use an activation twice that is loaded once. With 512-bit vectors 2 x 6 sums, as many
-// totals, the weights of a step and an activation fit in the 32 registers.
+// Two parts use an activation twice that is loaded once. Each has a total for every token: 2 x 6
+// fit 16 registers with an operand or two; pairs of bf16 that are made floats first need more.
 constexpr size_t kManyParts = 2;
-// Up to kCols tokens leave the CPU time to wait for memory, which is fastest when read in a line:
-// all parts of one tile at once. Two tiles at a time were 0.6 (Q4_0, one thread) to 0.9 times as
-// fast. With 16 registers it is no more than two parts, though.
+constexpr size_t kFloatCols = HWY_TARGET <= HWY_AVX2 ? 6 : 3;
+constexpr size_t kPairCols = HWY_TARGET == HWY_AVX2 ? 4 : kFloatCols;
+// Quantized kernels have an integer sum beside each total: 2 x 6 fit 32 registers, 2 x 3 fit 16.
+// Where products are added in pairs first, these take as many registers again: with 2 x 6 on AVX3,
+// 512 tokens took 1.07 (Q6_K) to 1.4 times (Q4_0) as long as with 2 x 3.
+constexpr size_t kQuantizedCols = HWY_TARGET <= HWY_AVX3 && !kInPairs ? 6 : 3;
+// A kernel's kCols tokens or fewer leave the CPU time to wait for memory, which is fastest when
+// read in a line: all parts of one tile at once. Two tiles at a time were 0.6 (Q4_0, one thread) to
+// 0.9 times as fast. With 16 registers it is no more than two parts, though.
 constexpr size_t kFewParts =
     std::min<size_t>(kTileRows / hn::MaxLanes(DRows()), HWY_ARCH_X86 ? kManyParts : kTileRows);
 #endif
@@ -76,7 +85,7 @@ HWY_INLINE hn::Vec<DRowInts> Broadcast4(const void* p) {
 
 HWY_INLINE hn::Vec<DRowInts> Dot4(VQuads w, hn::Vec<DRowInts> x, hn::Vec<DRowInts> sum) {
   const hn::RebindToSigned<DQuads> d8;
-  return hn::SumOfMulQuadAccumulate(DRowInts(), w, hn::BitCast(d8, x), sum);
+  return AddProductsOfBytes(DRowInts(), w, hn::BitCast(d8, x), sum);
 }
 
 // Where the sums of group `g` of a format start, which takes the format's bias off again.
@@ -207,15 +216,16 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
 }
 
 // A kernel computes T parts of tiles for C tokens: Run<T, C>(parts, rows, cols, ahead, out), where
-// rows[c] is token c's row of activations. Unless `ahead` is 0, it fetches what lies so many bytes
-// after what it reads. Vectors without a fixed size cannot be kept in arrays: there it is one each.
-// Where a part's additions follow each other too slowly to keep up with memory, kChains is 2: so
-// many parts at least.
+// rows[c] is token c's row of activations. It is fastest with kCols tokens at once. Unless `ahead`
+// is 0, it fetches what lies so many bytes after what it reads. Vectors without a fixed size cannot
+// be kept in arrays: there it is one each. Where a part's additions follow each other too slowly to
+// keep up with memory, kChains is 2: so many parts at least.
 
 template <class Format>
 struct QuantizedKernel {
   using Part = Format;
   using Activations = QuantizedRows;
+  static constexpr size_t kCols = kQuantizedCols;
   static constexpr size_t kChains = 1;
 
   template <size_t T, size_t C, class Cols>
@@ -273,6 +283,7 @@ struct FloatKernel {
     Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart<W>(w, index, offset, 1) {}
   };
   using Activations = ConstFloatRows;
+  static constexpr size_t kCols = kFloatCols;
   static constexpr size_t kChains = 2;
 
   template <size_t T, size_t C, class Cols>
@@ -314,6 +325,7 @@ struct PairKernel {
     Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart(w, index, offset, 2) {}
   };
   using Activations = Bf16Rows;
+  static constexpr size_t kCols = kPairCols;
   static constexpr bool kDot = HWY_NATIVE_DOT_BF16;
   static constexpr size_t kChains = kDot ? 1 : 2;
 

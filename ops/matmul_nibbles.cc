@@ -1,6 +1,7 @@
+#include "ops/extension.h"
 // Products of bytes gain from AVX3_DL, and nothing more from AVX3_ZEN4.
 #undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (INLAY_UNUSED_TARGETS | HWY_AVX3_ZEN4)
+#define HWY_DISABLED_TARGETS INLAY_DISABLED_TARGETS(INLAY_UNUSED_TARGETS | HWY_AVX3_ZEN4)
 
 #include <cassert>
 
@@ -18,6 +19,7 @@ namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
 
+#if INLAY_IS_COMPILED
 void MultiplyNibbles(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
   switch (task.w->format()) {
     case PackedFormat::kNibbles32:
@@ -36,6 +38,9 @@ void MultiplyNibbles(const MatMulTask& task, const QuantizedRows& x, size_t begi
       assert(false);
   }
 }
+#else
+void MultiplyNibbles(const MatMulTask&, const QuantizedRows&, size_t, size_t) { assert(false); }
+#endif
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -43,16 +48,14 @@ void MultiplyNibbles(const MatMulTask& task, const QuantizedRows& x, size_t begi
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace inlay {
+namespace inlay::INLAY_EXTENSION {
 namespace {
 
 HWY_EXPORT(MultiplyNibbles);
 
 }  // namespace
 
-void MultiplyNibbleTiles(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
-  HWY_DYNAMIC_DISPATCH(MultiplyNibbles)(task, x, begin, end);
-}
+MultiplyTilesOf<QuantizedRows> NibbleTiles() { return HWY_DYNAMIC_POINTER(MultiplyNibbles); }
 
-}  // namespace inlay
+}  // namespace inlay::INLAY_EXTENSION
 #endif  // HWY_ONCE

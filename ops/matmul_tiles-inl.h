@@ -37,19 +37,20 @@ HWY_INLINE size_t RunTokens(const typename Kernel::Part* parts, const MatMulTask
       rows[c] = x.Row(task.InputRow(token + c));
       y[c] = task.y.Row(token + c);
     }
-    const bool fetch = tokens <= kCols || token + C == tokens;
+    const bool fetch = tokens <= Kernel::kCols || token + C == tokens;
     Kernel::template Run<T, C>(parts, rows, task.w->cols(), fetch ? ahead : 0,
                                Outputs{y, task.w->rows()});
   }
   return token;
 }
 
-// Runs a kernel's T parts for all tokens: kCols at a time while there are so many, then four, two
-// and one. The parts stay in the cache while the tokens pass. The last tokens take no more parts at
-// once than a few tokens alone, so that less code is made.
+// Runs a kernel's T parts for all tokens: its kCols at a time while there are so many, then four,
+// two and one. The parts stay in the cache while the tokens pass. The last tokens take no more
+// parts at once than a few tokens alone, so that less code is made.
 template <class Kernel, size_t T>
 HWY_INLINE void RunParts(const typename Kernel::Part* parts, const MatMulTask& task,
                          const typename Kernel::Activations& x, size_t ahead) {
+  constexpr size_t kCols = Kernel::kCols;
   const size_t rest = RunTokens<Kernel, T, kCols>(parts, task, x, 0, ahead);
   if (rest == task.y.rows) return;
   constexpr size_t kLast = std::min(T, kFew<Kernel>);
@@ -90,7 +91,7 @@ void Multiply(const MatMulTask& task, const typename Kernel::Activations& x, siz
   const size_t per_tile = kTileRows / hn::Lanes(DRows());
   size_t part = begin * per_tile;
   end *= per_tile;
-  if (task.y.rows <= kCols) {
+  if (task.y.rows <= Kernel::kCols) {
     part = MultiplyParts<Kernel, kFew<Kernel>>(task, x, part, end, kAhead);
   }
   const size_t tiles = std::max<size_t>(1, kManyParts / per_tile);

@@ -9,17 +9,33 @@
 
 namespace inlay {
 
-// Each computes task.y for the rows of the tiles [begin, end) of task.w and all tokens; x is the
-// input in the form that the format takes. See MatMul for the order of additions.
+// Computes task.y for the rows of the tiles [begin, end) of task.w and all tokens; x is the input
+// in the form that the format takes. See MatMul for the order of additions.
+template <class Rows>
+using MultiplyTilesOf = void (*)(const MatMulTask& task, const Rows& x, size_t begin, size_t end);
 
-// kF32 and kF16.
-void MultiplyFloatTiles(const MatMulTask& task, ConstFloatRows x, size_t begin, size_t end);
-// kBF16.
-void MultiplyBf16Tiles(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end);
-// Quants that are whole bytes: kBytes32, kWide32 and kWide16.
-void MultiplyByteTiles(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end);
-// Quants that are nibbles, with further bits or without: all other quantized formats.
-void MultiplyNibbleTiles(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end);
+// The kernels for each group of formats.
+struct TileKernels {
+  MultiplyTilesOf<ConstFloatRows> floats;  // kF32 and kF16
+  MultiplyTilesOf<Bf16Rows> bf16;          // kBF16
+  MultiplyTilesOf<QuantizedRows> bytes;    // quants that are whole bytes: kBytes32 and kWide...
+  MultiplyTilesOf<QuantizedRows> nibbles;  // nibbles, with further bits or without: the others
+};
+
+// Those of the CPU target in use.
+TileKernels ChosenTileKernels();
+
+// What ChosenTileKernels() chooses from: the same, of one extension (ops/extension.h).
+namespace plain {
+MultiplyTilesOf<ConstFloatRows> FloatTiles();
+MultiplyTilesOf<Bf16Rows> Bf16Tiles();
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace plain
+namespace vnni {
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace vnni
 
 }  // namespace inlay
 

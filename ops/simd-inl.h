@@ -22,10 +22,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// x86 CPUs without VNNI multiply bytes two at a time and add these products in 16 bits, which
-// saturate.
-constexpr bool kInPairs = HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4 && HWY_TARGET > HWY_AVX3_DL;
-
 // Every element of a result is computed by vector instructions, tails too (with partial loads): a
 // value must not depend on whether its position fell into a whole vector or into the tail.
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
+#include "ops/matmul_tiles.h"
 #include "ops/softmax.h"
 #include "tests/ops/op_test.h"
 
@@ -49,6 +50,27 @@ TEST(CpuTarget, KernelsWithoutTheForcedTargetTakeTheNext) {
     if (!runs(target)) continue;
     EXPECT_EQ(sum_on(target), sum_on("AVX3")) << target;
   }
+}
+
+// Products of bytes are exact and what follows them is the same: an extension changes the kernels,
+// not the bits.
+TEST(CpuTarget, VnniHasKernelsOfItsOwn) {
+  size_t compared = 0;
+  for (const std::string target : {"AVX3", "AVX2"}) {
+    if (!ForceTarget(target + "_VNNI")) continue;
+    EXPECT_EQ(ChosenExtension(), Extension::kVnni);
+    const TileKernels with = ChosenTileKernels();
+    ASSERT_TRUE(ForceTarget(target));
+    EXPECT_EQ(ChosenExtension(), Extension::kNone);
+    const TileKernels without = ChosenTileKernels();
+    EXPECT_NE(with.bytes, without.bytes) << target;
+    EXPECT_NE(with.nibbles, without.nibbles) << target;
+    EXPECT_EQ(with.floats, without.floats) << target;
+    EXPECT_EQ(with.bf16, without.bf16) << target;
+    ++compared;
+  }
+  ForceTarget("");
+  if (compared == 0) GTEST_SKIP() << "this CPU lacks VNNI";
 }
 
 TEST(CpuTarget, UnknownNameChangesNothing) {

@@ -11,7 +11,8 @@ INLAY_ON_EVERY_TARGET(MachineLimitsTest);
 // No bounds on speeds here: only that each figure is one, which for reading takes passes that left
 // nothing out.
 TEST_P(MachineLimitsTest, MeasuresSomething) {
-  const DotPeaks peaks = MeasureDotPeaks();
+  const DotPeaks peaks = MeasureDotPeaks(GetParam());
+  EXPECT_EQ(ChosenTarget(), GetParam());
   EXPECT_GT(peaks.int8, 1e6);
   EXPECT_GT(peaks.bf16, 1e6);
   EXPECT_GT(peaks.f32, 1e6);

@@ -131,6 +131,28 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
   }
 }
 
+// Integer sums are exact, and the floats that they become are added in one order: CPU targets whose
+// vectors have the same length have the same bits, extension or not.
+TEST(QuantMatMul, ExtensionsHaveTheBitsOfTheirTarget) {
+  size_t compared = 0;
+  for (const std::string target : {"AVX3", "AVX2"}) {
+    for (WeightType type : kQuantized) {
+      const size_t cols = 512, rows = 53, tokens = 13;
+      const Weights w(type, rows, cols, 11);
+      const Array x = RandomArray(tokens, cols, 12), with(tokens, rows), without(tokens, rows);
+      Team team(1);
+      if (!ForceTarget(target + "_VNNI")) continue;
+      PackAndMultiply(w.matrix, x, with, team);
+      ASSERT_TRUE(ForceTarget(target));
+      PackAndMultiply(w.matrix, x, without, team);
+      EXPECT_TRUE(SameBits(with, without)) << target << ' ' << GetWeightTypeInfo(type).name;
+      ++compared;
+    }
+  }
+  ForceTarget("");
+  if (compared == 0) GTEST_SKIP() << "this CPU lacks VNNI";
+}
+
 // The largest integer sums that there can be, which some CPU targets carry in 16 bits for a while.
 TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
   SharingTeam team(1);
