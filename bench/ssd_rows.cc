@@ -11,79 +11,84 @@
 namespace inlay {
 namespace {
 
-// granite-4.0-h-350m's.
-constexpr SsdShape kShape = {.heads = 48, .head_dim = 32, .groups = 1, .state_dim = 128};
-constexpr auto kLogColumns = SsdLog::Columns(kShape);
-constexpr double kState = static_cast<double>(kShape.StateElements());
-constexpr double kInner = static_cast<double>(kShape.Inner());
+// Those of granite-4.0-h-350m and mamba2-370m.
+constexpr SsdShape kGranite = {.heads = 48, .head_dim = 32, .groups = 1, .state_dim = 128};
+constexpr SsdShape kMamba2 = {.heads = 32, .head_dim = 64, .groups = 1, .state_dim = 128};
 
-// One chunk: `first` tokens in the log, then `tokens` new ones.
+// `first` tokens in the first chunk's log, then `tokens` new ones, in as many chunks as it takes,
+// from one state to another and back, as a cache has them.
 struct Memory {
-  Memory(size_t first, size_t tokens)
-      : log(Values(kStateChunk *
-                   std::accumulate(kLogColumns.begin(), kLogColumns.end(), size_t{0}))),
-        state(Values(kShape.StateElements())),
-        next(kShape.StateElements()),
-        xbc(Values(tokens * kShape.XbcDim())),
-        dt(tokens * kShape.heads, 0.01f),
-        y(tokens * kShape.Inner()),
-        a(kShape.heads, -1.0f),
-        d(kShape.heads, 1.0f) {
-    chunk.first = first;
-    chunk.rows = tokens;
-    chunk.log = {kShape, log.data()};
-    for (float* p : {chunk.log.dt().data, chunk.log.decay_sum().data}) {
-      std::fill_n(p, kStateChunk * kShape.heads, 0.01f);
+  Memory(const SsdShape& shape, size_t first, size_t tokens)
+      : states{Values(shape.StateElements()), std::vector<float>(shape.StateElements())},
+        xbc(Values(tokens * shape.XbcDim())),
+        dt(tokens * shape.heads, 0.01f),
+        y(tokens * shape.Inner()),
+        a(shape.heads, -1.0f),
+        d(shape.heads, 1.0f) {
+    const auto columns = SsdLog::Columns(shape);
+    log = Values(kStateChunk * std::accumulate(columns.begin(), columns.end(), size_t{0}));
+    const SsdLog view = {shape, log.data()};
+    for (float* p : {view.dt().data, view.decay_sum().data}) {
+      std::fill_n(p, kStateChunk * shape.heads, 0.01f);
     }
-    chunk.state = state.data();
-    if (first + tokens == kStateChunk) chunk.next = next.data();
-    append = {.shape = kShape,
-              .chunks = &chunk,
-              .count = 1,
-              .xbc = ConstFloatRows(xbc.data(), tokens, kShape.XbcDim()),
-              .dt = ConstFloatRows(dt.data(), tokens, kShape.heads),
+    for (size_t row = 0; row < tokens;) {
+      SsdChunk chunk = {.first = row == 0 ? first : 0, .row = row, .log = view};
+      chunk.rows = std::min(kStateChunk - chunk.first, tokens - row);
+      chunk.state = states[chunks.size() % 2].data();
+      if (chunk.first + chunk.rows == kStateChunk) {
+        chunk.next = states[(chunks.size() + 1) % 2].data();
+      }
+      row += chunk.rows;
+      chunks.push_back(chunk);
+    }
+    append = {.shape = shape,
+              .chunks = chunks.data(),
+              .count = chunks.size(),
+              .xbc = ConstFloatRows(xbc.data(), tokens, shape.XbcDim()),
+              .dt = ConstFloatRows(dt.data(), tokens, shape.heads),
               .a = a.data(),
               .d = d.data(),
-              .y = FloatRows(y.data(), tokens, kShape.Inner())};
+              .y = FloatRows(y.data(), tokens, shape.Inner())};
   }
 
-  std::vector<float> log, state, next, xbc, dt, y, a, d;
-  SsdChunk chunk;
+  std::vector<float> log, states[2], xbc, dt, y, a, d;
+  std::vector<SsdChunk> chunks;
   SsdAppend append;
 };
 
-void Mix(size_t first, size_t tokens, Row& row) {
-  const Memory memory(first, tokens);
-  std::vector<float> scratch(SsdScratchFloats(kShape, tokens, row.team().threads()));
+void Mix(const SsdShape& shape, size_t first, size_t tokens, Row& row) {
+  const Memory memory(shape, first, tokens);
+  std::vector<float> scratch(SsdScratchFloats(shape, tokens, row.team().threads()));
+  const double state = static_cast<double>(shape.StateElements());
+  const double inner = static_cast<double>(shape.Inner());
+  const double bc = static_cast<double>(shape.BcDim());
   // Per token: the state, then B of every earlier token of the chunk for the one group, and x of
-  // them for every head. The end of a chunk reads and writes the state once more.
+  // them for every head. The end of a chunk reads and writes the state once more, from a cache.
   double ops = 0;
-  for (size_t t = first; t < first + tokens; ++t) {
-    const double seen = static_cast<double>(t + 1);
-    ops += 2 * kState + 2 * seen * (kInner + static_cast<double>(kShape.BcDim()));
+  double bytes = 2 * state + static_cast<double>(first + tokens) * (inner + bc);
+  for (const SsdChunk& chunk : memory.chunks) {
+    for (size_t t = chunk.first; t < chunk.first + chunk.rows; ++t) {
+      ops += 2 * state + 2 * static_cast<double>(t + 1) * (inner + bc);
+    }
+    if (chunk.next != nullptr) ops += 2 * state * kStateChunk;
   }
-  double bytes =
-      kState + static_cast<double>(first + tokens) * (kInner + static_cast<double>(kShape.BcDim()));
-  if (memory.chunk.next != nullptr) {
-    ops += 2 * kState * kStateChunk;
-    bytes += kState;
-  }
+  if (memory.chunks.back().next == nullptr) bytes -= state;
   row.Run({.bytes = 4 * bytes, .ops = ops}, [&] {
     SsdMix({&memory.append, 1}, scratch.data(), row.team());
   });
 }
 
 void TimeSteps(size_t tokens, Row& row) {
-  const std::vector<float> raw = Values(tokens * kShape.heads), bias(kShape.heads);
+  const std::vector<float> raw = Values(tokens * kGranite.heads), bias(kGranite.heads);
   std::vector<float> dt(raw.size());
   row.Run({.bytes = 8.0 * static_cast<double>(raw.size())}, [&] {
-    SsdTimeSteps(ConstFloatRows(raw.data(), tokens, kShape.heads), bias.data(),
-                 FloatRows(dt.data(), tokens, kShape.heads));
+    SsdTimeSteps(ConstFloatRows(raw.data(), tokens, kGranite.heads), bias.data(),
+                 FloatRows(dt.data(), tokens, kGranite.heads));
   });
 }
 
 void Convolve(size_t tokens, Row& row) {
-  const size_t channels = kShape.XbcDim(), width = 4;
+  const size_t channels = kGranite.XbcDim(), width = 4;
   const std::vector<float> x = Values((tokens + width - 1) * channels);
   const std::vector<float> weight = Values(width * channels), bias = Values(channels);
   std::vector<float> y(tokens * channels);
@@ -102,8 +107,12 @@ void Convolve(size_t tokens, Row& row) {
 }  // namespace
 
 void AddSsdRows() {
-  AddRows("ssd_mix/48x32x128/decode", [](Row& row) { Mix(kStateChunk / 2, 1, row); });
-  AddRows("ssd_mix/48x32x128/prefill:32", [](Row& row) { Mix(0, kStateChunk, row); });
+  for (const SsdShape& shape : {kGranite, kMamba2}) {
+    const std::string name = "ssd_mix/" + std::to_string(shape.heads) + "x" +
+                             std::to_string(shape.head_dim) + "x" + std::to_string(shape.state_dim);
+    AddRows(name + "/decode", [=](Row& row) { Mix(shape, kStateChunk / 2, 1, row); });
+    AddRows(name + "/prefill:512", [=](Row& row) { Mix(shape, 0, 512, row); });
+  }
   for (size_t tokens : {size_t{1}, kStateChunk}) {
     const std::string end = "/tokens:" + std::to_string(tokens);
     AddRows("ssd_time_steps/48" + end, [=](Row& row) { TimeSteps(tokens, row); });

@@ -87,17 +87,19 @@ namespace HWY_NAMESPACE {
 
 // Each op is a type whose Call takes its dimensions as size_t or std::integral_constant.
 
-// One block of keys and values for as many query heads as share its reads; dims: the head's.
+// One block of keys and values for as many queries as share its reads; dims: the head's.
 template <class T>
 struct AttentionBlock {
   template <class Dim>
   static HWY_NOINLINE void Call(Memory& m, Dim dim) {
-    const AttentionParams params = {kHeads, 0.1f, 0, 0};
+    const AttentionParams params = {kQueries, 0.1f, 0, 0};
     const void* block = std::is_same_v<T, float> ? static_cast<const void*>(m.b.data())
                                                  : static_cast<const void*>(m.halves.data());
     const Half<T> keys(block), values(keys.elements + kKvBlockRows * dim);
-    AddBlock<kHeads>(params, m.a.data(), keys, values, dim, 0, kKvBlockRows, 0, 0,
-                     Partials{m.out.data(), dim});
+    const Partials partials = {m.out.data(), dim};
+    Query queries[kQueries];
+    for (size_t r = 0; r < kQueries; ++r) queries[r] = {m.a.data() + r * dim, partials[r]};
+    AddBlock<kQueries>(params, queries, keys, values, dim, 0, kKvBlockRows, 0);
   }
 };
 
@@ -142,7 +144,7 @@ struct StateByC {
       float* out = m.out.data() + t * head_dim;
       outputs[t] = {out, 0.5f, out};
     }
-    AddRows<kTokens>(
+    AddRows<kTokens, LongRows::kVectors>(
         outputs, head_dim, state_dim, [&](size_t t, size_t n) { return c[t * state_dim + n]; },
         [&](size_t n) { return state + n * head_dim; });
   }
@@ -218,8 +220,8 @@ void AddCases(std::vector<Case>& cases) {
   Add<AttentionBlock<float>, 256>("attention, 64 keys of f32", cases);
   Add<StateByC<1>, 32, 128>("ssd, state by C, 1 token", cases);
   Add<StateByC<1>, 64, 128>("ssd, state by C, 1 token", cases);
-  Add<StateByC<kSumOutputs>, 32, 128>("ssd, state by C, a tile of tokens", cases);
-  Add<StateByC<kSumOutputs>, 64, 128>("ssd, state by C, a tile of tokens", cases);
+  Add<StateByC<LongRows::kOutputs>, 32, 128>("ssd, state by C, a tile of tokens", cases);
+  Add<StateByC<LongRows::kOutputs>, 64, 128>("ssd, state by C, a tile of tokens", cases);
   Add<Convolution<1>, 4>("conv + SiLU, 1 token", cases);
   Add<Convolution<kStateChunk>, 4>("conv + SiLU, 32 tokens", cases);
   Add<Norm, 256>("norm", cases);

@@ -10,6 +10,7 @@
 #endif
 
 #include <cstddef>
+#include <type_traits>
 
 #include "ops/simd-inl.h"
 
@@ -21,19 +22,40 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// Outputs that share the reads of the rows, and vectors that are summed at once for each: 6 x 4
-// sums, 4 operands and a factor fit 32 registers, 4 x 2 fit 16. Scalable vectors cannot be array
-// elements.
+// How many outputs share the reads of the rows, and how many vectors are summed at once for each.
+template <size_t kOutputs_, size_t kVectors_>
+struct SumBlock {
+  static constexpr size_t kOutputs = kOutputs_;
+  static constexpr size_t kVectors = kVectors_;
+};
+
+// 6 x 4 sums, 4 operands and a factor fit 32 registers, 4 x 2 fit 16. Rows that are too short for
+// that have a block of more outputs, or every sum would wait for the one before. Scalable vectors
+// cannot be array elements.
 #if HWY_HAVE_SCALABLE
-constexpr size_t kSumOutputs = 1;
-constexpr size_t kSumVectors = 1;
+using LongRows = SumBlock<1, 1>;
+using ShortRows = LongRows;
 #elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3
-constexpr size_t kSumOutputs = 4;
-constexpr size_t kSumVectors = 2;
+using LongRows = SumBlock<4, 2>;
+using ShortRows = LongRows;
+#elif HWY_TARGET_IS_NEON
+using LongRows = SumBlock<6, 4>;
+using ShortRows = LongRows;
 #else
-constexpr size_t kSumOutputs = 6;
-constexpr size_t kSumVectors = 4;
+using LongRows = SumBlock<6, 4>;
+using ShortRows = SumBlock<8, 2>;
 #endif
+
+// Calls f with the block for rows of `dim` floats.
+template <class F>
+HWY_INLINE void WithBlockFor(size_t dim, const F& f) {
+  if (std::is_same_v<LongRows, ShortRows> ||
+      dim >= LongRows::kVectors * hn::Lanes(hn::ScalableTag<float>())) {
+    f(LongRows());
+  } else {
+    f(ShortRows());
+  }
+}
 
 // One output: out = scale * in + sum over the rows; in and out may be the same.
 struct SumOutput {
@@ -85,28 +107,28 @@ HWY_INLINE void AddRowsAt(DF df, size_t i, size_t n, const SumOutput* outputs, s
 }
 
 // outputs[r].out[i] = scale * in[i] + sum over j < rows in order of factor(r, j) * row(j)[i], for
-// R outputs and i < dim: one multiply, then one multiply-add per row, whatever R and whatever
+// R outputs and i < dim: one multiply, then one multiply-add per row, whatever R and V and whatever
 // vector i falls into. factor returns a float, row a pointer.
-template <size_t R, class Factor, class Row>
+template <size_t R, size_t V, class Factor, class Row>
 HWY_INLINE void AddRows(const SumOutput* outputs, size_t dim, size_t rows, const Factor& factor,
                         const Row& row) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
   size_t i = 0;
-  for (; i + kSumVectors * lanes <= dim; i += kSumVectors * lanes) {
-    AddRowsAt<R, kSumVectors, false>(df, i, 0, outputs, rows, factor, row);
+  for (; i + V * lanes <= dim; i += V * lanes) {
+    AddRowsAt<R, V, false>(df, i, 0, outputs, rows, factor, row);
   }
   for (; i + lanes <= dim; i += lanes) AddRowsAt<R, 1, false>(df, i, 0, outputs, rows, factor, row);
   if (i < dim) AddRowsAt<R, 1, true>(df, i, dim - i, outputs, rows, factor, row);
 }
 
-// Calls run.operator()<R>(first) so that each of `count` outputs is computed once: kSumOutputs at a
+// Calls run.operator()<R>(first) so that each of `count` outputs is computed once: kOutputs at a
 // time while there are so many, then two, then one.
-template <class Run>
+template <size_t kOutputs, class Run>
 HWY_INLINE void ForEachOutputs(size_t count, const Run& run) {
   size_t first = 0;
-  for (; first + kSumOutputs <= count; first += kSumOutputs) {
-    run.template operator()<kSumOutputs>(first);
+  for (; first + kOutputs <= count; first += kOutputs) {
+    run.template operator()<kOutputs>(first);
   }
 #if !HWY_HAVE_SCALABLE
   for (; first + 2 <= count; first += 2) run.template operator()<2>(first);

@@ -28,16 +28,22 @@ namespace {
 // A block's scores fill whole vectors of this tag, however long the machine's vectors are.
 using ScoreTag = hn::CappedTag<float, kKvBlockRows>;
 
-// Query heads that share the reads of keys and values, and vectors that are summed at once for
-// each: 4 x 4 sums, 4 operands and a factor fit 32 registers, 4 x 2 fit 16. Scalable vectors cannot
-// be array elements.
+// Queries that share the reads of keys and values, and vectors that are summed at once for each:
+// 6 x 4 sums, 4 operands and a factor fit 32 registers, 6 x 2 fit 16. Scalable vectors cannot be
+// array elements.
 #if HWY_HAVE_SCALABLE
-constexpr size_t kHeads = 1;
+constexpr size_t kQueries = 1;
 constexpr size_t kVectors = 1;
 #else
-constexpr size_t kHeads = 4;
+constexpr size_t kQueries = 6;
 constexpr size_t kVectors = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3 ? 2 : 4;
 #endif
+
+// A head of a token: what it asks, and what it has got so far.
+struct Query {
+  const float* q;  // [head_dim]
+  Partial partial;
+};
 
 // Fetches n elements into the cache, `ahead` bytes after p: another object, perhaps.
 template <class T>
@@ -183,14 +189,14 @@ HWY_INLINE void ScaleWeights(const float* scales, size_t begin, size_t end,
   }
 }
 
-// Adds the keys [begin, end) of a block to the partials of R query heads that start with head `g`.
-// Dim is size_t, or std::integral_constant<size_t, N> for code made for that head dim alone: the
-// same loops either way, and the same bits. `ahead` leads to the block that comes next, for memory
-// that is read once; or is 0.
+// Adds the keys [begin, end) of a block to the partials of R queries. Dim is size_t, or
+// std::integral_constant<size_t, N> for code made for that head dim alone: the same loops either
+// way, and the same bits. `ahead` leads to the block that comes next, for memory that is read once;
+// or is 0.
 template <size_t R, class T, class Dim>
-HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, Half<T> keys,
-                           Half<T> block_values, Dim dim, size_t begin, size_t end, size_t g,
-                           intptr_t ahead, Partials partials) {
+HWY_NOINLINE void AddBlock(const AttentionParams& params, const Query* rows, Half<T> keys,
+                           Half<T> block_values, Dim dim, size_t begin, size_t end,
+                           intptr_t ahead) {
   HWY_ALIGN float scores[R][kKvBlockRows];
   const float* queries[R];
   float* score_rows[R];
@@ -198,18 +204,18 @@ HWY_NOINLINE void AddBlock(const AttentionParams& params, const float* q, Half<T
   float* values[R];
   float factors[R];
   for (size_t r = 0; r < R; ++r) {
-    queries[r] = q + (g + r) * dim;
+    queries[r] = rows[r].q;
     score_rows[r] = scores[r];
     weights[r] = scores[r] + begin;
-    values[r] = partials[g + r].values();
+    values[r] = rows[r].partial.values();
   }
   Scores<R>(queries, keys, dim, begin, end, ahead, score_rows);
   for (size_t r = 0; r < R; ++r) {
-    factors[r] = Weigh(scores[r], begin, end, params, partials[g + r]);
+    factors[r] = Weigh(scores[r], begin, end, params, rows[r].partial);
     if constexpr (Half<T>::kScaled) ScaleWeights(block_values.scales(dim), begin, end, scores[r]);
   }
-  const T* rows = block_values.elements + begin * dim;
-  AddWeightedRows<R>(weights, rows, end - begin, dim, factors, ahead, values);
+  AddWeightedRows<R>(weights, block_values.elements + begin * dim, end - begin, dim, factors, ahead,
+                     values);
 }
 
 }  // namespace

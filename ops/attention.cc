@@ -22,6 +22,12 @@
 namespace inlay {
 namespace {
 
+// Neighbouring tokens of a segment, at least one.
+struct TokenRange {
+  size_t first;
+  size_t count;
+};
+
 // What the tokens of one segment share.
 struct AttentionCall {
   const AttentionParams& params;
@@ -50,58 +56,81 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void SpanOf(const AttentionCall& call, size_t token, size_t kv_head, size_t span,
-            Partials partials) {
-  const size_t dim = call.segment.kv.shape.head_dim;
+void SpanOf(const AttentionCall& call, const TokenRange& tokens, size_t kv_head, size_t span,
+            const Partials* partials) {
+  const KvView& kv = call.segment.kv;
+  const size_t dim = kv.shape.head_dim;
+  const size_t half = kv.shape.HalfBytes();
   const size_t group = call.Group();
-  const float* q = call.segment.q.Row(token) + kv_head * group * dim;
-  for (size_t g = 0; g < group; ++g) {
-    partials[g].largest() = -std::numeric_limits<float>::infinity();
-    partials[g].sum() = 0;
-    std::fill_n(partials[g].values(), dim, 0.0f);
+  const size_t span_begin = span * kAttentionSpan, span_end = span_begin + kAttentionSpan;
+  for (size_t i = 0; i < tokens.count; ++i) {
+    for (size_t g = 0; g < group; ++g) {
+      partials[i][g].largest() = -std::numeric_limits<float>::infinity();
+      partials[i][g].sum() = 0;
+      std::fill_n(partials[i][g].values(), dim, 0.0f);
+    }
   }
-  const size_t last = std::min(call.End(token), (span + 1) * kAttentionSpan);
-  for (size_t p = std::max(call.Begin(token), span * kAttentionSpan); p < last;) {
-    const size_t begin = p % kKvBlockRows;
-    const size_t end = std::min(kKvBlockRows, begin + last - p);
-    const size_t half = call.segment.kv.shape.HalfBytes();
-    const char* block =
-        static_cast<const char*>(call.segment.kv.Block(p / kKvBlockRows)) + kv_head * 2 * half;
+  // What the tokens see of the span together.
+  const size_t last = std::min(call.End(tokens.first + tokens.count - 1), span_end);
+  const size_t first = std::max(call.Begin(tokens.first), span_begin);
+  for (size_t b = first / kKvBlockRows; b * kKvBlockRows < last; ++b) {
+    const size_t block_begin = b * kKvBlockRows, block_end = block_begin + kKvBlockRows;
+    const char* block = static_cast<const char*>(kv.Block(b)) + kv_head * 2 * half;
     const Half<T> keys(block), values(block + half);
-    p += end - begin;
     // The first heads fetch the next block, unless other tokens have it in the cache already.
     intptr_t ahead = 0;
-    if (call.segment.y.rows == 1 && p < last) {
-      ahead = reinterpret_cast<intptr_t>(call.segment.kv.Block(p / kKvBlockRows)) -
-              reinterpret_cast<intptr_t>(call.segment.kv.Block((p - 1) / kKvBlockRows));
+    if (call.segment.y.rows == 1 && block_end < last) {
+      ahead = reinterpret_cast<intptr_t>(kv.Block(b + 1)) - reinterpret_cast<intptr_t>(kv.Block(b));
     }
-    size_t g = 0;
-    const auto add = [&]<size_t R>() HWY_ATTR {
-      for (; g + R <= group; g += R) {
-        AddBlock<R>(call.params, q, keys, values, dim, begin, end, g, ahead, partials);
-        ahead = 0;
-      }
+    // Tokens that see the same of the block, all of it mostly, share its reads.
+    Query queries[kQueries];
+    size_t count = 0, begin = 0, end = 0;
+    const auto flush = [&]() HWY_ATTR {
+      size_t done = 0;
+      const auto add = [&]<size_t R>() HWY_ATTR {
+        for (; done + R <= count; done += R) {
+          AddBlock<R>(call.params, queries + done, keys, values, dim, begin, end, ahead);
+          ahead = 0;
+        }
+      };
+      add.template operator()<kQueries>();
+      if constexpr (kQueries > 4) add.template operator()<4>();
+      if constexpr (kQueries > 2) add.template operator()<2>();
+      if constexpr (kQueries > 1) add.template operator()<1>();
+      count = 0;
     };
-    add.template operator()<kHeads>();
-    if constexpr (kHeads > 1) {
-      add.template operator()<2>();
-      add.template operator()<1>();
+    for (size_t i = 0; i < tokens.count; ++i) {
+      const size_t token = tokens.first + i;
+      const size_t from = std::max(call.Begin(token), block_begin);
+      const size_t to = std::min(call.End(token), block_end);
+      if (from >= to) continue;
+      if (from - block_begin != begin || to - block_begin != end) flush();
+      begin = from - block_begin;
+      end = to - block_begin;
+      const float* q = call.segment.q.Row(token) + kv_head * group * dim;
+      for (size_t g = 0; g < group; ++g) {
+        queries[count++] = {q + g * dim, partials[i][g]};
+        if (count == kQueries) flush();
+      }
     }
+    flush();
   }
 }
 
-// Computes the partials of one span, for one token and the query heads of one kv head.
-void ComputeSpan(const AttentionCall& call, size_t token, size_t kv_head, size_t span,
-                 Partials partials) {
+// Computes the partials of one span, for some tokens and the query heads of one kv head: those of
+// the i-th token go to partials[i]. Block by block for all of them, so that a block is read from
+// afar once.
+void ComputeSpan(const AttentionCall& call, const TokenRange& tokens, size_t kv_head, size_t span,
+                 const Partials* partials) {
   switch (call.segment.kv.shape.type) {
     case KvType::kF32:
-      return SpanOf<float>(call, token, kv_head, span, partials);
+      return SpanOf<float>(call, tokens, kv_head, span, partials);
     case KvType::kF16:
-      return SpanOf<hwy::float16_t>(call, token, kv_head, span, partials);
+      return SpanOf<hwy::float16_t>(call, tokens, kv_head, span, partials);
     case KvType::kBF16:
-      return SpanOf<hwy::bfloat16_t>(call, token, kv_head, span, partials);
+      return SpanOf<hwy::bfloat16_t>(call, tokens, kv_head, span, partials);
     case KvType::kQ8:
-      return SpanOf<int8_t>(call, token, kv_head, span, partials);
+      return SpanOf<int8_t>(call, tokens, kv_head, span, partials);
   }
 }
 
@@ -213,45 +242,62 @@ void WriteResult(Partials totals, size_t count, float* y) {
   }
 }
 
-// A pair of a kv head and a token of a segment.
+// Tokens that attend together, so that keys and values come from afar once for all of them. Each
+// takes two partials, for which AttentionScratchFloats has room.
+constexpr size_t kTogether = 6;
+
+// A kv head and some neighbouring tokens of a segment.
 struct Task {
-  // Number `index` of the segment's tasks. Later tokens see more positions, so first and last
-  // tokens alternate to give ranges of tasks equal work.
-  Task(const AttentionParams& params, const AttentionSegment& segment, size_t index)
-      : call{params, segment}, kv_head(index / segment.q.rows) {
-    const size_t tokens = segment.q.rows, i = index % tokens;
-    token = i % 2 == 0 ? i / 2 : tokens - 1 - i / 2;
+  // The number of tasks of so many tokens, `together` or the last ones fewer.
+  static size_t Count(const AttentionSegment& segment, size_t together) {
+    return (segment.q.rows + together - 1) / together * segment.kv.shape.kv_heads;
   }
 
-  void Write(Partials totals) const {
+  // Number `index` of them. Later tokens see more positions, so first and last tokens alternate to
+  // give ranges of tasks equal work.
+  Task(const AttentionParams& params, const AttentionSegment& segment, size_t together,
+       size_t index)
+      : call{params, segment} {
+    const size_t ranges = (segment.q.rows + together - 1) / together, i = index % ranges;
+    kv_head = index / ranges;
+    tokens.first = (i % 2 == 0 ? i / 2 : ranges - 1 - i / 2) * together;
+    tokens.count = std::min(together, segment.q.rows - tokens.first);
+  }
+
+  void Write(size_t token, Partials totals) const {
     const size_t group = call.Group();
     WriteResult(totals, group, call.segment.y.Row(token) + kv_head * group * totals.head_dim);
   }
 
   AttentionCall call;
   size_t kv_head;
-  size_t token;
+  TokenRange tokens;
 };
 
 // What all of a call's tasks share.
 struct AttentionTasks {
   const AttentionParams& params;
   std::span<const AttentionSegment> segments;
-  size_t count;
   size_t head_dim;
   size_t group;  // query heads that read one kv head
   float* scratch;
 
-  // Calls f(i, task) for the tasks [begin, end) of all segments' tasks in a row, `times` each: i is
-  // the number among so many.
+  size_t Count(size_t together) const {
+    size_t count = 0;
+    for (const AttentionSegment& segment : segments) count += Task::Count(segment, together);
+    return count;
+  }
+
+  // Calls f(i, task) for the tasks [begin, end) of all segments' tasks of `together` tokens in a
+  // row, `times` each: i is the number among so many.
   template <class F>
-  void ForEach(size_t begin, size_t end, size_t times, const F& f) const {
-    ItemFinder finder(segments, [times](const AttentionSegment& segment) {
-      return times * segment.q.rows * segment.kv.shape.kv_heads;
+  void ForEach(size_t begin, size_t end, size_t together, size_t times, const F& f) const {
+    ItemFinder finder(segments, [=](const AttentionSegment& segment) {
+      return times * Task::Count(segment, together);
     });
     for (size_t i = begin; i < end; ++i) {
       const auto [segment, item] = finder.Find(i);
-      f(i, Task(params, segment, item / times));
+      f(i, Task(params, segment, together, item / times));
     }
   }
 
@@ -261,22 +307,38 @@ struct AttentionTasks {
   }
 };
 
-// One task after the other, each with all its spans; `chunk` tasks at a time.
-void AttendByTask(const AttentionTasks& tasks, size_t chunk, Team& team) {
+// One task after the other, each with all its spans.
+void AttendByTask(const AttentionTasks& tasks, double time, Team& team) {
   const auto compute_span = HWY_DYNAMIC_POINTER(ComputeSpan);
   const auto add_partials = HWY_DYNAMIC_POINTER(AddPartials);
-  team.Run(tasks.count, chunk, [&](const Share& share) {
-    const Partials totals = tasks.Scratch(2 * share.thread);
-    const Partials next = tasks.Scratch(2 * share.thread + 1);
-    tasks.ForEach(share.begin, share.end, 1, [&](size_t, const Task& task) {
+  const size_t count = tasks.Count(kTogether);
+  team.Run(count, UnitsOfChunk(count, time, team.threads()), [&](const Share& share) {
+    const auto totals = [&](size_t i) { return tasks.Scratch(2 * kTogether * share.thread + i); };
+    tasks.ForEach(share.begin, share.end, kTogether, 1, [&](size_t, const Task& task) {
       const AttentionCall& call = task.call;
-      const size_t first_span = call.FirstSpan(task.token);
-      compute_span(call, task.token, task.kv_head, first_span, totals);
-      for (size_t span = first_span + 1; span <= call.LastSpan(task.token); ++span) {
-        compute_span(call, task.token, task.kv_head, span, next);
-        add_partials(next, tasks.group, totals);
+      const TokenRange& all = task.tokens;
+      const size_t end = all.first + all.count;
+      for (size_t span = call.FirstSpan(all.first); span <= call.LastSpan(end - 1); ++span) {
+        // A window may begin after the span for later tokens, a sequence end before it for earlier
+        // ones.
+        TokenRange tokens = all;
+        while (call.LastSpan(tokens.first) < span) ++tokens.first;
+        tokens.count = end - tokens.first;
+        while (call.FirstSpan(tokens.first + tokens.count - 1) > span) --tokens.count;
+        Partials partials[kTogether];
+        for (size_t i = 0; i < tokens.count; ++i) {
+          const size_t token = tokens.first + i;
+          const bool is_first = call.FirstSpan(token) == span;
+          partials[i] = totals((is_first ? 0 : kTogether) + token - all.first);
+        }
+        compute_span(call, tokens, task.kv_head, span, partials);
+        for (size_t i = 0; i < tokens.count; ++i) {
+          const size_t token = tokens.first + i;
+          const Partials total = totals(token - all.first);
+          if (call.FirstSpan(token) != span) add_partials(partials[i], tasks.group, total);
+          if (call.LastSpan(token) == span) task.Write(token, total);
+        }
       }
-      task.Write(totals);
     });
   });
 }
@@ -289,27 +351,27 @@ void AttendBySpan(const AttentionTasks& tasks, size_t most_spans, Team& team) {
   constexpr size_t kPerThread = 8;
   const auto compute_span = HWY_DYNAMIC_POINTER(ComputeSpan);
   const auto add_partials = HWY_DYNAMIC_POINTER(AddPartials);
-  const size_t at_once = std::max<size_t>(1, kPerThread * team.threads() / tasks.count);
-  const auto span_of = [&](size_t i, size_t s) {
-    return tasks.Scratch(tasks.count + i * at_once + s);
-  };
+  const size_t count = tasks.Count(1);
+  const size_t at_once = std::max<size_t>(1, kPerThread * team.threads() / count);
+  const auto span_of = [&](size_t i, size_t s) { return tasks.Scratch(count + i * at_once + s); };
   for (size_t first = 0; first < most_spans; first += at_once) {
     const size_t now = std::min(at_once, most_spans - first);
-    team.Run(tasks.count * now, 1, [&](const Share& share) {
-      tasks.ForEach(share.begin, share.end, now, [&](size_t i, const Task& task) {
+    team.Run(count * now, 1, [&](const Share& share) {
+      tasks.ForEach(share.begin, share.end, 1, now, [&](size_t i, const Task& task) {
         const AttentionCall& call = task.call;
         const size_t span = first + i % now;
-        if (span >= call.Spans(task.token)) return;
+        if (span >= call.Spans(task.tokens.first)) return;
         const Partials to = span == 0 ? tasks.Scratch(i / now) : span_of(i / now, i % now);
-        compute_span(call, task.token, task.kv_head, call.FirstSpan(task.token) + span, to);
+        compute_span(call, task.tokens, task.kv_head, call.FirstSpan(task.tokens.first) + span,
+                     &to);
       });
     });
-    tasks.ForEach(0, tasks.count, 1, [&](size_t i, const Task& task) {
-      const size_t spans = task.call.Spans(task.token);
+    tasks.ForEach(0, count, 1, 1, [&](size_t i, const Task& task) {
+      const size_t spans = task.call.Spans(task.tokens.first);
       for (size_t s = first == 0 ? 1 : 0; s < now && first + s < spans; ++s) {
         add_partials(span_of(i, s), tasks.group, tasks.Scratch(i));
       }
-      if (spans > first && spans <= first + now) task.Write(tasks.Scratch(i));
+      if (spans > first && spans <= first + now) task.Write(task.tokens.first, tasks.Scratch(i));
     });
   }
 }
@@ -366,7 +428,7 @@ void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, 
 
 void Attention(const AttentionParams& params, std::span<const AttentionSegment> segments,
                float* scratch, Team& team) {
-  AttentionTasks tasks = {params, segments, 0, 0, 0, scratch};
+  AttentionTasks tasks = {params, segments, 0, 0, scratch};
   size_t most_spans = 0;
   for (const AttentionSegment& segment : segments) {
     const KvShape& shape = segment.kv.shape;
@@ -374,7 +436,6 @@ void Attention(const AttentionParams& params, std::span<const AttentionSegment> 
     assert(segment.q.cols == params.heads * shape.head_dim);
     assert(segment.y.cols == segment.q.cols && segment.y.rows == segment.q.rows);
     if (segment.q.rows == 0) continue;
-    tasks.count += segment.q.rows * shape.kv_heads;
     tasks.head_dim = shape.head_dim;
     tasks.group = params.heads / shape.kv_heads;
     // No token has more than these: a window moves along with it, over one span border at most.
@@ -383,11 +444,12 @@ void Attention(const AttentionParams& params, std::span<const AttentionSegment> 
       most_spans = std::max(most_spans, call.Spans(token) + (params.window != 0 ? 1 : 0));
     }
   }
-  if (tasks.count == 0) return;
-  if (most_spans > 1 && tasks.count < kFewTasks * team.threads() && team.threads() > 1) {
+  const size_t count = tasks.Count(1);
+  if (count == 0) return;
+  if (most_spans > 1 && count < kFewTasks * team.threads() && team.threads() > 1) {
     return AttendBySpan(tasks, most_spans, team);
   }
-  AttendByTask(tasks, UnitsOfChunk(tasks.count, TasksTime(tasks), team.threads()), team);
+  AttendByTask(tasks, TasksTime(tasks), team);
 }
 
 }  // namespace inlay

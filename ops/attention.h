@@ -88,8 +88,8 @@ struct AttentionSegment {
 // Floats of scratch memory that Attention takes, whatever the segments.
 constexpr size_t AttentionScratchFloats(size_t heads, size_t kv_heads, size_t head_dim,
                                         size_t threads) {
-  constexpr size_t kSpansPerThread = 12;  // see AttendBySpan
-  return kSpansPerThread * threads * (heads / kv_heads) * (2 + head_dim);
+  constexpr size_t kPartialsPerThread = 12;  // see AttendByTask and AttendBySpan
+  return kPartialsPerThread * threads * (heads / kv_heads) * (2 + head_dim);
 }
 
 // y[t] = softmax(scale * q[t] . K) V over the positions that the token sees, for all segments,

@@ -22,24 +22,19 @@ namespace {
 // returns how many operations a round of it does (a multiplication and an addition count as two).
 // The sums go to `out`.
 // The sums start with different values, or the compiler would see that they are all the same.
+// clang-format off
 #define INLAY_START(s, n, VALUE) auto s = [&](int32_t i) HWY_ATTR { return VALUE; }(n);
-#define INLAY_TWELVE_STARTS(VALUE)                                                \
-  INLAY_START(s0, 0, VALUE)                                                       \
-  INLAY_START(s1, 1, VALUE)                                                       \
-  INLAY_START(s2, 2, VALUE)                                                       \
-  INLAY_START(s3, 3, VALUE)                                                       \
-  INLAY_START(s4, 4, VALUE)                                                       \
-  INLAY_START(s5, 5, VALUE)                                                       \
-  INLAY_START(s6, 6, VALUE)                                                       \
-  INLAY_START(s7, 7, VALUE)                                                       \
-  INLAY_START(s8, 8, VALUE) INLAY_START(s9, 9, VALUE) INLAY_START(s10, 10, VALUE) \
-      INLAY_START(s11, 11, VALUE)
-#define INLAY_TWELVE_SUMS(STEP)                                                                 \
-  for (size_t i = 0; i < rounds; ++i) {                                                         \
-    STEP(s0)                                                                                    \
-    STEP(s1)                                                                                    \
-    STEP(s2) STEP(s3) STEP(s4) STEP(s5) STEP(s6) STEP(s7) STEP(s8) STEP(s9) STEP(s10) STEP(s11) \
+#define INLAY_TWELVE_STARTS(VALUE)                                                   \
+  INLAY_START(s0, 0, VALUE) INLAY_START(s1, 1, VALUE) INLAY_START(s2, 2, VALUE)      \
+  INLAY_START(s3, 3, VALUE) INLAY_START(s4, 4, VALUE) INLAY_START(s5, 5, VALUE)      \
+  INLAY_START(s6, 6, VALUE) INLAY_START(s7, 7, VALUE) INLAY_START(s8, 8, VALUE)      \
+  INLAY_START(s9, 9, VALUE) INLAY_START(s10, 10, VALUE) INLAY_START(s11, 11, VALUE)
+#define INLAY_TWELVE_SUMS(STEP)                                         \
+  for (size_t i = 0; i < rounds; ++i) {                                 \
+    STEP(s0) STEP(s1) STEP(s2) STEP(s3) STEP(s4) STEP(s5)               \
+    STEP(s6) STEP(s7) STEP(s8) STEP(s9) STEP(s10) STEP(s11)             \
   }
+// clang-format on
 #define INLAY_ADD_UP                                          \
   hn::Add(hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)),  \
                   hn::Add(hn::Add(s4, s5), hn::Add(s6, s7))), \

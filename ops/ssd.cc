@@ -79,8 +79,14 @@ class HeadTimes {
     std::fill(decay_sum_ + count, decay_sum_ + kStateChunk, 0.0f);
   }
 
-  // How much of the chunk's initial state is left after token t.
-  float StateDecay(size_t t) const { return ExpOf1(decay_sum_[t]); }
+  // decays[t] = how much of the chunk's initial state is left after token t, for the tokens of the
+  // vectors that hold [begin, end); the rest of decays [kStateChunk] has no meaning.
+  void StateDecays(size_t begin, size_t end, float* decays) const {
+    const ChunkTag d;
+    for (size_t t = begin / hn::Lanes(d) * hn::Lanes(d); t < end; t += hn::Lanes(d)) {
+      hn::Store(ExpOf(d, hn::Load(d, decay_sum_ + t)), d, decays + t);
+    }
+  }
 
   // weights[j] = exp(s_t - s_j) * dt_j for j <= t; the rest of weights [kStateChunk] has no
   // meaning.
@@ -121,87 +127,142 @@ HWY_NOINLINE void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, siz
                FloatRows(products + skipped * kStateChunk, c.rows, count, kStateChunk));
 }
 
-// One head of one chunk; products are those of its group. `terms` [kStateChunk, head_dim] is
-// scratch memory.
-HWY_NOINLINE void MixHead(const SsdAppend& append, const SsdChunk& chunk, size_t head,
-                          const float* products, float* terms) {
-  const SsdShape& shape = append.shape;
-  const size_t dim = shape.head_dim, state_dim = shape.state_dim;
-  const size_t group = head / (shape.heads / shape.groups);
-  const ChunkRows rows(append, chunk);
-  const float* x[kStateChunk];
-  for (size_t j = 0; j < chunk.first + chunk.rows; ++j) x[j] = rows.x[j] + head * dim;
-  const auto x_row = [&x](size_t j) { return x[j]; };
-  const HeadTimes times(append, chunk, head);
-  const float* state = chunk.state == nullptr ? nullptr : chunk.state + head * state_dim * dim;
+// One head of one chunk.
+class HeadMix {
+ public:
+  HeadMix(const SsdAppend& append, const SsdChunk& chunk, size_t head)
+      : append_(append),
+        chunk_(chunk),
+        head_(head),
+        dim_(append.shape.head_dim),
+        state_dim_(append.shape.state_dim),
+        group_(head / (append.shape.heads / append.shape.groups)),
+        rows_(append, chunk),
+        times_(append, chunk, head),
+        state_(chunk.state == nullptr ? nullptr : chunk.state + head * state_dim_ * dim_),
+        first_(Skipped(append, chunk)),
+        outputs_(chunk.rows - first_) {
+    for (size_t j = 0; j < chunk.first + chunk.rows; ++j) x_[j] = rows_.x[j] + head * dim_;
+  }
 
-  const size_t skipped = Skipped(append, chunk);
-  const size_t outputs_here = chunk.rows - skipped;
-  const ConstFloatRows c =
-      append.xbc.Slice(chunk.row + skipped, outputs_here)
-          .Columns(shape.Inner() + shape.BcDim() + group * state_dim, state_dim);
-  const FloatRows y = outputs_here == 0
-                          ? FloatRows()
-                          : append.y.Slice(chunk.row + skipped - append.first_output, outputs_here)
-                                .Columns(head * dim, dim);
-  ForEachOutputs(outputs_here, [&]<size_t R>(size_t first) HWY_ATTR {
-    const size_t now = chunk.first + skipped + first;  // the first of the R tokens, in the chunk
+  // The outputs; products are those of the head's group.
+  template <class Block>
+  HWY_NOINLINE void Outputs(const float* products) const {
+    if (outputs_ == 0) return;
+    for (size_t i = 0; i < outputs_; ++i) std::fill_n(Output(i), dim_, 0.0f);
+    // So many rows of the state at a time as stay in the L1 cache while the outputs pass.
+    constexpr size_t kBytes = size_t{16} << 10;
+    const size_t step = std::max<size_t>(1, kBytes / (dim_ * sizeof(float)));
+    for (size_t begin = 0; state_ != nullptr && begin < state_dim_; begin += step) {
+      const size_t count = std::min(step, state_dim_ - begin);
+      ForEachOutputs<Block::kOutputs>(
+          outputs_, [&]<size_t R>(size_t i) HWY_ATTR { AddState<R, Block>(i, begin, count); });
+    }
+    HWY_ALIGN float decays[kStateChunk];
+    times_.StateDecays(chunk_.first + first_, chunk_.first + chunk_.rows, decays);
+    ForEachOutputs<Block::kOutputs>(outputs_, [&]<size_t R>(size_t i) HWY_ATTR {
+      AddTokens<R, Block>(i, decays, products + (first_ + i) * kStateChunk);
+    });
+  }
+
+  // The state at the chunk's end. `terms` [kStateChunk, head_dim] is scratch memory.
+  template <class Block>
+  HWY_NOINLINE void NextState(float* terms) const {
+    HWY_ALIGN float weights[kStateChunk];
+    times_.Weigh(kStateChunk - 1, weights);
+    HWY_ALIGN float decays[kStateChunk];
+    times_.StateDecays(kStateChunk - 1, kStateChunk, decays);
+    const float decay = decays[kStateChunk - 1];
+    for (size_t j = 0; j < kStateChunk; ++j) {
+      for (size_t i = 0; i < dim_; ++i) terms[j * dim_ + i] = weights[j] * x_[j][i];
+    }
+    float* next = chunk_.next + head_ * state_dim_ * dim_;
+    ForEachOutputs<Block::kOutputs>(state_dim_, [&]<size_t R>(size_t first) HWY_ATTR {
+      SumOutput outputs[R];
+      for (size_t r = 0; r < R; ++r) {
+        float* out = next + (first + r) * dim_;
+        if (state_ == nullptr) std::fill_n(out, dim_, 0.0f);
+        outputs[r] = {state_ == nullptr ? out : state_ + (first + r) * dim_, decay, out};
+      }
+      const size_t column = group_ * state_dim_ + first;
+      AddRows<R, Block::kVectors>(
+          outputs, dim_, kStateChunk, [&](size_t r, size_t j) { return rows_.b[j][column + r]; },
+          [&](size_t j) { return terms + j * dim_; });
+    });
+  }
+
+ private:
+  // Output number i, of the chunk's new token first_ + i.
+  float* Output(size_t i) const {
+    return append_.y.Row(chunk_.row + first_ + i - append_.first_output) + head_ * dim_;
+  }
+  const float* C(size_t i) const {
+    const SsdShape& shape = append_.shape;
+    return append_.xbc.Row(chunk_.row + first_ + i) + shape.Inner() + shape.BcDim() +
+           group_ * state_dim_;
+  }
+
+  // Adds state^T C_t to R outputs, from number i on: the part of it from so many rows of the state.
+  template <size_t R, class Block>
+  HWY_NOINLINE void AddState(size_t i, size_t begin, size_t count) const {
+    SumOutput outputs[R];
+    for (size_t r = 0; r < R; ++r) outputs[r] = {Output(i + r), 1.0f, Output(i + r)};
+    const size_t dim = dim_, stride = append_.xbc.stride;
+    const float* c = C(i) + begin;
+    const float* rows = state_ + begin * dim;
+    AddRows<R, Block::kVectors>(
+        outputs, dim, count, [&](size_t r, size_t n) { return c[r * stride + n]; },
+        [&](size_t n) { return rows + n * dim; });
+  }
+
+  // Multiplies R outputs, from number i on, with the decays of the state and adds what their tokens
+  // see of the chunk; `products` [R, kStateChunk] are theirs.
+  template <size_t R, class Block>
+  void AddTokens(size_t i, const float* decays, const float* products) const {
+    constexpr size_t V = Block::kVectors;
+    const size_t now = chunk_.first + first_ + i;  // the first of the R tokens, in the chunk
     HWY_ALIGN float weights[R][kStateChunk];
     SumOutput outputs[R];
     for (size_t r = 0; r < R; ++r) {
-      float* out = y.Row(first + r);
-      std::fill_n(out, dim, 0.0f);
-      outputs[r] = {out, 1.0f, out};
-      times.Weigh(now + r, weights[r]);
-      const float* cb = products + (skipped + first + r) * kStateChunk;
+      outputs[r] = {Output(i + r), decays[now + r], Output(i + r)};
+      times_.Weigh(now + r, weights[r]);
+      const float* cb = products + r * kStateChunk;
       for (size_t j = 0; j <= now + r; ++j) weights[r][j] *= cb[j];
     }
-    if (state != nullptr) {
-      AddRows<R>(
-          outputs, dim, state_dim, [&](size_t r, size_t n) { return c.Row(first + r)[n]; },
-          [&](size_t n) { return state + n * dim; });
-    }
-    for (size_t r = 0; r < R; ++r) outputs[r].scale = times.StateDecay(now + r);
-    AddRows<R>(
-        outputs, dim, now + 1, [&](size_t r, size_t j) { return weights[r][j]; }, x_row);
+    AddRows<R, V>(
+        outputs, dim_, now + 1, [&](size_t r, size_t j) { return weights[r][j]; },
+        [&](size_t j) { return x_[j]; });
     // What each token sees beyond the first one, and its own direct part.
     for (size_t r = 0; r < R; ++r) {
       outputs[r].scale = 1.0f;
-      AddRows<1>(
-          outputs + r, dim, r + 1,
-          [&](size_t, size_t j) { return j < r ? weights[r][now + 1 + j] : append.d[head]; },
-          [&](size_t j) { return x[j < r ? now + 1 + j : now + r]; });
+      AddRows<1, V>(
+          outputs + r, dim_, r + 1,
+          [&](size_t, size_t j) { return j < r ? weights[r][now + 1 + j] : append_.d[head_]; },
+          [&](size_t j) { return x_[j < r ? now + 1 + j : now + r]; });
     }
-  });
-  if (chunk.next == nullptr) return;
-
-  HWY_ALIGN float weights[kStateChunk];
-  times.Weigh(kStateChunk - 1, weights);
-  const float decay = times.StateDecay(kStateChunk - 1);
-  for (size_t j = 0; j < kStateChunk; ++j) {
-    for (size_t i = 0; i < dim; ++i) terms[j * dim + i] = weights[j] * x[j][i];
   }
-  float* next = chunk.next + head * state_dim * dim;
-  ForEachOutputs(state_dim, [&]<size_t R>(size_t first) HWY_ATTR {
-    SumOutput outputs[R];
-    for (size_t r = 0; r < R; ++r) {
-      float* out = next + (first + r) * dim;
-      if (state == nullptr) std::fill_n(out, dim, 0.0f);
-      outputs[r] = {state == nullptr ? out : state + (first + r) * dim, decay, out};
-    }
-    const size_t column = group * state_dim + first;
-    AddRows<R>(
-        outputs, dim, kStateChunk, [&](size_t r, size_t j) { return rows.b[j][column + r]; },
-        [&](size_t j) { return terms + j * dim; });
-  });
-}
+
+  const SsdAppend& append_;
+  const SsdChunk& chunk_;
+  const size_t head_, dim_, state_dim_, group_;
+  const ChunkRows rows_;
+  const HeadTimes times_;
+  const float* state_;           // the head's at the chunk's start, or nullptr: zeros
+  const size_t first_;           // of the chunk's new tokens, with an output
+  const size_t outputs_;         // how many have one
+  const float* x_[kStateChunk];  // the head's part of each token's x
+};
 
 // One head in all chunks of an append: its states stay in the cache.
 void MixChunks(const SsdAppend& append, size_t head, const float* products, float* terms) {
-  for (size_t i = 0; i < append.count; ++i) {
-    const SsdChunk& chunk = append.chunks[i];
-    MixHead(append, chunk, head, products + chunk.row * kStateChunk, terms);
-  }
+  WithBlockFor(append.shape.head_dim, [&](auto block) HWY_ATTR {
+    for (size_t i = 0; i < append.count; ++i) {
+      const SsdChunk& chunk = append.chunks[i];
+      const HeadMix mix(append, chunk, head);
+      mix.Outputs<decltype(block)>(products + chunk.row * kStateChunk);
+      if (chunk.next != nullptr) mix.NextState<decltype(block)>(terms);
+    }
+  });
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace inlay {
 namespace {
 
 using AttentionTest = OnEveryTarget;
-INLAY_ON_EVERY_TARGET(AttentionTest);
+INLAY_ON_PLAIN_TARGETS(AttentionTest);
 
 constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8};
 

@@ -9,7 +9,7 @@ namespace inlay {
 namespace {
 
 using ConvTest = OnEveryTarget;
-INLAY_ON_EVERY_TARGET(ConvTest);
+INLAY_ON_PLAIN_TARGETS(ConvTest);
 
 // The outputs in double.
 std::vector<double> Reference(const CausalConv& conv, const std::vector<const float*>& input,

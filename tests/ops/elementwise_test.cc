@@ -10,7 +10,7 @@ namespace inlay {
 namespace {
 
 using ElementwiseTest = OnEveryTarget;
-INLAY_ON_EVERY_TARGET(ElementwiseTest);
+INLAY_ON_PLAIN_TARGETS(ElementwiseTest);
 
 double GeluTanh(double g) {
   // 0.5 (1 + tanh(u)) in a form that does not cancel.

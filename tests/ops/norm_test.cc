@@ -9,7 +9,7 @@ namespace inlay {
 namespace {
 
 using NormTest = OnEveryTarget;
-INLAY_ON_EVERY_TARGET(NormTest);
+INLAY_ON_PLAIN_TARGETS(NormTest);
 
 std::vector<double> Reference(const Array& x, const Array& weight, double epsilon) {
   const ConstFloatRows rows = x;

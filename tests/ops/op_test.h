@@ -28,6 +28,21 @@ class OnEveryTarget : public testing::TestWithParam<std::string> {
   INSTANTIATE_TEST_SUITE_P(Targets, suite, testing::ValuesIn(inlay::RunnableTargets()), \
                            [](const auto& info) { return info.param; })
 
+// Without those that are another one with an extension, which changes matrix products alone.
+inline std::vector<std::string> PlainTargets() {
+  std::vector<std::string> targets = RunnableTargets();
+  std::erase_if(targets, [](const std::string& target) {
+    ForceTarget(target);
+    return ChosenExtension() != Extension::kNone;
+  });
+  ForceTarget("");
+  return targets;
+}
+
+#define INLAY_ON_PLAIN_TARGETS(suite)                                                \
+  INSTANTIATE_TEST_SUITE_P(Targets, suite, testing::ValuesIn(inlay::PlainTargets()), \
+                           [](const auto& info) { return info.param; })
+
 // Whether the largest tests are to do less, because an emulator takes a hundred times as long.
 inline bool SmallTests() { return std::getenv("INLAY_SMALL_TESTS") != nullptr; }
 

@@ -98,7 +98,7 @@ float Element(WeightType type, const uint8_t* b, size_t i) {
 }
 
 class Dequantize : public OnEveryTarget {};
-INLAY_ON_EVERY_TARGET(Dequantize);
+INLAY_ON_PLAIN_TARGETS(Dequantize);
 
 TEST_P(Dequantize, RowsAreBitIdenticalToTheFormats) {
   std::mt19937 generator(1);

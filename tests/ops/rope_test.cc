@@ -9,7 +9,7 @@ namespace inlay {
 namespace {
 
 using RopeTest = OnEveryTarget;
-INLAY_ON_EVERY_TARGET(RopeTest);
+INLAY_ON_PLAIN_TARGETS(RopeTest);
 
 TEST_P(RopeTest, AnglesAreCosinesThenSines) {
   for (size_t first : {0, 1, 31999}) {

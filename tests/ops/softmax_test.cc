@@ -10,7 +10,7 @@ namespace inlay {
 namespace {
 
 using SoftmaxTest = OnEveryTarget;
-INLAY_ON_EVERY_TARGET(SoftmaxTest);
+INLAY_ON_PLAIN_TARGETS(SoftmaxTest);
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 

@@ -10,7 +10,7 @@ namespace inlay {
 namespace {
 
 using SsdTest = OnEveryTarget;
-INLAY_ON_EVERY_TARGET(SsdTest);
+INLAY_ON_PLAIN_TARGETS(SsdTest);
 
 // One random sequence of inputs of the mixer.
 struct Inputs {
