@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "gemma_like/counter_random.h"
 #include "ops/float_environment.h"
+#include "ops/portable_math.h"
 #include "ops/softmax.h"
 
 namespace inlay {
@@ -22,11 +23,11 @@ absl::Status OutOfRange(absl::string_view option, double value, absl::string_vie
 size_t Cut(const std::vector<IndexedValue>& candidates, float top_p, float min_p) {
   const float largest = candidates.front().value;
   double sum = 0;
-  for (const IndexedValue& c : candidates) sum += std::exp(double{c.value} - largest);
+  for (const IndexedValue& c : candidates) sum += PortableExp(double{c.value} - largest);
   size_t kept = 0;
   double reached = 0;
   while (kept < candidates.size()) {
-    const double e = std::exp(double{candidates[kept].value} - largest);
+    const double e = PortableExp(double{candidates[kept].value} - largest);
     if (kept > 0 && (reached >= double{top_p} * sum || e < min_p)) break;
     reached += e;
     ++kept;
@@ -83,7 +84,7 @@ absl::Span<const float> Sampler::Penalize(absl::Span<const float> logits,
 }
 
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
-                                        absl::Span<const int32_t> history) {
+                                        absl::Span<const int32_t> history, uint32_t choice) {
   assert(!logits.empty());
   const FloatEnvironment environment;  // which token is drawn is a result, too
   if (!AllFinite(logits.data(), logits.size()))
@@ -97,14 +98,11 @@ absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
 
   const double largest = candidates.front().value;
   const auto weight = [&](const IndexedValue& c) {
-    return std::exp((c.value - largest) / options_.temperature);
+    return PortableExp((c.value - largest) / options_.temperature);
   };
   double sum = 0;
   for (const IndexedValue& c : candidates) sum += weight(c);
-  // 53 random bits make a double in [0, 1); std::uniform_real_distribution may differ between
-  // libraries.
-  const double unit = static_cast<double>(random_() >> 11) * 0x1.0p-53;
-  double left = unit * sum;
+  double left = RandomUnit(options_.seed, history.size(), choice) * sum;
   for (const IndexedValue& c : candidates) {
     left -= weight(c);
     if (left < 0) return c.index;

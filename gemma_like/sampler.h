@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <random>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -34,24 +33,26 @@ absl::Status CheckSampling(const SamplingOptions& options);
 // chosen from them.
 absl::Status NotFinite(size_t position);
 
-// A sequence of choices; the same options, logits and history give the same choices on every
-// machine.
+// Choices that depend on nothing but options, logits, history and the number of the choice: a fork,
+// a rewound conversation and another machine choose alike.
 class Sampler {
  public:
   // `options` have passed CheckSampling.
-  explicit Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {}
+  explicit Sampler(const SamplingOptions& options) : options_(options) {}
 
   // The next token. Penalty, top-k, top-p, min-p, then temperature; probabilities of top-p and
   // min-p are those at temperature 1, so that the temperature does not change which tokens remain.
-  // `history` are the tokens before it. DataLoss when a logit is NaN or infinite.
-  absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, absl::Span<const int32_t> history);
+  // `history` are the tokens before it, and their number is the position that the random number
+  // belongs to; `choice` tells several tokens for one position apart. DataLoss when a logit is NaN
+  // or infinite.
+  absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, absl::Span<const int32_t> history,
+                                 uint32_t choice = 0);
 
  private:
   absl::Span<const float> Penalize(absl::Span<const float> logits,
                                    absl::Span<const int32_t> history);
 
   SamplingOptions options_;
-  std::mt19937_64 random_;
   std::vector<float> penalized_;  // a copy, when there is a penalty
 };
 

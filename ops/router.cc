@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/portable_math.h"
+
 namespace inlay {
 
 void KeepTopSoftmax(size_t k, float* logits, size_t n) {
@@ -33,11 +35,12 @@ void KeepTopSoftmax(size_t k, float* logits, size_t n) {
   };
   double sum = 0;
   for (size_t i = 0; i < n; ++i) {
-    if (chosen(i)) sum += std::exp(double{logits[i]} - largest);
+    if (chosen(i)) sum += PortableExp(double{logits[i]} - largest);
   }
   for (size_t i = 0; i < n; ++i) {
     // In place: what decides about later elements is the value at `last`, which is kept aside.
-    logits[i] = chosen(i) ? static_cast<float>(std::exp(double{logits[i]} - largest) / sum) : 0.0f;
+    logits[i] =
+        chosen(i) ? static_cast<float>(PortableExp(double{logits[i]} - largest) / sum) : 0.0f;
   }
 }
 

@@ -1,7 +1,8 @@
 #include "ops/row_ops.h"
 
 #include <cassert>
-#include <cmath>
+
+#include "ops/portable_math.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/row_ops.cc"
@@ -161,13 +162,15 @@ void RmsNorm(ConstFloatRows x, const float* weight, float epsilon, FloatRows y) 
 void RopeAngles(size_t first_position, double base, double scale, FloatRows angles) {
   assert(angles.cols % 2 == 0);
   const size_t half = angles.cols / 2;
+  const double log_base = PortableLog(base);
   for (size_t i = 0; i < half; ++i) {
     const double frequency =
-        std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(angles.cols));
+        PortableExp(-2.0 * static_cast<double>(i) / static_cast<double>(angles.cols) * log_base);
     for (size_t t = 0; t < angles.rows; ++t) {
       const double angle = static_cast<double>(first_position + t) / scale * frequency;
-      angles.Row(t)[i] = static_cast<float>(std::cos(angle));
-      angles.Row(t)[half + i] = static_cast<float>(std::sin(angle));
+      const SinCos values = PortableSinCos(angle);
+      angles.Row(t)[i] = static_cast<float>(values.cos);
+      angles.Row(t)[half + i] = static_cast<float>(values.sin);
     }
   }
 }

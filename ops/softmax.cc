@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/portable_math.h"
 #include "ops/row_kernels.h"
 
 namespace inlay {
@@ -36,7 +37,7 @@ double LogSumExp(const float* x, size_t n) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   if (std::isinf(largest)) return largest;  // no term at all, or an infinite one
-  return largest + std::log(SumOfRowExp(x, n, largest));
+  return largest + PortableLog(SumOfRowExp(x, n, largest));
 }
 
 std::vector<IndexedValue> TopK(const float* x, size_t n, size_t k) {

@@ -1,0 +1,119 @@
+#include "ops/portable_math.h"
+
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace inlay {
+namespace {
+
+// ln 2 in two parts, of which the first has so few bits that its products with exponents are exact
+// (Cody and Waite 1980).
+constexpr double kLn2High = 0x1.62e42feep-1;
+constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+
+// The nearest integer of a magnitude below 2^51, by an addition that leaves no room for a fraction.
+double Nearest(double x) {
+  constexpr double kShift = 0x1.8p52;
+  return x + kShift - kShift;
+}
+
+// The sum of c[i] x^i, Horner's scheme.
+template <size_t n>
+double Polynomial(const double (&c)[n], double x) {
+  double sum = c[n - 1];
+  for (size_t i = n - 1; i-- > 0;) sum = sum * x + c[i];
+  return sum;
+}
+
+// 2^n for a normal result.
+double PowerOfTwo(int64_t n) { return std::bit_cast<double>((n + 1023) << 52); }
+
+// The Taylor series of sin and cos up to pi / 4, from the third and second power on: what is left
+// out is below 2^-58 of the result.
+double SinNear0(double x) {
+  constexpr double c[] = {-1.0 / 6,        1.0 / 120,          -1.0 / 5040,           1.0 / 362880,
+                          -1.0 / 39916800, 1.0 / 6227020800.0, -1.0 / 1307674368000.0};
+  const double square = x * x;
+  return x + x * square * Polynomial(c, square);
+}
+
+double CosNear0(double x) {
+  constexpr double c[] = {
+      1.0 / 24,        -1.0 / 720,           1.0 / 40320,           -1.0 / 3628800,
+      1.0 / 479001600, -1.0 / 87178291200.0, 1.0 / 20922789888000.0};
+  const double square = x * x;
+  // 1 - square / 2 is rounded, and what the rounding took off is given back.
+  const double half = 0.5 * square;
+  const double most = 1 - half;
+  return most + ((1 - most - half) + square * square * Polynomial(c, square));
+}
+
+}  // namespace
+
+double PortableExp(double x) {
+  if (std::isnan(x)) return x;
+  if (x > 709.78) return std::numeric_limits<double>::infinity();
+  if (x < -708) return 0;
+  constexpr double kLog2E = 0x1.71547652b82fep0;
+  const double n = Nearest(x * kLog2E);
+  // |r| <= ln 2 / 2, where the Taylor series up to the 13th power leaves out less than 2^-57.
+  const double high = x - n * kLn2High, low = n * kLn2Low;
+  const double r = high - low;
+  constexpr double c[] = {1.0 / 2,       1.0 / 6,        1.0 / 24,        1.0 / 120,
+                          1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
+                          1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+  const double e = 1 + (r + (((high - r) - low) + r * r * Polynomial(c, r)));
+  // In two factors, since 2^1024 is none while e * 2^1024 / 2 may be a number.
+  const auto exponent = static_cast<int64_t>(n);
+  return e * PowerOfTwo(exponent / 2) * PowerOfTwo(exponent - exponent / 2);
+}
+
+double PortableLog(double x) {
+  assert(x >= std::numeric_limits<double>::min());
+  if (std::isinf(x)) return x;
+  // x = 2^n m with m in [sqrt(1/2), sqrt(2)).
+  const uint64_t bits = std::bit_cast<uint64_t>(x);
+  int64_t n = static_cast<int64_t>(bits >> 52) - 1023;
+  double m = std::bit_cast<double>((bits & 0xFFFFFFFFFFFFF) | uint64_t{1023} << 52);
+  if (m > 0x1.6a09e667f3bcdp0) {
+    m *= 0.5;
+    ++n;
+  }
+  // log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s| < 0.1716: the series up to s^21.
+  const double f = m - 1;
+  const double s = f / (2 + f);
+  constexpr double c[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
+                          2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21};
+  const double square = s * s;
+  // 2 s = f - s f, in which f is exact.
+  const double tail = s * (square * Polynomial(c, square) - f);
+  const auto exponent = static_cast<double>(n);
+  return exponent * kLn2High + (f + (tail + exponent * kLn2Low));
+}
+
+SinCos PortableSinCos(double x) {
+  assert(std::abs(x) <= 0x1p27);
+  // pi / 2 in three parts of 25 bits, whose products with n < 2^27 are exact, and the rest.
+  constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
+  constexpr double kParts[] = {0x1.921fb5p0, 0x1.110b46p-26, 0x1.1a6263p-54, 0x1.8a2e03707344ap-81};
+  const double n = Nearest(x * kTwoOverPi);
+  double r = x;
+  for (double part : kParts) r -= n * part;
+  const double sin = SinNear0(r), cos = CosNear0(r);
+  switch (static_cast<int64_t>(n) & 3) {
+    case 0:
+      return {sin, cos};
+    case 1:
+      return {cos, -sin};
+    case 2:
+      return {-sin, -cos};
+    default:
+      return {-cos, sin};
+  }
+}
+
+}  // namespace inlay

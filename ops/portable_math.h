@@ -1,0 +1,23 @@
+// Elementary functions whose bits do not depend on the C library: libm's differ between versions,
+// and within one between CPUs. Additions, multiplications and divisions of doubles alone, which the
+// numerics contract (no contraction, rounding to nearest) makes the same everywhere.
+#ifndef INLAY_OPS_PORTABLE_MATH_H_
+#define INLAY_OPS_PORTABLE_MATH_H_
+
+namespace inlay {
+
+// e^x within 2 ulp. Infinite above 709.78, 0 below -708 (without subnormal results); NaN stays NaN.
+double PortableExp(double x);
+
+// The natural logarithm of a normal x > 0, infinity included, within 2 ulp.
+double PortableLog(double x);
+
+// Both for |x| up to 2^27, positions of any context, within 2^-51.
+struct SinCos {
+  double sin, cos;
+};
+SinCos PortableSinCos(double x);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_PORTABLE_MATH_H_

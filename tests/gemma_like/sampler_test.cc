@@ -1,0 +1,112 @@
+#include "gemma_like/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "gemma_like/counter_random.h"
+
+namespace inlay {
+namespace {
+
+using Words = std::array<uint32_t, 4>;
+
+// The known answers that come with the paper's Random123 library.
+TEST(CounterRandom, KnownAnswers) {
+  EXPECT_EQ(Philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  constexpr uint32_t kOnes = 0xffffffff;
+  EXPECT_EQ(Philox({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(Philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(CounterRandom, EachArgumentCounts) {
+  const double unit = RandomUnit(1, 2, 3);
+  EXPECT_GE(unit, 0);
+  EXPECT_LT(unit, 1);
+  EXPECT_EQ(RandomUnit(1, 2, 3), unit);
+  EXPECT_NE(RandomUnit(1, 2, 4), unit);
+  EXPECT_NE(RandomUnit(1, 3, 3), unit);
+  EXPECT_NE(RandomUnit(2, 2, 3), unit);
+  EXPECT_NE(RandomUnit(1 | uint64_t{1} << 32, 2, 3), unit);
+  EXPECT_NE(RandomUnit(1, 2 | uint64_t{1} << 32, 3), unit);
+}
+
+std::vector<int32_t> History(size_t n) { return std::vector<int32_t>(n, 7); }
+
+TEST(Sampler, ChoicesAreAFunctionOfSeedPositionAndNumber) {
+  std::vector<float> logits(50);
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = 0.01f * static_cast<float>(i);
+  const SamplingOptions options = {.temperature = 1, .top_k = 0, .top_p = 1, .seed = 5};
+  Sampler a(options), b(options);
+  std::vector<int32_t> forward, backward;
+  for (size_t n = 0; n < 40; ++n) forward.push_back(*a.Sample(logits, History(n)));
+  for (size_t n = 40; n-- > 0;) backward.insert(backward.begin(), *b.Sample(logits, History(n)));
+  EXPECT_EQ(forward, backward) << "what was chosen before must not count";
+  size_t different = 0;
+  for (size_t n = 0; n < 40; ++n) different += *a.Sample(logits, History(n), 1) != forward[n];
+  EXPECT_GT(different, 30u);
+}
+
+// Chi-squared with three degrees of freedom: 16.27 is passed once in a thousand seeds, and these
+// are always the same.
+TEST(Sampler, FrequenciesAreTheProbabilities) {
+  const std::vector<float> logits = {0.0f, std::log(2.0f), std::log(3.0f), std::log(4.0f), -30.0f};
+  Sampler sampler({.temperature = 1, .top_k = 4, .top_p = 1, .seed = 11});
+  constexpr size_t kDraws = 20'000;
+  std::map<int32_t, double> counts;
+  const std::vector<int32_t> history = History(3);
+  for (uint32_t i = 0; i < kDraws; ++i) ++counts[*sampler.Sample(logits, history, i)];
+  double chi = 0;
+  for (int32_t token = 0; token < 4; ++token) {
+    const double expected = kDraws * (token + 1) / 10.0;
+    chi += (counts[token] - expected) * (counts[token] - expected) / expected;
+  }
+  EXPECT_LT(chi, 16.27);
+  EXPECT_EQ(counts.count(4), 0u) << "top-k leaves four";
+}
+
+TEST(Sampler, CutsBeforeTheTemperature) {
+  // Probabilities 0.64, 0.24, 0.09, 0.03 at temperature 1.
+  const std::vector<float> logits = {3.0f, 2.0f, 1.0f, 0.0f};
+  const auto drawn = [&](SamplingOptions options) {
+    options.temperature = 100;  // all that remain are about as likely
+    Sampler sampler(options);
+    std::map<int32_t, int> counts;
+    for (uint32_t i = 0; i < 300; ++i) ++counts[*sampler.Sample(logits, {}, i)];
+    return counts.size();
+  };
+  EXPECT_EQ(drawn({.top_k = 0, .top_p = 1}), 4u);
+  EXPECT_EQ(drawn({.top_k = 3, .top_p = 1}), 3u);
+  EXPECT_EQ(drawn({.top_k = 0, .top_p = 0.7f}), 2u);
+  EXPECT_EQ(drawn({.top_k = 0, .top_p = 0.5f}), 1u);
+  EXPECT_EQ(drawn({.top_k = 0, .top_p = 1, .min_p = 0.1f}), 3u);
+  EXPECT_EQ(drawn({.top_k = 0, .top_p = 1, .min_p = 1}), 1u);
+}
+
+TEST(Sampler, TemperatureZeroTakesTheLargestAndPenaltiesCount) {
+  const std::vector<float> logits = {1.0f, 2.0f, 1.9f, -1.0f};
+  Sampler plain({.temperature = 0});
+  EXPECT_EQ(*plain.Sample(logits, std::vector<int32_t>{1}), 1);
+  Sampler penalized({.temperature = 0, .repeat_penalty = 1.5f, .repeat_last_n = 2});
+  EXPECT_EQ(*penalized.Sample(logits, std::vector<int32_t>{1}), 2);
+  EXPECT_EQ(*penalized.Sample(logits, std::vector<int32_t>{1, 0, 0}), 1) << "no more recent";
+  EXPECT_EQ(*penalized.Sample(logits, std::vector<int32_t>{-1, 99}), 1) << "ids of no logit";
+}
+
+TEST(Sampler, RefusesLogitsThatAreNotFinite) {
+  Sampler sampler({.temperature = 0});
+  for (float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    const std::vector<float> logits = {1.0f, bad};
+    EXPECT_EQ(sampler.Sample(logits, History(3)).status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+}  // namespace
+}  // namespace inlay
