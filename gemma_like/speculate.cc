@@ -31,67 +31,75 @@ std::vector<int32_t> PromptLookup::Draft(absl::Span<const int32_t> tokens, size_
   return draft;
 }
 
-DraftedDecoder::DraftedDecoder(Engine& engine, KVCache& cache, Drafter* drafter, size_t most)
-    : engine_(engine),
-      cache_(cache),
+Guesses::Guesses(KVCache& cache, Drafter* drafter, size_t most)
+    : cache_(cache),
       drafter_(drafter),
       most_(drafter == nullptr ? 0 : most),
-      vocab_size_(engine.info().vocab_size),
-      logits_((1 + most_) * vocab_size_),
       length_(cache.length()) {
-  assert(most <= kMaxDraft && kMaxDraft <= cache.rewind_depth());
+  assert(most <= kMost && kMost <= cache.rewind_depth());
 }
 
-DraftedDecoder::~DraftedDecoder() { DropGuesses(); }
+Guesses::~Guesses() { Drop(); }
 
-void DraftedDecoder::Synchronize() { length_ = cache_.length(); }
-
-void DraftedDecoder::DropGuesses() {
-  rows_ = row_ + 1;
-  if (cache_.length() == length_) return;
+void Guesses::Drop() {
+  if (cache_.length() <= length_) return;
   [[maybe_unused]] const absl::Status status = cache_.Rewind(length_);
-  // The last thing that happened to the cache was an append of at most 1 + kMaxDraft tokens, all of
+  // The last thing that happened to the cache was an append of at most 1 + kMost tokens, all of
   // which but the first may go.
   assert(status.ok());
 }
 
-// Rows of before stay in place until this has succeeded: a failed pass writes no logits.
-absl::Status DraftedDecoder::AppendAll(absl::Span<const int32_t> tokens) {
-  const SequenceStep step{.cache = &cache_, .tokens = tokens, .logit_rows = tokens.size()};
-  return engine_.Forward({&step, 1}, FloatRows(logits_.data(), tokens.size(), vocab_size_));
+bool Guesses::Follow(int32_t token) {
+  if (cache_.length() <= length_ || cache_.tokens()[length_] != token) return false;
+  ++row_;
+  ++length_;
+  ++accepted_;
+  return true;
 }
 
-absl::Status DraftedDecoder::Append(int32_t token) {
-  if (row_ + 1 < rows_ && cache_.tokens()[length_] == token) {
-    ++row_;
-    ++length_;
-    ++accepted_;
-    return absl::OkStatus();
-  }
-  DropGuesses();
-  std::vector<int32_t> tokens = {token};
-  const size_t room = std::min(cache_.max_length() - std::min(cache_.max_length(), length_ + 1),
-                               std::min(cache_.max_append(), engine_.info().max_batch) - 1);
-  const size_t most = std::min(most_, room);
-  if (most > 0) {
+absl::Span<const int32_t> Guesses::Plan(int32_t token, size_t most) {
+  assert(most > 0);
+  Drop();
+  planned_ = {token};
+  const size_t room = cache_.max_length() - std::min(cache_.max_length(), length_ + 1);
+  const size_t guesses = std::min({most_, room, cache_.max_append() - 1, most - 1});
+  if (guesses > 0) {
     std::vector<int32_t> text(cache_.tokens().begin(), cache_.tokens().end());
     text.push_back(token);
-    const std::vector<int32_t> draft = drafter_->Draft(text, most);
-    assert(draft.size() <= most);
-    tokens.insert(tokens.end(), draft.begin(), draft.end());
+    const std::vector<int32_t> draft = drafter_->Draft(text, guesses);
+    assert(draft.size() <= guesses);
+    planned_.insert(planned_.end(), draft.begin(), draft.end());
   }
-  absl::Status status = AppendAll(tokens);
-  // Guesses need memory too; where there is too little of it, the token alone may still fit.
-  if (absl::IsResourceExhausted(status) && tokens.size() > 1) {
-    tokens.erase(tokens.begin() + 1, tokens.end());
-    status = AppendAll(tokens);
-  }
-  INLAY_RETURN_IF_ERROR(status);
-  drafted_ += tokens.size() - 1;
-  rows_ = tokens.size();
+  return planned_;
+}
+
+void Guesses::Appended() {
+  assert(cache_.length() == length_ + planned_.size());
+  drafted_ += planned_.size() - 1;
   row_ = 0;
   ++length_;
-  return absl::OkStatus();
+}
+
+DraftedDecoder::DraftedDecoder(Engine& engine, KVCache& cache, Drafter* drafter, size_t most)
+    : engine_(engine),
+      cache_(cache),
+      guesses_(cache, drafter, most),
+      vocab_size_(engine.info().vocab_size),
+      logits_((1 + (drafter == nullptr ? 0 : most)) * vocab_size_) {}
+
+absl::Status DraftedDecoder::Append(int32_t token) {
+  if (guesses_.Follow(token)) return absl::OkStatus();
+  // Rows of before stay in place until this has succeeded: a failed pass writes no logits.
+  const auto append = [&](size_t most) {
+    const absl::Span<const int32_t> tokens = guesses_.Plan(token, most);
+    const SequenceStep step{.cache = &cache_, .tokens = tokens, .logit_rows = tokens.size()};
+    return engine_.Forward({&step, 1}, FloatRows(logits_.data(), tokens.size(), vocab_size_));
+  };
+  absl::Status status = append(engine_.info().max_batch);
+  // Guesses need memory too; where there is too little of it, the token alone may still fit.
+  if (absl::IsResourceExhausted(status)) status = append(1);
+  if (status.ok()) guesses_.Appended();
+  return status;
 }
 
 }  // namespace inlay

@@ -248,7 +248,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command
       .add_option("--draft", flags->draft,
                   "guess up to so many tokens at once from the text so far; the answer is the same")
-      ->check(Between(0, DraftedDecoder::kMaxDraft));
+      ->check(Between(0, Guesses::kMost));
   AddFormatFlag(command, flags->json);
   AddSamplingFlags(command, flags->sampling);
   command.footer("Ctrl-C stops the text, a second one the program. Timings go to standard error.");

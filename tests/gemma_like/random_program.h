@@ -142,7 +142,7 @@ class RandomProgramTest : public FamilyTest {
     const size_t n = std::min<size_t>(1 + p.Below(20), kLength - length);
     ChanceDrafter drafter(texts_[c.text], 0.25 * static_cast<double>(p.Below(5)), vocab_,
                           p.random());
-    DraftedDecoder decoder(AnyModel(p), *c.cache, &drafter, 1 + p.Below(DraftedDecoder::kMaxDraft));
+    DraftedDecoder decoder(AnyModel(p), *c.cache, &drafter, 1 + p.Below(Guesses::kMost));
     for (size_t at = length; at < length + n; ++at) {
       ASSERT_TRUE(decoder.Append(texts_[c.text][at]).ok());
       ASSERT_EQ(BitsOf(decoder.logits().data, vocab_), expected_[c.text][at])

@@ -95,7 +95,7 @@ TEST_P(SpeculateTest, GuessesChangeNothing) {
         ASSERT_EQ(drafted.bits, plain.bits) << "prompt " << prompt_length << " most " << most;
         if (right == 1.0) {
           // All that were guessed before the end were right.
-          EXPECT_GE(accepted_ + DraftedDecoder::kMaxDraft, drafted_);
+          EXPECT_GE(accepted_ + Guesses::kMost, drafted_);
         }
         auto straight = plain_cache->Fork();
         ASSERT_NO_FATAL_FAILURE(ExpectSameFuture(*cache, *straight));
@@ -240,7 +240,7 @@ TEST(SpeculateGenerateTest, SameAnswers) {
   EXPECT_EQ(full.stop_reason, StopReason::kContextFull);
   EXPECT_EQ(full.tokens, generate(options, 0, prompt.size() + 33).tokens);
 
-  options.draft = DraftedDecoder::kMaxDraft + 1;
+  options.draft = Guesses::kMost + 1;
   auto cache = model.engine->CreateCache({});
   EXPECT_EQ(Generate(*model.engine, *model.tokenizer, *cache, prompt, options).status().code(),
             absl::StatusCode::kInvalidArgument);

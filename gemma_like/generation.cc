@@ -1,0 +1,163 @@
+#include "gemma_like/generation.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache/out_of_memory.h"
+#include "io/status_macros.h"
+
+namespace inlay {
+
+absl::string_view StopReasonName(StopReason reason) {
+  switch (reason) {
+    case StopReason::kMaxTokens:
+      return "length";
+    case StopReason::kEndOfGeneration:
+      return "end";
+    case StopReason::kStopText:
+      return "stop";
+    case StopReason::kContextFull:
+      return "context";
+    case StopReason::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens) {
+  if (tokens.empty()) return absl::InvalidArgumentError("the prompt is empty");
+  if (tokens.size() <= cache.max_length() - cache.length()) return absl::OkStatus();
+  return PromptTooLong(cache, tokens.size());
+}
+
+absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier) {
+  return absl::OutOfRangeError(
+      absl::StrCat("the prompt has ", qualifier, tokens, " tokens, but of the context of ",
+                   cache.max_length(), " only ", cache.max_length() - cache.length(), " are left"));
+}
+
+absl::StatusOr<std::unique_ptr<Generation>> Generation::Begin(const Tokenizer& tokenizer,
+                                                              KVCache& cache,
+                                                              absl::Span<const int32_t> prompt,
+                                                              GenerateOptions options) {
+  INLAY_RETURN_IF_ERROR(CheckSampling(options.sampling));
+  if (options.draft > Guesses::kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a draft of ", options.draft, " tokens is more than ", Guesses::kMost));
+  }
+  INLAY_RETURN_IF_ERROR(CheckPrompt(cache, prompt));
+  return OrOutOfMemory("this answer", [&]() -> absl::StatusOr<std::unique_ptr<Generation>> {
+    return std::unique_ptr<Generation>(
+        new Generation(tokenizer, cache, prompt, std::move(options)));
+  });
+}
+
+Generation::Generation(const Tokenizer& tokenizer, KVCache& cache, absl::Span<const int32_t> prompt,
+                       GenerateOptions options)
+    : tokenizer_(tokenizer),
+      cache_(cache),
+      options_(std::move(options)),
+      prompt_(prompt.begin(), prompt.end()),
+      sampler_(options_.sampling),
+      guesses_(cache, &lookup_, options_.draft),
+      stop_(options_.stop_texts) {}
+
+Generation::~Generation() {
+  if (!in_prompt() || before_ == nullptr) return;
+  [[maybe_unused]] const absl::Status status = cache_.Restore(std::move(*before_));
+  assert(status.ok());  // a fork of the same conversation
+  guesses_.Synchronize();
+}
+
+absl::StatusOr<Generation::Step> Generation::Next(size_t most) {
+  assert(!done_ && most > 0);
+  return OrOutOfMemory("this answer", [&]() -> absl::StatusOr<Step> { return NextStep(most); });
+}
+
+Generation::Step Generation::NextStep(size_t most) {
+  Step step;
+  if (in_prompt()) {
+    const size_t left = prompt_.size() - prompt_done_;
+    const size_t count = std::min({left, most, cache_.max_append()});
+    // One step is a transaction already. Several become one by way of a snapshot to go back to.
+    if (count < left && before_ == nullptr) before_ = cache_.Fork();
+    step = {.tokens = absl::MakeConstSpan(prompt_).subspan(prompt_done_, count),
+            .logit_rows = count == left && options_.max_tokens > 0 ? size_t{1} : size_t{0}};
+  } else if (Ends()) {
+    step = {.tokens = guesses_.Plan(tokens_.back(), 1), .logit_rows = 0};
+  } else {
+    const absl::Span<const int32_t> tokens = guesses_.Plan(tokens_.back(), most);
+    step = {.tokens = tokens, .logit_rows = tokens.size()};
+  }
+  step_ = step.tokens.size();
+  return step;
+}
+
+bool Generation::Ends() const {
+  return stop_.stopped() || cancelled_ || tokens_.size() >= options_.max_tokens ||
+         guesses_.tokens().size() + 1 >= cache_.max_length();
+}
+
+absl::Status Generation::Accept(ConstFloatRows logits) {
+  const absl::Status status = OrOutOfMemory("this answer", [&] { return AcceptStep(logits); });
+  if (!status.ok()) done_ = true;
+  return status;
+}
+
+absl::Status Generation::AcceptStep(ConstFloatRows logits) {
+  if (in_prompt()) {
+    prompt_done_ += step_;
+    if (in_prompt()) return absl::OkStatus();
+    before_ = nullptr;
+    guesses_.Synchronize();
+  } else {
+    guesses_.Appended();
+  }
+  return Choose(logits);
+}
+
+absl::Status Generation::Choose(ConstFloatRows logits) {
+  do {
+    if (stop_.stopped()) {
+      Finish(StopReason::kStopText);
+    } else if (tokens_.size() >= options_.max_tokens) {
+      Finish(StopReason::kMaxTokens);
+    } else if (guesses_.tokens().size() >= cache_.max_length()) {
+      Finish(StopReason::kContextFull);
+    } else if (cancelled_) {
+      Finish(StopReason::kCancelled);
+    }
+    if (done_) return absl::OkStatus();
+    const absl::Span<const float> row(logits.Row(guesses_.row()), logits.cols);
+    INLAY_ASSIGN_OR_RETURN(const int32_t token, sampler_.Sample(row, guesses_.tokens()));
+    if (!options_.ignore_eos && tokenizer_.IsEndOfGeneration(token)) {
+      Finish(StopReason::kEndOfGeneration);
+      return absl::OkStatus();
+    }
+    tokens_.push_back(token);
+    text_ += stop_.Push(characters_.Push(tokenizer_.Piece(token)));
+  } while (guesses_.Follow(tokens_.back()));
+  return absl::OkStatus();
+}
+
+void Generation::Cancel() {
+  cancelled_ = true;
+  if (in_prompt() && !done_) Finish(StopReason::kCancelled);
+}
+
+void Generation::Finish(StopReason reason) {
+  text_ += stop_.Push(characters_.Flush());
+  if (!stop_.stopped()) text_ += stop_.Flush();
+  stop_reason_ = stop_.stopped() ? StopReason::kStopText : reason;
+  done_ = true;
+}
+
+absl::string_view Generation::TakeText() {
+  const absl::string_view text = absl::string_view(text_).substr(taken_);
+  taken_ = text_.size();
+  return text;
+}
+
+}  // namespace inlay

@@ -1,0 +1,231 @@
+// Answers in steps: however these are cut, mixed and given up, answers and conversations are those
+// of one call.
+#include "gemma_like/generation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gemma_like/generate.h"
+#include "tests/gemma_like/model_fixture.h"
+
+namespace inlay {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+class GenerationTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    model_ = LoadBard();
+    prompt_ = *model_.tokenizer->Encode("To be, or not to be: that is the question. To be, or");
+    options_.max_tokens = 40;
+    options_.sampling.seed = 4;
+  }
+
+  std::unique_ptr<KVCache> NewCache() { return model_.engine->CreateCache({.max_length = 256}); }
+
+  std::unique_ptr<Generation> Begin(KVCache& cache) {
+    auto generation = Generation::Begin(*model_.tokenizer, cache, prompt_, options_);
+    EXPECT_TRUE(generation.ok()) << generation.status();
+    return std::move(*generation);
+  }
+
+  // Runs the next steps of some generations in one batch, each of at most `most` tokens.
+  void Step(const std::vector<std::pair<Generation*, KVCache*>>& batch, size_t most) {
+    const size_t vocab_size = model_.engine->info().vocab_size;
+    std::vector<SequenceStep> steps;
+    size_t rows = 0;
+    for (const auto& [generation, cache] : batch) {
+      const auto step = generation->Next(most);
+      ASSERT_TRUE(step.ok()) << step.status();
+      ASSERT_LE(step->tokens.size(), most);
+      ASSERT_LE(step->logit_rows, generation->most_logit_rows());
+      steps.push_back({.cache = cache, .tokens = step->tokens, .logit_rows = step->logit_rows});
+      rows += step->logit_rows;
+    }
+    std::vector<float> memory(rows * vocab_size + 1);
+    const FloatRows logits(memory.data(), rows, vocab_size);
+    ASSERT_TRUE(model_.engine->Forward(steps, logits).ok());
+    size_t row = 0;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      ASSERT_TRUE(batch[i].first->Accept(logits.Slice(row, steps[i].logit_rows)).ok());
+      row += steps[i].logit_rows;
+    }
+  }
+
+  LoadedModel model_;
+  Tokens prompt_;
+  GenerateOptions options_;
+};
+
+TEST_F(GenerationTest, AnyCutGivesTheSameAnswer) {
+  auto whole_cache = NewCache();
+  const auto whole = Generate(*model_.engine, *model_.tokenizer, *whole_cache, prompt_, options_);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_EQ(whole->tokens.size(), options_.max_tokens);
+  for (size_t draft : {0, 8}) {
+    options_.draft = draft;
+    for (size_t most : {1, 2, 5, 512}) {
+      auto cache = NewCache();
+      const auto generation = Begin(*cache);
+      std::string text;
+      for (int steps = 0; !generation->done(); ++steps) {
+        ASSERT_LT(steps, 200);
+        ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, most));
+        absl::StrAppend(&text, generation->TakeText());
+      }
+      EXPECT_EQ(generation->tokens(), whole->tokens) << most << " draft " << draft;
+      EXPECT_EQ(text, whole->text);
+      EXPECT_EQ(generation->text(), whole->text);
+      EXPECT_EQ(generation->stop_reason(), StopReason::kMaxTokens);
+      EXPECT_EQ(cache->tokens(), whole_cache->tokens());
+    }
+  }
+}
+
+TEST_F(GenerationTest, OthersInTheBatchChangeNothing) {
+  std::vector<Tokens> alone;
+  for (uint64_t seed : {1, 2, 3}) {
+    options_.sampling.seed = seed;
+    auto cache = NewCache();
+    alone.push_back(Generate(*model_.engine, *model_.tokenizer, *cache, prompt_, options_)->tokens);
+  }
+  std::vector<std::unique_ptr<KVCache>> caches;
+  std::vector<std::unique_ptr<Generation>> generations;
+  for (uint64_t seed : {1, 2, 3}) {
+    options_.sampling.seed = seed;
+    options_.draft = seed;
+    caches.push_back(NewCache());
+    generations.push_back(Begin(*caches.back()));
+  }
+  // One begins after the other: prompts in slices beside answers.
+  for (size_t round = 0; round < 200; ++round) {
+    std::vector<std::pair<Generation*, KVCache*>> batch;
+    for (size_t i = 0; i < generations.size(); ++i) {
+      if (round >= 5 * i && !generations[i]->done()) {
+        batch.emplace_back(generations[i].get(), caches[i].get());
+      }
+    }
+    if (batch.empty()) break;
+    ASSERT_NO_FATAL_FAILURE(Step(batch, 3));
+  }
+  for (size_t i = 0; i < generations.size(); ++i) {
+    EXPECT_TRUE(generations[i]->done());
+    EXPECT_EQ(generations[i]->tokens(), alone[i]) << i;
+  }
+}
+
+TEST_F(GenerationTest, GivenUpInThePromptLeavesTheConversation) {
+  auto cache = NewCache();
+  const Tokens before = {5, 6, 7};
+  ASSERT_TRUE(Prefill(*model_.engine, *cache, before,
+                      FloatRows(nullptr, 0, model_.engine->info().vocab_size))
+                  .ok());
+  for (bool cancel : {false, true}) {
+    auto generation = Begin(*cache);
+    ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, 4));
+    EXPECT_EQ(cache->length(), before.size() + 4);
+    EXPECT_TRUE(generation->in_prompt());
+    if (cancel) {
+      generation->Cancel();
+      EXPECT_TRUE(generation->done());
+      EXPECT_EQ(generation->stop_reason(), StopReason::kCancelled);
+    }
+    generation.reset();
+    EXPECT_EQ(Tokens(cache->tokens().begin(), cache->tokens().end()), before);
+  }
+}
+
+TEST_F(GenerationTest, CancelledLaterKeepsWhatWasGivenOut) {
+  for (size_t draft : {0, 6}) {
+    options_.draft = draft;
+    auto cache = NewCache();
+    auto generation = Begin(*cache);
+    while (generation->tokens().size() < 9) {
+      ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, 16));
+    }
+    generation->Cancel();
+    const Tokens given = generation->tokens();
+    while (!generation->done()) {
+      ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, 16));
+    }
+    EXPECT_EQ(generation->stop_reason(), StopReason::kCancelled);
+    EXPECT_EQ(generation->tokens(), given);
+    Tokens all = prompt_;
+    all.insert(all.end(), given.begin(), given.end());
+    generation.reset();
+    EXPECT_EQ(Tokens(cache->tokens().begin(), cache->tokens().end()), all);
+  }
+}
+
+TEST_F(GenerationTest, TheLastStepAsksForNoLogits) {
+  auto cache = NewCache();
+  options_.max_tokens = 1;
+  auto generation = Begin(*cache);
+  EXPECT_EQ(generation->Next(512)->logit_rows, 1u);
+  ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, 512));
+  EXPECT_EQ(generation->Next(512)->logit_rows, 0u);
+  ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, 512));
+  EXPECT_TRUE(generation->done());
+  EXPECT_EQ(cache->length(), prompt_.size() + 1);
+
+  options_.max_tokens = 0;
+  auto empty_cache = NewCache();
+  generation = Begin(*empty_cache);
+  EXPECT_EQ(generation->Next(512)->logit_rows, 0u);
+  ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), empty_cache.get()}}, 512));
+  EXPECT_TRUE(generation->done());
+  EXPECT_EQ(empty_cache->length(), prompt_.size());
+}
+
+TEST_F(GenerationTest, StopTextsAndFullContextsEndIt) {
+  auto cache = NewCache();
+  const std::string text =
+      Generate(*model_.engine, *model_.tokenizer, *cache, prompt_, options_)->text;
+  ASSERT_GT(text.size(), 20u);
+  options_.stop_texts = {text.substr(8, 6)};
+  for (size_t draft : {0, 8}) {
+    options_.draft = draft;
+    auto stopped_cache = NewCache();
+    auto generation = Begin(*stopped_cache);
+    while (!generation->done()) {
+      ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), stopped_cache.get()}}, 16));
+    }
+    EXPECT_EQ(generation->stop_reason(), StopReason::kStopText);
+    EXPECT_EQ(generation->text(), text.substr(0, text.find(options_.stop_texts[0])));
+    Tokens all = prompt_;
+    all.insert(all.end(), generation->tokens().begin(), generation->tokens().end());
+    generation.reset();
+    EXPECT_EQ(Tokens(stopped_cache->tokens().begin(), stopped_cache->tokens().end()), all);
+  }
+  options_.stop_texts = {};
+  auto small = model_.engine->CreateCache({.max_length = prompt_.size() + 5});
+  auto generation = Begin(*small);
+  while (!generation->done()) {
+    ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), small.get()}}, 16));
+  }
+  EXPECT_EQ(generation->stop_reason(), StopReason::kContextFull);
+  EXPECT_EQ(small->length(), small->max_length());
+}
+
+TEST_F(GenerationTest, RefusesWhatCannotBegin) {
+  auto cache = NewCache();
+  const auto code = [&](const Tokens& prompt) {
+    return Generation::Begin(*model_.tokenizer, *cache, prompt, options_).status().code();
+  };
+  EXPECT_EQ(code({}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(Tokens(257, 1)), absl::StatusCode::kOutOfRange);
+  options_.draft = Guesses::kMost + 1;
+  EXPECT_EQ(code(prompt_), absl::StatusCode::kInvalidArgument);
+  options_.draft = 0;
+  options_.sampling.temperature = -1;
+  EXPECT_EQ(code(prompt_), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace inlay
