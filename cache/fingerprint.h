@@ -35,12 +35,12 @@ class Hash {
 }  // namespace fingerprint_internal
 
 // Of a config's name and layers: equal for two builds exactly when their configs compute the same
-// from the same weights. Caches and models of equal fingerprints fit together.
+// from the same weights, whose vocabulary may have any size. Caches and models of equal
+// fingerprints fit together.
 template <ModelConfig Config>
 constexpr uint64_t ConfigFingerprint() {
   fingerprint_internal::Hash hash;
   hash.Text(Config::kName);
-  hash.Number(Config::kVocabSize);
   hash.Number(Config::kModelDim);
   ForEachLayer<Config>([&]<class L>(int) {
     hash.Number(L::Norms::kPost);

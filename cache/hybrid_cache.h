@@ -46,6 +46,9 @@ struct CacheOptions {
   // Where blocks come from; a pool of its own without limit if null. Caches that share a pool share
   // its limit.
   std::shared_ptr<BlockPool> pool = nullptr;
+  // Tokens of a saved conversation must be below it; 0: whatever they are. Engine::CreateCache sets
+  // it to the model's.
+  size_t vocab_size = 0;
 };
 
 // One conversation with a model of this config. Movable; Fork and copying share memory until one
@@ -61,7 +64,7 @@ class HybridCache final : public KVCache {
                 {.max_length = options.max_length,
                  .max_append = Policy::kMaxAppend,
                  .rewind_depth = Policy::kRewindDepth,
-                 .vocab_size = Config::kVocabSize,
+                 .vocab_size = options.vocab_size,
                  .kv_type = Policy::kKvType,
                  .config_fingerprint = ConfigFingerprint<Config>(),
                  .fingerprint = StorageFingerprint<Config, Policy>()}) {

@@ -36,18 +36,18 @@ using BlockVisitor = absl::FunctionRef<void(const void* block, size_t bytes)>;
 //       is read is impossible.
 //   VisitBlocks(visit)  visit(block, bytes) for each block held, shared ones included.
 template <class S>
-concept Storage =
-    std::copyable<S> && requires(S s, const S c, BlockPool& pool, SectionWriter& writer,
-                                 SectionReader& reader, size_t n, BlockVisitor visit) {
-      { s.Prepare(pool, n, n) } -> std::same_as<absl::Status>;
-      { s.Commit(n) } -> std::same_as<void>;
-      { s.Abort(n) } -> std::same_as<void>;
-      { s.Truncate(n) } -> std::same_as<void>;
-      { c.RewindFloor() } -> std::same_as<size_t>;
-      { c.Save(writer, n, n) } -> std::same_as<absl::Status>;
-      { s.Load(reader, pool, n, n) } -> std::same_as<absl::Status>;
-      { c.VisitBlocks(visit) } -> std::same_as<void>;
-    };
+concept Storage = std::copyable<S> &&
+    requires(S s, const S c, BlockPool& pool, SectionWriter& writer, SectionReader& reader,
+             size_t n, BlockVisitor visit) {
+  { s.Prepare(pool, n, n) } -> std::same_as<absl::Status>;
+  { s.Commit(n) } -> std::same_as<void>;
+  { s.Abort(n) } -> std::same_as<void>;
+  { s.Truncate(n) } -> std::same_as<void>;
+  { c.RewindFloor() } -> std::same_as<size_t>;
+  { c.Save(writer, n, n) } -> std::same_as<absl::Status>;
+  { s.Load(reader, pool, n, n) } -> std::same_as<absl::Status>;
+  { c.VisitBlocks(visit) } -> std::same_as<void>;
+};
 
 // Several storages of the same sequence that prepare, publish and go back together. Load may leave
 // some replaced and some not when it fails, unlike that of its parts.
@@ -55,9 +55,7 @@ template <Storage... S>
 class StorageTuple {
  public:
   StorageTuple() = default;
-  explicit StorageTuple(S... parts)
-    requires(sizeof...(S) > 0)
-      : parts_(std::move(parts)...) {}
+  explicit StorageTuple(S... parts) requires(sizeof...(S) > 0) : parts_(std::move(parts)...) {}
 
   template <size_t i>
   auto& Get() {

@@ -31,7 +31,8 @@ struct SamplingDefaults {
 //   kName          how the registry and the command line call it
 //   kArchitecture  the value of general.architecture in its files, and the prefix of their
 //                  metadata keys
-//   kVocabSize, kModelDim, kNormEpsilon
+//   kVocabSize     the least number of rows of its embedding; files may have more
+//   kModelDim, kNormEpsilon
 //   Layers         a LayerList of Layer<...>: what Chain<...>, Repeat<n, ...> and Masked<...> make
 //   Metadata<Config>(v)  the metadata keys that its files must agree with, for Config, the struct
 //                  itself or one derived from it; see configs/metadata.h

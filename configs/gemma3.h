@@ -77,44 +77,27 @@ struct Gemma3_1b : Gemma3<Gemma3Shape{.model_dim = 1152,
   static constexpr std::string_view kName = "gemma-3-1b";
 };
 
-// The larger ones see images too, and their vocabulary is padded with 64 rows for that. Some
-// converters keep the padding and some cut it off, so both kinds of file are about.
-inline constexpr int kGemma3PaddedVocab = 262'208;
-
-template <int kVocab>
-using Gemma3Of4b = Gemma3<Gemma3Shape{.vocab_size = kVocab,
-                                      .model_dim = 2560,
+// huggingface.co/google/gemma-3-4b-pt, config.json (text_config). The larger ones see images too,
+// and their vocabulary is padded with 64 rows for that, which some converters cut off.
+struct Gemma3_4b : Gemma3<Gemma3Shape{.model_dim = 2560,
                                       .layers = 34,
                                       .heads = 8,
                                       .kv_heads = 4,
                                       .hidden = 10'240,
                                       .window = 1024,
-                                      .rope_scale = 8}>;
-
-// huggingface.co/google/gemma-3-4b-pt, config.json (text_config)
-struct Gemma3_4b : Gemma3Of4b<kGemma3PaddedVocab> {
+                                      .rope_scale = 8}> {
   static constexpr std::string_view kName = "gemma-3-4b";
 };
-struct Gemma3_4bCut : Gemma3Of4b<262'144> {
-  static constexpr std::string_view kName = "gemma-3-4b-262144";
-};
 
-template <int kVocab>
-using Gemma3Of12b = Gemma3<Gemma3Shape{.vocab_size = kVocab,
-                                       .model_dim = 3840,
+// huggingface.co/google/gemma-3-12b-pt, config.json (text_config)
+struct Gemma3_12b : Gemma3<Gemma3Shape{.model_dim = 3840,
                                        .layers = 48,
                                        .heads = 16,
                                        .kv_heads = 8,
                                        .hidden = 15'360,
                                        .window = 1024,
-                                       .rope_scale = 8}>;
-
-// huggingface.co/google/gemma-3-12b-pt, config.json (text_config)
-struct Gemma3_12b : Gemma3Of12b<kGemma3PaddedVocab> {
+                                       .rope_scale = 8}> {
   static constexpr std::string_view kName = "gemma-3-12b";
-};
-struct Gemma3_12bCut : Gemma3Of12b<262'144> {
-  static constexpr std::string_view kName = "gemma-3-12b-262144";
 };
 
 // 2.9 M parameters trained on the plays of Shakespeare: Bard's text in this family's shape.

@@ -27,8 +27,8 @@ namespace inlay {
 //   v.Ints(key, array)           one integer for each layer, kUntold where any value is right; a
 //                                file may store a single one when all are equal
 //   v.Texts(key, array)          one text for each layer
-//   v.VocabSize(value)           "vocab_size"; a file without the key means the rows of its
-//                                embedding
+//   v.VocabSize(least)           "vocab_size" and the rows of the embedding, either of which may be
+//                                more
 // Every key that changes what the model computes must be told, also those that its files usually
 // lack: the value that they then mean is `absent`.
 inline constexpr int64_t kUntold = -1;

@@ -40,11 +40,12 @@ void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
 // a file holds; other binders may only take note.
 template <ModelConfig Config, class Binder>
 void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
-  weights.embedding = binder.Matrix("token_embd.weight", Config::kVocabSize, Config::kModelDim);
+  const size_t vocab_size = binder.Rows("token_embd.weight", Config::kVocabSize);
+  weights.embedding = binder.Matrix("token_embd.weight", vocab_size, Config::kModelDim);
   // The largest first: while a matrix is packed, it is there twice.
   const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
   weights.output =
-      binder.Packed(own_output ? "output.weight" : "token_embd.weight", Config::kVocabSize,
+      binder.Packed(own_output ? "output.weight" : "token_embd.weight", vocab_size,
                     Config::kModelDim, own_output ? TensorUse::kMatrix : TensorUse::kEmbedding);
   weights.layers.ForEach([&]<class L>(LayerAt at, LayerWeights<L>& layer) {
     LayerBinder<Binder> of_layer(binder, at.index, Config::kModelDim);

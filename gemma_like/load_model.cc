@@ -17,9 +17,9 @@ absl::Status CheckTokenizer(const GgufFile& file, const Tokenizer& tokenizer,
                             const EngineInfo& info) {
   if (tokenizer.size() == 0) return absl::OkStatus();
   if (tokenizer.size() > info.vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": tokenizer.ggml.tokens has ",
-                                                   tokenizer.size(), " tokens but config ",
-                                                   info.config_name, " has ", info.vocab_size));
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.name(), ": tokenizer.ggml.tokens has ", tokenizer.size(),
+                     " tokens but token_embd.weight only ", info.vocab_size, " rows"));
   }
   const absl::string_view wanted =
       info.tokenizer == TokenizerKind::kSentencePiece ? "llama" : "gpt2";

@@ -57,17 +57,18 @@ void MetadataCheck::Flag(std::string_view key, bool value, std::optional<bool> a
   if (found->is_array() || found->BoolAt(0) != value) Report(key, found->ToString(), wanted);
 }
 
-void MetadataCheck::VocabSize(int value) {
+void MetadataCheck::VocabSize(int least) {
   constexpr std::string_view kKey = "vocab_size";
-  // Without the key, the embedding says how many rows there are; without that, binding fails.
-  const GgufTensor* embedding = file_.FindTensor("token_embd.weight");
-  if (embedding == nullptr || file_.Find(FullKey(kKey)) != nullptr) {
-    return Int(kKey, value, value);
+  const std::string wanted = absl::StrCat("at least ", least);
+  // The embedding says how many rows there are, since whoever adds tokens may leave the key as it
+  // was; without an embedding, binding fails.
+  if (const GgufValue* found = FindOrReport(kKey, /*absent_is_fine=*/true, wanted)) {
+    const std::optional<int64_t> rows = found->is_array() ? std::nullopt : found->IntAt(0);
+    if (!rows.has_value() || *rows < least) return Report(kKey, found->ToString(), wanted);
   }
-  ++checked_;
-  if (embedding->dims[1] != static_cast<uint64_t>(value)) {
-    Report(kKey, absl::StrCat(embedding->dims[1], " (the rows of token_embd.weight)"),
-           absl::StrCat(value));
+  const GgufTensor* embedding = file_.FindTensor("token_embd.weight");
+  if (embedding != nullptr && embedding->dims[1] < static_cast<uint64_t>(least)) {
+    Report(kKey, absl::StrCat(embedding->dims[1], " (the rows of token_embd.weight)"), wanted);
   }
 }
 

@@ -32,7 +32,7 @@ class MetadataCheck {
   void Flag(std::string_view key, bool value, std::optional<bool> absent = std::nullopt);
   void Text(std::string_view key, std::string_view value,
             std::optional<std::string_view> absent = std::nullopt);
-  void VocabSize(int value);
+  void VocabSize(int least);
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
     CheckInts(key, values);

@@ -82,8 +82,10 @@ class Model final : public Engine {
 
   std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
                                        KvType type = KvType::kF32) const override {
+    CacheOptions with_vocabulary = options;
+    with_vocabulary.vocab_size = info_.vocab_size;
     return WithStorage(type, [&](auto policy) -> std::unique_ptr<KVCache> {
-      return std::make_unique<HybridCache<Config>>(policy, options);
+      return std::make_unique<HybridCache<Config>>(policy, with_vocabulary);
     });
   }
 
@@ -136,6 +138,7 @@ class Model final : public Engine {
       });
     });
     model->info_.output_work = WorkOf(model->weights_.output);
+    model->info_.vocab_size = model->weights_.embedding.rows;
     model->schedule_.Add({&model->weights_.output});
     return model;
   }
@@ -241,7 +244,7 @@ class Model final : public Engine {
         file.GetUint(absl::StrCat(ToAbsl(Config::kArchitecture), ".context_length"));
     return {.config_name = ToAbsl(Config::kName),
             .config_fingerprint = ConfigFingerprint<Config>(),
-            .vocab_size = Config::kVocabSize,
+            .vocab_size = 0,  // known once the weights are bound
             .layers = Config::Layers::kSize,
             .max_batch = options.max_batch,
             .context_length = context.ok() ? static_cast<size_t>(*context) : kUnknownContext,

@@ -91,6 +91,7 @@ class TensorLister {
   explicit TensorLister(std::vector<SynthTensor>& tensors) : tensors_(tensors) {}
 
   bool Has(absl::string_view) const { return false; }
+  size_t Rows(absl::string_view, size_t least) const { return least; }
   WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols) {
     Packed(name, rows, cols, TensorUse::kEmbedding);
     return {};

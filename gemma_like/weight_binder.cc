@@ -37,6 +37,11 @@ const GgufTensor* WeightBinder::TakeMatrices(absl::string_view name, size_t coun
   return nullptr;
 }
 
+size_t WeightBinder::Rows(absl::string_view name, size_t least) const {
+  const GgufTensor* tensor = file_.FindTensor(name);
+  return tensor == nullptr ? least : std::max<size_t>(least, tensor->dims[1]);
+}
+
 WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t cols) {
   const GgufTensor* tensor = TakeMatrices(name, 1, rows, cols);
   if (tensor == nullptr) return {};

@@ -31,6 +31,9 @@ class WeightBinder {
 
   bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
 
+  // How many rows the matrix has, but no fewer than `least`.
+  size_t Rows(absl::string_view name, size_t least) const;
+
   // A matrix of rows x cols (the file's dimensions are cols, rows) as the file stores it; it must
   // not be packed there.
   WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols);
