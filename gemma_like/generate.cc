@@ -1,6 +1,6 @@
 #include "gemma_like/generate.h"
 
-#include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -19,32 +19,40 @@ double SecondsSince(Clock::time_point start) {
 
 }  // namespace
 
+namespace {
+
+absl::Status RunPrompt(Engine& engine, KVCache& cache, PromptSteps& steps, FloatRows logits,
+                       const CancelCheck& cancel) {
+  while (!steps.done()) {
+    INLAY_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens,
+                           steps.Next(engine.info().max_batch));
+    const FloatRows rows = steps.last() ? logits : FloatRows(nullptr, 0, logits.cols);
+    const SequenceStep step{.cache = &cache, .tokens = tokens, .logit_rows = rows.rows};
+    const absl::Status status = engine.Forward({&step, 1}, rows, cancel);
+    if (absl::IsResourceExhausted(status) && steps.MakeRoom()) continue;
+    INLAY_RETURN_IF_ERROR(status);
+    steps.Accept();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens,
                      FloatRows logits, const CancelCheck& cancel) {
   INLAY_RETURN_IF_ERROR(CheckPrompt(cache, tokens));
-  const size_t most = std::min(engine.info().max_batch, cache.max_append());
-  // One batch is a transaction already. Several become one by way of a snapshot to go back to.
-  std::unique_ptr<KVCache> snapshot;
-  if (tokens.size() > most) {
-    INLAY_RETURN_IF_ERROR(OrOutOfMemory("a snapshot", [&] {
-      snapshot = cache.Fork();
-      return absl::OkStatus();
-    }));
-  }
-  while (!tokens.empty()) {
-    const size_t n = std::min(most, tokens.size());
-    const bool last = n == tokens.size();
-    const SequenceStep step{
-        .cache = &cache, .tokens = tokens.first(n), .logit_rows = last ? logits.rows : size_t{0}};
-    absl::Status status =
-        engine.Forward({&step, 1}, last ? logits : FloatRows(nullptr, 0, logits.cols), cancel);
-    if (!status.ok()) {
-      if (snapshot != nullptr) status.Update(cache.Restore(std::move(*snapshot)));
-      return status;
-    }
-    tokens.remove_prefix(n);
-  }
-  return absl::OkStatus();
+  PromptSteps steps(cache, tokens);
+  return RunPrompt(engine, cache, steps, logits, cancel);
+}
+
+absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine, KVCache& cache,
+                                          absl::Span<const int32_t> tokens, size_t stride,
+                                          FloatRows logits, const CancelCheck& cancel) {
+  assert(cache.length() == 0);
+  INLAY_RETURN_IF_ERROR(CheckPrompt(cache, tokens));
+  PromptSteps steps(cache, tokens, {.prefixes = &prefixes, .stride = stride});
+  INLAY_RETURN_IF_ERROR(RunPrompt(engine, cache, steps, logits, cancel));
+  return PrefixCost{.reused = steps.reused(), .computed = tokens.size() - steps.reused()};
 }
 
 namespace {
@@ -63,9 +71,11 @@ absl::Status RunStep(Engine& engine, KVCache& cache, Generation& generation, Flo
   // An answer that was shown in part is not cancelled half-way: what was shown is in the
   // conversation. Guesses need memory; where there is too little of it, a token alone may still
   // fit.
-  const bool in_prompt = generation.in_prompt();
   const absl::Status status = run(engine.info().max_batch);
-  return absl::IsResourceExhausted(status) && !in_prompt && !generation.done() ? run(1) : status;
+  if (!absl::IsResourceExhausted(status) || generation.in_prompt() || generation.done()) {
+    return status;
+  }
+  return run(1);
 }
 
 absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& tokenizer,

@@ -36,6 +36,13 @@ struct GenerateResult {
 absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens,
                      FloatRows logits, const CancelCheck& cancel = nullptr);
 
+// The same for an empty conversation: takes over what `prefixes` has, and leaves a snapshot after
+// every `stride` tokens (0: none) and one at the end there. When the pool has too little left,
+// snapshots are dropped for it. Returns what it cost.
+absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine, KVCache& cache,
+                                          absl::Span<const int32_t> tokens, size_t stride,
+                                          FloatRows logits, const CancelCheck& cancel = nullptr);
+
 // Receives text as soon as it is certain: whole UTF-8 characters, not part of a stop text.
 using TextCallback = std::function<void(absl::string_view text)>;
 

@@ -26,22 +26,11 @@ absl::string_view StopReasonName(StopReason reason) {
   return "";
 }
 
-absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens) {
-  if (tokens.empty()) return absl::InvalidArgumentError("the prompt is empty");
-  if (tokens.size() <= cache.max_length() - cache.length()) return absl::OkStatus();
-  return PromptTooLong(cache, tokens.size());
-}
-
-absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier) {
-  return absl::OutOfRangeError(
-      absl::StrCat("the prompt has ", qualifier, tokens, " tokens, but of the context of ",
-                   cache.max_length(), " only ", cache.max_length() - cache.length(), " are left"));
-}
-
 absl::StatusOr<std::unique_ptr<Generation>> Generation::Begin(const Tokenizer& tokenizer,
                                                               KVCache& cache,
                                                               absl::Span<const int32_t> prompt,
-                                                              GenerateOptions options) {
+                                                              GenerateOptions options,
+                                                              PromptReuse reuse) {
   INLAY_RETURN_IF_ERROR(CheckSampling(options.sampling));
   if (options.draft > Guesses::kMost) {
     return absl::InvalidArgumentError(
@@ -50,49 +39,35 @@ absl::StatusOr<std::unique_ptr<Generation>> Generation::Begin(const Tokenizer& t
   INLAY_RETURN_IF_ERROR(CheckPrompt(cache, prompt));
   return OrOutOfMemory("this answer", [&]() -> absl::StatusOr<std::unique_ptr<Generation>> {
     return std::unique_ptr<Generation>(
-        new Generation(tokenizer, cache, prompt, std::move(options)));
+        new Generation(tokenizer, cache, prompt, std::move(options), reuse));
   });
 }
 
 Generation::Generation(const Tokenizer& tokenizer, KVCache& cache, absl::Span<const int32_t> prompt,
-                       GenerateOptions options)
+                       GenerateOptions options, PromptReuse reuse)
     : tokenizer_(tokenizer),
       cache_(cache),
       options_(std::move(options)),
       prompt_(prompt.begin(), prompt.end()),
       sampler_(options_.sampling),
       guesses_(cache, &lookup_, options_.draft),
+      prompt_steps_(cache, prompt_, reuse),
       stop_(options_.stop_texts) {}
-
-Generation::~Generation() {
-  if (!in_prompt() || before_ == nullptr) return;
-  [[maybe_unused]] const absl::Status status = cache_.Restore(std::move(*before_));
-  assert(status.ok());  // a fork of the same conversation
-  guesses_.Synchronize();
-}
 
 absl::StatusOr<Generation::Step> Generation::Next(size_t most) {
   assert(!done_ && most > 0);
-  return OrOutOfMemory("this answer", [&]() -> absl::StatusOr<Step> { return NextStep(most); });
+  return OrOutOfMemory("this answer", [&] { return NextStep(most); });
 }
 
-Generation::Step Generation::NextStep(size_t most) {
-  Step step;
+absl::StatusOr<Generation::Step> Generation::NextStep(size_t most) {
   if (in_prompt()) {
-    const size_t left = prompt_.size() - prompt_done_;
-    const size_t count = std::min({left, most, cache_.max_append()});
-    // One step is a transaction already. Several become one by way of a snapshot to go back to.
-    if (count < left && before_ == nullptr) before_ = cache_.Fork();
-    step = {.tokens = absl::MakeConstSpan(prompt_).subspan(prompt_done_, count),
-            .logit_rows = count == left && options_.max_tokens > 0 ? size_t{1} : size_t{0}};
-  } else if (Ends()) {
-    step = {.tokens = guesses_.Plan(tokens_.back(), 1), .logit_rows = 0};
-  } else {
-    const absl::Span<const int32_t> tokens = guesses_.Plan(tokens_.back(), most);
-    step = {.tokens = tokens, .logit_rows = tokens.size()};
+    INLAY_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens, prompt_steps_.Next(most));
+    const bool wanted = prompt_steps_.last() && options_.max_tokens > 0;
+    return Step{.tokens = tokens, .logit_rows = wanted ? size_t{1} : size_t{0}};
   }
-  step_ = step.tokens.size();
-  return step;
+  if (Ends()) return Step{.tokens = guesses_.Plan(tokens_.back(), 1), .logit_rows = 0};
+  const absl::Span<const int32_t> tokens = guesses_.Plan(tokens_.back(), most);
+  return Step{.tokens = tokens, .logit_rows = tokens.size()};
 }
 
 bool Generation::Ends() const {
@@ -108,9 +83,8 @@ absl::Status Generation::Accept(ConstFloatRows logits) {
 
 absl::Status Generation::AcceptStep(ConstFloatRows logits) {
   if (in_prompt()) {
-    prompt_done_ += step_;
+    prompt_steps_.Accept();
     if (in_prompt()) return absl::OkStatus();
-    before_ = nullptr;
     guesses_.Synchronize();
   } else {
     guesses_.Appended();

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
+#include "gemma_like/prompt_steps.h"
 #include "gemma_like/sampler.h"
 #include "gemma_like/speculate.h"
 #include "gemma_like/stop_matcher.h"
@@ -38,13 +39,6 @@ struct GenerateOptions {
   // pass; the answer is the same. 0: none.
   size_t draft = 0;
 };
-
-// What can be said before a prompt is computed: InvalidArgument when it is empty, OutOfRange when
-// the conversation has too little room for it.
-absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens);
-
-// What CheckPrompt says of so many tokens; `qualifier` stands before their number ("at least ").
-absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier = "");
 
 // A prompt into a conversation, then tokens until something says stop. It runs nothing itself: the
 // caller appends what Next() says to the conversation, alone or in a batch with others' steps, and
@@ -74,14 +68,17 @@ class Generation {
   static absl::StatusOr<std::unique_ptr<Generation>> Begin(const Tokenizer& tokenizer,
                                                            KVCache& cache,
                                                            absl::Span<const int32_t> prompt,
-                                                           GenerateOptions options);
+                                                           GenerateOptions options,
+                                                           PromptReuse reuse = {});
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
-  ~Generation();
 
   bool done() const { return done_; }
   // Whether some of the prompt is still to be appended.
-  bool in_prompt() const { return prompt_.size() > prompt_done_; }
+  bool in_prompt() const { return !prompt_steps_.done(); }
+  // For a step of the prompt that found no memory: see PromptSteps.
+  bool MakeRoom() { return in_prompt() && prompt_steps_.MakeRoom(); }
+  size_t reused() const { return prompt_steps_.reused(); }  // of the prompt's tokens
   // The most rows of logits that a step asks for.
   size_t most_logit_rows() const { return 1 + options_.draft; }
 
@@ -108,9 +105,9 @@ class Generation {
 
  private:
   Generation(const Tokenizer& tokenizer, KVCache& cache, absl::Span<const int32_t> prompt,
-             GenerateOptions options);
+             GenerateOptions options, PromptReuse reuse);
 
-  Step NextStep(size_t most);
+  absl::StatusOr<Step> NextStep(size_t most);
   absl::Status AcceptStep(ConstFloatRows logits);
   // Chooses tokens while their logits are at hand.
   absl::Status Choose(ConstFloatRows logits);
@@ -122,12 +119,10 @@ class Generation {
   KVCache& cache_;
   const GenerateOptions options_;
   const std::vector<int32_t> prompt_;
-  size_t prompt_done_ = 0;           // tokens of it that are appended
-  size_t step_ = 0;                  // tokens of the step that runs
-  std::unique_ptr<KVCache> before_;  // the conversation before a prompt of several steps
   Sampler sampler_;
   PromptLookup lookup_;
   Guesses guesses_;
+  PromptSteps prompt_steps_;  // after the guesses, which must not see what it takes back
   Utf8Stream characters_;
   StopMatcher stop_;
   std::string text_;

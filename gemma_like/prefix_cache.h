@@ -4,17 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
-#include "gemma_like/engine.h"
-#include "ops/views.h"
+#include "gemma_like/prefix_index.h"
 
 namespace inlay {
 
@@ -31,7 +28,7 @@ struct PrefixCost {
 // A snapshot of length n serves a conversation that begins with its n tokens, and one that leaves
 // it earlier as far as it can be rewound exactly: a model of full attention only anywhere, others
 // within RewindFloor(). So for other models it pays to insert snapshots on the way through a long
-// text, as Prefill below does.
+// text, as PromptSteps does.
 class PrefixCache {
  public:
   explicit PrefixCache(size_t budget_bytes) : budget_(budget_bytes) {}
@@ -59,40 +56,25 @@ class PrefixCache {
  private:
   struct Snapshot {
     std::unique_ptr<KVCache> cache;
-    uint64_t used = 0;  // the time of its last use
+    std::list<Snapshot>::iterator self;
   };
   struct Held {
     size_t snapshots = 0;  // that refer to the block
     size_t bytes = 0;
   };
-  struct Best {
-    size_t index = 0;
-    size_t length = 0;
-  };
-
-  // How many of the tokens the snapshot gives, as it is or rewound.
-  static size_t Usable(const KVCache& snapshot, absl::Span<const int32_t> tokens);
-  Best FindBest(absl::Span<const int32_t> tokens) const;
   void Count(const KVCache& cache, bool add);
-  void Drop(size_t index);
+  // Takes a snapshot out that is not in the index any more.
+  void Drop(Snapshot* snapshot);
+  bool DropOldestSnapshot();
   bool InsertSnapshot(const KVCache& cache);
 
   const size_t budget_;
   mutable std::mutex mutex_;
-  uint64_t time_ = 0;
   size_t bytes_ = 0;
-  std::vector<Snapshot> snapshots_;
+  std::list<Snapshot> snapshots_;  // the one used last comes last
+  PrefixIndex<Snapshot*> index_;   // of their tokens; the floor is the lowest position to rewind to
   std::unordered_map<const void*, Held> blocks_;
 };
-
-// Fills an empty conversation with `tokens` (at least one): takes over what `prefixes` has,
-// computes the rest and writes the logits [1, vocab_size] after the last. On the way it inserts a
-// snapshot after every `stride` tokens (0: none), and one at the end. When the pool has too little
-// left, snapshots are dropped for it. Returns what it cost. On error the conversation is empty; the
-// errors are those of Engine::Forward.
-absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine, KVCache& cache,
-                                          absl::Span<const int32_t> tokens, size_t stride,
-                                          FloatRows logits, const CancelCheck& cancel = nullptr);
 
 }  // namespace inlay
 

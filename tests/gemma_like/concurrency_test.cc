@@ -15,6 +15,7 @@
 
 #include "cache/block_pool.h"
 #include "cache/byte_stream.h"
+#include "gemma_like/generate.h"
 #include "gemma_like/prefix_cache.h"
 #include "tests/gemma_like/random_program.h"
 

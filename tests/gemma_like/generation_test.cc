@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/generate.h"
+#include "gemma_like/prefix_cache.h"
 #include "tests/gemma_like/model_fixture.h"
 
 namespace inlay {
@@ -117,6 +118,28 @@ TEST_F(GenerationTest, OthersInTheBatchChangeNothing) {
   for (size_t i = 0; i < generations.size(); ++i) {
     EXPECT_TRUE(generations[i]->done());
     EXPECT_EQ(generations[i]->tokens(), alone[i]) << i;
+  }
+}
+
+TEST_F(GenerationTest, BeginningsComeFromThePrefixCache) {
+  auto plain_cache = NewCache();
+  const auto plain = Generate(*model_.engine, *model_.tokenizer, *plain_cache, prompt_, options_);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  PrefixCache prefixes(size_t{1} << 30);
+  for (size_t reused : {size_t{0}, prompt_.size() - 1}) {
+    auto cache = NewCache();
+    auto generation =
+        Generation::Begin(*model_.tokenizer, *cache, prompt_, options_, {&prefixes, 4});
+    ASSERT_TRUE(generation.ok()) << generation.status();
+    for (bool first = true; !(*generation)->done(); first = false) {
+      ASSERT_NO_FATAL_FAILURE(Step({{generation->get(), cache.get()}}, 512));
+      if (first) {
+        EXPECT_LE(cache->length(), reused == 0 ? 4 : prompt_.size()) << "a stride";
+      }
+    }
+    EXPECT_EQ((*generation)->reused(), reused);
+    EXPECT_EQ((*generation)->tokens(), plain->tokens);
+    EXPECT_EQ(prefixes.snapshots(), (prompt_.size() + 3) / 4);
   }
 }
 
