@@ -1,6 +1,7 @@
 #include "gemma_like/inlay_c.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -10,11 +11,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gemma_like/cache_limit.h"
 #include "gemma_like/generate.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/session.h"
 #include "io/state_store.h"
 #include "io/status_macros.h"
+#include "ops/team.h"
 
 struct inlay_model {
   std::shared_ptr<const inlay::LoadedModel> loaded;
@@ -106,26 +109,46 @@ inlay_stop_reason ReasonOf(StopReason reason) {
       return INLAY_STOP_CONTEXT;
     case StopReason::kCancelled:
       return INLAY_STOP_CANCELLED;
+    case StopReason::kStopText:
+      return INLAY_STOP_TEXT;
     case StopReason::kMaxTokens:
-    case StopReason::kStopText:  // none are given
       break;
   }
   return INLAY_STOP_LENGTH;
 }
 
+// `from`, of which a caller of an older version has only the beginning, over the defaults.
+template <class Struct>
+absl::StatusOr<Struct> Complete(const char* what, const Struct* from, Struct defaults) {
+  if (from == nullptr) return defaults;
+  constexpr size_t kLeast = 2 * sizeof(size_t);
+  constexpr size_t kMost = size_t{1} << 16;
+  if (const size_t size = from->size; size < kLeast || size > kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the size of ", what, " is ", size, ", not sizeof"));
+  }
+  std::memcpy(&defaults, from, std::min(from->size, sizeof(Struct)));
+  return defaults;
+}
+
 inlay_options DefaultsOf(const LoadedModel& model) {
   const SamplingOptions s = SamplingOptions::From(model.engine->info().sampling);
-  return {.max_tokens = 256,
+  return {.size = sizeof(inlay_options),
+          .max_tokens = 256,
           .temperature = s.temperature,
           .top_k = s.top_k,
           .top_p = s.top_p,
           .min_p = s.min_p,
           .repeat_penalty = s.repeat_penalty,
           .repeat_last_n = s.repeat_last_n,
-          .seed = 0};
+          .seed = 0,
+          .stop_texts = nullptr,
+          .stop_text_count = 0,
+          .ignore_end = 0,
+          .draft = 0};
 }
 
-GenerateOptions OptionsOf(const inlay_options& o) {
+absl::StatusOr<GenerateOptions> OptionsOf(const inlay_options& o) {
   GenerateOptions options;
   options.max_tokens = o.max_tokens;
   options.sampling = {.temperature = o.temperature,
@@ -135,21 +158,93 @@ GenerateOptions OptionsOf(const inlay_options& o) {
                       .repeat_penalty = o.repeat_penalty,
                       .repeat_last_n = o.repeat_last_n,
                       .seed = o.seed};
+  if (o.stop_text_count > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"stop_texts", o.stop_texts}}));
+  for (size_t i = 0; i < o.stop_text_count; ++i) {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"a stop text", o.stop_texts[i]}}));
+    options.stop_texts.emplace_back(o.stop_texts[i]);
+  }
+  options.ignore_eos = o.ignore_end != 0;
+  options.draft = o.draft;
   return options;
+}
+
+absl::StatusOr<KvType> RowTypeOf(inlay_row_type type) {
+  switch (type) {
+    case INLAY_ROWS_F32:
+      return KvType::kF32;
+    case INLAY_ROWS_F16:
+      return KvType::kF16;
+    case INLAY_ROWS_BF16:
+      return KvType::kBF16;
+    case INLAY_ROWS_Q8:
+      return KvType::kQ8;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("row_type is ", static_cast<int>(type)));
+}
+
+absl::StatusOr<std::unique_ptr<KVCache>> CreateFor(const LoadedModel& model,
+                                                   const inlay_cache_options* given) {
+  constexpr size_t kUsualLength = 4096;
+  INLAY_ASSIGN_OR_RETURN(
+      inlay_cache_options o,
+      Complete("inlay_cache_options", given,
+               {sizeof(inlay_cache_options), /*max_length=*/0, INLAY_ROWS_F32, /*limit_bytes=*/0}));
+  INLAY_ASSIGN_OR_RETURN(const KvType type, RowTypeOf(o.row_type));
+  if (o.max_length == 0) o.max_length = std::min(kUsualLength, model.engine->info().context_length);
+  const CacheOptions options{.max_length = o.max_length};
+  if (o.limit_bytes > 0) return CreateCacheWithin(*model.engine, o.limit_bytes, options, type);
+  return model.engine->CreateCache(options, type);
+}
+
+absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacity) {
+  if (steps.empty()) return absl::InvalidArgumentError("there are no steps");
+  const LoadedModel* model = nullptr;
+  std::vector<SequenceStep> sequences;
+  size_t rows = 0;
+  for (inlay_step& step : steps) {
+    if (step.size != sizeof(inlay_step)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the size of inlay_step is ", step.size, ", not ", sizeof(inlay_step)));
+    }
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", step.cache}, {"tokens", step.tokens}}));
+    if (model != nullptr && model != step.cache->loaded.get()) {
+      return absl::InvalidArgumentError("the conversations are of different models");
+    }
+    model = step.cache->loaded.get();
+    sequences.push_back({.cache = step.cache->cache.get(),
+                         .tokens = {step.tokens, step.count},
+                         .logit_rows = step.logit_rows});
+    rows += step.logit_rows;
+  }
+  const size_t vocab_size = model->engine->info().vocab_size;
+  if (rows > capacity / vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat("logits of ", rows, " x ", vocab_size,
+                                                   " do not fit in ", capacity, " floats"));
+  }
+  if (rows > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"logits", logits}}));
+  std::vector<absl::Status> outcomes(steps.size());
+  INLAY_RETURN_IF_ERROR(model->engine->Forward(sequences, FloatRows(logits, rows, vocab_size),
+                                               nullptr, absl::MakeSpan(outcomes)));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    steps[i].status = CodeOf(outcomes[i]);
+    if (!outcomes[i].ok()) last_error = std::string(outcomes[i].message());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Answer(inlay_cache& cache, absl::Span<const int32_t> prompt,
                     const inlay_options* options, inlay_text_callback callback, void* user,
                     inlay_stop_reason* reason) {
+  INLAY_ASSIGN_OR_RETURN(const inlay_options all,
+                         Complete("inlay_options", options, DefaultsOf(*cache.loaded)));
+  INLAY_ASSIGN_OR_RETURN(const GenerateOptions generate, OptionsOf(all));
   bool stop = false;
   const auto on_text = [&](absl::string_view text) {
     if (callback != nullptr && callback(text.data(), text.size(), user) != 0) stop = true;
   };
-  INLAY_ASSIGN_OR_RETURN(
-      const GenerateResult result,
-      Generate(*cache.loaded->engine, *cache.loaded->tokenizer, *cache.cache, prompt,
-               OptionsOf(options == nullptr ? DefaultsOf(*cache.loaded) : *options), on_text,
-               [&] { return stop; }));
+  INLAY_ASSIGN_OR_RETURN(const GenerateResult result,
+                         Generate(*cache.loaded->engine, *cache.loaded->tokenizer, *cache.cache,
+                                  prompt, generate, on_text, [&] { return stop; }));
   if (reason != nullptr) *reason = ReasonOf(result.stop_reason);
   return absl::OkStatus();
 }
@@ -162,16 +257,27 @@ using inlay::CheckNotNull;
 
 const char* inlay_last_error(void) { return inlay::last_error.c_str(); }
 
-inlay_status inlay_load_model(const char* path, int threads, inlay_model** model) {
+const char* inlay_version(void) { return INLAY_VERSION; }
+
+int inlay_interface_version(void) { return 2; }
+
+inlay_status inlay_load_model(const char* path, const inlay_model_options* options,
+                              inlay_model** model) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"path", path}, {"model", model}}));
+    INLAY_ASSIGN_OR_RETURN(const inlay_model_options o,
+                           inlay::Complete("inlay_model_options", options,
+                                           {sizeof(inlay_model_options), /*threads=*/0,
+                                            /*check_tensors=*/0}));
     constexpr int kMostThreads = 1024;
-    if (threads < 1 || threads > kMostThreads) {
+    if (o.threads < 0 || o.threads > kMostThreads) {
       return absl::InvalidArgumentError(
-          absl::StrCat("threads is ", threads, ", outside 1 to ", kMostThreads));
+          absl::StrCat("threads is ", o.threads, ", outside 0 to ", kMostThreads));
     }
-    INLAY_ASSIGN_OR_RETURN(inlay::LoadedModel loaded,
-                           inlay::LoadModel(path, {.threads = static_cast<size_t>(threads)}));
+    const size_t threads = o.threads == 0 ? inlay::UsableCores() : static_cast<size_t>(o.threads);
+    INLAY_ASSIGN_OR_RETURN(
+        inlay::LoadedModel loaded,
+        inlay::LoadModel(path, {.threads = threads, .check_tensors = o.check_tensors != 0}));
     auto shared = std::make_shared<const inlay::LoadedModel>(std::move(loaded));
     *model = new inlay_model{std::move(shared)};
     return absl::OkStatus();
@@ -206,11 +312,13 @@ inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, s
   });
 }
 
-inlay_status inlay_create_cache(const inlay_model* model, size_t max_length, inlay_cache** cache) {
+inlay_status inlay_create_cache(const inlay_model* model, const inlay_cache_options* options,
+                                inlay_cache** cache) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"cache", cache}}));
-    *cache = new inlay_cache{model->loaded,
-                             model->loaded->engine->CreateCache({.max_length = max_length})};
+    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<inlay::KVCache> created,
+                           inlay::CreateFor(*model->loaded, options));
+    *cache = new inlay_cache{model->loaded, std::move(created)};
     return absl::OkStatus();
   });
 }
@@ -227,6 +335,35 @@ void inlay_free_cache(inlay_cache* cache) { delete cache; }
 
 size_t inlay_cache_length(const inlay_cache* cache) {
   return cache == nullptr ? 0 : cache->cache->length();
+}
+
+size_t inlay_cache_max_length(const inlay_cache* cache) {
+  return cache == nullptr ? 0 : cache->cache->max_length();
+}
+
+size_t inlay_cache_rewind_floor(const inlay_cache* cache) {
+  return cache == nullptr ? 0 : cache->cache->RewindFloor();
+}
+
+size_t inlay_rewind_depth(const inlay_cache* cache) {
+  return cache == nullptr ? 0 : cache->cache->rewind_depth();
+}
+
+inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_t capacity) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"steps", steps}}));
+    return inlay::Forward({steps, count}, logits, capacity);
+  });
+}
+
+inlay_status inlay_append(inlay_cache* cache, const int32_t* tokens, size_t count, float* logits) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"tokens", tokens}}));
+    inlay::Engine& engine = *cache->loaded->engine;
+    return inlay::Prefill(
+        engine, *cache->cache, {tokens, count},
+        inlay::FloatRows(logits, logits == nullptr ? 0 : 1, engine.info().vocab_size));
+  });
 }
 
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length) {
@@ -255,8 +392,15 @@ inlay_status inlay_load_cache(inlay_cache* cache, const char* path) {
   });
 }
 
-void inlay_default_options(const inlay_model* model, inlay_options* options) {
-  if (model != nullptr && options != nullptr) *options = inlay::DefaultsOf(*model->loaded);
+inlay_status inlay_default_options(const inlay_model* model, inlay_options* options) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"options", options}}));
+    inlay_options defaults = inlay::DefaultsOf(*model->loaded);
+    INLAY_RETURN_IF_ERROR(inlay::Complete("inlay_options", options, defaults).status());
+    defaults.size = options->size;
+    std::memcpy(options, &defaults, std::min(options->size, sizeof(defaults)));
+    return absl::OkStatus();
+  });
 }
 
 inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t count,

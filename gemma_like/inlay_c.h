@@ -23,6 +23,14 @@ typedef enum inlay_status {
   INLAY_ERROR = 7               /* anything else */
 } inlay_status;
 
+/* Structs begin with their size, which the caller sets to sizeof: later versions may have more
+ * fields at the end, and what a caller does not know of has its default. */
+
+/* The version of the library, "1.2.3", and of this interface: larger whenever something was added.
+ */
+const char* inlay_version(void);
+int inlay_interface_version(void);
+
 /* The sentence about the last call of this thread that did not return INLAY_OK, valid until the
  * thread's next such call; empty before the first. */
 const char* inlay_last_error(void);
@@ -33,13 +41,20 @@ typedef struct inlay_model inlay_model;
 /* One conversation with a model: all it has read and written. One thread at a time may use it. */
 typedef struct inlay_cache inlay_cache;
 
-/* Loads a GGUF file, a packed file or a program with a model inside. `threads` >= 1. */
-inlay_status inlay_load_model(const char* path, int threads, inlay_model** model);
+typedef struct inlay_model_options {
+  size_t size;
+  int threads;       /* at least 1; 0: the cores there are */
+  int check_tensors; /* not 0: refuse weights that are NaN or infinite */
+} inlay_model_options;
+
+/* Loads a GGUF file, a packed file or a program with a model inside. `options` may be NULL. */
+inlay_status inlay_load_model(const char* path, const inlay_model_options* options,
+                              inlay_model** model);
 
 /* The model stays until its caches are freed too. NULL is fine. */
 void inlay_free_model(inlay_model* model);
 
-/* How many tokens there are; ids are smaller. */
+/* How many tokens there are, and columns of logits; ids are smaller. */
 size_t inlay_vocabulary_size(const inlay_model* model);
 
 /* The tokens of a text, with the one that marks its beginning where the model wants that. Writes
@@ -53,8 +68,24 @@ inlay_status inlay_tokenize(const inlay_model* model, const char* text, size_t s
 inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, size_t count,
                               char* text, size_t capacity, size_t* size);
 
-/* An empty conversation of at most `max_length` tokens. */
-inlay_status inlay_create_cache(const inlay_model* model, size_t max_length, inlay_cache** cache);
+/* How the keys and values of a conversation are kept. */
+typedef enum inlay_row_type {
+  INLAY_ROWS_F32 = 0,
+  INLAY_ROWS_F16 = 1,
+  INLAY_ROWS_BF16 = 2,
+  INLAY_ROWS_Q8 = 3 /* int8 times a scale for each row */
+} inlay_row_type;
+
+typedef struct inlay_cache_options {
+  size_t size;
+  size_t max_length; /* in tokens; 0: 4096, or what the model was trained for if that is less */
+  inlay_row_type row_type;
+  size_t limit_bytes; /* 0: none; else a conversation that may need more is refused */
+} inlay_cache_options;
+
+/* An empty conversation. `options` may be NULL. */
+inlay_status inlay_create_cache(const inlay_model* model, const inlay_cache_options* options,
+                                inlay_cache** cache);
 
 /* A conversation with the same past that goes on by itself. */
 inlay_status inlay_fork_cache(const inlay_cache* cache, inlay_cache** fork);
@@ -62,14 +93,18 @@ inlay_status inlay_fork_cache(const inlay_cache* cache, inlay_cache** fork);
 /* NULL is fine. */
 void inlay_free_cache(inlay_cache* cache);
 
-/* Its length in tokens. */
+/* Its length in tokens, the longest that it can have, and the least to which it can be rewound now.
+ */
 size_t inlay_cache_length(const inlay_cache* cache);
+size_t inlay_cache_max_length(const inlay_cache* cache);
+size_t inlay_cache_rewind_floor(const inlay_cache* cache);
 
-/* Makes the conversation end before token `length`. Any length is fine that is at most the present
- * one and within 32 tokens of the greatest that the conversation has had since it was created or
- * loaded; after a rewind that greatest length stays. INLAY_OUT_OF_RANGE for a length that is too
- * far back, or beyond the end. */
+/* Makes the conversation end before token `length`, which is between inlay_cache_rewind_floor() and
+ * its present length: INLAY_OUT_OF_RANGE otherwise. What follows has the same bits as if the
+ * dropped tokens had never been there. Any length within inlay_rewind_depth() of the greatest that
+ * the conversation has had since it was created or loaded is fine. */
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length);
+size_t inlay_rewind_depth(const inlay_cache* cache);
 
 /* Writes the conversation to a file, which has all of it or what it had before. A new file is its
  * owner's alone. Refused where a file exists that is no conversation, or is in use. */
@@ -78,7 +113,30 @@ inlay_status inlay_save_cache(const inlay_cache* cache, const char* path);
 /* Becomes the conversation in the file, which the same model must have written. */
 inlay_status inlay_load_cache(inlay_cache* cache, const char* path);
 
+/* The next tokens of one conversation, at least one. */
+typedef struct inlay_step {
+  size_t size;
+  inlay_cache* cache;
+  const int32_t* tokens;
+  size_t count;
+  size_t logit_rows;   /* logits after each of the last so many tokens */
+  inlay_status status; /* is set to what became of it */
+} inlay_step;
+
+/* Appends each step's tokens to its conversation, all in one pass, and writes the logits, step
+ * after step [sum of logit_rows, vocabulary size], of which there must be room for `capacity`
+ * floats. Conversations are of one model, each given once. A prompt longer than a batch is for
+ * inlay_append(). A step that fails alone, for too long a conversation or its memory, says so in
+ * `status` and has not advanced, while the others have; its logits have no meaning. On any other
+ * error none has advanced. */
+inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_t capacity);
+
+/* Appends tokens of any number to a conversation, and writes the logits after the last [vocabulary
+ * size] unless `logits` is NULL. */
+inlay_status inlay_append(inlay_cache* cache, const int32_t* tokens, size_t count, float* logits);
+
 typedef struct inlay_options {
+  size_t size;
   size_t max_tokens;    /* to generate */
   float temperature;    /* 0: the likeliest token always */
   int top_k;            /* of so many of the likeliest; 0: of all */
@@ -86,18 +144,23 @@ typedef struct inlay_options {
   float min_p;          /* of those with this share of the largest probability; 0: of all */
   float repeat_penalty; /* of tokens among the last repeat_last_n; 1: none */
   int repeat_last_n;
-  uint64_t seed; /* the same seed gives the same answer */
+  uint64_t seed;                 /* the same seed gives the same answer */
+  const char* const* stop_texts; /* the answer ends before the first of these, each with a NUL */
+  size_t stop_text_count;
+  int ignore_end; /* not 0: go on after the model has finished */
+  size_t draft; /* guess up to so many tokens and check them in one pass; the answer is the same */
 } inlay_options;
 
-/* What suits the model: 256 tokens, seed 0. */
-void inlay_default_options(const inlay_model* model, inlay_options* options);
+/* What suits the model, for options whose size is set: 256 tokens, seed 0. */
+inlay_status inlay_default_options(const inlay_model* model, inlay_options* options);
 
 /* Why an answer ended. */
 typedef enum inlay_stop_reason {
-  INLAY_STOP_LENGTH = 0,   /* max_tokens */
-  INLAY_STOP_END = 1,      /* the model has finished */
-  INLAY_STOP_CONTEXT = 2,  /* the conversation has max_length tokens */
-  INLAY_STOP_CANCELLED = 3 /* the callback said so */
+  INLAY_STOP_LENGTH = 0,    /* max_tokens */
+  INLAY_STOP_END = 1,       /* the model has finished */
+  INLAY_STOP_CONTEXT = 2,   /* the conversation has max_length tokens */
+  INLAY_STOP_CANCELLED = 3, /* the callback said so */
+  INLAY_STOP_TEXT = 4       /* one of the stop texts */
 } inlay_stop_reason;
 
 /* Receives the answer in pieces of whole characters. Anything but 0 stops. */

@@ -11,6 +11,10 @@
 #include <utility>
 #include <vector>
 
+#ifdef __linux__
+#include <sched.h>
+#endif
+
 #include "hwy/cache_control.h"
 
 namespace inlay {
@@ -398,6 +402,15 @@ void Team::RunPhase(const Phase& phase) {
   } else {
     phase.call(phase.work, {0, phase.units, 0});
   }
+}
+
+size_t UsableCores() {
+#ifdef __linux__
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) == 0)
+    return static_cast<size_t>(std::max(1, CPU_COUNT(&cores)));
+#endif
+  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 }  // namespace inlay

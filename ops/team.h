@@ -138,6 +138,10 @@ void ForRows(Team& team, size_t rows, size_t cols, const Work& work) {
   team.Run(rows, RowsOfChunk(cols), [&work](const Share& share) { work(share.begin, share.end); });
 }
 
+// Cores that this process may use, at least one: under taskset and in containers these are fewer
+// than there are.
+size_t UsableCores();
+
 }  // namespace inlay
 
 #endif  // INLAY_OPS_TEAM_H_

@@ -21,7 +21,7 @@
 #include "io/plural.h"
 #include "io/state_store.h"
 #include "io/status_macros.h"
-#include "tools/chat_session.h"
+#include "gemma_like/chat_session.h"
 #include "tools/commands.h"
 #include "tools/footer.h"
 #include "tools/format.h"

@@ -3,21 +3,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <thread>
-
-#ifdef __linux__
-#include <sched.h>
-#endif
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cache/block_pool.h"
-#include "cache/cache_plan.h"
 #include "cache/serialize.h"
+#include "gemma_like/cache_limit.h"
 #include "io/gguf_value.h"
-#include "io/plural.h"
 #include "io/status_macros.h"
 #include "ops/cpu_target.h"
+#include "ops/team.h"
 #include "tools/demo_model.h"
 #include "tools/list_flag.h"
 #include "tools/sandbox.h"
@@ -29,16 +23,6 @@ namespace {
 constexpr size_t kMostThreads = 1024;
 constexpr size_t kUsualContext = 4096;  // tokens
 constexpr double kMostMib = 1 << 30;    // a petabyte
-
-// Cores that this process may use, which under taskset and in containers are fewer than there are.
-size_t UsableCores() {
-#ifdef __linux__
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) == 0)
-    return static_cast<size_t>(std::max(1, CPU_COUNT(&cores)));
-#endif
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 }  // namespace
 
@@ -164,19 +148,16 @@ std::optional<size_t> CacheLimit(const ModelFlags& flags) {
 absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine,
                                                      size_t max_length, size_t snapshots) {
   const KvType type = CacheType(flags);
-  CacheOptions options{.max_length = max_length};
-  if (const std::optional<size_t> limit = CacheLimit(flags); limit.has_value()) {
-    const CacheBytes plan = engine.PlanCache(type);
-    const size_t most = plan.At(max_length) + plan.append + snapshots * plan.Kept();
-    if (most > *limit) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "a conversation of ", Plural(max_length, "token"), " with ", engine.info().config_name,
-          " and ", flags.cache_type, " rows may need ", most, " bytes, more than the ", *limit,
-          " of --cache-limit; a shorter one (-c) or a smaller --cache-type needs less"));
-    }
-    options.pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = *limit});
-  }
-  return engine.CreateCache(options, type);
+  const CacheOptions options{.max_length = max_length};
+  const std::optional<size_t> limit = CacheLimit(flags);
+  if (!limit.has_value()) return engine.CreateCache(options, type);
+  auto cache = CreateCacheWithin(engine, *limit, options, type, snapshots);
+  if (cache.ok()) return cache;
+  return absl::Status(
+      cache.status().code(),
+      absl::StrCat(
+          cache.status().message(),
+          ", that of --cache-limit; a shorter one (-c) or a smaller --cache-type needs less"));
 }
 
 absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags,

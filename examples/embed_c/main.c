@@ -26,16 +26,16 @@ int main(int argc, char** argv) {
   inlay_model* model = NULL;
   inlay_cache* cache = NULL;
   inlay_cache* fork = NULL;
-  inlay_options options;
+  inlay_options options = {sizeof(options)};
   int32_t tokens[kMostTokens];
   size_t count = 0;
   int status = 0;
 
-  if (inlay_load_model(path, 2, &model) != INLAY_OK) return Fail();
-  inlay_default_options(model, &options);
+  if (inlay_load_model(path, NULL, &model) != INLAY_OK) return Fail();
+  if (inlay_default_options(model, &options) != INLAY_OK) return Fail();
   options.max_tokens = 40;
   if (inlay_tokenize(model, prompt, strlen(prompt), tokens, kMostTokens, &count) != INLAY_OK ||
-      inlay_create_cache(model, 1024, &cache) != INLAY_OK ||
+      inlay_create_cache(model, NULL, &cache) != INLAY_OK ||
       inlay_fork_cache(cache, &fork) != INLAY_OK ||
       inlay_generate(cache, tokens, count, &options, Print, stdout, NULL) != INLAY_OK) {
     status = Fail();

@@ -12,7 +12,7 @@
 #include "ops/xxh64.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/tiny_models.h"
-#include "tools/chat_session.h"
+#include "gemma_like/chat_session.h"
 
 namespace inlay {
 namespace {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -31,15 +33,24 @@ int StopAtOnce(const char*, size_t, void*) { return 1; }
 class InlayCTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(inlay_load_model(kBardPath, 2, &model_), INLAY_OK) << inlay_last_error();
-    ASSERT_EQ(inlay_create_cache(model_, 200, &cache_), INLAY_OK);
+    const inlay_model_options two = {sizeof(two), 2, 0};
+    ASSERT_EQ(inlay_load_model(kBardPath, &two, &model_), INLAY_OK) << inlay_last_error();
+    cache_ = NewCache();
     prompt_ = Tokens(kPrompt);
-    inlay_default_options(model_, &options_);
+    options_.size = sizeof(options_);
+    ASSERT_EQ(inlay_default_options(model_, &options_), INLAY_OK);
     options_.max_tokens = 20;
   }
   void TearDown() override {
     inlay_free_model(model_);  // its caches keep it
     inlay_free_cache(cache_);
+  }
+
+  inlay_cache* NewCache(inlay_row_type type = INLAY_ROWS_F32) {
+    const inlay_cache_options options = {sizeof(options), 200, type, 0};
+    inlay_cache* cache = nullptr;
+    EXPECT_EQ(inlay_create_cache(model_, &options, &cache), INLAY_OK) << inlay_last_error();
+    return cache;
   }
 
   std::vector<int32_t> Tokens(const std::string& text) {
@@ -131,14 +142,118 @@ TEST_F(InlayCTest, TellsWhyItStopped) {
   EXPECT_EQ(inlay_cache_length(cache_), 200u);
 }
 
+TEST_F(InlayCTest, StopTextsAndDraftsAsInTheEngine) {
+  const std::string all = Answer(cache_);
+  ASSERT_GT(all.size(), 12u);
+  const std::string stop = all.substr(6, 4);
+  const char* const stops[] = {stop.c_str()};
+  options_.stop_texts = stops;
+  options_.stop_text_count = 1;
+  options_.draft = 4;
+  inlay_cache* cache = NewCache();
+  std::string text;
+  inlay_stop_reason reason = INLAY_STOP_END;
+  ASSERT_EQ(
+      inlay_generate(cache, prompt_.data(), prompt_.size(), &options_, Collect, &text, &reason),
+      INLAY_OK);
+  EXPECT_EQ(reason, INLAY_STOP_TEXT);
+  EXPECT_EQ(text, all.substr(0, all.find(stop)));
+  inlay_free_cache(cache);
+  options_.stop_texts = nullptr;
+  EXPECT_EQ(inlay_generate(cache_, prompt_.data(), 1, &options_, nullptr, nullptr, nullptr),
+            INLAY_INVALID_ARGUMENT);
+}
+
+// A caller who was compiled with fewer fields.
+TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
+  const std::string expected = Answer(cache_);
+  struct {
+    inlay_options options;
+    char behind[8];
+  } older = {options_, "intact"};
+  older.options.size = offsetof(inlay_options, stop_texts);
+  older.options.stop_text_count = 99;
+  older.options.draft = 99;
+  inlay_cache* cache = NewCache();
+  std::string text;
+  EXPECT_EQ(inlay_generate(cache, prompt_.data(), prompt_.size(), &older.options, Collect, &text,
+                           nullptr),
+            INLAY_OK)
+      << inlay_last_error();
+  EXPECT_EQ(text, expected);
+  inlay_free_cache(cache);
+  older.options.top_k = 0;
+  EXPECT_EQ(inlay_default_options(model_, &older.options), INLAY_OK);
+  EXPECT_EQ(older.options.top_k, options_.top_k);
+  EXPECT_EQ(older.options.draft, 99u) << "beyond the size";
+  EXPECT_GE(inlay_interface_version(), 2);
+  EXPECT_THAT(inlay_version(), HasSubstr("."));
+}
+
+TEST_F(InlayCTest, LogitsAndBatches) {
+  const size_t vocab = inlay_vocabulary_size(model_);
+  const LoadedModel model = LoadBard();
+  auto expected_cache = model.engine->CreateCache({.max_length = 200});
+  const std::vector<float> expected = Append(*model.engine, *expected_cache, prompt_);
+  const float* last = &expected[(prompt_.size() - 1) * vocab];
+
+  std::vector<float> logits(3 * vocab);
+  ASSERT_EQ(inlay_append(cache_, prompt_.data(), prompt_.size(), logits.data()), INLAY_OK);
+  EXPECT_TRUE(std::equal(last, last + vocab, logits.begin()));
+
+  // Two conversations of different lengths and row types, and one that is too long.
+  inlay_cache* whole = NewCache();
+  inlay_cache* q8 = NewCache(INLAY_ROWS_Q8);
+  const inlay_cache_options options = {sizeof(options), 2, INLAY_ROWS_F32, 0};
+  inlay_cache* small = nullptr;
+  ASSERT_EQ(inlay_create_cache(model_, &options, &small), INLAY_OK);
+  EXPECT_EQ(inlay_cache_max_length(small), 2u);
+  inlay_step steps[] = {
+      {sizeof(inlay_step), q8, prompt_.data(), 3, 1, INLAY_ERROR},
+      {sizeof(inlay_step), small, prompt_.data(), 3, 0, INLAY_ERROR},
+      {sizeof(inlay_step), whole, prompt_.data(), prompt_.size(), 2, INLAY_ERROR},
+  };
+  EXPECT_EQ(inlay_forward(steps, 3, logits.data(), 3 * vocab - 1), INLAY_INVALID_ARGUMENT);
+  EXPECT_EQ(inlay_cache_length(whole), 0u);
+  ASSERT_EQ(inlay_forward(steps, 3, logits.data(), logits.size()), INLAY_OK) << inlay_last_error();
+  EXPECT_EQ(steps[0].status, INLAY_OK);
+  EXPECT_EQ(steps[1].status, INLAY_OUT_OF_RANGE);
+  EXPECT_EQ(steps[2].status, INLAY_OK);
+  EXPECT_EQ(inlay_cache_length(small), 0u);
+  EXPECT_EQ(inlay_cache_length(q8), 3u);
+  EXPECT_TRUE(
+      std::equal(last - vocab, last + vocab, logits.begin() + static_cast<ptrdiff_t>(vocab)));
+
+  EXPECT_EQ(inlay_cache_rewind_floor(whole), 0u) << "full attention goes back anywhere";
+  EXPECT_GE(inlay_rewind_depth(whole), 32u);
+  inlay_step sizeless = {0, whole, prompt_.data(), 1, 0, INLAY_OK};
+  EXPECT_EQ(inlay_forward(&sizeless, 1, nullptr, 0), INLAY_INVALID_ARGUMENT);
+  EXPECT_EQ(inlay_forward(nullptr, 1, nullptr, 0), INLAY_INVALID_ARGUMENT);
+  for (inlay_cache* cache : {whole, q8, small}) inlay_free_cache(cache);
+}
+
+TEST_F(InlayCTest, LimitsOfMemory) {
+  inlay_cache_options options = {sizeof(options), 200, INLAY_ROWS_F32, 1000};
+  inlay_cache* cache = nullptr;
+  EXPECT_EQ(inlay_create_cache(model_, &options, &cache), INLAY_RESOURCE_EXHAUSTED);
+  EXPECT_THAT(inlay_last_error(), HasSubstr("more than the limit of 1000"));
+  options.row_type = static_cast<inlay_row_type>(17);
+  EXPECT_EQ(inlay_create_cache(model_, &options, &cache), INLAY_INVALID_ARGUMENT);
+  EXPECT_EQ(cache, nullptr);
+}
+
 TEST_F(InlayCTest, ErrorsAreCodesAndSentences) {
   inlay_model* none = nullptr;
-  EXPECT_EQ(inlay_load_model("no/such/file", 1, &none), INLAY_NOT_FOUND);
+  EXPECT_EQ(inlay_load_model("no/such/file", nullptr, &none), INLAY_NOT_FOUND);
   EXPECT_THAT(inlay_last_error(), HasSubstr("no/such/file"));
-  EXPECT_EQ(inlay_load_model("LICENSE", 1, &none), INLAY_INVALID_ARGUMENT);
-  EXPECT_EQ(inlay_load_model(kBardPath, 0, &none), INLAY_INVALID_ARGUMENT);
-  EXPECT_THAT(inlay_last_error(), HasSubstr("threads is 0"));
-  EXPECT_EQ(inlay_load_model(nullptr, 1, &none), INLAY_INVALID_ARGUMENT);
+  EXPECT_EQ(inlay_load_model("LICENSE", nullptr, &none), INLAY_INVALID_ARGUMENT);
+  const inlay_model_options negative = {sizeof(negative), -1, 0};
+  EXPECT_EQ(inlay_load_model(kBardPath, &negative, &none), INLAY_INVALID_ARGUMENT);
+  EXPECT_THAT(inlay_last_error(), HasSubstr("threads is -1"));
+  const inlay_model_options sizeless = {0, 1, 0};
+  EXPECT_EQ(inlay_load_model(kBardPath, &sizeless, &none), INLAY_INVALID_ARGUMENT);
+  EXPECT_THAT(inlay_last_error(), HasSubstr("the size of inlay_model_options is 0"));
+  EXPECT_EQ(inlay_load_model(nullptr, nullptr, &none), INLAY_INVALID_ARGUMENT);
   EXPECT_STREQ(inlay_last_error(), "path is NULL");
   EXPECT_EQ(none, nullptr);
 

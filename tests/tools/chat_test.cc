@@ -10,7 +10,7 @@
 #include "cache/block_pool.h"
 #include "gemma_like/load_model.h"
 #include "tests/tools/program.h"
-#include "tools/chat_session.h"
+#include "gemma_like/chat_session.h"
 
 namespace inlay {
 namespace {

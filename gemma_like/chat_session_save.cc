@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gemma_like/chat_session.h"
 #include "gemma_like/session.h"
 #include "io/file_kind.h"
 #include "io/status_macros.h"
 #include "ops/xxh64.h"
-#include "tools/chat_session.h"
 
 namespace inlay {
 namespace {

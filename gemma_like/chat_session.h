@@ -1,7 +1,6 @@
-// A conversation that can be continued, taken back and branched: what inlay chat does between
-// reading and printing.
-#ifndef INLAY_TOOLS_CHAT_SESSION_H_
-#define INLAY_TOOLS_CHAT_SESSION_H_
+// A chat that can be continued, taken back and branched, turn by turn.
+#ifndef INLAY_GEMMA_LIKE_CHAT_SESSION_H_
+#define INLAY_GEMMA_LIKE_CHAT_SESSION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -97,4 +96,4 @@ class ChatSession {
 
 }  // namespace inlay
 
-#endif  // INLAY_TOOLS_CHAT_SESSION_H_
+#endif  // INLAY_GEMMA_LIKE_CHAT_SESSION_H_

@@ -1,4 +1,4 @@
-#include "tools/chat_session.h"
+#include "gemma_like/chat_session.h"
 
 #include <utility>
 

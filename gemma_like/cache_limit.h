@@ -1,0 +1,28 @@
+// Conversations under a limit of memory, kept by refusing before anything is allocated.
+#ifndef INLAY_GEMMA_LIKE_CACHE_LIMIT_H_
+#define INLAY_GEMMA_LIKE_CACHE_LIMIT_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cache/hybrid_cache.h"
+#include "cache/kv_cache.h"
+#include "gemma_like/engine.h"
+#include "ops/attention.h"
+
+namespace inlay {
+
+// The most bytes that a conversation of max_length tokens takes by the plan, with an append that is
+// open and so many snapshots of it.
+size_t MostCacheBytes(const Engine& engine, KvType type, size_t max_length, size_t snapshots);
+
+// An empty conversation whose pool has the limit; `options.pool` is not used. ResourceExhausted
+// when MostCacheBytes is above the limit, or without memory.
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCacheWithin(const Engine& engine, size_t limit_bytes,
+                                                           const CacheOptions& options, KvType type,
+                                                           size_t snapshots = 0);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_CACHE_LIMIT_H_
