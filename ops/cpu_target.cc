@@ -10,6 +10,10 @@
 #if HWY_ARCH_X86
 #include <cpuid.h>
 #endif
+#if HWY_ARCH_X86_64 && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace inlay {
 namespace {
@@ -22,6 +26,7 @@ struct CpuTarget {
   std::string Name() const {
     std::string name = hwy::TargetName(bit);
     if (extension == Extension::kVnni) name += "_VNNI";
+    if (extension == Extension::kAmx) name += "_AMX";
     return name;
   }
 };
@@ -31,11 +36,35 @@ struct ExtensionTargets {
   Extension extension;
   int64_t bits;
 };
-constexpr ExtensionTargets kExtensions[] = {{Extension::kVnni, HWY_AVX3 | HWY_AVX2}};
+constexpr ExtensionTargets kExtensions[] = {{Extension::kVnni, HWY_AVX3 | HWY_AVX2},
+                                            {Extension::kAmx, HWY_AVX3_DL}};
+
+#if HWY_ARCH_X86
+// Whether this CPU has AMX for bytes, and the system lets this process use it.
+bool HasAmx() {
+#if HWY_ARCH_X86_64 && defined(__linux__)
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr uint32_t kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+  if ((edx & kAmxTile) == 0 || (edx & kAmxInt8) == 0) return false;
+  // Whether the system saves the registers' shapes (17) and what is in them (18).
+  constexpr uint32_t kTileStates = 1u << 17 | 1u << 18;
+  uint32_t states, high;
+  asm volatile("xgetbv" : "=a"(states), "=d"(high) : "c"(0));
+  if ((states & kTileStates) != kTileStates) return false;
+  // Linux wants to be asked, once for all threads, before it makes room for the latter.
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+#endif
 
 // Whether this CPU has the extension of a target that it runs.
 bool HasExtension(const CpuTarget& target) {
 #if HWY_ARCH_X86
+  if (target.extension == Extension::kAmx) return HasAmx();
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (target.bit == HWY_AVX3) {
     constexpr uint32_t kAvx512Vnni = 1u << 11;

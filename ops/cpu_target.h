@@ -16,6 +16,7 @@ namespace inlay {
 enum class Extension : uint8_t {
   kNone,
   kVnni,  // products of bytes, four to a sum: AVX512_VNNI (Cascade Lake), AVX-VNNI (Alder Lake)
+  kAmx,   // products of small matrices of bytes: AMX-INT8 (Sapphire Rapids)
 };
 
 // Names of the CPU targets compiled in, best first.

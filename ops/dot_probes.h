@@ -22,6 +22,9 @@ DotProbes GetDotProbes();
 namespace vnni {
 DotProbes GetDotProbes();
 }
+namespace amx {
+DotProbes GetDotProbes();
+}
 
 }  // namespace inlay
 

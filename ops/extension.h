@@ -3,7 +3,8 @@
 // A kernel that gains from an extension is compiled once more for the targets that have it: a
 // second source defines INLAY_VNNI or the like and includes the first. This header, which comes
 // before Highway's, gives the extension's name; ops/extension-inl.h, which comes after them, its
-// instructions. Which kernels a CPU runs is decided in ops/cpu_target.h.
+// instructions (those of AMX stand in ops/amx_tiles.h). Which kernels a CPU runs is decided in
+// ops/cpu_target.h.
 #ifndef INLAY_OPS_EXTENSION_H_
 #define INLAY_OPS_EXTENSION_H_
 
@@ -11,6 +12,9 @@
 #if defined(INLAY_VNNI)
 #define INLAY_EXTENSION vnni
 #define INLAY_EXTENSION_TARGETS (HWY_AVX3 | HWY_AVX2)
+#elif defined(INLAY_AMX)
+#define INLAY_EXTENSION amx
+#define INLAY_EXTENSION_TARGETS HWY_AVX3_DL
 #else
 #define INLAY_EXTENSION plain
 #endif

@@ -46,6 +46,18 @@ double BestRate(const Rounds& rounds) {
   return best;
 }
 
+DotProbes ChosenDotProbes() {
+  switch (ChosenExtension()) {
+    case Extension::kNone:
+      break;
+    case Extension::kVnni:
+      return vnni::GetDotProbes();
+    case Extension::kAmx:
+      return amx::GetDotProbes();
+  }
+  return plain::GetDotProbes();
+}
+
 }  // namespace
 
 double MeasureReadBandwidth(Team& team, size_t bytes) {
@@ -112,8 +124,7 @@ DotPeaks MeasureDotPeaks(std::string_view target) {
   const bool runs = ForceTarget(target);
   assert(runs);
   (void)runs;
-  const DotProbes probes =
-      ChosenExtension() == Extension::kVnni ? vnni::GetDotProbes() : plain::GetDotProbes();
+  const DotProbes probes = ChosenDotProbes();
   const DotPeaks peaks = {
       .int8 = BestRate(probes.int8), .bf16 = BestRate(probes.bf16), .f32 = BestRate(probes.f32)};
   ForceTarget(chosen);

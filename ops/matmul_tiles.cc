@@ -16,6 +16,10 @@ TileKernels ChosenTileKernels() {
       kernels.bytes = vnni::ByteTiles();
       kernels.nibbles = vnni::NibbleTiles();
       break;
+    case Extension::kAmx:
+      kernels.bytes = amx::QuantizedTiles();
+      kernels.nibbles = amx::QuantizedTiles();
+      break;
   }
   return kernels;
 }

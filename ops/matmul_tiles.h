@@ -36,6 +36,9 @@ namespace vnni {
 MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
 }  // namespace vnni
+namespace amx {
+MultiplyTilesOf<QuantizedRows> QuantizedTiles();  // of bytes and of nibbles
+}  // namespace amx
 
 }  // namespace inlay
 

@@ -73,6 +73,20 @@ TEST(CpuTarget, VnniHasKernelsOfItsOwn) {
   if (compared == 0) GTEST_SKIP() << "this CPU lacks VNNI";
 }
 
+TEST(CpuTarget, AmxHasKernelsOfItsOwn) {
+  if (!ForceTarget("AVX3_DL_AMX")) GTEST_SKIP() << "this CPU lacks AMX";
+  EXPECT_EQ(ChosenExtension(), Extension::kAmx);
+  const TileKernels with = ChosenTileKernels();
+  ASSERT_TRUE(ForceTarget("AVX3_DL"));
+  EXPECT_EQ(ChosenExtension(), Extension::kNone);
+  const TileKernels without = ChosenTileKernels();
+  ForceTarget("");
+  EXPECT_NE(with.bytes, without.bytes);
+  EXPECT_NE(with.nibbles, without.nibbles);
+  EXPECT_EQ(with.floats, without.floats);
+  EXPECT_EQ(with.bf16, without.bf16);
+}
+
 TEST(CpuTarget, UnknownNameChangesNothing) {
   const auto targets = RunnableTargets();
   ASSERT_TRUE(ForceTarget(targets.back()));

@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <random>
 #include <vector>
 
-#include "ops/dequantize.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/pack_and_multiply.h"
+#include "tests/ops/quantized_weights.h"
 #include "tests/ops/sharing_team.h"
 
 namespace inlay {
@@ -14,45 +12,6 @@ namespace {
 
 using QuantMatMulTest = OnEveryTarget;
 INLAY_ON_EVERY_TARGET(QuantMatMulTest);
-
-constexpr WeightType kQuantized[] = {WeightType::kQ8_0, WeightType::kQ4_0,  WeightType::kQ4_1,
-                                     WeightType::kQ5_0, WeightType::kQ5_1,  WeightType::kQ2_K,
-                                     WeightType::kQ3_K, WeightType::kQ4_K,  WeightType::kQ5_K,
-                                     WeightType::kQ6_K, WeightType::kIQ4_NL};
-
-// Blocks of random bytes, or of the byte `all`, with scales around 2^-5.
-struct Weights {
-  Weights(WeightType type, size_t rows, size_t cols, uint32_t seed,
-          std::optional<uint8_t> all = std::nullopt) {
-    const WeightTypeInfo& info = GetWeightTypeInfo(type);
-    std::mt19937 generator(seed);
-    const size_t blocks = rows * cols / info.block_size;
-    bytes.resize(blocks * info.block_bytes + 1);
-    for (uint8_t& byte : bytes) byte = all.value_or(static_cast<uint8_t>(generator()));
-    const bool has_min = type == WeightType::kQ4_1 || type == WeightType::kQ5_1 ||
-                         type == WeightType::kQ2_K || type == WeightType::kQ4_K ||
-                         type == WeightType::kQ5_K;
-    const size_t offset = type == WeightType::kQ2_K   ? 80
-                          : type == WeightType::kQ3_K ? 108
-                          : type == WeightType::kQ6_K ? 208
-                                                      : 0;
-    for (size_t b = 0; b < blocks; ++b) {
-      for (size_t h = 0; h < (has_min ? 2 : 1); ++h) {
-        // The upper byte of a half: sign, exponent 9 .. 11, and two bits of fraction.
-        uint8_t& upper = bytes[1 + b * info.block_bytes + offset + 2 * h + 1];
-        upper = static_cast<uint8_t>((upper & 0x83) | (9 + upper % 3) << 2);
-      }
-    }
-    // At an odd address.
-    matrix = {bytes.data() + 1, type, rows, cols};
-    values.resize(rows * cols);
-    for (size_t r = 0; r < rows; ++r) DequantizeRow(matrix, r, &values[r * cols]);
-  }
-
-  std::vector<uint8_t> bytes;
-  WeightMatrix matrix;
-  std::vector<float> values;
-};
 
 // x as the product sees it: per block of 32 a multiple of the largest magnitude over 127.
 std::vector<double> Rounded(ConstFloatRows x) {
@@ -135,13 +94,17 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
 // vectors have the same length have the same bits, extension or not.
 TEST(QuantMatMul, ExtensionsHaveTheBitsOfTheirTarget) {
   size_t compared = 0;
-  for (const std::string target : {"AVX3", "AVX2"}) {
+  struct Extended {
+    std::string target, extension;
+  };
+  for (const auto& [target, extension] :
+       {Extended{"AVX3_DL", "_AMX"}, Extended{"AVX3", "_VNNI"}, Extended{"AVX2", "_VNNI"}}) {
     for (WeightType type : kQuantized) {
-      const size_t cols = 512, rows = 53, tokens = 13;
+      const size_t cols = 512, rows = 53, tokens = 37;
       const Weights w(type, rows, cols, 11);
       const Array x = RandomArray(tokens, cols, 12), with(tokens, rows), without(tokens, rows);
       Team team(1);
-      if (!ForceTarget(target + "_VNNI")) continue;
+      if (!ForceTarget(target + extension)) continue;
       PackAndMultiply(w.matrix, x, with, team);
       ASSERT_TRUE(ForceTarget(target));
       PackAndMultiply(w.matrix, x, without, team);
@@ -150,7 +113,7 @@ TEST(QuantMatMul, ExtensionsHaveTheBitsOfTheirTarget) {
     }
   }
   ForceTarget("");
-  if (compared == 0) GTEST_SKIP() << "this CPU lacks VNNI";
+  if (compared == 0) GTEST_SKIP() << "this CPU has no extension";
 }
 
 // The largest integer sums that there can be, which some CPU targets carry in 16 bits for a while.

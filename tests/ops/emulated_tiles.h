@@ -1,0 +1,124 @@
+// What Intel AMX does, on CPUs without it: the operations of Intel's manual (SDM, volume 2), as
+// they stand there, and its faults as exceptions.
+#ifndef INLAY_TESTS_OPS_EMULATED_TILES_H_
+#define INLAY_TESTS_OPS_EMULATED_TILES_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+
+#include "ops/amx_tiles.h"
+
+namespace inlay {
+
+struct AmxRegister {
+  static constexpr size_t kRows = 16, kRowBytes = 64;
+  size_t rows = 0, row_bytes = 0;
+  uint8_t data[kRows][kRowBytes] = {};
+};
+
+struct AmxState {
+  static constexpr size_t kRegisters = 8;
+  bool configured = false;
+  AmxRegister registers[kRegisters];
+};
+
+// As AmxTiles (ops/amx_tiles.h). Each thread has registers of its own.
+class EmulatedTiles {
+ public:
+  struct Fault : std::logic_error {
+    using logic_error::logic_error;
+  };
+
+  static bool configured() { return state_.configured; }
+
+  static void Configure(const AmxShapes& shapes) {
+    FaultIf(shapes.palette != 1 || shapes.start_row != 0, "only this palette is emulated");
+    for (uint8_t byte : shapes.reserved) FaultIf(byte != 0, "reserved");
+    for (size_t r = 0; r < 16; ++r) {
+      const size_t rows = shapes.rows[r], bytes = shapes.row_bytes[r];
+      FaultIf(r >= kRegisters && (rows != 0 || bytes != 0), "reserved");
+      FaultIf(rows > kRows || bytes > kRowBytes, "too large");
+      FaultIf((rows == 0) != (bytes == 0), "half empty");
+    }
+    state_ = {};
+    state_.configured = true;
+    for (size_t r = 0; r < kRegisters; ++r) {
+      state_.registers[r].rows = shapes.rows[r];
+      state_.registers[r].row_bytes = shapes.row_bytes[r];
+    }
+  }
+
+  static void Release() { state_ = {}; }
+
+  template <int r>
+  static void Zero() {
+    std::memset(Valid(r).data, 0, sizeof(AmxRegister::data));
+  }
+
+  template <int r>
+  static void Load(const void* from, size_t stride) {
+    AmxRegister& to = Valid(r);
+    std::memset(to.data, 0, sizeof(to.data));
+    for (size_t row = 0; row < to.rows; ++row) {
+      std::memcpy(to.data[row], static_cast<const uint8_t*>(from) + row * stride, to.row_bytes);
+    }
+  }
+
+  template <int r>
+  static void Store(void* to, size_t stride) {
+    const AmxRegister& from = Valid(r);
+    for (size_t row = 0; row < from.rows; ++row) {
+      std::memcpy(static_cast<uint8_t*>(to) + row * stride, from.data[row], from.row_bytes);
+    }
+  }
+
+  // TDPBSSD.
+  template <int sums, int a, int b>
+  static void AddProducts() {
+    AmxRegister& c = Valid(sums);
+    const AmxRegister &x = Valid(a), &y = Valid(b);
+    FaultIf(sums == a || sums == b || a == b, "the same register twice");
+    FaultIf(x.row_bytes / 4 != y.rows || c.row_bytes != y.row_bytes || c.rows != x.rows,
+            "shapes do not fit");
+    for (size_t m = 0; m < c.rows; ++m) {
+      for (size_t k = 0; k < x.row_bytes / 4; ++k) {
+        for (size_t n = 0; n < y.row_bytes / 4; ++n) {
+          uint32_t sum;  // wraps around
+          std::memcpy(&sum, &c.data[m][4 * n], 4);
+          for (size_t j = 0; j < 4; ++j) {
+            const int32_t product = static_cast<int8_t>(x.data[m][4 * k + j]) *
+                                    static_cast<int8_t>(y.data[k][4 * n + j]);
+            sum += static_cast<uint32_t>(product);
+          }
+          std::memcpy(&c.data[m][4 * n], &sum, 4);
+        }
+      }
+      std::fill(c.data[m] + c.row_bytes, c.data[m] + kRowBytes, uint8_t{0});
+    }
+    for (size_t m = c.rows; m < kRows; ++m) std::memset(c.data[m], 0, kRowBytes);
+  }
+
+ private:
+  static constexpr size_t kRegisters = AmxState::kRegisters, kRows = AmxRegister::kRows,
+                          kRowBytes = AmxRegister::kRowBytes;
+
+  static void FaultIf(bool faults, const char* why) {
+    if (faults) throw Fault(why);
+  }
+  static AmxRegister& Valid(int r) {
+    FaultIf(!state_.configured, "not configured");
+    AmxRegister& valid = state_.registers[r];
+    FaultIf(valid.rows == 0, "without rows");
+    FaultIf(valid.row_bytes % 4 != 0, "rows of a part of a word");
+    return valid;
+  }
+
+  static inline thread_local AmxState state_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_TESTS_OPS_EMULATED_TILES_H_
