@@ -14,6 +14,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/group_sums-inl.h"
 #include "ops/operand.h"
 #include "ops/packed_formats-inl.h"
 #include "ops/packed_matrix.h"
@@ -76,69 +77,11 @@ struct Outputs {
 #endif
 };
 
-// The four bytes at p in every lane.
-HWY_INLINE hn::Vec<DRowInts> Broadcast4(const void* p) {
-  int32_t word;
-  hwy::CopyBytes<4>(p, &word);
-  return hn::Set(DRowInts(), word);
-}
-
-HWY_INLINE hn::Vec<DRowInts> Dot4(VQuads w, hn::Vec<DRowInts> x, hn::Vec<DRowInts> sum) {
-  const hn::RebindToSigned<DQuads> d8;
-  return AddProductsOfBytes(DRowInts(), w, hn::BitCast(d8, x), sum);
-}
-
-// Where the sums of group `g` of a format start, which takes the format's bias off again.
-template <class Format, size_t kHalf>
-HWY_INLINE hn::Vec<DRowInts> StartOfSum(const QuantizedBlock& x) {
-  if constexpr (Format::kBias == 0) return hn::Zero(DRowInts());
-  constexpr int kShift = hwy::FloorLog2(-QuantizedBlock::kCorrection / std::max(1, Format::kBias));
-  const int32_t* correction =
-      Format::kGroup == kQuantBlock ? &x.correction : &x.half_corrections[kHalf];
-  return hn::ShiftRight<kShift>(Broadcast4(correction));
-}
-
 // The sum of the activations of a group.
 template <class Format, size_t kHalf>
 HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
   return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.half_sums[kHalf]);
 }
-
-#if !HWY_HAVE_SCALABLE
-using DPairs = hn::RepartitionToNarrow<DRowInts>;
-
-// Adds the products of a group's quad number kQuad, w by x, to the integer sum of a group. `pairs`
-// carries what is not in `sum` yet. As nothing saturates, sums are the same on all CPU targets.
-template <class Format, size_t kHalf, size_t kQuad>
-HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& block,
-                        hn::Vec<DPairs>& pairs, hn::Vec<DRowInts>& sum) {
-  if constexpr (kInPairs) {
-    const hn::RebindToSigned<DQuads> d8;
-    constexpr bool kBytes = Format::kBias == 128;
-    auto quants = hn::BitCast(d8, x);
-    if constexpr (kBytes) {  // w x = |w| (x with the sign of w), and no bias
-      const auto signed_w = hn::BitCast(d8, hn::Xor(w, hn::Set(DQuads(), 0x80)));
-      quants = hn::IfNegativeThenNegOrUndefIfZero(signed_w, quants);
-      w = hn::BitCast(DQuads(), hn::Abs(signed_w));
-    }
-    // How many quads fit into 16 bits.
-    constexpr size_t kFit = size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * Format::kMost));
-    const auto products = hn::SatWidenMulPairwiseAdd(DPairs(), w, quants);
-    pairs = kQuad % kFit == 0 ? products : hn::Add(pairs, products);
-    if constexpr (kQuad % kFit == kFit - 1) {
-      const auto quad_sums = hn::WidenMulPairwiseAdd(DRowInts(), pairs, hn::Set(DPairs(), 1));
-      if constexpr (kQuad >= kFit) {
-        sum = hn::Add(sum, quad_sums);
-      } else {
-        sum = kBytes ? quad_sums : hn::Add(quad_sums, StartOfSum<Format, kHalf>(block));
-      }
-    }
-  } else {
-    if constexpr (kQuad == 0) sum = StartOfSum<Format, kHalf>(block);
-    sum = Dot4(w, x, sum);
-  }
-}
-#endif
 
 // Adds the products of one group of columns to totals: group kHalf of the block x[c][block] of each
 // token c.
@@ -150,20 +93,7 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
   const QuantizedBlock& activations = x[0][block];
   const DRows df;
   const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
-  auto sum = StartOfSum<Format, kHalf>(activations);
-  const int8_t* quants = activations.quants + kHalf * Format::kGroup;
-  const auto step = [&]<size_t s>() HWY_ATTR {
-    VQuads a, b;
-    w->template Step<s>(g, a, b);
-    sum = Dot4(a, Broadcast4(quants + 8 * s), sum);
-    sum = Dot4(b, Broadcast4(quants + 8 * s + 4), sum);
-  };
-  step.template operator()<0>();
-  step.template operator()<1>();
-  if constexpr (Format::kGroup == 32) {
-    step.template operator()<2>();
-    step.template operator()<3>();
-  }
+  const auto sum = SumGroup<Format, kHalf>(*w, g, activations);
   const auto scale = hn::Mul(w->Scale(g), hn::Set(df, activations.scale));
   total = hn::MulAdd(hn::ConvertTo(df, sum), scale, total);
   if constexpr (Format::kHasOffsets) {
@@ -173,29 +103,8 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
                          VRows (&total)[T][C]) {
   const DRows df;
   const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
-  hn::Vec<DRowInts> sum[T][C];
-  hn::Vec<DPairs> pairs[T][C];
-  const auto add = [&]<size_t quad>(const VQuads(&weights)[T]) HWY_ATTR {
-    for (size_t c = 0; c < C; ++c) {
-      const QuantizedBlock& activations = x[c][block];
-      const auto value = Broadcast4(activations.quants + kHalf * Format::kGroup + 4 * quad);
-      for (size_t t = 0; t < T; ++t) {
-        AddQuad<Format, kHalf, quad>(weights[t], value, activations, pairs[t][c], sum[t][c]);
-      }
-    }
-  };
-  const auto step = [&]<size_t s>() HWY_ATTR {
-    VQuads a[T], b[T];
-    for (size_t t = 0; t < T; ++t) w[t].template Step<s>(g, a[t], b[t]);
-    add.template operator()<2 * s>(a);
-    add.template operator()<2 * s + 1>(b);
-  };
-  step.template operator()<0>();
-  step.template operator()<1>();
-  if constexpr (Format::kGroup == 32) {
-    step.template operator()<2>();
-    step.template operator()<3>();
-  }
+  GroupSums<T, C> sum;
+  SumGroup<Format, kHalf, T, C>(w, g, x, block, sum);
   VRows scale[T];
   for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
   for (size_t c = 0; c < C; ++c) {
