@@ -15,11 +15,17 @@ struct DotProbes {
   Rounds int8, bf16, f32;
 };
 
-// Those of the CPU target in use, with an extension and without.
+// Those of the CPU target in use, without an extension and with one (ops/extension.h).
 namespace plain {
 DotProbes GetDotProbes();
 }
 namespace vnni {
+DotProbes GetDotProbes();
+}
+namespace dotprod {
+DotProbes GetDotProbes();
+}
+namespace i8mm {
 DotProbes GetDotProbes();
 }
 

@@ -1,6 +1,6 @@
 // The integers of the quantized matmul's inner loop: the sums of one group of columns, for some
-// parts of tiles by some tokens. They are exact, so the bits of a product do not depend on the
-// instructions that computed it.
+// parts of tiles by some tokens. They are exact, so the bits of a product do not depend on which of
+// the instructions here computed it.
 
 // Compiled once per CPU target, hence the toggling guard.
 #if defined(INLAY_OPS_GROUP_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -37,10 +37,14 @@ HWY_INLINE hn::Vec<DRowInts> Dot4(VQuads w, hn::Vec<DRowInts> x, hn::Vec<DRowInt
   return AddProductsOfBytes(DRowInts(), w, hn::BitCast(d8, x), sum);
 }
 
+// Whether a format's weights are made signed, and so lose their bias, before they are multiplied.
+template <class Format>
+constexpr bool kMadeSigned = kSignedBytes ? Format::kBias == 128 : false;
+
 // Where the sums of group kHalf of a block start, which takes the format's bias off again.
 template <class Format, size_t kHalf>
 HWY_INLINE hn::Vec<DRowInts> StartOfSum(const QuantizedBlock& x) {
-  if constexpr (Format::kBias == 0) return hn::Zero(DRowInts());
+  if constexpr (Format::kBias == 0 || kMadeSigned<Format>) return hn::Zero(DRowInts());
   constexpr int kShift = hwy::FloorLog2(-QuantizedBlock::kCorrection / std::max(1, Format::kBias));
   const int32_t* correction =
       Format::kGroup == kQuantBlock ? &x.correction : &x.half_corrections[kHalf];
@@ -112,11 +116,10 @@ HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& blo
   }
 }
 
-// The sums of group g, whose activations are those of group kHalf of the block x[c][block] of each
-// token c.
+// With an activation broadcast for each quad.
 template <class Format, size_t kHalf, size_t T, size_t C>
-HWY_INLINE void SumGroup(const Format* w, size_t g, const QuantizedBlock* const* x, size_t block,
-                         GroupSums<T, C>& sum) {
+HWY_INLINE void SumGroupByBroadcasts(const Format* w, size_t g, const QuantizedBlock* const* x,
+                                     size_t block, GroupSums<T, C>& sum) {
   hn::Vec<DPairs> pairs[T][C];
   const auto add = [&]<size_t quad>(const VQuads(&weights)[T]) HWY_ATTR {
     for (size_t c = 0; c < C; ++c) {
@@ -134,6 +137,48 @@ HWY_INLINE void SumGroup(const Format* w, size_t g, const QuantizedBlock* const*
     add.template operator()<2 * s + 1>(b);
   };
   ForSteps<Format>(step);
+}
+
+#if INLAY_USES_DOTPROD || INLAY_USES_I8MM
+// With the activations of both quads of a step in one register.
+template <class Format, size_t kHalf, size_t T, size_t C>
+HWY_INLINE void SumGroupByLanes(const Format* w, size_t g, const QuantizedBlock* const* x,
+                                size_t block, GroupSums<T, C>& sum) {
+  for (size_t c = 0; c < C; ++c) {
+    for (size_t t = 0; t < T; ++t) sum[t][c] = StartOfSum<Format, kHalf>(x[c][block]);
+  }
+  const auto step = [&]<size_t s>() HWY_ATTR {
+    VQuads a[T], b[T];
+    for (size_t t = 0; t < T; ++t) {
+      w[t].template Step<s>(g, a[t], b[t]);
+      if constexpr (kMadeSigned<Format>) {
+        a[t] = hn::Xor(a[t], hn::Set(DQuads(), 0x80));
+        b[t] = hn::Xor(b[t], hn::Set(DQuads(), 0x80));
+      } else {
+        static_assert(!kSignedBytes || Format::kMost < 128);
+      }
+    }
+    for (size_t c = 0; c < C; ++c) {
+      const hn::CappedTag<int8_t, 8> d8;
+      const auto values = hn::LoadU(d8, x[c][block].quants + kHalf * Format::kGroup + 8 * s);
+      for (size_t t = 0; t < T; ++t) sum[t][c] = AddProductsOfLane<0>(a[t], values, sum[t][c]);
+      for (size_t t = 0; t < T; ++t) sum[t][c] = AddProductsOfLane<1>(b[t], values, sum[t][c]);
+    }
+  };
+  ForSteps<Format>(step);
+}
+#endif
+
+// The sums of group g, whose activations are those of group kHalf of the block x[c][block] of each
+// token c.
+template <class Format, size_t kHalf, size_t T, size_t C>
+HWY_INLINE void SumGroup(const Format* w, size_t g, const QuantizedBlock* const* x, size_t block,
+                         GroupSums<T, C>& sum) {
+#if INLAY_USES_DOTPROD || INLAY_USES_I8MM
+  SumGroupByLanes<Format, kHalf, T, C>(w, g, x, block, sum);
+#else
+  SumGroupByBroadcasts<Format, kHalf, T, C>(w, g, x, block, sum);
+#endif
 }
 #endif
 

@@ -46,6 +46,26 @@ double BestRate(const Rounds& rounds) {
   return best;
 }
 
+// As ChosenTileKernels() chooses the kernels.
+DotProbes ChosenDotProbes() {
+  DotProbes probes = plain::GetDotProbes();
+  switch (ChosenExtension()) {
+    case Extension::kNone:
+      break;
+    case Extension::kVnni:
+      probes.int8 = vnni::GetDotProbes().int8;
+      break;
+    case Extension::kDotprod:
+      probes.int8 = dotprod::GetDotProbes().int8;
+      break;
+    case Extension::kI8mm:
+      probes.int8 = i8mm::GetDotProbes().int8;
+      probes.bf16 = i8mm::GetDotProbes().bf16;
+      break;
+  }
+  return probes;
+}
+
 }  // namespace
 
 double MeasureReadBandwidth(Team& team, size_t bytes) {
@@ -112,8 +132,7 @@ DotPeaks MeasureDotPeaks(std::string_view target) {
   const bool runs = ForceTarget(target);
   assert(runs);
   (void)runs;
-  const DotProbes probes =
-      ChosenExtension() == Extension::kVnni ? vnni::GetDotProbes() : plain::GetDotProbes();
+  const DotProbes probes = ChosenDotProbes();
   const DotPeaks peaks = {
       .int8 = BestRate(probes.int8), .bf16 = BestRate(probes.bf16), .f32 = BestRate(probes.f32)};
   ForceTarget(chosen);

@@ -36,6 +36,15 @@ namespace vnni {
 MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
 }  // namespace vnni
+namespace dotprod {
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace dotprod
+namespace i8mm {
+MultiplyTilesOf<Bf16Rows> Bf16Tiles();
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace i8mm
 
 }  // namespace inlay
 
