@@ -90,6 +90,12 @@ struct Outputs {
     fill(std::make_index_sequence<T * C>());
     for (size_t t = 0; t < T; ++t) Store(w[t].row, copy[t]);
   }
+  // What is there for token c.
+  HWY_INLINE VRows Load(size_t row, size_t c) const {
+    const DRows df;
+    if (row + hn::Lanes(df) <= rows) return hn::LoadU(df, y[c] + row);
+    return row < rows ? hn::LoadN(df, y[c] + row, rows - row) : hn::Zero(df);
+  }
 #endif
 };
 

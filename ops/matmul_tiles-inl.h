@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "ops/matmul.h"
+#include "ops/matmul_i8mm-inl.h"
 #include "ops/matmul_kernels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -100,6 +101,15 @@ void Multiply(const MatMulTask& task, const typename Kernel::Activations& x, siz
   if constexpr (kManyParts > 1 && hn::MaxLanes(DRows()) == kTileRows) {
     MultiplyParts<Kernel, 1, Kernel::kCols>(task, x, part, end, task.w->tile_bytes());
   }
+}
+
+// The same of quantized weights.
+template <class Format>
+void MultiplyQuantized(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+#if INLAY_USES_I8MM
+  if (task.y.rows >= kMatrixTokens) return MultiplyMatrices<Format>(task, x, begin, end);
+#endif
+  Multiply<QuantizedKernel<Format>>(task, x, begin, end);
 }
 
 }  // namespace
