@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 #include "hwy/targets.h"
 #include "ops/cpu_probes.h"
+#include "ops/extension.h"
 
 #if HWY_ARCH_X86
 #include <cpuid.h>
+#elif HWY_ARCH_ARM_A64 && HWY_OS_LINUX
+#include <sys/auxv.h>
 #endif
 #if HWY_ARCH_X86_64 && defined(__linux__)
 #include <sys/syscall.h>
@@ -18,26 +22,42 @@
 namespace inlay {
 namespace {
 
+// An extension's name, the targets of Highway's that its kernels are compiled for, and those that
+// it adds something to.
+struct ExtensionTargets {
+  Extension extension;
+  const char* suffix;
+  int64_t compiled;
+  int64_t bits;
+};
+
+// The better one of two for the same target first.
+constexpr ExtensionTargets kExtensions[] = {
+    {Extension::kAmx, "_AMX", INLAY_AMX_TARGETS, INLAY_AMX_TARGETS},
+    {Extension::kVnni, "_VNNI", INLAY_VNNI_TARGETS, INLAY_VNNI_TARGETS},
+    {Extension::kI8mm, "_I8MM", INLAY_I8MM_TARGETS,
+     INLAY_I8MM_TARGETS == 0 ? 0 : INLAY_I8MM_TARGETS | HWY_SVE2 | HWY_SVE | HWY_NEON_BF16},
+    {Extension::kDotprod, "_DOTPROD", INLAY_DOTPROD_TARGETS, INLAY_DOTPROD_TARGETS},
+};
+
+// Null for kNone.
+const ExtensionTargets* FindExtension(Extension extension) {
+  const auto* found =
+      std::find_if(std::begin(kExtensions), std::end(kExtensions),
+                   [&](const ExtensionTargets& added) { return added.extension == extension; });
+  return found == std::end(kExtensions) ? nullptr : found;
+}
+
 // One of Highway's targets, alone or with an extension.
 struct CpuTarget {
   int64_t bit;
   Extension extension = Extension::kNone;
 
   std::string Name() const {
-    std::string name = hwy::TargetName(bit);
-    if (extension == Extension::kVnni) name += "_VNNI";
-    if (extension == Extension::kAmx) name += "_AMX";
-    return name;
+    const ExtensionTargets* added = FindExtension(extension);
+    return hwy::TargetName(bit) + std::string(added == nullptr ? "" : added->suffix);
   }
 };
-
-// The targets of Highway's that an extension adds something to.
-struct ExtensionTargets {
-  Extension extension;
-  int64_t bits;
-};
-constexpr ExtensionTargets kExtensions[] = {{Extension::kVnni, HWY_AVX3 | HWY_AVX2},
-                                            {Extension::kAmx, HWY_AVX3_DL}};
 
 #if HWY_ARCH_X86
 // Whether this CPU has AMX for bytes, and the system lets this process use it.
@@ -72,6 +92,12 @@ bool HasExtension(const CpuTarget& target) {
   }
   constexpr uint32_t kAvxVnni = 1u << 4;
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & kAvxVnni) != 0;
+#elif HWY_ARCH_ARM_A64 && HWY_OS_LINUX
+  constexpr uint64_t kDotprod = 1u << 20;                 // HWCAP_ASIMDDP
+  constexpr uint64_t kI8mmAndBf16 = 1u << 13 | 1u << 14;  // HWCAP2_I8MM, HWCAP2_BF16
+  const bool has_dotprod = (getauxval(AT_HWCAP) & kDotprod) != 0;
+  if (target.extension == Extension::kDotprod) return has_dotprod;
+  return has_dotprod && (getauxval(AT_HWCAP2) & kI8mmAndBf16) == kI8mmAndBf16;
 #else
   (void)target;
   return false;
@@ -96,9 +122,11 @@ std::vector<CpuTarget> WithExtensions(int64_t bits) {
 // hwy::SupportedTargets reports the mock.
 const std::vector<CpuTarget>& Runnable() {
   static const std::vector<CpuTarget> targets = [] {
-    auto all = WithExtensions(hwy::SupportedTargets() & CompiledTargetBits());
-    std::erase_if(all, [](const CpuTarget& target) {
-      return target.extension != Extension::kNone && !HasExtension(target);
+    const int64_t supported = hwy::SupportedTargets();
+    auto all = WithExtensions(supported & CompiledTargetBits());
+    std::erase_if(all, [&](const CpuTarget& target) {
+      const ExtensionTargets* added = FindExtension(target.extension);
+      return added != nullptr && ((supported & added->compiled) == 0 || !HasExtension(target));
     });
     return all;
   }();

@@ -1,7 +1,8 @@
 // Which instruction set the kernels run on.
 //
 // A CPU target is one of Highway's, alone or with an extension: "AVX3", "AVX3_VNNI". Kernels that
-// gain nothing from the extension run as on the target alone.
+// gain nothing from the extension run as on the target alone. Those that do are compiled for NEON
+// where "SVE2_I8MM" or the like is the target.
 #ifndef INLAY_OPS_CPU_TARGET_H_
 #define INLAY_OPS_CPU_TARGET_H_
 
@@ -15,8 +16,10 @@ namespace inlay {
 // Instructions that Highway has no target for, and some kernels are compiled for once more.
 enum class Extension : uint8_t {
   kNone,
-  kVnni,  // products of bytes, four to a sum: AVX512_VNNI (Cascade Lake), AVX-VNNI (Alder Lake)
-  kAmx,   // products of small matrices of bytes: AMX-INT8 (Sapphire Rapids)
+  kVnni,     // products of bytes, four to a sum: AVX512_VNNI (Cascade Lake), AVX-VNNI (Alder Lake)
+  kAmx,      // products of small matrices of bytes: AMX-INT8 (Sapphire Rapids)
+  kDotprod,  // as kVnni on Arm: FEAT_DotProd (Neoverse N1)
+  kI8mm,  // FEAT_I8MM and FEAT_BF16, too: products of matrices (Neoverse V1, V2 and N2, Apple M2)
 };
 
 // Names of the CPU targets compiled in, best first.

@@ -18,6 +18,9 @@ namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Of a lane of bytes or bfloat16: twice as many where each of two rows is multiplied by two tokens.
+constexpr double kOperationsPerLane = kMatrices ? 4 : 2;
+
 // Each loop keeps twelve sums, more than the latency times the throughput of any CPU we know, and
 // returns how many operations a round of it does (a multiplication and an addition count as two).
 // The sums go to `out`.
@@ -53,6 +56,8 @@ double Int8Rounds(size_t rounds, int32_t seed, float* out) {
       const hn::Repartition<int16_t, decltype(d)> d16;
       const auto products = hn::SatWidenMulPairwiseAdd(d16, a, hn::BitCast(di8, sum));
       return hn::BitCast(d, hn::Add(products, hn::BitCast(d16, sum)));
+    } else if constexpr (kMatrices) {
+      return AddMatricesOfBytes(a, b, sum);
     } else {
       return AddProductsOfBytes(d, a, b, sum);
     }
@@ -61,7 +66,7 @@ double Int8Rounds(size_t rounds, int32_t seed, float* out) {
   INLAY_TWELVE_SUMS(INLAY_STEP)
 #undef INLAY_STEP
   *out = static_cast<float>(hn::ReduceSum(d, INLAY_ADD_UP));
-  return 12.0 * 2 * static_cast<double>(hn::Lanes(du8));
+  return 12.0 * kOperationsPerLane * static_cast<double>(hn::Lanes(du8));
 }
 
 double F32Rounds(size_t rounds, int32_t seed, float* out) {
@@ -84,11 +89,19 @@ double Bf16Rounds(size_t rounds, int32_t seed, float* out) {
   const auto a = hn::BitCast(d16, hn::Set(du16, static_cast<uint16_t>(0x3F00 + (seed & 0x7F))));
   INLAY_TWELVE_STARTS(hn::Set(d, static_cast<float>(seed + i)))
   auto rest = hn::Zero(d);
-#define INLAY_STEP(s) s = hn::ReorderWidenMulAccumulate(d, a, a, s, rest);
+  const auto add = [&](auto sum) HWY_ATTR {
+    if constexpr (kMatrices) {
+      const auto words = hn::BitCast(hn::Repartition<uint32_t, decltype(d)>(), a);
+      return AddMatricesOfBf16(words, words, sum);
+    } else {
+      return hn::ReorderWidenMulAccumulate(d, a, a, sum, rest);
+    }
+  };
+#define INLAY_STEP(s) s = add(s);
   INLAY_TWELVE_SUMS(INLAY_STEP)
 #undef INLAY_STEP
   *out = hn::ReduceSum(d, hn::Add(INLAY_ADD_UP, rest));
-  return 12.0 * 2 * static_cast<double>(hn::Lanes(d16));
+  return 12.0 * kOperationsPerLane * static_cast<double>(hn::Lanes(d16));
 }
 #undef INLAY_TWELVE_SUMS
 #undef INLAY_ADD_UP

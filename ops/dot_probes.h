@@ -15,7 +15,7 @@ struct DotProbes {
   Rounds int8, bf16, f32;
 };
 
-// Those of the CPU target in use, with an extension and without.
+// Those of the CPU target in use, without an extension and with one (ops/extension.h).
 namespace plain {
 DotProbes GetDotProbes();
 }
@@ -23,6 +23,12 @@ namespace vnni {
 DotProbes GetDotProbes();
 }
 namespace amx {
+DotProbes GetDotProbes();
+}
+namespace dotprod {
+DotProbes GetDotProbes();
+}
+namespace i8mm {
 DotProbes GetDotProbes();
 }
 

@@ -46,16 +46,27 @@ double BestRate(const Rounds& rounds) {
   return best;
 }
 
+// As ChosenTileKernels() chooses the kernels.
 DotProbes ChosenDotProbes() {
+  DotProbes probes = plain::GetDotProbes();
   switch (ChosenExtension()) {
     case Extension::kNone:
       break;
     case Extension::kVnni:
-      return vnni::GetDotProbes();
+      probes.int8 = vnni::GetDotProbes().int8;
+      break;
     case Extension::kAmx:
-      return amx::GetDotProbes();
+      probes.int8 = amx::GetDotProbes().int8;
+      break;
+    case Extension::kDotprod:
+      probes.int8 = dotprod::GetDotProbes().int8;
+      break;
+    case Extension::kI8mm:
+      probes.int8 = i8mm::GetDotProbes().int8;
+      probes.bf16 = i8mm::GetDotProbes().bf16;
+      break;
   }
-  return plain::GetDotProbes();
+  return probes;
 }
 
 }  // namespace

@@ -23,11 +23,11 @@ namespace {
 void MultiplyBytes(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
   switch (task.w->format()) {
     case PackedFormat::kBytes32:
-      return Multiply<QuantizedKernel<Bytes32>>(task, x, begin, end);
+      return MultiplyQuantized<Bytes32>(task, x, begin, end);
     case PackedFormat::kWide32:
-      return Multiply<QuantizedKernel<Wide<PackedFormat::kWide32>>>(task, x, begin, end);
+      return MultiplyQuantized<Wide<PackedFormat::kWide32>>(task, x, begin, end);
     case PackedFormat::kWide16:
-      return Multiply<QuantizedKernel<Wide<PackedFormat::kWide16>>>(task, x, begin, end);
+      return MultiplyQuantized<Wide<PackedFormat::kWide16>>(task, x, begin, end);
     default:
       assert(false);
   }

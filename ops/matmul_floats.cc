@@ -1,7 +1,3 @@
-// Only products of bfloat16 gain from more than AVX3.
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (INLAY_UNUSED_TARGETS | HWY_AVX3_DL)
-
 #include <cassert>
 
 #include "ops/matmul_tiles.h"
@@ -27,10 +23,6 @@ void MultiplyFloats(const MatMulTask& task, const ConstFloatRows& x, size_t begi
   }
 }
 
-void MultiplyBf16(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
-  Multiply<PairKernel>(task, x, begin, end);
-}
-
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace inlay
@@ -41,13 +33,10 @@ namespace inlay::plain {
 namespace {
 
 HWY_EXPORT(MultiplyFloats);
-HWY_EXPORT(MultiplyBf16);
 
 }  // namespace
 
 MultiplyTilesOf<ConstFloatRows> FloatTiles() { return HWY_DYNAMIC_POINTER(MultiplyFloats); }
-
-MultiplyTilesOf<Bf16Rows> Bf16Tiles() { return HWY_DYNAMIC_POINTER(MultiplyBf16); }
 
 }  // namespace inlay::plain
 #endif  // HWY_ONCE

@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/group_sums-inl.h"
 #include "ops/operand.h"
 #include "ops/packed_formats-inl.h"
 #include "ops/packed_matrix.h"
@@ -39,11 +41,15 @@ constexpr size_t kFewParts = 1;
 // fit 16 registers with an operand or two; pairs of bf16 that are made floats first need more.
 constexpr size_t kManyParts = 2;
 constexpr size_t kFloatCols = HWY_TARGET <= HWY_AVX2 ? 6 : 3;
-constexpr size_t kPairCols = HWY_TARGET == HWY_AVX2 ? 4 : kFloatCols;
+// Where matrices are multiplied they need less: 2 x 12 totals, four weights and two activations are
+// 30 of 32.
+constexpr size_t kPairCols = kMatrices ? 12 : HWY_TARGET == HWY_AVX2 ? 4 : kFloatCols;
 // Quantized kernels have an integer sum beside each total: 2 x 6 fit 32 registers, 2 x 3 fit 16.
+// (With Arm's extensions, the other 8 are four weights, the one or two activations they are
+// multiplied with, and constants of the format.)
 // Where products are added in pairs first, these take as many registers again: with 2 x 6 on AVX3,
 // 512 tokens took 1.07 (Q6_K) to 1.4 times (Q4_0) as long as with 2 x 3.
-constexpr size_t kQuantizedCols = HWY_TARGET <= HWY_AVX3 && !kInPairs ? 6 : 3;
+constexpr size_t kQuantizedCols = (HWY_TARGET <= HWY_AVX3 && !kInPairs) || kByLanes ? 6 : 3;
 // A kernel's kCols tokens or fewer leave the CPU time to wait for memory, which is fastest when
 // read in a line: all parts of one tile at once. Two tiles at a time were 0.6 (Q4_0, one thread) to
 // 0.9 times as fast. With 16 registers it is no more than two parts, though.
@@ -73,72 +79,31 @@ struct Outputs {
       for (size_t c = 0; c < C; ++c) hn::StoreN(v[c], df, y[c] + row, rows - row);
     }
   }
+  // The same for T parts, from a copy: for AArch64 g++ would keep in memory what these loops index,
+  // and store each total there whenever it changes.
+  template <class Part, size_t T, size_t C>
+  HWY_INLINE void StoreParts(const Part* w, const VRows (&v)[T][C]) const {
+    VRows copy[T][C];
+    const auto fill = [&]<size_t... i>(std::index_sequence<i...>) HWY_ATTR {
+      ((copy[i / C][i % C] = v[i / C][i % C]), ...);
+    };
+    fill(std::make_index_sequence<T * C>());
+    for (size_t t = 0; t < T; ++t) Store(w[t].row, copy[t]);
+  }
+  // What is there for token c.
+  HWY_INLINE VRows Load(size_t row, size_t c) const {
+    const DRows df;
+    if (row + hn::Lanes(df) <= rows) return hn::LoadU(df, y[c] + row);
+    return row < rows ? hn::LoadN(df, y[c] + row, rows - row) : hn::Zero(df);
+  }
 #endif
 };
-
-// The four bytes at p in every lane.
-HWY_INLINE hn::Vec<DRowInts> Broadcast4(const void* p) {
-  int32_t word;
-  hwy::CopyBytes<4>(p, &word);
-  return hn::Set(DRowInts(), word);
-}
-
-HWY_INLINE hn::Vec<DRowInts> Dot4(VQuads w, hn::Vec<DRowInts> x, hn::Vec<DRowInts> sum) {
-  const hn::RebindToSigned<DQuads> d8;
-  return AddProductsOfBytes(DRowInts(), w, hn::BitCast(d8, x), sum);
-}
-
-// Where the sums of group `g` of a format start, which takes the format's bias off again.
-template <class Format, size_t kHalf>
-HWY_INLINE hn::Vec<DRowInts> StartOfSum(const QuantizedBlock& x) {
-  if constexpr (Format::kBias == 0) return hn::Zero(DRowInts());
-  constexpr int kShift = hwy::FloorLog2(-QuantizedBlock::kCorrection / std::max(1, Format::kBias));
-  const int32_t* correction =
-      Format::kGroup == kQuantBlock ? &x.correction : &x.half_corrections[kHalf];
-  return hn::ShiftRight<kShift>(Broadcast4(correction));
-}
 
 // The sum of the activations of a group.
 template <class Format, size_t kHalf>
 HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
   return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.half_sums[kHalf]);
 }
-
-#if !HWY_HAVE_SCALABLE
-using DPairs = hn::RepartitionToNarrow<DRowInts>;
-
-// Adds the products of a group's quad number kQuad, w by x, to the integer sum of a group. `pairs`
-// carries what is not in `sum` yet. As nothing saturates, sums are the same on all CPU targets.
-template <class Format, size_t kHalf, size_t kQuad>
-HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& block,
-                        hn::Vec<DPairs>& pairs, hn::Vec<DRowInts>& sum) {
-  if constexpr (kInPairs) {
-    const hn::RebindToSigned<DQuads> d8;
-    constexpr bool kBytes = Format::kBias == 128;
-    auto quants = hn::BitCast(d8, x);
-    if constexpr (kBytes) {  // w x = |w| (x with the sign of w), and no bias
-      const auto signed_w = hn::BitCast(d8, hn::Xor(w, hn::Set(DQuads(), 0x80)));
-      quants = hn::IfNegativeThenNegOrUndefIfZero(signed_w, quants);
-      w = hn::BitCast(DQuads(), hn::Abs(signed_w));
-    }
-    // How many quads fit into 16 bits.
-    constexpr size_t kFit = size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * Format::kMost));
-    const auto products = hn::SatWidenMulPairwiseAdd(DPairs(), w, quants);
-    pairs = kQuad % kFit == 0 ? products : hn::Add(pairs, products);
-    if constexpr (kQuad % kFit == kFit - 1) {
-      const auto quad_sums = hn::WidenMulPairwiseAdd(DRowInts(), pairs, hn::Set(DPairs(), 1));
-      if constexpr (kQuad >= kFit) {
-        sum = hn::Add(sum, quad_sums);
-      } else {
-        sum = kBytes ? quad_sums : hn::Add(quad_sums, StartOfSum<Format, kHalf>(block));
-      }
-    }
-  } else {
-    if constexpr (kQuad == 0) sum = StartOfSum<Format, kHalf>(block);
-    sum = Dot4(w, x, sum);
-  }
-}
-#endif
 
 // Adds the products of one group of columns to totals: group kHalf of the block x[c][block] of each
 // token c.
@@ -150,20 +115,7 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
   const QuantizedBlock& activations = x[0][block];
   const DRows df;
   const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
-  auto sum = StartOfSum<Format, kHalf>(activations);
-  const int8_t* quants = activations.quants + kHalf * Format::kGroup;
-  const auto step = [&]<size_t s>() HWY_ATTR {
-    VQuads a, b;
-    w->template Step<s>(g, a, b);
-    sum = Dot4(a, Broadcast4(quants + 8 * s), sum);
-    sum = Dot4(b, Broadcast4(quants + 8 * s + 4), sum);
-  };
-  step.template operator()<0>();
-  step.template operator()<1>();
-  if constexpr (Format::kGroup == 32) {
-    step.template operator()<2>();
-    step.template operator()<3>();
-  }
+  const auto sum = SumGroup<Format, kHalf>(*w, g, activations);
   const auto scale = hn::Mul(w->Scale(g), hn::Set(df, activations.scale));
   total = hn::MulAdd(hn::ConvertTo(df, sum), scale, total);
   if constexpr (Format::kHasOffsets) {
@@ -173,29 +125,8 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
                          VRows (&total)[T][C]) {
   const DRows df;
   const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
-  hn::Vec<DRowInts> sum[T][C];
-  hn::Vec<DPairs> pairs[T][C];
-  const auto add = [&]<size_t quad>(const VQuads(&weights)[T]) HWY_ATTR {
-    for (size_t c = 0; c < C; ++c) {
-      const QuantizedBlock& activations = x[c][block];
-      const auto value = Broadcast4(activations.quants + kHalf * Format::kGroup + 4 * quad);
-      for (size_t t = 0; t < T; ++t) {
-        AddQuad<Format, kHalf, quad>(weights[t], value, activations, pairs[t][c], sum[t][c]);
-      }
-    }
-  };
-  const auto step = [&]<size_t s>() HWY_ATTR {
-    VQuads a[T], b[T];
-    for (size_t t = 0; t < T; ++t) w[t].template Step<s>(g, a[t], b[t]);
-    add.template operator()<2 * s>(a);
-    add.template operator()<2 * s + 1>(b);
-  };
-  step.template operator()<0>();
-  step.template operator()<1>();
-  if constexpr (Format::kGroup == 32) {
-    step.template operator()<2>();
-    step.template operator()<3>();
-  }
+  GroupSums<T, C> sum;
+  SumGroup<Format, kHalf, T, C>(w, g, x, block, sum);
   VRows scale[T];
   for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
   for (size_t c = 0; c < C; ++c) {
@@ -216,16 +147,18 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
 }
 
 // A kernel computes T parts of tiles for C tokens: Run<T, C>(parts, rows, cols, ahead, out), where
-// rows[c] is token c's row of activations. It is fastest with kCols tokens at once. Unless `ahead`
-// is 0, it fetches what lies so many bytes after what it reads. Vectors without a fixed size cannot
-// be kept in arrays: there it is one each. Where a part's additions follow each other too slowly to
-// keep up with memory, kChains is 2: so many parts at least.
+// rows[c] is token c's row of activations. It is fastest with kCols tokens at once; up to kFewCols
+// leave registers for all parts of a tile. Unless `ahead` is 0, it fetches what lies so many bytes
+// after what it reads. Vectors without a fixed size cannot be kept in arrays: there it is one each.
+// Where a part's additions follow each other too slowly to keep up with memory, kChains is 2: so
+// many parts at least.
 
 template <class Format>
 struct QuantizedKernel {
   using Part = Format;
   using Activations = QuantizedRows;
   static constexpr size_t kCols = kQuantizedCols;
+  static constexpr size_t kFewCols = kByLanes ? 2 : kCols;
   static constexpr size_t kChains = 1;
 
   template <size_t T, size_t C, class Cols>
@@ -253,7 +186,11 @@ struct QuantizedKernel {
 #if HWY_HAVE_SCALABLE
     out.Store(w[0].row, total);
 #else
-    for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+    if constexpr (kByLanes) {
+      out.StoreParts(w, total);
+    } else {
+      for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+    }
 #endif
   }
 };
@@ -284,6 +221,7 @@ struct FloatKernel {
   };
   using Activations = ConstFloatRows;
   static constexpr size_t kCols = kFloatCols;
+  static constexpr size_t kFewCols = kCols;
   static constexpr size_t kChains = 2;
 
   template <size_t T, size_t C, class Cols>
@@ -326,24 +264,22 @@ struct PairKernel {
   };
   using Activations = Bf16Rows;
   static constexpr size_t kCols = kPairCols;
-  static constexpr bool kDot = HWY_NATIVE_DOT_BF16;
-  static constexpr size_t kChains = kDot ? 1 : 2;
+  static constexpr size_t kFewCols = kMatrices ? 4 : kCols;
+  static constexpr size_t kChains = kDotBf16 ? 1 : 2;
 
   template <size_t T, size_t C, class Cols>
   static HWY_NOINLINE void Run(const Part* w, const Bf16* const* x, Cols cols, size_t ahead,
                                const Outputs& out) {
     const size_t pairs = (cols + 1) / 2;
+#if INLAY_USES_I8MM
+    if constexpr (C % 2 == 0) return RunMatrices<T, C>(w, x, pairs, ahead, out);
+#endif
     const DRows df;
-    const hn::RebindToUnsigned<DRows> du;
-    const auto load = [&](const uint16_t* p)
-                          HWY_ATTR { return hn::LoadU(du, reinterpret_cast<const uint32_t*>(p)); };
+    const DWords du;
     // Adds both products, the even column's first where the CPU target leaves the choice.
     const auto add = [&](auto weights, auto values, auto sum) HWY_ATTR {
-      if constexpr (kDot) {
-        const hn::Repartition<hwy::bfloat16_t, DRows> d16;
-        auto unused = hn::Zero(df);
-        return hn::ReorderWidenMulAccumulate(df, hn::BitCast(d16, weights),
-                                             hn::BitCast(d16, values), sum, unused);
+      if constexpr (kDotBf16) {
+        return AddProductsOfBf16(df, weights, values, sum);
       } else {
         const auto even = [&](auto v) HWY_ATTR { return hn::BitCast(df, hn::ShiftLeft<16>(v)); };
         const auto odd = [&](auto v) HWY_ATTR {
@@ -352,17 +288,12 @@ struct PairKernel {
         return hn::MulAdd(odd(weights), odd(values), hn::MulAdd(even(weights), even(values), sum));
       }
     };
-    const auto broadcast = [&](const Bf16* p) HWY_ATTR {
-      uint32_t word;
-      hwy::CopyBytes<4>(p, &word);
-      return hn::Set(du, word);
-    };
 #if HWY_HAVE_SCALABLE
     static_assert(T == 1 && C == 1);
     auto total = hn::Zero(df);
     for (size_t k = 0; k < pairs; ++k) {
       if (ahead != 0) w[0].Fetch(k * 2 * kTileRows, ahead);
-      total = add(load(w[0].data + k * 2 * kTileRows), broadcast(x[0] + 2 * k), total);
+      total = add(Load(w[0], k), Broadcast(x[0] + 2 * k), total);
     }
     out.Store(w[0].row, total);
 #else
@@ -374,16 +305,87 @@ struct PairKernel {
       if (ahead != 0) {
         for (size_t t = 0; t < T; ++t) w[t].Fetch(k * 2 * kTileRows, ahead);
       }
-      decltype(hn::Zero(du)) weights[T];
-      for (size_t t = 0; t < T; ++t) weights[t] = load(w[t].data + k * 2 * kTileRows);
+      hn::Vec<DWords> weights[T];
+      for (size_t t = 0; t < T; ++t) weights[t] = Load(w[t], k);
       for (size_t c = 0; c < C; ++c) {
-        const auto values = broadcast(x[c] + 2 * k);
+        const auto values = Broadcast(x[c] + 2 * k);
         for (size_t t = 0; t < T; ++t) total[t][c] = add(weights[t], values, total[t][c]);
       }
     }
     for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
 #endif
   }
+
+ private:
+  using DWords = hn::RebindToUnsigned<DRows>;
+
+  // Two columns of the part's rows, and of a token.
+  static HWY_INLINE hn::Vec<DWords> Load(const Part& w, size_t pair) {
+    return hn::LoadU(DWords(), reinterpret_cast<const uint32_t*>(w.data + pair * 2 * kTileRows));
+  }
+  static HWY_INLINE hn::Vec<DWords> Broadcast(const Bf16* x) {
+    return hn::BitCast(DWords(), Broadcast4(x));
+  }
+
+#if INLAY_USES_I8MM
+  // For two tokens at a time, as SumGroupByMatrices: four columns with one instruction. The totals
+  // are brought into order once, at the end.
+  template <size_t T, size_t C>
+  static HWY_INLINE void RunMatrices(const Part* w, const Bf16* const* x, size_t pairs,
+                                     size_t ahead, const Outputs& out) {
+    constexpr size_t kTokenPairs = C / 2;
+    const DRows df;
+    const DWords du;
+    VRows low[T][kTokenPairs], high[T][kTokenPairs];  // of a part's rows 0 and 1, and 2 and 3
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t p = 0; p < kTokenPairs; ++p) low[t][p] = high[t][p] = hn::Zero(df);
+    }
+    size_t k = 0;
+    for (; k + 2 <= pairs; k += 2) {
+      hn::Vec<DWords> rows01[T], rows23[T];
+      for (size_t t = 0; t < T; ++t) {
+        if (ahead != 0) {
+          w[t].Fetch(k * 2 * kTileRows, ahead);
+          w[t].Fetch((k + 1) * 2 * kTileRows, ahead);
+        }
+        const auto a = Load(w[t], k), b = Load(w[t], k + 1);
+        rows01[t] = hn::InterleaveLower(du, a, b);
+        rows23[t] = hn::InterleaveUpper(du, a, b);
+      }
+      for (size_t p = 0; p < kTokenPairs; ++p) {
+        const auto values = [&](size_t c) HWY_ATTR {
+          const hn::CappedTag<uint16_t, 4> d16;
+          return hn::BitCast(hn::Half<DWords>(), hn::LoadU(d16, x[c] + 2 * k));
+        };
+        const auto both = hn::Combine(du, values(2 * p + 1), values(2 * p));
+        for (size_t t = 0; t < T; ++t) low[t][p] = AddMatricesOfBf16(rows01[t], both, low[t][p]);
+        for (size_t t = 0; t < T; ++t) high[t][p] = AddMatricesOfBf16(rows23[t], both, high[t][p]);
+      }
+    }
+    // An odd pair of columns is one more addition, also where the lanes stand like this.
+    if (k < pairs) {
+      for (size_t t = 0; t < T; ++t) {
+        const auto weights = Load(w[t], k);
+        for (size_t p = 0; p < kTokenPairs; ++p) {
+          const auto both =
+              hn::InterleaveLower(du, Broadcast(x[2 * p] + 2 * k), Broadcast(x[2 * p + 1] + 2 * k));
+          const auto add = [&](auto rows, auto& sum)
+                               HWY_ATTR { sum = AddProductsOfBf16(df, rows, both, sum); };
+          add(hn::InterleaveLower(du, weights, weights), low[t][p]);
+          add(hn::InterleaveUpper(du, weights, weights), high[t][p]);
+        }
+      }
+    }
+    for (size_t t = 0; t < T; ++t) {
+      VRows total[C];
+      for (size_t p = 0; p < kTokenPairs; ++p) {
+        total[2 * p] = hn::ConcatEven(df, high[t][p], low[t][p]);
+        total[2 * p + 1] = hn::ConcatOdd(df, high[t][p], low[t][p]);
+      }
+      out.Store(w[t].row, total);
+    }
+  }
+#endif
 };
 
 }  // namespace

@@ -23,17 +23,17 @@ namespace {
 void MultiplyNibbles(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
   switch (task.w->format()) {
     case PackedFormat::kNibbles32:
-      return Multiply<QuantizedKernel<Nibbles32>>(task, x, begin, end);
+      return MultiplyQuantized<Nibbles32>(task, x, begin, end);
     case PackedFormat::kFives32:
-      return Multiply<QuantizedKernel<Fives32>>(task, x, begin, end);
+      return MultiplyQuantized<Fives32>(task, x, begin, end);
     case PackedFormat::kFivesOffset32:
-      return Multiply<QuantizedKernel<FivesOffset32>>(task, x, begin, end);
+      return MultiplyQuantized<FivesOffset32>(task, x, begin, end);
     case PackedFormat::kFivesK:
-      return Multiply<QuantizedKernel<FivesK>>(task, x, begin, end);
+      return MultiplyQuantized<FivesK>(task, x, begin, end);
     case PackedFormat::kNibblesK:
-      return Multiply<QuantizedKernel<NibblesK>>(task, x, begin, end);
+      return MultiplyQuantized<NibblesK>(task, x, begin, end);
     case PackedFormat::kSixK:
-      return Multiply<QuantizedKernel<SixK>>(task, x, begin, end);
+      return MultiplyQuantized<SixK>(task, x, begin, end);
     default:
       assert(false);
   }

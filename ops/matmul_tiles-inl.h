@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "ops/matmul.h"
+#include "ops/matmul_i8mm-inl.h"
 #include "ops/matmul_kernels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -44,13 +45,12 @@ HWY_INLINE size_t RunTokens(const typename Kernel::Part* parts, const MatMulTask
   return token;
 }
 
-// Runs a kernel's T parts for all tokens: its kCols at a time while there are so many, then four,
-// two and one. The parts stay in the cache while the tokens pass. The last tokens take no more
-// parts at once than a few tokens alone, so that less code is made.
-template <class Kernel, size_t T>
+// Runs a kernel's T parts for all tokens: kCols at a time while there are so many, then four, two
+// and one. The parts stay in the cache while the tokens pass. The last tokens take no more parts at
+// once than a few tokens alone, so that less code is made.
+template <class Kernel, size_t T, size_t kCols>
 HWY_INLINE void RunParts(const typename Kernel::Part* parts, const MatMulTask& task,
                          const typename Kernel::Activations& x, size_t ahead) {
-  constexpr size_t kCols = Kernel::kCols;
   const size_t rest = RunTokens<Kernel, T, kCols>(parts, task, x, 0, ahead);
   if (rest == task.y.rows) return;
   constexpr size_t kLast = std::min(T, kFew<Kernel>);
@@ -68,7 +68,7 @@ HWY_INLINE void RunParts(const typename Kernel::Part* parts, const MatMulTask& t
 
 // The parts from `part` on for all tokens, T at a time while there are so many before `end`;
 // returns where it stopped. Parts are numbered through all tiles.
-template <class Kernel, size_t T>
+template <class Kernel, size_t T, size_t kCols>
 size_t MultiplyParts(const MatMulTask& task, const typename Kernel::Activations& x, size_t part,
                      size_t end, size_t ahead) {
   const size_t lanes = hn::Lanes(DRows());
@@ -77,7 +77,7 @@ size_t MultiplyParts(const MatMulTask& task, const typename Kernel::Activations&
     const auto with = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
       const typename Kernel::Part parts[T] = {
           {*task.w, (part + t) / per_tile, (part + t) % per_tile * lanes}...};
-      RunParts<Kernel, T>(parts, task, x, ahead);
+      RunParts<Kernel, T, kCols>(parts, task, x, ahead);
     };
     with(std::make_index_sequence<T>());
   }
@@ -91,15 +91,25 @@ void Multiply(const MatMulTask& task, const typename Kernel::Activations& x, siz
   const size_t per_tile = kTileRows / hn::Lanes(DRows());
   size_t part = begin * per_tile;
   end *= per_tile;
-  if (task.y.rows <= Kernel::kCols) {
-    part = MultiplyParts<Kernel, kFew<Kernel>>(task, x, part, end, kAhead);
+  if (task.y.rows <= Kernel::kFewCols) {
+    part = MultiplyParts<Kernel, kFew<Kernel>, Kernel::kFewCols>(task, x, part, end, kAhead);
   }
   const size_t tiles = std::max<size_t>(1, kManyParts / per_tile);
-  part = MultiplyParts<Kernel, kManyParts>(task, x, part, end, tiles * task.w->tile_bytes());
+  part = MultiplyParts<Kernel, kManyParts, Kernel::kCols>(task, x, part, end,
+                                                          tiles * task.w->tile_bytes());
   // An odd one is left only where a tile has no more.
   if constexpr (kManyParts > 1 && hn::MaxLanes(DRows()) == kTileRows) {
-    MultiplyParts<Kernel, 1>(task, x, part, end, task.w->tile_bytes());
+    MultiplyParts<Kernel, 1, Kernel::kCols>(task, x, part, end, task.w->tile_bytes());
   }
+}
+
+// The same of quantized weights.
+template <class Format>
+void MultiplyQuantized(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+#if INLAY_USES_I8MM
+  if (task.y.rows >= kMatrixTokens) return MultiplyMatrices<Format>(task, x, begin, end);
+#endif
+  Multiply<QuantizedKernel<Format>>(task, x, begin, end);
 }
 
 }  // namespace

@@ -20,6 +20,15 @@ TileKernels ChosenTileKernels() {
       kernels.bytes = amx::QuantizedTiles();
       kernels.nibbles = amx::QuantizedTiles();
       break;
+    case Extension::kDotprod:
+      kernels.bytes = dotprod::ByteTiles();
+      kernels.nibbles = dotprod::NibbleTiles();
+      break;
+    case Extension::kI8mm:
+      kernels.bf16 = i8mm::Bf16Tiles();
+      kernels.bytes = i8mm::ByteTiles();
+      kernels.nibbles = i8mm::NibbleTiles();
+      break;
   }
   return kernels;
 }

@@ -39,6 +39,15 @@ MultiplyTilesOf<QuantizedRows> NibbleTiles();
 namespace amx {
 MultiplyTilesOf<QuantizedRows> QuantizedTiles();  // of bytes and of nibbles
 }  // namespace amx
+namespace dotprod {
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace dotprod
+namespace i8mm {
+MultiplyTilesOf<Bf16Rows> Bf16Tiles();
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace i8mm
 
 }  // namespace inlay
 

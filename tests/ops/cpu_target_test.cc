@@ -54,37 +54,38 @@ TEST(CpuTarget, KernelsWithoutTheForcedTargetTakeTheNext) {
 
 // Products of bytes are exact and what follows them is the same: an extension changes the kernels,
 // not the bits.
-TEST(CpuTarget, VnniHasKernelsOfItsOwn) {
+TEST(CpuTarget, ExtensionsHaveKernelsOfTheirOwn) {
   size_t compared = 0;
-  for (const std::string target : {"AVX3", "AVX2"}) {
-    if (!ForceTarget(target + "_VNNI")) continue;
-    EXPECT_EQ(ChosenExtension(), Extension::kVnni);
+  for (const ExtensionTarget& target : kExtensionTargets) {
+    if (!ForceTarget(target.with)) continue;
+    EXPECT_EQ(ChosenExtension(), target.extension);
     const TileKernels with = ChosenTileKernels();
-    ASSERT_TRUE(ForceTarget(target));
+    ASSERT_TRUE(ForceTarget(target.without));
     EXPECT_EQ(ChosenExtension(), Extension::kNone);
     const TileKernels without = ChosenTileKernels();
-    EXPECT_NE(with.bytes, without.bytes) << target;
-    EXPECT_NE(with.nibbles, without.nibbles) << target;
-    EXPECT_EQ(with.floats, without.floats) << target;
-    EXPECT_EQ(with.bf16, without.bf16) << target;
+    EXPECT_NE(with.bytes, without.bytes) << target.with;
+    EXPECT_NE(with.nibbles, without.nibbles) << target.with;
+    EXPECT_EQ(with.floats, without.floats) << target.with;
+    EXPECT_EQ(with.bf16 != without.bf16, target.extension == Extension::kI8mm) << target.with;
     ++compared;
   }
   ForceTarget("");
-  if (compared == 0) GTEST_SKIP() << "this CPU lacks VNNI";
+  if (compared == 0) GTEST_SKIP() << "this CPU has no extension";
 }
 
-TEST(CpuTarget, AmxHasKernelsOfItsOwn) {
-  if (!ForceTarget("AVX3_DL_AMX")) GTEST_SKIP() << "this CPU lacks AMX";
-  EXPECT_EQ(ChosenExtension(), Extension::kAmx);
-  const TileKernels with = ChosenTileKernels();
-  ASSERT_TRUE(ForceTarget("AVX3_DL"));
-  EXPECT_EQ(ChosenExtension(), Extension::kNone);
-  const TileKernels without = ChosenTileKernels();
+// The kernels of I8MM are those of NEON, whichever target has it.
+TEST(CpuTarget, KernelsOfI8mmDoNotDependOnSve) {
   ForceTarget("");
-  EXPECT_NE(with.bytes, without.bytes);
-  EXPECT_NE(with.nibbles, without.nibbles);
-  EXPECT_EQ(with.floats, without.floats);
-  EXPECT_EQ(with.bf16, without.bf16);
+  if (ChosenExtension() != Extension::kI8mm) GTEST_SKIP() << "this CPU lacks I8MM";
+  const TileKernels best = ChosenTileKernels();
+  for (const ExtensionTarget& target : kExtensionTargets) {
+    if (target.extension != Extension::kI8mm || !ForceTarget(target.with)) continue;
+    const TileKernels kernels = ChosenTileKernels();
+    EXPECT_EQ(kernels.bytes, best.bytes) << target.with;
+    EXPECT_EQ(kernels.nibbles, best.nibbles) << target.with;
+    EXPECT_EQ(kernels.bf16, best.bf16) << target.with;
+  }
+  ForceTarget("");
 }
 
 TEST(CpuTarget, UnknownNameChangesNothing) {

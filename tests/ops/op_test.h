@@ -43,6 +43,19 @@ inline std::vector<std::string> PlainTargets() {
   INSTANTIATE_TEST_SUITE_P(Targets, suite, testing::ValuesIn(inlay::PlainTargets()), \
                            [](const auto& info) { return info.param; })
 
+// CPU targets with an extension, and the same without.
+struct ExtensionTarget {
+  Extension extension;
+  const char* with;
+  const char* without;
+};
+inline constexpr ExtensionTarget kExtensionTargets[] = {
+    {Extension::kAmx, "AVX3_DL_AMX", "AVX3_DL"},   {Extension::kVnni, "AVX3_VNNI", "AVX3"},
+    {Extension::kVnni, "AVX2_VNNI", "AVX2"},       {Extension::kI8mm, "SVE2_I8MM", "SVE2"},
+    {Extension::kI8mm, "SVE_I8MM", "SVE"},         {Extension::kI8mm, "NEON_I8MM", "NEON"},
+    {Extension::kDotprod, "NEON_DOTPROD", "NEON"},
+};
+
 // Whether the largest tests are to do less, because an emulator takes a hundred times as long.
 inline bool SmallTests() { return std::getenv("INLAY_SMALL_TESTS") != nullptr; }
 
