@@ -149,10 +149,14 @@ TEST_F(GenerationTest, GivenUpInThePromptLeavesTheConversation) {
   ASSERT_TRUE(Prefill(*model_.engine, *cache, before,
                       FloatRows(nullptr, 0, model_.engine->info().vocab_size))
                   .ok());
+  // More than can be rewound.
+  const size_t step = 2 * cache->rewind_depth();
+  const Tokens once = prompt_;
+  while (prompt_.size() <= step) prompt_.insert(prompt_.end(), once.begin(), once.end());
   for (bool cancel : {false, true}) {
     auto generation = Begin(*cache);
-    ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, 4));
-    EXPECT_EQ(cache->length(), before.size() + 4);
+    ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, step));
+    EXPECT_EQ(cache->length(), before.size() + step);
     EXPECT_TRUE(generation->in_prompt());
     if (cancel) {
       generation->Cancel();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "gemma_like/counter_random.h"
@@ -49,6 +50,8 @@ TEST(Sampler, ChoicesAreAFunctionOfSeedPositionAndNumber) {
   for (size_t n = 0; n < 40; ++n) forward.push_back(*a.Sample(logits, History(n)));
   for (size_t n = 40; n-- > 0;) backward.insert(backward.begin(), *b.Sample(logits, History(n)));
   EXPECT_EQ(forward, backward) << "what was chosen before must not count";
+  EXPECT_GT(std::set<int32_t>(forward.begin(), forward.end()).size(), 15u)
+      << "positions draw on their own";
   size_t different = 0;
   for (size_t n = 0; n < 40; ++n) different += *a.Sample(logits, History(n), 1) != forward[n];
   EXPECT_GT(different, 30u);
