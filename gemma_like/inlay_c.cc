@@ -168,7 +168,7 @@ absl::StatusOr<GenerateOptions> OptionsOf(const inlay_options& o) {
   return options;
 }
 
-absl::StatusOr<KvType> RowTypeOf(inlay_row_type type) {
+absl::StatusOr<KvType> RowTypeOf(int type) {
   switch (type) {
     case INLAY_ROWS_F32:
       return KvType::kF32;
@@ -179,7 +179,7 @@ absl::StatusOr<KvType> RowTypeOf(inlay_row_type type) {
     case INLAY_ROWS_Q8:
       return KvType::kQ8;
   }
-  return absl::InvalidArgumentError(absl::StrCat("row_type is ", static_cast<int>(type)));
+  return absl::InvalidArgumentError(absl::StrCat("row_type is ", type));
 }
 
 absl::StatusOr<std::unique_ptr<KVCache>> CreateFor(const LoadedModel& model,

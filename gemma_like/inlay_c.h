@@ -78,8 +78,8 @@ typedef enum inlay_row_type {
 
 typedef struct inlay_cache_options {
   size_t size;
-  size_t max_length; /* in tokens; 0: 4096, or what the model was trained for if that is less */
-  inlay_row_type row_type;
+  size_t max_length;  /* in tokens; 0: 4096, or what the model was trained for if that is less */
+  int row_type;       /* an inlay_row_type */
   size_t limit_bytes; /* 0: none; else a conversation that may need more is refused */
 } inlay_cache_options;
 

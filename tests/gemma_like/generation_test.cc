@@ -202,12 +202,12 @@ TEST_F(GenerationTest, TheLastStepAsksForNoLogits) {
   EXPECT_EQ(cache->length(), prompt_.size() + 1);
 
   options_.max_tokens = 0;
-  auto empty_cache = NewCache();
-  generation = Begin(*empty_cache);
-  EXPECT_EQ(generation->Next(512)->logit_rows, 0u);
-  ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), empty_cache.get()}}, 512));
-  EXPECT_TRUE(generation->done());
-  EXPECT_EQ(empty_cache->length(), prompt_.size());
+  auto other_cache = NewCache();
+  auto none = Begin(*other_cache);
+  EXPECT_EQ(none->Next(512)->logit_rows, 0u);
+  ASSERT_NO_FATAL_FAILURE(Step({{none.get(), other_cache.get()}}, 512));
+  EXPECT_TRUE(none->done());
+  EXPECT_EQ(other_cache->length(), prompt_.size());
 }
 
 TEST_F(GenerationTest, StopTextsAndFullContextsEndIt) {

@@ -237,7 +237,7 @@ TEST_F(InlayCTest, LimitsOfMemory) {
   inlay_cache* cache = nullptr;
   EXPECT_EQ(inlay_create_cache(model_, &options, &cache), INLAY_RESOURCE_EXHAUSTED);
   EXPECT_THAT(inlay_last_error(), HasSubstr("more than the limit of 1000"));
-  options.row_type = static_cast<inlay_row_type>(17);
+  options.row_type = 17;
   EXPECT_EQ(inlay_create_cache(model_, &options, &cache), INLAY_INVALID_ARGUMENT);
   EXPECT_EQ(cache, nullptr);
 }
