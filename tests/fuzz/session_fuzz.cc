@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "gemma_like/chat.h"
+#include "gemma_like/chat_session.h"
 #include "ops/xxh64.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/tiny_models.h"
-#include "gemma_like/chat_session.h"
 
 namespace inlay {
 namespace {

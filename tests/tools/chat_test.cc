@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "cache/block_pool.h"
+#include "gemma_like/chat_session.h"
 #include "gemma_like/load_model.h"
 #include "tests/tools/program.h"
-#include "gemma_like/chat_session.h"
 
 namespace inlay {
 namespace {
@@ -257,7 +257,8 @@ TEST_F(Session, ForgetsAnAnswerThatFails) {
     const auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = limit});
     ChatSession session = Make(2048, pool);
     bool shown = false;
-    const auto result = session.Say("ROMEO:", [&](absl::string_view) { shown = true; }, nullptr);
+    const auto result = session.Say(
+        "ROMEO:", [&](absl::string_view) { shown = true; }, nullptr);
     if (result.ok()) {
       EXPECT_EQ(result->text, whole);
       break;
