@@ -46,8 +46,8 @@ struct CacheOptions {
   // Where blocks come from; a pool of its own without limit if null. Caches that share a pool share
   // its limit.
   std::shared_ptr<BlockPool> pool = nullptr;
-  // Tokens of a saved conversation must be below it; 0: whatever they are. Engine::CreateCache sets
-  // it to the model's.
+  // Tokens of a saved conversation must be below it; 0: the config's. Engine::CreateCache sets it
+  // to what the model's file has.
   size_t vocab_size = 0;
 };
 
@@ -64,7 +64,8 @@ class HybridCache final : public KVCache {
                 {.max_length = options.max_length,
                  .max_append = Policy::kMaxAppend,
                  .rewind_depth = Policy::kRewindDepth,
-                 .vocab_size = options.vocab_size,
+                 .vocab_size =
+                     options.vocab_size != 0 ? options.vocab_size : size_t{Config::kVocabSize},
                  .kv_type = Policy::kKvType,
                  .config_fingerprint = ConfigFingerprint<Config>(),
                  .fingerprint = StorageFingerprint<Config, Policy>()}) {

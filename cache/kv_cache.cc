@@ -100,8 +100,7 @@ absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
   if (status.ok()) status = reader.EndSection();
   if (!status.ok()) return status;
   for (int32_t token : tokens) {
-    if (token < 0) return reader.Damaged(absl::StrCat("it has a token ", token));
-    if (traits_.vocab_size != 0 && static_cast<size_t>(token) >= traits_.vocab_size) {
+    if (token < 0 || static_cast<size_t>(token) >= traits_.vocab_size) {
       return reader.Damaged(
           absl::StrCat("token ", token, " is not in the vocabulary of ", traits_.vocab_size));
     }

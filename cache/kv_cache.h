@@ -102,7 +102,7 @@ class KVCache {
     size_t max_length = 0;
     size_t max_append = 0;
     size_t rewind_depth = 0;
-    size_t vocab_size = 0;  // of tokens that are loaded; 0: unknown
+    size_t vocab_size = 0;
     KvType kv_type = KvType::kF32;
     uint64_t config_fingerprint = 0;  // see cache/fingerprint.h
     uint64_t fingerprint = 0;         // of the config and how its past is stored

@@ -49,6 +49,7 @@ class GenerationTest : public ::testing::Test {
       steps.push_back({.cache = cache, .tokens = step->tokens, .logit_rows = step->logit_rows});
       rows += step->logit_rows;
     }
+    rows_ = rows;
     std::vector<float> memory(rows * vocab_size + 1);
     const FloatRows logits(memory.data(), rows, vocab_size);
     ASSERT_TRUE(model_.engine->Forward(steps, logits).ok());
@@ -62,6 +63,7 @@ class GenerationTest : public ::testing::Test {
   LoadedModel model_;
   Tokens prompt_;
   GenerateOptions options_;
+  size_t rows_ = 0;  // of logits in the step that ran last
 };
 
 TEST_F(GenerationTest, AnyCutGivesTheSameAnswer) {
@@ -224,6 +226,10 @@ TEST_F(GenerationTest, StopTextsAndFullContextsEndIt) {
       ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), stopped_cache.get()}}, 16));
     }
     EXPECT_EQ(generation->stop_reason(), StopReason::kStopText);
+    // Where it was guessed, its logits are there all the same.
+    if (draft == 0) {
+      EXPECT_EQ(rows_, 0u);
+    }
     EXPECT_EQ(generation->text(), text.substr(0, text.find(options_.stop_texts[0])));
     Tokens all = prompt_;
     all.insert(all.end(), generation->tokens().begin(), generation->tokens().end());
