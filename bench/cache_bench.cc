@@ -21,10 +21,14 @@
 #endif
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
 #include "benchmark/benchmark.h"
-#include "cache/byte_stream.h"
+#include "cache/cache_options.h"
 #include "cache/kv_cache.h"
+#include "cache/model_identity.h"
+#include "gemma_like/description.h"
 #include "gemma_like/generate.h"
+#include "gemma_like/prefix_cache.h"
 #include "gemma_like/registry.h"
 #include "gemma_like/session.h"
 #include "gemma_like/speculate.h"
@@ -87,12 +91,12 @@ struct Loaded {
       prefill_seconds = SecondsSince(start);
     }
     MemorySink sink(saved);
-    Require(conversation->Save(engine->info().weights_hash, sink));
+    Require(conversation->Save(Require(engine->Identity()), sink));
   }
 
   FloatRows Row() { return FloatRows(logits.data(), 1, logits.size()); }
   std::unique_ptr<KVCache> NewCache() const {
-    return engine->CreateCache({.max_length = 2 * kTokens});
+    return Require(engine->CreateCache({.max_length = 2 * kTokens}));
   }
   void AppendOne(KVCache& cache) {
     const int32_t token = 1;
@@ -136,7 +140,7 @@ void SaveToMemory(benchmark::State& state, Loaded& loaded) {
   BesidePrefill(state, loaded, [&] {
     bytes.clear();
     MemorySink sink(bytes);
-    Require(loaded.conversation->Save(1, sink));
+    Require(loaded.conversation->Save({}, sink));
   });
 }
 
@@ -144,7 +148,7 @@ void LoadFromMemory(benchmark::State& state, Loaded& loaded) {
   auto cache = loaded.NewCache();
   BesidePrefill(state, loaded, [&] {
     MemorySource source(loaded.saved);
-    Require(cache->Load(loaded.engine->info().weights_hash, source));
+    Require(cache->Load(Require(loaded.engine->Identity()), source));
   });
 }
 
@@ -176,7 +180,7 @@ void LoadIntoNewMemory(benchmark::State& state, Loaded& loaded) {
   BesidePrefill(state, loaded, [&] {
     auto cache = loaded.NewCache();
     MemorySource source(loaded.saved);
-    Require(cache->Load(loaded.engine->info().weights_hash, source));
+    Require(cache->Load(Require(loaded.engine->Identity()), source));
   });
 }
 
@@ -196,19 +200,19 @@ void Fork(benchmark::State& state, Loaded& loaded) {
     constexpr size_t kForks = 256;
     std::vector<std::unique_ptr<KVCache>> forks(kForks);
     const size_t before = HeapBytes();
-    for (auto& fork : forks) fork = loaded.conversation->Fork();
+    for (auto& fork : forks) fork = Require(loaded.conversation->Fork());
     state.counters["bytes"] = static_cast<double>(HeapBytes() - before) / kForks;
   }
-  for (auto _ : state) benchmark::DoNotOptimize(loaded.conversation->Fork());
+  for (auto _ : state) benchmark::DoNotOptimize(Require(loaded.conversation->Fork()));
 }
 
 // With the copies that the first token after a fork makes; subtract AppendOneAndRewind.
 void ForkAndAppendOne(benchmark::State& state, Loaded& loaded) {
-  for (auto _ : state) loaded.AppendOne(*loaded.conversation->Fork());
+  for (auto _ : state) loaded.AppendOne(*Require(loaded.conversation->Fork()));
 }
 
 void AppendOneAndRewind(benchmark::State& state, Loaded& loaded) {
-  auto cache = loaded.conversation->Fork();
+  auto cache = Require(loaded.conversation->Fork());
   loaded.AppendOne(*cache);
   for (auto _ : state) {
     loaded.AppendOne(*cache);
@@ -218,11 +222,11 @@ void AppendOneAndRewind(benchmark::State& state, Loaded& loaded) {
 
 // The rewind alone, by twenty tokens: a fork of a longer conversation per iteration, not timed.
 void Rewind(benchmark::State& state, Loaded& loaded) {
-  auto cache = loaded.conversation->Fork();
+  auto cache = Require(loaded.conversation->Fork());
   for (int i = 0; i < 20; ++i) loaded.AppendOne(*cache);
   for (auto _ : state) {
     state.PauseTiming();
-    auto fork = cache->Fork();
+    auto fork = Require(cache->Fork());
     state.ResumeTiming();
     Require(fork->Rewind(kTokens));
   }
@@ -240,7 +244,7 @@ void Decode(benchmark::State& state, Loaded& loaded) {
   PromptLookup lookup;
   size_t drafted = 0, accepted = 0;
   for (auto _ : state) {
-    const auto cache = past->Fork();
+    const auto cache = Require(past->Fork());
     DraftedDecoder decoder(*loaded.engine, *cache, most == 0 ? nullptr : &lookup, most);
     int32_t token = static_cast<int32_t>(ArgMax(loaded.logits.data(), loaded.logits.size()));
     for (size_t i = 0; i < kGenerated; ++i) {

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 // Seconds of a token, the mean of kTokens from an empty cache on.
 absl::StatusOr<double> Decode(Engine& engine) {
-  const auto cache = engine.CreateCache({.max_length = kTokens});
+  const auto cache = *engine.CreateCache({.max_length = kTokens});
   std::vector<float> logits(engine.info().vocab_size);
   const Clock::time_point start = Clock::now();
   for (size_t i = 0; i < kTokens; ++i) {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "ops/attention.h"
+#include "ops/kv_shape.h"
 
 namespace inlay {
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "cache/block_pool.h"
+#include "cache/cache_options.h"
 #include "cache/fingerprint.h"
 #include "cache/kv_cache.h"
 #include "cache/layers.h"
@@ -39,17 +40,6 @@ struct MakeStorage {
 };
 
 }  // namespace cache_internal
-
-struct CacheOptions {
-  // The longest conversation, in tokens.
-  size_t max_length = 4096;
-  // Where blocks come from; a pool of its own without limit if null. Caches that share a pool share
-  // its limit.
-  std::shared_ptr<BlockPool> pool = nullptr;
-  // Tokens of a saved conversation must be below it; 0: the config's. Engine::CreateCache sets it
-  // to what the model's file has.
-  size_t vocab_size = 0;
-};
 
 // One conversation with a model of this config. Movable; Fork and copying share memory until one
 // side writes.
@@ -99,12 +89,10 @@ class HybridCache final : public KVCache {
     return floor;
   }
 
+  // The same as Fork with the type kept; may throw std::bad_alloc.
   HybridCache ForkCache() const {
     assert(!transaction_open());
     return HybridCache(*this);
-  }
-  std::unique_ptr<KVCache> Fork() const override {
-    return std::make_unique<HybridCache>(ForkCache());
   }
 
   void VisitBlocks(BlockVisitor visit) const override {
@@ -128,6 +116,10 @@ class HybridCache final : public KVCache {
 
   void AbortLayers() override {
     storage_.ForEach([&]<class L>(LayerAt, LayerStorage<L>& storage) { storage.Abort(length()); });
+  }
+
+  std::unique_ptr<KVCache> Copy() const override {
+    return std::make_unique<HybridCache>(ForkCache());
   }
 
   void TakeOver(KVCache&& other) override { *this = static_cast<HybridCache&&>(other); }

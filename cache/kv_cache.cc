@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cache/out_of_memory.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "cache/block_pool.h"
+#include "cache/serialize.h"
 
 namespace inlay {
 namespace {
@@ -26,7 +29,7 @@ absl::Status KVCache::CheckIdle(absl::string_view done) const {
 }
 
 absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
-  if (absl::Status idle = CheckIdle("appended to"); !idle.ok()) return idle;
+  INLAY_RETURN_IF_ERROR(CheckIdle("appended to"));
   if (tokens.empty() || tokens.size() > max_append()) {
     return absl::InvalidArgumentError(absl::StrCat("an append of ", tokens.size(),
                                                    " tokens is not between 1 and ", max_append()));
@@ -50,7 +53,7 @@ absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
 }
 
 absl::Status KVCache::Rewind(size_t position) {
-  if (absl::Status idle = CheckIdle("rewound"); !idle.ok()) return idle;
+  INLAY_RETURN_IF_ERROR(CheckIdle("rewound"));
   if (position > length()) {
     return absl::OutOfRangeError(absl::StrCat("cannot rewind to position ", position,
                                               ": the conversation has ", length(), " tokens"));
@@ -67,22 +70,27 @@ absl::Status KVCache::Rewind(size_t position) {
   return absl::OkStatus();
 }
 
-CacheIdentity KVCache::Identity(uint64_t weights_hash) const {
+absl::StatusOr<std::unique_ptr<KVCache>> KVCache::Fork() const {
+  INLAY_RETURN_IF_ERROR(CheckIdle("forked"));
+  return OrOutOfMemory("a fork of this conversation",
+                       [&]() -> absl::StatusOr<std::unique_ptr<KVCache>> { return Copy(); });
+}
+
+CacheIdentity KVCache::Identity(const ModelIdentity& model) const {
   return {.config_name = config_name(),
           .kv_type = traits_.kv_type,
           .fingerprint = traits_.fingerprint,
-          .weights_hash = weights_hash};
+          .model = model};
 }
 
-absl::Status KVCache::Save(uint64_t weights_hash, ByteSink& sink) const {
-  if (absl::Status idle = CheckIdle("saved"); !idle.ok()) return idle;
-  return OrOutOfMemory(kThis, [&] {
+absl::Status KVCache::Save(const ModelIdentity& model, ByteSink& sink) const {
+  INLAY_RETURN_IF_ERROR(CheckIdle("saved"));
+  return OrOutOfMemory(kThis, [&]() -> absl::Status {
     SectionWriter writer(sink);
-    absl::Status status = WriteHeader(Identity(weights_hash), length_, writer);
-    if (status.ok()) status = writer.Append(tokens().data(), length_ * sizeof(int32_t));
-    if (status.ok()) status = writer.EndSection();
-    if (status.ok()) status = SaveLayers(writer);
-    return status;
+    INLAY_RETURN_IF_ERROR(WriteHeader(Identity(model), length_, writer));
+    INLAY_RETURN_IF_ERROR(writer.Append(tokens().data(), length_ * sizeof(int32_t)));
+    INLAY_RETURN_IF_ERROR(writer.EndSection());
+    return SaveLayers(writer);
   });
 }
 
@@ -96,9 +104,8 @@ absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
                                               " bytes follow its header"));
   }
   std::vector<int32_t> tokens(length);
-  absl::Status status = reader.Read(tokens.data(), length * sizeof(int32_t));
-  if (status.ok()) status = reader.EndSection();
-  if (!status.ok()) return status;
+  INLAY_RETURN_IF_ERROR(reader.Read(tokens.data(), length * sizeof(int32_t)));
+  INLAY_RETURN_IF_ERROR(reader.EndSection());
   for (int32_t token : tokens) {
     if (token < 0 || static_cast<size_t>(token) >= traits_.vocab_size) {
       return reader.Damaged(
@@ -108,37 +115,45 @@ absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
   return tokens;
 }
 
-absl::Status KVCache::Load(uint64_t weights_hash, ByteSource& source) {
-  if (absl::Status idle = CheckIdle("loaded"); !idle.ok()) return idle;
-  return OrOutOfMemory(kThis, [&] { return LoadAll(weights_hash, source); });
+absl::StatusOr<LoadOutcome> KVCache::Load(const ModelIdentity& model, ByteSource& source) {
+  INLAY_RETURN_IF_ERROR(CheckIdle("loaded"));
+  return OrOutOfMemory(kThis, [&] { return LoadAll(model, source); });
 }
 
-absl::Status KVCache::LoadAll(uint64_t weights_hash, ByteSource& source) {
+absl::StatusOr<LoadOutcome> KVCache::LoadAll(const ModelIdentity& model, ByteSource& source) {
   SectionReader reader(source);
-  absl::StatusOr<SavedHeader> header = ReadHeader(Identity(weights_hash), reader);
-  if (!header.ok()) return header.status();
-  if (header->length > max_length()) {
-    return absl::OutOfRangeError(absl::StrCat("the saved conversation has ", header->length,
+  INLAY_ASSIGN_OR_RETURN(const SavedHeader header, ReadHeader(reader));
+  const CacheIdentity identity = Identity(model);
+  std::string difference = Difference(identity, header);
+  if (header.config_name != identity.config_name.substr(0, kSavedNameBytes)) {
+    // Its tokens mean something else.
+    return absl::InvalidArgumentError(
+        absl::StrCat("the saved conversation cannot be gone on with: ", difference));
+  }
+  if (header.length > max_length()) {
+    return absl::OutOfRangeError(absl::StrCat("the saved conversation has ", header.length,
                                               " tokens; the limit here is ", max_length()));
   }
-  absl::StatusOr<std::vector<int32_t>> tokens = LoadTokens(reader, header->length);
-  if (!tokens.ok()) return tokens.status();
+  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, LoadTokens(reader, header.length));
+  if (!difference.empty()) {
+    return LoadOutcome{.difference = std::move(difference), .tokens = std::move(tokens)};
+  }
 
-  const std::unique_ptr<KVCache> loaded = Fork();
-  absl::Status status = loaded->LoadLayers(reader, header->length);
-  if (!status.ok()) return status;
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> loaded, Fork());
+  INLAY_RETURN_IF_ERROR(loaded->LoadLayers(reader, header.length));
   if (reader.remaining() != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(reader.remaining(), " bytes follow the end of the saved conversation"));
   }
-  loaded->length_ = header->length;
-  loaded->tokens_ = TokenList(*std::move(tokens));
-  return Restore(std::move(*loaded));
+  loaded->length_ = header.length;
+  loaded->tokens_ = TokenList(std::move(tokens));
+  INLAY_RETURN_IF_ERROR(Restore(std::move(*loaded)));
+  return LoadOutcome();
 }
 
 absl::Status KVCache::Restore(KVCache&& snapshot) {
-  if (absl::Status idle = CheckIdle("restored"); !idle.ok()) return idle;
-  if (absl::Status idle = snapshot.CheckIdle("a snapshot to restore"); !idle.ok()) return idle;
+  INLAY_RETURN_IF_ERROR(CheckIdle("restored"));
+  INLAY_RETURN_IF_ERROR(snapshot.CheckIdle("a snapshot to restore"));
   if (snapshot.traits_.fingerprint != traits_.fingerprint) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a snapshot of config ", snapshot.config_name(), " with ", KvTypeName(snapshot.kv_type()),

@@ -7,23 +7,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "cache/block_pool.h"
-#include "cache/byte_stream.h"
-#include "cache/serialize.h"
-#include "cache/storage.h"
 #include "cache/token_list.h"
-#include "ops/attention.h"
+#include "ops/kv_type.h"
 
 namespace inlay {
 
+class BlockPool;
+class ByteSink;
+class ByteSource;
+class SectionReader;
+class SectionWriter;
 class Transaction;
+struct CacheIdentity;
+struct ModelIdentity;
+
+// What a saved conversation was good for.
+struct LoadOutcome {
+  // Empty: the cache is the saved conversation. Otherwise why its rows are of no use here, as a
+  // clause ("it was computed on AVX2, not AVX3"), and its tokens.
+  std::string difference;
+  std::vector<int32_t> tokens;
+};
 
 // The tokens of one conversation and what every layer keeps of them. All layers have the same
 // length at all times. One thread at a time may use a cache; different caches, forks of each other
@@ -64,8 +77,8 @@ class KVCache {
   virtual size_t RewindFloor() const = 0;
 
   // A conversation with the same past that shares this one's memory until either of them writes.
-  // Must not be called while a transaction is open.
-  virtual std::unique_ptr<KVCache> Fork() const = 0;
+  // ResourceExhausted without memory, FailedPrecondition when a transaction is open.
+  absl::StatusOr<std::unique_ptr<KVCache>> Fork() const;
 
   // Becomes the conversation that `snapshot` is: a fork of this one, or of one with the same config
   // and type of rows. max_length() stays what it was. Errors, all without any change to either:
@@ -74,18 +87,21 @@ class KVCache {
   absl::Status Restore(KVCache&& snapshot);
 
   // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer what
-  // later tokens or a rewind within the guaranteed depth need. `weights_hash` names the model that
-  // computed it. Errors are the sink's, and FailedPrecondition when a transaction is open.
-  absl::Status Save(uint64_t weights_hash, ByteSink& sink) const;
+  // later tokens or a rewind within the guaranteed depth need. `model` is the one that computed it.
+  // Errors are the sink's, and FailedPrecondition when a transaction is open.
+  absl::Status Save(const ModelIdentity& model, ByteSink& sink) const;
 
   // Becomes the conversation that was saved: what follows has the bits that it would have had in
-  // the one that wrote it. The source must end where the save does. All or nothing: on any error
-  // this conversation is as it was. InvalidArgument when the source is something else or from
-  // another config, type of rows or model, OutOfRange when it is longer than max_length() or ends
-  // too early, DataLoss when it is damaged, ResourceExhausted when the pool has too little left
-  // (both conversations are held until the load has succeeded), FailedPrecondition when a
-  // transaction is open, and the source's own.
-  absl::Status Load(uint64_t weights_hash, ByteSource& source);
+  // the one that wrote it. Where anything is not the same that decides these bits (the model, the
+  // type of rows, the format's version), this conversation stays as it was and the outcome has the
+  // saved tokens, from which it can be computed again. The source must end where the save does.
+  //
+  // All or nothing: on any error this conversation is as it was. InvalidArgument when the source is
+  // something else, of another config or of a later version of the format, OutOfRange when it is
+  // longer than max_length() or ends too early, DataLoss when it is damaged, ResourceExhausted when
+  // the pool has too little left (both conversations are held until the load has succeeded),
+  // FailedPrecondition when a transaction is open, and the source's own.
+  absl::StatusOr<LoadOutcome> Load(const ModelIdentity& model, ByteSource& source);
 
   // What ConfigFingerprint of its config is: a model of that fingerprint may use the cache.
   uint64_t config_fingerprint() const { return traits_.config_fingerprint; }
@@ -94,7 +110,11 @@ class KVCache {
   size_t allocated_bytes() const;
 
   // Calls visit(block, bytes) for each of these blocks, where `block` stands for its identity.
-  virtual void VisitBlocks(BlockVisitor visit) const = 0;
+  virtual void VisitBlocks(
+      absl::FunctionRef<void(const void* block, size_t bytes)> visit) const = 0;
+
+  // Where its blocks come from; null when it was moved from.
+  const std::shared_ptr<BlockPool>& shared_pool() const { return pool_; }
 
  protected:
   // What a config and its storage policy fix.
@@ -136,6 +156,9 @@ class KVCache {
   virtual void AbortLayers() = 0;
   virtual void TruncateLayers(size_t position) = 0;
 
+  // A copy that shares all blocks; may throw std::bad_alloc.
+  virtual std::unique_ptr<KVCache> Copy() const = 0;
+
   // Moves from a cache of the same derived type, which `other` is known to have: fingerprints were
   // compared.
   virtual void TakeOver(KVCache&& other) = 0;
@@ -155,8 +178,8 @@ class KVCache {
   // FailedPrecondition, saying that the cache cannot be `done` ("saved"), while a transaction is
   // open or when it was moved from.
   absl::Status CheckIdle(absl::string_view done) const;
-  CacheIdentity Identity(uint64_t weights_hash) const;
-  absl::Status LoadAll(uint64_t weights_hash, ByteSource& source);
+  CacheIdentity Identity(const ModelIdentity& model) const;
+  absl::StatusOr<LoadOutcome> LoadAll(const ModelIdentity& model, ByteSource& source);
   absl::StatusOr<std::vector<int32_t>> LoadTokens(SectionReader& reader, size_t length) const;
 
   std::shared_ptr<BlockPool>

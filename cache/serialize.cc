@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace inlay {
 namespace {
@@ -14,39 +15,15 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers and rows are saved as they lie");
 
 constexpr std::array<char, 8> kMagic = {'i', 'n', 'l', 'a', 'y', 'k', 'v', '\n'};
-constexpr uint32_t kVersion = 2;
 
 absl::Span<const uint8_t> AsBytes(const void* data, size_t bytes) {
   return {static_cast<const uint8_t*>(data), bytes};
 }
 
-absl::Status OfAnother(absl::string_view what, absl::string_view saved, absl::string_view wanted) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the saved conversation is of ", what, " ", saved, ", not ", wanted));
-}
-
-// The name as it stands in a header.
-absl::string_view SavedName(absl::string_view name) { return name.substr(0, kSavedNameBytes); }
+// A name as it stands in a header.
+absl::string_view Cut(absl::string_view name, size_t bytes) { return name.substr(0, bytes); }
 
 std::string HexText(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
-
-absl::Status CheckIdentity(const CacheIdentity& mine, const SavedHeader& saved) {
-  if (saved.config_name != SavedName(mine.config_name)) {
-    return OfAnother("config", absl::CHexEscape(saved.config_name), mine.config_name);
-  }
-  if (saved.kv_type != mine.kv_type) {
-    return OfAnother("rows of type", KvTypeName(saved.kv_type), KvTypeName(mine.kv_type));
-  }
-  if (saved.fingerprint != mine.fingerprint) {
-    return OfAnother(absl::StrCat("a config ", mine.config_name, " with the fingerprint"),
-                     HexText(saved.fingerprint), HexText(mine.fingerprint));
-  }
-  if (saved.weights_hash != mine.weights_hash) {
-    return OfAnother("weights with the hash", HexText(saved.weights_hash),
-                     HexText(mine.weights_hash));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -145,55 +122,96 @@ absl::Status WriteHeader(const CacheIdentity& identity, uint64_t length, Section
     std::memcpy(next, data, size);
     next += size;
   };
+  const auto put_name = [&next](absl::string_view name, size_t size) {
+    name = Cut(name, size);
+    std::memcpy(next, name.data(), name.size());
+    next += size;
+  };
   const auto type = static_cast<uint32_t>(identity.kv_type);
   put(kMagic.data(), kMagic.size());
-  put(&kVersion, sizeof(kVersion));
+  put(&kSavedVersion, sizeof(kSavedVersion));
   put(&type, sizeof(type));
   put(&identity.fingerprint, sizeof(uint64_t));
-  put(&identity.weights_hash, sizeof(uint64_t));
+  put(&identity.model.weights_hash, sizeof(uint64_t));
   put(&length, sizeof(length));
-  const absl::string_view name = SavedName(identity.config_name);
-  put(name.data(), name.size());
-  if (absl::Status status = writer.Append(bytes.data(), bytes.size()); !status.ok()) return status;
+  put_name(identity.config_name, kSavedNameBytes);
+  put(&identity.model.numerics_version, sizeof(uint32_t));
+  put_name(identity.model.instruction_set, kSavedTargetBytes);
+  INLAY_RETURN_IF_ERROR(writer.Append(bytes.data(), bytes.size()));
   return writer.EndSection();
 }
 
-absl::StatusOr<SavedHeader> ReadHeader(const CacheIdentity& identity, SectionReader& reader) {
+absl::StatusOr<SavedHeader> ReadHeader(SectionReader& reader) {
   reader.BeginSection("header");
-  std::array<char, kSavedHeaderBytes - sizeof(uint64_t)> bytes;
-  if (absl::Status status = reader.Read(bytes.data(), bytes.size()); !status.ok()) return status;
-  const char* next = bytes.data();
-  const auto get = [&next](void* into, size_t size) {
-    std::memcpy(into, next, size);
-    next += size;
-  };
   std::array<char, kMagic.size()> magic;
-  uint32_t version = 0;
-  uint32_t type = 0;
-  SavedHeader header;
-  get(magic.data(), magic.size());
-  get(&version, sizeof(version));
-  get(&type, sizeof(type));
-  get(&header.fingerprint, sizeof(uint64_t));
-  get(&header.weights_hash, sizeof(uint64_t));
-  get(&header.length, sizeof(uint64_t));
-  header.config_name = std::string(next, std::find(next, next + kSavedNameBytes, '\0'));
-
+  INLAY_RETURN_IF_ERROR(reader.Read(magic.data(), magic.size()));
   if (magic != kMagic) {
     return absl::InvalidArgumentError(
         absl::StrCat("this is no saved conversation: it begins with '",
                      absl::CHexEscape(absl::string_view(magic.data(), magic.size())), "', not '",
                      absl::CHexEscape(absl::string_view(kMagic.data(), kMagic.size())), "'"));
   }
-  if (version != kVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("the saved conversation has version ", version,
-                                                   " of the format; this program reads ",
-                                                   kVersion));
+  SavedHeader header;
+  INLAY_RETURN_IF_ERROR(reader.Read(&header.version, sizeof(header.version)));
+  if (header.version == 0 || header.version > kSavedVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the saved conversation has version ", header.version,
+                     " of the format; this program reads those up to ", kSavedVersion));
   }
-  if (absl::Status status = reader.EndSection(); !status.ok()) return status;
+  absl::Status status;
+  const auto get = [&](void* into, size_t size) {
+    if (status.ok()) status = reader.Read(into, size);
+  };
+  const auto get_name = [&](size_t size) {
+    std::string name(size, '\0');
+    get(name.data(), size);
+    return name.substr(0, name.find('\0'));
+  };
+  uint32_t type = 0;
+  get(&type, sizeof(type));
+  get(&header.fingerprint, sizeof(uint64_t));
+  get(&header.model.weights_hash, sizeof(uint64_t));
+  get(&header.length, sizeof(uint64_t));
+  header.config_name = get_name(kSavedNameBytes);
+  if (header.version >= 3) {
+    get(&header.model.numerics_version, sizeof(uint32_t));
+    header.model.instruction_set = get_name(kSavedTargetBytes);
+  }
+  INLAY_RETURN_IF_ERROR(status);
+  INLAY_RETURN_IF_ERROR(reader.EndSection());
   header.kv_type = static_cast<KvType>(type);
-  if (absl::Status status = CheckIdentity(identity, header); !status.ok()) return status;
   return header;
+}
+
+std::string Difference(const CacheIdentity& mine, const SavedHeader& saved) {
+  if (saved.config_name != Cut(mine.config_name, kSavedNameBytes)) {
+    return absl::StrCat("it is of config ", absl::CHexEscape(saved.config_name), ", not ",
+                        mine.config_name);
+  }
+  if (saved.version != kSavedVersion) {
+    return absl::StrCat("it has version ", saved.version, " of the format, not ", kSavedVersion);
+  }
+  if (saved.kv_type != mine.kv_type) {
+    return absl::StrCat("its rows are ", KvTypeName(saved.kv_type), ", not ",
+                        KvTypeName(mine.kv_type));
+  }
+  if (saved.fingerprint != mine.fingerprint) {
+    return absl::StrCat("its layout has the fingerprint ", HexText(saved.fingerprint), ", not ",
+                        HexText(mine.fingerprint));
+  }
+  if (saved.model.weights_hash != mine.model.weights_hash) {
+    return absl::StrCat("it is of weights with the hash ", HexText(saved.model.weights_hash),
+                        ", not ", HexText(mine.model.weights_hash));
+  }
+  if (saved.model.numerics_version != mine.model.numerics_version) {
+    return absl::StrCat("it was computed with version ", saved.model.numerics_version,
+                        " of the numerics, not ", mine.model.numerics_version);
+  }
+  if (saved.model.instruction_set != Cut(mine.model.instruction_set, kSavedTargetBytes)) {
+    return absl::StrCat("it was computed on ", absl::CHexEscape(saved.model.instruction_set),
+                        ", not ", mine.model.instruction_set);
+  }
+  return "";
 }
 
 }  // namespace inlay

@@ -11,9 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "cache/byte_stream.h"
-#include "ops/attention.h"
-#include "ops/xxh64.h"
+#include "base/byte_stream.h"
+#include "base/xxh64.h"
+#include "cache/model_identity.h"
+#include "ops/kv_type.h"
 
 namespace inlay {
 
@@ -32,21 +33,28 @@ namespace inlay {
 struct CacheIdentity {
   absl::string_view config_name;
   KvType kv_type = KvType::kF32;
-  uint64_t fingerprint = 0;   // of the layers' shapes; see cache/fingerprint.h
-  uint64_t weights_hash = 0;  // of the model that computed the rows
+  uint64_t fingerprint = 0;  // of the layers' shapes; see cache/fingerprint.h
+  const ModelIdentity& model;
 };
 
+// The version of the format that is written. Headers and tokens of every version since 1 are read.
+inline constexpr uint32_t kSavedVersion = 3;
+
 struct SavedHeader {
-  std::string config_name;  // cut at kSavedNameBytes, for messages
+  uint32_t version = 0;
+  std::string config_name;  // cut at kSavedNameBytes
   KvType kv_type = KvType::kF32;
   uint64_t fingerprint = 0;
-  uint64_t weights_hash = 0;
   uint64_t length = 0;  // in tokens
+  ModelIdentity model;  // before version 3 of the weights alone
 };
 
 inline constexpr size_t kSavedNameBytes = 48;
-// Magic 8, version 4, type of rows 4, fingerprint, weights and length 8 each, checksum 8.
-inline constexpr size_t kSavedHeaderBytes = 8 + 4 + 4 + 3 * 8 + kSavedNameBytes + 8;
+inline constexpr size_t kSavedTargetBytes = 20;
+// Magic 8, version 4, type of rows 4, fingerprint, weights and length 8 each, the config's name;
+// since version 3 the version of the numerics 4 and the instruction set; checksum 8.
+inline constexpr size_t kSavedHeaderBytes =
+    8 + 4 + 4 + 3 * 8 + kSavedNameBytes + 4 + kSavedTargetBytes + 8;
 
 // "f32", "f16", "bf16", "q8".
 absl::string_view KvTypeName(KvType type);
@@ -93,10 +101,13 @@ class SectionReader {
 
 absl::Status WriteHeader(const CacheIdentity& identity, uint64_t length, SectionWriter& writer);
 
-// Reads the header and holds it against the cache's identity. InvalidArgument when it is no saved
-// conversation, of a version other than this one's, or of another config, type of rows or model;
-// DataLoss when it is damaged.
-absl::StatusOr<SavedHeader> ReadHeader(const CacheIdentity& identity, SectionReader& reader);
+// InvalidArgument when it is no saved conversation or one of a version that this program does not
+// know; DataLoss when it is damaged.
+absl::StatusOr<SavedHeader> ReadHeader(SectionReader& reader);
+
+// Why a cache cannot take over the saved rows, as a clause: "it was computed on AVX2, not AVX3".
+// Empty when it can.
+std::string Difference(const CacheIdentity& mine, const SavedHeader& saved);
 
 }  // namespace inlay
 

@@ -2,7 +2,7 @@
 # what the release flags of InlayFlags.cmake should have given it.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
-execute_process(COMMAND ${READELF} -hldW --dyn-syms ${PROGRAM}
+execute_process(COMMAND ${READELF} -hldsW ${PROGRAM}
   OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   inlay_check_failed("${READELF} cannot read ${PROGRAM}")

@@ -1,10 +1,10 @@
 # cmake -DREADELF=<readelf> -DPROGRAM=<file> [-DALLOWED="a.so;b.so"] -P CheckNeeded.cmake: fails where
-# a program needs shared libraries beyond those allowed, which are the C and C++ runtimes unless
+# a program needs shared libraries beyond those allowed, which are those of the C library unless
 # said otherwise.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
 if(NOT DEFINED ALLOWED)
-  set(ALLOWED libc.so.6 libm.so.6 libstdc++.so.6 libgcc_s.so.1)
+  set(ALLOWED libc.so.6 libm.so.6)
 endif()
 execute_process(COMMAND ${READELF} -dW ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)

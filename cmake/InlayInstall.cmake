@@ -17,10 +17,13 @@ set_target_properties(inlay_inlay PROPERTIES EXPORT_NAME inlay)
 get_property(libraries GLOBAL PROPERTY INLAY_LIBRARIES)
 install(TARGETS ${libraries} inlay_inlay EXPORT inlay-targets)
 install(EXPORT inlay-targets NAMESPACE inlay:: DESTINATION ${package})
-foreach(folder configs ops cache io gemma_like)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/inlay
-          FILES_MATCHING PATTERN "*.h")
-endforeach()
+# What inlay_add_model_binary() needs of tools/ is one header.
+set(rooms ${house})
+list(REMOVE_ITEM rooms tools)
+install(CODE "set(ROOMS \"${rooms}\")
+set(SOURCE [==[${PROJECT_SOURCE_DIR}]==])
+set(INCLUDE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
+include([==[${CMAKE_CURRENT_LIST_DIR}/InstallHeaders.cmake]==])")
 if(TARGET inlay)
   install(TARGETS inlay)
 endif()
@@ -58,7 +61,7 @@ install(FILES ${PROJECT_BINARY_DIR}/inlay-config.cmake ${PROJECT_BINARY_DIR}/inl
 
 # inlay.pc: the libraries, each before those that it uses, and abseil's modules, which are named like
 # its targets.
-set(INLAY_PC_LIBRARIES "-linlay_engine -linlay_cache -linlay_io -linlay_ops -lhwy")
+set(INLAY_PC_LIBRARIES "-linlay_engine -linlay_cache -linlay_io -linlay_ops -linlay_base -lhwy")
 if(INLAY_HIREDIS_LIBRARY)
   string(APPEND INLAY_PC_LIBRARIES " ${INLAY_HIREDIS_LIBRARY}")
 endif()

@@ -2,7 +2,8 @@
 #
 # Defines the library of one folder of the house: target inlay_<name> with the alias inlay::<name>,
 # where name is the folder's unless TARGET says otherwise. Its headers are included from the
-# repository's root, as "ops/matmul.h". Without sources the library is header-only.
+# repository's root, as "ops/matmul.h", and by other projects as "inlay/ops/matmul.h", in the tree and
+# installed alike. Without sources the library is header-only.
 function(inlay_library folder)
   cmake_parse_arguments(arg "" "TARGET" "SOURCES;DEPS" ${ARGN})
   if(NOT arg_TARGET)
@@ -23,8 +24,22 @@ function(inlay_library folder)
   target_compile_options(${target} ${scope} -ffp-contract=off)
   target_include_directories(${target} ${scope}
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/inlay>)
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} ${scope} ${arg_DEPS})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_TARGET})
   set_property(GLOBAL APPEND PROPERTY INLAY_LIBRARIES ${target})
 endfunction()
+
+# The headers as other projects include them: the public ones as "inlay/inlay.h" and "inlay/inlay_c.h",
+# all in their folders.
+include(${CMAKE_CURRENT_LIST_DIR}/Arrows.cmake)  # house
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/inlay)
+foreach(room IN LISTS house)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${room} ${PROJECT_BINARY_DIR}/include/inlay/${room}
+       SYMBOLIC)
+endforeach()
+foreach(header inlay.h inlay_c.h)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/gemma_like/${header}
+       ${PROJECT_BINARY_DIR}/include/inlay/${header} SYMBOLIC)
+endforeach()

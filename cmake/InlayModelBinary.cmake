@@ -3,8 +3,9 @@
 # A program like inlay in which one config of configs/config_list.txt is compiled in ("gemma_3_1b")
 # and, with WEIGHTS, that model packed inside the program's own file, from which it is mapped: then
 # `name "To be"` needs no other file. Here and, after find_package(inlay), in other projects. There
-# too the program holds abseil's archives where they are installed, and so does whatever else links
-# abseil in that project; INLAY_STATIC_DEPS=OFF keeps its shared libraries.
+# too the program needs the C library alone: it holds the C++ runtime, and abseil's archives where they
+# are installed, as does whatever else links abseil in that project. INLAY_STATIC_DEPS=OFF keeps the
+# shared libraries.
 include(${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/InlayStaticAbseil.cmake)
 
@@ -20,13 +21,16 @@ function(inlay_add_model_binary)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.inlay)
   inlay_config_sources(sources ${folder} ${arg_CONFIG})
   file(WRITE ${folder}/main.cc.new
-    "#include \"tools/cli.h\"\n\n"
+    "#include \"inlay/tools/cli.h\"\n\n"
     "int main(int argc, char** argv) { return inlay::RunCommandLine(argc, argv); }\n")
   file(COPY_FILE ${folder}/main.cc.new ${folder}/main.cc ONLY_IF_DIFFERENT)
   # The list of configs among these sources is found before that of the engine's library, whose own
   # configs then stay out.
   add_executable(${arg_NAME} ${folder}/main.cc ${sources})
   target_link_libraries(${arg_NAME} PRIVATE inlay::tools)
+  if(INLAY_STATIC_DEPS OR NOT DEFINED INLAY_STATIC_DEPS)
+    inlay_link_runtimes_statically(${arg_NAME})
+  endif()
   if(NOT arg_WEIGHTS)
     return()
   endif()

@@ -2,8 +2,8 @@
 # static archives, where they lie beside the shared libraries.
 #
 # Debian's abseil package describes the shared libraries but brings static archives too. Linking
-# those leaves a program that needs nothing but the C and C++ runtimes and starts without relocating
-# some thirty libraries. Also installed with the package, for cmake/InlayModelBinary.cmake.
+# those leaves a program that starts without relocating some thirty libraries. Also installed with the
+# package, for cmake/InlayModelBinary.cmake.
 function(inlay_link_abseil_statically)
   set(folder ${CMAKE_CURRENT_SOURCE_DIR})
   while(folder)
@@ -21,4 +21,10 @@ function(inlay_link_abseil_statically)
     endforeach()
     get_property(folder DIRECTORY ${folder} PROPERTY PARENT_DIRECTORY)
   endwhile()
+endfunction()
+
+# inlay_link_runtimes_statically(<program>): it then needs the C library alone, and runs where that is as
+# old as here.
+function(inlay_link_runtimes_statically program)
+  target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc)
 endfunction()

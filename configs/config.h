@@ -10,22 +10,9 @@
 #include "configs/layers.h"
 #include "configs/math.h"
 #include "configs/pattern.h"
+#include "configs/text_defaults.h"
 
 namespace inlay {
-
-enum class TokenizerKind { kSentencePiece, kByteLevelBpe };
-
-// How a conversation is written as one text.
-enum class ChatTemplate { kNone, kGemma, kGranite, kChatMl };
-
-// Sampling settings used where the user gives none. A temperature of 0 is greedy; top_k 0, top_p 1
-// and min_p 0 are off.
-struct SamplingDefaults {
-  float temperature = 0.8f;
-  int top_k = 40;
-  float top_p = 0.95f;
-  float min_p = 0.0f;
-};
 
 // A config is a struct derived from this one that defines
 //   kName          how the registry and the command line call it

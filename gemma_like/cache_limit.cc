@@ -2,9 +2,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
 #include "cache/block_pool.h"
 #include "cache/cache_plan.h"
-#include "cache/out_of_memory.h"
 #include "cache/serialize.h"
 #include "io/plural.h"
 

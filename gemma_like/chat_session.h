@@ -15,6 +15,7 @@
 #include "gemma_like/chat.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/generate.h"
+#include "gemma_like/session.h"
 #include "io/state_store.h"
 #include "io/tokenizer.h"
 
@@ -37,11 +38,14 @@ class ChatSession {
   // The engine and tokenizer must outlive the session; `cache` is empty. `options` are those of
   // every answer; the n-th (from 0) adds n to the seed, so that another try is another answer. At
   // most `snapshots` (at least 1) are kept, that of the answer at hand included.
-  ChatSession(Engine& engine, const Tokenizer& tokenizer, ChatFormat format,
-              std::unique_ptr<KVCache> cache, std::string system, GenerateOptions options,
-              size_t snapshots = kMostSnapshots);
+  // ResourceExhausted without memory.
+  static absl::StatusOr<ChatSession> Create(Engine& engine, const Tokenizer& tokenizer,
+                                            ChatFormat format, std::unique_ptr<KVCache> cache,
+                                            std::string system, GenerateOptions options,
+                                            size_t snapshots = kMostSnapshots);
 
-  // The model's answer to `user`. On an error the conversation is as it was.
+  // The model's answer to `user`. On an error, ResourceExhausted without memory among them, the
+  // conversation is as it was, here and below.
   absl::StatusOr<GenerateResult> Say(const std::string& user, const TextCallback& on_text,
                                      const CancelCheck& cancel);
 
@@ -54,8 +58,9 @@ class ChatSession {
   // Forgets everything that was said; forks stay.
   absl::Status Clear();
 
-  // Keeps the conversation as it is now; returns the fork's number, from 1.
-  size_t Fork();
+  // Keeps the conversation as it is now; returns the fork's number, from 1. ResourceExhausted
+  // without memory.
+  absl::StatusOr<size_t> Fork();
 
   // Goes on from that fork, which stays. OutOfRange when there is none of this number.
   absl::Status SwitchTo(size_t fork);
@@ -64,14 +69,18 @@ class ChatSession {
   absl::Status Save(StateWriter& writer) const;
 
   // Becomes the chat that was saved. On error nothing has changed: InvalidArgument or DataLoss when
-  // it is something else or damaged, and the errors of KVCache::Load.
-  absl::Status Load(StateReader& reader);
+  // it is something else or damaged, and the errors of LoadSession.
+  absl::Status Load(StateReader& reader, const LoadOptions& options = {});
 
   const std::vector<Turn>& turns() const { return turns_; }
   const KVCache& cache() const { return *cache_; }
   size_t forks() const { return forks_.size(); }
 
  private:
+  ChatSession(Engine& engine, const Tokenizer& tokenizer, ChatFormat format,
+              std::shared_ptr<const KVCache> empty, std::unique_ptr<KVCache> cache,
+              std::string system, GenerateOptions options, size_t snapshots);
+
   struct Branch {
     std::shared_ptr<const KVCache> cache;
     std::vector<Turn> turns;

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "gemma_like/chat_session.h"
 #include "gemma_like/session.h"
 #include "io/file_kind.h"
-#include "io/status_macros.h"
-#include "ops/xxh64.h"
 
 namespace inlay {
 namespace {
@@ -67,54 +68,59 @@ class HeadReader {
 }  // namespace
 
 absl::Status ChatSession::Save(StateWriter& writer) const {
-  std::string head(kMagic);
-  const auto add = [&head](uint64_t number) {
-    head.append(reinterpret_cast<const char*>(&number), sizeof(number));
-  };
-  add(turns_.size());
-  add(answers_);
-  for (const Turn& turn : turns_) {
-    add(turn.begin);
-    add(turn.user.size());
-    head += turn.user;
-  }
-  add(Xxh64Of(head.data(), head.size()));
-  INLAY_RETURN_IF_ERROR(
-      writer.Append({reinterpret_cast<const uint8_t*>(head.data()), head.size()}));
-  return SaveSession(engine_, *cache_, writer);
+  return OrOutOfMemory("this chat", [&]() -> absl::Status {
+    std::string head(kMagic);
+    const auto add = [&head](uint64_t number) {
+      head.append(reinterpret_cast<const char*>(&number), sizeof(number));
+    };
+    add(turns_.size());
+    add(answers_);
+    for (const Turn& turn : turns_) {
+      add(turn.begin);
+      add(turn.user.size());
+      head += turn.user;
+    }
+    add(Xxh64Of(head.data(), head.size()));
+    INLAY_RETURN_IF_ERROR(
+        writer.Append({reinterpret_cast<const uint8_t*>(head.data()), head.size()}));
+    return SaveSession(engine_, *cache_, writer);
+  });
 }
 
-absl::Status ChatSession::Load(StateReader& reader) {
-  HeadReader head(reader);
-  INLAY_ASSIGN_OR_RETURN(const std::string magic,
-                         head.Text(std::min<uint64_t>(kMagicBytes, reader.remaining())));
-  if (magic != kMagic) return absl::InvalidArgumentError("it is no saved chat");
-  INLAY_ASSIGN_OR_RETURN(const uint64_t count, head.Number());
-  INLAY_ASSIGN_OR_RETURN(const uint64_t answers, head.Number());
-  std::vector<Turn> turns;
-  for (uint64_t i = 0; i < count; ++i) {
-    INLAY_ASSIGN_OR_RETURN(const uint64_t begin, head.Number());
-    INLAY_ASSIGN_OR_RETURN(const uint64_t size, head.Number());
-    INLAY_ASSIGN_OR_RETURN(std::string user, head.Text(size));
-    if (turns.empty() ? begin != 0 : begin <= turns.back().begin) {
-      return Damaged(absl::StrCat("turn ", i, " begins at position ", begin));
+absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) {
+  return OrOutOfMemory("this chat", [&]() -> absl::Status {
+    HeadReader head(reader);
+    INLAY_ASSIGN_OR_RETURN(const std::string magic,
+                           head.Text(std::min<uint64_t>(kMagicBytes, reader.remaining())));
+    if (magic != kMagic) return absl::InvalidArgumentError("it is no saved chat");
+    INLAY_ASSIGN_OR_RETURN(const uint64_t count, head.Number());
+    INLAY_ASSIGN_OR_RETURN(const uint64_t answers, head.Number());
+    std::vector<Turn> turns;
+    for (uint64_t i = 0; i < count; ++i) {
+      INLAY_ASSIGN_OR_RETURN(const uint64_t begin, head.Number());
+      INLAY_ASSIGN_OR_RETURN(const uint64_t size, head.Number());
+      INLAY_ASSIGN_OR_RETURN(std::string user, head.Text(size));
+      if (turns.empty() ? begin != 0 : begin <= turns.back().begin) {
+        return Damaged(absl::StrCat("turn ", i, " begins at position ", begin));
+      }
+      turns.push_back(
+          {.user = std::move(user), .begin = static_cast<size_t>(begin), .before = nullptr});
     }
-    turns.push_back(
-        {.user = std::move(user), .begin = static_cast<size_t>(begin), .before = nullptr});
-  }
-  const uint64_t digest = head.digest();
-  INLAY_ASSIGN_OR_RETURN(const uint64_t stored, head.Number());
-  if (stored != digest) return Damaged("the checksum of what was said is wrong");
+    const uint64_t digest = head.digest();
+    INLAY_ASSIGN_OR_RETURN(const uint64_t stored, head.Number());
+    if (stored != digest) return Damaged("the checksum of what was said is wrong");
 
-  std::unique_ptr<KVCache> cache = empty_->Fork();
-  INLAY_RETURN_IF_ERROR(LoadSession(engine_, reader, *cache));
-  if (turns.empty() ? cache->length() > 0 : turns.back().begin >= cache->length()) {
-    return Damaged(absl::StrCat("it has ", turns.size(), " turns in ", cache->length(), " tokens"));
-  }
-  cache_ = std::move(cache);
-  turns_ = std::move(turns);
-  answers_ = answers;
-  return absl::OkStatus();
+    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, empty_->Fork());
+    INLAY_RETURN_IF_ERROR(LoadSession(engine_, reader, *cache, options));
+    if (turns.empty() ? cache->length() > 0 : turns.back().begin >= cache->length()) {
+      return Damaged(
+          absl::StrCat("it has ", turns.size(), " turns in ", cache->length(), " tokens"));
+    }
+    cache_ = std::move(cache);
+    turns_ = std::move(turns);
+    answers_ = answers;
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace inlay

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "io/status_macros.h"
+#include "base/status_macros.h"
 #include "ops/dequantize.h"
 #include "ops/matmul.h"
 #include "ops/operand.h"

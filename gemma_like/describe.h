@@ -1,29 +1,18 @@
-// A config's layers and its conversations' memory, for people and tools to read.
+// Describes a config's layers and its conversations' memory.
 #ifndef INLAY_GEMMA_LIKE_DESCRIBE_H_
 #define INLAY_GEMMA_LIKE_DESCRIBE_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cache/cache_plan.h"
 #include "configs/config.h"
 #include "configs/pattern.h"
+#include "gemma_like/description.h"
 #include "gemma_like/layers.h"
-#include "ops/attention.h"
+#include "ops/kv_type.h"
 
 namespace inlay {
-
-struct LayerDescription {
-  std::string mixer;  // "sliding attention 64: 4 heads of 64, 2 kv"; several with " + " between
-  std::string mlp;    // "gated mlp 640"
-  CacheBytes cache;
-};
-
-struct ConfigDescription {
-  std::vector<LayerDescription> layers;
-  CacheBytes cache;  // of all layers
-};
 
 namespace describe_internal {
 

@@ -8,18 +8,21 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "cache/cache_plan.h"
-#include "cache/hybrid_cache.h"
+#include "cache/cache_options.h"
 #include "cache/kv_cache.h"
-#include "configs/config.h"
+#include "configs/text_defaults.h"
 #include "gemma_like/token_work.h"
-#include "ops/attention.h"
-#include "ops/team.h"
+#include "ops/kv_type.h"
 #include "ops/views.h"
 
 namespace inlay {
+
+class Team;
+struct CacheBytes;
+struct ModelIdentity;
 
 struct EngineOptions {
   size_t threads = 1;  // the caller's included
@@ -27,8 +30,7 @@ struct EngineOptions {
       nullptr;                 // to compute with, shared by models; nullptr: one of so many threads
   size_t max_batch = 512;      // tokens of one Forward; sizes the scratch memory
   bool check_tensors = false;  // refuse weights that are NaN or infinite; see check_tensors.h
-
-  size_t TeamThreads() const { return team != nullptr ? team->threads() : threads; }
+  bool hash_weights = false;   // in the background from the start, for who will ask for Identity()
 };
 
 // The parts of a config that do not concern the forward pass.
@@ -39,7 +41,6 @@ struct EngineInfo {
   size_t layers = 0;
   size_t max_batch = 0;
   size_t context_length = 0;  // that the file says it was trained for
-  uint64_t weights_hash = 0;  // of the file; see gemma_like/weights_hash.h
   TokenizerKind tokenizer = TokenizerKind::kSentencePiece;
   ChatTemplate chat_template = ChatTemplate::kNone;
   SamplingDefaults sampling;
@@ -66,11 +67,16 @@ class Engine {
 
   virtual const EngineInfo& info() const = 0;
 
-  // An empty conversation whose rows are stored as `type`.
-  virtual std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
-                                               KvType type = KvType::kF32) const = 0;
+  // What decides the bits of this model's conversations beside their types. Hashes the weights when
+  // it is asked for the first time (see gemma_like/weights_hash.h), which Forward does not wait
+  // for. DataLoss when the model's file has become shorter; ResourceExhausted without memory.
+  virtual absl::StatusOr<ModelIdentity> Identity() = 0;
 
-  // What such a conversation costs in memory.
+  // An empty conversation whose rows are stored as `type`. ResourceExhausted without memory.
+  virtual absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(
+      const CacheOptions& options, KvType type = KvType::kF32) const = 0;
+
+  // What such a conversation costs in memory; see cache/cache_bytes.h.
   virtual CacheBytes PlanCache(KvType type = KvType::kF32) const = 0;
 
   // Bytes of its cache that the token after `length` others reads.

@@ -5,8 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "cache/out_of_memory.h"
-#include "io/status_macros.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "gemma_like/prefix_cache.h"
+#include "gemma_like/prompt_steps.h"
 
 namespace inlay {
 namespace {

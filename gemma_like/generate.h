@@ -19,6 +19,9 @@
 
 namespace inlay {
 
+class PrefixCache;
+struct PrefixCost;
+
 struct GenerateResult {
   std::string text;             // all that was given out
   std::vector<int32_t> tokens;  // generated, without the token that ended it

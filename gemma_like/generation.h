@@ -14,12 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
-#include "gemma_like/prompt_steps.h"
+#include "gemma_like/prompt_reuse.h"
 #include "gemma_like/sampler.h"
-#include "gemma_like/speculate.h"
-#include "gemma_like/stop_matcher.h"
 #include "io/tokenizer.h"
-#include "io/utf8_stream.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -70,67 +67,43 @@ class Generation {
                                                            absl::Span<const int32_t> prompt,
                                                            GenerateOptions options,
                                                            PromptReuse reuse = {});
+  virtual ~Generation() = default;
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  bool done() const { return done_; }
+  virtual bool done() const = 0;
   // Whether some of the prompt is still to be appended.
-  bool in_prompt() const { return !prompt_steps_.done(); }
-  // For a step of the prompt that found no memory: see PromptSteps.
-  bool MakeRoom() { return in_prompt() && prompt_steps_.MakeRoom(); }
-  size_t reused() const { return prompt_steps_.reused(); }  // of the prompt's tokens
+  virtual bool in_prompt() const = 0;
+  // For a step of the prompt that found no memory: drops the snapshot of `reuse` that has not been
+  // used for longest; false when there is none.
+  virtual bool MakeRoom() = 0;
+  virtual size_t reused() const = 0;  // of the prompt's tokens, once Next() was called
   // The most rows of logits that a step asks for.
-  size_t most_logit_rows() const { return 1 + options_.draft; }
+  virtual size_t most_logit_rows() const = 0;
 
   // What to run next, at most `most` tokens (at least one); not once it is done. It may be called
   // again with another number, where the step found no memory. ResourceExhausted without memory.
-  absl::StatusOr<Step> Next(size_t most);
+  virtual absl::StatusOr<Step> Next(size_t most) = 0;
 
   // The step's tokens are in the conversation, and their logits are [logit_rows, vocab_size].
   // DataLoss when a logit that counts is NaN or infinite, ResourceExhausted without memory; the
   // generation is then done.
-  absl::Status Accept(ConstFloatRows logits);
+  virtual absl::Status Accept(ConstFloatRows logits) = 0;
 
   // Ends it: in the prompt at once, later with the step that appends the token given out last.
-  void Cancel();
+  virtual void Cancel() = 0;
 
   // What has become certain since the last call: whole UTF-8 characters, not part of a stop text.
-  absl::string_view TakeText();
+  virtual absl::string_view TakeText() = 0;
 
-  const std::string& text() const { return text_; }               // all that became certain
-  const std::vector<int32_t>& tokens() const { return tokens_; }  // generated so far
-  StopReason stop_reason() const { return stop_reason_; }         // once it is done
-  size_t drafted() const { return guesses_.drafted(); }           // tokens guessed
-  size_t accepted() const { return guesses_.accepted(); }         // of these, how many came true
+  virtual const std::string& text() const = 0;             // all that became certain
+  virtual const std::vector<int32_t>& tokens() const = 0;  // generated so far
+  virtual StopReason stop_reason() const = 0;              // once it is done
+  virtual size_t drafted() const = 0;                      // tokens guessed
+  virtual size_t accepted() const = 0;                     // of these, how many came true
 
- private:
-  Generation(const Tokenizer& tokenizer, KVCache& cache, absl::Span<const int32_t> prompt,
-             GenerateOptions options, PromptReuse reuse);
-
-  absl::StatusOr<Step> NextStep(size_t most);
-  absl::Status AcceptStep(ConstFloatRows logits);
-  // Chooses tokens while their logits are at hand.
-  absl::Status Choose(ConstFloatRows logits);
-  void Finish(StopReason reason);
-  // Whether the token chosen last ends the answer once it is appended.
-  bool Ends() const;
-
-  const Tokenizer& tokenizer_;
-  KVCache& cache_;
-  const GenerateOptions options_;
-  const std::vector<int32_t> prompt_;
-  Sampler sampler_;
-  PromptLookup lookup_;
-  Guesses guesses_;
-  PromptSteps prompt_steps_;  // after the guesses, which must not see what it takes back
-  Utf8Stream characters_;
-  StopMatcher stop_;
-  std::string text_;
-  size_t taken_ = 0;  // bytes of text_ that were given out
-  std::vector<int32_t> tokens_;
-  bool cancelled_ = false;
-  bool done_ = false;
-  StopReason stop_reason_ = StopReason::kMaxTokens;
+ protected:
+  Generation() = default;
 };
 
 }  // namespace inlay

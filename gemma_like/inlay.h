@@ -1,12 +1,18 @@
-// Everything that a program needs to load a model and talk to it.
+// What a program needs to load a model and talk to it: the interface, and none of what is behind
+// it.
+//
+// Included where they are wanted: snapshots of common beginnings (gemma_like/prefix_cache.h),
+// conversations in stores (gemma_like/session.h), chats (gemma_like/chat_session.h), limits of
+// memory (cache/block_pool.h, gemma_like/cache_limit.h), models by name (gemma_like/registry.h),
+// packing (gemma_like/pack.h) and statically typed models (gemma_like/model.h).
 #ifndef INLAY_GEMMA_LIKE_INLAY_H_
 #define INLAY_GEMMA_LIKE_INLAY_H_
 
 #include "cache/kv_cache.h"         // IWYU pragma: export
 #include "gemma_like/engine.h"      // IWYU pragma: export
 #include "gemma_like/generate.h"    // IWYU pragma: export
+#include "gemma_like/generation.h"  // IWYU pragma: export
 #include "gemma_like/load_model.h"  // IWYU pragma: export
-#include "gemma_like/registry.h"    // IWYU pragma: export
 #include "gemma_like/sampler.h"     // IWYU pragma: export
 #include "io/tokenizer.h"           // IWYU pragma: export
 

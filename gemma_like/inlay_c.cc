@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "gemma_like/cache_limit.h"
 #include "gemma_like/generate.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/session.h"
 #include "io/state_store.h"
-#include "io/status_macros.h"
 #include "ops/team.h"
 
 struct inlay_model {
@@ -49,6 +49,8 @@ inlay_status CodeOf(const absl::Status& status) {
       return INLAY_DATA_LOSS;
     case absl::StatusCode::kCancelled:
       return INLAY_CANCELLED;
+    case absl::StatusCode::kFailedPrecondition:
+      return INLAY_FAILED_PRECONDITION;
     default:
       return INLAY_ERROR;
   }
@@ -326,7 +328,8 @@ inlay_status inlay_create_cache(const inlay_model* model, const inlay_cache_opti
 inlay_status inlay_fork_cache(const inlay_cache* cache, inlay_cache** fork) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"fork", fork}}));
-    *fork = new inlay_cache{cache->loaded, cache->cache->Fork()};
+    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<inlay::KVCache> forked, cache->cache->Fork());
+    *fork = new inlay_cache{cache->loaded, std::move(forked)};
     return absl::OkStatus();
   });
 }
@@ -382,11 +385,17 @@ inlay_status inlay_save_cache(const inlay_cache* cache, const char* path) {
   });
 }
 
-inlay_status inlay_load_cache(inlay_cache* cache, const char* path) {
+inlay_status inlay_load_cache(inlay_cache* cache, const char* path, int exact, size_t* recomputed) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"path", path}}));
     INLAY_ASSIGN_OR_RETURN(const auto reader, inlay::ReadStateFile(path));
-    const absl::Status status = inlay::LoadSession(*cache->loaded->engine, *reader, *cache->cache);
+    size_t again = 0;
+    const inlay::LoadOptions options{
+        .exact = exact != 0,
+        .on_recompute = [&](absl::string_view, size_t tokens) { again = tokens; }};
+    const absl::Status status =
+        inlay::LoadSession(*cache->loaded->engine, *reader, *cache->cache, options);
+    if (status.ok() && recomputed != nullptr) *recomputed = again;
     if (status.ok()) return status;
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
   });

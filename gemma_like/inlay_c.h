@@ -20,7 +20,8 @@ typedef enum inlay_status {
   INLAY_RESOURCE_EXHAUSTED = 4, /* not enough memory */
   INLAY_DATA_LOSS = 5,          /* a damaged file */
   INLAY_CANCELLED = 6,          /* the callback said so before there was an answer */
-  INLAY_ERROR = 7               /* anything else */
+  INLAY_ERROR = 7,              /* anything else */
+  INLAY_FAILED_PRECONDITION = 8 /* not as things are */
 } inlay_status;
 
 /* Structs begin with their size, which the caller sets to sizeof: later versions may have more
@@ -110,8 +111,11 @@ size_t inlay_rewind_depth(const inlay_cache* cache);
  * owner's alone. Refused where a file exists that is no conversation, or is in use. */
 inlay_status inlay_save_cache(const inlay_cache* cache, const char* path);
 
-/* Becomes the conversation in the file, which the same model must have written. */
-inlay_status inlay_load_cache(inlay_cache* cache, const char* path);
+/* Becomes the conversation in the file. What another version of the library, other weights, another
+ * instruction set or another row type has computed is computed again from its tokens, whose number
+ * `recomputed` (which may be NULL) is set to, 0 otherwise; where `exact` is not 0 it is refused
+ * instead, with INLAY_FAILED_PRECONDITION. */
+inlay_status inlay_load_cache(inlay_cache* cache, const char* path, int exact, size_t* recomputed);
 
 /* The next tokens of one conversation, at least one. */
 typedef struct inlay_step {

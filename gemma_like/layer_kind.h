@@ -17,6 +17,7 @@
 #include "gemma_like/token_work.h"
 #include "ops/matmul.h"
 #include "ops/operand.h"
+#include "ops/packed_matrix.h"
 #include "ops/team.h"
 #include "ops/views.h"
 
@@ -40,6 +41,12 @@ template <class Storage>
 struct Segment : SegmentRows {
   Storage* storage = nullptr;
 };
+
+// What a product with this matrix takes for each token.
+inline TokenWork WorkOf(const PackedMatrix& w) {
+  return {static_cast<double>(w.bytes()),
+          2.0 * static_cast<double>(w.rows()) * static_cast<double>(w.cols())};
+}
 
 // What a mixer works on.
 template <class Storage>

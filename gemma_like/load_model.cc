@@ -3,11 +3,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cache/out_of_memory.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
 #include "gemma_like/check_tensors.h"
 #include "gemma_like/memory_plan.h"
 #include "gemma_like/registry.h"
-#include "io/status_macros.h"
+#include "io/gguf.h"
+#include "io/load_tokenizer.h"
 
 namespace inlay {
 namespace {

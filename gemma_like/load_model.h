@@ -7,10 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "gemma_like/engine.h"
-#include "io/gguf.h"
 #include "io/tokenizer.h"
 
 namespace inlay {
+
+class GgufFile;
 
 struct LoadedModel {
   std::shared_ptr<const GgufFile> file;

@@ -18,10 +18,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
 #include "cache/cache_plan.h"
 #include "cache/fingerprint.h"
 #include "cache/hybrid_cache.h"
-#include "cache/out_of_memory.h"
+#include "cache/model_identity.h"
 #include "configs/config.h"
 #include "configs/pattern.h"
 #include "gemma_like/arena.h"
@@ -32,6 +34,7 @@
 #include "gemma_like/layer_kind.h"
 #include "gemma_like/memory_plan.h"
 #include "gemma_like/metadata_check.h"
+#include "gemma_like/numerics.h"
 #include "gemma_like/packed_file.h"
 #include "gemma_like/schedule.h"
 #include "gemma_like/strings.h"
@@ -39,7 +42,7 @@
 #include "gemma_like/weights.h"
 #include "gemma_like/weights_hash.h"
 #include "io/gguf.h"
-#include "io/status_macros.h"
+#include "ops/cpu_target.h"
 #include "ops/dequantize.h"
 #include "ops/operand.h"
 #include "ops/row_ops.h"
@@ -75,17 +78,29 @@ class Model final : public Engine {
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
     const WeightBinder binder = Ask(file);
     return {.weights = binder.bytes(),
-            .scratch = ScratchFloats(options.max_batch, options.TeamThreads()) * sizeof(float)};
+            .scratch = ScratchFloats(options.max_batch, TeamThreads(options)) * sizeof(float)};
   }
 
   const EngineInfo& info() const override { return info_; }
 
-  std::unique_ptr<KVCache> CreateCache(const CacheOptions& options,
-                                       KvType type = KvType::kF32) const override {
-    CacheOptions with_vocabulary = options;
-    with_vocabulary.vocab_size = info_.vocab_size;
-    return WithStorage(type, [&](auto policy) -> std::unique_ptr<KVCache> {
-      return std::make_unique<HybridCache<Config>>(policy, with_vocabulary);
+  absl::StatusOr<ModelIdentity> Identity() override {
+    return OrOutOfMemory("this model", [&]() -> absl::StatusOr<ModelIdentity> {
+      ModelIdentity identity{.weights_hash = weights_hash_.Get(),
+                             .numerics_version = kNumericsVersion,
+                             .instruction_set = ChosenArithmetic()};
+      INLAY_RETURN_IF_ERROR(file_->CheckWhole());
+      return identity;
+    });
+  }
+
+  absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const CacheOptions& options,
+                                                       KvType type = KvType::kF32) const override {
+    return OrOutOfMemory("a conversation", [&]() -> absl::StatusOr<std::unique_ptr<KVCache>> {
+      CacheOptions with_vocabulary = options;
+      with_vocabulary.vocab_size = info_.vocab_size;
+      return WithStorage(type, [&](auto policy) -> std::unique_ptr<KVCache> {
+        return std::make_unique<HybridCache<Config>>(policy, with_vocabulary);
+      });
     });
   }
 
@@ -140,6 +155,7 @@ class Model final : public Engine {
     model->info_.output_work = WorkOf(model->weights_.output);
     model->info_.vocab_size = model->weights_.embedding.rows;
     model->schedule_.Add({&model->weights_.output});
+    if (options.hash_weights) model->weights_hash_.Start();
     return model;
   }
 
@@ -232,10 +248,15 @@ class Model final : public Engine {
 
   Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
       : file_(std::move(file)),
+        weights_hash_(file_),
         info_(MakeInfo(*file_, options)),
         team_(options.team != nullptr ? options.team : std::make_shared<Team>(options.threads)),
         arena_(ScratchFloats(options.max_batch, team_->threads())),
         schedule_(team_->threads()) {}
+
+  static size_t TeamThreads(const EngineOptions& options) {
+    return options.team != nullptr ? options.team->threads() : options.threads;
+  }
 
   static EngineInfo MakeInfo(const GgufFile& file, const EngineOptions& options) {
     // The config does not fix it: a run-time limit. Files without the key are rare and old.
@@ -248,7 +269,6 @@ class Model final : public Engine {
             .layers = Config::Layers::kSize,
             .max_batch = options.max_batch,
             .context_length = context.ok() ? static_cast<size_t>(*context) : kUnknownContext,
-            .weights_hash = WeightsHash(file),
             .tokenizer = Config::kTokenizer,
             .chat_template = Config::kChatTemplate,
             .sampling = Config::kSampling,
@@ -430,6 +450,7 @@ class Model final : public Engine {
   }
 
   std::shared_ptr<const GgufFile> file_;
+  WeightsHash weights_hash_;  // of the file
   EngineInfo info_;
   ModelWeights<Config> weights_;
   std::mutex mutex_;  // guards what follows, which serves one call at a time

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-#include "cache/out_of_memory.h"
+#include "base/out_of_memory.h"
 
 namespace inlay {
 namespace {
@@ -51,7 +51,9 @@ bool PrefixCache::Insert(const KVCache& cache) {
 }
 
 bool PrefixCache::InsertSnapshot(const KVCache& cache) {
-  std::unique_ptr<KVCache> snapshot = cache.Fork();
+  absl::StatusOr<std::unique_ptr<KVCache>> forked = cache.Fork();
+  if (!forked.ok()) return false;
+  std::unique_ptr<KVCache> snapshot = *std::move(forked);
   std::lock_guard<std::mutex> lock(mutex_);
   if (snapshot->allocated_bytes() > budget_) return false;
   // All that may find no memory comes first, so that nothing is done by half.
@@ -79,11 +81,12 @@ std::unique_ptr<KVCache> PrefixCache::Take(absl::Span<const int32_t> tokens) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto best = index_.Find(WithoutLast(tokens));
   if (best.length == 0) return nullptr;
-  snapshots_.splice(snapshots_.end(), snapshots_, best.value->self);
-  std::unique_ptr<KVCache> cache = best.value->cache->Fork();
-  [[maybe_unused]] const absl::Status status = cache->Rewind(best.length);
+  absl::StatusOr<std::unique_ptr<KVCache>> cache = best.value->cache->Fork();
+  if (!cache.ok()) return nullptr;
+  [[maybe_unused]] const absl::Status status = (*cache)->Rewind(best.length);
   assert(status.ok());  // its floor is not above
-  return cache;
+  snapshots_.splice(snapshots_.end(), snapshots_, best.value->self);
+  return *std::move(cache);
 }
 
 bool PrefixCache::DropOldest() {

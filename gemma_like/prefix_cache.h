@@ -42,7 +42,7 @@ class PrefixCache {
   PrefixCost Cost(absl::Span<const int32_t> tokens) const;
 
   // A conversation with the longest possible beginning of `tokens`, at most all but the last; null
-  // when there is none. The snapshot stays.
+  // when there is none, or no memory for it. The snapshot stays.
   std::unique_ptr<KVCache> Take(absl::Span<const int32_t> tokens);
 
   // Drops the snapshot that has not been used for longest; false when there is none. For whoever

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cache/out_of_memory.h"
+#include "base/out_of_memory.h"
 
 namespace inlay {
 

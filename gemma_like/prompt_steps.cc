@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cache/out_of_memory.h"
-#include "io/status_macros.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
 
 namespace inlay {
 
@@ -30,7 +30,7 @@ PromptSteps::~PromptSteps() {
 
 absl::Status PromptSteps::Start() {
   if (reuse_.prefixes == nullptr || cache_.length() > 0) return absl::OkStatus();
-  before_ = cache_.Fork();
+  INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
   if (std::unique_ptr<KVCache> beginning = reuse_.prefixes->Take(tokens_); beginning != nullptr) {
     INLAY_RETURN_IF_ERROR(cache_.Restore(std::move(*beginning)));
     done_ = reused_ = cache_.length();
@@ -46,7 +46,9 @@ absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
     step_ = std::min({tokens_.size() - done_, most, cache_.max_append()});
     if (reuse_.stride > 0) step_ = std::min(step_, reuse_.stride - done_ % reuse_.stride);
     // One step is a transaction already. Several become one by way of a snapshot to go back to.
-    if (!last() && before_ == nullptr) before_ = cache_.Fork();
+    if (!last() && before_ == nullptr) {
+      INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
+    }
     return tokens_.subspan(done_, step_);
   });
 }

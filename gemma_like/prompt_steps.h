@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/prefix_cache.h"
+#include "gemma_like/prompt_reuse.h"
 
 namespace inlay {
 
@@ -21,12 +22,6 @@ absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens)
 
 // What CheckPrompt says of so many tokens; `qualifier` stands before their number ("at least ").
 absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier = "");
-
-// Where the beginning of a prompt may come from, and snapshots of it go to.
-struct PromptReuse {
-  PrefixCache* prefixes = nullptr;  // none: everything is computed
-  size_t stride = 0;  // a snapshot after so many tokens each, and one at the end; 0: only that
-};
 
 // The caller appends what Next() says to the conversation, alone or in a batch with others' steps,
 // and then calls Accept(). Until all of it is there, the conversation can be as it was: that is

@@ -9,15 +9,18 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "cache/cache_options.h"
 #include "cache/kv_cache.h"
-#include "gemma_like/describe.h"
 #include "gemma_like/engine.h"
-#include "gemma_like/model.h"
 #include "gemma_like/packed_file.h"
-#include "gemma_like/synth.h"
-#include "io/gguf.h"
+#include "ops/kv_type.h"
 
 namespace inlay {
+
+class GgufFile;
+struct ConfigDescription;
+struct ModelMemory;
+struct SynthModel;
 
 // One config, as functions that do not name its type.
 struct ConfigEntry {
@@ -28,29 +31,11 @@ struct ConfigEntry {
   absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
                                                   const EngineOptions& options);
   absl::StatusOr<PackedTensors> (*packed_tensors)(const GgufFile& file);
-  std::unique_ptr<KVCache> (*create_cache)(const CacheOptions& options);
+  absl::StatusOr<std::unique_ptr<KVCache>> (*create_cache)(const CacheOptions& options);
   ConfigDescription (*describe)(KvType type);
   ModelMemory (*memory)(const GgufFile& file, const EngineOptions& options);
   SynthModel (*synth)();
 };
-
-template <ModelConfig Config>
-ConfigEntry MakeConfigEntry() {
-  return {.name = ToAbsl(Config::kName),
-          .architecture = ToAbsl(Config::kArchitecture),
-          .differences = MetadataDifferences<Config>,
-          .load = [](std::shared_ptr<const GgufFile> file,
-                     const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {
-            return Model<Config>::Load(std::move(file), options);
-          },
-          .packed_tensors = Model<Config>::FindPackedTensors,
-          .create_cache = [](const CacheOptions& options) -> std::unique_ptr<KVCache> {
-            return std::make_unique<HybridCache<Config>>(CreateKVCache<Config>(options));
-          },
-          .describe = Describe<Config>,
-          .memory = Model<Config>::PlanMemory,
-          .synth = DescribeSynth<Config>};
-}
 
 // All configs of this binary, in the order of the config list. Defined by the build from that list.
 absl::Span<const ConfigEntry> ConfigEntries();
@@ -62,7 +47,7 @@ absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file);
 // The entry of this name. NotFound, with the names there are.
 absl::StatusOr<const ConfigEntry*> FindConfig(absl::string_view name);
 
-// An empty conversation for the config of this name.
+// An empty conversation for the config of this name. ResourceExhausted without memory.
 absl::StatusOr<std::unique_ptr<KVCache>> CreateKVCache(absl::string_view config_name,
                                                        const CacheOptions& options = {});
 

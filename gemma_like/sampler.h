@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "configs/config.h"
+#include "configs/text_defaults.h"
 
 namespace inlay {
 

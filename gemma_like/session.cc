@@ -1,41 +1,52 @@
 #include "gemma_like/session.h"
 
-#include "cache/byte_stream.h"
-#include "io/status_macros.h"
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "cache/cache_options.h"
+#include "cache/model_identity.h"
+#include "gemma_like/generate.h"
+#include "ops/views.h"
 
 namespace inlay {
 namespace {
 
-class WriterSink final : public ByteSink {
- public:
-  explicit WriterSink(StateWriter& writer) : writer_(writer) {}
-  absl::Status Append(absl::Span<const uint8_t> bytes) override { return writer_.Append(bytes); }
-
- private:
-  StateWriter& writer_;
-};
-
-class ReaderSource final : public ByteSource {
- public:
-  explicit ReaderSource(StateReader& reader) : reader_(reader) {}
-  absl::Status Read(absl::Span<uint8_t> into) override { return reader_.Read(into); }
-  uint64_t remaining() const override { return reader_.remaining(); }
-
- private:
-  StateReader& reader_;
-};
+absl::Status Recompute(Engine& engine, absl::Span<const int32_t> tokens, const CancelCheck& cancel,
+                       KVCache& cache) {
+  INLAY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<KVCache> computed,
+      engine.CreateCache({.max_length = cache.max_length(), .pool = cache.shared_pool()},
+                         cache.kv_type()));
+  if (!tokens.empty()) {
+    const FloatRows no_logits(nullptr, 0, engine.info().vocab_size);
+    INLAY_RETURN_IF_ERROR(Prefill(engine, *computed, tokens, no_logits, cancel));
+  }
+  return cache.Restore(std::move(*computed));
+}
 
 }  // namespace
 
-absl::Status SaveSession(const Engine& engine, const KVCache& cache, StateWriter& writer) {
-  WriterSink sink(writer);
-  INLAY_RETURN_IF_ERROR(cache.Save(engine.info().weights_hash, sink));
+absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writer) {
+  INLAY_ASSIGN_OR_RETURN(const ModelIdentity model, engine.Identity());
+  INLAY_RETURN_IF_ERROR(cache.Save(model, writer));
   return writer.Commit();
 }
 
-absl::Status LoadSession(const Engine& engine, StateReader& reader, KVCache& cache) {
-  ReaderSource source(reader);
-  return cache.Load(engine.info().weights_hash, source);
+absl::Status LoadSession(Engine& engine, StateReader& reader, KVCache& cache,
+                         const LoadOptions& options) {
+  INLAY_ASSIGN_OR_RETURN(const ModelIdentity model, engine.Identity());
+  INLAY_ASSIGN_OR_RETURN(const LoadOutcome outcome, cache.Load(model, reader));
+  if (outcome.difference.empty()) return absl::OkStatus();
+  if (options.exact) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the saved conversation would have to be computed again: ", outcome.difference));
+  }
+  if (options.on_recompute) options.on_recompute(outcome.difference, outcome.tokens.size());
+  return Recompute(engine, outcome.tokens, options.cancel, cache);
 }
 
 }  // namespace inlay

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "io/status_macros.h"
+#include "base/status_macros.h"
 
 namespace inlay {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/status_macros.h"
+#include "base/status_macros.h"
 #include "ops/quantize.h"
 #include "ops/weight_type.h"
 

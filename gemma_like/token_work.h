@@ -3,8 +3,6 @@
 #ifndef INLAY_GEMMA_LIKE_TOKEN_WORK_H_
 #define INLAY_GEMMA_LIKE_TOKEN_WORK_H_
 
-#include "ops/packed_matrix.h"
-
 namespace inlay {
 
 // Of one matrix or several: bytes of weights, and operations per token, a multiplication and an
@@ -19,11 +17,6 @@ struct TokenWork {
     return *this;
   }
 };
-
-inline TokenWork WorkOf(const PackedMatrix& w) {
-  return {static_cast<double>(w.bytes()),
-          2.0 * static_cast<double>(w.rows()) * static_cast<double>(w.cols())};
-}
 
 }  // namespace inlay
 

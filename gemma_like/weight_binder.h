@@ -15,6 +15,7 @@
 #include "ops/packed_matrix.h"
 #include "ops/team.h"
 #include "ops/views.h"
+#include "ops/weight_matrix.h"
 
 namespace inlay {
 

@@ -12,6 +12,7 @@
 #include "gemma_like/token_work.h"
 #include "ops/packed_matrix.h"
 #include "ops/views.h"
+#include "ops/weight_matrix.h"
 
 namespace inlay {
 

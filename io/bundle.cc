@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "io/mapped_file.h"
-#include "io/status_macros.h"
 
 namespace inlay {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "io/mapping_guard.h"
-#include "io/status_macros.h"
 
 namespace inlay {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "io/atomic_file.h"
-#include "io/status_macros.h"
 
 namespace inlay {
 namespace {

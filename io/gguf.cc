@@ -7,9 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "io/bundle.h"
-#include "io/gguf_parser.h"
-#include "io/status_macros.h"
+#include "base/status_macros.h"
 
 namespace inlay {
 namespace {
@@ -25,29 +23,8 @@ std::string GgufTensor::ShapeString() const {
   return absl::StrJoin(dims.begin(), dims.begin() + n_dims, " x ");
 }
 
-absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
-  GgufFile file;
-  file.name_ = path;
-  INLAY_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
-  const absl::Span<const uint8_t> all = file.file_.bytes();
-  const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(all, path);
-  const absl::Status status =
-      bundled.ok() ? GgufParser(bundled->empty() ? all : *bundled, &file).Run() : bundled.status();
-  // Whatever the parser made of it, this comes first.
-  INLAY_RETURN_IF_ERROR(file.CheckWhole());
-  if (!status.ok()) return status;
-  return file;
-}
-
 absl::Status GgufFile::CheckWhole() const {
   return file_.whole() ? absl::OkStatus() : NotWhole(name_, file_.bytes().size());
-}
-
-absl::StatusOr<GgufFile> GgufFile::Parse(absl::Span<const uint8_t> bytes, absl::string_view name) {
-  GgufFile file;
-  file.name_ = std::string(name);
-  INLAY_RETURN_IF_ERROR(GgufParser(bytes, &file).Run());
-  return file;
 }
 
 const GgufValue* GgufFile::Find(absl::string_view key) const {

@@ -6,9 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "base/status_macros.h"
+#include "io/bundle.h"
 #include "io/file_kind.h"
+#include "io/mapped_file.h"
 #include "io/plural.h"
-#include "io/status_macros.h"
 #include "io/tensor_form.h"
 #include "io/utf8.h"
 #include "ops/packed_matrix.h"
@@ -342,6 +344,28 @@ absl::Status GgufParser::PlaceTensorData() {
     }
   }
   return absl::OkStatus();
+}
+
+// Here, and not in gguf.cc, so that the parser knows the file and the file not its parser.
+absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
+  GgufFile file;
+  file.name_ = path;
+  INLAY_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
+  const absl::Span<const uint8_t> all = file.file_.bytes();
+  const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(all, path);
+  const absl::Status status =
+      bundled.ok() ? GgufParser(bundled->empty() ? all : *bundled, &file).Run() : bundled.status();
+  // Whatever the parser made of it, this comes first.
+  INLAY_RETURN_IF_ERROR(file.CheckWhole());
+  if (!status.ok()) return status;
+  return file;
+}
+
+absl::StatusOr<GgufFile> GgufFile::Parse(absl::Span<const uint8_t> bytes, absl::string_view name) {
+  GgufFile file;
+  file.name_ = std::string(name);
+  INLAY_RETURN_IF_ERROR(GgufParser(bytes, &file).Run());
+  return file;
 }
 
 }  // namespace inlay

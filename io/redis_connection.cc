@@ -19,8 +19,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "hiredis/hiredis.h"
-#include "io/status_macros.h"
 
 namespace inlay {
 namespace {

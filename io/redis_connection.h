@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "io/state_store_redis.h"
+#include "io/redis_options.h"
 
 struct redisReader;
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "io/status_macros.h"
+#include "base/status_macros.h"
 #include "io/utf8.h"
 
 namespace inlay {

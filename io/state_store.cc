@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "io/status_macros.h"
+#include "base/status_macros.h"
 
 namespace inlay {
 

@@ -14,29 +14,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/byte_stream.h"
 #include "io/file_kind.h"
 
 namespace inlay {
 
 // A state on its way into a store. Without Commit the store stays as it was.
-class StateWriter {
+// After an error only destruction makes sense.
+class StateWriter : public ByteSink {
  public:
-  virtual ~StateWriter() = default;
-  // After an error only destruction makes sense.
-  virtual absl::Status Append(absl::Span<const uint8_t> bytes) = 0;
   // Makes what was appended the state of its key, replacing an older one in one step. Once, last.
   virtual absl::Status Commit() = 0;
 };
 
 // A state on its way out of a store.
-class StateReader {
- public:
-  virtual ~StateReader() = default;
-  // Fills `into` with the next bytes; OutOfRange when there are not so many.
-  virtual absl::Status Read(absl::Span<uint8_t> into) = 0;
-  // How many bytes are left. What the store claims: reading may still fail.
-  virtual uint64_t remaining() const = 0;
-};
+// Reading more than is left is OutOfRange.
+using StateReader = ByteSource;
 
 // All functions may be called from different threads at the same time. Keys are 1 to 100 characters
 // out of A-Z a-z 0-9 . _ - and do not begin with a dot; others are refused with InvalidArgument.

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "io/atomic_file.h"
 #include "io/state_store.h"
-#include "io/status_macros.h"
 
 namespace inlay {
 namespace {

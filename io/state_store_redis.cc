@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "io/gguf_value.h"
 #include "io/redis_connection.h"
-#include "io/status_macros.h"
-#include "ops/xxh64.h"
 
 namespace inlay {
 namespace {

@@ -2,27 +2,13 @@
 #ifndef INLAY_IO_STATE_STORE_REDIS_H_
 #define INLAY_IO_STATE_STORE_REDIS_H_
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "io/redis_options.h"
 #include "io/state_store.h"
 
 namespace inlay {
-
-struct RedisOptions {
-  std::string host = "127.0.0.1";  // a name or an address
-  uint16_t port = 6379;
-  std::string user = {};      // with a password only; the server's default user if empty
-  std::string password = {};  // none if empty
-  int database = 0;
-  std::string prefix = "inlay:";  // of all keys on the server
-  // Of connecting and of each command, whatever the server does in between. Looking up the host's
-  // name is the system's and not limited.
-  absl::Duration timeout = absl::Seconds(5);
-};
 
 // A state is one hash under the key prefix + key: chunks with a checksum each, and a manifest that
 // says how many. It is written under a key of its own that expires after an hour, and renamed in

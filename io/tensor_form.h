@@ -14,7 +14,7 @@ namespace inlay {
 // A packed file is a GGUF file with one addition: a matrix may be stored as the tiles of a
 // PackedMatrix (ops/packed_matrix.h), a matrix of each expert after the other. Its dimensions and
 // type are still those of the matrix it was made from. docs/packed-files.md describes it.
-inline constexpr uint32_t kPackedFileVersion = 1;
+inline constexpr uint32_t kPackedFileVersion = 2;
 inline constexpr absl::string_view kPackedVersionKey = "inlay.packed.version";  // uint32
 inline constexpr absl::string_view kPackedLayoutKey = "inlay.packed.layout";    // uint32
 // Where tensors start: at a page, as systems with small pages have them.

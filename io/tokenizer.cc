@@ -1,45 +1,10 @@
 #include "io/tokenizer.h"
 
-#include <utility>
-
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "io/bpe_tokenizer.h"
-#include "io/spm_tokenizer.h"
-#include "io/status_macros.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
 
 namespace inlay {
-namespace {
-
-constexpr absl::string_view kModelKey = "tokenizer.ggml.model";
-
-// For files that hold no vocabulary: such a model takes and gives ids only.
-class NoTokenizer : public Tokenizer {
- public:
-  explicit NoTokenizer(std::string file) : file_(std::move(file)) {}
-
-  absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(const EncodeOptions&,
-                                                             size_t) const override {
-    return absl::FailedPreconditionError(
-        absl::StrCat(file_, ": key '", kModelKey, "' is 'no_vocab', so text cannot be encoded"));
-  }
-  std::string Decode(absl::Span<const int32_t>, bool*) const override { return ""; }
-  absl::string_view Piece(int32_t) const override { return ""; }
-  absl::string_view TokenText(int32_t) const override { return ""; }
-  size_t size() const override { return 0; }
-  std::optional<int32_t> bos() const override { return std::nullopt; }
-  std::optional<int32_t> eos() const override { return std::nullopt; }
-  std::optional<int32_t> unk() const override { return std::nullopt; }
-  std::optional<int32_t> eot() const override { return std::nullopt; }
-  bool adds_bos() const override { return false; }
-  bool IsControl(int32_t) const override { return false; }
-  std::optional<int32_t> FindSpecial(absl::string_view) const override { return std::nullopt; }
-
- private:
-  std::string file_;
-};
-
-}  // namespace
 
 absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(absl::string_view text,
                                                        const EncodeOptions& options) const {
@@ -47,21 +12,13 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(absl::string_view text,
     return absl::InvalidArgumentError(
         absl::StrCat("the text is ", text.size(), " bytes long, more than ", kLongestText));
   }
-  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream, StartEncoding(options));
-  std::vector<int32_t> ids;
-  INLAY_RETURN_IF_ERROR(stream->Push(text, &ids));
-  INLAY_RETURN_IF_ERROR(stream->Finish(&ids));
-  return ids;
-}
-
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const GgufFile& file) {
-  INLAY_ASSIGN_OR_RETURN(const absl::string_view model, file.GetString(kModelKey));
-  if (model == "llama") return SpmTokenizer::Load(file);
-  if (model == "gpt2") return BpeTokenizer::Load(file);
-  if (model == "no_vocab") return std::unique_ptr<Tokenizer>(new NoTokenizer(file.name()));
-  return absl::UnimplementedError(absl::StrCat(file.name(), ": key '", kModelKey, "' is ",
-                                               QuoteForMessage(model),
-                                               ", but must be 'llama', 'gpt2' or 'no_vocab'"));
+  return OrOutOfMemory("the tokens of this text", [&]() -> absl::StatusOr<std::vector<int32_t>> {
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream, StartEncoding(options));
+    std::vector<int32_t> ids;
+    INLAY_RETURN_IF_ERROR(stream->Push(text, &ids));
+    INLAY_RETURN_IF_ERROR(stream->Finish(&ids));
+    return ids;
+  });
 }
 
 }  // namespace inlay

@@ -1,4 +1,4 @@
-// Text to token ids and back, by the vocabulary that a GGUF file carries.
+// Text to token ids and back.
 #ifndef INLAY_IO_TOKENIZER_H_
 #define INLAY_IO_TOKENIZER_H_
 
@@ -14,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "io/gguf.h"
 
 namespace inlay {
 
@@ -55,7 +54,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Any bytes are accepted: what is not UTF-8 is encoded byte by byte. Fails for a text longer
-  // than kLongestText, and when the file holds no vocabulary.
+  // than kLongestText, when the file holds no vocabulary, and with ResourceExhausted without
+  // memory.
   absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text,
                                               const EncodeOptions& options) const;
   absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text) const {
@@ -105,11 +105,6 @@ class Tokenizer {
   // Whether a model that says `id` has finished: end of sequence or of turn.
   bool IsEndOfGeneration(int32_t id) const { return eos() == id || eot() == id; }
 };
-
-// By `tokenizer.ggml.model`: "llama" (SentencePiece BPE with byte fallback), "gpt2" (byte-level
-// BPE), "no_vocab" (ids only: Encode fails). Fails for other models and for a vocabulary that is
-// inconsistent, with a sentence that names the key.
-absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const GgufFile& file);
 
 }  // namespace inlay
 

@@ -6,50 +6,17 @@
 #include <cstdint>
 #include <span>
 
+#include "ops/kv_shape.h"
+#include "ops/kv_type.h"
 #include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
 
-// Keys are visited in blocks of this many consecutive positions, aligned to multiples of it. One
-// block per head is 64 * 128 * 2 bytes = 16 KiB of keys at head dim 128 in 16 bits, so a block's
-// keys and scores stay in the L1 cache.
-inline constexpr size_t kKvBlockRows = 64;
-
 // Long contexts are cut into spans of this many positions, aligned; partial results are combined in
 // the order of the spans, so that spans can be computed by different threads without changing a
 // bit. A multiple of kKvBlockRows.
 inline constexpr size_t kAttentionSpan = 1024;
-
-// The element type of stored keys and values. kQ8 is int8 times a float scale, one for a position's
-// key of a head and one for its value. So a scale is a factor of a score, or of a weight, and costs
-// nothing per element; a scale per 32 elements would be one more product and sum for each of them.
-enum class KvType : uint8_t { kF32, kF16, kBF16, kQ8 };
-
-// Of one element.
-constexpr size_t KvTypeBytes(KvType type) {
-  return type == KvType::kF32 ? 4 : type == KvType::kQ8 ? 1 : 2;
-}
-
-// Of the scale of a position's key or value in one head.
-constexpr size_t KvScaleBytes(KvType type) { return type == KvType::kQ8 ? sizeof(float) : 0; }
-
-// The static shape of an attention layer's stored rows. A block holds kKvBlockRows positions; for
-// each kv head the keys [head_dim][kKvBlockRows], then the values [kKvBlockRows][head_dim],
-// elements of `type`, each followed by scales [kKvBlockRows] if the type has them. So both products
-// of attention run along the memory: scores of neighbouring keys, and sums of neighbouring elements
-// of values.
-struct KvShape {
-  size_t kv_heads = 0;
-  size_t head_dim = 0;
-  KvType type = KvType::kF32;
-
-  // The keys or the values of one head.
-  constexpr size_t HalfBytes() const {
-    return kKvBlockRows * (head_dim * KvTypeBytes(type) + KvScaleBytes(type));
-  }
-  constexpr size_t BlockBytes() const { return kv_heads * 2 * HalfBytes(); }
-};
 
 // The rows of one sequence: the block of positions [b * kKvBlockRows, (b + 1) * kKvBlockRows) is
 // blocks[b % num_blocks]. A growing table and a ring are the same to a reader.

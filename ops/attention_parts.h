@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "ops/attention.h"
+#include "ops/kv_shape.h"
 
 namespace inlay {
 

@@ -19,6 +19,8 @@ namespace {
 
 int64_t ThisTarget() { return HWY_TARGET; }
 
+size_t VectorBytes() { return hn::Lanes(hn::ScalableTag<uint8_t>()); }
+
 uint64_t SumWords(const uint64_t* data, size_t words, size_t streams, size_t ahead) {
   const hn::ScalableTag<uint64_t> d;
   const size_t lanes = hn::Lanes(d), step = 4 * lanes;
@@ -55,6 +57,7 @@ namespace inlay {
 namespace {
 
 HWY_EXPORT(ThisTarget);
+HWY_EXPORT(VectorBytes);
 HWY_EXPORT(SumWords);
 
 }  // namespace
@@ -62,6 +65,8 @@ HWY_EXPORT(SumWords);
 int64_t CompiledTargetBits() { return HWY_TARGETS; }
 
 int64_t ProbeTargetBit() { return HWY_DYNAMIC_DISPATCH(ThisTarget)(); }
+
+size_t ProbeVectorBytes() { return HWY_DYNAMIC_DISPATCH(VectorBytes)(); }
 
 uint64_t ProbeSumOfWords(const uint64_t* data, size_t words, size_t streams, size_t ahead) {
   return HWY_DYNAMIC_DISPATCH(SumWords)(data, words, streams, ahead);

@@ -14,6 +14,9 @@ int64_t CompiledTargetBits();
 // The bit of the target that Highway dispatches this kernel to.
 int64_t ProbeTargetBit();
 
+// Bytes of the vectors that this kernel computes with: for SVE the CPU's.
+size_t ProbeVectorBytes();
+
 // The sum of all words: touches every byte, and cannot be left out. The words are `streams` equal
 // parts that are read side by side, 4 vectors of each in turn; `ahead` bytes before they are needed
 // they are asked for (0: never). `words` is a multiple of what a round of all streams reads.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <iterator>
+#include <utility>
 
 #include "hwy/targets.h"
 #include "ops/cpu_probes.h"
@@ -152,6 +153,22 @@ std::vector<std::string> RunnableTargets() { return Names(Runnable()); }
 
 // Asks a kernel that is dispatched like all the others.
 std::string ChosenTarget() { return CpuTarget{ProbeTargetBit(), ChosenExtension()}.Name(); }
+
+std::string ChosenArithmetic() {
+  // What comes first only has instructions that do the same faster: exact sums of bytes, say.
+  static constexpr std::pair<std::string_view, std::string_view> kSameBits[] = {
+      {"SSE4", "SSE2"},          {"AVX2_VNNI", "AVX2"},   {"AVX3_VNNI", "AVX3"},
+      {"AVX3_DL", "AVX3"},       {"AVX3_DL_AMX", "AVX3"}, {"NEON_DOTPROD", "NEON"},
+      {"SVE2_I8MM", "SVE_I8MM"}, {"SVE2", "SVE"},         {"NEON_WITHOUT_AES", "NEON"},
+  };
+  std::string target = ChosenTarget();
+  for (const auto& [faster, plainest] : kSameBits) {
+    if (target == faster) target = plainest;
+  }
+  // The order of additions goes with the vector, which for SVE is the CPU's.
+  if (target.starts_with("SVE")) target.append("/").append(std::to_string(ProbeVectorBytes()));
+  return target;
+}
 
 Extension ChosenExtension() { return Chosen().load(std::memory_order_relaxed); }
 

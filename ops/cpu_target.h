@@ -33,6 +33,10 @@ std::vector<std::string> RunnableTargets();
 std::string ChosenTarget();
 Extension ChosenExtension();
 
+// What decides the bits of results on the target in use: the name of the plainest target whose
+// kernels compute the same ("AVX3" on AVX3_VNNI), and for SVE the bytes of a vector ("SVE/64").
+std::string ChosenArithmetic();
+
 // Makes all kernels use the named target from now on; an empty name returns to the best. False, and
 // no change, if the name is not among RunnableTargets(). Not to be called while another thread runs
 // kernels.

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "ops/views.h"
+#include "ops/weight_matrix.h"
 
 namespace inlay {
 

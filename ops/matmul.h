@@ -7,22 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "ops/matmul_task.h"
 #include "ops/operand.h"
 #include "ops/packed_matrix.h"
 #include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
-
-// One product of a call: y [tokens, w.rows()], not overlapping the operand. Row t of y belongs to
-// the operand's row t, or x_rows[t] where that is given.
-struct MatMulTask {
-  const PackedMatrix* w = nullptr;
-  FloatRows y;
-  const int32_t* x_rows = nullptr;
-
-  size_t InputRow(size_t t) const { return x_rows == nullptr ? t : static_cast<size_t>(x_rows[t]); }
-};
 
 // What each thread begins to read in a product of one token with these matrices, if any.
 class MatMulAhead final : public PhaseAhead {

@@ -15,8 +15,8 @@
 
 #include "hwy/highway.h"
 #include "ops/amx_tiles.h"
-#include "ops/matmul.h"
 #include "ops/matmul_kernels-inl.h"
+#include "ops/matmul_task.h"
 #include "ops/matmul_tiles.h"
 
 // All CPUs with AMX run this target, on which a vector holds all rows of a tile.

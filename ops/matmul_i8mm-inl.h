@@ -19,8 +19,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "ops/matmul.h"
 #include "ops/matmul_kernels-inl.h"
+#include "ops/matmul_task.h"
 
 #if INLAY_USES_I8MM
 

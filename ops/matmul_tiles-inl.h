@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <utility>
 
-#include "ops/matmul.h"
 #include "ops/matmul_i8mm-inl.h"
 #include "ops/matmul_kernels-inl.h"
+#include "ops/matmul_task.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {

@@ -5,7 +5,8 @@
 
 #include <cstddef>
 
-#include "ops/matmul.h"
+#include "ops/matmul_task.h"
+#include "ops/operand.h"
 
 namespace inlay {
 

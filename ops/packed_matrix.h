@@ -8,6 +8,7 @@
 
 #include "ops/team.h"
 #include "ops/views.h"
+#include "ops/weight_matrix.h"
 
 namespace inlay {
 

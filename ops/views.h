@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "ops/weight_type.h"
-
 namespace inlay {
 
 // `rows` rows of `cols` elements each, row r starting `r * stride` elements after `data`.
@@ -46,29 +44,6 @@ struct Rows {
 
 using FloatRows = Rows<float>;
 using ConstFloatRows = Rows<const float>;
-
-// A weight matrix [rows, cols] = [outputs, inputs] as a file stores it: row after row, each a whole
-// number of blocks.
-struct WeightMatrix {
-  const void* data = nullptr;
-  WeightType type = WeightType::kF32;
-  size_t rows = 0;
-  size_t cols = 0;
-
-  size_t RowBytes() const {
-    const WeightTypeInfo& info = GetWeightTypeInfo(type);
-    return cols / info.block_size * info.block_bytes;
-  }
-  const void* RowData(size_t r) const {
-    assert(r < rows);
-    return static_cast<const char*>(data) + r * RowBytes();
-  }
-  // Rows [first, first + count) as a matrix of their own.
-  WeightMatrix Slice(size_t first, size_t count) const {
-    assert(first + count <= rows);
-    return {static_cast<const char*>(data) + first * RowBytes(), type, count, cols};
-  }
-};
 
 }  // namespace inlay
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 #include "gemma_like/generate.h"
 #include "gemma_like/sampler.h"
-#include "io/status_macros.h"
 #include "ops/machine_limits.h"
 #include "ops/softmax.h"
 #include "ops/team.h"
@@ -63,7 +63,8 @@ class Bench {
 
   // One token, on its own.
   absl::Status FirstToken() {
-    const auto cache = engine_.CreateCache({.max_length = 1}, CacheType(flags_.model));
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
+                           engine_.CreateCache({.max_length = 1}, CacheType(flags_.model)));
     INLAY_RETURN_IF_ERROR(Append(*cache, RandomTokens(1, engine_.info().vocab_size)));
     return CheckLogits(1, 0);
   }
@@ -71,7 +72,8 @@ class Bench {
   // All measurements at one depth, each repeated on forks of the same conversation.
   absl::Status Run(size_t depth, std::vector<BenchRow>& results) {
     const size_t length = depth + std::max(flags_.prompt, flags_.generate);
-    const auto past = engine_.CreateCache({.max_length = length}, CacheType(flags_.model));
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> past,
+                           engine_.CreateCache({.max_length = length}, CacheType(flags_.model)));
     if (depth > 0) {
       INLAY_RETURN_IF_ERROR(Append(*past, RandomTokens(depth, engine_.info().vocab_size)));
     }
@@ -117,7 +119,9 @@ class Bench {
     // The first repeat warms up and is not counted.
     for (size_t i = 0; i <= flags_.repeats; ++i) {
       std::vector<std::unique_ptr<KVCache>> caches(row.batch);
-      for (auto& cache : caches) cache = past.Fork();
+      for (auto& cache : caches) {
+        INLAY_ASSIGN_OR_RETURN(cache, past.Fork());
+      }
       const Clock::time_point start = Clock::now();
       INLAY_RETURN_IF_ERROR(row.decode ? Decode(caches, tokens) : Append(*caches.front(), tokens));
       if (i > 0) row.seconds.push_back(SecondsSince(start));

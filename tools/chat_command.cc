@@ -16,12 +16,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
 #include "cache/cache_plan.h"
-#include "cache/out_of_memory.h"
 #include "gemma_like/chat_session.h"
 #include "io/plural.h"
 #include "io/state_store.h"
-#include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/footer.h"
 #include "tools/format.h"
@@ -56,6 +56,7 @@ struct ChatFlags {
   std::string system;
   std::optional<int64_t> max_tokens;  // -1: no limit
   std::vector<std::string> stop_texts;
+  bool exact = false;
 };
 
 struct Command {
@@ -88,11 +89,11 @@ absl::StatusOr<Command> ParseCommand(const std::string& line) {
 // The loop of reading, answering and obeying.
 class ChatLoop {
  public:
-  explicit ChatLoop(ChatSession session) : session_(std::move(session)) {}
+  ChatLoop(ChatSession session, bool exact) : session_(std::move(session)), exact_(exact) {}
 
   // Where nobody is there to react, the first error ends the chat.
   absl::Status Run() {
-    if (reader_.interactive()) Note("Say something; /help lists the commands.\n");
+    if (reader_.interactive()) WriteNote("Say something; /help lists the commands.\n");
     while (!done_) {
       const std::optional<std::string> line = reader_.Next("> ");
       if (!line.has_value()) break;
@@ -100,7 +101,7 @@ class ChatLoop {
       if (!out_.ok()) break;
       if (status.ok()) continue;
       if (!reader_.interactive()) return status;
-      Note(absl::StrCat("inlay: ", status.message(), "\n"));
+      WriteNote(absl::StrCat("inlay: ", status.message(), "\n"));
     }
     return out_.Finish();
   }
@@ -115,7 +116,7 @@ class ChatLoop {
     }
     INLAY_ASSIGN_OR_RETURN(const Command command, ParseCommand(line));
     INLAY_ASSIGN_OR_RETURN(const std::string note, Obey(command));
-    Note(note);
+    WriteNote(note);
     return absl::OkStatus();
   }
 
@@ -137,9 +138,7 @@ class ChatLoop {
       return absl::StrCat("saved ", Plural(session_.turns().size(), "turn"), "\n");
     }
     if (name == "/load") {
-      INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, ReadStateFile(file));
-      if (const absl::Status status = session_.Load(*reader); !status.ok())
-        return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+      INLAY_RETURN_IF_ERROR(Load(file));
       return absl::StrCat("after turn ", session_.turns().size(), ", ",
                           Plural(session_.cache().length(), "token"), "\n");
     }
@@ -155,8 +154,10 @@ class ChatLoop {
       INLAY_RETURN_IF_ERROR(session_.SwitchTo(*number));
       return absl::StrCat("at fork ", *number, ", after turn ", session_.turns().size(), "\n");
     }
-    if (name == "/fork")
-      return absl::StrCat("kept; /fork ", session_.Fork(), " goes on from here\n");
+    if (name == "/fork") {
+      INLAY_ASSIGN_OR_RETURN(const size_t fork, session_.Fork());
+      return absl::StrCat("kept; /fork ", fork, " goes on from here\n");
+    }
     return absl::InvalidArgumentError(
         absl::StrCat(QuoteForMessage(name), " is no command; /help lists them"));
   }
@@ -178,8 +179,8 @@ class ChatLoop {
     out_.Flush();
     last_ = *std::move(result);
     if (last_.stop_reason == StopReason::kContextFull) {
-      Note(absl::StrCat("the context of ", Plural(session_.cache().max_length(), "token"),
-                        " is full; /rewind or /clear makes room\n"));
+      WriteNote(absl::StrCat("the context of ", Plural(session_.cache().max_length(), "token"),
+                             " is full; /rewind or /clear makes room\n"));
     }
     return absl::OkStatus();
   }
@@ -187,7 +188,7 @@ class ChatLoop {
   absl::Status Save(const std::string& file, bool force) {
     // A line of its own, since line editing breaks a long prompt where the terminal ends.
     const auto ask = [&](const std::string& fact, const char* question) {
-      Note(absl::StrCat(fact, reader_.interactive() ? "\n" : absl::StrCat("; ", question)));
+      WriteNote(absl::StrCat(fact, reader_.interactive() ? "\n" : absl::StrCat("; ", question)));
       return reader_.Next(question);
     };
     INLAY_ASSIGN_OR_RETURN(const Replace replace,
@@ -195,6 +196,21 @@ class ChatLoop {
     INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
                            WriteStateFile(file, FileKind::kChat, replace));
     return session_.Save(*writer);
+  }
+
+  absl::Status Load(const std::string& file) {
+    const InterruptWatch interrupt;
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, ReadStateFile(file));
+    const absl::Status status = session_.Load(
+        *reader, {.exact = exact_,
+                  .on_recompute =
+                      [&](absl::string_view why, size_t tokens) {
+                        WriteNote(absl::StrCat(file, ": computing its ", Plural(tokens, "token"),
+                                               " again, since ", why, "\n"));
+                      },
+                  .cancel = [&] { return interrupt.requested(); }});
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
   }
 
   std::string Stats() const {
@@ -206,14 +222,8 @@ class ChatLoop {
     return text;
   }
 
-  // For whoever is typing, not part of the conversation.
-  void Note(absl::string_view text) {
-    Output err(STDERR_FILENO);
-    err.Write(text);
-    err.Finish().IgnoreError();
-  }
-
   ChatSession session_;
+  const bool exact_;  // load no conversation that has to be computed again
   LineReader reader_;
   Output out_;
   GenerateResult last_;
@@ -221,7 +231,8 @@ class ChatLoop {
 };
 
 absl::Status Run(const ChatFlags& flags) {
-  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  // Whoever talks may want to keep it.
+  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
   const EngineInfo& info = model.engine->info();
   INLAY_ASSIGN_OR_RETURN(ChatFormat format,
                          ChatFormat::Create(*model.tokenizer, info.chat_template));
@@ -240,9 +251,11 @@ absl::Status Run(const ChatFlags& flags) {
     const size_t free = *limit - plan.At(cache->max_length()) - plan.append;
     snapshots = std::min(snapshots, free / plan.Kept());
   }
-  ChatLoop loop(ChatSession(*model.engine, *model.tokenizer, std::move(format), std::move(cache),
-                            flags.system, std::move(options), snapshots));
-  return loop.Run();
+  INLAY_ASSIGN_OR_RETURN(
+      ChatSession session,
+      ChatSession::Create(*model.engine, *model.tokenizer, std::move(format), std::move(cache),
+                          flags.system, std::move(options), snapshots));
+  return ChatLoop(std::move(session), flags.exact).Run();
 }
 
 }  // namespace
@@ -262,6 +275,9 @@ void AddChat(CLI::App& app, Action& action) {
       ->check(Between(-1, std::numeric_limits<int32_t>::max()));
   command.add_option("--stop", flags->stop_texts, "end an answer before this text; repeatable")
       ->allow_extra_args(false);
+  command.add_flag("--exact", flags->exact,
+                   "/load no conversation that has to be computed again: one of another version of "
+                   "this program, other weights, another CPU target or --cache-type");
   AddSamplingFlags(command, flags->sampling);
   command.footer(absl::StrCat("In the chat:\n", kHelp,
                               "Ctrl-C stops an answer; at the prompt it ends the program."));

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "gemma_like/description.h"
 #include "gemma_like/registry.h"
 #include "tools/commands.h"
 #include "tools/format.h"

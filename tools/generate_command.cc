@@ -17,12 +17,14 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "gemma_like/generate.h"
+#include "gemma_like/prompt_steps.h"
 #include "gemma_like/session.h"
 #include "gemma_like/speculate.h"
 #include "io/file_lock.h"
+#include "io/plural.h"
 #include "io/state_store.h"
-#include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/footer.h"
 #include "tools/format.h"
@@ -50,6 +52,7 @@ struct GenerateFlags {
   bool no_echo = false;
   bool json = false;
   std::string session;
+  bool exact = false;
   size_t draft = 0;
 };
 
@@ -141,17 +144,26 @@ std::string ResultJson(const std::string& prompt, const GenerateResult& result,
                    {"timings", TimingsJson(result, load_seconds)}});
 }
 
-// Goes on from the session in the file if there is one.
-absl::Status ResumeSession(const std::string& path, const Engine& engine, KVCache& cache) {
+// Goes on from the session in the file if there is one, and says so where it is computed again.
+absl::Status ResumeSession(const std::string& path, bool exact, Engine& engine, KVCache& cache) {
   auto reader = ReadStateFile(path);
   if (absl::IsNotFound(reader.status())) return absl::OkStatus();
   INLAY_RETURN_IF_ERROR(reader.status());
-  const absl::Status status = LoadSession(engine, **reader, cache);
+  const InterruptWatch interrupt;
+  const absl::Status status =
+      LoadSession(engine, **reader, cache,
+                  {.exact = exact,
+                   .on_recompute =
+                       [&](absl::string_view why, size_t tokens) {
+                         WriteNote(absl::StrCat(path, ": computing its ", Plural(tokens, "token"),
+                                                " again, since ", why, "\n"));
+                       },
+                   .cancel = [&] { return interrupt.requested(); }});
   return status.ok() ? status
                      : absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
-absl::Status KeepSession(const std::string& path, const Engine& engine, const KVCache& cache) {
+absl::Status KeepSession(const std::string& path, Engine& engine, const KVCache& cache) {
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
                          WriteStateFile(path, FileKind::kSession));
   return SaveSession(engine, cache, *writer);
@@ -163,7 +175,8 @@ absl::Status Run(GenerateFlags flags) {
     for (std::string& stop : flags.stop_texts) INLAY_RETURN_IF_ERROR(Unescape("--stop", stop));
   }
   const auto start = std::chrono::steady_clock::now();
-  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  INLAY_ASSIGN_OR_RETURN(const LoadedModel model,
+                         LoadModel(flags.model, /*hash_weights=*/!flags.session.empty()));
   // A long prompt after a session goes back to it where it fails.
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          CreateCache(flags.model, *model.engine,
@@ -174,7 +187,7 @@ absl::Status Run(GenerateFlags flags) {
   std::optional<FileLock> lock;
   if (!flags.session.empty()) {
     INLAY_ASSIGN_OR_RETURN(lock, FileLock::Acquire(flags.session));
-    INLAY_RETURN_IF_ERROR(ResumeSession(flags.session, *model.engine, *cache));
+    INLAY_RETURN_IF_ERROR(ResumeSession(flags.session, flags.exact, *model.engine, *cache));
   }
   INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
                          EncodePrompt(*model.tokenizer, *cache, prompt));
@@ -245,6 +258,10 @@ void AddGenerate(CLI::App& app, Action& action) {
   command.add_flag("--no-echo", flags->no_echo, "do not print the prompt");
   command.add_option("--session", flags->session,
                      "a file to go on from, if it is there, and to keep the conversation in");
+  command.add_flag(
+      "--exact", flags->exact,
+      "refuse a --session that has to be computed again: one of another version of this "
+      "program, other weights, another CPU target or --cache-type");
   command
       .add_option("--draft", flags->draft,
                   "guess up to so many tokens at once from the text so far; the answer is the same")

@@ -4,9 +4,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "gemma_like/registry.h"
 #include "io/gguf.h"
-#include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/inspection.h"
 #include "tools/json_writer.h"

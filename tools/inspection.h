@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "gemma_like/describe.h"
+#include "gemma_like/description.h"
 #include "gemma_like/memory_plan.h"
 #include "gemma_like/registry.h"
 #include "io/gguf.h"

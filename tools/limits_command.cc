@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "io/status_macros.h"
+#include "base/status_macros.h"
 #include "ops/cpu_target.h"
 #include "ops/machine_limits.h"
 #include "ops/team.h"

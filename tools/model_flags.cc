@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "cache/serialize.h"
 #include "gemma_like/cache_limit.h"
 #include "io/gguf_value.h"
-#include "io/status_macros.h"
 #include "ops/cpu_target.h"
 #include "ops/team.h"
 #include "tools/demo_model.h"
@@ -122,10 +122,11 @@ absl::Status ApplyTarget() {
                                                  absl::StrJoin(RunnableTargets(), ", "), ")"));
 }
 
-absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags) {
+absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights) {
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
-  return LoadModel(path,
-                   EngineOptions{.threads = flags.threads, .check_tensors = flags.check_tensors});
+  return LoadModel(path, EngineOptions{.threads = flags.threads,
+                                       .check_tensors = flags.check_tensors,
+                                       .hash_weights = hash_weights});
 }
 
 KvType CacheType(const ModelFlags& flags) {

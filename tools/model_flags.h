@@ -14,7 +14,7 @@
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/load_model.h"
-#include "ops/attention.h"
+#include "ops/kv_type.h"
 
 namespace inlay {
 
@@ -56,8 +56,8 @@ std::string ForcedTarget();
 // Makes the kernels use that one, if it is set.
 absl::Status ApplyTarget();
 
-// The model that the flags ask for, ready to run.
-absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags);
+// The model that the flags ask for, ready to run; see EngineOptions::hash_weights.
+absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights = false);
 
 // How rows are stored: --cache-type.
 KvType CacheType(const ModelFlags& flags);

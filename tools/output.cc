@@ -87,6 +87,12 @@ absl::Status Output::Finish() {
   return status_;
 }
 
+void WriteNote(absl::string_view text) {
+  Output err(STDERR_FILENO);
+  err.Write(text);
+  err.Finish().IgnoreError();
+}
+
 bool IsClosedPipe(const absl::Status& status) { return status.GetPayload(kClosedPipe).has_value(); }
 
 }  // namespace inlay

@@ -44,6 +44,9 @@ class Output {
   absl::Status status_;
 };
 
+// Writes text to standard error, for whoever is there: an error of its own is of no interest.
+void WriteNote(absl::string_view text);
+
 // Whether a status from an Output says that nobody reads any more what it writes into a pipe.
 bool IsClosedPipe(const absl::Status& status);
 

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "gemma_like/packed_file.h"
+#include "base/status_macros.h"
+#include "gemma_like/pack.h"
 #include "gemma_like/registry.h"
 #include "io/bundle.h"
 #include "io/gguf.h"
-#include "io/status_macros.h"
 #include "ops/team.h"
 #include "tools/commands.h"
 #include "tools/demo_model.h"

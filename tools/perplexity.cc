@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "gemma_like/sampler.h"
 #include "io/plural.h"
-#include "io/status_macros.h"
 #include "ops/softmax.h"
 
 namespace inlay {
@@ -21,11 +21,13 @@ constexpr size_t kLogitRows = 64;
 // Evaluates one chunk after another in one cache.
 class ChunkScorer {
  public:
-  ChunkScorer(Engine& engine, KVCache& cache, size_t chunk, const CancelCheck& cancel)
+  // `empty` is a fork of the empty cache.
+  ChunkScorer(Engine& engine, KVCache& cache, std::unique_ptr<KVCache> empty, size_t chunk,
+              const CancelCheck& cancel)
       : engine_(engine),
         cache_(cache),
         cancel_(cancel),
-        empty_(cache.Fork()),
+        empty_(std::move(empty)),
         unscored_(chunk / 2),
         nll_(chunk - 1 - unscored_),
         logits_(std::min(kLogitRows, nll_.size()) * engine.info().vocab_size) {}
@@ -58,7 +60,8 @@ class ChunkScorer {
   // Back to the start of the chunk: what is too far for Rewind, a snapshot does.
   absl::Status GoToStart() {
     if (cache_.RewindFloor() == 0) return cache_.Rewind(0);
-    return cache_.Restore(std::move(*empty_->Fork()));
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> empty, empty_->Fork());
+    return cache_.Restore(std::move(*empty));
   }
 
   absl::Status GoBackByRewind() { return cache_.Rewind(cache_.RewindFloor()); }
@@ -97,7 +100,8 @@ absl::StatusOr<LikelihoodSum> Perplexity(
     return absl::InvalidArgumentError(absl::StrCat("the text has ", Plural(tokens.size(), "token"),
                                                    ", but a chunk has ", options.chunk));
   }
-  ChunkScorer scorer(engine, cache, options.chunk, cancel);
+  INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> empty, cache.Fork());
+  ChunkScorer scorer(engine, cache, std::move(empty), options.chunk, cancel);
   LikelihoodSum sum;
   for (; tokens.size() >= options.chunk; tokens.remove_prefix(options.chunk)) {
     const auto begin = tokens.begin();

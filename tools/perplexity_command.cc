@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "io/plural.h"
-#include "io/status_macros.h"
 #include "tools/commands.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"

@@ -18,7 +18,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "io/status_macros.h"
+#include "base/status_macros.h"
 
 #if defined(__linux__) && __has_include(<linux/landlock.h>)
 #include <linux/landlock.h>

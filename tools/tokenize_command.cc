@@ -11,8 +11,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "io/gguf.h"
-#include "io/status_macros.h"
+#include "io/load_tokenizer.h"
 #include "io/tokenizer.h"
 #include "io/utf8_stream.h"
 #include "tools/commands.h"
@@ -251,8 +252,9 @@ void AddTokenize(CLI::App& app, Action& action) {
                              "--bos", [flags] { flags->bos = true; },
                              "begin each text with BOS (default: as the vocabulary says)")
                          ->excludes(decode);
-  command.add_flag_callback(
-             "--no-bos", [flags] { flags->bos = false; }, "begin no text with BOS")
+  command
+      .add_flag_callback(
+          "--no-bos", [flags] { flags->bos = false; }, "begin no text with BOS")
       ->excludes(decode)
       ->excludes(bos);
   command

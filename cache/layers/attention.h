@@ -9,7 +9,8 @@
 #include "cache/kv_blocks.h"
 #include "cache/storage.h"
 #include "configs/layers/attention.h"
-#include "ops/attention.h"
+#include "ops/kv_shape.h"
+#include "ops/kv_type.h"
 
 namespace inlay {
 
@@ -21,8 +22,10 @@ struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
   static constexpr KvShape kRows{
       .kv_heads = kShape.kv_heads, .head_dim = kShape.head_dim, .type = Policy::kKvType};
   template <class Policy>
-  static constexpr size_t kRingBlocks =
-      kWindow == 0 ? 0 : KvBlocks::RingBlocks(kWindow, Policy::kMaxAppend, Policy::kRewindDepth);
+  static constexpr size_t kRingBlocks = kWindow == 0
+                                            ? 0
+                                            : KvBlocks::RingBlocks(kWindow, Policy::kMaxAppend,
+                                                                   Policy::kRewindDepth);
 
   template <class Policy>
   static Type Make() {

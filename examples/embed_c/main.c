@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gemma_like/inlay_c.h"
+#include "inlay/inlay_c.h"
 
 #ifndef DEMO_MODEL /* where CMakeLists.txt does not tell it */
 #define DEMO_MODEL "models/bard.gguf"

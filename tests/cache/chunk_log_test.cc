@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "cache/byte_stream.h"
+#include "base/byte_stream.h"
 #include "ops/views.h"
 
 namespace inlay {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "cache/byte_stream.h"
+#include "base/byte_stream.h"
 
 namespace inlay {
 namespace {

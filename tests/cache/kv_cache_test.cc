@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "cache/byte_stream.h"
+#include "base/byte_stream.h"
 #include "cache/hybrid_cache.h"
+#include "cache/model_identity.h"
 #include "tests/cache/drive_cache.h"
 #include "tests/gemma_like/tiny_configs.h"
 
@@ -84,13 +85,13 @@ TEST(KVCacheTest, WhatWasMovedFromIsEmptyAndRefusesUse) {
   ExpectRefused(from.Rewind(0), kRefused, text);
   std::vector<uint8_t> bytes;
   MemorySink sink(bytes);
-  ExpectRefused(from.Save(1, sink), kRefused, text);
-  ASSERT_TRUE(cache.Save(1, sink).ok());
+  ExpectRefused(from.Save({}, sink), kRefused, text);
+  ASSERT_TRUE(cache.Save({}, sink).ok());
   MemorySource source(bytes);
-  ExpectRefused(from.Load(1, source), kRefused, text);
+  ExpectRefused(from.Load({}, source).status(), kRefused, text);
   ExpectRefused(from.Restore(cache.ForkCache()), kRefused, text);
   ExpectRefused(cache.Restore(std::move(from)), kRefused, text);
-  ExpectRefused(from.Fork()->Rewind(0), kRefused, text);
+  ExpectRefused(from.Fork().status(), kRefused, text);
   EXPECT_EQ(cache.length(), 70u);
 
   from = std::move(cache);  // and can be used again

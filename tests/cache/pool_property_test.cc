@@ -19,6 +19,7 @@
 #include "cache/hybrid_cache.h"
 #include "tests/cache/drive_cache.h"
 #include "tests/gemma_like/tiny_configs.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -203,19 +204,19 @@ TYPED_TEST(PoolPropertyTest, ForksInManyThreads) {
   std::atomic<size_t> appended{0};
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; ++t) {
-    threads.emplace_back([fork = origin->Fork(), t, &appended]() mutable {
+    threads.emplace_back([fork = Must(origin->Fork()), t, &appended]() mutable {
       std::mt19937_64 random(t);
-      std::unique_ptr<KVCache> snapshot = fork->Fork();
+      std::unique_ptr<KVCache> snapshot = Must(fork->Fork());
       for (int i = 0; i < 400; ++i) {
         switch (random() % 5) {
           case 0:
-            snapshot = fork->Fork();
+            snapshot = Must(fork->Fork());
             break;
           case 1:
             EXPECT_TRUE(fork->Rewind(std::max(fork->RewindFloor(), fork->length() / 2)).ok());
             break;
           case 2:
-            fork = snapshot->Fork();
+            fork = Must(snapshot->Fork());
             break;
           default: {
             const size_t n = std::min<size_t>(1 + random() % 60, kMaxLength - fork->length());

@@ -8,8 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_stream.h"
+#include "cache/block_pool.h"
+#include "cache/model_identity.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/tiny_models.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -33,7 +37,7 @@ const std::vector<uint64_t>& Reference(size_t family, size_t text) {
   auto [at, is_new] = known.try_emplace({family, text});
   if (!is_new) return at->second;
   Engine& engine = *TinyModels()[family].engine;
-  const auto cache = engine.CreateCache({.max_length = kMost});
+  const auto cache = Must(engine.CreateCache({.max_length = kMost}));
   std::vector<float> logits;
   for (size_t i = 0; i < kMost; ++i) {
     MustAppend(engine, *cache, Tokens(text, i, 1), &logits);
@@ -69,7 +73,9 @@ class Program {
   }
 
  private:
-  Branch NewBranch() { return {engine_.CreateCache({.max_length = kMost, .pool = pool_}), 0, 0}; }
+  Branch NewBranch() {
+    return {Must(engine_.CreateCache({.max_length = kMost, .pool = pool_})), 0, 0};
+  }
 
   void Step() {
     Branch& branch = branches_[input_.UpTo(branches_.size() - 1)];
@@ -90,7 +96,7 @@ class Program {
       }
       case 2:
         if (branches_.size() < 4) {
-          branches_.push_back({cache.Fork(), branch.text, branch.greatest});
+          branches_.push_back({Must(cache.Fork()), branch.text, branch.greatest});
         } else {
           branches_.erase(branches_.begin() + static_cast<ptrdiff_t>(input_.UpTo(3)));
         }
@@ -149,14 +155,14 @@ class Program {
   void SaveAndLoad(Branch& from) {
     std::vector<uint8_t> bytes;
     MemorySink sink(bytes);
-    INLAY_FUZZ_CHECK(from.cache->Save(7, sink).ok());
+    INLAY_FUZZ_CHECK(from.cache->Save({}, sink).ok());
     Branch& into = branches_[input_.UpTo(branches_.size() - 1)];
     const bool whole = input_.Byte() % 4 != 0;
     if (!whole) bytes.resize(input_.UpTo(bytes.size() - 1));
     const size_t length = from.cache->length();
     const size_t before = into.cache->length();
     MemorySource source(bytes);
-    const absl::Status status = into.cache->Load(7, source);
+    const absl::Status status = into.cache->Load({}, source).status();
     INLAY_FUZZ_CHECK(!status.ok() || whole);
     INLAY_FUZZ_CHECK(!whole || status.ok() || absl::IsResourceExhausted(status));
     INLAY_FUZZ_CHECK(into.cache->length() == (status.ok() ? length : before));

@@ -4,6 +4,7 @@
 #include "gemma_like/registry.h"
 #include "gemma_like/weights_hash.h"
 #include "io/gguf.h"
+#include "io/load_tokenizer.h"
 #include "io/tokenizer.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -11,7 +12,7 @@ namespace inlay {
 namespace {
 
 uint64_t ReadEverything(const GgufFile& file) {
-  uint64_t sum = WeightsHash(file);
+  uint64_t sum = WeightsHashOf(file);
   for (const GgufEntry& entry : file.metadata()) {
     INLAY_FUZZ_CHECK(file.Find(entry.key()) == &entry.value);
     for (const auto& wrong :

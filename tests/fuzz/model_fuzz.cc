@@ -9,6 +9,7 @@
 #include "gemma_like/sampler.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/tiny_models.h"
+#include "tests/must.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay;
@@ -25,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     INLAY_FUZZ_CHECK(!engine.status().message().empty());
     return 0;
   }
-  const auto cache = (*engine)->CreateCache({.max_length = 100}, tiny.family.type);
+  const auto cache = Must((*engine)->CreateCache({.max_length = 100}, tiny.family.type));
   std::vector<float> logits;
   std::vector<int32_t> tokens(40);
   for (size_t i = 0; i < tokens.size(); ++i)

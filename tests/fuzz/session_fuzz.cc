@@ -8,11 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/xxh64.h"
+#include "cache/model_identity.h"
+#include "cache/serialize.h"
 #include "gemma_like/chat.h"
 #include "gemma_like/chat_session.h"
-#include "ops/xxh64.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/tiny_models.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -21,20 +24,27 @@ constexpr size_t kMostTokens = 200;
 constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8};
 constexpr size_t kChatMagicBytes = 10;
 
-std::string Save(const KVCache& cache, uint64_t weights_hash) {
+const ModelIdentity kModel = {
+    .weights_hash = 0x1234, .numerics_version = 7, .instruction_set = "AVX2"};
+
+std::string Save(const KVCache& cache) {
   std::vector<uint8_t> bytes;
   MemorySink sink(bytes);
-  INLAY_FUZZ_CHECK(cache.Save(weights_hash, sink).ok());
+  INLAY_FUZZ_CHECK(cache.Save(kModel, sink).ok());
   return std::string(bytes.begin(), bytes.end());
 }
 
-absl::Status Load(KVCache& cache, uint64_t weights_hash, const std::string& bytes) {
+// True where the cache is what was saved.
+absl::StatusOr<bool> Load(KVCache& cache, const std::string& bytes) {
   MemorySource source({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
-  return cache.Load(weights_hash, source);
+  const absl::StatusOr<LoadOutcome> outcome = cache.Load(kModel, source);
+  if (!outcome.ok()) return outcome.status();
+  INLAY_FUZZ_CHECK(outcome->tokens.empty() || !outcome->difference.empty());
+  return outcome->difference.empty();
 }
 
 std::unique_ptr<KVCache> NewCache(const Engine& engine, KvType type) {
-  return engine.CreateCache({.max_length = kMostTokens + 100}, type);
+  return Must(engine.CreateCache({.max_length = kMostTokens + 100}, type));
 }
 
 // Writes right checksums wherever a section's claims let one be found.
@@ -93,7 +103,7 @@ const std::string& Saved(size_t family, KvType type, size_t length) {
   const auto cache = NewCache(engine, type);
   std::vector<float> logits;
   if (length > 0) MustAppend(engine, *cache, std::vector<int32_t>(length, 5), &logits);
-  return at->second = Save(*cache, engine.info().weights_hash);
+  return at->second = Save(*cache);
 }
 
 void TryConversation(FuzzInput& input, size_t family) {
@@ -105,29 +115,28 @@ void TryConversation(FuzzInput& input, size_t family) {
   if (repair) Repair(bytes).Conversation();
 
   Engine& engine = *TinyModels()[family].engine;
-  const uint64_t hash = engine.info().weights_hash;
   const auto cache = NewCache(engine, type);
-  INLAY_FUZZ_CHECK(Load(*cache, hash, Saved(family, type, 33)).ok());
-  const std::string before = Save(*cache, hash);
-  if (const absl::Status status = Load(*cache, hash, bytes); !status.ok()) {
-    INLAY_FUZZ_CHECK(!status.message().empty());
-    INLAY_FUZZ_CHECK(Save(*cache, hash) == before);
+  INLAY_FUZZ_CHECK(*Load(*cache, Saved(family, type, 33)));
+  const std::string before = Save(*cache);
+  if (const absl::StatusOr<bool> loaded = Load(*cache, bytes); !loaded.ok() || !*loaded) {
+    INLAY_FUZZ_CHECK(loaded.ok() || !loaded.status().message().empty());
+    INLAY_FUZZ_CHECK(Save(*cache) == before);
     return;
   }
   std::vector<float> logits;
-  MustAppend(engine, *cache->Fork(), std::vector<int32_t>(40, 3), &logits);
+  MustAppend(engine, *Must(cache->Fork()), std::vector<int32_t>(40, 3), &logits);
   INLAY_FUZZ_CHECK(
       cache->Rewind(cache->length() - std::min(cache->length(), cache->rewind_depth())).ok());
   MustAppend(engine, *cache, {{1, 2}}, &logits);
-  INLAY_FUZZ_CHECK(Load(*NewCache(engine, type), hash, Save(*cache, hash)).ok());
+  INLAY_FUZZ_CHECK(*Load(*NewCache(engine, type), Save(*cache)));
 }
 
 ChatSession NewChat(Engine& engine) {
   GenerateOptions options;
   options.max_tokens = 12;
-  return ChatSession(engine, TinyTokenizer(),
-                     *ChatFormat::Create(TinyTokenizer(), ChatTemplate::kNone),
-                     NewCache(engine, KvType::kF32), "SYSTEM", options);
+  return Must(ChatSession::Create(engine, TinyTokenizer(),
+                                  *ChatFormat::Create(TinyTokenizer(), ChatTemplate::kNone),
+                                  NewCache(engine, KvType::kF32), "SYSTEM", options));
 }
 
 std::string SaveChat(const ChatSession& chat) {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "gemma_like/generate.h"
-#include "gemma_like/packed_file.h"
+#include "gemma_like/pack.h"
 #include "io/atomic_file.h"
 #include "ops/team.h"
 #include "tests/fuzz/fuzz_input.h"

@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "cache/block_pool.h"
-#include "cache/byte_stream.h"
+#include "cache/model_identity.h"
 #include "gemma_like/generate.h"
 #include "gemma_like/prefix_cache.h"
 #include "tests/gemma_like/random_program.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -32,18 +34,18 @@ TEST_P(ConcurrencyTest, ForksInManyThreads) {
   ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&origin}, {200}));
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 4; ++t) {
-    threads.emplace_back([this, t, c = Conversation{origin.cache->Fork(), 0}]() mutable {
+    threads.emplace_back([this, t, c = Conversation{Must(origin.cache->Fork()), 0}]() mutable {
       std::mt19937_64 random(t);
-      Conversation snapshot{c.cache->Fork(), 0};
+      Conversation snapshot{Must(c.cache->Fork()), 0};
       const size_t steps = std::max<size_t>(Steps() / 20, 40);
       for (size_t i = 0; i < steps; ++i) {
         Engine& model = *models_[random() % models_.size()];
         switch (random() % 6) {
           case 0:
-            snapshot.cache = c.cache->Fork();
+            snapshot.cache = Must(c.cache->Fork());
             break;
           case 1:
-            c.cache = snapshot.cache->Fork();
+            c.cache = Must(snapshot.cache->Fork());
             break;
           case 2: {
             const size_t floor = c.cache->RewindFloor();
@@ -53,9 +55,9 @@ TEST_P(ConcurrencyTest, ForksInManyThreads) {
           case 3: {
             std::vector<uint8_t> bytes;
             MemorySink sink(bytes);
-            ASSERT_TRUE(c.cache->Save(0, sink).ok());
+            ASSERT_TRUE(c.cache->Save({}, sink).ok());
             MemorySource source(bytes);
-            ASSERT_TRUE(c.cache->Load(0, source).ok());
+            ASSERT_TRUE(c.cache->Load({}, source).ok());
             break;
           }
           default: {
@@ -96,7 +98,7 @@ TEST_P(ConcurrencyTest, PoolThatRunsOut) {
     const size_t length = c.cache->length();
     const size_t n = 1 + random() % 100;
     for (int attempt = 0; attempt < 4; ++attempt) {
-      const std::unique_ptr<KVCache> before = c.cache->Fork();
+      const std::unique_ptr<KVCache> before = Must(c.cache->Fork());
       const size_t free = random() % 60'000;
       const BlockRef rest = pool->Allocate(kLimit - pool->used_bytes() - free);
       ASSERT_TRUE(rest);
@@ -140,7 +142,7 @@ TEST_P(ConcurrencyTest, CancelledAndOutOfMemoryInManyThreads) {
         if (status.ok()) {
           EXPECT_EQ(BitsOf(logits.data(), vocab_), expected_[t][length + n - 1]);
           ++done;
-          forks.push_back(c.cache->Fork());
+          forks.push_back(Must(c.cache->Fork()));
         } else {
           EXPECT_EQ(c.cache->length(), length);
           ++(absl::IsCancelled(status) ? cancelled : refused);

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "cache/cache_bytes.h"
+#include "cache/model_identity.h"
 #include "gemma_like/engine.h"
 
 namespace inlay {
@@ -14,11 +16,16 @@ class CountingEngine final : public Engine {
  public:
   explicit CountingEngine(Engine& engine) : engine_(engine) {}
 
+  // What Identity() returns.
+  ModelIdentity identity{.weights_hash = 0x1234, .numerics_version = 7, .instruction_set = "AVX2"};
+
   // Since the last call.
   size_t TakeCount() { return std::exchange(tokens_, 0); }
 
   const EngineInfo& info() const override { return engine_.info(); }
-  std::unique_ptr<KVCache> CreateCache(const CacheOptions& options, KvType type) const override {
+  absl::StatusOr<ModelIdentity> Identity() override { return identity; }
+  absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const CacheOptions& options,
+                                                       KvType type) const override {
     return engine_.CreateCache(options, type);
   }
   CacheBytes PlanCache(KvType type) const override { return engine_.PlanCache(type); }

@@ -10,10 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "cache/byte_stream.h"
+#include "base/byte_stream.h"
+#include "cache/cache_plan.h"
+#include "cache/model_identity.h"
+#include "cache/storage_policy.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/generate.h"
+#include "ops/kv_shape.h"
 #include "tests/gemma_like/random_program.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -46,7 +51,7 @@ TEST_P(ExactnessTest, BatchesOfConversations) {
   // The same text again: in its own memory and in shared one.
   for (int i = 0; i < 2; ++i) conversations.push_back({NewCache(), 0});
   ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&conversations[0]}, {77}));
-  for (int i = 0; i < 2; ++i) conversations.push_back({conversations[0].cache->Fork(), 0});
+  for (int i = 0; i < 2; ++i) conversations.push_back({Must(conversations[0].cache->Fork()), 0});
   for (int round = 0; round < 30; ++round) {
     std::vector<Conversation*> batch;
     std::vector<size_t> counts;
@@ -189,14 +194,14 @@ TEST_P(ExactnessTest, RewindsInARowAfterAnything) {
     ways.reserve(4);                  // they are pointed to
     ways.push_back({NewCache(), 0});  // at once
     ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&ways[0]}, {length}));
-    ways.push_back({single.cache->Fork(), 0});
+    ways.push_back({Must(single.cache->Fork()), 0});
     for (const Conversation* from : {&single, &ways[0]}) {
       std::vector<uint8_t> bytes;
       MemorySink sink(bytes);
-      ASSERT_TRUE(from->cache->Save(0, sink).ok());
+      ASSERT_TRUE(from->cache->Save({}, sink).ok());
       MemorySource source(bytes);
       ways.push_back({NewCache(), 0});
-      ASSERT_TRUE(ways.back().cache->Load(0, source).ok());
+      ASSERT_TRUE(ways.back().cache->Load({}, source).ok());
     }
     std::vector<Conversation*> batch;
     std::vector<size_t> counts;

@@ -1,4 +1,4 @@
-#include "gemma_like/registry.h"
+#include "gemma_like/config_entry.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/gemma_like/tiny_configs.h"
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/xxh64.h"
 #include "cache/block_pool.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
@@ -25,7 +26,7 @@
 #include "gemma_like/synth.h"
 #include "io/gguf.h"
 #include "ops/views.h"
-#include "ops/xxh64.h"
+#include "tests/must.h"
 #include "tests/ops/sharing_team.h"
 
 namespace inlay {
@@ -127,8 +128,8 @@ class FamilyTest : public ::testing::TestWithParam<Family> {
   std::unique_ptr<KVCache> NewCache(std::shared_ptr<BlockPool> pool = nullptr,
                                     size_t max_length = kLength) {
     if (pool == nullptr) pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true});
-    return models_[0]->CreateCache({.max_length = max_length, .pool = std::move(pool)},
-                                   GetParam().type);
+    return Must(models_[0]->CreateCache({.max_length = max_length, .pool = std::move(pool)},
+                                        GetParam().type));
   }
 
   // Appends counts[i] tokens to each conversation in one batch and compares the bits of the logits

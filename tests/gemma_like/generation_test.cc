@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cache/block_pool.h"
 #include "gemma_like/generate.h"
 #include "gemma_like/prefix_cache.h"
+#include "gemma_like/speculate.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -28,7 +31,9 @@ class GenerationTest : public ::testing::Test {
     options_.sampling.seed = 4;
   }
 
-  std::unique_ptr<KVCache> NewCache() { return model_.engine->CreateCache({.max_length = 256}); }
+  std::unique_ptr<KVCache> NewCache() {
+    return Must(model_.engine->CreateCache({.max_length = 256}));
+  }
 
   std::unique_ptr<Generation> Begin(KVCache& cache) {
     auto generation = Generation::Begin(*model_.tokenizer, cache, prompt_, options_);
@@ -237,7 +242,7 @@ TEST_F(GenerationTest, StopTextsAndFullContextsEndIt) {
     EXPECT_EQ(Tokens(stopped_cache->tokens().begin(), stopped_cache->tokens().end()), all);
   }
   options_.stop_texts = {};
-  auto small = model_.engine->CreateCache({.max_length = prompt_.size() + 5});
+  auto small = Must(model_.engine->CreateCache({.max_length = prompt_.size() + 5}));
   auto generation = Begin(*small);
   while (!generation->done()) {
     ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), small.get()}}, 16));

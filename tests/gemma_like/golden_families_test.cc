@@ -22,6 +22,7 @@
 #include "ops/cpu_target.h"
 #include "ops/softmax.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -136,7 +137,7 @@ TEST_P(GoldenFamiliesTest, LogitsAndGreedyContinuation) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.tokens.size());
     ASSERT_EQ(c.logits.size(), vocab);
-    auto cache = engine.CreateCache({});
+    auto cache = Must(engine.CreateCache({}));
     std::vector<float> all = Append(engine, *cache, c.tokens);
     absl::Span<const float> logits = absl::MakeConstSpan(all).last(vocab);
     const double nmse = Nmse(logits, c.logits);

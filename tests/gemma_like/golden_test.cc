@@ -10,6 +10,7 @@
 #include "ops/cpu_target.h"
 #include "ops/softmax.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
 #include "tests/ops/op_test.h"
 
 namespace inlay {
@@ -44,7 +45,7 @@ TEST_P(BardGoldenTest, LogitsAndGreedyContinuation) {
     const auto ids = prompt["ids"].get<std::vector<int32_t>>();
     if (SmallTests() && ids.size() > 100) continue;  // one of the three
     SCOPED_TRACE(ids.size());
-    auto cache = model.engine->CreateCache({});
+    auto cache = Must(model.engine->CreateCache({}));
     const size_t vocab = model.engine->info().vocab_size;
     std::vector<float> all = Append(*model.engine, *cache, ids);
     absl::Span<const float> logits = absl::MakeConstSpan(all).last(vocab);

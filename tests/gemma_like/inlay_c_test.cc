@@ -15,6 +15,7 @@
 
 #include "gemma_like/generate.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -82,7 +83,7 @@ TEST_F(InlayCTest, SaysWhatTheEngineSays) {
   const LoadedModel model = LoadBard();
   EXPECT_EQ(prompt_, *model.tokenizer->Encode(kPrompt));
   EXPECT_EQ(inlay_vocabulary_size(model_), 1024u);
-  auto cache = model.engine->CreateCache({.max_length = 200});
+  auto cache = Must(model.engine->CreateCache({.max_length = 200}));
   GenerateOptions options;
   options.sampling = SamplingOptions::From(model.engine->info().sampling);
   options.max_tokens = 20;
@@ -109,7 +110,9 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   const std::string path = ::testing::TempDir() + "inlay_c_test_" + std::to_string(getpid());
   ASSERT_EQ(inlay_save_cache(cache_, path.c_str()), INLAY_OK);
   const std::string second = Answer(cache_);
-  ASSERT_EQ(inlay_load_cache(fork, path.c_str()), INLAY_OK) << inlay_last_error();
+  size_t recomputed = 1;
+  ASSERT_EQ(inlay_load_cache(fork, path.c_str(), 1, &recomputed), INLAY_OK) << inlay_last_error();
+  EXPECT_EQ(recomputed, 0u);
   EXPECT_EQ(inlay_cache_length(fork), length);
   EXPECT_EQ(Answer(fork), second);
   std::remove(path.c_str());
@@ -121,6 +124,15 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   const size_t greatest = inlay_cache_length(cache_);
   EXPECT_EQ(inlay_rewind_cache(fork, greatest - 20), INLAY_OK);
   EXPECT_EQ(inlay_rewind_cache(fork, greatest - 32), INLAY_OK);
+
+  // Of the first release: computed again, or refused.
+  const char* old = "tests/gemma_like/testdata/session_version_2.bin";
+  EXPECT_EQ(inlay_load_cache(fork, old, 1, &recomputed), INLAY_FAILED_PRECONDITION);
+  EXPECT_THAT(inlay_last_error(), HasSubstr("it has version 2 of the format"));
+  EXPECT_EQ(recomputed, 0u);
+  ASSERT_EQ(inlay_load_cache(fork, old, 0, &recomputed), INLAY_OK) << inlay_last_error();
+  EXPECT_EQ(recomputed, 15u);
+  EXPECT_EQ(inlay_cache_length(fork), 15u);
   inlay_free_cache(fork);
 }
 
@@ -193,7 +205,7 @@ TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
 TEST_F(InlayCTest, LogitsAndBatches) {
   const size_t vocab = inlay_vocabulary_size(model_);
   const LoadedModel model = LoadBard();
-  auto expected_cache = model.engine->CreateCache({.max_length = 200});
+  auto expected_cache = Must(model.engine->CreateCache({.max_length = 200}));
   const std::vector<float> expected = Append(*model.engine, *expected_cache, prompt_);
   const float* last = &expected[(prompt_.size() - 1) * vocab];
 
@@ -285,8 +297,8 @@ TEST_F(InlayCTest, ErrorsAreCodesAndSentences) {
       inlay_generate(cache_, prompt_.data(), prompt_.size(), &options_, nullptr, nullptr, nullptr),
       INLAY_INVALID_ARGUMENT);
   EXPECT_THAT(inlay_last_error(), HasSubstr("7"));
-  EXPECT_EQ(inlay_load_cache(cache_, "LICENSE"), INLAY_INVALID_ARGUMENT);
-  EXPECT_EQ(inlay_load_cache(cache_, "no/such/file"), INLAY_NOT_FOUND);
+  EXPECT_EQ(inlay_load_cache(cache_, "LICENSE", 0, nullptr), INLAY_INVALID_ARGUMENT);
+  EXPECT_EQ(inlay_load_cache(cache_, "no/such/file", 0, nullptr), INLAY_NOT_FOUND);
   EXPECT_EQ(inlay_cache_length(cache_), 0u);
 
   // Another thread has its own.

@@ -18,6 +18,9 @@
 #include "configs/test_twins.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/registry.h"
+#include "gemma_like/strings.h"
+#include "gemma_like/synth.h"
+#include "io/gguf.h"
 #include "io/gguf_writer.h"
 #include "tests/gemma_like/temp_path.h"
 

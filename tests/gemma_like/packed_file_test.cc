@@ -1,5 +1,7 @@
 // Packed files: the same bits as from the files they were made from, and wrong ones refused.
 #include "gemma_like/packed_file.h"
+#include "cache/model_identity.h"
+#include "gemma_like/pack.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,6 +28,7 @@
 #include "io/state_store.h"
 #include "io/tensor_form.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -91,7 +94,7 @@ std::vector<float> Logits(const LoadedModel& model) {
   std::mt19937 random(5);
   while (tokens.size() < 40)
     tokens.push_back(static_cast<int32_t>(random() % model.engine->info().vocab_size));
-  auto cache = model.engine->CreateCache({});
+  auto cache = Must(model.engine->CreateCache({}));
   std::vector<float> logits =
       Append(*model.engine, *cache, absl::MakeConstSpan(tokens).first(tokens.size() - 2));
   for (size_t i = tokens.size() - 2; i < tokens.size(); ++i) {
@@ -107,7 +110,8 @@ void ExpectTheSame(const std::string& path, const std::string& packed_path) {
   ASSERT_TRUE(model.ok()) << model.status();
   ASSERT_TRUE(packed.ok()) << packed.status();
   EXPECT_TRUE(packed->file->packed());
-  EXPECT_EQ(packed->engine->info().weights_hash, model->engine->info().weights_hash);
+  EXPECT_EQ(Must(packed->engine->Identity()).weights_hash,
+            Must(model->engine->Identity()).weights_hash);
   EXPECT_EQ(packed->engine->info().layer_work.bytes, model->engine->info().layer_work.bytes);
   EXPECT_EQ(packed->tokenizer->size(), model->tokenizer->size());
   const std::vector<float> expected = Logits(*model);
@@ -192,7 +196,7 @@ TEST_F(PackedBardTest, GoesOnWithTheConversationsOfItsOrigin) {
   ASSERT_TRUE(packed.ok()) << packed.status();
   const std::vector<int32_t> tokens = *model.tokenizer->Encode("To be, or not to be, that is");
   const auto all = absl::MakeConstSpan(tokens);
-  auto cache = model.engine->CreateCache({});
+  auto cache = Must(model.engine->CreateCache({}));
   Append(*model.engine, *cache, all.first(5));
   MemoryStore store;
   {
@@ -200,7 +204,7 @@ TEST_F(PackedBardTest, GoesOnWithTheConversationsOfItsOrigin) {
     ASSERT_TRUE(writer.ok());
     ASSERT_TRUE(SaveSession(*model.engine, *cache, **writer).ok());
   }
-  auto loaded = packed->engine->CreateCache({});
+  auto loaded = Must(packed->engine->CreateCache({}));
   auto reader = store.Get("talk");
   ASSERT_TRUE(reader.ok());
   const absl::Status status = LoadSession(*packed->engine, **reader, *loaded);
@@ -221,10 +225,13 @@ TEST_F(PackedBardTest, OtherFingerprintsAreRefused) {
   const std::string fingerprint(kPackedFingerprintKey);
   // What Rewrite changes is all that is wrong.
   EXPECT_TRUE(LoadModel(Rewrite(packed_, [](GgufWriter&) {}, {})).ok());
-  ExpectRefused(Rewrite(packed_, [&](GgufWriter& w) { w.SetUint32(version, 2); }, {version}),
-                absl::StrCat("another version of inlay (2.", kPackedLayoutVersion));
+  ExpectRefused(
+      Rewrite(packed_, [&](GgufWriter& w) { w.SetUint32(version, kPackedFileVersion + 1); },
+              {version}),
+      absl::StrCat("another version of inlay (", kPackedFileVersion + 1, ".",
+                   kPackedLayoutVersion));
   ExpectRefused(Rewrite(packed_, [&](GgufWriter& w) { w.SetUint32(layout, 77); }, {layout}),
-                "another version of inlay (1.77");
+                absl::StrCat("another version of inlay (", kPackedFileVersion, ".77"));
   ExpectRefused(Rewrite(packed_, [](GgufWriter&) {}, {layout}),
                 "key 'inlay.packed.layout' is missing");
   ExpectRefused(Rewrite(packed_, [&](GgufWriter& w) { w.SetString(config, "brad"); }, {config}),

@@ -15,11 +15,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_stream.h"
 #include "cache/block_pool.h"
-#include "cache/byte_stream.h"
+#include "cache/model_identity.h"
 #include "gemma_like/speculate.h"
 #include "tests/gemma_like/chance_drafter.h"
 #include "tests/gemma_like/family_fixture.h"
+#include "tests/must.h"
 
 namespace inlay {
 
@@ -99,7 +101,7 @@ class RandomProgramTest : public FamilyTest {
   }
 
   void Fork(Program& p, const Conversation& c) {
-    Conversation fork{c.cache->Fork(), c.text};
+    Conversation fork{Must(c.cache->Fork()), c.text};
     if (p.all.size() < 8) {
       p.all.push_back(std::move(fork));
     } else {
@@ -124,13 +126,13 @@ class RandomProgramTest : public FamilyTest {
   void SaveAndLoad(Program& p, const Conversation& c) {
     std::vector<uint8_t> bytes;
     MemorySink sink(bytes);
-    ASSERT_TRUE(c.cache->Save(0, sink).ok());
+    ASSERT_TRUE(c.cache->Save({}, sink).ok());
     const size_t length = c.cache->length();
     const size_t text = c.text;
     Conversation& into = p.all[p.Below(p.all.size())];
     if (p.Below(2) == 0) into.cache = NewCache(p.pool);
     MemorySource source(bytes);
-    ASSERT_TRUE(into.cache->Load(0, source).ok());
+    ASSERT_TRUE(into.cache->Load({}, source).ok());
     ASSERT_EQ(into.cache->length(), length);
     into.text = text;
     ++p.counts.loads;

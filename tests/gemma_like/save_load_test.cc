@@ -7,37 +7,69 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
+#include "base/xxh64.h"
 #include "cache/block_pool.h"
-#include "cache/byte_stream.h"
+#include "cache/chunk_log.h"
 #include "cache/kv_cache.h"
+#include "cache/layers/mamba2.h"
+#include "cache/model_identity.h"
 #include "cache/serialize.h"
+#include "gemma_like/generate.h"
 #include "gemma_like/session.h"
 #include "io/state_store.h"
+#include "ops/ssd.h"
 #include "tests/gemma_like/counting_engine.h"
 #include "tests/gemma_like/family_fixture.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
 
-constexpr uint64_t kWeights = 0x1234;
+const ModelIdentity kModel = {
+    .weights_hash = 0x1234, .numerics_version = 7, .instruction_set = "AVX2"};
 constexpr size_t kDepth = 32;  // the guaranteed rewind depth
 
 using Bytes = std::vector<uint8_t>;
 
-Bytes Save(const KVCache& cache, uint64_t weights_hash = kWeights) {
+Bytes Save(const KVCache& cache, const ModelIdentity& model = kModel) {
   Bytes bytes;
   MemorySink sink(bytes);
-  EXPECT_TRUE(cache.Save(weights_hash, sink).ok());
+  EXPECT_TRUE(cache.Save(model, sink).ok());
   return bytes;
 }
 
-absl::Status Load(KVCache& cache, const Bytes& bytes, uint64_t weights_hash = kWeights) {
+// FailedPrecondition, with the difference, where the rows cannot be taken over.
+absl::Status Load(KVCache& cache, const Bytes& bytes, const ModelIdentity& model = kModel) {
   MemorySource source(bytes);
-  return cache.Load(weights_hash, source);
+  const absl::StatusOr<LoadOutcome> outcome = cache.Load(model, source);
+  if (!outcome.ok() || outcome->difference.empty()) return outcome.status();
+  return absl::FailedPreconditionError(outcome->difference);
+}
+
+// The save as version `version` of the format had it, 1 or 2: a shorter header, and layers that
+// nobody reads any more.
+Bytes InOldVersion(const Bytes& saved, uint8_t version, size_t length) {
+  constexpr size_t kOldHeader = kSavedHeaderBytes - 8 - 4 - kSavedTargetBytes;
+  Bytes old(saved.begin(), saved.begin() + kOldHeader);
+  old[8] = version;
+  const auto end_section = [&](size_t begin, uint64_t seed) {
+    const uint64_t digest = Xxh64Of(old.data() + begin, old.size() - begin, seed);
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&digest);
+    old.insert(old.end(), bytes, bytes + sizeof(digest));
+    return digest;
+  };
+  const uint64_t digest = end_section(0, 0);
+  const auto tokens = saved.begin() + kSavedHeaderBytes;
+  old.insert(old.end(), tokens, tokens + static_cast<ptrdiff_t>(length * sizeof(int32_t)));
+  end_section(kOldHeader + 8, digest);
+  old.insert(old.end(), 100, 0x5a);
+  return old;
 }
 
 class SaveLoadTest : public FamilyTest {
@@ -75,7 +107,7 @@ TEST_P(SaveLoadTest, AtEveryPosition) {
     ASSERT_EQ(Save(*loaded.cache), saved);
 
     // Nothing but new tokens is computed: the past is poison where it was not loaded.
-    Conversation rewound{loaded.cache->Fork(), 0};
+    Conversation rewound{Must(loaded.cache->Fork()), 0};
     ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&loaded}, {1 + random() % 60}));
     // The guaranteed depth holds for what was loaded too.
     const size_t depth = std::min(length, length % 3 == 0 ? kDepth : random() % (kDepth + 1));
@@ -103,7 +135,7 @@ TEST_P(SaveLoadTest, OtherRowTypes) {
   for (KvType type : {KvType::kF16, KvType::kBF16, KvType::kQ8}) {
     std::vector<std::unique_ptr<KVCache>> caches;
     for (int i = 0; i < 2; ++i)
-      caches.push_back(models_[0]->CreateCache({.max_length = kLength}, type));
+      caches.push_back(Must(models_[0]->CreateCache({.max_length = kLength}, type)));
     std::vector<float> a(vocab_), b(vocab_);
     const auto append = [&](KVCache& cache, size_t count, std::vector<float>& logits) {
       const SequenceStep step{
@@ -138,6 +170,61 @@ TEST_P(SaveLoadTest, OnlyNewTokensAreComputedAfterALoad) {
   }
 }
 
+// Of another model, instruction set, type of rows or version of the format: computed again from
+// its tokens, with the bits of a straight run.
+TEST_P(SaveLoadTest, ComputesAgainWhatItCannotTakeOver) {
+  CountingEngine engine(*models_[0]);
+  constexpr size_t kTokens = 600;  // more than a batch
+  Conversation c = AtLength(kTokens);
+  const Bytes saved = Save(*c.cache, engine.identity);
+  ModelIdentity elsewhere = engine.identity;
+  elsewhere.instruction_set = "AVX3";
+  const KvType other_type = GetParam().type == KvType::kF16 ? KvType::kF32 : KvType::kF16;
+  const auto other_rows = Must(models_[0]->CreateCache({.max_length = kLength}, other_type));
+  const auto tokens = absl::MakeConstSpan(texts_[0]).first(kTokens);
+  ASSERT_TRUE(Prefill(*models_[0], *other_rows, tokens, FloatRows(nullptr, 0, vocab_)).ok());
+  const std::pair<Bytes, absl::string_view> cases[] = {
+      {InOldVersion(saved, 1, kTokens), "it has version 1 of the format, not 3"},
+      {InOldVersion(saved, 2, kTokens), "it has version 2 of the format, not 3"},
+      {Save(*c.cache, elsewhere), "it was computed on AVX3, not AVX2"},
+      {Save(*other_rows, engine.identity), "its rows are "},
+  };
+  for (const auto& [bytes, expected] : cases) {
+    Conversation into = AtLength(40, 1);
+    const Bytes before = Save(*into.cache);
+    engine.TakeCount();
+
+    MemorySource refused(bytes);
+    const absl::Status status = LoadSession(engine, refused, *into.cache, {.exact = true});
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), expected)) << status;
+    EXPECT_EQ(engine.TakeCount(), 0u);
+
+    size_t asked = 0;
+    MemorySource cancelled(bytes);
+    EXPECT_TRUE(absl::IsCancelled(
+        LoadSession(engine, cancelled, *into.cache, {.cancel = [&] { return ++asked > 3; }})));
+    EXPECT_EQ(Save(*into.cache), before);
+
+    engine.TakeCount();
+    std::string why;
+    size_t count = 0;
+    MemorySource source(bytes);
+    ASSERT_TRUE(LoadSession(engine, source, *into.cache,
+                            {.on_recompute =
+                                 [&](auto w, size_t n) {
+                                   why = std::string(w);
+                                   count = n;
+                                 }})
+                    .ok());
+    EXPECT_TRUE(absl::StrContains(why, expected)) << why;
+    EXPECT_EQ(count, kTokens);
+    EXPECT_EQ(engine.TakeCount(), kTokens);
+    into.text = 0;
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&into}, {60}));
+  }
+}
+
 // Bytes that are not what Save wrote, in every bit that matters.
 TEST_P(SaveLoadTest, EveryWrongBitIsFound) {
   Conversation c = AtLength(75, 1);
@@ -167,7 +254,7 @@ TEST_P(SaveLoadTest, TruncatedAtEveryByte) {
   const Bytes saved = Save(*AtLength(40).cache);
   for (size_t size = 0; size < saved.size(); ++size) {
     MemorySource source(absl::MakeConstSpan(saved).first(size));
-    const absl::Status status = c.cache->Load(kWeights, source);
+    const absl::Status status = c.cache->Load(kModel, source).status();
     ASSERT_EQ(status.code(), absl::StatusCode::kOutOfRange) << size << " " << status;
   }
   EXPECT_EQ(Save(*c.cache), before);
@@ -191,7 +278,7 @@ TEST_P(SaveLoadTest, SourceThatFailsAnywhere) {
   const Bytes saved = Save(*AtLength(70).cache);
   for (size_t size = 0; size < saved.size(); size += 1 + size / 97) {
     LyingSource source(absl::MakeConstSpan(saved).first(size));
-    ASSERT_FALSE(c.cache->Load(kWeights, source).ok()) << size;
+    ASSERT_FALSE(c.cache->Load(kModel, source).ok()) << size;
   }
   EXPECT_EQ(Save(*c.cache), before);
 }
@@ -207,15 +294,28 @@ TEST_P(SaveLoadTest, Refusals) {
   refused({}, Code::kOutOfRange, "header");
   refused(Bytes(1000, 'x'), Code::kInvalidArgument, "no saved conversation");
   Bytes changed = saved;
-  changed[8] = 3;
-  refused(changed, Code::kInvalidArgument, "version 3");
+  changed[8] = 4;
+  refused(changed, Code::kInvalidArgument, "version 4");
+  changed[8] = 0;
+  refused(changed, Code::kInvalidArgument, "version 0");
   changed = saved;
   changed.push_back(0);
   refused(changed, Code::kInvalidArgument, "1 bytes follow");
-  const auto f16 = models_[0]->CreateCache({}, KvType::kF16);
-  refused(Save(*f16), Code::kInvalidArgument,
-          absl::StrCat("type f16, not ", KvTypeName(GetParam().type)));
-  refused(Save(*c.cache, 0x99), Code::kInvalidArgument, "0000000000000099");
+  const auto f16 = Must(models_[0]->CreateCache({}, KvType::kF16));
+  refused(Save(*f16), Code::kFailedPrecondition,
+          absl::StrCat("its rows are f16, not ", KvTypeName(GetParam().type)));
+  ModelIdentity other_model = kModel;
+  other_model.weights_hash = 0x99;
+  refused(Save(*c.cache, other_model), Code::kFailedPrecondition,
+          "it is of weights with the hash 0000000000000099, not 0000000000001234");
+  other_model = kModel;
+  other_model.numerics_version = 8;
+  refused(Save(*c.cache, other_model), Code::kFailedPrecondition,
+          "it was computed with version 8 of the numerics, not 7");
+  other_model = kModel;
+  other_model.instruction_set = "AVX3";
+  refused(Save(*c.cache, other_model), Code::kFailedPrecondition,
+          "it was computed on AVX3, not AVX2");
 
   // Two good saves of the same length, the end of one behind the beginning of the other.
   std::unique_ptr<KVCache> another = NewCache();
@@ -241,7 +341,7 @@ TEST_P(SaveLoadTest, Refusals) {
     refused(saved, Code::kFailedPrecondition, "transaction");
     Bytes ignored;
     MemorySink sink(ignored);
-    EXPECT_EQ(c.cache->Save(kWeights, sink).code(), Code::kFailedPrecondition);
+    EXPECT_EQ(c.cache->Save(kModel, sink).code(), Code::kFailedPrecondition);
   }
   EXPECT_EQ(Save(*c.cache), before);
 }
@@ -294,7 +394,8 @@ TEST(SaveLoadConfigsTest, ConfigsAndRowTypesDoNotMix) {
       if (!status.ok()) {
         const bool same_config = Config(from.name) == Config(to.name);
         EXPECT_TRUE(absl::StrContains(
-            status.message(), same_config ? "rows of type" : "of config tiny-" + Config(from.name)))
+            status.message(),
+            same_config ? "its rows are" : "it is of config tiny-" + Config(from.name)))
             << status;
       }
     }

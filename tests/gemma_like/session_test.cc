@@ -11,8 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "cache/model_identity.h"
 #include "io/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -30,7 +33,7 @@ class SessionTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::unique_ptr<KVCache> NewCache() { return model_.engine->CreateCache({}); }
+  std::unique_ptr<KVCache> NewCache() { return Must(model_.engine->CreateCache({})); }
 
   std::string folder_;
   LoadedModel model_;
@@ -59,30 +62,71 @@ TEST_F(SessionTest, GoesOnWhereItWasSaved) {
   }
 }
 
-// The same config with other weights: the end of the last tensor is different.
-TEST_F(SessionTest, OfAnotherModelIsRefused) {
+// The same config with other weights: one byte somewhere is different.
+TEST_F(SessionTest, OfOtherWeightsIsComputedAgain) {
   const std::string path = folder_ + "/other.gguf";
   std::filesystem::copy_file(kBardPath, path);
   std::FILE* file = std::fopen(path.c_str(), "r+b");
   ASSERT_NE(file, nullptr);
-  std::fseek(file, -200, SEEK_END);  // more than the padding at the end
-  for (int i = 0; i < 200; ++i) std::fputc(0x3c, file);
+  const long middle = static_cast<long>(std::filesystem::file_size(path) / 2);
+  std::fseek(file, middle, SEEK_SET);
+  const int byte = std::fgetc(file);
+  std::fseek(file, middle, SEEK_SET);
+  std::fputc(byte ^ 1, file);
   std::fclose(file);
   auto other = LoadModel(path);
   ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_NE(other->engine->info().weights_hash, model_.engine->info().weights_hash);
-  EXPECT_EQ(LoadBard().engine->info().weights_hash, model_.engine->info().weights_hash);
+  const uint64_t hash = Must(model_.engine->Identity()).weights_hash;
+  EXPECT_NE(Must(other->engine->Identity()).weights_hash, hash);
+  EXPECT_EQ(Must(LoadBard().engine->Identity()).weights_hash, hash);
 
   MemoryStore store;
   auto cache = NewCache();
   Append(*model_.engine, *cache, absl::MakeConstSpan(tokens_).first(20));
   auto writer = store.Put("talk");
   ASSERT_TRUE(SaveSession(*model_.engine, *cache, **writer).ok());
-  auto theirs = other->engine->CreateCache({});
+  auto theirs = Must(other->engine->CreateCache({}));
   auto reader = store.Get("talk");
-  EXPECT_EQ(LoadSession(*other->engine, **reader, *theirs).code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LoadSession(*other->engine, **reader, *theirs, {.exact = true}).code(),
+            absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(theirs->length(), 0u);
+  reader = store.Get("talk");
+  std::string why;
+  ASSERT_TRUE(LoadSession(*other->engine, **reader, *theirs, {.on_recompute = [&](auto w, size_t) {
+                why = std::string(w);
+              }}).ok());
+  EXPECT_EQ(why.substr(0, 31), "it is of weights with the hash ");
+  EXPECT_EQ(theirs->tokens(), cache->tokens());
+  // As if the other model had read them.
+  auto straight = Must(other->engine->CreateCache({}));
+  Append(*other->engine, *straight, absl::MakeConstSpan(tokens_).first(20));
+  const auto rest = absl::MakeConstSpan(tokens_).subspan(20);
+  EXPECT_TRUE(Append(*other->engine, *theirs, rest) == Append(*other->engine, *straight, rest));
+}
+
+// What the first release wrote, without the rows, which are of no use any more.
+TEST_F(SessionTest, OfTheFirstReleaseIsComputedAgain) {
+  auto reader = ReadStateFile("tests/gemma_like/testdata/session_version_2.bin");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  auto cache = NewCache();
+  std::string why;
+  ASSERT_TRUE(LoadSession(*model_.engine, **reader, *cache, {.on_recompute = [&](auto w, size_t) {
+                why = std::string(w);
+              }}).ok());
+  EXPECT_EQ(why, "it has version 2 of the format, not 3");
+  EXPECT_EQ(model_.tokenizer->Decode(cache->tokens()), "ROMEO:\nI'll tell thee, I'll be a");
+}
+
+// Whoever asks first computes what the thread behind has not.
+TEST_F(SessionTest, HashedInTheBackgroundOrNot) {
+  const uint64_t hash = Must(model_.engine->Identity()).weights_hash;
+  for (int i = 0; i < 20; ++i) {
+    auto model = LoadModel(kBardPath, {.hash_weights = true});
+    ASSERT_TRUE(model.ok()) << model.status();
+    if (i % 2 == 0) {
+      EXPECT_EQ(Must(model->engine->Identity()).weights_hash, hash);
+    }
+  }
 }
 
 // A disk that is full: the older session is still there.

@@ -16,6 +16,7 @@
 #include "tests/gemma_like/chance_drafter.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -97,7 +98,7 @@ TEST_P(SpeculateTest, GuessesChangeNothing) {
           // All that were guessed before the end were right.
           EXPECT_GE(accepted_ + Guesses::kMost, drafted_);
         }
-        auto straight = plain_cache->Fork();
+        auto straight = Must(plain_cache->Fork());
         ASSERT_NO_FATAL_FAILURE(ExpectSameFuture(*cache, *straight));
       }
     }
@@ -196,7 +197,7 @@ TEST(SpeculateGenerateTest, SameAnswers) {
   const std::string text = "To be, or not to be, that is the question: To be, or not to be, that";
   const Tokens prompt = *model.tokenizer->Encode(text);
   const auto generate = [&](GenerateOptions options, size_t draft, size_t max_length = 1000) {
-    auto cache = model.engine->CreateCache({.max_length = max_length});
+    auto cache = Must(model.engine->CreateCache({.max_length = max_length}));
     options.draft = draft;
     std::string streamed;
     auto result =
@@ -241,7 +242,7 @@ TEST(SpeculateGenerateTest, SameAnswers) {
   EXPECT_EQ(full.tokens, generate(options, 0, prompt.size() + 33).tokens);
 
   options.draft = Guesses::kMost + 1;
-  auto cache = model.engine->CreateCache({});
+  auto cache = Must(model.engine->CreateCache({}));
   EXPECT_EQ(Generate(*model.engine, *model.tokenizer, *cache, prompt, options).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(cache->length(), 0u);

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "configs/test_twins.h"
+#include "gemma_like/describe_synth.h"
 #include "gemma_like/load_model.h"
 #include "io/gguf.h"
 #include "ops/dequantize.h"

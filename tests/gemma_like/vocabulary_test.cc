@@ -9,13 +9,14 @@
 
 #include "cache/kv_cache.h"
 #include "gemma_like/load_model.h"
-#include "gemma_like/packed_file.h"
+#include "gemma_like/pack.h"
 #include "gemma_like/session.h"
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
 #include "io/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/gemma_like/temp_path.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -90,8 +91,8 @@ TEST(VocabularyTest, TheFileSaysHowManyRowsThereAre) {
   // The rows that both have give the same logits, and a copy of a row the same as the row.
   const auto tokens = bard.tokenizer->Encode("Shall I compare thee");
   ASSERT_TRUE(tokens.ok());
-  auto cache = bard.engine->CreateCache({});
-  auto larger_cache = larger->engine->CreateCache({});
+  auto cache = Must(bard.engine->CreateCache({}));
+  auto larger_cache = Must(larger->engine->CreateCache({}));
   const std::vector<float> expected = Append(*bard.engine, *cache, *tokens);
   const std::vector<float> logits = Append(*larger->engine, *larger_cache, *tokens);
   for (size_t t = 0; t < tokens->size(); ++t) {
@@ -127,7 +128,7 @@ TEST(VocabularyTest, TheFileSaysHowManyRowsThereAre) {
   const std::vector<float> next =
       Append(*larger->engine, *larger_cache, std::vector<int32_t>{first_added + 1});
   for (LoadedModel* model : {&*larger, &*packed}) {
-    auto loaded = model->engine->CreateCache({});
+    auto loaded = Must(model->engine->CreateCache({}));
     auto reader = store.Get("added");
     ASSERT_TRUE(reader.ok()) << reader.status();
     const absl::Status status = LoadSession(*model->engine, **reader, *loaded);

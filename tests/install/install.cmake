@@ -1,4 +1,4 @@
-# cmake -DBUILD= -DSOURCE= -DSCRATCH= -DCOMPILER= -DGENERATOR= -DREADELF= [-DPKG_CONFIG=] -P
+# cmake -DBUILD= -DSOURCE= -DSCRATCH= -DCOMPILER= -DGENERATOR= -DREADELF= [-DPKG_CONFIG=] [-DPYTHON=] -P
 # install.cmake: installs BUILD, then builds and runs the examples against the installed package alone.
 cmake_minimum_required(VERSION 3.25)
 
@@ -53,9 +53,40 @@ build(embed_c)
 expect_output("[^\n].*--- or ---." env -C ${SCRATCH}/empty ${SCRATCH}/build/embed_c/embed_c)
 expect_output("[^\n].*--- or ---." ${SCRATCH}/build/embed_c/embed_c ${model})
 
+# Eight conversations over the steps of generations.
+build(schedule)
+string(REPEAT "--- .*" 8 answers)
+expect_output("${answers}[0-9]+ batches\n$" env -C ${SCRATCH}/empty
+              ${SCRATCH}/build/schedule/schedule)
+
+# The public header opens the interface, and none of what is behind it.
+file(WRITE ${SCRATCH}/headers.cc "#include \"inlay/inlay.h\"\n")
+run(${COMPILER} -std=c++20 -I ${SCRATCH}/prefix/include -M ${SCRATCH}/headers.cc)
+string(REPLACE "\\ " " " opened "${output}")  # spaces in a path
+string(REGEX MATCHALL "/include/inlay/[a-z_/]+[.]h" opened "${opened}")
+list(TRANSFORM opened REPLACE "/include/" "")
+list(LENGTH opened count)
+message(STATUS "inlay/inlay.h opens ${count} headers of the project: ${opened}")
+if(count EQUAL 0 OR count GREATER 15)
+  message(FATAL_ERROR "inlay/inlay.h opens ${count} headers, not 1 to 15")
+endif()
+foreach(behind gguf writer gemma_like/model[.]h hybrid_cache matmul)
+  if(opened MATCHES "${behind}")
+    message(FATAL_ERROR "inlay/inlay.h opens ${CMAKE_MATCH_0}")
+  endif()
+endforeach()
+
+# From Python, by the shared library.
+file(GLOB_RECURSE shared ${SCRATCH}/prefix/*/libinlay.so)
+if(shared AND PYTHON)
+  expect_output("^[0-9.]+ ." ${PYTHON} ${SOURCE}/tests/gemma_like/inlay_ctypes_test.py ${shared} ${model})
+else()
+  message(STATUS "The C API is not tested from Python: no Python 3, or no libinlay.so")
+endif()
+
 # The C header is C of every age and C++, and a C compiler needs no CMake.
 set(strict -pedantic-errors -Wall -Wextra -Werror -fsyntax-only
-    ${SCRATCH}/prefix/include/inlay/gemma_like/inlay_c.h)
+    ${SCRATCH}/prefix/include/inlay/inlay_c.h)
 foreach(standard c89 c99 c11 c17)
   run(${COMPILER} -x c -std=${standard} ${strict})
 endforeach()

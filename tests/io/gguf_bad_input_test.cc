@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "io/gguf.h"
+#include "io/load_tokenizer.h"
 #include "io/tensor_form.h"
 #include "io/tokenizer.h"
 #include "ops/packed_matrix.h"

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "io/load_tokenizer.h"
 #include "io/utf8.h"
 #include "tests/io/gguf_bytes.h"
 

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "io/gguf.h"
+#include "io/load_tokenizer.h"
 #include "io/tokenizer.h"
 #include "io/utf8.h"
 #include "nlohmann/json.hpp"

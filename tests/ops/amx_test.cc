@@ -22,6 +22,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
+#include "ops/matmul.h"
 #include "ops/matmul_amx-inl.h"
 
 HWY_BEFORE_NAMESPACE();

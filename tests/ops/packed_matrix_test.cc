@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/xxh64.h"
 #include "gtest/gtest.h"
-#include "ops/xxh64.h"
 
 namespace inlay {
 namespace {

@@ -10,6 +10,7 @@
 #include "cache/block_pool.h"
 #include "gemma_like/chat_session.h"
 #include "gemma_like/load_model.h"
+#include "tests/must.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -75,9 +76,10 @@ class Session : public testing::Test {
     GenerateOptions options;
     options.sampling.temperature = 0;
     options.max_tokens = 60;
-    return ChatSession(*model_.engine, *model_.tokenizer, *std::move(format),
-                       model_.engine->CreateCache({.max_length = context, .pool = std::move(pool)}),
-                       "", options);
+    return Must(ChatSession::Create(
+        *model_.engine, *model_.tokenizer, *std::move(format),
+        Must(model_.engine->CreateCache({.max_length = context, .pool = std::move(pool)})), "",
+        options));
   }
 
   static std::string Say(ChatSession& session, const std::string& user) {
@@ -116,9 +118,9 @@ TEST_F(Session, GoesBackExactly) {
 TEST_F(Session, ForksGoTheirOwnWays) {
   ChatSession session = Make();
   Say(session, "ROMEO:");
-  ASSERT_EQ(session.Fork(), 1u);
+  ASSERT_EQ(Must(session.Fork()), 1u);
   const std::string juliet = Say(session, "JULIET:");
-  ASSERT_EQ(session.Fork(), 2u);
+  ASSERT_EQ(Must(session.Fork()), 2u);
   ASSERT_TRUE(session.SwitchTo(1).ok());
   const std::string nurse = Say(session, "Go, ships of Venice! The sea");
   EXPECT_NE(nurse, juliet);

@@ -15,6 +15,7 @@
 #include "io/gguf.h"
 #include "io/mapping_guard.h"
 #include "ops/packed_matrix.h"
+#include "tests/must.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -210,7 +211,7 @@ TEST_F(DamagedModel, ThatShrinksBetweenOpeningAndLoading) {
   ASSERT_EQ(truncate(path_.c_str(), static_cast<off_t>(file->file_size() / 2)), 0);
   const auto engine = (*entry)->load(file, {});
   ASSERT_TRUE(engine.ok());  // of zeros
-  const auto cache = (*engine)->CreateCache({});
+  const auto cache = Must((*engine)->CreateCache({}));
   std::vector<float> logits((*engine)->info().vocab_size);
   const absl::Status status =
       Prefill(**engine, *cache, {{1, 2, 3}}, FloatRows(logits.data(), 1, logits.size()));
@@ -223,7 +224,7 @@ TEST_F(DamagedModel, ThatShrinksWhileItRuns) {
   GuardMappedFiles();
   auto model = LoadModel(path_);
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto cache = model->engine->CreateCache({});
+  const auto cache = Must(model->engine->CreateCache({}));
   std::vector<float> logits(model->engine->info().vocab_size);
   const FloatRows row(logits.data(), 1, logits.size());
   std::vector<int32_t> tokens;

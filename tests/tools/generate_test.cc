@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -170,11 +171,21 @@ TEST(Generate, GoesOnFromASession) {
 
   // What is refused leaves the file as it is.
   WriteFile(path, kept);
-  ExpectError(run(kPrompt, {"--cache-type", "f16"}), 1, AllOf(HasSubstr(path), HasSubstr("f16")));
+  ExpectError(run(kPrompt, {"--cache-type", "f16", "--exact"}), 1,
+              AllOf(HasSubstr(path), HasSubstr("its rows are f32, not f16")));
   ExpectError(run(kPrompt, {"-c", "10"}), 1, HasSubstr("limit here is 10"));
   EXPECT_EQ(ReadFile(path), kept);
   WriteFile(path, kept.substr(0, kept.size() - 1));
   ExpectError(run(kPrompt), 1, HasSubstr(path));
+
+  // Computed again in one line where that is allowed, and the same from then on.
+  WriteFile(path, kept);
+  const ProgramResult again = run("JULIET:\n", {"--temp", "0", "--cache-type", "f16"});
+  EXPECT_EQ(again.status, 0);
+  EXPECT_EQ(again.err, absl::StrCat(path,
+                                    ": computing its 24 tokens again, since its rows are f32, "
+                                    "not f16\n"));
+  EXPECT_EQ(run("NURSE:\n", {"--cache-type", "f16", "--exact"}).err, "");
   WriteFile(path, "");
   ExpectError(run(kPrompt), 1, HasSubstr(path));
   ExpectError(RunProgram({"generate", "-p", "x", "-n", "1", "--session", "/no/such/folder/file"}),

@@ -1,6 +1,6 @@
 // Turns what the standard library throws where memory or threads run out into a status.
-#ifndef INLAY_CACHE_OUT_OF_MEMORY_H_
-#define INLAY_CACHE_OUT_OF_MEMORY_H_
+#ifndef INLAY_BASE_OUT_OF_MEMORY_H_
+#define INLAY_BASE_OUT_OF_MEMORY_H_
 
 #include <new>
 #include <system_error>
@@ -31,4 +31,4 @@ auto OrOutOfMemory(absl::string_view what, const Act& act) -> decltype(act()) {
 
 }  // namespace inlay
 
-#endif  // INLAY_CACHE_OUT_OF_MEMORY_H_
+#endif  // INLAY_BASE_OUT_OF_MEMORY_H_

@@ -1,6 +1,6 @@
 // A fast 64-bit checksum of bytes.
-#ifndef INLAY_OPS_XXH64_H_
-#define INLAY_OPS_XXH64_H_
+#ifndef INLAY_BASE_XXH64_H_
+#define INLAY_BASE_XXH64_H_
 
 #include <array>
 #include <cstddef>
@@ -39,4 +39,4 @@ inline uint64_t Xxh64Of(const void* data, size_t bytes, uint64_t seed = 0) {
 
 }  // namespace inlay
 
-#endif  // INLAY_OPS_XXH64_H_
+#endif  // INLAY_BASE_XXH64_H_

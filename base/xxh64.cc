@@ -1,4 +1,4 @@
-#include "ops/xxh64.h"
+#include "base/xxh64.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // Where a saved conversation goes and comes from: bytes in order.
-#ifndef INLAY_CACHE_BYTE_STREAM_H_
-#define INLAY_CACHE_BYTE_STREAM_H_
+#ifndef INLAY_BASE_BYTE_STREAM_H_
+#define INLAY_BASE_BYTE_STREAM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -62,4 +62,4 @@ class MemorySource final : public ByteSource {
 
 }  // namespace inlay
 
-#endif  // INLAY_CACHE_BYTE_STREAM_H_
+#endif  // INLAY_BASE_BYTE_STREAM_H_

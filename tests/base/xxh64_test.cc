@@ -1,5 +1,5 @@
 // The checksum against published values, and that it does not see how its input is cut.
-#include "ops/xxh64.h"
+#include "base/xxh64.h"
 
 #include <gtest/gtest.h>
 

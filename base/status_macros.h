@@ -1,6 +1,6 @@
 // Early return for absl::Status and absl::StatusOr.
-#ifndef INLAY_IO_STATUS_MACROS_H_
-#define INLAY_IO_STATUS_MACROS_H_
+#ifndef INLAY_BASE_STATUS_MACROS_H_
+#define INLAY_BASE_STATUS_MACROS_H_
 
 #include <utility>
 
@@ -26,4 +26,4 @@
   if (!name.ok()) return std::move(name).status();           \
   left = *std::move(name)
 
-#endif  // INLAY_IO_STATUS_MACROS_H_
+#endif  // INLAY_BASE_STATUS_MACROS_H_

@@ -1,0 +1,39 @@
+# libinlay.so: the C API as a shared library, for languages that load one (Python's ctypes).
+#
+# It holds Inlay and Highway, and needs abseil's shared libraries: archives of programs, as Debian has
+# them, cannot go into a library. Where abseil was fetched or is there as archives only, there is none.
+if(INLAY_FETCHED OR INLAY_SANITIZE)
+  return()
+endif()
+get_target_property(abseil absl::status IMPORTED_LOCATION_NOCONFIG)
+if(NOT abseil)
+  get_target_property(abseil absl::status LOCATION)
+endif()
+cmake_path(GET abseil PARENT_PATH folder)
+file(GLOB abseil ${folder}/libabsl_*.so)
+if(NOT abseil)
+  message(STATUS "No shared libraries of abseil here: no libinlay.so")
+  return()
+endif()
+set(map ${PROJECT_SOURCE_DIR}/gemma_like/inlay_c.map)
+add_library(inlay_shared SHARED ${map})
+set(archives)
+set(redis)
+if(INLAY_HIREDIS_LIBRARY)
+  set(redis ${INLAY_HIREDIS_LIBRARY})
+endif()
+foreach(room engine cache io ops base)
+  list(APPEND archives $<TARGET_FILE:inlay_${room}>)
+  add_dependencies(inlay_shared inlay_${room})
+endforeach()
+target_link_libraries(inlay_shared PRIVATE ${archives} $<TARGET_FILE:hwy::hwy>
+  -Wl,--as-needed ${abseil} ${redis} Threads::Threads)
+# All functions of the C API come with one of them.
+target_link_options(inlay_shared PRIVATE
+  -Wl,--undefined=inlay_version -Wl,--version-script=${map} -Wl,--no-undefined)
+set_target_properties(inlay_shared PROPERTIES LINKER_LANGUAGE CXX
+  OUTPUT_NAME inlay VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS ${map} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+if(INLAY_INSTALL)
+  install(TARGETS inlay_shared)
+endif()

@@ -1,0 +1,44 @@
+// What a binary knows of a config that is compiled into it.
+#ifndef INLAY_GEMMA_LIKE_CONFIG_ENTRY_H_
+#define INLAY_GEMMA_LIKE_CONFIG_ENTRY_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "base/out_of_memory.h"
+#include "cache/hybrid_cache.h"
+#include "configs/config.h"
+#include "gemma_like/describe.h"
+#include "gemma_like/describe_synth.h"
+#include "gemma_like/model.h"
+#include "gemma_like/registry.h"
+#include "gemma_like/strings.h"
+
+namespace inlay {
+
+template <ModelConfig Config>
+ConfigEntry MakeConfigEntry() {
+  return {.name = ToAbsl(Config::kName),
+          .architecture = ToAbsl(Config::kArchitecture),
+          .differences = MetadataDifferences<Config>,
+          .load = [](std::shared_ptr<const GgufFile> file,
+                     const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {
+            return Model<Config>::Load(std::move(file), options);
+          },
+          .packed_tensors = Model<Config>::FindPackedTensors,
+          .create_cache =
+              [](const CacheOptions& options) {
+                return OrOutOfMemory(
+                    "a conversation", [&]() -> absl::StatusOr<std::unique_ptr<KVCache>> {
+                      return std::make_unique<HybridCache<Config>>(CreateKVCache<Config>(options));
+                    });
+              },
+          .describe = Describe<Config>,
+          .memory = Model<Config>::PlanMemory,
+          .synth = DescribeSynth<Config>};
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_CONFIG_ENTRY_H_

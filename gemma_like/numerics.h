@@ -1,0 +1,16 @@
+// The version of the arithmetic that decides a model's bits.
+#ifndef INLAY_GEMMA_LIKE_NUMERICS_H_
+#define INLAY_GEMMA_LIKE_NUMERICS_H_
+
+#include <cstdint>
+
+namespace inlay {
+
+// Larger whenever any model's logits or states get other bits on any instruction set: saved
+// conversations of another version are computed again. numerics_test.cc compares logits with those
+// recorded for this version.
+inline constexpr uint32_t kNumericsVersion = 1;
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_NUMERICS_H_

@@ -1,0 +1,105 @@
+// The bits of logits, held against those recorded for this version of the numerics.
+#include "gemma_like/numerics.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "base/xxh64.h"
+#include "gemma_like/quantization.h"
+#include "io/gguf.h"
+#include "ops/cpu_target.h"
+#include "ops/weight_type.h"
+#include "tests/gemma_like/model_fixture.h"
+#include "tests/gemma_like/temp_path.h"
+#include "tests/must.h"
+
+namespace inlay {
+namespace {
+
+// By what ChosenArithmetic() returns. A test that fails here says that saved conversations of
+// before would go on with other bits: kNumericsVersion is then one larger, and these are what the
+// test prints.
+constexpr uint32_t kRecordedVersion = 1;
+const std::map<std::string, uint64_t>& Recorded() {
+  static const auto& recorded = *new std::map<std::string, uint64_t>{
+      {"AVX3_ZEN4", 0x1fccf5c1686e52d8}, {"AVX3", 0x18305bf5440dfe2f},
+      {"AVX2", 0xf668263f045c66eb},      {"SSE2", 0xc8a58d42d50e814e},
+      {"NEON", 0x173a284aec2238d9},      {"SVE/64", 0x09d4eac8734121fe},
+      {"SVE_I8MM/64", 0x7a422c86a81056d8},
+  };
+  return recorded;
+}
+
+// Of the logits after each token of a text, in prompts of several lengths and one by one.
+void HashLogits(Engine& engine, absl::Span<const int32_t> tokens, KvType type, Xxh64& hash) {
+  const auto cache = Must(engine.CreateCache({}, type));
+  for (size_t at = 0, n = 1; at < tokens.size(); at += n, n = at % 7 == 0 ? 40 : 1) {
+    const auto logits = Append(engine, *cache, tokens.subspan(at, std::min(n, tokens.size() - at)));
+    hash.Update(logits.data(), logits.size() * sizeof(float));
+  }
+}
+
+// The demo model with weights and rows of several types.
+class Numerics : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto bard = GgufFile::Open(kBardPath);
+    ASSERT_TRUE(bard.ok()) << bard.status();
+    for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16,
+                                  WeightType::kQ8_0, WeightType::kQ4_0, WeightType::kQ4_K}) {
+      const std::string path = TempPath("numerics.gguf");
+      ASSERT_TRUE(Requantize(*bard, {.type = type}, path).ok());
+      models_.push_back(Must(LoadModel(path)));
+      std::remove(path.c_str());
+    }
+  }
+
+  uint64_t Hash() {
+    const std::vector<int32_t> tokens = *models_.front().tokenizer->Encode(
+        "ROMEO:\nBut, soft! what light through yonder window breaks?\nIt is the east, and Juliet "
+        "is the sun.\nArise, fair sun, and kill the envious moon,\nWho is already sick and pale "
+        "with grief,\nThat thou her maid art far more fair than she.\n");
+    Xxh64 hash;
+    for (const LoadedModel& model : models_) HashLogits(*model.engine, tokens, KvType::kF32, hash);
+    for (const KvType type : {KvType::kF16, KvType::kBF16, KvType::kQ8})
+      HashLogits(*models_.front().engine, tokens, type, hash);
+    return hash.Digest();
+  }
+
+  std::vector<LoadedModel> models_;
+};
+
+TEST_F(Numerics, BitsAreThoseOfTheVersion) {
+  ASSERT_EQ(kNumericsVersion, kRecordedVersion) << "record the bits of the new version";
+  int compared = 0;
+  std::vector<std::string> targets = RunnableTargets();
+  // Where everything takes long, the best alone.
+  if (std::getenv("INLAY_SMALL_TESTS") != nullptr) targets.resize(1);
+  for (const std::string& target : targets) {
+    ASSERT_TRUE(ForceTarget(target));
+    const uint64_t hash = Hash();
+    const std::string arithmetic = ChosenArithmetic();
+    std::printf("%s: {\"%s\", 0x%016llx},\n", target.c_str(), arithmetic.c_str(),
+                static_cast<unsigned long long>(hash));
+    const auto recorded = Recorded().find(arithmetic);
+    if (recorded == Recorded().end()) {
+      ADD_FAILURE() << arithmetic << " has no recorded bits";
+      continue;
+    }
+    EXPECT_EQ(hash, recorded->second) << target;
+    ++compared;
+  }
+  ForceTarget("");
+  EXPECT_GT(compared, 0);
+}
+
+}  // namespace
+}  // namespace inlay
