@@ -16,8 +16,8 @@ namespace inlay {
 
 // The XXH64 of the names, shapes, types and data of all tensors of a file, in its order. Reading
 // takes 0.15 s for a gigabyte in memory (one core of an EPYC 9005), and as long as the disk needs
-// for others, so it can be done in the background. Of a packed file it is known at once: what it was
-// for the file that it was made from.
+// for others, so it can be done in the background. Of a packed file it is known at once: what it
+// was for the file that it was made from.
 class WeightsHash {
  public:
   explicit WeightsHash(std::shared_ptr<const GgufFile> file);

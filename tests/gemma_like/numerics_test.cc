@@ -30,9 +30,9 @@ namespace {
 constexpr uint32_t kRecordedVersion = 1;
 const std::map<std::string, uint64_t>& Recorded() {
   static const auto& recorded = *new std::map<std::string, uint64_t>{
-      {"AVX3_ZEN4", 0x1fccf5c1686e52d8}, {"AVX3", 0x18305bf5440dfe2f},
-      {"AVX2", 0xf668263f045c66eb},      {"SSE2", 0xc8a58d42d50e814e},
-      {"NEON", 0x173a284aec2238d9},      {"SVE/64", 0x09d4eac8734121fe},
+      {"AVX3_ZEN4", 0x1fccf5c1686e52d8},   {"AVX3", 0x18305bf5440dfe2f},
+      {"AVX2", 0xf668263f045c66eb},        {"SSE2", 0xc8a58d42d50e814e},
+      {"NEON", 0x173a284aec2238d9},        {"SVE/64", 0x09d4eac8734121fe},
       {"SVE_I8MM/64", 0x7a422c86a81056d8},
   };
   return recorded;
