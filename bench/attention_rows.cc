@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/rows.h"
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 
 namespace inlay {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/rows.h"
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 
 namespace inlay {
 namespace {

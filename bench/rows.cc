@@ -11,8 +11,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "ops/cpu_target.h"
-#include "ops/machine_limits.h"
+#include "ops/cpu/cpu_target.h"
+#include "ops/cpu/machine_limits.h"
 
 namespace inlay {
 namespace {

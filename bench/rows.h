@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "ops/machine_limits.h"
+#include "ops/cpu/machine_limits.h"
 #include "ops/team.h"
 
 namespace inlay {

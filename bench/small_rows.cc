@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/rows.h"
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 #include "ops/router.h"
 #include "ops/row_ops.h"
 #include "ops/softmax.h"

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "hwy/aligned_allocator.h"
-#include "ops/attention_parts.h"
-#include "ops/cpu_target.h"
-#include "ops/operand.h"
-#include "ops/packed_matrix.h"
+#include "ops/attention/attention_parts.h"
+#include "ops/cpu/cpu_target.h"
+#include "ops/matmul/operand.h"
+#include "ops/matmul/packed_matrix.h"
 #include "ops/ssd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -28,9 +28,9 @@
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
 #include "ops/add_rows-inl.h"
-#include "ops/attention-inl.h"
+#include "ops/attention/attention-inl.h"
 #include "ops/conv-inl.h"
-#include "ops/matmul_kernels-inl.h"
+#include "ops/matmul/matmul_kernels-inl.h"
 #include "ops/norm-inl.h"
 #include "ops/rope-inl.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "ops/kv_shape.h"
+#include "ops/attention/kv_shape.h"
 
 namespace inlay {
 

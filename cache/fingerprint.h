@@ -8,8 +8,8 @@
 
 #include "configs/config.h"
 #include "configs/pattern.h"
-#include "ops/kv_shape.h"
-#include "ops/kv_type.h"
+#include "ops/attention/kv_shape.h"
+#include "ops/attention/kv_type.h"
 #include "ops/state_chunk.h"
 
 namespace inlay {

@@ -10,7 +10,7 @@
 #include "cache/block_pool.h"
 #include "cache/serialize.h"
 #include "cache/storage.h"
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 
 namespace inlay {
 

@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/token_list.h"
-#include "ops/kv_type.h"
+#include "ops/attention/kv_type.h"
 
 namespace inlay {
 

@@ -8,9 +8,9 @@
 namespace inlay {
 
 struct ModelIdentity {
-  uint64_t weights_hash = 0;         // of all weights; see gemma_like/weights_hash.h
+  uint64_t weights_hash = 0;         // of all weights; see gemma_like/files/weights_hash.h
   uint32_t numerics_version = 0;     // see gemma_like/numerics.h
-  std::string instruction_set = {};  // see ChosenArithmetic in ops/cpu_target.h: "AVX3"
+  std::string instruction_set = {};  // see ChosenArithmetic in ops/cpu/cpu_target.h: "AVX3"
 };
 
 }  // namespace inlay

@@ -14,7 +14,7 @@
 #include "base/byte_stream.h"
 #include "base/xxh64.h"
 #include "cache/model_identity.h"
-#include "ops/kv_type.h"
+#include "ops/attention/kv_type.h"
 
 namespace inlay {
 

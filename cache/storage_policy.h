@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "ops/kv_type.h"
+#include "ops/attention/kv_type.h"
 #include "ops/state_chunk.h"
 
 namespace inlay {

@@ -2,7 +2,7 @@
 # build a source file.
 #
 # CMake's lists are explicit: each .cc must be among the paths in BUILT. Bazel's packages take files
-# by pattern: each folder with sources must be a package, and what its BUILD.bazel names, mostly to
+# by pattern: each folder with sources must be a package, or its room one that takes folders, and what its BUILD.bazel names, mostly to
 # leave it out, must be there.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
@@ -21,15 +21,25 @@ foreach(top ${house} tests bench)
       list(APPEND wrong "${file} is in no CMakeLists.txt")
     endif()
     cmake_path(GET file PARENT_PATH folder)
-    if(NOT EXISTS ${ROOT}/${folder}/BUILD.bazel AND NOT folder IN_LIST cmake_only)
-      list(APPEND wrong "${file} has no BUILD.bazel beside it")
+    # The room's package may take the files of its folders too.
+    set(in_package FALSE)
+    if(EXISTS ${ROOT}/${folder}/BUILD.bazel OR folder IN_LIST cmake_only)
+      set(in_package TRUE)
+    elseif(EXISTS ${ROOT}/${top}/BUILD.bazel)
+      file(READ ${ROOT}/${top}/BUILD.bazel text)
+      if(text MATCHES "[*][*]/[*][.]cc")
+        set(in_package TRUE)
+      endif()
+    endif()
+    if(NOT in_package)
+      list(APPEND wrong "${file} is in no package of Bazel's")
     endif()
   endforeach()
   file(GLOB_RECURSE packages RELATIVE ${ROOT} ${ROOT}/${top}/BUILD.bazel)
   foreach(package IN LISTS packages)
     cmake_path(GET package PARENT_PATH folder)
     file(READ ${ROOT}/${package} text)
-    string(REGEX MATCHALL "\"[a-z0-9][a-z0-9_]*[.](cc|h|inc)\"" names "${text}")
+    string(REGEX MATCHALL "\"[a-z0-9][a-z0-9_/]*[.](cc|h|inc)\"" names "${text}")
     list(TRANSFORM names REPLACE "\"" "")
     foreach(name IN LISTS names)
       if(NOT EXISTS ${ROOT}/${folder}/${name})

@@ -1,5 +1,5 @@
 # cmake --install runs this: copies the rooms' headers from SOURCE to INCLUDE, where they include each
-# other as "inlay/ops/matmul.h", so that a project that uses them has only "inlay/" taken.
+# other as "inlay/ops/matmul/matmul.h", so that a project that uses them has only "inlay/" taken.
 #
 # Headers of kernels (-inl.h) are for the sources of ops/ alone and stay.
 foreach(room IN LISTS ROOMS)

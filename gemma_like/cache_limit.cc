@@ -3,10 +3,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
+#include "base/plural.h"
 #include "cache/block_pool.h"
 #include "cache/cache_plan.h"
 #include "cache/serialize.h"
-#include "io/plural.h"
 
 namespace inlay {
 

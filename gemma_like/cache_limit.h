@@ -9,7 +9,7 @@
 #include "cache/hybrid_cache.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
-#include "ops/kv_type.h"
+#include "ops/attention/kv_type.h"
 
 namespace inlay {
 

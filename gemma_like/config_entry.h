@@ -9,9 +9,9 @@
 #include "base/out_of_memory.h"
 #include "cache/hybrid_cache.h"
 #include "configs/config.h"
-#include "gemma_like/describe.h"
-#include "gemma_like/describe_synth.h"
-#include "gemma_like/model.h"
+#include "gemma_like/files/describe_synth.h"
+#include "gemma_like/model/describe.h"
+#include "gemma_like/model/model.h"
 #include "gemma_like/registry.h"
 #include "gemma_like/strings.h"
 

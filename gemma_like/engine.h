@@ -15,7 +15,7 @@
 #include "cache/kv_cache.h"
 #include "configs/text_defaults.h"
 #include "gemma_like/token_work.h"
-#include "ops/kv_type.h"
+#include "ops/attention/kv_type.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -68,8 +68,8 @@ class Engine {
   virtual const EngineInfo& info() const = 0;
 
   // What decides the bits of this model's conversations beside their types. Hashes the weights when
-  // it is asked for the first time (see gemma_like/weights_hash.h), which Forward does not wait
-  // for. DataLoss when the model's file has become shorter; ResourceExhausted without memory.
+  // it is asked for the first time (see gemma_like/files/weights_hash.h), which Forward does not
+  // wait for. DataLoss when the model's file has become shorter; ResourceExhausted without memory.
   virtual absl::StatusOr<ModelIdentity> Identity() = 0;
 
   // An empty conversation whose rows are stored as `type`. ResourceExhausted without memory.

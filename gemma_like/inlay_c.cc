@@ -13,10 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "gemma_like/cache_limit.h"
-#include "gemma_like/generate.h"
+#include "gemma_like/generation/generate.h"
 #include "gemma_like/load_model.h"
-#include "gemma_like/session.h"
-#include "io/state_store.h"
+#include "gemma_like/sessions/session.h"
+#include "io/store/state_store.h"
 #include "ops/team.h"
 
 struct inlay_model {

@@ -4,12 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
-#include "gemma_like/check_tensors.h"
-#include "gemma_like/memory_plan.h"
+#include "gemma_like/model/check_tensors.h"
+#include "gemma_like/model/memory_plan.h"
 #include "gemma_like/registry.h"
-#include "io/gguf.h"
-#include "io/load_tokenizer.h"
+#include "io/gguf/gguf.h"
+#include "io/tokenizer/load_tokenizer.h"
 
 namespace inlay {
 namespace {

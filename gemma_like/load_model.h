@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "gemma_like/engine.h"
-#include "io/tokenizer.h"
+#include "io/tokenizer/tokenizer.h"
 
 namespace inlay {
 

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
+#include "io/gguf/gguf.h"
 
 namespace inlay {
 

@@ -12,8 +12,8 @@
 #include "cache/cache_options.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
-#include "gemma_like/packed_file.h"
-#include "ops/kv_type.h"
+#include "gemma_like/files/packed_file.h"
+#include "ops/attention/kv_type.h"
 
 namespace inlay {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/quantized_rows.h"
-#include "ops/weight_type.h"
+#include "ops/matmul/quantized_rows.h"
+#include "ops/quant/weight_type.h"
 
 namespace inlay {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "ops/float_environment.h"
+#include "ops/cpu/float_environment.h"
 
 namespace inlay {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gemma_like/registry.h"
-#include "io/gguf.h"
-#include "ops/machine_limits.h"
+#include "io/gguf/gguf.h"
+#include "ops/cpu/machine_limits.h"
 
 namespace inlay {
 

@@ -18,14 +18,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "io/mapping_guard.h"
-#include "io/temporary_name.h"
-#include "tools/command_line.h"
+#include "io/file/mapping_guard.h"
+#include "io/file/temporary_name.h"
 #include "tools/demo_model.h"
-#include "tools/model_flags.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/model_flags.h"
+#include "tools/flags/usage_error.h"
+#include "tools/flags/validators.h"
 #include "tools/output.h"
-#include "tools/usage_error.h"
-#include "tools/validators.h"
 
 namespace inlay {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "io/bundle.h"
-#include "io/mapped_file.h"
+#include "io/file/bundle.h"
+#include "io/file/mapped_file.h"
 
 namespace inlay {
 

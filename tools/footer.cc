@@ -1,7 +1,7 @@
 #include "tools/footer.h"
 
 #include "absl/strings/str_cat.h"
-#include "io/plural.h"
+#include "base/plural.h"
 #include "tools/format.h"
 
 namespace inlay {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "gemma_like/generate.h"
+#include "gemma_like/generation/generate.h"
 #include "nlohmann/json.hpp"
 
 namespace inlay {

@@ -4,11 +4,11 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "base/plural.h"
+#include "base/printable.h"
 #include "cache/kv_blocks.h"
 #include "gemma_like/strings.h"
-#include "io/plural.h"
-#include "io/printable.h"
-#include "ops/weight_type.h"
+#include "ops/quant/weight_type.h"
 #include "tools/format.h"
 
 namespace inlay {
@@ -80,8 +80,7 @@ void WriteFile(const GgufFile& file, JsonWriter& json) {
 
 void WriteFile(const GgufFile& file, Output& out) {
   out.Write(Format("%s: GGUF version %d, %s\n\nmetadata (%s)\n", PrintableName(file.name()),
-                   file.version(), Bytes(file.file_size()),
-                   Plural(file.metadata().size(), "key")));
+                   file.version(), Bytes(file.file_size()), Plural(file.metadata().size(), "key")));
   for (const GgufEntry& entry : file.metadata()) {
     out.Write(Format("  %-44s %-16s %s\n", PrintableName(entry.key()), entry.value.TypeName(),
                      entry.value.ToString()));

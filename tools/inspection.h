@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <string>
 
-#include "gemma_like/description.h"
-#include "gemma_like/memory_plan.h"
+#include "gemma_like/model/description.h"
+#include "gemma_like/model/memory_plan.h"
 #include "gemma_like/registry.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "nlohmann/json.hpp"
 #include "tools/json_writer.h"
 #include "tools/output.h"

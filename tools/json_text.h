@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "io/printable.h"
+#include "base/printable.h"
 #include "nlohmann/json.hpp"
 
 namespace inlay {

@@ -10,8 +10,8 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "io/printable.h"
-#include "io/utf8.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 
 namespace inlay {
 namespace {

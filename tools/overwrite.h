@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "io/file_kind.h"
+#include "io/file/file_kind.h"
 
 namespace inlay {
 

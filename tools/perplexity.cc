@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
-#include "gemma_like/sampler.h"
-#include "io/plural.h"
+#include "gemma_like/generation/sampler.h"
 #include "ops/softmax.h"
 
 namespace inlay {

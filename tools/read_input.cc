@@ -9,7 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "io/gguf_value.h"
+#include "base/printable.h"
+#include "io/gguf/gguf_value.h"
 
 namespace inlay {
 

@@ -9,8 +9,8 @@
 #include "cache/kv_blocks.h"
 #include "cache/storage.h"
 #include "configs/layers/attention.h"
-#include "ops/kv_shape.h"
-#include "ops/kv_type.h"
+#include "ops/attention/kv_shape.h"
+#include "ops/attention/kv_type.h"
 
 namespace inlay {
 

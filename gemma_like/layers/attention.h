@@ -13,7 +13,7 @@
 #include "cache/layers/attention.h"
 #include "configs/layers/attention.h"
 #include "gemma_like/layer_kind.h"
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 #include "ops/row_ops.h"
 
 namespace inlay {

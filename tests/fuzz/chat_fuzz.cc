@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "gemma_like/chat.h"
-#include "gemma_like/stop_matcher.h"
-#include "io/utf8_stream.h"
+#include "base/utf8_stream.h"
+#include "gemma_like/generation/stop_matcher.h"
+#include "gemma_like/sessions/chat.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/io/test_vocabulary.h"
 #include "tools/json_text.h"

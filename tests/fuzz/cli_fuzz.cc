@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_split.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tools/command_line.h"
-#include "tools/usage_error.h"
+#include "tools/flags/command_line.h"
+#include "tools/flags/usage_error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay;

@@ -1,11 +1,12 @@
 // Any bytes as a GGUF file: refused with a sentence, or every view into it can be read.
 #include <string>
 
+#include "base/printable.h"
+#include "gemma_like/files/weights_hash.h"
 #include "gemma_like/registry.h"
-#include "gemma_like/weights_hash.h"
-#include "io/gguf.h"
-#include "io/load_tokenizer.h"
-#include "io/tokenizer.h"
+#include "io/gguf/gguf.h"
+#include "io/tokenizer/load_tokenizer.h"
+#include "io/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace inlay {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "gemma_like/sampler.h"
+#include "gemma_like/generation/sampler.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/tiny_models.h"
 #include "tests/must.h"

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "ops/dequantize.h"
-#include "ops/matmul.h"
-#include "ops/packed_matrix.h"
-#include "ops/quantize.h"
+#include "ops/matmul/matmul.h"
+#include "ops/matmul/packed_matrix.h"
+#include "ops/quant/dequantize.h"
+#include "ops/quant/quantize.h"
+#include "ops/quant/weight_type.h"
 #include "ops/team.h"
-#include "ops/weight_type.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace inlay {

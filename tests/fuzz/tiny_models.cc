@@ -8,9 +8,9 @@
 #include <iterator>
 #include <utility>
 
-#include "gemma_like/generate.h"
-#include "gemma_like/pack.h"
-#include "io/atomic_file.h"
+#include "gemma_like/files/pack.h"
+#include "gemma_like/generation/generate.h"
+#include "io/file/atomic_file.h"
 #include "ops/team.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/io/test_vocabulary.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gemma_like/engine.h"
-#include "io/tokenizer.h"
+#include "io/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/gemma_like/family_fixture.h"
 

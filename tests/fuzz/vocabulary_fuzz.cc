@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "io/tokenizer.h"
-#include "io/utf8_stream.h"
+#include "base/utf8_stream.h"
+#include "io/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/io/test_vocabulary.h"
 

@@ -1,4 +1,4 @@
-#include "gemma_like/batch_check.h"
+#include "gemma_like/model/batch_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

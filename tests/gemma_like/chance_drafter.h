@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "gemma_like/speculate.h"
+#include "gemma_like/generation/speculate.h"
 
 namespace inlay {
 

@@ -1,5 +1,5 @@
 // Chat templates, against the texts that the models' makers document.
-#include "gemma_like/chat.h"
+#include "gemma_like/sessions/chat.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,8 +16,8 @@
 #include "base/byte_stream.h"
 #include "cache/block_pool.h"
 #include "cache/model_identity.h"
-#include "gemma_like/generate.h"
-#include "gemma_like/prefix_cache.h"
+#include "gemma_like/generation/generate.h"
+#include "gemma_like/generation/prefix_cache.h"
 #include "tests/gemma_like/random_program.h"
 #include "tests/must.h"
 

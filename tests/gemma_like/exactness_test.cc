@@ -15,8 +15,8 @@
 #include "cache/model_identity.h"
 #include "cache/storage_policy.h"
 #include "gemma_like/engine.h"
-#include "gemma_like/generate.h"
-#include "ops/kv_shape.h"
+#include "gemma_like/generation/generate.h"
+#include "ops/attention/kv_shape.h"
 #include "tests/gemma_like/random_program.h"
 #include "tests/must.h"
 

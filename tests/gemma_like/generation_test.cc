@@ -1,6 +1,6 @@
 // Answers in steps: however these are cut, mixed and given up, answers and conversations are those
 // of one call.
-#include "gemma_like/generation.h"
+#include "gemma_like/generation/generation.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache/block_pool.h"
-#include "gemma_like/generate.h"
-#include "gemma_like/prefix_cache.h"
-#include "gemma_like/speculate.h"
+#include "gemma_like/generation/generate.h"
+#include "gemma_like/generation/prefix_cache.h"
+#include "gemma_like/generation/speculate.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 

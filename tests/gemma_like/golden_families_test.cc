@@ -19,7 +19,7 @@
 #include "gemma_like/engine.h"
 #include "gemma_like/load_model.h"
 #include "nlohmann/json.hpp"
-#include "ops/cpu_target.h"
+#include "ops/cpu/cpu_target.h"
 #include "ops/softmax.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"

@@ -7,7 +7,7 @@
 
 #include "gemma_like/engine.h"
 #include "nlohmann/json.hpp"
-#include "ops/cpu_target.h"
+#include "ops/cpu/cpu_target.h"
 #include "ops/softmax.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "gemma_like/generate.h"
+#include "gemma_like/generation/generate.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 

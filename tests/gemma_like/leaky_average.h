@@ -17,7 +17,7 @@
 #include "cache/storage.h"
 #include "configs/layer.h"
 #include "gemma_like/layer_kind.h"
-#include "ops/matmul.h"
+#include "ops/matmul/matmul.h"
 #include "ops/row_ops.h"
 #include "ops/state_chunk.h"
 

@@ -16,12 +16,12 @@
 #include "configs/bard.h"
 #include "configs/test_lfm2.h"
 #include "configs/test_twins.h"
+#include "gemma_like/files/synth.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/registry.h"
 #include "gemma_like/strings.h"
-#include "gemma_like/synth.h"
-#include "io/gguf.h"
-#include "io/gguf_writer.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
 #include "tests/gemma_like/temp_path.h"
 
 namespace inlay {

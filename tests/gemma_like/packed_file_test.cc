@@ -1,7 +1,7 @@
 // Packed files: the same bits as from the files they were made from, and wrong ones refused.
-#include "gemma_like/packed_file.h"
+#include "gemma_like/files/packed_file.h"
 #include "cache/model_identity.h"
-#include "gemma_like/pack.h"
+#include "gemma_like/files/pack.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,14 +19,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gemma_like/quantization.h"
+#include "gemma_like/files/quantization.h"
+#include "gemma_like/files/synth.h"
+#include "gemma_like/files/weights_hash.h"
 #include "gemma_like/registry.h"
-#include "gemma_like/session.h"
-#include "gemma_like/synth.h"
-#include "gemma_like/weights_hash.h"
-#include "io/gguf_writer.h"
-#include "io/state_store.h"
-#include "io/tensor_form.h"
+#include "gemma_like/sessions/session.h"
+#include "io/gguf/gguf_writer.h"
+#include "io/gguf/tensor_form.h"
+#include "io/store/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 

@@ -1,6 +1,6 @@
 // Reuse of what other conversations have computed: the cost is known before, and the bits are those
 // of a conversation that computed everything itself.
-#include "gemma_like/prefix_cache.h"
+#include "gemma_like/generation/prefix_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cache/block_pool.h"
-#include "gemma_like/generate.h"
+#include "gemma_like/generation/generate.h"
 #include "tests/gemma_like/family_fixture.h"
 
 namespace inlay {

@@ -1,4 +1,4 @@
-#include "gemma_like/prefix_index.h"
+#include "gemma_like/generation/prefix_index.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gemma_like/quantization.h"
+#include "gemma_like/files/quantization.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "io/gguf.h"
-#include "ops/dequantize.h"
-#include "ops/quantize.h"
+#include "io/gguf/gguf.h"
+#include "ops/quant/dequantize.h"
+#include "ops/quant/quantize.h"
 
 namespace inlay {
 namespace {

@@ -18,7 +18,7 @@
 #include "base/byte_stream.h"
 #include "cache/block_pool.h"
 #include "cache/model_identity.h"
-#include "gemma_like/speculate.h"
+#include "gemma_like/generation/speculate.h"
 #include "tests/gemma_like/chance_drafter.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/must.h"

@@ -1,4 +1,4 @@
-#include "gemma_like/sampler.h"
+#include "gemma_like/generation/sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "gemma_like/counter_random.h"
+#include "gemma_like/generation/counter_random.h"
 
 namespace inlay {
 namespace {

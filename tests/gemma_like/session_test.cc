@@ -1,5 +1,5 @@
 // Conversations of the demo model in files, memory and other models' hands.
-#include "gemma_like/session.h"
+#include "gemma_like/sessions/session.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #include "absl/types/span.h"
 #include "cache/model_identity.h"
-#include "io/state_store.h"
+#include "io/store/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 

@@ -1,6 +1,6 @@
 // Speculation: whatever is guessed, logits, tokens and conversation are those of a run without
 // guesses, bit for bit.
-#include "gemma_like/speculate.h"
+#include "gemma_like/generation/speculate.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "gemma_like/generate.h"
+#include "gemma_like/generation/generate.h"
 #include "ops/softmax.h"
 #include "tests/gemma_like/chance_drafter.h"
 #include "tests/gemma_like/family_fixture.h"

@@ -1,5 +1,5 @@
 // Files with random weights: what they hold, and how large it is.
-#include "gemma_like/synth.h"
+#include "gemma_like/files/synth.h"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,10 @@
 
 #include "absl/strings/match.h"
 #include "configs/test_twins.h"
-#include "gemma_like/describe_synth.h"
+#include "gemma_like/files/describe_synth.h"
 #include "gemma_like/load_model.h"
-#include "io/gguf.h"
-#include "ops/dequantize.h"
+#include "io/gguf/gguf.h"
+#include "ops/quant/dequantize.h"
 #include "tests/gemma_like/temp_path.h"
 
 namespace inlay {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "cache/kv_cache.h"
+#include "gemma_like/files/pack.h"
 #include "gemma_like/load_model.h"
-#include "gemma_like/pack.h"
-#include "gemma_like/session.h"
-#include "io/gguf.h"
-#include "io/gguf_writer.h"
-#include "io/state_store.h"
+#include "gemma_like/sessions/session.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
+#include "io/store/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/gemma_like/temp_path.h"
 #include "tests/must.h"

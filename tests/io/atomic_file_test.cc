@@ -1,6 +1,6 @@
 // Files that are written aside: their names, permissions and links, on file systems with and
 // without nameless files.
-#include "io/atomic_file.h"
+#include "io/file/atomic_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

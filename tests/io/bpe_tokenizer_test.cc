@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "io/tokenizer.h"
+#include "io/tokenizer/tokenizer.h"
 #include "tests/io/test_vocabulary.h"
 
 namespace inlay {

@@ -1,5 +1,5 @@
 // Models inside programs' files.
-#include "io/bundle.h"
+#include "io/file/bundle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "tests/io/gguf_bytes.h"
 
 namespace inlay {

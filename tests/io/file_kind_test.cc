@@ -1,5 +1,5 @@
 // What a file is, and what may take its place.
-#include "io/file_kind.h"
+#include "io/file/file_kind.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "io/mapped_file.h"
+#include "io/file/mapped_file.h"
 #include "tests/io/folder_test.h"
 
 namespace inlay {
@@ -99,9 +99,7 @@ TEST_F(FileKindTest, AFileInUseNeverWhateverItsName) {
 
 TEST_F(FileKindTest, AFileNoLongerInUseIsAnyFile) {
   const std::string model = Make("model", kModelMagic);
-  {
-    const absl::StatusOr<MappedFile> mapped = MappedFile::Open(model);
-  }
+  { const absl::StatusOr<MappedFile> mapped = MappedFile::Open(model); }
   EXPECT_TRUE(CheckReplace(model, FileKind::kModel, Replace::kSameKind).ok());
 }
 

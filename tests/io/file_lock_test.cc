@@ -1,5 +1,5 @@
 // Locks on files that are replaced while they are locked.
-#include "io/file_lock.h"
+#include "io/file/file_lock.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/atomic_file.h"
+#include "io/file/atomic_file.h"
 #include "tests/io/folder_test.h"
 
 namespace inlay {

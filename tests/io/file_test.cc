@@ -12,10 +12,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "io/gguf.h"
-#include "io/gguf_writer.h"
-#include "io/mapped_file.h"
-#include "io/mapping_guard.h"
+#include "io/file/mapped_file.h"
+#include "io/file/mapping_guard.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
 #include "tests/io/folder_test.h"
 #include "tests/io/gguf_bytes.h"
 

@@ -9,11 +9,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "io/gguf.h"
-#include "io/load_tokenizer.h"
-#include "io/tensor_form.h"
-#include "io/tokenizer.h"
-#include "ops/packed_matrix.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/tensor_form.h"
+#include "io/tokenizer/load_tokenizer.h"
+#include "io/tokenizer/tokenizer.h"
+#include "ops/matmul/packed_matrix.h"
 #include "tests/io/gguf_bytes.h"
 
 namespace inlay {

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 namespace inlay {
 

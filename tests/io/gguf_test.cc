@@ -1,9 +1,10 @@
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "base/printable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/io/gguf_bytes.h"

@@ -1,4 +1,4 @@
-#include "io/hash_map.h"
+#include "io/tokenizer/hash_map.h"
 
 #include <gtest/gtest.h>
 

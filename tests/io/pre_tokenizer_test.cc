@@ -1,4 +1,4 @@
-#include "io/pre_tokenizer.h"
+#include "io/tokenizer/pre_tokenizer.h"
 
 #include <random>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "io/unicode_classes.h"
+#include "io/tokenizer/unicode_classes.h"
 
 namespace inlay {
 namespace {

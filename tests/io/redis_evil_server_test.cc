@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "io/redis_connection.h"
-#include "io/state_store_redis.h"
+#include "io/store/redis_connection.h"
+#include "io/store/state_store_redis.h"
 #include "tests/io/loopback.h"
 #include "tests/io/state_store_contract.h"
 

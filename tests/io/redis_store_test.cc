@@ -1,5 +1,5 @@
 // States on a real server, and what a server that dies, stops or refuses leads to.
-#include "io/state_store_redis.h"
+#include "io/store/state_store_redis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "io/redis_connection.h"
+#include "io/store/redis_connection.h"
 #include "tests/io/redis_server.h"
 #include "tests/io/state_store_contract.h"
 

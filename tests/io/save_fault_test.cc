@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-#include "io/state_store.h"
+#include "io/store/state_store.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // States in memory and in files.
-#include "io/state_store.h"
+#include "io/store/state_store.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -52,7 +52,7 @@ TEST_F(StateStoreTest, FilesLeaveNothingBehind) {
 TEST_F(StateStoreTest, FilesAreTheirOwnersAlone) {
   const std::string path = folder_ + "/talk.state";
   const auto mode = [&] {
-    struct stat info{};
+    struct stat info {};
     EXPECT_EQ(stat(path.c_str(), &info), 0);
     return info.st_mode & 0777;
   };

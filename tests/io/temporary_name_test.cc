@@ -1,5 +1,5 @@
 // Files that go with the process, whatever ends it.
-#include "io/temporary_name.h"
+#include "io/file/temporary_name.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

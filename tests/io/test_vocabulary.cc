@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "io/load_tokenizer.h"
-#include "io/utf8.h"
+#include "base/utf8.h"
+#include "io/tokenizer/load_tokenizer.h"
 #include "tests/io/gguf_bytes.h"
 
 namespace inlay {

@@ -1,4 +1,4 @@
-#include "io/token_matcher.h"
+#include "io/tokenizer/token_matcher.h"
 
 #include <map>
 #include <random>

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "io/gguf.h"
-#include "io/load_tokenizer.h"
-#include "io/tokenizer.h"
-#include "io/utf8.h"
+#include "io/gguf/gguf.h"
+#include "io/tokenizer/load_tokenizer.h"
+#include "io/tokenizer/tokenizer.h"
 #include "nlohmann/json.hpp"
 #include "tests/io/vocab_data.h"
 

@@ -2,7 +2,7 @@
 // on any CPU with the target that they are compiled for.
 #define INLAY_AMX
 #define HWY_WANT_AVX3_DL
-#include "ops/extension.h"
+#include "ops/cpu/extension.h"
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS INLAY_DISABLED_TARGETS(0)
 
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/operand.h"
+#include "ops/matmul/operand.h"
 #include "tests/ops/emulated_tiles.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/quantized_weights.h"
@@ -22,8 +22,8 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
-#include "ops/matmul.h"
-#include "ops/matmul_amx-inl.h"
+#include "ops/matmul/matmul.h"
+#include "ops/matmul/matmul_amx-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {

@@ -1,4 +1,4 @@
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
-#include "ops/cpu_target.h"
+#include "ops/cpu/cpu_target.h"
 
 #include <algorithm>
 
 #include "gtest/gtest.h"
-#include "ops/matmul_tiles.h"
+#include "ops/matmul/matmul_tiles.h"
 #include "ops/softmax.h"
 #include "tests/ops/op_test.h"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ops/amx_tiles.h"
+#include "ops/cpu/amx_tiles.h"
 
 namespace inlay {
 
@@ -25,7 +25,7 @@ struct AmxState {
   AmxRegister registers[kRegisters];
 };
 
-// As AmxTiles (ops/amx_tiles.h). Each thread has registers of its own.
+// As AmxTiles (ops/cpu/amx_tiles.h). Each thread has registers of its own.
 class EmulatedTiles {
  public:
   struct Fault : std::logic_error {

@@ -1,4 +1,4 @@
-#include "ops/machine_limits.h"
+#include "ops/cpu/machine_limits.h"
 
 #include "tests/ops/op_test.h"
 

@@ -1,4 +1,4 @@
-#include "ops/dequantize.h"
+#include "ops/quant/dequantize.h"
 
 #include <algorithm>
 #include <cmath>

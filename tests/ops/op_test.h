@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "ops/cpu_target.h"
+#include "ops/cpu/cpu_target.h"
 #include "ops/views.h"
 
 namespace inlay {

@@ -2,8 +2,8 @@
 #ifndef INLAY_TESTS_OPS_PACK_AND_MULTIPLY_H_
 #define INLAY_TESTS_OPS_PACK_AND_MULTIPLY_H_
 
-#include "ops/matmul.h"
-#include "ops/packed_matrix.h"
+#include "ops/matmul/matmul.h"
+#include "ops/matmul/packed_matrix.h"
 
 namespace inlay {
 

@@ -1,5 +1,5 @@
 // The bytes of packed matrices, which files keep.
-#include "ops/packed_matrix.h"
+#include "ops/matmul/packed_matrix.h"
 
 #include <cstdint>
 #include <memory>

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "ops/dequantize.h"
-#include "ops/half.h"
-#include "ops/quantize.h"
+#include "ops/quant/dequantize.h"
+#include "ops/quant/half.h"
+#include "ops/quant/quantize.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/quant_rows.h"
 

@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "ops/dequantize.h"
+#include "ops/quant/dequantize.h"
+#include "ops/quant/weight_type.h"
 #include "ops/views.h"
-#include "ops/weight_type.h"
 
 namespace inlay {
 

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "io/gguf.h"
-#include "io/gguf_writer.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
 #include "tests/tools/program.h"
 
 namespace inlay {

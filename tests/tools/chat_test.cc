@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "cache/block_pool.h"
-#include "gemma_like/chat_session.h"
 #include "gemma_like/load_model.h"
+#include "gemma_like/sessions/chat_session.h"
 #include "tests/must.h"
 #include "tests/tools/program.h"
 

@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "gemma_like/generate.h"
+#include "gemma_like/generation/generate.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/registry.h"
-#include "io/gguf.h"
-#include "io/mapping_guard.h"
-#include "ops/packed_matrix.h"
+#include "io/file/mapping_guard.h"
+#include "io/gguf/gguf.h"
+#include "ops/matmul/packed_matrix.h"
 #include "tests/must.h"
 #include "tests/tools/program.h"
 

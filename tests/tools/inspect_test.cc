@@ -7,7 +7,7 @@
 
 #include "cache/cache_plan.h"
 #include "configs/bard.h"
-#include "io/gguf_value.h"
+#include "io/gguf/gguf_value.h"
 #include "tests/tools/program.h"
 #include "tools/json_text.h"
 

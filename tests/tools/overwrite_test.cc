@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file_kind.h"
+#include "io/file/file_kind.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -196,7 +196,7 @@ TEST_F(Overwrite, TheChatAsksOnATerminal) {
 
 TEST_F(Overwrite, ConversationsAreTheirOwnersAlone) {
   const auto mode = [](const std::string& path) {
-    struct stat info{};
+    struct stat info {};
     EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
     return info.st_mode & 0777;
   };

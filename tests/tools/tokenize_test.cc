@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "io/gguf.h"
-#include "io/load_tokenizer.h"
-#include "io/tokenizer.h"
+#include "io/gguf/gguf.h"
+#include "io/tokenizer/load_tokenizer.h"
+#include "io/tokenizer/tokenizer.h"
 #include "tests/tools/program.h"
 #include "tools/json_text.h"
 

@@ -1,0 +1,135 @@
+// Describes a model file with random weights for a config.
+#ifndef INLAY_GEMMA_LIKE_FILES_DESCRIBE_SYNTH_H_
+#define INLAY_GEMMA_LIKE_FILES_DESCRIBE_SYNTH_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "configs/config.h"
+#include "configs/metadata.h"
+#include "gemma_like/files/synth.h"
+#include "gemma_like/model/bind_weights.h"
+#include "gemma_like/model/tensor_use.h"
+#include "gemma_like/strings.h"
+#include "io/gguf/gguf_writer.h"
+#include "ops/matmul/packed_matrix.h"
+#include "ops/quant/weight_matrix.h"
+
+namespace inlay {
+
+// The visitor that writes what configs/metadata.h describes.
+class MetadataWriter {
+ public:
+  MetadataWriter(absl::string_view architecture, GgufWriter& writer)
+      : architecture_(architecture), writer_(writer) {}
+
+  void Int(std::string_view key, int64_t value, std::optional<int64_t> = std::nullopt) {
+    writer_.SetUint32(Key(key), static_cast<uint32_t>(value));
+  }
+  void Float(std::string_view key, double value, std::optional<double> = std::nullopt) {
+    writer_.SetFloat32(Key(key), static_cast<float>(value));
+  }
+  void Flag(std::string_view key, bool value, std::optional<bool> = std::nullopt) {
+    writer_.SetBool(Key(key), value);
+  }
+  void Text(std::string_view key, std::string_view value,
+            std::optional<std::string_view> = std::nullopt) {
+    writer_.SetString(Key(key), ToAbsl(value));
+  }
+  void VocabSize(int value) { Int("vocab_size", value); }
+  // 0 for layers that any value is right for.
+  template <size_t n>
+  void Ints(std::string_view key, const std::array<int64_t, n>& values) {
+    std::vector<int32_t> stored;
+    for (int64_t value : values)
+      stored.push_back(static_cast<int32_t>(std::max<int64_t>(value, 0)));
+    writer_.SetInt32s(Key(key), stored);
+  }
+  template <size_t n>
+  void Texts(std::string_view key, const std::array<std::string_view, n>& values) {
+    writer_.SetStrings(Key(key), std::vector<std::string>(values.begin(), values.end()));
+  }
+
+ private:
+  std::string Key(std::string_view key) const {
+    return absl::StrCat(architecture_, ".", ToAbsl(key));
+  }
+
+  std::string architecture_;
+  GgufWriter& writer_;
+};
+
+// The binder that takes note of every tensor and answers with nothing; see bind_weights.h.
+class TensorLister {
+ public:
+  explicit TensorLister(std::vector<SynthTensor>& tensors) : tensors_(tensors) {}
+
+  bool Has(absl::string_view) const { return false; }
+  size_t Rows(absl::string_view, size_t least) const { return least; }
+  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols) {
+    Packed(name, rows, cols, TensorUse::kEmbedding);
+    return {};
+  }
+  // A tied output is the embedding once more.
+  PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
+    if (tensors_.empty() || name != tensors_.front().name) Add(name, {cols, rows}, use);
+    return {};
+  }
+  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols,
+                                   TensorUse use) {
+    Add(name, {cols, rows, count}, use);
+    return {};
+  }
+  std::vector<float> Vector(absl::string_view name, TensorUse use, size_t cols, size_t rows = 1) {
+    Add(name, rows == 1 ? std::vector<uint64_t>{cols} : std::vector<uint64_t>{cols, rows}, use);
+    return {};
+  }
+  std::vector<float> Transposed(absl::string_view name, TensorUse use, size_t rows, size_t cols) {
+    Add(name, {cols, rows}, use);
+    return {};
+  }
+
+ private:
+  void Add(absl::string_view name, std::vector<uint64_t> dims, TensorUse use) {
+    tensors_.push_back({.name = std::string(name), .dims = std::move(dims), .use = use});
+  }
+
+  std::vector<SynthTensor>& tensors_;
+};
+
+template <ModelConfig Config>
+SynthModel DescribeSynth() {
+  SynthModel model;
+  model.layers = Config::Layers::kSize;
+  GgufWriter& metadata = *model.metadata;
+  const std::string architecture(ToAbsl(Config::kArchitecture));
+  metadata.SetString("general.architecture", architecture);
+  metadata.SetString("general.name", absl::StrCat(ToAbsl(Config::kName), " with random weights"));
+  // Not the config's to fix; far beyond what random weights are run for.
+  metadata.SetUint32(absl::StrCat(architecture, ".context_length"), 131072);
+  metadata.SetString("tokenizer.ggml.model", "no_vocab");
+  MetadataWriter writer(architecture, metadata);
+  Config::template Metadata<Config>(writer);
+  TensorLister lister(model.tensors);
+  auto nothing = std::make_unique<ModelWeights<Config>>();
+  BindWeights(lister, *nothing);
+  ScaleForStability({.model_dim = Config::kModelDim,
+                     .embedding_scale = Config::kEmbeddingScale,
+                     .branch_scale = BranchMultiplier<Config>().value_or(1.0f)},
+                    model.tensors);
+  return model;
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_FILES_DESCRIBE_SYNTH_H_

@@ -1,0 +1,62 @@
+// Model files whose matrices are packed for the kernels already, so that starting costs nothing.
+#ifndef INLAY_GEMMA_LIKE_FILES_PACKED_FILE_H_
+#define INLAY_GEMMA_LIKE_FILES_PACKED_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/xxh64.h"
+#include "io/gguf/tensor_form.h"
+#include "ops/matmul/packed_matrix.h"
+
+namespace inlay {
+
+class GgufFile;
+
+// Names of the tensors that a config wants packed.
+using PackedTensors = std::unordered_set<std::string>;
+
+// Keys of a packed file, beside those of io/gguf/tensor_form.h.
+inline constexpr absl::string_view kPackedConfigKey = "inlay.packed.config";  // its name
+// The WeightsHash of the file that it was made from: conversations with one go on with the other.
+inline constexpr absl::string_view kPackedWeightsKey = "inlay.packed.weights_hash";
+// A hash of the other keys, and of each tensor's name, form and dimensions.
+inline constexpr absl::string_view kPackedFingerprintKey = "inlay.packed.fingerprint";
+
+// What kPackedFingerprintKey has.
+class PackedFingerprint {
+ public:
+  PackedFingerprint(absl::string_view config_name, uint64_t weights_hash) {
+    Text(config_name);
+    Number(weights_hash);
+    Number(kPackedFileVersion);
+    Number(kPackedLayoutVersion);
+  }
+  void Add(absl::string_view name, const TensorForm& form, absl::Span<const uint64_t> dims) {
+    Text(name);
+    Number(TensorFormId(form));
+    for (const uint64_t dim : dims) Number(dim);
+  }
+  uint64_t Digest() const { return hash_.Digest(); }
+
+ private:
+  void Text(absl::string_view text) {
+    Number(text.size());
+    hash_.Update(text.data(), text.size());
+  }
+  void Number(uint64_t number) { hash_.Update(&number, sizeof(number)); }
+
+  Xxh64 hash_;
+};
+
+// Ok for a file that is not packed, or one packed for the config of this name whose fingerprint is
+// right.
+absl::Status CheckPackedFor(const GgufFile& file, absl::string_view config_name);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_FILES_PACKED_FILE_H_

@@ -1,0 +1,43 @@
+// Which weight type each tensor of a file gets when a file is written in a type.
+#ifndef INLAY_GEMMA_LIKE_FILES_QUANTIZATION_H_
+#define INLAY_GEMMA_LIKE_FILES_QUANTIZATION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/file/file_kind.h"
+#include "io/gguf/gguf.h"
+#include "ops/quant/weight_type.h"
+
+namespace inlay {
+
+// A type for a whole file: one weight type, or one of the mixes that files are commonly published
+// in.
+struct Quantization {
+  WeightType type = WeightType::kF16;
+  bool mix = false;  // Q4_K_M, Q5_K_M: some matrices, where precision matters most, as Q6_K
+
+  // "Q4_0", "BF16", "Q4_K_M", in any case. InvalidArgument with the names there are.
+  static absl::StatusOr<Quantization> Parse(absl::string_view name);
+
+  // The type for a matrix of this name whose rows have `cols` elements, in a model of `layers`
+  // layers. Rows that are not whole blocks of 256 get the type of small blocks with about as many
+  // bits, and rows that are not whole blocks of 32 get F16. Routers of experts stay F32.
+  WeightType TypeFor(absl::string_view tensor, size_t cols, size_t layers) const;
+};
+
+// Writes the file's matrices in another type, everything else as it is. What is quantized already
+// is made wider first. Replaces an older file at `path` only when all is written and `replace`
+// allows it; see CheckReplace. DataLoss, before anything is written, when CheckTensors finds a
+// weight that is not finite; InvalidArgument naming the tensor and the element when one is too
+// large for the new type.
+absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
+                        const std::string& path, Replace replace = Replace::kSameKind);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_FILES_QUANTIZATION_H_

@@ -1,0 +1,71 @@
+#include "gemma_like/files/weights_hash.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemma_like/files/packed_file.h"
+
+namespace inlay {
+namespace {
+
+// Read in one go: what Get() waits at most for the thread behind, about a millisecond in memory.
+constexpr size_t kPieceBytes = size_t{16} << 20;
+
+}  // namespace
+
+WeightsHash::WeightsHash(std::shared_ptr<const GgufFile> file) : file_(std::move(file)) {}
+
+WeightsHash::~WeightsHash() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void WeightsHash::Start() {
+  if (file_->packed()) return;
+  try {
+    thread_ = std::thread([this] {
+      while (!stop_ && Advance()) {
+      }
+    });
+  } catch (const std::system_error&) {
+    // Get() does it.
+  }
+}
+
+bool WeightsHash::Advance() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (tensor_ == file_->tensors().size()) return false;
+  const GgufTensor& tensor = file_->tensors()[tensor_];
+  if (offset_ == 0) {
+    hash_.Update(tensor.name.data(), tensor.name.size());
+    hash_.Update(tensor.dims.data(), sizeof(tensor.dims));
+    hash_.Update(&tensor.type, sizeof(tensor.type));
+  }
+  const absl::Span<const uint8_t> piece = tensor.data.subspan(offset_, kPieceBytes);
+  hash_.Update(piece.data(), piece.size());
+  file_->Forget(piece);
+  offset_ += piece.size();
+  if (offset_ == tensor.data.size()) {
+    ++tensor_;
+    offset_ = 0;
+  }
+  return true;
+}
+
+uint64_t WeightsHash::Get() {
+  if (file_->packed()) return file_->GetUint(kPackedWeightsKey).value_or(0);  // checked at load
+  while (Advance()) {
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return hash_.Digest();
+}
+
+uint64_t WeightsHashOf(const GgufFile& file) {
+  // The file is the caller's.
+  return WeightsHash(std::shared_ptr<const GgufFile>(std::shared_ptr<void>(), &file)).Get();
+}
+
+}  // namespace inlay

@@ -1,0 +1,107 @@
+#include "gemma_like/generation/prefix_cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/out_of_memory.h"
+
+namespace inlay {
+namespace {
+
+// The last token is always computed, since somebody wants its logits.
+absl::Span<const int32_t> WithoutLast(absl::Span<const int32_t> tokens) {
+  return tokens.first(tokens.size() - std::min<size_t>(tokens.size(), 1));
+}
+
+}  // namespace
+
+void PrefixCache::Count(const KVCache& cache, bool add) {
+  cache.VisitBlocks([&](const void* block, size_t bytes) {
+    Held& held = blocks_[block];
+    if (add) {
+      if (held.snapshots++ == 0) bytes_ += held.bytes = bytes;
+    } else if (--held.snapshots == 0) {
+      bytes_ -= bytes;
+      blocks_.erase(block);
+    }
+  });
+}
+
+void PrefixCache::Drop(Snapshot* snapshot) {
+  Count(*snapshot->cache, /*add=*/false);
+  snapshots_.erase(snapshot->self);
+}
+
+bool PrefixCache::DropOldestSnapshot() {
+  if (snapshots_.empty()) return false;
+  index_.Erase(snapshots_.front().cache->tokens());
+  Drop(&snapshots_.front());
+  return true;
+}
+
+bool PrefixCache::Insert(const KVCache& cache) {
+  if (cache.length() == 0) return true;
+  const absl::StatusOr<bool> kept =
+      OrOutOfMemory("a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache); });
+  if (kept.ok()) return *kept;
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(blocks_, [](const auto& block) { return block.second.snapshots == 0; });
+  return false;
+}
+
+bool PrefixCache::InsertSnapshot(const KVCache& cache) {
+  absl::StatusOr<std::unique_ptr<KVCache>> forked = cache.Fork();
+  if (!forked.ok()) return false;
+  std::unique_ptr<KVCache> snapshot = *std::move(forked);
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (snapshot->allocated_bytes() > budget_) return false;
+  // All that may find no memory comes first, so that nothing is done by half.
+  snapshot->VisitBlocks([&](const void* block, size_t) { blocks_.try_emplace(block); });
+  std::list<Snapshot> added;
+  added.emplace_back();
+  Snapshot& kept = added.back();
+  // One of the same tokens is replaced, so that the newer one's way back counts.
+  Snapshot* replaced = index_.Insert(snapshot->tokens(), snapshot->RewindFloor(), &kept);
+  Count(*snapshot, /*add=*/true);
+  kept = {std::move(snapshot), added.begin()};
+  snapshots_.splice(snapshots_.end(), added);
+  if (replaced != nullptr) Drop(replaced);
+  while (bytes_ > budget_) DropOldestSnapshot();
+  return true;
+}
+
+PrefixCost PrefixCache::Cost(absl::Span<const int32_t> tokens) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const size_t reused = index_.Find(WithoutLast(tokens)).length;
+  return {.reused = reused, .computed = tokens.size() - reused};
+}
+
+std::unique_ptr<KVCache> PrefixCache::Take(absl::Span<const int32_t> tokens) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto best = index_.Find(WithoutLast(tokens));
+  if (best.length == 0) return nullptr;
+  absl::StatusOr<std::unique_ptr<KVCache>> cache = best.value->cache->Fork();
+  if (!cache.ok()) return nullptr;
+  [[maybe_unused]] const absl::Status status = (*cache)->Rewind(best.length);
+  assert(status.ok());  // its floor is not above
+  snapshots_.splice(snapshots_.end(), snapshots_, best.value->self);
+  return *std::move(cache);
+}
+
+bool PrefixCache::DropOldest() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return DropOldestSnapshot();
+}
+
+size_t PrefixCache::snapshots() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return snapshots_.size();
+}
+
+size_t PrefixCache::bytes() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace inlay

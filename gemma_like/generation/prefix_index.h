@@ -1,0 +1,172 @@
+// Finds, among sequences of tokens, the one that another begins with for longest.
+#ifndef INLAY_GEMMA_LIKE_GENERATION_PREFIX_INDEX_H_
+#define INLAY_GEMMA_LIKE_GENERATION_PREFIX_INDEX_H_
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "base/out_of_memory.h"
+
+namespace inlay {
+
+// A radix tree (Morrison 1968, "PATRICIA") of sequences, each with a value and a floor: it serves a
+// text with which it has at least `floor` tokens in common. Finding takes time by the length of the
+// text, however many sequences there are.
+template <class Value>
+class PrefixIndex {
+ public:
+  struct Match {
+    Value value;
+    size_t length;  // tokens in common
+  };
+
+  // A sequence that is there already gets the new value and floor; its value of before comes back.
+  // Nothing has changed where memory runs out (std::bad_alloc).
+  Value Insert(absl::Span<const int32_t> tokens, size_t floor, Value value) {
+    assert(floor <= tokens.size() && value != Value());
+    auto [node, at, matched] = Descend(tokens);
+    if (matched < node->edge.size()) node = Split(*node, matched);
+    if (at < tokens.size()) {
+      auto leaf = std::make_unique<Node>();
+      leaf->edge.assign(tokens.begin() + static_cast<ptrdiff_t>(at), tokens.end());
+      leaf->parent = node;
+      Node* added = leaf.get();
+      node->children.emplace(tokens[at], std::move(leaf));
+      node = added;
+    }
+    const Value before = std::exchange(node->value, value);
+    node->floor = floor;
+    UpdateLowest(node);
+    return before;
+  }
+
+  // Takes a sequence out that is there.
+  void Erase(absl::Span<const int32_t> tokens) {
+    auto [node, at, matched] = Descend(tokens);
+    assert(at == tokens.size() && matched == node->edge.size() && node->value != Value());
+    node->value = Value();
+    node->floor = kNone;
+    // A node without a value goes if nothing is below it, and is joined with a child that is alone.
+    if (node->parent != nullptr && node->children.empty()) {
+      Node* parent = node->parent;
+      parent->children.erase(parent->children.find(node->edge.front()));
+      node = parent;
+    }
+    if (node->parent != nullptr && node->value == Value() && node->children.size() == 1) {
+      node = Join(*node);
+    }
+    UpdateLowest(node);
+  }
+
+  // The sequence that has most tokens in common with `tokens` among those that serve it; a length
+  // of 0 when there is none.
+  Match Find(absl::Span<const int32_t> tokens) const {
+    auto [node, at, matched] = Descend(tokens);
+    size_t common = at;
+    // All sequences below a node have its tokens in common; those that would have had more were
+    // asked before.
+    while (node->lowest > common) {
+      if (node->parent == nullptr) return {Value(), 0};
+      common -= matched;
+      node = node->parent;
+      matched = node->edge.size();
+    }
+    while (node->floor != node->lowest) {
+      const auto below =
+          std::find_if(node->children.begin(), node->children.end(),
+                       [&](const auto& child) { return child.second->lowest == node->lowest; });
+      node = below->second.get();
+    }
+    return {node->value, common};
+  }
+
+ private:
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+  struct Node {
+    std::vector<int32_t> edge;  // the tokens from the parent's sequence to this one's
+    Node* parent = nullptr;
+    std::map<int32_t, std::unique_ptr<Node>> children;  // by their edges' first tokens
+    Value value = Value();                              // none where no sequence ends
+    size_t floor = kNone;
+    size_t lowest = kNone;  // the least floor here and below
+  };
+
+  // The node in whose edge the tokens leave the tree, or end: `at` tokens are in it, the last
+  // `matched` of them in that edge.
+  struct Place {
+    Node* node;
+    size_t at, matched;
+  };
+  Place Descend(absl::Span<const int32_t> tokens) const {
+    Node* node = &root_;
+    size_t at = 0, matched = 0;
+    while (matched == node->edge.size() && at < tokens.size()) {
+      const auto child = node->children.find(tokens[at]);
+      if (child == node->children.end()) break;
+      node = child->second.get();
+      matched = 0;
+      while (matched < node->edge.size() && at < tokens.size() && node->edge[matched] == tokens[at])
+        ++matched, ++at;
+    }
+    return {node, at, matched};
+  }
+
+  // Makes a node that ends after the first `count` tokens of the node's edge.
+  Node* Split(Node& node, size_t count) {
+    auto upper = std::make_unique<Node>();
+    upper->edge.assign(node.edge.begin(), node.edge.begin() + static_cast<ptrdiff_t>(count));
+    std::vector<int32_t> rest(node.edge.begin() + static_cast<ptrdiff_t>(count), node.edge.end());
+    upper->parent = node.parent;
+    upper->lowest = node.lowest;
+    // The child's place must be there before the node moves to it.
+    auto& below = upper->children[rest.front()];
+    auto& place = node.parent->children.find(node.edge.front())->second;
+    below = std::exchange(place, nullptr);
+    node.edge = std::move(rest);
+    node.parent = upper.get();
+    Node* made = upper.get();
+    place = std::move(upper);
+    return made;
+  }
+
+  // The opposite of Split; returns the child, which takes the node's place. Without memory for that
+  // both stay, which is as right.
+  static Node* Join(Node& node) {
+    std::unique_ptr<Node>& child = node.children.begin()->second;
+    const absl::Status joined = OrOutOfMemory("an index", [&] {
+      node.edge.insert(node.edge.end(), child->edge.begin(), child->edge.end());
+      return absl::OkStatus();
+    });
+    if (!joined.ok()) return &node;
+    child->edge = std::move(node.edge);
+    child->parent = node.parent;
+    std::unique_ptr<Node>& place = node.parent->children.find(child->edge.front())->second;
+    const std::unique_ptr<Node> gone = std::exchange(place, std::move(child));
+    return place.get();
+  }
+
+  static void UpdateLowest(Node* node) {
+    for (; node != nullptr; node = node->parent) {
+      node->lowest = node->floor;
+      for (const auto& [token, child] : node->children) {
+        node->lowest = std::min(node->lowest, child->lowest);
+      }
+    }
+  }
+
+  mutable Node root_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_GENERATION_PREFIX_INDEX_H_

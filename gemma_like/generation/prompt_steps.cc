@@ -1,0 +1,65 @@
+#include "gemma_like/generation/prompt_steps.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+
+namespace inlay {
+
+absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens) {
+  if (tokens.empty()) return absl::InvalidArgumentError("the prompt is empty");
+  if (tokens.size() <= cache.max_length() - cache.length()) return absl::OkStatus();
+  return PromptTooLong(cache, tokens.size());
+}
+
+absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier) {
+  return absl::OutOfRangeError(
+      absl::StrCat("the prompt has ", qualifier, tokens, " tokens, but of the context of ",
+                   cache.max_length(), " only ", cache.max_length() - cache.length(), " are left"));
+}
+
+PromptSteps::~PromptSteps() {
+  if (done() || before_ == nullptr) return;
+  [[maybe_unused]] const absl::Status status = cache_.Restore(std::move(*before_));
+  assert(status.ok());  // a fork of the same conversation
+}
+
+absl::Status PromptSteps::Start() {
+  if (reuse_.prefixes == nullptr || cache_.length() > 0) return absl::OkStatus();
+  INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
+  if (std::unique_ptr<KVCache> beginning = reuse_.prefixes->Take(tokens_); beginning != nullptr) {
+    INLAY_RETURN_IF_ERROR(cache_.Restore(std::move(*beginning)));
+    done_ = reused_ = cache_.length();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
+  assert(!done() && most > 0);
+  return OrOutOfMemory("this prompt", [&]() -> absl::StatusOr<absl::Span<const int32_t>> {
+    if (!started_) INLAY_RETURN_IF_ERROR(Start());
+    started_ = true;
+    step_ = std::min({tokens_.size() - done_, most, cache_.max_append()});
+    if (reuse_.stride > 0) step_ = std::min(step_, reuse_.stride - done_ % reuse_.stride);
+    // One step is a transaction already. Several become one by way of a snapshot to go back to.
+    if (!last() && before_ == nullptr) {
+      INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
+    }
+    return tokens_.subspan(done_, step_);
+  });
+}
+
+void PromptSteps::Accept() {
+  done_ += step_;
+  step_ = 0;
+  if (reuse_.prefixes != nullptr && (done() || (reuse_.stride > 0 && done_ % reuse_.stride == 0))) {
+    reuse_.prefixes->Insert(cache_);
+  }
+  if (done()) before_ = nullptr;
+}
+
+}  // namespace inlay

@@ -1,0 +1,113 @@
+#include "gemma_like/generation/sampler.h"
+
+#include <algorithm>
+#include <cassert>
+#include <unordered_set>
+
+#include "absl/strings/str_cat.h"
+#include "gemma_like/generation/counter_random.h"
+#include "ops/cpu/float_environment.h"
+#include "ops/portable_math.h"
+#include "ops/softmax.h"
+
+namespace inlay {
+namespace {
+
+absl::Status OutOfRange(absl::string_view option, double value, absl::string_view range) {
+  return absl::InvalidArgumentError(absl::StrCat(option, " is ", value, ", not ", range));
+}
+
+// Keeps the first candidates whose probabilities reach `top_p`, and of these the ones with at least
+// `min_p` of the largest. Candidates come largest first, and at least one stays. With probabilities
+// p_i = e_i / sum(e), e_0 = 1.
+size_t Cut(const std::vector<IndexedValue>& candidates, float top_p, float min_p) {
+  const float largest = candidates.front().value;
+  double sum = 0;
+  for (const IndexedValue& c : candidates) sum += PortableExp(double{c.value} - largest);
+  size_t kept = 0;
+  double reached = 0;
+  while (kept < candidates.size()) {
+    const double e = PortableExp(double{candidates[kept].value} - largest);
+    if (kept > 0 && (reached >= double{top_p} * sum || e < min_p)) break;
+    reached += e;
+    ++kept;
+  }
+  return kept;
+}
+
+}  // namespace
+
+SamplingOptions SamplingOptions::From(const SamplingDefaults& defaults) {
+  SamplingOptions options;
+  options.temperature = defaults.temperature;
+  options.top_k = defaults.top_k;
+  options.top_p = defaults.top_p;
+  options.min_p = defaults.min_p;
+  return options;
+}
+
+absl::Status CheckSampling(const SamplingOptions& options) {
+  // Written so that NaN fails.
+  if (!(options.temperature >= 0 && options.temperature <= 100)) {
+    return OutOfRange("temperature", options.temperature, "between 0 and 100");
+  }
+  if (options.top_k < 0) return OutOfRange("top-k", options.top_k, "0 or more");
+  if (!(options.top_p > 0 && options.top_p <= 1))
+    return OutOfRange("top-p", options.top_p, "above 0 and at most 1");
+  if (!(options.min_p >= 0 && options.min_p <= 1))
+    return OutOfRange("min-p", options.min_p, "between 0 and 1");
+  if (!(options.repeat_penalty > 0 && options.repeat_penalty <= 100)) {
+    return OutOfRange("repeat-penalty", options.repeat_penalty, "above 0 and at most 100");
+  }
+  if (options.repeat_last_n < 0)
+    return OutOfRange("repeat-last-n", options.repeat_last_n, "0 or more");
+  return absl::OkStatus();
+}
+
+absl::Status NotFinite(size_t position) {
+  return absl::DataLossError(absl::StrCat("the logits after the token at position ", position,
+                                          " are not all finite: the model's weights are damaged"));
+}
+
+absl::Span<const float> Sampler::Penalize(absl::Span<const float> logits,
+                                          absl::Span<const int32_t> history) {
+  if (options_.repeat_penalty == 1.0f || options_.repeat_last_n == 0) return logits;
+  penalized_.assign(logits.begin(), logits.end());
+  const size_t recent = std::min(history.size(), static_cast<size_t>(options_.repeat_last_n));
+  std::unordered_set<int32_t> tokens(history.end() - static_cast<ptrdiff_t>(recent), history.end());
+  for (int32_t token : tokens) {
+    if (token < 0 || static_cast<size_t>(token) >= penalized_.size()) continue;
+    float& logit = penalized_[static_cast<size_t>(token)];
+    logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+  }
+  return penalized_;
+}
+
+absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
+                                        absl::Span<const int32_t> history, uint32_t choice) {
+  assert(!logits.empty());
+  const FloatEnvironment environment;  // which token is drawn is a result, too
+  if (!AllFinite(logits.data(), logits.size()))
+    return NotFinite(history.size() - std::min<size_t>(history.size(), 1));
+  const absl::Span<const float> values = Penalize(logits, history);
+  if (options_.temperature == 0) return static_cast<int32_t>(ArgMax(values.data(), values.size()));
+
+  const size_t k = options_.top_k == 0 ? values.size() : static_cast<size_t>(options_.top_k);
+  std::vector<IndexedValue> candidates = TopK(values.data(), values.size(), k);
+  candidates.resize(Cut(candidates, options_.top_p, options_.min_p));
+
+  const double largest = candidates.front().value;
+  const auto weight = [&](const IndexedValue& c) {
+    return PortableExp((c.value - largest) / options_.temperature);
+  };
+  double sum = 0;
+  for (const IndexedValue& c : candidates) sum += weight(c);
+  double left = RandomUnit(options_.seed, history.size(), choice) * sum;
+  for (const IndexedValue& c : candidates) {
+    left -= weight(c);
+    if (left < 0) return c.index;
+  }
+  return candidates.back().index;  // rounding may leave a little
+}
+
+}  // namespace inlay

@@ -1,0 +1,35 @@
+// Finds stop texts in a stream of text, holding back what may be the beginning of one.
+#ifndef INLAY_GEMMA_LIKE_GENERATION_STOP_MATCHER_H_
+#define INLAY_GEMMA_LIKE_GENERATION_STOP_MATCHER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace inlay {
+
+class StopMatcher {
+ public:
+  // Ignored are stop texts that are empty, and those that begin inside of a UTF-8 character: where
+  // the text were cut before them it would not be UTF-8 any more.
+  explicit StopMatcher(std::vector<std::string> stop_texts);
+
+  // Takes the next text and returns what is certain not to belong to a stop text. Once a stop text
+  // is complete, stopped() is true, and what came before it has been returned.
+  std::string Push(absl::string_view text);
+
+  // What is held back, when no more text will come.
+  std::string Flush();
+
+  bool stopped() const { return stopped_; }
+
+ private:
+  std::vector<std::string> stop_texts_;
+  std::string held_;
+  bool stopped_ = false;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_GENERATION_STOP_MATCHER_H_

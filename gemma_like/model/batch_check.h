@@ -1,0 +1,18 @@
+// Checks a batch before anything of it is run.
+#ifndef INLAY_GEMMA_LIKE_MODEL_BATCH_CHECK_H_
+#define INLAY_GEMMA_LIKE_MODEL_BATCH_CHECK_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "gemma_like/engine.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+// The InvalidArgument errors of Engine::Forward.
+absl::Status CheckBatch(absl::Span<const SequenceStep> steps, const FloatRows& logits,
+                        const EngineInfo& info);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_MODEL_BATCH_CHECK_H_

@@ -1,0 +1,60 @@
+// Binds a file's tensors to a config's layers.
+#ifndef INLAY_GEMMA_LIKE_MODEL_BIND_WEIGHTS_H_
+#define INLAY_GEMMA_LIKE_MODEL_BIND_WEIGHTS_H_
+
+#include <cstddef>
+
+#include "absl/strings/string_view.h"
+#include "configs/config.h"
+#include "configs/pattern.h"
+#include "gemma_like/model/layer_binder.h"
+#include "gemma_like/model/tensor_use.h"
+#include "gemma_like/model/weights.h"
+#include "gemma_like/strings.h"
+
+namespace inlay {
+
+// The tensors of one layer: norms here, those of mixers and MLP by their kinds.
+template <class L, class Binder>
+void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
+  const auto norm = [&](absl::string_view tensor, TensorUse use = TensorUse::kNorm) {
+    return b.Vector(tensor, use, b.model_dim());
+  };
+  constexpr bool kPost = L::Norms::kPost;
+  constexpr bool kMixes = L::Mixers::kSize > 0;
+  if constexpr (kMixes) w.norm = norm("attn_norm.weight");
+  if constexpr (kMixes && kPost) {
+    w.post_norm = norm("post_attention_norm.weight", TensorUse::kPostNorm);
+  }
+  ForEachPartWeights<L>(w, [&]<class P>(auto& part) {
+    if constexpr (Mlp<P>) {
+      // In files the only norm of a layer has this name, whatever it is before.
+      w.mlp_norm = norm(kMixes ? "ffn_norm.weight" : "attn_norm.weight");
+      if constexpr (kPost) w.mlp_post_norm = norm("post_ffw_norm.weight", TensorUse::kPostNorm);
+    }
+    LayerKind<P>::Bind(b, part);
+  });
+}
+
+// Asks `binder` for every tensor of the config by name and shape. A WeightBinder answers with what
+// a file holds; other binders may only take note.
+template <ModelConfig Config, class Binder>
+void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
+  const size_t vocab_size = binder.Rows("token_embd.weight", Config::kVocabSize);
+  weights.embedding = binder.Matrix("token_embd.weight", vocab_size, Config::kModelDim);
+  // The largest first: while a matrix is packed, it is there twice.
+  const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
+  weights.output =
+      binder.Packed(own_output ? "output.weight" : "token_embd.weight", vocab_size,
+                    Config::kModelDim, own_output ? TensorUse::kMatrix : TensorUse::kEmbedding);
+  weights.layers.ForEach([&]<class L>(LayerAt at, LayerWeights<L>& layer) {
+    LayerBinder<Binder> of_layer(binder, at.index, Config::kModelDim);
+    BindLayer<L>(of_layer, layer);
+  });
+  weights.output_norm =
+      binder.Vector(ToAbsl(Config::kOutputNormTensor), TensorUse::kNorm, Config::kModelDim);
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_MODEL_BIND_WEIGHTS_H_

@@ -1,0 +1,110 @@
+#include "gemma_like/model/check_tensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "ops/matmul/matmul.h"
+#include "ops/matmul/operand.h"
+#include "ops/matmul/packed_matrix.h"
+#include "ops/quant/dequantize.h"
+#include "ops/softmax.h"
+#include "ops/team.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+std::string ElementName(const GgufTensor& tensor, size_t row, size_t column) {
+  std::string text = absl::StrCat("element [", column);
+  for (size_t d = 1; d < tensor.n_dims; ++d) {
+    absl::StrAppend(&text, ", ", row % tensor.dims[d]);
+    row /= tensor.dims[d];
+  }
+  return text + "]";
+}
+
+namespace {
+
+absl::Status Damaged(const GgufFile& file, const GgufTensor& tensor, float value,
+                     absl::string_view where) {
+  return absl::DataLossError(absl::StrCat(file.name(), ": tensor '", tensor.name,
+                                          "' has the value ", value, " at ", where));
+}
+
+// Where the first of them is that is not finite; their number when all are.
+size_t FirstBad(const std::vector<float>& values) {
+  if (AllFinite(values.data(), values.size())) return values.size();
+  return static_cast<size_t>(
+      std::find_if_not(values.begin(), values.end(), [](float x) { return std::isfinite(x); }) -
+      values.begin());
+}
+
+absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor) {
+  const size_t cols = tensor.dims[0];
+  const WeightMatrix matrix{.data = tensor.data.data(),
+                            .type = tensor.type,
+                            .rows = tensor.num_elements() / cols,
+                            .cols = cols};
+  std::vector<float> values(cols);
+  for (size_t row = 0; row < matrix.rows; ++row) {
+    DequantizeRow(matrix, row, values.data());
+    const size_t bad = FirstBad(values);
+    if (bad < cols) return Damaged(file, tensor, values[bad], ElementName(tensor, row, bad));
+  }
+  return absl::OkStatus();
+}
+
+// A packed matrix tile by tile. What is not quantized lies column by column, bfloat16 in pairs of
+// columns. Of what is, each row's sum is finite where all elements are, and one that is not makes
+// it so.
+absl::Status CheckTiles(const GgufFile& file, const GgufTensor& tensor) {
+  const size_t cols = tensor.dims[0];
+  const size_t tiles = (tensor.dims[1] + kTileRows - 1) / kTileRows;
+  const size_t total = tensor.dims[2] * tensor.dims[3] * tiles;
+  const bool quantized = GetWeightTypeInfo(tensor.type).block_size != 1;
+  std::vector<float> values(kTileRows);
+  const std::vector<float> ones(cols, 1.0f);
+  Team team(1);
+  const OwnedOperand input(ConstFloatRows(ones.data(), 1, cols), {.quantized = quantized}, team);
+  for (size_t tile = 0; tile < total; ++tile) {
+    const uint8_t* data = tensor.data.data() + tensor.data.size() / total * tile;
+    const size_t first_row = tile / tiles * tensor.dims[1] + tile % tiles * kTileRows;
+    if (quantized) {
+      const PackedMatrix rows = PackedMatrix::View(data, tensor.type, kTileRows, cols);
+      MatMul(rows, *input, FloatRows(values.data(), 1, kTileRows), team);
+      const size_t bad = FirstBad(values);
+      if (bad == kTileRows) continue;
+      return Damaged(file, tensor, values[bad], absl::StrCat("row ", first_row + bad));
+    }
+    const size_t together = tensor.type == WeightType::kBF16 ? 2 : 1;
+    values.resize(together * kTileRows);
+    const WeightMatrix columns{.data = data,
+                               .type = tensor.type,
+                               .rows = (cols + together - 1) / together,
+                               .cols = values.size()};
+    for (size_t i = 0; i < columns.rows; ++i) {
+      DequantizeRow(columns, i, values.data());
+      const size_t bad = FirstBad(values);
+      if (bad == values.size()) continue;
+      return Damaged(
+          file, tensor, values[bad],
+          ElementName(tensor, first_row + bad / together, i * together + bad % together));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckTensors(const GgufFile& file) {
+  for (const GgufTensor& tensor : file.tensors())
+    INLAY_RETURN_IF_ERROR(tensor.packed ? CheckTiles(file, tensor) : CheckRows(file, tensor));
+  return file.CheckWhole();
+}
+
+}  // namespace inlay

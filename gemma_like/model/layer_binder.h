@@ -1,0 +1,56 @@
+// How the part of a layer names its tensors.
+#ifndef INLAY_GEMMA_LIKE_MODEL_LAYER_BINDER_H_
+#define INLAY_GEMMA_LIKE_MODEL_LAYER_BINDER_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gemma_like/model/tensor_use.h"
+#include "ops/matmul/packed_matrix.h"
+
+namespace inlay {
+
+// Asks a binder for the tensors of one layer: "attn_q.weight" is "blk.3.attn_q.weight" of layer 3.
+// Loading, the memory plan, packing and synth have binders of their own; see bind_weights.h.
+template <class Binder>
+class LayerBinder {
+ public:
+  LayerBinder(Binder& binder, int index, size_t model_dim)
+      : binder_(binder), prefix_(absl::StrCat("blk.", index, ".")), model_dim_(model_dim) {}
+
+  size_t model_dim() const { return model_dim_; }
+  bool Has(absl::string_view tensor) const { return binder_.Has(Name(tensor)); }
+
+  // [rows, cols] = [outputs, inputs].
+  PackedMatrix Matrix(absl::string_view tensor, size_t rows, size_t cols,
+                      TensorUse use = TensorUse::kMatrix) {
+    return binder_.Packed(Name(tensor), rows, cols, use);
+  }
+  // One tensor that holds `count` of them; empty after an error.
+  std::vector<PackedMatrix> Matrices(absl::string_view tensor, size_t count, size_t rows,
+                                     size_t cols, TensorUse use = TensorUse::kMatrix) {
+    return binder_.Packed(Name(tensor), count, rows, cols, use);
+  }
+  // [rows * cols]; files give it the dimensions cols, rows.
+  std::vector<float> Vector(absl::string_view tensor, TensorUse use, size_t cols, size_t rows = 1) {
+    return binder_.Vector(Name(tensor), use, cols, rows);
+  }
+  // The filters of a convolution over the sequence, [width, channels]: the transpose of the file's.
+  std::vector<float> Filters(absl::string_view tensor, size_t channels, size_t width) {
+    return binder_.Transposed(Name(tensor), TensorUse::kConvolution, channels, width);
+  }
+
+ private:
+  std::string Name(absl::string_view tensor) const { return absl::StrCat(prefix_, tensor); }
+
+  Binder& binder_;
+  std::string prefix_;
+  size_t model_dim_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_MODEL_LAYER_BINDER_H_

@@ -1,0 +1,464 @@
+// A model whose config is its type: weights bound to typed views, and the forward pass as a fold
+// over its layers.
+#ifndef INLAY_GEMMA_LIKE_MODEL_MODEL_H_
+#define INLAY_GEMMA_LIKE_MODEL_MODEL_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "cache/cache_plan.h"
+#include "cache/fingerprint.h"
+#include "cache/hybrid_cache.h"
+#include "cache/model_identity.h"
+#include "configs/config.h"
+#include "configs/pattern.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/files/packed_file.h"
+#include "gemma_like/files/weights_hash.h"
+#include "gemma_like/layer_kind.h"
+#include "gemma_like/model/arena.h"
+#include "gemma_like/model/batch_check.h"
+#include "gemma_like/model/bind_weights.h"
+#include "gemma_like/model/block.h"
+#include "gemma_like/model/memory_plan.h"
+#include "gemma_like/model/metadata_check.h"
+#include "gemma_like/model/schedule.h"
+#include "gemma_like/model/weight_binder.h"
+#include "gemma_like/model/weights.h"
+#include "gemma_like/numerics.h"
+#include "gemma_like/strings.h"
+#include "io/gguf/gguf.h"
+#include "ops/cpu/cpu_target.h"
+#include "ops/matmul/operand.h"
+#include "ops/quant/dequantize.h"
+#include "ops/row_ops.h"
+#include "ops/team.h"
+
+namespace inlay {
+
+template <ModelConfig Config>
+class Model final : public Engine {
+  static_assert(CheckConfig<Config>());
+  // The last layer whose mixers keep something of the past: nobody reads rows after it whose logits
+  // are not wanted.
+  static constexpr int kLastStoring = LastLayerWithStorage<Config>();
+  static_assert(kLastStoring >= 0, "a model must have a layer that keeps something of the past");
+
+ public:
+  // Binds a file whose metadata and tensors agree with the config, or says which does not. Keeps
+  // the file mapped.
+  static absl::StatusOr<std::unique_ptr<Model>> Load(std::shared_ptr<const GgufFile> file,
+                                                     const EngineOptions& options) {
+    return OrOutOfMemory("this model", [&] { return Bind(std::move(file), options); });
+  }
+
+  // The tensors of such a file that Load makes packed matrices of.
+  static absl::StatusOr<PackedTensors> FindPackedTensors(const GgufFile& file) {
+    const WeightBinder binder = Ask(file);
+    INLAY_RETURN_IF_ERROR(binder.Finish());
+    return binder.packed();
+  }
+
+  // What Load will allocate for this file. What does not fit the config counts as nothing: loading
+  // will say so.
+  static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
+    const WeightBinder binder = Ask(file);
+    return {.weights = binder.bytes(),
+            .scratch = ScratchFloats(options.max_batch, TeamThreads(options)) * sizeof(float)};
+  }
+
+  const EngineInfo& info() const override { return info_; }
+
+  absl::StatusOr<ModelIdentity> Identity() override {
+    return OrOutOfMemory("this model", [&]() -> absl::StatusOr<ModelIdentity> {
+      ModelIdentity identity{.weights_hash = weights_hash_.Get(),
+                             .numerics_version = kNumericsVersion,
+                             .instruction_set = ChosenArithmetic()};
+      INLAY_RETURN_IF_ERROR(file_->CheckWhole());
+      return identity;
+    });
+  }
+
+  absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const CacheOptions& options,
+                                                       KvType type = KvType::kF32) const override {
+    return OrOutOfMemory("a conversation", [&]() -> absl::StatusOr<std::unique_ptr<KVCache>> {
+      CacheOptions with_vocabulary = options;
+      with_vocabulary.vocab_size = info_.vocab_size;
+      return WithStorage(type, [&](auto policy) -> std::unique_ptr<KVCache> {
+        return std::make_unique<HybridCache<Config>>(policy, with_vocabulary);
+      });
+    });
+  }
+
+  CacheBytes PlanCache(KvType type) const override {
+    return WithStorage(type,
+                       []<class Policy>(Policy) { return ConfigCacheBytes<Config, Policy>(); });
+  }
+
+  size_t CacheBytesRead(size_t length, KvType type) const override {
+    return WithStorage(type, [length]<class Policy>(Policy) {
+      return ConfigCacheBytesRead<Config, Policy>(length);
+    });
+  }
+
+  absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
+                       const CancelCheck& cancel = nullptr,
+                       absl::Span<absl::Status> outcomes = {}) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    // Containers may lack memory before anything is committed.
+    return OrOutOfMemory("this batch", [&] { return RunBatch(steps, logits, cancel, outcomes); });
+  }
+
+ private:
+  // A binder that was asked for all that a model of this config takes from the file.
+  static WeightBinder Ask(const GgufFile& file) {
+    WeightBinder binder(file);
+    const auto nothing = std::make_unique<ModelWeights<Config>>();
+    BindWeights(binder, *nothing);
+    return binder;
+  }
+
+  static absl::StatusOr<std::unique_ptr<Model>> Bind(std::shared_ptr<const GgufFile> file,
+                                                     const EngineOptions& options) {
+    const std::vector<std::string> differences = MetadataDifferences<Config>(*file);
+    if (!differences.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));
+    }
+    INLAY_RETURN_IF_ERROR(CheckPackedFor(*file, ToAbsl(Config::kName)));
+    std::unique_ptr<Model> model(new Model(std::move(file), options));
+    {
+      const Team::Region region(*model->team_);
+      WeightBinder binder(*model->file_, *model->team_, Ask(*model->file_).packed_bytes());
+      BindWeights(binder, model->weights_);
+      INLAY_RETURN_IF_ERROR(binder.Finish());
+    }
+    model->weights_.layers.ForEach([&]<class L>(LayerAt, const LayerWeights<L>& layer) {
+      model->info_.layer_work += WorkOfLayer<L>(layer);
+      ForEachPartWeights<L>(layer, [&]<class P>(const auto& part) {
+        LayerKind<P>::ListProducts(part, model->schedule_);
+      });
+    });
+    model->info_.output_work = WorkOf(model->weights_.output);
+    model->info_.vocab_size = model->weights_.embedding.rows;
+    model->schedule_.Add({&model->weights_.output});
+    if (options.hash_weights) model->weights_hash_.Start();
+    return model;
+  }
+
+  // A batch on its way through the layers.
+  struct BatchState {
+    absl::Span<const SequenceStep> steps;
+    absl::Span<absl::Status> outcomes;  // one for each step, or empty
+    // The steps that go on, each with its cache and segment at the same index of `pass`.
+    absl::InlinedVector<size_t, 8> running;
+    absl::InlinedVector<Transaction, 8> transactions;
+    PassState<Config> pass;
+
+    // Rows whose logits are wanted.
+    size_t Outputs() const {
+      size_t outputs = 0;
+      for (const size_t step : running) outputs += steps[step].logit_rows;
+      return outputs;
+    }
+    // The error, unless the other steps go on without the one that had it.
+    absl::Status Fail(size_t step, absl::Status error) const {
+      if (outcomes.empty()) return error;
+      outcomes[step] = std::move(error);
+      return absl::OkStatus();
+    }
+  };
+
+  absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows logits,
+                        const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
+    INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, info_));
+    const Team::Region region(*team_);
+    const Arena::Scope scope(arena_);
+    BatchState batch{.steps = steps,
+                     .outcomes = outcomes,
+                     .running = {},
+                     .transactions = {},
+                     .pass = {.residual = {},
+                              .caches = {},
+                              .segments = {},
+                              .shared = {},
+                              .pass = {.arena = arena_,
+                                       .team = *team_,
+                                       .schedule = Schedule::Cursor(schedule_),
+                                       .norm_epsilon = Config::kNormEpsilon}}};
+    std::fill(outcomes.begin(), outcomes.end(), absl::OkStatus());
+    INLAY_RETURN_IF_ERROR(Begin(batch));
+    if (batch.running.empty()) return absl::OkStatus();
+    batch.pass.residual = arena_.Rows(NumberRows(batch.pass), Config::kModelDim);
+    Embed(batch);
+    INLAY_RETURN_IF_ERROR(RunLayers(batch, cancel));
+    // Of a large vocabulary the output takes longer than a layer.
+    if (cancel && cancel()) return absl::CancelledError("cancelled before the output");
+    Output(batch, logits);
+    INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
+    for (Transaction& transaction : batch.transactions) transaction.Commit();
+    return absl::OkStatus();
+  }
+
+  // Begins the transactions. Each segment has all of its rows as outputs; NumberRows says which.
+  static absl::Status Begin(BatchState& batch) {
+    for (size_t i = 0; i < batch.steps.size(); ++i) {
+      const SequenceStep& step = batch.steps[i];
+      // CheckBatch compared the config's fingerprint.
+      auto* cache = static_cast<HybridCache<Config>*>(step.cache);
+      absl::StatusOr<Transaction> transaction = cache->Begin(step.tokens);
+      if (!transaction.ok()) {
+        INLAY_RETURN_IF_ERROR(batch.Fail(i, transaction.status()));
+        continue;
+      }
+      batch.running.push_back(i);
+      batch.transactions.push_back(*std::move(transaction));
+      batch.pass.caches.push_back(cache);
+      batch.pass.segments.push_back({.position = cache->length(),
+                                     .row = 0,
+                                     .rows = step.tokens.size(),
+                                     .out_row = 0,
+                                     .out_rows = step.tokens.size()});
+    }
+    return absl::OkStatus();
+  }
+
+  // Lays the segments' rows one after the other, and likewise their outputs. Returns the rows.
+  static size_t NumberRows(PassState<Config>& pass) {
+    size_t row = 0, out_row = 0;
+    for (SegmentRows& segment : pass.segments) {
+      segment.row = std::exchange(row, row + segment.rows);
+      segment.out_row = std::exchange(out_row, out_row + segment.out_rows);
+    }
+    return row;
+  }
+
+  Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
+      : file_(std::move(file)),
+        weights_hash_(file_),
+        info_(MakeInfo(*file_, options)),
+        team_(options.team != nullptr ? options.team : std::make_shared<Team>(options.threads)),
+        arena_(ScratchFloats(options.max_batch, team_->threads())),
+        schedule_(team_->threads()) {}
+
+  static size_t TeamThreads(const EngineOptions& options) {
+    return options.team != nullptr ? options.team->threads() : options.threads;
+  }
+
+  static EngineInfo MakeInfo(const GgufFile& file, const EngineOptions& options) {
+    // The config does not fix it: a run-time limit. Files without the key are rare and old.
+    constexpr size_t kUnknownContext = 2048;
+    const auto context =
+        file.GetUint(absl::StrCat(ToAbsl(Config::kArchitecture), ".context_length"));
+    return {.config_name = ToAbsl(Config::kName),
+            .config_fingerprint = ConfigFingerprint<Config>(),
+            .vocab_size = 0,  // known once the weights are bound
+            .layers = Config::Layers::kSize,
+            .max_batch = options.max_batch,
+            .context_length = context.ok() ? static_cast<size_t>(*context) : kUnknownContext,
+            .tokenizer = Config::kTokenizer,
+            .chat_template = Config::kChatTemplate,
+            .sampling = Config::kSampling,
+            .layer_work = {},  // known once the weights are bound
+            .output_work = {}};
+  }
+
+  // The residual stream, the rows whose logits are wanted, what each mixer's layers share and the
+  // largest need of a layer, in which the output's operand has room too.
+  static constexpr size_t ScratchFloats(size_t rows, size_t threads) {
+    size_t shared = 0;
+    size_t layer = 0;
+    ForEachLayerType<Config>([&]<class L>(int) {
+      ForEachMixer<L>([&]<class M>(size_t) { shared += LayerKind<M>::SharedFloats(rows); });
+      layer =
+          std::max(layer, Block<Config, L>::ScratchFloats(
+                              {.rows = rows, .model_dim = Config::kModelDim, .threads = threads}));
+    });
+    return Arena::Floats(rows, Config::kModelDim) + Arena::Floats(1, rows) + shared + layer;
+  }
+
+  void Embed(BatchState& batch) {
+    const FloatRows x = batch.pass.residual;
+    ForRows(*team_, x.rows, Config::kModelDim, [&](size_t first, size_t last) {
+      const absl::Span<const SegmentRows> segments(batch.pass.segments);
+      ForSegments(segments, first, last, [&](const SegmentRows& segment, size_t begin, size_t end) {
+        const auto index = static_cast<size_t>(&segment - segments.data());
+        const auto& tokens = batch.steps[batch.running[index]].tokens;
+        for (size_t i = begin; i < end; ++i) {
+          DequantizeRow(weights_.embedding, static_cast<size_t>(tokens[i]), x.Row(segment.row + i));
+        }
+      });
+      if constexpr (Config::kEmbeddingScale != 1.0f) {
+        Scale(Config::kEmbeddingScale, x.Slice(first, last - first));
+      }
+    });
+  }
+
+  static void MakeShared(PassState<Config>& s) {
+    std::apply(
+        [&]<class... M>(SharedOf<M>&... shared) {
+          ((shared.value = LayerKind<M>::MakeShared(s.segments, s.residual.rows, s.pass)), ...);
+        },
+        s.shared);
+  }
+
+  // Of each sequence the last logit_rows of its step are wanted.
+  absl::Status RunLayers(BatchState& batch, const CancelCheck& cancel) {
+    PassState<Config>& s = batch.pass;
+    // Of what the layers share: it is made again when the segments change.
+    std::optional<Arena::Scope> shared(arena_);
+    const auto share_anew = [&] {
+      shared.reset();
+      shared.emplace(arena_);
+      MakeShared(s);
+    };
+    MakeShared(s);
+    absl::Status status;
+    weights_.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& weights) {
+      if (!status.ok()) return;
+      if (cancel && cancel()) {
+        status = absl::CancelledError(absl::StrCat("cancelled before layer ", at.index));
+        return;
+      }
+      const absl::StatusOr<bool> changed = DropCancelled(batch, at.index);
+      status = changed.status();
+      if (!status.ok() || s.residual.rows == 0) return;
+      if (*changed) share_anew();
+      const size_t outputs = batch.Outputs();
+      const bool narrows = at.index == kLastStoring && outputs < s.residual.rows;
+      const int32_t* out_rows = narrows ? Narrow(batch, outputs) : nullptr;
+      Block<Config, L>::Forward(weights, at.ordinal, out_rows, narrows ? outputs : s.residual.rows,
+                                s);
+      if (narrows && at.index + 1 < Config::Layers::kSize) {
+        GoOnWithOutputs(s);
+        share_anew();
+      }
+    });
+    return status;
+  }
+
+  // Whether segments were cancelled and are no part of the batch any more.
+  static absl::StatusOr<bool> DropCancelled(BatchState& batch, int layer) {
+    PassState<Config>& s = batch.pass;
+    size_t kept = 0, row = 0;
+    for (size_t i = 0; i < batch.running.size(); ++i) {
+      const size_t step = batch.running[i];
+      const CancelCheck& cancelled = batch.steps[step].cancel;
+      if (cancelled && cancelled()) {
+        INLAY_RETURN_IF_ERROR(
+            batch.Fail(step, absl::CancelledError(absl::StrCat("cancelled before layer ", layer))));
+        continue;
+      }
+      const SegmentRows segment = s.segments[i];
+      if (kept < i) {
+        std::copy_n(s.residual.data + segment.row * Config::kModelDim,
+                    segment.rows * Config::kModelDim, s.residual.data + row * Config::kModelDim);
+        batch.running[kept] = step;
+        batch.transactions[kept] = std::move(batch.transactions[i]);
+        s.caches[kept] = s.caches[i];
+        s.segments[kept] = segment;
+      }
+      ++kept;
+      row += segment.rows;
+    }
+    if (kept == batch.running.size()) return false;
+    batch.running.resize(kept);
+    batch.transactions.erase(batch.transactions.begin() + static_cast<ptrdiff_t>(kept),
+                             batch.transactions.end());
+    s.caches.resize(kept);
+    s.segments.resize(kept);
+    s.residual = s.residual.Slice(0, NumberRows(s));
+    return true;
+  }
+
+  // Makes the wanted rows the outputs of the segments, and lists them.
+  const int32_t* Narrow(BatchState& batch, size_t outputs) {
+    int32_t* const rows = arena_.Ints(outputs);
+    size_t out = 0;
+    for (size_t i = 0; i < batch.running.size(); ++i) {
+      SegmentRows& segment = batch.pass.segments[i];
+      segment.out_row = out;
+      segment.out_rows = batch.steps[batch.running[i]].logit_rows;
+      for (size_t r = segment.rows - segment.out_rows; r < segment.rows; ++r) {
+        rows[out++] = static_cast<int32_t>(segment.row + r);
+      }
+    }
+    return rows;
+  }
+
+  // After the layer that narrowed: its outputs are the rows of the layers that follow.
+  static void GoOnWithOutputs(PassState<Config>& s) {
+    for (SegmentRows& segment : s.segments) {
+      segment.position = segment.OutPosition();
+      segment.row = segment.out_row;
+      segment.rows = segment.out_rows;
+    }
+  }
+
+  // The residual stream's rows are those whose logits are wanted, if any are.
+  void Output(BatchState& batch, FloatRows logits) {
+    const size_t rows = batch.Outputs();
+    if (rows == 0) return;
+    const FloatRows wanted = batch.pass.residual;
+    const FloatRows results = logits.Slice(0, rows);
+    Pass& pass = batch.pass.pass;
+    const Operand x = pass.MakeOperand(
+        wanted, OperandForms::For({&weights_.output}), [&](size_t begin, size_t end) {
+          const FloatRows part = wanted.Slice(begin, end - begin);
+          RmsNorm(part, weights_.output_norm.data(), Config::kNormEpsilon, part);
+        });
+    pass.Multiply(weights_.output, x, results);
+    if constexpr (Config::kLogitDivisor != 1.0f || Config::kLogitSoftCap != 0.0f) {
+      constexpr size_t kChunk = 4096;
+      team_->Run(results.cols, std::max<size_t>(1, kChunk / rows), [&](const Share& share) {
+        const FloatRows part = results.Columns(share.begin, share.end - share.begin);
+        if constexpr (Config::kLogitDivisor != 1.0f) Scale(1.0f / Config::kLogitDivisor, part);
+        if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, part);
+      });
+    }
+    if (batch.running.size() < batch.steps.size()) SpreadLogits(batch, logits);
+  }
+
+  // Moves the logits of the steps that went through, which are one after the other, to their places
+  // among those of all steps. They only move back, so the last goes first.
+  static void SpreadLogits(const BatchState& batch, FloatRows logits) {
+    size_t from = batch.Outputs(), to = logits.rows;
+    size_t left = batch.running.size();
+    for (size_t step = batch.steps.size(); step-- > 0;) {
+      const size_t rows = batch.steps[step].logit_rows;
+      to -= rows;
+      if (left == 0 || batch.running[left - 1] != step) continue;
+      --left;
+      from -= rows;
+      for (size_t r = rows; from != to && r-- > 0;) {
+        std::copy_n(logits.Row(from + r), logits.cols, logits.Row(to + r));
+      }
+    }
+  }
+
+  std::shared_ptr<const GgufFile> file_;
+  WeightsHash weights_hash_;  // of the file
+  EngineInfo info_;
+  ModelWeights<Config> weights_;
+  std::mutex mutex_;  // guards what follows, which serves one call at a time
+  std::shared_ptr<Team> team_;
+  Arena arena_;
+  Schedule schedule_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_MODEL_MODEL_H_

@@ -1,0 +1,70 @@
+// The weights of a layer and of a model as typed views, by their types.
+#ifndef INLAY_GEMMA_LIKE_MODEL_WEIGHTS_H_
+#define INLAY_GEMMA_LIKE_MODEL_WEIGHTS_H_
+
+#include <tuple>
+#include <vector>
+
+#include "configs/config.h"
+#include "configs/layer.h"
+#include "configs/pattern.h"
+#include "gemma_like/layers.h"
+#include "gemma_like/token_work.h"
+#include "ops/matmul/packed_matrix.h"
+#include "ops/quant/weight_matrix.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+template <class P>
+struct PartWeights {
+  static_assert(EnginePart<P>, "each part of a layer needs its LayerKind from gemma_like/layers.h");
+  using Type = typename LayerKind<P>::Weights;
+};
+template <>
+struct PartWeights<NoMlp> {
+  struct Type {};
+};
+template <class P>
+using PartWeightsType = typename PartWeights<P>::Type;
+
+// Vectors are copied from the file as float, matrices rearranged for the kernels. Matrices are
+// [outputs, inputs].
+template <class L>
+struct LayerWeights {
+  std::vector<float> norm;       // [model_dim], before the mixers; empty where there are none
+  std::vector<float> post_norm;  // after them; empty unless the layer's norms are PreAndPostNorm
+  ForMixers<L, std::tuple, PartWeightsType> mixers;
+  std::vector<float> mlp_norm;  // before and after the MLP, likewise
+  std::vector<float> mlp_post_norm;
+  PartWeightsType<typename L::Mlp> mlp;
+};
+
+template <ModelConfig Config>
+struct ModelWeights {
+  WeightMatrix embedding;  // [vocab_size, model_dim], as the file stores it: few rows are read
+  PerLayer<Config, LayerWeights> layers;
+  std::vector<float> output_norm;  // [model_dim]
+  PackedMatrix output;             // [vocab_size, model_dim]; of the embedding, if tied
+};
+
+// Calls f.operator()<P>(weights) for the mixers of a layer and then its MLP, if there is one.
+template <class L, class Weights, class F>
+void ForEachPartWeights(Weights& w, F&& f) {
+  [&]<class... M, size_t... i>(Mixers<M...>, std::index_sequence<i...>) {
+    (f.template operator()<M>(std::get<i>(w.mixers)), ...);
+  }(typename L::Mixers(), std::make_index_sequence<L::Mixers::kSize>());
+  if constexpr (L::kHasMlp) f.template operator()<typename L::Mlp>(w.mlp);
+}
+
+// The matrices that one token of this layer is multiplied with.
+template <class L>
+TokenWork WorkOfLayer(const LayerWeights<L>& w) {
+  TokenWork work;
+  ForEachPartWeights<L>(w, [&]<class P>(const auto& part) { work += LayerKind<P>::Work(part); });
+  return work;
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_MODEL_WEIGHTS_H_

@@ -1,0 +1,127 @@
+#include "gemma_like/sessions/chat.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace inlay {
+
+// A conversation is: system turn, if any, then for each turn
+//   before_user, text, before_answer, answer, after_answer.
+struct ChatFormat::Parts {
+  const char* before_system;
+  const char* after_system;
+  const char* before_user;
+  const char* before_answer;
+  const char* after_answer;
+  std::vector<const char*> control_tokens;  // that a vocabulary must have
+  bool strips;                              // white space around texts is dropped
+};
+
+namespace {
+
+enum class Trust { kTemplate, kText };
+
+absl::Status Append(const Tokenizer& tokenizer, absl::string_view text, Trust trust,
+                    std::vector<int32_t>& tokens) {
+  if (text.empty()) return absl::OkStatus();
+  INLAY_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> more,
+      tokenizer.Encode(text, {.add_bos = false, .parse_special = trust == Trust::kTemplate}));
+  tokens.insert(tokens.end(), more.begin(), more.end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const ChatFormat::Parts& ChatFormat::PartsOf(ChatTemplate chat_template) {
+  // Gemma has no system role: instructions come first in the user's turn.
+  static const Parts gemma{.before_system = "<start_of_turn>user\n",
+                           .after_system = "\n\n",
+                           .before_user = "<start_of_turn>user\n",
+                           .before_answer = "<end_of_turn>\n<start_of_turn>model\n",
+                           .after_answer = "<end_of_turn>\n",
+                           .control_tokens = {"<start_of_turn>", "<end_of_turn>"},
+                           .strips = true};
+  static const Parts granite{
+      .before_system = "<|start_of_role|>system<|end_of_role|>",
+      .after_system = "<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>",
+      .before_user = "<|start_of_role|>user<|end_of_role|>",
+      .before_answer = "<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>",
+      .after_answer = "<|end_of_text|>\n",
+      .control_tokens = {"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"},
+      .strips = false};
+  static const Parts chat_ml{.before_system = "<|im_start|>system\n",
+                             .after_system = "<|im_end|>\n<|im_start|>user\n",
+                             .before_user = "<|im_start|>user\n",
+                             .before_answer = "<|im_end|>\n<|im_start|>assistant\n",
+                             .after_answer = "<|im_end|>\n",
+                             .control_tokens = {"<|im_start|>", "<|im_end|>"},
+                             .strips = false};
+  static const Parts none{.before_system = "",
+                          .after_system = "\n",
+                          .before_user = "",
+                          .before_answer = "\n",
+                          .after_answer = "\n",
+                          .control_tokens = {},
+                          .strips = false};
+  switch (chat_template) {
+    case ChatTemplate::kGemma:
+      return gemma;
+    case ChatTemplate::kGranite:
+      return granite;
+    case ChatTemplate::kChatMl:
+      return chat_ml;
+    case ChatTemplate::kNone:
+      break;
+  }
+  return none;
+}
+
+absl::StatusOr<ChatFormat> ChatFormat::Create(const Tokenizer& tokenizer,
+                                              ChatTemplate chat_template) {
+  const Parts& parts = PartsOf(chat_template);
+  for (const char* token : parts.control_tokens) {
+    if (!tokenizer.FindSpecial(token).has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("the model's chat template needs the token '",
+                                                     token, "', which its vocabulary lacks"));
+    }
+  }
+  return ChatFormat(tokenizer, parts);
+}
+
+absl::Status ChatFormat::AppendUser(absl::string_view user, std::vector<int32_t>& tokens) const {
+  if (parts_->strips) user = absl::StripAsciiWhitespace(user);
+  INLAY_RETURN_IF_ERROR(Append(*tokenizer_, user, Trust::kText, tokens));
+  return Append(*tokenizer_, parts_->before_answer, Trust::kTemplate, tokens);
+}
+
+absl::StatusOr<std::vector<int32_t>> ChatFormat::FirstTurn(absl::string_view system,
+                                                           absl::string_view user) const {
+  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer_->Encode(""));  // BOS or nothing
+  if (system.empty()) {
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->before_user, Trust::kTemplate, tokens));
+  } else {
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->before_system, Trust::kTemplate, tokens));
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, system, Trust::kText, tokens));
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->after_system, Trust::kTemplate, tokens));
+  }
+  INLAY_RETURN_IF_ERROR(AppendUser(user, tokens));
+  return tokens;
+}
+
+absl::StatusOr<std::vector<int32_t>> ChatFormat::NextTurn(absl::Span<const int32_t> conversation,
+                                                          absl::string_view user) const {
+  std::vector<int32_t> tokens;
+  // Without roles an answer may have ended its line itself.
+  const bool needs_end = !parts_->control_tokens.empty() || conversation.empty() ||
+                         !absl::EndsWith(tokenizer_->Piece(conversation.back()), "\n");
+  if (needs_end)
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->after_answer, Trust::kTemplate, tokens));
+  INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->before_user, Trust::kTemplate, tokens));
+  INLAY_RETURN_IF_ERROR(AppendUser(user, tokens));
+  return tokens;
+}
+
+}  // namespace inlay

@@ -1,0 +1,126 @@
+// A chat in a file: what was said, then the conversation as KVCache saves it.
+//
+//   magic "inlaychat\n"; number of turns, number of answers tried; for each turn its first
+//   position, the size of what was said in bytes, and these bytes; the XXH64 of all that; the
+//   conversation
+//
+// with all numbers uint64, little-endian.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "base/xxh64.h"
+#include "gemma_like/sessions/chat_session.h"
+#include "gemma_like/sessions/session.h"
+#include "io/file/file_kind.h"
+
+namespace inlay {
+namespace {
+
+constexpr absl::string_view kMagic = kChatMagic;
+constexpr size_t kMagicBytes = kMagic.size();
+// Of all that was said: more than fits any conversation, and little enough to allocate because a
+// damaged file says so.
+constexpr uint64_t kMostSaid = uint64_t{64} << 20;
+
+absl::Status Damaged(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("the saved chat is damaged: ", what));
+}
+
+// Reads what precedes the conversation.
+class HeadReader {
+ public:
+  explicit HeadReader(StateReader& reader) : reader_(reader) {}
+
+  absl::StatusOr<std::string> Text(uint64_t size) {
+    const uint64_t most = std::min(kMostSaid - read_, reader_.remaining());
+    if (size > most) {
+      return Damaged(absl::StrCat("it needs ", size, " bytes where there can be ", most));
+    }
+    std::string text(size, '\0');
+    INLAY_RETURN_IF_ERROR(reader_.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()}));
+    hash_.Update(text.data(), text.size());
+    read_ += size;
+    return text;
+  }
+
+  absl::StatusOr<uint64_t> Number() {
+    INLAY_ASSIGN_OR_RETURN(const std::string bytes, Text(sizeof(uint64_t)));
+    uint64_t number = 0;
+    std::memcpy(&number, bytes.data(), sizeof(number));
+    return number;
+  }
+
+  uint64_t digest() const { return hash_.Digest(); }
+
+ private:
+  StateReader& reader_;
+  Xxh64 hash_;
+  uint64_t read_ = 0;
+};
+
+}  // namespace
+
+absl::Status ChatSession::Save(StateWriter& writer) const {
+  return OrOutOfMemory("this chat", [&]() -> absl::Status {
+    std::string head(kMagic);
+    const auto add = [&head](uint64_t number) {
+      head.append(reinterpret_cast<const char*>(&number), sizeof(number));
+    };
+    add(turns_.size());
+    add(answers_);
+    for (const Turn& turn : turns_) {
+      add(turn.begin);
+      add(turn.user.size());
+      head += turn.user;
+    }
+    add(Xxh64Of(head.data(), head.size()));
+    INLAY_RETURN_IF_ERROR(
+        writer.Append({reinterpret_cast<const uint8_t*>(head.data()), head.size()}));
+    return SaveSession(engine_, *cache_, writer);
+  });
+}
+
+absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) {
+  return OrOutOfMemory("this chat", [&]() -> absl::Status {
+    HeadReader head(reader);
+    INLAY_ASSIGN_OR_RETURN(const std::string magic,
+                           head.Text(std::min<uint64_t>(kMagicBytes, reader.remaining())));
+    if (magic != kMagic) return absl::InvalidArgumentError("it is no saved chat");
+    INLAY_ASSIGN_OR_RETURN(const uint64_t count, head.Number());
+    INLAY_ASSIGN_OR_RETURN(const uint64_t answers, head.Number());
+    std::vector<Turn> turns;
+    for (uint64_t i = 0; i < count; ++i) {
+      INLAY_ASSIGN_OR_RETURN(const uint64_t begin, head.Number());
+      INLAY_ASSIGN_OR_RETURN(const uint64_t size, head.Number());
+      INLAY_ASSIGN_OR_RETURN(std::string user, head.Text(size));
+      if (turns.empty() ? begin != 0 : begin <= turns.back().begin) {
+        return Damaged(absl::StrCat("turn ", i, " begins at position ", begin));
+      }
+      turns.push_back(
+          {.user = std::move(user), .begin = static_cast<size_t>(begin), .before = nullptr});
+    }
+    const uint64_t digest = head.digest();
+    INLAY_ASSIGN_OR_RETURN(const uint64_t stored, head.Number());
+    if (stored != digest) return Damaged("the checksum of what was said is wrong");
+
+    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, empty_->Fork());
+    INLAY_RETURN_IF_ERROR(LoadSession(engine_, reader, *cache, options));
+    if (turns.empty() ? cache->length() > 0 : turns.back().begin >= cache->length()) {
+      return Damaged(
+          absl::StrCat("it has ", turns.size(), " turns in ", cache->length(), " tokens"));
+    }
+    cache_ = std::move(cache);
+    turns_ = std::move(turns);
+    answers_ = answers;
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace inlay

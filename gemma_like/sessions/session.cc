@@ -1,0 +1,52 @@
+#include "gemma_like/sessions/session.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "cache/cache_options.h"
+#include "cache/model_identity.h"
+#include "gemma_like/generation/generate.h"
+#include "ops/views.h"
+
+namespace inlay {
+namespace {
+
+absl::Status Recompute(Engine& engine, absl::Span<const int32_t> tokens, const CancelCheck& cancel,
+                       KVCache& cache) {
+  INLAY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<KVCache> computed,
+      engine.CreateCache({.max_length = cache.max_length(), .pool = cache.shared_pool()},
+                         cache.kv_type()));
+  if (!tokens.empty()) {
+    const FloatRows no_logits(nullptr, 0, engine.info().vocab_size);
+    INLAY_RETURN_IF_ERROR(Prefill(engine, *computed, tokens, no_logits, cancel));
+  }
+  return cache.Restore(std::move(*computed));
+}
+
+}  // namespace
+
+absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writer) {
+  INLAY_ASSIGN_OR_RETURN(const ModelIdentity model, engine.Identity());
+  INLAY_RETURN_IF_ERROR(cache.Save(model, writer));
+  return writer.Commit();
+}
+
+absl::Status LoadSession(Engine& engine, StateReader& reader, KVCache& cache,
+                         const LoadOptions& options) {
+  INLAY_ASSIGN_OR_RETURN(const ModelIdentity model, engine.Identity());
+  INLAY_ASSIGN_OR_RETURN(const LoadOutcome outcome, cache.Load(model, reader));
+  if (outcome.difference.empty()) return absl::OkStatus();
+  if (options.exact) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the saved conversation would have to be computed again: ", outcome.difference));
+  }
+  if (options.on_recompute) options.on_recompute(outcome.difference, outcome.tokens.size());
+  return Recompute(engine, outcome.tokens, options.cancel, cache);
+}
+
+}  // namespace inlay

@@ -1,0 +1,69 @@
+#include "io/file/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "io/file/atomic_file.h"
+
+namespace inlay {
+namespace {
+
+int OpenLockFile(const std::string& name) {
+  const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  if (fd >= 0 || errno != EACCES) return fd;
+  // Another user's, left behind by a process that was killed: reading is enough to lock it.
+  return open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+bool IsEmptyFile(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0;
+}
+
+// Whether the open file still has the name: whoever had the lock before may have removed it.
+bool HasName(int fd, const std::string& name) {
+  struct stat opened, named;
+  return fstat(fd, &opened) == 0 && stat(name.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+}  // namespace
+
+absl::StatusOr<FileLock> FileLock::Acquire(const std::string& path) {
+  INLAY_ASSIGN_OR_RETURN(const std::string target, FollowLinks(path));
+  const std::string name = absl::StrCat(target, ".lock");
+  while (true) {
+    const int fd = OpenLockFile(name);
+    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be locked"));
+    auto close_fd = absl::MakeCleanup([fd] { close(fd); });
+    if (!IsEmptyFile(fd)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, " cannot be locked: ", name, " exists and is no lock file"));
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      return absl::UnavailableError(
+          absl::StrCat(path, " is in use by another process; try again when that has ended"));
+    }
+    if (!HasName(fd, name)) continue;
+    FileLock lock(TemporaryName(name), fd);
+    std::move(close_fd).Cancel();
+    return lock;
+  }
+}
+
+FileLock::~FileLock() {
+  if (fd_ < 0) return;
+  // The name goes before the lock: a file of this name that is locked by nobody is never another's.
+  name_ = TemporaryName();
+  close(fd_);
+}
+
+}  // namespace inlay

@@ -1,0 +1,44 @@
+// A lock on a file that is read, worked with for a while, and then replaced.
+#ifndef INLAY_IO_FILE_FILE_LOCK_H_
+#define INLAY_IO_FILE_FILE_LOCK_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "io/file/temporary_name.h"
+
+namespace inlay {
+
+// Keeps every other FileLock of the same path away while it lives, in this process and in others.
+// Advisory: only those who ask for it are kept away. The lock is on a file PATH.lock, since
+// replacing a file replaces its inode and with it whatever lock it had, and a new file has none.
+// PATH.lock is removed with the object. One that a killed process leaves behind is locked by
+// nobody, so the next to come takes it over and removes it.
+class FileLock {
+ public:
+  // For the file that `path` names, symbolic links followed; the file need not exist. Unavailable
+  // when somebody else has the lock; FailedPrecondition when PATH.lock exists and is not an empty
+  // file, and so somebody's own. On a file system without locks everybody gets it.
+  static absl::StatusOr<FileLock> Acquire(const std::string& path);
+
+  FileLock(FileLock&& other) noexcept
+      : name_(std::move(other.name_)), fd_(std::exchange(other.fd_, -1)) {}
+  // The old lock ends up in `other`, whose destructor releases it.
+  FileLock& operator=(FileLock&& other) noexcept {
+    std::swap(name_, other.name_);
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileLock();
+
+ private:
+  FileLock(TemporaryName name, int fd) : name_(std::move(name)), fd_(fd) {}
+
+  TemporaryName name_;
+  int fd_;  // -1 after a move
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_FILE_FILE_LOCK_H_

@@ -1,0 +1,86 @@
+#include "io/file/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace inlay {
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  // O_NONBLOCK: opening a pipe that nobody writes to must fail below, not wait.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
+  auto close_fd = absl::MakeCleanup([fd] { close(fd); });
+
+  struct stat info;
+  if (fstat(fd, &info) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be examined"));
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is a directory, not a file"));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+  }
+  if (info.st_size == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is an empty file"));
+  }
+  const size_t size = static_cast<size_t>(info.st_size);
+  void* const data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat(path, " cannot be mapped into memory (", size, " bytes)"));
+  }
+  std::move(close_fd).Cancel();
+  return MappedFile(fd, static_cast<const uint8_t*>(data), size,
+                    AddGuardedRange(data, size, info.st_dev, info.st_ino));
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      range_(std::exchange(other.range_, nullptr)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  // The old mapping ends up in `other`, whose destructor releases it.
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(range_, other.range_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ == nullptr) return;
+  RemoveGuardedRange(range_);
+  munmap(const_cast<uint8_t*>(data_), size_);
+  close(fd_);
+}
+
+void MappedFile::Forget(absl::Span<const uint8_t> part) const {
+  assert(part.data() >= data_ && part.data() + part.size() <= data_ + size_);
+  // Whole pages inside of it. Only a wish: failing is fine.
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+bool MappedFile::whole() const {
+  if (data_ == nullptr) return true;
+  if (range_->cut.load()) return false;
+  struct stat info;
+  return fstat(fd_, &info) == 0 && static_cast<size_t>(info.st_size) >= size_;
+}
+
+}  // namespace inlay

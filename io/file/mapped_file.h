@@ -1,0 +1,53 @@
+// A file mapped into memory, read-only.
+#ifndef INLAY_IO_FILE_MAPPED_FILE_H_
+#define INLAY_IO_FILE_MAPPED_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "io/file/mapping_guard.h"
+
+namespace inlay {
+
+// Owns the mapping; movable. The bytes keep their address when the object moves.
+class MappedFile {
+ public:
+  // Maps the whole file. Fails when it cannot be opened, is not a regular file (a directory, a
+  // pipe) or is empty.
+  static absl::StatusOr<MappedFile> Open(const std::string& path);
+
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  // The file's contents, starting at a page boundary; empty for a default-constructed object.
+  absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
+
+  // Gives back the memory that these bytes take, some of bytes(), until they are read again; for
+  // large parts that will not be soon.
+  void Forget(absl::Span<const uint8_t> part) const;
+
+  // Whether all bytes read so far were the file's: false once the file is shorter than it was when
+  // it was mapped. What has been read since it was last true is not to be trusted. See
+  // GuardMappedFiles, without which such a read does not come back.
+  bool whole() const;
+
+ private:
+  MappedFile(int fd, const uint8_t* data, size_t size, GuardedRange* range)
+      : fd_(fd), data_(data), size_(size), range_(range) {}
+
+  int fd_ = -1;  // -1 for a default-constructed object
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  GuardedRange* range_ = nullptr;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_FILE_MAPPED_FILE_H_

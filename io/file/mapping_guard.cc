@@ -1,0 +1,91 @@
+#include "io/file/mapping_guard.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+
+namespace inlay {
+namespace {
+
+std::atomic<GuardedRange*> ranges = nullptr;
+std::mutex mutex;  // held by those who add and remove, not by the handler
+
+struct sigaction before;
+uintptr_t page_bytes = 0;
+
+// Puts zeros in the place of what the file no longer has. mmap is a plain system call, so it may be
+// used in a handler of signals.
+bool Mend(uintptr_t address) {
+  for (GuardedRange* range = ranges.load(); range != nullptr; range = range->next) {
+    const uintptr_t end = range->end.load();
+    if (address < range->begin.load() || address >= end) continue;
+    // Behind the first missing page nothing is left of the file.
+    const uintptr_t page = address / page_bytes * page_bytes;
+    void* const zeros = mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    if (zeros == MAP_FAILED) return false;
+    range->cut.store(true);
+    return true;
+  }
+  return false;
+}
+
+void OnBusError(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  const bool mended = Mend(reinterpret_cast<uintptr_t>(info->si_addr));
+  errno = saved_errno;
+  if (mended) return;
+  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
+  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+    return before.sa_handler(signal);
+  // The read happens again, and this time nobody stands in the way.
+  ::signal(SIGBUS, SIG_DFL);
+}
+
+}  // namespace
+
+void GuardMappedFiles() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (page_bytes != 0) return;
+  page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  struct sigaction action = {};
+  action.sa_sigaction = OnBusError;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGBUS, &action, &before);
+}
+
+GuardedRange* AddGuardedRange(const void* data, size_t size, dev_t device, ino_t inode) {
+  std::lock_guard<std::mutex> lock(mutex);
+  GuardedRange* range = ranges.load();
+  while (range != nullptr && range->end.load() != 0) range = range->next;
+  if (range == nullptr) {
+    range = new GuardedRange;
+    range->next = ranges.load();
+    ranges.store(range);
+  }
+  range->cut.store(false);
+  range->device = device;
+  range->inode = inode;
+  range->begin.store(reinterpret_cast<uintptr_t>(data));
+  range->end.store(reinterpret_cast<uintptr_t>(data) + size);
+  return range;
+}
+
+void RemoveGuardedRange(GuardedRange* range) {
+  std::lock_guard<std::mutex> lock(mutex);
+  range->end.store(0);
+}
+
+bool IsMapped(dev_t device, ino_t inode) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const GuardedRange* range = ranges.load(); range != nullptr; range = range->next) {
+    if (range->end.load() != 0 && range->device == device && range->inode == inode) return true;
+  }
+  return false;
+}
+
+}  // namespace inlay

@@ -1,0 +1,130 @@
+// Strict reader of GGUF model files: metadata and tensors as checked views into the mapped file.
+#ifndef INLAY_IO_GGUF_GGUF_H_
+#define INLAY_IO_GGUF_GGUF_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "io/file/mapped_file.h"
+#include "io/gguf/gguf_value.h"
+#include "io/gguf/name_index.h"
+#include "io/gguf/tensor_form.h"
+#include "ops/quant/weight_type.h"
+
+namespace inlay {
+
+struct GgufEntry {
+  GgufValue value;
+
+  absl::string_view key() const { return value.key(); }
+};
+
+// Data is row after row: dims[0] is the length of a row (the fastest dimension) and a multiple of
+// the type's block size. If `packed`, it is tile after tile instead (see io/gguf/tensor_form.h),
+// aligned to 64 bytes. `data` holds exactly the tensor's bytes, aligned to the file's alignment.
+struct GgufTensor {
+  absl::string_view name;
+  uint32_t n_dims = 0;                          // 1 to 4
+  std::array<uint64_t, 4> dims = {1, 1, 1, 1};  // each >= 1; 1 from n_dims on
+  WeightType type = WeightType::kF32;
+  bool packed = false;
+  absl::Span<const uint8_t> data;
+
+  uint64_t num_elements() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
+  // "256 x 1024", the fastest dimension first.
+  std::string ShapeString() const;
+};
+
+// A parsed file. Everything that a view, key, name or value points to lives as long as the object
+// (and, after Parse, as the bytes); moving the object does not move it.
+//
+// Versions 2 and 3, little-endian. Everything is checked before use: a file is accepted whole or
+// refused with one sentence that names the file, the thing, its value and the bound. Metadata
+// takes the memory of its bytes, and 14 bytes for each key.
+//   - counts and lengths fit in the bytes that are left; nothing is allocated before that is known
+//   - keys: 1 to 65535 bytes, tensor names: 1 to 64 bytes, both UTF-8 without NUL and unique
+//   - flags are 0 or 1, arrays hold no arrays
+//   - general.alignment, if given, is a uint32, a power of two from 8 to 65536
+//   - tensors: 1 to 4 dimensions of at least 1, a known type, a row of whole blocks, a size
+//     without overflow, and data that is aligned, inside the file, and no other tensor's
+//   - packed matrices: only in a file of kPackedFileVersion and kPackedLayoutVersion
+class GgufFile {
+ public:
+  // The file at `path`, or the one bundled with the program there (io/file/bundle.h).
+  static absl::StatusOr<GgufFile> Open(const std::string& path);
+
+  // `bytes` must start at a multiple of 8 and outlive the result; `name` stands for the file in
+  // messages.
+  static absl::StatusOr<GgufFile> Parse(absl::Span<const uint8_t> bytes, absl::string_view name);
+
+  GgufFile(GgufFile&&) = default;
+  GgufFile& operator=(GgufFile&&) = default;
+
+  const std::string& name() const { return name_; }
+  uint32_t version() const { return version_; }
+  uint32_t alignment() const { return alignment_; }
+  // Whether the file may hold packed matrices.
+  bool packed() const { return packed_; }
+  uint64_t file_size() const { return file_size_; }
+
+  // Gives back the memory that these bytes of tensor data take, until they are read again.
+  void Forget(absl::Span<const uint8_t> data) const {
+    if (!file_.bytes().empty()) file_.Forget(data);
+  }
+
+  // DataLoss once the file has become shorter than it was when it was opened: what was read of it
+  // may then be wrong. See GuardMappedFiles in io/file/mapping_guard.h.
+  absl::Status CheckWhole() const;
+
+  // Metadata and tensors in file order.
+  absl::Span<const GgufEntry> metadata() const { return metadata_; }
+  absl::Span<const GgufTensor> tensors() const { return tensors_; }
+
+  // nullptr when there is none.
+  const GgufValue* Find(absl::string_view key) const;
+  const GgufTensor* FindTensor(absl::string_view name) const;
+
+  // Typed access. NotFound when the key is missing; InvalidArgument, naming the key, its type and
+  // the wanted one, when the value is something else or does not fit.
+  absl::StatusOr<uint64_t> GetUint(absl::string_view key) const;  // any integer type, >= 0
+  absl::StatusOr<int64_t> GetInt(absl::string_view key) const;    // any integer type
+  absl::StatusOr<double> GetFloat(absl::string_view key) const;   // float32 or float64
+  absl::StatusOr<bool> GetBool(absl::string_view key) const;
+  absl::StatusOr<absl::string_view> GetString(absl::string_view key) const;
+
+  // Arrays; a scalar is refused.
+  absl::StatusOr<GgufStrings> GetStrings(absl::string_view key) const;
+  absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const;  // integers or bools
+  absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const;  // float32
+
+ private:
+  friend class GgufParser;
+  GgufFile() = default;
+
+  absl::StatusOr<const GgufValue*> FindTyped(absl::string_view key, absl::string_view wanted,
+                                             bool array) const;
+  absl::Status WrongType(absl::string_view key, const GgufValue& value,
+                         absl::string_view wanted) const;
+
+  std::string name_;
+  MappedFile file_;
+  uint32_t version_ = 0;
+  uint32_t alignment_ = 0;
+  bool packed_ = false;
+  uint64_t file_size_ = 0;
+  std::vector<uint8_t> metadata_bytes_;
+  std::vector<GgufEntry> metadata_;  // in these
+  std::vector<GgufTensor> tensors_;
+  NameIndex key_index_;
+  NameIndex tensor_index_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_GGUF_GGUF_H_

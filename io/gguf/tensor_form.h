@@ -1,0 +1,42 @@
+// The forms that tensors have in a file: GGUF's own, and matrices packed for the kernels.
+#ifndef INLAY_IO_GGUF_TENSOR_FORM_H_
+#define INLAY_IO_GGUF_TENSOR_FORM_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ops/quant/weight_type.h"
+
+namespace inlay {
+
+// A packed file is a GGUF file with one addition: a matrix may be stored as the tiles of a
+// PackedMatrix (ops/matmul/packed_matrix.h), a matrix of each expert after the other. Its
+// dimensions and type are still those of the matrix it was made from. docs/packed-files.md
+// describes it.
+inline constexpr uint32_t kPackedFileVersion = 2;
+inline constexpr absl::string_view kPackedVersionKey = "inlay.packed.version";  // uint32
+inline constexpr absl::string_view kPackedLayoutKey = "inlay.packed.layout";    // uint32
+// Where tensors start: at a page, as systems with small pages have them.
+inline constexpr uint32_t kPackedAlignment = 4096;
+
+struct TensorForm {
+  WeightType type = WeightType::kF32;
+  bool packed = false;
+};
+
+// The number that stands for a form in a file. For what is not packed it is GGUF's. For a packed
+// matrix the high 16 bits are 1 + its PackedFormat, which makes it a type that others refuse.
+uint32_t TensorFormId(const TensorForm& form);
+
+// Nothing for a number that stands for none, or for a format in which this type is not packed.
+std::optional<TensorForm> FindTensorForm(uint32_t id);
+
+// Bytes of a tensor whose dims[0] is a whole number of the type's blocks. Nothing where they, or
+// its elements, are too many to be counted.
+std::optional<uint64_t> TensorBytes(absl::Span<const uint64_t> dims, const TensorForm& form);
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_GGUF_TENSOR_FORM_H_

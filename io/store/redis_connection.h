@@ -1,0 +1,82 @@
+// One connection to a Redis server, with a time limit on everything.
+#ifndef INLAY_IO_STORE_REDIS_CONNECTION_H_
+#define INLAY_IO_STORE_REDIS_CONNECTION_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "io/store/redis_options.h"
+
+struct redisReader;
+
+namespace inlay {
+
+struct RedisReply {
+  // kError is for RedisConnection itself: Command makes a status of it.
+  enum class Kind { kNil, kInteger, kText, kError };
+  Kind kind = Kind::kNil;
+  int64_t integer = 0;
+  std::string text;
+};
+
+// Sockets are this class's own, so that no call waits longer than it may and a closed connection is
+// an error and not a signal; hiredis writes commands and reads replies. Of what a server sends
+// nothing is believed: a reply is at most max_reply bytes, arrays, which no command here asks for,
+// are refused before memory is allocated for them, and so is a reply that nobody has asked for.
+class RedisConnection {
+ public:
+  // Connects, and logs in where the options say so. Unavailable or DeadlineExceeded;
+  // Unauthenticated when the server refuses the password, InvalidArgument when it refuses the
+  // database; or another error of Command.
+  static absl::StatusOr<std::unique_ptr<RedisConnection>> Connect(const RedisOptions& options,
+                                                                  size_t max_reply);
+  RedisConnection(const RedisConnection&) = delete;
+  RedisConnection& operator=(const RedisConnection&) = delete;
+  ~RedisConnection();
+
+  // Sends one command and waits for its reply. After an error of the connection (Unavailable,
+  // DeadlineExceeded, DataLoss) every later command fails too. The connection stays usable after an
+  // error reply, which is, by its first word:
+  //   NOAUTH, WRONGPASS                                  Unauthenticated
+  //   NOPERM                                             PermissionDenied
+  //   OOM                                                ResourceExhausted
+  //   WRONGTYPE, READONLY                                FailedPrecondition
+  //   LOADING, BUSY, MASTERDOWN, MISCONF, NOREPLICAS     Unavailable
+  //   any other                                          Internal
+  absl::StatusOr<RedisReply> Command(absl::Span<const absl::string_view> words);
+  absl::StatusOr<RedisReply> Command(std::initializer_list<absl::string_view> words) {
+    return Command(absl::MakeConstSpan(words.begin(), words.size()));
+  }
+
+ private:
+  // Of a clock that nobody sets.
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  RedisConnection(const RedisOptions& options, size_t max_reply);
+  Deadline NextDeadline() const;
+  absl::Status OpenSocket(Deadline deadline);
+  absl::Status Send(absl::string_view bytes, Deadline deadline);
+  absl::StatusOr<RedisReply> Receive(Deadline deadline);
+  absl::Status LogIn();
+  // Waits until the socket is ready for `events` of poll().
+  absl::Status Wait(short events, Deadline deadline);
+  absl::Status Failed(absl::StatusCode code, absl::string_view what) const;
+
+  RedisOptions options_;
+  size_t max_reply_;
+  int fd_ = -1;
+  redisReader* reader_ = nullptr;
+  absl::Status broken_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_STORE_REDIS_CONNECTION_H_

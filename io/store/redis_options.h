@@ -1,0 +1,26 @@
+// Where a Redis server is, and how long it may take.
+#ifndef INLAY_IO_STORE_REDIS_OPTIONS_H_
+#define INLAY_IO_STORE_REDIS_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace inlay {
+
+struct RedisOptions {
+  std::string host = "127.0.0.1";  // a name or an address
+  uint16_t port = 6379;
+  std::string user = {};      // with a password only; the server's default user if empty
+  std::string password = {};  // none if empty
+  int database = 0;
+  std::string prefix = "inlay:";  // of all keys on the server
+  // Of connecting and of each command, whatever the server does in between. Looking up the host's
+  // name is the system's and not limited.
+  absl::Duration timeout = absl::Seconds(5);
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_STORE_REDIS_OPTIONS_H_

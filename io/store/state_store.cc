@@ -1,0 +1,96 @@
+#include "io/store/state_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace inlay {
+
+absl::Status CheckStateKey(absl::string_view key) {
+  constexpr size_t kMaxKey = 100;
+  const bool plain = std::all_of(key.begin(), key.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+  if (!key.empty() && key.size() <= kMaxKey && plain && key.front() != '.') return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the key '", absl::CHexEscape(key.substr(0, kMaxKey)), "' of ", key.size(),
+      " bytes is not 1 to ", kMaxKey, " characters out of A-Z a-z 0-9 . _ -, the first no dot"));
+}
+
+absl::Status NoSuchState(absl::string_view key) {
+  return absl::NotFoundError(absl::StrCat("there is no state '", key, "'"));
+}
+
+class MemoryStateWriter final : public StateWriter {
+ public:
+  MemoryStateWriter(MemoryStore& store, absl::string_view key) : store_(store), key_(key) {}
+
+  absl::Status Append(absl::Span<const uint8_t> bytes) override {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return absl::OkStatus();
+  }
+
+  absl::Status Commit() override {
+    auto state = std::make_shared<const std::vector<uint8_t>>(std::move(bytes_));
+    std::lock_guard<std::mutex> lock(store_.mutex_);
+    store_.states_.insert_or_assign(key_, std::move(state));
+    return absl::OkStatus();
+  }
+
+ private:
+  MemoryStore& store_;
+  std::string key_;
+  std::vector<uint8_t> bytes_;
+};
+
+namespace {
+
+class MemoryStateReader final : public StateReader {
+ public:
+  explicit MemoryStateReader(std::shared_ptr<const std::vector<uint8_t>> bytes)
+      : bytes_(std::move(bytes)) {}
+
+  absl::Status Read(absl::Span<uint8_t> into) override {
+    if (into.size() > remaining()) {
+      return absl::OutOfRangeError(absl::StrCat("the state ends after ", bytes_->size(), " bytes; ",
+                                                into.size(), " more are needed after ", at_));
+    }
+    if (!into.empty()) std::memcpy(into.data(), bytes_->data() + at_, into.size());
+    at_ += into.size();
+    return absl::OkStatus();
+  }
+
+  uint64_t remaining() const override { return bytes_->size() - at_; }
+
+ private:
+  std::shared_ptr<const std::vector<uint8_t>> bytes_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StateWriter>> MemoryStore::Put(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  return std::make_unique<MemoryStateWriter>(*this, key);
+}
+
+absl::StatusOr<std::unique_ptr<StateReader>> MemoryStore::Get(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = states_.find(std::string(key));
+  if (it == states_.end()) return NoSuchState(key);
+  return std::make_unique<MemoryStateReader>(it->second);
+}
+
+absl::Status MemoryStore::Delete(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  std::lock_guard<std::mutex> lock(mutex_);
+  return states_.erase(std::string(key)) > 0 ? absl::OkStatus() : NoSuchState(key);
+}
+
+}  // namespace inlay

@@ -1,0 +1,87 @@
+// Named states (saved conversations, for instance) kept in memory, in a folder or on a server.
+#ifndef INLAY_IO_STORE_STATE_STORE_H_
+#define INLAY_IO_STORE_STATE_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/byte_stream.h"
+#include "io/file/file_kind.h"
+
+namespace inlay {
+
+// A state on its way into a store. Without Commit the store stays as it was.
+// After an error only destruction makes sense.
+class StateWriter : public ByteSink {
+ public:
+  // Makes what was appended the state of its key, replacing an older one in one step. Once, last.
+  virtual absl::Status Commit() = 0;
+};
+
+// A state on its way out of a store.
+// Reading more than is left is OutOfRange.
+using StateReader = ByteSource;
+
+// All functions may be called from different threads at the same time. Keys are 1 to 100 characters
+// out of A-Z a-z 0-9 . _ - and do not begin with a dot; others are refused with InvalidArgument.
+// NotFound when a key has no state.
+class StateStore {
+ public:
+  virtual ~StateStore() = default;
+  virtual absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) = 0;
+  virtual absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) = 0;
+  virtual absl::Status Delete(absl::string_view key) = 0;
+};
+
+absl::Status CheckStateKey(absl::string_view key);
+absl::Status NoSuchState(absl::string_view key);
+
+// Keeps states for as long as it lives; its readers and writers must not outlive it.
+class MemoryStore final : public StateStore {
+ public:
+  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override;
+  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
+  absl::Status Delete(absl::string_view key) override;
+
+ private:
+  friend class MemoryStateWriter;
+  using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
+
+  std::mutex mutex_;
+  std::map<std::string, Bytes> states_;
+};
+
+// Keeps each state in a file of its own, which is its owner's alone (0600), in a folder that
+// exists.
+class FileStore final : public StateStore {
+ public:
+  explicit FileStore(std::string folder) : folder_(std::move(folder)) {}
+  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override;
+  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
+  absl::Status Delete(absl::string_view key) override;
+
+ private:
+  std::string Path(absl::string_view key) const;
+
+  std::string folder_;
+};
+
+// One file of any name as a state, kSession or kChat: it is replaced in one step when the writer
+// commits, where CheckReplace allows it. A new file is its owner's alone.
+absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path, FileKind kind,
+                                                            Replace replace = Replace::kSameKind);
+// NotFound when there is no such file.
+absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& path);
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_STORE_STATE_STORE_H_

@@ -1,0 +1,134 @@
+// States in files.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "io/file/atomic_file.h"
+#include "io/store/state_store.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kReadBytes = 64 * 1024;
+
+class FileStateWriter final : public StateWriter {
+ public:
+  explicit FileStateWriter(AtomicFile file) : file_(std::move(file)) {}
+  absl::Status Append(absl::Span<const uint8_t> bytes) override { return file_.Write(bytes); }
+  absl::Status Commit() override { return file_.Commit(); }
+
+ private:
+  AtomicFile file_;
+};
+
+class FileStateReader final : public StateReader {
+ public:
+  FileStateReader(std::string path, int fd, uint64_t size)
+      : path_(std::move(path)), fd_(fd), remaining_(size) {}
+  FileStateReader(const FileStateReader&) = delete;
+  FileStateReader& operator=(const FileStateReader&) = delete;
+  ~FileStateReader() override { close(fd_); }
+
+  absl::Status Read(absl::Span<uint8_t> into) override {
+    if (into.size() > remaining_) {
+      return absl::OutOfRangeError(
+          absl::StrCat(path_, " has ", remaining_, " bytes left; ", into.size(), " are needed"));
+    }
+    while (!into.empty()) {
+      if (at_ == end_ && into.size() >= buffer_.size()) {
+        INLAY_ASSIGN_OR_RETURN(const size_t n, ReadSome(into));
+        into.remove_prefix(n);
+        remaining_ -= n;
+        continue;
+      }
+      if (at_ == end_) {
+        INLAY_ASSIGN_OR_RETURN(end_, ReadSome(absl::MakeSpan(buffer_)));
+        at_ = 0;
+      }
+      const size_t n = std::min(into.size(), end_ - at_);
+      std::memcpy(into.data(), buffer_.data() + at_, n);
+      at_ += n;
+      into.remove_prefix(n);
+      remaining_ -= n;
+    }
+    return absl::OkStatus();
+  }
+
+  uint64_t remaining() const override { return remaining_; }
+
+ private:
+  // At least one byte, at most as many as there is room for.
+  absl::StatusOr<size_t> ReadSome(absl::Span<uint8_t> into) {
+    while (true) {
+      const ssize_t n = read(fd_, into.data(), into.size());
+      if (n > 0) return static_cast<size_t>(n);
+      if (n == 0) {
+        return absl::OutOfRangeError(absl::StrCat(
+            path_, " became shorter while it was read: ", remaining_, " bytes are missing"));
+      }
+      if (errno != EINTR) return absl::ErrnoToStatus(errno, absl::StrCat(path_, " cannot be read"));
+    }
+  }
+
+  std::string path_;
+  int fd_;
+  uint64_t remaining_;
+  // Small pieces come from here, [at_, end_): a conversation has thousands of them.
+  std::vector<uint8_t> buffer_ = std::vector<uint8_t>(kReadBytes);
+  size_t at_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path, FileKind kind,
+                                                            Replace replace) {
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, kind, replace));
+  return std::make_unique<FileStateWriter>(std::move(file));
+}
+
+absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& path) {
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(fd);
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+  }
+  return std::make_unique<FileStateReader>(path, fd, static_cast<uint64_t>(info.st_size));
+}
+
+// The suffix keeps keys apart from the temporary files of other keys.
+std::string FileStore::Path(absl::string_view key) const {
+  return absl::StrCat(folder_, "/", key, ".state");
+}
+
+absl::StatusOr<std::unique_ptr<StateWriter>> FileStore::Put(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  return WriteStateFile(Path(key), FileKind::kState);
+}
+
+absl::StatusOr<std::unique_ptr<StateReader>> FileStore::Get(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  return ReadStateFile(Path(key));
+}
+
+absl::Status FileStore::Delete(absl::string_view key) {
+  INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+  const std::string path = Path(key);
+  if (unlink(path.c_str()) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be deleted"));
+}
+
+}  // namespace inlay

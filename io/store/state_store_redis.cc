@@ -1,0 +1,328 @@
+#include "io/store/state_store_redis.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "base/xxh64.h"
+#include "io/gguf/gguf_value.h"
+#include "io/store/redis_connection.h"
+
+namespace inlay {
+namespace {
+
+// Large enough that the round trips of a chunk do not matter, small enough for a server's buffers.
+constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr size_t kChecksumBytes = sizeof(uint64_t);
+// A chunk and what the protocol adds; also a bound for what a server may make this program hold.
+constexpr size_t kMaxReply = kChunkBytes + kChecksumBytes + 4096;
+// No manifest may name more than this: 65536 chunks.
+constexpr uint64_t kMaxStateBytes = uint64_t{kChunkBytes} << 16;
+constexpr absl::string_view kOrphanSeconds = "3600";
+
+constexpr uint64_t kMagic = 0x32306e6d79616c6e;  // "nlaymn02"
+
+// What a state's manifest holds, as it lies in memory, and its checksum after it.
+struct Manifest {
+  uint64_t magic = kMagic;
+  uint64_t generation = 0;  // random: tells the chunks of a state from those of the one it replaces
+  uint64_t bytes = 0;
+
+  uint64_t Chunks() const { return (bytes + kChunkBytes - 1) / kChunkBytes; }
+  // Of a chunk's data.
+  size_t ChunkSize(uint64_t chunk) const {
+    return static_cast<size_t>(std::min<uint64_t>(kChunkBytes, bytes - chunk * kChunkBytes));
+  }
+};
+
+// The field of the manifest; chunks have their numbers as fields.
+constexpr absl::string_view kManifestField = "manifest";
+
+// Scripts run in one step on the server.
+// Key: the hash of an unfinished state. Arguments: field, value, seconds. The hash always expires.
+constexpr absl::string_view kPutField =
+    "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) "
+    "return redis.call('EXPIRE', KEYS[1], ARGV[3])";
+// Keys: the hash of an unfinished state, the state's key. Argument: the fields that it must have.
+// Answers OK, LOST when the server has evicted the hash or fields of it, or the type of another
+// value under the state's key. What is replaced is freed without holding up the server.
+constexpr absl::string_view kPublish =
+    "local type = redis.call('TYPE', KEYS[2]).ok "
+    "if type ~= 'none' and type ~= 'hash' then return type end "
+    "if redis.call('HLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 'LOST' end "
+    "redis.call('PERSIST', KEYS[1]) "
+    "redis.call('UNLINK', KEYS[2]) "
+    "redis.call('RENAME', KEYS[1], KEYS[2]) "
+    "return 'OK'";
+
+std::string WithChecksum(const void* data, size_t size, uint64_t seed) {
+  std::string text(static_cast<const char*>(data), size);
+  const uint64_t checksum = Xxh64Of(data, size, seed);
+  text.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+  return text;
+}
+
+// `text` has at least kChecksumBytes bytes.
+bool ChecksumAgrees(absl::string_view text, uint64_t seed) {
+  uint64_t checksum = 0;
+  const size_t size = text.size() - kChecksumBytes;
+  std::memcpy(&checksum, text.data() + size, kChecksumBytes);
+  return checksum == Xxh64Of(text.data(), size, seed);
+}
+
+absl::StatusOr<Manifest> ParseManifest(absl::string_view key, const std::string& text) {
+  Manifest manifest;
+  if (text.size() != sizeof(manifest) + kChecksumBytes || !ChecksumAgrees(text, 0)) {
+    return absl::DataLossError(
+        absl::StrCat("the manifest of state '", key, "' on the server is damaged"));
+  }
+  std::memcpy(&manifest, text.data(), sizeof(manifest));
+  if (manifest.magic != kMagic || manifest.bytes > kMaxStateBytes) {
+    return absl::DataLossError(absl::StrCat("the manifest of state '", key,
+                                            "' on the server is of another version or of ",
+                                            manifest.bytes, " bytes, more than ", kMaxStateBytes));
+  }
+  return manifest;
+}
+
+// One state on the server, over one connection.
+class RedisState {
+ public:
+  RedisState(std::unique_ptr<RedisConnection> connection, const RedisOptions& options,
+             absl::string_view key)
+      : connection_(std::move(connection)),
+        key_(key),
+        server_key_(absl::StrCat(options.prefix, key)) {}
+
+  const std::string& key() const { return key_; }
+
+  // FailedPrecondition when the state's key holds what is no state.
+  absl::Status CheckType() {
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command({"TYPE", server_key_}));
+    const absl::string_view type = reply.text;
+    return type == "none" || type == "hash" ? absl::OkStatus() : OtherType(type);
+  }
+
+  absl::StatusOr<Manifest> GetManifest() {
+    INLAY_RETURN_IF_ERROR(CheckType());
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
+                           connection_->Command({"HGET", server_key_, kManifestField}));
+    if (reply.kind == RedisReply::Kind::kNil) return NoSuchState(key_);
+    return ParseManifest(key_, reply.text);
+  }
+
+  absl::Status PutChunk(const Manifest& manifest, uint64_t chunk, absl::Span<const uint8_t> data) {
+    return PutField(manifest, absl::StrCat(chunk),
+                    WithChecksum(data.data(), data.size(), ChunkSeed(manifest, chunk)));
+  }
+
+  absl::StatusOr<std::string> GetChunk(const Manifest& manifest, uint64_t chunk) {
+    INLAY_ASSIGN_OR_RETURN(RedisReply reply,
+                           connection_->Command({"HGET", server_key_, absl::StrCat(chunk)}));
+    if (reply.kind != RedisReply::Kind::kText) {
+      return absl::DataLossError(absl::StrCat("chunk ", chunk, " of state '", key_,
+                                              "' is gone: it was replaced, deleted or evicted"));
+    }
+    if (reply.text.size() != manifest.ChunkSize(chunk) + kChecksumBytes ||
+        !ChecksumAgrees(reply.text, ChunkSeed(manifest, chunk))) {
+      return absl::DataLossError(absl::StrCat("chunk ", chunk, " of state '", key_,
+                                              "' on the server is damaged or was replaced"));
+    }
+    reply.text.resize(reply.text.size() - kChecksumBytes);
+    return std::move(reply.text);
+  }
+
+  // Makes what was put the state, for good; on error it is deleted if the server still obeys.
+  absl::Status Publish(const Manifest& manifest) {
+    const absl::Status status = TryPublish(manifest);
+    if (!status.ok()) connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
+    return status;
+  }
+
+  absl::Status Delete() {
+    INLAY_RETURN_IF_ERROR(CheckType());
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command({"UNLINK", server_key_}));
+    if (reply.kind != RedisReply::Kind::kInteger) return Unexpected("UNLINK");
+    return reply.integer == 0 ? NoSuchState(key_) : absl::OkStatus();
+  }
+
+ private:
+  // Chunks that changed places are found too.
+  static uint64_t ChunkSeed(const Manifest& manifest, uint64_t chunk) {
+    return manifest.generation + chunk;
+  }
+
+  std::string UnfinishedKey(const Manifest& manifest) const {
+    return absl::StrCat(server_key_, ":", absl::Hex(manifest.generation, absl::kZeroPad16));
+  }
+
+  absl::Status PutField(const Manifest& manifest, absl::string_view field,
+                        absl::string_view value) {
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
+                           connection_->Command({"EVAL", kPutField, "1", UnfinishedKey(manifest),
+                                                 field, value, kOrphanSeconds}));
+    const bool done = reply.kind == RedisReply::Kind::kInteger && reply.integer == 1;
+    return done ? absl::OkStatus() : Unexpected("EVAL");
+  }
+
+  absl::Status TryPublish(const Manifest& manifest) {
+    INLAY_RETURN_IF_ERROR(
+        PutField(manifest, kManifestField, WithChecksum(&manifest, sizeof(manifest), 0)));
+    INLAY_ASSIGN_OR_RETURN(
+        const RedisReply reply,
+        connection_->Command({"EVAL", kPublish, "2", UnfinishedKey(manifest), server_key_,
+                              absl::StrCat(manifest.Chunks() + 1)}));
+    if (reply.kind != RedisReply::Kind::kText) return Unexpected("EVAL");
+    if (reply.text == "OK") return absl::OkStatus();
+    if (reply.text != "LOST") return OtherType(reply.text);
+    return absl::DataLossError(
+        absl::StrCat("the server has lost chunks of state '", key_, "' while it was written"));
+  }
+
+  absl::Status OtherType(absl::string_view type) const {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the key ", QuoteForMessage(server_key_), " on the server holds no state but ",
+        "another value, of type ", QuoteForMessage(type), "; it is neither read nor replaced"));
+  }
+
+  absl::Status Unexpected(absl::string_view command) const {
+    return absl::DataLossError(absl::StrCat("the server answered ", command, " for state '", key_,
+                                            "' with what is no answer to it"));
+  }
+
+  std::unique_ptr<RedisConnection> connection_;
+  std::string key_;
+  std::string server_key_;
+};
+
+class RedisStateWriter final : public StateWriter {
+ public:
+  explicit RedisStateWriter(RedisState state) : state_(std::move(state)) {
+    std::random_device random;
+    manifest_.generation = uint64_t{random()} << 32 | random();
+    buffer_.reserve(kChunkBytes);
+  }
+
+  absl::Status Append(absl::Span<const uint8_t> bytes) override {
+    if (bytes.size() > kMaxStateBytes - manifest_.bytes) {
+      return absl::OutOfRangeError(absl::StrCat("state '", state_.key(), "' would have more than ",
+                                                kMaxStateBytes, " bytes"));
+    }
+    while (!bytes.empty()) {
+      const size_t n = std::min(bytes.size(), kChunkBytes - buffer_.size());
+      buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n));
+      bytes.remove_prefix(n);
+      manifest_.bytes += n;
+      if (buffer_.size() == kChunkBytes) INLAY_RETURN_IF_ERROR(Flush());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Commit() override {
+    if (!buffer_.empty()) INLAY_RETURN_IF_ERROR(Flush());
+    return state_.Publish(manifest_);
+  }
+
+ private:
+  absl::Status Flush() {
+    INLAY_RETURN_IF_ERROR(state_.PutChunk(manifest_, flushed_++, buffer_));
+    buffer_.clear();
+    return absl::OkStatus();
+  }
+
+  RedisState state_;
+  Manifest manifest_;  // its bytes so far
+  std::vector<uint8_t> buffer_;
+  uint64_t flushed_ = 0;  // chunks
+};
+
+class RedisStateReader final : public StateReader {
+ public:
+  RedisStateReader(RedisState state, const Manifest& manifest)
+      : state_(std::move(state)), manifest_(manifest) {}
+
+  absl::Status Read(absl::Span<uint8_t> into) override {
+    if (into.size() > remaining()) {
+      return absl::OutOfRangeError(absl::StrCat("state '", state_.key(), "' has ", remaining(),
+                                                " bytes left; ", into.size(), " are needed"));
+    }
+    while (!into.empty()) {
+      if (at_ == next_chunk_ * kChunkBytes) {
+        INLAY_ASSIGN_OR_RETURN(chunk_, state_.GetChunk(manifest_, next_chunk_));
+        ++next_chunk_;
+      }
+      const size_t within = at_ % kChunkBytes;
+      const size_t n = std::min(into.size(), chunk_.size() - within);
+      std::memcpy(into.data(), chunk_.data() + within, n);
+      into.remove_prefix(n);
+      at_ += n;
+    }
+    return absl::OkStatus();
+  }
+
+  uint64_t remaining() const override { return manifest_.bytes - at_; }
+
+ private:
+  RedisState state_;
+  Manifest manifest_;
+  std::string chunk_;  // the one before next_chunk_
+  uint64_t next_chunk_ = 0;
+  uint64_t at_ = 0;
+};
+
+class RedisStore final : public StateStore {
+ public:
+  explicit RedisStore(RedisOptions options) : options_(std::move(options)) {}
+
+  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override {
+    INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
+    INLAY_RETURN_IF_ERROR(state.CheckType());
+    return std::make_unique<RedisStateWriter>(std::move(state));
+  }
+
+  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
+    INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
+    INLAY_ASSIGN_OR_RETURN(const Manifest manifest, state.GetManifest());
+    return std::make_unique<RedisStateReader>(std::move(state), manifest);
+  }
+
+  absl::Status Delete(absl::string_view key) override {
+    INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
+    return state.Delete();
+  }
+
+ private:
+  absl::StatusOr<RedisState> Open(absl::string_view key) {
+    INLAY_RETURN_IF_ERROR(CheckStateKey(key));
+    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection,
+                           RedisConnection::Connect(options_, kMaxReply));
+    return RedisState(std::move(connection), options_, key);
+  }
+
+  const RedisOptions options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions options) {
+  if (options.host.empty() || options.port == 0 || options.database < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("Redis at '", options.host, "', port ",
+                                                   options.port, ", database ", options.database,
+                                                   " cannot be: a host, a port of at least 1 and a "
+                                                   "database of at least 0 are needed"));
+  }
+  if (options.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the time limit ", absl::FormatDuration(options.timeout), " is not positive"));
+  }
+  return std::make_unique<RedisStore>(std::move(options));
+}
+
+}  // namespace inlay

@@ -1,0 +1,243 @@
+#include "io/tokenizer/spm_tokenizer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+
+namespace inlay {
+namespace {
+
+constexpr absl::string_view kScoresKey = "tokenizer.ggml.scores";
+constexpr absl::string_view kSpacePrefixKey = "tokenizer.ggml.add_space_prefix";
+constexpr absl::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+// The byte that "<0x41>" stands for.
+std::optional<uint8_t> ParseByteToken(absl::string_view text) {
+  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return std::nullopt;
+  const int high = HexDigit(text[3]);
+  const int low = HexDigit(text[4]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<uint8_t>(high * 16 + low);
+}
+
+struct Character {
+  char32_t value;  // bytes that are not UTF-8, each by itself, are numbered from 0x110000 on
+  size_t length;
+};
+
+// The character that `text`, which is not empty, starts with.
+Character FirstChar(absl::string_view text) {
+  const uint8_t byte = static_cast<uint8_t>(text[0]);
+  if (byte < 0x80) return {byte, 1};
+  const CodePoint c = DecodeUtf8(text);
+  return c.valid ? Character{c.value, c.length} : Character{char32_t{0x110000} + byte, 1};
+}
+
+// Below 2^20. Pairs of ASCII characters do not meet.
+size_t HashOfPair(char32_t before, char32_t after) {
+  if ((before | after) < 0x80) return before << 7 | after;
+  const uint64_t pair = uint64_t{before} << 32 | after;
+  return static_cast<size_t>(pair * 0x9E3779B97F4A7C15 >> 44);
+}
+
+// Less for a better score and equal for equal ones: the bits of floats of one sign are in the order
+// of their size.
+uint32_t RankOf(float score) {
+  if (score == 0) score = 0;  // -0 too
+  const uint32_t bits = std::bit_cast<uint32_t>(score);
+  constexpr uint32_t kSign = uint32_t{1} << 31;
+  return (bits & kSign) != 0 ? bits : bits ^ ~kSign;
+}
+
+absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file, size_t size) {
+  INLAY_ASSIGN_OR_RETURN(const std::vector<float> scores, file.GetFloats(kScoresKey));
+  if (scores.size() != size) {
+    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": key '", kScoresKey, "' has ",
+                                                   scores.size(), " elements, but there are ", size,
+                                                   " tokens"));
+  }
+  std::vector<uint32_t> ranks(size);
+  for (size_t i = 0; i < size; ++i) {
+    if (!std::isfinite(scores[i])) {
+      return absl::InvalidArgumentError(absl::StrCat(file.name(), ": the score of token ", i,
+                                                     " in '", kScoresKey, "' is ", scores[i],
+                                                     ", not a finite number"));
+    }
+    ranks[i] = RankOf(scores[i]);
+  }
+  return ranks;
+}
+
+// Writes `text` to `piece` with spaces for U+2581.
+void Unescape(absl::string_view text, std::string* piece) {
+  piece->clear();
+  for (size_t at; (at = text.find(kEscapedSpace)) != absl::string_view::npos;) {
+    piece->append(text.data(), at).push_back(' ');
+    text.remove_prefix(at + kEscapedSpace.size());
+  }
+  piece->append(text.data(), text.size());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& file) {
+  INLAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Load(file));
+  INLAY_ASSIGN_OR_RETURN(std::vector<uint32_t> ranks, ReadRanks(file, vocabulary.size()));
+  bool space_prefix = true;  // what files without the key mean
+  if (file.Find(kSpacePrefixKey) != nullptr) {
+    INLAY_ASSIGN_OR_RETURN(space_prefix, file.GetBool(kSpacePrefixKey));
+  }
+  StringPool pieces;
+  pieces.Reserve(vocabulary.size(), vocabulary.texts.bytes());  // none is longer than its text
+  std::string piece;
+  ByteTokens byte_tokens(256, -1);
+  for (size_t i = 0; i < vocabulary.size(); ++i) {
+    const absl::string_view text = vocabulary.texts[i];
+    switch (vocabulary.types[i]) {
+      case TokenType::kByte: {
+        const std::optional<uint8_t> byte = ParseByteToken(text);
+        if (!byte.has_value()) {
+          return absl::InvalidArgumentError(absl::StrCat(file.name(), ": byte token ", i,
+                                                         " is written ", QuoteForMessage(text),
+                                                         ", outside '<0x00>' to '<0xFF>'"));
+        }
+        if (byte_tokens[*byte] < 0) byte_tokens[*byte] = static_cast<int32_t>(i);
+        const char c = static_cast<char>(*byte);
+        pieces.Add(absl::string_view(&c, 1));
+        break;
+      }
+      case TokenType::kControl:
+      case TokenType::kUnknown:
+        pieces.Add("");
+        break;
+      default:
+        Unescape(text, &piece);
+        pieces.Add(piece);
+    }
+  }
+  const auto missing = std::find(byte_tokens.begin(), byte_tokens.end(), -1);
+  if (missing != byte_tokens.end() && !vocabulary.has_unknown()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
+                     missing - byte_tokens.begin(), " nor an unknown token"));
+  }
+  const bool adds_bos = vocabulary.add_bos.value_or(true);
+  std::unique_ptr<SpmTokenizer> tokenizer(new SpmTokenizer(std::move(vocabulary), std::move(pieces),
+                                                           std::move(ranks), std::move(byte_tokens),
+                                                           adds_bos, space_prefix));
+  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
+  return tokenizer;
+}
+
+SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
+                           ByteTokens byte_tokens, bool adds_bos, bool space_prefix)
+    : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos, space_prefix),
+      ranks_(std::move(ranks)),
+      byte_tokens_(std::move(byte_tokens)),
+      whole_(size()) {
+  joinable_.Reserve(size());
+  for (size_t i = 0; i < size(); ++i) {
+    const absl::string_view piece = this->pieces()[i];
+    if (this->vocabulary().types[i] != TokenType::kNormal || piece.empty()) continue;
+    joinable_.Insert(piece, static_cast<int32_t>(i));
+    longest_ = std::max(longest_, piece.size());
+    Character before = FirstChar(piece);
+    for (size_t j = before.length; j < piece.size();) {
+      const Character after = FirstChar(piece.substr(j));
+      neighbours_.set(HashOfPair(before.value, after.value));
+      before = after;
+      j += after.length;
+    }
+  }
+}
+
+bool SpmTokenizer::CanJoin(char32_t before, char32_t after) const {
+  return neighbours_[HashOfPair(before, after)];
+}
+
+std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const {
+  if (text.size() > longest_) return std::nullopt;
+  const int32_t* const token = joinable_.Find(text);
+  return token == nullptr ? std::nullopt : std::optional<int32_t>(*token);
+}
+
+// Joins never reach across a place whose two neighbouring characters stand in no token, so the
+// words between such places can be encoded one by one. In most vocabularies one such place is
+// before each space, and texts without spaces have some too.
+size_t SpmTokenizer::EncodeWords(absl::string_view text, bool last,
+                                 std::vector<int32_t>* ids) const {
+  if (!last) text.remove_suffix(IncompleteUtf8Tail(text));  // it may become a character
+  if (text.empty()) return 0;
+  SymbolMerger merger;
+  Character before = FirstChar(text);
+  size_t begin = 0;
+  for (size_t i = before.length; i < text.size();) {
+    const Character after = FirstChar(text.substr(i));
+    if (!CanJoin(before.value, after.value)) {
+      EncodeWord(text.substr(begin, i - begin), &merger, ids);
+      begin = i;
+    }
+    before = after;
+    i += after.length;
+  }
+  if (!last) return begin;
+  EncodeWord(text.substr(begin), &merger, ids);
+  return text.size();
+}
+
+void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
+                              std::vector<int32_t>* ids) const {
+  const std::optional<int32_t> token = FindJoinable(word);
+  if (token.has_value() && whole_[*token].load(std::memory_order_relaxed) == kYes) {
+    ids->push_back(*token);
+    return;
+  }
+  merger->Clear(word.size());
+  for (size_t i = 0; i < word.size();) {
+    const size_t length = FirstChar(word.substr(i)).length;
+    merger->Append(static_cast<uint32_t>(i), static_cast<uint32_t>(length), -1);
+    i += length;
+  }
+  merger->Run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
+    const auto id = FindJoinable(word.substr(left.begin, left.length + right.length));
+    if (!id.has_value()) return std::nullopt;
+    return Merge{ranks_[*id], *id};
+  });
+  const size_t before = ids->size();
+  merger->ForEach([&](const Symbol& symbol) {
+    const absl::string_view text = word.substr(symbol.begin, symbol.length);
+    const auto id = symbol.id >= 0 ? std::optional<int32_t>(symbol.id) : FindJoinable(text);
+    if (id.has_value()) {
+      ids->push_back(*id);
+      return;
+    }
+    const bool complete = std::all_of(text.begin(), text.end(), [&](char c) {
+      return byte_tokens_[static_cast<uint8_t>(c)] >= 0;
+    });
+    if (!complete) {
+      ids->push_back(*vocabulary().unk);
+      return;
+    }
+    for (const char c : text) ids->push_back(byte_tokens_[static_cast<uint8_t>(c)]);
+  });
+  if (token.has_value()) {
+    const bool whole = ids->size() == before + 1 && ids->back() == *token;
+    whole_[*token].store(whole ? kYes : kNo, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace inlay

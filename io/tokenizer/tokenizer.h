@@ -1,0 +1,111 @@
+// Text to token ids and back.
+#ifndef INLAY_IO_TOKENIZER_TOKENIZER_H_
+#define INLAY_IO_TOKENIZER_TOKENIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace inlay {
+
+struct EncodeOptions {
+  // Whether the ids start with BOS; without a value, as the vocabulary says.
+  std::optional<bool> add_bos;
+  // Whether the text of a control token in the input, "<end_of_turn>", becomes that token. Only
+  // for text that the caller trusts, such as a chat template's; otherwise it stays plain text.
+  bool parse_special = false;
+  // A TokenStream gives up with OutOfRange once it has seen that there are more; what is left of a
+  // text when it ends, at most TokenStream::kPiece bytes or one word, is encoded all the same.
+  size_t max_tokens = std::numeric_limits<size_t>::max();
+};
+
+// Encodes one text after the other, each in pieces of any size, to the tokens that it has in one
+// piece. Holds what the next piece may still change: about kPiece bytes, unless the vocabulary's
+// rules see a longer word. After an error only destruction makes sense.
+class TokenStream {
+ public:
+  static constexpr size_t kPiece = size_t{1} << 16;
+
+  virtual ~TokenStream() = default;
+
+  // Appends to `ids` the tokens of the text so far that are certain. OutOfRange beyond
+  // EncodeOptions::max_tokens, InvalidArgument for a word longer than Tokenizer::kLongestText.
+  virtual absl::Status Push(absl::string_view piece, std::vector<int32_t>* ids) = 0;
+
+  // Ends the text and appends its last tokens. The next Push begins another text.
+  virtual absl::Status Finish(std::vector<int32_t>* ids) = 0;
+};
+
+// Immutable once loaded, so one object may be used by many threads at the same time.
+class Tokenizer {
+ public:
+  // Longest text that Encode takes, in bytes.
+  static constexpr size_t kLongestText = size_t{1} << 30;
+
+  virtual ~Tokenizer() = default;
+
+  // Any bytes are accepted: what is not UTF-8 is encoded byte by byte. Fails for a text longer
+  // than kLongestText, when the file holds no vocabulary, and with ResourceExhausted without
+  // memory.
+  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text,
+                                              const EncodeOptions& options) const;
+  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text) const {
+    return Encode(text, EncodeOptions());
+  }
+
+  // For texts that come in pieces; the tokenizer must outlive the result. Tokens are looked for
+  // each `piece` bytes, which only tests set. Fails when the file holds no vocabulary.
+  virtual absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(
+      const EncodeOptions& options, size_t piece = TokenStream::kPiece) const = 0;
+
+  // The bytes that `ids` stand for: Decode(Encode(x)) == x, unless x needs the unknown token.
+  // Control tokens and ids outside the vocabulary contribute nothing. Where the vocabulary puts a
+  // space in front of a text, that space is taken away again.
+  std::string Decode(absl::Span<const int32_t> ids) const {
+    bool starts_part = true;
+    return Decode(ids, &starts_part);
+  }
+  // The same for ids that come in pieces: `starts_part` is true before the first of them and goes
+  // from call to call.
+  virtual std::string Decode(absl::Span<const int32_t> ids, bool* starts_part) const = 0;
+
+  // The bytes that one id contributes within a text, for streaming (see Utf8Stream: they need not
+  // be whole characters); empty for control tokens and ids outside the vocabulary.
+  virtual absl::string_view Piece(int32_t id) const = 0;
+
+  // The token as the vocabulary writes it, "<eos>"; empty for ids outside the vocabulary.
+  virtual absl::string_view TokenText(int32_t id) const = 0;
+
+  // Number of tokens; 0 when the file holds no vocabulary.
+  virtual size_t size() const = 0;
+
+  // Beginning of sequence, end of sequence, unknown, end of turn: what the file names.
+  virtual std::optional<int32_t> bos() const = 0;
+  virtual std::optional<int32_t> eos() const = 0;
+  virtual std::optional<int32_t> unk() const = 0;
+  virtual std::optional<int32_t> eot() const = 0;
+
+  // Whether Encode starts with BOS by default.
+  virtual bool adds_bos() const = 0;
+
+  virtual bool IsControl(int32_t id) const = 0;
+
+  // The control or user-defined token with exactly this text.
+  virtual std::optional<int32_t> FindSpecial(absl::string_view text) const = 0;
+
+  // Whether a model that says `id` has finished: end of sequence or of turn.
+  bool IsEndOfGeneration(int32_t id) const { return eos() == id || eot() == id; }
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_TOKENIZER_TOKENIZER_H_

@@ -1,0 +1,70 @@
+// What tokenizers with a vocabulary have in common: roles of ids, special tokens, decoding.
+#ifndef INLAY_IO_TOKENIZER_VOCABULARY_TOKENIZER_H_
+#define INLAY_IO_TOKENIZER_VOCABULARY_TOKENIZER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "io/tokenizer/token_matcher.h"
+#include "io/tokenizer/tokenizer.h"
+#include "io/tokenizer/vocabulary.h"
+
+namespace inlay {
+
+// User-defined tokens are cut out of a text first, and control tokens too where the caller trusts
+// it; what lies between goes to the derived class.
+class VocabularyTokenizer : public Tokenizer {
+ public:
+  using Tokenizer::Decode;
+  absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(const EncodeOptions& options,
+                                                             size_t piece) const override;
+  std::string Decode(absl::Span<const int32_t> ids, bool* starts_part) const override;
+  absl::string_view Piece(int32_t id) const override;
+  absl::string_view TokenText(int32_t id) const override;
+  size_t size() const override { return vocabulary_.size(); }
+  std::optional<int32_t> bos() const override { return vocabulary_.bos; }
+  std::optional<int32_t> eos() const override { return vocabulary_.eos; }
+  std::optional<int32_t> unk() const override { return vocabulary_.unk; }
+  std::optional<int32_t> eot() const override { return vocabulary_.eot; }
+  bool adds_bos() const override { return adds_bos_; }
+  bool IsControl(int32_t id) const override;
+  std::optional<int32_t> FindSpecial(absl::string_view text) const override;
+
+ protected:
+  // `pieces`: what each token contributes to a text. With `space_prefix`, each part of a text gets
+  // a space in front, and decoding takes it away. Init must follow.
+  VocabularyTokenizer(Vocabulary vocabulary, StringPool pieces, bool adds_bos, bool space_prefix);
+
+  // Fails when the special tokens are too many to be searched for; `file` is named then.
+  absl::Status Init(absl::string_view file);
+
+  // Appends the ids of the words at the beginning of `text`, and returns how many bytes they take.
+  // A word is encoded by itself, and how a text is cut into words at some place does not depend on
+  // what stands before it. With `last` these are all words; else `text` goes on in a way that is
+  // not known yet, so of the words only those whose end does not depend on it. At most kLongestText
+  // bytes, without special tokens.
+  virtual size_t EncodeWords(absl::string_view text, bool last,
+                             std::vector<int32_t>* ids) const = 0;
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  const StringPool& pieces() const { return pieces_; }
+
+ private:
+  class Stream;
+
+  Vocabulary vocabulary_;
+  StringPool pieces_;
+  bool adds_bos_;
+  bool space_prefix_;
+  // Bytes of a text that one token may stand for: the longest piece, or an unknown character.
+  size_t longest_piece_ = 4;
+  TokenMatcher special_;  // user-defined tokens in any text, control tokens in trusted ones
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_TOKENIZER_VOCABULARY_TOKENIZER_H_

@@ -1,0 +1,27 @@
+// Kernels that only ask the CPU something: on which target it runs them, how fast it reads, and how
+// fast it multiplies. Compiled for every CPU target that any kernel is compiled for.
+#ifndef INLAY_OPS_CPU_CPU_PROBES_H_
+#define INLAY_OPS_CPU_CPU_PROBES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace inlay {
+
+// Highway's bits of all CPU targets that are compiled in; better targets have lower bits.
+int64_t CompiledTargetBits();
+
+// The bit of the target that Highway dispatches this kernel to.
+int64_t ProbeTargetBit();
+
+// Bytes of the vectors that this kernel computes with: for SVE the CPU's.
+size_t ProbeVectorBytes();
+
+// The sum of all words: touches every byte, and cannot be left out. The words are `streams` equal
+// parts that are read side by side, 4 vectors of each in turn; `ahead` bytes before they are needed
+// they are asked for (0: never). `words` is a multiple of what a round of all streams reads.
+uint64_t ProbeSumOfWords(const uint64_t* data, size_t words, size_t streams, size_t ahead);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_CPU_CPU_PROBES_H_

@@ -1,0 +1,2 @@
+#define INLAY_DOTPROD
+#include "ops/cpu/dot_probes.cc"

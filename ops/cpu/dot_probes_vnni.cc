@@ -1,0 +1,2 @@
+#define INLAY_VNNI
+#include "ops/cpu/dot_probes.cc"

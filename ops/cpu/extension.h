@@ -1,0 +1,71 @@
+// Extensions of CPU targets: instructions that Highway has no target for.
+//
+// A kernel that gains from an extension is compiled once more for the targets that have it: a
+// second source defines INLAY_VNNI or the like and includes the first. This header, which comes
+// before Highway's, gives the extension's name; ops/cpu/extension-inl.h, which comes after them,
+// its instructions (those of AMX stand in ops/cpu/amx_tiles.h). Which kernels a CPU runs is decided
+// in ops/cpu/cpu_target.h.
+#ifndef INLAY_OPS_CPU_EXTENSION_H_
+#define INLAY_OPS_CPU_EXTENSION_H_
+
+#include "hwy/detect_compiler_arch.h"
+
+// Arm's extensions: whether the compiler may use their instructions everywhere, as with
+// -march=native.
+#if HWY_ARCH_ARM_A64 && defined(__ARM_FEATURE_DOTPROD)
+#define INLAY_HAS_DOTPROD 1
+#else
+#define INLAY_HAS_DOTPROD 0
+#endif
+#if INLAY_HAS_DOTPROD && defined(__ARM_FEATURE_MATMUL_INT8) && \
+    defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define INLAY_HAS_I8MM 1
+#else
+#define INLAY_HAS_I8MM 0
+#endif
+// Whether it may in functions that say so, which Highway knows. g++ 12 takes no less than ARMv8.2
+// for that, and does not inline there what may use more; anything above ARMv8.0 has LSE atomics.
+#if !HWY_ARCH_ARM_A64 || defined(HWY_COMPILE_ONLY_STATIC) || \
+    (HWY_COMPILER_GCC_ACTUAL && defined(__ARM_FEATURE_ATOMICS))
+#define INLAY_CAN_ADD_ARM 0
+#else
+#define INLAY_CAN_ADD_ARM HWY_HAVE_RUNTIME_DISPATCH
+#endif
+
+// The targets of Highway that each extension's kernels are compiled for. Arm's are for NEON, and
+// CPUs with SVE run these, too: only vectors of a fixed size can be kept in blocks of registers.
+#define INLAY_ARM_TARGETS(has) \
+  ((has) ? HWY_NEON | HWY_NEON_WITHOUT_AES : INLAY_CAN_ADD_ARM ? HWY_NEON : 0)
+#define INLAY_VNNI_TARGETS (HWY_AVX3 | HWY_AVX2)
+#define INLAY_AMX_TARGETS HWY_AVX3_DL
+#define INLAY_DOTPROD_TARGETS INLAY_ARM_TARGETS(INLAY_HAS_DOTPROD)
+#define INLAY_I8MM_TARGETS INLAY_ARM_TARGETS(INLAY_HAS_I8MM)
+
+// The namespace of what the source exports, and its targets.
+#if defined(INLAY_VNNI)
+#define INLAY_EXTENSION vnni
+#define INLAY_EXTENSION_TARGETS INLAY_VNNI_TARGETS
+#elif defined(INLAY_AMX)
+#define INLAY_EXTENSION amx
+#define INLAY_EXTENSION_TARGETS INLAY_AMX_TARGETS
+#elif defined(INLAY_DOTPROD)
+#define INLAY_EXTENSION dotprod
+#define INLAY_EXTENSION_TARGETS INLAY_DOTPROD_TARGETS
+#elif defined(INLAY_I8MM)
+#define INLAY_EXTENSION i8mm
+#define INLAY_EXTENSION_TARGETS INLAY_I8MM_TARGETS
+#else
+#define INLAY_EXTENSION plain
+#endif
+
+// What the source defines HWY_DISABLED_TARGETS as, where it disables `targets` without an
+// extension. Highway compiles every source for the worst target that there can be, whatever is
+// disabled.
+#if defined(INLAY_EXTENSION_TARGETS)
+#define INLAY_DISABLED_TARGETS(targets) \
+  (~(INLAY_EXTENSION_TARGETS | HWY_SSE2 | HWY_NEON_WITHOUT_AES))
+#else
+#define INLAY_DISABLED_TARGETS(targets) (targets)
+#endif
+
+#endif  // INLAY_OPS_CPU_EXTENSION_H_

@@ -1,0 +1,145 @@
+#include "ops/cpu/machine_limits.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "ops/cpu/cpu_probes.h"
+#include "ops/cpu/cpu_target.h"
+#include "ops/cpu/dot_probes.h"
+
+namespace inlay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+constexpr int kRepeats = 7;
+
+// Results go here so that no loop is left out; seeds come from here so that none is computed at
+// compile time.
+std::atomic<float> sink = 0;
+std::atomic<int32_t> source = 3;
+
+template <class Rounds>
+double BestRate(const Rounds& rounds) {
+  constexpr size_t kRounds =
+      200'000;  // about a millisecond: longer than a clock's step, shorter than a time slice
+  double best = 0;
+  for (int i = 0; i < kRepeats; ++i) {
+    float out = 0;
+    const Clock::time_point start = Clock::now();
+    const double operations = rounds(kRounds, source.load(), &out) * static_cast<double>(kRounds);
+    best = std::max(best, operations / SecondsSince(start));
+    sink = out;
+  }
+  return best;
+}
+
+// As ChosenTileKernels() chooses the kernels.
+DotProbes ChosenDotProbes() {
+  DotProbes probes = plain::GetDotProbes();
+  switch (ChosenExtension()) {
+    case Extension::kNone:
+      break;
+    case Extension::kVnni:
+      probes.int8 = vnni::GetDotProbes().int8;
+      break;
+    case Extension::kAmx:
+      probes.int8 = amx::GetDotProbes().int8;
+      break;
+    case Extension::kDotprod:
+      probes.int8 = dotprod::GetDotProbes().int8;
+      break;
+    case Extension::kI8mm:
+      probes.int8 = i8mm::GetDotProbes().int8;
+      probes.bf16 = i8mm::GetDotProbes().bf16;
+      break;
+  }
+  return probes;
+}
+
+}  // namespace
+
+double MeasureReadBandwidth(Team& team, size_t bytes) {
+  constexpr size_t kPage = size_t{1} << 21;
+  const size_t allocated = (std::max(bytes, size_t{1}) + kPage - 1) / kPage * kPage;
+  const size_t words = allocated / sizeof(uint64_t);
+  struct Free {
+    void operator()(uint64_t* p) const { std::free(p); }
+  };
+  std::unique_ptr<uint64_t[], Free> data(
+      static_cast<uint64_t*>(std::aligned_alloc(kPage, allocated)));
+  if (data == nullptr) return 0;
+  // Large pages, as packed matrices ask for: what is measured is memory, not address translation.
+  madvise(data.get(), allocated, MADV_HUGEPAGE);
+  constexpr size_t kChunk = (size_t{1} << 20) / sizeof(uint64_t);
+  team.Run(words, kChunk, [&](const Share& share) {
+    std::fill(&data[share.begin], &data[share.end], uint64_t{1});
+  });
+  // Which one is fastest differs from machine to machine.
+  struct Pattern {
+    size_t streams, ahead;
+  };
+  constexpr Pattern kPatterns[] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {1, 2048}, {2, 2048}, {4, 1024}};
+  constexpr double kSecondsEach = 0.05;
+  constexpr int kLeastPasses = 3;
+  double best = 0;
+  for (const Pattern& pattern : kPatterns) {
+    std::atomic<uint64_t> sum;
+    const auto read = [&](const Share& share) {
+      sum += ProbeSumOfWords(&data[share.begin], share.end - share.begin, pattern.streams,
+                             pattern.ahead);
+    };
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < kLeastPasses || SecondsSince(begin) < kSecondsEach; ++i) {
+      sum = 0;
+      const Clock::time_point start = Clock::now();
+      team.Run(words, kChunk, read);
+      const double seconds = SecondsSince(start);
+      if (sum != words) return 0;  // all words are 1: something was left out
+      best = std::max(best, static_cast<double>(allocated) / seconds);
+    }
+  }
+  return best;
+}
+
+const char* DotName(Dot dot) {
+  return dot == Dot::kInt8 ? "int8" : dot == Dot::kBF16 ? "bf16" : "f32";
+}
+
+Dot DotOf(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+    case WeightType::kF16:
+      return Dot::kF32;
+    case WeightType::kBF16:
+      return Dot::kBF16;
+    default:
+      return Dot::kInt8;
+  }
+}
+
+DotPeaks MeasureDotPeaks(std::string_view target) {
+  const std::string chosen = ChosenTarget();
+  const bool runs = ForceTarget(target);
+  assert(runs);
+  (void)runs;
+  const DotProbes probes = ChosenDotProbes();
+  const DotPeaks peaks = {
+      .int8 = BestRate(probes.int8), .bf16 = BestRate(probes.bf16), .f32 = BestRate(probes.f32)};
+  ForceTarget(chosen);
+  return peaks;
+}
+
+}  // namespace inlay

@@ -1,0 +1,48 @@
+// What this machine can do at most: the figures that speeds are reported against.
+#ifndef INLAY_OPS_CPU_MACHINE_LIMITS_H_
+#define INLAY_OPS_CPU_MACHINE_LIMITS_H_
+
+#include <string_view>
+
+#include "ops/quant/weight_type.h"
+#include "ops/team.h"
+
+namespace inlay {
+
+// Bytes per second that the team's threads together read from a buffer of `bytes` (rounded up to
+// whole pages of 2 MiB, which the system is asked for, as for packed weights): the best pass of
+// several, in several patterns: each thread reads its own part from front to back, a MiB at a time
+// as 1, 2, 4 or 8 streams, with and without prefetching. What fits a cache is read from there, so
+// for memory's own figure the buffer must be several times as large as the caches. Takes 0.4 s or
+// more; 0 where there is not enough memory.
+double MeasureReadBandwidth(Team& team, size_t bytes = size_t{512} << 20);
+
+// The dot products that the matmul kernels make: of bytes to 32-bit sums, of bfloat16 pairs to
+// float sums, and fused multiply-adds of floats.
+enum class Dot { kInt8, kBF16, kF32 };
+
+// "int8", "bf16", "f32".
+const char* DotName(Dot dot);
+
+// The ones that the products with weights of a type are held against.
+Dot DotOf(WeightType type);
+
+// Multiplications and additions per second of one core, operands in registers: the best of several
+// runs.
+struct DotPeaks {
+  double int8 = 0;
+  double bf16 = 0;
+  double f32 = 0;
+
+  // Where there are no instructions for bfloat16, conversion to float is the faster way.
+  double Of(Dot dot) const {
+    return dot == Dot::kInt8 ? int8 : dot == Dot::kBF16 && bf16 > f32 ? bf16 : f32;
+  }
+};
+// Those of the best CPU target that there is, whichever is in use, or of the named one that this
+// CPU runs. Not to be called while another thread runs kernels.
+DotPeaks MeasureDotPeaks(std::string_view target = "");
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_CPU_MACHINE_LIMITS_H_

@@ -1,2 +1,0 @@
-#define INLAY_DOTPROD
-#include "ops/dot_probes.cc"

@@ -1,2 +1,0 @@
-#define INLAY_VNNI
-#include "ops/dot_probes.cc"

@@ -1,0 +1,114 @@
+#include "ops/matmul/matmul.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ops/matmul/matmul_tiles.h"
+
+namespace inlay {
+namespace {
+
+// The tiles [begin, end) of one task.
+void MultiplyTiles(const TileKernels& kernels, const MatMulTask& task, const Operand& x,
+                   size_t begin, size_t end) {
+  switch (task.w->format()) {
+    case PackedFormat::kF32:
+    case PackedFormat::kF16:
+      return kernels.floats(task, x.floats(), begin, end);
+    case PackedFormat::kBF16:
+      return kernels.bf16(task, x.bf16(), begin, end);
+    case PackedFormat::kBytes32:
+    case PackedFormat::kWide32:
+    case PackedFormat::kWide16:
+      return kernels.bytes(task, x.quantized(), begin, end);
+    case PackedFormat::kNibbles32:
+    case PackedFormat::kFives32:
+    case PackedFormat::kFivesOffset32:
+    case PackedFormat::kFivesK:
+    case PackedFormat::kNibblesK:
+    case PackedFormat::kSixK:
+      return kernels.nibbles(task, x.quantized(), begin, end);
+  }
+}
+
+// About how many nanoseconds a thread takes for a tile and so many tokens: reading it or computing.
+double TileTime(const PackedMatrix& w, size_t tokens) {
+  constexpr double kBytes = 20;  // per nanosecond
+  const double operations = IsQuantized(w.format()) ? 200 : 50;
+  const double done = 2.0 * kTileRows * static_cast<double>(w.cols() * tokens);
+  return std::max(static_cast<double>(w.tile_bytes()) / kBytes, done / operations);
+}
+
+// The chunk of a product's `units`, each a tile for one of so many tokens: pairs of tiles, which
+// kernels for the widest vectors multiply at once.
+size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads) {
+  const size_t pair = 2 * tokens;
+  return std::max(UnitsOfChunk(units, nanoseconds, threads) / pair * pair, pair);
+}
+
+}  // namespace
+
+MatMulAhead::MatMulAhead(std::vector<const PackedMatrix*> matrices, size_t threads)
+    : matrices_(std::move(matrices)) {
+  double time = 0;
+  for (const PackedMatrix* w : matrices_) {
+    tiles_ += w->tiles();
+    time += static_cast<double>(w->tiles()) * TileTime(*w, 1);
+  }
+  if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads);
+}
+
+MemoryAhead MatMulAhead::Head(size_t part, size_t parts) const {
+  const size_t chunks = (tiles_ + chunk_ - 1) / chunk_;
+  size_t tile = part * chunks / parts * chunk_;
+  for (const PackedMatrix* w : matrices_) {
+    if (tile < w->tiles()) return {w->tile(tile), (w->tiles() - tile) * w->tile_bytes()};
+    tile -= w->tiles();
+  }
+  return {};
+}
+
+void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
+            const PhaseAhead* ahead) {
+  // A tile costs as much as it has tokens.
+  size_t units = 0;
+  size_t most_tokens = 0;
+  double time = 0;
+  for (const MatMulTask& task : tasks) {
+    assert(task.w->cols() == x.floats().cols && task.y.cols == task.w->rows());
+    assert(task.x_rows != nullptr || task.y.rows == x.rows());
+    assert(task.w->format() != PackedFormat::kBF16 || x.bf16().data != nullptr);
+    assert(!IsQuantized(task.w->format()) || x.quantized().blocks != nullptr);
+    if (task.y.rows == 0) continue;
+    units += task.w->tiles() * task.y.rows;
+    most_tokens = std::max(most_tokens, task.y.rows);
+    time += static_cast<double>(task.w->tiles()) * TileTime(*task.w, task.y.rows);
+  }
+  if (units == 0) return;
+  const TileKernels kernels = ChosenTileKernels();
+  // All tasks in a row. A tile belongs to the share that its first unit lies in.
+  const auto work = [&](const Share& share) {
+    size_t first = 0;
+    for (const MatMulTask& task : tasks) {
+      const size_t tokens = task.y.rows;
+      const size_t last = first + task.w->tiles() * tokens;
+      if (share.begin < last && tokens > 0) {
+        const auto tile = [&](size_t unit) {
+          // Decode does without the division: chunks are short.
+          return tokens == 1 ? unit - first : (unit - first + tokens - 1) / tokens;
+        };
+        MultiplyTiles(kernels, task, x, tile(std::max(share.begin, first)),
+                      tile(std::min(share.end, last)));
+      }
+      if (last >= share.end) break;
+      first = last;
+    }
+  };
+  team.Run(units, ChunkOf(units, most_tokens, time, team.threads()), work, ahead);
+}
+
+}  // namespace inlay

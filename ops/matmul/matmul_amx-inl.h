@@ -1,0 +1,264 @@
+// The matmul's loops for Intel AMX: many tokens by a range of tiles of packed quantized weights.
+
+// Compiled once per CPU target, hence the toggling guard.
+#if defined(INLAY_OPS_MATMUL_MATMUL_AMX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef INLAY_OPS_MATMUL_MATMUL_AMX_INL_H_
+#undef INLAY_OPS_MATMUL_MATMUL_AMX_INL_H_
+#else
+#define INLAY_OPS_MATMUL_MATMUL_AMX_INL_H_
+#endif
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "ops/cpu/amx_tiles.h"
+#include "ops/matmul/matmul_kernels-inl.h"
+#include "ops/matmul/matmul_task.h"
+#include "ops/matmul/matmul_tiles.h"
+
+// All CPUs with AMX run this target, on which a vector holds all rows of a tile.
+#if HWY_TARGET == HWY_AVX3_DL
+
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+namespace {
+
+// One AMX instruction multiplies a group of columns: the quants of 16 tokens by those of a tile. It
+// adds these products in integers, which are exact, so what follows in floats is QuantizedKernel's,
+// operation for operation, and so are the bits of the results.
+//
+// What bounds it, counted and not timed, in cycles of Sapphire Rapids for 16 tokens and a group of
+// 32 columns of one tile: the instruction starts every 16 cycles, and 16 stores of sums take 16.
+// Each token's sums then take a conversion, a product of scales and a multiply-add, 48 operations
+// that two units share: 24 cycles, or 32 with offsets. Rows of operands (16 and 8), sums and scales
+// are 56 loads, 72 with offsets, two at a time: 28 or 36 cycles. So what follows the products is
+// the bound, at about 30 cycles. AVX3_DL takes 96 for 8 products, the start of a sum and 3
+// operations in floats of each token, on two units. The loops keep AMX at that bound: totals stay
+// in registers; nothing takes off a format's bias, because weights are unpacked as signed bytes;
+// and sums are made a group ahead of their use, so that AMX and vectors work side by side.
+
+// Tokens that are multiplied at once: as many as an AMX register has rows.
+constexpr size_t kAmxTokens = 16;
+// Tiles and blocks of columns that are unpacked for all tokens to pass: with 16 tokens' activations
+// and their sums 30 to 34 KB, which stay in a cache of 48.
+constexpr size_t kAmxTiles = 4;
+constexpr size_t kAmxBlocks = 8;
+// So many tokens or fewer are left to AVX3_DL: by the count above they take as long as 16 do here.
+constexpr size_t kFewTokens = kQuantizedCols;
+
+// A group of columns of one tile.
+template <class Format>
+struct UnpackedGroup {
+  alignas(64) uint8_t quads[Format::kGroup / 4][4 * kTileRows];  // signed
+  float scales[kTileRows];
+  float offsets[kTileRows];  // where the format has them
+};
+
+template <class Format>
+HWY_INLINE void Unpack(const Format& w, size_t g, UnpackedGroup<Format>& group) {
+  const DQuads d8;
+  const auto bias = hn::Set(d8, static_cast<uint8_t>(Format::kBias));
+  const auto step = [&]<size_t s>() HWY_ATTR {
+    VQuads a, b;
+    w.template Step<s>(g, a, b);
+    hn::Store(hn::Sub(a, bias), d8, group.quads[2 * s]);
+    hn::Store(hn::Sub(b, bias), d8, group.quads[2 * s + 1]);
+  };
+  step.template operator()<0>();
+  step.template operator()<1>();
+  if constexpr (Format::kGroup == 32) {
+    step.template operator()<2>();
+    step.template operator()<3>();
+  }
+  hn::StoreU(w.Scale(g), DRows(), group.scales);
+  if constexpr (Format::kHasOffsets) hn::StoreU(w.Offset(g), DRows(), group.offsets);
+}
+
+// The kernel of one format; `Tiles` are the AMX instructions.
+template <class Format, class Tiles>
+class AmxKernel {
+ public:
+  // To be called before Run, with Tiles::Release() after the last one.
+  static void Configure() {
+    AmxShapes shapes;
+    for (const int slot : {0, 1}) {
+      shapes.Set(kSums + slot, kAmxTokens, 4 * kTileRows);
+      shapes.Set(kQuants + slot, kAmxTokens, Format::kGroup);
+      shapes.Set(kWeights + slot, Format::kGroup / 4, 4 * kTileRows);
+    }
+    Tiles::Configure(shapes);
+  }
+
+  // The tiles [begin, end), kAmxTiles at most, for the first `tokens` tokens, one at least.
+  static void Run(const MatMulTask& task, const QuantizedRows& x, size_t tokens, size_t begin,
+                  size_t end) {
+    UnpackedGroup<Format> weights[kAmxTiles][kAmxBlocks * kGroups];
+    QuantizedBlock blocks[kAmxBlocks][kAmxTokens];
+    const size_t all = task.w->cols() / kQuantBlock;
+    for (size_t block = 0; block < all; block += kAmxBlocks) {
+      const size_t count = std::min(kAmxBlocks, all - block);
+      for (size_t tile = begin; tile < end; ++tile) {
+        const Format packed(*task.w, tile, 0);
+        for (size_t i = 0; i < count * kGroups; ++i) {
+          packed.Fetch(block * kGroups + i, kNext);
+          Unpack(packed, block * kGroups + i, weights[tile - begin][i]);
+        }
+      }
+      for (size_t token = 0; token < tokens; token += kAmxTokens) {
+        // Where fewer are left, the last one takes the places of those that are missing: its
+        // results are the same each time.
+        float* y[kAmxTokens];
+        for (size_t c = 0; c < kAmxTokens; ++c) {
+          const size_t t = std::min(token + c, tokens - 1);
+          y[c] = task.y.Row(t);
+          const QuantizedBlock* row = x.Row(task.InputRow(t)) + block;
+          for (size_t b = 0; b < count; ++b) blocks[b][c] = row[b];
+        }
+        for (size_t tile = begin; tile < end; ++tile) {
+          const size_t row = tile * kTileRows;
+          Add(weights[tile - begin], blocks, count,
+              Results{y, row, std::min(kTileRows, task.w->rows() - row), block == 0});
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kGroups = kQuantBlock / Format::kGroup;  // of a block
+  static constexpr size_t kNext =  // how far ahead what is unpacked next lies
+      Format::kLayout.Group(kAmxBlocks * kGroups) - Format::kLayout.Group(0);
+  // AMX registers: two of each kind take turns.
+  static constexpr int kSums = 0, kQuants = 2, kWeights = 4;
+
+  // Where the totals of a tile belong: token c's are at y[c] + row, and `rows` of them exist.
+  struct Results {
+    float* const* y;
+    size_t row, rows;
+    bool are_new;  // nothing is added to what is there
+  };
+  using Sums = int32_t[kAmxTokens][kTileRows];
+
+  // Adds the products of some blocks of columns to one tile's results.
+  static void Add(const UnpackedGroup<Format>* weights, const QuantizedBlock (*x)[kAmxTokens],
+                  size_t blocks, const Results& results) {
+    const DRows df;
+    VRows total[kAmxTokens];
+    for (size_t c = 0; c < kAmxTokens; ++c) {
+      total[c] =
+          results.are_new ? hn::Zero(df) : hn::LoadN(df, results.y[c] + results.row, results.rows);
+    }
+    alignas(64) Sums sums[2];
+    const size_t groups = blocks * kGroups;
+    Multiply<0>(weights, x, 0, sums[0]);
+    for (size_t g = 0; g < groups; g += 2) {
+      if (g + 1 < groups) Multiply<1>(weights, x, g + 1, sums[1]);
+      AddSums<0>(weights[g], x[g / kGroups], sums[0], total);
+      if (g + 1 == groups) break;
+      if (g + 2 < groups) Multiply<0>(weights, x, g + 2, sums[0]);
+      AddSums<1>(weights[g + 1], x[(g + 1) / kGroups], sums[1], total);
+    }
+    for (size_t c = 0; c < kAmxTokens; ++c) {
+      hn::StoreN(total[c], df, results.y[c] + results.row, results.rows);
+    }
+  }
+
+  // The sums of products of group g, by the registers of a slot.
+  template <int slot>
+  static HWY_INLINE void Multiply(const UnpackedGroup<Format>* weights,
+                                  const QuantizedBlock (*x)[kAmxTokens], size_t g, Sums& sums) {
+    const int8_t* quants = x[g / kGroups][0].quants + g % kGroups * Format::kGroup;
+    Tiles::template Load<kQuants + slot>(quants, sizeof(QuantizedBlock));
+    Tiles::template Load<kWeights + slot>(weights[g].quads, sizeof(weights[g].quads[0]));
+    Tiles::template Zero<kSums + slot>();
+    Tiles::template AddProducts<kSums + slot, kQuants + slot, kWeights + slot>();
+    Tiles::template Store<kSums + slot>(sums, sizeof(sums[0]));
+  }
+
+  // Adds the sums of a group, one with this slot, to the totals: as AddGroup does.
+  template <int slot>
+  static HWY_INLINE void AddSums(const UnpackedGroup<Format>& weights, const QuantizedBlock* x,
+                                 const Sums& sums, VRows (&total)[kAmxTokens]) {
+    constexpr size_t kHalf = kGroups == 2 ? slot : 0;
+    const DRows df;
+    const auto scale = hn::LoadU(df, weights.scales);
+    for (size_t c = 0; c < kAmxTokens; ++c) {
+      const auto sum = hn::ConvertTo(df, hn::Load(DRowInts(), sums[c]));
+      total[c] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, x[c].scale)), total[c]);
+    }
+    if constexpr (Format::kHasOffsets) {
+      const auto offset = hn::LoadU(df, weights.offsets);
+      for (size_t c = 0; c < kAmxTokens; ++c) {
+        total[c] = hn::MulAdd(offset, SumOf<Format, kHalf>(x[c]), total[c]);
+      }
+    }
+  }
+};
+
+// The tiles [begin, end) for all tokens, by the AMX instructions of `Tiles`; `few` does the same
+// for few tokens.
+template <class Format, class Tiles>
+void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end,
+                   MultiplyTilesOf<QuantizedRows> few) {
+  const size_t tokens = task.y.rows;
+  const size_t rest = tokens % kAmxTokens;
+  const size_t many = rest <= kFewTokens ? tokens - rest : tokens;
+  if (many == 0) return few(task, x, begin, end);
+  MatMulTask last = {task.w, task.y.Slice(many, tokens - many), task.x_rows};
+  QuantizedRows last_x = x;
+  if (task.x_rows == nullptr) {
+    last_x.blocks = x.Row(many);
+  } else {
+    last.x_rows += many;
+  }
+  using Kernel = AmxKernel<Format, Tiles>;
+  Kernel::Configure();
+  for (size_t tile = begin; tile < end; tile += kAmxTiles) {
+    const size_t stop = std::min(tile + kAmxTiles, end);
+    Kernel::Run(task, x, many, tile, stop);
+    if (many < tokens) few(last, last_x, tile, stop);
+  }
+  Tiles::Release();
+}
+
+// The same for a matrix of any quantized format.
+template <class Tiles>
+void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+  const auto run = [&]<class Format>(MultiplyTilesOf<QuantizedRows> few)
+                       HWY_ATTR { MultiplyByAmx<Format, Tiles>(task, x, begin, end, few); };
+  const auto bytes = plain::ByteTiles(), nibbles = plain::NibbleTiles();
+  switch (task.w->format()) {
+    case PackedFormat::kBytes32:
+      return run.template operator()<Bytes32>(bytes);
+    case PackedFormat::kWide32:
+      return run.template operator()<Wide<PackedFormat::kWide32>>(bytes);
+    case PackedFormat::kWide16:
+      return run.template operator()<Wide<PackedFormat::kWide16>>(bytes);
+    case PackedFormat::kNibbles32:
+      return run.template operator()<Nibbles32>(nibbles);
+    case PackedFormat::kFives32:
+      return run.template operator()<Fives32>(nibbles);
+    case PackedFormat::kFivesOffset32:
+      return run.template operator()<FivesOffset32>(nibbles);
+    case PackedFormat::kFivesK:
+      return run.template operator()<FivesK>(nibbles);
+    case PackedFormat::kNibblesK:
+      return run.template operator()<NibblesK>(nibbles);
+    case PackedFormat::kSixK:
+      return run.template operator()<SixK>(nibbles);
+    default:
+      assert(false);
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#endif  // HWY_TARGET
+
+#endif  // toggling guard

@@ -1,0 +1,46 @@
+#define INLAY_AMX
+#include "ops/cpu/extension.h"
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS INLAY_DISABLED_TARGETS(INLAY_UNUSED_TARGETS)
+
+#include <cassert>
+
+#include "ops/matmul/matmul_tiles.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/matmul/matmul_amx.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h, as Highway asks.
+#include "hwy/highway.h"
+#include "ops/matmul/matmul_amx-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+namespace {
+
+#if INLAY_IS_COMPILED
+void MultiplyQuantized(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
+  MultiplyByAmx<AmxTiles>(task, x, begin, end);
+}
+#else
+void MultiplyQuantized(const MatMulTask&, const QuantizedRows&, size_t, size_t) { assert(false); }
+#endif
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace inlay::INLAY_EXTENSION {
+namespace {
+
+HWY_EXPORT(MultiplyQuantized);
+
+}  // namespace
+
+MultiplyTilesOf<QuantizedRows> QuantizedTiles() { return HWY_DYNAMIC_POINTER(MultiplyQuantized); }
+
+}  // namespace inlay::INLAY_EXTENSION
+#endif  // HWY_ONCE

@@ -1,0 +1,396 @@
+// The matmul's inner loops: a few tiles of packed weights by a few rows of activations.
+
+// Compiled once per CPU target, hence the toggling guard.
+#if defined(INLAY_OPS_MATMUL_MATMUL_KERNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef INLAY_OPS_MATMUL_MATMUL_KERNELS_INL_H_
+#undef INLAY_OPS_MATMUL_MATMUL_KERNELS_INL_H_
+#else
+#define INLAY_OPS_MATMUL_MATMUL_KERNELS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "ops/matmul/group_sums-inl.h"
+#include "ops/matmul/operand.h"
+#include "ops/matmul/packed_formats-inl.h"
+#include "ops/matmul/packed_matrix.h"
+#include "ops/simd-inl.h"
+// After all headers of Highway.
+#include "ops/cpu/extension-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace inlay {
+namespace HWY_NAMESPACE {
+namespace {
+
+// What one call of a kernel computes: some neighbouring parts of tiles, each of the rows that a
+// vector holds, for some tokens.
+#if HWY_HAVE_SCALABLE
+constexpr size_t kFloatCols = 1;
+constexpr size_t kPairCols = 1;
+constexpr size_t kQuantizedCols = 1;
+constexpr size_t kManyParts = 1;
+constexpr size_t kFewParts = 1;
+#else
+// Two parts use an activation twice that is loaded once. Each has a total for every token: 2 x 6
+// fit 16 registers with an operand or two; pairs of bf16 that are made floats first need more.
+constexpr size_t kManyParts = 2;
+constexpr size_t kFloatCols = HWY_TARGET <= HWY_AVX2 ? 6 : 3;
+// Where matrices are multiplied they need less: 2 x 12 totals, four weights and two activations are
+// 30 of 32.
+constexpr size_t kPairCols = kMatrices ? 12 : HWY_TARGET == HWY_AVX2 ? 4 : kFloatCols;
+// Quantized kernels have an integer sum beside each total: 2 x 6 fit 32 registers, 2 x 3 fit 16.
+// (With Arm's extensions, the other 8 are four weights, the one or two activations they are
+// multiplied with, and constants of the format.)
+// Where products are added in pairs first, these take as many registers again: with 2 x 6 on AVX3,
+// 512 tokens took 1.07 (Q6_K) to 1.4 times (Q4_0) as long as with 2 x 3.
+constexpr size_t kQuantizedCols = (HWY_TARGET <= HWY_AVX3 && !kInPairs) || kByLanes ? 6 : 3;
+// A kernel's kCols tokens or fewer leave the CPU time to wait for memory, which is fastest when
+// read in a line: all parts of one tile at once. Two tiles at a time were 0.6 (Q4_0, one thread) to
+// 0.9 times as fast. With 16 registers it is no more than two parts, though.
+constexpr size_t kFewParts =
+    std::min<size_t>(kTileRows / hn::MaxLanes(DRows()), HWY_ARCH_X86 ? kManyParts : kTileRows);
+#endif
+// How far ahead, in bytes, what such a line leads to is fetched: the CPU follows it by itself, but
+// only to the end of a page.
+constexpr size_t kAhead = 4096;
+
+// The results for C tokens, of which token c is written to y[c] + row; `rows` exist.
+struct Outputs {
+  float* const* y;
+  size_t rows;
+
+#if HWY_HAVE_SCALABLE
+  HWY_INLINE void Store(size_t row, VRows v) const {
+    if (row < rows) hn::StoreN(v, DRows(), y[0] + row, rows - row);
+  }
+#else
+  template <size_t C>
+  HWY_INLINE void Store(size_t row, const VRows (&v)[C]) const {
+    const DRows df;
+    if (row + hn::Lanes(df) <= rows) {
+      for (size_t c = 0; c < C; ++c) hn::StoreU(v[c], df, y[c] + row);
+    } else if (row < rows) {
+      for (size_t c = 0; c < C; ++c) hn::StoreN(v[c], df, y[c] + row, rows - row);
+    }
+  }
+  // The same for T parts, from a copy: for AArch64 g++ would keep in memory what these loops index,
+  // and store each total there whenever it changes.
+  template <class Part, size_t T, size_t C>
+  HWY_INLINE void StoreParts(const Part* w, const VRows (&v)[T][C]) const {
+    VRows copy[T][C];
+    const auto fill = [&]<size_t... i>(std::index_sequence<i...>) HWY_ATTR {
+      ((copy[i / C][i % C] = v[i / C][i % C]), ...);
+    };
+    fill(std::make_index_sequence<T * C>());
+    for (size_t t = 0; t < T; ++t) Store(w[t].row, copy[t]);
+  }
+  // What is there for token c.
+  HWY_INLINE VRows Load(size_t row, size_t c) const {
+    const DRows df;
+    if (row + hn::Lanes(df) <= rows) return hn::LoadU(df, y[c] + row);
+    return row < rows ? hn::LoadN(df, y[c] + row, rows - row) : hn::Zero(df);
+  }
+#endif
+};
+
+// The sum of the activations of a group.
+template <class Format, size_t kHalf>
+HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
+  return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.half_sums[kHalf]);
+}
+
+// Adds the products of one group of columns to totals: group kHalf of the block x[c][block] of each
+// token c.
+template <class Format, size_t kHalf, size_t T, size_t C>
+HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t block,
+#if HWY_HAVE_SCALABLE
+                         VRows& total) {
+  static_assert(T == 1 && C == 1);
+  const QuantizedBlock& activations = x[0][block];
+  const DRows df;
+  const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
+  const auto sum = SumGroup<Format, kHalf>(*w, g, activations);
+  const auto scale = hn::Mul(w->Scale(g), hn::Set(df, activations.scale));
+  total = hn::MulAdd(hn::ConvertTo(df, sum), scale, total);
+  if constexpr (Format::kHasOffsets) {
+    total = hn::MulAdd(w->Offset(g), SumOf<Format, kHalf>(activations), total);
+  }
+#else
+                         VRows (&total)[T][C]) {
+  const DRows df;
+  const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
+  GroupSums<T, C> sum;
+  SumGroup<Format, kHalf, T, C>(w, g, x, block, sum);
+  VRows scale[T];
+  for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
+  for (size_t c = 0; c < C; ++c) {
+    const auto x_scale = hn::Set(df, x[c][block].scale);
+    for (size_t t = 0; t < T; ++t) {
+      total[t][c] =
+          hn::MulAdd(hn::ConvertTo(df, sum[t][c]), hn::Mul(scale[t], x_scale), total[t][c]);
+    }
+  }
+  if constexpr (Format::kHasOffsets) {
+    for (size_t t = 0; t < T; ++t) scale[t] = w[t].Offset(g);
+    for (size_t c = 0; c < C; ++c) {
+      const auto x_sum = SumOf<Format, kHalf>(x[c][block]);
+      for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(scale[t], x_sum, total[t][c]);
+    }
+  }
+#endif
+}
+
+// A kernel computes T parts of tiles for C tokens: Run<T, C>(parts, rows, cols, ahead, out), where
+// rows[c] is token c's row of activations. It is fastest with kCols tokens at once; up to kFewCols
+// leave registers for all parts of a tile. Unless `ahead` is 0, it fetches what lies so many bytes
+// after what it reads. Vectors without a fixed size cannot be kept in arrays: there it is one each.
+// Where a part's additions follow each other too slowly to keep up with memory, kChains is 2: so
+// many parts at least.
+
+template <class Format>
+struct QuantizedKernel {
+  using Part = Format;
+  using Activations = QuantizedRows;
+  static constexpr size_t kCols = kQuantizedCols;
+  static constexpr size_t kFewCols = kByLanes ? 2 : kCols;
+  static constexpr size_t kChains = 1;
+
+  template <size_t T, size_t C, class Cols>
+  static HWY_NOINLINE void Run(const Part* w, const QuantizedBlock* const* x, Cols cols,
+                               size_t ahead, const Outputs& out) {
+    const size_t blocks = cols / kQuantBlock;
+#if HWY_HAVE_SCALABLE
+    auto total = hn::Zero(DRows());
+#else
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(DRows());
+    }
+#endif
+    for (size_t b = 0; b < blocks; ++b) {
+      constexpr size_t kGroups = kQuantBlock / Format::kGroup;
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) {
+          for (size_t g = 0; g < kGroups; ++g) w[t].Fetch(b * kGroups + g, ahead);
+        }
+      }
+      AddGroup<Format, 0, T, C>(w, x, b, total);
+      if constexpr (kGroups == 2) AddGroup<Format, 1, T, C>(w, x, b, total);
+    }
+#if HWY_HAVE_SCALABLE
+    out.Store(w[0].row, total);
+#else
+    if constexpr (kByLanes) {
+      out.StoreParts(w, total);
+    } else {
+      for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+    }
+#endif
+  }
+};
+
+// What kernels without scales read of a tile: from `data` on, as many elements a column as rows.
+template <class W>
+struct PlainPart {
+  PlainPart(const PackedMatrix& w, size_t index, size_t offset, size_t columns)
+      : row(index * kTileRows + offset),
+        data(reinterpret_cast<const W*>(w.tile(index)) + offset * columns),
+        fetches(offset == 0) {}
+
+  // What lies `ahead` bytes after element i.
+  HWY_INLINE void Fetch(size_t i, size_t ahead) const {
+    if (fetches) hwy::Prefetch(reinterpret_cast<const uint8_t*>(data + i) + ahead);
+  }
+
+  size_t row;
+  const W* data;
+  bool fetches;  // once for all parts of a tile
+};
+
+// Unquantized weights of type W: one fused multiply-add per column.
+template <class W>
+struct FloatKernel {
+  struct Part : PlainPart<W> {
+    Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart<W>(w, index, offset, 1) {}
+  };
+  using Activations = ConstFloatRows;
+  static constexpr size_t kCols = kFloatCols;
+  static constexpr size_t kFewCols = kCols;
+  static constexpr size_t kChains = 2;
+
+  template <size_t T, size_t C, class Cols>
+  static HWY_NOINLINE void Run(const Part* w, const float* const* x, Cols cols, size_t ahead,
+                               const Outputs& out) {
+    const DRows df;
+#if HWY_HAVE_SCALABLE
+    static_assert(T == 1 && C == 1);
+    auto total = hn::Zero(df);
+    for (size_t k = 0; k < cols; ++k) {
+      if (ahead != 0) w[0].Fetch(k * kTileRows, ahead);
+      total = hn::MulAdd(LoadFloat(df, w[0].data + k * kTileRows), hn::Set(df, x[0][k]), total);
+    }
+    out.Store(w[0].row, total);
+#else
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+    }
+    for (size_t k = 0; k < cols; ++k) {
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * kTileRows, ahead);
+      }
+      VRows weights[T];
+      for (size_t t = 0; t < T; ++t) weights[t] = LoadFloat(df, w[t].data + k * kTileRows);
+      for (size_t c = 0; c < C; ++c) {
+        const auto value = hn::Set(df, x[c][k]);
+        for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(weights[t], value, total[t][c]);
+      }
+    }
+    for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+#endif
+  }
+};
+
+// bfloat16 weights and activations, two columns at a time.
+struct PairKernel {
+  struct Part : PlainPart<uint16_t> {
+    Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart(w, index, offset, 2) {}
+  };
+  using Activations = Bf16Rows;
+  static constexpr size_t kCols = kPairCols;
+  static constexpr size_t kFewCols = kMatrices ? 4 : kCols;
+  static constexpr size_t kChains = kDotBf16 ? 1 : 2;
+
+  template <size_t T, size_t C, class Cols>
+  static HWY_NOINLINE void Run(const Part* w, const Bf16* const* x, Cols cols, size_t ahead,
+                               const Outputs& out) {
+    const size_t pairs = (cols + 1) / 2;
+#if INLAY_USES_I8MM
+    if constexpr (C % 2 == 0) return RunMatrices<T, C>(w, x, pairs, ahead, out);
+#endif
+    const DRows df;
+    const DWords du;
+    // Adds both products, the even column's first where the CPU target leaves the choice.
+    const auto add = [&](auto weights, auto values, auto sum) HWY_ATTR {
+      if constexpr (kDotBf16) {
+        return AddProductsOfBf16(df, weights, values, sum);
+      } else {
+        const auto even = [&](auto v) HWY_ATTR { return hn::BitCast(df, hn::ShiftLeft<16>(v)); };
+        const auto odd = [&](auto v) HWY_ATTR {
+          return hn::BitCast(df, hn::And(v, hn::Set(du, 0xFFFF0000u)));
+        };
+        return hn::MulAdd(odd(weights), odd(values), hn::MulAdd(even(weights), even(values), sum));
+      }
+    };
+#if HWY_HAVE_SCALABLE
+    static_assert(T == 1 && C == 1);
+    auto total = hn::Zero(df);
+    for (size_t k = 0; k < pairs; ++k) {
+      if (ahead != 0) w[0].Fetch(k * 2 * kTileRows, ahead);
+      total = add(Load(w[0], k), Broadcast(x[0] + 2 * k), total);
+    }
+    out.Store(w[0].row, total);
+#else
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+    }
+    for (size_t k = 0; k < pairs; ++k) {
+      if (ahead != 0) {
+        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * 2 * kTileRows, ahead);
+      }
+      hn::Vec<DWords> weights[T];
+      for (size_t t = 0; t < T; ++t) weights[t] = Load(w[t], k);
+      for (size_t c = 0; c < C; ++c) {
+        const auto values = Broadcast(x[c] + 2 * k);
+        for (size_t t = 0; t < T; ++t) total[t][c] = add(weights[t], values, total[t][c]);
+      }
+    }
+    for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+#endif
+  }
+
+ private:
+  using DWords = hn::RebindToUnsigned<DRows>;
+
+  // Two columns of the part's rows, and of a token.
+  static HWY_INLINE hn::Vec<DWords> Load(const Part& w, size_t pair) {
+    return hn::LoadU(DWords(), reinterpret_cast<const uint32_t*>(w.data + pair * 2 * kTileRows));
+  }
+  static HWY_INLINE hn::Vec<DWords> Broadcast(const Bf16* x) {
+    return hn::BitCast(DWords(), Broadcast4(x));
+  }
+
+#if INLAY_USES_I8MM
+  // For two tokens at a time, as SumGroupByMatrices: four columns with one instruction. The totals
+  // are brought into order once, at the end.
+  template <size_t T, size_t C>
+  static HWY_INLINE void RunMatrices(const Part* w, const Bf16* const* x, size_t pairs,
+                                     size_t ahead, const Outputs& out) {
+    constexpr size_t kTokenPairs = C / 2;
+    const DRows df;
+    const DWords du;
+    VRows low[T][kTokenPairs], high[T][kTokenPairs];  // of a part's rows 0 and 1, and 2 and 3
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t p = 0; p < kTokenPairs; ++p) low[t][p] = high[t][p] = hn::Zero(df);
+    }
+    size_t k = 0;
+    for (; k + 2 <= pairs; k += 2) {
+      hn::Vec<DWords> rows01[T], rows23[T];
+      for (size_t t = 0; t < T; ++t) {
+        if (ahead != 0) {
+          w[t].Fetch(k * 2 * kTileRows, ahead);
+          w[t].Fetch((k + 1) * 2 * kTileRows, ahead);
+        }
+        const auto a = Load(w[t], k), b = Load(w[t], k + 1);
+        rows01[t] = hn::InterleaveLower(du, a, b);
+        rows23[t] = hn::InterleaveUpper(du, a, b);
+      }
+      for (size_t p = 0; p < kTokenPairs; ++p) {
+        const auto values = [&](size_t c) HWY_ATTR {
+          const hn::CappedTag<uint16_t, 4> d16;
+          return hn::BitCast(hn::Half<DWords>(), hn::LoadU(d16, x[c] + 2 * k));
+        };
+        const auto both = hn::Combine(du, values(2 * p + 1), values(2 * p));
+        for (size_t t = 0; t < T; ++t) low[t][p] = AddMatricesOfBf16(rows01[t], both, low[t][p]);
+        for (size_t t = 0; t < T; ++t) high[t][p] = AddMatricesOfBf16(rows23[t], both, high[t][p]);
+      }
+    }
+    // An odd pair of columns is one more addition, also where the lanes stand like this.
+    if (k < pairs) {
+      for (size_t t = 0; t < T; ++t) {
+        const auto weights = Load(w[t], k);
+        for (size_t p = 0; p < kTokenPairs; ++p) {
+          const auto both =
+              hn::InterleaveLower(du, Broadcast(x[2 * p] + 2 * k), Broadcast(x[2 * p + 1] + 2 * k));
+          const auto add = [&](auto rows, auto& sum)
+                               HWY_ATTR { sum = AddProductsOfBf16(df, rows, both, sum); };
+          add(hn::InterleaveLower(du, weights, weights), low[t][p]);
+          add(hn::InterleaveUpper(du, weights, weights), high[t][p]);
+        }
+      }
+    }
+    for (size_t t = 0; t < T; ++t) {
+      VRows total[C];
+      for (size_t p = 0; p < kTokenPairs; ++p) {
+        total[2 * p] = hn::ConcatEven(df, high[t][p], low[t][p]);
+        total[2 * p + 1] = hn::ConcatOdd(df, high[t][p], low[t][p]);
+      }
+      out.Store(w[t].row, total);
+    }
+  }
+#endif
+};
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace inlay
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggling guard

@@ -1,0 +1,36 @@
+#include "ops/matmul/matmul_tiles.h"
+
+#include "ops/cpu/cpu_target.h"
+
+namespace inlay {
+
+TileKernels ChosenTileKernels() {
+  TileKernels kernels = {.floats = plain::FloatTiles(),
+                         .bf16 = plain::Bf16Tiles(),
+                         .bytes = plain::ByteTiles(),
+                         .nibbles = plain::NibbleTiles()};
+  switch (ChosenExtension()) {
+    case Extension::kNone:
+      break;
+    case Extension::kVnni:
+      kernels.bytes = vnni::ByteTiles();
+      kernels.nibbles = vnni::NibbleTiles();
+      break;
+    case Extension::kAmx:
+      kernels.bytes = amx::QuantizedTiles();
+      kernels.nibbles = amx::QuantizedTiles();
+      break;
+    case Extension::kDotprod:
+      kernels.bytes = dotprod::ByteTiles();
+      kernels.nibbles = dotprod::NibbleTiles();
+      break;
+    case Extension::kI8mm:
+      kernels.bf16 = i8mm::Bf16Tiles();
+      kernels.bytes = i8mm::ByteTiles();
+      kernels.nibbles = i8mm::NibbleTiles();
+      break;
+  }
+  return kernels;
+}
+
+}  // namespace inlay

@@ -1,0 +1,55 @@
+// Products with a range of a matrix's tiles, by groups of packed formats. Each group is a source of
+// its own, so that they are compiled side by side and only for the CPU targets that they gain from.
+#ifndef INLAY_OPS_MATMUL_MATMUL_TILES_H_
+#define INLAY_OPS_MATMUL_MATMUL_TILES_H_
+
+#include <cstddef>
+
+#include "ops/matmul/matmul_task.h"
+#include "ops/matmul/operand.h"
+
+namespace inlay {
+
+// Computes task.y for the rows of the tiles [begin, end) of task.w and all tokens; x is the input
+// in the form that the format takes. See MatMul for the order of additions.
+template <class Rows>
+using MultiplyTilesOf = void (*)(const MatMulTask& task, const Rows& x, size_t begin, size_t end);
+
+// The kernels for each group of formats.
+struct TileKernels {
+  MultiplyTilesOf<ConstFloatRows> floats;  // kF32 and kF16
+  MultiplyTilesOf<Bf16Rows> bf16;          // kBF16
+  MultiplyTilesOf<QuantizedRows> bytes;    // quants that are whole bytes: kBytes32 and kWide...
+  MultiplyTilesOf<QuantizedRows> nibbles;  // nibbles, with further bits or without: the others
+};
+
+// Those of the CPU target in use.
+TileKernels ChosenTileKernels();
+
+// What ChosenTileKernels() chooses from: the same, of one extension (ops/cpu/extension.h).
+namespace plain {
+MultiplyTilesOf<ConstFloatRows> FloatTiles();
+MultiplyTilesOf<Bf16Rows> Bf16Tiles();
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace plain
+namespace vnni {
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace vnni
+namespace amx {
+MultiplyTilesOf<QuantizedRows> QuantizedTiles();  // of bytes and of nibbles
+}  // namespace amx
+namespace dotprod {
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace dotprod
+namespace i8mm {
+MultiplyTilesOf<Bf16Rows> Bf16Tiles();
+MultiplyTilesOf<QuantizedRows> ByteTiles();
+MultiplyTilesOf<QuantizedRows> NibbleTiles();
+}  // namespace i8mm
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_MATMUL_MATMUL_TILES_H_

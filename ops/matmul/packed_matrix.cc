@@ -1,0 +1,291 @@
+#include "ops/matmul/packed_matrix.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "ops/quant/quant_blocks.h"
+#include "ops/quant/quant_unpack.h"
+
+namespace inlay {
+namespace {
+
+// The system's large pages: fewer address translations when weights stream by.
+constexpr size_t kLargePage = size_t{1} << 21;
+
+size_t PageFor(size_t bytes) { return bytes >= kLargePage ? kLargePage : kTileAlignment; }
+
+// Writes one row of a tile at a time; the tile starts as zeros.
+class TileWriter {
+ public:
+  TileWriter(PackedFormat format, size_t cols, uint8_t* tile)
+      : format_(format),
+        cols_(cols),
+        layout_(GetGroupLayout(format)),
+        groups_(cols / layout_.cols),
+        tile_(tile) {}
+
+  void WriteRow(const WeightMatrix& w, size_t row, size_t r) {
+    switch (format_) {
+      case PackedFormat::kF32:
+        return Interleave<uint32_t>(w.RowData(row), r);
+      case PackedFormat::kF16:
+        return Interleave<uint16_t>(w.RowData(row), r);
+      case PackedFormat::kBF16:
+        return InterleavePairs(static_cast<const char*>(w.RowData(row)), r);
+      default:
+        break;
+    }
+    quants_.resize(cols_);
+    scales_.resize(groups_);
+    offsets_.assign(groups_, 0.0f);
+    UnpackRow(w.type, w.RowData(row), cols_, 1, quants_.data(), scales_.data(), offsets_.data());
+    switch (format_) {
+      case PackedFormat::kBytes32:
+        WriteBytes(r);
+        return WriteHalves(reinterpret_cast<const BlockQ8_0*>(w.RowData(row)), r);
+      case PackedFormat::kNibbles32:
+        WriteNibbles(8, r);
+        return WriteHalves(reinterpret_cast<const BlockQ4_0*>(w.RowData(row)), r);
+      case PackedFormat::kFives32:
+        WriteFives(0x10, r);
+        return WriteHalves(reinterpret_cast<const BlockQ5_0*>(w.RowData(row)), r);
+      case PackedFormat::kFivesOffset32: {
+        const auto* blocks = reinterpret_cast<const BlockQ5_1*>(w.RowData(row));
+        WriteFives(0, r);
+        for (size_t g = 0; g < groups_; ++g) SetHalf(Group(g) + layout_.offsets, r, blocks[g].m);
+        return WriteHalves(blocks, r);
+      }
+      case PackedFormat::kFivesK:
+        WriteFives(0, r);
+        return WriteScalesK(reinterpret_cast<const BlockQ5_K*>(w.RowData(row)), r);
+      case PackedFormat::kNibblesK:
+        WriteNibbles(0, r);
+        return WriteScalesK(reinterpret_cast<const BlockQ4_K*>(w.RowData(row)), r);
+      case PackedFormat::kSixK:
+        return WriteSix(reinterpret_cast<const BlockQ6_K*>(w.RowData(row)), r);
+      default:
+        WriteBytes(r);
+        return WriteFloats(r);
+    }
+  }
+
+ private:
+  template <class T>
+  void Interleave(const void* row, size_t r) {
+    for (size_t k = 0; k < cols_; ++k) {
+      std::memcpy(tile_ + (k * kTileRows + r) * sizeof(T),
+                  static_cast<const char*>(row) + k * sizeof(T), sizeof(T));
+    }
+  }
+
+  void InterleavePairs(const char* row, size_t r) {
+    size_t k = 0;
+    for (; k + 2 <= cols_; k += 2) {
+      std::memcpy(tile_ + (k / 2 * kTileRows + r) * 4, row + 2 * k, 4);
+    }
+    if (k < cols_) std::memcpy(tile_ + (k / 2 * kTileRows + r) * 4, row + 2 * k, 2);
+  }
+
+  // Group g of the tile, and the row's quad i of it as one word.
+  uint8_t* Group(size_t g) const { return tile_ + layout_.Group(g); }
+  uint32_t Quad(size_t g, size_t i) const {
+    uint32_t word;
+    std::memcpy(&word, &quants_[g * layout_.cols + 4 * i], 4);
+    return word;
+  }
+  static void SetWord(uint8_t* section, size_t i, size_t r, uint32_t word) {
+    std::memcpy(section + (i * kTileRows + r) * 4, &word, 4);
+  }
+  static constexpr uint32_t Bytes(uint32_t byte) { return byte * 0x01010101u; }
+
+  // In each byte, q + 128 is q with its highest bit flipped.
+  void WriteBytes(size_t r) {
+    for (size_t g = 0; g < groups_; ++g) {
+      uint8_t* group = Group(g);
+      for (size_t i = 0; i < layout_.cols / 4; ++i) SetWord(group, i, r, Quad(g, i) ^ Bytes(0x80));
+    }
+  }
+
+  // Likewise q + 8 in four bits; `flip` is 8 or, for what is not negative, 0.
+  void WriteNibbles(uint32_t flip, size_t r) {
+    for (size_t g = 0; g < groups_; ++g) {
+      uint8_t* group = Group(g);
+      for (size_t i = 0; i < layout_.cols / 8; ++i) {
+        const uint32_t low = (Quad(g, 2 * i) ^ Bytes(flip)) & Bytes(0x0F);
+        const uint32_t high = (Quad(g, 2 * i + 1) ^ Bytes(flip)) & Bytes(0x0F);
+        SetWord(group, i, r, low | high << 4);
+      }
+    }
+  }
+
+  // Likewise q + 16 or q in five bits: four below, and the one above of quad j at bit j; `flip` is
+  // 16 or 0.
+  void WriteFives(uint32_t flip, size_t r) {
+    WriteNibbles(0, r);
+    for (size_t g = 0; g < groups_; ++g) {
+      uint32_t tops = 0;
+      for (size_t j = 0; j < 8; ++j) tops |= ((Quad(g, j) ^ Bytes(flip)) >> 4 & Bytes(0x01)) << j;
+      SetWord(Group(g) + layout_.high, 0, r, tops);
+    }
+  }
+
+  // Likewise q + 32 in six bits: four below, and the two above of quad j at bit 2 j.
+  void WriteSix(const BlockQ6_K* blocks, size_t r) {
+    for (size_t g = 0; g < groups_; ++g) {
+      uint8_t* group = Group(g);
+      uint32_t tops = 0;
+      uint32_t nibbles[2] = {};
+      for (size_t j = 0; j < 4; ++j) {
+        const uint32_t quad = (Quad(g, j) ^ Bytes(0x20)) & Bytes(0x3F);
+        nibbles[j / 2] |= (quad & Bytes(0x0F)) << (4 * (j % 2));
+        tops |= (quad >> 4 & Bytes(0x03)) << (2 * j);
+      }
+      for (size_t i = 0; i < 2; ++i) SetWord(group, i, r, nibbles[i]);
+      SetWord(group + layout_.high, 0, r, tops);
+      group[layout_.scales + r] = static_cast<uint8_t>(blocks[g / 16].scales[g % 16]);
+    }
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetHalf(Header(b), r, blocks[b].d);
+  }
+
+  template <class Block>
+  void WriteHalves(const Block* blocks, size_t r) {
+    for (size_t g = 0; g < groups_; ++g) SetHalf(Group(g) + layout_.scales, r, blocks[g].d);
+  }
+
+  template <class Block>
+  void WriteScalesK(const Block* blocks, size_t r) {
+    for (size_t g = 0; g < groups_; ++g) {
+      Group(g)[layout_.scales + r] = blocks[g / 8].scales.Scale(g % 8);
+      Group(g)[layout_.offsets + r] = blocks[g / 8].scales.Min(g % 8);
+    }
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) {
+      SetHalf(Header(b), r, blocks[b].d);
+      SetHalf(Header(b), kTileRows + r, blocks[b].m);
+    }
+  }
+
+  void WriteFloats(size_t r) {
+    for (size_t g = 0; g < groups_; ++g) {
+      std::memcpy(Group(g) + layout_.scales + 4 * r, &scales_[g], 4);
+      std::memcpy(Group(g) + layout_.offsets + 4 * r, &offsets_[g], 4);
+    }
+  }
+
+  // The header of super-block b.
+  uint8_t* Header(size_t b) const { return tile_ + layout_.Header(b * layout_.per_header); }
+  static void SetHalf(uint8_t* halves, size_t i, const HalfBytes& half) {
+    std::memcpy(halves + 2 * i, half.bytes, 2);
+  }
+
+  PackedFormat format_;
+  size_t cols_;
+  GroupLayout layout_;
+  size_t groups_;
+  uint8_t* tile_;
+  std::vector<int8_t> quants_;
+  std::vector<float> scales_;
+  std::vector<float> offsets_;
+};
+
+}  // namespace
+
+PackedFormat PackedFormatOf(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return PackedFormat::kF32;
+    case WeightType::kF16:
+      return PackedFormat::kF16;
+    case WeightType::kBF16:
+      return PackedFormat::kBF16;
+    case WeightType::kQ8_0:
+      return PackedFormat::kBytes32;
+    case WeightType::kQ4_0:
+      return PackedFormat::kNibbles32;
+    case WeightType::kQ5_0:
+      return PackedFormat::kFives32;
+    case WeightType::kQ5_1:
+      return PackedFormat::kFivesOffset32;
+    case WeightType::kQ4_K:
+      return PackedFormat::kNibblesK;
+    case WeightType::kQ5_K:
+      return PackedFormat::kFivesK;
+    case WeightType::kQ6_K:
+      return PackedFormat::kSixK;
+    default:
+      return GetUnpackedShape(type).group == 16 ? PackedFormat::kWide16 : PackedFormat::kWide32;
+  }
+}
+
+size_t PackedMemory::AllocatedBytes(size_t bytes) {
+  const size_t page = PageFor(bytes);
+  return (bytes + page - 1) / page * page;
+}
+
+PackedMemory::PackedMemory(size_t bytes) {
+  const size_t page = PageFor(bytes);
+  const size_t allocated = AllocatedBytes(bytes);
+  auto* block = static_cast<uint8_t*>(std::aligned_alloc(page, allocated));
+  if (block == nullptr) return;
+  block_ = std::shared_ptr<uint8_t>(block, std::free);
+  left_ = bytes;
+  if (page == kLargePage) madvise(block, allocated, MADV_HUGEPAGE);  // a wish: failing is fine
+}
+
+std::shared_ptr<uint8_t> PackedMemory::Take(size_t bytes) {
+  assert(bytes % kTileAlignment == 0);
+  if (bytes > left_ || block_ == nullptr) return nullptr;
+  left_ -= bytes;
+  std::shared_ptr<uint8_t> taken = block_;
+  block_ = std::shared_ptr<uint8_t>(taken, taken.get() + bytes);
+  return taken;
+}
+
+PackedMatrix::PackedMatrix(WeightType type, size_t rows, size_t cols)
+    : rows_(rows),
+      cols_(cols),
+      format_(PackedFormatOf(type)),
+      tile_bytes_(GetGroupLayout(format_).TileBytes(cols)) {}
+
+PackedMatrix PackedMatrix::View(const uint8_t* data, WeightType type, size_t rows, size_t cols) {
+  assert(reinterpret_cast<uintptr_t>(data) % kTileAlignment == 0);
+  PackedMatrix view(type, rows, cols);
+  view.data_ = std::shared_ptr<const uint8_t>(std::shared_ptr<void>(), data);
+  return view;
+}
+
+size_t PackedMatrix::BytesOf(WeightType type, size_t rows, size_t cols) {
+  return PackedMatrix(type, rows, cols).bytes();
+}
+
+PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, Team& team) {
+  PackedMemory memory(BytesOf(w.type, w.rows, w.cols));
+  return Pack(w, team, memory);
+}
+
+PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, Team& team, PackedMemory& memory) {
+  PackedMatrix packed(w.type, w.rows, w.cols);
+  const std::shared_ptr<uint8_t> taken = memory.Take(packed.bytes());
+  if (taken == nullptr) return PackedMatrix();
+  packed.data_ = taken;
+  uint8_t* const data = taken.get();
+  const auto work = [&](const Share& share) {
+    const auto [begin, end, thread] = share;
+    std::memset(data + begin * packed.tile_bytes_, 0, (end - begin) * packed.tile_bytes_);
+    for (size_t i = begin; i < end; ++i) {
+      TileWriter writer(packed.format_, w.cols, data + i * packed.tile_bytes_);
+      const size_t rows = std::min(kTileRows, w.rows - i * kTileRows);
+      for (size_t r = 0; r < rows; ++r) writer.WriteRow(w, i * kTileRows + r, r);
+    }
+  };
+  constexpr size_t kChunk = 4;
+  team.Run(packed.tiles(), kChunk, work);
+  return packed;
+}
+
+}  // namespace inlay

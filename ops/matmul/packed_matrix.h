@@ -1,0 +1,199 @@
+// Weight matrices rearranged for the matmul kernels: tiles of 16 output rows, interleaved.
+#ifndef INLAY_OPS_MATMUL_PACKED_MATRIX_H_
+#define INLAY_OPS_MATMUL_PACKED_MATRIX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "ops/quant/weight_matrix.h"
+#include "ops/team.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+// Output rows that are interleaved. 16 rows of 4 bytes fill the widest vectors (512 bits); narrower
+// ones take a part of a tile at a time, so the layout is the same for every CPU target.
+inline constexpr size_t kTileRows = 16;
+// Of tiles and of their sections, in bytes.
+inline constexpr size_t kTileAlignment = 64;
+
+// How the elements of a tile are stored. A tile is a row of groups: the columns that share a scale,
+// with all that is read of them side by side (GroupLayout), so that the product of one token reads
+// memory in a line. A quad is 4 consecutive columns of all 16 rows, 4 bytes a row: what one
+// instruction multiplies with 4 activations. A nibble pair holds two consecutive quads in the low
+// and high halves of its bytes.
+enum class PackedFormat : uint8_t {
+  // 16 floats, or halves, per column.
+  kF32,
+  kF16,
+  // Per pair of columns 16 pairs of bfloat16; an odd last column is paired with zeros.
+  kBF16,
+  // Q8_0: per 32 columns quads of q + 128, then 16 scales as halves.
+  kBytes32,
+  // Q4_0: per 32 columns nibble pairs of q + 8, then 16 scales as halves.
+  kNibbles32,
+  // Q4_K: per 256 columns 16 halves d and 16 halves m; then per 32 columns nibble pairs of q, 16
+  // scales s and 16 offsets t in bytes: w = (d s) q - (m t).
+  kNibblesK,
+  // Q6_K: per 256 columns 16 halves d; then per 16 columns nibble pairs of the low bits of q + 32,
+  // a quad of bytes with the high two bits of 4 quads, and 16 scales s as signed bytes: w = (d s)
+  // q.
+  kSixK,
+  // The other types: per 32 columns quads of q + 128, then 16 scales and 16 offsets as floats; and
+  // the same per 16 columns.
+  kWide32,
+  kWide16,
+  // Q5_0: per 32 columns nibble pairs of the low bits of q + 16, a quad of bytes with the high bits
+  // of 8 quads, then 16 scales as halves.
+  kFives32,
+  // Q5_1: likewise of q, and after the scales 16 offsets as halves.
+  kFivesOffset32,
+  // Q5_K: as kNibblesK, with a quad of bytes for the high bits of 8 quads before the scales.
+  kFivesK,
+};
+
+// The format that matrices of a type are packed in.
+PackedFormat PackedFormatOf(WeightType type);
+
+// Whether products with a format take activations that are rounded to 8 bits.
+constexpr bool IsQuantized(PackedFormat format) {
+  return format != PackedFormat::kF32 && format != PackedFormat::kF16 &&
+         format != PackedFormat::kBF16;
+}
+
+// Changes when the bytes of any format do, or which type has which: what was packed before cannot
+// be used after.
+inline constexpr uint32_t kPackedLayoutVersion = 3;
+
+// Memory for the matrices of a model, one after the other in one block: the system's large pages
+// mean fewer address translations when weights stream by, and no matrix alone fills them. It lives
+// as long as one of the matrices in it.
+class PackedMemory {
+ public:
+  PackedMemory() = default;
+  // For matrices of so many bytes together (PackedMatrix::bytes). Without memory there is nothing
+  // to take.
+  explicit PackedMemory(size_t bytes);
+  // What that allocates: whole pages.
+  static size_t AllocatedBytes(size_t bytes);
+
+  // The next `bytes`, at a multiple of kTileAlignment; null where there is not so much left.
+  std::shared_ptr<uint8_t> Take(size_t bytes);
+
+ private:
+  std::shared_ptr<uint8_t> block_;
+  size_t left_ = 0;
+};
+
+// One copy of a matrix in such a format; rows are padded with zeros to whole tiles. Movable.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+
+  // Rearranges `w`, whose memory is not needed afterwards. Without memory for the copy, the result
+  // is empty.
+  static PackedMatrix Pack(const WeightMatrix& w, Team& team, PackedMemory& memory);
+  static PackedMatrix Pack(const WeightMatrix& w, Team& team);
+
+  // A matrix of this type that was packed before and lies at `data`, which starts at a multiple of
+  // kTileAlignment and outlives the result.
+  static PackedMatrix View(const uint8_t* data, WeightType type, size_t rows, size_t cols);
+  // bytes() of such a matrix.
+  static size_t BytesOf(WeightType type, size_t rows, size_t cols);
+
+  bool empty() const { return data_ == nullptr; }
+  size_t rows() const { return rows_; }
+  size_t cols() const { return cols_; }
+  PackedFormat format() const { return format_; }
+  size_t tiles() const { return (rows_ + kTileRows - 1) / kTileRows; }
+  size_t tile_bytes() const { return tile_bytes_; }
+  const uint8_t* tile(size_t i) const { return data_.get() + i * tile_bytes_; }
+  // Memory that it takes, which is also what a product with it reads.
+  size_t bytes() const { return tiles() * tile_bytes_; }
+
+ private:
+  // Without data.
+  PackedMatrix(WeightType type, size_t rows, size_t cols);
+
+  size_t rows_ = 0;
+  size_t cols_ = 0;
+  PackedFormat format_ = PackedFormat::kF32;
+  size_t tile_bytes_ = 0;
+  std::shared_ptr<const uint8_t> data_;
+};
+
+// Where things stand in a tile, in bytes; what a format does not have is 0.
+struct GroupLayout {
+  size_t cols = 1;        // of a group
+  size_t high = 0;        // from the group's start, where its quants are: their high bits,
+  size_t scales = 0;      //   the scales
+  size_t offsets = 0;     //   and the offsets
+  size_t bytes = 0;       // of a group
+  size_t per_header = 1;  // groups that share a header, which stands before them
+  size_t header = 0;      // bytes of d and m
+
+  // The start of group g, and of its header, from the tile's.
+  constexpr size_t Group(size_t g) const { return (g / per_header + 1) * header + g * bytes; }
+  constexpr size_t Header(size_t g) const { return g / per_header * (header + per_header * bytes); }
+  constexpr size_t TileBytes(size_t tile_cols) const {
+    const size_t groups = (tile_cols + cols - 1) / cols;
+    const size_t end = groups * bytes + (groups + per_header - 1) / per_header * header;
+    return (end + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+  }
+};
+
+constexpr GroupLayout GetGroupLayout(PackedFormat format) {
+  constexpr size_t kRow = kTileRows;
+  switch (format) {
+    case PackedFormat::kF32:
+      return {.bytes = 4 * kRow};
+    case PackedFormat::kF16:
+      return {.bytes = 2 * kRow};
+    case PackedFormat::kBF16:
+      return {.cols = 2, .bytes = 4 * kRow};
+    case PackedFormat::kBytes32:
+      return {.cols = 32, .scales = 32 * kRow, .bytes = 34 * kRow};
+    case PackedFormat::kNibbles32:
+      return {.cols = 32, .scales = 16 * kRow, .bytes = 18 * kRow};
+    case PackedFormat::kNibblesK:
+      return {.cols = 32,
+              .scales = 16 * kRow,
+              .offsets = 17 * kRow,
+              .bytes = 18 * kRow,
+              .per_header = 8,
+              .header = 4 * kRow};
+    case PackedFormat::kSixK:
+      return {.cols = 16,
+              .high = 8 * kRow,
+              .scales = 12 * kRow,
+              .bytes = 13 * kRow,
+              .per_header = 16,
+              .header = 2 * kRow};
+    case PackedFormat::kWide32:
+      return {.cols = 32, .scales = 32 * kRow, .offsets = 36 * kRow, .bytes = 40 * kRow};
+    case PackedFormat::kWide16:
+      return {.cols = 16, .scales = 16 * kRow, .offsets = 20 * kRow, .bytes = 24 * kRow};
+    case PackedFormat::kFives32:
+      return {.cols = 32, .high = 16 * kRow, .scales = 20 * kRow, .bytes = 22 * kRow};
+    case PackedFormat::kFivesOffset32:
+      return {.cols = 32,
+              .high = 16 * kRow,
+              .scales = 20 * kRow,
+              .offsets = 22 * kRow,
+              .bytes = 24 * kRow};
+    case PackedFormat::kFivesK:
+      return {.cols = 32,
+              .high = 16 * kRow,
+              .scales = 20 * kRow,
+              .offsets = 21 * kRow,
+              .bytes = 22 * kRow,
+              .per_header = 8,
+              .header = 4 * kRow};
+  }
+  return {};
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_MATMUL_PACKED_MATRIX_H_

@@ -1,0 +1,42 @@
+// Activations rounded to 8 bits, the other operand of products with quantized weights.
+#ifndef INLAY_OPS_MATMUL_QUANTIZED_ROWS_H_
+#define INLAY_OPS_MATMUL_QUANTIZED_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/views.h"
+
+namespace inlay {
+
+// Columns that share a scale.
+inline constexpr size_t kQuantBlock = 32;
+
+// The activations of a block and what the kernels need to know of them, in one cache line: a kernel
+// that computes several rows at once keeps one pointer for each.
+struct alignas(64) QuantizedBlock {
+  // Kernels multiply with unsigned weights q + b for b = 128 or a smaller power of two; what that
+  // adds is taken off again by starting their sums with this times the sum of the quants.
+  static constexpr int32_t kCorrection = -128;
+
+  int8_t quants[kQuantBlock];  // x ~ scale * q, scale the largest magnitude of the block / 127
+  float scale;
+  float sum;           // scale * sum of the quants
+  float half_sums[2];  // the same of each half: some weights have scales for 16 columns
+  int32_t correction;  // kCorrection * sum of the quants
+  int32_t half_corrections[2];
+  int32_t unused;
+};
+static_assert(sizeof(QuantizedBlock) == 64);
+
+// Rows of cols elements, a multiple of kQuantBlock.
+struct QuantizedRows {
+  size_t cols = 0;
+  QuantizedBlock* blocks = nullptr;  // [rows, cols / kQuantBlock]
+
+  QuantizedBlock* Row(size_t r) const { return blocks + r * (cols / kQuantBlock); }
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_MATMUL_QUANTIZED_ROWS_H_

@@ -1,2 +1,0 @@
-#define INLAY_I8MM
-#include "ops/matmul_bf16.cc"

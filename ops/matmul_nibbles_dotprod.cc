@@ -1,2 +1,0 @@
-#define INLAY_DOTPROD
-#include "ops/matmul_nibbles.cc"

@@ -1,2 +1,0 @@
-#define INLAY_VNNI
-#include "ops/matmul_nibbles.cc"

@@ -1,0 +1,244 @@
+#include "ops/quant/quant_unpack.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "hwy/base.h"
+#include "ops/quant/quant_blocks.h"
+
+namespace inlay {
+namespace {
+
+// The quants are declared not to overlap the blocks: both are bytes, and without that promise the
+// compiler vectorises none of these loops.
+
+// Where the scales of a block's groups go.
+struct Groups {
+  float* scales;
+  float* offsets;
+  size_t stride;
+
+  void Set(size_t group, float scale) const { scales[group * stride] = scale; }
+  void Set(size_t group, float scale, float offset) const {
+    scales[group * stride] = scale;
+    offsets[group * stride] = offset;
+  }
+  Groups After(size_t groups) const {
+    return {scales + groups * stride, offsets + groups * stride, stride};
+  }
+};
+
+uint32_t Word(const uint8_t (&bytes)[4]) {
+  return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | static_cast<uint32_t>(bytes[3]) << 24;
+}
+
+void UnpackNibbles(const uint8_t (&nibbles)[16], int zero, int8_t* HWY_RESTRICT q) {
+  for (size_t i = 0; i < 16; ++i) {
+    q[i] = static_cast<int8_t>((nibbles[i] & 15) - zero);
+    q[i + 16] = static_cast<int8_t>((nibbles[i] >> 4) - zero);
+  }
+}
+
+void AddFifthBits(const uint8_t (&high)[4], int8_t* HWY_RESTRICT q) {
+  const uint32_t word = Word(high);
+  for (size_t i = 0; i < 32; ++i) q[i] = static_cast<int8_t>(q[i] + (word >> i & 1) * 16);
+}
+
+void Unpack(const BlockQ4_0& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackNibbles(block.nibbles, 8, q);
+  groups.Set(0, block.d.Value());
+}
+
+void Unpack(const BlockQ4_1& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackNibbles(block.nibbles, 0, q);
+  groups.Set(0, block.d.Value(), block.m.Value());
+}
+
+void Unpack(const BlockQ5_0& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackNibbles(block.nibbles, 16, q);
+  AddFifthBits(block.high, q);
+  groups.Set(0, block.d.Value());
+}
+
+void Unpack(const BlockQ5_1& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackNibbles(block.nibbles, 0, q);
+  AddFifthBits(block.high, q);
+  groups.Set(0, block.d.Value(), block.m.Value());
+}
+
+void Unpack(const BlockQ8_0& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  std::copy_n(block.quants, 32, q);
+  groups.Set(0, block.d.Value());
+}
+
+void Unpack(const BlockIQ4_NL& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  for (size_t i = 0; i < 16; ++i) {
+    q[i] = kIq4NlValues[block.nibbles[i] & 15];
+    q[i + 16] = kIq4NlValues[block.nibbles[i] >> 4];
+  }
+  groups.Set(0, block.d.Value());
+}
+
+// Two-bit fields of two halves of 128 elements.
+void UnpackPairs(const uint8_t (&bits)[64], int8_t* HWY_RESTRICT q) {
+  for (size_t half = 0; half < 2; ++half) {
+    for (size_t g = 0; g < 4; ++g) {
+      for (size_t i = 0; i < 32; ++i) {
+        q[128 * half + 32 * g + i] = static_cast<int8_t>(bits[32 * half + i] >> (2 * g) & 3);
+      }
+    }
+  }
+}
+
+void Unpack(const BlockQ2_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackPairs(block.bits, q);
+  const float d = block.d.Value(), m = block.m.Value();
+  for (size_t k = 0; k < 16; ++k) {
+    groups.Set(k, d * static_cast<float>(block.scales[k] & 15),
+               -(m * static_cast<float>(block.scales[k] >> 4)));
+  }
+}
+
+void Unpack(const BlockQ3_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackPairs(block.bits, q);
+  for (size_t g = 0; g < 8; ++g) {
+    for (size_t i = 0; i < 32; ++i) {
+      q[32 * g + i] = static_cast<int8_t>(q[32 * g + i] + (block.high[i] >> g & 1) * 4 - 4);
+    }
+  }
+  const float d = block.d.Value();
+  for (size_t k = 0; k < 16; ++k) {
+    const int low = k < 8 ? block.scales[k] & 15 : block.scales[k - 8] >> 4;
+    const int top = block.scales[8 + k % 4] >> (2 * (k / 4)) & 3;
+    groups.Set(k, d * static_cast<float>((low | top << 4) - 32));
+  }
+}
+
+// Nibbles of four quarters of 64 elements.
+void UnpackQuarters(const uint8_t (&nibbles)[128], int8_t* HWY_RESTRICT q) {
+  for (size_t quarter = 0; quarter < 4; ++quarter) {
+    for (size_t i = 0; i < 32; ++i) {
+      const uint8_t byte = nibbles[32 * quarter + i];
+      q[64 * quarter + i] = static_cast<int8_t>(byte & 15);
+      q[64 * quarter + 32 + i] = static_cast<int8_t>(byte >> 4);
+    }
+  }
+}
+
+void SetPackedScales(const PackedScales& scales, HalfBytes d, HalfBytes m, Groups groups) {
+  const float d_value = d.Value(), m_value = m.Value();
+  for (size_t k = 0; k < 8; ++k) {
+    groups.Set(k, d_value * static_cast<float>(scales.Scale(k)),
+               -(m_value * static_cast<float>(scales.Min(k))));
+  }
+}
+
+void Unpack(const BlockQ4_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackQuarters(block.nibbles, q);
+  SetPackedScales(block.scales, block.d, block.m, groups);
+}
+
+void Unpack(const BlockQ5_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackQuarters(block.nibbles, q);
+  for (size_t g = 0; g < 8; ++g) {
+    for (size_t i = 0; i < 32; ++i) {
+      q[32 * g + i] = static_cast<int8_t>(q[32 * g + i] + (block.high[i] >> g & 1) * 16);
+    }
+  }
+  SetPackedScales(block.scales, block.d, block.m, groups);
+}
+
+void Unpack(const BlockQ6_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  UnpackPairs(block.high, q);
+  for (size_t half = 0; half < 2; ++half) {
+    for (size_t i = 0; i < 64; ++i) {
+      const uint8_t byte = block.nibbles[64 * half + i];
+      int8_t& low = q[128 * half + i];
+      int8_t& high = q[128 * half + 64 + i];
+      low = static_cast<int8_t>((low * 16 | (byte & 15)) - 32);
+      high = static_cast<int8_t>((high * 16 | byte >> 4) - 32);
+    }
+  }
+  const float d = block.d.Value();
+  for (size_t k = 0; k < 16; ++k) groups.Set(k, d * static_cast<float>(block.scales[k]));
+}
+
+template <class Block, size_t kBlockSize, size_t kGroup>
+void UnpackAll(const void* row, size_t cols, int8_t* quants, Groups groups) {
+  assert(cols % kBlockSize == 0);
+  const Block* blocks = static_cast<const Block*>(row);
+  for (size_t b = 0; b < cols / kBlockSize; ++b) {
+    Unpack(blocks[b], quants + b * kBlockSize, groups.After(b * (kBlockSize / kGroup)));
+  }
+}
+
+}  // namespace
+
+UnpackedShape GetUnpackedShape(WeightType type) {
+  switch (type) {
+    case WeightType::kQ2_K:
+      return {16, true};
+    case WeightType::kQ3_K:
+    case WeightType::kQ6_K:
+      return {16, false};
+    case WeightType::kQ4_1:
+    case WeightType::kQ5_1:
+    case WeightType::kQ4_K:
+    case WeightType::kQ5_K:
+      return {32, true};
+    default:
+      return {32, false};
+  }
+}
+
+void UnpackRow(WeightType type, const void* row, size_t cols, size_t stride, int8_t* quants,
+               float* scales, float* offsets) {
+  const Groups groups = {scales, offsets, stride};
+  switch (type) {
+    case WeightType::kQ4_0:
+      return UnpackAll<BlockQ4_0, 32, 32>(row, cols, quants, groups);
+    case WeightType::kQ4_1:
+      return UnpackAll<BlockQ4_1, 32, 32>(row, cols, quants, groups);
+    case WeightType::kQ5_0:
+      return UnpackAll<BlockQ5_0, 32, 32>(row, cols, quants, groups);
+    case WeightType::kQ5_1:
+      return UnpackAll<BlockQ5_1, 32, 32>(row, cols, quants, groups);
+    case WeightType::kQ8_0:
+      return UnpackAll<BlockQ8_0, 32, 32>(row, cols, quants, groups);
+    case WeightType::kIQ4_NL:
+      return UnpackAll<BlockIQ4_NL, 32, 32>(row, cols, quants, groups);
+    case WeightType::kQ2_K:
+      return UnpackAll<BlockQ2_K, 256, 16>(row, cols, quants, groups);
+    case WeightType::kQ3_K:
+      return UnpackAll<BlockQ3_K, 256, 16>(row, cols, quants, groups);
+    case WeightType::kQ4_K:
+      return UnpackAll<BlockQ4_K, 256, 32>(row, cols, quants, groups);
+    case WeightType::kQ5_K:
+      return UnpackAll<BlockQ5_K, 256, 32>(row, cols, quants, groups);
+    case WeightType::kQ6_K:
+      return UnpackAll<BlockQ6_K, 256, 16>(row, cols, quants, groups);
+    case WeightType::kF32:
+    case WeightType::kF16:
+    case WeightType::kBF16:
+      assert(false);
+  }
+}
+
+void DequantizeBlocks(WeightType type, const void* row, size_t cols, float* out) {
+  const WeightTypeInfo& info = GetWeightTypeInfo(type);
+  const UnpackedShape shape = GetUnpackedShape(type);
+  int8_t quants[kSuperBlock];
+  float scales[16], offsets[16];
+  assert(cols % info.block_size == 0);
+  for (size_t b = 0; b < cols / info.block_size; ++b) {
+    const void* block = static_cast<const char*>(row) + b * info.block_bytes;
+    UnpackRow(type, block, info.block_size, 1, quants, scales, offsets);
+    for (size_t i = 0; i < info.block_size; ++i) {
+      const float scaled = scales[i / shape.group] * static_cast<float>(quants[i]);
+      // Adding an offset of zero where there is none would turn -0 into 0.
+      *out++ = shape.has_offsets ? scaled + offsets[i / shape.group] : scaled;
+    }
+  }
+}
+
+}  // namespace inlay

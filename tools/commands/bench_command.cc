@@ -1,0 +1,258 @@
+// inlay bench: tokens per second of prefill and decode, beside what the machine can do at most.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/status_macros.h"
+#include "gemma_like/generation/generate.h"
+#include "gemma_like/generation/sampler.h"
+#include "ops/cpu/machine_limits.h"
+#include "ops/softmax.h"
+#include "ops/team.h"
+#include "tools/bench_results.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/list_flag.h"
+#include "tools/flags/model_flags.h"
+#include "tools/flags/validators.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
+#include "tools/process_memory.h"
+
+namespace inlay {
+namespace {
+
+struct BenchFlags {
+  ModelFlags model;
+  std::vector<size_t> threads;
+  size_t prompt = 512;
+  size_t generate = 128;
+  std::vector<size_t> depths = {0};
+  std::vector<size_t> batches = {1};
+  size_t repeats = 5;
+  std::string format = "md";
+};
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Random tokens, the same in every run.
+std::vector<int32_t> RandomTokens(size_t count, size_t vocab_size) {
+  std::mt19937_64 random(1);
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % vocab_size);
+  return tokens;
+}
+
+class Bench {
+ public:
+  Bench(const BenchFlags& flags, Engine& engine, const InterruptWatch& interrupt)
+      : flags_(flags), engine_(engine), interrupt_(interrupt) {
+    const size_t rows = *std::max_element(flags.batches.begin(), flags.batches.end());
+    logits_.resize(rows * engine.info().vocab_size);
+  }
+
+  // One token, on its own.
+  absl::Status FirstToken() {
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
+                           engine_.CreateCache({.max_length = 1}, CacheType(flags_.model)));
+    INLAY_RETURN_IF_ERROR(Append(*cache, RandomTokens(1, engine_.info().vocab_size)));
+    return CheckLogits(1, 0);
+  }
+
+  // All measurements at one depth, each repeated on forks of the same conversation.
+  absl::Status Run(size_t depth, std::vector<BenchRow>& results) {
+    const size_t length = depth + std::max(flags_.prompt, flags_.generate);
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> past,
+                           engine_.CreateCache({.max_length = length}, CacheType(flags_.model)));
+    if (depth > 0) {
+      INLAY_RETURN_IF_ERROR(Append(*past, RandomTokens(depth, engine_.info().vocab_size)));
+    }
+    if (flags_.prompt > 0) INLAY_RETURN_IF_ERROR(Measure(Prefilling(depth), *past, results));
+    if (flags_.generate == 0) return absl::OkStatus();
+    for (size_t batch : flags_.batches) {
+      INLAY_RETURN_IF_ERROR(Measure(Decoding(depth, batch), *past, results));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  BenchRow Prefilling(size_t depth) const {
+    const EngineInfo& info = engine_.info();
+    const double n = static_cast<double>(flags_.prompt);
+    const double passes = std::ceil(n / static_cast<double>(info.max_batch));
+    return {.tokens = flags_.prompt,
+            .depth = depth,
+            .seconds = {},
+            .bytes = passes * info.layer_work.bytes + info.output_work.bytes,
+            .ops = n * info.layer_work.ops + info.output_work.ops};
+  }
+
+  BenchRow Decoding(size_t depth, size_t batch) const {
+    const EngineInfo& info = engine_.info();
+    const double n = static_cast<double>(flags_.generate),
+                 conversations = static_cast<double>(batch);
+    BenchRow row = {.decode = true,
+                    .tokens = flags_.generate,
+                    .depth = depth,
+                    .batch = batch,
+                    .seconds = {},
+                    .bytes = n * (info.layer_work.bytes + info.output_work.bytes),
+                    .ops = n * conversations * (info.layer_work.ops + info.output_work.ops)};
+    for (size_t i = 0; i < flags_.generate; ++i)
+      row.bytes += conversations *
+                   static_cast<double>(engine_.CacheBytesRead(depth + i, CacheType(flags_.model)));
+    return row;
+  }
+
+  absl::Status Measure(BenchRow row, const KVCache& past, std::vector<BenchRow>& results) {
+    const std::vector<int32_t> tokens = RandomTokens(row.tokens, engine_.info().vocab_size);
+    // The first repeat warms up and is not counted.
+    for (size_t i = 0; i <= flags_.repeats; ++i) {
+      std::vector<std::unique_ptr<KVCache>> caches(row.batch);
+      for (auto& cache : caches) {
+        INLAY_ASSIGN_OR_RETURN(cache, past.Fork());
+      }
+      const Clock::time_point start = Clock::now();
+      INLAY_RETURN_IF_ERROR(row.decode ? Decode(caches, tokens) : Append(*caches.front(), tokens));
+      if (i > 0) row.seconds.push_back(SecondsSince(start));
+      INLAY_RETURN_IF_ERROR(CheckLogits(row.batch, row.depth + row.tokens - 1));
+    }
+    results.push_back(std::move(row));
+    return absl::OkStatus();
+  }
+
+  // The same tokens for every conversation.
+  absl::Status Decode(const std::vector<std::unique_ptr<KVCache>>& caches,
+                      const std::vector<int32_t>& tokens) {
+    std::vector<SequenceStep> steps(caches.size());
+    const FloatRows logits(logits_.data(), caches.size(), engine_.info().vocab_size);
+    for (const int32_t& token : tokens) {
+      for (size_t i = 0; i < caches.size(); ++i)
+        steps[i] = {.cache = caches[i].get(), .tokens = {&token, 1}};
+      INLAY_RETURN_IF_ERROR(ToldBy(engine_.Forward(steps, logits, Cancel())));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Append(KVCache& cache, absl::Span<const int32_t> tokens) {
+    const FloatRows logits(logits_.data(), 1, engine_.info().vocab_size);
+    return ToldBy(Prefill(engine_, cache, tokens, logits, Cancel()));
+  }
+
+  // NotFinite unless the last pass, which evaluated this position of `rows` conversations, gave
+  // numbers: the speed of a damaged model says nothing about the model.
+  absl::Status CheckLogits(size_t rows, size_t position) const {
+    return AllFinite(logits_.data(), rows * engine_.info().vocab_size) ? absl::OkStatus()
+                                                                       : NotFinite(position);
+  }
+
+  CancelCheck Cancel() const {
+    return [this] { return interrupt_.requested(); };
+  }
+  static absl::Status ToldBy(const absl::Status& status) {
+    return absl::IsCancelled(status)
+               ? absl::CancelledError("interrupted before the end of the benchmark")
+               : status;
+  }
+
+  const BenchFlags& flags_;
+  Engine& engine_;
+  const InterruptWatch& interrupt_;
+  std::vector<float> logits_;
+};
+
+// Raises the turn's limits to what the machine can do now: such machines drift, so this is called
+// before and after what is held against them. The bandwidth is that of reading as much as the
+// weights are over and over, as decode does: what stays of them in a cache stays there for both.
+absl::Status MeasureLimits(const BenchModel& model, BenchTurn& turn) {
+  constexpr uint64_t kMost = uint64_t{1} << 30;
+  Team team(turn.threads);
+  const double read = MeasureReadBandwidth(team, std::min(model.file_bytes, kMost));
+  if (read == 0) {
+    return absl::ResourceExhaustedError(
+        "there is not enough memory to measure how fast it is read");
+  }
+  turn.read_limit = std::max(turn.read_limit, read);
+  turn.ops_limit =
+      std::max(turn.ops_limit, MeasureDotPeaks().Of(model.dot) * static_cast<double>(turn.threads));
+  return absl::OkStatus();
+}
+
+// Everything with one number of threads.
+absl::Status RunTurn(const BenchFlags& flags, const BenchModel& model, size_t threads,
+                     const InterruptWatch& interrupt, BenchResults::Rows& results) {
+  BenchTurn& turn = results.turn;
+  turn.threads = threads;
+  INLAY_RETURN_IF_ERROR(MeasureLimits(model, turn));
+  const bool counted_from_here = ResetPeakMemory();
+  ModelFlags model_flags = flags.model;
+  model_flags.threads = threads;
+  {
+    const Clock::time_point start = Clock::now();
+    INLAY_ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(model_flags));
+    turn.load_seconds = SecondsSince(start);
+    Bench bench(flags, *loaded.engine, interrupt);
+    INLAY_RETURN_IF_ERROR(bench.FirstToken());
+    turn.first_token_seconds = SecondsSince(start);
+    for (size_t depth : flags.depths) INLAY_RETURN_IF_ERROR(bench.Run(depth, results.rows));
+    if (counted_from_here) turn.peak_memory = PeakMemory();
+  }
+  return MeasureLimits(model, turn);
+}
+
+absl::Status Run(const BenchFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
+  std::optional<BenchResults> results;
+  {
+    INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
+    INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
+    results.emplace(BenchResults{BenchModel(file, *config), {}});
+  }
+  const InterruptWatch interrupt;
+  for (size_t threads : flags.threads) {
+    INLAY_RETURN_IF_ERROR(
+        RunTurn(flags, results->model, threads, interrupt, results->turns.emplace_back()));
+  }
+  Output out;
+  out.Write(BenchText(*results, flags.format));
+  return out.Finish();
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<BenchFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "bench",
+      "Measures tokens per second of prefill and decode, and what share of the machine that is.");
+  AddModelFlag(command, flags->model);
+  AddThreadsListFlag(command, flags->threads);
+  AddCacheTypeFlag(command, flags->model);
+  constexpr size_t kMost = 1'000'000;
+  command.add_option("-p,--n-prompt", flags->prompt, "tokens of prefill (default: 512); 0: none")
+      ->check(Between(0, kMost));
+  command.add_option("-n,--n-gen", flags->generate, "tokens of decode (default: 128); 0: none")
+      ->check(Between(0, kMost));
+  AddListFlag(command, "-d,--n-depth", flags->depths,
+              "tokens before, one or several: 0,4096 (default: 0)", size_t{0}, kMost);
+  AddListFlag(command, "-b,--batch", flags->batches,
+              "conversations that are decoded together, one or several: 1,4 (default: 1)",
+              size_t{1}, EngineOptions().max_batch);
+  command.add_option("-r,--repetitions", flags->repeats, "counted runs of each (default: 5)")
+      ->check(Between(1, 1000));
+  command.add_option("-o,--output", flags->format, "md, csv, json or jsonl (default: md)")
+      ->check(OneOf({"md", "csv", "json", "jsonl"}));
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay

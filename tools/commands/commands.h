@@ -1,0 +1,33 @@
+// The subcommands of inlay: each adds its flags to the command line and says what to do.
+#ifndef INLAY_TOOLS_COMMANDS_COMMANDS_H_
+#define INLAY_TOOLS_COMMANDS_COMMANDS_H_
+
+#include <functional>
+
+#include "CLI/App.hpp"
+#include "absl/status/status.h"
+
+namespace inlay {
+
+// What is to be done, known once the command line is read. Its error becomes the one sentence on
+// standard error.
+using Action = std::function<absl::Status()>;
+
+// Each adds one subcommand to `app`, which sets `action` when it is the one that was asked for.
+void AddBench(CLI::App& app, Action& action);
+void AddBundle(CLI::App& app, Action& action);
+void AddChat(CLI::App& app, Action& action);
+void AddConfigs(CLI::App& app, Action& action);
+void AddGenerate(CLI::App& app, Action& action);
+void AddInspect(CLI::App& app, Action& action);
+void AddLimits(CLI::App& app, Action& action);
+void AddLogits(CLI::App& app, Action& action);
+void AddPack(CLI::App& app, Action& action);
+void AddPerplexity(CLI::App& app, Action& action);
+void AddQuantize(CLI::App& app, Action& action);
+void AddSynth(CLI::App& app, Action& action);
+void AddTokenize(CLI::App& app, Action& action);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_COMMANDS_COMMANDS_H_

@@ -1,0 +1,74 @@
+// inlay inspect: what a model file holds and what running it takes.
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "gemma_like/registry.h"
+#include "io/gguf/gguf.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/model_flags.h"
+#include "tools/inspection.h"
+#include "tools/json_writer.h"
+#include "tools/output.h"
+
+namespace inlay {
+namespace {
+
+struct InspectFlags {
+  ModelFlags model;
+  bool json = false;
+};
+
+MemoryPlan MakePlan(const ModelFlags& flags, const GgufFile& file, const ConfigEntry& entry) {
+  const auto trained = file.GetUint(absl::StrCat(entry.architecture, ".context_length"));
+  return {.model = entry.memory(file, {}),
+          .description = entry.describe(CacheType(flags)),
+          .cache_type = flags.cache_type,
+          .context = ContextSize(flags, trained.ok() ? static_cast<size_t>(*trained) : 4096)};
+}
+
+absl::Status Run(const InspectFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
+  INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
+  const auto entry = FindConfig(file);
+  Output out;
+  if (flags.json) {
+    JsonWriter json(out);
+    json.BeginObject();
+    WriteFile(file, json);
+    const auto member = [&](absl::string_view key, const nlohmann::ordered_json& value) {
+      json.Key(key);
+      json.Value(value);
+    };
+    if (entry.ok()) {
+      const MemoryPlan plan = MakePlan(flags.model, file, **entry);
+      member("config", ConfigJson(**entry, plan));
+      member("memory", MemoryJson(plan));
+    } else {
+      member("config", nullptr);
+      member("error", std::string(entry.status().message()));
+    }
+    json.End();
+  } else {
+    WriteFile(file, out);
+    if (entry.ok()) out.Write(ConfigText(**entry, MakePlan(flags.model, file, **entry)));
+  }
+  INLAY_RETURN_IF_ERROR(out.Finish());
+  return entry.status();
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<InspectFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "inspect", "Prints a model file's metadata, tensors, typed layers and memory plan.");
+  AddModelFlag(command, flags->model);
+  AddCacheFlags(command, flags->model);
+  AddFormatFlag(command, flags->json);
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay

@@ -1,0 +1,78 @@
+// inlay pack and inlay bundle: models that start at once, and programs that bring theirs along.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/status_macros.h"
+#include "gemma_like/files/pack.h"
+#include "gemma_like/registry.h"
+#include "io/file/bundle.h"
+#include "io/gguf/gguf.h"
+#include "ops/team.h"
+#include "tools/commands/commands.h"
+#include "tools/demo_model.h"
+#include "tools/flags/model_flags.h"
+#include "tools/overwrite.h"
+
+namespace inlay {
+namespace {
+
+struct PackFlags {
+  std::string input;
+  std::string output;
+  std::string program = RunningProgram().string();
+  bool force = false;
+  ModelFlags model;  // its threads
+};
+
+absl::Status Pack(const PackFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
+  INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                         MayReplace(flags.output, FileKind::kModel, flags.force));
+  Team team(flags.model.threads);
+  return WritePacked(file, team, flags.output, replace);
+}
+
+absl::Status Bundle(const PackFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
+  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
+  INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                         MayReplace(flags.output, FileKind::kProgram, flags.force));
+  Team team(flags.model.threads);
+  INLAY_ASSIGN_OR_RETURN(AtomicFile begun, BeginBundle(flags.program, flags.output, replace));
+  const uint64_t offset = begun.size();
+  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, team, std::move(begun)));
+  return EndBundle(std::move(written), offset);
+}
+
+}  // namespace
+
+void AddPack(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<PackFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "pack", "Writes a model file with its matrices as the kernels want them, to start at once.");
+  command.add_option("input", flags->input, "the GGUF file to read")->required();
+  command.add_option("output", flags->output, "the file to write")->required();
+  AddForceFlag(command, flags->force);
+  AddThreadsFlag(command, flags->model);
+  command.callback([flags, &action] { action = [flags] { return Pack(*flags); }; });
+}
+
+void AddBundle(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<PackFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "bundle", "Writes a program with a model inside: one file that needs no other.");
+  command.add_option("model", flags->input, "the GGUF file, or packed file, to put in")->required();
+  command.add_option("-o,--output", flags->output, "the program to write")->required();
+  AddForceFlag(command, flags->force);
+  command.add_option("--binary", flags->program, "the program to copy (default: this one)");
+  AddThreadsFlag(command, flags->model);
+  command.footer(
+      "PROGRAM \"To be\" then continues that text; all commands work as ever. Stripping the "
+      "program would strip the model.");
+  command.callback([flags, &action] { action = [flags] { return Bundle(*flags); }; });
+}
+
+}  // namespace inlay

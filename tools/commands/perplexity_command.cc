@@ -1,0 +1,121 @@
+// inlay perplexity: how well a model predicts a text.
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/plural.h"
+#include "base/status_macros.h"
+#include "io/gguf/gguf.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/model_flags.h"
+#include "tools/flags/validators.h"
+#include "tools/format.h"
+#include "tools/interrupt.h"
+#include "tools/json_text.h"
+#include "tools/output.h"
+#include "tools/perplexity.h"
+#include "tools/read_input.h"
+
+namespace inlay {
+namespace {
+
+struct PerplexityFlags {
+  ModelFlags model;
+  std::string file;
+  PerplexityOptions options;
+  bool json = false;
+};
+
+std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk) {
+  return Format("\nperplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%s of %d, %s scored)\n",
+                sum.perplexity(), sum.perplexity_error(), sum.mean(), sum.mean_error(),
+                Plural(chunks, "chunk"), chunk, Plural(sum.count(), "token"));
+}
+
+// Fails beyond Tokenizer::kLongestText bytes, so that an endless file is refused.
+absl::StatusOr<std::vector<int32_t>> EncodeAll(const Tokenizer& tokenizer, Input& input) {
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream, tokenizer.StartEncoding({}));
+  std::vector<int32_t> ids;
+  size_t bytes = 0;
+  while (true) {
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view piece, input.Next());
+    if (piece.empty()) break;
+    bytes += piece.size();
+    if (bytes > Tokenizer::kLongestText) {
+      return absl::OutOfRangeError(
+          absl::StrCat(input.name(), " has more than ", Tokenizer::kLongestText, " bytes"));
+    }
+    INLAY_RETURN_IF_ERROR(stream->Push(piece, &ids));
+  }
+  INLAY_RETURN_IF_ERROR(stream->Finish(&ids));
+  return ids;
+}
+
+absl::Status Run(const PerplexityFlags& flags) {
+  // Before the model: --sandbox lets no other file be opened after that.
+  INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.file));
+  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  const Tokenizer& tokenizer = *model.tokenizer;
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, EncodeAll(tokenizer, input));
+  const int32_t first = tokenizer.adds_bos() ? tokenizer.bos().value_or(-1) : -1;
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
+                         CreateCache(flags.model, *model.engine, flags.options.chunk));
+
+  Output out;
+  std::vector<double> after_chunk;
+  const auto on_chunk = [&](const LikelihoodSum& sum) {
+    after_chunk.push_back(sum.perplexity());
+    if (flags.json) return;
+    out.Write(Format("[%d]%.4f,", after_chunk.size(), sum.perplexity()));
+    out.Flush();
+  };
+  const InterruptWatch interrupt;
+  const auto result = Perplexity(*model.engine, *cache, tokens, first, flags.options, on_chunk,
+                                 [&] { return interrupt.requested() || !out.ok(); });
+  if (absl::IsCancelled(result.status())) {
+    INLAY_RETURN_IF_ERROR(out.Finish());
+    return absl::CancelledError("interrupted before the end of the text");
+  }
+  INLAY_ASSIGN_OR_RETURN(const LikelihoodSum sum, result);
+  if (flags.json) {
+    out.Write(JsonText({{"model", model.file->name()},
+                        {"file", flags.file},
+                        {"ctx", flags.options.chunk},
+                        {"tokens", tokens.size()},
+                        {"chunks", after_chunk.size()},
+                        {"scored", sum.count()},
+                        {"mean_nll", sum.mean()},
+                        {"mean_nll_error", sum.mean_error()},
+                        {"perplexity", sum.perplexity()},
+                        {"perplexity_error", sum.perplexity_error()},
+                        {"perplexity_after_chunk", after_chunk}}));
+  } else {
+    out.Write(SumText(sum, after_chunk.size(), flags.options.chunk));
+  }
+  return out.Finish();
+}
+
+}  // namespace
+
+void AddPerplexity(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<PerplexityFlags>();
+  CLI::App& command =
+      *app.add_subcommand("perplexity", "Scores how well the model predicts a text.");
+  AddEngineFlags(command, flags->model);
+  command.add_option("-f,--file", flags->file, "the text; -: standard input")->required();
+  command
+      .add_option("-c,--ctx-size", flags->options.chunk,
+                  "tokens of a chunk (default: 256); its second half is scored")
+      ->check(Between(kSmallestChunk, std::numeric_limits<int32_t>::max()));
+  AddCacheTypeFlag(command, flags->model);
+  AddCacheLimitFlag(command, flags->model);
+  command.add_flag("--rewind", flags->options.rewind,
+                   "evaluate each chunk again after rewinding; the numbers must not change");
+  AddFormatFlag(command, flags->json);
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay

@@ -1,0 +1,95 @@
+// inlay synth and inlay quantize: the commands that write model files.
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "gemma_like/files/quantization.h"
+#include "gemma_like/files/synth.h"
+#include "gemma_like/registry.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_value.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/usage_error.h"
+#include "tools/overwrite.h"
+
+namespace inlay {
+namespace {
+
+struct SynthFlags {
+  std::string config;
+  std::string output;
+  std::string type = "Q8_0";
+  uint64_t seed = 1;
+  bool force = false;
+};
+
+absl::Status Synth(const SynthFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry,
+                         AsUsageError(FindConfig(absl::string_view(flags.config))));
+  INLAY_ASSIGN_OR_RETURN(const Quantization quantization,
+                         AsUsageError(Quantization::Parse(flags.type)));
+  INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                         MayReplace(flags.output, FileKind::kModel, flags.force));
+  return WriteSynth(entry->synth(), quantization, flags.seed, flags.output, replace);
+}
+
+struct QuantizeFlags {
+  std::string input;
+  std::string output;
+  std::string type;
+  bool force = false;
+};
+
+absl::Status Quantize(const QuantizeFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const Quantization quantization,
+                         AsUsageError(Quantization::Parse(flags.type)));
+  INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
+  INLAY_ASSIGN_OR_RETURN(const Replace replace,
+                         MayReplace(flags.output, FileKind::kModel, flags.force));
+  return Requantize(file, quantization, flags.output, replace);
+}
+
+// A seed; CLI11 would take -1 for the largest one.
+std::string SeedFault(const std::string& text) {
+  uint64_t seed = 0;
+  if (absl::SimpleAtoi(text, &seed)) return "";
+  return absl::StrCat(QuoteForMessage(text), " is not a whole number from 0 to ",
+                      std::numeric_limits<uint64_t>::max());
+}
+
+constexpr char kTypes[] =
+    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, Q2_K to Q6_K, Q4_K_M or Q5_K_M";
+
+}  // namespace
+
+void AddSynth(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<SynthFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "synth", "Writes a model file with random weights in a config's real shape.");
+  command.add_option("config", flags->config, "one that `inlay configs` lists")->required();
+  command.add_option("-o,--output", flags->output, "the file to write")->required();
+  command.add_option("--type", flags->type, std::string(kTypes) + " (default: Q8_0)");
+  command.add_option("-s,--seed", flags->seed, "the same seed gives the same weights (default: 1)")
+      ->check(SeedFault);
+  AddForceFlag(command, flags->force);
+  command.callback([flags, &action] { action = [flags] { return Synth(*flags); }; });
+}
+
+void AddQuantize(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<QuantizeFlags>();
+  CLI::App& command =
+      *app.add_subcommand("quantize", "Writes a model file's matrices in another type.");
+  command.add_option("input", flags->input, "the file to read")->required();
+  command.add_option("output", flags->output, "the file to write")->required();
+  command.add_option("type", flags->type, kTypes)->required();
+  AddForceFlag(command, flags->force);
+  command.callback([flags, &action] { action = [flags] { return Quantize(*flags); }; });
+}
+
+}  // namespace inlay

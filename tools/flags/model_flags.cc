@@ -1,0 +1,170 @@
+#include "tools/flags/model_flags.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "cache/serialize.h"
+#include "gemma_like/cache_limit.h"
+#include "io/gguf/gguf_value.h"
+#include "ops/cpu/cpu_target.h"
+#include "ops/team.h"
+#include "tools/demo_model.h"
+#include "tools/flags/list_flag.h"
+#include "tools/flags/validators.h"
+#include "tools/sandbox.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kMostThreads = 1024;
+constexpr size_t kUsualContext = 4096;  // tokens
+constexpr double kMostMib = 1 << 30;    // a petabyte
+
+}  // namespace
+
+void AddModelFlag(CLI::App& command, ModelFlags& flags) {
+  command.add_option(
+      "-m,--model", flags.model,
+      "model file (default: the bundled model, else $INLAY_MODEL, else the demo model)");
+  command.add_flag("--sandbox", flags.sandbox,
+                   "for models you do not trust: no network, no other files, nothing written");
+}
+
+void AddEngineFlags(CLI::App& command, ModelFlags& flags) {
+  AddModelFlag(command, flags);
+  AddThreadsFlag(command, flags);
+  command.add_flag("--check-tensors", flags.check_tensors,
+                   "refuse a model with weights that are NaN or infinite");
+}
+
+void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
+  flags.threads = std::min(UsableCores(), kMostThreads);
+  command
+      .add_option("-t,--threads", flags.threads,
+                  absl::StrCat("threads (default: ", flags.threads, ", the cores there are)"))
+      ->check(Between(1, kMostThreads));
+}
+
+void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads) {
+  threads = {std::min(UsableCores(), kMostThreads)};
+  AddListFlag(command, "-t,--threads", threads,
+              absl::StrCat("threads, one number or several: 1,2 (default: ", threads.front(),
+                           ", the cores there are)"),
+              size_t{1}, kMostThreads);
+}
+
+void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("-c,--ctx-size", flags.context,
+                  "longest conversation in tokens; 0: what the model was trained for (default: "
+                  "that, but at most 4096)")
+      ->check(Between(0, std::numeric_limits<int32_t>::max()));
+  AddCacheTypeFlag(command, flags);
+}
+
+void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("--cache-type", flags.cache_type,
+                  "keys and values as f32 (default), f16, bf16, q8")
+      ->check(OneOf({"f32", "f16", "bf16", "q8"}));
+}
+
+void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("--cache-limit", flags.cache_limit,
+                  "most memory for conversations in MiB (default: none); what cannot fit is "
+                  "refused before it begins")
+      ->check(Between(1, kMostMib));
+}
+
+void AddFormatFlag(CLI::App& command, bool& json) {
+  command
+      .add_option_function<std::string>(
+          "-o,--output", [&json](const std::string& format) { json = format == "json"; },
+          "text (default) or json")
+      ->check(OneOf({"text", "json"}));
+}
+
+namespace {
+
+absl::StatusOr<std::string> ChooseModel(const ModelFlags& flags) {
+  if (!flags.model.empty()) return flags.model;
+  INLAY_ASSIGN_OR_RETURN(std::optional<std::string> bundled, FindBundledModel());
+  if (bundled.has_value()) return *std::move(bundled);
+  if (const char* path = std::getenv("INLAY_MODEL"); path != nullptr && *path != 0) return path;
+  if (auto demo = FindDemoModel()) return *std::move(demo);
+  return absl::NotFoundError(
+      "the demo model models/bard.gguf is not near the program; name a model with -m");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(std::string path, ChooseModel(flags));
+  if (flags.sandbox) INLAY_RETURN_IF_ERROR(EnterSandbox({path}));
+  return path;
+}
+
+std::string ForcedTarget() {
+  const char* name = std::getenv("INLAY_TARGET");
+  return name == nullptr ? "" : name;
+}
+
+absl::Status ApplyTarget() {
+  const std::string name = ForcedTarget();
+  if (name.empty() || ForceTarget(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("INLAY_TARGET is ", QuoteForMessage(name),
+                                                 ", which is none of those that run here (",
+                                                 absl::StrJoin(RunnableTargets(), ", "), ")"));
+}
+
+absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights) {
+  INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
+  return LoadModel(path, EngineOptions{.threads = flags.threads,
+                                       .check_tensors = flags.check_tensors,
+                                       .hash_weights = hash_weights});
+}
+
+KvType CacheType(const ModelFlags& flags) {
+  for (KvType type : {KvType::kF16, KvType::kBF16, KvType::kQ8}) {
+    if (flags.cache_type == KvTypeName(type)) return type;
+  }
+  return KvType::kF32;
+}
+
+size_t ContextSize(const ModelFlags& flags, size_t trained) {
+  if (!flags.context.has_value()) return std::min(trained, kUsualContext);
+  return *flags.context == 0 ? trained : *flags.context;
+}
+
+std::optional<size_t> CacheLimit(const ModelFlags& flags) {
+  if (!flags.cache_limit.has_value()) return std::nullopt;
+  return *flags.cache_limit << 20;
+}
+
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine,
+                                                     size_t max_length, size_t snapshots) {
+  const KvType type = CacheType(flags);
+  const CacheOptions options{.max_length = max_length};
+  const std::optional<size_t> limit = CacheLimit(flags);
+  if (!limit.has_value()) return engine.CreateCache(options, type);
+  auto cache = CreateCacheWithin(engine, *limit, options, type, snapshots);
+  if (cache.ok()) return cache;
+  return absl::Status(
+      cache.status().code(),
+      absl::StrCat(
+          cache.status().message(),
+          ", that of --cache-limit; a shorter one (-c) or a smaller --cache-type needs less"));
+}
+
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags,
+                                                     const Engine& engine) {
+  return CreateCache(flags, engine, ContextSize(flags, engine.info().context_length));
+}
+
+}  // namespace inlay

@@ -1,0 +1,82 @@
+// The flags that say which model to load and how to run it, and what they lead to.
+#ifndef INLAY_TOOLS_FLAGS_MODEL_FLAGS_H_
+#define INLAY_TOOLS_FLAGS_MODEL_FLAGS_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cache/kv_cache.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/load_model.h"
+#include "ops/attention/kv_type.h"
+
+namespace inlay {
+
+struct ModelFlags {
+  std::string model;  // empty: FindModel chooses
+  size_t threads = 1;
+  bool check_tensors = false;
+  bool sandbox = false;
+  std::optional<size_t> context;  // tokens; 0: what the file was trained for
+  std::string cache_type = "f32";
+  std::optional<size_t> cache_limit;  // MiB
+};
+
+// -m and --sandbox
+void AddModelFlag(CLI::App& command, ModelFlags& flags);
+// -t
+void AddThreadsFlag(CLI::App& command, ModelFlags& flags);
+// -t, one or several
+void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads);
+// -m, -t and --check-tensors
+void AddEngineFlags(CLI::App& command, ModelFlags& flags);
+// --cache-type
+void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags);
+// --cache-limit
+void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags);
+// -c and --cache-type
+void AddCacheFlags(CLI::App& command, ModelFlags& flags);
+// -o text|json
+void AddFormatFlag(CLI::App& command, bool& json);
+
+// The model's path: that of -m, or the program's own when a model is bundled with it, or
+// $INLAY_MODEL, or the demo model. With --sandbox, this file is all that can still be opened from
+// here on; see tools/sandbox.h.
+absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
+
+// The instruction set that $INLAY_TARGET names; empty where it is not set.
+std::string ForcedTarget();
+
+// Makes the kernels use that one, if it is set.
+absl::Status ApplyTarget();
+
+// The model that the flags ask for, ready to run; see EngineOptions::hash_weights.
+absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights = false);
+
+// How rows are stored: --cache-type.
+KvType CacheType(const ModelFlags& flags);
+
+// The longest conversation in tokens: -c; without it what the file was trained for, but at most
+// 4096 so that memory stays modest.
+size_t ContextSize(const ModelFlags& flags, size_t trained);
+
+// --cache-limit in bytes.
+std::optional<size_t> CacheLimit(const ModelFlags& flags);
+
+// An empty conversation as the flags ask for, whose pool has the limit of --cache-limit.
+// ResourceExhausted when by the plan a conversation of max_length tokens, an open append and so
+// many snapshots may need more than that; nothing has been allocated then.
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine,
+                                                     size_t max_length, size_t snapshots = 0);
+// The same of the length that -c asks for.
+absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_FLAGS_MODEL_FLAGS_H_

@@ -1,0 +1,48 @@
+#include "tools/flags/sampling_flags.h"
+
+#include <limits>
+#include <random>
+
+#include "tools/flags/validators.h"
+
+namespace inlay {
+namespace {
+
+constexpr double kMostInt = std::numeric_limits<int>::max();
+
+}  // namespace
+
+void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
+  const auto add = [&](const char* name, auto& value, const char* what) {
+    return command.add_option(name, value, what)->group("Sampling (defaults: the model's)");
+  };
+  add("-s,--seed", flags.seed,
+      "the same seed gives the same text (default and -1: a new one, which the footer tells)");
+  add("--temp", flags.temperature, "temperature; 0: always the likeliest token")
+      ->check(Between(0, 100));
+  add("--top-k", flags.top_k, "choose among the k likeliest tokens; 0: all")
+      ->check(Between(0, kMostInt));
+  add("--top-p", flags.top_p, "of these, the likeliest that together reach this probability")
+      ->check(Above(0, 1));
+  add("--min-p", flags.min_p, "drop tokens below this share of the likeliest one's probability")
+      ->check(Between(0, 1));
+  add("--repeat-penalty", flags.repeat_penalty, "makes recent tokens less likely; 1: off (default)")
+      ->check(Above(0, 100));
+  add("--repeat-last-n", flags.repeat_last_n, "how many tokens are recent (default: 64)")
+      ->check(Between(0, kMostInt));
+}
+
+SamplingOptions ResolveSampling(const SamplingFlags& flags, const SamplingDefaults& defaults) {
+  SamplingOptions options = SamplingOptions::From(defaults);
+  options.temperature = flags.temperature.value_or(options.temperature);
+  options.top_k = flags.top_k.value_or(options.top_k);
+  options.top_p = flags.top_p.value_or(options.top_p);
+  options.min_p = flags.min_p.value_or(options.min_p);
+  options.repeat_penalty = flags.repeat_penalty.value_or(options.repeat_penalty);
+  options.repeat_last_n = flags.repeat_last_n.value_or(options.repeat_last_n);
+  options.seed = flags.seed.value_or(-1) >= 0 ? static_cast<uint64_t>(*flags.seed)
+                                              : uint64_t{std::random_device()()};
+  return options;
+}
+
+}  // namespace inlay

@@ -1,0 +1,33 @@
+// The flags of sampling, over the defaults of the model's config.
+#ifndef INLAY_TOOLS_FLAGS_SAMPLING_FLAGS_H_
+#define INLAY_TOOLS_FLAGS_SAMPLING_FLAGS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "CLI/App.hpp"
+#include "configs/config.h"
+#include "gemma_like/generation/sampler.h"
+
+namespace inlay {
+
+struct SamplingFlags {
+  std::optional<int64_t> seed;  // negative: as if not given
+  std::optional<float> temperature;
+  std::optional<int> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> repeat_penalty;
+  std::optional<int> repeat_last_n;
+};
+
+// -s --temp --top-k --top-p --min-p --repeat-penalty --repeat-last-n
+void AddSamplingFlags(CLI::App& command, SamplingFlags& flags);
+
+// What was given, else the defaults; without a seed, a new one each time (short enough to be typed
+// again).
+SamplingOptions ResolveSampling(const SamplingFlags& flags, const SamplingDefaults& defaults);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_FLAGS_SAMPLING_FLAGS_H_

@@ -1,0 +1,50 @@
+#include "tools/flags/validators.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/printable.h"
+#include "io/gguf/gguf_value.h"
+#include "tools/format.h"
+
+namespace inlay {
+namespace {
+
+// Without the exponent that StrCat gives to large numbers.
+std::string Plain(double x) { return Format("%.10g", x); }
+
+}  // namespace
+
+Validator Between(double low, double high) {
+  return [low, high](const std::string& value) -> std::string {
+    double x = 0;
+    if (absl::SimpleAtod(value, &x) && x >= low && x <= high) return "";
+    return absl::StrCat(QuoteForMessage(value), " is not a number from ", Plain(low), " to ",
+                        Plain(high));
+  };
+}
+
+Validator Above(double low, double high) {
+  return [low, high](const std::string& value) -> std::string {
+    double x = 0;
+    if (absl::SimpleAtod(value, &x) && x > low && x <= high) return "";
+    return absl::StrCat(QuoteForMessage(value), " is not a number above ", Plain(low),
+                        " and at most ", Plain(high));
+  };
+}
+
+Validator OneOf(std::vector<std::string> words) {
+  return [words = std::move(words)](const std::string& value) -> std::string {
+    if (std::find(words.begin(), words.end(), value) != words.end()) return "";
+    return absl::StrCat(QuoteForMessage(value), " is none of ", absl::StrJoin(words, ", "));
+  };
+}
+
+std::string NotEmpty(const std::string& value) {
+  return value.empty() ? "the value must not be empty" : "";
+}
+
+}  // namespace inlay

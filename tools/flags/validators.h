@@ -1,0 +1,28 @@
+// Checks of flag values whose messages name the value and the bound.
+#ifndef INLAY_TOOLS_FLAGS_VALIDATORS_H_
+#define INLAY_TOOLS_FLAGS_VALIDATORS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace inlay {
+
+// As CLI11 wants it: an empty message when the value is good.
+using Validator = std::function<std::string(const std::string& value)>;
+
+// A number from `low` to `high`; NaN is none.
+Validator Between(double low, double high);
+
+// A number above `low`, at most `high`.
+Validator Above(double low, double high);
+
+// One of these words.
+Validator OneOf(std::vector<std::string> words);
+
+// Anything but the empty text.
+std::string NotEmpty(const std::string& value);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_FLAGS_VALIDATORS_H_
