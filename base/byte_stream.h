@@ -1,4 +1,4 @@
-// Where a saved conversation goes and comes from: bytes in order.
+// The byte streams that saved conversations are written to and read from.
 #ifndef INLAY_BASE_BYTE_STREAM_H_
 #define INLAY_BASE_BYTE_STREAM_H_
 
@@ -24,7 +24,8 @@ class ByteSource {
   virtual ~ByteSource() = default;
   // Fills `into` with the next bytes. Asking for more than remaining() is an error.
   virtual absl::Status Read(absl::Span<uint8_t> into) = 0;
-  // How many bytes are left; what a file or a server claims, so not yet to be trusted.
+  // How many bytes are left. A file or a server claims this number, so do not rely on it before
+  // they have been read.
   virtual uint64_t remaining() const = 0;
 };
 

@@ -1,4 +1,5 @@
-// Turns what the standard library throws where memory or threads run out into a status.
+// Turns the exceptions that the standard library throws when memory or threads run out into a
+// status.
 #ifndef INLAY_BASE_OUT_OF_MEMORY_H_
 #define INLAY_BASE_OUT_OF_MEMORY_H_
 
@@ -11,8 +12,8 @@
 
 namespace inlay {
 
-// What act() returns, an absl::Status or StatusOr; ResourceExhausted, naming what it was for, where
-// std::bad_alloc or a thread's std::system_error came out of it.
+// Returns act(), an absl::Status or StatusOr; ResourceExhausted, with `what` in its message, if
+// act() throws std::bad_alloc or a thread's std::system_error.
 template <class Act>
 auto OrOutOfMemory(absl::string_view what, const Act& act) -> decltype(act()) {
   try {
@@ -24,7 +25,7 @@ auto OrOutOfMemory(absl::string_view what, const Act& act) -> decltype(act()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the system refuses a thread for ", what, ": ", error.what()));
     }
-  } catch (const std::bad_alloc&) {  // nor for the sentence; a code alone needs none
+  } catch (const std::bad_alloc&) {  // not even for the message; a code alone allocates nothing
     return absl::Status(absl::StatusCode::kResourceExhausted, "");
   }
 }

@@ -10,7 +10,7 @@
 
 namespace inlay {
 
-// "1 token", "2 tokens", "0 tokens" for a noun that takes an s.
+// "1 token", "2 tokens", "0 tokens" for a noun whose plural ends in s.
 inline std::string Plural(uint64_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }

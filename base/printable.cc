@@ -6,7 +6,7 @@
 namespace inlay {
 namespace {
 
-bool SteersATerminal(char32_t c) {
+bool ControlsTerminal(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x202A && c <= 0x202E) ||
          (c >= 0x2066 && c <= 0x2069);
 }
@@ -19,7 +19,7 @@ void AppendEscape(char letter, int digits, uint32_t x, std::string* out) {
     out->push_back("0123456789abcdef"[(x >> shift) & 0xF]);
 }
 
-// The letter that stands for `c` after a backslash in a name; 0: none.
+// The letter that follows the backslash when `c` is escaped in a name; 0: none.
 char ShortEscape(char32_t c) {
   switch (c) {
     case '\n':
@@ -48,7 +48,7 @@ std::string Escaped(absl::string_view text, bool is_name) {
     } else if (is_name && letter != 0) {
       out.push_back('\\');
       out.push_back(letter);
-    } else if (SteersATerminal(c.value) && c.value != '\n' && c.value != '\t') {
+    } else if (ControlsTerminal(c.value) && c.value != '\n' && c.value != '\t') {
       AppendEscape('u', 4, c.value, &out);
     } else {
       out.append(bytes.data(), bytes.size());

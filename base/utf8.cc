@@ -5,9 +5,9 @@
 namespace inlay {
 namespace {
 
-// What may follow a lead byte: `length` bytes in all (0: no lead byte), the second one in
-// [low, high], the others in [0x80, 0xBF]. The narrower second bytes shut out overlong forms,
-// surrogates and what is beyond U+10FFFF.
+// What may follow a lead byte: `length` bytes in all (0: no lead byte), the second one in [low,
+// high], the others in [0x80, 0xBF]. The narrower ranges of second bytes exclude overlong forms,
+// surrogates and values beyond U+10FFFF.
 struct Lead {
   uint32_t length;
   uint8_t low;

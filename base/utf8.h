@@ -10,7 +10,7 @@
 
 namespace inlay {
 
-// What stands for bytes that are not UTF-8.
+// The code point that replaces bytes that are not UTF-8.
 inline constexpr char32_t kReplacementCharacter = 0xFFFD;
 
 struct CodePoint {

@@ -14,7 +14,8 @@ constexpr uint64_t kPrime3 = 0x165667B19E3779F9;
 constexpr uint64_t kPrime4 = 0x85EBCA77C2B2AE63;
 constexpr uint64_t kPrime5 = 0x27D4EB2F165667C5;
 
-static_assert(std::endian::native == std::endian::little, "words are read as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "words are read in the byte order of memory");
 
 uint64_t Word64(const unsigned char* bytes) {
   uint64_t word;

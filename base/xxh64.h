@@ -9,15 +9,15 @@
 namespace inlay {
 
 // XXH64 of Y. Collet (https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md), fed in pieces: the
-// digest depends on the bytes and the seed, not on where the pieces end. Finds every accident; it
-// is no protection against somebody who wants a collision.
+// digest depends on the bytes and the seed, not on where the pieces end. It detects accidental
+// corruption, not deliberate collisions.
 class Xxh64 {
  public:
   explicit Xxh64(uint64_t seed = 0);
 
   void Update(const void* data, size_t bytes);
 
-  // Of all bytes so far; more may follow.
+  // The hash of all bytes so far; more Update calls may follow.
   uint64_t Digest() const;
 
  private:

@@ -232,8 +232,8 @@ void Rewind(benchmark::State& state, Loaded& loaded) {
   }
 }
 
-// The likeliest tokens after a text that repeats 64 tokens, with guesses of `most` tokens. What
-// follows repeats itself too: with random weights that is what the likeliest tokens do.
+// The likeliest tokens after a text that repeats 64 tokens, with drafts of up to `most` tokens.
+// What follows repeats itself too: with random weights that is what the likeliest tokens do.
 template <size_t most>
 void Decode(benchmark::State& state, Loaded& loaded) {
   constexpr size_t kGenerated = 128;
@@ -273,7 +273,7 @@ void Register() {
       {"append_one_and_rewind", AppendOneAndRewind},
       {"rewind", Rewind},
       {"decode", Decode<0>},
-      {"decode_with_guesses", Decode<8>}};
+      {"decode_with_drafts", Decode<8>}};
   for (const char* config : kConfigs) {
     if (!FindConfig(config).ok()) continue;  // not built in
     for (const auto& [name, work] : works) {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "hwy/aligned_allocator.h"
-#include "ops/attention/attention_parts.h"
+#include "ops/attention/attention_types.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/matmul/operand.h"
 #include "ops/matmul/packed_matrix.h"
@@ -87,7 +87,7 @@ namespace HWY_NAMESPACE {
 
 // Each op is a type whose Call takes its dimensions as size_t or std::integral_constant.
 
-// One block of keys and values for as many queries as share its reads; dims: the head's.
+// One KV block for as many queries as share its reads; dims: the head's.
 template <class T>
 struct AttentionBlock {
   template <class Dim>
@@ -95,7 +95,7 @@ struct AttentionBlock {
     const AttentionParams params = {kQueries, 0.1f, 0, 0};
     const void* block = std::is_same_v<T, float> ? static_cast<const void*>(m.b.data())
                                                  : static_cast<const void*>(m.halves.data());
-    const Half<T> keys(block), values(keys.elements + kKvBlockRows * dim);
+    const KeysOrValues<T> keys(block), values(keys.elements + kKvBlockRows * dim);
     const Partials partials = {m.out.data(), dim};
     Query queries[kQueries];
     for (size_t r = 0; r < kQueries; ++r) queries[r] = {m.a.data() + r * dim, partials[r]};
@@ -103,7 +103,7 @@ struct AttentionBlock {
   }
 };
 
-// T parts of tiles of weights by C rows of activations; dims: columns.
+// T slices of tiles of weights by C rows of activations; dims: columns.
 template <class Kernel, WeightType type, size_t T, size_t C>
 struct Product {
   template <class Cols>
@@ -112,14 +112,14 @@ struct Product {
                                               type, T * kTileRows, cols);
     const auto multiply = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
       const size_t lanes = hn::Lanes(DRows()), per_tile = kTileRows / lanes;
-      const typename Kernel::Part parts[T] = {{w, t / per_tile, t % per_tile * lanes}...};
+      const typename Kernel::Slice slices[T] = {{w, t / per_tile, t % per_tile * lanes}...};
       decltype(Row(m, 0, cols)) rows[C];
       float* y[C];
       for (size_t c = 0; c < C; ++c) {
         rows[c] = Row(m, c, cols);
         y[c] = m.out.data() + c * T * kTileRows;
       }
-      Kernel::template Run<T, C>(parts, rows, cols, 0, Outputs{y, T * kTileRows});
+      Kernel::template Run<T, C>(slices, rows, cols, 0, Outputs{y, T * kTileRows});
     };
     multiply(std::make_index_sequence<T>());
   }
@@ -202,13 +202,13 @@ void Add(const char* op, std::vector<Case>& cases) {
 void AddCases(std::vector<Case>& cases) {
   using Q8 = QuantizedKernel<Bytes32>;
   using Q4 = QuantizedKernel<Nibbles32>;
-  Add<Product<Q8, WeightType::kQ8_0, kManyParts, Q8::kCols>, 640>("matmul, Q8_0, a tile", cases);
-  Add<Product<Q8, WeightType::kQ8_0, kManyParts, Q8::kCols>, 2048>("matmul, Q8_0, a tile", cases);
-  Add<Product<Q4, WeightType::kQ4_0, kManyParts, Q4::kCols>, 640>("matmul, Q4_0, a tile", cases);
-  Add<Product<Q4, WeightType::kQ4_0, kManyParts, Q4::kCols>, 2048>("matmul, Q4_0, a tile", cases);
-  Add<Product<PairKernel, WeightType::kBF16, kManyParts, PairKernel::kCols>, 640>(
+  Add<Product<Q8, WeightType::kQ8_0, kManySlices, Q8::kCols>, 640>("matmul, Q8_0, a tile", cases);
+  Add<Product<Q8, WeightType::kQ8_0, kManySlices, Q8::kCols>, 2048>("matmul, Q8_0, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, kManySlices, Q4::kCols>, 640>("matmul, Q4_0, a tile", cases);
+  Add<Product<Q4, WeightType::kQ4_0, kManySlices, Q4::kCols>, 2048>("matmul, Q4_0, a tile", cases);
+  Add<Product<PairKernel, WeightType::kBF16, kManySlices, PairKernel::kCols>, 640>(
       "matmul, BF16, a tile", cases);
-  Add<Product<PairKernel, WeightType::kBF16, kManyParts, PairKernel::kCols>, 2048>(
+  Add<Product<PairKernel, WeightType::kBF16, kManySlices, PairKernel::kCols>, 2048>(
       "matmul, BF16, a tile", cases);
   Add<Product<Q4, WeightType::kQ4_0, 1, 1>, 640>("matmul, Q4_0, 1 token", cases);
   Add<Product<Q4, WeightType::kQ4_0, 1, 1>, 2048>("matmul, Q4_0, 1 token", cases);

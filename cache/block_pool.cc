@@ -14,8 +14,7 @@ using block_internal::Header;
 
 namespace {
 
-// The header lies in front of the data and takes one alignment unit, so that the data stays
-// aligned.
+// The header precedes the data and occupies one alignment unit, so that the data stays aligned.
 static_assert(sizeof(Header) <= kBlockAlignment);
 
 void* Data(Header* header) { return reinterpret_cast<char*>(header) + kBlockAlignment; }
@@ -77,7 +76,7 @@ BlockRef BlockPool::Allocate(size_t bytes) {
       header = std::exchange(*first, (*first)->next_free);
       free_ -= bytes;
     } else if (free_ > 0 && used_ + free_ > options_.limit_bytes - bytes) {
-      ReleaseFree();  // blocks of other sizes must not keep this one from the limit
+      ReleaseFree();  // free blocks of other sizes must not push the total above the limit
     }
     used_ += bytes;
   }

@@ -1,5 +1,4 @@
-// Reference-counted memory blocks of a few fixed sizes: what every layer's memory of the past is
-// made of.
+// Reference-counted memory blocks of a few fixed sizes, which hold the cache of every layer.
 #ifndef INLAY_CACHE_BLOCK_POOL_H_
 #define INLAY_CACHE_BLOCK_POOL_H_
 
@@ -21,13 +20,13 @@ struct Header {
   std::atomic<size_t> references;
   size_t bytes;
   BlockPool* pool;
-  Header* next_free = nullptr;  // while it waits in its pool
+  Header* next_free = nullptr;  // in the pool's free list
 };
 }  // namespace block_internal
 
-// A share in a block. Copying shares the block, the last share returns it to its pool. A block that
-// is shared must not be written: whoever wants to write one that is not unique() allocates its own
-// and copies what it needs.
+// A counted reference to a pool block. Copies refer to the same block, and the last one returns it
+// to its pool. A shared block must not be written: to change a block that is not unique(), allocate
+// a new one and copy what is still needed.
 class BlockRef {
  public:
   BlockRef() = default;
@@ -53,16 +52,16 @@ class BlockRef {
 
 inline constexpr size_t kBlockAlignment = 64;  // a cache line, and the widest vector
 
-// Hands out blocks up to a limit. Sizes are few (one or two per distinct layer type) and returned
-// blocks are kept for the next request of the same size, so memory cannot fragment: a request fails
-// only when the bytes in use and the bytes asked for exceed the limit together, or the system has
-// no memory. Thread-safe. Must outlive its blocks.
+// Allocates blocks up to a limit in bytes. There are few sizes (one or two per distinct layer type)
+// and returned blocks are kept for the next request of the same size, so memory cannot fragment: a
+// request fails only when the bytes in use plus the bytes requested exceed the limit, or the system
+// has no memory. Thread-safe. Must outlive its blocks.
 class BlockPool {
  public:
   struct Options {
     size_t limit_bytes = std::numeric_limits<size_t>::max();
-    bool poison = false;  // fill handed-out blocks with NaN bit patterns: for tests of what reads
-                          // unwritten memory
+    // For tests: fills new blocks with NaN bit patterns, to detect reads of unwritten memory.
+    bool poison = false;
   };
   BlockPool() : BlockPool(Options()) {}
   explicit BlockPool(Options options) : options_(options) {}
@@ -78,23 +77,24 @@ class BlockPool {
   size_t used_bytes() const;
   size_t limit_bytes() const { return options_.limit_bytes; }
 
-  // Why Allocate has just given nothing, for a message: "3 of 4 bytes are in use", or that the
-  // system has no more.
+  // Why Allocate has just failed, as a clause for a message: "3 of 4 bytes are in use", or that the
+  // system has no more memory.
   std::string WhyNot(size_t bytes) const;
 
  private:
   friend class BlockRef;
   void Return(block_internal::Header* header);
-  // The list for this size, made when it is new; nullptr without memory for that. mutex_ held.
+  // The free list of this size, created if it is new; nullptr without memory for that. Requires
+  // mutex_.
   block_internal::Header** FreeList(size_t bytes);
-  void ReleaseFree();  // gives all returned blocks back to the system; mutex_ held
+  void ReleaseFree();  // frees all returned blocks; requires mutex_
 
   const Options options_;
   mutable std::mutex mutex_;
   size_t used_ = 0;
   size_t free_ = 0;
-  // By size, the first of a list. Lists go through the blocks themselves: returning one takes no
-  // memory, so it cannot fail.
+  // Heads of the free lists by block size. The lists are linked through the blocks themselves:
+  // returning a block allocates nothing, so it cannot fail.
   std::map<size_t, block_internal::Header*> free_blocks_;
 };
 

@@ -8,19 +8,20 @@
 
 namespace inlay {
 
-// Bytes of blocks, for one storage, one layer or all.
+// Bytes of pool blocks, for one storage, one layer or the whole model.
 struct CacheBytes {
-  size_t constant = 0;   // at most, whatever the length: rings, states and logs
-  size_t per_block = 0;  // more for every started kKvBlockRows tokens
-  size_t append = 0;     // at most, more while a transaction is open
-  size_t snapshot = 0;   // at most, copied when a fork and its origin first diverge
+  size_t constant = 0;   // upper bound, independent of the length: rings, states and logs
+  size_t per_block = 0;  // in addition, for every started kKvBlockRows tokens
+  size_t append = 0;     // upper bound of what an open transaction adds
+  size_t snapshot = 0;   // upper bound of the copies when a fork and its origin diverge
 
-  // Of a conversation of this length, between appends.
+  // The bytes of a conversation of this length, between appends.
   constexpr size_t At(size_t length) const {
     return constant + (length + kKvBlockRows - 1) / kKvBlockRows * per_block;
   }
 
-  // At most, of a fork that is kept while its origin goes on: what the two then no longer share.
+  // Upper bound of what a fork costs that is kept while its origin is appended to: the blocks that
+  // the two no longer share.
   constexpr size_t Kept() const { return constant + per_block; }
 
   constexpr CacheBytes& operator+=(const CacheBytes& other) {

@@ -26,7 +26,7 @@ constexpr CacheBytes ConfigCacheBytes() {
   return total;
 }
 
-// Bytes of its cache that the token after `length` others reads.
+// Bytes of the cache that the token at position `length` reads.
 template <ModelConfig Config, class Policy = F32Storage>
 constexpr size_t ConfigCacheBytesRead(size_t length) {
   size_t bytes = 0;
@@ -37,8 +37,8 @@ constexpr size_t ConfigCacheBytesRead(size_t length) {
   return bytes;
 }
 
-// The index of the last layer that keeps something of the past, -1 if none does. What comes after
-// it is computed for the rows alone whose logits are wanted.
+// The index of the last layer with cache storage, -1 if there is none. After it, only the rows
+// whose logits are requested need to be computed.
 template <ModelConfig Config>
 constexpr int LastLayerWithStorage() {
   int last = -1;

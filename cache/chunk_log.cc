@@ -38,9 +38,9 @@ absl::Status ChunkLogBase::Prepare(BlockPool& pool, size_t length, size_t count)
   if (count == 0) return absl::OkStatus();
   if (absl::Status status = MakeLogWritable(pool, length % kStateChunk); !status.ok())
     return status;
-  // Of the chunks passed through only the last two are kept, and two sets of blocks taken in turn
-  // serve for all: when the state at the start of chunk k + 1 is computed, those of chunk k - 1 are
-  // no longer needed.
+  // Of the chunks that the append crosses only the last two are kept, so two sets of blocks, used
+  // in turn, are enough: when the state at the start of chunk k + 1 is computed, the state and log
+  // of chunk k - 1 are no longer needed.
   const size_t last_boundary = (length + count) / kStateChunk;
   const size_t last_log = (length + count - 1) / kStateChunk;
   const size_t end = std::min(chunk_ + kKept, last_boundary);
@@ -88,8 +88,9 @@ size_t ChunkLogBase::RewindFloor() const {
 
 namespace {
 
-// How many rows of a chunk's log a conversation of this length may still read. The last row of a
-// chunk before the current one is not among them: who goes back into that chunk writes it anew.
+// How many rows of a chunk's log a sequence of this length may still read. The last row of a chunk
+// before the current one is not among them: after a rewind into that chunk it is written again
+// before it is read.
 size_t LiveLogRows(size_t chunk, size_t length) {
   return chunk < length / kStateChunk ? kStateChunk - 1 : length % kStateChunk;
 }
@@ -105,14 +106,15 @@ uint64_t ChunkLogBase::SavedBytes(size_t length) const {
   return floats * sizeof(float);
 }
 
-// Calls f(memory, bytes) for the pieces of memory that are saved. An error ends it.
+// Calls f(memory, bytes) for each contiguous run of memory that is saved, until one returns an
+// error.
 template <class F>
 absl::Status ChunkLogBase::ForEachSavedRun(size_t length, F f) const {
   absl::Status status;
   for (size_t chunk = RewindFloor() / kStateChunk; chunk <= chunk_; ++chunk) {
     if (chunk > 0) status = f(State(chunk), shape_.StateBytes());
     const size_t rows = LiveLogRows(chunk, length);
-    if (rows == 0) return status;  // the last chunk, and maybe no log yet
+    if (rows == 0) return status;  // only in the last chunk, which may have no log yet
     float* column = LogData(chunk);
     for (size_t i = 0; i < shape_.columns && status.ok(); ++i) {
       status = f(column, rows * shape_.widths[i] * sizeof(float));

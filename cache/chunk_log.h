@@ -1,5 +1,5 @@
-// The stored past of a recurrent mixer in one sequence: states at chunk boundaries and a log of
-// what the tokens since have put in.
+// The cache of a recurrent mixer for one sequence: states at chunk boundaries, and a log of the
+// inputs of the tokens since.
 #ifndef INLAY_CACHE_CHUNK_LOG_H_
 #define INLAY_CACHE_CHUNK_LOG_H_
 
@@ -17,11 +17,11 @@
 
 namespace inlay {
 
-// The floats of a state, and those that a token puts into each column of the log.
+// Sizes in floats: of a state, and of one token's row in each column of the log.
 struct ChunkLogShape {
   static constexpr size_t kMaxColumns = 8;
   size_t state = 0;
-  size_t columns = 0;  // how many
+  size_t columns = 0;  // their number
   std::array<size_t, kMaxColumns> widths{};
 
   constexpr size_t StateBytes() const { return state * sizeof(float); }
@@ -31,13 +31,14 @@ struct ChunkLogShape {
   constexpr size_t LogBytes() const { return kStateChunk * RowFloats() * sizeof(float); }
 };
 
-// Chunk k covers the positions [k * kStateChunk, (k + 1) * kStateChunk). Kept are, for the chunk of
-// the current length and the one before it, the state at its start and its log. Appending within a
-// chunk writes log rows only; going back to a position in a kept chunk is setting the length. So a
-// rewind is exact down to the start of the previous chunk: always at least kStateChunk tokens.
+// Chunk k covers the positions [k * kStateChunk, (k + 1) * kStateChunk). For the chunk of the
+// current length and the one before it, the state at its start and its log are kept. Appending
+// within a chunk writes log rows only; rewinding to a position in a kept chunk only sets the
+// length. So a rewind is exact down to the start of the previous chunk, which is always at least
+// kStateChunk tokens.
 //
-// Chunks that an append passes through are written to pending blocks beside the kept ones, so that
-// an aborted append leaves both kept chunks as they were. Copying shares all blocks.
+// The new chunks of an append that crosses a chunk boundary are written to pending blocks, so that
+// an aborted append leaves both kept chunks unchanged. Copying shares all blocks.
 class ChunkLogBase {
  public:
   ChunkLogBase() = default;
@@ -52,10 +53,10 @@ class ChunkLogBase {
   absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
   void VisitBlocks(BlockVisitor visit) const;
 
-  // Between Prepare and Commit or Abort, for the chunks that the append touches, in ascending
-  // order: the state at a chunk's start, nullptr for chunk 0, where it is zeros. That of a chunk
-  // after the first one touched is to be written before it is read, and may share memory with that
-  // two chunks earlier, as may its log.
+  // The state at a chunk's start; nullptr for chunk 0, whose initial state is zeros. Valid between
+  // Prepare and Commit or Abort for the chunks that the append touches, which must be visited in
+  // ascending order: after the first one, a chunk's state must be written before it is read, and
+  // its state and log may share memory with those two chunks earlier.
   float* State(size_t chunk) const;
 
  protected:
@@ -76,15 +77,15 @@ class ChunkLogBase {
   const Slots& SlotsOf(size_t chunk) const { return chunk > chunk_ ? pending_ : kept_; }
 
   ChunkLogShape shape_;
-  size_t chunk_ = 0;           // of the published length
+  size_t chunk_ = 0;           // the chunk of the published length
   bool has_previous_ = false;  // kept_ also holds chunk_ - 1
   Slots kept_;
   Slots pending_;  // of chunks after chunk_, during an append
 };
 
-// For logs of the type Log, a view {shape, data} whose columns are matrices of kStateChunk rows,
-// one after the other: Log::Columns(shape) gives their widths and shape.StateElements() the floats
-// of a state.
+// A chunk log whose log is seen as a Log: a view {shape, data} of consecutive matrices of
+// kStateChunk rows, the columns. Log::Columns(shape) gives their widths, shape.StateElements() the
+// number of floats in a state.
 template <class Log>
 class ChunkLog : public ChunkLogBase {
  public:
@@ -102,8 +103,8 @@ class ChunkLog : public ChunkLogBase {
     return layout;
   }
 
-  // At most: two chunks are kept, and an append writes up to two more beside them; of a fork the
-  // log is copied.
+  // Upper bounds: two chunks are kept, an append writes up to two more, and the first append after
+  // a fork copies the current log.
   static constexpr CacheBytes Bytes(const Shape& shape) {
     constexpr size_t kChunks = 2;
     const ChunkLogShape layout = LayoutOf(shape);
@@ -111,7 +112,7 @@ class ChunkLog : public ChunkLogBase {
     return {.constant = chunks, .append = chunks, .snapshot = layout.LogBytes()};
   }
 
-  // The log of a chunk, likewise.
+  // The log of a chunk, valid when State(chunk) is.
   Log LogOf(size_t chunk) const { return {log_shape_, LogData(chunk)}; }
 
  private:

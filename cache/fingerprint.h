@@ -1,4 +1,4 @@
-// A number that tells configs, and ways to store them, apart.
+// Hashes that identify a config and the layout of its cache.
 #ifndef INLAY_CACHE_FINGERPRINT_H_
 #define INLAY_CACHE_FINGERPRINT_H_
 
@@ -16,7 +16,7 @@ namespace inlay {
 
 namespace fingerprint_internal {
 
-// FNV-1a (Fowler, Noll, Vo), which the compiler can compute.
+// FNV-1a (Fowler, Noll, Vo), computed at compile time.
 class Hash {
  public:
   constexpr void Text(std::string_view text) {
@@ -35,9 +35,9 @@ class Hash {
 
 }  // namespace fingerprint_internal
 
-// Of a config's name and layers: equal for two builds exactly when their configs compute the same
-// from the same weights, whose vocabulary may have any size. Caches and models of equal
-// fingerprints fit together.
+// The hash of a config's name and layers: equal in two builds exactly when their configs compute
+// the same from the same weights, whatever the vocabulary size. A cache may be used with a model of
+// the same fingerprint.
 template <ModelConfig Config>
 constexpr uint64_t ConfigFingerprint() {
   fingerprint_internal::Hash hash;
@@ -53,8 +53,8 @@ constexpr uint64_t ConfigFingerprint() {
   return hash.value();
 }
 
-// The same and everything that decides how the past is laid out: equal for two builds exactly when
-// the one can go on from what the other stored.
+// ConfigFingerprint plus everything that determines the layout of the cache: equal in two builds
+// exactly when one can continue from a cache that the other stored.
 template <ModelConfig Config, class Policy>
 constexpr uint64_t StorageFingerprint() {
   fingerprint_internal::Hash hash;

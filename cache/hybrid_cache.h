@@ -23,7 +23,7 @@
 
 namespace inlay {
 
-// What a layer keeps of the past: the storages of its mixers.
+// The cache of one layer: the storages of its mixers.
 template <class M>
 using MixerStorageType = typename MixerStorage<M>::Type;
 template <class Layer>
@@ -65,8 +65,8 @@ class HybridCache final : public KVCache {
   }
   HybridCache(HybridCache&&) noexcept = default;
   HybridCache& operator=(HybridCache&& other) noexcept {
-    storage_ =
-        std::move(other.storage_);  // before the base, whose old pool the old blocks return to
+    // Before the base: the old blocks return to the old pool, which the base then releases.
+    storage_ = std::move(other.storage_);
     KVCache::operator=(std::move(other));
     return *this;
   }
@@ -89,7 +89,7 @@ class HybridCache final : public KVCache {
     return floor;
   }
 
-  // The same as Fork with the type kept; may throw std::bad_alloc.
+  // Fork with the static type; may throw std::bad_alloc.
   HybridCache ForkCache() const {
     assert(!transaction_open());
     return HybridCache(*this);
@@ -122,7 +122,7 @@ class HybridCache final : public KVCache {
     return std::make_unique<HybridCache>(ForkCache());
   }
 
-  void TakeOver(KVCache&& other) override { *this = static_cast<HybridCache&&>(other); }
+  void MoveFrom(KVCache&& other) override { *this = static_cast<HybridCache&&>(other); }
 
   void TruncateLayers(size_t position) override {
     storage_.ForEach(

@@ -13,11 +13,11 @@
 
 namespace inlay {
 
-// A ring of rows, one for each position; the token at position p reads those of p - tail to p. Kept
-// are at least the rows that a rewind by up to `rewind` tokens reads. The ring has room for twice
-// as many (capacity()), so that a short append that is aborted has overwritten none of them; an
-// append that is longer than kept() writes its last rows into a ring of its own, which takes the
-// place of the other when it is committed.
+// A ring of rows, one per position; the token at position p reads the rows p - tail to p. The last
+// kept() rows stay available, so that a rewind by up to `rewind` tokens finds those that it needs.
+// The ring has room for twice as many (capacity()), so an aborted append of up to kept() rows has
+// overwritten none of them. A longer append writes its last rows into a second ring, which replaces
+// the first one on commit.
 class InputWindow {
  public:
   InputWindow() = default;
@@ -27,7 +27,7 @@ class InputWindow {
   static constexpr size_t BlockBytes(size_t dim, size_t tail, size_t rewind) {
     return 2 * (tail + rewind) * dim * sizeof(float);
   }
-  // At most: the ring, during a long append a second one, and the copy that a fork makes.
+  // Upper bounds: the ring, a second one during a long append, and the copy after a fork.
   static constexpr CacheBytes Bytes(size_t dim, size_t tail, size_t rewind) {
     const size_t ring = BlockBytes(dim, tail, rewind);
     return {.constant = ring, .append = ring, .snapshot = ring};
@@ -42,10 +42,10 @@ class InputWindow {
   absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
   void VisitBlocks(BlockVisitor visit) const;
 
-  // The row of a position of the sequence, which is not below RewindFloor() - tail; [dim].
+  // The row of a position, which must not be below RewindFloor() - tail; [dim].
   const float* Row(size_t position) const { return RowIn(ring_, position); }
-  // Between Prepare and Commit or Abort, where the row of a new position goes; nullptr when later
-  // rows of the same append leave no use for it.
+  // Between Prepare and Commit or Abort: where to write the row of a new position; nullptr when a
+  // later row of the same append would overwrite it.
   float* NewRow(size_t position) const {
     if (!pending_) return RowIn(ring_, position);
     return position + capacity() < append_end_ ? nullptr : RowIn(pending_, position);
@@ -73,7 +73,7 @@ class InputWindow {
   size_t append_begin_ = 0;  // of the last Prepare
   size_t append_end_ = 0;
   BlockRef ring_;     // [capacity, dim], the row of position p at p % capacity
-  BlockRef pending_;  // the same, of an append longer than kept()
+  BlockRef pending_;  // the second ring, during an append longer than kept()
 };
 
 }  // namespace inlay

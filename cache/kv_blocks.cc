@@ -30,12 +30,13 @@ absl::Status KvBlocks::Prepare(BlockPool& pool, size_t length, size_t count) {
   }
   for (size_t block = length / kKvBlockRows; block <= last; ++block) {
     BlockRef& slot = blocks_[Slot(block)];
-    // Also when a later block fails: from here on the slot no longer holds its previous rows.
+    // Raised even if a later block cannot be allocated: from here on this slot no longer holds its
+    // previous rows.
     high_water_ = std::max(high_water_, std::min(length + count, (block + 1) * kKvBlockRows));
     if (slot.unique()) continue;
     absl::StatusOr<BlockRef> old = Renew(pool, block);
     if (!old.ok()) return old.status();
-    // Only the block that `length` lies in holds rows that are still wanted.
+    // Only the block that contains `length` holds rows that are still needed.
     if (*old && block * kKvBlockRows < length)
       std::memcpy(slot.data(), old->data(), shape_.BlockBytes());
   }
@@ -78,8 +79,8 @@ size_t KvBlocks::RewindFloor() const {
   return first == 0 ? 0 : first + window_ - 1;
 }
 
-// Calls f(memory, bytes) for the pieces of memory that hold the rows [from, to), in an order that
-// depends on nothing but the rows. An error ends it.
+// Calls f(memory, bytes) for each contiguous run of memory in the rows [from, to), in an order that
+// depends only on the rows, until one returns an error.
 template <class F>
 absl::Status KvBlocks::ForEachRun(size_t from, size_t to, F f) const {
   const size_t dim = shape_.head_dim;
@@ -96,10 +97,10 @@ absl::Status KvBlocks::ForEachRun(size_t from, size_t to, F f) const {
       const auto run = [&](uint8_t* from_memory, size_t bytes) {
         if (status.ok() && bytes > 0) status = f(from_memory, bytes);
       };
-      // Of keys the block is the transpose; see KvShape.
+      // A block's keys are stored transposed; see KvShape.
       for (size_t head = 0; head < shape_.kv_heads; ++head) {
-        uint8_t* const keys = memory + head * 2 * shape_.HalfBytes();
-        uint8_t* const values = keys + shape_.HalfBytes();
+        uint8_t* const keys = memory + head * 2 * shape_.KeysOrValuesBytes();
+        uint8_t* const values = keys + shape_.KeysOrValuesBytes();
         const size_t scales = kKvBlockRows * dim * element + first * scale;
         for (size_t d = 0; d < dim; ++d) {
           run(keys + (d * kKvBlockRows + first) * element, rows * element);

@@ -14,19 +14,19 @@
 
 namespace inlay {
 
-// A table of row blocks: position p lies in block p / kKvBlockRows. With full attention the table
-// grows with the conversation; with a sliding window it is a ring of `ring_blocks` slots whose
-// oldest block is written anew. There is nothing to search for, so there is nothing to fragment.
-// Copying shares all blocks; whoever writes to a shared block first makes its own copy of it.
+// A table of KV blocks: position p is stored in block p / kKvBlockRows. With full attention the
+// table grows with the sequence; with a sliding window it is a ring of `ring_blocks` slots whose
+// oldest block is overwritten. A position determines its slot, so no search is needed and nothing
+// can fragment. Copying shares all blocks; a shared block is copied before it is written.
 class KvBlocks {
  public:
   KvBlocks() = default;
   // `window` 0: full attention, and ring_blocks is not used.
   KvBlocks(const KvShape& shape, size_t window, size_t ring_blocks);
 
-  // How many ring slots keep a window exact: after an append of up to max_append rows, aborted or
-  // not, a rewind by up to `rewind` must still find the window - 1 rows before it. One slot more
-  // than these rows fill, because the oldest and the newest block are partly used.
+  // How many ring slots a window needs: after an append of up to max_append rows, aborted or not, a
+  // rewind by up to `rewind` must still find the window - 1 rows before its target. One slot more
+  // than these rows fill, because the oldest and the newest block may be partly used.
   static constexpr size_t RingBlocks(size_t window, size_t max_append, size_t rewind) {
     return (window - 1 + max_append - 1 + rewind + kKvBlockRows - 1) / kKvBlockRows + 1;
   }
@@ -34,7 +34,7 @@ class KvBlocks {
   absl::Status Prepare(BlockPool& pool, size_t length, size_t count);
   void Commit(size_t) {}
   void Abort(size_t length) { Truncate(length); }
-  // Also returns the blocks that then hold nothing.
+  // With full attention, also returns the blocks past the new end to the pool.
   void Truncate(size_t length);
   size_t RewindFloor() const;
   absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
@@ -48,20 +48,21 @@ class KvBlocks {
   size_t Slot(size_t block) const { return window_ == 0 ? block : block % blocks_.size(); }
   // The lowest position whose row is kept.
   size_t FirstRow() const;
-  // The first row that tokens from `position` on see.
+  // The first row that the tokens from `position` on attend to.
   size_t FirstSeenFrom(size_t position) const;
-  // Puts a new block into the slot, which is empty or shared, and returns what was there.
+  // Allocates a new block for the slot of `block`, which is empty or shared, and returns the old
+  // one.
   absl::StatusOr<BlockRef> Renew(BlockPool& pool, size_t block);
   template <class F>
   absl::Status ForEachRun(size_t from, size_t to, F f) const;
 
   KvShape shape_;
   size_t window_ = 0;
-  size_t high_water_ =
-      0;  // rows below it have been prepared for writing at some time, and may have been written
-  size_t loaded_from_ = 0;  // rows below it were not saved
+  // Rows below it have been prepared for writing at some time, and may have been written.
+  size_t high_water_ = 0;
+  size_t loaded_from_ = 0;  // rows below it were not in the saved conversation
   std::vector<BlockRef> blocks_;
-  std::vector<void*> pointers_;  // blocks_[i].data(), as the op wants it
+  std::vector<void*> pointers_;  // blocks_[i].data(), in the form that KvView needs
 };
 
 }  // namespace inlay

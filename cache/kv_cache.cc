@@ -36,12 +36,14 @@ absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
   }
   if (tokens.size() > max_length() - length()) {
     return absl::OutOfRangeError(absl::StrCat("the conversation has ", length(),
-                                              " tokens and cannot take ", tokens.size(),
+                                              " tokens and no room for ", tokens.size(),
                                               " more: its limit is ", max_length()));
   }
   const absl::Status status = OrOutOfMemory(kThis, [&] {
     absl::Status prepared = PrepareLayers(tokens.size());
-    if (prepared.ok()) tokens_.Append(tokens);
+    if (!prepared.ok()) return prepared;
+    tokens_.Truncate(length_);  // of before a rewind
+    tokens_.Append(tokens);
     return prepared;
   });
   if (!status.ok()) {
@@ -60,13 +62,13 @@ absl::Status KVCache::Rewind(size_t position) {
   }
   if (position == length()) return absl::OkStatus();
   if (position < RewindFloor()) {
-    return absl::OutOfRangeError(absl::StrCat("cannot rewind to position ", position,
-                                              ": what is kept of the ", length(),
-                                              " tokens reaches back to ", RewindFloor()));
+    return absl::OutOfRangeError(absl::StrCat("cannot rewind to position ", position, ": with ",
+                                              length(), " tokens, the lowest position possible is ",
+                                              RewindFloor()));
   }
+  // The next append drops the tokens, which takes memory where a fork shares them.
   TruncateLayers(position);
   length_ = position;
-  tokens_.Truncate(position);
   return absl::OkStatus();
 }
 
@@ -97,7 +99,7 @@ absl::Status KVCache::Save(const ModelIdentity& model, ByteSink& sink) const {
 absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
                                                          size_t length) const {
   reader.BeginSection("list of tokens");
-  // Before memory is allocated for them.
+  // Checked before memory is allocated for the tokens.
   if (reader.remaining() / sizeof(int32_t) < length) {
     return absl::OutOfRangeError(absl::StrCat("the saved conversation has ", length,
                                               " tokens, but only ", reader.remaining(),
@@ -126,9 +128,9 @@ absl::StatusOr<LoadOutcome> KVCache::LoadAll(const ModelIdentity& model, ByteSou
   const CacheIdentity identity = Identity(model);
   std::string difference = Difference(identity, header);
   if (header.config_name != identity.config_name.substr(0, kSavedNameBytes)) {
-    // Its tokens mean something else.
+    // The tokens are of no use either: their ids may belong to another vocabulary.
     return absl::InvalidArgumentError(
-        absl::StrCat("the saved conversation cannot be gone on with: ", difference));
+        absl::StrCat("the saved conversation cannot be continued: ", difference));
   }
   if (header.length > max_length()) {
     return absl::OutOfRangeError(absl::StrCat("the saved conversation has ", header.length,
@@ -165,7 +167,7 @@ absl::Status KVCache::Restore(KVCache&& snapshot) {
                                               " tokens; the limit here is ", max_length()));
   }
   const size_t limit = max_length();
-  TakeOver(std::move(snapshot));
+  MoveFrom(std::move(snapshot));
   traits_.max_length = limit;
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// One conversation's memory as seen without its config: one length, appends that are transactions,
-// rewind, fork, save and load.
+// The cache of one conversation, independent of its config's type: one length, appends as
+// transactions, rewind, fork, save and load.
 #ifndef INLAY_CACHE_KV_CACHE_H_
 #define INLAY_CACHE_KV_CACHE_H_
 
@@ -30,15 +30,15 @@ class Transaction;
 struct CacheIdentity;
 struct ModelIdentity;
 
-// What a saved conversation was good for.
+// The result of loading a saved conversation.
 struct LoadOutcome {
-  // Empty: the cache is the saved conversation. Otherwise why its rows are of no use here, as a
-  // clause ("it was computed on AVX2, not AVX3"), and its tokens.
+  // Empty: the cache now holds the saved conversation. Otherwise a clause that says why its rows
+  // cannot be used here ("it was computed on AVX2, not AVX3"), and `tokens` has its tokens.
   std::string difference;
   std::vector<int32_t> tokens;
 };
 
-// The tokens of one conversation and what every layer keeps of them. All layers have the same
+// The tokens of one conversation and every layer's storage for them. All layers have the same
 // length at all times. One thread at a time may use a cache; different caches, forks of each other
 // included, may be used at the same time.
 class KVCache {
@@ -52,7 +52,7 @@ class KVCache {
   absl::Span<const int32_t> tokens() const { return tokens_.view().first(length_); }
   // No append may make the conversation longer than this.
   size_t max_length() const { return traits_.max_length; }
-  // No single append may have more tokens than this; longer ones are split.
+  // No single append may have more tokens than this; the caller splits longer ones.
   size_t max_append() const { return traits_.max_append; }
 
   // Checks that `tokens` fit in every layer, and makes room for them. Errors, all without any
@@ -61,15 +61,15 @@ class KVCache {
   // little memory left, FailedPrecondition when a transaction is open.
   absl::StatusOr<Transaction> Begin(absl::Span<const int32_t> tokens);
 
-  // Every position within so many tokens of the greatest length that the conversation has had can
-  // be rewound to; see docs/cache.md.
+  // A rewind by up to this many tokens from the greatest length that the conversation has had
+  // always succeeds; see docs/cache.md.
   size_t rewind_depth() const { return traits_.rewind_depth; }
 
   // How rows are stored.
   KvType kv_type() const { return traits_.kv_type; }
 
-  // Makes the conversation end before `position`. Exact: what follows has the same bits as if the
-  // dropped tokens had never been there. OutOfRange, without any change, when `position` is not in
+  // Drops the tokens from `position` on. Exact: tokens appended later give the same bits as if the
+  // dropped ones had never been there. OutOfRange, without any change, when `position` is not in
   // [RewindFloor(), length()]; FailedPrecondition when a transaction is open.
   absl::Status Rewind(size_t position);
 
@@ -80,44 +80,46 @@ class KVCache {
   // ResourceExhausted without memory, FailedPrecondition when a transaction is open.
   absl::StatusOr<std::unique_ptr<KVCache>> Fork() const;
 
-  // Becomes the conversation that `snapshot` is: a fork of this one, or of one with the same config
-  // and type of rows. max_length() stays what it was. Errors, all without any change to either:
-  // InvalidArgument for a snapshot of another config or type of rows, OutOfRange for one that is
-  // longer than max_length(), FailedPrecondition when a transaction is open in either.
+  // Replaces this conversation by `snapshot`: a fork of it, or of one with the same config and row
+  // type. max_length() stays unchanged. Errors, all without any change to either: InvalidArgument
+  // for a snapshot of another config or row type, OutOfRange for one that is longer than
+  // max_length(), FailedPrecondition when a transaction is open in either.
   absl::Status Restore(KVCache&& snapshot);
 
-  // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer what
-  // later tokens or a rewind within the guaranteed depth need. `model` is the one that computed it.
-  // Errors are the sink's, and FailedPrecondition when a transaction is open.
+  // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer the
+  // rows and states that later tokens or a rewind within the guaranteed depth need. `model` is the
+  // one that computed it. Errors are those of the sink, and FailedPrecondition when a transaction
+  // is open.
   absl::Status Save(const ModelIdentity& model, ByteSink& sink) const;
 
-  // Becomes the conversation that was saved: what follows has the bits that it would have had in
-  // the one that wrote it. Where anything is not the same that decides these bits (the model, the
-  // type of rows, the format's version), this conversation stays as it was and the outcome has the
-  // saved tokens, from which it can be computed again. The source must end where the save does.
+  // Replaces this conversation by a saved one: tokens computed after it are bit-identical to what
+  // the saved conversation would have computed. If anything that determines these bits differs (the
+  // model, the row type, the format's version), this conversation stays unchanged and the outcome
+  // has the saved tokens, from which the cache can be computed again. The source must end where the
+  // saved conversation does.
   //
-  // All or nothing: on any error this conversation is as it was. InvalidArgument when the source is
-  // something else, of another config or of a later version of the format, OutOfRange when it is
-  // longer than max_length() or ends too early, DataLoss when it is damaged, ResourceExhausted when
-  // the pool has too little left (both conversations are held until the load has succeeded),
-  // FailedPrecondition when a transaction is open, and the source's own.
+  // All or nothing: on any error this conversation is unchanged. InvalidArgument when the source is
+  // not a saved conversation, or one of another config or a later version of the format, OutOfRange
+  // when it is longer than max_length() or ends too early, DataLoss when it is damaged,
+  // ResourceExhausted when the pool has too little left (both conversations are held until the load
+  // has succeeded), FailedPrecondition when a transaction is open, and the errors of the source.
   absl::StatusOr<LoadOutcome> Load(const ModelIdentity& model, ByteSource& source);
 
-  // What ConfigFingerprint of its config is: a model of that fingerprint may use the cache.
+  // ConfigFingerprint of the cache's config: models with the same fingerprint may use the cache.
   uint64_t config_fingerprint() const { return traits_.config_fingerprint; }
 
   // Bytes of the blocks that this cache refers to, those shared with forks included.
   size_t allocated_bytes() const;
 
-  // Calls visit(block, bytes) for each of these blocks, where `block` stands for its identity.
+  // Calls visit(block, bytes) for each of these blocks, where `block` only identifies it.
   virtual void VisitBlocks(
       absl::FunctionRef<void(const void* block, size_t bytes)> visit) const = 0;
 
-  // Where its blocks come from; null when it was moved from.
+  // The pool of the cache's blocks; null after the cache was moved from.
   const std::shared_ptr<BlockPool>& shared_pool() const { return pool_; }
 
  protected:
-  // What a config and its storage policy fix.
+  // Set by the config, its storage policy and the CacheOptions.
   struct Traits {
     size_t max_length = 0;
     size_t max_append = 0;
@@ -131,7 +133,7 @@ class KVCache {
       : pool_(std::move(pool)), traits_(traits) {}
   KVCache(const KVCache& other) = default;
   KVCache& operator=(const KVCache& other) = default;
-  // What was moved from is empty, and refuses everything but being assigned to or destroyed.
+  // A cache that was moved from is empty, and may only be assigned to or destroyed.
   KVCache(KVCache&& other) noexcept
       : pool_(std::move(other.pool_)),
         traits_(other.traits_),
@@ -149,8 +151,8 @@ class KVCache {
     return *this;
   }
 
-  // What the layers do: make room for `count` tokens (after an error, which some layers may have
-  // escaped, AbortLayers is called), publish them, forget them, go back.
+  // The operations on all layers: make room for `count` tokens (after an error, when some layers
+  // may have succeeded, AbortLayers is called), publish them, discard them, truncate.
   virtual absl::Status PrepareLayers(size_t count) = 0;
   virtual void CommitLayers(size_t new_length) = 0;
   virtual void AbortLayers() = 0;
@@ -159,12 +161,11 @@ class KVCache {
   // A copy that shares all blocks; may throw std::bad_alloc.
   virtual std::unique_ptr<KVCache> Copy() const = 0;
 
-  // Moves from a cache of the same derived type, which `other` is known to have: fingerprints were
-  // compared.
-  virtual void TakeOver(KVCache&& other) = 0;
+  // Move-assigns from a cache of the same derived type; the caller has compared the fingerprints.
+  virtual void MoveFrom(KVCache&& other) = 0;
 
-  // One section for each layer. LoadLayers replaces what the layers hold, and may leave some
-  // replaced and some not when it fails.
+  // Write and read one section per layer. A LoadLayers that fails may have replaced the contents of
+  // some layers.
   virtual absl::Status SaveLayers(SectionWriter& writer) const = 0;
   virtual absl::Status LoadLayers(SectionReader& reader, size_t length) = 0;
 
@@ -182,12 +183,13 @@ class KVCache {
   absl::StatusOr<LoadOutcome> LoadAll(const ModelIdentity& model, ByteSource& source);
   absl::StatusOr<std::vector<int32_t>> LoadTokens(SectionReader& reader, size_t length) const;
 
-  std::shared_ptr<BlockPool>
-      pool_;  // first, so that it is destroyed after the blocks that derived classes hold
+  // In the base class, so that it is destroyed after the blocks that derived classes hold.
+  std::shared_ptr<BlockPool> pool_;
   Traits traits_;
   bool open_ = false;
   size_t length_ = 0;
-  TokenList tokens_;  // length_ published ones, then those of an open transaction
+  // length_ published ones, then those of an open transaction or of before a rewind.
+  TokenList tokens_;
 };
 
 // An append in progress: rows are being written beyond the cache's length. Commit publishes them
@@ -202,8 +204,8 @@ class Transaction {
   }
   ~Transaction();
 
-  // Makes the tokens part of the conversation. Cannot fail: everything it needs was reserved by
-  // Begin. Once only.
+  // Adds the tokens to the conversation. Cannot fail: everything it needs was reserved by Begin.
+  // Once only.
   void Commit();
 
  private:

@@ -1,4 +1,4 @@
-// The cache halves of the kinds of mixers; see configs/layers.h.
+// The cache storage of every mixer kind; see configs/layers.h.
 #ifndef INLAY_CACHE_LAYERS_H_
 #define INLAY_CACHE_LAYERS_H_
 

@@ -1,4 +1,4 @@
-// What decides a model's bits beside its config.
+// What determines the bits that a model computes, besides its config.
 #ifndef INLAY_CACHE_MODEL_IDENTITY_H_
 #define INLAY_CACHE_MODEL_IDENTITY_H_
 

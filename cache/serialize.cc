@@ -12,7 +12,8 @@
 namespace inlay {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers and rows are saved as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "the format is little-endian and written as it is in memory");
 
 constexpr std::array<char, 8> kMagic = {'i', 'n', 'l', 'a', 'y', 'k', 'v', '\n'};
 
@@ -20,7 +21,7 @@ absl::Span<const uint8_t> AsBytes(const void* data, size_t bytes) {
   return {static_cast<const uint8_t*>(data), bytes};
 }
 
-// A name as it stands in a header.
+// A name as stored in a header, which has room for `bytes` bytes.
 absl::string_view Cut(absl::string_view name, size_t bytes) { return name.substr(0, bytes); }
 
 std::string HexText(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
@@ -53,7 +54,7 @@ absl::Status SectionWriter::EndSection() {
 }
 
 absl::Status SectionReader::Read(void* into, size_t bytes) {
-  // Checked while it is still in the core's cache.
+  // Hashed in pieces, each while it is still in the core's cache.
   constexpr size_t kPiece = 128 * 1024;
   auto* next = static_cast<uint8_t*>(into);
   while (bytes > 0) {
@@ -115,7 +116,7 @@ absl::Status SectionReader::Damaged(absl::string_view what) const {
 }
 
 absl::Status WriteHeader(const CacheIdentity& identity, uint64_t length, SectionWriter& writer) {
-  // Collected, so that it is one piece for the sink.
+  // Assembled first, so that the sink gets one large Append.
   std::array<char, kSavedHeaderBytes - sizeof(uint64_t)> bytes{};
   char* next = bytes.data();
   const auto put = [&next](const void* data, size_t size) {
@@ -179,6 +180,9 @@ absl::StatusOr<SavedHeader> ReadHeader(SectionReader& reader) {
   }
   INLAY_RETURN_IF_ERROR(status);
   INLAY_RETURN_IF_ERROR(reader.EndSection());
+  if (type > static_cast<uint32_t>(KvType::kQ8)) {
+    return reader.Damaged(absl::StrCat("its type of rows is ", type));
+  }
   header.kv_type = static_cast<KvType>(type);
   return header;
 }

@@ -22,14 +22,14 @@ namespace inlay {
 //
 //   header   magic, version, and the fields of SavedHeader; checksum
 //   tokens   int32 for each; checksum
-//   layer 0  its number (uint64); for each of its storages from which position on it is kept, the
-//            size of its rows in bytes (twice uint64), the rows; checksum
+//   layer 0  its index (uint64); for each of its storages the first position kept, the size of its
+//            rows in bytes (both uint64), the rows; checksum
 //   ...      one section for each layer of the model, in order
 //
-// A checksum is the XXH64 of its section, seeded with the checksum before it: so sections of
-// different saves do not go together.
+// A checksum is the XXH64 of its section, seeded with the previous section's checksum, so that a
+// mix of sections from different saves is detected.
 
-// What a cache must have in common with one saved by another process to take over its rows.
+// What a cache must have in common with a saved one for the saved rows to be used.
 struct CacheIdentity {
   absl::string_view config_name;
   KvType kv_type = KvType::kF32;
@@ -46,13 +46,13 @@ struct SavedHeader {
   KvType kv_type = KvType::kF32;
   uint64_t fingerprint = 0;
   uint64_t length = 0;  // in tokens
-  ModelIdentity model;  // before version 3 of the weights alone
+  ModelIdentity model;  // before version 3 only the weights' hash
 };
 
 inline constexpr size_t kSavedNameBytes = 48;
 inline constexpr size_t kSavedTargetBytes = 20;
-// Magic 8, version 4, type of rows 4, fingerprint, weights and length 8 each, the config's name;
-// since version 3 the version of the numerics 4 and the instruction set; checksum 8.
+// Magic 8, version 4, row type 4, fingerprint, weights hash and length 8 each, the config's name;
+// since version 3 the numerics version 4 and the instruction set; checksum 8.
 inline constexpr size_t kSavedHeaderBytes =
     8 + 4 + 4 + 3 * 8 + kSavedNameBytes + 4 + kSavedTargetBytes + 8;
 
@@ -78,15 +78,15 @@ class SectionReader {
  public:
   explicit SectionReader(ByteSource& source) : source_(source) {}
 
-  // `name` stands for the section in messages.
+  // Messages call the section `name`.
   void BeginSection(std::string name) { section_ = std::move(name); }
-  // Begins the section of a layer, whose number must come first.
+  // Begins the section of a layer, which must start with this index.
   absl::Status BeginLayer(int index);
   absl::Status Read(void* into, size_t bytes);
   absl::StatusOr<uint64_t> ReadUint();
   absl::Status EndSection();
 
-  // Reads the size of the rows that follow, which can only be `bytes`.
+  // Reads the size of the rows that follow, which must be `bytes`.
   absl::Status ReadSize(uint64_t bytes);
 
   // An error about the section's contents.
@@ -105,8 +105,8 @@ absl::Status WriteHeader(const CacheIdentity& identity, uint64_t length, Section
 // know; DataLoss when it is damaged.
 absl::StatusOr<SavedHeader> ReadHeader(SectionReader& reader);
 
-// Why a cache cannot take over the saved rows, as a clause: "it was computed on AVX2, not AVX3".
-// Empty when it can.
+// Why a cache cannot use the saved rows, as a clause: "it was computed on AVX2, not AVX3". Empty
+// when it can.
 std::string Difference(const CacheIdentity& mine, const SavedHeader& saved);
 
 }  // namespace inlay

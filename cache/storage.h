@@ -1,4 +1,4 @@
-// What every storage of a layer's past can do, and several storages as one.
+// The interface of a layer's cache storage, and several storages as one.
 #ifndef INLAY_CACHE_STORAGE_H_
 #define INLAY_CACHE_STORAGE_H_
 
@@ -17,23 +17,23 @@ namespace inlay {
 
 using BlockVisitor = absl::FunctionRef<void(const void* block, size_t bytes)>;
 
-// The past of one sequence in one layer, up to a length that the cache tells. Copying shares all
-// blocks; whoever writes to a shared one first makes its own copy. All of these are called by
-// HybridCache, which keeps the layers coherent:
+// The cached rows and states of one sequence in one layer, whose length the cache passes in.
+// Copying shares all blocks; a shared block is copied before it is written. All of these are called
+// by HybridCache, which keeps the layers consistent:
 //   Prepare(pool, length, count)  makes the positions [length, length + count) writable.
-//       ResourceExhausted when the pool has no block; Abort follows then. What is stored below
-//       `length` is unchanged in either case.
+//       ResourceExhausted when the pool has no block; the caller then calls Abort. Rows below
+//       `length` are unchanged in either case.
 //   Commit(length)     publishes what was written since Prepare: the sequence now has this length.
-//   Abort(length)      drops it: the sequence still has this length. Also after a Prepare that
-//       failed, or that was not called.
-//   Truncate(length)   goes back to a length that is not below RewindFloor().
-//   RewindFloor()      the lowest length from which what follows has the same bits as if the tokens
-//       after it had never been there.
-//   Save(writer, length, rewind)        writes what tokens from length - rewind on need, as far as
-//       it is kept.
-//   Load(reader, pool, length, rewind)  replaces everything by what Save wrote at this length. On
-//       error nothing has changed: ResourceExhausted when the pool has no block, DataLoss when what
-//       is read is impossible.
+//   Abort(length)      discards it: the sequence still has this length. Also called after a
+//       Prepare that failed, or without one.
+//   Truncate(length)   rewinds to a length that is not below RewindFloor().
+//   RewindFloor()      the lowest length that can be rewound to exactly: tokens appended after it
+//       give the same bits as if the dropped ones had never been there.
+//   Save(writer, length, rewind)        writes the rows that tokens from length - rewind on need,
+//       as far as they are kept.
+//   Load(reader, pool, length, rewind)  replaces the contents by what Save wrote at this length. On
+//       error nothing has changed: ResourceExhausted when the pool has no block, DataLoss when the
+//       saved sizes or positions are impossible.
 //   VisitBlocks(visit)  visit(block, bytes) for each block held, shared ones included.
 template <class S>
 concept Storage = std::copyable<S> &&
@@ -49,65 +49,70 @@ concept Storage = std::copyable<S> &&
   { c.VisitBlocks(visit) } -> std::same_as<void>;
 };
 
-// Several storages of the same sequence that prepare, publish and go back together. Load may leave
-// some replaced and some not when it fails, unlike that of its parts.
+// Several storages of the same sequence that prepare, commit and truncate together. A Load that
+// fails may have replaced some of them, unlike the Load of a single storage.
 template <Storage... S>
 class StorageTuple {
  public:
   StorageTuple() = default;
-  explicit StorageTuple(S... parts) requires(sizeof...(S) > 0) : parts_(std::move(parts)...) {}
+  explicit StorageTuple(S... storages) requires(sizeof...(S) > 0)
+      : storages_(std::move(storages)...) {}
 
   template <size_t i>
   auto& Get() {
-    return std::get<i>(parts_);
+    return std::get<i>(storages_);
   }
   template <size_t i>
   const auto& Get() const {
-    return std::get<i>(parts_);
+    return std::get<i>(storages_);
   }
 
   absl::Status Prepare(BlockPool& pool, size_t length, size_t count) {
-    return UntilError(parts_, [&](auto& part) { return part.Prepare(pool, length, count); });
+    return UntilError(storages_,
+                      [&](auto& storage) { return storage.Prepare(pool, length, count); });
   }
   void Commit(size_t length) {
-    ForEach(parts_, [&](auto& part) { part.Commit(length); });
+    ForEach(storages_, [&](auto& storage) { storage.Commit(length); });
   }
   void Abort(size_t length) {
-    ForEach(parts_, [&](auto& part) { part.Abort(length); });
+    ForEach(storages_, [&](auto& storage) { storage.Abort(length); });
   }
   void Truncate(size_t length) {
-    ForEach(parts_, [&](auto& part) { part.Truncate(length); });
+    ForEach(storages_, [&](auto& storage) { storage.Truncate(length); });
   }
   size_t RewindFloor() const {
     size_t floor = 0;
-    ForEach(parts_, [&](const auto& part) { floor = std::max(floor, part.RewindFloor()); });
+    ForEach(storages_,
+            [&](const auto& storage) { floor = std::max(floor, storage.RewindFloor()); });
     return floor;
   }
   absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const {
-    return UntilError(parts_, [&](const auto& part) { return part.Save(writer, length, rewind); });
+    return UntilError(storages_,
+                      [&](const auto& storage) { return storage.Save(writer, length, rewind); });
   }
   absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind) {
-    return UntilError(parts_, [&](auto& part) { return part.Load(reader, pool, length, rewind); });
+    return UntilError(storages_,
+                      [&](auto& storage) { return storage.Load(reader, pool, length, rewind); });
   }
   void VisitBlocks(BlockVisitor visit) const {
-    ForEach(parts_, [&](const auto& part) { part.VisitBlocks(visit); });
+    ForEach(storages_, [&](const auto& storage) { storage.VisitBlocks(visit); });
   }
 
  private:
   template <class Tuple, class F>
-  static void ForEach(Tuple& parts, F f) {
-    std::apply([&](auto&... part) { (f(part), ...); }, parts);
+  static void ForEach(Tuple& storages, F f) {
+    std::apply([&](auto&... storage) { (f(storage), ...); }, storages);
   }
   template <class Tuple, class F>
-  static absl::Status UntilError(Tuple& parts, F f) {
+  static absl::Status UntilError(Tuple& storages, F f) {
     absl::Status status;
-    ForEach(parts, [&](auto& part) {
-      if (status.ok()) status = f(part);
+    ForEach(storages, [&](auto& storage) {
+      if (status.ok()) status = f(storage);
     });
     return status;
   }
 
-  std::tuple<S...> parts_;
+  std::tuple<S...> storages_;
 };
 
 // The storage that a kind of mixer needs: its cache half. Each kind's header in cache/layers
@@ -116,7 +121,7 @@ class StorageTuple {
 //   template <class Policy> static Type Make();           of an empty sequence
 //   template <class Policy> static constexpr CacheBytes Bytes();
 //   template <class Policy> static constexpr size_t BytesRead(size_t length);
-//                           read for the token after `length` others
+//                           read by the token at position `length`
 template <class Mixer>
 struct MixerStorage;
 

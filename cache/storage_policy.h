@@ -12,11 +12,11 @@ namespace inlay {
 template <KvType kKvType_>
 struct StoragePolicy {
   static constexpr KvType kKvType = kKvType_;
-  // The largest append, in tokens: sliding windows keep room for one.
+  // The largest append, in tokens: the rings of sliding windows have room for one.
   static constexpr size_t kMaxAppend = 512;
-  // A rewind by up to so many tokens from the greatest length always succeeds. A chunk log keeps
-  // the chunk before the current one, so this is what it gives; windows are given as many rows
-  // more.
+  // A rewind by up to this many tokens from the greatest length always succeeds. A chunk log
+  // guarantees it by keeping the chunk before the current one; windows keep as many additional
+  // rows.
   static constexpr size_t kRewindDepth = kStateChunk;
 };
 
@@ -25,7 +25,7 @@ using F16Storage = StoragePolicy<KvType::kF16>;
 using BF16Storage = StoragePolicy<KvType::kBF16>;
 using Q8Storage = StoragePolicy<KvType::kQ8>;
 
-// f(policy) with the policy of this type of rows.
+// Calls f(policy) with the policy of this row type.
 template <class F>
 auto WithStorage(KvType type, F f) {
   switch (type) {

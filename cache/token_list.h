@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -12,9 +13,9 @@
 
 namespace inlay {
 
-// As with the blocks of a pool: one thread at a time may use a list, but lists that share memory
-// may be used at the same time. (std::shared_ptr does not say whether it is the only one in a way
-// that lets the answer be used for writing.)
+// As with BlockRef, one thread at a time may use a list, but lists that share memory may be used
+// concurrently. (std::shared_ptr is not enough: its use_count() does not synchronise with other
+// owners, so it cannot tell whether writing is safe.)
 class TokenList {
  public:
   TokenList() = default;
@@ -29,7 +30,7 @@ class TokenList {
     return *this;
   }
   ~TokenList() {
-    // Release: this owner's reads come before what the last one writes.
+    // Release: this owner's reads happen before the writes of the last owner.
     if (shared_ != nullptr && shared_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
       delete shared_;
   }
@@ -39,12 +40,19 @@ class TokenList {
   }
   size_t size() const { return view().size(); }
 
+  // `tokens` may be some of the list's own.
   void Append(absl::Span<const int32_t> tokens) {
+    std::vector<int32_t> copy;
+    if (std::less_equal<>()(view().data(), tokens.data()) &&
+        std::less<>()(tokens.data(), view().data() + size())) {
+      copy.assign(tokens.begin(), tokens.end());
+      tokens = copy;
+    }
     std::vector<int32_t>& own = Own(size());
     own.insert(own.end(), tokens.begin(), tokens.end());
   }
 
-  // Drops the tokens from `size` on; there are at least so many.
+  // Drops the tokens from index `size` on, which must not be greater than size().
   void Truncate(size_t size) {
     if (size < this->size()) Own(size).resize(size);
   }
@@ -55,7 +63,7 @@ class TokenList {
     std::vector<int32_t> tokens;
   };
 
-  // Memory of this list alone, with at least the first `kept` tokens.
+  // The tokens in memory that no other list shares, with at least the first `kept` of them.
   std::vector<int32_t>& Own(size_t kept) {
     if (shared_ == nullptr || shared_->references.load(std::memory_order_acquire) != 1) {
       const absl::Span<const int32_t> old = view().first(kept);

@@ -1,5 +1,5 @@
-// What a model config must say, its defaults, and the checks that turn a wrong one into one
-// sentence at compile time.
+// What a model config must define, its defaults, and compile-time checks that report a mistake in
+// one sentence.
 #ifndef INLAY_CONFIGS_CONFIG_H_
 #define INLAY_CONFIGS_CONFIG_H_
 
@@ -15,12 +15,12 @@
 namespace inlay {
 
 // A config is a struct derived from this one that defines
-//   kName          how the registry and the command line call it
+//   kName          its name in the registry and on the command line
 //   kArchitecture  the value of general.architecture in its files, and the prefix of their
 //                  metadata keys
-//   kVocabSize     the least number of rows of its embedding; files may have more
+//   kVocabSize     the minimum number of rows of its embedding; files may have more
 //   kModelDim, kNormEpsilon
-//   Layers         a LayerList of Layer<...>: what Chain<...>, Repeat<n, ...> and Masked<...> make
+//   Layers         a LayerList of Layer<...>, built with Chain<...>, Repeat<n, ...> and Masked<...>
 //   Metadata<Config>(v)  the metadata keys that its files must agree with, for Config, the struct
 //                  itself or one derived from it; see configs/metadata.h
 // and redefines those of the members below in which it differs.
@@ -63,8 +63,8 @@ struct CheckLayers<LayerList<Layers...>> {
 
 }  // namespace config_internal
 
-// True for a config whose numbers fit together; otherwise the compiler says in one sentence what
-// does not.
+// True for a config whose numbers are consistent; otherwise a static_assert says in one sentence
+// what is wrong.
 template <class C>
 constexpr bool CheckConfig() {
   static_assert(ModelConfig<C>,
@@ -78,7 +78,7 @@ constexpr bool CheckConfig() {
     static_assert(C::kLogitDivisor != 0, "kLogitDivisor must not be 0");
     return config_internal::CheckLayers<DistinctLayers<typename C::Layers>>::kValid;
   }
-  return true;  // the sentence above is enough
+  return true;  // the static_assert above has reported the error
 }
 
 }  // namespace inlay

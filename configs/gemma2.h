@@ -9,7 +9,7 @@
 
 namespace inlay {
 
-// What tells the members of the family apart.
+// What differs between the members of the family.
 struct Gemma2Shape {
   int vocab_size = 256'000;
   int model_dim = 0;
@@ -32,7 +32,7 @@ struct Gemma2 : ConfigDefaults {
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGemma;
   static constexpr SamplingDefaults kSampling{.temperature = 1.0f, .top_k = 64, .top_p = 0.95f};
 
-  // query_pre_attn_scalar is the head size in the sizes here (not in the 27b).
+  // query_pre_attn_scalar equals head_dim in the models below (not in the 27b).
   static constexpr AttentionShape kHeads{.heads = kShape.heads,
                                          .kv_heads = kShape.kv_heads,
                                          .head_dim = kShape.head_dim,

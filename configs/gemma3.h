@@ -9,7 +9,7 @@
 
 namespace inlay {
 
-// What tells the members of the family apart.
+// What differs between the members of the family.
 struct Gemma3Shape {
   int vocab_size = 262'144;
   int model_dim = 0;
@@ -19,7 +19,7 @@ struct Gemma3Shape {
   int head_dim = 256;
   int hidden = 0;  // of the MLP
   int window = 0;
-  int full_every = 6;  // layers full_every - 1, 2 * full_every - 1, ... see everything
+  int full_every = 6;  // layers full_every - 1, 2 * full_every - 1, ... are full
   int rope_scale = 1;  // of the full layers' positions
 };
 
@@ -33,7 +33,7 @@ struct Gemma3 : ConfigDefaults {
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGemma;
   static constexpr SamplingDefaults kSampling{.temperature = 1.0f, .top_k = 64, .top_p = 0.95f};
 
-  // query_pre_attn_scalar is the head size in the sizes here (not in the 27b).
+  // query_pre_attn_scalar equals head_dim in the models below (not in the 27b).
   static constexpr AttentionShape kHeads{.heads = kShape.heads,
                                          .kv_heads = kShape.kv_heads,
                                          .head_dim = kShape.head_dim,
@@ -77,8 +77,8 @@ struct Gemma3_1b : Gemma3<Gemma3Shape{.model_dim = 1152,
   static constexpr std::string_view kName = "gemma-3-1b";
 };
 
-// huggingface.co/google/gemma-3-4b-pt, config.json (text_config). The larger ones see images too,
-// and their vocabulary is padded with 64 rows for that, which some converters cut off.
+// huggingface.co/google/gemma-3-4b-pt, config.json (text_config). The larger models accept images
+// too, and their vocabulary is padded with 64 rows for them, which some converters remove.
 struct Gemma3_4b : Gemma3<Gemma3Shape{.model_dim = 2560,
                                       .layers = 34,
                                       .heads = 8,

@@ -1,5 +1,5 @@
-// Granite 4.0-H: Mamba2 layers with a few full attention layers that know no positions; dense, or
-// with routed experts beside a shared one.
+// Granite 4.0-H: Mamba2 layers and a few full attention layers without position encoding; dense, or
+// with routed experts and a shared one.
 #ifndef INLAY_CONFIGS_GRANITE4H_H_
 #define INLAY_CONFIGS_GRANITE4H_H_
 
@@ -12,7 +12,7 @@
 
 namespace inlay {
 
-// What tells the members of the family apart.
+// What differs between the members of the family.
 struct Granite4hShape {
   int vocab_size = 100'352;
   int model_dim = 0;

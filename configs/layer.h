@@ -15,8 +15,8 @@ namespace inlay {
 // A part of a layer is a mixer, which exchanges information between the tokens of a sequence, or
 // an MLP, which does not. The config-only half of its kind is a struct that derives from one of
 // these two and has
-//   kName                  what fingerprints and messages call it
-//   Numbers()              a std::array<int, n> of all that tells two parts of the kind apart
+//   kName                  its name in fingerprints and messages
+//   Numbers()              a std::array<int, n> of all in which two parts of the kind may differ
 //   Check()                true; static_asserts say in one sentence which number is impossible
 //   Metadata<Config>(v)    constexpr: the metadata keys that describe it; see configs/metadata.h
 struct MixerPart {};
@@ -123,8 +123,8 @@ constexpr void ForEachPart(F&& f) {
   if constexpr (L::kHasMlp) f.template operator()<typename L::Mlp>();
 }
 
-// True for a layer whose parts' numbers fit together; otherwise the compiler says in one sentence
-// what does not.
+// True for a layer whose parts' numbers are consistent; otherwise a static_assert says in one
+// sentence what is wrong.
 template <class L>
 constexpr bool CheckLayer() {
   constexpr bool kAreParts = layer_internal::MixerList<typename L::Mixers>::kAreMixers &&
@@ -136,7 +136,7 @@ constexpr bool CheckLayer() {
     ForEachPart<L>([&]<class P>() { valid = valid && P::Check(); });
     return valid;
   }
-  return true;  // the sentence above is enough
+  return true;  // the static_assert above has reported the error
 }
 
 }  // namespace inlay

@@ -10,12 +10,12 @@
 
 namespace inlay {
 
-// What tells the members of the family apart.
+// What differs between the members of the family.
 struct Lfm2Shape {
   int vocab_size = 65'536;
   int model_dim = 0;
   int layers = 16;
-  uint64_t attention_layers = LayersAt(2, 5, 8, 10, 12, 14);  // a mask; the others convolve
+  uint64_t attention_layers = LayersAt(2, 5, 8, 10, 12, 14);  // a mask; the others are ShortConv
   int heads = 0;
   int kv_heads = 8;
   int hidden = 0;  // of the MLP, as files store it: config.json has the number before its rounding
@@ -27,7 +27,7 @@ struct Lfm2 : ConfigDefaults {
   static constexpr int kVocabSize = kShape.vocab_size;
   static constexpr int kModelDim = kShape.model_dim;
   static constexpr float kNormEpsilon = 1e-5f;
-  // The norm before the output matrix; nothing is normalised after the embedding.
+  // The norm before the output matrix, despite its name; embeddings are not normalised.
   static constexpr std::string_view kOutputNormTensor = "token_embd_norm.weight";
   static constexpr TokenizerKind kTokenizer = TokenizerKind::kByteLevelBpe;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kChatMl;

@@ -9,7 +9,7 @@
 
 namespace inlay {
 
-// What tells the members of the family apart.
+// What differs between the members of the family.
 struct Mamba2FamilyShape {
   int vocab_size = 50'288;  // GPT-NeoX's 50277, padded to a multiple of 16
   int model_dim = 0;
@@ -37,7 +37,7 @@ struct Mamba2Family : ConfigDefaults {
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
     CommonMetadata<Config>(v);
-    // Its files say that it has neither.
+    // Its files state that it has neither attention nor an MLP.
     v.Int("attention.head_count", 0, 0);
     v.Int("feed_forward_length", 0, 0);
   }

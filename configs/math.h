@@ -12,8 +12,8 @@ constexpr double ConstexprSqrt(double x) {
   return root;
 }
 
-// num / den, as a template argument: not every compiler that Inlay accepts takes floating point
-// there.
+// num / den, as a template argument: not every compiler that Inlay supports accepts floating-point
+// template arguments.
 struct Ratio {
   int num = 1;
   int den = 1;

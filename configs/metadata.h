@@ -16,22 +16,22 @@
 
 namespace inlay {
 
-// A config's Metadata<Config>(v) tells a visitor each key (without the architecture's prefix) and
-// the value that its files must have. Config is the checkpoint's struct, so that what it redefines
-// of its family is what is told. A reader compares, a writer writes:
+// A config's Metadata<Config>(v) passes each key (without the architecture's prefix) and the value
+// that its files must have to a visitor. Config is the checkpoint's struct, so that members which
+// it redefines override its family's. A reader's visitor compares, a writer's writes:
 //   v.Int(key, value)            an unsigned integer; a file without the key is refused
 //   v.Int(key, value, absent)    the same, but a file without the key means `absent`
 //   v.Float(key, value[, absent])
 //   v.Flag(key, value[, absent])
 //   v.Text(key, value[, absent])
-//   v.Ints(key, array)           one integer for each layer, kUntold where any value is right; a
+//   v.Ints(key, array)           one integer for each layer, kAnyValue where any is accepted; a
 //                                file may store a single one when all are equal
 //   v.Texts(key, array)          one text for each layer
 //   v.VocabSize(least)           "vocab_size" and the rows of the embedding, either of which may be
-//                                more
-// Every key that changes what the model computes must be told, also those that its files usually
-// lack: the value that they then mean is `absent`.
-inline constexpr int64_t kUntold = -1;
+//                                larger
+// Every key that changes what the model computes must be passed, also keys that its files usually
+// lack: `absent` is the value that a missing key stands for.
+inline constexpr int64_t kAnyValue = -1;
 
 // One value per layer: f.operator()<Layer>() for each.
 template <class T, class C, class F>
@@ -42,8 +42,8 @@ constexpr std::array<T, static_cast<size_t>(C::Layers::kSize)> PerLayerValues(F 
   return values;
 }
 
-// The name of each layer's mixer, "" for a layer without: what files that spell out their layers
-// store.
+// The name of each layer's mixer, "" for a layer without one, as stored by files that list their
+// layers.
 template <class C>
 constexpr auto MixerNames() {
   return PerLayerValues<std::string_view, C>([]<class L>() {
@@ -53,7 +53,7 @@ constexpr auto MixerNames() {
   });
 }
 
-// What the outputs of all mixers and MLPs are multiplied by; none where they differ.
+// The multiplier of all mixer and MLP outputs; none where they differ.
 template <class C>
 constexpr std::optional<float> BranchMultiplier() {
   std::optional<float> multiplier;
@@ -72,13 +72,13 @@ constexpr std::optional<float> BranchMultiplier() {
 
 namespace metadata_internal {
 
-// The visitor of a part's Metadata that keeps what it says of one key that may differ from layer to
+// A visitor of a part's Metadata that records the value of one key that may differ from layer to
 // layer.
 struct PerLayerFinder {
   std::string_view key;
   std::optional<int64_t> found;
 
-  constexpr void PerLayer(std::string_view k, int64_t value, int64_t = kUntold) {
+  constexpr void PerLayer(std::string_view k, int64_t value, int64_t = kAnyValue) {
     if (k == key) found = value;
   }
   constexpr void Int(std::string_view, int64_t, std::optional<int64_t> = {}) {}
@@ -87,10 +87,10 @@ struct PerLayerFinder {
   constexpr void Text(std::string_view, std::string_view, std::optional<std::string_view> = {}) {}
 };
 
-// The visitor that sees whether all parts that tell a key tell the same value.
+// A visitor that checks whether all parts that pass a key pass the same value.
 class AgreementCheck {
  public:
-  constexpr void PerLayer(std::string_view, int64_t, int64_t = kUntold) {}
+  constexpr void PerLayer(std::string_view, int64_t, int64_t = kAnyValue) {}
   constexpr void Int(std::string_view key, int64_t value, std::optional<int64_t> = {}) {
     See({key, static_cast<double>(value), {}});
   }
@@ -107,22 +107,22 @@ class AgreementCheck {
   constexpr bool agrees() const { return agrees_; }
 
  private:
-  struct Told {
+  struct Entry {
     std::string_view key;
     double number = 0;
     std::string_view text;
   };
 
-  constexpr void See(const Told& told) {
+  constexpr void See(const Entry& entry) {
     for (size_t i = 0; i < count_; ++i) {
-      if (told_[i].key != told.key) continue;
-      agrees_ = agrees_ && told_[i].number == told.number && told_[i].text == told.text;
+      if (entries_[i].key != entry.key) continue;
+      agrees_ = agrees_ && entries_[i].number == entry.number && entries_[i].text == entry.text;
       return;
     }
-    if (count_ < told_.size()) told_[count_++] = told;
+    if (count_ < entries_.size()) entries_[count_++] = entry;
   }
 
-  std::array<Told, 128> told_{};  // a layer kind has about ten keys
+  std::array<Entry, 128> entries_{};  // a layer kind has about ten keys
   size_t count_ = 0;
   bool agrees_ = true;
 };
@@ -135,8 +135,8 @@ constexpr bool LayersAgree() {
   return check.agrees();
 }
 
-// The visitor of the parts' Metadata that passes each key on once: one that may differ from layer
-// to layer with the values of all layers.
+// A visitor of the parts' Metadata that forwards each key once; a key that may differ from layer to
+// layer is forwarded with the values of all layers.
 template <class C, class Visitor>
 class LayerKeys {
  public:
@@ -155,9 +155,9 @@ class LayerKeys {
             std::optional<std::string_view> absent = {}) {
     if (IsNew(key)) visitor_.Text(key, value, absent);
   }
-  // An integer of this layer; layers whose parts do not tell the key have `elsewhere`, which may be
-  // kUntold.
-  void PerLayer(std::string_view key, int64_t, int64_t elsewhere = kUntold) {
+  // An integer of this layer; layers whose parts do not pass the key have `elsewhere`, which may be
+  // kAnyValue.
+  void PerLayer(std::string_view key, int64_t, int64_t elsewhere = kAnyValue) {
     if (!IsNew(key)) return;
     const auto values = PerLayerValues<int64_t, C>([&]<class L>() {
       PerLayerFinder finder{key, {}};
@@ -175,13 +175,13 @@ class LayerKeys {
 
  private:
   bool IsNew(std::string_view key) {
-    if (std::find(told_.begin(), told_.end(), key) != told_.end()) return false;
-    told_.push_back(key);
+    if (std::find(seen_.begin(), seen_.end(), key) != seen_.end()) return false;
+    seen_.push_back(key);
     return true;
   }
 
   Visitor& visitor_;
-  std::vector<std::string_view> told_;
+  std::vector<std::string_view> seen_;
 };
 
 }  // namespace metadata_internal

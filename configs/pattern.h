@@ -19,7 +19,7 @@ struct LayerList {
 
 namespace pattern_internal {
 
-template <class... Parts>
+template <class... Items>
 struct Concat {
   using type = LayerList<>;
 };
@@ -32,10 +32,10 @@ struct Concat<LayerList<A...>, LayerList<B...>, Rest...> {
   using type = typename Concat<LayerList<A..., B...>, Rest...>::type;
 };
 
-// A part of a pattern is a layer or a list of layers.
-template <class Part>
+// An item of a pattern is a layer or a list of layers.
+template <class Item>
 struct AsList {
-  using type = LayerList<Part>;
+  using type = LayerList<Item>;
 };
 template <class... Layers>
 struct AsList<LayerList<Layers...>> {
@@ -112,13 +112,13 @@ struct Kinds<List, LayerList<Kind...>> {
 }  // namespace pattern_internal
 
 // Layers and lists of layers, one after the other.
-template <class... Parts>
+template <class... Items>
 using Chain =
-    typename pattern_internal::Concat<typename pattern_internal::AsList<Parts>::type...>::type;
+    typename pattern_internal::Concat<typename pattern_internal::AsList<Items>::type...>::type;
 
-// The parts in order, kCount times.
-template <int kCount, class... Parts>
-using Repeat = typename pattern_internal::Repeated<kCount, Chain<Parts...>>::type;
+// The items in order, kCount times.
+template <int kCount, class... Items>
+using Repeat = typename pattern_internal::Repeated<kCount, Chain<Items...>>::type;
 
 // The mask whose bits at these layer indices (0 to 63) are set.
 template <class... Indices>
@@ -127,7 +127,7 @@ constexpr uint64_t LayersAt(Indices... indices) {
 }
 
 // kCount layers (at most 64): AtSetBits at the layers of the mask, Elsewhere at the others. For
-// models whose layers follow no period.
+// models whose layer order is not periodic.
 template <int kCount, uint64_t kMask, class AtSetBits, class Elsewhere>
 requires(kCount <= 64) using Masked = typename pattern_internal::MaskedList<
     kMask, AtSetBits, Elsewhere, std::make_index_sequence<static_cast<size_t>(kCount)>>::type;
@@ -158,7 +158,7 @@ template <class Config, class Layer>
 inline constexpr size_t kLayerTypeIndex = pattern_internal::Kinds<
     typename Config::Layers, DistinctLayers<typename Config::Layers>>::template IndexOf<Layer>();
 
-// Where a layer stands: among all layers of the model, and among those of its type.
+// The position of a layer among all layers of the model, and among those of its type.
 struct LayerAt {
   int index = 0;
   int ordinal = 0;

@@ -1,4 +1,4 @@
-// Conversations under a limit of memory, kept by refusing before anything is allocated.
+// Conversations with a memory limit, which is checked before anything is allocated.
 #ifndef INLAY_GEMMA_LIKE_CACHE_LIMIT_H_
 #define INLAY_GEMMA_LIKE_CACHE_LIMIT_H_
 
@@ -13,8 +13,8 @@
 
 namespace inlay {
 
-// The most bytes that a conversation of max_length tokens takes by the plan, with an append that is
-// open and so many snapshots of it.
+// The most bytes that a conversation of max_length tokens needs by the plan, with an open append
+// and `snapshots` snapshots of it.
 size_t MostCacheBytes(const Engine& engine, KvType type, size_t max_length, size_t snapshots);
 
 // An empty conversation whose pool has the limit; `options.pool` is not used. ResourceExhausted

@@ -1,4 +1,4 @@
-// What a binary knows of a config that is compiled into it.
+// The registry's entry of a config that is compiled into the binary.
 #ifndef INLAY_GEMMA_LIKE_CONFIG_ENTRY_H_
 #define INLAY_GEMMA_LIKE_CONFIG_ENTRY_H_
 

@@ -1,4 +1,5 @@
-// A model of any config, seen at run time: what tools and servers call per step, never per op.
+// The run-time interface to a model of any config, which tools and servers call per step, never per
+// op.
 #ifndef INLAY_GEMMA_LIKE_ENGINE_H_
 #define INLAY_GEMMA_LIKE_ENGINE_H_
 
@@ -26,21 +27,21 @@ struct ModelIdentity;
 
 struct EngineOptions {
   size_t threads = 1;  // the caller's included
-  std::shared_ptr<Team> team =
-      nullptr;                 // to compute with, shared by models; nullptr: one of so many threads
+  // The threads to compute with, which models may share; nullptr: a new team of `threads`.
+  std::shared_ptr<Team> team = nullptr;
   size_t max_batch = 512;      // tokens of one Forward; sizes the scratch memory
   bool check_tensors = false;  // refuse weights that are NaN or infinite; see check_tensors.h
-  bool hash_weights = false;   // in the background from the start, for who will ask for Identity()
+  bool hash_weights = false;   // in the background from the start, for callers of Identity()
 };
 
-// The parts of a config that do not concern the forward pass.
+// The properties of a model that callers of the forward pass need.
 struct EngineInfo {
   absl::string_view config_name;
   uint64_t config_fingerprint = 0;  // caches must have the same; see cache/fingerprint.h
   size_t vocab_size = 0;
   size_t layers = 0;
   size_t max_batch = 0;
-  size_t context_length = 0;  // that the file says it was trained for
+  size_t context_length = 0;  // in tokens: the trained length according to the file
   TokenizerKind tokenizer = TokenizerKind::kSentencePiece;
   ChatTemplate chat_template = ChatTemplate::kNone;
   SamplingDefaults sampling;
@@ -59,24 +60,24 @@ struct SequenceStep {
   CancelCheck cancel = nullptr;  // of this step alone
 };
 
-// One set of weights for any number of conversations. Calls from different threads are safe and
-// take turns.
+// One set of weights for any number of conversations. Calls from different threads are safe and run
+// one after the other.
 class Engine {
  public:
   virtual ~Engine() = default;
 
   virtual const EngineInfo& info() const = 0;
 
-  // What decides the bits of this model's conversations beside their types. Hashes the weights when
-  // it is asked for the first time (see gemma_like/files/weights_hash.h), which Forward does not
-  // wait for. DataLoss when the model's file has become shorter; ResourceExhausted without memory.
+  // Everything besides the row type that decides the bits of this model's conversations. The first
+  // call hashes the weights (see gemma_like/files/weights_hash.h); Forward does not wait for it.
+  // DataLoss when the model's file has become shorter; ResourceExhausted without memory.
   virtual absl::StatusOr<ModelIdentity> Identity() = 0;
 
   // An empty conversation whose rows are stored as `type`. ResourceExhausted without memory.
   virtual absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(
       const CacheOptions& options, KvType type = KvType::kF32) const = 0;
 
-  // What such a conversation costs in memory; see cache/cache_bytes.h.
+  // How much memory such a conversation needs; see cache/cache_bytes.h.
   virtual CacheBytes PlanCache(KvType type = KvType::kF32) const = 0;
 
   // Bytes of its cache that the token after `length` others reads.
@@ -84,17 +85,18 @@ class Engine {
 
   // Appends each step's tokens to its conversation and writes logits [sum of logit_rows,
   // vocab_size], step after step. Prefill, decode, batches of conversations and the checking of
-  // guesses are all this call; a token's logits have the same bits in each of them.
+  // drafted tokens are all this call; a token's logits have the same bits in each of them.
   //
   // On any error that it returns, no conversation has advanced: InvalidArgument for a batch that is
   // empty or has more than max_batch tokens, an id outside the vocabulary, a cache of another
-  // config or one given twice, or a logits view of the wrong shape; Cancelled when `cancel` said
-  // so; DataLoss when the model's file has become shorter; ResourceExhausted without memory.
+  // config or one given twice, or a logits view of the wrong shape; Cancelled when `cancel`
+  // returned true; DataLoss when the model's file has become shorter; ResourceExhausted without
+  // memory.
   //
-  // What concerns one step alone, an error of KVCache::Begin or Cancelled by its own check, ends
-  // the whole batch in the same way where `outcomes` is empty. Otherwise outcomes[i] gets what
-  // became of steps[i]: those that failed have not advanced, and their rows of logits have no
-  // meaning; the others have.
+  // An error of one step alone, from KVCache::Begin or Cancelled by its own check, ends the whole
+  // batch in the same way if `outcomes` is empty. Otherwise outcomes[i] is the status of steps[i]:
+  // steps that failed have not advanced, and their rows of logits are undefined; the others have
+  // advanced.
   virtual absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                                const CancelCheck& cancel = nullptr,
                                absl::Span<absl::Status> outcomes = {}) = 0;

@@ -1,7 +1,6 @@
-// What a program needs to load a model and talk to it: the interface, and none of what is behind
-// it.
+// What a program needs to load a model and generate text: the interface without the implementation.
 //
-// Included where they are wanted: snapshots of common beginnings
+// Headers to include separately where needed: snapshots of shared prefixes
 // (gemma_like/generation/prefix_cache.h), conversations in stores (gemma_like/sessions/session.h),
 // chats (gemma_like/sessions/chat_session.h), limits of memory (cache/block_pool.h,
 // gemma_like/cache_limit.h), models by name (gemma_like/registry.h), packing

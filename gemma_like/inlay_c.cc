@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/version.h"
 #include "gemma_like/cache_limit.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/load_model.h"
@@ -119,7 +120,7 @@ inlay_stop_reason ReasonOf(StopReason reason) {
   return INLAY_STOP_LENGTH;
 }
 
-// `from`, of which a caller of an older version has only the beginning, over the defaults.
+// Copies `from` over the defaults: a caller of an older version passes only the first fields.
 template <class Struct>
 absl::StatusOr<Struct> Complete(const char* what, const Struct* from, Struct defaults) {
   if (from == nullptr) return defaults;
@@ -127,7 +128,7 @@ absl::StatusOr<Struct> Complete(const char* what, const Struct* from, Struct def
   constexpr size_t kMost = size_t{1} << 16;
   if (const size_t size = from->size; size < kLeast || size > kMost) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the size of ", what, " is ", size, ", not sizeof"));
+        absl::StrCat("the size of ", what, " is ", size, ", not sizeof(", what, ")"));
   }
   std::memcpy(&defaults, from, std::min(from->size, sizeof(Struct)));
   return defaults;
@@ -181,7 +182,7 @@ absl::StatusOr<KvType> RowTypeOf(int type) {
     case INLAY_ROWS_Q8:
       return KvType::kQ8;
   }
-  return absl::InvalidArgumentError(absl::StrCat("row_type is ", type));
+  return absl::InvalidArgumentError(absl::StrCat("row_type is ", type, ", not an inlay_row_type"));
 }
 
 absl::StatusOr<std::unique_ptr<KVCache>> CreateFor(const LoadedModel& model,

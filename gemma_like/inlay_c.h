@@ -9,31 +9,31 @@
 extern "C" {
 #endif
 
-/* What functions return. Where it is not INLAY_OK, nothing that was passed has changed unless the
- * function says otherwise, and inlay_last_error() has a sentence about it. Texts are bytes in UTF-8
- * with their size; paths and messages end with a NUL. */
+/* What functions return. Unless it is INLAY_OK, nothing that was passed has changed, except where a
+ * function says otherwise, and inlay_last_error() describes the error. Texts are UTF-8 bytes with
+ * their size; paths and messages end with a NUL. */
 typedef enum inlay_status {
   INLAY_OK = 0,
-  INLAY_INVALID_ARGUMENT = 1,   /* something that was passed, or what a file holds */
+  INLAY_INVALID_ARGUMENT = 1,   /* an argument, or the content of a file */
   INLAY_NOT_FOUND = 2,          /* no such file */
   INLAY_OUT_OF_RANGE = 3,       /* too long, or too far back */
   INLAY_RESOURCE_EXHAUSTED = 4, /* not enough memory */
   INLAY_DATA_LOSS = 5,          /* a damaged file */
-  INLAY_CANCELLED = 6,          /* the callback said so before there was an answer */
+  INLAY_CANCELLED = 6,          /* stopped by the callback before there was an answer */
   INLAY_ERROR = 7,              /* anything else */
-  INLAY_FAILED_PRECONDITION = 8 /* not as things are */
+  INLAY_FAILED_PRECONDITION = 8 /* refused in the present state */
 } inlay_status;
 
 /* Structs begin with their size, which the caller sets to sizeof: later versions may have more
- * fields at the end, and what a caller does not know of has its default. */
+ * fields at the end, and fields that a caller does not know have their defaults. */
 
 /* The version of the library, "1.2.3", and of this interface: larger whenever something was added.
  */
 const char* inlay_version(void);
 int inlay_interface_version(void);
 
-/* The sentence about the last call of this thread that did not return INLAY_OK, valid until the
- * thread's next such call; empty before the first. */
+/* One sentence that describes the last error of a call in this thread, valid until the thread's
+ * next error; empty before the first. */
 const char* inlay_last_error(void);
 
 /* A model: one set of weights and its vocabulary. May be used from several threads at once. */
@@ -44,7 +44,7 @@ typedef struct inlay_cache inlay_cache;
 
 typedef struct inlay_model_options {
   size_t size;
-  int threads;       /* at least 1; 0: the cores there are */
+  int threads;       /* at least 1; 0: one per usable core */
   int check_tensors; /* not 0: refuse weights that are NaN or infinite */
 } inlay_model_options;
 
@@ -55,12 +55,11 @@ inlay_status inlay_load_model(const char* path, const inlay_model_options* optio
 /* The model stays until its caches are freed too. NULL is fine. */
 void inlay_free_model(inlay_model* model);
 
-/* How many tokens there are, and columns of logits; ids are smaller. */
+/* The number of tokens in the vocabulary and of columns of logits; ids are smaller. */
 size_t inlay_vocabulary_size(const inlay_model* model);
 
-/* The tokens of a text, with the one that marks its beginning where the model wants that. Writes
- * the first `capacity` of them, and to `count` how many there are: INLAY_OUT_OF_RANGE when they are
- * more. */
+/* The tokens of a text, starting with BOS if the model expects it. Writes the first `capacity` of
+ * them, and their number to `count`: INLAY_OUT_OF_RANGE when it is larger than `capacity`. */
 inlay_status inlay_tokenize(const inlay_model* model, const char* text, size_t size,
                             int32_t* tokens, size_t capacity, size_t* count);
 
@@ -69,7 +68,7 @@ inlay_status inlay_tokenize(const inlay_model* model, const char* text, size_t s
 inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, size_t count,
                               char* text, size_t capacity, size_t* size);
 
-/* How the keys and values of a conversation are kept. */
+/* How the keys and values of a conversation are stored. */
 typedef enum inlay_row_type {
   INLAY_ROWS_F32 = 0,
   INLAY_ROWS_F16 = 1,
@@ -79,7 +78,7 @@ typedef enum inlay_row_type {
 
 typedef struct inlay_cache_options {
   size_t size;
-  size_t max_length;  /* in tokens; 0: 4096, or what the model was trained for if that is less */
+  size_t max_length;  /* in tokens; 0: 4096, or the model's trained length if that is less */
   int row_type;       /* an inlay_row_type */
   size_t limit_bytes; /* 0: none; else a conversation that may need more is refused */
 } inlay_cache_options;
@@ -88,7 +87,7 @@ typedef struct inlay_cache_options {
 inlay_status inlay_create_cache(const inlay_model* model, const inlay_cache_options* options,
                                 inlay_cache** cache);
 
-/* A conversation with the same past that goes on by itself. */
+/* A copy of the conversation, which then continues independently. */
 inlay_status inlay_fork_cache(const inlay_cache* cache, inlay_cache** fork);
 
 /* NULL is fine. */
@@ -107,14 +106,15 @@ size_t inlay_cache_rewind_floor(const inlay_cache* cache);
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length);
 size_t inlay_rewind_depth(const inlay_cache* cache);
 
-/* Writes the conversation to a file, which has all of it or what it had before. A new file is its
- * owner's alone. Refused where a file exists that is no conversation, or is in use. */
+/* Writes the conversation to a file, which then holds all of it or, on error, what it held before.
+ * Only the owner can read a new file. Refused if the file exists and is not a saved conversation,
+ * or is in use. */
 inlay_status inlay_save_cache(const inlay_cache* cache, const char* path);
 
-/* Becomes the conversation in the file. What another version of the library, other weights, another
- * instruction set or another row type has computed is computed again from its tokens, whose number
- * `recomputed` (which may be NULL) is set to, 0 otherwise; where `exact` is not 0 it is refused
- * instead, with INLAY_FAILED_PRECONDITION. */
+/* Replaces the conversation by the one in the file. If that was computed with another version of
+ * the library, other weights, another instruction set or another row type, it is computed again
+ * from its tokens, and `recomputed` (which may be NULL) is set to their number, otherwise to 0; if
+ * `exact` is not 0 it is refused instead, with INLAY_FAILED_PRECONDITION. */
 inlay_status inlay_load_cache(inlay_cache* cache, const char* path, int exact, size_t* recomputed);
 
 /* The next tokens of one conversation, at least one. */
@@ -123,54 +123,54 @@ typedef struct inlay_step {
   inlay_cache* cache;
   const int32_t* tokens;
   size_t count;
-  size_t logit_rows;   /* logits after each of the last so many tokens */
-  inlay_status status; /* is set to what became of it */
+  size_t logit_rows;   /* logits are written after each of the last logit_rows tokens */
+  inlay_status status; /* is set to the outcome of this step */
 } inlay_step;
 
 /* Appends each step's tokens to its conversation, all in one pass, and writes the logits, step
- * after step [sum of logit_rows, vocabulary size], of which there must be room for `capacity`
- * floats. Conversations are of one model, each given once. A prompt longer than a batch is for
- * inlay_append(). A step that fails alone, for too long a conversation or its memory, says so in
- * `status` and has not advanced, while the others have; its logits have no meaning. On any other
- * error none has advanced. */
+ * after step [sum of logit_rows, vocabulary size]; `capacity` is how many floats fit in `logits`.
+ * All conversations belong to one model, and each is given once. For a prompt longer than a batch,
+ * use inlay_append(). A step that fails alone, because its conversation is too long or lacks
+ * memory, sets its `status` and has not advanced, while the others have; its logits are undefined.
+ * On any other error none has advanced. */
 inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_t capacity);
 
-/* Appends tokens of any number to a conversation, and writes the logits after the last [vocabulary
+/* Appends any number of tokens to a conversation, and writes the logits after the last [vocabulary
  * size] unless `logits` is NULL. */
 inlay_status inlay_append(inlay_cache* cache, const int32_t* tokens, size_t count, float* logits);
 
 typedef struct inlay_options {
   size_t size;
   size_t max_tokens;    /* to generate */
-  float temperature;    /* 0: the likeliest token always */
-  int top_k;            /* of so many of the likeliest; 0: of all */
-  float top_p;          /* of the fewest of these whose probabilities reach this; 1: of all */
-  float min_p;          /* of those with this share of the largest probability; 0: of all */
-  float repeat_penalty; /* of tokens among the last repeat_last_n; 1: none */
+  float temperature;    /* 0: always the most likely token */
+  int top_k;            /* only the top_k most likely tokens; 0: all */
+  float top_p;          /* of these, the fewest whose probabilities add up to it; 1: all */
+  float min_p;          /* only those with at least this share of the largest probability; 0: all */
+  float repeat_penalty; /* for tokens among the last repeat_last_n; 1: none */
   int repeat_last_n;
   uint64_t seed;                 /* the same seed gives the same answer */
   const char* const* stop_texts; /* the answer ends before the first of these, each with a NUL */
   size_t stop_text_count;
-  int ignore_end; /* not 0: go on after the model has finished */
-  size_t draft; /* guess up to so many tokens and check them in one pass; the answer is the same */
+  int ignore_end; /* not 0: continue after an end-of-generation token */
+  size_t draft;   /* tokens to draft at once by prompt lookup; the answer is the same; 0: none */
 } inlay_options;
 
-/* What suits the model, for options whose size is set: 256 tokens, seed 0. */
+/* Sets options, whose size must be set, to the model's defaults, with 256 tokens and seed 0. */
 inlay_status inlay_default_options(const inlay_model* model, inlay_options* options);
 
 /* Why an answer ended. */
 typedef enum inlay_stop_reason {
   INLAY_STOP_LENGTH = 0,    /* max_tokens */
-  INLAY_STOP_END = 1,       /* the model has finished */
+  INLAY_STOP_END = 1,       /* an end-of-generation token */
   INLAY_STOP_CONTEXT = 2,   /* the conversation has max_length tokens */
-  INLAY_STOP_CANCELLED = 3, /* the callback said so */
+  INLAY_STOP_CANCELLED = 3, /* the callback did not return 0 */
   INLAY_STOP_TEXT = 4       /* one of the stop texts */
 } inlay_stop_reason;
 
-/* Receives the answer in pieces of whole characters. Anything but 0 stops. */
+/* Receives the answer in pieces of complete characters. A return value other than 0 stops it. */
 typedef int (*inlay_text_callback)(const char* text, size_t size, void* user);
 
-/* Appends the `count` >= 1 tokens of a prompt to the conversation, and then what the model answers.
+/* Appends the `count` >= 1 tokens of a prompt to the conversation, then generates the answer.
  * `options` may be NULL for the defaults, `callback` and `reason` may be NULL; `user` is passed on
  * to the callback. */
 inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t count,

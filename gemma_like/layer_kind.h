@@ -24,7 +24,7 @@
 namespace inlay {
 
 // One sequence's share of the rows of a batch. Its outputs are its last out_rows rows: fewer than
-// `rows` only in the last layer that keeps something of the past, whose other outputs nobody reads.
+// `rows` only in the last layer that stores state, whose other outputs are not needed.
 struct SegmentRows {
   size_t position = 0;  // in the sequence, of its first row
   size_t row = 0;       // its first row in the batch
@@ -36,19 +36,19 @@ struct SegmentRows {
   size_t OutPosition() const { return position + rows - out_rows; }
 };
 
-// The same with what the sequence keeps of its past in the layer at hand.
+// The same with the state that the sequence stores in the current layer.
 template <class Storage>
 struct Segment : SegmentRows {
   Storage* storage = nullptr;
 };
 
-// What a product with this matrix takes for each token.
+// What a product with this matrix costs for each token.
 inline TokenWork WorkOf(const PackedMatrix& w) {
   return {static_cast<double>(w.bytes()),
           2.0 * static_cast<double>(w.rows()) * static_cast<double>(w.cols())};
 }
 
-// What a mixer works on.
+// The batch as a mixer sees it.
 template <class Storage>
 struct Batch {
   absl::Span<const Segment<Storage>> segments;
@@ -57,8 +57,9 @@ struct Batch {
   const int32_t* out_rows = nullptr;
 };
 
-// Calls f(segment, begin, end) for each segment of which some of the rows that start at its `row`
-// and are `rows` many are among the rows [first, last): those [begin, end), counted from its first.
+// Calls f(segment, begin, end) for each segment that overlaps the rows [first, last). Its own rows
+// are the `rows` many from `row` on (both are members of SegmentRows); those that overlap are
+// [begin, end), counted from its first.
 template <class SegmentType, class F>
 void ForSegmentRows(absl::Span<const SegmentType> segments, size_t SegmentRows::*row,
                     size_t SegmentRows::*rows, size_t first, size_t last, const F& f) {
@@ -70,13 +71,13 @@ void ForSegmentRows(absl::Span<const SegmentType> segments, size_t SegmentRows::
   }
 }
 
-// Of the batch's rows [first, last).
+// For the batch's rows [first, last).
 template <class SegmentType, class F>
 void ForSegments(absl::Span<const SegmentType> segments, size_t first, size_t last, const F& f) {
   ForSegmentRows(segments, &SegmentRows::row, &SegmentRows::rows, first, last, f);
 }
 
-// Of all outputs [first, last).
+// For the outputs [first, last) of the batch.
 template <class SegmentType, class F>
 void ForOutputs(absl::Span<const SegmentType> segments, size_t first, size_t last, const F& f) {
   ForSegmentRows(segments, &SegmentRows::out_row, &SegmentRows::out_rows, first, last, f);
@@ -89,7 +90,7 @@ struct PassSize {
   size_t threads = 0;
 };
 
-// What all layers of a forward pass share and none owns.
+// What all layers share in a forward pass.
 struct Pass {
   Arena& arena;
   Team& team;
@@ -97,7 +98,7 @@ struct Pass {
   float norm_epsilon = 0;
 
   // x as the operand of products with matrices that read these forms; its rows [begin, end) are
-  // made by compute(begin, end). It lasts as long as the arena's present scope.
+  // made by compute(begin, end). It is valid until the arena's current scope ends.
   template <class Compute>
   Operand MakeOperand(ConstFloatRows x, OperandForms forms, const Compute& compute) {
     return Operand::Make(x, forms, arena.Memory(Operand::MemoryFloats(x.rows, x.cols)), team,
@@ -106,12 +107,13 @@ struct Pass {
   Operand MakeOperand(ConstFloatRows x, OperandForms forms) {
     return MakeOperand(x, forms, [](size_t, size_t) {});
   }
-  // What that takes of the arena.
+  // Floats of the arena that MakeOperand needs.
   static constexpr size_t OperandFloats(size_t rows, size_t cols) {
     return Arena::Floats(1, Operand::MemoryFloats(rows, cols));
   }
 
-  // The product of all tasks, during which threads fetch ahead what the schedule says.
+  // Computes the products of all tasks; meanwhile threads prefetch the weights that the schedule
+  // names next.
   void Multiply(std::span<const MatMulTask> tasks, const Operand& x) {
     MatMul(tasks, x, team, schedule.After(tasks.front().w));
   }
@@ -148,15 +150,15 @@ struct Pass {
 //   Shared
 //       what its layers can share in a pass, as it depends on positions alone;
 //   SharedFloats(rows)
-//       constexpr: floats of the arena that MakeShared takes;
+//       constexpr: floats of the arena that MakeShared needs;
 //   MakeShared(segments, rows, pass)
 //   Forward(w, shared, batch, x, y, pass)
-//       y [outputs, model_dim] = mixer(x), x being [rows, model_dim]; keeps what later tokens need
-//       of all rows.
+//       y [outputs, model_dim] = mixer(x), x being [rows, model_dim]; stores the state of all rows
+//       that later tokens need.
 template <class P>
 struct LayerKind;
 
-// Those of a mixer whose layers share nothing.
+// The base class for mixers whose layers share nothing.
 struct SharesNothing {
   struct Shared {};
   static constexpr size_t SharedFloats(size_t) { return 0; }

@@ -1,4 +1,4 @@
-// From a file to a model that can be talked to.
+// Loads a model file with its vocabulary.
 #ifndef INLAY_GEMMA_LIKE_LOAD_MODEL_H_
 #define INLAY_GEMMA_LIKE_LOAD_MODEL_H_
 
@@ -21,8 +21,8 @@ struct LoadedModel {
 
 // Opens a GGUF file, finds the built-in config that it was made for, and binds its weights and
 // vocabulary. Errors name what is wrong with the file or which of its keys or tensors does not fit;
-// ResourceExhausted, before its weights are allocated, when the model needs more memory than there
-// is, and where memory or threads run out all the same.
+// ResourceExhausted, before its weights are allocated, when the model needs more memory than is
+// available, and later if memory or threads run out nevertheless.
 absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptions& options = {});
 
 }  // namespace inlay

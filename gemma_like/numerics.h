@@ -6,7 +6,7 @@
 
 namespace inlay {
 
-// Larger whenever any model's logits or states get other bits on any instruction set: saved
+// Increased whenever any model's logits or states change their bits on any instruction set: saved
 // conversations of another version are computed again. numerics_test.cc compares logits with those
 // recorded for this version.
 inline constexpr uint32_t kNumericsVersion = 1;

@@ -34,13 +34,13 @@ absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file) {
   if (nearest == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         file.name(), " has architecture ", QuoteForMessage(*architecture),
-        ", which is none of those built in (", absl::StrJoin(architectures, ", "), ")"));
+        ", which is not one of those built in (", absl::StrJoin(architectures, ", "), ")"));
   }
   std::string more;
   if (nearest_differences.size() > 1)
     more = absl::StrCat(" (and ", nearest_differences.size() - 1, " more differ)");
   return absl::InvalidArgumentError(
-      absl::StrCat(file.name(), " fits no config built in: ", nearest_differences.front(), more));
+      absl::StrCat(file.name(), " fits no built-in config: ", nearest_differences.front(), more));
 }
 
 absl::StatusOr<const ConfigEntry*> FindConfig(absl::string_view name) {
@@ -50,7 +50,7 @@ absl::StatusOr<const ConfigEntry*> FindConfig(absl::string_view name) {
     names.push_back(entry.name);
   }
   return absl::NotFoundError(absl::StrCat("config ", QuoteForMessage(name),
-                                          " is none of those built in (",
+                                          " is not one of those built in (",
                                           absl::StrJoin(names, ", "), ")"));
 }
 

@@ -44,7 +44,7 @@ absl::Span<const ConfigEntry> ConfigEntries();
 // the nearest one, or the architectures known if the file's is not among them.
 absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file);
 
-// The entry of this name. NotFound, with the names there are.
+// The entry of this name. NotFound, with all names.
 absl::StatusOr<const ConfigEntry*> FindConfig(absl::string_view name);
 
 // An empty conversation for the config of this name. ResourceExhausted without memory.

@@ -1,4 +1,4 @@
-// The string views of configs, which include the standard library only, as abseil's.
+// Converts the string views of configs, which include the standard library only, to abseil's.
 #ifndef INLAY_GEMMA_LIKE_STRINGS_H_
 #define INLAY_GEMMA_LIKE_STRINGS_H_
 

@@ -1,4 +1,4 @@
-// How much a model has to read and compute for a token, to hold speeds against the machine's
+// How much a model has to read and compute for a token, to compare speeds with the machine's
 // limits.
 #ifndef INLAY_GEMMA_LIKE_TOKEN_WORK_H_
 #define INLAY_GEMMA_LIKE_TOKEN_WORK_H_

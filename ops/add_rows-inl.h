@@ -22,31 +22,32 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// How many outputs share the reads of the rows, and how many vectors are summed at once for each.
+// A block of sums in registers: how many outputs share the reads of the rows, and how many vectors
+// are summed at once for each.
 template <size_t kOutputs_, size_t kVectors_>
-struct SumBlock {
+struct RegisterBlock {
   static constexpr size_t kOutputs = kOutputs_;
   static constexpr size_t kVectors = kVectors_;
 };
 
-// 6 x 4 sums, 4 operands and a factor fit 32 registers, 4 x 2 fit 16. Rows that are too short for
-// that have a block of more outputs, or every sum would wait for the one before. Scalable vectors
-// cannot be array elements.
+// 6 x 4 sums, 4 operands and a factor fit 32 registers, 4 x 2 fit 16. Rows that are shorter than
+// four vectors use a block of more outputs: with fewer independent sums each multiply-add would
+// wait for the one before. Scalable vectors cannot be array elements.
 #if HWY_HAVE_SCALABLE
-using LongRows = SumBlock<1, 1>;
+using LongRows = RegisterBlock<1, 1>;
 using ShortRows = LongRows;
 #elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3
-using LongRows = SumBlock<4, 2>;
+using LongRows = RegisterBlock<4, 2>;
 using ShortRows = LongRows;
 #elif HWY_TARGET_IS_NEON
-using LongRows = SumBlock<6, 4>;
+using LongRows = RegisterBlock<6, 4>;
 using ShortRows = LongRows;
 #else
-using LongRows = SumBlock<6, 4>;
-using ShortRows = SumBlock<8, 2>;
+using LongRows = RegisterBlock<6, 4>;
+using ShortRows = RegisterBlock<8, 2>;
 #endif
 
-// Calls f with the block for rows of `dim` floats.
+// Calls f with the register block for rows of `dim` floats.
 template <class F>
 HWY_INLINE void WithBlockFor(size_t dim, const F& f) {
   if (std::is_same_v<LongRows, ShortRows> ||
@@ -64,15 +65,15 @@ struct SumOutput {
   float* out;
 };
 
-// V vectors from element i on, n elements in the last if it is a part of one.
-template <size_t R, size_t V, bool kPart, class DF, class Factor, class Row>
+// Computes V vectors of R outputs from element i on; if kPartial, a vector of only n elements.
+template <size_t R, size_t V, bool kPartial, class DF, class Factor, class Row>
 HWY_INLINE void AddRowsAt(DF df, size_t i, size_t n, const SumOutput* outputs, size_t rows,
                           const Factor& factor, const Row& row) {
   const size_t lanes = hn::Lanes(df);
   const auto load = [&](const float* p)
-                        HWY_ATTR { return kPart ? hn::LoadN(df, p, n) : hn::LoadU(df, p); };
+                        HWY_ATTR { return kPartial ? hn::LoadN(df, p, n) : hn::LoadU(df, p); };
   const auto store = [&](auto v, float* p) HWY_ATTR {
-    if constexpr (kPart) {
+    if constexpr (kPartial) {
       hn::StoreN(v, df, p, n);
     } else {
       hn::StoreU(v, df, p);
@@ -107,8 +108,8 @@ HWY_INLINE void AddRowsAt(DF df, size_t i, size_t n, const SumOutput* outputs, s
 }
 
 // outputs[r].out[i] = scale * in[i] + sum over j < rows in order of factor(r, j) * row(j)[i], for
-// R outputs and i < dim: one multiply, then one multiply-add per row, whatever R and V and whatever
-// vector i falls into. factor returns a float, row a pointer.
+// R outputs and i < dim: one multiply, then one multiply-add per row, whatever R and V are and
+// whichever vector i falls into. factor returns a float, row a pointer.
 template <size_t R, size_t V, class Factor, class Row>
 HWY_INLINE void AddRows(const SumOutput* outputs, size_t dim, size_t rows, const Factor& factor,
                         const Row& row) {
@@ -123,7 +124,7 @@ HWY_INLINE void AddRows(const SumOutput* outputs, size_t dim, size_t rows, const
 }
 
 // Calls run.operator()<R>(first) so that each of `count` outputs is computed once: kOutputs at a
-// time while there are so many, then two, then one.
+// time while that many are left, then two, then one.
 template <size_t kOutputs, class Run>
 HWY_INLINE void ForEachOutputs(size_t count, const Run& run) {
   size_t first = 0;

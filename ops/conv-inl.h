@@ -21,8 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// CausalConv1d. Inlined, so that a width that is a constant where this is called is one in the
-// code, too.
+// The loops of CausalConv1d. Inlined, so that a width that is a constant at the call is also one in
+// the generated code.
 template <bool kSilu>
 HWY_INLINE void Convolve(const float* const* input, const float* weight, size_t width,
                          const float* bias, FloatRows y) {

@@ -27,17 +27,18 @@ namespace {
 inline constexpr size_t kTileRows = 4;
 
 // Tokens of a tile. 4 x 4 accumulators, 4 activations and a weight fit 32 registers; with the 16 of
-// AVX2 and below it is 4 x 2. The chain of one element is the same in every tile.
+// AVX2 and below it is 4 x 2. The chain of operations for one element is the same for every tile
+// size.
 #if HWY_ARCH_X86 && HWY_TARGET >= HWY_AVX2
 inline constexpr size_t kTileTokens = 2;
 #else
 inline constexpr size_t kTileTokens = 4;
 #endif
 
-// out[t * kTileRows + r] = sum over i < k of w_r[i] * x_t[i], with w_r = w + offset[r] and the like
-// for x. One vector accumulator per element runs over i in steps of a vector, the tail padded with
-// zeros, and its lanes are summed at the end: the order depends on k alone. Named accumulators, for
-// scalable vectors cannot be array elements.
+// out[t * kTileRows + r] = sum over i < k of w_r[i] * x_t[i], with w_r = w[r] and x_t = x[t].
+// One vector accumulator per element runs over i in steps of a vector, the tail padded with
+// zeros, and its lanes are summed at the end: the order depends on k alone. The accumulators
+// are named because scalable vectors cannot be array elements.
 template <size_t kTokens, class W>
 HWY_NOINLINE void DotTile(const W* const* HWY_RESTRICT w, const float* const* HWY_RESTRICT x,
                           size_t k, float* HWY_RESTRICT out) {
@@ -119,8 +120,8 @@ HWY_NOINLINE void DotTile(const W* const* HWY_RESTRICT w, const float* const* HW
   }
 }
 
-// y[t, r] = sum over c of w[r][c] * x[t, c], for `rows` rows of w. Rows and tokens that do not fill
-// a tile are computed with repeated pointers, and the repetitions dropped.
+// y[t, r] = sum over c of w[r][c] * x[t, c], for `rows` rows of w. A tile that is not
+// full repeats its last row or token, and the repeated results are dropped.
 template <class W>
 HWY_NOINLINE void MultiplyRows(const W* const* w, size_t w_rows, ConstFloatRows x, FloatRows y) {
   HWY_ALIGN float out[kTileRows * 4];

@@ -1,4 +1,5 @@
-// Finds whose an item is where some things have items and all items are numbered in a row.
+// Finds the owner of an item where several things have items and all items are numbered
+// consecutively.
 #ifndef INLAY_OPS_ITEM_FINDER_H_
 #define INLAY_OPS_ITEM_FINDER_H_
 
@@ -7,7 +8,8 @@
 
 namespace inlay {
 
-// For the chunks of a phase over all segments of a batch: count(thing) says how many items it has.
+// Used by phases whose units are the items of all segments of a batch: count(thing) returns the
+// number of items of a thing.
 template <class Thing, class Count>
 class ItemFinder {
  public:
@@ -15,9 +17,9 @@ class ItemFinder {
 
   struct Found {
     const Thing& thing;
-    size_t item;  // among the thing's own
+    size_t item;  // index among the thing's own items
   };
-  // Item numbers must not descend from call to call.
+  // Item numbers must not decrease from call to call.
   Found Find(size_t item) {
     for (size_t n; item - first_ >= (n = count_(*thing_)); ++thing_) first_ += n;
     return {*thing_, item - first_};
@@ -26,7 +28,7 @@ class ItemFinder {
  private:
   const Thing* thing_;
   Count count_;
-  size_t first_ = 0;  // number of its first item
+  size_t first_ = 0;  // number of *thing_'s first item
 };
 
 }  // namespace inlay

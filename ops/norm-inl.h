@@ -21,10 +21,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// Inlined, so that a dimension that is a constant where these are called is one in the code, too.
+// Inlined, so that a dimension that is a constant at the call is also one in the generated code.
 
-// Four accumulators hide the latency of the multiply-add; the tail, padded with zeros, goes to the
-// first of them.
+// Four accumulators hide the latency of the multiply-add; the remaining vectors, the
+// last one padded with zeros, are added to the first of them.
 HWY_INLINE float SumOfSquares(const float* x, size_t n) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);

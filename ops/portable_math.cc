@@ -10,12 +10,12 @@
 namespace inlay {
 namespace {
 
-// ln 2 in two parts, of which the first has so few bits that its products with exponents are exact
-// (Cody and Waite 1980).
+// ln 2 as a sum of two terms, of which the first has so few bits that its products with exponents
+// are exact (Cody and Waite 1980).
 constexpr double kLn2High = 0x1.62e42feep-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 
-// The nearest integer of a magnitude below 2^51, by an addition that leaves no room for a fraction.
+// The integer nearest to |x| < 2^51: the addition leaves no bits for a fraction.
 double Nearest(double x) {
   constexpr double kShift = 0x1.8p52;
   return x + kShift - kShift;
@@ -32,8 +32,8 @@ double Polynomial(const double (&c)[n], double x) {
 // 2^n for a normal result.
 double PowerOfTwo(int64_t n) { return std::bit_cast<double>((n + 1023) << 52); }
 
-// The Taylor series of sin and cos up to pi / 4, from the third and second power on: what is left
-// out is below 2^-58 of the result.
+// The Taylor series of sin and cos for |x| up to pi / 4; `c` starts at the third and the fourth
+// power. The terms left out are below 2^-58 of the result.
 double SinNear0(double x) {
   constexpr double c[] = {-1.0 / 6,        1.0 / 120,          -1.0 / 5040,           1.0 / 362880,
                           -1.0 / 39916800, 1.0 / 6227020800.0, -1.0 / 1307674368000.0};
@@ -46,7 +46,7 @@ double CosNear0(double x) {
       1.0 / 24,        -1.0 / 720,           1.0 / 40320,           -1.0 / 3628800,
       1.0 / 479001600, -1.0 / 87178291200.0, 1.0 / 20922789888000.0};
   const double square = x * x;
-  // 1 - square / 2 is rounded, and what the rounding took off is given back.
+  // 1 - square / 2 is rounded; the rounding error is added back.
   const double half = 0.5 * square;
   const double most = 1 - half;
   return most + ((1 - most - half) + square * square * Polynomial(c, square));
@@ -67,7 +67,7 @@ double PortableExp(double x) {
                           1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
                           1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
   const double e = 1 + (r + (((high - r) - low) + r * r * Polynomial(c, r)));
-  // In two factors, since 2^1024 is none while e * 2^1024 / 2 may be a number.
+  // In two factors: 2^1024 overflows, where e * 2^1024 may still be finite.
   const auto exponent = static_cast<int64_t>(n);
   return e * PowerOfTwo(exponent / 2) * PowerOfTwo(exponent - exponent / 2);
 }
@@ -97,12 +97,12 @@ double PortableLog(double x) {
 
 SinCos PortableSinCos(double x) {
   assert(std::abs(x) <= 0x1p27);
-  // pi / 2 in three parts of 25 bits, whose products with n < 2^27 are exact, and the rest.
+  // pi / 2 as three terms of 25 bits, whose products with n < 2^27 are exact, and a remainder.
   constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-  constexpr double kParts[] = {0x1.921fb5p0, 0x1.110b46p-26, 0x1.1a6263p-54, 0x1.8a2e03707344ap-81};
+  constexpr double kTerms[] = {0x1.921fb5p0, 0x1.110b46p-26, 0x1.1a6263p-54, 0x1.8a2e03707344ap-81};
   const double n = Nearest(x * kTwoOverPi);
   double r = x;
-  for (double part : kParts) r -= n * part;
+  for (double term : kTerms) r -= n * term;
   const double sin = SinNear0(r), cos = CosNear0(r);
   switch (static_cast<int64_t>(n) & 3) {
     case 0:

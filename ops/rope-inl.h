@@ -20,9 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// Inlined, so that a dimension that is a constant where these are called is one in the code, too.
-
-// Rotates one head: cos and sin are [half], x is [2 * half].
+// Rotates one head: cos and sin are [half], x is [2 * half]. Inlined, so that a dimension that is a
+// constant at the call is also one in the generated code.
 HWY_INLINE void Rotate(const float* cos, const float* sin, size_t half, float* x) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);

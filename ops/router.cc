@@ -11,9 +11,9 @@ namespace inlay {
 
 void KeepTopSoftmax(size_t k, float* logits, size_t n) {
   assert(k >= 1 && k <= n);
-  // Experts are few (tens) and the chosen ones fewer, so k passes beat sorting. A chosen logit is
-  // marked by its bound: the i-th largest is the first one that comes after the (i - 1)-th in the
-  // order (value descending, index ascending).
+  // Experts are few (tens) and the chosen ones fewer, so k passes beat sorting. Instead of
+  // marks, a bound separates the chosen ones: the i-th largest is the first one after the (i -
+  // 1)-th in the order (value descending, index ascending).
   const auto value = [&](size_t i) {
     return std::isnan(logits[i]) ? -std::numeric_limits<float>::infinity() : logits[i];
   };
@@ -38,7 +38,8 @@ void KeepTopSoftmax(size_t k, float* logits, size_t n) {
     if (chosen(i)) sum += PortableExp(double{logits[i]} - largest);
   }
   for (size_t i = 0; i < n; ++i) {
-    // In place: what decides about later elements is the value at `last`, which is kept aside.
+    // In place: later elements are compared with last_value, a copy, and not with overwritten
+    // logits.
     logits[i] =
         chosen(i) ? static_cast<float>(PortableExp(double{logits[i]} - largest) / sum) : 0.0f;
   }

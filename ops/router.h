@@ -6,7 +6,7 @@
 
 namespace inlay {
 
-// Replaces the n logits of one row's router by each expert's share: the softmax over the k largest
+// Replaces the n logits of one row's router by each expert's weight: the softmax over the k largest
 // logits (the lower index first among equals), and 0 for the others (Shazeer et al. 2017, eq. 3 to
 // 5). 1 <= k <= n. A NaN logit is never among the largest unless too few others are left.
 void KeepTopSoftmax(size_t k, float* logits, size_t n);

@@ -1,6 +1,6 @@
 #include "ops/row_kernels.h"
 
-// Bytes are summed up by the instructions for their products.
+// Sums of bytes use the instructions for products of bytes, which AVX3_DL adds.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (INLAY_UNUSED_TARGETS | HWY_AVX3_ZEN4)
 
@@ -45,8 +45,8 @@ HWY_INLINE int32_t SumOf16(const int8_t* p) {
   return hn::ReduceSum(di, sum);
 }
 
-// Rounds `count` <= kBatch blocks of activations, one step for all of them after the other, so that
-// divisions are done by vectors and nothing waits for one block's largest value.
+// Rounds `count` <= kBatch quantization blocks, each step for all of them before the next one, so
+// that divisions are vectorised and no step waits for the largest value of a single block.
 constexpr size_t kBatch = 16;
 void QuantizeBlocks(const float* x, size_t count, QuantizedBlock* out) {
   const hn::CappedTag<float, kBatch> df;
@@ -55,7 +55,7 @@ void QuantizeBlocks(const float* x, size_t count, QuantizedBlock* out) {
   const size_t lanes = hn::Lanes(df);
   HWY_ALIGN int32_t magnitudes[kBatch] = {};
   for (size_t b = 0; b < count; ++b) {
-    // Magnitudes order like their bits, and NaN above all: it makes the scale NaN.
+    // Magnitudes compare like their bits as integers, with NaN above all: it makes the scale NaN.
     auto largest = hn::Zero(di);
     for (size_t i = 0; i < kQuantBlock; i += lanes) {
       const auto v = hn::Abs(hn::LoadU(df, x + b * kQuantBlock + i));
@@ -69,7 +69,7 @@ void QuantizeBlocks(const float* x, size_t count, QuantizedBlock* out) {
     const auto magnitude = hn::BitCast(df, hn::Load(di, magnitudes + b));
     const auto most = hn::Set(df, 127.0f);
     hn::Store(hn::Div(magnitude, most), df, scales + b);
-    // Below this the inverse might overflow; such a block counts as zeros.
+    // Below this the inverse might overflow; the quants of such a block are zeros.
     const auto tiny = hn::Lt(magnitude, hn::Set(df, 1e-30f));
     hn::Store(hn::IfThenZeroElse(tiny, hn::Div(most, magnitude)), df, inverses + b);
   }
@@ -83,13 +83,13 @@ void QuantizeBlocks(const float* x, size_t count, QuantizedBlock* out) {
   for (size_t b = 0; b < count; ++b) {
     QuantizedBlock& block = out[b];
     int32_t sums[2];
-    for (size_t half = 0; half < 2; ++half) sums[half] = SumOf16(block.quants + 16 * half);
+    for (size_t i = 0; i < 2; ++i) sums[i] = SumOf16(block.quants + 16 * i);
     block.scale = scales[b];
     block.sum = scales[b] * static_cast<float>(sums[0] + sums[1]);
     block.correction = QuantizedBlock::kCorrection * (sums[0] + sums[1]);
-    for (size_t half = 0; half < 2; ++half) {
-      block.half_sums[half] = scales[b] * static_cast<float>(sums[half]);
-      block.half_corrections[half] = QuantizedBlock::kCorrection * sums[half];
+    for (size_t i = 0; i < 2; ++i) {
+      block.sums16[i] = scales[b] * static_cast<float>(sums[i]);
+      block.corrections16[i] = QuantizedBlock::kCorrection * sums[i];
     }
   }
 }

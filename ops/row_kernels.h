@@ -1,5 +1,5 @@
 // Kernels on a single row: conversions and reductions that other ops are made of. They share one
-// source because each source with kernels reads Highway once per CPU target.
+// source because each source with kernels parses Highway once per CPU target.
 #ifndef INLAY_OPS_ROW_KERNELS_H_
 #define INLAY_OPS_ROW_KERNELS_H_
 
@@ -11,10 +11,11 @@
 
 namespace inlay {
 
-// Rounds `cols` floats to the bits of bfloat16, ties to even; writes a zero after an odd number.
+// Rounds `cols` floats to the bits of bfloat16, ties to even, and writes one zero after an
+// odd number of them.
 void RoundRowToBf16(const float* x, size_t cols, uint16_t* out);
 
-// Rounds `cols` floats, a multiple of kQuantBlock, to blocks of 8 bits.
+// Rounds `cols` floats, a multiple of kQuantBlock, to quantization blocks of 8-bit integers.
 void RoundRowToBlocks(const float* x, size_t cols, QuantizedBlock* out);
 
 // out[i] = from[i], exactly, for n elements of type kF32, kF16 or kBF16.

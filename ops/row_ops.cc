@@ -22,8 +22,8 @@ void NormRow(const float* x, const float* weight, float epsilon, size_t n, float
   NormalizeRow(x, weight, epsilon, n, y);
 }
 
-// All heads of a token: angles [2 * half], x [cols]. kHalf is `half` where code is made for it, or
-// 0.
+// Rotates all heads of a token: angles [2 * half], x [cols], where half is head_dim / 2. kHalf is
+// `half` in code compiled for it, otherwise 0.
 template <size_t kHalf>
 HWY_INLINE void RotateHeads(const float* angles, size_t half, size_t cols, float* x) {
   const size_t n = kHalf == 0 ? half : kHalf;

@@ -1,4 +1,5 @@
-// Ops that take each row by itself: normalisation, rotary embedding, gates, scales and soft caps.
+// Ops that compute each row on its own: normalisation, rotary embedding, gates, scales and soft
+// caps.
 #ifndef INLAY_OPS_ROW_OPS_H_
 #define INLAY_OPS_ROW_OPS_H_
 
@@ -10,7 +11,7 @@ namespace inlay {
 
 // y[r, c] = x[r, c] / sqrt(mean over c of x[r, c]^2 + epsilon) * weight[c] (Zhang & Sennrich 2019,
 // eq. 4), with weight [x.cols]. The sum of squares is reduced in an order fixed by x.cols. y may be
-// x. Code made for one x.cols is no faster (docs/static-vs-dynamic.md).
+// x. Code compiled for one x.cols is no faster (docs/static-vs-dynamic.md).
 void RmsNorm(ConstFloatRows x, const float* weight, float epsilon, FloatRows y);
 
 // The angles of rotary position embedding (Su et al. 2021, RoFormer), NEOX layout: fills
@@ -20,9 +21,9 @@ void RmsNorm(ConstFloatRows x, const float* weight, float epsilon, FloatRows y);
 void RopeAngles(size_t first_position, double base, double scale, FloatRows angles);
 
 // Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens,
-// head_dim] from RopeAngles. Elements i and i + head_dim / 2 of a head are the two parts of one
-// complex number. Head dims 64, 128 and 256 have code made for them, up to 1.5 times as fast
-// (docs/static-vs-dynamic.md).
+// head_dim] from RopeAngles. Elements i and i + head_dim / 2 of a head are the real and the
+// imaginary part of one complex number. For head dims 64, 128 and 256 there is code compiled for
+// that dimension, up to 1.5 times as fast (docs/static-vs-dynamic.md).
 void ApplyRope(ConstFloatRows angles, FloatRows x);
 
 // y = gelu(gate) * up with the tanh form of GELU (Hendrycks & Gimpel 2016): 0.5 g (1 + tanh(sqrt(2

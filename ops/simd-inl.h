@@ -25,9 +25,9 @@ namespace {
 // Every element of a result is computed by vector instructions, tails too (with partial loads): a
 // value must not depend on whether its position fell into a whole vector or into the tail.
 
-// IEEE half precision to float, exact for every input.
+// f16 (IEEE binary16) to float, exact for every input.
 template <class DF, class V16>
-HWY_INLINE hn::Vec<DF> FloatFromHalf(DF df, V16 bits16) {
+HWY_INLINE hn::Vec<DF> FloatFromF16(DF df, V16 bits16) {
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
   // SSE targets have no conversion instruction. The exponent field moves by 127 - 15; multiplying
   // by 2^112 does that for subnormals too. Infinities and NaNs get the exponent of all ones.
@@ -45,16 +45,16 @@ HWY_INLINE hn::Vec<DF> FloatFromHalf(DF df, V16 bits16) {
 #endif
 }
 
-// bfloat16 is the upper half of a float.
+// bfloat16 is the upper 16 bits of a float.
 template <class DF, class V16>
 HWY_INLINE hn::Vec<DF> FloatFromBf16(DF df, V16 bits16) {
   const hn::RebindToUnsigned<DF> du;
   return hn::BitCast(df, hn::ShiftLeft<16>(hn::PromoteTo(du, bits16)));
 }
 
-// The bits of the nearest half, ties to even.
+// The bits of the nearest f16, ties to even.
 template <class DF>
-HWY_INLINE hn::Vec<hn::Rebind<uint16_t, DF>> HalfFromFloat(DF df, hn::Vec<DF> v) {
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, DF>> F16FromFloat(DF df, hn::Vec<DF> v) {
   const hn::Rebind<uint16_t, DF> du16;
   const hn::Rebind<hwy::float16_t, DF> d16;
   (void)df;
@@ -84,7 +84,7 @@ HWY_INLINE hn::Vec<DF> LoadFloat(DF df, const float* p) {
 template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloat(DF df, const hwy::float16_t* p) {
   const hn::Rebind<uint16_t, DF> du16;
-  return FloatFromHalf(df, hn::LoadU(du16, reinterpret_cast<const uint16_t*>(p)));
+  return FloatFromF16(df, hn::LoadU(du16, reinterpret_cast<const uint16_t*>(p)));
 }
 template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloat(DF df, const hwy::bfloat16_t* p) {
@@ -98,7 +98,7 @@ HWY_INLINE hn::Vec<DF> LoadFloat(DF df, const int8_t* p) {
   return hn::ConvertTo(df, hn::PromoteTo(d32, hn::LoadU(d8, p)));
 }
 
-// The first n < Lanes(df) of them, then zeros; nothing beyond is read.
+// The first n < Lanes(df) of these elements, then zeros; nothing beyond them is read.
 template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloatN(DF df, const float* p, size_t n) {
   return hn::LoadN(df, p, n);
@@ -106,7 +106,7 @@ HWY_INLINE hn::Vec<DF> LoadFloatN(DF df, const float* p, size_t n) {
 template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloatN(DF df, const hwy::float16_t* p, size_t n) {
   const hn::Rebind<uint16_t, DF> du16;
-  return FloatFromHalf(df, hn::LoadN(du16, reinterpret_cast<const uint16_t*>(p), n));
+  return FloatFromF16(df, hn::LoadN(du16, reinterpret_cast<const uint16_t*>(p), n));
 }
 template <class DF>
 HWY_INLINE hn::Vec<DF> LoadFloatN(DF df, const hwy::bfloat16_t* p, size_t n) {

@@ -32,7 +32,7 @@ size_t ArgMax(const float* x, size_t n) {
 
 double LogSumExp(const float* x, size_t n) {
   const float largest = LargestOfRow(x, n);
-  // A NaN must show, also where hn::Exp would take it for a number too small to count.
+  // A NaN must reach the result, also where hn::Exp would treat it as a number too small to count.
   if (std::any_of(x, x + n, [](float v) { return std::isnan(v); })) {
     return std::numeric_limits<double>::quiet_NaN();
   }
@@ -45,7 +45,8 @@ std::vector<IndexedValue> TopK(const float* x, size_t n, size_t k) {
   std::vector<IndexedValue> top;
   if (k == 0) return top;
   top.reserve(k);
-  // A heap whose front is the worst of the k best so far. A later equal value never displaces.
+  // A heap whose front is the worst of the k best so far. A later equal value never displaces one
+  // of them.
   for (size_t i = 0; i < n; ++i) {
     const IndexedValue candidate = {x[i], static_cast<int32_t>(i)};
     if (top.size() < k) {

@@ -23,7 +23,7 @@ void TimeSteps(ConstFloatRows raw, const float* bias, FloatRows dt) {
   const hn::ScalableTag<float> df;
   for (size_t t = 0; t < raw.rows; ++t) {
     for (size_t h = 0; h < raw.cols; h += hn::Lanes(df)) {
-      // LoadN and StoreN take a count above the number of lanes for the number of lanes.
+      // LoadN and StoreN treat a count above the number of lanes as the number of lanes.
       const size_t n = raw.cols - h;
       const auto biased = hn::Add(hn::LoadN(df, raw.Row(t) + h, n), hn::LoadN(df, bias + h, n));
       hn::StoreN(Softplus(df, biased), df, dt.Row(t) + h, n);
@@ -40,7 +40,7 @@ HWY_INLINE float MulAdd1(float factor, float x, float sum) {
 // Vectors over the tokens of a chunk, however long the machine's vectors are.
 using ChunkTag = hn::CappedTag<float, kStateChunk>;
 
-// Rows of a chunk, kept ones first, then new ones, each from its own place.
+// The rows of x and B of a chunk: first the earlier ones, in the log, then the new ones.
 struct ChunkRows {
   ChunkRows(const SsdAppend& append, const SsdChunk& chunk) {
     const ConstFloatRows xbc = append.xbc.Slice(chunk.row, chunk.rows);
@@ -58,7 +58,7 @@ struct ChunkRows {
   const float* b[kStateChunk];
 };
 
-// The time steps of one head, and what they weigh.
+// The time steps of one head in a chunk, and the weights that result from them.
 class HeadTimes {
  public:
   HeadTimes(const SsdAppend& append, const SsdChunk& chunk, size_t head) {
@@ -80,7 +80,7 @@ class HeadTimes {
   }
 
   // decays[t] = how much of the chunk's initial state is left after token t, for the tokens of the
-  // vectors that hold [begin, end); the rest of decays [kStateChunk] has no meaning.
+  // vectors that hold [begin, end); the rest of decays [kStateChunk] is unspecified.
   void StateDecays(size_t begin, size_t end, float* decays) const {
     const ChunkTag d;
     for (size_t t = begin / hn::Lanes(d) * hn::Lanes(d); t < end; t += hn::Lanes(d)) {
@@ -88,8 +88,8 @@ class HeadTimes {
     }
   }
 
-  // weights[j] = exp(s_t - s_j) * dt_j for j <= t; the rest of weights [kStateChunk] has no
-  // meaning.
+  // weights[j] = exp(s_t - s_j) * dt_j for j <= t; the rest of weights [kStateChunk] is
+  // unspecified.
   void Weigh(size_t t, float* weights) const {
     const ChunkTag d;
     const auto now = hn::Set(d, decay_sum_[t]);
@@ -145,12 +145,12 @@ class HeadMix {
     for (size_t j = 0; j < chunk.first + chunk.rows; ++j) x_[j] = rows_.x[j] + head * dim_;
   }
 
-  // The outputs; products are those of the head's group.
+  // Computes the outputs; `products` are those of the head's group.
   template <class Block>
   HWY_NOINLINE void Outputs(const float* products) const {
     if (outputs_ == 0) return;
     for (size_t i = 0; i < outputs_; ++i) std::fill_n(Output(i), dim_, 0.0f);
-    // So many rows of the state at a time as stay in the L1 cache while the outputs pass.
+    // As many rows of the state at a time as stay in the L1 cache while all outputs use them.
     constexpr size_t kBytes = size_t{16} << 10;
     const size_t step = std::max<size_t>(1, kBytes / (dim_ * sizeof(float)));
     for (size_t begin = 0; state_ != nullptr && begin < state_dim_; begin += step) {
@@ -165,7 +165,7 @@ class HeadMix {
     });
   }
 
-  // The state at the chunk's end. `terms` [kStateChunk, head_dim] is scratch memory.
+  // Computes the state at the chunk's end. `terms` [kStateChunk, head_dim] is scratch memory.
   template <class Block>
   HWY_NOINLINE void NextState(float* terms) const {
     HWY_ALIGN float weights[kStateChunk];
@@ -202,7 +202,7 @@ class HeadMix {
            group_ * state_dim_;
   }
 
-  // Adds state^T C_t to R outputs, from number i on: the part of it from so many rows of the state.
+  // Adds to R outputs, from number i on, the terms of state^T C_t from `count` rows of the state.
   template <size_t R, class Block>
   HWY_NOINLINE void AddState(size_t i, size_t begin, size_t count) const {
     SumOutput outputs[R];
@@ -215,8 +215,8 @@ class HeadMix {
         [&](size_t n) { return rows + n * dim; });
   }
 
-  // Multiplies R outputs, from number i on, with the decays of the state and adds what their tokens
-  // see of the chunk; `products` [R, kStateChunk] are theirs.
+  // Multiplies R outputs, from number i on, by the decays of the state and adds the terms of the
+  // chunk's tokens up to their own; `products` [R, kStateChunk] are theirs.
   template <size_t R, class Block>
   void AddTokens(size_t i, const float* decays, const float* products) const {
     constexpr size_t V = Block::kVectors;
@@ -232,7 +232,7 @@ class HeadMix {
     AddRows<R, V>(
         outputs, dim_, now + 1, [&](size_t r, size_t j) { return weights[r][j]; },
         [&](size_t j) { return x_[j]; });
-    // What each token sees beyond the first one, and its own direct part.
+    // The terms of tokens after the first of the R, and each token's own d * x_t.
     for (size_t r = 0; r < R; ++r) {
       outputs[r].scale = 1.0f;
       AddRows<1, V>(
@@ -247,10 +247,10 @@ class HeadMix {
   const size_t head_, dim_, state_dim_, group_;
   const ChunkRows rows_;
   const HeadTimes times_;
-  const float* state_;           // the head's at the chunk's start, or nullptr: zeros
-  const size_t first_;           // of the chunk's new tokens, with an output
-  const size_t outputs_;         // how many have one
-  const float* x_[kStateChunk];  // the head's part of each token's x
+  const float* state_;           // the head's at the chunk's start; nullptr means zeros
+  const size_t first_;           // the first of the chunk's new tokens that has an output
+  const size_t outputs_;         // new tokens that have an output
+  const float* x_[kStateChunk];  // the head's columns of each token's x
 };
 
 // One head in all chunks of an append: its states stay in the cache.
@@ -278,6 +278,65 @@ HWY_EXPORT(TimeSteps);
 HWY_EXPORT(MultiplyBc);
 HWY_EXPORT(MixChunks);
 
+// The two phases of SsdMix, and what they share.
+struct SsdPhases {
+  std::span<const SsdAppend> appends;
+  const SsdShape& shape;
+  float* scratch;
+  size_t tokens = 0;  // of all appends
+  size_t chunks = 0;  // of all appends
+
+  // Computes C_t . B_j for each group of each chunk.
+  void MultiplyBc(Team& team) const {
+    const auto multiply_bc = HWY_DYNAMIC_POINTER(MultiplyBc);
+    const double rows = static_cast<double>(tokens) / static_cast<double>(chunks);  // of a chunk
+    const double state_dim = static_cast<double>(shape.state_dim);
+    const auto multiply = [&](const Share& share) {
+      ItemFinder finder(appends,
+                        [&](const SsdAppend& append) { return append.count * shape.groups; });
+      for (size_t i = share.begin; i < share.end; ++i) {
+        const auto [append, item] = finder.Find(i);
+        const size_t group = item % shape.groups;
+        const SsdChunk& chunk = append.chunks[item / shape.groups];
+        multiply_bc(append, chunk, group, Products(group, append.row + chunk.row));
+      }
+    };
+    const size_t units = chunks * shape.groups;
+    team.Run(units, ChunkOf(units, rows * kStateChunk * state_dim, team), multiply);
+  }
+
+  // Computes the outputs and states of each head of each append.
+  void MixHeads(Team& team) const {
+    const auto mix_chunks = HWY_DYNAMIC_POINTER(MixChunks);
+    const double append_rows = static_cast<double>(tokens) / static_cast<double>(appends.size());
+    const double state = static_cast<double>(shape.state_dim) * static_cast<double>(shape.head_dim);
+    float* const terms = Products(shape.groups, 0);  // after all products
+    const auto mix = [&](const Share& share) {
+      for (size_t i = share.begin; i < share.end; ++i) {
+        const SsdAppend& append = appends[i / shape.heads];
+        const size_t head = i % shape.heads;
+        const size_t group = head / (shape.heads / shape.groups);
+        mix_chunks(append, head, Products(group, append.row),
+                   terms + share.thread * kStateChunk * shape.head_dim);
+      }
+    };
+    const size_t units = appends.size() * shape.heads;
+    team.Run(units, ChunkOf(units, 2 * (append_rows + 2) * state, team), mix);
+  }
+
+ private:
+  // The products of a group [tokens, kStateChunk], from a row on.
+  float* Products(size_t group, size_t row) const {
+    return scratch + (group * tokens + row) * kStateChunk;
+  }
+  // The chunk of a phase, in units that need `multiplications` each.
+  static size_t ChunkOf(size_t units, double multiplications, const Team& team) {
+    constexpr double kMultiplications = 30;  // per nanosecond
+    const double time = static_cast<double>(units) * multiplications / kMultiplications;
+    return UnitsOfChunk(units, time, team.threads());
+  }
+};
+
 }  // namespace
 
 void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
@@ -287,57 +346,16 @@ void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
 
 void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
   if (appends.empty()) return;
-  const SsdShape& shape = appends.front().shape;
-  size_t tokens = 0, chunks = 0;
+  SsdPhases phases = {appends, appends.front().shape, scratch};
   for (const SsdAppend& append : appends) {
-    assert(append.xbc.cols == shape.XbcDim());
-    assert(append.dt.cols == shape.heads && shape.heads % shape.groups == 0);
-    assert(append.row == tokens);
-    tokens += append.xbc.rows;
-    chunks += append.count;
+    assert(append.xbc.cols == phases.shape.XbcDim());
+    assert(append.dt.cols == phases.shape.heads && phases.shape.heads % phases.shape.groups == 0);
+    assert(append.row == phases.tokens);
+    phases.tokens += append.xbc.rows;
+    phases.chunks += append.count;
   }
-  // products[g] is [tokens, kStateChunk].
-  const auto products = [=](size_t group, size_t row) {
-    return scratch + (group * tokens + row) * kStateChunk;
-  };
-  float* const terms = products(shape.groups, 0);
-  // Of so many units with so many multiplications each.
-  const auto chunk_of = [&](size_t units, double multiplications) {
-    constexpr double kMultiplications = 30;  // per nanosecond
-    const double time = static_cast<double>(units) * multiplications / kMultiplications;
-    return UnitsOfChunk(units, time, team.threads());
-  };
-
-  const auto multiply_bc = HWY_DYNAMIC_POINTER(MultiplyBc);
-  const double rows = static_cast<double>(tokens) / static_cast<double>(chunks);  // of a chunk
-  const double state_dim = static_cast<double>(shape.state_dim);
-  const auto multiply = [&](const Share& share) {
-    ItemFinder finder(appends,
-                      [&](const SsdAppend& append) { return append.count * shape.groups; });
-    for (size_t i = share.begin; i < share.end; ++i) {
-      const auto [append, item] = finder.Find(i);
-      const size_t group = item % shape.groups;
-      const SsdChunk& chunk = append.chunks[item / shape.groups];
-      multiply_bc(append, chunk, group, products(group, append.row + chunk.row));
-    }
-  };
-  const size_t group_chunks = chunks * shape.groups;
-  team.Run(group_chunks, chunk_of(group_chunks, rows * kStateChunk * state_dim), multiply);
-
-  const auto mix_chunks = HWY_DYNAMIC_POINTER(MixChunks);
-  const double append_rows = static_cast<double>(tokens) / static_cast<double>(appends.size());
-  const double state = state_dim * static_cast<double>(shape.head_dim);
-  const auto mix = [&](const Share& share) {
-    for (size_t i = share.begin; i < share.end; ++i) {
-      const SsdAppend& append = appends[i / shape.heads];
-      const size_t head = i % shape.heads;
-      const size_t group = head / (shape.heads / shape.groups);
-      mix_chunks(append, head, products(group, append.row),
-                 terms + share.thread * kStateChunk * shape.head_dim);
-    }
-  };
-  const size_t heads = appends.size() * shape.heads;
-  team.Run(heads, chunk_of(heads, 2 * (append_rows + 2) * state), mix);
+  phases.MultiplyBc(team);
+  phases.MixHeads(team);
 }
 
 }  // namespace inlay

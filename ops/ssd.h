@@ -15,7 +15,8 @@ namespace inlay {
 struct SsdShape {
   size_t heads = 0;
   size_t head_dim = 0;
-  size_t groups = 0;  // heads is a multiple; head h reads B and C of group h / (heads / groups)
+  size_t groups =
+      0;  // heads is a multiple of this; head h reads B and C of group h / (heads / groups)
   size_t state_dim = 0;
 
   constexpr size_t Inner() const { return heads * head_dim; }
@@ -26,7 +27,7 @@ struct SsdShape {
 };
 
 // The log of one chunk: per token x [Inner], B [BcDim], dt and the running sum of dt * a [heads
-// each]. Each column is a matrix of kStateChunk rows; they follow each other in `data`.
+// each]. Each of the four is a matrix of kStateChunk rows; they follow each other in `data`.
 struct SsdLog {
   using Shape = SsdShape;
   static constexpr std::array<size_t, 4> Columns(const SsdShape& shape) {
@@ -53,18 +54,19 @@ void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt);
 
 // What an append adds to one chunk.
 struct SsdChunk {
-  size_t first = 0;   // tokens of the chunk that were there before: rows [0, first) of its log
-  size_t row = 0;     // the first of the new ones among the append's rows
-  size_t rows = 0;    // how many of them
-  SsdLog log;         // may have no memory where first is 0 and nothing is kept
-  bool keep = false;  // writes the decay sums of the new tokens to the log
-  const float* state =
-      nullptr;            // at the chunk's start [heads, state_dim, head_dim]; nullptr: zeros
-  float* next = nullptr;  // gets the state at the chunk's end, which the new tokens must
-                          // reach; nullptr for none. Not overlapping `state`.
+  size_t first = 0;   // earlier tokens of the chunk: rows [0, first) of its log
+  size_t row = 0;     // the append's row of the first new token
+  size_t rows = 0;    // new tokens
+  SsdLog log;         // without memory where `first` is 0 and `keep` is false
+  bool keep = false;  // whether to write the decay sums of the new tokens to the log
+  // The state at the chunk's start [heads, state_dim, head_dim]; nullptr means zeros.
+  const float* state = nullptr;
+  // Receives the state at the chunk's end, which the new tokens must reach; nullptr if it is not
+  // needed. Does not overlap `state`.
+  float* next = nullptr;
 };
 
-// New tokens of one sequence, in chunks one after the other.
+// New tokens of one sequence, in consecutive chunks.
 struct SsdAppend {
   SsdShape shape;
   const SsdChunk* chunks = nullptr;
@@ -74,24 +76,25 @@ struct SsdAppend {
   const float* a = nullptr;  // [heads]
   const float* d = nullptr;  // [heads]
   size_t row = 0;            // of its first token among the tokens of all appends
-  // The result, of the tokens from `first_output` on alone: [tokens - first_output, heads *
+  // The results, only of the tokens from `first_output` on: [tokens - first_output, heads *
   // head_dim].
   size_t first_output = 0;
   FloatRows y;
 };
 
-// Floats of scratch memory that SsdMix takes for so many tokens of all appends together.
+// Floats of scratch memory that SsdMix needs; `tokens` counts those of all appends.
 constexpr size_t SsdScratchFloats(const SsdShape& shape, size_t tokens, size_t threads) {
   return kStateChunk * (shape.groups * tokens + threads * shape.head_dim);
 }
 
 // The outputs of the new tokens (Dao & Gu 2024, section 6), per head, with t and j counted from the
-// start of a token's chunk, `state` that at this start and s_t = sum over i <= t of dt_i * a:
+// start of a token's chunk, `state` the state at that start and s_t = sum over i <= t of dt_i * a:
 //   y[t] = exp(s_t) * (state^T C_t) + sum over j <= t in order of
 //          (C_t . B_j) * exp(s_t - s_j) * dt_j * x_j + d * x_t
 // and the state at the end of a full chunk:
 //   next = exp(s_last) * state + sum over j in order of B_j (exp(s_last - s_j) * dt_j * x_j)^T.
-// One token or many are the same chain of operations for each. All appends have the same shape.
+// Each token has the same chain of operations, whether it comes alone or with others. All appends
+// have the same shape.
 void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team);
 
 }  // namespace inlay

@@ -1,4 +1,4 @@
-// The chunks in which recurrent mixers take a sequence.
+// The chunks in which recurrent mixers process a sequence.
 #ifndef INLAY_OPS_STATE_CHUNK_H_
 #define INLAY_OPS_STATE_CHUNK_H_
 

@@ -22,20 +22,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a thread that waits stays awake. The phases of a decode step follow each other within a
-// few microseconds, while waking a sleeping thread takes tens of them; on a busy machine a longer
-// wait would take the time of others. The caller waits kPatience times as long as it took for a
-// chunk, within these bounds; who is not done then is late.
+// How long a waiting thread stays awake. The phases of a decode step follow each other within a few
+// microseconds, while waking a sleeping thread needs tens of them; on a busy machine a longer wait
+// would cost other programs processor time. The caller waits kPatience times as long as it needed
+// for a chunk, within these bounds; a thread that is not done then is late.
 constexpr Clock::duration kAwake = std::chrono::microseconds(50);
 constexpr Clock::duration kMostAwake = std::chrono::microseconds(500);
 constexpr int kPatience = 4;
 
-// What the caller loses, waiting for late threads or since it has no processor itself, is forgotten
-// at this share of the time that passes: a little is chance. With more than kMostLost there are
-// more threads than processors, and one of them rests: gets no range for a while, at first for
-// about a time slice, and twice as long each time that it happens again within kForgivenRests
-// rests, up to what makes the cost of the next attempt, some time slices, a few percent.
-constexpr int kForgotten = 32;  // one part in so many
+// The time that the caller loses, because threads are late or it has no processor itself, is added
+// up; 1 / kForgotten of the time that passes is deducted, because a little loss is chance. A loss
+// above kMostLost means that there are more threads than processors, and one of them rests: it gets
+// no range for a while, at first for about a time slice, and twice as long each time that it is
+// late again within kForgivenRests rests, up to kLongestRest: there the next attempt, which costs
+// some time slices, costs a few percent.
+constexpr int kForgotten = 32;
 constexpr Clock::duration kMostLost = std::chrono::milliseconds(1);
 constexpr int kForgivenRests = 8;
 constexpr Clock::duration kFirstRest = std::chrono::milliseconds(4);
@@ -43,13 +44,13 @@ constexpr Clock::duration kLongestRest = std::chrono::milliseconds(1000);
 
 constexpr size_t kLongPhase = 64;  // chunks: some hundred microseconds
 
-// What a thread fetches at most for a later phase: a part of the level 2 cache, which holds what
-// the phases before read as well.
+// The most that a thread prefetches for a later phase: a fraction of the level 2 cache, which also
+// holds what the phases before that one read.
 constexpr size_t kMostAhead = size_t{192} << 10;
-constexpr size_t kFetchStep = size_t{1} << 10;  // between two looks for work
+constexpr size_t kFetchStep = size_t{1} << 10;  // between two checks for work
 constexpr size_t kCacheLine = 64;
 
-// The processor time that the calling thread has had, where the system tells.
+// The processor time that the calling thread has used, if the system reports it.
 Clock::duration ProcessorTime() {
 #ifdef CLOCK_THREAD_CPUTIME_ID
   timespec time;
@@ -60,7 +61,8 @@ Clock::duration ProcessorTime() {
   return {};
 }
 
-// Chunks [begin, end) as one word, so that its owner and others take from it without a lock.
+// A range of chunks [begin, end) as one word, so that its owner and others claim chunks of it
+// without a lock.
 constexpr uint64_t RangeWord(uint64_t begin, uint64_t end) { return begin << 32 | end; }
 constexpr size_t RangeBegin(uint64_t range) { return range >> 32; }
 constexpr size_t RangeEnd(uint64_t range) { return range & 0xFFFFFFFF; }
@@ -68,21 +70,21 @@ constexpr size_t RangeEnd(uint64_t range) { return range & 0xFFFFFFFF; }
 }  // namespace
 
 // A phase is published by writing `phase` and then the ranges. A thread reads `phase` only after it
-// has taken a chunk, which keeps the phase from ending; so one that comes late, however late, takes
-// a chunk of the phase that is there then, or none.
+// has claimed a chunk, which keeps the phase from ending; so a thread that comes late, however
+// late, claims a chunk of the current phase, or none.
 struct Team::Impl {
-  // Of one thread, on cache lines of its own (two, since CPUs fetch lines in pairs).
+  // The state of one thread, on cache lines of its own (two, since CPUs fetch lines in pairs).
   struct alignas(2 * kCacheLine) Slot {
-    std::atomic<uint64_t> range{0};    // its chunks that nobody has taken
-    std::atomic<uint32_t> wakings{0};  // a sleeping thread waits for the next
+    std::atomic<uint64_t> range{0};    // its chunks that no thread has claimed
+    std::atomic<uint32_t> wakings{0};  // a sleeping thread waits until it changes
     std::atomic<bool> asleep{false};
-    std::atomic<bool> in_chunk{false};  // for the caller, to see who is late
-    size_t part = 0;                    // the range's number, for what is ahead
-    MemoryAhead ahead;                  // of the thread itself
-    // Of the caller.
+    std::atomic<bool> in_chunk{false};  // for the caller, to see which thread is late
+    size_t range_index = 0;             // the range's number, for PhaseAhead::Head
+    MemoryAhead ahead;                  // what the thread itself prefetches next
+    // Used by the caller only.
     bool rests = false;
-    Clock::time_point late;  // when it was last
-    Clock::duration rest{};  // that followed
+    Clock::time_point late;  // when it was last late
+    Clock::duration rest{};  // how long it rested then
   };
 
   explicit Impl(size_t threads) : slots(threads) {
@@ -102,7 +104,7 @@ struct Team::Impl {
     for (std::thread& worker : workers) worker.join();
   }
 
-  // The threads that have a range in the next phase.
+  // Ends the rests that are over, and returns how many threads have a range in the next phase.
   size_t Gather() {
     if (resting > 0) {
       const Clock::time_point now = Clock::now();
@@ -118,7 +120,8 @@ struct Team::Impl {
     --resting;
   }
 
-  // A phase may be long: who has rested meanwhile gets half of what the caller has left.
+  // A phase may be long: a thread whose rest ends during it gets half of the caller's chunks that
+  // are left.
   void Readmit() {
     const Clock::time_point now = Clock::now();
     for (Slot& slot : slots) {
@@ -134,7 +137,7 @@ struct Team::Impl {
     }
   }
 
-  // Sequentially consistent, as the worker's counterpart in Sleep: either this thread sees the
+  // Sequentially consistent, like the worker's counterpart in Sleep: either this thread sees the
   // sleeper, or the worker sees the range and does not go to sleep.
   static void Give(Slot& slot, uint64_t range) {
     slot.range.store(range);
@@ -146,25 +149,25 @@ struct Team::Impl {
       next.chunk = std::min(next.chunk, std::max<size_t>(1, next.units / tests.chunks));
     }
     const size_t chunks = (next.units + next.chunk - 1) / next.chunk;
-    const size_t parts = chunks > 1 ? std::min(Gather(), chunks) : 1;
-    // A long phase is cut for one thread, too: others may come back from their rest meanwhile.
-    if (parts == 1 && chunks < kLongPhase) {
+    const size_t ranges = chunks > 1 ? std::min(Gather(), chunks) : 1;
+    // A long phase is split into chunks for one thread, too: the rests of others may end meanwhile.
+    if (ranges == 1 && chunks < kLongPhase) {
       if (tests.before_chunk) tests.before_chunk(0);
       return next.call(next.work, {0, next.units, 0});
     }
     assert(chunks <= UINT32_MAX);
     phase = next;
-    phase_parts = parts;
+    phase_ranges = ranges;
     pending.store(static_cast<uint32_t>(chunks), std::memory_order_relaxed);
-    size_t part = 0;
+    size_t index = 0;
     for (Slot& slot : slots) {
-      if (!slot.rests && part < parts) slot.part = part++;
+      if (!slot.rests && index < ranges) slot.range_index = index++;
     }
-    part = 0;
+    index = 0;
     for (Slot& slot : slots) {
-      if (slot.rests || part == parts) continue;
-      Give(slot, RangeWord(part * chunks / parts, (part + 1) * chunks / parts));
-      ++part;
+      if (slot.rests || index == ranges) continue;
+      Give(slot, RangeWord(index * chunks / ranges, (index + 1) * chunks / ranges));
+      ++index;
     }
     const Clock::time_point start = Clock::now();
     const size_t done = Work(0);
@@ -174,7 +177,7 @@ struct Team::Impl {
     std::rethrow_exception(std::exchange(error, nullptr));
   }
 
-  // Threads that will have ranges soon get up meanwhile.
+  // Wakes the threads that will have ranges soon, before the first phase.
   void WakeActive() {
     Gather();
     for (size_t i = 1; i < slots.size(); ++i) {
@@ -187,7 +190,7 @@ struct Team::Impl {
     Slot& own = slots[index];
     size_t chunk;
     uint32_t done = 0;
-    while (TakeFirst(own, chunk)) {
+    while (ClaimFirst(own, chunk)) {
       if (done == 0) own.in_chunk.store(true, std::memory_order_relaxed);
       Do(index, chunk);
       ++done;
@@ -195,12 +198,12 @@ struct Team::Impl {
     }
     if (done > 0) {
       if (phase.ahead != nullptr && tests.fetches)
-        own.ahead = phase.ahead->Head(own.part, phase_parts);
+        own.ahead = phase.ahead->Head(own.range_index, phase_ranges);
       if (Finish(own, done)) return done;
     }
     for (size_t i = 1; i < slots.size(); ++i) {
       Slot& other = slots[(index + i) % slots.size()];
-      while (TakeLast(other, chunk)) {
+      while (StealLast(other, chunk)) {
         own.in_chunk.store(true, std::memory_order_relaxed);
         Do(index, chunk);
         ++done;
@@ -210,7 +213,7 @@ struct Team::Impl {
     return done;
   }
 
-  static bool TakeFirst(Slot& slot, size_t& chunk) {
+  static bool ClaimFirst(Slot& slot, size_t& chunk) {
     uint64_t range = slot.range.load(std::memory_order_acquire);
     do {
       chunk = RangeBegin(range);
@@ -220,7 +223,7 @@ struct Team::Impl {
     return true;
   }
 
-  static bool TakeLast(Slot& slot, size_t& chunk) {
+  static bool StealLast(Slot& slot, size_t& chunk) {
     uint64_t range = slot.range.load(std::memory_order_acquire);
     do {
       if (RangeBegin(range) == RangeEnd(range)) return false;
@@ -230,7 +233,8 @@ struct Team::Impl {
     return true;
   }
 
-  // Memory may run out in any thread: the caller hears of it when all chunks are done.
+  // A chunk may throw in any thread, for want of memory: the caller rethrows when all chunks are
+  // done.
   void Do(size_t index, size_t chunk) {
     try {
       if (tests.before_chunk) tests.before_chunk(index);
@@ -241,7 +245,7 @@ struct Team::Impl {
     }
   }
 
-  // Whether these were the last ones of the phase.
+  // Counts `chunks` as done. Returns whether they were the last ones of the phase.
   bool Finish(Slot& own, uint32_t chunks) {
     own.in_chunk.store(false, std::memory_order_relaxed);
     if (pending.fetch_sub(chunks, std::memory_order_acq_rel) != chunks) return false;
@@ -249,7 +253,7 @@ struct Team::Impl {
     return true;
   }
 
-  // Waits until done() for at most `most`, and fetches what is ahead meanwhile.
+  // Waits until done() for at most `most`, and prefetches what is ahead meanwhile.
   template <class Done>
   static bool WaitAwake(Slot& slot, Clock::duration most, const Done& done) {
     const char* data = static_cast<const char*>(slot.ahead.data);
@@ -258,7 +262,7 @@ struct Team::Impl {
     for (size_t at = 0; at < bytes; at += kFetchStep) {
       if (done()) return true;
       for (size_t line = at; line < std::min(at + kFetchStep, bytes); line += kCacheLine) {
-        // For the level 2 cache: the first is too small for what is ahead and what is at hand.
+        // Into the level 2 cache: level 1 is too small for this and the data of the current phase.
         __builtin_prefetch(data + line, 0, 2);
       }
     }
@@ -272,7 +276,7 @@ struct Team::Impl {
     return done();
   }
 
-  // The caller has done so many chunks since the phase's beginning.
+  // Waits for the other threads; the caller has done `chunks` chunks since the phase began.
   void AwaitOthers(Clock::time_point phase_start, size_t chunks) {
     const auto done = [this] { return pending.load(std::memory_order_acquire) == 0; };
     if (done()) return;
@@ -280,7 +284,7 @@ struct Team::Impl {
     const Clock::time_point start = Clock::now();
     const Clock::duration chunk_time = (start - phase_start) / std::max<size_t>(chunks, 1);
     if (WaitAwake(own, std::clamp(kPatience * chunk_time, kAwake, kMostAwake), done)) return;
-    // Who wants this processor may have it now, a late thread among them.
+    // The caller sleeps from here on, so that others can use its processor, a late thread perhaps.
     Slot* late = nullptr;
     for (Slot& slot : slots) {
       if (&slot != &own && slot.in_chunk.load(std::memory_order_relaxed)) late = &slot;
@@ -292,8 +296,8 @@ struct Team::Impl {
     Lose(now - start, late, now);
   }
 
-  // The caller has lost so much time to `slot`, or, with nullptr, to it does not know whom: then
-  // the first thread that does not rest already.
+  // The caller has lost `time` to `slot`, or to an unknown thread if that is nullptr. If the loss
+  // is too large, `slot` rests, or the first thread that does not rest already.
   void Lose(Clock::duration time, Slot* slot, Clock::time_point now) {
     lost += time;
     if (lost < kMostLost) return;
@@ -319,8 +323,8 @@ struct Team::Impl {
     const Clock::time_point now = Clock::now();
     const Clock::duration passed = now - region_start;
     const Clock::duration used = ProcessorTime() - region_used;
-    const Clock::duration taken = passed - used - slept;
-    if (used > Clock::duration() && taken > kAwake) Lose(taken, nullptr, now);
+    const Clock::duration preempted = passed - used - slept;
+    if (used > Clock::duration() && preempted > kAwake) Lose(preempted, nullptr, now);
     lost -= std::min(lost, passed / kForgotten);
   }
 
@@ -342,7 +346,8 @@ struct Team::Impl {
   }
 
   void Serve(size_t index) {
-    // A thread starts with the environment of the one that made it.
+    // A new thread inherits the environment of the thread that made it, which may not be the
+    // default.
     const FloatEnvironment environment;
     Slot& slot = slots[index];
     while (!stop.load()) {
@@ -358,18 +363,18 @@ struct Team::Impl {
   std::atomic<bool> stop{false};
   // Written before a phase's ranges, read during the phase.
   Phase phase;
-  size_t phase_parts = 0;
+  size_t phase_ranges = 0;
   ForTests tests;
   alignas(2 * kCacheLine) std::atomic<uint32_t> pending{0};  // chunks that are not done
-  // Of the first that threw in this phase.
+  // The first exception of this phase.
   std::atomic<bool> failed{false};
   std::exception_ptr error;
-  // Of the caller.
-  size_t resting = 0;  // threads
+  // Used by the caller only.
+  size_t resting = 0;  // threads that rest
   Clock::time_point region_start;
-  Clock::duration region_used;  // processor time before
-  Clock::duration slept;        // in the region, until others were done
-  Clock::duration lost{};       // and not forgotten
+  Clock::duration region_used;  // the caller's processor time at region_start
+  Clock::duration slept;        // in the region, while others finished
+  Clock::duration lost{};       // time lost and not yet forgotten
   std::vector<std::thread> workers;
 };
 

@@ -12,8 +12,8 @@
 
 namespace inlay {
 
-// Part of a phase: units [begin, end), computed by thread number `thread` of the team. Scratch
-// memory that is kept by this number is used by one thread at a time.
+// A thread's share of a phase: units [begin, end), computed by thread number `thread` of the team.
+// Scratch memory indexed by this number is used by one thread at a time.
 struct Share {
   size_t begin;
   size_t end;
@@ -26,29 +26,31 @@ struct MemoryAhead {
   size_t bytes = 0;
 };
 
-// Says what part `part` of `parts` equal ones of a later phase begins to read.
+// Tells what a later phase reads first: Head returns it for range number `range` of `ranges` equal
+// ranges of its units.
 class PhaseAhead {
  public:
-  virtual MemoryAhead Head(size_t part, size_t parts) const = 0;
+  virtual MemoryAhead Head(size_t range, size_t ranges) const = 0;
 
  protected:
   ~PhaseAhead() = default;
 };
 
 // A fixed set of threads, the caller among them. A forward pass is one region, and its ops are
-// phases of it: Run shares a phase's units out and returns when all are computed. Ops only ever
-// split work that is independent per output, so results depend neither on the number of threads nor
+// phases of it: Run distributes a phase's units and returns when all are computed. Ops only split
+// work that is independent per output, so results depend neither on the number of threads nor
 // on which of them computes what.
 //
-// Each thread has a range of a phase, the same one for the same phase, and takes bounded chunks of
-// it in order; who has no more takes chunks from the end of others' ranges. So a thread that sleeps
-// or waits for a processor delays nothing unless it is inside a chunk. One that is late with a
-// chunk, since other programs want the processor too, gets no range for a while, and longer each
-// time that this happens again: waiting for it costs more than its help is worth.
+// Each thread has a range of a phase, the same one for the same phase, and claims bounded chunks of
+// it in order; a thread whose range is empty steals chunks from the end of the others' ranges. So a
+// thread that sleeps or waits for a processor delays nothing unless it is inside a chunk. A thread
+// that is late with a chunk, because other programs use the processor too, gets no range for a
+// while, and for longer each time that this happens again: waiting for it costs more than its help
+// is worth.
 class Team {
  public:
   // `threads` >= 1; 1 means that everything runs on the calling thread. Throws std::system_error
-  // where the system refuses a thread.
+  // if the system cannot start a thread.
   explicit Team(size_t threads);
   ~Team();
   Team(const Team&) = delete;
@@ -58,8 +60,8 @@ class Team {
   // How many of them have a range in the next phase: the others have been late.
   size_t active() const;
 
-  // The use of a team by one caller: others wait for its end. Results depend on the floating-point
-  // environment, so it is the default one inside.
+  // The use of a team by one caller; other callers wait until it ends. Results depend on the
+  // floating-point environment, so a region sets the default one.
   class Region {
    public:
     explicit Region(Team& team);
@@ -73,10 +75,10 @@ class Team {
     FloatEnvironment environment_;
   };
 
-  // A phase: calls work(Share) for parts that together are [0, units), each of `chunk` >= 1 units
-  // (the last one of fewer) or, where one thread computes all of them, of any number. What one of
-  // the calls throws is thrown when all have ended. While threads wait for the end of the phase and
-  // for the phases after it, they fetch what they begin to read in the one that is `ahead`.
+  // Runs a phase: calls work(Share) for shares that together cover [0, units), each of `chunk` >= 1
+  // units (the last one of fewer) or, where one thread computes all of them, of any number. If a
+  // call throws, Run throws the same when all calls have ended. While threads wait for the end of
+  // the phase and for the phases after it, they prefetch what they read first in the phase `ahead`.
   template <class Work>
   void Run(size_t units, size_t chunk, const Work& work, const PhaseAhead* ahead = nullptr) {
     RunPhase(
@@ -89,11 +91,11 @@ class Team {
 
   struct ForTests {
     std::function<void(size_t thread)> before_chunk = nullptr;
-    size_t chunks = 0;    // into so many a phase is cut at least, if it has so many units
-    bool fetches = true;  // threads that wait fetch what is ahead
+    size_t chunks = 0;    // a phase has at least this many, if it has as many units
+    bool fetches = true;  // whether waiting threads prefetch for the phase ahead
   };
-  // Small models have phases that are not worth another thread, threads do not stall when a test
-  // wants them to, and a benchmark shows what fetching ahead is worth.
+  // For tests, because small models have phases that are not worth another thread and threads do
+  // not stall when a test needs it; and for a benchmark that measures what prefetching is worth.
   void Set(ForTests tests);
 
  private:
@@ -113,33 +115,33 @@ class Team {
   std::unique_ptr<Impl> impl_;  // nullptr with one thread
 };
 
-// How many of a phase's `units` make a chunk if all take so many nanoseconds together. Chunks are
-// short enough for others to take over much of a late thread's work, and long enough for the taking
-// to cost nothing.
+// How many of a phase's `units` make a chunk, if all units together cost `nanoseconds`. Chunks are
+// short enough for other threads to steal much of a late thread's work, and long enough for
+// claiming them to cost nothing.
 constexpr size_t UnitsOfChunk(size_t units, double nanoseconds, size_t threads) {
   constexpr double kShortest = 1000, kLongest = 16000;
   const double chunk =
       std::clamp(nanoseconds / static_cast<double>(4 * threads), kShortest, kLongest);
-  const double share = nanoseconds > 0 ? std::min(chunk / nanoseconds, 1.0) : 1.0;
-  return std::max<size_t>(1, static_cast<size_t>(static_cast<double>(units) * share));
+  const double fraction = nanoseconds > 0 ? std::min(chunk / nanoseconds, 1.0) : 1.0;
+  return std::max<size_t>(1, static_cast<size_t>(static_cast<double>(units) * fraction));
 }
 
-// How many rows of so many columns make a chunk for ops that take about a nanosecond for a few
-// elements. A few rows are not worth another thread.
+// How many rows of `cols` columns make a chunk, for ops that compute a few elements per nanosecond.
+// A few rows are not worth another thread.
 constexpr size_t RowsOfChunk(size_t cols) {
   constexpr size_t kElements = 8192;  // a few microseconds
   return std::max<size_t>(1, kElements / std::max<size_t>(cols, 1));
 }
 
-// A phase of such an op, which treats each row on its own: work(begin, end) for rows that together
-// are [0, rows).
+// Runs a phase of such an op, which computes each row on its own: calls work(begin, end) for ranges
+// of rows that together cover [0, rows).
 template <class Work>
 void ForRows(Team& team, size_t rows, size_t cols, const Work& work) {
   team.Run(rows, RowsOfChunk(cols), [&work](const Share& share) { work(share.begin, share.end); });
 }
 
 // Cores that this process may use, at least one: under taskset and in containers these are fewer
-// than there are.
+// than the machine has.
 size_t UsableCores();
 
 }  // namespace inlay

@@ -1,4 +1,4 @@
-// What a benchmark measured, and how it is told.
+// What a benchmark measured, and its report.
 #ifndef INLAY_TOOLS_BENCH_RESULTS_H_
 #define INLAY_TOOLS_BENCH_RESULTS_H_
 
@@ -19,7 +19,7 @@ struct BenchModel {
   BenchModel(const GgufFile& file, const ConfigEntry& config);
 
   std::string name;
-  std::string types;     // that hold a twentieth of the tensors' bytes or more, the largest first
+  std::string types;     // with a twentieth of the tensors' bytes or more, the largest first
   Dot dot = Dot::kInt8;  // of the type that holds most
   uint64_t file_bytes;
   uint64_t parameters = 0;
@@ -39,7 +39,7 @@ struct BenchTurn {
 struct BenchRow {
   bool decode = false;
   size_t tokens = 0;  // of each conversation
-  size_t depth = 0;   // tokens in the conversations before
+  size_t depth = 0;   // tokens already in the conversations
   size_t batch = 1;   // conversations
   std::vector<double> seconds;
   double bytes = 0;  // read at least: weights and cache rows for decode, weights for prefill

@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/version.h"
 #include "io/file/mapping_guard.h"
 #include "io/file/temporary_name.h"
 #include "tools/demo_model.h"
@@ -33,7 +34,7 @@ namespace {
 constexpr int kRuntimeError = 1;
 constexpr int kUsageError = 2;
 
-// What SIGPIPE did when the program was started.
+// The action of SIGPIPE when the program was started.
 void (*before_ignoring_pipes)(int) = SIG_DFL;
 
 // Exactly one line on standard error, whatever the message holds.
@@ -47,15 +48,15 @@ int Fail(std::string message, int exit_status) {
   return exit_status;
 }
 
-// There may be none for a std::string either.
+// Allocates nothing: there may be no memory for a std::string either.
 int FailWithoutMemory() {
   constexpr absl::string_view kSentence = "inlay: there is not enough memory for this\n";
   [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, kSentence.data(), kSentence.size());
   return kRuntimeError;
 }
 
-// A program may be started with standard streams closed. The first files opened would then take
-// their numbers, and output would go into them: hold the numbers with files that refuse it.
+// A program may be started with standard streams closed. The first files opened would then get
+// their numbers, and output would go into them: occupy the numbers with files that refuse it.
 void HoldStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
@@ -65,8 +66,8 @@ void HoldStandardStreams() {
   }
 }
 
-// CLI11 complains of a missing subcommand where one is mistyped, and tells unknown arguments last
-// one first.
+// CLI11 reports a missing subcommand where one is mistyped, and lists unknown arguments in reverse
+// order.
 std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error, int argc,
                               char** argv) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
@@ -85,7 +86,7 @@ std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
     absl::StrAppend(&names, names.empty() ? "" : ", ", command->get_name());
   }
   if (argc < 2) return absl::StrCat("a command is needed, one of ", names, "; see inlay --help");
-  return absl::StrCat("'", argv[1], "' is none of the commands ", names);
+  return absl::StrCat("'", argv[1], "' is not one of the commands ", names);
 }
 
 // The command of this name; null where there is none.
@@ -95,26 +96,26 @@ const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
   return found.empty() ? nullptr : found.front();
 }
 
-// CLI11 would take the argument after "--model=" for its value: here it is empty.
+// CLI11 would read the argument after "--model=" as its value: here the value is empty.
 std::vector<std::string> SplitEmptyValues(const CLI::App& app, std::vector<std::string> arguments) {
   const CLI::App* command = arguments.empty() ? nullptr : FindCommand(app, arguments.front());
   if (command == nullptr) return arguments;
-  const auto takes_value = [&](const std::string& word) {
+  const auto needs_value = [&](const std::string& word) {
     const CLI::Option* option = command->get_option_no_throw(word);
     return option != nullptr && option->get_items_expected_max() > 0;
   };
   for (size_t i = 1; i < arguments.size(); ++i) {
     const std::string name = arguments[i].substr(0, arguments[i].size() - 1);
-    if (!absl::StartsWith(name, "--") || arguments[i].back() != '=' || !takes_value(name)) continue;
-    if (takes_value(arguments[i - 1])) continue;  // it is the value of that one
+    if (!absl::StartsWith(name, "--") || arguments[i].back() != '=' || !needs_value(name)) continue;
+    if (needs_value(arguments[i - 1])) continue;  // it is the value of that one
     arguments[i] = name;
     arguments.insert(arguments.begin() + static_cast<ptrdiff_t>(i) + 1, "");
   }
   return arguments;
 }
 
-// What CLI11 is to parse, last argument first as it wants them. A program with a model inside goes
-// on from a bare prompt: shakespeare "To be".
+// The arguments for CLI11, in reverse order as it expects them. A program with a bundled model
+// continues a bare prompt: shakespeare "To be".
 std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
@@ -128,7 +129,7 @@ std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
   return arguments;
 }
 
-// No argument may be empty. Those that are numbers or one of some words say so themselves.
+// No value may be empty. Options with numbers or fixed words already check that themselves.
 void RefuseEmptyValues(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
@@ -137,7 +138,7 @@ void RefuseEmptyValues(CLI::App& app) {
   }
 }
 
-// Ends the program as SIGPIPE ends others in `inlay inspect | head -1`, unless whoever started it
+// Ends the program as SIGPIPE ends others in `inlay inspect | head -1`, unless its parent process
 // ignores that signal.
 void EndByClosedPipe() {
   if (before_ignoring_pipes != SIG_DFL) return;
@@ -172,7 +173,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   app.footer(
       "Without -m the commands use the model bundled with the program, or else $INLAY_MODEL, or "
       "else\nthe demo model.\n"
-      "$INLAY_TARGET forces an instruction set; `inlay limits` names those there are.");
+      "$INLAY_TARGET forces an instruction set; `inlay limits` lists those available.");
   ParsedCommandLine parsed;
   Action& action = parsed.action;
   AddGenerate(app, action);
@@ -203,7 +204,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
 int RunCommandLine(int argc, char** argv) {
   HoldStandardStreams();
   before_ignoring_pipes = signal(SIGPIPE, SIG_IGN);  // a write then fails, and that is reported
-  signal(SIGXFSZ, SIG_IGN);  // so does one beyond the largest size that files may have
+  signal(SIGXFSZ, SIG_IGN);  // so does a write beyond the limit on file sizes
   GuardMappedFiles();
   RemoveTemporariesOnSignals();
   // Our own code throws nothing, but the standard library does where memory or threads run out.

@@ -5,7 +5,7 @@
 
 namespace inlay {
 
-// What main() does. 0: done, 1: an error while running, 2: a command line that makes no sense.
+// What main() does. 0: done, 1: an error while running, 2: an invalid command line.
 int RunCommandLine(int argc, char** argv);
 
 }  // namespace inlay

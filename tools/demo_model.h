@@ -11,7 +11,7 @@
 
 namespace inlay {
 
-// The running program's file; empty where the system does not tell.
+// The running program's file; empty if the system does not provide it.
 std::filesystem::path RunningProgram();
 
 // The path of the running program when a model is bundled with it. InvalidArgument when what is

@@ -13,11 +13,11 @@ std::string Rate(size_t tokens, double seconds) {
   return line;
 }
 
-// How good the guesses were, where there were any.
+// The share of drafted tokens that were accepted, if any were drafted.
 std::string Acceptance(const GenerateResult& result) {
   if (result.drafted_tokens == 0) return "";
-  return Format(", %d of %d %s accepted (%.0f %%)", result.accepted_tokens, result.drafted_tokens,
-                result.drafted_tokens == 1 ? "guess" : "guesses",
+  return Format(", %d of %d drafted %s accepted (%.0f %%)", result.accepted_tokens,
+                result.drafted_tokens, result.drafted_tokens == 1 ? "token" : "tokens",
                 100.0 * static_cast<double>(result.accepted_tokens) /
                     static_cast<double>(result.drafted_tokens));
 }

@@ -1,4 +1,4 @@
-// How long an answer took, for people (a footer) and for programs (JSON).
+// The timings of an answer, for people (a footer) and for programs (JSON).
 #ifndef INLAY_TOOLS_FOOTER_H_
 #define INLAY_TOOLS_FOOTER_H_
 

@@ -9,8 +9,8 @@
 
 namespace inlay {
 
-// Appends what absl::StrAppendFormat would. That one lets strings grow in a destructor, where a
-// lack of memory ends the process; here it is std::bad_alloc.
+// Appends what absl::StrAppendFormat would. That function grows strings in a destructor, where a
+// lack of memory ends the process; here it throws std::bad_alloc.
 template <class... Args>
 void AppendFormat(std::string* text, const absl::FormatSpec<Args...>& format, const Args&... args) {
   const size_t before = text->size();

@@ -23,9 +23,9 @@ struct MemoryPlan {
   size_t context = 0;      // tokens
 };
 
-// As they come, since metadata can be large. The members of an object that has been begun: "file",
-// "file_bytes", "version", "metadata": {key: value}, "tensors": [{"name", "shape", "type",
-// "bytes"}]; shapes have the fastest dimension first, as in the file.
+// Written one by one, since metadata can be large: the members of an object that the caller has
+// begun, "file", "file_bytes", "version", "metadata": {key: value}, "tensors": [{"name", "shape",
+// "type", "bytes"}]; shapes have the fastest dimension first, as in the file.
 void WriteFile(const GgufFile& file, JsonWriter& json);
 void WriteFile(const GgufFile& file, Output& out);
 

@@ -4,7 +4,7 @@ namespace inlay {
 namespace {
 
 volatile sig_atomic_t interrupted = 0;
-struct sigaction before;  // what the second Ctrl-C, and those after the watch, lead to
+struct sigaction before;  // the action for the second Ctrl-C, and after the watch
 
 void OnInterrupt(int) {
   interrupted = 1;
@@ -15,7 +15,7 @@ void OnInterrupt(int) {
 
 InterruptWatch::InterruptWatch() {
   interrupted = 0;
-  // With the action that is there now in place before the handler can need it.
+  // Reads the present action first: the handler may need it as soon as it is installed.
   sigaction(SIGINT, nullptr, &before);
   struct sigaction action = {};
   action.sa_handler = OnInterrupt;

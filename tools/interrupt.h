@@ -6,7 +6,7 @@
 
 namespace inlay {
 
-// Catches SIGINT while it lives. One at a time.
+// Catches SIGINT during its lifetime. Only one may exist at a time.
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -14,7 +14,7 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  // Whether Ctrl-C came since the construction.
+  // Whether Ctrl-C was pressed since the construction.
   bool requested() const;
 };
 

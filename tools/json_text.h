@@ -9,8 +9,8 @@
 
 namespace inlay {
 
-// Bytes that are not UTF-8 become U+FFFD; characters that steer a terminal are escaped, which JSON
-// reads as the same characters. `indent` < 0: one line. Ends with a newline.
+// Bytes that are not UTF-8 become U+FFFD; characters that control a terminal are escaped, which
+// JSON reads as the same characters. `indent` < 0: one line. Ends with a newline.
 inline std::string JsonText(const nlohmann::ordered_json& json, int indent = 2) {
   return Printable(
              json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +

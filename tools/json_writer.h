@@ -1,4 +1,4 @@
-// JSON written piece by piece, as JsonText would give it whole.
+// JSON written piece by piece, in the form in which JsonText writes it whole.
 #ifndef INLAY_TOOLS_JSON_WRITER_H_
 #define INLAY_TOOLS_JSON_WRITER_H_
 
@@ -13,14 +13,14 @@
 
 namespace inlay {
 
-// For results that may be too large to be held. Within an object a Key goes before each value.
+// For results that may be too large for memory. Within an object, each value follows a Key().
 class JsonWriter {
  public:
   explicit JsonWriter(Output& out) : out_(out) {}
 
   void BeginObject() { Begin('{', '}'); }
   void BeginArray() { Begin('[', ']'); }
-  // Of the object or array that was begun last; the outermost one ends with a newline.
+  // Ends the object or array that was begun last; the outermost one ends with a newline.
   void End() {
     const Level level = levels_.back();
     levels_.pop_back();
@@ -37,7 +37,7 @@ class JsonWriter {
 
   void Value(const nlohmann::ordered_json& value) {
     BeginElement();
-    // A newline stands only between elements: those of strings are escaped.
+    // All newlines are between elements: those within strings are escaped.
     out_.Write(absl::StrReplaceAll(Text(value), {{"\n", NewLine()}}));
   }
 
@@ -61,7 +61,7 @@ class JsonWriter {
     levels_.push_back({end, true});
   }
 
-  // A value after its key has been begun with that.
+  // Key() has already begun the element of the value after it.
   void BeginElement() {
     if (!after_key_ && !levels_.empty()) {
       if (!levels_.back().empty) out_.Write(",");

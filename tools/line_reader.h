@@ -7,13 +7,13 @@
 
 namespace inlay {
 
-// Editing is libedit's (libedit.so.2, BSD licence), looked for when it is first needed so that the
-// program does not depend on it; without it the terminal's own editing remains.
+// Editing is libedit's (libedit.so.2, BSD licence), loaded at run time so that the program does not
+// depend on it; without it the terminal's own editing remains.
 class LineReader {
  public:
   LineReader();
 
-  // The next line without its newline; a line that ends with a backslash goes on in the next one.
+  // The next line without its newline; a line that ends with a backslash continues on the next one.
   // Nothing at the end of the input. `prompt` is shown on a terminal only.
   std::optional<std::string> Next(const char* prompt);
 

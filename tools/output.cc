@@ -19,7 +19,8 @@ namespace {
 constexpr size_t kBufferBytes = 64 * 1024;
 constexpr char kClosedPipe[] = "inlay/closed-pipe";  // marks a status; the payload is empty
 
-// A terminal that may be given colour: not where NO_COLOR is set (no-color.org) or on a dumb one.
+// Whether colour may be used: on a terminal that is not dumb, unless NO_COLOR is set
+// (no-color.org).
 bool HasColor(int fd) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
@@ -71,7 +72,7 @@ void Output::Flush() {
     const ssize_t written = write(fd_, rest.data(), rest.size());
     if (written >= 0) {
       rest.remove_prefix(static_cast<size_t>(written));
-    } else if (errno == EAGAIN) {  // somebody made the terminal or pipe non-blocking
+    } else if (errno == EAGAIN) {  // another process made the terminal or pipe non-blocking
       pollfd wait = {.fd = fd_, .events = POLLOUT, .revents = 0};
       poll(&wait, 1, -1);
     } else if (errno != EINTR) {

@@ -1,4 +1,5 @@
-// Buffered bytes to a file descriptor, safe for a terminal, whose errors are kept instead of lost.
+// Buffered output to a file descriptor, safe for a terminal, which keeps errors instead of losing
+// them.
 #ifndef INLAY_TOOLS_OUTPUT_H_
 #define INLAY_TOOLS_OUTPUT_H_
 
@@ -11,8 +12,8 @@
 
 namespace inlay {
 
-// After the first error nothing more is written. What a file or a model says may hold sequences
-// that steer a terminal: all text is escaped as Printable() does, whichever pieces it comes in.
+// After the first error nothing more is written. Texts from files and models may contain sequences
+// that control a terminal: all text is escaped as Printable() does, however it is split over calls.
 class Output {
  public:
   enum class Form {
@@ -21,7 +22,7 @@ class Output {
   };
   explicit Output(int fd = STDOUT_FILENO, Form form = Form::kPrintable);
 
-  // A character may be split over calls; its start waits for the rest.
+  // A character may be split over calls: its first bytes are held until the rest arrives.
   void Write(absl::string_view text);
   // Write(), dimmed where the descriptor is a terminal with colour.
   void WriteDimmed(absl::string_view text);
@@ -44,10 +45,10 @@ class Output {
   absl::Status status_;
 };
 
-// Writes text to standard error, for whoever is there: an error of its own is of no interest.
+// Writes text to standard error; errors of that write are ignored.
 void WriteNote(absl::string_view text);
 
-// Whether a status from an Output says that nobody reads any more what it writes into a pipe.
+// Whether a status from an Output says that the reader of its pipe is gone.
 bool IsClosedPipe(const absl::Status& status);
 
 }  // namespace inlay

@@ -1,4 +1,4 @@
-// Who may say that an existing file is replaced: a flag, or a person at the terminal.
+// Whether an existing file may be replaced: decided by a flag, or by the user at the terminal.
 #ifndef INLAY_TOOLS_OVERWRITE_H_
 #define INLAY_TOOLS_OVERWRITE_H_
 
@@ -13,8 +13,8 @@
 
 namespace inlay {
 
-// Shows a fact ("FILE exists") and asks a question about it; the line that is typed, or nothing at
-// the end of the input.
+// Shows a fact ("FILE exists") and asks a question about it; returns the line that is typed, or
+// nothing at the end of the input.
 using AskForLine =
     absl::FunctionRef<std::optional<std::string>(const std::string& fact, const char* question)>;
 
@@ -23,8 +23,8 @@ void AddForceFlag(CLI::App& command, bool& force);
 
 // What a command that writes a file of this kind to `path` may replace: kSameKind with `force`, or
 // after the answer yes to a question, which is asked when standard input and standard error are a
-// terminal. Otherwise AlreadyExists for an existing file, with `how` ("--force") as what would
-// replace it, and the errors of CheckReplace, which nothing overrules.
+// terminal. Otherwise AlreadyExists for an existing file, whose message names `how` ("--force") to
+// replace it, and the errors of CheckReplace, which nothing overrides.
 absl::StatusOr<Replace> MayReplace(const std::string& path, FileKind kind, bool force,
                                    absl::string_view how, AskForLine ask);
 

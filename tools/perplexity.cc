@@ -15,7 +15,7 @@
 namespace inlay {
 namespace {
 
-// Rows of logits at a time: with a vocabulary of 262,144 tokens they take 64 MB.
+// Rows of logits at a time: with a vocabulary of 262,144 tokens they need 64 MB.
 constexpr size_t kLogitRows = 64;
 
 // Evaluates one chunk after another in one cache.
@@ -34,8 +34,8 @@ class ChunkScorer {
 
   absl::Span<const double> nll() const { return nll_; }
 
-  // Feeds all but the last token, from where the conversation is, and notes the likelihoods of
-  // those after the unscored ones.
+  // Evaluates the tokens from the conversation's end on, all but the last, and records the
+  // likelihoods of those that are scored.
   absl::Status Score(absl::Span<const int32_t> chunk) {
     const size_t end = chunk.size() - 1;
     const size_t vocab = engine_.info().vocab_size;
@@ -57,7 +57,7 @@ class ChunkScorer {
     return absl::OkStatus();
   }
 
-  // Back to the start of the chunk: what is too far for Rewind, a snapshot does.
+  // Returns to the start of the chunk: with a snapshot if it is too far back for Rewind.
   absl::Status GoToStart() {
     if (cache_.RewindFloor() == 0) return cache_.Rewind(0);
     INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> empty, empty_->Fork());

@@ -1,5 +1,4 @@
-// Perplexity of a text: how well a model predicts it, by the protocol that llama-perplexity made
-// common.
+// Perplexity of a text: how well a model predicts it, by the protocol of llama-perplexity.
 #ifndef INLAY_TOOLS_PERPLEXITY_H_
 #define INLAY_TOOLS_PERPLEXITY_H_
 
@@ -38,18 +37,18 @@ struct PerplexityOptions {
   // Tokens of a chunk; at least kSmallestChunk.
   size_t chunk = 256;
   // Evaluates each chunk, rewinds to its start, evaluates it again, rewinds as far as the cache
-  // goes back without a snapshot, and evaluates that part again. Each number is then the last
-  // evaluation's, and by promise the same.
+  // goes back without a snapshot, and evaluates that section again. Each number is then that of the
+  // last evaluation, which must be the same.
   bool rewind = false;
 };
 
 inline constexpr size_t kSmallestChunk = 4;  // one token of it is scored
 
-// Cuts `tokens` into chunks, drops a last partial one, and makes each a conversation of its own. Of
-// a chunk's tokens those after the first chunk/2 + 1 are scored. `first` replaces the first token
-// of each chunk, where the model wants its texts to begin so (BOS); negative: nothing does.
-// `on_chunk` is told the sum after each chunk. `cache` must be empty and have room for a chunk.
-// InvalidArgument when there are fewer tokens than a chunk has.
+// Cuts `tokens` into chunks, drops a last partial one, and makes each a conversation of its own.
+// The tokens of a chunk after the first chunk/2 + 1 are scored. `first` (BOS) replaces the first
+// token of each chunk, for models that expect it; negative: none is replaced. `on_chunk` receives
+// the sum after each chunk. `cache` must be empty and have room for a chunk. InvalidArgument when
+// there are fewer tokens than a chunk has.
 absl::StatusOr<LikelihoodSum> Perplexity(
     Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens, int32_t first,
     const PerplexityOptions& options,

@@ -1,4 +1,4 @@
-// How much memory this process took.
+// How much memory this process used.
 #ifndef INLAY_TOOLS_PROCESS_MEMORY_H_
 #define INLAY_TOOLS_PROCESS_MEMORY_H_
 
@@ -8,7 +8,7 @@
 namespace inlay {
 
 // The most bytes that were resident at once, mapped files included, since the start or the last
-// ResetPeakMemory(). Nothing where the system does not tell (it does on Linux).
+// ResetPeakMemory(). Nothing if the system does not report it (Linux does).
 std::optional<uint64_t> PeakMemory();
 
 // Whether the peak now counts from what is resident at this moment.

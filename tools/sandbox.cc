@@ -37,8 +37,8 @@ namespace {
 
 #ifdef INLAY_AUDIT_ARCH
 
-// Calls that take no file by name and reach nobody else. A call that is not named here, or that
-// below does not let through, fails with EPERM.
+// System calls that open no file and affect no other process. A call that is neither listed here
+// nor allowed below fails with EPERM.
 constexpr uint32_t kAllowed[] = {
     // memory
     SYS_brk,
@@ -116,7 +116,7 @@ constexpr uint32_t kAllowed[] = {
 #endif
 };
 
-// The low half of a call's argument: all that flags and process ids have.
+// The low half of a call's argument: flags and process ids fit in it.
 constexpr uint32_t Argument(size_t index) {
   return static_cast<uint32_t>(offsetof(seccomp_data, args) + index * sizeof(uint64_t));
 }
@@ -131,9 +131,9 @@ class Filter {
     program_ = {Load(offsetof(seccomp_data, arch)),
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, INLAY_AUDIT_ARCH, 1, 0),
                 Return(SECCOMP_RET_KILL_PROCESS), Load(offsetof(seccomp_data, nr))};
-    // Numbers of the x32 ABI are above all that are named below.
+    // Call numbers of the x32 ABI are above all those listed, so they are refused.
     for (const uint32_t call : kAllowed) Allow(call);
-    // Opening is for reading; O_TMPFILE is among these bits too.
+    // Files may be opened for reading only; O_TMPFILE is among these bits too.
     constexpr uint32_t kWrites = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | __O_TMPFILE;
     AllowWithout(SYS_openat, 2, kWrites & ~static_cast<uint32_t>(O_DIRECTORY));
 #ifdef __x86_64__
@@ -150,10 +150,10 @@ class Filter {
     AllowEqual(SYS_prctl, 0, PR_SET_NAME);
     AllowEqual(SYS_prctl, 0, PR_SET_VMA);
     AllowEqual(SYS_prlimit64, 2, 0);
-    // Not F_SETOWN, which chooses somebody to be signalled.
+    // Not F_SETOWN, which chooses a process to be signalled.
     for (const uint32_t command : {F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD, F_DUPFD_CLOEXEC})
       AllowEqual(SYS_fcntl, 1, command);
-    // Terminals may be set up and measured, but nothing may be typed for their owner.
+    // Terminals may be configured and measured, but no input may be inserted into them.
     for (const uint32_t request :
          {TCGETS, TCSETS, TCSETSW, TCSETSF, TIOCGWINSZ, TIOCGPGRP, FIONREAD})
       AllowEqual(SYS_ioctl, 1, request);
@@ -163,11 +163,11 @@ class Filter {
   absl::Status Install() {
     sock_fprog program{.len = static_cast<unsigned short>(program_.size()),
                        .filter = program_.data()};
-    // All threads, those too that a library may have started.
+    // All threads, including those that a library may have started.
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0)
       return absl::OkStatus();
     return absl::UnimplementedError(absl::StrCat(
-        "--sandbox cannot be kept here: the kernel refuses seccomp (errno ", errno, ")"));
+        "--sandbox cannot be enforced here: the kernel refuses seccomp (errno ", errno, ")"));
   }
 
  private:
@@ -179,7 +179,7 @@ class Filter {
   }
   void Allow(uint32_t call) { Answer(call, SECCOMP_RET_ALLOW); }
 
-  // Lets the call through when a test of its argument says so; else goes on with the next rule.
+  // Allows the call if a test of its argument succeeds; otherwise the next rule decides.
   void AllowIf(uint32_t call, size_t argument, const sock_filter& test) {
     program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4));
     program_.push_back(Load(Argument(argument)));
@@ -203,7 +203,7 @@ class Filter {
 #ifdef INLAY_HAS_LANDLOCK
 
 // Files that may be read; the kernel refuses all others. A kernel without Landlock is no error:
-// what this adds to the filter is not part of its promise.
+// --sandbox does not promise what this adds to the filter.
 absl::Status RestrictReading(const std::vector<std::string>& readable) {
   // The first version's rights are enough: the filter refuses all that later ones add.
   constexpr uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
@@ -215,15 +215,15 @@ absl::Status RestrictReading(const std::vector<std::string>& readable) {
   if (rules < 0) return absl::OkStatus();
   const auto close_rules = absl::MakeCleanup([rules] { close(rules); });
 
-  // Of the system: the libraries and locales of line editing, what terminals can do, how much
-  // memory there is.
+  // Files of the system: libraries and locales of line editing, descriptions of terminals, the
+  // amount of memory.
   std::vector<std::string> allowed = {
       "/usr",     "/lib",      "/lib64",        "/etc",
       "/dev/tty", "/dev/null", "/proc/meminfo", "/proc/self/status"};
   allowed.insert(allowed.end(), readable.begin(), readable.end());
   for (const std::string& path : allowed) {
     const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
-    if (fd < 0) continue;  // who opens it will see
+    if (fd < 0) continue;  // opening it will report the error
     struct stat info;
     const bool folder = fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
     landlock_path_beneath_attr rule = {};
@@ -232,13 +232,13 @@ absl::Status RestrictReading(const std::vector<std::string>& readable) {
     const auto added = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     close(fd);
     if (added != 0) {
-      return absl::UnimplementedError(absl::StrCat("--sandbox cannot be kept here: no rule for ",
-                                                   path, " (errno ", errno, ")"));
+      return absl::UnimplementedError(absl::StrCat(
+          "--sandbox cannot be enforced here: no rule for ", path, " (errno ", errno, ")"));
     }
   }
   if (syscall(SYS_landlock_restrict_self, rules, 0) == 0) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
-      "--sandbox cannot be kept here: the kernel refuses Landlock (errno ", errno, ")"));
+      "--sandbox cannot be enforced here: the kernel refuses Landlock (errno ", errno, ")"));
 }
 
 #else
@@ -252,14 +252,14 @@ absl::Status RestrictReading(const std::vector<std::string>&) { return absl::OkS
 absl::Status EnterSandbox(const std::vector<std::string>& readable) {
 #ifdef INLAY_AUDIT_ARCH
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-    return absl::UnimplementedError("--sandbox cannot be kept here: the kernel is too old");
+    return absl::UnimplementedError("--sandbox cannot be enforced here: the kernel is too old");
   }
   INLAY_RETURN_IF_ERROR(RestrictReading(readable));
   return Filter().Install();
 #else
   (void)readable;
   return absl::UnimplementedError(
-      "--sandbox cannot be kept here: it needs Linux on x86-64 or ARM64");
+      "--sandbox cannot be enforced here: it needs Linux on x86-64 or ARM64");
 #endif
 }
 

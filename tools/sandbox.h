@@ -1,4 +1,4 @@
-// For models that nobody vouches for: the process gives up what it does not need to run one.
+// For untrusted model files: the process gives up all rights that it does not need to run one.
 #ifndef INLAY_TOOLS_SANDBOX_H_
 #define INLAY_TOOLS_SANDBOX_H_
 
@@ -9,13 +9,14 @@
 
 namespace inlay {
 
-// From here on, for this process, all its threads and whatever may take it over: no network, no
-// file created, changed, renamed or removed, no other program started, no other process looked into
-// or signalled. seccomp refuses everything but the system calls that computing, reading and talking
-// to a terminal take; where the kernel has Landlock, files outside of `readable` (files or folders)
-// and of the system's libraries and locales cannot be read either. What is open already stays open.
+// From this call on, for this process, all its threads and any code that gains control of it: no
+// network, no file created, changed, renamed or removed, no other program started, no other process
+// inspected or signalled. seccomp refuses everything but the system calls that computing, reading
+// and terminal input and output need; where the kernel has Landlock, files outside of `readable`
+// (files or folders) and of the system's libraries and locales cannot be read either. Files that
+// are already open stay open.
 //
-// There is no way back. Call it before threads start: it holds for those that come after.
+// It cannot be undone. Call it before threads start: it applies to all that are started later.
 // Unimplemented where the system cannot enforce it: then nothing has changed.
 absl::Status EnterSandbox(const std::vector<std::string>& readable);
 

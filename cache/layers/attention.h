@@ -1,4 +1,4 @@
-// What attention keeps of the past: the cache half of the kind.
+// The cache storage of attention: the cache half of the layer kind.
 #ifndef INLAY_CACHE_LAYERS_ATTENTION_H_
 #define INLAY_CACHE_LAYERS_ATTENTION_H_
 

@@ -1,4 +1,4 @@
-// What Mamba2 keeps of the past: the cache half of the kind.
+// The cache storage of Mamba2: the cache half of the layer kind.
 #ifndef INLAY_CACHE_LAYERS_MAMBA2_H_
 #define INLAY_CACHE_LAYERS_MAMBA2_H_
 
@@ -13,7 +13,7 @@
 
 namespace inlay {
 
-// The inputs of the convolution; states and the log of x, B, dt and decays.
+// The last inputs of the convolution; the states and the log of x, B, dt and decays.
 template <Mamba2Shape kShape>
 struct MixerStorage<Mamba2<kShape>> {
   using Type = StorageTuple<InputWindow, ChunkLog<SsdLog>>;

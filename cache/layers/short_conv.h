@@ -1,4 +1,4 @@
-// What a short convolution keeps of the past: the cache half of the kind.
+// The cache storage of a short convolution: the cache half of the layer kind.
 #ifndef INLAY_CACHE_LAYERS_SHORT_CONV_H_
 #define INLAY_CACHE_LAYERS_SHORT_CONV_H_
 

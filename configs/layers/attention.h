@@ -19,7 +19,7 @@ struct AttentionShape {
   bool qk_norm = false;  // RMSNorm of every query and key head before rotation
   // Query-key products are divided by the square root of this; 0: of head_dim.
   int query_scalar = 0;
-  int soft_cap = 0;  // then they become cap * tanh(product / cap); 0: they do not
+  int soft_cap = 0;  // then replaced by cap * tanh(product / cap); 0: no cap
 
   // What query-key products are multiplied by.
   constexpr double Scale() const {
@@ -34,8 +34,8 @@ struct Rope {
   int scale = 1;
 };
 
-// What the files of an architecture mean where they lack a key of attention. A config whose
-// architecture differs from these defaults has a member kAttentionKeys.
+// The values that attention keys have in an architecture's files when they are missing. A config
+// whose architecture differs from these defaults has a member kAttentionKeys.
 struct AttentionKeys {
   // False: the scale is the architecture's own and its files do not store it.
   bool stores_scale = true;
@@ -51,7 +51,7 @@ constexpr AttentionKeys AttentionKeysOf() {
   return {};
 }
 
-// Every token sees the last kWindow_ tokens, itself included; with kWindow_ 0 all before it.
+// Every token attends to the last kWindow_ tokens, itself included; with kWindow_ 0 to all of them.
 template <AttentionShape kShape_, Rope kRope_, int kWindow_>
 struct AttentionMixer : MixerPart {
   static constexpr AttentionShape kShape = kShape_;
@@ -119,7 +119,7 @@ struct AttentionMixer : MixerPart {
 template <AttentionShape kShape, Rope kRope>
 using FullAttention = AttentionMixer<kShape, kRope, 0>;
 
-// A window of 0 is refused: it is a slip, and not how full attention is asked for.
+// Check() refuses a window of 0, which would silently mean full attention.
 template <AttentionShape kShape, Rope kRope, int kWindow>
 using SlidingWindowAttention = AttentionMixer<kShape, kRope, (kWindow == 0 ? -1 : kWindow)>;
 

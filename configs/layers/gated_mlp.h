@@ -9,7 +9,7 @@
 
 namespace inlay {
 
-// The function on the gate half of a gated MLP.
+// The function that is applied to the gate of a gated MLP.
 enum class Activation { kGeluTanh, kSilu };
 
 // down(activation(gate(x)) * up(x)).

@@ -39,7 +39,8 @@ struct MoeMlp : MlpPart {
     return true;
   }
 
-  // The key of one expert's hidden size differs between architectures, so families tell it.
+  // The key of one expert's hidden size differs between architectures, so each family's Metadata
+  // has it.
   template <class Config, class Visitor>
   static constexpr void Metadata(Visitor& v) {
     v.Int("expert_count", kShape.experts, 0);

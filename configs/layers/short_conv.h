@@ -11,7 +11,7 @@ namespace inlay {
 
 struct ShortConvShape {
   int channels = 0;  // the model dim
-  int width = 3;     // tokens that a token sees, itself included
+  int width = 3;     // tokens that an output depends on, its own included
 };
 
 // out(C * conv(B * X)), [B; C; X] being one projection of the input: a causal depthwise convolution

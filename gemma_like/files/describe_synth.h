@@ -47,7 +47,7 @@ class MetadataWriter {
     writer_.SetString(Key(key), ToAbsl(value));
   }
   void VocabSize(int value) { Int("vocab_size", value); }
-  // 0 for layers that any value is right for.
+  // Writes 0 for layers that accept any value.
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
     std::vector<int32_t> stored;
@@ -69,7 +69,7 @@ class MetadataWriter {
   GgufWriter& writer_;
 };
 
-// The binder that takes note of every tensor and answers with nothing; see bind_weights.h.
+// The binder that records every tensor and returns empty results; see bind_weights.h.
 class TensorLister {
  public:
   explicit TensorLister(std::vector<SynthTensor>& tensors) : tensors_(tensors) {}
@@ -80,7 +80,7 @@ class TensorLister {
     Packed(name, rows, cols, TensorUse::kEmbedding);
     return {};
   }
-  // A tied output is the embedding once more.
+  // A tied output requests the embedding a second time.
   PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
     if (tensors_.empty() || name != tensors_.front().name) Add(name, {cols, rows}, use);
     return {};
@@ -115,7 +115,7 @@ SynthModel DescribeSynth() {
   const std::string architecture(ToAbsl(Config::kArchitecture));
   metadata.SetString("general.architecture", architecture);
   metadata.SetString("general.name", absl::StrCat(ToAbsl(Config::kName), " with random weights"));
-  // Not the config's to fix; far beyond what random weights are run for.
+  // The config does not fix it; the value is far beyond what random weights are run with.
   metadata.SetUint32(absl::StrCat(architecture, ".context_length"), 131072);
   metadata.SetString("tokenizer.ggml.model", "no_vocab");
   MetadataWriter writer(architecture, metadata);

@@ -25,8 +25,8 @@ struct TensorToWrite {
   bool packed;
 };
 
-// In the file's order. A tied output is the embedding packed, beside the embedding itself, of which
-// rows are read.
+// In the file's order. For a tied output the embedding is written packed too, beside the embedding
+// itself, whose rows are looked up.
 std::vector<TensorToWrite> TensorsToWrite(const GgufFile& file, const PackedTensors& packed) {
   std::vector<TensorToWrite> tensors;
   for (const GgufTensor& tensor : file.tensors()) {

@@ -1,4 +1,4 @@
-// Writes model files whose matrices are packed for the kernels already.
+// Writes model files whose matrices are already packed for the kernels.
 #ifndef INLAY_GEMMA_LIKE_FILES_PACK_H_
 #define INLAY_GEMMA_LIKE_FILES_PACK_H_
 
@@ -13,14 +13,14 @@
 
 namespace inlay {
 
-// Writes `file` packed: the matrices as `team` packs them, all else as it is. Goes through for a
-// packed file too. `replace` says what may be replaced; see CheckReplace. Errors are those of
-// loading the file and of writing.
+// Writes `file` packed: the matrices as `team` packs them, all else unchanged. `file` may be packed
+// already. `replace` says what may be replaced; see CheckReplace. Errors are those of loading the
+// file and of writing.
 absl::Status WritePacked(const GgufFile& file, Team& team, const std::string& path,
                          Replace replace = Replace::kSameKind);
 
-// The same, for a file of this config, behind what was written to `out`, a multiple of
-// kPackedAlignment bytes, which is given back with its end still open.
+// The same for a file of this config, appended to what `out` holds, a multiple of kPackedAlignment
+// bytes. Returns `out`, to which more can be appended.
 absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config, Team& team,
                                        AtomicFile out);
 

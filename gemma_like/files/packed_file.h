@@ -1,4 +1,5 @@
-// Model files whose matrices are packed for the kernels already, so that starting costs nothing.
+// Model files whose matrices are already packed for the kernels, so that loading does not pack
+// them.
 #ifndef INLAY_GEMMA_LIKE_FILES_PACKED_FILE_H_
 #define INLAY_GEMMA_LIKE_FILES_PACKED_FILE_H_
 
@@ -22,12 +23,13 @@ using PackedTensors = std::unordered_set<std::string>;
 
 // Keys of a packed file, beside those of io/gguf/tensor_form.h.
 inline constexpr absl::string_view kPackedConfigKey = "inlay.packed.config";  // its name
-// The WeightsHash of the file that it was made from: conversations with one go on with the other.
+// The WeightsHash of the file that it was made from: conversations saved with one continue with the
+// other.
 inline constexpr absl::string_view kPackedWeightsKey = "inlay.packed.weights_hash";
 // A hash of the other keys, and of each tensor's name, form and dimensions.
 inline constexpr absl::string_view kPackedFingerprintKey = "inlay.packed.fingerprint";
 
-// What kPackedFingerprintKey has.
+// Computes the value of kPackedFingerprintKey.
 class PackedFingerprint {
  public:
   PackedFingerprint(absl::string_view config_name, uint64_t weights_hash) {

@@ -24,7 +24,7 @@ constexpr absl::string_view kNames =
     "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q4_K_M, "
     "Q5_K_M";
 
-// The small-block type with about as many bits as one of super-blocks.
+// The type of small blocks (32) with about as many bits as this type of super-blocks (256).
 WeightType SmallBlockType(WeightType type) {
   switch (type) {
     case WeightType::kQ2_K:
@@ -66,7 +66,7 @@ WeightType NewType(const GgufTensor& tensor, const Quantization& quantization, s
 }
 
 // InvalidArgument when `row`, row number `index` of the tensor, has a value that is too large for
-// the type that `bytes` hold it in. F16, which is also the type of the blocks' scales, ends at
+// the type in which `bytes` store it. F16, which is also the type of the blocks' scales, ends at
 // 65504 and becomes infinite beyond. No quantized type holds more than 65504 * 128 * 32; for values
 // whose squares overflow, the search for a scale may end with zeros instead of infinities.
 absl::Status CheckFits(const GgufFile& file, const GgufTensor& tensor, size_t index,
@@ -96,7 +96,7 @@ absl::StatusOr<Quantization> Quantization::Parse(absl::string_view name) {
   if (info == nullptr ||
       (mix && info->type != WeightType::kQ4_K && info->type != WeightType::kQ5_K)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("type ", QuoteForMessage(name), " is none of ", kNames));
+        absl::StrCat("type ", QuoteForMessage(name), " is not one of ", kNames));
   }
   return Quantization{.type = info->type, .mix = mix};
 }
@@ -130,7 +130,7 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
   INLAY_RETURN_IF_ERROR(CheckTensors(file));
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata()) {
-    // A mere label of the old type, and what the writer decides.
+    // The first only labels the old type; the writer decides the second.
     if (entry.key() == "general.file_type" || entry.key() == "general.alignment") continue;
     writer.SetValue(entry.key(), entry.value);
   }

@@ -1,4 +1,4 @@
-// Which weight type each tensor of a file gets when a file is written in a type.
+// Chooses the weight type of each tensor when a file is quantized.
 #ifndef INLAY_GEMMA_LIKE_FILES_QUANTIZATION_H_
 #define INLAY_GEMMA_LIKE_FILES_QUANTIZATION_H_
 
@@ -21,7 +21,7 @@ struct Quantization {
   WeightType type = WeightType::kF16;
   bool mix = false;  // Q4_K_M, Q5_K_M: some matrices, where precision matters most, as Q6_K
 
-  // "Q4_0", "BF16", "Q4_K_M", in any case. InvalidArgument with the names there are.
+  // "Q4_0", "BF16", "Q4_K_M", in any case. InvalidArgument, with all names.
   static absl::StatusOr<Quantization> Parse(absl::string_view name);
 
   // The type for a matrix of this name whose rows have `cols` elements, in a model of `layers`
@@ -30,11 +30,11 @@ struct Quantization {
   WeightType TypeFor(absl::string_view tensor, size_t cols, size_t layers) const;
 };
 
-// Writes the file's matrices in another type, everything else as it is. What is quantized already
-// is made wider first. Replaces an older file at `path` only when all is written and `replace`
-// allows it; see CheckReplace. DataLoss, before anything is written, when CheckTensors finds a
-// weight that is not finite; InvalidArgument naming the tensor and the element when one is too
-// large for the new type.
+// Writes the file's matrices in another type, everything else unchanged. Matrices that are already
+// quantized are dequantized first. Replaces an older file at `path` only when all is written and
+// `replace` allows it; see CheckReplace. DataLoss, before anything is written, when CheckTensors
+// finds a weight that is not finite; InvalidArgument naming the tensor and the element when one is
+// too large for the new type.
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
                         const std::string& path, Replace replace = Replace::kSameKind);
 

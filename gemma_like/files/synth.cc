@@ -70,7 +70,7 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
     return std::count_if(tensors.begin(), tensors.end(),
                          [&](const SynthTensor& t) { return ((t.use == use) || ...); });
   };
-  // A norm after a branch decides its size, whatever comes before.
+  // A norm after a branch alone decides the branch's magnitude.
   const auto norms = count(TensorUse::kPostNorm);
   const auto branches = norms > 0 ? norms : count(TensorUse::kBranchEnd, TensorUse::kBranchNorm);
   const double embedding = stream.embedding_scale * kEmbedding / std::sqrt(stream.model_dim);

@@ -34,20 +34,20 @@ struct SynthModel {
 struct ResidualStream {
   int model_dim = 0;
   double embedding_scale = 1;  // embeddings are multiplied by it
-  double branch_scale = 1;     // and branches, if all by one number
+  double branch_scale = 1;     // and branches, if all by the same number
 };
 
 // Sets the tensors' scales so that rounding errors stay small through many layers.
 //
-// Where every branch adds as much as the stream holds, each layer enlarges what was rounded below
-// it, and after thirty layers two correct engines that round activations to 8 bits differ by
-// several 1e-3 of the logits. Hence all branches together add twice the variance of the embedding:
-// each its share over the square root of their number, as in Radford et al. 2019 (GPT-2),
-// section 2.3.
+// If every branch added as much as the stream holds, each layer would amplify the rounding errors
+// of the layers below, and after thirty layers two correct engines that round activations to 8 bits
+// would differ by several 1e-3 of the logits. Hence all branches together add twice the variance of
+// the embedding: each is scaled by one over the square root of their number, as in Radford et al.
+// 2019 (GPT-2), section 2.3.
 //
 // Embeddings are half as large as other rows: they are most often the output matrix too, and in a
-// stream that keeps much of the embedding the last token would come out as the likeliest next one.
-// Routers are four times as large: an expert that only rounding chose then has little weight.
+// stream that keeps much of the embedding the last token would be the most likely next one. Routers
+// are four times as large: an expert chosen only by rounding errors then has little weight.
 void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& tensors);
 
 // Writes the file: matrices as `quantization` says, everything that is not a matrix as F32. The

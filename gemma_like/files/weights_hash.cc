@@ -11,7 +11,8 @@
 namespace inlay {
 namespace {
 
-// Read in one go: what Get() waits at most for the thread behind, about a millisecond in memory.
+// Hashed under one lock: the most that Get() waits for the other thread, about a millisecond in
+// memory.
 constexpr size_t kPieceBytes = size_t{16} << 20;
 
 }  // namespace
@@ -31,7 +32,7 @@ void WeightsHash::Start() {
       }
     });
   } catch (const std::system_error&) {
-    // Get() does it.
+    // Get() hashes everything.
   }
 }
 
@@ -64,7 +65,7 @@ uint64_t WeightsHash::Get() {
 }
 
 uint64_t WeightsHashOf(const GgufFile& file) {
-  // The file is the caller's.
+  // The pointer owns nothing: the file is the caller's.
   return WeightsHash(std::shared_ptr<const GgufFile>(std::shared_ptr<void>(), &file)).Get();
 }
 

@@ -1,4 +1,4 @@
-// A number that tells models' weights apart.
+// A hash that identifies a model's weights.
 #ifndef INLAY_GEMMA_LIKE_FILES_WEIGHTS_HASH_H_
 #define INLAY_GEMMA_LIKE_FILES_WEIGHTS_HASH_H_
 
@@ -14,10 +14,10 @@
 
 namespace inlay {
 
-// The XXH64 of the names, shapes, types and data of all tensors of a file, in its order. Reading
-// takes 0.15 s for a gigabyte in memory (one core of an EPYC 9005), and as long as the disk needs
-// for others, so it can be done in the background. Of a packed file it is known at once: what it
-// was for the file that it was made from.
+// The XXH64 of the names, shapes, types and data of all tensors of a file, in its order. Hashing
+// costs 0.15 s for a gigabyte in memory (one core of an EPYC 9005), otherwise as long as the disk
+// needs, so it can be done in the background. For a packed file it is known at once: the file
+// stores the hash of the GGUF file that it was made from.
 class WeightsHash {
  public:
   explicit WeightsHash(std::shared_ptr<const GgufFile> file);
@@ -25,21 +25,21 @@ class WeightsHash {
   WeightsHash& operator=(const WeightsHash&) = delete;
   ~WeightsHash();
 
-  // Goes on by itself in another thread, if the system gives one. Once.
+  // Starts hashing in another thread, if the system provides one. To be called at most once.
   void Start();
 
-  // Does what is left to do and returns the hash. From any thread.
+  // Hashes what remains and returns the hash. May be called from any thread.
   uint64_t Get();
 
  private:
-  // Reads a little more; false when all was read.
+  // Hashes the next piece; false when all pieces are hashed.
   bool Advance();
 
   const std::shared_ptr<const GgufFile> file_;
   std::atomic<bool> stop_ = false;
-  std::mutex mutex_;  // of all that follows
+  std::mutex mutex_;  // guards hash_, tensor_ and offset_
   Xxh64 hash_;
-  size_t tensor_ = 0;  // the next to read of
+  size_t tensor_ = 0;  // the next to read
   size_t offset_ = 0;  // in its data
   std::thread thread_;
 };

@@ -1,5 +1,5 @@
-// Random numbers as a function of where they are used: no state that a fork, a rewind or another
-// machine would have to carry along.
+// Random numbers as a function of the position where they are used, so that forks, rewinds and
+// other machines have no generator state to carry along.
 #ifndef INLAY_GEMMA_LIKE_GENERATION_COUNTER_RANDOM_H_
 #define INLAY_GEMMA_LIKE_GENERATION_COUNTER_RANDOM_H_
 
@@ -22,7 +22,7 @@ constexpr std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-// In [0, 1), with 53 random bits: number `choice` of those that belong to a position.
+// In [0, 1), with 53 random bits: random number `choice` of a position.
 constexpr double RandomUnit(uint64_t seed, uint64_t position, uint32_t choice) {
   const std::array<uint32_t, 4> bits =
       Philox({static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), choice, 0},

@@ -59,8 +59,8 @@ absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine,
 
 namespace {
 
-// Appends the generation's next step, of which `logits` [most_logit_rows, vocab_size] gets what it
-// asks for.
+// Runs the generation's next step; `logits` [most_logit_rows, vocab_size] has room for the rows
+// that it needs.
 absl::Status RunStep(Engine& engine, KVCache& cache, Generation& generation, FloatRows logits,
                      const CancelCheck& cancel) {
   const auto run = [&](size_t most) -> absl::Status {
@@ -70,9 +70,7 @@ absl::Status RunStep(Engine& engine, KVCache& cache, Generation& generation, Flo
     INLAY_RETURN_IF_ERROR(engine.Forward({&sequence, 1}, logits.Slice(0, step.logit_rows), cancel));
     return generation.Accept(logits.Slice(0, step.logit_rows));
   };
-  // An answer that was shown in part is not cancelled half-way: what was shown is in the
-  // conversation. Guesses need memory; where there is too little of it, a token alone may still
-  // fit.
+  // Drafted tokens need memory: where there is too little of it, a token alone may still fit.
   const absl::Status status = run(engine.info().max_batch);
   if (!absl::IsResourceExhausted(status) || generation.in_prompt() || generation.done()) {
     return status;
@@ -93,6 +91,7 @@ absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& toke
   Clock::time_point prompt_end = start;
   while (!generation->done()) {
     const bool in_prompt = generation->in_prompt();
+    // After the prompt no step is cancelled midway: the conversation must contain all text shown.
     INLAY_RETURN_IF_ERROR(
         RunStep(engine, cache, *generation, logits, in_prompt ? cancel : CancelCheck()));
     if (in_prompt) prompt_end = Clock::now();

@@ -23,34 +23,35 @@ class PrefixCache;
 struct PrefixCost;
 
 struct GenerateResult {
-  std::string text;             // all that was given out
-  std::vector<int32_t> tokens;  // generated, without the token that ended it
+  std::string text;             // all that on_text received
+  std::vector<int32_t> tokens;  // generated, without an end-of-generation token
   StopReason stop_reason = StopReason::kMaxTokens;
   size_t prompt_tokens = 0;
-  double prompt_seconds = 0;   // until the first logits
-  double decode_seconds = 0;   // after them
-  size_t drafted_tokens = 0;   // guessed
-  size_t accepted_tokens = 0;  // of these, how many came true
+  double prompt_seconds = 0;  // until the first logits
+  double decode_seconds = 0;  // after them
+  size_t drafted_tokens = 0;
+  size_t accepted_tokens = 0;  // of the drafted ones
 };
 
-// Appends tokens of any number to a conversation, in as many batches as they need, and writes the
-// logits after the last to `logits` [1, vocab_size], or none to [0, vocab_size]. On error or
-// cancellation the conversation is as it was.
+// Appends any number of tokens to a conversation, in as many batches as they need, and writes the
+// logits after the last token to `logits` [1, vocab_size]; into [0, vocab_size] it writes none. On
+// error or cancellation the conversation is as it was.
 absl::Status Prefill(Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens,
                      FloatRows logits, const CancelCheck& cancel = nullptr);
 
-// The same for an empty conversation: takes over what `prefixes` has, and leaves a snapshot after
-// every `stride` tokens (0: none) and one at the end there. When the pool has too little left,
-// snapshots are dropped for it. Returns what it cost.
+// The same for an empty conversation: reuses the longest prefix in `prefixes`, and stores a
+// snapshot there after every `stride` tokens (0: none) and one at the end. When the pool runs out
+// of memory, snapshots are evicted. Returns how many tokens were reused and how many computed.
 absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine, KVCache& cache,
                                           absl::Span<const int32_t> tokens, size_t stride,
                                           FloatRows logits, const CancelCheck& cancel = nullptr);
 
-// Receives text as soon as it is certain: whole UTF-8 characters, not part of a stop text.
+// Receives text as soon as it is final: complete UTF-8 characters that cannot belong to a stop
+// text.
 using TextCallback = std::function<void(absl::string_view text)>;
 
-// A Generation from its prompt to its end. Cancelling in the prompt is an error (Cancelled);
-// cancelling later ends the answer after the token at hand.
+// Runs a Generation from its prompt to its end. Cancelling during the prompt is an error
+// (Cancelled); cancelling later ends the answer after the current token.
 absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokenizer, KVCache& cache,
                                         absl::Span<const int32_t> prompt,
                                         const GenerateOptions& options,

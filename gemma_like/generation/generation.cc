@@ -49,13 +49,13 @@ class GenerationSteps final : public Generation {
   const std::string& text() const override { return text_; }
   const std::vector<int32_t>& tokens() const override { return tokens_; }
   StopReason stop_reason() const override { return stop_reason_; }
-  size_t drafted() const override { return guesses_.drafted(); }
-  size_t accepted() const override { return guesses_.accepted(); }
+  size_t drafted() const override { return drafted_tokens_.drafted(); }
+  size_t accepted() const override { return drafted_tokens_.accepted(); }
 
  private:
   absl::StatusOr<Step> NextStep(size_t most);
   absl::Status AcceptStep(ConstFloatRows logits);
-  // Chooses tokens while their logits are at hand.
+  // Samples tokens as long as their logits have been computed.
   absl::Status Choose(ConstFloatRows logits);
   void Finish(StopReason reason);
   // Whether the token chosen last ends the answer once it is appended.
@@ -67,12 +67,14 @@ class GenerationSteps final : public Generation {
   const std::vector<int32_t> prompt_;
   Sampler sampler_;
   PromptLookup lookup_;
-  Guesses guesses_;
-  PromptSteps prompt_steps_;  // after the guesses, which must not see what it takes back
+  DraftedTokens drafted_tokens_;
+  // Declared after drafted_tokens_, so that it is destroyed, and restores the conversation, before
+  // them.
+  PromptSteps prompt_steps_;
   Utf8Stream characters_;
   StopMatcher stop_;
   std::string text_;
-  size_t taken_ = 0;  // bytes of text_ that were given out
+  size_t returned_ = 0;  // bytes of text_ that TakeText() has returned
   std::vector<int32_t> tokens_;
   bool cancelled_ = false;
   bool done_ = false;
@@ -87,7 +89,7 @@ GenerationSteps::GenerationSteps(const Tokenizer& tokenizer, KVCache& cache,
       options_(std::move(options)),
       prompt_(prompt.begin(), prompt.end()),
       sampler_(options_.sampling),
-      guesses_(cache, &lookup_, options_.draft),
+      drafted_tokens_(cache, &lookup_, options_.draft),
       prompt_steps_(cache, prompt_, reuse),
       stop_(options_.stop_texts) {}
 
@@ -102,14 +104,14 @@ absl::StatusOr<Generation::Step> GenerationSteps::NextStep(size_t most) {
     const bool wanted = prompt_steps_.last() && options_.max_tokens > 0;
     return Step{.tokens = tokens, .logit_rows = wanted ? size_t{1} : size_t{0}};
   }
-  if (Ends()) return Step{.tokens = guesses_.Plan(tokens_.back(), 1), .logit_rows = 0};
-  const absl::Span<const int32_t> tokens = guesses_.Plan(tokens_.back(), most);
+  if (Ends()) return Step{.tokens = drafted_tokens_.Plan(tokens_.back(), 1), .logit_rows = 0};
+  const absl::Span<const int32_t> tokens = drafted_tokens_.Plan(tokens_.back(), most);
   return Step{.tokens = tokens, .logit_rows = tokens.size()};
 }
 
 bool GenerationSteps::Ends() const {
   return stop_.stopped() || cancelled_ || tokens_.size() >= options_.max_tokens ||
-         guesses_.tokens().size() + 1 >= cache_.max_length();
+         drafted_tokens_.tokens().size() + 1 >= cache_.max_length();
 }
 
 absl::Status GenerationSteps::Accept(ConstFloatRows logits) {
@@ -122,9 +124,9 @@ absl::Status GenerationSteps::AcceptStep(ConstFloatRows logits) {
   if (in_prompt()) {
     prompt_steps_.Accept();
     if (in_prompt()) return absl::OkStatus();
-    guesses_.Synchronize();
+    drafted_tokens_.Synchronize();
   } else {
-    guesses_.Appended();
+    drafted_tokens_.Appended();
   }
   return Choose(logits);
 }
@@ -135,21 +137,21 @@ absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
       Finish(StopReason::kStopText);
     } else if (tokens_.size() >= options_.max_tokens) {
       Finish(StopReason::kMaxTokens);
-    } else if (guesses_.tokens().size() >= cache_.max_length()) {
+    } else if (drafted_tokens_.tokens().size() >= cache_.max_length()) {
       Finish(StopReason::kContextFull);
     } else if (cancelled_) {
       Finish(StopReason::kCancelled);
     }
     if (done_) return absl::OkStatus();
-    const absl::Span<const float> row(logits.Row(guesses_.row()), logits.cols);
-    INLAY_ASSIGN_OR_RETURN(const int32_t token, sampler_.Sample(row, guesses_.tokens()));
+    const absl::Span<const float> row(logits.Row(drafted_tokens_.row()), logits.cols);
+    INLAY_ASSIGN_OR_RETURN(const int32_t token, sampler_.Sample(row, drafted_tokens_.tokens()));
     if (!options_.ignore_eos && tokenizer_.IsEndOfGeneration(token)) {
       Finish(StopReason::kEndOfGeneration);
       return absl::OkStatus();
     }
     tokens_.push_back(token);
     text_ += stop_.Push(characters_.Push(tokenizer_.Piece(token)));
-  } while (guesses_.Follow(tokens_.back()));
+  } while (drafted_tokens_.Follow(tokens_.back()));
   return absl::OkStatus();
 }
 
@@ -166,8 +168,8 @@ void GenerationSteps::Finish(StopReason reason) {
 }
 
 absl::string_view GenerationSteps::TakeText() {
-  const absl::string_view text = absl::string_view(text_).substr(taken_);
-  taken_ = text_.size();
+  const absl::string_view text = absl::string_view(text_).substr(returned_);
+  returned_ = text_.size();
   return text;
 }
 
@@ -179,9 +181,9 @@ absl::StatusOr<std::unique_ptr<Generation>> Generation::Begin(const Tokenizer& t
                                                               GenerateOptions options,
                                                               PromptReuse reuse) {
   INLAY_RETURN_IF_ERROR(CheckSampling(options.sampling));
-  if (options.draft > Guesses::kMost) {
+  if (options.draft > DraftedTokens::kMost) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a draft of ", options.draft, " tokens is more than ", Guesses::kMost));
+        absl::StrCat("a draft of ", options.draft, " tokens is more than ", DraftedTokens::kMost));
   }
   INLAY_RETURN_IF_ERROR(CheckPrompt(cache, prompt));
   return OrOutOfMemory("this answer", [&]() -> absl::StatusOr<std::unique_ptr<Generation>> {

@@ -9,7 +9,7 @@
 namespace inlay {
 namespace {
 
-// The last token is always computed, since somebody wants its logits.
+// The last token is always computed, since its logits are needed.
 absl::Span<const int32_t> WithoutLast(absl::Span<const int32_t> tokens) {
   return tokens.first(tokens.size() - std::min<size_t>(tokens.size(), 1));
 }
@@ -56,12 +56,12 @@ bool PrefixCache::InsertSnapshot(const KVCache& cache) {
   std::unique_ptr<KVCache> snapshot = *std::move(forked);
   std::lock_guard<std::mutex> lock(mutex_);
   if (snapshot->allocated_bytes() > budget_) return false;
-  // All that may find no memory comes first, so that nothing is done by half.
+  // All allocations come first, so that a failure leaves nothing half done.
   snapshot->VisitBlocks([&](const void* block, size_t) { blocks_.try_emplace(block); });
   std::list<Snapshot> added;
   added.emplace_back();
   Snapshot& kept = added.back();
-  // One of the same tokens is replaced, so that the newer one's way back counts.
+  // A snapshot of the same tokens is replaced, so that the newer one's rewind floor applies.
   Snapshot* replaced = index_.Insert(snapshot->tokens(), snapshot->RewindFloor(), &kept);
   Count(*snapshot, /*add=*/true);
   kept = {std::move(snapshot), added.begin()};
@@ -84,7 +84,7 @@ std::unique_ptr<KVCache> PrefixCache::Take(absl::Span<const int32_t> tokens) {
   absl::StatusOr<std::unique_ptr<KVCache>> cache = best.value->cache->Fork();
   if (!cache.ok()) return nullptr;
   [[maybe_unused]] const absl::Status status = (*cache)->Rewind(best.length);
-  assert(status.ok());  // its floor is not above
+  assert(status.ok());  // the index has checked its rewind floor
   snapshots_.splice(snapshots_.end(), snapshots_, best.value->self);
   return *std::move(cache);
 }

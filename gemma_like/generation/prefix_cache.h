@@ -1,4 +1,4 @@
-// Conversations kept for others that begin in the same way.
+// Snapshots of conversations, reused by conversations that share a prefix with them.
 #ifndef INLAY_GEMMA_LIKE_GENERATION_PREFIX_CACHE_H_
 #define INLAY_GEMMA_LIKE_GENERATION_PREFIX_CACHE_H_
 
@@ -15,38 +15,38 @@
 
 namespace inlay {
 
-// What beginning a conversation with some tokens costs.
+// The cost of starting a conversation with given tokens.
 struct PrefixCost {
-  size_t reused = 0;    // tokens whose past is there already
-  size_t computed = 0;  // tokens that the model has to read
+  size_t reused = 0;    // tokens whose state a snapshot holds
+  size_t computed = 0;  // tokens that the model has to compute
 };
 
-// Snapshots (forks) of conversations under a budget of bytes; who has not been used for longest
-// goes first. Memory that snapshots share counts once. All caches given to one PrefixCache are of
-// one engine, one type of rows and one pool. Safe to use from several threads.
+// Snapshots (forks) of conversations within a budget of bytes; the least recently used snapshot is
+// evicted first. Memory that snapshots share counts once. All caches given to one PrefixCache have
+// the same engine, row type and pool. Safe to use from several threads.
 //
-// A snapshot of length n serves a conversation that begins with its n tokens, and one that leaves
-// it earlier as far as it can be rewound exactly: a model of full attention only anywhere, others
-// within RewindFloor(). So for other models it pays to insert snapshots on the way through a long
-// text, as PromptSteps does.
+// A snapshot of length n serves a conversation that starts with its n tokens. It also serves one
+// that diverges earlier, if it can be rewound exactly to that position: with full attention only,
+// to any position; with other models, not below RewindFloor(). For those it therefore pays to
+// insert snapshots at intervals within a long prompt, as PromptSteps does.
 class PrefixCache {
  public:
   explicit PrefixCache(size_t budget_bytes) : budget_(budget_bytes) {}
 
-  // Keeps the conversation as it is now; an empty one is of no use and not kept. False, without any
-  // change, when it alone has more bytes than the budget or there is no memory for it.
+  // Stores a snapshot of the conversation; an empty one is ignored. False, without any change, when
+  // the snapshot alone exceeds the budget or there is no memory for it.
   bool Insert(const KVCache& cache);
 
   // What a conversation with these tokens would cost now. The last token is always computed, since
-  // somebody wants its logits.
+  // its logits are needed.
   PrefixCost Cost(absl::Span<const int32_t> tokens) const;
 
-  // A conversation with the longest possible beginning of `tokens`, at most all but the last; null
-  // when there is none, or no memory for it. The snapshot stays.
+  // A conversation with the longest stored prefix of `tokens`, at most all but the last; null when
+  // there is none, or no memory for it. The snapshot stays stored.
   std::unique_ptr<KVCache> Take(absl::Span<const int32_t> tokens);
 
-  // Drops the snapshot that has not been used for longest; false when there is none. For whoever
-  // needs the pool's memory for something else.
+  // Evicts the least recently used snapshot; false when there is none. For callers that need the
+  // pool's memory for something else.
   bool DropOldest();
 
   size_t snapshots() const;
@@ -63,7 +63,7 @@ class PrefixCache {
     size_t bytes = 0;
   };
   void Count(const KVCache& cache, bool add);
-  // Takes a snapshot out that is not in the index any more.
+  // Removes a snapshot that is no longer in the index.
   void Drop(Snapshot* snapshot);
   bool DropOldestSnapshot();
   bool InsertSnapshot(const KVCache& cache);
@@ -71,7 +71,7 @@ class PrefixCache {
   const size_t budget_;
   mutable std::mutex mutex_;
   size_t bytes_ = 0;
-  std::list<Snapshot> snapshots_;  // the one used last comes last
+  std::list<Snapshot> snapshots_;  // the most recently used one last
   PrefixIndex<Snapshot*> index_;   // of their tokens; the floor is the lowest position to rewind to
   std::unordered_map<const void*, Held> blocks_;
 };

@@ -1,4 +1,4 @@
-// Finds, among sequences of tokens, the one that another begins with for longest.
+// Finds, among sequences of tokens, the one that shares the longest prefix with a text.
 #ifndef INLAY_GEMMA_LIKE_GENERATION_PREFIX_INDEX_H_
 #define INLAY_GEMMA_LIKE_GENERATION_PREFIX_INDEX_H_
 
@@ -19,18 +19,18 @@
 namespace inlay {
 
 // A radix tree (Morrison 1968, "PATRICIA") of sequences, each with a value and a floor: it serves a
-// text with which it has at least `floor` tokens in common. Finding takes time by the length of the
-// text, however many sequences there are.
+// text with which it shares a prefix of at least `floor` tokens. The time of Find() depends on the
+// length of the text, not on the number of sequences.
 template <class Value>
 class PrefixIndex {
  public:
   struct Match {
     Value value;
-    size_t length;  // tokens in common
+    size_t length;  // tokens of the shared prefix
   };
 
-  // A sequence that is there already gets the new value and floor; its value of before comes back.
-  // Nothing has changed where memory runs out (std::bad_alloc).
+  // A sequence that is already stored gets the new value and floor; its previous value is returned.
+  // Nothing has changed if memory runs out (std::bad_alloc).
   Value Insert(absl::Span<const int32_t> tokens, size_t floor, Value value) {
     assert(floor <= tokens.size() && value != Value());
     auto [node, at, matched] = Descend(tokens);
@@ -49,13 +49,14 @@ class PrefixIndex {
     return before;
   }
 
-  // Takes a sequence out that is there.
+  // Removes a sequence, which must be stored.
   void Erase(absl::Span<const int32_t> tokens) {
     auto [node, at, matched] = Descend(tokens);
     assert(at == tokens.size() && matched == node->edge.size() && node->value != Value());
     node->value = Value();
     node->floor = kNone;
-    // A node without a value goes if nothing is below it, and is joined with a child that is alone.
+    // A node without a value is removed if it has no children, and joined with its child if it has
+    // one.
     if (node->parent != nullptr && node->children.empty()) {
       Node* parent = node->parent;
       parent->children.erase(parent->children.find(node->edge.front()));
@@ -67,13 +68,12 @@ class PrefixIndex {
     UpdateLowest(node);
   }
 
-  // The sequence that has most tokens in common with `tokens` among those that serve it; a length
+  // The sequence that shares the longest prefix with `tokens` among those that serve it; a length
   // of 0 when there is none.
   Match Find(absl::Span<const int32_t> tokens) const {
     auto [node, at, matched] = Descend(tokens);
     size_t common = at;
-    // All sequences below a node have its tokens in common; those that would have had more were
-    // asked before.
+    // All sequences below a node share its tokens; those that share more were tried before.
     while (node->lowest > common) {
       if (node->parent == nullptr) return {Value(), 0};
       common -= matched;
@@ -98,11 +98,11 @@ class PrefixIndex {
     std::map<int32_t, std::unique_ptr<Node>> children;  // by their edges' first tokens
     Value value = Value();                              // none where no sequence ends
     size_t floor = kNone;
-    size_t lowest = kNone;  // the least floor here and below
+    size_t lowest = kNone;  // the smallest floor here and below
   };
 
-  // The node in whose edge the tokens leave the tree, or end: `at` tokens are in it, the last
-  // `matched` of them in that edge.
+  // The node in whose edge the tokens diverge from the tree, or end: the tree has their first `at`
+  // tokens, the last `matched` of these in that edge.
   struct Place {
     Node* node;
     size_t at, matched;
@@ -121,14 +121,14 @@ class PrefixIndex {
     return {node, at, matched};
   }
 
-  // Makes a node that ends after the first `count` tokens of the node's edge.
+  // Inserts a parent that ends after the first `count` tokens of the node's edge, and returns it.
   Node* Split(Node& node, size_t count) {
     auto upper = std::make_unique<Node>();
     upper->edge.assign(node.edge.begin(), node.edge.begin() + static_cast<ptrdiff_t>(count));
     std::vector<int32_t> rest(node.edge.begin() + static_cast<ptrdiff_t>(count), node.edge.end());
     upper->parent = node.parent;
     upper->lowest = node.lowest;
-    // The child's place must be there before the node moves to it.
+    // Allocated before the node moves there, so that nothing has changed if memory runs out.
     auto& below = upper->children[rest.front()];
     auto& place = node.parent->children.find(node.edge.front())->second;
     below = std::exchange(place, nullptr);
@@ -139,8 +139,8 @@ class PrefixIndex {
     return made;
   }
 
-  // The opposite of Split; returns the child, which takes the node's place. Without memory for that
-  // both stay, which is as right.
+  // The opposite of Split; returns the child, which replaces the node. Without memory for that both
+  // stay, which is also correct.
   static Node* Join(Node& node) {
     std::unique_ptr<Node>& child = node.children.begin()->second;
     const absl::Status joined = OrOutOfMemory("an index", [&] {

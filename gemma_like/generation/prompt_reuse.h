@@ -1,4 +1,4 @@
-// Where the beginning of a prompt may come from, and snapshots of it go to.
+// Which prefix cache a prompt reuses a prefix from and stores its snapshots in.
 #ifndef INLAY_GEMMA_LIKE_GENERATION_PROMPT_REUSE_H_
 #define INLAY_GEMMA_LIKE_GENERATION_PROMPT_REUSE_H_
 
@@ -9,8 +9,9 @@ namespace inlay {
 class PrefixCache;
 
 struct PromptReuse {
-  PrefixCache* prefixes = nullptr;  // none: everything is computed
-  size_t stride = 0;  // a snapshot after so many tokens each, and one at the end; 0: only that
+  PrefixCache* prefixes = nullptr;  // nullptr: the whole prompt is computed
+  // A snapshot is stored after every `stride` tokens and at the end; 0: only at the end.
+  size_t stride = 0;
 };
 
 }  // namespace inlay

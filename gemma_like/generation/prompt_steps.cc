@@ -18,8 +18,9 @@ absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens)
 
 absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier) {
   return absl::OutOfRangeError(
-      absl::StrCat("the prompt has ", qualifier, tokens, " tokens, but of the context of ",
-                   cache.max_length(), " only ", cache.max_length() - cache.length(), " are left"));
+      absl::StrCat("the prompt has ", qualifier, tokens, " tokens, but only ",
+                   cache.max_length() - cache.length(), " tokens of the context of ",
+                   cache.max_length(), " are left"));
 }
 
 PromptSteps::~PromptSteps() {
@@ -31,8 +32,8 @@ PromptSteps::~PromptSteps() {
 absl::Status PromptSteps::Start() {
   if (reuse_.prefixes == nullptr || cache_.length() > 0) return absl::OkStatus();
   INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
-  if (std::unique_ptr<KVCache> beginning = reuse_.prefixes->Take(tokens_); beginning != nullptr) {
-    INLAY_RETURN_IF_ERROR(cache_.Restore(std::move(*beginning)));
+  if (std::unique_ptr<KVCache> prefix = reuse_.prefixes->Take(tokens_); prefix != nullptr) {
+    INLAY_RETURN_IF_ERROR(cache_.Restore(std::move(*prefix)));
     done_ = reused_ = cache_.length();
   }
   return absl::OkStatus();
@@ -45,7 +46,7 @@ absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
     started_ = true;
     step_ = std::min({tokens_.size() - done_, most, cache_.max_append()});
     if (reuse_.stride > 0) step_ = std::min(step_, reuse_.stride - done_ % reuse_.stride);
-    // One step is a transaction already. Several become one by way of a snapshot to go back to.
+    // A single step is a transaction itself. Several become one by keeping a snapshot to restore.
     if (!last() && before_ == nullptr) {
       INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
     }

@@ -1,4 +1,4 @@
-// A prompt on its way into a conversation, one step at a time.
+// Appends a prompt to a conversation, one step at a time.
 #ifndef INLAY_GEMMA_LIKE_GENERATION_PROMPT_STEPS_H_
 #define INLAY_GEMMA_LIKE_GENERATION_PROMPT_STEPS_H_
 
@@ -16,20 +16,21 @@
 
 namespace inlay {
 
-// What can be said before a prompt is computed: InvalidArgument when it is empty, OutOfRange when
-// the conversation has too little room for it.
+// The errors that are known before a prompt is computed: InvalidArgument when it is empty,
+// OutOfRange when the conversation has too little room for it.
 absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens);
 
-// What CheckPrompt says of so many tokens; `qualifier` stands before their number ("at least ").
+// The error of CheckPrompt for a prompt of `tokens` tokens; `qualifier` precedes their number ("at
+// least ").
 absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier = "");
 
-// The caller appends what Next() says to the conversation, alone or in a batch with others' steps,
-// and then calls Accept(). Until all of it is there, the conversation can be as it was: that is
-// what it becomes when the steps are destroyed before.
+// The caller appends the tokens of Next() to the conversation, alone or in a batch with steps of
+// other conversations, and then calls Accept(). If the object is destroyed before the whole prompt
+// is appended, the conversation is restored to its state before the prompt.
 class PromptSteps {
  public:
-  // `tokens` have passed CheckPrompt. They and the cache must outlive the steps, and nobody else
-  // changes the cache meanwhile. Beginnings are taken over into an empty conversation only.
+  // `tokens` have passed CheckPrompt. They and the cache must outlive the steps, and nothing else
+  // may change the cache meanwhile. A stored prefix is reused only in an empty conversation.
   PromptSteps(KVCache& cache, absl::Span<const int32_t> tokens, PromptReuse reuse = {})
       : cache_(cache), tokens_(tokens), reuse_(reuse) {}
   PromptSteps(const PromptSteps&) = delete;
@@ -38,20 +39,22 @@ class PromptSteps {
 
   bool done() const { return done_ == tokens_.size(); }
 
-  // The tokens to append next, at most `most` (at least one); not once it is done. May be called
-  // again with another number, where the step found no memory. ResourceExhausted without memory.
+  // The tokens to append next, at most `most` >= 1. Must not be called once done(). May be called
+  // again with another `most` if the step failed for lack of memory. ResourceExhausted without
+  // memory.
   absl::StatusOr<absl::Span<const int32_t>> Next(size_t most);
-  // Whether the step that Next() gave ends the prompt.
+  // Whether the step that Next() returned ends the prompt.
   bool last() const { return done_ + step_ == tokens_.size(); }
 
-  // The step is in the conversation.
+  // To be called once the step is in the conversation.
   void Accept();
 
-  // Drops the snapshot that has not been used for longest; false when there is none. For a step
-  // that found no memory: what snapshots hold is there for those who need it now.
+  // Evicts the least recently used snapshot; false when there is none. For a step that failed for
+  // lack of memory: running conversations come before snapshots.
   bool MakeRoom() { return reuse_.prefixes != nullptr && reuse_.prefixes->DropOldest(); }
 
-  size_t reused() const { return reused_; }  // tokens taken over, once Next() was called
+  // Tokens reused from a snapshot, known once Next() was called.
+  size_t reused() const { return reused_; }
 
  private:
   absl::Status Start();
@@ -61,9 +64,11 @@ class PromptSteps {
   const PromptReuse reuse_;
   bool started_ = false;
   size_t reused_ = 0;
-  size_t done_ = 0;                  // tokens that are in the conversation
-  size_t step_ = 0;                  // tokens of the step that runs
-  std::unique_ptr<KVCache> before_;  // the conversation before it, where that is not a step back
+  size_t done_ = 0;  // tokens that are in the conversation
+  size_t step_ = 0;  // tokens of the current step
+  // The conversation before the prompt, to restore; null if the prompt is a single step, which the
+  // cache undoes itself.
+  std::unique_ptr<KVCache> before_;
 };
 
 }  // namespace inlay

@@ -17,9 +17,9 @@ absl::Status OutOfRange(absl::string_view option, double value, absl::string_vie
   return absl::InvalidArgumentError(absl::StrCat(option, " is ", value, ", not ", range));
 }
 
-// Keeps the first candidates whose probabilities reach `top_p`, and of these the ones with at least
-// `min_p` of the largest. Candidates come largest first, and at least one stays. With probabilities
-// p_i = e_i / sum(e), e_0 = 1.
+// The number of candidates to keep: the first ones whose probabilities add up to `top_p`, and of
+// these the ones with at least `min_p` of the largest. Candidates are sorted, largest first, and at
+// least one is kept. With probabilities p_i = e_i / sum(e), e_0 = 1.
 size_t Cut(const std::vector<IndexedValue>& candidates, float top_p, float min_p) {
   const float largest = candidates.front().value;
   double sum = 0;
@@ -86,7 +86,7 @@ absl::Span<const float> Sampler::Penalize(absl::Span<const float> logits,
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
                                         absl::Span<const int32_t> history, uint32_t choice) {
   assert(!logits.empty());
-  const FloatEnvironment environment;  // which token is drawn is a result, too
+  const FloatEnvironment environment;  // the token drawn is a result, too
   if (!AllFinite(logits.data(), logits.size()))
     return NotFinite(history.size() - std::min<size_t>(history.size(), 1));
   const absl::Span<const float> values = Penalize(logits, history);
@@ -107,7 +107,7 @@ absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
     left -= weight(c);
     if (left < 0) return c.index;
   }
-  return candidates.back().index;  // rounding may leave a little
+  return candidates.back().index;  // rounding may leave a remainder
 }
 
 }  // namespace inlay

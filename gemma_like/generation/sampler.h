@@ -1,4 +1,4 @@
-// The choice of the next token from logits.
+// Samples the next token from logits.
 #ifndef INLAY_GEMMA_LIKE_GENERATION_SAMPLER_H_
 #define INLAY_GEMMA_LIKE_GENERATION_SAMPLER_H_
 
@@ -14,13 +14,13 @@
 namespace inlay {
 
 struct SamplingOptions {
-  float temperature = 0.8f;  // 0: the largest logit
-  int top_k = 40;            // only so many of the largest logits; 0: all
-  float top_p = 0.95f;       // of these, the fewest whose probabilities reach this; 1: all
+  float temperature = 0.8f;  // 0: always the largest logit
+  int top_k = 40;            // only the top_k largest logits; 0: all
+  float top_p = 0.95f;       // of these, the fewest whose probabilities add up to top_p; 1: all
   float min_p = 0.0f;        // and only those with at least this share of the largest probability
   float repeat_penalty = 1.0f;  // divides positive and multiplies negative logits of recent tokens
                                 // (Keskar et al. 2019)
-  int repeat_last_n = 64;       // how many tokens are recent; 0: none
+  int repeat_last_n = 64;       // how many last tokens count as recent; 0: none
   uint64_t seed = 0;
 
   static SamplingOptions From(const SamplingDefaults& defaults);
@@ -33,18 +33,18 @@ absl::Status CheckSampling(const SamplingOptions& options);
 // chosen from them.
 absl::Status NotFinite(size_t position);
 
-// Choices that depend on nothing but options, logits, history and the number of the choice: a fork,
-// a rewound conversation and another machine choose alike.
+// Samples depend only on options, logits, history and the number of the choice: a fork, a rewound
+// conversation and another machine choose the same tokens.
 class Sampler {
  public:
   // `options` have passed CheckSampling.
   explicit Sampler(const SamplingOptions& options) : options_(options) {}
 
-  // The next token. Penalty, top-k, top-p, min-p, then temperature; probabilities of top-p and
-  // min-p are those at temperature 1, so that the temperature does not change which tokens remain.
-  // `history` are the tokens before it, and their number is the position that the random number
-  // belongs to; `choice` tells several tokens for one position apart. DataLoss when a logit is NaN
-  // or infinite.
+  // The next token. Applies penalty, top-k, top-p, min-p, then temperature; top-p and min-p use the
+  // probabilities at temperature 1, so that the temperature does not change which tokens remain.
+  // `history` holds the tokens before it, and their number is the position of the random number;
+  // `choice` distinguishes several tokens drawn for one position. DataLoss when a logit is NaN or
+  // infinite.
   absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, absl::Span<const int32_t> history,
                                  uint32_t choice = 0);
 

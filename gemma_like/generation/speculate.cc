@@ -8,7 +8,7 @@
 namespace inlay {
 
 std::vector<int32_t> PromptLookup::Draft(absl::Span<const int32_t> tokens, size_t most) {
-  // One pass from the end: how much of the text's end stands before each position?
+  // One pass from the end: how many of the text's last tokens precede each position?
   size_t best = kLeastMatched - 1;
   size_t from = 0;
   for (size_t end = tokens.size() - std::min<size_t>(tokens.size(), 1); end > best; --end) {
@@ -23,7 +23,7 @@ std::vector<int32_t> PromptLookup::Draft(absl::Span<const int32_t> tokens, size_
     if (best == kMostMatched) break;
   }
   if (from == 0) return {};
-  // What followed may be the text's end itself, and then what would follow that.
+  // If what followed reaches the end of the text, the draft continues with its own first tokens.
   std::vector<int32_t> draft;
   for (size_t at = from; draft.size() < most; ++at) {
     draft.push_back(at < tokens.size() ? tokens[at] : draft[at - tokens.size()]);
@@ -31,7 +31,7 @@ std::vector<int32_t> PromptLookup::Draft(absl::Span<const int32_t> tokens, size_
   return draft;
 }
 
-Guesses::Guesses(KVCache& cache, Drafter* drafter, size_t most)
+DraftedTokens::DraftedTokens(KVCache& cache, Drafter* drafter, size_t most)
     : cache_(cache),
       drafter_(drafter),
       most_(drafter == nullptr ? 0 : most),
@@ -39,17 +39,17 @@ Guesses::Guesses(KVCache& cache, Drafter* drafter, size_t most)
   assert(most <= kMost && kMost <= cache.rewind_depth());
 }
 
-Guesses::~Guesses() { Drop(); }
+DraftedTokens::~DraftedTokens() { Drop(); }
 
-void Guesses::Drop() {
+void DraftedTokens::Drop() {
   if (cache_.length() <= length_) return;
   [[maybe_unused]] const absl::Status status = cache_.Rewind(length_);
-  // The last thing that happened to the cache was an append of at most 1 + kMost tokens, all of
-  // which but the first may go.
+  // The last operation on the cache was an append of at most 1 + kMost tokens, the first of which
+  // stays.
   assert(status.ok());
 }
 
-bool Guesses::Follow(int32_t token) {
+bool DraftedTokens::Follow(int32_t token) {
   if (cache_.length() <= length_ || cache_.tokens()[length_] != token) return false;
   ++row_;
   ++length_;
@@ -57,23 +57,23 @@ bool Guesses::Follow(int32_t token) {
   return true;
 }
 
-absl::Span<const int32_t> Guesses::Plan(int32_t token, size_t most) {
+absl::Span<const int32_t> DraftedTokens::Plan(int32_t token, size_t most) {
   assert(most > 0);
   Drop();
   planned_ = {token};
   const size_t room = cache_.max_length() - std::min(cache_.max_length(), length_ + 1);
-  const size_t guesses = std::min({most_, room, cache_.max_append() - 1, most - 1});
-  if (guesses > 0) {
+  const size_t most_drafted = std::min({most_, room, cache_.max_append() - 1, most - 1});
+  if (most_drafted > 0) {
     std::vector<int32_t> text(cache_.tokens().begin(), cache_.tokens().end());
     text.push_back(token);
-    const std::vector<int32_t> draft = drafter_->Draft(text, guesses);
-    assert(draft.size() <= guesses);
+    const std::vector<int32_t> draft = drafter_->Draft(text, most_drafted);
+    assert(draft.size() <= most_drafted);
     planned_.insert(planned_.end(), draft.begin(), draft.end());
   }
   return planned_;
 }
 
-void Guesses::Appended() {
+void DraftedTokens::Appended() {
   assert(cache_.length() == length_ + planned_.size());
   drafted_ += planned_.size() - 1;
   row_ = 0;
@@ -83,22 +83,22 @@ void Guesses::Appended() {
 DraftedDecoder::DraftedDecoder(Engine& engine, KVCache& cache, Drafter* drafter, size_t most)
     : engine_(engine),
       cache_(cache),
-      guesses_(cache, drafter, most),
+      drafted_tokens_(cache, drafter, most),
       vocab_size_(engine.info().vocab_size),
       logits_((1 + (drafter == nullptr ? 0 : most)) * vocab_size_) {}
 
 absl::Status DraftedDecoder::Append(int32_t token) {
-  if (guesses_.Follow(token)) return absl::OkStatus();
-  // Rows of before stay in place until this has succeeded: a failed pass writes no logits.
+  if (drafted_tokens_.Follow(token)) return absl::OkStatus();
+  // The previous logits stay in place until this succeeds: a failed pass writes none.
   const auto append = [&](size_t most) {
-    const absl::Span<const int32_t> tokens = guesses_.Plan(token, most);
+    const absl::Span<const int32_t> tokens = drafted_tokens_.Plan(token, most);
     const SequenceStep step{.cache = &cache_, .tokens = tokens, .logit_rows = tokens.size()};
     return engine_.Forward({&step, 1}, FloatRows(logits_.data(), tokens.size(), vocab_size_));
   };
   absl::Status status = append(engine_.info().max_batch);
-  // Guesses need memory too; where there is too little of it, the token alone may still fit.
+  // Drafted tokens need memory too: where there is too little of it, the token alone may still fit.
   if (absl::IsResourceExhausted(status)) status = append(1);
-  if (status.ok()) guesses_.Appended();
+  if (status.ok()) drafted_tokens_.Appended();
   return status;
 }
 

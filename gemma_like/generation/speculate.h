@@ -1,5 +1,5 @@
-// Several tokens per pass: guesses that the model checks, with the result that it would have had
-// without them.
+// Speculative decoding: drafted tokens, several of which the model checks in one pass, with the
+// same result as without them.
 #ifndef INLAY_GEMMA_LIKE_GENERATION_SPECULATE_H_
 #define INLAY_GEMMA_LIKE_GENERATION_SPECULATE_H_
 
@@ -15,17 +15,17 @@
 
 namespace inlay {
 
-// Guesses how a text goes on.
+// Drafts the continuation of a text.
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  // Up to `most` tokens that may follow `tokens`; none when it has no idea.
+  // Up to `most` tokens that may follow `tokens`; none when it has no candidates.
   virtual std::vector<int32_t> Draft(absl::Span<const int32_t> tokens, size_t most) = 0;
 };
 
-// Looks for the last tokens of the text earlier in the text and repeats what followed them there
-// (prompt lookup: Saxena 2023; Yang et al. 2023, "Inference with Reference"). Of the longest match
-// of kMostMatched to kLeastMatched tokens the latest one counts.
+// Searches the text for an earlier occurrence of its last tokens and drafts what followed there
+// (prompt lookup: Saxena 2023; Yang et al. 2023, "Inference with Reference"). The longest match of
+// kLeastMatched to kMostMatched tokens is used; of several, the latest.
 class PromptLookup final : public Drafter {
  public:
   static constexpr size_t kMostMatched = 4;
@@ -33,38 +33,40 @@ class PromptLookup final : public Drafter {
   std::vector<int32_t> Draft(absl::Span<const int32_t> tokens, size_t most) override;
 };
 
-// Guessed tokens behind the end of a conversation, appended with its next token in one pass. While
-// the tokens that follow equal the guesses, their logits are there already; at the first that does
-// not, the cache is rewound to what counts. It runs nothing itself: whoever does, appends what
-// Plan() says to the cache, with logits after each token, and then calls Appended().
-class Guesses {
+// Drafted tokens after the end of a conversation, appended together with its next token in one
+// pass. As long as the tokens chosen next equal the drafted ones, their logits are already
+// computed; at the first difference the cache is rewound to the accepted tokens. The class does not
+// run the model itself: the caller appends the tokens of Plan() to the cache, with logits after
+// each, and then calls Appended().
+class DraftedTokens {
  public:
-  // The most guesses: within the depth to which every cache can be rewound after an append.
+  // The most drafted tokens: within the depth to which every cache can be rewound after an append.
   static constexpr size_t kMost = 16;
 
-  // `drafter` may be null; `most` <= kMost. The cache, and the drafter, must outlive the guesses.
-  Guesses(KVCache& cache, Drafter* drafter, size_t most);
-  Guesses(const Guesses&) = delete;
-  Guesses& operator=(const Guesses&) = delete;
-  // Leaves in the cache exactly the tokens that count.
-  ~Guesses();
+  // `drafter` may be null; `most` <= kMost. The cache and the drafter must outlive the object.
+  DraftedTokens(KVCache& cache, Drafter* drafter, size_t most);
+  DraftedTokens(const DraftedTokens&) = delete;
+  DraftedTokens& operator=(const DraftedTokens&) = delete;
+  // Removes drafted tokens that were not accepted from the cache.
+  ~DraftedTokens();
 
-  // The tokens that count: those of the cache without guesses.
+  // The tokens of the conversation: those of the cache without drafted ones that are not accepted.
   absl::Span<const int32_t> tokens() const { return cache_.tokens().first(length_); }
-  // Takes up what was appended to the cache by others, the prompt.
+  // Adopts what others have appended to the cache: the prompt.
   void Synchronize() { length_ = cache_.length(); }
 
-  // If `token` was guessed, it counts now and its logits are at hand.
+  // If `token` is the next drafted one, accepts it; its logits are then already computed.
   bool Follow(int32_t token);
-  // Otherwise: `token` and guesses of what comes after it, at most `most` tokens together (at least
-  // one), to be appended. Takes earlier guesses off the cache.
+  // After Follow() returned false: the tokens to append, which are `token` and drafted ones after
+  // it, at most `most` >= 1 in total. Removes earlier drafted tokens from the cache.
   absl::Span<const int32_t> Plan(int32_t token, size_t most);
-  // What Plan() said is in the cache; its first token counts.
+  // To be called once the tokens of Plan() are in the cache; accepts the first of them.
   void Appended();
 
-  size_t row() const { return row_; }  // of the last token that counts, among those appended
-  size_t drafted() const { return drafted_; }    // tokens guessed
-  size_t accepted() const { return accepted_; }  // of these, how many came true
+  // The row of the conversation's last token among those of the last append.
+  size_t row() const { return row_; }
+  size_t drafted() const { return drafted_; }    // drafted tokens checked
+  size_t accepted() const { return accepted_; }  // of these, how many were accepted
 
  private:
   void Drop();
@@ -74,34 +76,37 @@ class Guesses {
   const size_t most_;
   std::vector<int32_t> planned_;
   size_t row_ = 0;
-  size_t length_;  // the cache may be longer, by guesses
+  size_t length_;  // of the conversation; the cache may have drafted tokens after it
   size_t drafted_ = 0;
   size_t accepted_ = 0;
 };
 
-// A conversation with guesses, one token at a time. After Append(t) the logits and tokens are those
-// that the conversation has after t, bit for bit, whatever the drafter guesses.
+// A conversation with speculative decoding, one token at a time. After Append(t) the logits and
+// tokens are those that the conversation has after t, bit for bit, whatever the drafter returns.
 class DraftedDecoder {
  public:
   DraftedDecoder(Engine& engine, KVCache& cache, Drafter* drafter, size_t most);
 
-  // After the last token [1, vocab_size]; to be filled in before the first Append.
-  FloatRows logits() { return FloatRows(&logits_[guesses_.row() * vocab_size_], 1, vocab_size_); }
-  // Of the conversation, without guesses.
-  absl::Span<const int32_t> tokens() const { return guesses_.tokens(); }
+  // The logits after the last token [1, vocab_size]; the caller fills them in before the first
+  // Append.
+  FloatRows logits() {
+    return FloatRows(&logits_[drafted_tokens_.row() * vocab_size_], 1, vocab_size_);
+  }
+  // Those of the conversation, without drafted ones.
+  absl::Span<const int32_t> tokens() const { return drafted_tokens_.tokens(); }
 
-  void Synchronize() { guesses_.Synchronize(); }
+  void Synchronize() { drafted_tokens_.Synchronize(); }
 
-  // Errors are those of Engine::Forward; the token is then not part of the conversation.
+  // Errors are those of Engine::Forward; the token is then not in the conversation.
   absl::Status Append(int32_t token);
 
-  size_t drafted() const { return guesses_.drafted(); }
-  size_t accepted() const { return guesses_.accepted(); }
+  size_t drafted() const { return drafted_tokens_.drafted(); }
+  size_t accepted() const { return drafted_tokens_.accepted(); }
 
  private:
   Engine& engine_;
   KVCache& cache_;
-  Guesses guesses_;
+  DraftedTokens drafted_tokens_;
   size_t vocab_size_;
   std::vector<float> logits_;  // [1 + most, vocab_size]
 };

@@ -19,9 +19,16 @@ StopMatcher::StopMatcher(std::vector<std::string> stop_texts) : stop_texts_(std:
 std::string StopMatcher::Push(absl::string_view text) {
   if (stopped_) return "";
   held_.append(text.data(), text.size());
-  size_t first = std::string::npos;
+  // The stop text that is complete first, so that the answer does not depend on how the text is
+  // split into pushes; of those complete at once the longest.
+  size_t first = std::string::npos, first_end = std::string::npos;
   for (const std::string& stop : stop_texts_) {
-    first = std::min(first, held_.find(stop));
+    const size_t begin = held_.find(stop);
+    if (begin == std::string::npos) continue;
+    const size_t end = begin + stop.size();
+    if (end > first_end || (end == first_end && begin > first)) continue;
+    first = begin;
+    first_end = end;
   }
   if (first != std::string::npos) {
     stopped_ = true;
@@ -29,7 +36,7 @@ std::string StopMatcher::Push(absl::string_view text) {
     held_.clear();
     return certain;
   }
-  // The longest end of the text that a stop text begins with.
+  // The longest suffix of the text that is a prefix of a stop text.
   size_t keep = 0;
   for (const std::string& stop : stop_texts_) {
     const size_t longest = std::min(stop.size() - 1, held_.size());

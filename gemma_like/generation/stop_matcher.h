@@ -1,4 +1,4 @@
-// Finds stop texts in a stream of text, holding back what may be the beginning of one.
+// Finds stop texts in a stream of text, holding back what may be the start of one.
 #ifndef INLAY_GEMMA_LIKE_GENERATION_STOP_MATCHER_H_
 #define INLAY_GEMMA_LIKE_GENERATION_STOP_MATCHER_H_
 
@@ -11,12 +11,13 @@ namespace inlay {
 
 class StopMatcher {
  public:
-  // Ignored are stop texts that are empty, and those that begin inside of a UTF-8 character: where
-  // the text were cut before them it would not be UTF-8 any more.
+  // Ignores stop texts that are empty, and those that start inside a UTF-8 character: cut before
+  // them, the text would no longer be valid UTF-8.
   explicit StopMatcher(std::vector<std::string> stop_texts);
 
-  // Takes the next text and returns what is certain not to belong to a stop text. Once a stop text
-  // is complete, stopped() is true, and what came before it has been returned.
+  // Accepts the next text and returns what is certain not to belong to a stop text. Once a stop
+  // text is complete, stopped() is true, and the text before it has been returned. Of several the
+  // one that is complete first counts.
   std::string Push(absl::string_view text);
 
   // What is held back, when no more text will come.

@@ -98,7 +98,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
       NormHeads(w.q_norm, kHeads, queries, pass.norm_epsilon);
       if constexpr (kRotates) RotateQueries(shared.angles, batch.out_rows, begin, queries);
     };
-    constexpr size_t kPrepared = kQueryDim + 4 * kKvDim;  // storing keys takes its time
+    constexpr size_t kPrepared = kQueryDim + 4 * kKvDim;  // storing rows costs extra
     pass.team.Run(rows, RowsOfChunk(kPrepared), [&](const Share& share) {
       const auto [begin, end, thread] = share;
       if (batch.out_rows == nullptr) prepare_queries(begin, end);
@@ -140,7 +140,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   }
 
  private:
-  // For storing and for attention.
+  // Serves both storing and attention.
   static constexpr size_t MixScratchFloats(size_t threads) {
     return std::max(AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, threads),
                     threads * kHeadDim);
@@ -154,7 +154,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     }
   }
 
-  // `queries` are the outputs from `first` on.
+  // `queries` holds the outputs from `first` on.
   static void RotateQueries(ConstFloatRows angles, const int32_t* out_rows, size_t first,
                             FloatRows queries) {
     if (out_rows == nullptr) return ApplyRope(angles.Slice(first, queries.rows), queries);

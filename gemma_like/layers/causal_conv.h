@@ -1,4 +1,4 @@
-// The causal convolution of a mixer over a sequence whose last inputs are kept.
+// The causal convolution of a mixer over a sequence whose last inputs are stored.
 #ifndef INLAY_GEMMA_LIKE_LAYERS_CAUSAL_CONV_H_
 #define INLAY_GEMMA_LIKE_LAYERS_CAUSAL_CONV_H_
 
@@ -19,7 +19,7 @@ struct SegmentConv {
   static constexpr size_t kTail = kWidth - 1;
 
   // Computes y [end - begin, kChannels] for the segment's rows [begin, end) from their inputs `in`
-  // [segment.rows, kChannels] and those that the window keeps of the tokens before.
+  // [segment.rows, kChannels] and those of earlier tokens, which the window stores.
   void Forward(const CausalConv& conv, ConstFloatRows in, size_t begin, size_t end,
                FloatRows y) const {
     constexpr size_t kStep = 32;
@@ -31,7 +31,7 @@ struct SegmentConv {
     }
   }
 
-  // Puts the inputs of the rows [begin, end) into the window, those that it will still need.
+  // Stores those inputs of the rows [begin, end) in the window that later tokens need.
   void Keep(ConstFloatRows in, size_t begin, size_t end) const {
     for (size_t row = begin; row < end; ++row) {
       float* kept = window.NewRow(segment.position + row);
@@ -43,8 +43,8 @@ struct SegmentConv {
   const InputWindow& window;
 
  private:
-  // The input of the token kTail before the segment's row `row`: one of its own rows, one that is
-  // kept, or, before the sequence, zeros.
+  // The input of the token kTail before the segment's row `row`: one of its own rows, one from the
+  // window, or, before the sequence, zeros.
   const float* Input(ConstFloatRows in, size_t row) const {
     static constexpr float kZeros[kChannels] = {};
     if (row >= kTail) return in.Row(row - kTail);

@@ -13,7 +13,7 @@
 
 namespace inlay {
 
-// Of one gated MLP of any hidden size: the layer's, or an expert.
+// The weights of one gated MLP of any hidden size: the layer's own, or an expert's.
 struct GatedWeights {
   PackedMatrix gate;  // [hidden, model_dim]
   PackedMatrix up;    // as gate

@@ -26,7 +26,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
   static constexpr size_t kInner = kSsd.Inner();
   static constexpr size_t kXbcDim = kSsd.XbcDim();
   static constexpr size_t kInDim = kInner + kXbcDim + kHeads;  // z; x, B, C; dt
-  static constexpr size_t kGroup = kInner / kShape.groups;     // is normalised on its own
+  static constexpr size_t kGroup = kInner / kShape.groups;     // channels normalised together
   using Conv = SegmentConv<kXbcDim, kShape.conv_width>;
 
   struct Weights {
@@ -112,7 +112,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
   }
 
  private:
-  // Adds the chunks that a segment appends to, and what they keep.
+  // Adds the chunks that a segment appends to, with the logs that they write.
   static void AddChunks(const SegmentRows& segment, const ChunkLog<SsdLog>& log,
                         std::vector<SsdChunk>& chunks) {
     const size_t last = (segment.position + segment.rows - 1) / kStateChunk;
@@ -122,7 +122,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
       to.first = (segment.position + row) % kStateChunk;
       to.row = row;
       to.rows = std::min(kStateChunk - to.first, segment.rows - row);
-      // Two logs are kept, and later chunks may share memory with the others.
+      // Only two logs are kept; those of other chunks may share memory with later ones.
       to.keep = row == 0 || chunk + 1 >= last;
       if (to.keep) to.log = log.LogOf(chunk);
       to.state = log.State(chunk);
@@ -154,8 +154,8 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     }
   }
 
-  // Convolution and time steps of the segment's rows [begin, end), and what is kept of them. `in`
-  // holds the outputs of the first projection for all of its rows.
+  // Convolution and time steps of the segment's rows [begin, end), and stores what later tokens
+  // need of them. `in` holds the outputs of the first projection for all of its rows.
   static void Convolve(const Weights& w, const Segment<Storage>& segment, const SsdAppend& append,
                        ConstFloatRows in, size_t begin, size_t end, FloatRows xbc, FloatRows dt) {
     const size_t n = end - begin;
@@ -174,7 +174,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     }
   }
 
-  // Copies those of the segment's rows [begin, end) that the chunk covers.
+  // Copies those of the segment's rows [begin, end) that the chunk covers into its log.
   static void KeepInLog(const SsdChunk& chunk, ConstFloatRows xbc, ConstFloatRows dt, size_t begin,
                         size_t end) {
     const size_t last = std::min(end, chunk.row + chunk.rows);

@@ -21,9 +21,9 @@
 
 namespace inlay {
 
-// Every choice of an expert by a row is a slot; slots are ordered by expert, so that each expert's
-// weights are read once for all of its rows. A row's sum runs over its experts in ascending order
-// after the shared one, whatever the other rows chose.
+// Every pair of a row and an expert chosen for it is a slot; slots are ordered by expert, so that
+// each expert's weights are read once for all of its rows. A row's sum runs over its experts in
+// ascending order after the shared one, whatever the other rows chose.
 template <MoeShape kShape, Activation kActivation>
 struct LayerKind<MoeMlp<kShape, kActivation>> {
   static constexpr size_t kExperts = kShape.experts;
@@ -115,7 +115,7 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
                     Pass::OperandFloats(slots, kHidden));
   }
 
-  // Of the experts only the chosen ones.
+  // Counts only as many experts as a token uses.
   static TokenWork Work(const Weights& w) {
     TokenWork work = WorkOf(w.router);
     for (size_t i = 0; i < kUsed; ++i) work += w.experts.front().Work();
@@ -150,7 +150,7 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
       begin[kExperts] = count;
     }
 
-    // The rows of an array over all slots that belong to an expert.
+    // The slots of one expert among `all`, which has a row for every slot.
     FloatRows Of(size_t e, FloatRows all) const {
       return all.Slice(begin[e], begin[e + 1] - begin[e]);
     }

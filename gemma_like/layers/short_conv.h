@@ -81,8 +81,8 @@ struct LayerKind<ShortConv<kShape>> : SharesNothing {
   }
 
  private:
-  // The outputs [begin, end) of one segment, into the rows of `mixed` that are its own. `in` holds
-  // B * X, C and X of its rows.
+  // The outputs [begin, end) of one segment, into the segment's rows of `mixed`. `in` holds B * X,
+  // C and X of its rows.
   static void Mix(const Weights& w, const Segment<InputWindow>& segment, ConstFloatRows in,
                   size_t begin, size_t end, FloatRows mixed) {
     const Conv conv{segment, *segment.storage};

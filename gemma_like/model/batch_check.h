@@ -1,4 +1,4 @@
-// Checks a batch before anything of it is run.
+// Checks a batch before any of it is run.
 #ifndef INLAY_GEMMA_LIKE_MODEL_BATCH_CHECK_H_
 #define INLAY_GEMMA_LIKE_MODEL_BATCH_CHECK_H_
 

@@ -14,7 +14,7 @@
 
 namespace inlay {
 
-// The tensors of one layer: norms here, those of mixers and MLP by their kinds.
+// Binds the tensors of one layer: norms here, those of mixers and MLP in their LayerKind.
 template <class L, class Binder>
 void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
   const auto norm = [&](absl::string_view tensor, TensorUse use = TensorUse::kNorm) {
@@ -28,7 +28,7 @@ void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
   }
   ForEachPartWeights<L>(w, [&]<class P>(auto& part) {
     if constexpr (Mlp<P>) {
-      // In files the only norm of a layer has this name, whatever it is before.
+      // Files name a layer's only norm attn_norm, even where it precedes the MLP.
       w.mlp_norm = norm(kMixes ? "ffn_norm.weight" : "attn_norm.weight");
       if constexpr (kPost) w.mlp_post_norm = norm("post_ffw_norm.weight", TensorUse::kPostNorm);
     }
@@ -37,12 +37,12 @@ void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
 }
 
 // Asks `binder` for every tensor of the config by name and shape. A WeightBinder answers with what
-// a file holds; other binders may only take note.
+// a file holds; other binders may only record the requests.
 template <ModelConfig Config, class Binder>
 void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   const size_t vocab_size = binder.Rows("token_embd.weight", Config::kVocabSize);
   weights.embedding = binder.Matrix("token_embd.weight", vocab_size, Config::kModelDim);
-  // The largest first: while a matrix is packed, it is there twice.
+  // The largest matrix first: while it is packed, it is in memory twice.
   const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
   weights.output =
       binder.Packed(own_output ? "output.weight" : "token_embd.weight", vocab_size,

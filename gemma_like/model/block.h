@@ -24,7 +24,7 @@
 
 namespace inlay {
 
-// What the layers of this mixer share in a pass.
+// What all layers with this mixer share in a pass.
 template <class M>
 struct SharedOf {
   typename LayerKind<M>::Shared value;
@@ -74,8 +74,8 @@ struct Block {
   static_assert(kMixers <= 1 || !L::Norms::kPost,
                 "a layer with norms after its branches has at most one mixer");
 
-  // With `out_rows` [outputs], the residual stream goes on with those rows of the batch alone, and
-  // the state's residual has become so many rows; with nullptr, with all of them.
+  // With `out_rows` [outputs], only those rows of the batch stay in the residual stream, and the
+  // state's residual then has `outputs` rows; with nullptr, all rows stay.
   static void Forward(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
                       size_t outputs, PassState<Config>& s) {
     Arena::Scope scope(s.pass.arena);
@@ -108,7 +108,8 @@ struct Block {
   }
 
  private:
-  // Computes all mixers and adds all branches but the last, which an MLP's norm follows at once.
+  // Computes all mixers and adds their branches, except the last one before an MLP: Forward adds
+  // that in the same loop as the MLP's norm.
   static void RunMixers(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
                         FloatRows branch, PassState<Config>& s) {
     Arena::Scope scope(s.pass.arena);
@@ -119,7 +120,7 @@ struct Block {
                   normed.Slice(begin, end - begin));
         });
     if (out_rows != nullptr) {
-      for (size_t r = 0; r < branch.rows; ++r) {  // out_rows[r] >= r, so that none is lost
+      for (size_t r = 0; r < branch.rows; ++r) {  // out_rows[r] >= r: no row is lost
         std::copy_n(s.residual.Row(static_cast<size_t>(out_rows[r])), Config::kModelDim,
                     s.residual.data + r * s.residual.stride);
       }

@@ -36,7 +36,7 @@ absl::Status Damaged(const GgufFile& file, const GgufTensor& tensor, float value
                                           "' has the value ", value, " at ", where));
 }
 
-// Where the first of them is that is not finite; their number when all are.
+// The index of the first value that is not finite; the number of values when all are.
 size_t FirstBad(const std::vector<float>& values) {
   if (AllFinite(values.data(), values.size())) return values.size();
   return static_cast<size_t>(
@@ -59,9 +59,9 @@ absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor) {
   return absl::OkStatus();
 }
 
-// A packed matrix tile by tile. What is not quantized lies column by column, bfloat16 in pairs of
-// columns. Of what is, each row's sum is finite where all elements are, and one that is not makes
-// it so.
+// Checks a packed matrix tile by tile. Matrices that are not quantized are stored column by column,
+// bfloat16 in pairs of columns. For quantized ones, the sum of each row is checked: it is finite
+// exactly when all elements are.
 absl::Status CheckTiles(const GgufFile& file, const GgufTensor& tensor) {
   const size_t cols = tensor.dims[0];
   const size_t tiles = (tensor.dims[1] + kTileRows - 1) / kTileRows;

@@ -1,4 +1,4 @@
-// Looks for weights that are not numbers.
+// Finds weights that are NaN or infinite.
 #ifndef INLAY_GEMMA_LIKE_MODEL_CHECK_TENSORS_H_
 #define INLAY_GEMMA_LIKE_MODEL_CHECK_TENSORS_H_
 
@@ -12,7 +12,7 @@ namespace inlay {
 
 // Reads every element of every tensor. DataLoss naming the tensor, the element and its value where
 // one is NaN or infinite (of a packed and quantized matrix, the row); the first in file order.
-// Takes about as long as a load.
+// Costs about as much time as a load.
 absl::Status CheckTensors(const GgufFile& file);
 
 // "element [3, 17]": the column, the row, and so on, in the order in which the file gives

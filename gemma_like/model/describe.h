@@ -45,7 +45,7 @@ ConfigDescription DescribeWith() {
 
 }  // namespace describe_internal
 
-// Of conversations whose rows are stored as `type`.
+// The memory is that of conversations with row type `type`.
 template <ModelConfig Config>
 ConfigDescription Describe(KvType type) {
   return WithStorage(

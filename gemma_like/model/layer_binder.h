@@ -1,4 +1,4 @@
-// How the part of a layer names its tensors.
+// Names the tensors of a layer's parts.
 #ifndef INLAY_GEMMA_LIKE_MODEL_LAYER_BINDER_H_
 #define INLAY_GEMMA_LIKE_MODEL_LAYER_BINDER_H_
 

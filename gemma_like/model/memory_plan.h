@@ -1,4 +1,4 @@
-// What a model takes in memory, known before any of it is allocated.
+// How much memory a model needs, known before any of it is allocated.
 #ifndef INLAY_GEMMA_LIKE_MODEL_MEMORY_PLAN_H_
 #define INLAY_GEMMA_LIKE_MODEL_MEMORY_PLAN_H_
 
@@ -9,17 +9,17 @@
 
 namespace inlay {
 
-// In bytes, at most. Conversations come on top: see cache/cache_plan.h. Of the file itself only the
-// embedding's rows stay in use, and these pages belong to the system.
+// In bytes, at most. Conversations need more: see cache/cache_plan.h. Of the file itself only the
+// embedding's rows stay in use, in pages of the system's file cache.
 struct ModelMemory {
-  size_t weights = 0;  // as the kernels want them
+  size_t weights = 0;  // in the layout of the kernels
   size_t scratch = 0;  // for the largest batch
 
   size_t total() const { return weights + scratch; }
 };
 
-// Memory that this process may still take: the least of what the system has available and the
-// limit on its address space leaves. The largest number where nothing is known.
+// Memory that this process may still allocate: the smaller of what the system has available and
+// what the limit on its address space leaves. The largest size_t if neither is known.
 size_t AvailableMemory();
 
 // ResourceExhausted, naming both amounts, when `needed` is more than AvailableMemory().

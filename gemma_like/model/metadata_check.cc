@@ -60,8 +60,8 @@ void MetadataCheck::Flag(std::string_view key, bool value, std::optional<bool> a
 void MetadataCheck::VocabSize(int least) {
   constexpr std::string_view kKey = "vocab_size";
   const std::string wanted = absl::StrCat("at least ", least);
-  // The embedding says how many rows there are, since whoever adds tokens may leave the key as it
-  // was; without an embedding, binding fails.
+  // The embedding says how many rows there are, since tools that add tokens may leave the key
+  // unchanged; without an embedding, binding fails.
   if (const GgufValue* found = FindOrReport(kKey, /*absent_is_fine=*/true, wanted)) {
     const std::optional<int64_t> rows = found->is_array() ? std::nullopt : found->IntAt(0);
     if (!rows.has_value() || *rows < least) return Report(kKey, found->ToString(), wanted);
@@ -83,14 +83,14 @@ void MetadataCheck::Text(std::string_view key, std::string_view value,
 
 void MetadataCheck::CheckInts(std::string_view key, absl::Span<const int64_t> values) {
   const auto append = [](std::string* out, int64_t value) {
-    absl::StrAppend(out, value == kUntold ? "any" : absl::StrCat(value));
+    absl::StrAppend(out, value == kAnyValue ? "any" : absl::StrCat(value));
   };
   const std::string wanted = absl::StrCat("[", absl::StrJoin(values, ", ", append), "]");
   const GgufValue* found = FindOrReport(key, false, wanted);
   if (found == nullptr) return;
   bool equal = found->is_array() ? found->size() == values.size() : true;
   for (size_t i = 0; equal && i < values.size(); ++i) {
-    equal = values[i] == kUntold || found->IntAt(found->is_array() ? i : 0) == values[i];
+    equal = values[i] == kAnyValue || found->IntAt(found->is_array() ? i : 0) == values[i];
   }
   if (!equal) Report(key, found->ToString(values.size()), wanted);
 }

@@ -1,4 +1,4 @@
-// Holds a file's metadata against a config.
+// Compares a file's metadata with a config.
 #ifndef INLAY_GEMMA_LIKE_MODEL_METADATA_CHECK_H_
 #define INLAY_GEMMA_LIKE_MODEL_METADATA_CHECK_H_
 
@@ -62,7 +62,7 @@ class MetadataCheck {
   std::vector<std::string> differences_;
 };
 
-// What of the file's metadata differs from the config; empty when nothing does.
+// One sentence for each difference between the file's metadata and the config.
 template <ModelConfig Config>
 std::vector<std::string> MetadataDifferences(const GgufFile& file) {
   MetadataCheck check(file, ToAbsl(Config::kName), ToAbsl(Config::kArchitecture));

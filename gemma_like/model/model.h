@@ -53,28 +53,28 @@ namespace inlay {
 template <ModelConfig Config>
 class Model final : public Engine {
   static_assert(CheckConfig<Config>());
-  // The last layer whose mixers keep something of the past: nobody reads rows after it whose logits
-  // are not wanted.
+  // The last layer whose mixers store state: after it, only the rows whose logits are wanted are
+  // needed.
   static constexpr int kLastStoring = LastLayerWithStorage<Config>();
-  static_assert(kLastStoring >= 0, "a model must have a layer that keeps something of the past");
+  static_assert(kLastStoring >= 0, "a model must have a layer that stores state");
 
  public:
-  // Binds a file whose metadata and tensors agree with the config, or says which does not. Keeps
-  // the file mapped.
+  // Binds a file whose metadata and tensors agree with the config, or returns an error that names
+  // what differs. Keeps the file mapped.
   static absl::StatusOr<std::unique_ptr<Model>> Load(std::shared_ptr<const GgufFile> file,
                                                      const EngineOptions& options) {
     return OrOutOfMemory("this model", [&] { return Bind(std::move(file), options); });
   }
 
-  // The tensors of such a file that Load makes packed matrices of.
+  // The tensors of such a file that Load packs.
   static absl::StatusOr<PackedTensors> FindPackedTensors(const GgufFile& file) {
     const WeightBinder binder = Ask(file);
     INLAY_RETURN_IF_ERROR(binder.Finish());
     return binder.packed();
   }
 
-  // What Load will allocate for this file. What does not fit the config counts as nothing: loading
-  // will say so.
+  // What Load will allocate for this file. Tensors that do not fit the config are not counted:
+  // loading reports them.
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
     const WeightBinder binder = Ask(file);
     return {.weights = binder.bytes(),
@@ -119,12 +119,12 @@ class Model final : public Engine {
                        const CancelCheck& cancel = nullptr,
                        absl::Span<absl::Status> outcomes = {}) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    // Containers may lack memory before anything is committed.
+    // Containers may run out of memory, but only before anything is committed.
     return OrOutOfMemory("this batch", [&] { return RunBatch(steps, logits, cancel, outcomes); });
   }
 
  private:
-  // A binder that was asked for all that a model of this config takes from the file.
+  // A binder that was asked for every tensor that a model of this config reads from the file.
   static WeightBinder Ask(const GgufFile& file) {
     WeightBinder binder(file);
     const auto nothing = std::make_unique<ModelWeights<Config>>();
@@ -159,11 +159,11 @@ class Model final : public Engine {
     return model;
   }
 
-  // A batch on its way through the layers.
+  // The state of a batch in a forward pass.
   struct BatchState {
     absl::Span<const SequenceStep> steps;
     absl::Span<absl::Status> outcomes;  // one for each step, or empty
-    // The steps that go on, each with its cache and segment at the same index of `pass`.
+    // The steps that have not failed, each with its cache and segment at the same index of `pass`.
     absl::InlinedVector<size_t, 8> running;
     absl::InlinedVector<Transaction, 8> transactions;
     PassState<Config> pass;
@@ -174,7 +174,8 @@ class Model final : public Engine {
       for (const size_t step : running) outputs += steps[step].logit_rows;
       return outputs;
     }
-    // The error, unless the other steps go on without the one that had it.
+    // Records the error as the outcome of this step, so that the other steps continue; returns it
+    // where there are no outcomes, so that the whole batch fails.
     absl::Status Fail(size_t step, absl::Status error) const {
       if (outcomes.empty()) return error;
       outcomes[step] = std::move(error);
@@ -205,7 +206,7 @@ class Model final : public Engine {
     batch.pass.residual = arena_.Rows(NumberRows(batch.pass), Config::kModelDim);
     Embed(batch);
     INLAY_RETURN_IF_ERROR(RunLayers(batch, cancel));
-    // Of a large vocabulary the output takes longer than a layer.
+    // With a large vocabulary the output costs more time than a layer.
     if (cancel && cancel()) return absl::CancelledError("cancelled before the output");
     Output(batch, logits);
     INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
@@ -213,7 +214,8 @@ class Model final : public Engine {
     return absl::OkStatus();
   }
 
-  // Begins the transactions. Each segment has all of its rows as outputs; NumberRows says which.
+  // Begins the transactions. All rows of each segment are outputs; NumberRows assigns their
+  // indices.
   static absl::Status Begin(BatchState& batch) {
     for (size_t i = 0; i < batch.steps.size(); ++i) {
       const SequenceStep& step = batch.steps[i];
@@ -236,7 +238,8 @@ class Model final : public Engine {
     return absl::OkStatus();
   }
 
-  // Lays the segments' rows one after the other, and likewise their outputs. Returns the rows.
+  // Numbers the segments' rows consecutively, and likewise their outputs. Returns the number of
+  // rows.
   static size_t NumberRows(PassState<Config>& pass) {
     size_t row = 0, out_row = 0;
     for (SegmentRows& segment : pass.segments) {
@@ -259,7 +262,7 @@ class Model final : public Engine {
   }
 
   static EngineInfo MakeInfo(const GgufFile& file, const EngineOptions& options) {
-    // The config does not fix it: a run-time limit. Files without the key are rare and old.
+    // A run-time limit, which the config does not fix. Files without the key are rare and old.
     constexpr size_t kUnknownContext = 2048;
     const auto context =
         file.GetUint(absl::StrCat(ToAbsl(Config::kArchitecture), ".context_length"));
@@ -276,8 +279,8 @@ class Model final : public Engine {
             .output_work = {}};
   }
 
-  // The residual stream, the rows whose logits are wanted, what each mixer's layers share and the
-  // largest need of a layer, in which the output's operand has room too.
+  // The residual stream, the rows whose logits are wanted, what the layers of each mixer share and
+  // the largest need of a layer, which covers the output's operand too.
   static constexpr size_t ScratchFloats(size_t rows, size_t threads) {
     size_t shared = 0;
     size_t layer = 0;
@@ -315,12 +318,12 @@ class Model final : public Engine {
         s.shared);
   }
 
-  // Of each sequence the last logit_rows of its step are wanted.
+  // For each sequence, the rows after its step's last logit_rows tokens are wanted.
   absl::Status RunLayers(BatchState& batch, const CancelCheck& cancel) {
     PassState<Config>& s = batch.pass;
-    // Of what the layers share: it is made again when the segments change.
+    // The scope of what the layers share, which is computed again when the segments change.
     std::optional<Arena::Scope> shared(arena_);
-    const auto share_anew = [&] {
+    const auto share_again = [&] {
       shared.reset();
       shared.emplace(arena_);
       MakeShared(s);
@@ -336,21 +339,21 @@ class Model final : public Engine {
       const absl::StatusOr<bool> changed = DropCancelled(batch, at.index);
       status = changed.status();
       if (!status.ok() || s.residual.rows == 0) return;
-      if (*changed) share_anew();
+      if (*changed) share_again();
       const size_t outputs = batch.Outputs();
       const bool narrows = at.index == kLastStoring && outputs < s.residual.rows;
       const int32_t* out_rows = narrows ? Narrow(batch, outputs) : nullptr;
       Block<Config, L>::Forward(weights, at.ordinal, out_rows, narrows ? outputs : s.residual.rows,
                                 s);
       if (narrows && at.index + 1 < Config::Layers::kSize) {
-        GoOnWithOutputs(s);
-        share_anew();
+        ContinueWithOutputs(s);
+        share_again();
       }
     });
     return status;
   }
 
-  // Whether segments were cancelled and are no part of the batch any more.
+  // Removes cancelled segments from the batch. Returns whether there were any.
   static absl::StatusOr<bool> DropCancelled(BatchState& batch, int layer) {
     PassState<Config>& s = batch.pass;
     size_t kept = 0, row = 0;
@@ -399,8 +402,9 @@ class Model final : public Engine {
     return rows;
   }
 
-  // After the layer that narrowed: its outputs are the rows of the layers that follow.
-  static void GoOnWithOutputs(PassState<Config>& s) {
+  // Called after the layer that narrowed the batch: its outputs become the rows of the layers that
+  // follow.
+  static void ContinueWithOutputs(PassState<Config>& s) {
     for (SegmentRows& segment : s.segments) {
       segment.position = segment.OutPosition();
       segment.row = segment.out_row;
@@ -417,23 +421,23 @@ class Model final : public Engine {
     Pass& pass = batch.pass.pass;
     const Operand x = pass.MakeOperand(
         wanted, OperandForms::For({&weights_.output}), [&](size_t begin, size_t end) {
-          const FloatRows part = wanted.Slice(begin, end - begin);
-          RmsNorm(part, weights_.output_norm.data(), Config::kNormEpsilon, part);
+          const FloatRows slice = wanted.Slice(begin, end - begin);
+          RmsNorm(slice, weights_.output_norm.data(), Config::kNormEpsilon, slice);
         });
     pass.Multiply(weights_.output, x, results);
     if constexpr (Config::kLogitDivisor != 1.0f || Config::kLogitSoftCap != 0.0f) {
       constexpr size_t kChunk = 4096;
       team_->Run(results.cols, std::max<size_t>(1, kChunk / rows), [&](const Share& share) {
-        const FloatRows part = results.Columns(share.begin, share.end - share.begin);
-        if constexpr (Config::kLogitDivisor != 1.0f) Scale(1.0f / Config::kLogitDivisor, part);
-        if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, part);
+        const FloatRows columns = results.Columns(share.begin, share.end - share.begin);
+        if constexpr (Config::kLogitDivisor != 1.0f) Scale(1.0f / Config::kLogitDivisor, columns);
+        if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, columns);
       });
     }
     if (batch.running.size() < batch.steps.size()) SpreadLogits(batch, logits);
   }
 
-  // Moves the logits of the steps that went through, which are one after the other, to their places
-  // among those of all steps. They only move back, so the last goes first.
+  // Moves the logits of the steps that succeeded, which are stored consecutively, to their places
+  // among those of all steps. Rows only move towards the end, so the last is moved first.
   static void SpreadLogits(const BatchState& batch, FloatRows logits) {
     size_t from = batch.Outputs(), to = logits.rows;
     size_t left = batch.running.size();
@@ -453,7 +457,7 @@ class Model final : public Engine {
   WeightsHash weights_hash_;  // of the file
   EngineInfo info_;
   ModelWeights<Config> weights_;
-  std::mutex mutex_;  // guards what follows, which serves one call at a time
+  std::mutex mutex_;  // guards the members below, which serve one call at a time
   std::shared_ptr<Team> team_;
   Arena arena_;
   Schedule schedule_;

@@ -1,4 +1,4 @@
-// The products of a forward pass in their order, known since the model is loaded.
+// The products of a forward pass in their order, known once the model is loaded.
 #ifndef INLAY_GEMMA_LIKE_MODEL_SCHEDULE_H_
 #define INLAY_GEMMA_LIKE_MODEL_SCHEDULE_H_
 
@@ -10,14 +10,14 @@
 
 namespace inlay {
 
-// Which weights each thread reads next is fixed by the config: while threads wait for the end of a
-// product, or for what one thread computes alone, they fetch the beginning of theirs.
+// The config fixes which weights each thread reads next: while threads wait for the end of a
+// product, or for what one thread computes alone, they prefetch the start of their next share.
 class Schedule {
  public:
   explicit Schedule(size_t threads) : threads_(threads) {}
 
-  // The next product, all of its matrices; none where tokens choose them. The matrices outlive the
-  // schedule.
+  // Adds the next product, with all of its matrices; an empty list if tokens choose them (experts).
+  // The matrices must outlive the schedule.
   void Add(std::initializer_list<const PackedMatrix*> matrices) {
     products_.emplace_back(matrices, threads_);
   }
@@ -27,8 +27,8 @@ class Schedule {
    public:
     explicit Cursor(const Schedule& schedule) : products_(schedule.products_) {}
 
-    // What comes after the product that begins with `first`; after the last one, the first one of
-    // the next pass. nullptr where that is not known.
+    // The product after the one whose first matrix is `first`; after the last one, the first one of
+    // the next pass. nullptr if it is not known.
     const PhaseAhead* After(const PackedMatrix* first) {
       for (size_t i = 0; i < products_.size(); ++i) {
         const size_t product = (next_ + i) % products_.size();

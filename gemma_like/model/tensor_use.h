@@ -1,18 +1,18 @@
-// What a tensor is for: how random values for it are drawn.
+// The use of a tensor, which decides how random values for it are drawn.
 #ifndef INLAY_GEMMA_LIKE_MODEL_TENSOR_USE_H_
 #define INLAY_GEMMA_LIKE_MODEL_TENSOR_USE_H_
 
 namespace inlay {
 
-// Each part of a layer says of its tensors what they are for. A branch is what a mixer or an MLP
-// adds to the residual stream; its size is proportional to the tensor at its end, by which synth
-// keeps random models stable.
+// Each part of a layer states the use of its tensors. A branch is what a mixer or an MLP adds to
+// the residual stream; its magnitude is proportional to the tensor at its end, which synth scales
+// to keep random models stable.
 enum class TensorUse {
   kMatrix,        // normal values with variance 1 / columns
   kEmbedding,     // likewise, looked up by row
   kRouter,        // likewise, of a mixture of experts
   kBranchEnd,     // likewise, at the end of a branch
-  kBranchShare,   // likewise, at the end of a term that is added to another one's branch
+  kBranchShare,   // likewise, at the end of a term that is added to another branch
   kNorm,          // 1 plus or minus 0.1
   kBranchNorm,    // likewise, at the end of a branch
   kPostNorm,      // likewise, of the norm after a branch

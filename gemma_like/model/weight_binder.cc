@@ -9,8 +9,8 @@
 
 namespace inlay {
 
-const GgufTensor* WeightBinder::Take(absl::string_view name) {
-  taken_.insert(std::string(name));
+const GgufTensor* WeightBinder::Find(absl::string_view name) {
+  requested_.insert(std::string(name));
   const GgufTensor* tensor = file_.FindTensor(name);
   if (tensor == nullptr && status_.ok()) {
     status_ = absl::NotFoundError(absl::StrCat(file_.name(), " has no tensor '", name, "'"));
@@ -26,9 +26,9 @@ void WeightBinder::Fail(const GgufTensor& tensor, absl::string_view wanted) {
                    ToAbsl(GetWeightTypeInfo(tensor.type).name), ", not ", wanted));
 }
 
-const GgufTensor* WeightBinder::TakeMatrices(absl::string_view name, size_t count, size_t rows,
+const GgufTensor* WeightBinder::FindMatrices(absl::string_view name, size_t count, size_t rows,
                                              size_t cols) {
-  const GgufTensor* tensor = Take(name);
+  const GgufTensor* tensor = Find(name);
   if (tensor == nullptr) return nullptr;
   const auto& dims = tensor->dims;
   if (dims[0] == cols && dims[1] == rows && dims[2] == count && dims[3] == 1) return tensor;
@@ -43,7 +43,7 @@ size_t WeightBinder::Rows(absl::string_view name, size_t least) const {
 }
 
 WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t cols) {
-  const GgufTensor* tensor = TakeMatrices(name, 1, rows, cols);
+  const GgufTensor* tensor = FindMatrices(name, 1, rows, cols);
   if (tensor == nullptr) return {};
   if (tensor->packed) {
     Fail(*tensor, "as a GGUF file stores it");
@@ -59,7 +59,7 @@ PackedMatrix WeightBinder::Packed(absl::string_view name, size_t rows, size_t co
 
 std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t count, size_t rows,
                                                size_t cols, TensorUse) {
-  const GgufTensor* tensor = TakeMatrices(name, count, rows, cols);
+  const GgufTensor* tensor = FindMatrices(name, count, rows, cols);
   if (tensor == nullptr) return {};
   packed_.insert(std::string(name));
   if (!tensor->packed) packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, rows, cols);
@@ -78,7 +78,7 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
       return {};
     }
   }
-  // So that a model takes its memory once while it is loaded, not twice.
+  // Releases the file's pages, so that a model being loaded is not in memory twice.
   if (!tensor->packed) file_.Forget(tensor->data);
   return matrices;
 }
@@ -86,7 +86,7 @@ std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t co
 std::vector<float> WeightBinder::Vector(absl::string_view name, TensorUse, size_t cols,
                                         size_t rows) {
   const size_t size = cols * rows;
-  const GgufTensor* tensor = Take(name);
+  const GgufTensor* tensor = Find(name);
   if (tensor == nullptr) return {};
   if (tensor->num_elements() != size || GetWeightTypeInfo(tensor->type).block_size != 1 ||
       tensor->packed) {
@@ -119,7 +119,7 @@ std::vector<float> WeightBinder::Transposed(absl::string_view name, TensorUse us
 absl::Status WeightBinder::Finish() const {
   if (!status_.ok()) return status_;
   for (const GgufTensor& tensor : file_.tensors()) {
-    if (!taken_.contains(std::string(tensor.name))) {
+    if (!requested_.contains(std::string(tensor.name))) {
       return absl::InvalidArgumentError(absl::StrCat(file_.name(), " has a tensor '", tensor.name,
                                                      "' that its config does not use"));
     }

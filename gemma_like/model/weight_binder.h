@@ -1,5 +1,5 @@
-// Takes tensors out of a file by name, checking shape and type, and knows which were never asked
-// for.
+// Finds a file's tensors by name, checks their shapes and types, and knows which were never
+// requested.
 #ifndef INLAY_GEMMA_LIKE_MODEL_WEIGHT_BINDER_H_
 #define INLAY_GEMMA_LIKE_MODEL_WEIGHT_BINDER_H_
 
@@ -19,14 +19,15 @@
 
 namespace inlay {
 
-// The first error stays; what is asked for after it comes back empty. So a loader asks for
-// everything, then looks once.
+// The first error is kept, and all later requests return empty results. A loader therefore requests
+// everything, then calls Finish() once.
 class WeightBinder {
  public:
-  // Packed matrices come back empty: a loader then tells what it would ask for. `file` must outlive
-  // the views given out.
+  // Packed matrices are returned empty: such a binder only records what a loader would request.
+  // `file` must outlive the views returned.
   explicit WeightBinder(const GgufFile& file) : file_(file) {}
-  // `team` packs, into memory for what another loader asked for: its packed_bytes().
+  // `team` packs the matrices. `packed_bytes` is the memory for them: packed_bytes() of a binder of
+  // the first kind after the same requests.
   WeightBinder(const GgufFile& file, Team& team, size_t packed_bytes)
       : file_(file), team_(&team), memory_(packed_bytes) {}
 
@@ -39,41 +40,41 @@ class WeightBinder {
   // not be packed there.
   WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols);
 
-  // A matrix as the kernels want it: a view where it is packed in the file, else a copy. What a
-  // tensor is for makes no difference here.
+  // A matrix in the layout of the kernels: a view if it is packed in the file, else a copy. The
+  // TensorUse makes no difference here.
   PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols, TensorUse);
 
-  // `count` matrices of rows x cols, one after the other in a tensor (its dimensions are cols,
-  // rows, count). Empty after an error.
+  // `count` matrices of rows x cols, stored one after the other in a tensor (its dimensions are
+  // cols, rows, count). Empty after an error.
   std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols,
                                    TensorUse);
 
   // A vector of cols * rows elements of type F32, F16 or BF16. Writers give it the dimensions cols,
-  // rows; any others with the same product are fine.
+  // rows; any others with the same product are accepted.
   std::vector<float> Vector(absl::string_view name, TensorUse, size_t cols, size_t rows = 1);
 
   // A small matrix rows x cols in the file as its transpose [cols][rows] in float.
   std::vector<float> Transposed(absl::string_view name, TensorUse, size_t rows, size_t cols);
 
-  // Names of the tensors that were asked for as packed matrices.
+  // Names of the tensors that were requested as packed matrices.
   const std::unordered_set<std::string>& packed() const { return packed_; }
 
-  // Memory that what was asked for takes, in bytes.
+  // Memory that the requested tensors need, in bytes.
   size_t bytes() const { return PackedMemory::AllocatedBytes(packed_bytes_) + vector_bytes_; }
   size_t packed_bytes() const { return packed_bytes_; }  // of it, copies of matrices
 
-  // The first error, or a tensor that nobody asked for, or ok.
+  // The first error, or one for a tensor that was not requested, or ok.
   absl::Status Finish() const;
 
  private:
-  const GgufTensor* Take(absl::string_view name);
-  const GgufTensor* TakeMatrices(absl::string_view name, size_t count, size_t rows, size_t cols);
+  const GgufTensor* Find(absl::string_view name);
+  const GgufTensor* FindMatrices(absl::string_view name, size_t count, size_t rows, size_t cols);
   void Fail(const GgufTensor& tensor, absl::string_view wanted);
 
   const GgufFile& file_;
   Team* team_ = nullptr;
   PackedMemory memory_;
-  std::unordered_set<std::string> taken_;
+  std::unordered_set<std::string> requested_;
   std::unordered_set<std::string> packed_;
   size_t packed_bytes_ = 0;
   size_t vector_bytes_ = 0;

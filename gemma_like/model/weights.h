@@ -1,4 +1,4 @@
-// The weights of a layer and of a model as typed views, by their types.
+// The weights of a layer and of a model as typed views.
 #ifndef INLAY_GEMMA_LIKE_MODEL_WEIGHTS_H_
 #define INLAY_GEMMA_LIKE_MODEL_WEIGHTS_H_
 

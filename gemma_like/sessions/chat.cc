@@ -7,9 +7,9 @@
 
 namespace inlay {
 
-// A conversation is: system turn, if any, then for each turn
+// A conversation is the system turn, if any, then for each turn
 //   before_user, text, before_answer, answer, after_answer.
-struct ChatFormat::Parts {
+struct ChatFormat::Markup {
   const char* before_system;
   const char* after_system;
   const char* before_user;
@@ -35,16 +35,16 @@ absl::Status Append(const Tokenizer& tokenizer, absl::string_view text, Trust tr
 
 }  // namespace
 
-const ChatFormat::Parts& ChatFormat::PartsOf(ChatTemplate chat_template) {
+const ChatFormat::Markup& ChatFormat::MarkupOf(ChatTemplate chat_template) {
   // Gemma has no system role: instructions come first in the user's turn.
-  static const Parts gemma{.before_system = "<start_of_turn>user\n",
-                           .after_system = "\n\n",
-                           .before_user = "<start_of_turn>user\n",
-                           .before_answer = "<end_of_turn>\n<start_of_turn>model\n",
-                           .after_answer = "<end_of_turn>\n",
-                           .control_tokens = {"<start_of_turn>", "<end_of_turn>"},
-                           .strips = true};
-  static const Parts granite{
+  static const Markup gemma{.before_system = "<start_of_turn>user\n",
+                            .after_system = "\n\n",
+                            .before_user = "<start_of_turn>user\n",
+                            .before_answer = "<end_of_turn>\n<start_of_turn>model\n",
+                            .after_answer = "<end_of_turn>\n",
+                            .control_tokens = {"<start_of_turn>", "<end_of_turn>"},
+                            .strips = true};
+  static const Markup granite{
       .before_system = "<|start_of_role|>system<|end_of_role|>",
       .after_system = "<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>",
       .before_user = "<|start_of_role|>user<|end_of_role|>",
@@ -52,20 +52,20 @@ const ChatFormat::Parts& ChatFormat::PartsOf(ChatTemplate chat_template) {
       .after_answer = "<|end_of_text|>\n",
       .control_tokens = {"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"},
       .strips = false};
-  static const Parts chat_ml{.before_system = "<|im_start|>system\n",
-                             .after_system = "<|im_end|>\n<|im_start|>user\n",
-                             .before_user = "<|im_start|>user\n",
-                             .before_answer = "<|im_end|>\n<|im_start|>assistant\n",
-                             .after_answer = "<|im_end|>\n",
-                             .control_tokens = {"<|im_start|>", "<|im_end|>"},
-                             .strips = false};
-  static const Parts none{.before_system = "",
-                          .after_system = "\n",
-                          .before_user = "",
-                          .before_answer = "\n",
-                          .after_answer = "\n",
-                          .control_tokens = {},
-                          .strips = false};
+  static const Markup chat_ml{.before_system = "<|im_start|>system\n",
+                              .after_system = "<|im_end|>\n<|im_start|>user\n",
+                              .before_user = "<|im_start|>user\n",
+                              .before_answer = "<|im_end|>\n<|im_start|>assistant\n",
+                              .after_answer = "<|im_end|>\n",
+                              .control_tokens = {"<|im_start|>", "<|im_end|>"},
+                              .strips = false};
+  static const Markup none{.before_system = "",
+                           .after_system = "\n",
+                           .before_user = "",
+                           .before_answer = "\n",
+                           .after_answer = "\n",
+                           .control_tokens = {},
+                           .strips = false};
   switch (chat_template) {
     case ChatTemplate::kGemma:
       return gemma;
@@ -81,31 +81,31 @@ const ChatFormat::Parts& ChatFormat::PartsOf(ChatTemplate chat_template) {
 
 absl::StatusOr<ChatFormat> ChatFormat::Create(const Tokenizer& tokenizer,
                                               ChatTemplate chat_template) {
-  const Parts& parts = PartsOf(chat_template);
-  for (const char* token : parts.control_tokens) {
+  const Markup& markup = MarkupOf(chat_template);
+  for (const char* token : markup.control_tokens) {
     if (!tokenizer.FindSpecial(token).has_value()) {
       return absl::InvalidArgumentError(absl::StrCat("the model's chat template needs the token '",
                                                      token, "', which its vocabulary lacks"));
     }
   }
-  return ChatFormat(tokenizer, parts);
+  return ChatFormat(tokenizer, markup);
 }
 
 absl::Status ChatFormat::AppendUser(absl::string_view user, std::vector<int32_t>& tokens) const {
-  if (parts_->strips) user = absl::StripAsciiWhitespace(user);
+  if (markup_->strips) user = absl::StripAsciiWhitespace(user);
   INLAY_RETURN_IF_ERROR(Append(*tokenizer_, user, Trust::kText, tokens));
-  return Append(*tokenizer_, parts_->before_answer, Trust::kTemplate, tokens);
+  return Append(*tokenizer_, markup_->before_answer, Trust::kTemplate, tokens);
 }
 
 absl::StatusOr<std::vector<int32_t>> ChatFormat::FirstTurn(absl::string_view system,
                                                            absl::string_view user) const {
   INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer_->Encode(""));  // BOS or nothing
   if (system.empty()) {
-    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->before_user, Trust::kTemplate, tokens));
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->before_user, Trust::kTemplate, tokens));
   } else {
-    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->before_system, Trust::kTemplate, tokens));
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->before_system, Trust::kTemplate, tokens));
     INLAY_RETURN_IF_ERROR(Append(*tokenizer_, system, Trust::kText, tokens));
-    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->after_system, Trust::kTemplate, tokens));
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->after_system, Trust::kTemplate, tokens));
   }
   INLAY_RETURN_IF_ERROR(AppendUser(user, tokens));
   return tokens;
@@ -115,11 +115,11 @@ absl::StatusOr<std::vector<int32_t>> ChatFormat::NextTurn(absl::Span<const int32
                                                           absl::string_view user) const {
   std::vector<int32_t> tokens;
   // Without roles an answer may have ended its line itself.
-  const bool needs_end = !parts_->control_tokens.empty() || conversation.empty() ||
+  const bool needs_end = !markup_->control_tokens.empty() || conversation.empty() ||
                          !absl::EndsWith(tokenizer_->Piece(conversation.back()), "\n");
   if (needs_end)
-    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->after_answer, Trust::kTemplate, tokens));
-  INLAY_RETURN_IF_ERROR(Append(*tokenizer_, parts_->before_user, Trust::kTemplate, tokens));
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->after_answer, Trust::kTemplate, tokens));
+  INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->before_user, Trust::kTemplate, tokens));
   INLAY_RETURN_IF_ERROR(AppendUser(user, tokens));
   return tokens;
 }

@@ -57,9 +57,9 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
 absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_text,
                                                        const CancelCheck& cancel) {
   return OrOutOfMemory("this chat", [&]() -> absl::StatusOr<GenerateResult> {
-    if (turns_.empty()) return absl::FailedPreconditionError("there is no answer to give again");
+    if (turns_.empty()) return absl::FailedPreconditionError("there is no answer to regenerate");
     const std::string user = turns_.back().user;
-    // Back again where the answer fails.
+    // Restored if the answer fails.
     INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> before, cache_->Fork());
     std::vector<Turn> turns = turns_;
     INLAY_RETURN_IF_ERROR(Rewind(1));
@@ -76,7 +76,7 @@ absl::Status ChatSession::Rewind(size_t count) {
   return OrOutOfMemory("this chat", [&]() -> absl::Status {
     if (count > turns_.size()) {
       return absl::OutOfRangeError(
-          absl::StrCat("cannot take back ", count, " of ", Plural(turns_.size(), "turn")));
+          absl::StrCat("cannot rewind ", count, " of ", Plural(turns_.size(), "turn")));
     }
     if (count == 0) return absl::OkStatus();
     const size_t index = turns_.size() - count;

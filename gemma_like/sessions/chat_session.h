@@ -1,4 +1,4 @@
-// A chat that can be continued, taken back and branched, turn by turn.
+// A chat that can be continued, rewound and forked, turn by turn.
 #ifndef INLAY_GEMMA_LIKE_SESSIONS_CHAT_SESSION_H_
 #define INLAY_GEMMA_LIKE_SESSIONS_CHAT_SESSION_H_
 
@@ -21,24 +21,26 @@
 
 namespace inlay {
 
-// The turns before which a snapshot is kept, unless there is too little memory for so many. What
-// one has for itself can be megabytes in a large model, so not all turns keep theirs.
+// The number of last turns before which a snapshot is kept, unless memory allows only fewer. The
+// memory that a snapshot does not share can be megabytes in a large model, so not all turns keep
+// theirs.
 inline constexpr size_t kMostSnapshots = 8;
 
 class ChatSession {
  public:
-  // One thing said and what was answered.
+  // One message of the user and its answer.
   struct Turn {
     std::string user;
     size_t begin;  // length of the conversation before it
-    // The conversation before it, for taking back what a rewind cannot; of the last turns only.
+    // A snapshot before the turn, for going back further than a rewind can; null except in the last
+    // turns.
     std::shared_ptr<const KVCache> before;
   };
 
   // The engine and tokenizer must outlive the session; `cache` is empty. `options` are those of
-  // every answer; the n-th (from 0) adds n to the seed, so that another try is another answer. At
-  // most `snapshots` (at least 1) are kept, that of the answer at hand included.
-  // ResourceExhausted without memory.
+  // every answer; the n-th (from 0) adds n to the seed, so that a regenerated answer differs. At
+  // most `snapshots` (at least 1) are kept, including that of the current answer. ResourceExhausted
+  // without memory.
   static absl::StatusOr<ChatSession> Create(Engine& engine, const Tokenizer& tokenizer,
                                             ChatFormat format, std::unique_ptr<KVCache> cache,
                                             std::string system, GenerateOptions options,
@@ -49,27 +51,27 @@ class ChatSession {
   absl::StatusOr<GenerateResult> Say(const std::string& user, const TextCallback& on_text,
                                      const CancelCheck& cancel);
 
-  // Takes the last answer back and gives another. FailedPrecondition before the first.
+  // Removes the last answer and generates another. FailedPrecondition before the first.
   absl::StatusOr<GenerateResult> Regenerate(const TextCallback& on_text, const CancelCheck& cancel);
 
-  // Takes back the last `count` turns. OutOfRange when there are not so many.
+  // Removes the last `count` turns. OutOfRange when there are fewer.
   absl::Status Rewind(size_t count);
 
-  // Forgets everything that was said; forks stay.
+  // Removes all turns; forks stay.
   absl::Status Clear();
 
-  // Keeps the conversation as it is now; returns the fork's number, from 1. ResourceExhausted
+  // Stores the present conversation as a fork and returns its number, from 1. ResourceExhausted
   // without memory.
   absl::StatusOr<size_t> Fork();
 
-  // Goes on from that fork, which stays. OutOfRange when there is none of this number.
+  // Continues from that fork, which stays. OutOfRange when no fork has this number.
   absl::Status SwitchTo(size_t fork);
 
-  // Writes the conversation and what was said, and commits it. Forks are not saved.
+  // Writes the conversation and the user's messages, and commits them. Forks are not saved.
   absl::Status Save(StateWriter& writer) const;
 
-  // Becomes the chat that was saved. On error nothing has changed: InvalidArgument or DataLoss when
-  // it is something else or damaged, and the errors of LoadSession.
+  // Replaces this chat by the saved one. On error nothing has changed: InvalidArgument when it is
+  // not a saved chat, DataLoss when it is damaged, and the errors of LoadSession.
   absl::Status Load(StateReader& reader, const LoadOptions& options = {});
 
   const std::vector<Turn>& turns() const { return turns_; }
@@ -86,8 +88,8 @@ class ChatSession {
     std::vector<Turn> turns;
   };
 
-  // Makes the conversation end before `position`, the begin of turn `index`, by the cheapest way:
-  // a rewind, else a snapshot and the evaluation of what is missing.
+  // Makes the conversation end before turn `index` by the cheapest means: a rewind, else a snapshot
+  // and a prefill of the tokens that it lacks.
   absl::Status GoBack(size_t index);
 
   Engine& engine_;
@@ -98,7 +100,7 @@ class ChatSession {
   std::string system_;
   GenerateOptions options_;
   size_t snapshots_;
-  uint64_t answers_ = 0;  // tried so far
+  uint64_t answers_ = 0;  // attempted so far
   std::vector<Turn> turns_;
   std::vector<Branch> forks_;
 };

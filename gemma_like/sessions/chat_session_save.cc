@@ -1,7 +1,7 @@
-// A chat in a file: what was said, then the conversation as KVCache saves it.
+// A chat in a file: the user's messages, then the conversation as KVCache saves it.
 //
-//   magic "inlaychat\n"; number of turns, number of answers tried; for each turn its first
-//   position, the size of what was said in bytes, and these bytes; the XXH64 of all that; the
+//   magic "inlaychat\n"; number of turns, number of answers attempted; for each turn its first
+//   position, the size of its message in bytes, and these bytes; the XXH64 of all that; the
 //   conversation
 //
 // with all numbers uint64, little-endian.
@@ -25,15 +25,15 @@ namespace {
 
 constexpr absl::string_view kMagic = kChatMagic;
 constexpr size_t kMagicBytes = kMagic.size();
-// Of all that was said: more than fits any conversation, and little enough to allocate because a
-// damaged file says so.
+// Bytes of all messages: more than fits any conversation, and little enough to allocate even if
+// only a damaged file asks for it.
 constexpr uint64_t kMostSaid = uint64_t{64} << 20;
 
 absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the saved chat is damaged: ", what));
 }
 
-// Reads what precedes the conversation.
+// Reads the messages, which precede the conversation.
 class HeadReader {
  public:
   explicit HeadReader(StateReader& reader) : reader_(reader) {}
@@ -92,7 +92,7 @@ absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) 
     HeadReader head(reader);
     INLAY_ASSIGN_OR_RETURN(const std::string magic,
                            head.Text(std::min<uint64_t>(kMagicBytes, reader.remaining())));
-    if (magic != kMagic) return absl::InvalidArgumentError("it is no saved chat");
+    if (magic != kMagic) return absl::InvalidArgumentError("it is not a saved chat");
     INLAY_ASSIGN_OR_RETURN(const uint64_t count, head.Number());
     INLAY_ASSIGN_OR_RETURN(const uint64_t answers, head.Number());
     std::vector<Turn> turns;
@@ -108,7 +108,7 @@ absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) 
     }
     const uint64_t digest = head.digest();
     INLAY_ASSIGN_OR_RETURN(const uint64_t stored, head.Number());
-    if (stored != digest) return Damaged("the checksum of what was said is wrong");
+    if (stored != digest) return Damaged("the checksum of the messages is wrong");
 
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, empty_->Fork());
     INLAY_RETURN_IF_ERROR(LoadSession(engine_, reader, *cache, options));

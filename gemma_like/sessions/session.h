@@ -1,4 +1,4 @@
-// Conversations in state stores.
+// Saves conversations to state stores and loads them.
 #ifndef INLAY_GEMMA_LIKE_SESSIONS_SESSION_H_
 #define INLAY_GEMMA_LIKE_SESSIONS_SESSION_H_
 
@@ -13,21 +13,23 @@
 
 namespace inlay {
 
-// Writes the conversation and commits it: the store has all of it or what it had before. The first
-// time with an engine the weights are hashed, unless that was done; see Engine::Identity.
+// Writes the conversation and commits it: the store then holds all of it or what it held before.
+// The first call with an engine hashes the weights, unless that is already done; see
+// Engine::Identity.
 absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writer);
 
 struct LoadOptions {
   // Refuse, with FailedPrecondition, a conversation that would have to be computed again.
   bool exact = false;
-  // Called before one is, with why as a clause ("it was computed on AVX2, not AVX3").
+  // Called before a conversation is computed again, with the reason as a clause ("it was computed
+  // on AVX2, not AVX3").
   std::function<void(absl::string_view why, size_t tokens)> on_recompute = nullptr;
-  CancelCheck cancel = nullptr;  // of computing it
+  CancelCheck cancel = nullptr;  // stops that computation
 };
 
-// Makes `cache`, which the engine has made, the conversation that was saved; see KVCache::Load.
-// What another version of the program, other weights, another instruction set or another type of
-// rows has computed is computed again from its tokens. On any error the cache is as it was.
+// Replaces `cache`, which the engine has created, by the saved conversation; see KVCache::Load. If
+// another version of the program, other weights, another instruction set or another row type has
+// computed it, it is computed again from its tokens. On any error the cache is as it was.
 absl::Status LoadSession(Engine& engine, StateReader& reader, KVCache& cache,
                          const LoadOptions& options = {});
 

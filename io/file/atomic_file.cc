@@ -19,7 +19,7 @@ namespace {
 // Pieces below this size are collected, so that a header written field by field costs few calls.
 constexpr size_t kBufferBytes = 64 * 1024;
 
-constexpr int kMostLinks = 40;  // as many as Linux follows
+constexpr int kMostLinks = 40;  // the limit of Linux
 
 std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -27,7 +27,7 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// The permissions of a new file before the umask takes some away.
+// The permissions of a new file before the umask is applied.
 mode_t NewMode(FileKind kind) {
   switch (kind) {
     case FileKind::kProgram:
@@ -72,16 +72,16 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileKind 
   AtomicFile file(path, std::move(target), kind, replace);
   struct stat old;
   const bool exists = stat(file.target_.c_str(), &old) == 0;
-  // The old file's permissions are not there from the start: until then nobody else gets more.
+  // Until the old file's permissions are copied, nobody else has access to the new one.
   INLAY_RETURN_IF_ERROR(file.OpenNew(exists ? 0600 : NewMode(kind)));
-  if (exists) INLAY_RETURN_IF_ERROR(file.TakeAccessOf(old));
+  if (exists) INLAY_RETURN_IF_ERROR(file.CopyOwnerAndMode(old));
   return file;
 }
 
 absl::Status AtomicFile::OpenNew(mode_t mode) {
 #ifdef O_TMPFILE
   fd_ = open(FolderOf(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
-  // It is named by way of /proc, which may be missing.
+  // Commit names it through /proc, which may be missing.
   if (fd_ >= 0 && access(DescriptorPath(fd_).c_str(), F_OK) == 0) return absl::OkStatus();
   if (fd_ >= 0) close(std::exchange(fd_, -1));
 #endif
@@ -97,15 +97,15 @@ absl::Status AtomicFile::OpenNew(mode_t mode) {
   }
 }
 
-absl::Status AtomicFile::TakeAccessOf(const struct stat& old) {
+absl::Status AtomicFile::CopyOwnerAndMode(const struct stat& old) {
   mode_t mode = old.st_mode & 0777;
   if (kind_ == FileKind::kProgram) mode |= (mode & 0444) >> 2;
   struct stat created;
   if (fstat(fd_, &created) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat(path_, " cannot be examined"));
   }
-  // Only root can keep another owner, which is then no error. Where the group cannot be kept, its
-  // permissions are not for the new file's group.
+  // Only root can keep another owner, so failing to is no error. If the group cannot be kept, the
+  // new file's group must not get the permissions of the old one.
   if (old.st_uid != created.st_uid) (void)!fchown(fd_, old.st_uid, static_cast<gid_t>(-1));
   if (old.st_gid != created.st_gid && fchown(fd_, static_cast<uid_t>(-1), old.st_gid) != 0) {
     mode &= ~mode_t{0070};
@@ -125,7 +125,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
       buffer_(std::move(other.buffer_)) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
-  // The old new file ends up in `other`, whose destructor removes it.
+  // This object's unfinished file moves to `other`, whose destructor removes it.
   std::swap(path_, other.path_);
   std::swap(target_, other.target_);
   std::swap(kind_, other.kind_);
@@ -173,8 +173,8 @@ absl::Status AtomicFile::Commit() {
   }
   INLAY_RETURN_IF_ERROR(GiveName());
   close(std::exchange(fd_, -1));
-  // The name itself lives in the folder. The file is complete and in place by now, so a file
-  // system that cannot sync folders is no reason to report a failure.
+  // The name itself is stored in the folder, which is synced too. The file is complete and in place
+  // by now, so a file system that cannot sync folders is no reason to report a failure.
   const int folder = open(FolderOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     fsync(folder);
@@ -193,12 +193,13 @@ absl::Status AtomicFile::GiveName() {
   };
   const bool nameless = temporary_.empty();
   if (nameless) {
-    // The usual end of a new file: no other name in between, and nothing that could be replaced.
+    // The usual case, where no file has the name: nothing is replaced, and no temporary name is
+    // needed.
     if (link_to(target_)) return absl::OkStatus();
     if (errno != EEXIST) return failed();
   }
   INLAY_RETURN_IF_ERROR(CheckReplace(path_, kind_, replace_));
-  // A link replaces nothing, but a rename does.
+  // linkat cannot replace a file, so the new one gets a temporary name and is then renamed.
   while (nameless && temporary_.empty()) {
     temporary_ = NameBeside(target_);
     if (link_to(temporary_.path())) break;

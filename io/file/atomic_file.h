@@ -1,4 +1,4 @@
-// A file that appears under its name only when it is complete: written aside, synced, then named.
+// A file that appears under its name only when it is complete and synced to the disk.
 #ifndef INLAY_IO_FILE_ATOMIC_FILE_H_
 #define INLAY_IO_FILE_ATOMIC_FILE_H_
 
@@ -16,20 +16,20 @@
 
 namespace inlay {
 
-// The name of the file that writing to `path` makes or replaces: symbolic links are followed, also
-// one that leads to no file yet.
+// The name of the file that writing to `path` creates or replaces: symbolic links are followed,
+// dangling ones too.
 absl::StatusOr<std::string> FollowLinks(const std::string& path);
 
-// Without Commit, whatever was written disappears with the object, and an older file of that name
-// stays as it was. Where the file system has such files (O_TMPFILE) the new one has no name until
-// Commit, so that nothing is left even when the process is killed; elsewhere it has a TemporaryName
-// in the same folder.
+// Without Commit, the new file disappears with the object, and an existing file of that name is
+// unchanged. Where the file system supports O_TMPFILE, the new file has no name until Commit, so
+// that nothing is left even when the process is killed; elsewhere it has a TemporaryName in the
+// same folder.
 class AtomicFile {
  public:
-  // Begins a file that Commit names `path`, or what a symbolic link at `path` leads to. Fails where
-  // CheckReplace(path, kind, replace) does. An existing file's permissions are kept. A new file is
-  // its owner's alone (0600) when it holds a conversation (kSession, kChat, kState); others have
-  // the permissions that the umask leaves, execution included for kProgram.
+  // Begins a file that Commit names `path`, or as the target of a symbolic link at `path`. Fails
+  // where CheckReplace(path, kind, replace) does. An existing file's permissions are kept. A new
+  // file is accessible to its owner only (0600) when it holds a conversation (kSession, kChat,
+  // kState); others have the permissions that the umask leaves, including execution for kProgram.
   static absl::StatusOr<AtomicFile> Create(const std::string& path,
                                            FileKind kind = FileKind::kOther,
                                            Replace replace = Replace::kSameKind);
@@ -40,7 +40,7 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
-  // Appends; after an error only destruction makes sense. Small pieces are buffered.
+  // Appends; after an error the object can only be destroyed. Small pieces are buffered.
   absl::Status Write(absl::Span<const uint8_t> bytes);
 
   // Flushes to the disk and gives the file its name; call once, last. Checks again what Create
@@ -57,7 +57,7 @@ class AtomicFile {
   AtomicFile(const std::string& path, std::string target, FileKind kind, Replace replace)
       : path_(path), target_(std::move(target)), kind_(kind), replace_(replace) {}
   absl::Status OpenNew(mode_t mode);
-  absl::Status TakeAccessOf(const struct stat& old);
+  absl::Status CopyOwnerAndMode(const struct stat& old);
   absl::Status GiveName();
   absl::Status Flush();
   absl::Status WriteAll(absl::Span<const uint8_t> bytes);

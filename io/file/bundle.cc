@@ -11,7 +11,7 @@
 namespace inlay {
 namespace {
 
-// The end of the file, as it lies there.
+// The last bytes of a bundle, in their order in the file.
 struct Trailer {
   uint64_t offset;
   uint64_t size;
@@ -20,8 +20,8 @@ struct Trailer {
 static_assert(sizeof(Trailer) == 24);
 static_assert(kBundleMagic.size() == sizeof(Trailer::magic));
 
-// Lies in the program's own file as it does here, once. BeginBundle sets the last byte to '1' in
-// its copy. Volatile: the compiler must not take it for what is written here.
+// The program's executable contains these bytes exactly once; BeginBundle sets the last one to '1'
+// in its copy. Volatile, so that the compiler does not assume the value below.
 const volatile char kMark[] = {'I', 'N', 'L', 'A', 'Y', ' ', 'm', 'o', 'd',  'e',  'l',  ' ',
                                'f', 'o', 'l', 'l', 'o', 'w', 's', ':', 0x1D, 0x6E, 0x53, '0'};
 constexpr size_t kMarkBytes = sizeof(kMark) - 1;  // without the last
@@ -55,7 +55,7 @@ absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> f
   if (trailer.offset % kBundleAlignment != 0 || trailer.offset > end ||
       trailer.size != end - trailer.offset) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": the bundled model is said to take ", trailer.size,
+        absl::StrCat(name, ": the bundled model is declared with ", trailer.size,
                      " bytes from byte ", trailer.offset, ", but it must end at byte ", end,
                      " and start at a multiple of ", kBundleAlignment));
   }

@@ -1,4 +1,4 @@
-// A model inside the file of a program, behind the program itself: one file to copy.
+// A model appended to the executable of a program, so that both are one file.
 #ifndef INLAY_IO_FILE_BUNDLE_H_
 #define INLAY_IO_FILE_BUNDLE_H_
 
@@ -13,29 +13,29 @@
 
 namespace inlay {
 
-// Such a file is the program, marked for RunsAsBundle(), zeros up to a multiple of
-// kBundleAlignment, the model, and 24 bytes that say where it is: its offset and size as
-// little-endian uint64, and kBundleMagic. Systems load the program as if nothing followed it.
-// The largest page size in use, so that the model starts at a page everywhere.
+// A bundle is the program, marked for RunsAsBundle(), zeros up to a multiple of kBundleAlignment,
+// the model, and a trailer of 24 bytes: the model's offset and size as little-endian uint64, and
+// kBundleMagic. Loaders ignore what follows the program. The alignment is the largest page size in
+// use, so that the model starts at a page boundary everywhere.
 inline constexpr uint64_t kBundleAlignment = 65536;
 
-// The model's bytes in a file's; none where it does not end in kBundleMagic. InvalidArgument when
-// offset and size do not fit the file; `name` stands for it in messages.
+// The model's bytes among those of a file; empty when the file does not end in kBundleMagic.
+// InvalidArgument when offset and size do not fit the file, which messages call `name`.
 absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> file,
                                                      absl::string_view name);
 
 // Whether the running program was written by BeginBundle, so that a model must follow it in its
-// file. Where FindBundle sees none, the file was cut short or stripped.
+// file. If FindBundle finds none, the file was truncated or stripped.
 bool RunsAsBundle();
 
-// Begins such a file with the program at `program`; a model bundled with it is left out. Where that
-// is a program with this library, RunsAsBundle() will be true in the copy. `replace` says what may
-// be replaced; see CheckReplace.
+// Begins a bundle at `path` with the program at `program`, without a model that is already bundled
+// with it. If the program contains this library, RunsAsBundle() is true in the copy. `replace` says
+// what may be replaced; see CheckReplace.
 absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::string& path,
                                        Replace replace = Replace::kSameKind);
 
-// Ends and commits one to which a model was written after BeginBundle, which left it with `offset`
-// bytes.
+// Completes and commits a bundle after the model was written to it. `offset` is the size that it
+// had after BeginBundle.
 absl::Status EndBundle(AtomicFile file, uint64_t offset);
 
 }  // namespace inlay

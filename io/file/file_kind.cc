@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kLongestMagic = 16;  // enough for each of them
 
-// Of executables: ELF, and Mach-O for one or several processors.
+// Of executables: ELF, and Mach-O for one or several architectures.
 constexpr std::array<absl::string_view, 3> kProgramMagics = {
     "\x7f"
     "ELF",

@@ -1,4 +1,4 @@
-// What a file holds, by its magic bytes, and whether another file may take its place.
+// What a file holds, by its magic bytes, and whether another file may replace it.
 #ifndef INLAY_IO_FILE_FILE_KIND_H_
 #define INLAY_IO_FILE_FILE_KIND_H_
 
@@ -15,8 +15,8 @@ enum class FileKind {
   kModel,    // GGUF, packed or not
   kProgram,  // an executable for Linux or macOS, or one of any kind with a model inside
   kSession,  // a conversation as KVCache::Save writes it
-  kChat,     // what was said in a chat, then its conversation
-  kState,    // to be written only: any bytes that a StateStore keeps, kSession and kChat included
+  kChat,     // the turns of a chat as text, then its conversation
+  kState,    // for writing only: any bytes that a StateStore keeps, kSession and kChat included
   kOther,
 };
 
@@ -36,10 +36,10 @@ enum class Replace {
 };
 
 // Ok when a file of this kind may be written at `path`; symbolic links are followed. Every write
-// of a file goes by this rule:
+// of a file follows these rules:
 // - A path that is new, or the path of an empty file, may be written.
 // - A file that a MappedFile of this process has open is never replaced (FailedPrecondition),
-//   whatever name leads to it, nor is a file of another kind or what is not a regular file
+//   whatever name leads to it; nor is a file of another kind or anything but a regular file
 //   (InvalidArgument).
 // - An existing file of the same kind is AlreadyExists under Replace::kNothing.
 absl::Status CheckReplace(const std::string& path, FileKind kind, Replace replace);

@@ -19,7 +19,7 @@ namespace {
 int OpenLockFile(const std::string& name) {
   const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd >= 0 || errno != EACCES) return fd;
-  // Another user's, left behind by a process that was killed: reading is enough to lock it.
+  // Another user's file, left behind by a killed process: read access is enough to lock it.
   return open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
@@ -28,7 +28,7 @@ bool IsEmptyFile(int fd) {
   return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0;
 }
 
-// Whether the open file still has the name: whoever had the lock before may have removed it.
+// Whether the open file still has the name: the previous owner of the lock may have removed it.
 bool HasName(int fd, const std::string& name) {
   struct stat opened, named;
   return fstat(fd, &opened) == 0 && stat(name.c_str(), &named) == 0 &&
@@ -61,7 +61,8 @@ absl::StatusOr<FileLock> FileLock::Acquire(const std::string& path) {
 
 FileLock::~FileLock() {
   if (fd_ < 0) return;
-  // The name goes before the lock: a file of this name that is locked by nobody is never another's.
+  // The file is removed before it is unlocked. Otherwise another process could lock it in between,
+  // and would then hold a lock on a file without a name.
   name_ = TemporaryName();
   close(fd_);
 }

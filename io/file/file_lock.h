@@ -10,16 +10,16 @@
 
 namespace inlay {
 
-// Keeps every other FileLock of the same path away while it lives, in this process and in others.
-// Advisory: only those who ask for it are kept away. The lock is on a file PATH.lock, since
-// replacing a file replaces its inode and with it whatever lock it had, and a new file has none.
-// PATH.lock is removed with the object. One that a killed process leaves behind is locked by
-// nobody, so the next to come takes it over and removes it.
+// While it exists, no other FileLock of the same path can be acquired, in this process or another.
+// Advisory: it does not stop code that acquires no FileLock. The lock is on a file PATH.lock, since
+// replacing a file replaces its inode and with it any lock, and a file that does not exist yet
+// cannot be locked. PATH.lock is removed with the object. One that a killed process leaves behind
+// is not locked, so the next FileLock uses and then removes it.
 class FileLock {
  public:
   // For the file that `path` names, symbolic links followed; the file need not exist. Unavailable
-  // when somebody else has the lock; FailedPrecondition when PATH.lock exists and is not an empty
-  // file, and so somebody's own. On a file system without locks everybody gets it.
+  // when another FileLock exists; FailedPrecondition when PATH.lock exists and is not an empty
+  // file, so it is not a lock file. On a file system without locks, Acquire always succeeds.
   static absl::StatusOr<FileLock> Acquire(const std::string& path);
 
   FileLock(FileLock&& other) noexcept

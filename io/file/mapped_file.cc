@@ -67,12 +67,12 @@ MappedFile::~MappedFile() {
   close(fd_);
 }
 
-void MappedFile::Forget(absl::Span<const uint8_t> part) const {
-  assert(part.data() >= data_ && part.data() + part.size() <= data_ + size_);
-  // Whole pages inside of it. Only a wish: failing is fine.
+void MappedFile::Forget(absl::Span<const uint8_t> range) const {
+  assert(range.data() >= data_ && range.data() + range.size() <= data_ + size_);
+  // Only the whole pages within the range. This is a hint, so failures do not matter.
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size()) / page * page;
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(range.data()) + page - 1) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(range.data() + range.size()) / page * page;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 

@@ -29,13 +29,13 @@ class MappedFile {
   // The file's contents, starting at a page boundary; empty for a default-constructed object.
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
 
-  // Gives back the memory that these bytes take, some of bytes(), until they are read again; for
-  // large parts that will not be soon.
-  void Forget(absl::Span<const uint8_t> part) const;
+  // Releases the memory of `range`, some of bytes(), until it is read again; for large ranges that
+  // are not needed soon.
+  void Forget(absl::Span<const uint8_t> range) const;
 
   // Whether all bytes read so far were the file's: false once the file is shorter than it was when
-  // it was mapped. What has been read since it was last true is not to be trusted. See
-  // GuardMappedFiles, without which such a read does not come back.
+  // it was mapped. Bytes read since it was last true may be zeros instead of the file's. See
+  // GuardMappedFiles, without which such a read ends the process.
   bool whole() const;
 
  private:

@@ -11,18 +11,18 @@ namespace inlay {
 namespace {
 
 std::atomic<GuardedRange*> ranges = nullptr;
-std::mutex mutex;  // held by those who add and remove, not by the handler
+std::mutex mutex;  // held to add or remove ranges; the handler does not lock it
 
-struct sigaction before;
+struct sigaction previous_action;
 uintptr_t page_bytes = 0;
 
-// Puts zeros in the place of what the file no longer has. mmap is a plain system call, so it may be
-// used in a handler of signals.
-bool Mend(uintptr_t address) {
+// Maps zeros over what the file no longer has. mmap is a plain system call, so a signal handler may
+// use it.
+bool MapZeros(uintptr_t address) {
   for (GuardedRange* range = ranges.load(); range != nullptr; range = range->next) {
     const uintptr_t end = range->end.load();
     if (address < range->begin.load() || address >= end) continue;
-    // Behind the first missing page nothing is left of the file.
+    // The file has no bytes after the first missing page either.
     const uintptr_t page = address / page_bytes * page_bytes;
     void* const zeros = mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
@@ -35,13 +35,14 @@ bool Mend(uintptr_t address) {
 
 void OnBusError(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  const bool mended = Mend(reinterpret_cast<uintptr_t>(info->si_addr));
+  const bool replaced = MapZeros(reinterpret_cast<uintptr_t>(info->si_addr));
   errno = saved_errno;
-  if (mended) return;
-  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
-  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
-    return before.sa_handler(signal);
-  // The read happens again, and this time nobody stands in the way.
+  if (replaced) return;
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0)
+    return previous_action.sa_sigaction(signal, info, context);
+  if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN)
+    return previous_action.sa_handler(signal);
+  // After the return the read faults again, and the default action ends the process.
   ::signal(SIGBUS, SIG_DFL);
 }
 
@@ -55,7 +56,7 @@ void GuardMappedFiles() {
   action.sa_sigaction = OnBusError;
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGBUS, &action, &before);
+  sigaction(SIGBUS, &action, &previous_action);
 }
 
 GuardedRange* AddGuardedRange(const void* data, size_t size, dev_t device, ino_t inode) {

@@ -1,5 +1,5 @@
-// Survives files that become shorter while they are mapped: what is missing reads as zeros, where
-// the read would otherwise end the process with SIGBUS.
+// Survives files that become shorter while they are mapped: missing bytes read as zeros, where the
+// read would otherwise end the process with SIGBUS.
 #ifndef INLAY_IO_FILE_MAPPING_GUARD_H_
 #define INLAY_IO_FILE_MAPPING_GUARD_H_
 
@@ -13,17 +13,17 @@ namespace inlay {
 
 // Installs a handler of SIGBUS for the whole process: a read of a MappedFile where its file has no
 // bytes any more gives zeros, and MappedFile::whole() is false from then on. Faults elsewhere go to
-// whatever handler was there before. A library takes no signal over unasked, so a program asks for
-// this, once, before it maps files; without it such a read ends the process.
+// the previous handler. A library should not install signal handlers by itself, so the program
+// calls this once, before it maps files; without it such a read ends the process.
 void GuardMappedFiles();
 
-// A range of memory that the handler looks after. Never freed but used again, since the handler may
-// be looking at it at any time.
+// A mapped range that the handler covers. Never freed, only reused, since the handler may read it
+// at any time.
 struct GuardedRange {
   std::atomic<uintptr_t> begin = 0;
   std::atomic<uintptr_t> end = 0;  // 0: free
-  std::atomic<bool> cut = false;   // zeros have taken the place of bytes
-  dev_t device = 0;                // of the file, with its inode: not for the handler
+  std::atomic<bool> cut = false;   // missing bytes have been replaced by zeros
+  dev_t device = 0;                // of the file, like inode; the handler does not read them
   ino_t inode = 0;
   GuardedRange* next = nullptr;
 };

@@ -23,10 +23,10 @@ namespace {
 using Slot = TemporaryName::Slot;
 
 std::atomic<Slot*> slots = nullptr;
-std::mutex slots_mutex;  // held by those who take slots, not by the handler
+std::mutex slots_mutex;  // held to allocate slots; the handler does not lock it
 
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<Slot*>::is_always_lock_free,
-              "the handler of signals must not wait for a lock");
+              "the signal handler must not wait for a lock");
 
 void RemoveAllOnSignal(int signal) {
   for (Slot* slot = slots.load(); slot != nullptr; slot = slot->next) {

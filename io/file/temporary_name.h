@@ -1,4 +1,4 @@
-// Names of files that must be gone when the process ends, also when a signal ends it.
+// Names of files that must be removed when the process ends, even if a signal ends it.
 #ifndef INLAY_IO_FILE_TEMPORARY_NAME_H_
 #define INLAY_IO_FILE_TEMPORARY_NAME_H_
 
@@ -10,16 +10,16 @@ namespace inlay {
 
 // Installs handlers of SIGINT, SIGTERM and SIGHUP for the whole process that remove the files of
 // all living TemporaryNames before the signal ends the process. A signal that is ignored or handled
-// already is left alone. A library does not take over signals unasked: a program asks for this,
-// once, before it writes files.
+// already is left alone. A library should not install signal handlers by itself, so the program
+// calls this once, before it writes files.
 void RemoveTemporariesOnSignals();
 
-// A name for one file beside others. The file, if one of that name exists, is removed with the
-// object. Thread-safe.
+// The name of a temporary file. The destructor removes the file of that name, if there is one.
+// Thread-safe.
 class TemporaryName {
  public:
   TemporaryName() = default;  // no name
-  // To be constructed before the file is created, so that no signal can come between.
+  // Construct it before the file is created, so that a signal in between leaves no file behind.
   explicit TemporaryName(const std::string& path);
   TemporaryName(TemporaryName&& other) noexcept;
   TemporaryName& operator=(TemporaryName&& other) noexcept;
@@ -30,10 +30,11 @@ class TemporaryName {
   bool empty() const { return slot_ == nullptr; }
   const std::string& path() const;
 
-  // The file is not removed, as it is not this object's.
+  // Gives up the name without removing a file: it was renamed, or belongs to somebody else.
   void Forget();
 
-  // Places of names, never freed but used again, since a handler may be looking at one at any time.
+  // The memory of one name; never freed, only reused, since the signal handler may read it at any
+  // time.
   struct Slot;
 
  private:

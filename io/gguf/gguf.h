@@ -25,9 +25,10 @@ struct GgufEntry {
   absl::string_view key() const { return value.key(); }
 };
 
-// Data is row after row: dims[0] is the length of a row (the fastest dimension) and a multiple of
-// the type's block size. If `packed`, it is tile after tile instead (see io/gguf/tensor_form.h),
-// aligned to 64 bytes. `data` holds exactly the tensor's bytes, aligned to the file's alignment.
+// Data is stored row by row: dims[0] is the length of a row (the fastest dimension) and a multiple
+// of the type's quantization block size. If `packed`, it is stored tile by tile instead (see
+// io/gguf/tensor_form.h), aligned to 64 bytes. `data` holds exactly the tensor's bytes, aligned to
+// the file's alignment.
 struct GgufTensor {
   absl::string_view name;
   uint32_t n_dims = 0;                          // 1 to 4
@@ -41,26 +42,26 @@ struct GgufTensor {
   std::string ShapeString() const;
 };
 
-// A parsed file. Everything that a view, key, name or value points to lives as long as the object
-// (and, after Parse, as the bytes); moving the object does not move it.
+// A parsed file. Views, keys, names and values are valid as long as the object (and, after Parse,
+// the bytes), also when the object is moved.
 //
 // Versions 2 and 3, little-endian. Everything is checked before use: a file is accepted whole or
-// refused with one sentence that names the file, the thing, its value and the bound. Metadata
-// takes the memory of its bytes, and 14 bytes for each key.
+// refused with one sentence that names the file, the item, its value and the limit. Metadata needs
+// the memory of its bytes plus 14 bytes for each key.
 //   - counts and lengths fit in the bytes that are left; nothing is allocated before that is known
 //   - keys: 1 to 65535 bytes, tensor names: 1 to 64 bytes, both UTF-8 without NUL and unique
 //   - flags are 0 or 1, arrays hold no arrays
 //   - general.alignment, if given, is a uint32, a power of two from 8 to 65536
-//   - tensors: 1 to 4 dimensions of at least 1, a known type, a row of whole blocks, a size
-//     without overflow, and data that is aligned, inside the file, and no other tensor's
+//   - tensors: 1 to 4 dimensions of at least 1, a known type, rows of whole quantization
+//     blocks, a size without overflow, and data that is aligned, inside the file, and overlaps no
+//     other tensor's
 //   - packed matrices: only in a file of kPackedFileVersion and kPackedLayoutVersion
 class GgufFile {
  public:
   // The file at `path`, or the one bundled with the program there (io/file/bundle.h).
   static absl::StatusOr<GgufFile> Open(const std::string& path);
 
-  // `bytes` must start at a multiple of 8 and outlive the result; `name` stands for the file in
-  // messages.
+  // `bytes` must start at a multiple of 8 and outlive the result; messages call the file `name`.
   static absl::StatusOr<GgufFile> Parse(absl::Span<const uint8_t> bytes, absl::string_view name);
 
   GgufFile(GgufFile&&) = default;
@@ -73,7 +74,7 @@ class GgufFile {
   bool packed() const { return packed_; }
   uint64_t file_size() const { return file_size_; }
 
-  // Gives back the memory that these bytes of tensor data take, until they are read again.
+  // Releases the memory of these bytes of tensor data until they are read again.
   void Forget(absl::Span<const uint8_t> data) const {
     if (!file_.bytes().empty()) file_.Forget(data);
   }
@@ -91,7 +92,7 @@ class GgufFile {
   const GgufTensor* FindTensor(absl::string_view name) const;
 
   // Typed access. NotFound when the key is missing; InvalidArgument, naming the key, its type and
-  // the wanted one, when the value is something else or does not fit.
+  // the wanted one, when the value has another type or does not fit.
   absl::StatusOr<uint64_t> GetUint(absl::string_view key) const;  // any integer type, >= 0
   absl::StatusOr<int64_t> GetInt(absl::string_view key) const;    // any integer type
   absl::StatusOr<double> GetFloat(absl::string_view key) const;   // float32 or float64
@@ -119,7 +120,7 @@ class GgufFile {
   bool packed_ = false;
   uint64_t file_size_ = 0;
   std::vector<uint8_t> metadata_bytes_;
-  std::vector<GgufEntry> metadata_;  // in these
+  std::vector<GgufEntry> metadata_;  // in metadata_bytes_
   std::vector<GgufTensor> tensors_;
   NameIndex key_index_;
   NameIndex tensor_index_;

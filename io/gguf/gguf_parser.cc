@@ -21,13 +21,13 @@ namespace {
 
 constexpr absl::string_view kMagic = kModelMagic;
 constexpr uint32_t kDefaultAlignment = 32;  // by the format's definition
-constexpr uint32_t kLeastAlignment = 8;     // so that float64 and all blocks are aligned in memory
+constexpr uint32_t kLeastAlignment = 8;     // aligns float64 and all quantization blocks in memory
 constexpr uint32_t kMostAlignment = 65536;  // the largest page size in use
 
-// The least bytes that one of these can take, which bounds a count before it is believed:
-// length and text of the key, type, value.
+// The minimum sizes of metadata entries, tensors and strings: they bound a count that a file claims
+// before memory is allocated for it. Entry: length and text of the key, type, value.
 constexpr uint64_t kLeastEntryBytes = 8 + 1 + 4 + 1;
-// length and text of the name, number of dimensions, one dimension, type, offset.
+// Tensor: length and text of the name, number of dimensions, one dimension, type, offset.
 constexpr uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 constexpr uint64_t kLeastStringBytes = 8;  // its length
 
@@ -126,8 +126,8 @@ absl::Status GgufParser::ReadHeader() {
   return absl::OkStatus();
 }
 
-// The values stay where they are and are read again and again, and a mapped file may change at any
-// time. So they are copied when it is known how far they go, and the copy is what is checked.
+// Values are read in place, many times, and a mapped file may change at any time. So the metadata
+// is copied as soon as its size is known, and the copy is checked again.
 absl::Status GgufParser::ReadMetadata() {
   const absl::Span<const uint8_t> whole = bytes_;
   const size_t begin = position_;
@@ -202,7 +202,7 @@ absl::Status GgufParser::CheckArray(absl::string_view key) {
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t size = 0;
     if (Left() >= sizeof(size)) std::memcpy(&size, bytes_.data() + position_, sizeof(size));
-    // Says what is wrong.
+    // Reports the error.
     if (Left() < sizeof(size) || Left() - sizeof(size) < size) return ReadString(what).status();
     position_ += sizeof(size) + static_cast<size_t>(size);
   }
@@ -347,7 +347,7 @@ absl::Status GgufParser::PlaceTensorData() {
   return absl::OkStatus();
 }
 
-// Here, and not in gguf.cc, so that the parser knows the file and the file not its parser.
+// Here and not in gguf.cc, so that the parser depends on GgufFile but not the reverse.
 absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
   GgufFile file;
   file.name_ = path;
@@ -356,7 +356,7 @@ absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
   const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(all, path);
   const absl::Status status =
       bundled.ok() ? GgufParser(bundled->empty() ? all : *bundled, &file).Run() : bundled.status();
-  // Whatever the parser made of it, this comes first.
+  // Checked before the parser's status, since a file that became shorter can cause any error there.
   INLAY_RETURN_IF_ERROR(file.CheckWhole());
   if (!status.ok()) return status;
   return file;

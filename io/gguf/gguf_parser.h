@@ -19,7 +19,7 @@ class GgufParser {
  public:
   GgufParser(absl::Span<const uint8_t> bytes, GgufFile* file) : bytes_(bytes), file_(*file) {}
 
-  // Fills the file, or says what is wrong; the file is not to be used then.
+  // Fills the file. After an error, which says what is wrong, the file must not be used.
   absl::Status Run();
 
  private:
@@ -39,12 +39,12 @@ class GgufParser {
   absl::Status ReadTensorShape(GgufTensor* tensor, TensorPlace* place);
   absl::Status PlaceTensorData();
 
-  // Check a value and pass over it.
+  // Check a value and advance past it.
   absl::Status CheckValue(absl::string_view key);
   absl::Status CheckArray(absl::string_view key);
   absl::Status CheckNumbers(GgufType type, bool is_array, uint64_t count, absl::string_view key);
 
-  // The next bytes of the file; `what`, for the message, is where it ends too early.
+  // The next bytes of the file; `what` names them in the message if the file ends too early.
   template <typename T>
   absl::StatusOr<T> Read(absl::string_view what);
   absl::StatusOr<absl::Span<const uint8_t>> ReadBytes(uint64_t size, absl::string_view what);

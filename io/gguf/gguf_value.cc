@@ -99,7 +99,7 @@ GgufStrings::const_iterator& GgufStrings::const_iterator::operator++() {
 
 absl::string_view GgufValue::key() const { return TextAt(entry_); }
 
-GgufValue::Parts GgufValue::Layout() const {
+GgufValue::ValueLayout GgufValue::Layout() const {
   const uint8_t* at = AfterText(entry_);
   const GgufType type = LoadAs<GgufType>(at);
   at += sizeof(type);
@@ -110,24 +110,24 @@ GgufValue::Parts GgufValue::Layout() const {
 }
 
 absl::Span<const uint8_t> GgufValue::Encoded() const {
-  const Parts parts = Layout();
+  const ValueLayout layout = Layout();
   const uint8_t* const begin = AfterText(entry_);
-  const uint8_t* end = parts.first + parts.count * GgufTypeSize(parts.type);
-  if (parts.type == GgufType::kString) {
-    for (size_t i = 0; i < parts.count; ++i) end = AfterText(end);
+  const uint8_t* end = layout.first + layout.count * GgufTypeSize(layout.type);
+  if (layout.type == GgufType::kString) {
+    for (size_t i = 0; i < layout.count; ++i) end = AfterText(end);
   }
   return {begin, static_cast<size_t>(end - begin)};
 }
 
 GgufStrings GgufValue::strings() const {
-  const Parts parts = Layout();
-  if (parts.type != GgufType::kString) return {};
-  return {parts.first, parts.count};
+  const ValueLayout layout = Layout();
+  if (layout.type != GgufType::kString) return {};
+  return {layout.first, layout.count};
 }
 
 absl::Span<const uint8_t> GgufValue::payload() const {
-  const Parts parts = Layout();
-  return {parts.first, parts.count * GgufTypeSize(parts.type)};
+  const ValueLayout layout = Layout();
+  return {layout.first, layout.count * GgufTypeSize(layout.type)};
 }
 
 std::string GgufValue::TypeName() const {
@@ -136,9 +136,9 @@ std::string GgufValue::TypeName() const {
 
 template <typename T>
 T GgufValue::Read(size_t i) const {
-  const Parts parts = Layout();
-  assert(i < parts.count);
-  return LoadAs<T>(parts.first + i * sizeof(T));
+  const ValueLayout layout = Layout();
+  assert(i < layout.count);
+  return LoadAs<T>(layout.first + i * sizeof(T));
 }
 
 std::optional<uint64_t> GgufValue::UintAt(size_t i) const {

@@ -13,7 +13,7 @@
 
 namespace inlay {
 
-// Bytes that the format lets a key and a tensor's name have.
+// The longest keys and tensor names of the format, in bytes.
 inline constexpr size_t kLongestGgufKey = 65535;
 inline constexpr size_t kLongestGgufTensorName = 64;
 
@@ -40,7 +40,7 @@ absl::string_view GgufTypeName(GgufType type);
 // Bytes of one value; 0 for strings, arrays and unknown types.
 size_t GgufTypeSize(GgufType type);
 
-// The strings of a value, read where they lie, one after the other.
+// The strings of a value, read in place, one after the other.
 class GgufStrings {
  public:
   class const_iterator {
@@ -84,15 +84,16 @@ class GgufStrings {
   size_t count_ = 0;
 };
 
-// A checked value with its key: a pointer into the file's bytes, so it lives as long as they do,
-// and many of them take no more than the file. A scalar is seen as an array of one element.
+// A checked value with its key: a pointer into the file's bytes, so it is valid as long as they
+// are, and many values need little memory besides the file's. A scalar is seen as an array of one
+// element.
 class GgufValue {
  public:
-  // `entry`: where the key's length stands, in bytes that have been checked up to the value's end.
+  // `entry` points to the key's length; the bytes up to the value's end must have been checked.
   explicit GgufValue(const uint8_t* entry) : entry_(entry) {}
 
   absl::string_view key() const;
-  // The value as the file has it: its type, and what follows up to its end.
+  // The value as encoded in the file, beginning with its type.
   absl::Span<const uint8_t> Encoded() const;
 
   bool is_array() const { return Layout().is_array; }
@@ -102,9 +103,9 @@ class GgufValue {
   // "uint32", or "array of string".
   std::string TypeName() const;
 
-  // The i-th element, i < size(), when the element type can be read so: any integer type whose
-  // value fits for the first two; float32 or float64; bool; string. The i-th string takes i steps;
-  // strings() is for all of them.
+  // The i-th element, i < size(); nothing when the element type does not match. The first two
+  // accept any integer type if the value fits, the others float32 or float64, bool, and string.
+  // StringAt(i) costs i steps; use strings() to read all.
   std::optional<uint64_t> UintAt(size_t i) const;
   std::optional<int64_t> IntAt(size_t i) const;
   std::optional<double> FloatAt(size_t i) const;
@@ -116,18 +117,18 @@ class GgufValue {
   // The packed elements, little-endian and not aligned; empty for strings.
   absl::Span<const uint8_t> payload() const;
 
-  // For people: strings quoted and escaped, at most `max_elements` of an array, and at most 80
+  // For messages: strings quoted and escaped, at most `max_elements` of an array, and at most 80
   // bytes of a string.
   std::string ToString(size_t max_elements = 8) const;
 
  private:
-  struct Parts {
+  struct ValueLayout {
     GgufType type;  // of an element
     bool is_array;
     size_t count;
     const uint8_t* first;  // element
   };
-  Parts Layout() const;
+  ValueLayout Layout() const;
   template <typename T>
   T Read(size_t i) const;
 

@@ -20,13 +20,13 @@
 
 namespace inlay {
 
-// Use: Set... and AddTensor in any number, then Open, AppendData until every tensor is complete,
-// Finish. Anything that ends earlier leaves no file (and an older one of that name untouched).
+// Usage: any number of Set... and AddTensor, then Open, AppendData until every tensor is complete,
+// Finish. Without Finish there is no new file, and an existing one of that name is unchanged.
 class GgufWriter {
  public:
   // Tensors are aligned to 32 bytes, the format's default.
   GgufWriter() = default;
-  // To another number of bytes: a power of two from 8 to 65536.
+  // Tensors are aligned to `alignment` bytes: a power of two from 8 to 65536.
   explicit GgufWriter(uint32_t alignment);
 
   // A key must be new, 1 to 65535 bytes; a violation is reported by Open.
@@ -39,21 +39,22 @@ class GgufWriter {
   void SetStrings(absl::string_view key, absl::Span<const std::string> values);
   void SetInt32s(absl::string_view key, absl::Span<const int32_t> values);
   void SetFloat32s(absl::string_view key, absl::Span<const float> values);
-  // A copy of any value that was read.
+  // A copy of a value of any type that was read from a file.
   void SetValue(absl::string_view key, const GgufValue& value);
 
   // Describes the next tensor, its 1 to 4 dimensions with the fastest one first. Refused: a name
   // that is empty, longer than 64 bytes or not new, a dimension of 0, a row that is not a whole
-  // number of blocks, a size that overflows.
+  // number of quantization blocks, a size that overflows.
   absl::Status AddTensor(absl::string_view name, absl::Span<const uint64_t> dims, WeightType type,
                          bool packed = false);
 
   // Writes everything up to the data. `replace` says what may be replaced; see CheckReplace.
   absl::Status Open(const std::string& path, Replace replace = Replace::kSameKind);
-  // The same behind what was written to `file`, a multiple of the alignment.
+  // The same after the bytes already written to `file`, whose number must be a multiple of the
+  // alignment.
   absl::Status Open(AtomicFile file);
 
-  // The next bytes of the data, tensor after tensor in the order of AddTensor: a piece belongs to
+  // The next bytes of the data, tensor after tensor in the order of AddTensor: `bytes` belong to
   // one tensor and must not go beyond its end. Padding is added here.
   absl::Status AppendData(absl::Span<const uint8_t> bytes);
 

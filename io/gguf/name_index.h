@@ -1,4 +1,4 @@
-// Finds the elements of a list by their names, in 6 bytes for each.
+// Finds the elements of a list by their names, with 6 bytes for each element.
 #ifndef INLAY_IO_GGUF_NAME_INDEX_H_
 #define INLAY_IO_GGUF_NAME_INDEX_H_
 
@@ -14,13 +14,13 @@
 namespace inlay {
 
 // Open addressing with linear probing, at most two thirds full, over positions in a list that the
-// caller keeps: `name_of(i)` gives the name of its element i, each time alike. Keeping no names
-// makes the index small beside a file that has little but names.
+// caller keeps: `name_of(i)` gives the name of its element i, always the same. The index stores no
+// names, so that it stays small compared with a file that consists mainly of names.
 class NameIndex {
  public:
   static constexpr uint64_t kMostNames = uint64_t{1} << 31;
 
-  // Empties the index and makes room for so many names, at most kMostNames.
+  // Empties the index and reserves memory for `names` names, at most kMostNames.
   void Reset(size_t names) {
     assert(names <= kMostNames);
     slots_.assign(names + names / 2 + 1, kFree);

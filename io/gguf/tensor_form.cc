@@ -6,7 +6,7 @@ namespace inlay {
 namespace {
 
 constexpr int kFormatShift = 16;
-// Beyond it a tile's bytes could not be computed in 64 bits.
+// Beyond it the size of a tile could overflow 64 bits.
 constexpr uint64_t kLongestPackedRow = uint64_t{1} << 40;
 
 }  // namespace

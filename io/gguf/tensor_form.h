@@ -12,13 +12,13 @@
 namespace inlay {
 
 // A packed file is a GGUF file with one addition: a matrix may be stored as the tiles of a
-// PackedMatrix (ops/matmul/packed_matrix.h), a matrix of each expert after the other. Its
+// PackedMatrix (ops/matmul/packed_matrix.h), those of experts one matrix after the other. Its
 // dimensions and type are still those of the matrix it was made from. docs/packed-files.md
 // describes it.
 inline constexpr uint32_t kPackedFileVersion = 2;
 inline constexpr absl::string_view kPackedVersionKey = "inlay.packed.version";  // uint32
 inline constexpr absl::string_view kPackedLayoutKey = "inlay.packed.layout";    // uint32
-// Where tensors start: at a page, as systems with small pages have them.
+// Tensors start at a page boundary of systems with 4 KiB pages.
 inline constexpr uint32_t kPackedAlignment = 4096;
 
 struct TensorForm {
@@ -26,15 +26,15 @@ struct TensorForm {
   bool packed = false;
 };
 
-// The number that stands for a form in a file. For what is not packed it is GGUF's. For a packed
-// matrix the high 16 bits are 1 + its PackedFormat, which makes it a type that others refuse.
+// The type id of a form in a file. If not packed, it is GGUF's. For a packed matrix the high 16
+// bits are 1 + its PackedFormat, so that other GGUF readers refuse it as an unknown type.
 uint32_t TensorFormId(const TensorForm& form);
 
-// Nothing for a number that stands for none, or for a format in which this type is not packed.
+// nullopt for an unknown type id, or for a packed format that does not belong to the type.
 std::optional<TensorForm> FindTensorForm(uint32_t id);
 
-// Bytes of a tensor whose dims[0] is a whole number of the type's blocks. Nothing where they, or
-// its elements, are too many to be counted.
+// Bytes of a tensor whose dims[0] is a multiple of the type's quantization block size. nullopt when
+// the number of bytes or elements overflows 64 bits.
 std::optional<uint64_t> TensorBytes(absl::Span<const uint64_t> dims, const TensorForm& form);
 
 }  // namespace inlay

@@ -30,7 +30,7 @@ struct ParsedReply {
   RedisReply reply;
 };
 
-// What hiredis calls when it has read a piece of a reply. A null result makes it give up, with
+// The callbacks of hiredis for the elements of a reply. Returning null aborts the parse, with
 // nothing allocated.
 redisReplyObjectFunctions ReplyFunctions() {
   redisReplyObjectFunctions functions{};
@@ -59,7 +59,7 @@ redisReplyObjectFunctions ReplyFunctions() {
 
 // The code for an error reply, which starts with a word in capitals, as Redis documents them at
 // https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors. Servers before
-// version 7 put what fails within a script behind "ERR Error running script", with a '-' before it.
+// version 7 report an error within a script after "ERR Error running script", with a '-' before it.
 absl::StatusCode CodeOfError(absl::string_view text) {
   if (absl::StartsWith(text, "ERR Error running script")) {
     const size_t at = text.find(" -");
@@ -70,8 +70,8 @@ absl::StatusCode CodeOfError(absl::string_view text) {
   if (word == "NOPERM") return absl::StatusCode::kPermissionDenied;
   if (word == "OOM") return absl::StatusCode::kResourceExhausted;
   if (word == "WRONGTYPE" || word == "READONLY") return absl::StatusCode::kFailedPrecondition;
-  for (absl::string_view passing : {"LOADING", "BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS"}) {
-    if (word == passing) return absl::StatusCode::kUnavailable;
+  for (absl::string_view transient : {"LOADING", "BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS"}) {
+    if (word == transient) return absl::StatusCode::kUnavailable;
   }
   return absl::StatusCode::kInternal;
 }
@@ -99,7 +99,7 @@ absl::Status RedisConnection::Failed(absl::StatusCode code, absl::string_view wh
 }
 
 RedisConnection::Deadline RedisConnection::NextDeadline() const {
-  // A century is for ever, and more would not fit the clock.
+  // At most a century: a longer time could overflow the clock.
   const absl::Duration limit = std::min(options_.timeout, absl::Hours(24 * 36525));
   return std::chrono::steady_clock::now() + absl::ToChronoMicroseconds(limit);
 }
@@ -111,7 +111,8 @@ absl::Status RedisConnection::Wait(short events, Deadline deadline) {
     const int64_t left =
         std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()).count();
     pollfd entry{.fd = fd_, .events = events, .revents = 0};
-    // One millisecond more than what is left, so that the last wait is not a busy one.
+    // One millisecond more than what is left, since it is rounded down: the last wait must not be a
+    // busy one.
     const int ready =
         left < 0 ? 0 : poll(&entry, 1, static_cast<int>(std::min<int64_t>(left, 1'000'000)) + 1);
     if (ready > 0) return absl::OkStatus();
@@ -151,7 +152,7 @@ absl::Status RedisConnection::OpenSocket(Deadline deadline) {
       if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
     }
     if (error == 0) {
-      const int yes = 1;  // a command is one message: do not wait for more
+      const int yes = 1;  // a command is one message: send it at once
       setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
       return absl::OkStatus();
     }
@@ -212,11 +213,11 @@ absl::StatusOr<RedisReply> RedisConnection::Receive(Deadline deadline) {
     void* object = nullptr;
     if (redisReaderGetReply(reader_, &object) != REDIS_OK) {
       return Failed(absl::StatusCode::kDataLoss,
-                    absl::StrCat("sent what is no reply: ", absl::CHexEscape(reader_->errstr)));
+                    absl::StrCat("sent an invalid reply: ", absl::CHexEscape(reader_->errstr)));
     }
     if (object != nullptr) {
       const std::unique_ptr<ParsedReply> parsed(static_cast<ParsedReply*>(object));
-      // It would be taken for the answer to the next command.
+      // Remaining bytes would be read as the reply to the next command.
       if (reader_->pos != reader_->len) {
         return Failed(absl::StatusCode::kDataLoss, "sent more than it was asked for");
       }

@@ -20,17 +20,17 @@ struct redisReader;
 namespace inlay {
 
 struct RedisReply {
-  // kError is for RedisConnection itself: Command makes a status of it.
+  // kError is internal to RedisConnection: Command turns it into a status.
   enum class Kind { kNil, kInteger, kText, kError };
   Kind kind = Kind::kNil;
   int64_t integer = 0;
   std::string text;
 };
 
-// Sockets are this class's own, so that no call waits longer than it may and a closed connection is
-// an error and not a signal; hiredis writes commands and reads replies. Of what a server sends
-// nothing is believed: a reply is at most max_reply bytes, arrays, which no command here asks for,
-// are refused before memory is allocated for them, and so is a reply that nobody has asked for.
+// The class has its own socket code, so that no call exceeds its time limit and a closed connection
+// is an error and not a signal; hiredis only formats commands and parses replies. The server is not
+// trusted: a reply has at most max_reply bytes, arrays, which no command here asks for, are refused
+// before memory is allocated for them, and so is a reply without a command.
 class RedisConnection {
  public:
   // Connects, and logs in where the options say so. Unavailable or DeadlineExceeded;
@@ -44,7 +44,7 @@ class RedisConnection {
 
   // Sends one command and waits for its reply. After an error of the connection (Unavailable,
   // DeadlineExceeded, DataLoss) every later command fails too. The connection stays usable after an
-  // error reply, which is, by its first word:
+  // error reply, whose first word determines the status:
   //   NOAUTH, WRONGPASS                                  Unauthenticated
   //   NOPERM                                             PermissionDenied
   //   OOM                                                ResourceExhausted
@@ -57,7 +57,7 @@ class RedisConnection {
   }
 
  private:
-  // Of a clock that nobody sets.
+  // Of a monotonic clock.
   using Deadline = std::chrono::steady_clock::time_point;
 
   RedisConnection(const RedisOptions& options, size_t max_reply);

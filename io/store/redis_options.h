@@ -1,4 +1,4 @@
-// Where a Redis server is, and how long it may take.
+// The address of a Redis server, and the time limit.
 #ifndef INLAY_IO_STORE_REDIS_OPTIONS_H_
 #define INLAY_IO_STORE_REDIS_OPTIONS_H_
 
@@ -16,8 +16,8 @@ struct RedisOptions {
   std::string password = {};  // none if empty
   int database = 0;
   std::string prefix = "inlay:";  // of all keys on the server
-  // Of connecting and of each command, whatever the server does in between. Looking up the host's
-  // name is the system's and not limited.
+  // The limit for connecting and for each command as a whole. It does not cover the lookup of the
+  // host's name, which the system does.
   absl::Duration timeout = absl::Seconds(5);
 };
 

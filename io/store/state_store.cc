@@ -19,7 +19,7 @@ absl::Status CheckStateKey(absl::string_view key) {
   if (!key.empty() && key.size() <= kMaxKey && plain && key.front() != '.') return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "the key '", absl::CHexEscape(key.substr(0, kMaxKey)), "' of ", key.size(),
-      " bytes is not 1 to ", kMaxKey, " characters out of A-Z a-z 0-9 . _ -, the first no dot"));
+      " bytes is not 1 to ", kMaxKey, " characters out of A-Z a-z 0-9 . _ -, the first not a dot"));
 }
 
 absl::Status NoSuchState(absl::string_view key) {

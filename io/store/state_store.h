@@ -19,16 +19,16 @@
 
 namespace inlay {
 
-// A state on its way into a store. Without Commit the store stays as it was.
-// After an error only destruction makes sense.
+// Writes one state to a store, which is unchanged without Commit. After an error the writer can
+// only be destroyed.
 class StateWriter : public ByteSink {
  public:
-  // Makes what was appended the state of its key, replacing an older one in one step. Once, last.
+  // Stores the appended bytes as the state of the key, atomically replacing an older one. Call
+  // once, last.
   virtual absl::Status Commit() = 0;
 };
 
-// A state on its way out of a store.
-// Reading more than is left is OutOfRange.
+// Reads one state from a store. Reading more than is left is OutOfRange.
 using StateReader = ByteSource;
 
 // All functions may be called from different threads at the same time. Keys are 1 to 100 characters
@@ -60,8 +60,8 @@ class MemoryStore final : public StateStore {
   std::map<std::string, Bytes> states_;
 };
 
-// Keeps each state in a file of its own, which is its owner's alone (0600), in a folder that
-// exists.
+// Keeps each state in a file of its own, accessible to its owner only (0600), in an existing
+// folder.
 class FileStore final : public StateStore {
  public:
   explicit FileStore(std::string folder) : folder_(std::move(folder)) {}
@@ -75,8 +75,8 @@ class FileStore final : public StateStore {
   std::string folder_;
 };
 
-// One file of any name as a state, kSession or kChat: it is replaced in one step when the writer
-// commits, where CheckReplace allows it. A new file is its owner's alone.
+// One file of any name as a state, kSession or kChat: it is replaced atomically when the writer
+// commits, if CheckReplace allows it. A new file is accessible to its owner only.
 absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path, FileKind kind,
                                                             Replace replace = Replace::kSameKind);
 // NotFound when there is no such file.

@@ -83,7 +83,7 @@ class FileStateReader final : public StateReader {
   std::string path_;
   int fd_;
   uint64_t remaining_;
-  // Small pieces come from here, [at_, end_): a conversation has thousands of them.
+  // Serves small reads, of which a conversation has thousands; the unread bytes are [at_, end_).
   std::vector<uint8_t> buffer_ = std::vector<uint8_t>(kReadBytes);
   size_t at_ = 0;
   size_t end_ = 0;

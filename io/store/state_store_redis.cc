@@ -21,7 +21,8 @@ namespace {
 // Large enough that the round trips of a chunk do not matter, small enough for a server's buffers.
 constexpr size_t kChunkBytes = size_t{1} << 20;
 constexpr size_t kChecksumBytes = sizeof(uint64_t);
-// A chunk and what the protocol adds; also a bound for what a server may make this program hold.
+// A chunk and what the protocol adds; it also bounds the memory that a server can make this program
+// use.
 constexpr size_t kMaxReply = kChunkBytes + kChecksumBytes + 4096;
 // No manifest may name more than this: 65536 chunks.
 constexpr uint64_t kMaxStateBytes = uint64_t{kChunkBytes} << 16;
@@ -29,7 +30,7 @@ constexpr absl::string_view kOrphanSeconds = "3600";
 
 constexpr uint64_t kMagic = 0x32306e6d79616c6e;  // "nlaymn02"
 
-// What a state's manifest holds, as it lies in memory, and its checksum after it.
+// A state's manifest, stored as it is in memory and followed by its checksum.
 struct Manifest {
   uint64_t magic = kMagic;
   uint64_t generation = 0;  // random: tells the chunks of a state from those of the one it replaces
@@ -51,8 +52,9 @@ constexpr absl::string_view kPutField =
     "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) "
     "return redis.call('EXPIRE', KEYS[1], ARGV[3])";
 // Keys: the hash of an unfinished state, the state's key. Argument: the fields that it must have.
-// Answers OK, LOST when the server has evicted the hash or fields of it, or the type of another
-// value under the state's key. What is replaced is freed without holding up the server.
+// Answers OK; LOST when the server has evicted the hash or fields of it; or, when the state's key
+// holds another type of value, that type. UNLINK frees the replaced state without blocking the
+// server.
 constexpr absl::string_view kPublish =
     "local type = redis.call('TYPE', KEYS[2]).ok "
     "if type ~= 'none' and type ~= 'hash' then return type end "
@@ -103,7 +105,7 @@ class RedisState {
 
   const std::string& key() const { return key_; }
 
-  // FailedPrecondition when the state's key holds what is no state.
+  // FailedPrecondition when the state's key holds another type of value.
   absl::Status CheckType() {
     INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command({"TYPE", server_key_}));
     const absl::string_view type = reply.text;
@@ -139,7 +141,8 @@ class RedisState {
     return std::move(reply.text);
   }
 
-  // Makes what was put the state, for good; on error it is deleted if the server still obeys.
+  // Makes the chunks that were put the state, which no longer expires. On error they are deleted if
+  // the server still answers.
   absl::Status Publish(const Manifest& manifest) {
     const absl::Status status = TryPublish(manifest);
     if (!status.ok()) connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
@@ -154,7 +157,7 @@ class RedisState {
   }
 
  private:
-  // Chunks that changed places are found too.
+  // Depends on the index, so that chunks that were swapped are detected too.
   static uint64_t ChunkSeed(const Manifest& manifest, uint64_t chunk) {
     return manifest.generation + chunk;
   }
@@ -189,12 +192,12 @@ class RedisState {
   absl::Status OtherType(absl::string_view type) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "the key ", QuoteForMessage(server_key_), " on the server holds no state but ",
-        "another value, of type ", QuoteForMessage(type), "; it is neither read nor replaced"));
+        "a value of type ", QuoteForMessage(type), "; it is neither read nor replaced"));
   }
 
   absl::Status Unexpected(absl::string_view command) const {
-    return absl::DataLossError(absl::StrCat("the server answered ", command, " for state '", key_,
-                                            "' with what is no answer to it"));
+    return absl::DataLossError(absl::StrCat("the server sent an unexpected answer to ", command,
+                                            " for state '", key_, "'"));
   }
 
   std::unique_ptr<RedisConnection> connection_;
@@ -313,10 +316,10 @@ class RedisStore final : public StateStore {
 
 absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions options) {
   if (options.host.empty() || options.port == 0 || options.database < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("Redis at '", options.host, "', port ",
-                                                   options.port, ", database ", options.database,
-                                                   " cannot be: a host, a port of at least 1 and a "
-                                                   "database of at least 0 are needed"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Redis at '", options.host, "', port ", options.port, ", database ", options.database,
+        " is not valid: a host, a port of at least 1 and a "
+        "database of at least 0 are needed"));
   }
   if (options.timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(

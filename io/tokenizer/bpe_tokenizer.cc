@@ -21,7 +21,8 @@ bool StandsForItself(char32_t c) {
   return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD);
 }
 
-// The byte of each character from U+0100 on: those that do not stand for themselves, in order.
+// The bytes that the characters from U+0100 on stand for: those that do not stand for themselves,
+// in order.
 std::vector<uint8_t> OtherBytes() {
   std::vector<uint8_t> bytes;
   for (char32_t c = 0; c < 0x100; ++c) {
@@ -30,7 +31,8 @@ std::vector<uint8_t> OtherBytes() {
   return bytes;
 }
 
-// The bytes that a token or a part of a merge is written for. What is no byte's character stays.
+// The bytes that the text of a token or of one side of a merge stands for. Characters that stand
+// for no byte are kept.
 std::string ToBytes(absl::string_view text) {
   static const std::vector<uint8_t> other = OtherBytes();
   std::string out;
@@ -122,14 +124,14 @@ absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
   merges_.Reserve(merges.size());
   size_t i = 0;
   for (const absl::string_view merge : merges) {
-    // From the second byte on, since the left part is not empty.
+    // From the second byte on, since the left symbol is not empty.
     const size_t space = merge.find(' ', 1);
     if (space == absl::string_view::npos || space + 1 == merge.size() ||
         merge.size() > Vocabulary::kLongestToken) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file.name(), ": merge ", i, " in '", kMergesKey, "' is ",
-                       QuoteForMessage(merge), ", not two parts with a space between, of at most ",
-                       Vocabulary::kLongestToken, " bytes"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          file.name(), ": merge ", i, " in '", kMergesKey, "' is ", QuoteForMessage(merge),
+          ", not two symbols with a space between, of at most ", Vocabulary::kLongestToken,
+          " bytes"));
     }
     const std::string left = ToBytes(merge.substr(0, space));
     const std::string right = ToBytes(merge.substr(space + 1));
@@ -187,9 +189,9 @@ void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
   }
 }
 
-// No token is so long, so there are only merges, and none reaches across two bytes that no merge
-// brings together: what lies between such places is merged by itself. Texts without spaces, in
-// Chinese for instance, are words of any length.
+// No token is this long, so no whole-word lookup is needed. No merge reaches across two adjacent
+// bytes that no merge joins, so the stretches between such places are merged separately. Texts
+// without spaces, in Chinese for instance, are words of any length.
 void BpeTokenizer::EncodeLongWord(absl::string_view word, SymbolMerger* merger,
                                   std::vector<int32_t>* ids) const {
   size_t begin = 0;

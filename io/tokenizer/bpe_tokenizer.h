@@ -22,17 +22,17 @@ namespace inlay {
 
 // The rules of GPT-2 (Radford et al. 2019): a text is cut into words; each starts as bytes; the
 // adjacent pair that comes first in the list of merges is joined, the leftmost among equals, until
-// none is in the list. Tokens and merges are written with a printable character for each byte.
+// no pair is in the list. Tokens and merges are written with a printable character for each byte.
 //
-// What merging leaves that is no normal token becomes its bytes' tokens. Some vocabularies lack
-// tokens for bytes that do not occur in UTF-8; such a byte becomes the unknown token, or where
-// there is none the bytes of U+FFFD. (Files name a control token, "<|endoftext|>", as the unknown
-// one; that does not count, since no text may turn into a control token.)
+// A symbol that is no normal token after merging becomes the tokens of its bytes. Some vocabularies
+// lack tokens for bytes that do not occur in UTF-8; such a byte becomes the unknown token, or where
+// there is none the bytes of U+FFFD. (Some files name a control token, "<|endoftext|>", as the
+// unknown one; it is not used, since no text may turn into a control token.)
 class BpeTokenizer : public VocabularyTokenizer {
  public:
-  // Fails, beyond what Vocabulary::Load checks, when `tokenizer.ggml.pre` is not a known name
-  // (a missing key means "default"), when `tokenizer.ggml.merges` is missing or one of them
-  // is not two parts, and when a byte has no token and there is nothing to replace it either.
+  // Fails, beyond what Vocabulary::Load checks, when `tokenizer.ggml.pre` is not a known name (a
+  // missing key means "default"), when `tokenizer.ggml.merges` is missing or one of them is not two
+  // symbols, and when a byte has neither a token nor a replacement.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
 
  protected:
@@ -58,10 +58,11 @@ class BpeTokenizer : public VocabularyTokenizer {
   std::array<int32_t, 256> byte_symbols_;
   std::vector<int32_t> replacement_;  // ids for a byte without a token
   HashMap<uint64_t, Merge> merges_;   // by left symbol << 32 | right symbol
-  // Whether some merge's left part ends with one byte and its right part begins with the other:
-  // [the one * 256 + the other].
+  // At a * 256 + b: whether some merge's left symbol ends with byte a and its right symbol begins
+  // with byte b.
   std::bitset<256 * 256> joins_;
-  // By id: whether the token's own text is encoded as that token, once somebody has tried.
+  // By id: whether the token's own text is encoded as that token; filled in when such a word is
+  // encoded.
   enum Whole : uint8_t { kNotTried, kYes, kNo };
   mutable std::vector<std::atomic<uint8_t>> whole_;
 };

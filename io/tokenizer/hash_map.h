@@ -1,5 +1,5 @@
-// A hash map that may run out of memory: absl's tables, whose slots it resembles, are broken where
-// the allocation for their growth fails.
+// A hash map that stays valid when it runs out of memory: absl's tables, whose slots are similar,
+// are left broken when the allocation for their growth fails.
 #ifndef INLAY_IO_TOKENIZER_HASH_MAP_H_
 #define INLAY_IO_TOKENIZER_HASH_MAP_H_
 
@@ -17,7 +17,7 @@ namespace inlay {
 template <class Key, class Value>
 class HashMap {
  public:
-  // Makes room for so many keys; std::bad_alloc, here and in Insert, leaves the map as it was.
+  // Reserves memory for `keys` keys; std::bad_alloc, here and in Insert, leaves the map unchanged.
   void Reserve(size_t keys) {
     size_t slots = 8;
     while (slots < 2 * keys) slots *= 2;
@@ -41,7 +41,7 @@ class HashMap {
     return true;
   }
 
-  // Its value; null when it is not there. Valid until the next Insert.
+  // The value of `key`; null when it has none. Valid until the next Insert.
   const Value* Find(const Key& key) const {
     if (slots_.empty()) return nullptr;
     const Slot& slot = slots_[Probe(key, absl::Hash<Key>()(key))];
@@ -52,7 +52,7 @@ class HashMap {
   struct Slot {
     Key key = {};
     Value value = {};
-    uint32_t tag = 0;  // some bits of the hash, so that other keys are seldom looked at; 0: free
+    uint32_t tag = 0;  // some bits of the hash, so that other keys are seldom compared; 0: free
   };
 
   static uint32_t Tag(size_t hash) { return static_cast<uint32_t>(hash >> 32) | 1; }

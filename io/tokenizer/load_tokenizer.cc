@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::string_view kModelKey = "tokenizer.ggml.model";
 
-// For files that hold no vocabulary: such a model takes and gives ids only.
+// For files that hold no vocabulary: the input and output of such a model are ids only.
 class NoTokenizer : public Tokenizer {
  public:
   explicit NoTokenizer(std::string file) : file_(std::move(file)) {}

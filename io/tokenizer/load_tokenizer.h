@@ -1,4 +1,4 @@
-// The tokenizer that a GGUF file carries.
+// The tokenizer that a GGUF file contains.
 #ifndef INLAY_IO_TOKENIZER_LOAD_TOKENIZER_H_
 #define INLAY_IO_TOKENIZER_LOAD_TOKENIZER_H_
 

@@ -36,20 +36,21 @@ struct Char {
   size_t end;  // where the next one starts
 };
 
-// The text under the scanners, which walk it by the place of a byte.
+// The text that is cut into words; places in it are byte offsets.
 class Scanner {
  public:
   explicit Scanner(absl::string_view text) : text_(text) {}
 
   size_t size() const { return text_.size(); }
 
-  // Whether the text ends at `at`, which is noted: what follows could change the answer.
+  // Whether the text ends at `at`. This is recorded, since text that follows could change the
+  // result.
   bool Ends(size_t at) const {
     if (at < size()) return false;
     saw_end_ = true;
     return true;
   }
-  // Whether anything has depended on where the text ends, since the last ForgetEnd.
+  // Whether any result since the last ForgetEnd depends on where the text ends.
   bool saw_end() const { return saw_end_; }
   void ForgetEnd() const { saw_end_ = false; }
 
@@ -62,7 +63,7 @@ class Scanner {
     return c;
   }
 
-  // Where punctuation is told apart from what is "other".
+  // CharAt with punctuation as a class of its own, not as kOther.
   Char CharWithPunctuationAt(size_t at) const {
     const uint8_t byte = static_cast<uint8_t>(text_[at]);
     if (byte < 0x80) return {ClassOf(byte), at + 1};
@@ -103,7 +104,7 @@ class Scanner {
   }
 
   // \s+(?!\S)|\s+ at a space: all spaces at the end of the text, else all but the last one, which
-  // goes with the next word, unless it is the only one.
+  // belongs to the next word, unless it is the only one.
   size_t SpacesEnd(size_t at) const {
     size_t last = at;
     size_t end = at;
@@ -148,14 +149,14 @@ size_t Llama3WordEnd(const Scanner& text, size_t at) {
     while (!text.Ends(end) && text.IsNewline(end)) ++end;
     return end;
   }
-  // Spaces up to and with the last newline among them. The walk backwards is over single bytes,
-  // none of which can be a newline inside a longer character.
+  // Spaces up to and including the last newline among them. Going backwards byte by byte is safe:
+  // no byte of a longer character is a newline.
   size_t end = text.RunEnd(at, Class::kSpace);
   while (end > at && !text.IsNewline(end - 1)) --end;
   return end > at ? end : text.SpacesEnd(at);
 }
 
-// Like SplitWords, by rules for where the word at some place ends.
+// Like SplitWords, where word_end(scanner, at) is the end of the word at `at`.
 template <typename WordEnd>
 size_t Split(absl::string_view text, bool last, const WordEnd& word_end,
              absl::FunctionRef<void(absl::string_view)> use) {
@@ -186,7 +187,7 @@ size_t SplitSingleDigits(absl::string_view text, bool last,
       continue;
     }
     while (end < text.size() && (c = scanner.CharAt(end)).kind != Class::kNumber) end = c.end;
-    // Where a number follows, these words end here whatever comes later.
+    // If a number follows, these words end here, whatever text comes later.
     at += Split(text.substr(at, end - at), last || end < text.size(), Gpt2WordEnd, use);
     if (at < end) break;
   }
@@ -205,7 +206,7 @@ size_t PunctuationEnd(const Scanner& text, size_t at) {
   return at;
 }
 
-// One of the words that kGpt2's rules give, as kUnnamed cuts it further.
+// Cuts one of the words of kGpt2's rules further, as kUnnamed does.
 void SplitNumber(absl::string_view word, absl::FunctionRef<void(absl::string_view)> use) {
   const Scanner text(word);
   size_t begin = word[0] == ' ' && text.Is(1, Class::kNumber) ? 1 : 0;
@@ -243,7 +244,7 @@ size_t SplitUnnamed(absl::string_view text, bool last,
     }
     size_t end = punctuation;
     while (end < text.size() && PunctuationEnd(scanner, end) == end) end = scanner.CharAt(end).end;
-    // Where punctuation follows, these words end here whatever comes later.
+    // If punctuation follows, these words end here, whatever text comes later.
     at = punctuation + Split(text.substr(punctuation, end - punctuation), last || end < text.size(),
                              Gpt2WordEnd, use_word);
     if (at < end) break;

@@ -18,8 +18,8 @@ enum class PreTokenizer {
   // \s*[\r\n]+|\s+(?!\S)|\s+
   kLlama3,
   // For files that name none. Each [\p{P}$+<=>^~|]+ is a word; what lies between them is cut like
-  // kGpt2, as a text of its own; of the words that this gives, those with a number lose their space
-  // to a word of its own and are cut before and after each three [0-9], from the left.
+  // kGpt2, as a text of its own. Of these words, numbers are cut further: a space before one is a
+  // word of its own, and so is every group of three [0-9], from the left.
   kUnnamed,
 };
 
@@ -34,11 +34,11 @@ struct PreTokenizerInfo {
 // nullptr for a name that is not known.
 const PreTokenizerInfo* FindPreTokenizer(absl::string_view name);
 
-// Calls `use` for each word, from left to right, and returns how many bytes they are together. With
-// `last` that is the whole text. Else more follows that is not known yet, and it ends before the
-// first word that was looked at up to the end of `text`: called again with the rest and what
-// follows, it goes on as with the whole. A byte that is not part of well-formed UTF-8 counts as a
-// character that is no letter, number or space.
+// Calls `use` for each word, from left to right, and returns their bytes in total. With `last` that
+// is the whole text. Otherwise more text follows that is not known yet, so it stops before the
+// first word whose scan reached the end of `text`. Called again with the rest and the text after
+// it, it continues as if it had seen the whole. A byte that is not part of well-formed UTF-8 counts
+// as a character that is no letter, number or space.
 size_t SplitWords(PreTokenizer rules, absl::string_view text, bool last,
                   absl::FunctionRef<void(absl::string_view)> use);
 

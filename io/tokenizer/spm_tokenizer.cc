@@ -35,7 +35,7 @@ std::optional<uint8_t> ParseByteToken(absl::string_view text) {
 }
 
 struct Character {
-  char32_t value;  // bytes that are not UTF-8, each by itself, are numbered from 0x110000 on
+  char32_t value;  // a byte that is not UTF-8 is a character of its own: 0x110000 + byte
   size_t length;
 };
 
@@ -47,15 +47,15 @@ Character FirstChar(absl::string_view text) {
   return c.valid ? Character{c.value, c.length} : Character{char32_t{0x110000} + byte, 1};
 }
 
-// Below 2^20. Pairs of ASCII characters do not meet.
+// Below 2^20. Pairs of ASCII characters do not collide.
 size_t HashOfPair(char32_t before, char32_t after) {
   if ((before | after) < 0x80) return before << 7 | after;
   const uint64_t pair = uint64_t{before} << 32 | after;
   return static_cast<size_t>(pair * 0x9E3779B97F4A7C15 >> 44);
 }
 
-// Less for a better score and equal for equal ones: the bits of floats of one sign are in the order
-// of their size.
+// Less for a better score and equal for equal ones: the bits of floats of one sign, as integers,
+// are ordered by magnitude.
 uint32_t RankOf(float score) {
   if (score == 0) score = 0;  // -0 too
   const uint32_t bits = std::bit_cast<uint32_t>(score);
@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
     INLAY_ASSIGN_OR_RETURN(space_prefix, file.GetBool(kSpacePrefixKey));
   }
   StringPool pieces;
-  pieces.Reserve(vocabulary.size(), vocabulary.texts.bytes());  // none is longer than its text
+  pieces.Reserve(vocabulary.size(), vocabulary.texts.bytes());  // no piece is longer than its text
   std::string piece;
   ByteTokens byte_tokens(256, -1);
   for (size_t i = 0; i < vocabulary.size(); ++i) {
@@ -175,12 +175,12 @@ std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const 
   return token == nullptr ? std::nullopt : std::optional<int32_t>(*token);
 }
 
-// Joins never reach across a place whose two neighbouring characters stand in no token, so the
-// words between such places can be encoded one by one. In most vocabularies one such place is
+// No join reaches across two neighbouring characters that are adjacent in no token, so a text is
+// cut into words at such places, which are encoded one by one. In most vocabularies there is one
 // before each space, and texts without spaces have some too.
 size_t SpmTokenizer::EncodeWords(absl::string_view text, bool last,
                                  std::vector<int32_t>* ids) const {
-  if (!last) text.remove_suffix(IncompleteUtf8Tail(text));  // it may become a character
+  if (!last) text.remove_suffix(IncompleteUtf8Tail(text));  // it may be the start of a character
   if (text.empty()) return 0;
   SymbolMerger merger;
   Character before = FirstChar(text);

@@ -49,13 +49,14 @@ class SpmTokenizer : public VocabularyTokenizer {
 
   std::vector<uint32_t> ranks_;  // by id: less for a better score, equal for equal scores
   ByteTokens byte_tokens_;
-  size_t longest_ = 0;                            // joinable token, in bytes
+  size_t longest_ = 0;                            // bytes of the longest joinable token
   HashMap<absl::string_view, int32_t> joinable_;  // views into pieces()
-  // Whether some joinable token may have this pair of neighbouring characters: by a hash of both,
-  // so of those that are in no token a few are said to be.
+  // Whether some joinable token may contain this pair of neighbouring characters, indexed by a hash
+  // of both. Collisions make it true for a few pairs that are in no token.
   static constexpr size_t kNeighbours = size_t{1} << 20;
   std::bitset<kNeighbours> neighbours_;
-  // By id: whether the token's own text is encoded as that token, once somebody has tried.
+  // By id: whether the token's own text is encoded as that token; filled in when such a word is
+  // encoded.
   enum Whole : uint8_t { kNotTried, kYes, kNo };
   mutable std::vector<std::atomic<uint8_t>> whole_;
 };

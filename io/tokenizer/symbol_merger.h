@@ -14,7 +14,7 @@ namespace inlay {
 struct Symbol {
   uint32_t begin;   // bytes from the start of the text
   uint32_t length;  // bytes; 0 once it has been joined to its left neighbour
-  int32_t id;       // what the lookup called it, or -1
+  int32_t id;       // from Append or the lookup; -1: none
   int32_t previous;
   int32_t next;  // -1 at the ends
 };
@@ -30,7 +30,7 @@ struct Merge {
 // many short words cost no allocation each; not for use by two threads at once.
 class SymbolMerger {
  public:
-  // Makes room for so many symbols at most.
+  // Removes all symbols and reserves memory for `symbols` new ones.
   void Clear(size_t symbols) {
     symbols_.clear();
     symbols_.reserve(symbols);
@@ -55,8 +55,8 @@ class SymbolMerger {
       const Candidate best = candidates_.back();
       candidates_.pop_back();
       Symbol& left = symbols_[best.left];
-      // A symbol only ever grows to the right, so a pair is as it was when it was considered if
-      // and only if both are alive and their joint length is the same.
+      // A symbol only grows to the right, so a candidate is still valid if and only if both symbols
+      // still exist and their total length is the same.
       if (left.length == 0 || left.next < 0) continue;
       Symbol& right = symbols_[left.next];
       if (left.length + right.length != best.length) continue;

@@ -60,7 +60,7 @@ size_t TokenMatcher::CountNodes() const {
   return nodes;
 }
 
-// Level by level: a node is a range of the sorted tokens, those with a common end of its depth.
+// Level by level: a node is the range of the sorted tokens that have the same last `depth` bytes.
 void TokenMatcher::BuildTrie(size_t nodes) {
   struct Range {
     uint32_t first;
@@ -103,7 +103,8 @@ void TokenMatcher::AddEnding(size_t node, const Token& token) {
   endings_.push_back({token.text.size(), token.id});
 }
 
-// A node's failure is nearer to the root than the node, so it has its own failure and matches.
+// The failure link of a node leads nearer to the root, to a node whose own link and matches are
+// already set.
 void TokenMatcher::BuildFailures() {
   fail_.assign(bytes_.size(), 0);
   uint64_t steps = 0;
@@ -125,8 +126,8 @@ uint32_t TokenMatcher::Child(uint32_t node, uint8_t byte) const {
   return child == last || *child != byte ? 0 : static_cast<uint32_t>(child - bytes_.begin());
 }
 
-// Each failure leads to a node nearer to the root, and each byte one further away at most, so on
-// the whole there are no more failures than bytes.
+// Each failure link leads nearer to the root, and each byte at most one level away from it, so in
+// total no more links are followed than bytes are read.
 uint32_t TokenMatcher::Next(uint32_t node, uint8_t byte, uint64_t* steps) const {
   while (true) {
     ++*steps;

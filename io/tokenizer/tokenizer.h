@@ -23,14 +23,14 @@ struct EncodeOptions {
   // Whether the text of a control token in the input, "<end_of_turn>", becomes that token. Only
   // for text that the caller trusts, such as a chat template's; otherwise it stays plain text.
   bool parse_special = false;
-  // A TokenStream gives up with OutOfRange once it has seen that there are more; what is left of a
-  // text when it ends, at most TokenStream::kPiece bytes or one word, is encoded all the same.
+  // A TokenStream fails with OutOfRange once it knows that there are more. Finish does not check:
+  // it encodes what is left of the text, at most TokenStream::kPiece bytes or one word.
   size_t max_tokens = std::numeric_limits<size_t>::max();
 };
 
-// Encodes one text after the other, each in pieces of any size, to the tokens that it has in one
-// piece. Holds what the next piece may still change: about kPiece bytes, unless the vocabulary's
-// rules see a longer word. After an error only destruction makes sense.
+// Encodes one text after the other. A text may be passed in pieces of any size; its tokens are the
+// same as those of the whole text. Bytes whose tokens the next piece may still change are buffered:
+// about kPiece of them, or a longer word. After an error the stream can only be destroyed.
 class TokenStream {
  public:
   static constexpr size_t kPiece = size_t{1} << 16;
@@ -48,7 +48,7 @@ class TokenStream {
 // Immutable once loaded, so one object may be used by many threads at the same time.
 class Tokenizer {
  public:
-  // Longest text that Encode takes, in bytes.
+  // Longest text that Encode accepts, in bytes.
   static constexpr size_t kLongestText = size_t{1} << 30;
 
   virtual ~Tokenizer() = default;
@@ -62,21 +62,21 @@ class Tokenizer {
     return Encode(text, EncodeOptions());
   }
 
-  // For texts that come in pieces; the tokenizer must outlive the result. Tokens are looked for
-  // each `piece` bytes, which only tests set. Fails when the file holds no vocabulary.
+  // For texts that arrive in pieces; the tokenizer must outlive the result. Text is encoded in
+  // steps of `piece` bytes, which only tests set. Fails when the file holds no vocabulary.
   virtual absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(
       const EncodeOptions& options, size_t piece = TokenStream::kPiece) const = 0;
 
   // The bytes that `ids` stand for: Decode(Encode(x)) == x, unless x needs the unknown token.
   // Control tokens and ids outside the vocabulary contribute nothing. Where the vocabulary puts a
-  // space in front of a text, that space is taken away again.
+  // space in front of a text, that space is removed again.
   std::string Decode(absl::Span<const int32_t> ids) const {
-    bool starts_part = true;
-    return Decode(ids, &starts_part);
+    bool starts_section = true;
+    return Decode(ids, &starts_section);
   }
-  // The same for ids that come in pieces: `starts_part` is true before the first of them and goes
-  // from call to call.
-  virtual std::string Decode(absl::Span<const int32_t> ids, bool* starts_part) const = 0;
+  // The same for ids that arrive in pieces: `starts_section` must be true before the first call,
+  // and carries its state from call to call.
+  virtual std::string Decode(absl::Span<const int32_t> ids, bool* starts_section) const = 0;
 
   // The bytes that one id contributes within a text, for streaming (see Utf8Stream: they need not
   // be whole characters); empty for control tokens and ids outside the vocabulary.
@@ -102,7 +102,7 @@ class Tokenizer {
   // The control or user-defined token with exactly this text.
   virtual std::optional<int32_t> FindSpecial(absl::string_view text) const = 0;
 
-  // Whether a model that says `id` has finished: end of sequence or of turn.
+  // Whether a model that generates `id` has finished: end of sequence or of turn.
   bool IsEndOfGeneration(int32_t id) const { return eos() == id || eot() == id; }
 };
 

@@ -52,7 +52,7 @@ absl::Status ReadId(const GgufFile& file, absl::string_view key, size_t size,
   return absl::OkStatus();
 }
 
-// Files that do not name the token that ends a turn still have it under one of these texts.
+// In files that do not name the end-of-turn token, it has one of these texts.
 std::optional<int32_t> FindEndOfTurn(const Vocabulary& vocabulary) {
   for (size_t i = 0; i < vocabulary.size(); ++i) {
     const absl::string_view text = vocabulary.texts[i];

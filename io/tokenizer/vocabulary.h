@@ -17,7 +17,7 @@ namespace inlay {
 // Many strings in one allocation.
 class StringPool {
  public:
-  // Makes room for so many strings of so many bytes together.
+  // Reserves memory for `count` strings of `bytes` bytes in total.
   void Reserve(size_t count, size_t bytes) {
     ends_.reserve(count);
     bytes_.reserve(bytes);
@@ -61,8 +61,8 @@ struct Vocabulary {
   size_t size() const { return texts.size(); }
   bool Contains(int32_t id) const { return id >= 0 && static_cast<size_t>(id) < size(); }
 
-  // Whether `unk` is there and really is the unknown token: files also name a control token so,
-  // which no text may turn into.
+  // Whether `unk` is set and of type kUnknown: some files name a control token as the unknown one,
+  // but no text may turn into a control token.
   bool has_unknown() const { return unk.has_value() && types[*unk] == TokenType::kUnknown; }
 
   StringPool texts;  // as in the file

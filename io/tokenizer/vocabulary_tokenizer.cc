@@ -9,8 +9,8 @@
 
 namespace inlay {
 
-// Text goes through two buffers: in `input_` special tokens are looked for, and `part_` holds what
-// has been found to lie between two of them and is not encoded yet.
+// Text passes through two buffers: `input_` is searched for special tokens, and `section_` holds
+// text between two of them that is not encoded yet.
 class VocabularyTokenizer::Stream : public TokenStream {
  public:
   Stream(const VocabularyTokenizer& tokenizer, const EncodeOptions& options, size_t piece)
@@ -30,10 +30,10 @@ class VocabularyTokenizer::Stream : public TokenStream {
       text.remove_prefix(n);
       if (input_.size() < piece_ + lookahead_) break;
       const size_t before = ids->size();
-      INLAY_RETURN_IF_ERROR(Take(piece_, ids));
+      INLAY_RETURN_IF_ERROR(Consume(piece_, ids));
       tokens_ += ids->size() - before;
-      // What is held will be so many tokens at least.
-      if (tokens_ + part_.size() / tokenizer_.longest_piece_ > max_tokens_) {
+      // The buffered text will become at least this many tokens.
+      if (tokens_ + section_.size() / tokenizer_.longest_piece_ > max_tokens_) {
         return absl::OutOfRangeError(
             absl::StrCat("the text has more than ", max_tokens_, " tokens"));
       }
@@ -43,8 +43,8 @@ class VocabularyTokenizer::Stream : public TokenStream {
 
   absl::Status Finish(std::vector<int32_t>* ids) override {
     Begin(ids);
-    INLAY_RETURN_IF_ERROR(Take(input_.size(), ids));
-    EndPart(ids);
+    INLAY_RETURN_IF_ERROR(Consume(input_.size(), ids));
+    EndSection(ids);
     begun_ = false;
     skip_ = 0;
     tokens_ = 0;
@@ -60,19 +60,19 @@ class VocabularyTokenizer::Stream : public TokenStream {
     begun_ = true;
   }
 
-  // Moves the first `count` bytes of the input on, to ids or into the part.
-  absl::Status Take(size_t count, std::vector<int32_t>* ids) {
+  // Moves the first `count` bytes of the input to `ids` or into the section.
+  absl::Status Consume(size_t count, std::vector<int32_t>* ids) {
     const absl::string_view input = input_;
     tokenizer_.special_.FindAll(set_, input, skip_, count, &matches_);
     size_t done = skip_;
     for (const TokenMatcher::Match& match : matches_) {
-      INLAY_RETURN_IF_ERROR(AppendToPart(input.substr(done, match.begin - done), ids));
-      EndPart(ids);
+      INLAY_RETURN_IF_ERROR(AppendToSection(input.substr(done, match.begin - done), ids));
+      EndSection(ids);
       ids->push_back(match.id);
       done = match.begin + match.length;
     }
     if (done < count) {
-      INLAY_RETURN_IF_ERROR(AppendToPart(input.substr(done, count - done), ids));
+      INLAY_RETURN_IF_ERROR(AppendToSection(input.substr(done, count - done), ids));
       done = count;
     }
     skip_ = done - count;
@@ -80,24 +80,24 @@ class VocabularyTokenizer::Stream : public TokenStream {
     return absl::OkStatus();
   }
 
-  absl::Status AppendToPart(absl::string_view text, std::vector<int32_t>* ids) {
+  absl::Status AppendToSection(absl::string_view text, std::vector<int32_t>* ids) {
     if (text.empty()) return absl::OkStatus();
-    if (!in_part_ && tokenizer_.space_prefix_) part_.push_back(' ');
-    in_part_ = true;
-    part_.append(text.data(), text.size());
-    if (part_.size() < next_try_) return absl::OkStatus();
-    part_.erase(0, tokenizer_.EncodeWords(part_, /*last=*/false, ids));
-    // Twice as much each time, so that the tries on a long word take linear time together.
-    next_try_ = std::max(piece_, 2 * part_.size());
-    if (part_.size() <= kLongestText) return absl::OkStatus();
+    if (!in_section_ && tokenizer_.space_prefix_) section_.push_back(' ');
+    in_section_ = true;
+    section_.append(text.data(), text.size());
+    if (section_.size() < next_try_) return absl::OkStatus();
+    section_.erase(0, tokenizer_.EncodeWords(section_, /*last=*/false, ids));
+    // Doubled each time, so that all attempts on a long word together need linear time.
+    next_try_ = std::max(piece_, 2 * section_.size());
+    if (section_.size() <= kLongestText) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("the text has more than ", kLongestText,
                                                    " bytes without a place where it can be cut"));
   }
 
-  void EndPart(std::vector<int32_t>* ids) {
-    if (!part_.empty()) tokenizer_.EncodeWords(part_, /*last=*/true, ids);
-    part_.clear();
-    in_part_ = false;
+  void EndSection(std::vector<int32_t>* ids) {
+    if (!section_.empty()) tokenizer_.EncodeWords(section_, /*last=*/true, ids);
+    section_.clear();
+    in_section_ = false;
     next_try_ = piece_;
   }
 
@@ -106,14 +106,14 @@ class VocabularyTokenizer::Stream : public TokenStream {
   const bool adds_bos_;
   const size_t max_tokens_;
   const size_t piece_;
-  const size_t lookahead_;  // bytes behind a place that a special token at it may take
+  const size_t lookahead_;  // bytes of the longest special token after its first
   bool begun_ = false;
   size_t tokens_ = 0;  // of this text so far
   std::string input_;
   size_t skip_ = 0;  // bytes of the input that belong to the last special token
   std::vector<TokenMatcher::Match> matches_;
-  std::string part_;
-  bool in_part_ = false;  // something of the part has been seen
+  std::string section_;
+  bool in_section_ = false;  // the section has begun
   size_t next_try_ = piece_;
 };
 
@@ -145,17 +145,17 @@ absl::StatusOr<std::unique_ptr<TokenStream>> VocabularyTokenizer::StartEncoding(
   return std::make_unique<Stream>(*this, options, piece);
 }
 
-std::string VocabularyTokenizer::Decode(absl::Span<const int32_t> ids, bool* starts_part) const {
+std::string VocabularyTokenizer::Decode(absl::Span<const int32_t> ids, bool* starts_section) const {
   std::string out;
   for (const int32_t id : ids) {
     if (!vocabulary_.Contains(id)) continue;
     absl::string_view piece = pieces_[id];
     const TokenType type = vocabulary_.types[id];
     const bool special = type == TokenType::kControl || type == TokenType::kUserDefined;
-    if (space_prefix_ && *starts_part && !special && !piece.empty() && piece[0] == ' ') {
+    if (space_prefix_ && *starts_section && !special && !piece.empty() && piece[0] == ' ') {
       piece.remove_prefix(1);
     }
-    *starts_part = special;  // as in encoding: at the start, and after a special token
+    *starts_section = special;  // as in encoding: at the start, and after a special token
     out.append(piece.data(), piece.size());
   }
   return out;

@@ -15,14 +15,14 @@
 
 namespace inlay {
 
-// User-defined tokens are cut out of a text first, and control tokens too where the caller trusts
-// it; what lies between goes to the derived class.
+// User-defined tokens are cut out of a text first, and control tokens too if the caller trusts it.
+// The sections between them are encoded by the derived class.
 class VocabularyTokenizer : public Tokenizer {
  public:
   using Tokenizer::Decode;
   absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(const EncodeOptions& options,
                                                              size_t piece) const override;
-  std::string Decode(absl::Span<const int32_t> ids, bool* starts_part) const override;
+  std::string Decode(absl::Span<const int32_t> ids, bool* starts_section) const override;
   absl::string_view Piece(int32_t id) const override;
   absl::string_view TokenText(int32_t id) const override;
   size_t size() const override { return vocabulary_.size(); }
@@ -35,18 +35,18 @@ class VocabularyTokenizer : public Tokenizer {
   std::optional<int32_t> FindSpecial(absl::string_view text) const override;
 
  protected:
-  // `pieces`: what each token contributes to a text. With `space_prefix`, each part of a text gets
-  // a space in front, and decoding takes it away. Init must follow.
+  // `pieces`: what each token contributes to a text. With `space_prefix`, each section of a text
+  // gets a space in front, which decoding removes. Init must follow.
   VocabularyTokenizer(Vocabulary vocabulary, StringPool pieces, bool adds_bos, bool space_prefix);
 
-  // Fails when the special tokens are too many to be searched for; `file` is named then.
+  // Fails when there are too many special tokens to search for; the message names `file`.
   absl::Status Init(absl::string_view file);
 
-  // Appends the ids of the words at the beginning of `text`, and returns how many bytes they take.
-  // A word is encoded by itself, and how a text is cut into words at some place does not depend on
-  // what stands before it. With `last` these are all words; else `text` goes on in a way that is
-  // not known yet, so of the words only those whose end does not depend on it. At most kLongestText
-  // bytes, without special tokens.
+  // Appends the ids of the words at the beginning of `text`, and returns how many bytes these words
+  // have. Each word is encoded by itself, and where a word ends does not depend on the text before
+  // it. With `last` these are all words; otherwise `text` continues in a way that is not known yet,
+  // so these are the words whose end does not depend on it. `text` has at most kLongestText bytes
+  // and no special tokens.
   virtual size_t EncodeWords(absl::string_view text, bool last,
                              std::vector<int32_t>* ids) const = 0;
 
@@ -60,7 +60,8 @@ class VocabularyTokenizer : public Tokenizer {
   StringPool pieces_;
   bool adds_bos_;
   bool space_prefix_;
-  // Bytes of a text that one token may stand for: the longest piece, or an unknown character.
+  // The most bytes of a text that one token may stand for: the longest piece, or an unknown
+  // character.
   size_t longest_piece_ = 4;
   TokenMatcher special_;  // user-defined tokens in any text, control tokens in trusted ones
 };

@@ -1,4 +1,4 @@
-// The inner loops of attention: one block of keys and values for some query heads.
+// The inner loops of attention: one KV block for some query heads.
 
 // Compiled once per CPU target, hence the toggling guard.
 #if defined(INLAY_OPS_ATTENTION_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -14,7 +14,7 @@
 
 #include "hwy/cache_control.h"
 #include "ops/attention/attention.h"
-#include "ops/attention/attention_parts.h"
+#include "ops/attention/attention_types.h"
 #include "ops/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,7 +25,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// A block's scores fill whole vectors of this tag, however long the machine's vectors are.
+// A KV block's scores fill whole vectors of this tag, however long the machine's vectors are.
 using ScoreTag = hn::CappedTag<float, kKvBlockRows>;
 
 // Queries that share the reads of keys and values, and vectors that are summed at once for each:
@@ -39,13 +39,13 @@ constexpr size_t kQueries = 6;
 constexpr size_t kVectors = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3 ? 2 : 4;
 #endif
 
-// A head of a token: what it asks, and what it has got so far.
+// One query head of a token, and its partial result so far.
 struct Query {
   const float* q;  // [head_dim]
   Partial partial;
 };
 
-// Fetches n elements into the cache, `ahead` bytes after p: another object, perhaps.
+// Prefetches n elements that lie `ahead` bytes after p, perhaps in another object.
 template <class T>
 HWY_INLINE void FetchLines(const T* p, intptr_t ahead, size_t n) {
   const uintptr_t to = reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(ahead);
@@ -56,8 +56,8 @@ HWY_INLINE void FetchLines(const T* p, intptr_t ahead, size_t n) {
 
 // out[r] = start(r) + sum over j < count in order of factors[r][j] * rows[j], for R rows of factors
 // and V vectors of the rows, `stride` elements apart: the common shape of both products of
-// attention. One multiply-add per term. Unless it is 0, what lies `ahead` bytes after what is read
-// is fetched into the cache.
+// attention. One multiply-add per term. Unless `ahead` is 0, prefetches what lies that many bytes
+// after what it reads.
 template <size_t R, size_t V, class DF, class T, class Start, class Finish>
 HWY_INLINE void SumRows(DF df, const float* const* factors, const T* rows, size_t stride,
                         size_t count, intptr_t ahead, const Start& start, const Finish& finish) {
@@ -91,18 +91,18 @@ HWY_INLINE void SumRows(DF df, const float* const* factors, const T* rows, size_
 #endif
 }
 
-// scores[r][j] = q[r] . key j for the keys [begin, end) of a block, and whatever for the other keys
-// in the vectors that hold these.
+// scores[r][j] = q[r] . key j for the keys [begin, end) of a KV block. The other scores in the
+// vectors that hold these are unspecified.
 template <size_t R, class T>
-HWY_INLINE void Scores(const float* const* q, Half<T> keys, size_t dim, size_t begin, size_t end,
-                       intptr_t ahead, float* const* scores) {
+HWY_INLINE void Scores(const float* const* q, KeysOrValues<T> keys, size_t dim, size_t begin,
+                       size_t end, intptr_t ahead, float* const* scores) {
   const ScoreTag df;
   const size_t lanes = hn::Lanes(df);
   [[maybe_unused]] const float* scales = keys.scales(dim);
   size_t j = begin / lanes * lanes;
   const auto start = [&](size_t, size_t) HWY_ATTR { return hn::Zero(df); };
   const auto finish = [&](size_t r, size_t offset, auto sum) HWY_ATTR {
-    if constexpr (Half<T>::kScaled) sum = hn::Mul(sum, hn::LoadU(df, scales + j + offset));
+    if constexpr (KeysOrValues<T>::kScaled) sum = hn::Mul(sum, hn::LoadU(df, scales + j + offset));
     hn::Store(sum, df, scores[r] + j + offset);
   };
   for (; j + kVectors * lanes <= kKvBlockRows && j < end; j += kVectors * lanes) {
@@ -113,8 +113,8 @@ HWY_INLINE void Scores(const float* const* q, Half<T> keys, size_t dim, size_t b
   }
 }
 
-// One step of online softmax: turns the scores of the keys [begin, end) of a block into weights,
-// the others into zeros, and returns the factor for what was summed before.
+// One step of online softmax: turns the scores of the keys [begin, end) of a KV block into
+// weights, the others into zeros, and returns the factor that rescales the earlier sums.
 HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t begin, size_t end,
                        const AttentionParams& params, Partial partial) {
   const ScoreTag d;
@@ -126,7 +126,7 @@ HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t begin, size_t end,
   for (size_t j = first; j < end; j += lanes) {
     auto s = hn::Mul(hn::Load(d, scores + j), hn::Set(d, params.scale));
     if (params.soft_cap != 0) s = SoftCapOf(d, s, params.soft_cap);
-    // What does not count scores the least, whatever it holds: its exponential is zero.
+    // A key outside [begin, end) gets the score -infinity, whatever was stored: its weight is zero.
     const auto index = hn::Iota(du, static_cast<uint32_t>(j));
     const auto counts = hn::And(hn::Ge(index, hn::Set(du, static_cast<uint32_t>(begin))),
                                 hn::Lt(index, hn::Set(du, static_cast<uint32_t>(end))));
@@ -168,7 +168,7 @@ HWY_INLINE void AddWeightedRows(const float* const* weights, const T* rows, size
   for (; i + lanes <= dim; i += lanes)
     SumRows<R, 1>(df, weights, rows + i, dim, count, ahead, start, finish);
   if (i == dim) return;
-  // The same chain for the elements of a vector's part.
+  // The same chain of operations for the last, partial vector.
   const size_t n = dim - i;
   for (size_t r = 0; r < R; ++r) {
     auto sum = hn::Mul(hn::Set(df, factors[r]), hn::LoadN(df, values[r] + i, n));
@@ -189,13 +189,13 @@ HWY_INLINE void ScaleWeights(const float* scales, size_t begin, size_t end,
   }
 }
 
-// Adds the keys [begin, end) of a block to the partials of R queries. Dim is size_t, or
-// std::integral_constant<size_t, N> for code made for that head dim alone: the same loops either
-// way, and the same bits. `ahead` leads to the block that comes next, for memory that is read once;
-// or is 0.
+// Adds the keys [begin, end) of a KV block to the partial results of R queries. Dim is size_t, or
+// std::integral_constant<size_t, N> for code compiled for that head dim: the same loops either way,
+// and the same bits. `ahead` is the distance in bytes to the next block, to prefetch memory that is
+// read only once; or 0.
 template <size_t R, class T, class Dim>
-HWY_NOINLINE void AddBlock(const AttentionParams& params, const Query* rows, Half<T> keys,
-                           Half<T> block_values, Dim dim, size_t begin, size_t end,
+HWY_NOINLINE void AddBlock(const AttentionParams& params, const Query* rows, KeysOrValues<T> keys,
+                           KeysOrValues<T> block_values, Dim dim, size_t begin, size_t end,
                            intptr_t ahead) {
   HWY_ALIGN float scores[R][kKvBlockRows];
   const float* queries[R];
@@ -212,7 +212,8 @@ HWY_NOINLINE void AddBlock(const AttentionParams& params, const Query* rows, Hal
   Scores<R>(queries, keys, dim, begin, end, ahead, score_rows);
   for (size_t r = 0; r < R; ++r) {
     factors[r] = Weigh(scores[r], begin, end, params, rows[r].partial);
-    if constexpr (Half<T>::kScaled) ScaleWeights(block_values.scales(dim), begin, end, scores[r]);
+    if constexpr (KeysOrValues<T>::kScaled)
+      ScaleWeights(block_values.scales(dim), begin, end, scores[r]);
   }
   AddWeightedRows<R>(weights, block_values.elements + begin * dim, end - begin, dim, factors, ahead,
                      values);

@@ -13,7 +13,7 @@
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
 #include "ops/attention/attention-inl.h"
-#include "ops/attention/attention_parts.h"
+#include "ops/attention/attention_types.h"
 #include "ops/item_finder.h"
 #include "ops/simd-inl.h"
 
@@ -55,12 +55,13 @@ namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
 
+// ComputeSpan for the element type T.
 template <class T>
 void SpanOf(const AttentionCall& call, const TokenRange& tokens, size_t kv_head, size_t span,
             const Partials* partials) {
   const KvView& kv = call.segment.kv;
   const size_t dim = kv.shape.head_dim;
-  const size_t half = kv.shape.HalfBytes();
+  const size_t keys_bytes = kv.shape.KeysOrValuesBytes();
   const size_t group = call.Group();
   const size_t span_begin = span * kAttentionSpan, span_end = span_begin + kAttentionSpan;
   for (size_t i = 0; i < tokens.count; ++i) {
@@ -70,19 +71,20 @@ void SpanOf(const AttentionCall& call, const TokenRange& tokens, size_t kv_head,
       std::fill_n(partials[i][g].values(), dim, 0.0f);
     }
   }
-  // What the tokens see of the span together.
+  // The positions of the span that any of the tokens sees.
   const size_t last = std::min(call.End(tokens.first + tokens.count - 1), span_end);
   const size_t first = std::max(call.Begin(tokens.first), span_begin);
   for (size_t b = first / kKvBlockRows; b * kKvBlockRows < last; ++b) {
     const size_t block_begin = b * kKvBlockRows, block_end = block_begin + kKvBlockRows;
-    const char* block = static_cast<const char*>(kv.Block(b)) + kv_head * 2 * half;
-    const Half<T> keys(block), values(block + half);
-    // The first heads fetch the next block, unless other tokens have it in the cache already.
+    const char* block = static_cast<const char*>(kv.Block(b)) + kv_head * 2 * keys_bytes;
+    const KeysOrValues<T> keys(block), values(block + keys_bytes);
+    // For a single token, the first heads prefetch the next block; with several, other tokens have
+    // it in the cache already.
     intptr_t ahead = 0;
     if (call.segment.y.rows == 1 && block_end < last) {
       ahead = reinterpret_cast<intptr_t>(kv.Block(b + 1)) - reinterpret_cast<intptr_t>(kv.Block(b));
     }
-    // Tokens that see the same of the block, all of it mostly, share its reads.
+    // Tokens that see the same positions of the block, mostly all of them, share its reads.
     Query queries[kQueries];
     size_t count = 0, begin = 0, end = 0;
     const auto flush = [&]() HWY_ATTR {
@@ -117,9 +119,9 @@ void SpanOf(const AttentionCall& call, const TokenRange& tokens, size_t kv_head,
   }
 }
 
-// Computes the partials of one span, for some tokens and the query heads of one kv head: those of
-// the i-th token go to partials[i]. Block by block for all of them, so that a block is read from
-// afar once.
+// Computes the partial results of one span, for some tokens and the query heads of one kv head, and
+// writes those of the i-th token to partials[i]. Goes block by block for all tokens, so that each
+// KV block is read from memory once.
 void ComputeSpan(const AttentionCall& call, const TokenRange& tokens, size_t kv_head, size_t span,
                  const Partials* partials) {
   switch (call.segment.kv.shape.type) {
@@ -134,7 +136,7 @@ void ComputeSpan(const AttentionCall& call, const TokenRange& tokens, size_t kv_
   }
 }
 
-// Adds the partials of the next span to those of the spans before, for `count` heads.
+// Adds the partial results of the next span to those of the spans before, for `count` heads.
 void AddPartials(Partials next, size_t count, Partials totals) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
@@ -186,7 +188,7 @@ float StoreQ8(const float* from, size_t n, int8_t* to) {
   for (size_t i = 0; i < n; i += lanes) {
     const bool whole = i + lanes <= n;
     const auto v = whole ? hn::LoadU(df, from + i) : hn::LoadN(df, from + i, n - i);
-    // At most 127 in magnitude, give or take a rounding that NearestInt takes back.
+    // At most 127 in magnitude, up to a rounding error that NearestInt removes.
     const auto q = hn::DemoteTo(d8, hn::DemoteTo(d16, hn::NearestInt(hn::Mul(v, inverse))));
     if (whole) {
       hn::StoreU(q, d8, to + i);
@@ -197,8 +199,8 @@ float StoreQ8(const float* from, size_t n, int8_t* to) {
   return most / 127.0f;
 }
 
-// Writes n floats as the type's elements, rounding to nearest even. Returns their scale, which only
-// some types have.
+// Writes n floats as the type's elements, rounding to nearest even. Returns their scale: 1
+// for types without scales.
 float StoreRow(const float* from, size_t n, KvType type, void* to) {
   const hn::ScalableTag<float> df;
   const hn::Rebind<uint16_t, decltype(df)> d16;
@@ -212,7 +214,7 @@ float StoreRow(const float* from, size_t n, KvType type, void* to) {
   for (size_t i = 0; i < n; i += lanes) {
     const bool whole = i + lanes <= n;
     const auto v = whole ? hn::LoadU(df, from + i) : hn::LoadN(df, from + i, n - i);
-    const auto bits = type == KvType::kF16 ? HalfFromFloat(df, v) : Bf16FromFloat(df, v);
+    const auto bits = type == KvType::kF16 ? F16FromFloat(df, v) : Bf16FromFloat(df, v);
     if (whole) {
       hn::StoreU(bits, d16, out + i);
     } else {
@@ -242,19 +244,19 @@ void WriteResult(Partials totals, size_t count, float* y) {
   }
 }
 
-// Tokens that attend together, so that keys and values come from afar once for all of them. Each
-// takes two partials, for which AttentionScratchFloats has room.
+// Tokens that attend together, so that keys and values are read from memory once for all of them.
+// Each needs two Partials, which AttentionScratchFloats includes.
 constexpr size_t kTogether = 6;
 
 // A kv head and some neighbouring tokens of a segment.
 struct Task {
-  // The number of tasks of so many tokens, `together` or the last ones fewer.
+  // The number of tasks of a segment, with `together` tokens each, or fewer for the last ones.
   static size_t Count(const AttentionSegment& segment, size_t together) {
     return (segment.q.rows + together - 1) / together * segment.kv.shape.kv_heads;
   }
 
-  // Number `index` of them. Later tokens see more positions, so first and last tokens alternate to
-  // give ranges of tasks equal work.
+  // Task number `index`. Later tokens see more positions, so early and late tokens alternate: then
+  // ranges of tasks have equal work.
   Task(const AttentionParams& params, const AttentionSegment& segment, size_t together,
        size_t index)
       : call{params, segment} {
@@ -288,8 +290,8 @@ struct AttentionTasks {
     return count;
   }
 
-  // Calls f(i, task) for the tasks [begin, end) of all segments' tasks of `together` tokens in a
-  // row, `times` each: i is the number among so many.
+  // Numbers the tasks (of `together` tokens) of all segments consecutively, with `times` numbers
+  // for each, and calls f(i, task) for the numbers i in [begin, end).
   template <class F>
   void ForEach(size_t begin, size_t end, size_t together, size_t times, const F& f) const {
     ItemFinder finder(segments, [=](const AttentionSegment& segment) {
@@ -319,8 +321,7 @@ void AttendByTask(const AttentionTasks& tasks, double time, Team& team) {
       const TokenRange& all = task.tokens;
       const size_t end = all.first + all.count;
       for (size_t span = call.FirstSpan(all.first); span <= call.LastSpan(end - 1); ++span) {
-        // A window may begin after the span for later tokens, a sequence end before it for earlier
-        // ones.
+        // The window of later tokens may begin after this span, and earlier tokens may precede it.
         TokenRange tokens = all;
         while (call.LastSpan(tokens.first) < span) ++tokens.first;
         tokens.count = end - tokens.first;
@@ -343,9 +344,9 @@ void AttendByTask(const AttentionTasks& tasks, double time, Team& team) {
   });
 }
 
-// For fewer tasks than keep all threads busy: several spans of each at once, in rounds; the same
-// chain of operations per result. With kPerThread spans a thread in a round, and a total for each
-// task, of which there are fewer than kFewTasks a thread, AttentionScratchFloats has room.
+// For too few tasks to keep all threads busy: several spans of each task at once, in rounds, with
+// the same chain of operations per result. AttentionScratchFloats includes kPerThread spans per
+// thread in a round, and a total for each task, of which there are fewer than kFewTasks per thread.
 constexpr size_t kFewTasks = 4;
 void AttendBySpan(const AttentionTasks& tasks, size_t most_spans, Team& team) {
   constexpr size_t kPerThread = 8;
@@ -376,7 +377,8 @@ void AttendBySpan(const AttentionTasks& tasks, size_t most_spans, Team& team) {
   }
 }
 
-// About how many nanoseconds the tasks take: reading keys and values, or computing with them.
+// An estimate in nanoseconds of the time for all tasks on one thread: to read keys and values, or
+// to compute with them, whichever is longer.
 double TasksTime(const AttentionTasks& tasks) {
   constexpr double kBytes = 20, kMultiplications = 30;  // per nanosecond
   double time = 0;
@@ -411,17 +413,17 @@ void StoreKv(ConstFloatRows keys, ConstFloatRows values, size_t first_position, 
   char* converted = reinterpret_cast<char*>(scratch);
   for (size_t t = 0; t < keys.rows; ++t) {
     const size_t row = (first_position + t) % kKvBlockRows;
-    char* half = static_cast<char*>(kv.Block((first_position + t) / kKvBlockRows));
+    char* to = static_cast<char*>(kv.Block((first_position + t) / kKvBlockRows));
     for (size_t h = 0; h < shape.kv_heads; ++h) {
       float scale = store_row(keys.Row(t) + h * dim, dim, shape.type, converted);
       for (size_t i = 0; i < dim; ++i) {
-        std::memcpy(half + (i * kKvBlockRows + row) * element, converted + i * element, element);
+        std::memcpy(to + (i * kKvBlockRows + row) * element, converted + i * element, element);
       }
-      std::memcpy(half + scales + row * scale_bytes, &scale, scale_bytes);
-      half += shape.HalfBytes();
-      scale = store_row(values.Row(t) + h * dim, dim, shape.type, half + row * dim * element);
-      std::memcpy(half + scales + row * scale_bytes, &scale, scale_bytes);
-      half += shape.HalfBytes();
+      std::memcpy(to + scales + row * scale_bytes, &scale, scale_bytes);
+      to += shape.KeysOrValuesBytes();
+      scale = store_row(values.Row(t) + h * dim, dim, shape.type, to + row * dim * element);
+      std::memcpy(to + scales + row * scale_bytes, &scale, scale_bytes);
+      to += shape.KeysOrValuesBytes();
     }
   }
 }
@@ -438,7 +440,8 @@ void Attention(const AttentionParams& params, std::span<const AttentionSegment> 
     if (segment.q.rows == 0) continue;
     tasks.head_dim = shape.head_dim;
     tasks.group = params.heads / shape.kv_heads;
-    // No token has more than these: a window moves along with it, over one span border at most.
+    // No token has more spans than this: a window that moves with the tokens crosses at most one
+    // more span border.
     const AttentionCall call{params, segment};
     for (const size_t token : {size_t{0}, segment.q.rows - 1}) {
       most_spans = std::max(most_spans, call.Spans(token) + (params.window != 0 ? 1 : 0));

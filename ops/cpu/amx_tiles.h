@@ -1,8 +1,8 @@
-// The instructions of Intel AMX that kernels use, as a class: tests give kernels another one, which
-// does the same without AMX (tests/ops/emulated_tiles.h).
+// The instructions of Intel AMX that kernels use, as a class, so that tests can give kernels
+// another one that does the same without AMX (tests/ops/emulated_tiles.h).
 //
-// AMX has eight registers of up to 16 rows of 64 bytes. Intel calls them tiles; here that word is
-// taken by the tiles of packed matrices, so they are AMX registers.
+// AMX has eight registers of up to 16 rows of 64 bytes. Intel calls them tiles; here a tile is one
+// of a packed matrix, so these are called AMX registers.
 #ifndef INLAY_OPS_CPU_AMX_TILES_H_
 #define INLAY_OPS_CPU_AMX_TILES_H_
 
@@ -28,13 +28,13 @@ static_assert(sizeof(AmxShapes) == 64);
 
 #ifdef __x86_64__
 
-// To be used between Configure and Release, by one thread. Not the compiler's intrinsics: those
-// want literal numbers of registers, and g++ 12's do not say that they read memory, so that what
-// was written just before may come too late.
+// To be used between Configure and Release, by one thread. Inline assembly, because the compiler's
+// intrinsics require literal register numbers, and those of g++ 12 do not declare that they read
+// memory, so that a write just before may be moved after them.
 struct AmxTiles {
   // LDTILECFG; all registers become 0.
   static void Configure(const AmxShapes& shapes) { asm volatile("ldtilecfg %0" : : "m"(shapes)); }
-  // TILERELEASE: from here on a change of threads does not save registers any more.
+  // TILERELEASE: from here on a context switch does not save the registers.
   static void Release() { asm volatile("tilerelease"); }
 
   // TILEZERO.

@@ -1,5 +1,5 @@
-// Kernels that only ask the CPU something: on which target it runs them, how fast it reads, and how
-// fast it multiplies. Compiled for every CPU target that any kernel is compiled for.
+// Kernels that only probe the CPU: on which target it runs them, how long its vectors are, and how
+// fast it reads. Compiled for every CPU target that any kernel is compiled for.
 #ifndef INLAY_OPS_CPU_CPU_PROBES_H_
 #define INLAY_OPS_CPU_CPU_PROBES_H_
 
@@ -17,9 +17,10 @@ int64_t ProbeTargetBit();
 // Bytes of the vectors that this kernel computes with: for SVE the CPU's.
 size_t ProbeVectorBytes();
 
-// The sum of all words: touches every byte, and cannot be left out. The words are `streams` equal
-// parts that are read side by side, 4 vectors of each in turn; `ahead` bytes before they are needed
-// they are asked for (0: never). `words` is a multiple of what a round of all streams reads.
+// The sum of all words, so that every byte is read and the compiler cannot omit a read. The words
+// are `streams` equal pieces that are read side by side, 4 vectors of each in turn, and prefetched
+// `ahead` bytes before they are needed (0: never). `words` is a multiple of what a round of all
+// streams reads.
 uint64_t ProbeSumOfWords(const uint64_t* data, size_t words, size_t streams, size_t ahead);
 
 }  // namespace inlay

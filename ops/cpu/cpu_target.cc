@@ -23,8 +23,8 @@
 namespace inlay {
 namespace {
 
-// An extension's name, the targets of Highway's that its kernels are compiled for, and those that
-// it adds something to.
+// An extension, its name, the Highway targets that its kernels are compiled for, and the Highway
+// targets that become better with it.
 struct ExtensionTargets {
   Extension extension;
   const char* suffix;
@@ -32,7 +32,7 @@ struct ExtensionTargets {
   int64_t bits;
 };
 
-// The better one of two for the same target first.
+// Of two extensions for the same target, the better one comes first.
 constexpr ExtensionTargets kExtensions[] = {
     {Extension::kAmx, "_AMX", INLAY_AMX_TARGETS, INLAY_AMX_TARGETS},
     {Extension::kVnni, "_VNNI", INLAY_VNNI_TARGETS, INLAY_VNNI_TARGETS},
@@ -68,12 +68,12 @@ bool HasAmx() {
   constexpr uint32_t kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
   if ((edx & kAmxTile) == 0 || (edx & kAmxInt8) == 0) return false;
-  // Whether the system saves the registers' shapes (17) and what is in them (18).
+  // Whether the system saves the registers' shapes (17) and contents (18).
   constexpr uint32_t kTileStates = 1u << 17 | 1u << 18;
   uint32_t states, high;
   asm volatile("xgetbv" : "=a"(states), "=d"(high) : "c"(0));
   if ((states & kTileStates) != kTileStates) return false;
-  // Linux wants to be asked, once for all threads, before it makes room for the latter.
+  // Linux reserves room for the contents only on request, once for all threads.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else
@@ -119,8 +119,8 @@ std::vector<CpuTarget> WithExtensions(int64_t bits) {
   return targets;
 }
 
-// Those compiled in that this CPU has. Taken once, before the first mock by ForceTarget, because
-// hwy::SupportedTargets reports the mock.
+// The compiled-in targets that this CPU has. Determined once, before the first mock by ForceTarget,
+// because hwy::SupportedTargets reports the mock.
 const std::vector<CpuTarget>& Runnable() {
   static const std::vector<CpuTarget> targets = [] {
     const int64_t supported = hwy::SupportedTargets();
@@ -155,7 +155,8 @@ std::vector<std::string> RunnableTargets() { return Names(Runnable()); }
 std::string ChosenTarget() { return CpuTarget{ProbeTargetBit(), ChosenExtension()}.Name(); }
 
 std::string ChosenArithmetic() {
-  // What comes first only has instructions that do the same faster: exact sums of bytes, say.
+  // The first of each pair only has instructions that compute the same faster, such as exact sums
+  // of bytes.
   static constexpr std::pair<std::string_view, std::string_view> kSameBits[] = {
       {"SSE4", "SSE2"},          {"AVX2_VNNI", "AVX2"},   {"AVX3_VNNI", "AVX3"},
       {"AVX3_DL", "AVX3"},       {"AVX3_DL_AMX", "AVX3"}, {"NEON_DOTPROD", "NEON"},
@@ -165,7 +166,7 @@ std::string ChosenArithmetic() {
   for (const auto& [faster, plainest] : kSameBits) {
     if (target == faster) target = plainest;
   }
-  // The order of additions goes with the vector, which for SVE is the CPU's.
+  // The order of additions depends on the length of a vector, which for SVE is the CPU's.
   if (target.starts_with("SVE")) target.append("/").append(std::to_string(ProbeVectorBytes()));
   return target;
 }
@@ -178,7 +179,7 @@ bool ForceTarget(std::string_view name) {
     return name.empty() || name == target.Name();
   });
   if (forced == runnable.end()) return false;
-  // With the targets below it, for kernels that are not compiled for this one.
+  // Includes the targets below it, for kernels that are not compiled for this one.
   int64_t bits = 0;
   for (auto target = forced; target != runnable.end(); ++target) bits |= target->bit;
   hwy::SetSupportedTargetsForTest(name.empty() ? 0 : bits);  // 0 ends the mock

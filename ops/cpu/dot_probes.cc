@@ -18,10 +18,11 @@ namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Of a lane of bytes or bfloat16: twice as many where each of two rows is multiplied by two tokens.
+// Operations per lane of bytes or bfloat16: twice as many where two rows are multiplied by two
+// tokens at once.
 constexpr double kOperationsPerLane = kMatrices ? 4 : 2;
 
-// Each loop keeps twelve sums, more than the latency times the throughput of any CPU we know, and
+// Each loop keeps twelve sums, more than latency times throughput on any CPU we know, and
 // returns how many operations a round of it does (a multiplication and an addition count as two).
 // The sums go to `out`.
 // The sums start with different values, or the compiler would see that they are all the same.
@@ -52,7 +53,7 @@ double Int8Rounds(size_t rounds, int32_t seed, float* out) {
   INLAY_TWELVE_STARTS(hn::Set(d, seed + i))
   const auto add = [&](auto sum) HWY_ATTR {
     if constexpr (kInPairs) {
-      // Products that do not change would be computed once.
+      // The sum is an operand, because a product of constants would be computed only once.
       const hn::Repartition<int16_t, decltype(d)> d16;
       const auto products = hn::SatWidenMulPairwiseAdd(d16, a, hn::BitCast(di8, sum));
       return hn::BitCast(d, hn::Add(products, hn::BitCast(d16, sum)));

@@ -1,4 +1,4 @@
-// Kernels that only multiply and add, to see how fast a core does.
+// Kernels that only multiply and add, to measure the peak rate of a core.
 #ifndef INLAY_OPS_CPU_DOT_PROBES_H_
 #define INLAY_OPS_CPU_DOT_PROBES_H_
 
@@ -7,15 +7,15 @@
 
 namespace inlay {
 
-// Rounds of the multiply-adds that a matmul makes of bytes, bfloat16 or float. Each returns how
-// many operations a round does: a multiplication and an addition count as two. `seed` decides the
-// operands, `*out` gets the sum of the results.
+// Rounds of a matmul's multiply-adds of bytes, bfloat16 or float. Each returns how many operations
+// a round does: a multiplication and an addition count as two. `seed` decides the operands, `*out`
+// gets the sum of the results.
 struct DotProbes {
   using Rounds = double (*)(size_t rounds, int32_t seed, float* out);
   Rounds int8, bf16, f32;
 };
 
-// Those of the CPU target in use, without an extension and with one (ops/cpu/extension.h).
+// The probes of the CPU target in use, without an extension and with one (ops/cpu/extension.h).
 namespace plain {
 DotProbes GetDotProbes();
 }

@@ -10,7 +10,7 @@ namespace inlay::amx {
 namespace {
 
 #ifdef __x86_64__
-// Four sums are enough: an instruction takes 52 cycles, and the next one starts after 16.
+// Four sums are enough: an instruction has a latency of 52 cycles, and the next starts after 16.
 double Int8Rounds(size_t rounds, int32_t seed, float* out) {
   constexpr size_t kRows = 16, kRowBytes = 64;
   AmxShapes shapes;

@@ -13,8 +13,8 @@
 #include "hwy/highway.h"
 #include "ops/cpu/extension.h"
 
-// INLAY_IS_COMPILED: whether kernels are to be compiled for this target. In an extension's source
-// they are not for the one that Highway insists on, which nobody calls there.
+// INLAY_IS_COMPILED: whether kernels are to be compiled for this target. An extension's source
+// has none for the baseline target, which Highway always compiles and nobody calls there.
 #undef INLAY_IS_COMPILED
 #if !defined(INLAY_EXTENSION_TARGETS)
 #define INLAY_IS_COMPILED 1
@@ -38,7 +38,7 @@
 #define INLAY_USES_I8MM 0
 #endif
 
-// What follows is compiled with these instructions as well.
+// The code that follows is compiled with these instructions as well.
 #undef INLAY_ARM_STR
 #if HWY_COMPILER_GCC_ACTUAL
 #define INLAY_ARM_STR "arch=armv8.2-a" HWY_TARGET_STR_NEON
@@ -74,10 +74,10 @@ constexpr bool kInPairs = false;
 #else
 constexpr bool kInPairs = HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4 && HWY_TARGET > HWY_AVX3_DL;
 #endif
-// Arm's DotProd multiplies signed bytes by signed ones: weights that take all 8 bits are made
-// signed first.
+// Arm's DotProd multiplies signed bytes by signed ones: weights that use all 8 bits are
+// converted to signed first.
 constexpr bool kSignedBytes = INLAY_USES_DOTPROD;
-// Arm's instructions take the four activations from a lane of a vector: no broadcast is needed.
+// Arm's instructions read the four activations from a lane of a vector: no broadcast is needed.
 constexpr bool kByLanes = INLAY_USES_DOTPROD || INLAY_USES_I8MM;
 // Arm's I8MM and BF16 also multiply small matrices: two rows by two tokens at once.
 constexpr bool kMatrices = INLAY_USES_I8MM;
@@ -134,14 +134,14 @@ HWY_INLINE hn::Vec128<int32_t> AddProductsOfLane(hn::Vec128<uint8_t> w, hn::Vec6
 #endif
 
 #if INLAY_USES_I8MM
-// Products of two rows with two tokens, eight columns of each a half of w or x: sum[2 r + t] is row
-// r's with token t.
+// Multiplies two rows by two tokens. Each 64 bits of w or x hold eight columns of one of them;
+// sum[2 r + t] is row r's product with token t.
 HWY_INLINE hn::Vec128<int32_t> AddMatricesOfBytes(hn::Vec128<uint8_t> w, hn::Vec128<int8_t> x,
                                                   hn::Vec128<int32_t> sum) {
   return hn::Vec128<int32_t>{vusmmlaq_s32(sum.raw, w.raw, x.raw)};
 }
 
-// The same of four columns: their two pairs are added as AddProductsOfBf16 adds them, in order.
+// The same for four columns: their two pairs are added as AddProductsOfBf16 adds them, in order.
 HWY_INLINE hn::Vec128<float> AddMatricesOfBf16(hn::Vec128<uint32_t> w, hn::Vec128<uint32_t> x,
                                                hn::Vec128<float> sum) {
   return hn::Vec128<float>{

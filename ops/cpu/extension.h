@@ -1,10 +1,10 @@
 // Extensions of CPU targets: instructions that Highway has no target for.
 //
 // A kernel that gains from an extension is compiled once more for the targets that have it: a
-// second source defines INLAY_VNNI or the like and includes the first. This header, which comes
-// before Highway's, gives the extension's name; ops/cpu/extension-inl.h, which comes after them,
-// its instructions (those of AMX stand in ops/cpu/amx_tiles.h). Which kernels a CPU runs is decided
-// in ops/cpu/cpu_target.h.
+// second source defines INLAY_VNNI or the like and includes the first. This header, included
+// before Highway's, defines the extension's name; ops/cpu/extension-inl.h, included after them,
+// defines its instructions (those of AMX are in ops/cpu/amx_tiles.h). Which kernels a CPU runs is
+// decided in ops/cpu/cpu_target.h.
 #ifndef INLAY_OPS_CPU_EXTENSION_H_
 #define INLAY_OPS_CPU_EXTENSION_H_
 
@@ -23,8 +23,9 @@
 #else
 #define INLAY_HAS_I8MM 0
 #endif
-// Whether it may in functions that say so, which Highway knows. g++ 12 takes no less than ARMv8.2
-// for that, and does not inline there what may use more; anything above ARMv8.0 has LSE atomics.
+// Whether it may use them in functions with a target attribute (HWY_HAVE_RUNTIME_DISPATCH). g++ 12
+// requires at least ARMv8.2 in such an attribute, and does not inline there what may use more; a
+// build for anything above ARMv8.0, which LSE atomics show, may use more.
 #if !HWY_ARCH_ARM_A64 || defined(HWY_COMPILE_ONLY_STATIC) || \
     (HWY_COMPILER_GCC_ACTUAL && defined(__ARM_FEATURE_ATOMICS))
 #define INLAY_CAN_ADD_ARM 0
@@ -33,7 +34,8 @@
 #endif
 
 // The targets of Highway that each extension's kernels are compiled for. Arm's are for NEON, and
-// CPUs with SVE run these, too: only vectors of a fixed size can be kept in blocks of registers.
+// CPUs with SVE run these, too: only vectors of a fixed size can be elements of arrays in
+// registers.
 #define INLAY_ARM_TARGETS(has) \
   ((has) ? HWY_NEON | HWY_NEON_WITHOUT_AES : INLAY_CAN_ADD_ARM ? HWY_NEON : 0)
 #define INLAY_VNNI_TARGETS (HWY_AVX3 | HWY_AVX2)
@@ -58,9 +60,8 @@
 #define INLAY_EXTENSION plain
 #endif
 
-// What the source defines HWY_DISABLED_TARGETS as, where it disables `targets` without an
-// extension. Highway compiles every source for the worst target that there can be, whatever is
-// disabled.
+// The value of HWY_DISABLED_TARGETS for a source that disables `targets` if compiled without an
+// extension. Highway compiles every source for the baseline target, whatever is disabled.
 #if defined(INLAY_EXTENSION_TARGETS)
 #define INLAY_DISABLED_TARGETS(targets) \
   (~(INLAY_EXTENSION_TARGETS | HWY_SSE2 | HWY_NEON_WITHOUT_AES))

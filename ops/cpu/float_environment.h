@@ -6,9 +6,10 @@
 
 namespace inlay {
 
-// While one lives, the calling thread rounds to nearest and keeps subnormal numbers, as a program
-// does that starts; then what was set before is set again. The process may have other settings: a
-// library that was linked with -ffast-math makes every thread treat subnormal numbers as zeros.
+// While an object of this class exists, the calling thread rounds to nearest and keeps subnormal
+// numbers, as at program start; its destructor restores the previous settings. The process may have
+// other settings: a library that was linked with -ffast-math makes every thread treat subnormal
+// numbers as zeros.
 class FloatEnvironment {
  public:
   FloatEnvironment() {

@@ -26,15 +26,15 @@ double SecondsSince(Clock::time_point start) {
 
 constexpr int kRepeats = 7;
 
-// Results go here so that no loop is left out; seeds come from here so that none is computed at
-// compile time.
+// Results are stored here so that no loop is optimised away; seeds come from here so that none is
+// computed at compile time.
 std::atomic<float> sink = 0;
 std::atomic<int32_t> source = 3;
 
 template <class Rounds>
 double BestRate(const Rounds& rounds) {
-  constexpr size_t kRounds =
-      200'000;  // about a millisecond: longer than a clock's step, shorter than a time slice
+  // About a millisecond: longer than a clock's step, shorter than a time slice.
+  constexpr size_t kRounds = 200'000;
   double best = 0;
   for (int i = 0; i < kRepeats; ++i) {
     float out = 0;
@@ -46,7 +46,7 @@ double BestRate(const Rounds& rounds) {
   return best;
 }
 
-// As ChosenTileKernels() chooses the kernels.
+// Chooses as ChosenTileKernels() chooses the kernels.
 DotProbes ChosenDotProbes() {
   DotProbes probes = plain::GetDotProbes();
   switch (ChosenExtension()) {
@@ -87,7 +87,7 @@ double MeasureReadBandwidth(Team& team, size_t bytes) {
   team.Run(words, kChunk, [&](const Share& share) {
     std::fill(&data[share.begin], &data[share.end], uint64_t{1});
   });
-  // Which one is fastest differs from machine to machine.
+  // Which pattern is fastest differs from machine to machine.
   struct Pattern {
     size_t streams, ahead;
   };

@@ -1,4 +1,4 @@
-// What this machine can do at most: the figures that speeds are reported against.
+// The peak rates of this machine, against which speeds are reported.
 #ifndef INLAY_OPS_CPU_MACHINE_LIMITS_H_
 #define INLAY_OPS_CPU_MACHINE_LIMITS_H_
 
@@ -10,11 +10,11 @@
 namespace inlay {
 
 // Bytes per second that the team's threads together read from a buffer of `bytes` (rounded up to
-// whole pages of 2 MiB, which the system is asked for, as for packed weights): the best pass of
-// several, in several patterns: each thread reads its own part from front to back, a MiB at a time
-// as 1, 2, 4 or 8 streams, with and without prefetching. What fits a cache is read from there, so
-// for memory's own figure the buffer must be several times as large as the caches. Takes 0.4 s or
-// more; 0 where there is not enough memory.
+// whole pages of 2 MiB, requested as for packed weights): the best of several passes in several
+// access patterns. Each thread reads its own share from front to back, a MiB at a time as 1, 2, 4
+// or 8 streams, with and without prefetching. What fits a cache is read from there, so to measure
+// memory the buffer must be several times as large as the caches. Runs for 0.4 s or more; returns 0
+// if there is not enough memory.
 double MeasureReadBandwidth(Team& team, size_t bytes = size_t{512} << 20);
 
 // The dot products that the matmul kernels make: of bytes to 32-bit sums, of bfloat16 pairs to
@@ -24,7 +24,7 @@ enum class Dot { kInt8, kBF16, kF32 };
 // "int8", "bf16", "f32".
 const char* DotName(Dot dot);
 
-// The ones that the products with weights of a type are held against.
+// The dot products that bound the speed of products with weights of a type.
 Dot DotOf(WeightType type);
 
 // Multiplications and additions per second of one core, operands in registers: the best of several
@@ -39,8 +39,8 @@ struct DotPeaks {
     return dot == Dot::kInt8 ? int8 : dot == Dot::kBF16 && bf16 > f32 ? bf16 : f32;
   }
 };
-// Those of the best CPU target that there is, whichever is in use, or of the named one that this
-// CPU runs. Not to be called while another thread runs kernels.
+// The peaks of the best CPU target that this CPU runs, whichever is in use, or of the named one.
+// Not to be called while another thread runs kernels.
 DotPeaks MeasureDotPeaks(std::string_view target = "");
 
 }  // namespace inlay

@@ -1,6 +1,6 @@
-// The integers of the quantized matmul's inner loop: the sums of one group of columns, for some
-// parts of tiles by some tokens. They are exact, so the bits of a product do not depend on which of
-// the instructions here computed it.
+// The integer sums of the quantized matmul's inner loop: of one group of columns, for some slices
+// of tiles by some tokens. They are exact, so the bits of a product do not depend on which of the
+// instructions here computed it.
 
 // Compiled once per CPU target, hence the toggling guard.
 #if defined(INLAY_OPS_MATMUL_GROUP_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -37,17 +37,19 @@ HWY_INLINE hn::Vec<DRowInts> Dot4(VQuads w, hn::Vec<DRowInts> x, hn::Vec<DRowInt
   return AddProductsOfBytes(DRowInts(), w, hn::BitCast(d8, x), sum);
 }
 
-// Whether a format's weights are made signed, and so lose their bias, before they are multiplied.
+// Whether a format's weights are converted to signed, which removes their bias, before they are
+// multiplied.
 template <class Format>
 constexpr bool kMadeSigned = kSignedBytes ? Format::kBias == 128 : false;
 
-// Where the sums of group kHalf of a block start, which takes the format's bias off again.
-template <class Format, size_t kHalf>
+// The start of the sums of group kGroupIndex of a quantization block, which cancels the format's
+// bias.
+template <class Format, size_t kGroupIndex>
 HWY_INLINE hn::Vec<DRowInts> StartOfSum(const QuantizedBlock& x) {
   if constexpr (Format::kBias == 0 || kMadeSigned<Format>) return hn::Zero(DRowInts());
   constexpr int kShift = hwy::FloorLog2(-QuantizedBlock::kCorrection / std::max(1, Format::kBias));
   const int32_t* correction =
-      Format::kGroup == kQuantBlock ? &x.correction : &x.half_corrections[kHalf];
+      Format::kGroup == kQuantBlock ? &x.correction : &x.corrections16[kGroupIndex];
   return hn::ShiftRight<kShift>(Broadcast4(correction));
 }
 
@@ -63,11 +65,11 @@ HWY_INLINE void ForSteps(const Step& step) {
 }
 
 #if HWY_HAVE_SCALABLE
-// The sum of group g, whose activations are those of group kHalf of a block.
-template <class Format, size_t kHalf>
+// The sum of group g, whose activations are those of group kGroupIndex of a block.
+template <class Format, size_t kGroupIndex>
 HWY_INLINE hn::Vec<DRowInts> SumGroup(const Format& w, size_t g, const QuantizedBlock& x) {
-  auto sum = StartOfSum<Format, kHalf>(x);
-  const int8_t* quants = x.quants + kHalf * Format::kGroup;
+  auto sum = StartOfSum<Format, kGroupIndex>(x);
+  const int8_t* quants = x.quants + kGroupIndex * Format::kGroup;
   const auto step = [&]<size_t s>() HWY_ATTR {
     VQuads a, b;
     w.template Step<s>(g, a, b);
@@ -78,15 +80,16 @@ HWY_INLINE hn::Vec<DRowInts> SumGroup(const Format& w, size_t g, const Quantized
   return sum;
 }
 #else
-// The sums of a group by T parts of tiles and C tokens.
+// The sums of a group by T slices of tiles and C tokens.
 template <size_t T, size_t C>
 using GroupSums = hn::Vec<DRowInts>[T][C];
 
 using DPairs = hn::RepartitionToNarrow<DRowInts>;
 
 // Adds the products of a group's quad number kQuad, w by x, to the integer sum of a group. `pairs`
-// carries what is not in `sum` yet. As nothing saturates, sums are the same on all CPU targets.
-template <class Format, size_t kHalf, size_t kQuad>
+// holds the 16-bit sums that are not in `sum` yet. As nothing saturates, sums are the same on all
+// CPU targets.
+template <class Format, size_t kGroupIndex, size_t kQuad>
 HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& block,
                         hn::Vec<DPairs>& pairs, hn::Vec<DRowInts>& sum) {
   if constexpr (kInPairs) {
@@ -98,7 +101,7 @@ HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& blo
       quants = hn::IfNegativeThenNegOrUndefIfZero(signed_w, quants);
       w = hn::BitCast(DQuads(), hn::Abs(signed_w));
     }
-    // How many quads fit into 16 bits.
+    // How many quads' products can be added in 16 bits.
     constexpr size_t kFit = size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * Format::kMost));
     const auto products = hn::SatWidenMulPairwiseAdd(DPairs(), w, quants);
     pairs = kQuad % kFit == 0 ? products : hn::Add(pairs, products);
@@ -107,26 +110,26 @@ HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& blo
       if constexpr (kQuad >= kFit) {
         sum = hn::Add(sum, quad_sums);
       } else {
-        sum = kBytes ? quad_sums : hn::Add(quad_sums, StartOfSum<Format, kHalf>(block));
+        sum = kBytes ? quad_sums : hn::Add(quad_sums, StartOfSum<Format, kGroupIndex>(block));
       }
     }
   } else {
-    if constexpr (kQuad == 0) sum = StartOfSum<Format, kHalf>(block);
+    if constexpr (kQuad == 0) sum = StartOfSum<Format, kGroupIndex>(block);
     sum = Dot4(w, x, sum);
   }
 }
 
-// With an activation broadcast for each quad.
-template <class Format, size_t kHalf, size_t T, size_t C>
+// SumGroup with the activations of one quad at a time, broadcast to all lanes.
+template <class Format, size_t kGroupIndex, size_t T, size_t C>
 HWY_INLINE void SumGroupByBroadcasts(const Format* w, size_t g, const QuantizedBlock* const* x,
                                      size_t block, GroupSums<T, C>& sum) {
   hn::Vec<DPairs> pairs[T][C];
   const auto add = [&]<size_t quad>(const VQuads(&weights)[T]) HWY_ATTR {
     for (size_t c = 0; c < C; ++c) {
       const QuantizedBlock& activations = x[c][block];
-      const auto value = Broadcast4(activations.quants + kHalf * Format::kGroup + 4 * quad);
+      const auto value = Broadcast4(activations.quants + kGroupIndex * Format::kGroup + 4 * quad);
       for (size_t t = 0; t < T; ++t) {
-        AddQuad<Format, kHalf, quad>(weights[t], value, activations, pairs[t][c], sum[t][c]);
+        AddQuad<Format, kGroupIndex, quad>(weights[t], value, activations, pairs[t][c], sum[t][c]);
       }
     }
   };
@@ -140,12 +143,12 @@ HWY_INLINE void SumGroupByBroadcasts(const Format* w, size_t g, const QuantizedB
 }
 
 #if INLAY_USES_DOTPROD || INLAY_USES_I8MM
-// With the activations of both quads of a step in one register.
-template <class Format, size_t kHalf, size_t T, size_t C>
+// SumGroup with the activations of both quads of a step in one register.
+template <class Format, size_t kGroupIndex, size_t T, size_t C>
 HWY_INLINE void SumGroupByLanes(const Format* w, size_t g, const QuantizedBlock* const* x,
                                 size_t block, GroupSums<T, C>& sum) {
   for (size_t c = 0; c < C; ++c) {
-    for (size_t t = 0; t < T; ++t) sum[t][c] = StartOfSum<Format, kHalf>(x[c][block]);
+    for (size_t t = 0; t < T; ++t) sum[t][c] = StartOfSum<Format, kGroupIndex>(x[c][block]);
   }
   const auto step = [&]<size_t s>() HWY_ATTR {
     VQuads a[T], b[T];
@@ -160,7 +163,7 @@ HWY_INLINE void SumGroupByLanes(const Format* w, size_t g, const QuantizedBlock*
     }
     for (size_t c = 0; c < C; ++c) {
       const hn::CappedTag<int8_t, 8> d8;
-      const auto values = hn::LoadU(d8, x[c][block].quants + kHalf * Format::kGroup + 8 * s);
+      const auto values = hn::LoadU(d8, x[c][block].quants + kGroupIndex * Format::kGroup + 8 * s);
       for (size_t t = 0; t < T; ++t) sum[t][c] = AddProductsOfLane<0>(a[t], values, sum[t][c]);
       for (size_t t = 0; t < T; ++t) sum[t][c] = AddProductsOfLane<1>(b[t], values, sum[t][c]);
     }
@@ -169,15 +172,15 @@ HWY_INLINE void SumGroupByLanes(const Format* w, size_t g, const QuantizedBlock*
 }
 #endif
 
-// The sums of group g, whose activations are those of group kHalf of the block x[c][block] of each
-// token c.
-template <class Format, size_t kHalf, size_t T, size_t C>
+// The sums of group g, whose activations are those of group kGroupIndex of the block x[c][block] of
+// each token c.
+template <class Format, size_t kGroupIndex, size_t T, size_t C>
 HWY_INLINE void SumGroup(const Format* w, size_t g, const QuantizedBlock* const* x, size_t block,
                          GroupSums<T, C>& sum) {
 #if INLAY_USES_DOTPROD || INLAY_USES_I8MM
-  SumGroupByLanes<Format, kHalf, T, C>(w, g, x, block, sum);
+  SumGroupByLanes<Format, kGroupIndex, T, C>(w, g, x, block, sum);
 #else
-  SumGroupByBroadcasts<Format, kHalf, T, C>(w, g, x, block, sum);
+  SumGroupByBroadcasts<Format, kGroupIndex, T, C>(w, g, x, block, sum);
 #endif
 }
 #endif

@@ -35,7 +35,8 @@ void MultiplyTiles(const TileKernels& kernels, const MatMulTask& task, const Ope
   }
 }
 
-// About how many nanoseconds a thread takes for a tile and so many tokens: reading it or computing.
+// An estimate in nanoseconds of a thread's time for a tile and `tokens` tokens: to read the tile or
+// to compute, whichever is longer.
 double TileTime(const PackedMatrix& w, size_t tokens) {
   constexpr double kBytes = 20;  // per nanosecond
   const double operations = IsQuantized(w.format()) ? 200 : 50;
@@ -43,8 +44,8 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
   return std::max(static_cast<double>(w.tile_bytes()) / kBytes, done / operations);
 }
 
-// The chunk of a product's `units`, each a tile for one of so many tokens: pairs of tiles, which
-// kernels for the widest vectors multiply at once.
+// The chunk size for a product's `units`, each a tile for one of `tokens` tokens: whole pairs of
+// tiles, which kernels for the widest vectors multiply at once.
 size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads) {
   const size_t pair = 2 * tokens;
   return std::max(UnitsOfChunk(units, nanoseconds, threads) / pair * pair, pair);
@@ -62,9 +63,9 @@ MatMulAhead::MatMulAhead(std::vector<const PackedMatrix*> matrices, size_t threa
   if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads);
 }
 
-MemoryAhead MatMulAhead::Head(size_t part, size_t parts) const {
+MemoryAhead MatMulAhead::Head(size_t range, size_t ranges) const {
   const size_t chunks = (tiles_ + chunk_ - 1) / chunk_;
-  size_t tile = part * chunks / parts * chunk_;
+  size_t tile = range * chunks / ranges * chunk_;
   for (const PackedMatrix* w : matrices_) {
     if (tile < w->tiles()) return {w->tile(tile), (w->tiles() - tile) * w->tile_bytes()};
     tile -= w->tiles();
@@ -74,7 +75,7 @@ MemoryAhead MatMulAhead::Head(size_t part, size_t parts) const {
 
 void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
             const PhaseAhead* ahead) {
-  // A tile costs as much as it has tokens.
+  // A tile has one unit per token, because its cost is proportional to them.
   size_t units = 0;
   size_t most_tokens = 0;
   double time = 0;
@@ -90,7 +91,7 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
   }
   if (units == 0) return;
   const TileKernels kernels = ChosenTileKernels();
-  // All tasks in a row. A tile belongs to the share that its first unit lies in.
+  // Units are numbered through all tasks. A tile belongs to the share that has its first unit.
   const auto work = [&](const Share& share) {
     size_t first = 0;
     for (const MatMulTask& task : tasks) {
@@ -98,7 +99,7 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
       const size_t last = first + task.w->tiles() * tokens;
       if (share.begin < last && tokens > 0) {
         const auto tile = [&](size_t unit) {
-          // Decode does without the division: chunks are short.
+          // Decode avoids the division, because its chunks are short.
           return tokens == 1 ? unit - first : (unit - first + tokens - 1) / tokens;
         };
         MultiplyTiles(kernels, task, x, tile(std::max(share.begin, first)),

@@ -15,13 +15,13 @@
 
 namespace inlay {
 
-// What each thread begins to read in a product of one token with these matrices, if any.
+// What each thread reads first in a product of one token with these matrices, if there are any.
 class MatMulAhead final : public PhaseAhead {
  public:
   MatMulAhead(std::vector<const PackedMatrix*> matrices, size_t threads);
 
-  MemoryAhead Head(size_t part, size_t parts) const override;
-  // Whether it is that of a product whose first matrix this is.
+  MemoryAhead Head(size_t range, size_t ranges) const override;
+  // Whether this describes a product whose first matrix is `w`.
   bool BeginsWith(const PackedMatrix* w) const {
     return !matrices_.empty() && matrices_.front() == w;
   }
@@ -33,7 +33,7 @@ class MatMulAhead final : public PhaseAhead {
 };
 
 // y[t, r] = sum over c of w[r, c] * x[t, c] for each task; x [rows, cols] has the forms that the
-// tasks' matrices read, and cols is the same for all. Threads share the tasks' work in equal parts.
+// tasks' matrices read, and cols is the same for all. Threads share the tasks' work equally.
 //
 // The additions of one element happen in one order whatever the number of tokens, tasks and
 // threads:
@@ -43,7 +43,7 @@ class MatMulAhead final : public PhaseAhead {
 //   - quantized ones, over the groups of columns that share a scale, in order:
 //     y = fma(sum of w_q * x_q, w_scale * x_scale, y), and where the type has offsets then
 //     y = fma(w_offset, x_scale * sum of x_q, y); the integer sums are exact.
-// On CPU targets without a fused multiply-add, a multiplication and an addition take its place.
+// On CPU targets without a fused multiply-add, a multiplication and an addition replace it.
 void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
             const PhaseAhead* ahead = nullptr);
 

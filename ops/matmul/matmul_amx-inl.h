@@ -28,26 +28,29 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // One AMX instruction multiplies a group of columns: the quants of 16 tokens by those of a tile. It
-// adds these products in integers, which are exact, so what follows in floats is QuantizedKernel's,
-// operation for operation, and so are the bits of the results.
+// adds these products as integers, which is exact. The float operations that follow are those of
+// QuantizedKernel, one for one, so the bits of the results are the same, too.
 //
-// What bounds it, counted and not timed, in cycles of Sapphire Rapids for 16 tokens and a group of
-// 32 columns of one tile: the instruction starts every 16 cycles, and 16 stores of sums take 16.
-// Each token's sums then take a conversion, a product of scales and a multiply-add, 48 operations
-// that two units share: 24 cycles, or 32 with offsets. Rows of operands (16 and 8), sums and scales
-// are 56 loads, 72 with offsets, two at a time: 28 or 36 cycles. So what follows the products is
-// the bound, at about 30 cycles. AVX3_DL takes 96 for 8 products, the start of a sum and 3
-// operations in floats of each token, on two units. The loops keep AMX at that bound: totals stay
-// in registers; nothing takes off a format's bias, because weights are unpacked as signed bytes;
-// and sums are made a group ahead of their use, so that AMX and vectors work side by side.
+// The bound on its speed, counted and not measured, in cycles of Sapphire Rapids for 16 tokens and
+// a group of 32 columns of one tile: the instruction starts every 16 cycles, and 16 stores of sums
+// need 16 cycles. Each token's sums then need a conversion, a product of scales and a multiply-add,
+// 48 operations on two units: 24 cycles, or 32 with offsets. Rows of operands (16 and 8), sums and
+// scales are 56 loads, 72 with offsets, two per cycle: 28 or 36 cycles. So the work after the
+// products is the bound, at about 30 cycles. AVX3_DL needs 96, for 8 products, the start of a sum
+// and 3 float operations per token on two units. The loops reach that bound because totals stay in
+// registers, because no bias must be removed from weights that are unpacked as signed bytes, and
+// because sums are computed a group ahead of their use, so that the AMX and vector units work in
+// parallel.
 
 // Tokens that are multiplied at once: as many as an AMX register has rows.
 constexpr size_t kAmxTokens = 16;
-// Tiles and blocks of columns that are unpacked for all tokens to pass: with 16 tokens' activations
-// and their sums 30 to 34 KB, which stay in a cache of 48.
+// Tiles, and quantization blocks of columns, that are unpacked at once and multiplied by all
+// tokens: with the activations and sums of 16 tokens 30 to 34 KB, which stay in a first-level cache
+// of 48 KB.
 constexpr size_t kAmxTiles = 4;
 constexpr size_t kAmxBlocks = 8;
-// So many tokens or fewer are left to AVX3_DL: by the count above they take as long as 16 do here.
+// This many tokens or fewer are left to AVX3_DL: by the count above they cost as much as 16 do
+// here.
 constexpr size_t kFewTokens = kQuantizedCols;
 
 // A group of columns of one tile.
@@ -82,7 +85,7 @@ HWY_INLINE void Unpack(const Format& w, size_t g, UnpackedGroup<Format>& group) 
 template <class Format, class Tiles>
 class AmxKernel {
  public:
-  // To be called before Run, with Tiles::Release() after the last one.
+  // To be called before Run, with Tiles::Release() after the last Run.
   static void Configure() {
     AmxShapes shapes;
     for (const int slot : {0, 1}) {
@@ -109,8 +112,8 @@ class AmxKernel {
         }
       }
       for (size_t token = 0; token < tokens; token += kAmxTokens) {
-        // Where fewer are left, the last one takes the places of those that are missing: its
-        // results are the same each time.
+        // If fewer than kAmxTokens are left, the last token also fills the unused rows: its results
+        // are the same each time.
         float* y[kAmxTokens];
         for (size_t c = 0; c < kAmxTokens; ++c) {
           const size_t t = std::min(token + c, tokens - 1);
@@ -129,20 +132,21 @@ class AmxKernel {
 
  private:
   static constexpr size_t kGroups = kQuantBlock / Format::kGroup;  // of a block
-  static constexpr size_t kNext =  // how far ahead what is unpacked next lies
+  // Prefetch distance in bytes to the columns that are unpacked next.
+  static constexpr size_t kNext =
       Format::kLayout.Group(kAmxBlocks * kGroups) - Format::kLayout.Group(0);
-  // AMX registers: two of each kind take turns.
+  // AMX registers, of which two of each kind alternate.
   static constexpr int kSums = 0, kQuants = 2, kWeights = 4;
 
   // Where the totals of a tile belong: token c's are at y[c] + row, and `rows` of them exist.
   struct Results {
     float* const* y;
     size_t row, rows;
-    bool are_new;  // nothing is added to what is there
+    bool are_new;  // whether totals start at 0 and not at what y holds
   };
   using Sums = int32_t[kAmxTokens][kTileRows];
 
-  // Adds the products of some blocks of columns to one tile's results.
+  // Adds the products of some quantization blocks of columns to one tile's results.
   static void Add(const UnpackedGroup<Format>* weights, const QuantizedBlock (*x)[kAmxTokens],
                   size_t blocks, const Results& results) {
     const DRows df;
@@ -166,7 +170,7 @@ class AmxKernel {
     }
   }
 
-  // The sums of products of group g, by the registers of a slot.
+  // Computes the sums of products of group g in the AMX registers of a slot.
   template <int slot>
   static HWY_INLINE void Multiply(const UnpackedGroup<Format>* weights,
                                   const QuantizedBlock (*x)[kAmxTokens], size_t g, Sums& sums) {
@@ -178,11 +182,11 @@ class AmxKernel {
     Tiles::template Store<kSums + slot>(sums, sizeof(sums[0]));
   }
 
-  // Adds the sums of a group, one with this slot, to the totals: as AddGroup does.
+  // Adds the sums of a group, computed in this slot, to the totals, as AddGroup does.
   template <int slot>
   static HWY_INLINE void AddSums(const UnpackedGroup<Format>& weights, const QuantizedBlock* x,
                                  const Sums& sums, VRows (&total)[kAmxTokens]) {
-    constexpr size_t kHalf = kGroups == 2 ? slot : 0;
+    constexpr size_t kGroupIndex = kGroups == 2 ? slot : 0;
     const DRows df;
     const auto scale = hn::LoadU(df, weights.scales);
     for (size_t c = 0; c < kAmxTokens; ++c) {
@@ -192,7 +196,7 @@ class AmxKernel {
     if constexpr (Format::kHasOffsets) {
       const auto offset = hn::LoadU(df, weights.offsets);
       for (size_t c = 0; c < kAmxTokens; ++c) {
-        total[c] = hn::MulAdd(offset, SumOf<Format, kHalf>(x[c]), total[c]);
+        total[c] = hn::MulAdd(offset, SumOf<Format, kGroupIndex>(x[c]), total[c]);
       }
     }
   }

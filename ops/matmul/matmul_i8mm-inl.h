@@ -1,10 +1,11 @@
 // Products of many tokens with quantized weights as products of matrices, for Arm's I8MM.
 //
 // Its instruction multiplies two rows by two tokens, eight columns of each, which is twice what a
-// product by a lane does. But it takes these columns of a row side by side, where a tile has them
-// in two quads, and those of two tokens in one register; and gives sums of two rows by two tokens.
-// To bring them into this order for each product costs as much as there is to gain. Here it is done
-// once for many: weights are unpacked for all tokens, activations brought together for two tiles.
+// product by a lane does. But it reads these columns of a row side by side, where a tile has them
+// in two quads, and those of two tokens in one register; and its sums are of two rows by two
+// tokens. To rearrange operands and sums for each product costs as much as the instruction gains.
+// Here it is done once for many products: weights are unpacked for all tokens, activations paired
+// for two tiles.
 
 // Compiled once per CPU target, hence the toggling guard.
 #if defined(INLAY_OPS_MATMUL_MATMUL_I8MM_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -29,20 +30,20 @@ namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
 
-// From how many tokens on. 8 take 0.96 (Q8_0) to 0.8 times (Q6_K) as many instructions as with
-// products by a lane, 48 take 0.77 to 0.6 times as many; fewer do not pay for the unpacking.
+// The least number of tokens. 8 need 0.96 (Q8_0) to 0.8 times (Q6_K) as many instructions as with
+// products by a lane, 48 need 0.77 to 0.6 times as many; fewer do not pay for the unpacking.
 constexpr size_t kMatrixTokens = 8;
-// What is unpacked at once: so many columns of the two tiles that threads share out at least. These
-// are 20 to 32 KB, and the tokens' up to 7, for a first-level cache of 64. Totals wait for the next
-// columns in the output.
+// What is unpacked at once: this many columns of two tiles, the least that a thread gets. They are
+// 20 to 32 KB, and the tokens' activations up to 7 KB, for a first-level cache of 64 KB. Between
+// these columns and the next, totals are kept in the output.
 constexpr size_t kPanelTiles = 2;
 constexpr size_t kPanelCols = 512;
-// So many parts by so many pairs of tokens are multiplied at once: 12 registers of sums and 12 of
-// totals. The other 8 are four of weights and one or two of activations.
-constexpr size_t kMatrixParts = 2;
+// Slices, and pairs of tokens, that are multiplied at once: 12 registers of sums and 12 of totals.
+// The other 8 are four of weights and one or two of activations.
+constexpr size_t kMatrixSlices = 2;
 constexpr size_t kMatrixPairs = 3;
 
-// A group of a part's weights. What two registers hold, rows 0 and 1 and rows 2 and 3, alternates.
+// A group of a slice's weights. Registers with rows 0 and 1 and with rows 2 and 3 alternate.
 template <class Format>
 struct UnpackedGroup {
   static constexpr size_t kSteps = Format::kGroup / 8;
@@ -51,7 +52,8 @@ struct UnpackedGroup {
   float scales[Format::kHasOffsets ? 4 : 2][4];  // each row's twice; then the offsets
 };
 
-// The activations of a block of two tokens; numbers are those of the one and the other, twice.
+// The activations of a quantization block for two tokens. Each four numbers are those of the first
+// and of the second token, twice.
 template <class Format>
 struct PairedBlock {
   static constexpr size_t kGroups = kQuantBlock / Format::kGroup;
@@ -62,9 +64,9 @@ struct PairedBlock {
   int32_t starts[kGroups][4];  // of the integer sums, where it has a bias
 };
 
-// A part of a tile as Outputs::Store wants it.
+// An unpacked slice of a tile, with the `row` that Outputs::StoreSlices reads.
 template <class Format>
-struct UnpackedPart {
+struct UnpackedSlice {
   size_t row;
   const UnpackedGroup<Format>* groups;
 };
@@ -105,39 +107,42 @@ HWY_INLINE void PairBlocks(const QuantizedBlock& a, const QuantizedBlock& b,
     hn::Store(hn::BitCast(d8, hn::InterleaveUpper(d64, of_a, of_b)), d8, to.quants[i / 8 + 1]);
   }
   hn::Store(hn::InterleaveLower(df, hn::Set(df, a.scale), hn::Set(df, b.scale)), df, to.scale);
-  const auto group = [&]<size_t kHalf>() HWY_ATTR {
+  const auto group = [&]<size_t kGroupIndex>() HWY_ATTR {
     if constexpr (Format::kHasOffsets) {
-      hn::Store(hn::InterleaveLower(df, SumOf<Format, kHalf>(a), SumOf<Format, kHalf>(b)), df,
-                to.sums[kHalf]);
+      hn::Store(
+          hn::InterleaveLower(df, SumOf<Format, kGroupIndex>(a), SumOf<Format, kGroupIndex>(b)), df,
+          to.sums[kGroupIndex]);
     }
     if constexpr (Format::kBias != 0) {
-      hn::Store(hn::InterleaveLower(di, StartOfSum<Format, kHalf>(a), StartOfSum<Format, kHalf>(b)),
-                di, to.starts[kHalf]);
+      hn::Store(hn::InterleaveLower(di, StartOfSum<Format, kGroupIndex>(a),
+                                    StartOfSum<Format, kGroupIndex>(b)),
+                di, to.starts[kGroupIndex]);
     }
   };
   group.template operator()<0>();
   if constexpr (PairedBlock<Format>::kGroups == 2) group.template operator()<1>();
 }
 
-// Sums of kMatrixParts parts, rows 0 and 1 and rows 2 and 3 of each, by kPairs pairs of tokens.
-constexpr size_t kMatrixRows = 2 * kMatrixParts;
+// Sums of kMatrixSlices slices, rows 0 and 1 and rows 2 and 3 of each, by kPairs pairs of tokens.
+constexpr size_t kMatrixRows = 2 * kMatrixSlices;
 template <class D, size_t kPairs>
 using MatrixSums = hn::Vec<D>[kMatrixRows][kPairs];
 
-// Adds the products of group kHalf of a block. Exact sums, and then the same additions as
-// elsewhere: the same bits.
-template <class Format, size_t kHalf, size_t kPairs>
-HWY_INLINE void AddMatrixGroup(const UnpackedPart<Format>* w, const PairedBlock<Format>* const* x,
+// Adds the products of group kGroupIndex of a quantization block. The integer sums are exact and
+// the float operations are the same as elsewhere, so the bits are, too.
+template <class Format, size_t kGroupIndex, size_t kPairs>
+HWY_INLINE void AddMatrixGroup(const UnpackedSlice<Format>* w, const PairedBlock<Format>* const* x,
                                size_t block, MatrixSums<DRows, kPairs>& total) {
   const DRows df;
   const DRowInts di;
   const hn::Repartition<int8_t, DRows> d8;
   constexpr size_t kSteps = UnpackedGroup<Format>::kSteps;
-  const size_t g = block * PairedBlock<Format>::kGroups + kHalf;
-  const UnpackedGroup<Format>* const group[kMatrixParts] = {w[0].groups + g, w[1].groups + g};
+  const size_t g = block * PairedBlock<Format>::kGroups + kGroupIndex;
+  const UnpackedGroup<Format>* const group[kMatrixSlices] = {w[0].groups + g, w[1].groups + g};
   MatrixSums<DRowInts, kPairs> sum;
   for (size_t p = 0; p < kPairs; ++p) {
-    const auto start = Format::kBias == 0 ? hn::Zero(di) : hn::Load(di, x[p][block].starts[kHalf]);
+    const auto start =
+        Format::kBias == 0 ? hn::Zero(di) : hn::Load(di, x[p][block].starts[kGroupIndex]);
     for (size_t i = 0; i < kMatrixRows; ++i) sum[i][p] = start;
   }
   for (size_t s = 0; s < kSteps; ++s) {
@@ -146,7 +151,7 @@ HWY_INLINE void AddMatrixGroup(const UnpackedPart<Format>* w, const PairedBlock<
       rows[i] = hn::Load(DQuads(), group[i / 2]->rows[s][i % 2]);
     }
     for (size_t p = 0; p < kPairs; ++p) {
-      const auto quants = hn::Load(d8, x[p][block].quants[kHalf * kSteps + s]);
+      const auto quants = hn::Load(d8, x[p][block].quants[kGroupIndex * kSteps + s]);
       for (size_t i = 0; i < kMatrixRows; ++i) {
         sum[i][p] = AddMatricesOfBytes(rows[i], quants, sum[i][p]);
       }
@@ -163,20 +168,20 @@ HWY_INLINE void AddMatrixGroup(const UnpackedPart<Format>* w, const PairedBlock<
     for (size_t i = 0; i < kMatrixRows; ++i) {
       const auto offset = hn::Load(df, group[i / 2]->scales[2 + i % 2]);
       for (size_t p = 0; p < kPairs; ++p) {
-        total[i][p] = hn::MulAdd(offset, hn::Load(df, x[p][block].sums[kHalf]), total[i][p]);
+        total[i][p] = hn::MulAdd(offset, hn::Load(df, x[p][block].sums[kGroupIndex]), total[i][p]);
       }
     }
   }
 }
 
-// The parts `w` by kPairs pairs of tokens, added to what `out` has unless these are the first
-// columns.
+// Multiplies the slices `w` by kPairs pairs of tokens, and adds the products to what `out` holds
+// unless these are the first columns.
 template <class Format, size_t kPairs>
-HWY_NOINLINE void RunMatrices(const UnpackedPart<Format>* w, const PairedBlock<Format>* const* x,
+HWY_NOINLINE void RunMatrices(const UnpackedSlice<Format>* w, const PairedBlock<Format>* const* x,
                               size_t blocks, bool first, const Outputs& out) {
   const DRows df;
-  VRows rows[kMatrixParts][2 * kPairs];
-  for (size_t t = 0; t < kMatrixParts; ++t) {
+  VRows rows[kMatrixSlices][2 * kPairs];
+  for (size_t t = 0; t < kMatrixSlices; ++t) {
     for (size_t c = 0; c < 2 * kPairs; ++c) {
       rows[t][c] = first ? hn::Zero(df) : out.Load(w[t].row, c);
     }
@@ -200,37 +205,37 @@ HWY_NOINLINE void RunMatrices(const UnpackedPart<Format>* w, const PairedBlock<F
   };
   leave.template operator()<0>(std::make_index_sequence<kPairs>());
   leave.template operator()<1>(std::make_index_sequence<kPairs>());
-  out.StoreParts(w, rows);
+  out.StoreSlices(w, rows);
 }
 
 // Some columns of some tiles, and of some tokens.
 template <class Format>
 struct MatrixPanel {
-  static constexpr size_t kParts = kPanelTiles * (kTileRows / 4);
+  static constexpr size_t kSlices = kPanelTiles * (kTileRows / 4);
   static constexpr size_t kBlocks = kPanelCols / kQuantBlock;
 
-  alignas(64) UnpackedGroup<Format> groups[kParts][kPanelCols / Format::kGroup];
+  alignas(64) UnpackedGroup<Format> groups[kSlices][kPanelCols / Format::kGroup];
   alignas(64) PairedBlock<Format> pairs[kMatrixPairs][kBlocks];
-  UnpackedPart<Format> parts[kParts];
+  UnpackedSlice<Format> slices[kSlices];
 };
 
 // The tiles [begin, end) for all tokens.
 template <class Format>
 void MultiplyMatrices(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
-  constexpr size_t kParts = kTileRows / 4;  // of a tile
+  constexpr size_t kSlices = kTileRows / 4;  // of a tile
   const PackedMatrix& w = *task.w;
   const size_t tokens = task.y.rows;
   MatrixPanel<Format> panel;
   for (size_t tile = begin; tile < end; tile += kPanelTiles) {
-    const size_t parts = std::min(kPanelTiles, end - tile) * kParts;
+    const size_t slices = std::min(kPanelTiles, end - tile) * kSlices;
     for (size_t col = 0; col < w.cols(); col += kPanelCols) {
       const size_t cols = std::min(kPanelCols, w.cols() - col);
-      for (size_t i = 0; i < parts; ++i) {
-        const Format part(w, tile + i / kParts, i % kParts * 4);
-        panel.parts[i] = {part.row, panel.groups[i]};
+      for (size_t i = 0; i < slices; ++i) {
+        const Format slice(w, tile + i / kSlices, i % kSlices * 4);
+        panel.slices[i] = {slice.row, panel.groups[i]};
         for (size_t g = 0; g < cols / Format::kGroup; ++g) {
-          part.Fetch(col / Format::kGroup + g, kAhead);
-          UnpackGroup(part, col / Format::kGroup + g, panel.groups[i][g]);
+          slice.Fetch(col / Format::kGroup + g, kAhead);
+          UnpackGroup(slice, col / Format::kGroup + g, panel.groups[i][g]);
         }
       }
       const auto multiply = [&]<size_t kPairs>(size_t token) HWY_ATTR {
@@ -239,7 +244,7 @@ void MultiplyMatrices(const MatMulTask& task, const QuantizedRows& x, size_t beg
         for (size_t p = 0; p < kPairs; ++p) {
           const QuantizedBlock* blocks[2];
           for (size_t i = 0; i < 2; ++i) {
-            // An odd last token is its own pair.
+            // An odd last token is paired with itself.
             const size_t t = std::min(token + 2 * p + i, tokens - 1);
             blocks[i] = x.Row(task.InputRow(t)) + col / kQuantBlock;
             y[2 * p + i] = task.y.Row(t);
@@ -249,8 +254,8 @@ void MultiplyMatrices(const MatMulTask& task, const QuantizedRows& x, size_t beg
           }
           pairs[p] = panel.pairs[p];
         }
-        for (size_t i = 0; i < parts; i += kMatrixParts) {
-          RunMatrices<Format, kPairs>(panel.parts + i, pairs, cols / kQuantBlock, col == 0,
+        for (size_t i = 0; i < slices; i += kMatrixSlices) {
+          RunMatrices<Format, kPairs>(panel.slices + i, pairs, cols / kQuantBlock, col == 0,
                                       Outputs{y, w.rows()});
         }
       };

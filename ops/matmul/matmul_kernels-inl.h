@@ -28,39 +28,40 @@ namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
 
-// What one call of a kernel computes: some neighbouring parts of tiles, each of the rows that a
-// vector holds, for some tokens.
+// What one call of a kernel computes: some neighbouring slices of tiles for some tokens. A slice is
+// as many rows of a tile as a vector holds.
 #if HWY_HAVE_SCALABLE
 constexpr size_t kFloatCols = 1;
 constexpr size_t kPairCols = 1;
 constexpr size_t kQuantizedCols = 1;
-constexpr size_t kManyParts = 1;
-constexpr size_t kFewParts = 1;
+constexpr size_t kManySlices = 1;
+constexpr size_t kFewSlices = 1;
 #else
-// Two parts use an activation twice that is loaded once. Each has a total for every token: 2 x 6
-// fit 16 registers with an operand or two; pairs of bf16 that are made floats first need more.
-constexpr size_t kManyParts = 2;
+// With two slices, each loaded activation is used twice. Each slice has a total for every token:
+// 2 x 6 fit 16 registers with an operand or two; pairs of bf16 that are converted to float first
+// need more.
+constexpr size_t kManySlices = 2;
 constexpr size_t kFloatCols = HWY_TARGET <= HWY_AVX2 ? 6 : 3;
-// Where matrices are multiplied they need less: 2 x 12 totals, four weights and two activations are
-// 30 of 32.
+// With instructions that multiply matrices they need fewer: 2 x 12 totals, four weights and two
+// activations are 30 of 32 registers.
 constexpr size_t kPairCols = kMatrices ? 12 : HWY_TARGET == HWY_AVX2 ? 4 : kFloatCols;
 // Quantized kernels have an integer sum beside each total: 2 x 6 fit 32 registers, 2 x 3 fit 16.
 // (With Arm's extensions, the other 8 are four weights, the one or two activations they are
 // multiplied with, and constants of the format.)
-// Where products are added in pairs first, these take as many registers again: with 2 x 6 on AVX3,
-// 512 tokens took 1.07 (Q6_K) to 1.4 times (Q4_0) as long as with 2 x 3.
+// Where products are added in pairs first, the pairs need as many registers again: with 2 x 6 on
+// AVX3, 512 tokens took 1.07 (Q6_K) to 1.4 times (Q4_0) as long as with 2 x 3.
 constexpr size_t kQuantizedCols = (HWY_TARGET <= HWY_AVX3 && !kInPairs) || kByLanes ? 6 : 3;
-// A kernel's kCols tokens or fewer leave the CPU time to wait for memory, which is fastest when
-// read in a line: all parts of one tile at once. Two tiles at a time were 0.6 (Q4_0, one thread) to
-// 0.9 times as fast. With 16 registers it is no more than two parts, though.
-constexpr size_t kFewParts =
-    std::min<size_t>(kTileRows / hn::MaxLanes(DRows()), HWY_ARCH_X86 ? kManyParts : kTileRows);
+// With a kernel's kCols tokens or fewer the CPU waits for memory, which is fastest when read
+// sequentially: all slices of one tile at once. Two tiles at a time were 0.6 (Q4_0, one thread) to
+// 0.9 times as fast. With 16 registers there are at most two slices, though.
+constexpr size_t kFewSlices =
+    std::min<size_t>(kTileRows / hn::MaxLanes(DRows()), HWY_ARCH_X86 ? kManySlices : kTileRows);
 #endif
-// How far ahead, in bytes, what such a line leads to is fetched: the CPU follows it by itself, but
-// only to the end of a page.
+// Prefetch distance in bytes along a tile. The CPU prefetches sequential reads by itself, but only
+// to the end of a page.
 constexpr size_t kAhead = 4096;
 
-// The results for C tokens, of which token c is written to y[c] + row; `rows` exist.
+// The results for C tokens: those of token c belong at y[c] + row, where row is below `rows`.
 struct Outputs {
   float* const* y;
   size_t rows;
@@ -79,10 +80,10 @@ struct Outputs {
       for (size_t c = 0; c < C; ++c) hn::StoreN(v[c], df, y[c] + row, rows - row);
     }
   }
-  // The same for T parts, from a copy: for AArch64 g++ would keep in memory what these loops index,
-  // and store each total there whenever it changes.
-  template <class Part, size_t T, size_t C>
-  HWY_INLINE void StoreParts(const Part* w, const VRows (&v)[T][C]) const {
+  // The same for T slices, from a copy: on AArch64 g++ would keep the array that these loops index
+  // in memory, and store each total there whenever it changes.
+  template <class Slice, size_t T, size_t C>
+  HWY_INLINE void StoreSlices(const Slice* w, const VRows (&v)[T][C]) const {
     VRows copy[T][C];
     const auto fill = [&]<size_t... i>(std::index_sequence<i...>) HWY_ATTR {
       ((copy[i / C][i % C] = v[i / C][i % C]), ...);
@@ -90,7 +91,7 @@ struct Outputs {
     fill(std::make_index_sequence<T * C>());
     for (size_t t = 0; t < T; ++t) Store(w[t].row, copy[t]);
   }
-  // What is there for token c.
+  // The results that are stored for token c.
   HWY_INLINE VRows Load(size_t row, size_t c) const {
     const DRows df;
     if (row + hn::Lanes(df) <= rows) return hn::LoadU(df, y[c] + row);
@@ -100,33 +101,33 @@ struct Outputs {
 };
 
 // The sum of the activations of a group.
-template <class Format, size_t kHalf>
+template <class Format, size_t kGroupIndex>
 HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
-  return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.half_sums[kHalf]);
+  return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.sums16[kGroupIndex]);
 }
 
-// Adds the products of one group of columns to totals: group kHalf of the block x[c][block] of each
-// token c.
-template <class Format, size_t kHalf, size_t T, size_t C>
+// Adds the products of one group of columns to totals: group kGroupIndex of the quantization block
+// x[c][block] of each token c.
+template <class Format, size_t kGroupIndex, size_t T, size_t C>
 HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t block,
 #if HWY_HAVE_SCALABLE
                          VRows& total) {
   static_assert(T == 1 && C == 1);
   const QuantizedBlock& activations = x[0][block];
   const DRows df;
-  const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
-  const auto sum = SumGroup<Format, kHalf>(*w, g, activations);
+  const size_t g = block * (kQuantBlock / Format::kGroup) + kGroupIndex;
+  const auto sum = SumGroup<Format, kGroupIndex>(*w, g, activations);
   const auto scale = hn::Mul(w->Scale(g), hn::Set(df, activations.scale));
   total = hn::MulAdd(hn::ConvertTo(df, sum), scale, total);
   if constexpr (Format::kHasOffsets) {
-    total = hn::MulAdd(w->Offset(g), SumOf<Format, kHalf>(activations), total);
+    total = hn::MulAdd(w->Offset(g), SumOf<Format, kGroupIndex>(activations), total);
   }
 #else
                          VRows (&total)[T][C]) {
   const DRows df;
-  const size_t g = block * (kQuantBlock / Format::kGroup) + kHalf;
+  const size_t g = block * (kQuantBlock / Format::kGroup) + kGroupIndex;
   GroupSums<T, C> sum;
-  SumGroup<Format, kHalf, T, C>(w, g, x, block, sum);
+  SumGroup<Format, kGroupIndex, T, C>(w, g, x, block, sum);
   VRows scale[T];
   for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
   for (size_t c = 0; c < C; ++c) {
@@ -139,30 +140,30 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
   if constexpr (Format::kHasOffsets) {
     for (size_t t = 0; t < T; ++t) scale[t] = w[t].Offset(g);
     for (size_t c = 0; c < C; ++c) {
-      const auto x_sum = SumOf<Format, kHalf>(x[c][block]);
+      const auto x_sum = SumOf<Format, kGroupIndex>(x[c][block]);
       for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(scale[t], x_sum, total[t][c]);
     }
   }
 #endif
 }
 
-// A kernel computes T parts of tiles for C tokens: Run<T, C>(parts, rows, cols, ahead, out), where
-// rows[c] is token c's row of activations. It is fastest with kCols tokens at once; up to kFewCols
-// leave registers for all parts of a tile. Unless `ahead` is 0, it fetches what lies so many bytes
-// after what it reads. Vectors without a fixed size cannot be kept in arrays: there it is one each.
-// Where a part's additions follow each other too slowly to keep up with memory, kChains is 2: so
-// many parts at least.
+// A kernel computes T slices of tiles for C tokens: Run<T, C>(slices, rows, cols, ahead, out),
+// where rows[c] is token c's row of activations. It is fastest with kCols tokens at once; up to
+// kFewCols leave registers for all slices of a tile. Unless `ahead` is 0, it prefetches what lies
+// that many bytes after what it reads. Scalable vectors cannot be array elements: with them T and C
+// are 1. kChains is the least number of slices at once: 2 where the additions of one slice, which
+// depend on each other, are too slow to keep up with memory.
 
 template <class Format>
 struct QuantizedKernel {
-  using Part = Format;
+  using Slice = Format;
   using Activations = QuantizedRows;
   static constexpr size_t kCols = kQuantizedCols;
   static constexpr size_t kFewCols = kByLanes ? 2 : kCols;
   static constexpr size_t kChains = 1;
 
   template <size_t T, size_t C, class Cols>
-  static HWY_NOINLINE void Run(const Part* w, const QuantizedBlock* const* x, Cols cols,
+  static HWY_NOINLINE void Run(const Slice* w, const QuantizedBlock* const* x, Cols cols,
                                size_t ahead, const Outputs& out) {
     const size_t blocks = cols / kQuantBlock;
 #if HWY_HAVE_SCALABLE
@@ -187,7 +188,7 @@ struct QuantizedKernel {
     out.Store(w[0].row, total);
 #else
     if constexpr (kByLanes) {
-      out.StoreParts(w, total);
+      out.StoreSlices(w, total);
     } else {
       for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
     }
@@ -195,10 +196,10 @@ struct QuantizedKernel {
   }
 };
 
-// What kernels without scales read of a tile: from `data` on, as many elements a column as rows.
+// A slice as kernels without scales read it: from `data` on, with kTileRows elements per column.
 template <class W>
-struct PlainPart {
-  PlainPart(const PackedMatrix& w, size_t index, size_t offset, size_t columns)
+struct PlainSlice {
+  PlainSlice(const PackedMatrix& w, size_t index, size_t offset, size_t columns)
       : row(index * kTileRows + offset),
         data(reinterpret_cast<const W*>(w.tile(index)) + offset * columns),
         fetches(offset == 0) {}
@@ -210,14 +211,15 @@ struct PlainPart {
 
   size_t row;
   const W* data;
-  bool fetches;  // once for all parts of a tile
+  bool fetches;  // whether it is a tile's first slice, which prefetches for all
 };
 
 // Unquantized weights of type W: one fused multiply-add per column.
 template <class W>
 struct FloatKernel {
-  struct Part : PlainPart<W> {
-    Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart<W>(w, index, offset, 1) {}
+  struct Slice : PlainSlice<W> {
+    Slice(const PackedMatrix& w, size_t index, size_t offset)
+        : PlainSlice<W>(w, index, offset, 1) {}
   };
   using Activations = ConstFloatRows;
   static constexpr size_t kCols = kFloatCols;
@@ -225,7 +227,7 @@ struct FloatKernel {
   static constexpr size_t kChains = 2;
 
   template <size_t T, size_t C, class Cols>
-  static HWY_NOINLINE void Run(const Part* w, const float* const* x, Cols cols, size_t ahead,
+  static HWY_NOINLINE void Run(const Slice* w, const float* const* x, Cols cols, size_t ahead,
                                const Outputs& out) {
     const DRows df;
 #if HWY_HAVE_SCALABLE
@@ -259,8 +261,8 @@ struct FloatKernel {
 
 // bfloat16 weights and activations, two columns at a time.
 struct PairKernel {
-  struct Part : PlainPart<uint16_t> {
-    Part(const PackedMatrix& w, size_t index, size_t offset) : PlainPart(w, index, offset, 2) {}
+  struct Slice : PlainSlice<uint16_t> {
+    Slice(const PackedMatrix& w, size_t index, size_t offset) : PlainSlice(w, index, offset, 2) {}
   };
   using Activations = Bf16Rows;
   static constexpr size_t kCols = kPairCols;
@@ -268,7 +270,7 @@ struct PairKernel {
   static constexpr size_t kChains = kDotBf16 ? 1 : 2;
 
   template <size_t T, size_t C, class Cols>
-  static HWY_NOINLINE void Run(const Part* w, const Bf16* const* x, Cols cols, size_t ahead,
+  static HWY_NOINLINE void Run(const Slice* w, const Bf16* const* x, Cols cols, size_t ahead,
                                const Outputs& out) {
     const size_t pairs = (cols + 1) / 2;
 #if INLAY_USES_I8MM
@@ -319,8 +321,8 @@ struct PairKernel {
  private:
   using DWords = hn::RebindToUnsigned<DRows>;
 
-  // Two columns of the part's rows, and of a token.
-  static HWY_INLINE hn::Vec<DWords> Load(const Part& w, size_t pair) {
+  // Two columns of the slice's rows, and of a token.
+  static HWY_INLINE hn::Vec<DWords> Load(const Slice& w, size_t pair) {
     return hn::LoadU(DWords(), reinterpret_cast<const uint32_t*>(w.data + pair * 2 * kTileRows));
   }
   static HWY_INLINE hn::Vec<DWords> Broadcast(const Bf16* x) {
@@ -328,15 +330,15 @@ struct PairKernel {
   }
 
 #if INLAY_USES_I8MM
-  // For two tokens at a time, as SumGroupByMatrices: four columns with one instruction. The totals
-  // are brought into order once, at the end.
+  // For two tokens at a time, four columns with one instruction, as AddMatrixGroup does. The totals
+  // are rearranged once, at the end.
   template <size_t T, size_t C>
-  static HWY_INLINE void RunMatrices(const Part* w, const Bf16* const* x, size_t pairs,
+  static HWY_INLINE void RunMatrices(const Slice* w, const Bf16* const* x, size_t pairs,
                                      size_t ahead, const Outputs& out) {
     constexpr size_t kTokenPairs = C / 2;
     const DRows df;
     const DWords du;
-    VRows low[T][kTokenPairs], high[T][kTokenPairs];  // of a part's rows 0 and 1, and 2 and 3
+    VRows low[T][kTokenPairs], high[T][kTokenPairs];  // of a slice's rows 0 and 1, and 2 and 3
     for (size_t t = 0; t < T; ++t) {
       for (size_t p = 0; p < kTokenPairs; ++p) low[t][p] = high[t][p] = hn::Zero(df);
     }
@@ -362,7 +364,7 @@ struct PairKernel {
         for (size_t t = 0; t < T; ++t) high[t][p] = AddMatricesOfBf16(rows23[t], both, high[t][p]);
       }
     }
-    // An odd pair of columns is one more addition, also where the lanes stand like this.
+    // An odd last pair of columns is one more addition, in this order of lanes, too.
     if (k < pairs) {
       for (size_t t = 0; t < T; ++t) {
         const auto weights = Load(w[t], k);

@@ -10,8 +10,8 @@
 
 namespace inlay {
 
-// y [tokens, w.rows()], not overlapping the operand. Row t of y belongs to
-// the operand's row t, or x_rows[t] where that is given.
+// y [tokens, w.rows()] does not overlap the operand. Row t of y belongs to the operand's row t, or
+// x_rows[t] where that is given.
 struct MatMulTask {
   const PackedMatrix* w = nullptr;
   FloatRows y;

@@ -1,5 +1,5 @@
 // Products with a range of a matrix's tiles, by groups of packed formats. Each group is a source of
-// its own, so that they are compiled side by side and only for the CPU targets that they gain from.
+// its own, so that groups are compiled in parallel, and only for the CPU targets they gain from.
 #ifndef INLAY_OPS_MATMUL_MATMUL_TILES_H_
 #define INLAY_OPS_MATMUL_MATMUL_TILES_H_
 
@@ -11,7 +11,7 @@
 namespace inlay {
 
 // Computes task.y for the rows of the tiles [begin, end) of task.w and all tokens; x is the input
-// in the form that the format takes. See MatMul for the order of additions.
+// in the form that the format needs. See MatMul for the order of additions.
 template <class Rows>
 using MultiplyTilesOf = void (*)(const MatMulTask& task, const Rows& x, size_t begin, size_t end);
 
@@ -23,10 +23,10 @@ struct TileKernels {
   MultiplyTilesOf<QuantizedRows> nibbles;  // nibbles, with further bits or without: the others
 };
 
-// Those of the CPU target in use.
+// The kernels of the CPU target in use.
 TileKernels ChosenTileKernels();
 
-// What ChosenTileKernels() chooses from: the same, of one extension (ops/cpu/extension.h).
+// What ChosenTileKernels() chooses from: the kernels of each extension (ops/cpu/extension.h).
 namespace plain {
 MultiplyTilesOf<ConstFloatRows> FloatTiles();
 MultiplyTilesOf<Bf16Rows> Bf16Tiles();

@@ -1,4 +1,4 @@
-// The activations of products: floats, and what they are rounded to for the matrices at hand.
+// The activations of products: floats, and their rounded forms for the matrices that need them.
 #ifndef INLAY_OPS_MATMUL_OPERAND_H_
 #define INLAY_OPS_MATMUL_OPERAND_H_
 
@@ -17,9 +17,9 @@ namespace inlay {
 
 using Bf16 = uint16_t;  // the bits of a bfloat16
 
-// Activations rounded to bfloat16, for weights that are.
+// Activations rounded to bfloat16, for bfloat16 weights.
 struct Bf16Rows {
-  size_t stride = 0;  // the number of columns, rounded up to an even one with a zero
+  size_t stride = 0;  // the number of columns, rounded up to even: the added one is 0
   Bf16* data = nullptr;
 
   Bf16* Row(size_t r) const { return data + r * stride; }
@@ -42,14 +42,14 @@ struct OperandForms {
 // memory and the floats stay as they are.
 class Operand {
  public:
-  // Floats of memory that an operand of any forms takes at most, at an address that is a multiple
-  // of 64.
+  // Floats of memory that an operand needs at most, whatever its forms, at an address that is a
+  // multiple of 64.
   static constexpr size_t MemoryFloats(size_t rows, size_t cols) {
     const size_t blocks = rows * (cols / kQuantBlock) * sizeof(QuantizedBlock);
     return (blocks + rows * ((cols + 1) / 2 * 2) * sizeof(Bf16)) / sizeof(float);
   }
 
-  // A phase: each of x's rows is computed, by compute(begin, end) for rows [begin, end), and
+  // Runs a phase: each of x's rows is computed, by compute(begin, end) for rows [begin, end), and
   // rounded while it is in the cache.
   template <class Compute>
   static Operand Make(ConstFloatRows x, OperandForms forms, float* memory, Team& team,
@@ -61,14 +61,14 @@ class Operand {
     });
     return operand;
   }
-  // Of rows that exist.
+  // The same for rows that are computed already.
   static Operand Make(ConstFloatRows x, OperandForms forms, float* memory, Team& team) {
     return Make(x, forms, memory, team, [](size_t, size_t) {});
   }
 
   size_t rows() const { return x_.rows; }
   ConstFloatRows floats() const { return x_; }
-  // Those that it was made without have no data.
+  // Forms that it was made without have no data.
   QuantizedRows quantized() const { return quantized_; }
   Bf16Rows bf16() const { return bf16_; }
 

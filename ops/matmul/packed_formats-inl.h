@@ -1,5 +1,5 @@
-// How the kernels read each packed format: quads of bytes and the scales of a group, for a part of
-// a tile's rows.
+// How the kernels read each packed format: quads of bytes and the scales of a group, for a slice of
+// a tile.
 
 // Compiled once per CPU target, hence the toggling guard.
 #if defined(INLAY_OPS_MATMUL_PACKED_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -29,12 +29,12 @@ using DQuads = hn::Repartition<uint8_t, DRows>;
 using VRows = hn::Vec<DRows>;
 using VQuads = hn::Vec<DQuads>;
 
-// Each format is constructed for a part of a tile: the rows from `offset` on that a vector holds.
-// It gives, for group g of kGroup columns:
+// Each format is constructed for a slice of a tile: as many rows from `offset` on as a vector
+// holds. For group g of kGroup columns it provides:
 //   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, for s <
 //   kGroup / 8, each up to kMost; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets;
-//   Fetch(g, ahead)     what lies so many bytes after the group, into the cache: once for all parts
-//   of a tile.
+//   Fetch(g, ahead)     prefetches what lies `ahead` bytes after the group: once for all slices of
+//   a tile.
 template <PackedFormat format>
 struct FormatBase {
   static constexpr GroupLayout kLayout = GetGroupLayout(format);
@@ -50,7 +50,7 @@ struct FormatBase {
     for (size_t line = 0; line < kLayout.bytes; line += 64) hwy::Prefetch(p + line);
   }
 
-  size_t row;  // of the matrix, the part's first
+  size_t row;  // of the matrix, the slice's first
 
  protected:
   // The quad or pair of quads number `i` of a section.
@@ -58,15 +58,15 @@ struct FormatBase {
     return hn::LoadU(DQuads(),
                      tile + kLayout.Group(g) + section + i * (4 * kTileRows) + FirstRow() * 4);
   }
-  HWY_INLINE VRows Half(const uint8_t* section) const {
+  HWY_INLINE VRows F16(const uint8_t* section) const {
     return LoadFloat(DRows(), reinterpret_cast<const hwy::float16_t*>(section) + FirstRow());
   }
-  HWY_INLINE VRows HalfScale(size_t g) const {
-    return Half(tile + kLayout.Group(g) + kLayout.scales);
+  HWY_INLINE VRows F16Scale(size_t g) const {
+    return F16(tile + kLayout.Group(g) + kLayout.scales);
   }
   // Entry `i` of the header.
   HWY_INLINE VRows Header(size_t g, size_t i) const {
-    return Half(tile + kLayout.Header(g) + i * (2 * kTileRows));
+    return F16(tile + kLayout.Header(g) + i * (2 * kTileRows));
   }
   HWY_INLINE VRows Float(size_t g, size_t section) const {
     return hn::LoadU(
@@ -97,7 +97,7 @@ struct FormatBase {
   const uint8_t* tile;
 
  private:
-  // Where one vector holds all rows the compiler may know it: 3 % of the time of many tokens.
+  // Where one vector holds all rows this is a constant, which saves 3 % of the time of many tokens.
   HWY_INLINE size_t FirstRow() const {
     return !HWY_HAVE_SCALABLE && hn::MaxLanes(DRows()) == kTileRows ? 0 : offset_;
   }
@@ -108,7 +108,7 @@ struct FormatBase {
 template <PackedFormat format>
 struct ByteFormat : FormatBase<format> {
   static constexpr int kBias = 128;
-  static constexpr int kMost = 128;  // in magnitude, with the bias taken off
+  static constexpr int kMost = 128;  // in magnitude, after the bias is subtracted
   using FormatBase<format>::FormatBase;
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
@@ -119,7 +119,7 @@ struct ByteFormat : FormatBase<format> {
 
 struct Bytes32 : ByteFormat<PackedFormat::kBytes32> {
   using ByteFormat::ByteFormat;
-  HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
+  HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
 };
 
 template <PackedFormat format>
@@ -145,7 +145,7 @@ struct NibbleFormat : FormatBase<format> {
 struct Nibbles32 : NibbleFormat<PackedFormat::kNibbles32> {
   static constexpr int kBias = 8;
   using NibbleFormat::NibbleFormat;
-  HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
+  HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
 };
 
 // Nibbles with a fifth bit.
@@ -159,7 +159,7 @@ struct FiveFormat : NibbleFormat<format> {
     VQuads low_a, low_b;
     NibbleFormat<format>::template Step<s>(g, low_a, low_b);
     const auto high = hn::BitCast(d16, this->Load(g, this->kLayout.high, 0));
-    // The bit of quad j stands at j, and belongs at 4.
+    // Moves the bit of quad j from bit j to bit 4.
     const auto top = hn::Set(DQuads(), 0x10);
     const auto high_a = this->template ShiftLeftBy<4 - 2 * static_cast<int>(s)>(high);
     const auto high_b = this->template ShiftLeftBy<3 - 2 * static_cast<int>(s)>(high);
@@ -171,16 +171,14 @@ struct FiveFormat : NibbleFormat<format> {
 struct Fives32 : FiveFormat<PackedFormat::kFives32> {
   static constexpr int kBias = 16;
   using FiveFormat::FiveFormat;
-  HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
+  HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
 };
 
 struct FivesOffset32 : FiveFormat<PackedFormat::kFivesOffset32> {
   static constexpr int kBias = 0;
   using FiveFormat::FiveFormat;
-  HWY_INLINE VRows Scale(size_t g) const { return HalfScale(g); }
-  HWY_INLINE VRows Offset(size_t g) const {
-    return Half(tile + kLayout.Group(g) + kLayout.offsets);
-  }
+  HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
+  HWY_INLINE VRows Offset(size_t g) const { return F16(tile + kLayout.Group(g) + kLayout.offsets); }
 };
 
 // Quants of either kind with the scales and offsets of K-quants.
@@ -210,7 +208,7 @@ struct SixK : NibbleFormat<PackedFormat::kSixK> {
     VQuads low_a, low_b;
     NibbleFormat::Step<s>(g, low_a, low_b);
     const auto high = hn::BitCast(d16, Load(g, kLayout.high, 0));
-    // The bits of quad j of the group stand at 2 j, and belong at 4.
+    // Moves the bits of quad j of the group from bit 2 j to bit 4.
     const auto top = hn::Set(DQuads(), 0x30);
     const auto high_a = ShiftLeftBy<(s == 0 ? 4 : 0)>(high);
     const auto high_b = ShiftLeftBy<(s == 0 ? 2 : -2)>(high);

@@ -15,7 +15,7 @@
 namespace inlay {
 namespace {
 
-// The system's large pages: fewer address translations when weights stream by.
+// The system's large pages: fewer address translations when weights are streamed.
 constexpr size_t kLargePage = size_t{1} << 21;
 
 size_t PageFor(size_t bytes) { return bytes >= kLargePage ? kLargePage : kTileAlignment; }
@@ -48,18 +48,18 @@ class TileWriter {
     switch (format_) {
       case PackedFormat::kBytes32:
         WriteBytes(r);
-        return WriteHalves(reinterpret_cast<const BlockQ8_0*>(w.RowData(row)), r);
+        return WriteF16Scales(reinterpret_cast<const BlockQ8_0*>(w.RowData(row)), r);
       case PackedFormat::kNibbles32:
         WriteNibbles(8, r);
-        return WriteHalves(reinterpret_cast<const BlockQ4_0*>(w.RowData(row)), r);
+        return WriteF16Scales(reinterpret_cast<const BlockQ4_0*>(w.RowData(row)), r);
       case PackedFormat::kFives32:
         WriteFives(0x10, r);
-        return WriteHalves(reinterpret_cast<const BlockQ5_0*>(w.RowData(row)), r);
+        return WriteF16Scales(reinterpret_cast<const BlockQ5_0*>(w.RowData(row)), r);
       case PackedFormat::kFivesOffset32: {
         const auto* blocks = reinterpret_cast<const BlockQ5_1*>(w.RowData(row));
         WriteFives(0, r);
-        for (size_t g = 0; g < groups_; ++g) SetHalf(Group(g) + layout_.offsets, r, blocks[g].m);
-        return WriteHalves(blocks, r);
+        for (size_t g = 0; g < groups_; ++g) SetF16(Group(g) + layout_.offsets, r, blocks[g].m);
+        return WriteF16Scales(blocks, r);
       }
       case PackedFormat::kFivesK:
         WriteFives(0, r);
@@ -112,7 +112,7 @@ class TileWriter {
     }
   }
 
-  // Likewise q + 8 in four bits; `flip` is 8 or, for what is not negative, 0.
+  // Likewise q + 8 in four bits; `flip` is 8, or 0 for quants that are not negative.
   void WriteNibbles(uint32_t flip, size_t r) {
     for (size_t g = 0; g < groups_; ++g) {
       uint8_t* group = Group(g);
@@ -124,8 +124,8 @@ class TileWriter {
     }
   }
 
-  // Likewise q + 16 or q in five bits: four below, and the one above of quad j at bit j; `flip` is
-  // 16 or 0.
+  // Likewise q + 16 or q in five bits: the low four, then the high bit of quad j at bit j; `flip`
+  // is 16 or 0.
   void WriteFives(uint32_t flip, size_t r) {
     WriteNibbles(0, r);
     for (size_t g = 0; g < groups_; ++g) {
@@ -135,7 +135,7 @@ class TileWriter {
     }
   }
 
-  // Likewise q + 32 in six bits: four below, and the two above of quad j at bit 2 j.
+  // Likewise q + 32 in six bits: the low four, then the high two of quad j at bit 2 j.
   void WriteSix(const BlockQ6_K* blocks, size_t r) {
     for (size_t g = 0; g < groups_; ++g) {
       uint8_t* group = Group(g);
@@ -150,12 +150,12 @@ class TileWriter {
       SetWord(group + layout_.high, 0, r, tops);
       group[layout_.scales + r] = static_cast<uint8_t>(blocks[g / 16].scales[g % 16]);
     }
-    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetHalf(Header(b), r, blocks[b].d);
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetF16(Header(b), r, blocks[b].d);
   }
 
   template <class Block>
-  void WriteHalves(const Block* blocks, size_t r) {
-    for (size_t g = 0; g < groups_; ++g) SetHalf(Group(g) + layout_.scales, r, blocks[g].d);
+  void WriteF16Scales(const Block* blocks, size_t r) {
+    for (size_t g = 0; g < groups_; ++g) SetF16(Group(g) + layout_.scales, r, blocks[g].d);
   }
 
   template <class Block>
@@ -165,8 +165,8 @@ class TileWriter {
       Group(g)[layout_.offsets + r] = blocks[g / 8].scales.Min(g % 8);
     }
     for (size_t b = 0; b < cols_ / kSuperBlock; ++b) {
-      SetHalf(Header(b), r, blocks[b].d);
-      SetHalf(Header(b), kTileRows + r, blocks[b].m);
+      SetF16(Header(b), r, blocks[b].d);
+      SetF16(Header(b), kTileRows + r, blocks[b].m);
     }
   }
 
@@ -179,8 +179,8 @@ class TileWriter {
 
   // The header of super-block b.
   uint8_t* Header(size_t b) const { return tile_ + layout_.Header(b * layout_.per_header); }
-  static void SetHalf(uint8_t* halves, size_t i, const HalfBytes& half) {
-    std::memcpy(halves + 2 * i, half.bytes, 2);
+  static void SetF16(uint8_t* values, size_t i, const F16Bytes& value) {
+    std::memcpy(values + 2 * i, value.bytes, 2);
   }
 
   PackedFormat format_;
@@ -230,20 +230,20 @@ size_t PackedMemory::AllocatedBytes(size_t bytes) {
 PackedMemory::PackedMemory(size_t bytes) {
   const size_t page = PageFor(bytes);
   const size_t allocated = AllocatedBytes(bytes);
-  auto* block = static_cast<uint8_t*>(std::aligned_alloc(page, allocated));
-  if (block == nullptr) return;
-  block_ = std::shared_ptr<uint8_t>(block, std::free);
+  auto* memory = static_cast<uint8_t*>(std::aligned_alloc(page, allocated));
+  if (memory == nullptr) return;
+  memory_ = std::shared_ptr<uint8_t>(memory, std::free);
   left_ = bytes;
-  if (page == kLargePage) madvise(block, allocated, MADV_HUGEPAGE);  // a wish: failing is fine
+  if (page == kLargePage) madvise(memory, allocated, MADV_HUGEPAGE);  // may fail
 }
 
-std::shared_ptr<uint8_t> PackedMemory::Take(size_t bytes) {
+std::shared_ptr<uint8_t> PackedMemory::Allocate(size_t bytes) {
   assert(bytes % kTileAlignment == 0);
-  if (bytes > left_ || block_ == nullptr) return nullptr;
+  if (bytes > left_ || memory_ == nullptr) return nullptr;
   left_ -= bytes;
-  std::shared_ptr<uint8_t> taken = block_;
-  block_ = std::shared_ptr<uint8_t>(taken, taken.get() + bytes);
-  return taken;
+  std::shared_ptr<uint8_t> result = memory_;
+  memory_ = std::shared_ptr<uint8_t>(result, result.get() + bytes);
+  return result;
 }
 
 PackedMatrix::PackedMatrix(WeightType type, size_t rows, size_t cols)
@@ -270,10 +270,10 @@ PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, Team& team) {
 
 PackedMatrix PackedMatrix::Pack(const WeightMatrix& w, Team& team, PackedMemory& memory) {
   PackedMatrix packed(w.type, w.rows, w.cols);
-  const std::shared_ptr<uint8_t> taken = memory.Take(packed.bytes());
-  if (taken == nullptr) return PackedMatrix();
-  packed.data_ = taken;
-  uint8_t* const data = taken.get();
+  const std::shared_ptr<uint8_t> allocated = memory.Allocate(packed.bytes());
+  if (allocated == nullptr) return PackedMatrix();
+  packed.data_ = allocated;
+  uint8_t* const data = allocated.get();
   const auto work = [&](const Share& share) {
     const auto [begin, end, thread] = share;
     std::memset(data + begin * packed.tile_bytes_, 0, (end - begin) * packed.tile_bytes_);

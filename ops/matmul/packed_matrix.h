@@ -13,30 +13,30 @@
 namespace inlay {
 
 // Output rows that are interleaved. 16 rows of 4 bytes fill the widest vectors (512 bits); narrower
-// ones take a part of a tile at a time, so the layout is the same for every CPU target.
+// vectors hold a slice of a tile at a time, so the layout is the same for every CPU target.
 inline constexpr size_t kTileRows = 16;
-// Of tiles and of their sections, in bytes.
+// Alignment of tiles and of their sections, in bytes.
 inline constexpr size_t kTileAlignment = 64;
 
-// How the elements of a tile are stored. A tile is a row of groups: the columns that share a scale,
-// with all that is read of them side by side (GroupLayout), so that the product of one token reads
-// memory in a line. A quad is 4 consecutive columns of all 16 rows, 4 bytes a row: what one
+// How the elements of a tile are stored. A tile is a sequence of groups: the columns that share a
+// scale, with all their data side by side (GroupLayout), so that the product of one token reads
+// memory sequentially. A quad is 4 consecutive columns of all 16 rows, 4 bytes a row: what one
 // instruction multiplies with 4 activations. A nibble pair holds two consecutive quads in the low
-// and high halves of its bytes.
+// and high nibbles of its bytes.
 enum class PackedFormat : uint8_t {
-  // 16 floats, or halves, per column.
+  // 16 floats, or f16, per column.
   kF32,
   kF16,
   // Per pair of columns 16 pairs of bfloat16; an odd last column is paired with zeros.
   kBF16,
-  // Q8_0: per 32 columns quads of q + 128, then 16 scales as halves.
+  // Q8_0: per 32 columns quads of q + 128, then 16 scales as f16.
   kBytes32,
-  // Q4_0: per 32 columns nibble pairs of q + 8, then 16 scales as halves.
+  // Q4_0: per 32 columns nibble pairs of q + 8, then 16 scales as f16.
   kNibbles32,
-  // Q4_K: per 256 columns 16 halves d and 16 halves m; then per 32 columns nibble pairs of q, 16
+  // Q4_K: per 256 columns 16 f16 d and 16 f16 m; then per 32 columns nibble pairs of q, 16
   // scales s and 16 offsets t in bytes: w = (d s) q - (m t).
   kNibblesK,
-  // Q6_K: per 256 columns 16 halves d; then per 16 columns nibble pairs of the low bits of q + 32,
+  // Q6_K: per 256 columns 16 f16 d; then per 16 columns nibble pairs of the low bits of q + 32,
   // a quad of bytes with the high two bits of 4 quads, and 16 scales s as signed bytes: w = (d s)
   // q.
   kSixK,
@@ -45,9 +45,9 @@ enum class PackedFormat : uint8_t {
   kWide32,
   kWide16,
   // Q5_0: per 32 columns nibble pairs of the low bits of q + 16, a quad of bytes with the high bits
-  // of 8 quads, then 16 scales as halves.
+  // of 8 quads, then 16 scales as f16.
   kFives32,
-  // Q5_1: likewise of q, and after the scales 16 offsets as halves.
+  // Q5_1: likewise of q, and after the scales 16 offsets as f16.
   kFivesOffset32,
   // Q5_K: as kNibblesK, with a quad of bytes for the high bits of 8 quads before the scales.
   kFivesK,
@@ -56,33 +56,33 @@ enum class PackedFormat : uint8_t {
 // The format that matrices of a type are packed in.
 PackedFormat PackedFormatOf(WeightType type);
 
-// Whether products with a format take activations that are rounded to 8 bits.
+// Whether products with a format use activations that are rounded to 8 bits.
 constexpr bool IsQuantized(PackedFormat format) {
   return format != PackedFormat::kF32 && format != PackedFormat::kF16 &&
          format != PackedFormat::kBF16;
 }
 
-// Changes when the bytes of any format do, or which type has which: what was packed before cannot
-// be used after.
+// Changes when the bytes of any format change, or the format of any type: matrices packed under
+// another version cannot be used.
 inline constexpr uint32_t kPackedLayoutVersion = 3;
 
-// Memory for the matrices of a model, one after the other in one block: the system's large pages
-// mean fewer address translations when weights stream by, and no matrix alone fills them. It lives
+// Memory for the matrices of a model, one after the other in one allocation: large pages mean fewer
+// address translations when weights are streamed, and a single matrix does not fill them. It lives
 // as long as one of the matrices in it.
 class PackedMemory {
  public:
   PackedMemory() = default;
-  // For matrices of so many bytes together (PackedMatrix::bytes). Without memory there is nothing
-  // to take.
+  // For matrices of `bytes` together (PackedMatrix::bytes). If the system has no memory, Allocate
+  // returns null.
   explicit PackedMemory(size_t bytes);
-  // What that allocates: whole pages.
+  // Bytes that the constructor allocates: whole pages.
   static size_t AllocatedBytes(size_t bytes);
 
-  // The next `bytes`, at a multiple of kTileAlignment; null where there is not so much left.
-  std::shared_ptr<uint8_t> Take(size_t bytes);
+  // The next `bytes`, at a multiple of kTileAlignment; null if less is left.
+  std::shared_ptr<uint8_t> Allocate(size_t bytes);
 
  private:
-  std::shared_ptr<uint8_t> block_;
+  std::shared_ptr<uint8_t> memory_;
   size_t left_ = 0;
 };
 
@@ -109,7 +109,7 @@ class PackedMatrix {
   size_t tiles() const { return (rows_ + kTileRows - 1) / kTileRows; }
   size_t tile_bytes() const { return tile_bytes_; }
   const uint8_t* tile(size_t i) const { return data_.get() + i * tile_bytes_; }
-  // Memory that it takes, which is also what a product with it reads.
+  // Bytes of memory that it occupies, which is also what a product with it reads.
   size_t bytes() const { return tiles() * tile_bytes_; }
 
  private:
@@ -123,14 +123,15 @@ class PackedMatrix {
   std::shared_ptr<const uint8_t> data_;
 };
 
-// Where things stand in a tile, in bytes; what a format does not have is 0.
+// The layout of a tile, in bytes; a member is 0 where the format has no such data.
 struct GroupLayout {
-  size_t cols = 1;        // of a group
-  size_t high = 0;        // from the group's start, where its quants are: their high bits,
-  size_t scales = 0;      //   the scales
-  size_t offsets = 0;     //   and the offsets
+  size_t cols = 1;  // of a group
+  // Distances from the group's start, where its quants are:
+  size_t high = 0;        // to the high bits of quants
+  size_t scales = 0;      // to the scales
+  size_t offsets = 0;     // to the offsets
   size_t bytes = 0;       // of a group
-  size_t per_header = 1;  // groups that share a header, which stands before them
+  size_t per_header = 1;  // groups that share a header, which precedes them
   size_t header = 0;      // bytes of d and m
 
   // The start of group g, and of its header, from the tile's.

@@ -12,19 +12,19 @@ namespace inlay {
 // Columns that share a scale.
 inline constexpr size_t kQuantBlock = 32;
 
-// The activations of a block and what the kernels need to know of them, in one cache line: a kernel
-// that computes several rows at once keeps one pointer for each.
+// The activations of a quantization block and all that kernels need of them, in one cache line, so
+// that a kernel that computes several rows at once keeps only one pointer for each.
 struct alignas(64) QuantizedBlock {
-  // Kernels multiply with unsigned weights q + b for b = 128 or a smaller power of two; what that
-  // adds is taken off again by starting their sums with this times the sum of the quants.
+  // Kernels multiply with unsigned weights q + b for b = 128 or a smaller power of two. Their sums
+  // start with -b times the sum of the quants, which cancels b; it is stored for b = 128.
   static constexpr int32_t kCorrection = -128;
 
   int8_t quants[kQuantBlock];  // x ~ scale * q, scale the largest magnitude of the block / 127
   float scale;
   float sum;           // scale * sum of the quants
-  float half_sums[2];  // the same of each half: some weights have scales for 16 columns
+  float sums16[2];     // the same of each 16 columns, for weights with scales for 16 columns
   int32_t correction;  // kCorrection * sum of the quants
-  int32_t half_corrections[2];
+  int32_t corrections16[2];
   int32_t unused;
 };
 static_assert(sizeof(QuantizedBlock) == 64);

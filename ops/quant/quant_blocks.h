@@ -1,4 +1,4 @@
-// The blocks of GGUF's quantized weight types, byte for byte.
+// The quantization blocks of GGUF's weight types, byte for byte.
 #ifndef INLAY_OPS_QUANT_QUANT_BLOCKS_H_
 #define INLAY_OPS_QUANT_QUANT_BLOCKS_H_
 
@@ -6,20 +6,20 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ops/quant/half.h"
+#include "ops/quant/float16.h"
 
 namespace inlay {
 
-// All members are bytes, so that a block may lie at any address. A scale is a little-endian half.
-struct HalfBytes {
+// All members are bytes, so that a block may lie at any address. A scale is a little-endian f16.
+struct F16Bytes {
   uint8_t bytes[2];
 
   uint16_t Bits() const { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
-  float Value() const { return FloatFromHalf(Bits()); }
+  float Value() const { return FloatFromF16(Bits()); }
   void Set(float value) {
-    const uint16_t half = HalfFromFloat(value);
-    bytes[0] = static_cast<uint8_t>(half);
-    bytes[1] = static_cast<uint8_t>(half >> 8);
+    const uint16_t f16 = F16FromFloat(value);
+    bytes[0] = static_cast<uint8_t>(f16);
+    bytes[1] = static_cast<uint8_t>(f16 >> 8);
   }
 };
 
@@ -31,36 +31,36 @@ inline constexpr size_t kSuperBlock = 256;
 // `high` holds the fifth bits, that of element i in bit i of the little-endian word.
 
 struct BlockQ4_0 {  // d (q - 8)
-  HalfBytes d;
+  F16Bytes d;
   uint8_t nibbles[16];
 };
 
 struct BlockQ4_1 {  // d q + m
-  HalfBytes d;
-  HalfBytes m;
+  F16Bytes d;
+  F16Bytes m;
   uint8_t nibbles[16];
 };
 
 struct BlockQ5_0 {  // d (q - 16)
-  HalfBytes d;
+  F16Bytes d;
   uint8_t high[4];
   uint8_t nibbles[16];
 };
 
 struct BlockQ5_1 {  // d q + m
-  HalfBytes d;
-  HalfBytes m;
+  F16Bytes d;
+  F16Bytes m;
   uint8_t high[4];
   uint8_t nibbles[16];
 };
 
 struct BlockQ8_0 {  // d q
-  HalfBytes d;
+  F16Bytes d;
   int8_t quants[32];
 };
 
 struct BlockIQ4_NL {  // d table[q]
-  HalfBytes d;
+  F16Bytes d;
   uint8_t nibbles[16];
 };
 
@@ -75,8 +75,8 @@ inline constexpr int8_t kIq4NlValues[16] = {-127, -104, -83, -65, -49, -35, -22,
 struct BlockQ2_K {  // (d s) q - (m t), per 16 elements a byte holding the nibbles s (low) and t
   uint8_t scales[16];
   uint8_t bits[64];
-  HalfBytes d;
-  HalfBytes m;
+  F16Bytes d;
+  F16Bytes m;
 };
 
 struct BlockQ3_K {     // (d (s - 32)) (q - 4) with 6-bit s per 16 elements
@@ -84,7 +84,7 @@ struct BlockQ3_K {     // (d (s - 32)) (q - 4) with 6-bit s per 16 elements
   uint8_t bits[64];    // the lower two
   uint8_t scales[12];  // low nibbles of s_0..7, of s_8..15 as high nibbles, then the top two bits:
                        // those of s_k in bits [2 (k / 4), 2 (k / 4) + 2) of byte 8 + k % 4
-  HalfBytes d;
+  F16Bytes d;
 };
 
 // The 6-bit scales s_0..7 and t_0..7 of Q4_K and Q5_K in 12 bytes: the low six bits of bytes 0..3
@@ -113,25 +113,25 @@ struct PackedScales {
 };
 
 struct BlockQ4_K {  // (d s) q - (m t), per 32 elements
-  HalfBytes d;
-  HalfBytes m;
+  F16Bytes d;
+  F16Bytes m;
   PackedScales scales;
   uint8_t nibbles[128];
 };
 
 struct BlockQ5_K {  // (d s) q - (m t), per 32 elements
-  HalfBytes d;
-  HalfBytes m;
+  F16Bytes d;
+  F16Bytes m;
   PackedScales scales;
   uint8_t high[32];  // fifth bits: that of element 32 g + i in bit g of byte i
   uint8_t nibbles[128];
 };
 
 struct BlockQ6_K {       // (d s) (q - 32) with 8-bit s per 16 elements
-  uint8_t nibbles[128];  // of a half of 128: byte i < 64 holds elements i and i + 64
-  uint8_t high[64];      // the upper two bits, as the elements of the 2-bit types
+  uint8_t nibbles[128];  // of each half of 128: byte i < 64 holds elements i and i + 64
+  uint8_t high[64];      // the upper two bits, laid out as elements of the 2-bit types
   int8_t scales[16];
-  HalfBytes d;
+  F16Bytes d;
 };
 
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22);

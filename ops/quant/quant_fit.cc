@@ -23,6 +23,31 @@ struct Fit {
   }
 };
 
+// A fit of x by scale * q + min, with min <= 0.
+struct Line {
+  float scale;
+  float min;
+};
+
+// The least-squares fit under `weights`, of which sum_w is the sum and sum_x that of their products
+// with x. False if the levels q do not determine it.
+bool FitLine(const float* x, const float* weights, const uint8_t* levels, size_t n, float sum_w,
+             float sum_x, Line* line) {
+  float sum_q = 0, sum_qq = 0, sum_xq = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const float w = weights[i], q = levels[i];
+    sum_q += w * q;
+    sum_qq += w * q * q;
+    sum_xq += w * q * x[i];
+  }
+  const float determinant = sum_w * sum_qq - sum_q * sum_q;
+  if (!(determinant > 0)) return false;
+  line->scale = (sum_w * sum_xq - sum_x * sum_q) / determinant;
+  line->min = (sum_qq * sum_x - sum_q * sum_xq) / determinant;
+  if (line->min > 0) *line = {sum_xq / sum_qq, 0};
+  return true;
+}
+
 }  // namespace
 
 float FitSixBits(const float (&x)[16], uint8_t* levels) {
@@ -32,7 +57,7 @@ float FitSixBits(const float (&x)[16], uint8_t* levels) {
     return 0;
   }
   float scale = 0, best = 0;
-  // The untouched scale first: it is to be preferred among equals.
+  // The unchanged scale comes first, because it wins among equals.
   for (int trial : {0, -9, -8, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
     const float inverse = trial == 0 ? -32 / extreme : -(32 + 0.1f * trial) / extreme;
     uint8_t trial_levels[16];
@@ -103,7 +128,7 @@ float FitAffine(const AffineSearch& search, const float* x, const float* weights
     return 0;
   }
   uint8_t trial_levels[32];
-  // The best `min` so far is where the next trial's levels start from.
+  // Levels start from the best `min` so far.
   const auto quantize = [&](float numerator) {
     const float inverse = numerator / (max - min);
     for (size_t i = 0; i < n; ++i) {
@@ -125,27 +150,14 @@ float FitAffine(const AffineSearch& search, const float* x, const float* weights
   float best = error(scale, min);
   for (int step = 0; step <= search.last_step; ++step) {
     quantize(search.first + 0.1f * step + search.max_level);
-    float sum_q = 0, sum_qq = 0, sum_xq = 0;
-    for (size_t i = 0; i < n; ++i) {
-      const float w = weights[i], q = trial_levels[i];
-      sum_q += w * q;
-      sum_qq += w * q * q;
-      sum_xq += w * q * x[i];
-    }
-    const float determinant = sum_w * sum_qq - sum_q * sum_q;
-    if (!(determinant > 0)) continue;
-    float trial_scale = (sum_w * sum_xq - sum_x * sum_q) / determinant;
-    float trial_min = (sum_qq * sum_x - sum_q * sum_xq) / determinant;
-    if (trial_min > 0) {
-      trial_min = 0;
-      trial_scale = sum_xq / sum_qq;
-    }
-    const float trial_error = error(trial_scale, trial_min);
+    Line trial;
+    if (!FitLine(x, weights, trial_levels, n, sum_w, sum_x, &trial)) continue;
+    const float trial_error = error(trial.scale, trial.min);
     if (trial_error < best) {
       std::copy_n(trial_levels, n, levels);
       best = trial_error;
-      scale = trial_scale;
-      min = trial_min;
+      scale = trial.scale;
+      min = trial.min;
     }
   }
   *min_out = -min;
@@ -170,7 +182,7 @@ float FitIq4Nl(const float (&x)[32]) {
     Fit fit;
     for (float v : x) {
       const float q = static_cast<float>(kIq4NlValues[NearestIq4Nl(inverse * v)]);
-      // Weight times q first: the order of the reference.
+      // Weight times q first, in the order of the reference quantizer.
       const float w = v * v;
       fit.xq += w * q * v;
       fit.qq += w * q * q;

@@ -49,7 +49,7 @@ float FitThreeBits(const float (&x)[16], uint8_t* levels);
 // How FitAffine searches.
 struct AffineSearch {
   int max_level;
-  float first;          // of the trial scales' numerators, beside max_level
+  float first;          // numerator of the first trial scale, less max_level
   int last_step;        // steps of 0.1 from `first`
   bool absolute_error;  // minimise |error| rather than error^2
 };

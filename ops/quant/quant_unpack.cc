@@ -12,7 +12,7 @@ namespace {
 // The quants are declared not to overlap the blocks: both are bytes, and without that promise the
 // compiler vectorises none of these loops.
 
-// Where the scales of a block's groups go.
+// Where the scales and offsets of a block's groups are written.
 struct Groups {
   float* scales;
   float* offsets;
@@ -125,7 +125,7 @@ void UnpackQuarters(const uint8_t (&nibbles)[128], int8_t* HWY_RESTRICT q) {
   }
 }
 
-void SetPackedScales(const PackedScales& scales, HalfBytes d, HalfBytes m, Groups groups) {
+void SetPackedScales(const PackedScales& scales, F16Bytes d, F16Bytes m, Groups groups) {
   const float d_value = d.Value(), m_value = m.Value();
   for (size_t k = 0; k < 8; ++k) {
     groups.Set(k, d_value * static_cast<float>(scales.Scale(k)),

@@ -1,4 +1,4 @@
-// Quantized weights as small integers with scales, the common form of all block types.
+// Quantized weights as small integers with scales, the common form of all quantized types.
 #ifndef INLAY_OPS_QUANT_QUANT_UNPACK_H_
 #define INLAY_OPS_QUANT_QUANT_UNPACK_H_
 

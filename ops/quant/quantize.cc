@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ops/quant/half.h"
+#include "ops/quant/float16.h"
 #include "ops/quant/quant_blocks.h"
 #include "ops/quant/quant_fit.h"
 #include "ops/quant/quantize_super.h"
@@ -92,7 +92,7 @@ void Quantize(const float (&x)[32], BlockQ8_0* block) {
   const float inverse = InverseOrZero(d);
   block->d.Set(d);
   for (size_t i = 0; i < 32; ++i) {
-    // Halves away from zero here, unlike elsewhere.
+    // std::round rounds ties away from zero, as this type alone does.
     block->quants[i] = static_cast<int8_t>(TruncateWithin(std::round(x[i] * inverse), -127, 127));
   }
 }
@@ -140,7 +140,7 @@ void QuantizeRow(WeightType type, const float* x, size_t n, void* out) {
       std::memcpy(out, x, n * sizeof(float));
       return;
     case WeightType::kF16:
-      return Round16<HalfFromFloat>(x, n, out);
+      return Round16<F16FromFloat>(x, n, out);
     case WeightType::kBF16:
       return Round16<Bf16FromFloat>(x, n, out);
     case WeightType::kQ4_0:

@@ -46,7 +46,7 @@ void PackQuarters(const Levels& levels, uint8_t (&nibbles)[128]) {
 }
 
 // Q4_K and Q5_K up to the packing of levels: eight groups of 32, six-bit scales and minima.
-void FitGroupsOf32(const AffineSearch& search, const float* x, HalfBytes* d, HalfBytes* m,
+void FitGroupsOf32(const AffineSearch& search, const float* x, F16Bytes* d, F16Bytes* m,
                    PackedScales* packed, Levels& levels) {
   float scales[8], mins[8];
   float max_scale = 0, max_min = 0;
@@ -69,7 +69,7 @@ void FitGroupsOf32(const AffineSearch& search, const float* x, HalfBytes* d, Hal
   }
   d->Set(max_scale / 63.0f);
   m->Set(max_min / 63.0f);
-  // The levels once more, for the scales as they were rounded.
+  // Computes the levels again, for the rounded scales.
   for (size_t k = 0; k < 8; ++k) {
     const float scale = d->Value() * static_cast<float>(packed->Scale(k));
     if (scale == 0) continue;
@@ -126,7 +126,7 @@ void QuantizeSuperBlock(const float* x, BlockQ3_K* block) {
   block->d.Set(extreme != 0 ? 1 / inverse : 0);
   std::memset(block->scales, 0, sizeof(block->scales));
   for (size_t k = 0; k < 16; ++k) {
-    // No scale at all leaves the packed bytes zero, which stands for -32.
+    // If all scales are zero the packed bytes stay zero, which stands for -32.
     const int s = extreme != 0 ? RoundWithin(inverse * scales[k], -32, 31) : -32;
     const int packed = s + 32;
     block->scales[k % 8] |= static_cast<uint8_t>((packed & 15) << (k < 8 ? 0 : 4));

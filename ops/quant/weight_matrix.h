@@ -10,7 +10,7 @@
 namespace inlay {
 
 // A weight matrix [rows, cols] = [outputs, inputs] as a file stores it: row after row, each a whole
-// number of blocks.
+// number of quantization blocks.
 struct WeightMatrix {
   const void* data = nullptr;
   WeightType type = WeightType::kF32;

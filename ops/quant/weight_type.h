@@ -1,4 +1,5 @@
-// The element types in which GGUF files store weights, and their block geometry.
+// The element types in which GGUF files store weights, and the sizes of their quantization
+// blocks.
 #ifndef INLAY_OPS_QUANT_WEIGHT_TYPE_H_
 #define INLAY_OPS_QUANT_WEIGHT_TYPE_H_
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gemma_like/files/pack.h"
+#include "gemma_like/files/synth.h"
 #include "gemma_like/generation/generate.h"
 #include "io/file/atomic_file.h"
 #include "ops/team.h"

@@ -29,6 +29,7 @@
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -145,6 +146,17 @@ TEST_P(AllocationFaultTest, Rewind) {
   const auto rewind = [&] { return c.cache->Rewind(90); };
   EXPECT_EQ(Sweep(Fault::kOnce, rewind, [&] { ExpectIntact(c, 100); }), 0);
   ExpectIntact(c, 90);
+  // Nor does one whose tokens a fork shares; the append after it copies them.
+  for (const Fault fault : kFaults) {
+    Conversation shared = AtLength(100);
+    Conversation fork{Must(shared.cache->Fork()), 0};
+    const auto rewind_shared = [&] { return shared.cache->Rewind(90); };
+    EXPECT_EQ(Sweep(fault, rewind_shared, [&] {}), 0);
+    Sweep(
+        fault, [&] { return Append(shared, 5); }, [&] { ExpectIntact(shared, 90); });
+    ExpectIntact(shared, 95);
+    ExpectIntact(fork, 100);
+  }
 }
 
 TEST_P(AllocationFaultTest, SaveAndLoad) {
@@ -266,7 +278,7 @@ TEST(AllocationFault, Encode) {
 // what a large one may take and does not.
 TEST(AllocationFault, NothingIsTakenBesideThePlan) {
   constexpr size_t kObjects = 16384;  // and bookkeeping
-  const std::string path = ::testing::TempDir() + "planned" + std::to_string(getpid()) + ".gguf";
+  const std::string path = TempPath("planned.gguf");
   const auto bard = GgufFile::Open(kBardPath);
   ASSERT_TRUE(bard.ok()) << bard.status();
   const auto pool = std::make_shared<BlockPool>();

@@ -1,4 +1,4 @@
-// A drafter whose guesses come true as often as a test wants.
+// A drafter whose tokens are accepted as often as a test wants.
 #ifndef INLAY_TESTS_GEMMA_LIKE_CHANCE_DRAFTER_H_
 #define INLAY_TESTS_GEMMA_LIKE_CHANCE_DRAFTER_H_
 
@@ -12,7 +12,7 @@
 
 namespace inlay {
 
-// Guesses the true continuation, except where chance says otherwise.
+// Drafts the true continuation, except where chance says otherwise.
 class ChanceDrafter final : public Drafter {
  public:
   ChanceDrafter(const std::vector<int32_t>& truth, double right, size_t vocab_size, uint64_t seed)

@@ -231,7 +231,7 @@ TEST_F(GenerationTest, StopTextsAndFullContextsEndIt) {
       ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), stopped_cache.get()}}, 16));
     }
     EXPECT_EQ(generation->stop_reason(), StopReason::kStopText);
-    // Where it was guessed, its logits are there all the same.
+    // Where it was drafted, its logits are there all the same.
     if (draft == 0) {
       EXPECT_EQ(rows_, 0u);
     }
@@ -258,7 +258,7 @@ TEST_F(GenerationTest, RefusesWhatCannotBegin) {
   };
   EXPECT_EQ(code({}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code(Tokens(257, 1)), absl::StatusCode::kOutOfRange);
-  options_.draft = Guesses::kMost + 1;
+  options_.draft = DraftedTokens::kMost + 1;
   EXPECT_EQ(code(prompt_), absl::StatusCode::kInvalidArgument);
   options_.draft = 0;
   options_.sampling.temperature = -1;

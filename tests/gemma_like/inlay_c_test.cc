@@ -16,6 +16,7 @@
 #include "gemma_like/generation/generate.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -107,7 +108,7 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   EXPECT_EQ(Answer(fork), answer);
 
   const size_t length = inlay_cache_length(cache_);
-  const std::string path = ::testing::TempDir() + "inlay_c_test_" + std::to_string(getpid());
+  const std::string path = TempPath("conversation");
   ASSERT_EQ(inlay_save_cache(cache_, path.c_str()), INLAY_OK);
   const std::string second = Answer(cache_);
   size_t recomputed = 1;

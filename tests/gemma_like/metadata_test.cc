@@ -22,7 +22,7 @@
 #include "gemma_like/strings.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
-#include "tests/gemma_like/temp_path.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -336,9 +336,10 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   writer.SetString("general.architecture", "gpt2");
   const auto entry = FindFor(writer);
   ASSERT_FALSE(entry.ok());
-  EXPECT_THAT(std::string(entry.status().message()),
-              HasSubstr("has architecture 'gpt2', which is none of those built in (bard, gemma3, "
-                        "granitehybrid, gemma2, lfm2, mamba2)"));
+  EXPECT_THAT(
+      std::string(entry.status().message()),
+      HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
+                "granitehybrid, gemma2, lfm2, mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.

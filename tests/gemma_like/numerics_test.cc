@@ -18,8 +18,8 @@
 #include "ops/cpu/cpu_target.h"
 #include "ops/quant/weight_type.h"
 #include "tests/gemma_like/model_fixture.h"
-#include "tests/gemma_like/temp_path.h"
 #include "tests/must.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {

@@ -29,6 +29,7 @@
 #include "io/store/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -39,14 +40,7 @@ using ::testing::HasSubstr;
 // Where the test's files are; they go at the end.
 class PackedFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string folder = ::testing::TempDir() + "inlay_packed_XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) const { return folder_.Path(name); }
 
   std::string Pack(const std::string& path) {
     const absl::StatusOr<GgufFile> file = GgufFile::Open(path);
@@ -85,7 +79,7 @@ class PackedFileTest : public ::testing::Test {
     return to;
   }
 
-  std::string folder_;
+  const TempFolder folder_;
 };
 
 // Of a prompt in one step and two tokens more.
@@ -147,10 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Twins, PackedFamiliesTest,
 
 class PackedBardTest : public PackedFileTest {
  protected:
-  void SetUp() override {
-    PackedFileTest::SetUp();
-    packed_ = Pack(kBardPath);
-  }
+  void SetUp() override { packed_ = Pack(kBardPath); }
 
   // The file at `path` is refused, with a sentence that has these parts.
   static void ExpectRefused(const std::string& path, const std::string& part) {

@@ -13,6 +13,7 @@
 #include "io/gguf/gguf.h"
 #include "ops/quant/dequantize.h"
 #include "ops/quant/quantize.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -56,8 +57,7 @@ TEST(QuantizationTest, RowsThatDoNotFitFallBack) {
 TEST(QuantizationTest, RequantizesAFile) {
   const auto before = GgufFile::Open("models/bard.gguf");
   ASSERT_TRUE(before.ok()) << before.status();
-  const std::string path =
-      ::testing::TempDir() + "requantized" + std::to_string(getpid()) + ".gguf";
+  const std::string path = TempPath("requantized.gguf");
   for (const char* name : {"Q8_0", "Q4_0", "Q4_K_M"}) {
     const Quantization quantization = *Quantization::Parse(name);
     const absl::Status status = Requantize(*before, quantization, path);
@@ -94,7 +94,7 @@ TEST(QuantizationTest, RequantizesAFile) {
 
 // A norm, which is copied as it is, with one weight that is no number.
 TEST(QuantizationTest, RefusesWeightsThatAreNotFinite) {
-  const std::string folder = ::testing::TempDir() + "quantize_nan" + std::to_string(getpid());
+  const std::string folder = TempPath("quantize_nan");
   std::filesystem::create_directory(folder);
   const std::string damaged = folder + "/damaged.gguf", path = folder + "/made.gguf";
   std::filesystem::copy_file("models/bard.gguf", damaged);

@@ -16,6 +16,7 @@
 #include "io/store/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -23,19 +24,16 @@ namespace {
 class SessionTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string folder = ::testing::TempDir() + "inlay_session_XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
     model_ = LoadBard();
     tokens_ = *model_.tokenizer->Encode(
         "Shall I compare thee to a summer's day? Thou art more lovely and more temperate: rough "
         "winds do shake the darling buds of May, and summer's lease hath all too short a date.");
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<KVCache> NewCache() { return Must(model_.engine->CreateCache({})); }
 
-  std::string folder_;
+  const TempFolder temp_;
+  const std::string folder_ = temp_.path();
   LoadedModel model_;
   std::vector<int32_t> tokens_;
 };

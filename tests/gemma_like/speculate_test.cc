@@ -1,5 +1,5 @@
-// Speculation: whatever is guessed, logits, tokens and conversation are those of a run without
-// guesses, bit for bit.
+// Speculation: whatever is drafted, logits, tokens and conversation are those of a run without
+// drafts, bit for bit.
 #include "gemma_like/generation/speculate.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class SpeculateTest : public FamilyTest {
 INSTANTIATE_TEST_SUITE_P(Families, SpeculateTest, ::testing::ValuesIn(AllFamilies()),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(SpeculateTest, GuessesChangeNothing) {
+TEST_P(SpeculateTest, DraftsChangeNothing) {
   for (size_t prompt_length : {1, 63, 620}) {
     const auto prompt = absl::MakeConstSpan(texts_[0]).first(prompt_length);
     auto plain_cache = NewCache();
@@ -95,8 +95,8 @@ TEST_P(SpeculateTest, GuessesChangeNothing) {
         ASSERT_EQ(drafted.tokens, plain.tokens);
         ASSERT_EQ(drafted.bits, plain.bits) << "prompt " << prompt_length << " most " << most;
         if (right == 1.0) {
-          // All that were guessed before the end were right.
-          EXPECT_GE(accepted_ + Guesses::kMost, drafted_);
+          // All tokens drafted before the end were right.
+          EXPECT_GE(accepted_ + DraftedTokens::kMost, drafted_);
         }
         auto straight = Must(plain_cache->Fork());
         ASSERT_NO_FATAL_FAILURE(ExpectSameFuture(*cache, *straight));
@@ -123,7 +123,7 @@ TEST_P(SpeculateTest, PromptLookupFindsRepetition) {
   ASSERT_NO_FATAL_FAILURE(ExpectSameFuture(*cache, *plain_cache));
 }
 
-// Guesses never count for the limit, and what is left at the end is what was appended.
+// Drafted tokens never count for the limit, and what is left at the end is what was appended.
 TEST_P(SpeculateTest, UpToTheLastToken) {
   auto small = [&] { return NewCache(nullptr, 100); };
   const auto prompt = absl::MakeConstSpan(texts_[0]).first(60);
@@ -139,8 +139,8 @@ TEST_P(SpeculateTest, UpToTheLastToken) {
   EXPECT_EQ(cache->length(), 100u);
 }
 
-// Where the pool has room for the token but not for the guesses, it is appended without them.
-TEST_P(SpeculateTest, GuessesGiveWayToALimit) {
+// Where the pool has room for the token but not for the drafted ones, it is appended without them.
+TEST_P(SpeculateTest, DraftsGiveWayToALimit) {
   constexpr size_t kLimit = size_t{16} << 20;
   size_t alone = 0;
   for (size_t start : {60, 63, 64, 95}) {
@@ -166,7 +166,7 @@ TEST_P(SpeculateTest, GuessesGiveWayToALimit) {
     EXPECT_EQ(BitsOf(decoder.logits().data, vocab_), expected_[0][start]);
     alone += decoder.drafted() == 0;
   }
-  EXPECT_GT(alone, 0u) << "nowhere was there too little room for guesses";
+  EXPECT_GT(alone, 0u) << "nowhere was there too little room for drafted tokens";
 }
 
 // A pass that fails in the middle leaves what was there, and the next one goes on from it.
@@ -241,7 +241,7 @@ TEST(SpeculateGenerateTest, SameAnswers) {
   EXPECT_EQ(full.stop_reason, StopReason::kContextFull);
   EXPECT_EQ(full.tokens, generate(options, 0, prompt.size() + 33).tokens);
 
-  options.draft = Guesses::kMost + 1;
+  options.draft = DraftedTokens::kMost + 1;
   auto cache = Must(model.engine->CreateCache({}));
   EXPECT_EQ(Generate(*model.engine, *model.tokenizer, *cache, prompt, options).status().code(),
             absl::StatusCode::kInvalidArgument);

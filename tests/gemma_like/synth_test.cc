@@ -16,7 +16,7 @@
 #include "gemma_like/load_model.h"
 #include "io/gguf/gguf.h"
 #include "ops/quant/dequantize.h"
-#include "tests/gemma_like/temp_path.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {

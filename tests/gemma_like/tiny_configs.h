@@ -101,7 +101,7 @@ struct TinyLfm2 : TinyBase {
 };
 
 // What no family has yet: two mixers in parallel with a multiplier each (as Falcon-H1), a layer
-// without a mixer (as Nemotron-H), and layers after the last one that keeps something of the past.
+// without a mixer (as Nemotron-H), and layers after the last one with cache storage.
 struct TinyParallel : TinyBase {
   static constexpr std::string_view kName = "tiny-parallel";
   using Ssm =

@@ -15,8 +15,8 @@
 #include "io/gguf/gguf_writer.h"
 #include "io/store/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
-#include "tests/gemma_like/temp_path.h"
 #include "tests/must.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {

@@ -15,6 +15,7 @@
 
 #include "io/gguf/gguf.h"
 #include "tests/io/gguf_bytes.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -23,14 +24,7 @@ using ::testing::HasSubstr;
 
 class BundleTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string folder = ::testing::TempDir() + "inlay_bundle_XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) const { return folder_.Path(name); }
 
   // A file of these bytes.
   std::string Write(const std::string& name, absl::string_view bytes) {
@@ -58,7 +52,7 @@ class BundleTest : public ::testing::Test {
     return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
   }
 
-  std::string folder_;
+  const TempFolder folder_;
 };
 
 TEST_F(BundleTest, HoldsTheProgramAndTheModel) {

@@ -17,6 +17,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 
@@ -31,7 +32,7 @@ inline std::string Contents(const std::string& path) {
 
 // The permission bits of a file; a link's are those of what it leads to.
 inline mode_t Permissions(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
   return info.st_mode & 0777;
 }
@@ -52,11 +53,6 @@ inline int InChild(const std::function<void()>& act) {
 template <class Base = ::testing::Test>
 class FolderTest : public Base {
  protected:
-  FolderTest() : folder_(::testing::TempDir() + "inlay_test_XXXXXX") {
-    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
-  }
-  ~FolderTest() override { std::filesystem::remove_all(folder_); }
-
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
 
   // Makes a file of these bytes; its path.
@@ -71,7 +67,8 @@ class FolderTest : public Base {
                                              std::filesystem::directory_iterator()));
   }
 
-  std::string folder_;
+  const TempFolder temp_;
+  const std::string folder_ = temp_.path();
 };
 
 }  // namespace inlay

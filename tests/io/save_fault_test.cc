@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "io/store/state_store.h"
+#include "tests/temp_folder.h"
 
 namespace {
 
@@ -127,14 +128,11 @@ class SaveFaultTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     nameless_files = GetParam();
-    folder_ = ::testing::TempDir() + "inlay_save_fault_XXXXXX";
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     ASSERT_TRUE(Save(1).ok());
   }
   void TearDown() override {
     injection = Injection();
     nameless_files = true;
-    std::filesystem::remove_all(folder_);
   }
 
   absl::Status Save(uint8_t version) {
@@ -189,7 +187,8 @@ class SaveFaultTest : public ::testing::TestWithParam<bool> {
     return status;
   }
 
-  std::string folder_;
+  const TempFolder temp_;
+  const std::string folder_ = temp_.path();
 };
 
 INSTANTIATE_TEST_SUITE_P(FileSystems, SaveFaultTest, ::testing::Bool(),

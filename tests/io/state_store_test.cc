@@ -11,19 +11,14 @@
 #include <string>
 
 #include "tests/io/state_store_contract.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
 
 class StateStoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string folder = ::testing::TempDir() + "inlay_state_store_XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-    file_ = std::make_unique<FileStore>(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { file_ = std::make_unique<FileStore>(folder_); }
 
   template <class F>
   void ForBoth(F f) {
@@ -31,7 +26,8 @@ class StateStoreTest : public ::testing::Test {
     f(*file_);
   }
 
-  std::string folder_;
+  const TempFolder temp_;
+  const std::string folder_ = temp_.path();
   MemoryStore memory_;
   std::unique_ptr<FileStore> file_;
 };

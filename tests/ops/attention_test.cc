@@ -66,15 +66,16 @@ class Store {
   uint8_t* Address(size_t position, size_t head, bool of_value, size_t i) const {
     const size_t dim = view.shape.head_dim, row = position % kKvBlockRows;
     const size_t within = of_value ? row * dim + i : i * kKvBlockRows + row;
-    return Half(position, head, of_value) + within * KvTypeBytes(view.shape.type);
+    return KeysOrValues(position, head, of_value) + within * KvTypeBytes(view.shape.type);
   }
   uint8_t* ScaleAddress(size_t position, size_t head, bool of_value) const {
     const KvType type = view.shape.type;
-    return Half(position, head, of_value) + kKvBlockRows * view.shape.head_dim * KvTypeBytes(type) +
+    return KeysOrValues(position, head, of_value) +
+           kKvBlockRows * view.shape.head_dim * KvTypeBytes(type) +
            position % kKvBlockRows * KvScaleBytes(type);
   }
   // Keys or values of a head in a position's block.
-  uint8_t* Half(size_t position, size_t head, bool of_value) const {
+  uint8_t* KeysOrValues(size_t position, size_t head, bool of_value) const {
     const KvShape& shape = view.shape;
     const size_t bytes =
         kKvBlockRows * (shape.head_dim * KvTypeBytes(shape.type) + KvScaleBytes(shape.type));

@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "ops/quant/dequantize.h"
-#include "ops/quant/half.h"
+#include "ops/quant/float16.h"
 #include "ops/quant/quantize.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/quant_rows.h"
@@ -22,7 +22,7 @@ constexpr WeightType kQuantized[] = {WeightType::kQ8_0, WeightType::kQ4_0,  Weig
                                      WeightType::kQ3_K, WeightType::kQ4_K,  WeightType::kQ5_K,
                                      WeightType::kQ6_K, WeightType::kIQ4_NL};
 
-float Half(const uint8_t* p) {
+float F16(const uint8_t* p) {
   return static_cast<float>(HalfValue(static_cast<uint16_t>(p[0] | p[1] << 8)));
 }
 
@@ -44,24 +44,24 @@ int SixBits(const uint8_t* p, size_t k, bool min) {
 float Element(WeightType type, const uint8_t* b, size_t i) {
   switch (type) {
     case WeightType::kQ8_0:
-      return static_cast<float>(static_cast<int8_t>(b[2 + i])) * Half(b);
+      return static_cast<float>(static_cast<int8_t>(b[2 + i])) * F16(b);
     case WeightType::kQ4_0:
-      return static_cast<float>(Nibble(b + 2, i) - 8) * Half(b);
+      return static_cast<float>(Nibble(b + 2, i) - 8) * F16(b);
     case WeightType::kQ4_1:
-      return static_cast<float>(Nibble(b + 4, i)) * Half(b) + Half(b + 2);
+      return static_cast<float>(Nibble(b + 4, i)) * F16(b) + F16(b + 2);
     case WeightType::kQ5_0:
-      return static_cast<float>(Nibble(b + 6, i) + 16 * Bit(b + 2, i) - 16) * Half(b);
+      return static_cast<float>(Nibble(b + 6, i) + 16 * Bit(b + 2, i) - 16) * F16(b);
     case WeightType::kQ5_1:
-      return static_cast<float>(Nibble(b + 8, i) + 16 * Bit(b + 4, i)) * Half(b) + Half(b + 2);
+      return static_cast<float>(Nibble(b + 8, i) + 16 * Bit(b + 4, i)) * F16(b) + F16(b + 2);
     case WeightType::kIQ4_NL: {
       const int values[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                             1,    13,   25,  38,  53,  69,  89,  113};
-      return Half(b) * static_cast<float>(values[Nibble(b + 2, i)]);
+      return F16(b) * static_cast<float>(values[Nibble(b + 2, i)]);
     }
     case WeightType::kQ2_K: {
       const uint8_t scales = b[i / 16];
-      const float scale = Half(b + 80) * static_cast<float>(scales & 15);
-      const float min = Half(b + 82) * static_cast<float>(scales >> 4);
+      const float scale = F16(b + 80) * static_cast<float>(scales & 15);
+      const float min = F16(b + 82) * static_cast<float>(scales >> 4);
       return scale * static_cast<float>(Pair(b + 16, i)) - min;
     }
     case WeightType::kQ3_K: {
@@ -70,26 +70,26 @@ float Element(WeightType type, const uint8_t* b, size_t i) {
       const int low = (k < 8 ? s[k] : s[k - 8] >> 4) & 15;
       const int high = s[8 + k % 4] >> (k / 4 * 2) & 3;
       const int third = b[i % 32] >> (i / 32) & 1;
-      return Half(b + 108) * static_cast<float>(low + 16 * high - 32) *
+      return F16(b + 108) * static_cast<float>(low + 16 * high - 32) *
              static_cast<float>(Pair(b + 32, i) + 4 * third - 4);
     }
     case WeightType::kQ4_K: {
       const uint8_t byte = b[16 + i / 64 * 32 + i % 32];
       const int q = i % 64 < 32 ? byte & 15 : byte >> 4;
-      return Half(b) * static_cast<float>(SixBits(b + 4, i / 32, false)) * static_cast<float>(q) -
-             Half(b + 2) * static_cast<float>(SixBits(b + 4, i / 32, true));
+      return F16(b) * static_cast<float>(SixBits(b + 4, i / 32, false)) * static_cast<float>(q) -
+             F16(b + 2) * static_cast<float>(SixBits(b + 4, i / 32, true));
     }
     case WeightType::kQ5_K: {
       const uint8_t byte = b[48 + i / 64 * 32 + i % 32];
       const int fifth = b[16 + i % 32] >> (i / 32) & 1;
       const int q = (i % 64 < 32 ? byte & 15 : byte >> 4) + 16 * fifth;
-      return Half(b) * static_cast<float>(SixBits(b + 4, i / 32, false)) * static_cast<float>(q) -
-             Half(b + 2) * static_cast<float>(SixBits(b + 4, i / 32, true));
+      return F16(b) * static_cast<float>(SixBits(b + 4, i / 32, false)) * static_cast<float>(q) -
+             F16(b + 2) * static_cast<float>(SixBits(b + 4, i / 32, true));
     }
     case WeightType::kQ6_K: {
       const uint8_t byte = b[i / 128 * 64 + i % 64];
       const int low = i % 128 < 64 ? byte & 15 : byte >> 4;
-      const float scale = Half(b + 208) * static_cast<float>(static_cast<int8_t>(b[192 + i / 16]));
+      const float scale = F16(b + 208) * static_cast<float>(static_cast<int8_t>(b[192 + i / 16]));
       return scale * static_cast<float>(low + 16 * Pair(b + 128, i) - 32);
     }
     default:
@@ -204,27 +204,27 @@ TEST(Quant, ErrorsShrinkWithTheBits) {
 
 TEST(Quant, HalvesRoundToNearestEven) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
-    const float value = FloatFromHalf(static_cast<uint16_t>(bits));
+    const float value = FloatFromF16(static_cast<uint16_t>(bits));
     const double expected = HalfValue(static_cast<uint16_t>(bits));
     if (std::isnan(expected)) {
       ASSERT_TRUE(std::isnan(value));
-      ASSERT_EQ(HalfFromFloat(value) & 0x7FFF, 0x7E00);
+      ASSERT_EQ(F16FromFloat(value) & 0x7FFF, 0x7E00);
       continue;
     }
     ASSERT_EQ(value, expected);
-    ASSERT_EQ(HalfFromFloat(value), bits);
+    ASSERT_EQ(F16FromFloat(value), bits);
     // Halfway to the next larger in magnitude goes to the even one, and just beside it to the
     // nearest.
     if ((bits & 0x7FFF) >= 0x7BFF) continue;
-    const float next = FloatFromHalf(static_cast<uint16_t>(bits + 1));
+    const float next = FloatFromF16(static_cast<uint16_t>(bits + 1));
     const float middle = static_cast<float>((double{value} + next) / 2);
-    ASSERT_EQ(HalfFromFloat(middle), bits + (bits & 1));
-    ASSERT_EQ(HalfFromFloat(std::nextafter(middle, value)), bits);
-    ASSERT_EQ(HalfFromFloat(std::nextafter(middle, next)), bits + 1);
+    ASSERT_EQ(F16FromFloat(middle), bits + (bits & 1));
+    ASSERT_EQ(F16FromFloat(std::nextafter(middle, value)), bits);
+    ASSERT_EQ(F16FromFloat(std::nextafter(middle, next)), bits + 1);
   }
-  EXPECT_EQ(HalfFromFloat(65519), 0x7BFF);
-  EXPECT_EQ(HalfFromFloat(65520), 0x7C00);
-  EXPECT_EQ(HalfFromFloat(-1e30f), 0xFC00);
+  EXPECT_EQ(F16FromFloat(65519), 0x7BFF);
+  EXPECT_EQ(F16FromFloat(65520), 0x7C00);
+  EXPECT_EQ(F16FromFloat(-1e30f), 0xFC00);
 }
 
 }  // namespace

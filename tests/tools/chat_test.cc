@@ -46,15 +46,15 @@ TEST(Chat, ObeysCommands) {
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(
       result.err,
-      AllOf(HasSubstr("/regen"), HasSubstr("/fork 1 goes on from here"), HasSubstr("turns: 2;"),
+      AllOf(HasSubstr("/regen"), HasSubstr("/fork 1 continues from here"), HasSubstr("turns: 2;"),
             HasSubstr("turns: 1;"), HasSubstr("turns: 0; tokens: 0 of 2048"),
-            HasSubstr("forgot everything"), HasSubstr("at fork 1, after turn 1")));
+            HasSubstr("removed all turns"), HasSubstr("at fork 1, after turn 1")));
 }
 
 TEST(Chat, RefusesWhatCannotBe) {
-  ExpectError(Chat("/sing\n"), 1, HasSubstr("'/sing' is no command"));
+  ExpectError(Chat("/sing\n"), 1, HasSubstr("'/sing' is not a command"));
   ExpectError(Chat("/regen\n"), 1, HasSubstr("no answer"));
-  ExpectError(Chat("/rewind 1\n"), 1, HasSubstr("cannot take back 1"));
+  ExpectError(Chat("/rewind 1\n"), 1, HasSubstr("cannot rewind 1"));
   ExpectError(Chat("/rewind x\n"), 1, HasSubstr("'x'"));
   ExpectError(Chat("/clear 1\n"), 1, HasSubstr("'1'"));
   ExpectError(Chat("/fork 3\n"), 1, HasSubstr("no fork 3"));
@@ -234,7 +234,7 @@ TEST(Chat, KeepsAChatInAFile) {
   ExpectError(Chat("/save\n"), 1, HasSubstr("needs a file"));
   ExpectError(Chat("/load no/such/file\n"), 1, HasSubstr("no/such/file"));
   ExpectError(Chat("/load models/bard.gguf\n"), 1,
-              HasSubstr("models/bard.gguf: it is no saved chat"));
+              HasSubstr("models/bard.gguf: it is not a saved chat"));
   ExpectError(Chat("/load " + path + "\n", {"-c", "9"}), 1, HasSubstr("limit here is 9"));
 }
 

@@ -27,7 +27,7 @@ TEST(CommandLine, PrintsHelpAndVersion) {
 
 TEST(CommandLine, SaysWhatMakesNoSense) {
   ExpectError(RunProgram({}), 2, HasSubstr("a command is needed"));
-  ExpectError(RunProgram({"sing"}), 2, HasSubstr("'sing' is none of the commands generate"));
+  ExpectError(RunProgram({"sing"}), 2, HasSubstr("'sing' is not one of the commands generate"));
   ExpectError(RunProgram({"generate", "--sing"}), 2, HasSubstr("--sing"));
   ExpectError(RunProgram({"generate", "-p", "a", "-n", "many"}), 2, HasSubstr("'many'"));
   ExpectError(RunProgram({"generate", "-p", "a", "-n", "-2"}), 2, HasSubstr("from -1 to"));
@@ -41,7 +41,7 @@ TEST(CommandLine, SaysWhatMakesNoSense) {
               HasSubstr("from 1 to"));
   ExpectError(RunProgram({"generate", "-p", "a", "-f", "b"}), 2, HasSubstr("excludes"));
   ExpectError(RunProgram({"generate", "-p", "a", "--cache-type", "q9"}), 2,
-              HasSubstr("'q9' is none of f32, f16, bf16"));
+              HasSubstr("'q9' is not one of f32, f16, bf16"));
   ExpectError(RunProgram({"generate", "-p", "a", "-o", "xml"}), 2, HasSubstr("'xml'"));
   ExpectError(RunProgram({"generate", "-e", "-p", "\\q"}), 2, HasSubstr("-p: "));
   ExpectError(RunProgram({"logits"}), 2, HasSubstr("--tokens"));

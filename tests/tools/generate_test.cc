@@ -123,8 +123,9 @@ TEST(Generate, RefusesAnEmptyOrOverlongPrompt) {
   EXPECT_THAT(overlong.out, IsEmpty());
   // Of an endless one no more is read than it takes to see that.
   const ProgramResult endless = RunProgram({"generate", "-f", "/dev/zero", "-c", "100"});
-  ExpectError(endless, 1,
-              AllOf(HasSubstr("at least 101 tokens"), HasSubstr("context of 100 only 100")));
+  ExpectError(
+      endless, 1,
+      AllOf(HasSubstr("at least 101 tokens"), HasSubstr("only 100 tokens of the context of 100")));
   EXPECT_THAT(endless.out, IsEmpty());
   ExpectError(RunProgram({"generate", "-f", "no/such/file"}), 1, HasSubstr("'no/such/file'"));
   ExpectError(RunProgram({"generate", "-f", "/"}), 1, HasSubstr("directory"));
@@ -136,10 +137,10 @@ TEST(Generate, RefusesAnOverlongPromptBeforeItIsRead) {
   while (text.size() < 4000) text += "To be, or not to be. ";
   WriteFile(path, text);
   const ProgramResult small = RunProgram({"generate", "-f", path, "-c", "100"});
-  ExpectError(small, 1, HasSubstr("of the context of 100 only 100 are left"));
+  ExpectError(small, 1, HasSubstr("only 100 tokens of the context of 100 are left"));
   std::filesystem::resize_file(path, 220'000'000);  // with zeros that take no room
   const ProgramResult large = RunProgram({"generate", "-f", path, "-c", "100"});
-  ExpectError(large, 1, HasSubstr("of the context of 100 only 100 are left"));
+  ExpectError(large, 1, HasSubstr("only 100 tokens of the context of 100 are left"));
   EXPECT_LT(large.peak_bytes, small.peak_bytes + (size_t{8} << 20));
   unlink(path.c_str());
 }
@@ -249,10 +250,10 @@ TEST(Generate, DraftsChangeNothingButTheTime) {
   };
   for (const char* temperature : {"0", "0.9"}) {
     const ProgramResult plain = run("0", temperature);
-    EXPECT_THAT(plain.err, Not(HasSubstr("guesses")));
+    EXPECT_THAT(plain.err, Not(HasSubstr("drafted")));
     for (const char* draft : {"1", "16"}) EXPECT_EQ(run(draft, temperature).out, plain.out);
   }
-  EXPECT_THAT(run("8", "0").err, HasSubstr("guesses accepted ("));
+  EXPECT_THAT(run("8", "0").err, HasSubstr("drafted tokens accepted ("));
   ExpectError(run("17", "0"), 2, HasSubstr("17"));
 }
 

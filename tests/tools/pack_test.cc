@@ -151,7 +151,7 @@ TEST_F(Bundle, SaysWhenItsModelIsMissing) {
 }
 
 TEST(BarePrompt, IsForProgramsWithAModel) {
-  ExpectError(RunProgram({"To be"}), 2, HasSubstr("'To be' is none of the commands"));
+  ExpectError(RunProgram({"To be"}), 2, HasSubstr("'To be' is not one of the commands"));
 }
 
 }  // namespace

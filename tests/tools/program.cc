@@ -19,6 +19,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -71,19 +72,6 @@ int ExitStatus(pid_t pid, rusage* usage = nullptr) {
   EXPECT_EQ(wait4(pid, &status, 0, usage), pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
-
-// Goes with the process that made it; children of a test end without destructors.
-struct ScratchFolder {
-  ScratchFolder() : path(testing::TempDir() + "inlay_XXXXXX") {
-    EXPECT_NE(mkdtemp(path.data()), nullptr);
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path, error);
-  }
-
-  std::string path;
-};
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -248,9 +236,9 @@ std::string ReadFile(const std::string& path) {
 
 std::string ScratchPath(const std::string& name) {
   // Tests may run at the same time, each in its own process, and several checkouts of them.
-  static const ScratchFolder folder;
+  static const TempFolder folder;
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-  return absl::StrCat(folder.path, "/", test->test_suite_name(), "_", test->name(), "_", name);
+  return folder.Path(absl::StrCat(test->test_suite_name(), "_", test->name(), "_", name));
 }
 
 void WriteFile(const std::string& path, const std::string& contents) {

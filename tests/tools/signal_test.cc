@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/temp_folder.h"
 #include "tests/tools/program.h"
 #include "tools/cli.h"
 
@@ -80,17 +81,11 @@ namespace fs = std::filesystem;
 class Signal : public testing::TestWithParam<bool> {
  protected:
   Signal()
-      : folder_(testing::TempDir() + "inlay_signal_" + std::to_string(getpid())),
-        output_(folder_ + "/output"),
+      : folder_(temp_.path()),
+        output_(temp_.Path("output")),
         calls_(static_cast<int*>(mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE,
-                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
-  }
-  ~Signal() override {
-    fs::remove_all(folder_);
-    munmap(calls_, sizeof(int));
-  }
+                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  ~Signal() override { munmap(calls_, sizeof(int)); }
 
   // In a child of this process, which has its system calls.
   ProgramResult Run(std::vector<std::string> arguments, int signal, int at) {
@@ -138,8 +133,9 @@ class Signal : public testing::TestWithParam<bool> {
     EXPECT_TRUE(fs::is_empty(folder_));
   }
 
-  std::string folder_;
-  std::string output_;
+  const TempFolder temp_;
+  const std::string folder_;
+  const std::string output_;
   int* calls_;
   static constexpr char kModel[] = "models/bard.gguf";
 };

@@ -39,7 +39,7 @@ TEST(Terminal, ChatsWithAPersonAndSurvivesErrors) {
       RunOnTerminal({"chat", "-n", "5"}, "/sing\nROMEO:\n/stats\n/exit\n", {{"TERM", "xterm"}});
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, AllOf(HasSubstr("/help lists"), HasSubstr("> "),
-                                HasSubstr("'/sing' is no command"), HasSubstr("turns: 1;")));
+                                HasSubstr("'/sing' is not a command"), HasSubstr("turns: 1;")));
 }
 
 // A sequence that changes the colour, in seven bits and in one C1 character, and one that turns the

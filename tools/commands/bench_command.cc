@@ -1,4 +1,4 @@
-// inlay bench: tokens per second of prefill and decode, beside what the machine can do at most.
+// inlay bench: tokens per second of prefill and decode, beside the machine's limits.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -139,14 +139,14 @@ class Bench {
     for (const int32_t& token : tokens) {
       for (size_t i = 0; i < caches.size(); ++i)
         steps[i] = {.cache = caches[i].get(), .tokens = {&token, 1}};
-      INLAY_RETURN_IF_ERROR(ToldBy(engine_.Forward(steps, logits, Cancel())));
+      INLAY_RETURN_IF_ERROR(WithMessage(engine_.Forward(steps, logits, Cancel())));
     }
     return absl::OkStatus();
   }
 
   absl::Status Append(KVCache& cache, absl::Span<const int32_t> tokens) {
     const FloatRows logits(logits_.data(), 1, engine_.info().vocab_size);
-    return ToldBy(Prefill(engine_, cache, tokens, logits, Cancel()));
+    return WithMessage(Prefill(engine_, cache, tokens, logits, Cancel()));
   }
 
   // NotFinite unless the last pass, which evaluated this position of `rows` conversations, gave
@@ -159,7 +159,7 @@ class Bench {
   CancelCheck Cancel() const {
     return [this] { return interrupt_.requested(); };
   }
-  static absl::Status ToldBy(const absl::Status& status) {
+  static absl::Status WithMessage(const absl::Status& status) {
     return absl::IsCancelled(status)
                ? absl::CancelledError("interrupted before the end of the benchmark")
                : status;
@@ -171,9 +171,10 @@ class Bench {
   std::vector<float> logits_;
 };
 
-// Raises the turn's limits to what the machine can do now: such machines drift, so this is called
-// before and after what is held against them. The bandwidth is that of reading as much as the
-// weights are over and over, as decode does: what stays of them in a cache stays there for both.
+// Raises the turn's limits to what the machine can do now: machines drift, so this is called before
+// and after the measurements that are compared with the limits. The bandwidth is that of reading as
+// many bytes as the weights have over and over, as decode does: what stays of them in a CPU cache
+// stays there for both.
 absl::Status MeasureLimits(const BenchModel& model, BenchTurn& turn) {
   constexpr uint64_t kMost = uint64_t{1} << 30;
   Team team(turn.threads);
@@ -232,9 +233,9 @@ absl::Status Run(const BenchFlags& flags) {
 
 void AddBench(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<BenchFlags>();
-  CLI::App& command = *app.add_subcommand(
-      "bench",
-      "Measures tokens per second of prefill and decode, and what share of the machine that is.");
+  CLI::App& command = *app.add_subcommand("bench",
+                                          "Measures tokens per second of prefill and decode, and "
+                                          "compares them with the machine's limits.");
   AddModelFlag(command, flags->model);
   AddThreadsListFlag(command, flags->threads);
   AddCacheTypeFlag(command, flags->model);
@@ -244,11 +245,12 @@ void AddBench(CLI::App& app, Action& action) {
   command.add_option("-n,--n-gen", flags->generate, "tokens of decode (default: 128); 0: none")
       ->check(Between(0, kMost));
   AddListFlag(command, "-d,--n-depth", flags->depths,
-              "tokens before, one or several: 0,4096 (default: 0)", size_t{0}, kMost);
+              "tokens already in the conversation, one or several: 0,4096 (default: 0)", size_t{0},
+              kMost);
   AddListFlag(command, "-b,--batch", flags->batches,
               "conversations that are decoded together, one or several: 1,4 (default: 1)",
               size_t{1}, EngineOptions().max_batch);
-  command.add_option("-r,--repetitions", flags->repeats, "counted runs of each (default: 5)")
+  command.add_option("-r,--repetitions", flags->repeats, "measured runs of each (default: 5)")
       ->check(Between(1, 1000));
   command.add_option("-o,--output", flags->format, "md, csv, json or jsonl (default: md)")
       ->check(OneOf({"md", "csv", "json", "jsonl"}));

@@ -37,19 +37,19 @@
 namespace inlay {
 namespace {
 
-constexpr int64_t kTemplatelessTokens = 128;  // nothing but this ends an answer there
+constexpr int64_t kTemplatelessTokens = 128;  // without a template nothing else ends an answer
 
 constexpr char kHelp[] =
-    "/regen       another answer to the same\n"
-    "/rewind [N]  take back the last turn, or the last N\n"
-    "/fork        keep the conversation as it is now, under a number\n"
-    "/fork N      go on from the one kept under N\n"
-    "/save FILE   keep the conversation in a file; /save! replaces one that exists\n"
-    "/load FILE   go on from the one in a file\n"
-    "/clear       forget everything said\n"
-    "/stats       length, memory and speed\n"
-    "/exit        end (as does Ctrl-D)\n"
-    "//text       says /text; a line that ends with \\ goes on in the next\n";
+    "/regen       regenerate the last answer\n"
+    "/rewind [N]  remove the last turn, or the last N\n"
+    "/fork        keep a copy of the conversation, under a number\n"
+    "/fork N      continue from fork N\n"
+    "/save FILE   save the conversation to a file; /save! replaces an existing one\n"
+    "/load FILE   continue the conversation in a file\n"
+    "/clear       remove all turns\n"
+    "/stats       show length, memory and speed\n"
+    "/exit        quit (as does Ctrl-D)\n"
+    "//text       send /text; a line that ends with \\ continues on the next\n";
 
 struct ChatFlags {
   ModelFlags model;
@@ -62,8 +62,8 @@ struct ChatFlags {
 
 struct Command {
   std::string name;              // "/fork"
-  std::optional<size_t> number;  // its argument
-  std::string file;              // or this one
+  std::optional<size_t> number;  // its argument: a number
+  std::string file;              // or a file
 };
 
 absl::StatusOr<Command> ParseCommand(const std::string& line) {
@@ -79,20 +79,20 @@ absl::StatusOr<Command> ParseCommand(const std::string& line) {
   size_t number = 0;
   const bool numbered = command.name == "/rewind" || command.name == "/fork";
   if (!numbered || words.size() > 2 || !absl::SimpleAtoi(words[1], &number)) {
-    return absl::InvalidArgumentError(absl::StrCat(command.name,
-                                                   numbered ? " takes one number" : " stands alone",
-                                                   ", not ", QuoteForMessage(words.back())));
+    return absl::InvalidArgumentError(absl::StrCat(
+        command.name, numbered ? " accepts one number, not " : " accepts no argument such as ",
+        QuoteForMessage(words.back())));
   }
   command.number = number;
   return command;
 }
 
-// The loop of reading, answering and obeying.
+// Reads lines, answers messages and runs commands.
 class ChatLoop {
  public:
   ChatLoop(ChatSession session, bool exact) : session_(std::move(session)), exact_(exact) {}
 
-  // Where nobody is there to react, the first error ends the chat.
+  // Where no user can react, the first error ends the chat.
   absl::Status Run() {
     if (reader_.interactive()) WriteNote("Say something; /help lists the commands.\n");
     while (!done_) {
@@ -116,13 +116,13 @@ class ChatLoop {
       return Answer([&](auto... how) { return session_.Say(text, how...); });
     }
     INLAY_ASSIGN_OR_RETURN(const Command command, ParseCommand(line));
-    INLAY_ASSIGN_OR_RETURN(const std::string note, Obey(command));
+    INLAY_ASSIGN_OR_RETURN(const std::string note, RunCommand(command));
     WriteNote(note);
     return absl::OkStatus();
   }
 
-  // What is to be told about it.
-  absl::StatusOr<std::string> Obey(const Command& command) {
+  // Runs a command; returns the note to show.
+  absl::StatusOr<std::string> RunCommand(const Command& command) {
     const auto& [name, number, file] = command;
     if (name == "/help") return kHelp;
     if (name == "/stats") return Stats();
@@ -145,7 +145,7 @@ class ChatLoop {
     }
     if (name == "/clear") {
       INLAY_RETURN_IF_ERROR(session_.Clear());
-      return "forgot everything\n";
+      return "removed all turns\n";
     }
     if (name == "/rewind") {
       INLAY_RETURN_IF_ERROR(session_.Rewind(number.value_or(1)));
@@ -157,10 +157,10 @@ class ChatLoop {
     }
     if (name == "/fork") {
       INLAY_ASSIGN_OR_RETURN(const size_t fork, session_.Fork());
-      return absl::StrCat("kept; /fork ", fork, " goes on from here\n");
+      return absl::StrCat("kept; /fork ", fork, " continues from here\n");
     }
     return absl::InvalidArgumentError(
-        absl::StrCat(QuoteForMessage(name), " is no command; /help lists them"));
+        absl::StrCat(QuoteForMessage(name), " is not a command; /help lists them"));
   }
 
   template <class Ask>
@@ -224,7 +224,7 @@ class ChatLoop {
   }
 
   ChatSession session_;
-  const bool exact_;  // load no conversation that has to be computed again
+  const bool exact_;  // refuse to load a conversation that has to be computed again
   LineReader reader_;
   Output out_;
   GenerateResult last_;
@@ -232,7 +232,7 @@ class ChatLoop {
 };
 
 absl::Status Run(const ChatFlags& flags) {
-  // Whoever talks may want to keep it.
+  // The user may want to save the chat, which needs the hash of the weights.
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
   const EngineInfo& info = model.engine->info();
   INLAY_ASSIGN_OR_RETURN(ChatFormat format,
@@ -242,7 +242,7 @@ absl::Status Run(const ChatFlags& flags) {
   const int64_t most = flags.max_tokens.value_or(
       info.chat_template == ChatTemplate::kNone ? kTemplatelessTokens : -1);
   if (most >= 0) options.max_tokens = static_cast<size_t>(most);
-  // At least the one to which an answer that fails goes back.
+  // At least one snapshot: the one to which an answer that fails goes back.
   INLAY_ASSIGN_OR_RETURN(
       std::unique_ptr<KVCache> cache,
       CreateCache(flags.model, *model.engine, ContextSize(flags.model, info.context_length), 1));
@@ -263,22 +263,23 @@ absl::Status Run(const ChatFlags& flags) {
 
 void AddChat(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<ChatFlags>();
-  CLI::App& command =
-      *app.add_subcommand("chat", "Talks with the model, in the form that it was trained for.");
+  CLI::App& command = *app.add_subcommand("chat", "Chats with the model, using its chat template.");
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
   command.add_option("--system", flags->system, "instructions that precede the conversation");
   command
-      .add_option("-n,--predict", flags->max_tokens,
-                  "most tokens of an answer; -1: until the model or the context ends (default: -1; "
-                  "128 where the model has no chat template)")
+      .add_option(
+          "-n,--predict", flags->max_tokens,
+          "maximum tokens of an answer; -1: until the model stops or the context is full (default: "
+          "-1; 128 where the model has no chat template)")
       ->check(Between(-1, std::numeric_limits<int32_t>::max()));
   command.add_option("--stop", flags->stop_texts, "end an answer before this text; repeatable")
       ->allow_extra_args(false);
-  command.add_flag("--exact", flags->exact,
-                   "/load no conversation that has to be computed again: one of another version of "
-                   "this program, other weights, another CPU target or --cache-type");
+  command.add_flag(
+      "--exact", flags->exact,
+      "refuse to /load a conversation that would have to be computed again: one of another "
+      "version of this program, other weights, another CPU target or --cache-type");
   AddSamplingFlags(command, flags->sampling);
   command.footer(absl::StrCat("In the chat:\n", kHelp,
                               "Ctrl-C stops an answer; at the prompt it ends the program."));

@@ -9,11 +9,11 @@
 
 namespace inlay {
 
-// What is to be done, known once the command line is read. Its error becomes the one sentence on
-// standard error.
+// Runs the command, once the command line is read. Its error becomes the one sentence on standard
+// error.
 using Action = std::function<absl::Status()>;
 
-// Each adds one subcommand to `app`, which sets `action` when it is the one that was asked for.
+// Each adds one subcommand to `app`, which sets `action` when it is on the command line.
 void AddBench(CLI::App& app, Action& action);
 void AddBundle(CLI::App& app, Action& action);
 void AddChat(CLI::App& app, Action& action);

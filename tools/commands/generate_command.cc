@@ -57,8 +57,8 @@ struct GenerateFlags {
   size_t draft = 0;
 };
 
-// With each \xff as \377: of hexadecimal digits abseil reads as many as there are, of octal ones
-// at most three.
+// Writes each \xff as \377: abseil reads any number of hexadecimal digits, but at most three octal
+// ones.
 std::string WithOctalEscapes(absl::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -87,13 +87,13 @@ absl::Status Unescape(const char* flag, std::string& text) {
 }
 
 struct Prompt {
-  std::string text;            // as far as it has been read
-  std::optional<Input> input;  // where it goes on
+  std::string text;            // the text read so far
+  std::optional<Input> input;  // the rest of it
 };
 
-// Reads the beginning, and leaves the rest for EncodePrompt: how much of it the context can hold is
-// known only once there is a model. The file is opened before that, since --sandbox lets no other
-// file be opened after it.
+// Reads the first piece, and leaves the rest for EncodePrompt: how much of it the context can hold
+// is known only once there is a model. The file is opened before that, since --sandbox lets no
+// other file be opened after it.
 absl::StatusOr<Prompt> OpenPrompt(const GenerateFlags& flags) {
   Prompt prompt;
   if (flags.prompt.has_value()) {
@@ -116,7 +116,7 @@ absl::StatusOr<Prompt> OpenPrompt(const GenerateFlags& flags) {
 absl::StatusOr<std::vector<int32_t>> EncodePrompt(const Tokenizer& tokenizer, const KVCache& cache,
                                                   Prompt& prompt) {
   EncodeOptions options;
-  if (cache.length() > 0) options.add_bos = false;  // only a text's beginning is marked as one
+  if (cache.length() > 0) options.add_bos = false;  // BOS only at the start of a conversation
   options.max_tokens = cache.max_length() - cache.length();
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream,
                          tokenizer.StartEncoding(options));
@@ -145,7 +145,7 @@ std::string ResultJson(const std::string& prompt, const GenerateResult& result,
                    {"timings", TimingsJson(result, load_seconds)}});
 }
 
-// Goes on from the session in the file if there is one, and says so where it is computed again.
+// Continues the session in the file if there is one, and prints a note if it is computed again.
 absl::Status ResumeSession(const std::string& path, bool exact, Engine& engine, KVCache& cache) {
   auto reader = ReadStateFile(path);
   if (absl::IsNotFound(reader.status())) return absl::OkStatus();
@@ -178,13 +178,13 @@ absl::Status Run(GenerateFlags flags) {
   const auto start = std::chrono::steady_clock::now();
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model,
                          LoadModel(flags.model, /*hash_weights=*/!flags.session.empty()));
-  // A long prompt after a session goes back to it where it fails.
+  // One snapshot: if a long prompt after a session fails, the session is restored.
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          CreateCache(flags.model, *model.engine,
                                      ContextSize(flags.model, model.engine->info().context_length),
                                      flags.session.empty() ? 0 : 1));
-  // Until the answer is saved: of two processes that go on from one conversation the later would
-  // replace the other's answer.
+  // Held until the answer is saved: of two processes that continue one conversation, the later
+  // would overwrite the other's answer.
   std::optional<FileLock> lock;
   if (!flags.session.empty()) {
     INLAY_ASSIGN_OR_RETURN(lock, FileLock::Acquire(flags.session));
@@ -204,7 +204,8 @@ absl::Status Run(GenerateFlags flags) {
 
   Output out(STDOUT_FILENO, Output::Form::kRawUnlessShown);
   bool echo = !flags.no_echo && !flags.json;
-  // With the first of the answer, not before: a prompt that is refused leaves no output.
+  // The prompt is printed with the start of the answer, not before: one that is refused leaves no
+  // output.
   const auto show = [&](absl::string_view text) {
     if (flags.json) return;
     if (echo) out.Write(prompt.text);
@@ -239,34 +240,35 @@ absl::Status Run(GenerateFlags flags) {
 void AddGenerate(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<GenerateFlags>();
   CLI::App& command = *app.add_subcommand(
-      "generate", "Continues a text: prints the prompt and what the model makes of it.");
+      "generate", "Continues a text: prints the prompt and the model's continuation.");
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
   CLI::Option* prompt = command.add_option("-p,--prompt", flags->prompt, "the text to continue");
   command
       .add_option("-f,--file", flags->file,
-                  "a file with the text, taken as it is; -: standard input (default without -p)")
+                  "a file with the text, used unchanged; -: standard input (default without -p)")
       ->excludes(prompt);
   command.add_flag("-e,--escape", flags->escapes, "read \\n, \\t, \\xff... in -p and --stop");
   command
       .add_option("-n,--predict", flags->max_tokens,
-                  "most tokens to generate (default: 256); -1: until the model or the context ends")
+                  "maximum tokens to generate (default: 256); -1: until the model stops or the "
+                  "context is full")
       ->check(Between(-1, std::numeric_limits<int32_t>::max()));
   command.add_option("--stop", flags->stop_texts, "end before this text; may be given repeatedly")
       ->allow_extra_args(false);
-  command.add_flag("--ignore-eos", flags->ignore_eos, "go on after the model says it has finished");
+  command.add_flag("--ignore-eos", flags->ignore_eos, "continue after an end-of-generation token");
   command.add_flag("--no-echo", flags->no_echo, "do not print the prompt");
   command.add_option("--session", flags->session,
-                     "a file to go on from, if it is there, and to keep the conversation in");
+                     "a file for the conversation: continued if it exists, then saved");
   command.add_flag(
       "--exact", flags->exact,
-      "refuse a --session that has to be computed again: one of another version of this "
+      "refuse a --session that would have to be computed again: one of another version of this "
       "program, other weights, another CPU target or --cache-type");
   command
       .add_option("--draft", flags->draft,
-                  "guess up to so many tokens at once from the text so far; the answer is the same")
-      ->check(Between(0, Guesses::kMost));
+                  "tokens to draft at once by prompt lookup (default: 0); the answer is the same")
+      ->check(Between(0, DraftedTokens::kMost));
   AddFormatFlag(command, flags->json);
   AddSamplingFlags(command, flags->sampling);
   command.footer("Ctrl-C stops the text, a second one the program. Timings go to standard error.");

@@ -1,4 +1,4 @@
-// inlay inspect: what a model file holds and what running it takes.
+// inlay inspect: what a model file holds and what running it needs.
 #include <memory>
 #include <string>
 

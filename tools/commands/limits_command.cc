@@ -93,9 +93,9 @@ absl::Status Run(const LimitsFlags& flags) {
 void AddLimits(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<LimitsFlags>();
   CLI::App& command = *app.add_subcommand(
-      "limits", "Measures what this machine can do at most, and tells the instruction sets.");
+      "limits", "Measures this machine's limits and lists its instruction sets.");
   AddThreadsFlag(command, flags->model);
-  command.add_flag("--no-measure", flags->no_measure, "tell the instruction sets only");
+  command.add_flag("--no-measure", flags->no_measure, "list the instruction sets only");
   AddFormatFlag(command, flags->json);
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }

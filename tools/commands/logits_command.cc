@@ -30,7 +30,8 @@ struct LogitsFlags {
   size_t greedy = 0;
 };
 
-// The shortest digits that give the same float again. `x` is finite: JSON has no other numbers.
+// The shortest digits that are read back as the same float. `x` is finite: JSON has no other
+// numbers.
 void AppendFloat(std::string* out, float x) {
   char digits[32];
   const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), x);
@@ -73,14 +74,17 @@ void AddLogits(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<LogitsFlags>();
   CLI::App& command = *app.add_subcommand(
       "logits",
-      "Prints the logits after given tokens, and the likeliest tokens to follow, as JSON.");
+      "Prints the logits after given tokens, and the most likely tokens that follow, as JSON.");
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
-  AddListFlag(command, "--tokens", flags->tokens, "token ids, as 2,17,301; none are added",
-              int32_t{0}, std::numeric_limits<int32_t>::max())
+  AddListFlag(command, "--tokens", flags->tokens,
+              "token ids, as 2,17,301; used as given, without BOS", int32_t{0},
+              std::numeric_limits<int32_t>::max())
       ->required();
-  command.add_option("--greedy", flags->greedy, "how many tokens to continue by the largest logit")
+  command
+      .add_option("--greedy", flags->greedy,
+                  "how many tokens to generate greedily, by the largest logit")
       ->check(Between(0, std::numeric_limits<int32_t>::max()));
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }

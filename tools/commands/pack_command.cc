@@ -1,4 +1,4 @@
-// inlay pack and inlay bundle: models that start at once, and programs that bring theirs along.
+// inlay pack and inlay bundle: model files that load at once, and programs with a bundled model.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -52,7 +52,8 @@ absl::Status Bundle(const PackFlags& flags) {
 void AddPack(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<PackFlags>();
   CLI::App& command = *app.add_subcommand(
-      "pack", "Writes a model file with its matrices as the kernels want them, to start at once.");
+      "pack",
+      "Writes a model file with its matrices in the layout of the kernels, to load at once.");
   command.add_option("input", flags->input, "the GGUF file to read")->required();
   command.add_option("output", flags->output, "the file to write")->required();
   AddForceFlag(command, flags->force);
@@ -64,13 +65,13 @@ void AddBundle(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<PackFlags>();
   CLI::App& command = *app.add_subcommand(
       "bundle", "Writes a program with a model inside: one file that needs no other.");
-  command.add_option("model", flags->input, "the GGUF file, or packed file, to put in")->required();
+  command.add_option("model", flags->input, "the GGUF file, or packed file, to bundle")->required();
   command.add_option("-o,--output", flags->output, "the program to write")->required();
   AddForceFlag(command, flags->force);
   command.add_option("--binary", flags->program, "the program to copy (default: this one)");
   AddThreadsFlag(command, flags->model);
   command.footer(
-      "PROGRAM \"To be\" then continues that text; all commands work as ever. Stripping the "
+      "PROGRAM \"To be\" then continues that text; all commands still work. Stripping the "
       "program would strip the model.");
   command.callback([flags, &action] { action = [flags] { return Bundle(*flags); }; });
 }

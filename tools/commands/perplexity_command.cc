@@ -108,7 +108,7 @@ void AddPerplexity(CLI::App& app, Action& action) {
   command.add_option("-f,--file", flags->file, "the text; -: standard input")->required();
   command
       .add_option("-c,--ctx-size", flags->options.chunk,
-                  "tokens of a chunk (default: 256); its second half is scored")
+                  "tokens per chunk (default: 256), of which the second half is scored")
       ->check(Between(kSmallestChunk, std::numeric_limits<int32_t>::max()));
   AddCacheTypeFlag(command, flags->model);
   AddCacheLimitFlag(command, flags->model);

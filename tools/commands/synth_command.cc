@@ -55,7 +55,7 @@ absl::Status Quantize(const QuantizeFlags& flags) {
   return Requantize(file, quantization, flags.output, replace);
 }
 
-// A seed; CLI11 would take -1 for the largest one.
+// A seed; CLI11 would accept -1 as the largest one.
 std::string SeedFault(const std::string& text) {
   uint64_t seed = 0;
   if (absl::SimpleAtoi(text, &seed)) return "";
@@ -72,7 +72,7 @@ void AddSynth(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<SynthFlags>();
   CLI::App& command = *app.add_subcommand(
       "synth", "Writes a model file with random weights in a config's real shape.");
-  command.add_option("config", flags->config, "one that `inlay configs` lists")->required();
+  command.add_option("config", flags->config, "a config that `inlay configs` lists")->required();
   command.add_option("-o,--output", flags->output, "the file to write")->required();
   command.add_option("--type", flags->type, std::string(kTypes) + " (default: Q8_0)");
   command.add_option("-s,--seed", flags->seed, "the same seed gives the same weights (default: 1)")

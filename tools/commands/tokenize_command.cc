@@ -36,8 +36,8 @@ struct TokenizeFlags {
   bool json = false;
 };
 
-// Writes results one after another, each piece by piece: as lines (or each with a NUL), or as one
-// JSON array. Begin and End are around the pieces of each.
+// Writes results one after another, each piece by piece: as lines (or ended by NULs), or as one
+// JSON array. Begin() and End() enclose the pieces of each result.
 class ResultWriter {
  public:
   // Texts are written as their exact bytes, so that they can be tokenized again.
@@ -68,7 +68,7 @@ class ResultWriter {
   Output out_;
 };
 
-// One text after the other to ids.
+// Converts one text after the other to ids.
 class Encoder {
  public:
   Encoder(const TokenizeFlags& flags, std::unique_ptr<TokenStream> stream)
@@ -115,7 +115,7 @@ class Encoder {
   bool first_id_ = true;
 };
 
-// One line of ids after the other to its text.
+// Converts one line of ids after the other to its text.
 class Decoder {
  public:
   Decoder(const TokenizeFlags& flags, const Tokenizer& tokenizer)
@@ -130,7 +130,7 @@ class Decoder {
       INLAY_RETURN_IF_ERROR(EndWord());
       piece.remove_prefix(end + 1);
     }
-    // A number has far fewer digits, so what is no number is not held either.
+    // A number has far fewer digits: a longer word is refused, not collected.
     if (word_.size() > kLongestWord) return NoId();
     return absl::OkStatus();
   }
@@ -187,14 +187,14 @@ class Decoder {
   const Tokenizer& tokenizer_;
   ResultWriter results_;
   size_t line_ = 0;
-  std::string word_;  // that the line's pieces so far end with
+  std::string word_;  // the incomplete word at the end of the pieces so far
   Utf8Stream characters_;
   bool in_text_ = false;
   bool starts_part_ = true;
 };
 
-// Gives the texts of the input, each of which `end` ends (the last may lack it), to an Encoder or
-// Decoder as they come.
+// Passes the texts of the input, each of which ends with `end` (the last may lack it), to an
+// Encoder or Decoder as they are read.
 template <class Converter>
 absl::Status Convert(Input& input, char end, Converter& converter) {
   bool in_text = false;
@@ -242,25 +242,26 @@ absl::Status Run(const TokenizeFlags& flags) {
 void AddTokenize(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<TokenizeFlags>();
   CLI::App& command =
-      *app.add_subcommand("tokenize", "Prints the token ids of texts, a line each.");
+      *app.add_subcommand("tokenize", "Prints the token ids of texts, one text per line.");
   AddModelFlag(command, flags->model);
-  command.add_option("FILE", flags->file, "texts, a line each; -: standard input (default)");
+  command.add_option("FILE", flags->file,
+                     "a file with one text per line; -: standard input (default)");
   CLI::Option* decode =
-      command.add_flag("--decode", flags->decode, "the reverse: a line of ids each, to texts");
+      command.add_flag("--decode", flags->decode, "convert lines of ids to texts instead");
   command.add_flag("--null", flags->null, "texts end with a NUL byte instead of a newline");
   CLI::Option* bos = command
                          .add_flag_callback(
                              "--bos", [flags] { flags->bos = true; },
-                             "begin each text with BOS (default: as the vocabulary says)")
+                             "start each text with BOS (default: as the vocabulary says)")
                          ->excludes(decode);
   command
       .add_flag_callback(
-          "--no-bos", [flags] { flags->bos = false; }, "begin no text with BOS")
+          "--no-bos", [flags] { flags->bos = false; }, "start no text with BOS")
       ->excludes(decode)
       ->excludes(bos);
   command
       .add_flag("--special", flags->special,
-                "the text of a control token, as <end_of_turn>, becomes that token")
+                "parse the texts of control tokens, as <end_of_turn>, as these tokens")
       ->excludes(decode);
   AddFormatFlag(command, flags->json);
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });

@@ -15,7 +15,7 @@ struct ParsedCommandLine {
   std::string text;
 };
 
-// Reads a command line and does nothing yet. A usage error when it makes no sense.
+// Reads a command line without running it. A usage error when it is invalid.
 absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv);
 
 }  // namespace inlay

@@ -46,7 +46,7 @@ void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
   flags.threads = std::min(UsableCores(), kMostThreads);
   command
       .add_option("-t,--threads", flags.threads,
-                  absl::StrCat("threads (default: ", flags.threads, ", the cores there are)"))
+                  absl::StrCat("threads (default: ", flags.threads, ", one per usable core)"))
       ->check(Between(1, kMostThreads));
 }
 
@@ -54,15 +54,15 @@ void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads) {
   threads = {std::min(UsableCores(), kMostThreads)};
   AddListFlag(command, "-t,--threads", threads,
               absl::StrCat("threads, one number or several: 1,2 (default: ", threads.front(),
-                           ", the cores there are)"),
+                           ", one per usable core)"),
               size_t{1}, kMostThreads);
 }
 
 void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("-c,--ctx-size", flags.context,
-                  "longest conversation in tokens; 0: what the model was trained for (default: "
-                  "that, but at most 4096)")
+                  "context size: longest conversation in tokens; 0: the model's trained length "
+                  "(default: that, but at most 4096)")
       ->check(Between(0, std::numeric_limits<int32_t>::max()));
   AddCacheTypeFlag(command, flags);
 }
@@ -70,15 +70,15 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--cache-type", flags.cache_type,
-                  "keys and values as f32 (default), f16, bf16, q8")
+                  "row type of the KV cache: f32 (default), f16, bf16, q8")
       ->check(OneOf({"f32", "f16", "bf16", "q8"}));
 }
 
 void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("--cache-limit", flags.cache_limit,
-                  "most memory for conversations in MiB (default: none); what cannot fit is "
-                  "refused before it begins")
+                  "memory limit for conversations in MiB (default: none); a conversation that may "
+                  "need more is refused at the start")
       ->check(Between(1, kMostMib));
 }
 
@@ -118,9 +118,10 @@ std::string ForcedTarget() {
 absl::Status ApplyTarget() {
   const std::string name = ForcedTarget();
   if (name.empty() || ForceTarget(name)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("INLAY_TARGET is ", QuoteForMessage(name),
-                                                 ", which is none of those that run here (",
-                                                 absl::StrJoin(RunnableTargets(), ", "), ")"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("INLAY_TARGET is ", QuoteForMessage(name),
+                   ", which is not one of those that run on this CPU (",
+                   absl::StrJoin(RunnableTargets(), ", "), ")"));
 }
 
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights) {
@@ -159,7 +160,7 @@ absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, co
       cache.status().code(),
       absl::StrCat(
           cache.status().message(),
-          ", that of --cache-limit; a shorter one (-c) or a smaller --cache-type needs less"));
+          " (--cache-limit); a shorter context (-c) or a smaller --cache-type needs less"));
 }
 
 absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags,

@@ -1,4 +1,4 @@
-// The flags that say which model to load and how to run it, and what they lead to.
+// The flags that say which model to load and how to run it, and what they result in.
 #ifndef INLAY_TOOLS_FLAGS_MODEL_FLAGS_H_
 #define INLAY_TOOLS_FLAGS_MODEL_FLAGS_H_
 
@@ -23,7 +23,7 @@ struct ModelFlags {
   size_t threads = 1;
   bool check_tensors = false;
   bool sandbox = false;
-  std::optional<size_t> context;  // tokens; 0: what the file was trained for
+  std::optional<size_t> context;  // tokens; 0: the trained length
   std::string cache_type = "f32";
   std::optional<size_t> cache_limit;  // MiB
 };
@@ -46,35 +46,35 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags);
 void AddFormatFlag(CLI::App& command, bool& json);
 
 // The model's path: that of -m, or the program's own when a model is bundled with it, or
-// $INLAY_MODEL, or the demo model. With --sandbox, this file is all that can still be opened from
-// here on; see tools/sandbox.h.
+// $INLAY_MODEL, or the demo model. With --sandbox, only this file can be opened after the call; see
+// tools/sandbox.h.
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
 
 // The instruction set that $INLAY_TARGET names; empty where it is not set.
 std::string ForcedTarget();
 
-// Makes the kernels use that one, if it is set.
+// Makes the kernels use that instruction set, if one is named.
 absl::Status ApplyTarget();
 
 // The model that the flags ask for, ready to run; see EngineOptions::hash_weights.
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights = false);
 
-// How rows are stored: --cache-type.
+// The row type: --cache-type.
 KvType CacheType(const ModelFlags& flags);
 
-// The longest conversation in tokens: -c; without it what the file was trained for, but at most
-// 4096 so that memory stays modest.
+// The longest conversation in tokens: -c; without it the trained length, but at most 4096 so that
+// memory stays modest.
 size_t ContextSize(const ModelFlags& flags, size_t trained);
 
 // --cache-limit in bytes.
 std::optional<size_t> CacheLimit(const ModelFlags& flags);
 
 // An empty conversation as the flags ask for, whose pool has the limit of --cache-limit.
-// ResourceExhausted when by the plan a conversation of max_length tokens, an open append and so
-// many snapshots may need more than that; nothing has been allocated then.
+// ResourceExhausted, before anything is allocated, when by the plan a conversation of max_length
+// tokens, an open append and `snapshots` snapshots may need more.
 absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine,
                                                      size_t max_length, size_t snapshots = 0);
-// The same of the length that -c asks for.
+// The same with the length that -c asks for.
 absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, const Engine& engine);
 
 }  // namespace inlay

@@ -17,18 +17,18 @@ void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
     return command.add_option(name, value, what)->group("Sampling (defaults: the model's)");
   };
   add("-s,--seed", flags.seed,
-      "the same seed gives the same text (default and -1: a new one, which the footer tells)");
-  add("--temp", flags.temperature, "temperature; 0: always the likeliest token")
+      "the same seed gives the same text (default and -1: a new seed, shown in the footer)");
+  add("--temp", flags.temperature, "temperature; 0: always the most likely token")
       ->check(Between(0, 100));
-  add("--top-k", flags.top_k, "choose among the k likeliest tokens; 0: all")
+  add("--top-k", flags.top_k, "choose among the k most likely tokens; 0: all")
       ->check(Between(0, kMostInt));
-  add("--top-p", flags.top_p, "of these, the likeliest that together reach this probability")
+  add("--top-p", flags.top_p, "of these, the most likely whose probabilities add up to this")
       ->check(Above(0, 1));
-  add("--min-p", flags.min_p, "drop tokens below this share of the likeliest one's probability")
+  add("--min-p", flags.min_p, "drop tokens below this share of the largest probability")
       ->check(Between(0, 1));
-  add("--repeat-penalty", flags.repeat_penalty, "makes recent tokens less likely; 1: off (default)")
+  add("--repeat-penalty", flags.repeat_penalty, "make recent tokens less likely; 1: off (default)")
       ->check(Above(0, 100));
-  add("--repeat-last-n", flags.repeat_last_n, "how many tokens are recent (default: 64)")
+  add("--repeat-last-n", flags.repeat_last_n, "how many last tokens count as recent (default: 64)")
       ->check(Between(0, kMostInt));
 }
 

@@ -24,8 +24,8 @@ struct SamplingFlags {
 // -s --temp --top-k --top-p --min-p --repeat-penalty --repeat-last-n
 void AddSamplingFlags(CLI::App& command, SamplingFlags& flags);
 
-// What was given, else the defaults; without a seed, a new one each time (short enough to be typed
-// again).
+// The values given, else the defaults; without a seed, a new one each time (short enough to be
+// typed again).
 SamplingOptions ResolveSampling(const SamplingFlags& flags, const SamplingDefaults& defaults);
 
 }  // namespace inlay

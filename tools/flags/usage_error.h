@@ -9,7 +9,7 @@
 namespace inlay {
 
 absl::Status UsageError(absl::string_view message);
-// The same value, or its error as one of the command line.
+// The same value, or its error as a usage error.
 template <class T>
 absl::StatusOr<T> AsUsageError(absl::StatusOr<T> value) {
   if (value.ok()) return value;

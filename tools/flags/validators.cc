@@ -39,7 +39,7 @@ Validator Above(double low, double high) {
 Validator OneOf(std::vector<std::string> words) {
   return [words = std::move(words)](const std::string& value) -> std::string {
     if (std::find(words.begin(), words.end(), value) != words.end()) return "";
-    return absl::StrCat(QuoteForMessage(value), " is none of ", absl::StrJoin(words, ", "));
+    return absl::StrCat(QuoteForMessage(value), " is not one of ", absl::StrJoin(words, ", "));
   };
 }
 

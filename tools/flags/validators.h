@@ -11,7 +11,7 @@ namespace inlay {
 // As CLI11 wants it: an empty message when the value is good.
 using Validator = std::function<std::string(const std::string& value)>;
 
-// A number from `low` to `high`; NaN is none.
+// A number from `low` to `high`, not NaN.
 Validator Between(double low, double high);
 
 // A number above `low`, at most `high`.

@@ -1,6 +1,7 @@
-// What attention's kernels hand to each other: stored halves of a block, and sums on their way.
-#ifndef INLAY_OPS_ATTENTION_ATTENTION_PARTS_H_
-#define INLAY_OPS_ATTENTION_ATTENTION_PARTS_H_
+// The types that attention's kernels exchange: the keys or values of a KV block, and partial
+// results.
+#ifndef INLAY_OPS_ATTENTION_ATTENTION_TYPES_H_
+#define INLAY_OPS_ATTENTION_ATTENTION_TYPES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace inlay {
 
-// The softmax-weighted sum over some positions for one query head, in memory of Floats(head_dim).
+// A partial result: the softmax-weighted sum over some positions for one query head, in
+// Floats(head_dim) floats of memory.
 struct Partial {
   float* data;
 
@@ -20,7 +22,7 @@ struct Partial {
   float* values() const { return data + 2; }  // sums of exp(score - largest) * value
 };
 
-// Those of the query heads of one kv head, one after the other.
+// The partial results of the query heads of one kv head, one after the other.
 struct Partials {
   float* data;
   size_t head_dim;
@@ -28,13 +30,13 @@ struct Partials {
   Partial operator[](size_t g) const { return {data + g * Partial::Floats(head_dim)}; }
 };
 
-// The keys or values of one head in one block, as they lie in memory.
+// The keys or the values of one kv head in one KV block, as they lie in memory.
 template <class T>
-struct Half {
+struct KeysOrValues {
   static constexpr bool kScaled = std::is_same_v<T, int8_t>;
 
-  explicit Half(const void* memory) : elements(static_cast<const T*>(memory)) {}
-  // Of the rows, where the type has scales.
+  explicit KeysOrValues(const void* memory) : elements(static_cast<const T*>(memory)) {}
+  // The scales of the rows, where the type has scales.
   const float* scales(size_t dim) const {
     return reinterpret_cast<const float*>(elements + kKvBlockRows * dim);
   }
@@ -44,4 +46,4 @@ struct Half {
 
 }  // namespace inlay
 
-#endif  // INLAY_OPS_ATTENTION_ATTENTION_PARTS_H_
+#endif  // INLAY_OPS_ATTENTION_ATTENTION_TYPES_H_
