@@ -170,6 +170,15 @@ absl::Status KeepSession(const std::string& path, Engine& engine, const KVCache&
   return SaveSession(engine, cache, *writer);
 }
 
+GenerateOptions OptionsOf(const GenerateFlags& flags, const EngineInfo& info) {
+  GenerateOptions options{.sampling = ResolveSampling(flags.sampling, info.sampling),
+                          .stop_texts = flags.stop_texts,
+                          .ignore_eos = flags.ignore_eos,
+                          .draft = flags.draft};
+  if (flags.max_tokens >= 0) options.max_tokens = static_cast<size_t>(flags.max_tokens);
+  return options;
+}
+
 absl::Status Run(GenerateFlags flags) {
   INLAY_ASSIGN_OR_RETURN(Prompt prompt, OpenPrompt(flags));
   if (flags.escapes) {
@@ -195,12 +204,7 @@ absl::Status Run(GenerateFlags flags) {
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  GenerateOptions options{
-      .sampling = ResolveSampling(flags.sampling, model.engine->info().sampling),
-      .stop_texts = flags.stop_texts,
-      .ignore_eos = flags.ignore_eos,
-      .draft = flags.draft};
-  if (flags.max_tokens >= 0) options.max_tokens = static_cast<size_t>(flags.max_tokens);
+  const GenerateOptions options = OptionsOf(flags, model.engine->info());
 
   Output out(STDOUT_FILENO, Output::Form::kRawUnlessShown);
   bool echo = !flags.no_echo && !flags.json;
