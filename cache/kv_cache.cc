@@ -127,7 +127,7 @@ absl::StatusOr<LoadOutcome> KVCache::LoadAll(const ModelIdentity& model, ByteSou
   INLAY_ASSIGN_OR_RETURN(const SavedHeader header, ReadHeader(reader));
   const CacheIdentity identity = Identity(model);
   std::string difference = Difference(identity, header);
-  if (header.config_name != identity.config_name.substr(0, kSavedNameBytes)) {
+  if (!SameConfig(identity, header)) {
     // The tokens are of no use either: their ids may belong to another vocabulary.
     return absl::InvalidArgumentError(
         absl::StrCat("the saved conversation cannot be continued: ", difference));

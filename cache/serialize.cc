@@ -187,8 +187,12 @@ absl::StatusOr<SavedHeader> ReadHeader(SectionReader& reader) {
   return header;
 }
 
+bool SameConfig(const CacheIdentity& mine, const SavedHeader& saved) {
+  return saved.config_name == Cut(mine.config_name, kSavedNameBytes);
+}
+
 std::string Difference(const CacheIdentity& mine, const SavedHeader& saved) {
-  if (saved.config_name != Cut(mine.config_name, kSavedNameBytes)) {
+  if (!SameConfig(mine, saved)) {
     return absl::StrCat("it is of config ", absl::CHexEscape(saved.config_name), ", not ",
                         mine.config_name);
   }

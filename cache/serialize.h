@@ -105,6 +105,9 @@ absl::Status WriteHeader(const CacheIdentity& identity, uint64_t length, Section
 // know; DataLoss when it is damaged.
 absl::StatusOr<SavedHeader> ReadHeader(SectionReader& reader);
 
+// Whether both are of one config; only then do the saved tokens mean the same.
+bool SameConfig(const CacheIdentity& mine, const SavedHeader& saved);
+
 // Why a cache cannot use the saved rows, as a clause: "it was computed on AVX2, not AVX3". Empty
 // when it can.
 std::string Difference(const CacheIdentity& mine, const SavedHeader& saved);

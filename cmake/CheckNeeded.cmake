@@ -1,11 +1,7 @@
-# cmake -DREADELF=<readelf> -DPROGRAM=<file> [-DALLOWED="a.so;b.so"] -P CheckNeeded.cmake: fails where
-# a program needs shared libraries beyond those allowed, which are those of the C library unless
-# said otherwise.
+# cmake -DREADELF=<readelf> -DPROGRAM=<file> -P CheckNeeded.cmake: fails where a program needs shared
+# libraries beyond the C library's.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
-if(NOT DEFINED ALLOWED)
-  set(ALLOWED libc.so.6 libm.so.6)
-endif()
 execute_process(COMMAND ${READELF} -dW ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   inlay_check_failed("${READELF} cannot read ${PROGRAM}")
@@ -17,7 +13,7 @@ foreach(line IN LISTS lines)
   list(APPEND needed ${library})
 endforeach()
 set(beyond ${needed})
-list(REMOVE_ITEM beyond ${ALLOWED})
+list(REMOVE_ITEM beyond libc.so.6 libm.so.6)
 list(FILTER beyond EXCLUDE REGEX "^ld-linux")  # the loader, which a program that uses it names too
 if(beyond)
   inlay_check_failed("${PROGRAM} needs ${beyond}")

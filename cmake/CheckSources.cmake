@@ -2,8 +2,8 @@
 # build a source file.
 #
 # CMake's lists are explicit: each .cc must be among the paths in BUILT. Bazel's packages take files
-# by pattern: each folder with sources must be a package, or its room one that takes folders, and what its BUILD.bazel names, mostly to
-# leave it out, must be there.
+# by pattern: each folder with sources must be a package, or its room one that takes folders, and what
+# a BUILD.bazel names, mostly to leave it out, must be there.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
 set(cmake_only tests/hardening)

@@ -2,7 +2,7 @@
 #
 # Defines the library of one folder of the house: target inlay_<name> with the alias inlay::<name>,
 # where name is the folder's unless TARGET says otherwise. Its headers are included from the
-# repository's root, as "ops/matmul/matmul.h", and by other projects as "inlay/ops/matmul/matmul.h", in the tree and
+# repository's root, as "ops/team.h", and by other projects as "inlay/ops/team.h", in the tree and
 # installed alike. Without sources the library is header-only.
 function(inlay_library folder)
   cmake_parse_arguments(arg "" "TARGET" "SOURCES;DEPS" ${ARGN})

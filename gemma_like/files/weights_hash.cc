@@ -1,10 +1,8 @@
 #include "gemma_like/files/weights_hash.h"
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gemma_like/files/packed_file.h"
 

@@ -44,6 +44,26 @@ void ExpectForEverySplit(absl::string_view bytes, const std::string& expected) {
   EXPECT_EQ(Joined(single), expected);
 }
 
+TEST(Utf8StreamTest, HoldsBackWhatIsIncomplete) {
+  Utf8Stream stream;
+  EXPECT_EQ(stream.Push("a\xF0\x9F"), "a");
+  EXPECT_EQ(stream.Push("\xA6"), "");
+  EXPECT_EQ(stream.Push("\x99"
+                        "b"),
+            "\xF0\x9F\xA6\x99"
+            "b");
+  EXPECT_EQ(stream.Flush(), "");
+  EXPECT_EQ(stream.Push("\xC3"), "");
+  EXPECT_EQ(stream.Push("x"),
+            "\xEF\xBF\xBD"
+            "x");
+  EXPECT_EQ(stream.Push("\xFFy\xE2"),
+            "\xEF\xBF\xBD"
+            "y");
+  EXPECT_EQ(stream.Flush(), "\xEF\xBF\xBD");
+  EXPECT_EQ(stream.Flush(), "");
+}
+
 TEST(Utf8StreamTest, TextComesOutAsItIsWhereverItIsSplit) {
   ExpectForEverySplit("", "");
   // Characters of one to four bytes, and the first and last of each length.

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "base/utf8_stream.h"
 #include "gtest/gtest.h"
 
 namespace inlay {
@@ -49,26 +48,6 @@ TEST(Utf8Test, IncompleteTail) {
   EXPECT_EQ(IncompleteUtf8Tail("\xF0\x9F\xA6"), 3u);
   EXPECT_EQ(IncompleteUtf8Tail("\xED\xA0"), 0u);  // no byte can mend that
   EXPECT_EQ(IncompleteUtf8Tail("\xFF"), 0u);
-}
-
-TEST(Utf8StreamTest, HoldsBackWhatIsIncomplete) {
-  Utf8Stream stream;
-  EXPECT_EQ(stream.Push("a\xF0\x9F"), "a");
-  EXPECT_EQ(stream.Push("\xA6"), "");
-  EXPECT_EQ(stream.Push("\x99"
-                        "b"),
-            "\xF0\x9F\xA6\x99"
-            "b");
-  EXPECT_EQ(stream.Flush(), "");
-  EXPECT_EQ(stream.Push("\xC3"), "");
-  EXPECT_EQ(stream.Push("x"),
-            "\xEF\xBF\xBD"
-            "x");
-  EXPECT_EQ(stream.Push("\xFFy\xE2"),
-            "\xEF\xBF\xBD"
-            "y");
-  EXPECT_EQ(stream.Flush(), "\xEF\xBF\xBD");
-  EXPECT_EQ(stream.Flush(), "");
 }
 
 }  // namespace

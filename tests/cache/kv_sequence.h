@@ -43,14 +43,14 @@ void ForEachPiece(const KvView& view, size_t position, F f) {
   const size_t element = KvTypeBytes(view.shape.type);
   const size_t scale = KvScaleBytes(view.shape.type);
   const size_t dim = view.shape.head_dim;
-  const size_t half = view.shape.BlockBytes() / (2 * view.shape.kv_heads);
+  const size_t keys_bytes = view.shape.BlockBytes() / (2 * view.shape.kv_heads);
   const size_t row = position % kKvBlockRows;
   auto* keys = static_cast<uint8_t*>(view.Block(position / kKvBlockRows));
-  for (size_t head = 0; head < view.shape.kv_heads; ++head, keys += 2 * half) {
+  for (size_t head = 0; head < view.shape.kv_heads; ++head, keys += 2 * keys_bytes) {
     for (size_t d = 0; d < dim; ++d) f(keys + (d * kKvBlockRows + row) * element, element);
-    f(keys + half + row * dim * element, dim * element);
-    for (uint8_t* part : {keys, keys + half})
-      f(part + kKvBlockRows * dim * element + row * scale, scale);
+    f(keys + keys_bytes + row * dim * element, dim * element);
+    for (uint8_t* rows : {keys, keys + keys_bytes})
+      f(rows + kKvBlockRows * dim * element + row * scale, scale);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "base/xxh64.h"
 #include "gemma_like/files/quantization.h"
+#include "hwy/detect_compiler_arch.h"
 #include "io/gguf/gguf.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/quant/weight_type.h"
@@ -24,9 +25,8 @@
 namespace inlay {
 namespace {
 
-// By what ChosenArithmetic() returns. A test that fails here says that saved conversations of
-// before would go on with other bits: kNumericsVersion is then one larger, and these are what the
-// test prints.
+// By ChosenArithmetic(). If a hash differs, conversations saved by earlier builds would continue
+// with other bits: then increment kNumericsVersion and record what the test prints.
 constexpr uint32_t kRecordedVersion = 1;
 const std::map<std::string, uint64_t>& Recorded() {
   static const auto& recorded = *new std::map<std::string, uint64_t>{
@@ -38,7 +38,7 @@ const std::map<std::string, uint64_t>& Recorded() {
   return recorded;
 }
 
-// Of the logits after each token of a text, in prompts of several lengths and one by one.
+// Adds the logits after each token of a text, in prompts of several lengths and token by token.
 void HashLogits(Engine& engine, absl::Span<const int32_t> tokens, KvType type, Xxh64& hash) {
   const auto cache = Must(engine.CreateCache({}, type));
   for (size_t at = 0, n = 1; at < tokens.size(); at += n, n = at % 7 == 0 ? 40 : 1) {
@@ -81,7 +81,7 @@ TEST_F(Numerics, BitsAreThoseOfTheVersion) {
   ASSERT_EQ(kNumericsVersion, kRecordedVersion) << "record the bits of the new version";
   int compared = 0;
   std::vector<std::string> targets = RunnableTargets();
-  // Where everything takes long, the best alone.
+  // Only the best target where everything is emulated.
   if (std::getenv("INLAY_SMALL_TESTS") != nullptr) targets.resize(1);
   for (const std::string& target : targets) {
     ASSERT_TRUE(ForceTarget(target));
@@ -91,7 +91,8 @@ TEST_F(Numerics, BitsAreThoseOfTheVersion) {
                 static_cast<unsigned long long>(hash));
     const auto recorded = Recorded().find(arithmetic);
     if (recorded == Recorded().end()) {
-      ADD_FAILURE() << arithmetic << " has no recorded bits";
+      // Arm CPUs have vectors of many lengths; recorded are those of the CPUs that were emulated.
+      EXPECT_TRUE(HWY_ARCH_ARM) << arithmetic << " has no recorded bits";
       continue;
     }
     EXPECT_EQ(hash, recorded->second) << target;

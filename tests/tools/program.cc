@@ -235,10 +235,8 @@ std::string ReadFile(const std::string& path) {
 }
 
 std::string ScratchPath(const std::string& name) {
-  // Tests may run at the same time, each in its own process, and several checkouts of them.
-  static const TempFolder folder;
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-  return folder.Path(absl::StrCat(test->test_suite_name(), "_", test->name(), "_", name));
+  return TempPath(absl::StrCat(test->test_suite_name(), "_", test->name(), "_", name));
 }
 
 void WriteFile(const std::string& path, const std::string& contents) {
