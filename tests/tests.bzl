@@ -1,4 +1,4 @@
-"""inlay_tests: one cc_test per *_test.cc of a tests folder."""
+"""inlay_tests: one cc_test per *_test.cc of a tests folder and of the folders in it."""
 
 load("@rules_cc//cc:defs.bzl", "cc_library", "cc_test")
 
@@ -13,12 +13,12 @@ def inlay_tests(deps, data = [], exclude = []):
     cc_library(
         name = "support",
         testonly = True,
-        srcs = native.glob(["*.cc"], exclude = ["*_test.cc"]),
-        hdrs = native.glob(["*.h"]),
+        srcs = native.glob(["**/*.cc"], exclude = ["**/*_test.cc"]),
+        hdrs = native.glob(["**/*.h"]),
         visibility = ["//tests:__subpackages__"],
         deps = deps + ["//tests:support", "@inlay_deps//:gtest_main"],
     )
-    for source in native.glob(["*_test.cc"], exclude = exclude):
+    for source in native.glob(["**/*_test.cc"], exclude = exclude):
         cc_test(
             name = source[:-len(".cc")],
             size = "medium",

@@ -8,7 +8,7 @@
 #include "gemma_like/generation/stop_matcher.h"
 #include "gemma_like/sessions/chat.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tests/io/test_vocabulary.h"
+#include "tests/io/tokenizer/test_vocabulary.h"
 #include "tools/json_text.h"
 
 namespace inlay {

@@ -14,7 +14,7 @@
 #include "io/file/atomic_file.h"
 #include "ops/team.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tests/io/test_vocabulary.h"
+#include "tests/io/tokenizer/test_vocabulary.h"
 
 namespace inlay {
 namespace {

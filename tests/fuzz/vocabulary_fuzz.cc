@@ -8,7 +8,7 @@
 #include "base/utf8_stream.h"
 #include "io/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz_input.h"
-#include "tests/io/test_vocabulary.h"
+#include "tests/io/tokenizer/test_vocabulary.h"
 
 namespace inlay {
 namespace {

@@ -127,7 +127,7 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   EXPECT_EQ(inlay_rewind_cache(fork, greatest - 32), INLAY_OK);
 
   // Of the first release: computed again, or refused.
-  const char* old = "tests/gemma_like/testdata/session_version_2.bin";
+  const char* old = "tests/gemma_like/sessions/testdata/session_version_2.bin";
   EXPECT_EQ(inlay_load_cache(fork, old, 1, &recomputed), INLAY_FAILED_PRECONDITION);
   EXPECT_THAT(inlay_last_error(), HasSubstr("it has version 2 of the format"));
   EXPECT_EQ(recomputed, 0u);

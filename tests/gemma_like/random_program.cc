@@ -8,7 +8,7 @@
 #include "base/byte_stream.h"
 #include "cache/model_identity.h"
 #include "gemma_like/generation/speculate.h"
-#include "tests/gemma_like/chance_drafter.h"
+#include "tests/gemma_like/generation/chance_drafter.h"
 #include "tests/must.h"
 
 namespace inlay {

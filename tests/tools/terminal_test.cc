@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "tests/io/gguf_bytes.h"
+#include "tests/io/gguf/gguf_bytes.h"
 #include "tests/tools/program.h"
 #include "tools/output.h"
 

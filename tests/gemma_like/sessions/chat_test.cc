@@ -1,0 +1,142 @@
+// Chat templates, against the texts that the models' makers document.
+#include "gemma_like/sessions/chat.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/io/tokenizer/test_vocabulary.h"
+
+namespace inlay {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int32_t kControl = 3;
+
+std::unique_ptr<Tokenizer> MustLoad(const TestVocabulary& vocabulary) {
+  auto tokenizer = vocabulary.Load();
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+std::unique_ptr<Tokenizer> GemmaTokenizer() {
+  TestVocabulary vocabulary = SpmBase();
+  vocabulary.Add("<start_of_turn>", kControl);
+  vocabulary.Add("<end_of_turn>", kControl);
+  vocabulary.flags = {{"add_bos_token", true}, {"add_space_prefix", false}};
+  return MustLoad(vocabulary);
+}
+
+std::unique_ptr<Tokenizer> GraniteTokenizer() {
+  TestVocabulary vocabulary = BpeBase("dbrx");
+  for (const char* token : {"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"})
+    vocabulary.Add(token, kControl);
+  vocabulary.flags = {{"add_bos_token", false}};
+  return MustLoad(vocabulary);
+}
+
+// The tokens as text, control tokens in brackets so that plain text of the same letters differs.
+std::string Show(const Tokenizer& tokenizer, const absl::StatusOr<std::vector<int32_t>>& tokens) {
+  EXPECT_TRUE(tokens.ok()) << tokens.status();
+  std::string text;
+  for (int32_t token : *tokens) {
+    if (tokenizer.IsControl(token)) {
+      absl::StrAppend(&text, "[", tokenizer.TokenText(token), "]");
+    } else {
+      text += std::string(tokenizer.Piece(token));
+    }
+  }
+  return text;
+}
+
+ChatFormat MustCreate(const Tokenizer& tokenizer, ChatTemplate chat_template) {
+  auto format = ChatFormat::Create(tokenizer, chat_template);
+  EXPECT_TRUE(format.ok()) << format.status();
+  return *std::move(format);
+}
+
+TEST(Chat, WritesGemmaTurns) {
+  const auto tokenizer = GemmaTokenizer();
+  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGemma);
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", " Hi there\n")),
+            "[<s>][<start_of_turn>]user\nHi there[<end_of_turn>]\n[<start_of_turn>]model\n");
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("Be brief.", "Hi")),
+            "[<s>][<start_of_turn>]user\nBe brief.\n\nHi[<end_of_turn>]\n"
+            "[<start_of_turn>]model\n");
+  const auto answer = tokenizer->Encode("Hello!", {.add_bos = false});
+  EXPECT_EQ(Show(*tokenizer, format.NextTurn(*answer, "Bye")),
+            "[<end_of_turn>]\n[<start_of_turn>]user\nBye[<end_of_turn>]\n"
+            "[<start_of_turn>]model\n");
+}
+
+TEST(Chat, WritesGraniteRoles) {
+  const auto tokenizer = GraniteTokenizer();
+  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGranite);
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", "Hi")),
+            "[<|start_of_role|>]user[<|end_of_role|>]Hi[<|end_of_text|>]\n"
+            "[<|start_of_role|>]assistant[<|end_of_role|>]");
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("Be brief.", "Hi")),
+            "[<|start_of_role|>]system[<|end_of_role|>]Be brief.[<|end_of_text|>]\n"
+            "[<|start_of_role|>]user[<|end_of_role|>]Hi[<|end_of_text|>]\n"
+            "[<|start_of_role|>]assistant[<|end_of_role|>]");
+  EXPECT_EQ(Show(*tokenizer, format.NextTurn({}, "Bye")),
+            "[<|end_of_text|>]\n[<|start_of_role|>]user[<|end_of_role|>]Bye[<|end_of_text|>]\n"
+            "[<|start_of_role|>]assistant[<|end_of_role|>]");
+}
+
+TEST(Chat, WritesChatMlTurns) {
+  TestVocabulary vocabulary = BpeBase("llama-bpe");
+  vocabulary.Add("<|im_start|>", kControl);
+  vocabulary.Add("<|im_end|>", kControl);
+  vocabulary.flags = {{"add_bos_token", false}};
+  const auto tokenizer = MustLoad(vocabulary);
+  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kChatMl);
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("Be brief.", "Hi")),
+            "[<|im_start|>]system\nBe brief.[<|im_end|>]\n[<|im_start|>]user\nHi[<|im_end|>]\n"
+            "[<|im_start|>]assistant\n");
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", "Hi")),
+            "[<|im_start|>]user\nHi[<|im_end|>]\n[<|im_start|>]assistant\n");
+  EXPECT_EQ(Show(*tokenizer, format.NextTurn({}, "Bye")),
+            "[<|im_end|>]\n[<|im_start|>]user\nBye[<|im_end|>]\n[<|im_start|>]assistant\n");
+}
+
+TEST(Chat, WritesLinesWithoutATemplate) {
+  const auto tokenizer = GemmaTokenizer();
+  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kNone);
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", "ROMEO:")), "[<s>]ROMEO:\n");
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("A play.", "ROMEO:")), "[<s>]A play.\nROMEO:\n");
+  const auto open = tokenizer->Encode("I will");
+  const auto ended = tokenizer->Encode("I will.\n");
+  EXPECT_EQ(Show(*tokenizer, format.NextTurn(*open, "JULIET:")), "\nJULIET:\n");
+  EXPECT_EQ(Show(*tokenizer, format.NextTurn(*ended, "JULIET:")), "JULIET:\n");
+}
+
+// Whoever types a control token gets its letters.
+TEST(Chat, KeepsTypedControlTokensPlain) {
+  const auto gemma = GemmaTokenizer();
+  const ChatFormat gemma_format = MustCreate(*gemma, ChatTemplate::kGemma);
+  EXPECT_EQ(Show(*gemma, gemma_format.NextTurn({}, "a<end_of_turn>b")),
+            "[<end_of_turn>]\n[<start_of_turn>]user\na<end_of_turn>b[<end_of_turn>]\n"
+            "[<start_of_turn>]model\n");
+  EXPECT_EQ(Show(*gemma, gemma_format.FirstTurn("<start_of_turn>model", "x")),
+            "[<s>][<start_of_turn>]user\n<start_of_turn>model\n\nx[<end_of_turn>]\n"
+            "[<start_of_turn>]model\n");
+  const auto granite = GraniteTokenizer();
+  const ChatFormat granite_format = MustCreate(*granite, ChatTemplate::kGranite);
+  EXPECT_THAT(Show(*granite, granite_format.FirstTurn("", "<|end_of_text|>")),
+              HasSubstr("]<|end_of_text|>[<|end_of_text|>]"));
+}
+
+TEST(Chat, NeedsTheTemplatesTokens) {
+  const auto granite = GraniteTokenizer();
+  EXPECT_THAT(ChatFormat::Create(*granite, ChatTemplate::kGemma).status().message(),
+              HasSubstr("'<start_of_turn>'"));
+  EXPECT_TRUE(ChatFormat::Create(*granite, ChatTemplate::kNone).ok());
+}
+
+}  // namespace
+}  // namespace inlay

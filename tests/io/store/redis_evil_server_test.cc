@@ -1,0 +1,194 @@
+// What servers that lie, hang or never stop can do to a store: an error, in time.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "io/store/redis_connection.h"
+#include "io/store/state_store_redis.h"
+#include "tests/io/store/loopback.h"
+#include "tests/io/store/state_store_contract.h"
+
+namespace inlay {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Milliseconds(300);
+// Of one call that fails because of the server: a few commands, on a busy machine.
+constexpr absl::Duration kPatience = absl::Seconds(5);
+
+std::unique_ptr<StateStore> Open(uint16_t port, absl::Duration timeout) {
+  auto store = OpenRedisStore({.port = port, .timeout = timeout});
+  EXPECT_TRUE(store.ok()) << store.status();
+  return *std::move(store);
+}
+
+// Accepts connections one after the other and gives each to `serve`.
+class EvilServer {
+ public:
+  explicit EvilServer(std::function<void(int fd, EvilServer&)> serve) {
+    std::tie(listener_, port_) = BindLoopback();
+    listen(listener_, 16);
+    thread_ = std::thread([this, serve = std::move(serve)] {
+      while (true) {
+        const int fd = accept(listener_, nullptr, nullptr);
+        if (fd < 0) return;
+        if (!stopping_) serve(fd, *this);
+        close(fd);
+      }
+    });
+  }
+  ~EvilServer() {
+    stopping_ = true;
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  uint16_t port() const { return port_; }
+  bool stopping() const { return stopping_; }
+
+  static bool Send(int fd, absl::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n <= 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(n));
+    }
+    return true;
+  }
+
+  // Waits for a command, or at least a piece of one; false when the client has gone.
+  static bool Receive(int fd) {
+    char buffer[65536];
+    return recv(fd, buffer, sizeof(buffer), 0) > 0;
+  }
+
+ private:
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+// Everything a store does fails, in time.
+void ExpectFailures(uint16_t port, absl::string_view what) {
+  std::unique_ptr<StateStore> store = Open(port, kTimeout);
+  const auto timed = [&](const std::function<absl::Status()>& call) {
+    const absl::Time start = absl::Now();
+    const absl::Status status = call();
+    EXPECT_FALSE(status.ok()) << what;
+    EXPECT_LT(absl::Now() - start, kPatience) << what;
+  };
+  timed([&] { return PutState(*store, "a", RandomBytes(1'200'000, 1)); });
+  timed([&] { return GetState(*store, "a").status(); });
+  timed([&] { return store->Delete("a"); });
+}
+
+TEST(EvilServerTest, AnswersThatAreWrong) {
+  const std::vector<std::string> answers = {
+      "garbage\r\n",
+      "+OK\r\n",
+      ":1\r\n",
+      ":99999999999999999999999999\r\n",
+      "-ERR no\r\n",
+      "$3\r\nabc\r\n",
+      "$-7\r\n",
+      "$99999999999\r\n",
+      "$9223372036854775807\r\n",
+      "$48\r\n" + std::string(48, '\0') + "\r\n",
+      "*1000000000\r\n",
+      "*-5\r\n",
+      "*2147483647\r\n$1\r\na\r\n",
+      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n$1\r\na\r\n",
+      ",1.5\r\n#t\r\n_\r\n",
+      "$",
+      "\r\n",
+      std::string(1000, '\0'),
+  };
+  for (const std::string& answer : answers) {
+    EvilServer server([&](int fd, EvilServer&) {
+      while (EvilServer::Receive(fd) && EvilServer::Send(fd, answer)) continue;
+    });
+    ExpectFailures(server.port(), answer);
+  }
+}
+
+// Two answers to one command: the second must not pass for the answer to the next one.
+TEST(EvilServerTest, AnswersThatNobodyAskedFor) {
+  EvilServer server([](int fd, EvilServer&) {
+    if (EvilServer::Receive(fd)) EvilServer::Send(fd, "+OK\r\n:1\r\n");
+    while (EvilServer::Receive(fd)) continue;
+  });
+  auto connection = RedisConnection::Connect({.port = server.port(), .timeout = kTimeout}, 1000);
+  ASSERT_TRUE(connection.ok());
+  EXPECT_EQ((*connection)->Command({"PING"}).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ((*connection)->Command({"PERSIST", "a"}).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(EvilServerTest, HangsUpAtOnce) {
+  EvilServer server([](int, EvilServer&) {});
+  ExpectFailures(server.port(), "hangs up");
+}
+
+TEST(EvilServerTest, HangsUpInTheMiddleOfAnAnswer) {
+  EvilServer server([](int fd, EvilServer&) {
+    EvilServer::Receive(fd);
+    EvilServer::Send(fd, "$100\r\nabc");
+  });
+  ExpectFailures(server.port(), "hangs up in the middle");
+}
+
+TEST(EvilServerTest, NeverAnswers) {
+  EvilServer server([](int fd, EvilServer&) {
+    while (EvilServer::Receive(fd)) continue;
+  });
+  ExpectFailures(server.port(), "never answers");
+}
+
+// Each byte in time, the answer never: the limit is on the command, not on the wait for a byte.
+TEST(EvilServerTest, AnswersOneByteAtATime) {
+  EvilServer server([](int fd, EvilServer& self) {
+    EvilServer::Receive(fd);
+    EvilServer::Send(fd, "$1000000\r\n");
+    while (!self.stopping() && EvilServer::Send(fd, "a")) {
+      absl::SleepFor(kTimeout / 10);
+    }
+  });
+  ExpectFailures(server.port(), "one byte at a time");
+}
+
+TEST(EvilServerTest, NeverStopsSending) {
+  EvilServer server([](int fd, EvilServer& self) {
+    EvilServer::Receive(fd);
+    const std::string much = "$99999999999\r\n" + std::string(1 << 20, 'a');
+    while (!self.stopping() && EvilServer::Send(fd, much)) continue;
+  });
+  ExpectFailures(server.port(), "never stops");
+}
+
+TEST(EvilServerTest, RandomAnswers) {
+  std::mt19937_64 random(1);
+  const std::string alphabet = "$*+-:0123456789\r\n\r\nOKabc";
+  for (int round = 0; round < 30; ++round) {
+    std::string answer;
+    for (size_t n = random() % 60; n > 0; --n) answer += alphabet[random() % alphabet.size()];
+    EvilServer server([&](int fd, EvilServer&) {
+      if (EvilServer::Receive(fd)) EvilServer::Send(fd, answer);
+    });
+    ExpectFailures(server.port(), answer);
+  }
+}
+
+TEST(EvilServerTest, NobodyListens) {
+  const auto [fd, port] = BindLoopback();
+  ExpectFailures(port, "nobody listens");
+  close(fd);
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,71 @@
+#include "tests/io/store/redis_server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/io/store/loopback.h"
+
+namespace inlay {
+
+RedisServer::RedisServer(const std::vector<std::string>& arguments) {
+  // Somebody else may take the port before the server does.
+  for (int i = 0; i < 3 && !TryStart(arguments); ++i) Kill();
+}
+
+bool RedisServer::TryStart(const std::vector<std::string>& arguments) {
+  const auto [fd, port] = BindLoopback();
+  if (fd < 0) return false;
+  close(fd);
+  port_ = port;
+  std::vector<std::string> command = {"redis-server",
+                                      "--port",
+                                      std::to_string(port),
+                                      "--bind",
+                                      "127.0.0.1",
+                                      "--save",
+                                      "",
+                                      "--appendonly",
+                                      "no",
+                                      "--dir",
+                                      "/tmp",
+                                      "--daemonize",
+                                      "no"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int null = open("/dev/null", O_RDWR);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  for (int i = 0; i < 1000 && pid_ > 0; ++i) {
+    if (waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;  // it could not run
+    if (pid_ > 0 && CanConnect(port)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+void RedisServer::Signal(int signal) const {
+  if (pid_ > 0) kill(pid_, signal);
+}
+
+void RedisServer::Kill() {
+  if (pid_ <= 0) return;
+  Signal(SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+}  // namespace inlay

@@ -1,0 +1,281 @@
+// States on a real server, and what a server that dies, stops or refuses leads to.
+#include "io/store/state_store_redis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "io/store/redis_connection.h"
+#include "tests/io/store/redis_server.h"
+#include "tests/io/store/state_store_contract.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kTimeout = absl::Milliseconds(300);
+// Of one call that fails because of the server: a few commands, on a busy machine.
+constexpr absl::Duration kPatience = absl::Seconds(5);
+
+std::unique_ptr<StateStore> Open(uint16_t port, absl::Duration timeout = absl::Seconds(20)) {
+  auto store = OpenRedisStore({.port = port, .timeout = timeout});
+  EXPECT_TRUE(store.ok()) << store.status();
+  return *std::move(store);
+}
+
+class RedisStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(server_.started())
+        << "redis-server cannot be started: install the package redis-server (scripts/setup)";
+    store_ = Open(server_.port());
+    auto connection =
+        RedisConnection::Connect({.port = server_.port(), .timeout = absl::Seconds(20)}, 1 << 21);
+    ASSERT_TRUE(connection.ok()) << connection.status();
+    raw_ = *std::move(connection);
+  }
+
+  int64_t KeysOnServer() {
+    auto reply = raw_->Command({"DBSIZE"});
+    return reply.ok() ? reply->integer : -1;
+  }
+
+  // Runs a script that returns no array: what the store's own commands cannot do.
+  void Eval(absl::string_view script) {
+    auto reply = raw_->Command({"EVAL", script, "0"});
+    ASSERT_TRUE(reply.ok()) << reply.status();
+  }
+
+  RedisServer server_;
+  std::unique_ptr<StateStore> store_;
+  std::unique_ptr<RedisConnection> raw_;
+};
+
+TEST_F(RedisStoreTest, RoundTrips) { CheckRoundTrips(*store_); }
+TEST_F(RedisStoreTest, Replacing) { CheckReplacing(*store_); }
+TEST_F(RedisStoreTest, Deleting) { CheckDeleting(*store_); }
+TEST_F(RedisStoreTest, Keys) { CheckKeys(*store_); }
+TEST_F(RedisStoreTest, ConcurrentUse) { CheckConcurrentUse(*store_); }
+
+TEST_F(RedisStoreTest, LeavesNothingBehind) {
+  ASSERT_TRUE(PutState(*store_, "a", RandomBytes(3'000'000, 1)).ok());
+  EXPECT_EQ(KeysOnServer(), 1);
+  ASSERT_TRUE(PutState(*store_, "a", RandomBytes(1'500'000, 2)).ok());
+  EXPECT_EQ(KeysOnServer(), 1);
+  ASSERT_TRUE(store_->Delete("a").ok());
+  EXPECT_EQ(KeysOnServer(), 0);
+  {
+    auto writer = store_->Put("b");
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->Append(RandomBytes(1'500'000, 3)).ok());
+  }
+  // What a dropped writer has sent goes away by itself; what was committed stays.
+  EXPECT_EQ(KeysOnServer(), 1);
+  Eval(
+      "for _, k in ipairs(redis.call('KEYS', '*')) do "
+      "assert(redis.call('TTL', k) > 3000 and redis.call('TTL', k) <= 3600) end return 1");
+  ASSERT_TRUE(PutState(*store_, "c", {1, 2}).ok());
+  Eval("assert(redis.call('TTL', 'inlay:c') == -1) return 1");
+  // Whoever deletes the state's key, or evicts it, leaves no chunk without a manifest.
+  Eval("redis.call('DEL', 'inlay:c') return 1");
+  EXPECT_EQ(KeysOnServer(), 1);
+}
+
+// At no moment of a Put is there a chunk that would stay when the writer and the manifest go.
+TEST_F(RedisStoreTest, EveryUnfinishedChunkExpires) {
+  auto writer = store_->Put("a");
+  ASSERT_TRUE(writer.ok());
+  for (uint64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE((*writer)->Append(RandomBytes(1 << 20, i)).ok());
+    EXPECT_EQ(KeysOnServer(), 1);
+    Eval(
+        "for _, k in ipairs(redis.call('KEYS', '*')) do "
+        "assert(redis.call('TTL', k) > 0) end return 1");
+  }
+  ASSERT_TRUE((*writer)->Commit().ok());
+  EXPECT_EQ(KeysOnServer(), 1);
+}
+
+TEST_F(RedisStoreTest, DamageOnTheServerIsFound) {
+  const StateBytes bytes = RandomBytes(2'500'000, 1);
+  const auto damaged = [&](absl::string_view script) {
+    ASSERT_TRUE(PutState(*store_, "a", bytes).ok());
+    ASSERT_NO_FATAL_FAILURE(Eval(script));
+    const absl::Status status = GetState(*store_, "a").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << script << " " << status;
+  };
+  const auto set = [](const std::string& field, const std::string& value) {
+    return "redis.call('HSET', 'inlay:a', '" + field + "', " + value + ") ";
+  };
+  const auto get = [](const std::string& field) {
+    return "redis.call('HGET', 'inlay:a', '" + field + "')";
+  };
+  damaged(set("1", "'x' .. string.sub(" + get("1") + ", 2)") + "return 1");
+  damaged(set("2", get("2") + " .. 'x'") + "return 1");
+  damaged(set("0", "''") + "return 1");
+  damaged("redis.call('HDEL', 'inlay:a', '2') return 1");
+  damaged("local v = " + get("0") + " " + set("0", get("1")) + set("1", "v") + "return 1");
+  damaged(set("manifest", "'x'") + "return 1");
+  damaged(set("manifest", "''") + "return 1");
+  damaged(set("manifest", "string.sub(" + get("manifest") + ", 1, 16) .. 'xyz'") + "return 1");
+  // It can be deleted, and it does not stand in the way of a new state.
+  EXPECT_TRUE(store_->Delete("a").ok());
+  // And it does not stand in the way of a new state.
+  EXPECT_TRUE(PutState(*store_, "a", bytes).ok());
+  ExpectState(*store_, "a", bytes);
+}
+
+// Somebody else's value is neither read nor replaced nor deleted.
+TEST_F(RedisStoreTest, KeysOfAnotherTypeAreRefused) {
+  const auto refused = [&](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'inlay:a'"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'list'"));
+  };
+  auto writer = store_->Put("a");
+  ASSERT_TRUE(writer.ok());
+  Eval("redis.call('RPUSH', 'inlay:a', 'x') return 1");
+  refused(store_->Get("a").status());
+  refused(store_->Put("a").status());  // before anything is sent
+  refused(store_->Delete("a"));
+  ASSERT_TRUE((*writer)->Append(RandomBytes(10, 1)).ok());
+  refused((*writer)->Commit());
+  EXPECT_EQ(KeysOnServer(), 1);
+  Eval("assert(redis.call('LLEN', 'inlay:a') == 1) return 1");
+}
+
+TEST_F(RedisStoreTest, ErrorRepliesHaveTheirCode) {
+  const auto code = [&](std::initializer_list<absl::string_view> words) {
+    const absl::Status status = raw_->Command(words).status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("says: "));
+    return status.code();
+  };
+  Eval("redis.call('RPUSH', 'list', 'x') return 1");
+  EXPECT_EQ(code({"GET", "list"}), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(code({"NONSENSE"}), absl::StatusCode::kInternal);
+  // The connection stays usable after each of them.
+  for (const auto& [error, expected] : std::vector<std::pair<std::string, absl::StatusCode>>{
+           {"NOAUTH a", absl::StatusCode::kUnauthenticated},
+           {"WRONGPASS a", absl::StatusCode::kUnauthenticated},
+           {"NOPERM a", absl::StatusCode::kPermissionDenied},
+           {"OOM a", absl::StatusCode::kResourceExhausted},
+           {"READONLY a", absl::StatusCode::kFailedPrecondition},
+           {"LOADING a", absl::StatusCode::kUnavailable},
+           {"ERR Error running script (call to f_0): @user_script:1: -OOM a",
+            absl::StatusCode::kResourceExhausted},
+           {"OOMPH a", absl::StatusCode::kInternal}}) {
+    EXPECT_EQ(code({"EVAL", "return redis.error_reply('" + error + "')", "0"}), expected) << error;
+  }
+  EXPECT_EQ(KeysOnServer(), 1);
+}
+
+TEST_F(RedisStoreTest, AFullServerIsResourceExhausted) {
+  ASSERT_TRUE(PutState(*store_, "a", {1, 2, 3}).ok());
+  ASSERT_TRUE(raw_->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
+  const absl::Status status = PutState(*store_, "a", RandomBytes(1'500'000, 1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  ExpectState(*store_, "a", {1, 2, 3});
+}
+
+TEST_F(RedisStoreTest, ChunkEvictedWhileWriting) {
+  ASSERT_TRUE(PutState(*store_, "a", {7}).ok());
+  auto writer = store_->Put("a");
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->Append(RandomBytes(1'500'000, 1)).ok());
+  Eval(
+      "for _, k in ipairs(redis.call('KEYS', 'inlay:a:*')) do "
+      "if redis.call('TTL', k) > 0 then redis.call('DEL', k) end end return 1");
+  EXPECT_EQ((*writer)->Commit().code(), absl::StatusCode::kDataLoss);
+  ExpectState(*store_, "a", {7});
+  // The chunk that was still there has been deleted.
+  EXPECT_EQ(KeysOnServer(), 1);
+}
+
+// Of writers that replace each other's state at the same time, each deletes what it replaced.
+TEST_F(RedisStoreTest, RacingWritersLeaveNothingBehind) {
+  std::vector<std::thread> threads;
+  for (uint8_t t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(PutState(*store_, "a", {t}).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(KeysOnServer(), 1);
+}
+
+TEST_F(RedisStoreTest, ServerDies) {
+  ASSERT_TRUE(PutState(*store_, "a", RandomBytes(3'000'000, 1)).ok());
+  auto writer = store_->Put("a");
+  auto reader = store_->Get("a");
+  ASSERT_TRUE(writer.ok() && reader.ok());
+  StateBytes piece(1000);
+  ASSERT_TRUE((*reader)->Read(absl::MakeSpan(piece)).ok());
+  ASSERT_TRUE((*writer)->Append(piece).ok());
+  server_.Kill();
+  const absl::Time start = absl::Now();
+  EXPECT_EQ((*writer)->Append(RandomBytes(3'000'000, 2)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ((*writer)->Commit().code(), absl::StatusCode::kUnavailable);
+  piece.resize(2'000'000);
+  EXPECT_EQ((*reader)->Read(absl::MakeSpan(piece)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(store_->Get("a").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_LT(absl::Now() - start, kPatience);
+}
+
+TEST_F(RedisStoreTest, ServerStopsAndGoesOn) {
+  std::unique_ptr<StateStore> store = Open(server_.port(), kTimeout);
+  ASSERT_TRUE(PutState(*store_, "a", {1, 2, 3}).ok());
+  server_.Signal(SIGSTOP);
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(store->Get("a").status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(PutState(*store, "a", RandomBytes(3'000'000, 1)).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LT(absl::Now() - start, kPatience);
+  server_.Signal(SIGCONT);
+  ExpectState(*store_, "a", {1, 2, 3});
+}
+
+TEST(RedisOptionsTest, Passwords) {
+  RedisServer server({"--requirepass", "secret"});
+  ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
+  const auto put = [&](absl::string_view user, absl::string_view password) {
+    auto store = OpenRedisStore({.port = server.port(),
+                                 .user = std::string(user),
+                                 .password = std::string(password),
+                                 .database = 3});
+    return PutState(**store, "a", {1});
+  };
+  EXPECT_TRUE(put("", "secret").ok());
+  EXPECT_TRUE(put("default", "secret").ok());
+  EXPECT_EQ(put("", "wrong").code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(put("nobody", "secret").code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(put("", "").code(), absl::StatusCode::kUnauthenticated);
+  const auto outside =
+      OpenRedisStore({.port = server.port(), .password = "secret", .database = 99});
+  EXPECT_EQ((*outside)->Get("a").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(RedisOptionsTest, APasswordThatTheServerDoesNotWant) {
+  RedisServer server;
+  ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
+  const auto store = OpenRedisStore({.port = server.port(), .password = "secret"});
+  EXPECT_EQ((*store)->Get("a").status().code(), absl::StatusCode::kUnauthenticated);
+}
+
+TEST(RedisOptionsTest, Refused) {
+  EXPECT_FALSE(OpenRedisStore({.host = ""}).ok());
+  EXPECT_FALSE(OpenRedisStore({.port = 0}).ok());
+  EXPECT_FALSE(OpenRedisStore({.database = -1}).ok());
+  EXPECT_FALSE(OpenRedisStore({.timeout = absl::ZeroDuration()}).ok());
+}
+
+}  // namespace
+}  // namespace inlay

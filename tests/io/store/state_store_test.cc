@@ -1,0 +1,96 @@
+// States in memory and in files.
+#include "io/store/state_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/io/store/state_store_contract.h"
+#include "tests/temp_folder.h"
+
+namespace inlay {
+namespace {
+
+class StateStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override { file_ = std::make_unique<FileStore>(folder_); }
+
+  template <class F>
+  void ForBoth(F f) {
+    f(memory_);
+    f(*file_);
+  }
+
+  const TempFolder temp_;
+  const std::string folder_ = temp_.path();
+  MemoryStore memory_;
+  std::unique_ptr<FileStore> file_;
+};
+
+TEST_F(StateStoreTest, RoundTrips) { ForBoth(CheckRoundTrips); }
+TEST_F(StateStoreTest, Replacing) { ForBoth(CheckReplacing); }
+TEST_F(StateStoreTest, Deleting) { ForBoth(CheckDeleting); }
+TEST_F(StateStoreTest, Keys) { ForBoth(CheckKeys); }
+TEST_F(StateStoreTest, ConcurrentUse) { ForBoth(CheckConcurrentUse); }
+
+TEST_F(StateStoreTest, FilesLeaveNothingBehind) {
+  CheckReplacing(*file_);
+  ASSERT_TRUE(file_->Delete("replaced").ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+// They hold conversations.
+TEST_F(StateStoreTest, FilesAreTheirOwnersAlone) {
+  const std::string path = folder_ + "/talk.state";
+  const auto mode = [&] {
+    struct stat info {};
+    EXPECT_EQ(stat(path.c_str(), &info), 0);
+    return info.st_mode & 0777;
+  };
+  ASSERT_TRUE(PutState(*file_, "talk", RandomBytes(1000, 1)).ok());
+  EXPECT_EQ(mode(), 0600u);
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  ASSERT_TRUE(PutState(*file_, "talk", RandomBytes(1000, 2)).ok());
+  EXPECT_EQ(mode(), 0640u);
+}
+
+// Whatever a state is, another may take its place under the key.
+TEST_F(StateStoreTest, FilesOfAnyKindOfState) {
+  for (const absl::string_view first : {kSessionMagic, kChatMagic, absl::string_view("any")}) {
+    for (const absl::string_view then : {kSessionMagic, kChatMagic, absl::string_view("any")}) {
+      ASSERT_TRUE(PutState(*file_, "a", StateBytes(first.begin(), first.end())).ok());
+      EXPECT_TRUE(PutState(*file_, "a", StateBytes(then.begin(), then.end())).ok());
+    }
+  }
+}
+
+TEST_F(StateStoreTest, FolderThatIsMissing) {
+  FileStore store(folder_ + "/nowhere");
+  EXPECT_EQ(store.Put("a").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.Get("a").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.Delete("a").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(StateStoreTest, NotARegularFile) {
+  ASSERT_EQ(mkfifo((folder_ + "/pipe.state").c_str(), 0600), 0);
+  EXPECT_EQ(file_->Get("pipe").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(file_->Put("pipe").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(ReadStateFile(folder_).ok());
+}
+
+TEST_F(StateStoreTest, FileThatShrinksWhileItIsRead) {
+  ASSERT_TRUE(PutState(*file_, "a", RandomBytes(1000, 1)).ok());
+  auto reader = file_->Get("a");
+  ASSERT_TRUE(reader.ok());
+  ASSERT_EQ(truncate((folder_ + "/a.state").c_str(), 10), 0);
+  StateBytes bytes(1000);
+  EXPECT_EQ((*reader)->Read(absl::MakeSpan(bytes)).code(), absl::StatusCode::kOutOfRange);
+}
+
+}  // namespace
+}  // namespace inlay

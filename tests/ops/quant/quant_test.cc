@@ -1,0 +1,231 @@
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ops/quant/dequantize.h"
+#include "ops/quant/float16.h"
+#include "ops/quant/quantize.h"
+#include "tests/ops/op_test.h"
+#include "tests/ops/quant/quant_rows.h"
+
+namespace inlay {
+namespace {
+
+constexpr WeightType kQuantized[] = {WeightType::kQ8_0, WeightType::kQ4_0,  WeightType::kQ4_1,
+                                     WeightType::kQ5_0, WeightType::kQ5_1,  WeightType::kQ2_K,
+                                     WeightType::kQ3_K, WeightType::kQ4_K,  WeightType::kQ5_K,
+                                     WeightType::kQ6_K, WeightType::kIQ4_NL};
+
+float F16(const uint8_t* p) {
+  return static_cast<float>(HalfValue(static_cast<uint16_t>(p[0] | p[1] << 8)));
+}
+
+int Nibble(const uint8_t* p, size_t i) { return i < 16 ? p[i] & 15 : p[i - 16] >> 4; }
+
+int Bit(const uint8_t* p, size_t i) { return p[i / 8] >> (i % 8) & 1; }
+
+// Two bits of element i of 256: bytes of 32 elements each, four times two bits, two halves.
+int Pair(const uint8_t* p, size_t i) { return p[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3; }
+
+// Scale (or, with `min`, minimum) k of the 12 bytes of Q4_K and Q5_K.
+int SixBits(const uint8_t* p, size_t k, bool min) {
+  if (k < 4) return p[k + (min ? 4 : 0)] & 63;
+  const int low = min ? p[k + 4] >> 4 : p[k + 4] & 15;
+  return low + 16 * (p[k - 4 + (min ? 4 : 0)] >> 6);
+}
+
+// Element i of a block from its bytes, as the format defines it; float operations in its order.
+float Element(WeightType type, const uint8_t* b, size_t i) {
+  switch (type) {
+    case WeightType::kQ8_0:
+      return static_cast<float>(static_cast<int8_t>(b[2 + i])) * F16(b);
+    case WeightType::kQ4_0:
+      return static_cast<float>(Nibble(b + 2, i) - 8) * F16(b);
+    case WeightType::kQ4_1:
+      return static_cast<float>(Nibble(b + 4, i)) * F16(b) + F16(b + 2);
+    case WeightType::kQ5_0:
+      return static_cast<float>(Nibble(b + 6, i) + 16 * Bit(b + 2, i) - 16) * F16(b);
+    case WeightType::kQ5_1:
+      return static_cast<float>(Nibble(b + 8, i) + 16 * Bit(b + 4, i)) * F16(b) + F16(b + 2);
+    case WeightType::kIQ4_NL: {
+      const int values[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                            1,    13,   25,  38,  53,  69,  89,  113};
+      return F16(b) * static_cast<float>(values[Nibble(b + 2, i)]);
+    }
+    case WeightType::kQ2_K: {
+      const uint8_t scales = b[i / 16];
+      const float scale = F16(b + 80) * static_cast<float>(scales & 15);
+      const float min = F16(b + 82) * static_cast<float>(scales >> 4);
+      return scale * static_cast<float>(Pair(b + 16, i)) - min;
+    }
+    case WeightType::kQ3_K: {
+      const uint8_t* s = b + 96;
+      const size_t k = i / 16;
+      const int low = (k < 8 ? s[k] : s[k - 8] >> 4) & 15;
+      const int high = s[8 + k % 4] >> (k / 4 * 2) & 3;
+      const int third = b[i % 32] >> (i / 32) & 1;
+      return F16(b + 108) * static_cast<float>(low + 16 * high - 32) *
+             static_cast<float>(Pair(b + 32, i) + 4 * third - 4);
+    }
+    case WeightType::kQ4_K: {
+      const uint8_t byte = b[16 + i / 64 * 32 + i % 32];
+      const int q = i % 64 < 32 ? byte & 15 : byte >> 4;
+      return F16(b) * static_cast<float>(SixBits(b + 4, i / 32, false)) * static_cast<float>(q) -
+             F16(b + 2) * static_cast<float>(SixBits(b + 4, i / 32, true));
+    }
+    case WeightType::kQ5_K: {
+      const uint8_t byte = b[48 + i / 64 * 32 + i % 32];
+      const int fifth = b[16 + i % 32] >> (i / 32) & 1;
+      const int q = (i % 64 < 32 ? byte & 15 : byte >> 4) + 16 * fifth;
+      return F16(b) * static_cast<float>(SixBits(b + 4, i / 32, false)) * static_cast<float>(q) -
+             F16(b + 2) * static_cast<float>(SixBits(b + 4, i / 32, true));
+    }
+    case WeightType::kQ6_K: {
+      const uint8_t byte = b[i / 128 * 64 + i % 64];
+      const int low = i % 128 < 64 ? byte & 15 : byte >> 4;
+      const float scale = F16(b + 208) * static_cast<float>(static_cast<int8_t>(b[192 + i / 16]));
+      return scale * static_cast<float>(low + 16 * Pair(b + 128, i) - 32);
+    }
+    default:
+      return NAN;
+  }
+}
+
+class Dequantize : public OnEveryTarget {};
+INLAY_ON_PLAIN_TARGETS(Dequantize);
+
+TEST_P(Dequantize, RowsAreBitIdenticalToTheFormats) {
+  std::mt19937 generator(1);
+  for (WeightType type : kQuantized) {
+    const WeightTypeInfo& info = GetWeightTypeInfo(type);
+    const size_t blocks = 40, cols = blocks * info.block_size;
+    // Random bytes, at an odd address: every pattern of quants and scales, also halves that are
+    // subnormal, infinite or NaN.
+    std::vector<uint8_t> bytes(2 * blocks * info.block_bytes + 1);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(generator());
+    const WeightMatrix w = {bytes.data() + 1, type, 2, cols};
+    std::vector<float> values(cols);
+    for (size_t row = 0; row < 2; ++row) {
+      DequantizeRow(w, row, values.data());
+      for (size_t i = 0; i < cols; ++i) {
+        const uint8_t* block = &bytes[1 + (row * blocks + i / info.block_size) * info.block_bytes];
+        const float expected = Element(type, block, i % info.block_size);
+        if (std::isnan(expected)) {
+          ASSERT_TRUE(std::isnan(values[i])) << info.name << ", element " << i;
+        } else {
+          ASSERT_TRUE(SameBits(&values[i], &expected, 1)) << info.name << ", element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Quant, BytesAreThoseOfTheReferenceQuantizers) {
+  std::ifstream file("tests/ops/quant/testdata/quantized.txt");
+  ASSERT_TRUE(file) << "run in the repository's root";
+  std::string line;
+  int types = 0;
+  while (std::getline(file, line)) {
+    if (line[0] == '#') continue;
+    std::istringstream fields(line);
+    std::string name, hash_hex, bytes_hex;
+    fields >> name >> hash_hex >> bytes_hex;
+    const WeightTypeInfo* info = FindWeightType(name);
+    ASSERT_NE(info, nullptr) << name;
+    std::vector<uint8_t> bytes(kQuantCols / info->block_size * info->block_bytes);
+    uint64_t hash = kHashStart;
+    for (size_t r = 0; r < kQuantRows; ++r) {
+      QuantizeRow(info->type, QuantRow(r).data(), kQuantCols, bytes.data());
+      hash = Hash(hash, bytes.data(), bytes.size());
+      if (r != 1) continue;
+      for (size_t i = 0; 2 * i < bytes_hex.size(); ++i) {
+        ASSERT_EQ(bytes[i], std::stoi(bytes_hex.substr(2 * i, 2), nullptr, 16))
+            << name << ", byte " << i;
+      }
+    }
+    EXPECT_EQ(hash, std::stoull(hash_hex, nullptr, 16)) << name;
+    ++types;
+  }
+  EXPECT_EQ(types, 13);
+}
+
+TEST(Quant, TiesOfQ8_0RoundAwayFromZero) {
+  // A scale of exactly 1; round to even would give 0, 2, 2, -2, 126.
+  float x[32] = {127, 0.5f, 1.5f, 2.5f, -2.5f, 126.5f};
+  uint8_t bytes[34];
+  QuantizeRow(WeightType::kQ8_0, x, 32, bytes);
+  const int8_t expected[] = {127, 1, 2, 3, -3, 127, 0};
+  EXPECT_EQ(std::memcmp(bytes + 2, expected, sizeof(expected)), 0);
+}
+
+TEST(Quant, ValuesThatAreNotFiniteGiveSomeBlock) {
+  std::mt19937 generator(2);
+  for (const WeightType type : kQuantized) {
+    const WeightTypeInfo& info = GetWeightTypeInfo(type);
+    for (float bad : {NAN, INFINITY, -INFINITY, 3.4e38f, -3.4e38f, 1e-45f}) {
+      for (size_t count : {1, 5, 256}) {
+        std::vector<float> x(256);
+        for (float& v : x) v = static_cast<float>(generator() % 200) * 0.01f - 1;
+        for (size_t i = 0; i < count; ++i) x[generator() % 256] = bad;
+        std::vector<uint8_t> bytes(256 / info.block_size * info.block_bytes);
+        QuantizeRow(type, x.data(), 256, bytes.data());
+      }
+    }
+  }
+}
+
+TEST(Quant, ErrorsShrinkWithTheBits) {
+  // Relative squared errors of normal values; a wrong bit order or scale shows at once.
+  const std::pair<WeightType, double> bounds[] = {
+      {WeightType::kQ8_0, 5e-5}, {WeightType::kQ6_K, 5e-4}, {WeightType::kQ5_K, 2e-3},
+      {WeightType::kQ5_1, 2e-3}, {WeightType::kQ5_0, 3e-3}, {WeightType::kQ4_K, 7e-3},
+      {WeightType::kQ4_1, 9e-3}, {WeightType::kQ4_0, 9e-3}, {WeightType::kIQ4_NL, 7e-3},
+      {WeightType::kQ3_K, 3e-2}, {WeightType::kQ2_K, 1e-1}};
+  const Array x = RandomArray(1, 8192, 5);
+  const std::vector<double> expected(x.data(), x.data() + x.size());
+  for (const auto& [type, bound] : bounds) {
+    const WeightTypeInfo& info = GetWeightTypeInfo(type);
+    std::vector<uint8_t> bytes(x.size() / info.block_size * info.block_bytes);
+    QuantizeRow(type, x.data(), x.size(), bytes.data());
+    const Array y(1, x.size());
+    DequantizeRow({bytes.data(), type, 1, x.size()}, 0, y.data());
+    const double nmse = Nmse(y, expected);
+    std::printf("%s %.2g\n", std::string(info.name).c_str(), nmse);
+    EXPECT_LE(nmse, bound) << info.name;
+    EXPECT_GE(nmse, bound / 10) << info.name;
+  }
+}
+
+TEST(Quant, HalvesRoundToNearestEven) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const float value = FloatFromF16(static_cast<uint16_t>(bits));
+    const double expected = HalfValue(static_cast<uint16_t>(bits));
+    if (std::isnan(expected)) {
+      ASSERT_TRUE(std::isnan(value));
+      ASSERT_EQ(F16FromFloat(value) & 0x7FFF, 0x7E00);
+      continue;
+    }
+    ASSERT_EQ(value, expected);
+    ASSERT_EQ(F16FromFloat(value), bits);
+    // Halfway to the next larger in magnitude goes to the even one, and just beside it to the
+    // nearest.
+    if ((bits & 0x7FFF) >= 0x7BFF) continue;
+    const float next = FloatFromF16(static_cast<uint16_t>(bits + 1));
+    const float middle = static_cast<float>((double{value} + next) / 2);
+    ASSERT_EQ(F16FromFloat(middle), bits + (bits & 1));
+    ASSERT_EQ(F16FromFloat(std::nextafter(middle, value)), bits);
+    ASSERT_EQ(F16FromFloat(std::nextafter(middle, next)), bits + 1);
+  }
+  EXPECT_EQ(F16FromFloat(65519), 0x7BFF);
+  EXPECT_EQ(F16FromFloat(65520), 0x7C00);
+  EXPECT_EQ(F16FromFloat(-1e30f), 0xFC00);
+}
+
+}  // namespace
+}  // namespace inlay
