@@ -21,8 +21,8 @@ namespace inlay {
 namespace {
 
 constexpr absl::string_view kNames =
-    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q4_K_M, "
-    "Q5_K_M";
+    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, MXFP4, Q2_K, Q3_K, Q4_K, Q5_K, "
+    "Q6_K, Q4_K_M, Q5_K_M";
 
 // The type of small blocks (32) with about as many bits as this type of super-blocks (256).
 WeightType SmallBlockType(WeightType type) {
@@ -36,6 +36,8 @@ WeightType SmallBlockType(WeightType type) {
       return WeightType::kQ5_1;
     case WeightType::kQ6_K:
       return WeightType::kQ8_0;
+    case WeightType::kIQ4_XS:
+      return WeightType::kIQ4_NL;
     default:
       return WeightType::kF16;
   }
@@ -93,7 +95,7 @@ absl::StatusOr<Quantization> Quantization::Parse(absl::string_view name) {
   const bool mix = absl::EndsWithIgnoreCase(name, "_K_M");
   if (mix) base.remove_suffix(2);
   const WeightTypeInfo* info = FindWeightType(std::string_view(base.data(), base.size()));
-  if (info == nullptr ||
+  if (info == nullptr || !info->is_written ||
       (mix && info->type != WeightType::kQ4_K && info->type != WeightType::kQ5_K)) {
     return absl::InvalidArgumentError(
         absl::StrCat("type ", QuoteForMessage(name), " is not one of ", kNames));

@@ -101,8 +101,9 @@ HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& blo
       quants = hn::IfNegativeThenNegOrUndefIfZero(signed_w, quants);
       w = hn::BitCast(DQuads(), hn::Abs(signed_w));
     }
-    // How many quads' products can be added in 16 bits.
-    constexpr size_t kFit = size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * Format::kMost));
+    // How many quads' products can be added in 16 bits, at most all of the group.
+    constexpr size_t kFit = std::min<size_t>(
+        Format::kGroup / 4, size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * Format::kMost)));
     const auto products = hn::SatWidenMulPairwiseAdd(DPairs(), w, quants);
     pairs = kQuad % kFit == 0 ? products : hn::Add(pairs, products);
     if constexpr (kQuad % kFit == kFit - 1) {

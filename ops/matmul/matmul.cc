@@ -22,8 +22,6 @@ void MultiplyTiles(const TileKernels& kernels, const MatMulTask& task, const Ope
     case PackedFormat::kBF16:
       return kernels.bf16(task, x.bf16(), begin, end);
     case PackedFormat::kBytes32:
-    case PackedFormat::kWide32:
-    case PackedFormat::kWide16:
       return kernels.bytes(task, x.quantized(), begin, end);
     case PackedFormat::kNibbles32:
     case PackedFormat::kFives32:
@@ -31,7 +29,18 @@ void MultiplyTiles(const TileKernels& kernels, const MatMulTask& task, const Ope
     case PackedFormat::kFivesK:
     case PackedFormat::kNibblesK:
     case PackedFormat::kSixK:
+    case PackedFormat::kNibblesOffset32:
       return kernels.nibbles(task, x.quantized(), begin, end);
+    case PackedFormat::kTableIq4Nl:
+    case PackedFormat::kTableMxfp4:
+    case PackedFormat::kTableIq4Xs:
+    case PackedFormat::kTableIq3Xxs:
+    case PackedFormat::kTableIq3S:
+    case PackedFormat::kTableIq2S:
+    case PackedFormat::kTableIq2Xxs:
+    case PackedFormat::kTwosK:
+    case PackedFormat::kThreesK:
+      return kernels.tables(task, x.quantized(), begin, end);
   }
 }
 

@@ -134,7 +134,8 @@ class AmxKernel {
   static constexpr size_t kGroups = kQuantBlock / Format::kGroup;  // of a block
   // Prefetch distance in bytes to the columns that are unpacked next.
   static constexpr size_t kNext =
-      Format::kLayout.Group(kAmxBlocks * kGroups) - Format::kLayout.Group(0);
+      Format::kLayout.Group(kAmxBlocks * kQuantBlock / Format::kLayout.cols) -
+      Format::kLayout.Group(0);
   // AMX registers, of which two of each kind alternate.
   static constexpr int kSums = 0, kQuants = 2, kWeights = 4;
 
@@ -234,13 +235,10 @@ void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin,
   const auto run = [&]<class Format>(MultiplyTilesOf<QuantizedRows> few)
                        HWY_ATTR { MultiplyByAmx<Format, Tiles>(task, x, begin, end, few); };
   const auto bytes = plain::ByteTiles(), nibbles = plain::NibbleTiles();
+  const auto tables = plain::TableTiles();
   switch (task.w->format()) {
     case PackedFormat::kBytes32:
       return run.template operator()<Bytes32>(bytes);
-    case PackedFormat::kWide32:
-      return run.template operator()<Wide<PackedFormat::kWide32>>(bytes);
-    case PackedFormat::kWide16:
-      return run.template operator()<Wide<PackedFormat::kWide16>>(bytes);
     case PackedFormat::kNibbles32:
       return run.template operator()<Nibbles32>(nibbles);
     case PackedFormat::kFives32:
@@ -253,6 +251,26 @@ void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin,
       return run.template operator()<NibblesK>(nibbles);
     case PackedFormat::kSixK:
       return run.template operator()<SixK>(nibbles);
+    case PackedFormat::kNibblesOffset32:
+      return run.template operator()<NibblesOffset32>(nibbles);
+    case PackedFormat::kTableIq4Nl:
+      return run.template operator()<TableIq4Nl>(tables);
+    case PackedFormat::kTableMxfp4:
+      return run.template operator()<TableMxfp4>(tables);
+    case PackedFormat::kTableIq4Xs:
+      return run.template operator()<TableIq4Xs>(tables);
+    case PackedFormat::kTableIq3Xxs:
+      return run.template operator()<TableIq3Xxs>(tables);
+    case PackedFormat::kTableIq3S:
+      return run.template operator()<TableIq3S>(tables);
+    case PackedFormat::kTableIq2S:
+      return run.template operator()<TableIq2S>(tables);
+    case PackedFormat::kTableIq2Xxs:
+      return run.template operator()<TableIq2Xxs>(tables);
+    case PackedFormat::kTwosK:
+      return run.template operator()<TwosK>(tables);
+    case PackedFormat::kThreesK:
+      return run.template operator()<ThreesK>(tables);
     default:
       assert(false);
   }

@@ -24,10 +24,6 @@ void MultiplyBytes(const MatMulTask& task, const QuantizedRows& x, size_t begin,
   switch (task.w->format()) {
     case PackedFormat::kBytes32:
       return MultiplyQuantized<Bytes32>(task, x, begin, end);
-    case PackedFormat::kWide32:
-      return MultiplyQuantized<Wide<PackedFormat::kWide32>>(task, x, begin, end);
-    case PackedFormat::kWide16:
-      return MultiplyQuantized<Wide<PackedFormat::kWide16>>(task, x, begin, end);
     default:
       assert(false);
   }

@@ -24,6 +24,8 @@ void MultiplyNibbles(const MatMulTask& task, const QuantizedRows& x, size_t begi
   switch (task.w->format()) {
     case PackedFormat::kNibbles32:
       return MultiplyQuantized<Nibbles32>(task, x, begin, end);
+    case PackedFormat::kNibblesOffset32:
+      return MultiplyQuantized<NibblesOffset32>(task, x, begin, end);
     case PackedFormat::kFives32:
       return MultiplyQuantized<Fives32>(task, x, begin, end);
     case PackedFormat::kFivesOffset32:

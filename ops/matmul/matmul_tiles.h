@@ -19,8 +19,9 @@ using MultiplyTilesOf = void (*)(const MatMulTask& task, const Rows& x, size_t b
 struct TileKernels {
   MultiplyTilesOf<ConstFloatRows> floats;  // kF32 and kF16
   MultiplyTilesOf<Bf16Rows> bf16;          // kBF16
-  MultiplyTilesOf<QuantizedRows> bytes;    // quants that are whole bytes: kBytes32 and kWide...
-  MultiplyTilesOf<QuantizedRows> nibbles;  // nibbles, with further bits or without: the others
+  MultiplyTilesOf<QuantizedRows> bytes;    // kBytes32
+  MultiplyTilesOf<QuantizedRows> nibbles;  // nibbles, with further bits or without
+  MultiplyTilesOf<QuantizedRows> tables;   // indices into tables, and quants of 2 or 3 bits
 };
 
 // The kernels of the CPU target in use.
@@ -32,22 +33,26 @@ MultiplyTilesOf<ConstFloatRows> FloatTiles();
 MultiplyTilesOf<Bf16Rows> Bf16Tiles();
 MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
+MultiplyTilesOf<QuantizedRows> TableTiles();
 }  // namespace plain
 namespace vnni {
 MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
+MultiplyTilesOf<QuantizedRows> TableTiles();
 }  // namespace vnni
 namespace amx {
-MultiplyTilesOf<QuantizedRows> QuantizedTiles();  // of bytes and of nibbles
+MultiplyTilesOf<QuantizedRows> QuantizedTiles();  // of all quantized formats
 }  // namespace amx
 namespace dotprod {
 MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
+MultiplyTilesOf<QuantizedRows> TableTiles();
 }  // namespace dotprod
 namespace i8mm {
 MultiplyTilesOf<Bf16Rows> Bf16Tiles();
 MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
+MultiplyTilesOf<QuantizedRows> TableTiles();
 }  // namespace i8mm
 
 }  // namespace inlay

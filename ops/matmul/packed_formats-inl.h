@@ -9,6 +9,7 @@
 #define INLAY_OPS_MATMUL_PACKED_FORMATS_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,9 +33,9 @@ using VQuads = hn::Vec<DQuads>;
 // Each format is constructed for a slice of a tile: as many rows from `offset` on as a vector
 // holds. For group g of kGroup columns it provides:
 //   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, for s <
-//   kGroup / 8, each up to kMost; Scale(g), Offset(g) of these rows; Offset only if kHasOffsets;
-//   Fetch(g, ahead)     prefetches what lies `ahead` bytes after the group: once for all slices of
-//   a tile.
+//   kGroup / 8, each up to kMost (if kBias is 128, q is up to 128 in magnitude); Scale(g),
+//   Offset(g) of these rows; Offset only if kHasOffsets; Fetch(g, ahead)     prefetches what lies
+//   `ahead` bytes after the group: once for all slices of a tile.
 template <PackedFormat format>
 struct FormatBase {
   static constexpr GroupLayout kLayout = GetGroupLayout(format);
@@ -68,16 +69,22 @@ struct FormatBase {
   HWY_INLINE VRows Header(size_t g, size_t i) const {
     return F16(tile + kLayout.Header(g) + i * (2 * kTileRows));
   }
-  HWY_INLINE VRows Float(size_t g, size_t section) const {
-    return hn::LoadU(
-        DRows(), reinterpret_cast<const float*>(tile + kLayout.Group(g) + section) + FirstRow());
+  // A byte per row, of a section of the group or of the header.
+  template <class T>
+  HWY_INLINE hn::Vec<DRowInts> Ints(const uint8_t* section) const {
+    const hn::Rebind<T, DRows> d8;
+    return hn::PromoteTo(DRowInts(),
+                         hn::LoadU(d8, reinterpret_cast<const T*>(section) + FirstRow()));
   }
   template <class T>
   HWY_INLINE VRows Byte(size_t g, size_t section) const {
-    const hn::Rebind<T, DRows> d8;
-    const auto bytes =
-        hn::LoadU(d8, reinterpret_cast<const T*>(tile + kLayout.Group(g) + section) + FirstRow());
-    return hn::ConvertTo(DRows(), hn::PromoteTo(DRowInts(), bytes));
+    return hn::ConvertTo(DRows(), Ints<T>(tile + kLayout.Group(g) + section));
+  }
+  static VRows LowNibble(hn::Vec<DRowInts> v) {
+    return hn::ConvertTo(DRows(), hn::And(v, hn::Set(DRowInts(), 15)));
+  }
+  static VRows HighNibble(hn::Vec<DRowInts> v) {
+    return hn::ConvertTo(DRows(), hn::ShiftRight<4>(v));
   }
   // Where kBits is negative, a shift to the right.
   template <int kBits, class V>
@@ -120,13 +127,6 @@ struct ByteFormat : FormatBase<format> {
 struct Bytes32 : ByteFormat<PackedFormat::kBytes32> {
   using ByteFormat::ByteFormat;
   HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
-};
-
-template <PackedFormat format>
-struct Wide : ByteFormat<format> {
-  using ByteFormat<format>::ByteFormat;
-  HWY_INLINE VRows Scale(size_t g) const { return this->Float(g, this->kLayout.scales); }
-  HWY_INLINE VRows Offset(size_t g) const { return this->Float(g, this->kLayout.offsets); }
 };
 
 // Quants that are nibbles.
@@ -217,6 +217,186 @@ struct SixK : NibbleFormat<PackedFormat::kSixK> {
   }
   HWY_INLINE VRows Scale(size_t g) const {
     return hn::Mul(Header(g, 0), Byte<int8_t>(g, kLayout.scales));
+  }
+};
+
+struct NibblesOffset32 : NibbleFormat<PackedFormat::kNibblesOffset32> {
+  static constexpr int kBias = 0;
+  using NibbleFormat::NibbleFormat;
+  HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
+  HWY_INLINE VRows Offset(size_t g) const { return F16(tile + kLayout.Group(g) + kLayout.offsets); }
+};
+
+// Indices into the table of a format, whose values plus a bias are bytes.
+template <PackedFormat format>
+struct Table {
+  static constexpr int Largest() {
+    int largest = 0;
+    for (size_t i = 0; i < kPackedTableSize; ++i) {
+      const int value = PackedTable(format)[i];
+      largest = std::max({largest, value, -value});
+    }
+    return largest;
+  }
+  // The least power of two above all magnitudes.
+  static constexpr int kBias = Largest() < 16 ? 16 : Largest() < 64 ? 64 : 128;
+  static constexpr int kMost = kBias == 128 ? 128 : kBias + Largest();
+
+  static HWY_INLINE VQuads LookUp(VQuads indices) {
+    const DQuads d8;
+    const auto bias = hn::Set(d8, static_cast<uint8_t>(kBias));
+    const auto values = hn::LoadDup128(d8, reinterpret_cast<const uint8_t*>(PackedTable(format)));
+    return hn::TableLookupBytes(hn::Add(values, bias), indices);
+  }
+};
+
+template <PackedFormat format>
+struct TableNibbles : NibbleFormat<format> {
+  static constexpr int kBias = Table<format>::kBias;
+  static constexpr int kMost = Table<format>::kMost;
+  using NibbleFormat<format>::NibbleFormat;
+  template <size_t s>
+  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
+    NibbleFormat<format>::template Step<s>(g, a, b);
+    a = Table<format>::LookUp(a);
+    b = Table<format>::LookUp(b);
+  }
+};
+
+struct TableIq4Nl : TableNibbles<PackedFormat::kTableIq4Nl> {
+  using TableNibbles::TableNibbles;
+  HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
+};
+
+struct TableMxfp4 : TableNibbles<PackedFormat::kTableMxfp4> {
+  using TableNibbles::TableNibbles;
+  // As BlockMXFP4::Scale.
+  HWY_INLINE VRows Scale(size_t g) const {
+    const DRowInts di;
+    const auto e = Ints<uint8_t>(tile + kLayout.Group(g) + kLayout.scales);
+    const auto normal = hn::ShiftLeft<23>(hn::Sub(e, hn::Set(di, 1)));
+    const auto subnormal = hn::ShiftLeft<21>(hn::Add(e, hn::Set(di, 1)));
+    return hn::BitCast(DRows(), hn::IfThenElse(hn::Lt(e, hn::Set(di, 2)), subnormal, normal));
+  }
+};
+
+// `kFraction`: what d s is divided by.
+template <PackedFormat format, int kFraction>
+struct TableK : TableNibbles<format> {
+  using TableNibbles<format>::TableNibbles;
+  HWY_INLINE VRows Scale(size_t g) const {
+    const VRows scale =
+        hn::Mul(this->Header(g, 0), this->template Byte<int8_t>(g, this->kLayout.scales));
+    if constexpr (kFraction == 1) return scale;
+    return hn::Mul(scale, hn::Set(DRows(), 1.0f / kFraction));
+  }
+};
+
+using TableIq4Xs = TableK<PackedFormat::kTableIq4Xs, 1>;
+using TableIq3Xxs = TableK<PackedFormat::kTableIq3Xxs, 4>;
+using TableIq3S = TableK<PackedFormat::kTableIq3S, 1>;
+
+struct TwosK : FormatBase<PackedFormat::kTwosK> {
+  static constexpr int kBias = 0;
+  static constexpr int kMost = 3;
+  using FormatBase::FormatBase;
+  template <size_t s>
+  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
+    const hn::Repartition<uint16_t, DQuads> d16;
+    const auto bits = hn::BitCast(d16, Load(g, 0, 0));
+    const auto mask = hn::Set(DQuads(), 3);
+    a = hn::And(hn::BitCast(DQuads(), hn::ShiftRight<4 * s>(bits)), mask);
+    b = hn::And(hn::BitCast(DQuads(), hn::ShiftRight<4 * s + 2>(bits)), mask);
+  }
+  HWY_INLINE VRows Scale(size_t g) const { return hn::Mul(Header(g, 0), LowNibble(Scales(g))); }
+  HWY_INLINE VRows Offset(size_t g) const {
+    return hn::Neg(hn::Mul(Header(g, 1), HighNibble(Scales(g))));
+  }
+
+ private:
+  HWY_INLINE hn::Vec<DRowInts> Scales(size_t g) const {
+    return Ints<uint8_t>(tile + kLayout.Group(g) + kLayout.scales);
+  }
+};
+
+// Quants of three bits; kGroup columns, 16 or 32, share a scale.
+template <PackedFormat format, size_t kCols>
+struct ThreeFormat : FormatBase<format> {
+  static constexpr size_t kGroup = kCols;
+  static constexpr int kMost = 7;
+  using FormatBase<format>::FormatBase;
+
+  HWY_INLINE void Fetch(size_t g, size_t ahead) const {
+    if (g % kHalves == 0) FormatBase<format>::Fetch(g / kHalves, ahead);
+  }
+  template <size_t s>
+  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
+    if (kHalves == 1 || g % 2 == 0) return StepOf32<s>(g / kHalves, a, b);
+    StepOf32<(s + 2) % 4>(g / kHalves, a, b);
+  }
+
+ protected:
+  static constexpr size_t kHalves = 32 / kCols;  // kernel's groups in one of the layout
+
+ private:
+  template <size_t s>
+  HWY_INLINE void StepOf32(size_t g, VQuads& a, VQuads& b) const {
+    const hn::Repartition<uint16_t, DQuads> d16;
+    const auto low = hn::BitCast(d16, this->Load(g, 0, s / 2));
+    const auto high = hn::BitCast(d16, this->Load(g, this->kLayout.high, 0));
+    const auto mask = hn::Set(DQuads(), 3);
+    const auto top = hn::Set(DQuads(), 4);
+    constexpr int kHigh = 2 - 2 * static_cast<int>(s);  // moves the bit of quad 2 s to bit 2
+    a = hn::And(hn::BitCast(DQuads(), hn::ShiftRight<4 * (s % 2)>(low)), mask);
+    b = hn::And(hn::BitCast(DQuads(), hn::ShiftRight<4 * (s % 2) + 2>(low)), mask);
+    a = hn::OrAnd(a, hn::BitCast(DQuads(), this->template ShiftLeftBy<kHigh>(high)), top);
+    b = hn::OrAnd(b, hn::BitCast(DQuads(), this->template ShiftLeftBy<kHigh - 1>(high)), top);
+  }
+};
+
+struct ThreesK : ThreeFormat<PackedFormat::kThreesK, 16> {
+  static constexpr int kBias = 4;
+  using ThreeFormat::ThreeFormat;
+  HWY_INLINE VRows Scale(size_t g) const {
+    return hn::Mul(Header(g / 2, 0), Byte<int8_t>(g / 2, kLayout.scales + g % 2 * kTileRows));
+  }
+};
+
+template <PackedFormat format, size_t kCols>
+struct TableThrees : ThreeFormat<format, kCols> {
+  static constexpr int kBias = Table<format>::kBias;
+  static constexpr int kMost = Table<format>::kMost;
+  using ThreeFormat<format, kCols>::ThreeFormat;
+  template <size_t s>
+  HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
+    ThreeFormat<format, kCols>::template Step<s>(g, a, b);
+    a = Table<format>::LookUp(a);
+    b = Table<format>::LookUp(b);
+  }
+
+ protected:
+  // d (2 s + 1) / 8 of group g, of the layout's, where s is one nibble or the other of `pairs`.
+  HWY_INLINE VRows EighthScale(size_t g, hn::Vec<DRowInts> pairs, bool upper) const {
+    const VRows nibble = upper ? this->HighNibble(pairs) : this->LowNibble(pairs);
+    const VRows eighth = hn::Set(DRows(), 0.125f);
+    // (s + 0.5) / 4 is exact, and so is its product with d.
+    return hn::Mul(this->Header(g, 0), hn::MulAdd(nibble, hn::Add(eighth, eighth), eighth));
+  }
+};
+
+struct TableIq2S : TableThrees<PackedFormat::kTableIq2S, 16> {
+  using TableThrees::TableThrees;
+  HWY_INLINE VRows Scale(size_t g) const {
+    return EighthScale(g / 2, Ints<uint8_t>(tile + kLayout.Group(g / 2) + kLayout.scales),
+                       g % 2 != 0);
+  }
+};
+
+struct TableIq2Xxs : TableThrees<PackedFormat::kTableIq2Xxs, 32> {
+  using TableThrees::TableThrees;
+  HWY_INLINE VRows Scale(size_t g) const {
+    const uint8_t* pairs = tile + kLayout.Header(g) + (2 + g % 8 / 2) * kTileRows;
+    return EighthScale(g, Ints<uint8_t>(pairs), g % 2 != 0);
   }
 };
 

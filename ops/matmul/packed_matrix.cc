@@ -28,7 +28,11 @@ class TileWriter {
         cols_(cols),
         layout_(GetGroupLayout(format)),
         groups_(cols / layout_.cols),
-        tile_(tile) {}
+        tile_(tile) {
+    const int8_t* table = PackedTable(format);
+    if (table == nullptr) return;
+    for (uint8_t i = kPackedTableSize; i-- > 0;) index_of_[static_cast<uint8_t>(table[i])] = i;
+  }
 
   void WriteRow(const WeightMatrix& w, size_t row, size_t r) {
     switch (format_) {
@@ -42,9 +46,12 @@ class TileWriter {
         break;
     }
     quants_.resize(cols_);
-    scales_.resize(groups_);
-    offsets_.assign(groups_, 0.0f);
+    scales_.resize(cols_ / GetUnpackedShape(w.type).group);
+    offsets_.resize(scales_.size());
     UnpackRow(w.type, w.RowData(row), cols_, 1, quants_.data(), scales_.data(), offsets_.data());
+    if (PackedTable(format_) != nullptr) {
+      for (int8_t& q : quants_) q = static_cast<int8_t>(index_of_[static_cast<uint8_t>(q)]);
+    }
     switch (format_) {
       case PackedFormat::kBytes32:
         WriteBytes(r);
@@ -69,9 +76,19 @@ class TileWriter {
         return WriteScalesK(reinterpret_cast<const BlockQ4_K*>(w.RowData(row)), r);
       case PackedFormat::kSixK:
         return WriteSix(reinterpret_cast<const BlockQ6_K*>(w.RowData(row)), r);
+      case PackedFormat::kNibblesOffset32: {
+        const auto* blocks = reinterpret_cast<const BlockQ4_1*>(w.RowData(row));
+        WriteNibbles(0, r);
+        for (size_t g = 0; g < groups_; ++g) SetF16(Group(g) + layout_.offsets, r, blocks[g].m);
+        return WriteF16Scales(blocks, r);
+      }
+      case PackedFormat::kTwosK:
+        return WriteTwos(reinterpret_cast<const BlockQ2_K*>(w.RowData(row)), r);
+      case PackedFormat::kThreesK:
+        WriteThrees(4, r);
+        return WriteScalesQ3(reinterpret_cast<const BlockQ3_K*>(w.RowData(row)), r);
       default:
-        WriteBytes(r);
-        return WriteFloats(r);
+        return WriteTableRow(w.type, w.RowData(row), r);
     }
   }
 
@@ -150,7 +167,72 @@ class TileWriter {
       SetWord(group + layout_.high, 0, r, tops);
       group[layout_.scales + r] = static_cast<uint8_t>(blocks[g / 16].scales[g % 16]);
     }
-    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetF16(Header(b), r, blocks[b].d);
+    WriteHeaders(blocks, r);
+  }
+
+  // Two bits: those of quad j of a group at bit 2 j.
+  void WriteTwos(const BlockQ2_K* blocks, size_t r) {
+    for (size_t g = 0; g < groups_; ++g) {
+      uint32_t bits = 0;
+      for (size_t j = 0; j < 4; ++j) bits |= Quad(g, j) << (2 * j);
+      SetWord(Group(g), 0, r, bits);
+      Group(g)[layout_.scales + r] = blocks[g / 16].scales[g % 16];
+    }
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) {
+      SetF16(Header(b), r, blocks[b].d);
+      SetF16(Header(b), kTileRows + r, blocks[b].m);
+    }
+  }
+
+  // q + 4 or q in three bits: the low two of quad j at bit 2 (j % 4), the high one at bit j; `flip`
+  // is 4 or 0.
+  void WriteThrees(uint32_t flip, size_t r) {
+    for (size_t g = 0; g < groups_; ++g) {
+      uint32_t lows[2] = {}, tops = 0;
+      for (size_t j = 0; j < 8; ++j) {
+        const uint32_t quad = (Quad(g, j) ^ Bytes(flip)) & Bytes(0x07);
+        lows[j / 4] |= (quad & Bytes(0x03)) << (2 * (j % 4));
+        tops |= (quad >> 2 & Bytes(0x01)) << j;
+      }
+      for (size_t i = 0; i < 2; ++i) SetWord(Group(g), i, r, lows[i]);
+      SetWord(Group(g) + layout_.high, 0, r, tops);
+    }
+  }
+
+  void WriteScalesQ3(const BlockQ3_K* blocks, size_t r) {
+    for (size_t k = 0; k < cols_ / 16; ++k) {
+      Group(k / 2)[layout_.scales + k % 2 * kTileRows + r] =
+          static_cast<uint8_t>(blocks[k / 16].Scale(k % 16));
+    }
+    WriteHeaders(blocks, r);
+  }
+
+  // A row whose quants are indices.
+  void WriteTableRow(WeightType type, const void* row, size_t r) {
+    const bool threes =
+        format_ == PackedFormat::kTableIq2S || format_ == PackedFormat::kTableIq2Xxs;
+    threes ? WriteThrees(0, r) : WriteNibbles(0, r);
+    switch (type) {
+      case WeightType::kIQ4_NL:
+        return WriteF16Scales(static_cast<const BlockIQ4_NL*>(row), r);
+      case WeightType::kMXFP4:
+        return WriteScales(static_cast<const BlockMXFP4*>(row), 1, r,
+                           [](const BlockMXFP4& block, size_t) { return block.e; });
+      case WeightType::kIQ4_XS:
+        return WriteScalesAndHeaders(static_cast<const BlockIQ4_XS*>(row), r);
+      case WeightType::kIQ3_XXS:
+        return WriteScalesAndHeaders(static_cast<const BlockIQ3_XXS*>(row), r);
+      case WeightType::kIQ3_S:
+        return WriteScalesAndHeaders(static_cast<const BlockIQ3_S*>(row), r);
+      case WeightType::kIQ2_XS:
+        return WriteNibbleScales(static_cast<const BlockIQ2_XS*>(row), r);
+      case WeightType::kIQ2_S:
+        return WriteNibbleScales(static_cast<const BlockIQ2_S*>(row), r);
+      case WeightType::kIQ2_XXS:
+        return WriteScalesInHeaders(static_cast<const BlockIQ2_XXS*>(row), r);
+      default:
+        assert(false);
+    }
   }
 
   template <class Block>
@@ -170,11 +252,39 @@ class TileWriter {
     }
   }
 
-  void WriteFloats(size_t r) {
+  // The byte scale(block, k) of each group of 32 columns, number k of `per_block` in its block.
+  template <class Block, class Scale>
+  void WriteScales(const Block* blocks, size_t per_block, size_t r, const Scale& scale) {
     for (size_t g = 0; g < groups_; ++g) {
-      std::memcpy(Group(g) + layout_.scales + 4 * r, &scales_[g], 4);
-      std::memcpy(Group(g) + layout_.offsets + 4 * r, &offsets_[g], 4);
+      Group(g)[layout_.scales + r] =
+          static_cast<uint8_t>(scale(blocks[g / per_block], g % per_block));
     }
+  }
+
+  template <class Block>
+  void WriteScalesAndHeaders(const Block* blocks, size_t r) {
+    WriteScales(blocks, 8, r, [](const Block& block, size_t k) { return block.Scale(k); });
+    WriteHeaders(blocks, r);
+  }
+
+  template <class Block>
+  void WriteNibbleScales(const Block* blocks, size_t r) {
+    WriteScales(blocks, 8, r, [](const Block& block, size_t k) { return block.scales[k]; });
+    WriteHeaders(blocks, r);
+  }
+
+  void WriteScalesInHeaders(const BlockIQ2_XXS* blocks, size_t r) {
+    WriteHeaders(blocks, r);
+    for (size_t g = 0; g < groups_; ++g) {
+      uint8_t* pairs = Header(g / 8) + 2 * kTileRows;
+      pairs[g % 8 / 2 * kTileRows + r] |=
+          static_cast<uint8_t>(blocks[g / 8].FourBits(g % 8) << (4 * (g % 2)));
+    }
+  }
+
+  template <class Block>
+  void WriteHeaders(const Block* blocks, size_t r) {
+    for (size_t b = 0; b < cols_ / kSuperBlock; ++b) SetF16(Header(b), r, blocks[b].d);
   }
 
   // The header of super-block b.
@@ -191,6 +301,7 @@ class TileWriter {
   std::vector<int8_t> quants_;
   std::vector<float> scales_;
   std::vector<float> offsets_;
+  uint8_t index_of_[256] = {};  // of a value in the format's table
 };
 
 }  // namespace
@@ -217,9 +328,29 @@ PackedFormat PackedFormatOf(WeightType type) {
       return PackedFormat::kFivesK;
     case WeightType::kQ6_K:
       return PackedFormat::kSixK;
-    default:
-      return GetUnpackedShape(type).group == 16 ? PackedFormat::kWide16 : PackedFormat::kWide32;
+    case WeightType::kQ4_1:
+      return PackedFormat::kNibblesOffset32;
+    case WeightType::kIQ4_NL:
+      return PackedFormat::kTableIq4Nl;
+    case WeightType::kMXFP4:
+      return PackedFormat::kTableMxfp4;
+    case WeightType::kIQ4_XS:
+      return PackedFormat::kTableIq4Xs;
+    case WeightType::kIQ3_XXS:
+      return PackedFormat::kTableIq3Xxs;
+    case WeightType::kIQ3_S:
+      return PackedFormat::kTableIq3S;
+    case WeightType::kQ2_K:
+      return PackedFormat::kTwosK;
+    case WeightType::kQ3_K:
+      return PackedFormat::kThreesK;
+    case WeightType::kIQ2_XS:
+    case WeightType::kIQ2_S:
+      return PackedFormat::kTableIq2S;
+    case WeightType::kIQ2_XXS:
+      return PackedFormat::kTableIq2Xxs;
   }
+  return PackedFormat::kF32;
 }
 
 size_t PackedMemory::AllocatedBytes(size_t bytes) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "ops/quant/grids.h"
+#include "ops/quant/quant_blocks.h"
 #include "ops/quant/weight_matrix.h"
 #include "ops/team.h"
 #include "ops/views.h"
@@ -40,10 +42,6 @@ enum class PackedFormat : uint8_t {
   // a quad of bytes with the high two bits of 4 quads, and 16 scales s as signed bytes: w = (d s)
   // q.
   kSixK,
-  // The other types: per 32 columns quads of q + 128, then 16 scales and 16 offsets as floats; and
-  // the same per 16 columns.
-  kWide32,
-  kWide16,
   // Q5_0: per 32 columns nibble pairs of the low bits of q + 16, a quad of bytes with the high bits
   // of 8 quads, then 16 scales as f16.
   kFives32,
@@ -51,10 +49,55 @@ enum class PackedFormat : uint8_t {
   kFivesOffset32,
   // Q5_K: as kNibblesK, with a quad of bytes for the high bits of 8 quads before the scales.
   kFivesK,
+  // Q4_1: per 32 columns nibble pairs of q, then 16 scales and 16 offsets as f16.
+  kNibblesOffset32,
+  // Types whose values come from a table of 16 (PackedTable), as nibble pairs of indices per 32
+  // columns; then 16 scales, for IQ4_NL as f16, for MXFP4 as the bytes e of BlockMXFP4. IQ4_XS,
+  // IQ3_XXS and IQ3_S: after 16 f16 d per 256 columns, with 16 signed bytes s: w = (d s) times a
+  // power of two times the value.
+  kTableIq4Nl,
+  kTableMxfp4,
+  kTableIq4Xs,
+  kTableIq3Xxs,
+  kTableIq3S,
+  // Q2_K: per 256 columns 16 f16 d and 16 f16 m; then per 16 columns a quad of bytes with the 2
+  // bits of 4 quads, and 16 bytes with the nibbles s (low) and t: w = (d s) q - (m t).
+  kTwosK,
+  // 3 bits per weight: per 256 columns 16 f16 d; then per 32 columns 2 quads of bytes with the low
+  // 2 bits of 8 quads, and a quad of bytes with their high bits. Q3_K: q + 4, then per 16 columns
+  // 16
+  // signed bytes s: w = (d s) q.
+  kThreesK,
+  // Likewise indices into a table of 8. IQ2_XS and IQ2_S: then 16 bytes with the nibbles s of both
+  // halves of the 32 columns. IQ2_XXS has the nibbles s of 8 groups of 32 columns after d.
+  kTableIq2S,
+  kTableIq2Xxs,
 };
 
 // The format that matrices of a type are packed in.
 PackedFormat PackedFormatOf(WeightType type);
+
+// The values of a format whose quants are indices into a table, in the order of the indices; null
+// for the other formats.
+inline constexpr size_t kPackedTableSize = 16;
+constexpr const int8_t* PackedTable(PackedFormat format) {
+  switch (format) {
+    case PackedFormat::kTableIq4Nl:
+    case PackedFormat::kTableIq4Xs:
+      return kIq4NlValues;
+    case PackedFormat::kTableMxfp4:
+      return kFp4Values;
+    case PackedFormat::kTableIq3Xxs:
+      return kIq3XxsValues;
+    case PackedFormat::kTableIq3S:
+      return kIq3SValues;
+    case PackedFormat::kTableIq2S:
+    case PackedFormat::kTableIq2Xxs:
+      return kIq2Values;
+    default:
+      return nullptr;
+  }
+}
 
 // Whether products with a format use activations that are rounded to 8 bits.
 constexpr bool IsQuantized(PackedFormat format) {
@@ -64,7 +107,7 @@ constexpr bool IsQuantized(PackedFormat format) {
 
 // Changes when the bytes of any format change, or the format of any type: matrices packed under
 // another version cannot be used.
-inline constexpr uint32_t kPackedLayoutVersion = 3;
+inline constexpr uint32_t kPackedLayoutVersion = 4;
 
 // Memory for the matrices of a model, one after the other in one allocation: large pages mean fewer
 // address translations when weights are streamed, and a single matrix does not fill them. It lives
@@ -171,10 +214,6 @@ constexpr GroupLayout GetGroupLayout(PackedFormat format) {
               .bytes = 13 * kRow,
               .per_header = 16,
               .header = 2 * kRow};
-    case PackedFormat::kWide32:
-      return {.cols = 32, .scales = 32 * kRow, .offsets = 36 * kRow, .bytes = 40 * kRow};
-    case PackedFormat::kWide16:
-      return {.cols = 16, .scales = 16 * kRow, .offsets = 20 * kRow, .bytes = 24 * kRow};
     case PackedFormat::kFives32:
       return {.cols = 32, .high = 16 * kRow, .scales = 20 * kRow, .bytes = 22 * kRow};
     case PackedFormat::kFivesOffset32:
@@ -191,6 +230,41 @@ constexpr GroupLayout GetGroupLayout(PackedFormat format) {
               .bytes = 22 * kRow,
               .per_header = 8,
               .header = 4 * kRow};
+    case PackedFormat::kNibblesOffset32:
+      return {.cols = 32, .scales = 16 * kRow, .offsets = 18 * kRow, .bytes = 20 * kRow};
+    case PackedFormat::kTableIq4Nl:
+      return {.cols = 32, .scales = 16 * kRow, .bytes = 18 * kRow};
+    case PackedFormat::kTableMxfp4:
+      return {.cols = 32, .scales = 16 * kRow, .bytes = 17 * kRow};
+    case PackedFormat::kTableIq4Xs:
+    case PackedFormat::kTableIq3Xxs:
+    case PackedFormat::kTableIq3S:
+      return {
+          .cols = 32, .scales = 16 * kRow, .bytes = 17 * kRow, .per_header = 8, .header = 2 * kRow};
+    case PackedFormat::kTwosK:
+      return {.cols = 16,
+              .scales = 4 * kRow,
+              .offsets = 4 * kRow,
+              .bytes = 5 * kRow,
+              .per_header = 16,
+              .header = 4 * kRow};
+    case PackedFormat::kThreesK:
+      return {.cols = 32,
+              .high = 8 * kRow,
+              .scales = 12 * kRow,
+              .bytes = 14 * kRow,
+              .per_header = 8,
+              .header = 2 * kRow};
+    case PackedFormat::kTableIq2S:
+      return {.cols = 32,
+              .high = 8 * kRow,
+              .scales = 12 * kRow,
+              .bytes = 13 * kRow,
+              .per_header = 8,
+              .header = 2 * kRow};
+    case PackedFormat::kTableIq2Xxs:
+      return {
+          .cols = 32, .high = 8 * kRow, .bytes = 12 * kRow, .per_header = 8, .header = 6 * kRow};
   }
   return {};
 }

@@ -1,9 +1,11 @@
 #include "ops/quant/quant_unpack.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 #include "hwy/base.h"
+#include "ops/quant/grids.h"
 #include "ops/quant/quant_blocks.h"
 
 namespace inlay {
@@ -71,12 +73,30 @@ void Unpack(const BlockQ8_0& block, int8_t* HWY_RESTRICT q, Groups groups) {
   groups.Set(0, block.d.Value());
 }
 
-void Unpack(const BlockIQ4_NL& block, int8_t* HWY_RESTRICT q, Groups groups) {
+// Nibbles that are indices into a table, of 32 elements.
+void LookUpNibbles(const int8_t (&values)[16], const uint8_t* nibbles, int8_t* HWY_RESTRICT q) {
   for (size_t i = 0; i < 16; ++i) {
-    q[i] = kIq4NlValues[block.nibbles[i] & 15];
-    q[i + 16] = kIq4NlValues[block.nibbles[i] >> 4];
+    q[i] = values[nibbles[i] & 15];
+    q[i + 16] = values[nibbles[i] >> 4];
   }
+}
+
+void Unpack(const BlockIQ4_NL& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  LookUpNibbles(kIq4NlValues, block.nibbles, q);
   groups.Set(0, block.d.Value());
+}
+
+void Unpack(const BlockMXFP4& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  LookUpNibbles(kFp4Values, block.nibbles, q);
+  groups.Set(0, block.Scale());
+}
+
+void Unpack(const BlockIQ4_XS& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  const float d = block.d.Value();
+  for (size_t k = 0; k < 8; ++k) {
+    LookUpNibbles(kIq4NlValues, block.nibbles + 16 * k, q + 32 * k);
+    groups.Set(k, d * static_cast<float>(block.Scale(k)));
+  }
 }
 
 // Two-bit fields of two halves of 128 elements.
@@ -108,9 +128,7 @@ void Unpack(const BlockQ3_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
   }
   const float d = block.d.Value();
   for (size_t k = 0; k < 16; ++k) {
-    const int low = k < 8 ? block.scales[k] & 15 : block.scales[k - 8] >> 4;
-    const int top = block.scales[8 + k % 4] >> (2 * (k / 4)) & 3;
-    groups.Set(k, d * static_cast<float>((low | top << 4) - 32));
+    groups.Set(k, d * static_cast<float>(block.Scale(k)));
   }
 }
 
@@ -163,6 +181,86 @@ void Unpack(const BlockQ6_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
   for (size_t k = 0; k < 16; ++k) groups.Set(k, d * static_cast<float>(block.scales[k]));
 }
 
+// Nibble k of consecutive scales.
+int NibbleOf(const uint8_t* scales, size_t k) { return scales[k / 2] >> (4 * (k % 2)) & 15; }
+
+float EighthScale(float d, int s) { return d * static_cast<float>(2 * s + 1) * 0.125f; }
+
+// The signs of 8 elements from 7 stored ones: the number of minuses is even.
+uint8_t EvenSigns(uint32_t seven) {
+  return static_cast<uint8_t>(seven | (std::popcount(seven) & 1) << 7);
+}
+
+// Eight elements of the IQ2 types.
+void UnpackEight(uint16_t entry, uint8_t signs, int8_t* HWY_RESTRICT q) {
+  for (size_t i = 0; i < 8; ++i) {
+    q[i] = kIq2Values[(entry >> (2 * i) & 3) | (signs >> i & 1) << 2];
+  }
+}
+
+// Eight elements of the IQ3 types, four of each entry.
+void UnpackFours(const int8_t (&values)[16], uint16_t first, uint16_t second, uint8_t signs,
+                 int8_t* HWY_RESTRICT q) {
+  const uint32_t levels = first | static_cast<uint32_t>(second) << 12;
+  for (size_t i = 0; i < 8; ++i) {
+    q[i] = values[(levels >> (3 * i) & 7) | (signs >> i & 1) << 3];
+  }
+}
+
+void Unpack(const BlockIQ2_XXS& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  const float d = block.d.Value();
+  for (size_t k = 0; k < 8; ++k) {
+    const uint32_t word = Word(block.groups[k].signs);
+    for (size_t i = 0; i < 4; ++i) {
+      UnpackEight(kIq2XxsGrid[block.groups[k].grid[i]], EvenSigns(word >> (7 * i) & 127),
+                  q + 32 * k + 8 * i);
+    }
+    groups.Set(k, EighthScale(d, block.FourBits(k)));
+  }
+}
+
+void Unpack(const BlockIQ2_XS& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  for (size_t i = 0; i < 32; ++i) {
+    const int word = block.grid[2 * i] | block.grid[2 * i + 1] << 8;
+    UnpackEight(kIq2XsGrid[word & 511], EvenSigns(static_cast<uint32_t>(word >> 9)), q + 8 * i);
+  }
+  const float d = block.d.Value();
+  for (size_t k = 0; k < 16; ++k) groups.Set(k, EighthScale(d, NibbleOf(block.scales, k)));
+}
+
+void Unpack(const BlockIQ2_S& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  for (size_t i = 0; i < 32; ++i) {
+    const int high = block.high[i / 4] >> (2 * (i % 4)) & 3;
+    UnpackEight(kIq2SGrid[block.grid[i] | high << 8], block.signs[i], q + 8 * i);
+  }
+  const float d = block.d.Value();
+  for (size_t k = 0; k < 16; ++k) groups.Set(k, EighthScale(d, NibbleOf(block.scales, k)));
+}
+
+void Unpack(const BlockIQ3_XXS& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  const float d = block.d.Value();
+  for (size_t k = 0; k < 8; ++k) {
+    const uint32_t word = Word(block.signs[k]);
+    for (size_t i = 0; i < 4; ++i) {
+      const uint8_t* grid = block.grid + 8 * k + 2 * i;
+      UnpackFours(kIq3XxsValues, kIq3XxsGrid[grid[0]], kIq3XxsGrid[grid[1]],
+                  EvenSigns(word >> (7 * i) & 127), q + 32 * k + 8 * i);
+    }
+    groups.Set(k, d * static_cast<float>(block.Scale(k)) * 0.25f);
+  }
+}
+
+void Unpack(const BlockIQ3_S& block, int8_t* HWY_RESTRICT q, Groups groups) {
+  const auto entry = [&](size_t i) {
+    return kIq3SGrid[block.grid[i] | (block.high[i / 8] >> (i % 8) & 1) << 8];
+  };
+  for (size_t i = 0; i < 32; ++i) {
+    UnpackFours(kIq3SValues, entry(2 * i), entry(2 * i + 1), block.signs[i], q + 8 * i);
+  }
+  const float d = block.d.Value();
+  for (size_t k = 0; k < 8; ++k) groups.Set(k, d * static_cast<float>(block.Scale(k)));
+}
+
 template <class Block, size_t kBlockSize, size_t kGroup>
 void UnpackAll(const void* row, size_t cols, int8_t* quants, Groups groups) {
   assert(cols % kBlockSize == 0);
@@ -180,6 +278,8 @@ UnpackedShape GetUnpackedShape(WeightType type) {
       return {16, true};
     case WeightType::kQ3_K:
     case WeightType::kQ6_K:
+    case WeightType::kIQ2_XS:
+    case WeightType::kIQ2_S:
       return {16, false};
     case WeightType::kQ4_1:
     case WeightType::kQ5_1:
@@ -207,6 +307,20 @@ void UnpackRow(WeightType type, const void* row, size_t cols, size_t stride, int
       return UnpackAll<BlockQ8_0, 32, 32>(row, cols, quants, groups);
     case WeightType::kIQ4_NL:
       return UnpackAll<BlockIQ4_NL, 32, 32>(row, cols, quants, groups);
+    case WeightType::kMXFP4:
+      return UnpackAll<BlockMXFP4, 32, 32>(row, cols, quants, groups);
+    case WeightType::kIQ4_XS:
+      return UnpackAll<BlockIQ4_XS, 256, 32>(row, cols, quants, groups);
+    case WeightType::kIQ3_XXS:
+      return UnpackAll<BlockIQ3_XXS, 256, 32>(row, cols, quants, groups);
+    case WeightType::kIQ3_S:
+      return UnpackAll<BlockIQ3_S, 256, 32>(row, cols, quants, groups);
+    case WeightType::kIQ2_XXS:
+      return UnpackAll<BlockIQ2_XXS, 256, 32>(row, cols, quants, groups);
+    case WeightType::kIQ2_XS:
+      return UnpackAll<BlockIQ2_XS, 256, 16>(row, cols, quants, groups);
+    case WeightType::kIQ2_S:
+      return UnpackAll<BlockIQ2_S, 256, 16>(row, cols, quants, groups);
     case WeightType::kQ2_K:
       return UnpackAll<BlockQ2_K, 256, 16>(row, cols, quants, groups);
     case WeightType::kQ3_K:

@@ -106,6 +106,30 @@ void Quantize(const float (&x)[32], BlockIQ4_NL* block) {
   PackNibbles(levels, block->nibbles);
 }
 
+// The index of the 4-bit float nearest to x / scale, the first of two equally near.
+uint8_t NearestFp4(float x, float scale) {
+  uint8_t nearest = 0;
+  float least = std::abs(scale * static_cast<float>(kFp4Values[0]) - x);
+  for (uint8_t i = 1; i < 16; ++i) {
+    const float error = std::abs(scale * static_cast<float>(kFp4Values[i]) - x);
+    if (error < least) {
+      nearest = i;
+      least = error;
+    }
+  }
+  return nearest;
+}
+
+void Quantize(const float (&x)[32], BlockMXFP4* block) {
+  const float largest = std::abs(Extreme(x, 32));
+  // The logarithm as a float, which rounds values just below a power of two up to it.
+  const float power = largest > 0 ? std::floor(static_cast<float>(std::log2(double{largest}))) : 0;
+  block->e = largest > 0 ? static_cast<uint8_t>(TruncateWithin(power + (127 - 2), 0, 255)) : 0;
+  uint8_t levels[32];
+  for (size_t i = 0; i < 32; ++i) levels[i] = NearestFp4(x[i], block->Scale());
+  PackNibbles(levels, block->nibbles);
+}
+
 template <class Block>
 void QuantizeSmallBlocks(const float* x, size_t n, void* out) {
   assert(n % kSmallBlock == 0);
@@ -155,6 +179,10 @@ void QuantizeRow(WeightType type, const float* x, size_t n, void* out) {
       return QuantizeSmallBlocks<BlockQ8_0>(x, n, out);
     case WeightType::kIQ4_NL:
       return QuantizeSmallBlocks<BlockIQ4_NL>(x, n, out);
+    case WeightType::kMXFP4:
+      return QuantizeSmallBlocks<BlockMXFP4>(x, n, out);
+    case WeightType::kIQ4_XS:
+      return QuantizeSuperBlocks<BlockIQ4_XS>(x, n, out);
     case WeightType::kQ2_K:
       return QuantizeSuperBlocks<BlockQ2_K>(x, n, out);
     case WeightType::kQ3_K:
@@ -165,6 +193,12 @@ void QuantizeRow(WeightType type, const float* x, size_t n, void* out) {
       return QuantizeSuperBlocks<BlockQ5_K>(x, n, out);
     case WeightType::kQ6_K:
       return QuantizeSuperBlocks<BlockQ6_K>(x, n, out);
+    case WeightType::kIQ2_XXS:
+    case WeightType::kIQ2_XS:
+    case WeightType::kIQ2_S:
+    case WeightType::kIQ3_XXS:
+    case WeightType::kIQ3_S:
+      assert(false);
   }
 }
 

@@ -188,4 +188,32 @@ void QuantizeSuperBlock(const float* x, BlockQ6_K* block) {
   PackPairs(high, block->high);
 }
 
+void QuantizeSuperBlock(const float* x, BlockIQ4_XS* block) {
+  float scales[8];
+  for (size_t k = 0; k < 8; ++k) {
+    float group[32];
+    std::copy_n(x + 32 * k, 32, group);
+    scales[k] = FitIq4Nl(group);
+  }
+  const float d = -Extreme(scales, 8) / 32;
+  const float inverse = d != 0 ? 1 / d : 0;
+  block->d.Set(d);
+  std::memset(block->scales_high, 0, sizeof(block->scales_high));
+  std::memset(block->scales_low, 0, sizeof(block->scales_low));
+  for (size_t k = 0; k < 8; ++k) {
+    const int s = RoundWithin(inverse * scales[k], -32, 31);
+    const int stored = s + 32;
+    block->scales_low[k / 2] |= static_cast<uint8_t>((stored & 15) << (4 * (k % 2)));
+    block->scales_high[k / 4] |= static_cast<uint8_t>(stored >> 4 << (2 * (k % 4)));
+    // Levels are chosen by d before it is rounded to f16.
+    const float scale = d * static_cast<float>(s);
+    const float inverse_scale = scale != 0 ? 1 / scale : 0;
+    for (size_t i = 0; i < 16; ++i) {
+      const float* low = x + 32 * k + i;
+      block->nibbles[16 * k + i] = static_cast<uint8_t>(NearestIq4Nl(inverse_scale * low[0]) |
+                                                        NearestIq4Nl(inverse_scale * low[16]) << 4);
+    }
+  }
+}
+
 }  // namespace inlay

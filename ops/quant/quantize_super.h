@@ -12,6 +12,7 @@ void QuantizeSuperBlock(const float* x, BlockQ3_K* block);
 void QuantizeSuperBlock(const float* x, BlockQ4_K* block);
 void QuantizeSuperBlock(const float* x, BlockQ5_K* block);
 void QuantizeSuperBlock(const float* x, BlockQ6_K* block);
+void QuantizeSuperBlock(const float* x, BlockIQ4_XS* block);
 
 }  // namespace inlay
 

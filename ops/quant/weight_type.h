@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace inlay {
@@ -23,8 +24,15 @@ enum class WeightType : uint32_t {
   kQ4_K = 12,
   kQ5_K = 13,
   kQ6_K = 14,
+  kIQ2_XXS = 16,
+  kIQ2_XS = 17,
+  kIQ3_XXS = 18,
   kIQ4_NL = 20,
+  kIQ3_S = 21,
+  kIQ2_S = 22,
+  kIQ4_XS = 23,
   kBF16 = 30,
+  kMXFP4 = 39,
 };
 
 // How a type is laid out: `block_size` consecutive elements of a row share `block_bytes` bytes.
@@ -33,7 +41,11 @@ struct WeightTypeInfo {
   std::string_view name;  // as GGUF tools print it, "Q4_K"
   size_t block_size;      // elements
   size_t block_bytes;
+  bool is_written = true;  // whether QuantizeRow writes it: not where that takes a search of grids
 };
+
+// All types, in the order of their ids.
+std::span<const WeightTypeInfo> WeightTypes();
 
 // The entry for a GGUF type id, or nullptr for an id that Inlay does not read.
 const WeightTypeInfo* FindWeightType(uint32_t gguf_id);

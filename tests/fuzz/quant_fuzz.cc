@@ -17,11 +17,6 @@
 namespace inlay {
 namespace {
 
-constexpr WeightType kTypes[] = {
-    WeightType::kF32,  WeightType::kF16,  WeightType::kBF16,   WeightType::kQ4_0, WeightType::kQ4_1,
-    WeightType::kQ5_0, WeightType::kQ5_1, WeightType::kQ8_0,   WeightType::kQ2_K, WeightType::kQ3_K,
-    WeightType::kQ4_K, WeightType::kQ5_K, WeightType::kIQ4_NL, WeightType::kQ6_K};
-
 bool Same(float a, float b) {
   return std::isnan(a) ? std::isnan(b) : std::memcmp(&a, &b, sizeof(a)) == 0;
 }
@@ -59,8 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay;
   static Team& team = *new Team(1);
   FuzzInput input(data, size);
-  const WeightType type = kTypes[input.UpTo(std::size(kTypes) - 1)];
-  const size_t block = GetWeightTypeInfo(type).block_size;
+  const WeightTypeInfo& info = WeightTypes()[input.UpTo(WeightTypes().size() - 1)];
+  const WeightType type = info.type;
+  const size_t block = info.block_size;
   const size_t cols = std::max<size_t>(block, 4) * (1 + input.UpTo(block > 64 ? 1 : 4));
   const size_t rows = 1 + input.UpTo(34);
   const size_t tokens = 1 + input.UpTo(8);
@@ -83,6 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Multiply(PackedMatrix::View(tiles.bytes().data(), type, rows, cols), w, activations, tokens,
            team);
 
+  if (!info.is_written) return 0;
   std::vector<uint8_t> quantized(w.RowBytes());
   for (size_t t = 0; t < tokens; ++t) {
     QuantizeRow(type, &activations[t * cols], cols, quantized.data());

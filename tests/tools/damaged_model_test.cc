@@ -160,7 +160,7 @@ TEST_F(DamagedModel, PackedWeightsThatAreNoNumbers) {
 TEST_F(DamagedModel, NoCommandHidesWeightsThatAreNoNumbers) {
   const std::string made = ScratchPath("made");
   for (const char* type : {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL",
-                           "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"}) {
+                           "IQ4_XS", "MXFP4", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"}) {
     SCOPED_TRACE(type);
     ASSERT_EQ(RunProgram({"quantize", kModel, path_, type, "--force"}).status, 0);
     // Of row 37 the first block: whatever of it is a number or a scale is NaN.

@@ -64,7 +64,8 @@ std::string SeedFault(const std::string& text) {
 }
 
 constexpr char kTypes[] =
-    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, Q2_K to Q6_K, Q4_K_M or Q5_K_M";
+    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, MXFP4, Q2_K to Q6_K, Q4_K_M or "
+    "Q5_K_M";
 
 }  // namespace
 

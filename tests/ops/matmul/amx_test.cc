@@ -199,7 +199,7 @@ std::vector<size_t> Columns(WeightType type) {
 }
 
 TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
-  for (WeightType type : kQuantized) {
+  for (WeightType type : QuantizedTypes()) {
     for (size_t cols : Columns(type)) {
       for (size_t rows : {1, 16, 53, 90}) {
         const Weights w(type, rows, cols, 21);
@@ -219,7 +219,7 @@ TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
 }
 
 TEST_F(AmxMatMulTest, TakesRowsByTheirNumbers) {
-  for (WeightType type : kQuantized) {
+  for (WeightType type : QuantizedTypes()) {
     const size_t cols = 512, rows = 40, inputs = 11;
     const Weights w(type, rows, cols, 31);
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
@@ -240,7 +240,7 @@ TEST_F(AmxMatMulTest, TakesRowsByTheirNumbers) {
 }
 
 TEST_F(AmxMatMulTest, RangesOfTilesAreComputedAlone) {
-  for (WeightType type : kQuantized) {
+  for (WeightType type : QuantizedTypes()) {
     const size_t cols = 256, rows = 150, tokens = 23;
     const Weights w(type, rows, cols, 41);
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
@@ -265,7 +265,7 @@ TEST_F(AmxMatMulTest, RangesOfTilesAreComputedAlone) {
 
 // The largest sums that there can be, and scales that are not finite.
 TEST_F(AmxMatMulTest, Extremes) {
-  for (WeightType type : kQuantized) {
+  for (WeightType type : QuantizedTypes()) {
     const size_t cols = GetWeightTypeInfo(type).block_size, rows = 19, tokens = 16;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
       const Weights w(type, rows, cols, 5, byte);

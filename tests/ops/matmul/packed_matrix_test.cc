@@ -31,15 +31,19 @@ std::vector<uint8_t> Bytes(WeightType type) {
 // Packed files are read for as long as these bytes are the same: when this test fails because a
 // format was changed on purpose, raise kPackedLayoutVersion and write down the new hashes.
 TEST(PackedMatrixTest, LayoutIsOfItsVersion) {
-  EXPECT_EQ(kPackedLayoutVersion, 3u);
+  EXPECT_EQ(kPackedLayoutVersion, 4u);
   const std::pair<WeightType, uint64_t> expected[] = {
-      {WeightType::kF32, 0xaae310008e2f8169},  {WeightType::kF16, 0x18a017389eab92bb},
-      {WeightType::kBF16, 0x5b42da6352b9376f}, {WeightType::kQ8_0, 0xdb47936d7edcd53},
-      {WeightType::kQ4_0, 0xab116bff7b78b2c6}, {WeightType::kQ4_1, 0xbdeaa11969c3d1a3},
-      {WeightType::kQ5_0, 0xed9e3bed80669c79}, {WeightType::kQ5_1, 0xee54f595716c85d2},
-      {WeightType::kQ2_K, 0x7b49881a12905c1c}, {WeightType::kQ3_K, 0x6b1e330847f0ed2f},
-      {WeightType::kQ4_K, 0x9b12aeac6ebc75ab}, {WeightType::kQ5_K, 0xac03394cd08c5e41},
-      {WeightType::kQ6_K, 0xc2a6290548182b0c}, {WeightType::kIQ4_NL, 0x9533097aedc09746},
+      {WeightType::kF32, 0xaae310008e2f8169},     {WeightType::kF16, 0x18a017389eab92bb},
+      {WeightType::kBF16, 0x5b42da6352b9376f},    {WeightType::kQ8_0, 0xdb47936d7edcd53},
+      {WeightType::kQ4_0, 0xab116bff7b78b2c6},    {WeightType::kQ4_1, 0xf131b70d6622a047},
+      {WeightType::kQ5_0, 0xed9e3bed80669c79},    {WeightType::kQ5_1, 0xee54f595716c85d2},
+      {WeightType::kQ2_K, 0x94823d88c089b832},    {WeightType::kQ3_K, 0x6c5a82aba1a41979},
+      {WeightType::kQ4_K, 0x9b12aeac6ebc75ab},    {WeightType::kQ5_K, 0xac03394cd08c5e41},
+      {WeightType::kQ6_K, 0xc2a6290548182b0c},    {WeightType::kIQ4_NL, 0xab116bff7b78b2c6},
+      {WeightType::kIQ4_XS, 0x129c8f9da7b5a750},  {WeightType::kMXFP4, 0x1f964de75c0103d4},
+      {WeightType::kIQ3_XXS, 0x253e707b1d774640}, {WeightType::kIQ3_S, 0x8a7872f6d6bc0d92},
+      {WeightType::kIQ2_XXS, 0xb8c65bda1d94eee0}, {WeightType::kIQ2_XS, 0x6de5b14cf70dc8cc},
+      {WeightType::kIQ2_S, 0xee3cda3b6ce483f7},
   };
   Team team(1);
   for (const auto& [type, hash] : expected) {

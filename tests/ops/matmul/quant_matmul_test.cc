@@ -45,7 +45,7 @@ std::vector<double> Product(const Weights& w, const std::vector<double>& x) {
 TEST_P(QuantMatMulTest, MatchesReference) {
   SharingTeam team(2);
   double worst = 0, worst_rounding = 0;
-  for (WeightType type : kQuantized) {
+  for (WeightType type : QuantizedTypes()) {
     const size_t block = GetWeightTypeInfo(type).block_size;
     for (size_t blocks : {1, 2, 3, 5}) {
       for (size_t rows : {1, 2, 3, 4, 5, 17, 35}) {
@@ -70,7 +70,7 @@ TEST_P(QuantMatMulTest, MatchesReference) {
 }
 
 TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
-  for (WeightType type : kQuantized) {
+  for (WeightType type : QuantizedTypes()) {
     // More columns than any kernel takes at once.
     const size_t cols = 768, rows = 53, tokens = 16;
     const Weights w(type, rows, cols, 7);
@@ -96,7 +96,7 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
 TEST(QuantMatMul, ExtensionsHaveTheBitsOfTheirTarget) {
   size_t compared = 0;
   for (const ExtensionTarget& target : kExtensionTargets) {
-    for (WeightType type : kQuantized) {
+    for (WeightType type : QuantizedTypes()) {
       const size_t cols = 768, rows = 53, tokens = 37;
       const Weights w(type, rows, cols, 11);
       const Array x = RandomArray(tokens, cols, 12), with(tokens, rows), without(tokens, rows);
@@ -116,7 +116,7 @@ TEST(QuantMatMul, ExtensionsHaveTheBitsOfTheirTarget) {
 // The largest integer sums that there can be, which some CPU targets carry in 16 bits for a while.
 TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
   SharingTeam team(1);
-  for (WeightType type : kQuantized) {
+  for (WeightType type : QuantizedTypes()) {
     const size_t cols = GetWeightTypeInfo(type).block_size, tokens = 8, rows = 19;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
       const Weights w(type, rows, cols, 5, byte);

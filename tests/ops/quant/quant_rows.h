@@ -1,4 +1,5 @@
-// The rows whose quantized bytes stand in testdata/quantized.txt.
+// The rows whose quantized bytes stand in testdata/quantized.txt, and the bytes whose values stand
+// in testdata/dequantized.txt.
 #ifndef INLAY_TESTS_OPS_QUANT_ROWS_H_
 #define INLAY_TESTS_OPS_QUANT_ROWS_H_
 
@@ -34,6 +35,17 @@ inline std::vector<float> QuantRow(size_t r) {
   if (r == 61) x.assign(kQuantCols, -2.5f);
   if (r == 62) x.assign(kQuantCols, 0x1p-60f);
   return x;
+}
+
+// Any bytes, likewise the same everywhere.
+inline std::vector<uint8_t> QuantBytes(size_t n) {
+  std::vector<uint8_t> bytes(n);
+  uint32_t state = 7;
+  for (uint8_t& byte : bytes) {
+    state = state * 1664525u + 1013904223u;
+    byte = static_cast<uint8_t>(state >> 24);
+  }
+  return bytes;
 }
 
 // FNV-1a.

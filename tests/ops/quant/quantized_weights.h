@@ -14,10 +14,33 @@
 
 namespace inlay {
 
-inline constexpr WeightType kQuantized[] = {
-    WeightType::kQ8_0, WeightType::kQ4_0, WeightType::kQ4_1,  WeightType::kQ5_0,
-    WeightType::kQ5_1, WeightType::kQ2_K, WeightType::kQ3_K,  WeightType::kQ4_K,
-    WeightType::kQ5_K, WeightType::kQ6_K, WeightType::kIQ4_NL};
+inline std::vector<WeightType> QuantizedTypes() {
+  std::vector<WeightType> types;
+  for (const WeightTypeInfo& info : WeightTypes()) {
+    if (info.block_size > 1) types.push_back(info.type);
+  }
+  return types;
+}
+
+// Makes the scales of a block of random bytes around 2^-5: of the upper byte of an f16, sign,
+// exponent 9 .. 11, and two bits of fraction.
+inline void MakeScalesModerate(WeightType type, uint8_t* block) {
+  if (type == WeightType::kMXFP4) {
+    block[0] = static_cast<uint8_t>(120 + block[0] % 3);
+    return;
+  }
+  const bool has_min = type == WeightType::kQ4_1 || type == WeightType::kQ5_1 ||
+                       type == WeightType::kQ2_K || type == WeightType::kQ4_K ||
+                       type == WeightType::kQ5_K;
+  const size_t offset = type == WeightType::kQ2_K   ? 80
+                        : type == WeightType::kQ3_K ? 108
+                        : type == WeightType::kQ6_K ? 208
+                                                    : 0;
+  for (size_t h = 0; h < (has_min ? 2 : 1); ++h) {
+    uint8_t& upper = block[offset + 2 * h + 1];
+    upper = static_cast<uint8_t>((upper & 0x83) | (9 + upper % 3) << 2);
+  }
+}
 
 // A matrix of blocks of random bytes, or of the byte `all`, with scales around 2^-5.
 struct Weights {
@@ -28,20 +51,7 @@ struct Weights {
     const size_t blocks = rows * cols / info.block_size;
     bytes.resize(blocks * info.block_bytes + 1);
     for (uint8_t& byte : bytes) byte = all.value_or(static_cast<uint8_t>(generator()));
-    const bool has_min = type == WeightType::kQ4_1 || type == WeightType::kQ5_1 ||
-                         type == WeightType::kQ2_K || type == WeightType::kQ4_K ||
-                         type == WeightType::kQ5_K;
-    const size_t offset = type == WeightType::kQ2_K   ? 80
-                          : type == WeightType::kQ3_K ? 108
-                          : type == WeightType::kQ6_K ? 208
-                                                      : 0;
-    for (size_t b = 0; b < blocks; ++b) {
-      for (size_t h = 0; h < (has_min ? 2 : 1); ++h) {
-        // The upper byte of a half: sign, exponent 9 .. 11, and two bits of fraction.
-        uint8_t& upper = bytes[1 + b * info.block_bytes + offset + 2 * h + 1];
-        upper = static_cast<uint8_t>((upper & 0x83) | (9 + upper % 3) << 2);
-      }
-    }
+    for (size_t b = 0; b < blocks; ++b) MakeScalesModerate(type, &bytes[1 + b * info.block_bytes]);
     // At an odd address.
     matrix = {bytes.data() + 1, type, rows, cols};
     values.resize(rows * cols);

@@ -1,0 +1,2 @@
+#define INLAY_DOTPROD
+#include "ops/matmul/matmul_tables.cc"

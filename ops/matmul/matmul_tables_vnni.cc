@@ -1,0 +1,2 @@
+#define INLAY_VNNI
+#include "ops/matmul/matmul_tables.cc"
