@@ -57,9 +57,12 @@ bool GetsMoreBits(int layer, int layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
+// Whether the tensor is multiplied as a matrix. The weights of convolutions are not; files of all
+// families have them in F32, and other engines expect that.
 bool IsMatrix(const GgufTensor& tensor) {
   return tensor.n_dims >= 2 && absl::EndsWith(tensor.name, ".weight") && tensor.dims[1] > 1 &&
          !absl::EndsWith(tensor.name, "ssm_conv1d.weight") &&
+         !absl::EndsWith(tensor.name, "shortconv.conv.weight") &&
          !absl::EndsWith(tensor.name, "_norm.weight");
 }
 

@@ -28,7 +28,7 @@ TEST(QuantizationTest, ParsesNamesAndRefusesOthers) {
   EXPECT_EQ(Quantization::Parse("q8_0")->type, WeightType::kQ8_0);
   EXPECT_FALSE(Quantization::Parse("Q4_K")->mix);
   EXPECT_TRUE(Quantization::Parse("q4_k_m")->mix);
-  for (const char* name : {"", "Q9_0", "Q6_K_M", "_K_M", "Q4_0_M"}) {
+  for (const char* name : {"", "Q9_0", "Q6_K_M", "_K_M", "Q4_0_M", "IQ3_S"}) {
     const auto quantization = Quantization::Parse(name);
     ASSERT_FALSE(quantization.ok()) << name;
     EXPECT_NE(quantization.status().message().find("Q4_K_M"), absl::string_view::npos);
@@ -48,6 +48,7 @@ TEST(QuantizationTest, MixesGiveSensitiveMatricesMoreBits) {
 TEST(QuantizationTest, RowsThatDoNotFitFallBack) {
   EXPECT_EQ(TypeFor("Q4_K", "blk.0.attn_q.weight", 640), WeightType::kQ5_0);
   EXPECT_EQ(TypeFor("Q6_K", "blk.0.attn_q.weight", 640), WeightType::kQ8_0);
+  EXPECT_EQ(TypeFor("IQ4_XS", "blk.0.attn_q.weight", 640), WeightType::kIQ4_NL);
   EXPECT_EQ(TypeFor("Q8_0", "blk.0.attn_q.weight", 40), WeightType::kF16);
   EXPECT_EQ(TypeFor("Q8_0", "blk.0.ffn_gate_inp.weight", 2048), WeightType::kF32);
 }
@@ -89,6 +90,18 @@ TEST(QuantizationTest, RequantizesAFile) {
       }
     }
   }
+  std::filesystem::remove(path);
+}
+
+TEST(QuantizationTest, ConvolutionsStayAsTheyAre) {
+  const auto before = GgufFile::Open("tests/golden/models/lfm2-tiny-q6_k.gguf");
+  ASSERT_TRUE(before.ok()) << before.status();
+  const std::string path = TempPath("requantized.gguf");
+  ASSERT_TRUE(Requantize(*before, {.type = WeightType::kQ8_0}, path).ok());
+  const auto after = GgufFile::Open(path);
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->FindTensor("blk.0.shortconv.conv.weight")->type, WeightType::kF32);
+  EXPECT_EQ(after->FindTensor("blk.0.shortconv.in_proj.weight")->type, WeightType::kQ8_0);
   std::filesystem::remove(path);
 }
 
