@@ -4,6 +4,7 @@
 #define INLAY_CONFIGS_CONFIG_H_
 
 #include <concepts>
+#include <optional>
 #include <string_view>
 
 #include "configs/layer.h"
@@ -28,6 +29,8 @@ struct ConfigDefaults {
   static constexpr float kEmbeddingScale = 1.0f;  // embeddings are multiplied by it
   static constexpr float kLogitDivisor = 1.0f;    // logits are divided by it
   static constexpr float kLogitSoftCap = 0.0f;    // 0: none
+  // What kNormEpsilon is in files without its key; none: they are refused.
+  static constexpr std::optional<float> kAbsentNormEpsilon = std::nullopt;
   // The tensor of the norm before the output matrix.
   static constexpr std::string_view kOutputNormTensor = "output_norm.weight";
   // The output matrix is the embedding, unless the file has its own.

@@ -50,7 +50,7 @@ struct Gemma2 : ConfigDefaults {
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
     CommonMetadata<Config>(v);
-    v.Int("attention.sliding_window_pattern", 2, 2);
+    v.Period("attention.sliding_window_pattern", kShape.layers, 2, 2);
     v.Float("final_logit_softcapping", Config::kLogitSoftCap, 30);
   }
 };

@@ -2,6 +2,7 @@
 #ifndef INLAY_CONFIGS_GEMMA3_H_
 #define INLAY_CONFIGS_GEMMA3_H_
 
+#include <optional>
 #include <string_view>
 
 #include "configs/config.h"
@@ -38,7 +39,11 @@ struct Gemma3 : ConfigDefaults {
                                          .kv_heads = kShape.kv_heads,
                                          .head_dim = kShape.head_dim,
                                          .qk_norm = true};
-  static constexpr AttentionKeys kAttentionKeys{.stores_scale = false};
+  // Ollama's files lack what all published checkpoints of a size have in common: the epsilon, the
+  // bases and the scale of the positions (ollama/ollama, llama/compat).
+  static constexpr std::optional<float> kAbsentNormEpsilon = kNormEpsilon;
+  static constexpr AttentionKeys kAttentionKeys{
+      .stores_scale = false, .absent_rope_base = 1'000'000, .absent_rope_scale = kShape.rope_scale};
   static constexpr Rope kSlidingRope{.base = 10'000};
   static constexpr Rope kFullRope{.base = 1'000'000, .scale = kShape.rope_scale};
   using Mlp = GatedMlp<kShape.hidden, Activation::kGeluTanh>;
@@ -52,8 +57,9 @@ struct Gemma3 : ConfigDefaults {
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
     CommonMetadata<Config>(v);
-    v.Int("attention.sliding_window_pattern", kShape.full_every, 6);
-    v.Float("final_logit_softcapping", Config::kLogitSoftCap, 0);
+    v.Period("attention.sliding_window_pattern", kShape.layers, kShape.full_every, 6);
+    // Ollama's files have Gemma 2's cap, which its program does not apply either.
+    v.Float("final_logit_softcapping", Config::kLogitSoftCap, 0, 30);
   }
 };
 

@@ -21,14 +21,19 @@ namespace inlay {
 // it redefines override its family's. A reader's visitor compares, a writer's writes:
 //   v.Int(key, value)            an unsigned integer; a file without the key is refused
 //   v.Int(key, value, absent)    the same, but a file without the key means `absent`
-//   v.Float(key, value[, absent])
+//   v.Float(key, value[, absent[, mistaken]])
+//                                a file whose value is `mistaken` is accepted with a note: some
+//                                converter writes it for models that do not have it
 //   v.Flag(key, value[, absent])
 //   v.Text(key, value[, absent])
+//   v.Period(key, layers, period[, absent])
+//                                layers period - 1, 2 * period - 1, ... are not sliding; a file
+//                                may store a flag for each layer instead, true for those that are
 //   v.Ints(key, array)           one integer for each layer, kAnyValue where any is accepted; a
 //                                file may store a single one when all are equal
 //   v.Texts(key, array)          one text for each layer
-//   v.VocabSize(least)           "vocab_size" and the rows of the embedding, either of which may be
-//                                larger
+//   v.VocabSize(least)           the rows of the embedding, which may be more; "vocab_size" only
+//                                where there is no embedding
 // Every key that changes what the model computes must be passed, also keys that its files usually
 // lack: `absent` is the value that a missing key stands for.
 inline constexpr int64_t kAnyValue = -1;
@@ -194,7 +199,7 @@ void CommonMetadata(Visitor& v) {
   v.Int("embedding_length", C::kModelDim);
   v.Int("block_count", C::Layers::kSize);
   v.VocabSize(C::kVocabSize);
-  v.Float("attention.layer_norm_rms_epsilon", C::kNormEpsilon);
+  v.Float("attention.layer_norm_rms_epsilon", C::kNormEpsilon, C::kAbsentNormEpsilon);
   metadata_internal::LayerKeys<C, Visitor> keys(v);
   ForEachLayerType<C>(
       [&]<class L>(int) { ForEachPart<L>([&]<class P>() { P::template Metadata<C>(keys); }); });

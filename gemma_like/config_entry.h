@@ -21,7 +21,7 @@ template <ModelConfig Config>
 ConfigEntry MakeConfigEntry() {
   return {.name = ToAbsl(Config::kName),
           .architecture = ToAbsl(Config::kArchitecture),
-          .differences = MetadataDifferences<Config>,
+          .compare = CompareMetadata<Config>,
           .load = [](std::shared_ptr<const GgufFile> file,
                      const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {
             return Model<Config>::Load(std::move(file), options);

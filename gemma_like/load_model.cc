@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/model/check_tensors.h"
+#include "gemma_like/model/ignored.h"
 #include "gemma_like/model/memory_plan.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
@@ -45,6 +46,7 @@ absl::StatusOr<LoadedModel> Load(const std::string& path, const EngineOptions& o
   INLAY_ASSIGN_OR_RETURN(model.engine, entry->load(model.file, options));
   INLAY_ASSIGN_OR_RETURN(model.tokenizer, LoadTokenizer(*model.file));
   INLAY_RETURN_IF_ERROR(CheckTokenizer(*model.file, *model.tokenizer, model.engine->info()));
+  model.ignored = FindIgnored(*model.file, *entry).ToString();
   INLAY_RETURN_IF_ERROR(model.file->CheckWhole());  // all of it was read
   return model;
 }

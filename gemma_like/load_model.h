@@ -17,6 +17,9 @@ struct LoadedModel {
   std::shared_ptr<const GgufFile> file;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Tokenizer> tokenizer;
+  // What the file holds that the model is run without, for a note to the user: "439 tensors of
+  // vision (v., mm.)"; most often "".
+  std::string ignored;
 };
 
 // Opens a GGUF file, finds the built-in config that it was made for, and binds its weights and

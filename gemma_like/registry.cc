@@ -1,46 +1,70 @@
 #include "gemma_like/registry.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "gemma_like/model/ignored.h"
+#include "gemma_like/model/metadata_check.h"
 #include "io/gguf/gguf.h"
 
 namespace inlay {
 
-absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file) {
-  const auto architecture = file.GetString("general.architecture");
-  if (!architecture.ok()) return architecture.status();
-  const ConfigEntry* nearest = nullptr;
-  std::vector<std::string> nearest_differences;
-  std::vector<absl::string_view> architectures;
-  for (const ConfigEntry& entry : ConfigEntries()) {
-    if (entry.architecture != *architecture) {
-      if (std::find(architectures.begin(), architectures.end(), entry.architecture) ==
-          architectures.end()) {
-        architectures.push_back(entry.architecture);
-      }
-      continue;
-    }
-    std::vector<std::string> differences = entry.differences(file);
-    if (differences.empty()) return &entry;
-    if (nearest == nullptr || differences.size() < nearest_differences.size()) {
-      nearest = &entry;
-      nearest_differences = std::move(differences);
-    }
-  }
-  if (nearest == nullptr) {
+namespace {
+
+absl::Status UnknownArchitecture(const GgufFile& file, absl::string_view architecture) {
+  // What llama.cpp's converter calls the files of vision and audio beside a text model.
+  if (architecture == "clip") {
     return absl::InvalidArgumentError(absl::StrCat(
-        file.name(), " has architecture ", QuoteForMessage(*architecture),
-        ", which is not one of those built in (", absl::StrJoin(architectures, ", "), ")"));
+        file.name(),
+        " has architecture 'clip': it is the vision or audio part of a model, not the text model"));
   }
-  std::string more;
-  if (nearest_differences.size() > 1)
-    more = absl::StrCat(" (and ", nearest_differences.size() - 1, " more differ)");
+  std::vector<absl::string_view> known;
+  for (const ConfigEntry& entry : ConfigEntries()) {
+    if (std::find(known.begin(), known.end(), entry.architecture) == known.end())
+      known.push_back(entry.architecture);
+  }
   return absl::InvalidArgumentError(
-      absl::StrCat(file.name(), " fits no built-in config: ", nearest_differences.front(), more));
+      absl::StrCat(file.name(), " has architecture ", QuoteForMessage(architecture),
+                   ", which is not one of those built in (", absl::StrJoin(known, ", "), ")"));
+}
+
+// At most the first three.
+absl::Status NoneFits(const GgufFile& file, std::vector<std::string> differences) {
+  constexpr size_t kNamed = 3;
+  std::string more;
+  if (differences.size() > kNamed) {
+    more = absl::StrCat(" (and ", differences.size() - kNamed, " more differ)");
+    differences.resize(kNamed);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      file.name(), " fits no built-in config: ", absl::StrJoin(differences, "; "), more));
+}
+
+}  // namespace
+
+absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file) {
+  INLAY_ASSIGN_OR_RETURN(const absl::string_view architecture,
+                         file.GetString("general.architecture"));
+  std::optional<std::vector<std::string>> fewest;
+  for (const ConfigEntry& entry : ConfigEntries()) {
+    if (entry.architecture != architecture) continue;
+    std::vector<std::string> differences = entry.compare(file).differences;
+    if (differences.empty()) return &entry;
+    if (!fewest.has_value() || differences.size() < fewest->size()) fewest = std::move(differences);
+  }
+  if (!fewest.has_value()) return UnknownArchitecture(file, architecture);
+  return NoneFits(file, *std::move(fewest));
+}
+
+Ignored FindIgnored(const GgufFile& file, const ConfigEntry& config) {
+  return {.tensors = FindIgnoredTensors(file), .keys = config.compare(file).ignored_keys};
 }
 
 absl::StatusOr<const ConfigEntry*> FindConfig(absl::string_view name) {

@@ -19,6 +19,8 @@ namespace inlay {
 
 class GgufFile;
 struct ConfigDescription;
+struct Ignored;
+struct MetadataFit;
 struct ModelMemory;
 struct SynthModel;
 
@@ -26,8 +28,7 @@ struct SynthModel;
 struct ConfigEntry {
   absl::string_view name;
   absl::string_view architecture;
-  // One sentence for each metadata key of the file that differs.
-  std::vector<std::string> (*differences)(const GgufFile& file);
+  MetadataFit (*compare)(const GgufFile& file);
   absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
                                                   const EngineOptions& options);
   absl::StatusOr<PackedTensors> (*packed_tensors)(const GgufFile& file);
@@ -40,9 +41,13 @@ struct ConfigEntry {
 // All configs of this binary, in the order of the config list. Defined by the build from that list.
 absl::Span<const ConfigEntry> ConfigEntries();
 
-// The config that a file was made for. When none fits, the error names the key that differs from
-// the nearest one, or the architectures known if the file's is not among them.
+// The config that a file was made for. When none fits, the error names the keys that differ from
+// the nearest one, which has the fewest, or the architectures known if the file's is not among
+// them.
 absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file);
+
+// What of the file a model of this config is run without.
+Ignored FindIgnored(const GgufFile& file, const ConfigEntry& config);
 
 // The entry of this name. NotFound, with all names.
 absl::StatusOr<const ConfigEntry*> FindConfig(absl::string_view name);

@@ -40,6 +40,8 @@ struct AttentionKeys {
   // False: the scale is the architecture's own and its files do not store it.
   bool stores_scale = true;
   int absent_soft_cap = 0;
+  int absent_rope_base = 10'000;
+  int absent_rope_scale = 1;
   int absent_sliding_rope_base = 10'000;
   // None: files without the key are refused.
   std::optional<int64_t> absent_window = std::nullopt;
@@ -105,12 +107,13 @@ struct AttentionMixer : MixerPart {
  private:
   template <class Config, class Visitor>
   static constexpr void RopeMetadata(Visitor& v) {
+    constexpr AttentionKeys kKeys = AttentionKeysOf<Config>();
     v.Int("rope.dimension_count", kShape.head_dim, kShape.head_dim);
     if constexpr (kSliding) {
-      v.Float("rope.freq_base_swa", kRope.base, AttentionKeysOf<Config>().absent_sliding_rope_base);
+      v.Float("rope.freq_base_swa", kRope.base, kKeys.absent_sliding_rope_base);
     } else {
-      v.Float("rope.freq_base", kRope.base, 10'000);
-      v.Float("rope.scaling.factor", kRope.scale, 1);
+      v.Float("rope.freq_base", kRope.base, kKeys.absent_rope_base);
+      v.Float("rope.scaling.factor", kRope.scale, kKeys.absent_rope_scale);
       if constexpr (kRope.scale != 1) v.Text("rope.scaling.type", "linear", "linear");
     }
   }

@@ -15,10 +15,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "configs/config.h"
 #include "configs/metadata.h"
 #include "gemma_like/files/synth.h"
 #include "gemma_like/model/bind_weights.h"
+#include "gemma_like/model/layer_binder.h"
 #include "gemma_like/model/tensor_use.h"
 #include "gemma_like/strings.h"
 #include "io/gguf/gguf_writer.h"
@@ -36,7 +38,8 @@ class MetadataWriter {
   void Int(std::string_view key, int64_t value, std::optional<int64_t> = std::nullopt) {
     writer_.SetUint32(Key(key), static_cast<uint32_t>(value));
   }
-  void Float(std::string_view key, double value, std::optional<double> = std::nullopt) {
+  void Float(std::string_view key, double value, std::optional<double> = std::nullopt,
+             std::optional<double> = std::nullopt) {
     writer_.SetFloat32(Key(key), static_cast<float>(value));
   }
   void Flag(std::string_view key, bool value, std::optional<bool> = std::nullopt) {
@@ -45,6 +48,9 @@ class MetadataWriter {
   void Text(std::string_view key, std::string_view value,
             std::optional<std::string_view> = std::nullopt) {
     writer_.SetString(Key(key), ToAbsl(value));
+  }
+  void Period(std::string_view key, int, int period, std::optional<int> = std::nullopt) {
+    Int(key, period);
   }
   void VocabSize(int value) { Int("vocab_size", value); }
   // Writes 0 for layers that accept any value.
@@ -85,10 +91,17 @@ class TensorLister {
     if (tensors_.empty() || name != tensors_.front().name) Add(name, {cols, rows}, use);
     return {};
   }
-  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols,
-                                   TensorUse use) {
-    Add(name, {cols, rows, count}, use);
-    return {};
+  std::vector<std::vector<PackedMatrix>> Packed(absl::string_view, size_t count,
+                                                absl::Span<const StackedMatrix> matrices,
+                                                size_t cols, TensorUse use) {
+    std::vector<std::vector<PackedMatrix>> nothing;
+    for (const StackedMatrix& matrix : matrices) {
+      std::vector<uint64_t> dims = {cols, matrix.rows};
+      if (count > 1) dims.push_back(count);
+      Add(matrix.name, std::move(dims), use);
+      nothing.emplace_back(count);
+    }
+    return nothing;
   }
   std::vector<float> Vector(absl::string_view name, TensorUse use, size_t cols, size_t rows = 1) {
     Add(name, rows == 1 ? std::vector<uint64_t>{cols} : std::vector<uint64_t>{cols, rows}, use);

@@ -1,6 +1,8 @@
 #include "gemma_like/files/pack.h"
 
+#include <array>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "io/gguf/gguf_writer.h"
 #include "io/gguf/tensor_form.h"
 #include "ops/matmul/packed_matrix.h"
+#include "ops/quant/weight_matrix.h"
 
 namespace inlay {
 namespace {
@@ -19,10 +22,17 @@ namespace {
 constexpr absl::string_view kEmbedding = "token_embd.weight";
 constexpr absl::string_view kOutput = "output.weight";
 
+// A tensor of the packed file: the rows [first_row, first_row + rows) of each matrix of `from`.
 struct TensorToWrite {
-  absl::string_view name;
+  std::string name;
   const GgufTensor* from;
   bool packed;
+  uint64_t first_row = 0;
+  uint64_t rows = 0;
+
+  std::array<uint64_t, 4> Dims() const {
+    return {from->dims[0], rows, from->dims[2], from->dims[3]};
+  }
 };
 
 // In the file's order. For a tied output the embedding is written packed too, beside the embedding
@@ -30,13 +40,16 @@ struct TensorToWrite {
 std::vector<TensorToWrite> TensorsToWrite(const GgufFile& file, const PackedTensors& packed) {
   std::vector<TensorToWrite> tensors;
   for (const GgufTensor& tensor : file.tensors()) {
-    const bool pack = packed.contains(std::string(tensor.name));
-    if (tensor.name != kEmbedding) {
-      tensors.push_back({tensor.name, &tensor, pack});
-      continue;
+    const auto parts = packed.find(std::string(tensor.name));
+    if (parts == packed.end() || tensor.name == kEmbedding)
+      tensors.push_back({std::string(tensor.name), &tensor, false, 0, tensor.dims[1]});
+    if (parts == packed.end()) continue;
+    uint64_t first_row = 0;
+    for (const PackedPart& part : parts->second) {
+      const absl::string_view name = part.name == kEmbedding ? kOutput : part.name;
+      tensors.push_back({std::string(name), &tensor, true, first_row, part.rows});
+      first_row += part.rows;
     }
-    tensors.push_back({tensor.name, &tensor, false});
-    if (pack) tensors.push_back({kOutput, &tensor, true});
   }
   return tensors;
 }
@@ -46,12 +59,11 @@ absl::Status AppendTensor(const TensorToWrite& tensor, Team& team, GgufWriter& w
   if (tensor.packed == from.packed) return writer.AppendData(from.data);
   const uint64_t count = from.dims[2] * from.dims[3];
   for (uint64_t i = 0; i < count; ++i) {
-    const PackedMatrix matrix =
-        PackedMatrix::Pack({.data = from.data.data() + from.data.size() / count * i,
-                            .type = from.type,
-                            .rows = from.dims[1],
-                            .cols = from.dims[0]},
-                           team);
+    const WeightMatrix all{.data = from.data.data() + from.data.size() / count * i,
+                           .type = from.type,
+                           .rows = from.dims[1],
+                           .cols = from.dims[0]};
+    const PackedMatrix matrix = PackedMatrix::Pack(all.Slice(tensor.first_row, tensor.rows), team);
     if (matrix.empty()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory to pack tensor '", from.name, "'"));
@@ -74,9 +86,10 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
   GgufWriter writer(kPackedAlignment);
   for (const TensorToWrite& tensor : tensors) {
     const GgufTensor& from = *tensor.from;
+    const std::array<uint64_t, 4> dims = tensor.Dims();
     INLAY_RETURN_IF_ERROR(writer.AddTensor(
-        tensor.name, absl::MakeConstSpan(from.dims).first(from.n_dims), from.type, tensor.packed));
-    fingerprint.Add(tensor.name, {from.type, tensor.packed}, from.dims);
+        tensor.name, absl::MakeConstSpan(dims).first(from.n_dims), from.type, tensor.packed));
+    fingerprint.Add(tensor.name, {from.type, tensor.packed}, dims);
   }
   for (const GgufEntry& key : file.metadata()) {
     if (key.key() != "general.alignment" && !absl::StartsWith(key.key(), "inlay.packed."))

@@ -3,9 +3,11 @@
 #ifndef INLAY_GEMMA_LIKE_FILES_PACKED_FILE_H_
 #define INLAY_GEMMA_LIKE_FILES_PACKED_FILE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -18,8 +20,17 @@ namespace inlay {
 
 class GgufFile;
 
-// Names of the tensors that a config wants packed.
-using PackedTensors = std::unordered_set<std::string>;
+// A matrix of a packed file, or one for each expert: some rows of a tensor of the file that it was
+// made from.
+struct PackedPart {
+  std::string name;
+  size_t rows = 0;
+};
+
+// The tensors that a config wants packed, by their names in the file. Each has one part of the same
+// name, unless it holds the rows of several matrices of the config one after the other; then these
+// are its parts, in order.
+using PackedTensors = std::unordered_map<std::string, std::vector<PackedPart>>;
 
 // Keys of a packed file, beside those of io/gguf/tensor_form.h.
 inline constexpr absl::string_view kPackedConfigKey = "inlay.packed.config";  // its name

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -43,9 +44,13 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
 
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
-    w.q = b.Matrix("attn_q.weight", kQueryDim, b.model_dim());
-    w.k = b.Matrix("attn_k.weight", kKvDim, b.model_dim());
-    w.v = b.Matrix("attn_v.weight", kKvDim, b.model_dim());
+    std::vector<PackedMatrix> qkv = b.Stacked(
+        "attn_qkv.weight",
+        {{"attn_q.weight", kQueryDim}, {"attn_k.weight", kKvDim}, {"attn_v.weight", kKvDim}},
+        b.model_dim());
+    w.q = std::move(qkv[0]);
+    w.k = std::move(qkv[1]);
+    w.v = std::move(qkv[2]);
     w.output = b.Matrix("attn_output.weight", b.model_dim(), kQueryDim, TensorUse::kBranchEnd);
     if constexpr (kShape.qk_norm) {
       w.q_norm = b.Vector("attn_q_norm.weight", TensorUse::kNorm, kHeadDim);

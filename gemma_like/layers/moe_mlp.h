@@ -41,16 +41,17 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
     w.router = b.Matrix("ffn_gate_inp.weight", kExperts, b.model_dim(), TensorUse::kRouter);
     w.experts.resize(kExperts);
-    // One tensor holds this matrix of all experts.
-    const auto bind = [&](PackedMatrix GatedWeights::*member, absl::string_view tensor, size_t rows,
-                          size_t cols, TensorUse use) {
-      std::vector<PackedMatrix> all = b.Matrices(tensor, kExperts, rows, cols, use);
-      for (size_t e = 0; e < all.size(); ++e) w.experts[e].*member = std::move(all[e]);
-    };
-    const size_t dim = b.model_dim();
-    bind(&GatedWeights::gate, "ffn_gate_exps.weight", kHidden, dim, TensorUse::kMatrix);
-    bind(&GatedWeights::up, "ffn_up_exps.weight", kHidden, dim, TensorUse::kMatrix);
-    bind(&GatedWeights::down, "ffn_down_exps.weight", dim, kHidden, TensorUse::kBranchEnd);
+    // One tensor holds a matrix of all experts.
+    std::vector<std::vector<PackedMatrix>> gate_up = b.Stacked(
+        "ffn_gate_up_exps.weight", kExperts,
+        {{"ffn_gate_exps.weight", kHidden}, {"ffn_up_exps.weight", kHidden}}, b.model_dim());
+    std::vector<PackedMatrix> down =
+        b.Matrices("ffn_down_exps.weight", kExperts, b.model_dim(), kHidden, TensorUse::kBranchEnd);
+    for (size_t e = 0; e < kExperts; ++e) {
+      w.experts[e] = {.gate = std::move(gate_up[0][e]),
+                      .up = std::move(gate_up[1][e]),
+                      .down = std::move(down[e])};
+    }
     if constexpr (kHasShared) {
       w.shared.Bind(b, "_shexp.weight", kShape.shared_hidden, TensorUse::kBranchShare);
     }

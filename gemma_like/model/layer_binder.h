@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,12 @@
 #include "ops/matmul/packed_matrix.h"
 
 namespace inlay {
+
+// One of the matrices that some files store as one tensor.
+struct StackedMatrix {
+  std::string name;
+  size_t rows = 0;
+};
 
 // Asks a binder for the tensors of one layer: "attn_q.weight" is "blk.3.attn_q.weight" of layer 3.
 // Loading, the memory plan, packing and synth have binders of their own; see bind_weights.h.
@@ -29,10 +36,28 @@ class LayerBinder {
                       TensorUse use = TensorUse::kMatrix) {
     return binder_.Packed(Name(tensor), rows, cols, use);
   }
-  // One tensor that holds `count` of them; empty after an error.
+  // Matrices of `cols` columns that the same operand is multiplied with, each from the tensor of
+  // its name. A file may instead have one tensor `stack` with the rows of the first, then those of
+  // the second and so on.
+  std::vector<PackedMatrix> Stacked(absl::string_view stack, std::vector<StackedMatrix> matrices,
+                                    size_t cols, TensorUse use = TensorUse::kMatrix) {
+    std::vector<PackedMatrix> result;
+    for (std::vector<PackedMatrix>& one : Stacked(stack, 1, std::move(matrices), cols, use))
+      result.push_back(std::move(one.front()));
+    return result;
+  }
+  // The same where each tensor holds `count` of them, and the stack of each of these the rows of
+  // the first, then those of the second and so on. The result is [matrices][count].
+  std::vector<std::vector<PackedMatrix>> Stacked(absl::string_view stack, size_t count,
+                                                 std::vector<StackedMatrix> matrices, size_t cols,
+                                                 TensorUse use = TensorUse::kMatrix) {
+    for (StackedMatrix& matrix : matrices) matrix.name = Name(matrix.name);
+    return binder_.Packed(Name(stack), count, matrices, cols, use);
+  }
+  // One tensor that holds `count` of them.
   std::vector<PackedMatrix> Matrices(absl::string_view tensor, size_t count, size_t rows,
                                      size_t cols, TensorUse use = TensorUse::kMatrix) {
-    return binder_.Packed(Name(tensor), count, rows, cols, use);
+    return std::move(Stacked(tensor, count, {{std::string(tensor), rows}}, cols, use).front());
   }
   // [rows * cols]; files give it the dimensions cols, rows.
   std::vector<float> Vector(absl::string_view tensor, TensorUse use, size_t cols, size_t rows = 1) {

@@ -7,78 +7,132 @@
 #include "configs/metadata.h"
 
 namespace inlay {
+namespace {
+
+// Names of the same key: that of llama.cpp's converter, and that of Ollama's.
+struct OtherKey {
+  absl::string_view usual;
+  absl::string_view other;
+};
+constexpr OtherKey kOtherKeys[] = {
+    {"rope.freq_base", "rope.global.freq_base"},
+    {"rope.freq_base_swa", "rope.local.freq_base"},
+};
+
+// Some writers store one value per layer where all are equal.
+bool AllEqual(const GgufValue& found, int64_t value) {
+  bool equal = found.size() > 0;
+  for (size_t i = 0; equal && i < found.size(); ++i) equal = found.IntAt(i) == value;
+  return equal;
+}
+
+bool EqualAsFloat(const GgufValue& found, std::optional<double> value) {
+  const std::optional<double> number = found.is_array() ? std::nullopt : found.FloatAt(0);
+  return number.has_value() && value.has_value() &&
+         static_cast<float>(*number) == static_cast<float>(*value);
+}
+
+}  // namespace
 
 MetadataCheck::MetadataCheck(const GgufFile& file, absl::string_view config_name,
                              absl::string_view architecture)
     : file_(file), config_name_(config_name), architecture_(architecture) {}
 
-std::string MetadataCheck::FullKey(std::string_view key) const {
-  return absl::StrCat(architecture_, ".", ToAbsl(key));
+std::string MetadataCheck::FullKey(absl::string_view key) const {
+  return absl::StrCat(architecture_, ".", key);
 }
 
-void MetadataCheck::Report(std::string_view key, absl::string_view found,
+void MetadataCheck::Report(absl::string_view full_key, absl::string_view found,
                            absl::string_view wanted) {
-  differences_.push_back(
-      absl::StrCat(FullKey(key), " is ", found, " but config ", config_name_, " has ", wanted));
+  fit_.differences.push_back(
+      absl::StrCat(full_key, " is ", found, " but config ", config_name_, " has ", wanted));
 }
 
-const GgufValue* MetadataCheck::FindOrReport(std::string_view key, bool absent_is_fine,
-                                             absl::string_view wanted) {
+void MetadataCheck::Ignore(const GgufValue& value) {
+  fit_.ignored_keys.push_back(absl::StrCat(value.key(), " (", value.ToString(), ")"));
+}
+
+void MetadataCheck::Compare(std::string_view key, bool absent_is_fine, absl::string_view wanted,
+                            Equal equal, size_t shown) {
   ++checked_;
-  const GgufValue* value = file_.Find(FullKey(key));
-  if (value == nullptr && !absent_is_fine) Report(key, "missing", wanted);
-  return value;
+  bool any = false;
+  const auto compare = [&](absl::string_view name) {
+    const GgufValue* found = file_.Find(FullKey(name));
+    if (found == nullptr) return;
+    any = true;
+    if (!equal(*found)) Report(FullKey(name), found->ToString(shown), wanted);
+  };
+  compare(ToAbsl(key));
+  for (const OtherKey& names : kOtherKeys) {
+    if (names.usual == ToAbsl(key)) compare(names.other);
+  }
+  if (!any && !absent_is_fine) Report(FullKey(ToAbsl(key)), "missing", wanted);
+}
+
+bool MetadataCheck::HasHidden(int64_t hidden) const {
+  const GgufTensor* gate = file_.FindTensor("blk.0.ffn_gate.weight");
+  return gate != nullptr && gate->dims[1] == static_cast<uint64_t>(hidden);
 }
 
 void MetadataCheck::Int(std::string_view key, int64_t value, std::optional<int64_t> absent) {
-  const std::string wanted = absl::StrCat(value);
-  const GgufValue* found = FindOrReport(key, absent == value, wanted);
-  if (found == nullptr) return;
-  // Some writers store one value per layer where all are equal.
-  bool equal = found->size() > 0;
-  for (size_t i = 0; i < found->size(); ++i) equal = equal && found->IntAt(i) == value;
-  if (!equal) Report(key, found->ToString(), wanted);
+  Compare(key, absent == value, absl::StrCat(value), [&](const GgufValue& found) {
+    if (AllEqual(found, value)) return true;
+    // Ollama's first files of LFM2 have the number of config.json, before its rounding. The
+    // matrices, whose shapes are checked later, say what it is.
+    if (key != "feed_forward_length" || !HasHidden(value)) return false;
+    Ignore(found);
+    return true;
+  });
 }
 
-void MetadataCheck::Float(std::string_view key, double value, std::optional<double> absent) {
-  const std::string wanted = absl::StrCat(value);
-  const GgufValue* found = FindOrReport(key, absent == value, wanted);
-  if (found == nullptr) return;
-  const std::optional<double> number = found->is_array() ? std::nullopt : found->FloatAt(0);
-  if (!number.has_value() || static_cast<float>(*number) != static_cast<float>(value)) {
-    Report(key, found->ToString(), wanted);
-  }
+void MetadataCheck::Float(std::string_view key, double value, std::optional<double> absent,
+                          std::optional<double> mistaken) {
+  Compare(key, absent == value, absl::StrCat(value), [&](const GgufValue& found) {
+    if (EqualAsFloat(found, value)) return true;
+    if (!EqualAsFloat(found, mistaken)) return false;
+    Ignore(found);
+    return true;
+  });
 }
 
 void MetadataCheck::Flag(std::string_view key, bool value, std::optional<bool> absent) {
-  const std::string wanted = value ? "true" : "false";
-  const GgufValue* found = FindOrReport(key, absent == value, wanted);
-  if (found == nullptr) return;
-  if (found->is_array() || found->BoolAt(0) != value) Report(key, found->ToString(), wanted);
+  Compare(key, absent == value, value ? "true" : "false",
+          [&](const GgufValue& found) { return !found.is_array() && found.BoolAt(0) == value; });
+}
+
+void MetadataCheck::Text(std::string_view key, std::string_view value,
+                         std::optional<std::string_view> absent) {
+  Compare(key, absent == value, absl::StrCat("'", ToAbsl(value), "'"), [&](const GgufValue& found) {
+    return !found.is_array() && found.StringAt(0) == ToAbsl(value);
+  });
+}
+
+void MetadataCheck::Period(std::string_view key, int layers, int period,
+                           std::optional<int> absent) {
+  Compare(key, absent == period, absl::StrCat(period), [&](const GgufValue& found) {
+    if (!found.is_array()) return found.IntAt(0) == period;
+    bool equal = found.size() == static_cast<size_t>(layers);
+    for (int i = 0; equal && i < layers; ++i)
+      equal = found.BoolAt(static_cast<size_t>(i)) == ((i + 1) % period != 0);
+    return equal;
+  });
 }
 
 void MetadataCheck::VocabSize(int least) {
   constexpr std::string_view kKey = "vocab_size";
   const std::string wanted = absl::StrCat("at least ", least);
-  // The embedding says how many rows there are, since tools that add tokens may leave the key
-  // unchanged; without an embedding, binding fails.
-  if (const GgufValue* found = FindOrReport(kKey, /*absent_is_fine=*/true, wanted)) {
-    const std::optional<int64_t> rows = found->is_array() ? std::nullopt : found->IntAt(0);
-    if (!rows.has_value() || *rows < least) return Report(kKey, found->ToString(), wanted);
-  }
+  // The embedding says how many rows there are: tools that add tokens or remove padding may leave
+  // the key unchanged. Without an embedding, binding fails.
   const GgufTensor* embedding = file_.FindTensor("token_embd.weight");
-  if (embedding != nullptr && embedding->dims[1] < static_cast<uint64_t>(least)) {
-    Report(kKey, absl::StrCat(embedding->dims[1], " (the rows of token_embd.weight)"), wanted);
+  const bool enough = embedding != nullptr && embedding->dims[1] >= static_cast<uint64_t>(least);
+  Compare(kKey, /*absent_is_fine=*/true, wanted, [&](const GgufValue& found) {
+    if (found.is_array() || !found.IntAt(0).has_value()) return false;
+    return embedding != nullptr || *found.IntAt(0) >= least;
+  });
+  if (embedding != nullptr && !enough) {
+    Report(FullKey(ToAbsl(kKey)),
+           absl::StrCat(embedding->dims[1], " (the rows of token_embd.weight)"), wanted);
   }
-}
-
-void MetadataCheck::Text(std::string_view key, std::string_view value,
-                         std::optional<std::string_view> absent) {
-  const std::string wanted = absl::StrCat("'", ToAbsl(value), "'");
-  const GgufValue* found = FindOrReport(key, absent == value, wanted);
-  if (found == nullptr) return;
-  if (found->is_array() || found->StringAt(0) != ToAbsl(value))
-    Report(key, found->ToString(), wanted);
 }
 
 void MetadataCheck::CheckInts(std::string_view key, absl::Span<const int64_t> values) {
@@ -86,27 +140,25 @@ void MetadataCheck::CheckInts(std::string_view key, absl::Span<const int64_t> va
     absl::StrAppend(out, value == kAnyValue ? "any" : absl::StrCat(value));
   };
   const std::string wanted = absl::StrCat("[", absl::StrJoin(values, ", ", append), "]");
-  const GgufValue* found = FindOrReport(key, false, wanted);
-  if (found == nullptr) return;
-  bool equal = found->is_array() ? found->size() == values.size() : true;
-  for (size_t i = 0; equal && i < values.size(); ++i) {
-    equal = values[i] == kAnyValue || found->IntAt(found->is_array() ? i : 0) == values[i];
-  }
-  if (!equal) Report(key, found->ToString(values.size()), wanted);
+  const auto compare = [&](const GgufValue& found) {
+    bool equal = !found.is_array() || found.size() == values.size();
+    for (size_t i = 0; equal && i < values.size(); ++i)
+      equal = values[i] == kAnyValue || found.IntAt(found.is_array() ? i : 0) == values[i];
+    return equal;
+  };
+  Compare(key, false, wanted, compare, values.size());
 }
 
 void MetadataCheck::CheckTexts(std::string_view key, absl::Span<const std::string_view> values) {
-  const std::string wanted = absl::StrCat(
-      "[",
-      absl::StrJoin(values, ", ",
-                    [](std::string* out, std::string_view s) { absl::StrAppend(out, ToAbsl(s)); }),
-      "]");
-  const GgufValue* found = FindOrReport(key, false, wanted);
-  if (found == nullptr) return;
-  bool equal = found->is_array() && found->size() == values.size();
-  for (size_t i = 0; equal && i < values.size(); ++i)
-    equal = found->StringAt(i) == ToAbsl(values[i]);
-  if (!equal) Report(key, found->ToString(values.size()), wanted);
+  const auto append = [](std::string* out, std::string_view s) { absl::StrAppend(out, ToAbsl(s)); };
+  const std::string wanted = absl::StrCat("[", absl::StrJoin(values, ", ", append), "]");
+  const auto compare = [&](const GgufValue& found) {
+    bool equal = found.is_array() && found.size() == values.size();
+    for (size_t i = 0; equal && i < values.size(); ++i)
+      equal = found.StringAt(i) == ToAbsl(values[i]);
+    return equal;
+  };
+  Compare(key, false, wanted, compare, values.size());
 }
 
 }  // namespace inlay

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "configs/config.h"
@@ -19,8 +19,15 @@
 
 namespace inlay {
 
-// The visitor that a config's Metadata() is given to compare a file; see configs/metadata.h.
-// Collects one sentence for each key that differs.
+// How a file's metadata fits a config: one sentence for each key that differs, and the keys that
+// are known to be wrong in some files and were ignored, with their values.
+struct MetadataFit {
+  std::vector<std::string> differences;
+  std::vector<std::string> ignored_keys;
+};
+
+// The visitor that a config's Metadata() is given to compare a file; see configs/metadata.h. Where
+// a key has other names in the files of other converters, each that the file has is compared.
 class MetadataCheck {
  public:
   MetadataCheck(const GgufFile& file, absl::string_view config_name,
@@ -28,10 +35,13 @@ class MetadataCheck {
 
   void Int(std::string_view key, int64_t value, std::optional<int64_t> absent = std::nullopt);
   // Equal as float, which is how files store it.
-  void Float(std::string_view key, double value, std::optional<double> absent = std::nullopt);
+  void Float(std::string_view key, double value, std::optional<double> absent = std::nullopt,
+             std::optional<double> mistaken = std::nullopt);
   void Flag(std::string_view key, bool value, std::optional<bool> absent = std::nullopt);
   void Text(std::string_view key, std::string_view value,
             std::optional<std::string_view> absent = std::nullopt);
+  void Period(std::string_view key, int layers, int period,
+              std::optional<int> absent = std::nullopt);
   void VocabSize(int least);
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
@@ -42,32 +52,37 @@ class MetadataCheck {
     CheckTexts(key, values);
   }
 
-  // How many keys were compared, and what differs.
+  // How many keys were compared, and the result.
   int checked() const { return checked_; }
-  const std::vector<std::string>& differences() const { return differences_; }
+  const MetadataFit& fit() const { return fit_; }
 
  private:
+  using Equal = absl::FunctionRef<bool(const GgufValue&)>;
+
   void CheckInts(std::string_view key, absl::Span<const int64_t> values);
   void CheckTexts(std::string_view key, absl::Span<const std::string_view> values);
-  // The value of a key, or nullptr; a missing key is a difference unless `absent` equals `wanted`.
-  const GgufValue* FindOrReport(std::string_view key, bool absent_is_fine,
-                                absl::string_view wanted);
-  void Report(std::string_view key, absl::string_view found, absl::string_view wanted);
-  std::string FullKey(std::string_view key) const;
+  // Reports the key's values that are not equal, with at most `shown` elements of each, and a
+  // missing key unless that is fine.
+  void Compare(std::string_view key, bool absent_is_fine, absl::string_view wanted, Equal equal,
+               size_t shown = 8);
+  void Report(absl::string_view full_key, absl::string_view found, absl::string_view wanted);
+  void Ignore(const GgufValue& value);
+  // Whether the first layer's MLP has `hidden` rows.
+  bool HasHidden(int64_t hidden) const;
+  std::string FullKey(absl::string_view key) const;
 
   const GgufFile& file_;
   std::string config_name_;
   std::string architecture_;
   int checked_ = 0;
-  std::vector<std::string> differences_;
+  MetadataFit fit_;
 };
 
-// One sentence for each difference between the file's metadata and the config.
 template <ModelConfig Config>
-std::vector<std::string> MetadataDifferences(const GgufFile& file) {
+MetadataFit CompareMetadata(const GgufFile& file) {
   MetadataCheck check(file, ToAbsl(Config::kName), ToAbsl(Config::kArchitecture));
   Config::template Metadata<Config>(check);
-  return check.differences();
+  return check.fit();
 }
 
 }  // namespace inlay

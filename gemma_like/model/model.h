@@ -134,7 +134,7 @@ class Model final : public Engine {
 
   static absl::StatusOr<std::unique_ptr<Model>> Bind(std::shared_ptr<const GgufFile> file,
                                                      const EngineOptions& options) {
-    const std::vector<std::string> differences = MetadataDifferences<Config>(*file);
+    const std::vector<std::string> differences = CompareMetadata<Config>(*file).differences;
     if (!differences.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));
     }

@@ -4,15 +4,45 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "gemma_like/model/ignored.h"
 #include "gemma_like/strings.h"
 #include "ops/quant/dequantize.h"
 
 namespace inlay {
 
+namespace {
+
+// Names of the same tensor, at their ends: that of llama.cpp's converter, and that of Ollama's.
+struct OtherName {
+  absl::string_view usual;
+  absl::string_view other;
+};
+constexpr OtherName kOtherNames[] = {
+    {"ssm_dt.bias", "ssm_dt"},
+    // LFM2's norm before the output matrix, which llama.cpp names after the embedding.
+    {"token_embd_norm.weight", "output_norm.weight"},
+};
+
+const GgufTensor* FindByAnyName(const GgufFile& file, absl::string_view name) {
+  const GgufTensor* tensor = file.FindTensor(name);
+  for (const OtherName& names : kOtherNames) {
+    if (tensor != nullptr) break;
+    absl::string_view start = name;
+    if (absl::ConsumeSuffix(&start, names.usual))
+      tensor = file.FindTensor(absl::StrCat(start, names.other));
+  }
+  return tensor;
+}
+
+}  // namespace
+
 const GgufTensor* WeightBinder::Find(absl::string_view name) {
-  requested_.insert(std::string(name));
-  const GgufTensor* tensor = file_.FindTensor(name);
-  if (tensor == nullptr && status_.ok()) {
+  const GgufTensor* tensor = FindByAnyName(file_, name);
+  if (tensor != nullptr) {
+    requested_.insert(std::string(tensor->name));
+  } else if (status_.ok()) {
     status_ = absl::NotFoundError(absl::StrCat(file_.name(), " has no tensor '", name, "'"));
   }
   return status_.ok() ? tensor : nullptr;
@@ -52,35 +82,60 @@ WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t co
   return {.data = tensor->data.data(), .type = tensor->type, .rows = rows, .cols = cols};
 }
 
-PackedMatrix WeightBinder::Packed(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
-  std::vector<PackedMatrix> one = Packed(name, 1, rows, cols, use);
-  return one.empty() ? PackedMatrix() : std::move(one.front());
+PackedMatrix WeightBinder::Packed(absl::string_view name, size_t rows, size_t cols, TensorUse) {
+  return std::move(PackRows(name, 1, {{std::string(name), rows}}, cols).front().front());
 }
 
-std::vector<PackedMatrix> WeightBinder::Packed(absl::string_view name, size_t count, size_t rows,
-                                               size_t cols, TensorUse) {
+std::vector<std::vector<PackedMatrix>> WeightBinder::Packed(
+    absl::string_view stack, size_t count, absl::Span<const StackedMatrix> matrices, size_t cols,
+    TensorUse) {
+  if (Has(stack) && !Has(matrices.front().name)) return PackRows(stack, count, matrices, cols);
+  std::vector<std::vector<PackedMatrix>> result;
+  for (const StackedMatrix& matrix : matrices)
+    result.push_back(std::move(PackRows(matrix.name, count, {matrix}, cols).front()));
+  return result;
+}
+
+std::vector<std::vector<PackedMatrix>> WeightBinder::PackRows(
+    absl::string_view name, size_t count, absl::Span<const StackedMatrix> matrices, size_t cols) {
+  std::vector<std::vector<PackedMatrix>> result;
+  size_t rows = 0;
+  for (const StackedMatrix& matrix : matrices) {
+    result.emplace_back(count);
+    rows += matrix.rows;
+  }
   const GgufTensor* tensor = FindMatrices(name, count, rows, cols);
-  if (tensor == nullptr) return {};
-  packed_.insert(std::string(name));
-  if (!tensor->packed) packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, rows, cols);
-  if (team_ == nullptr) return {};
-  std::vector<PackedMatrix> matrices;
-  for (size_t i = 0; i < count; ++i) {
-    const uint8_t* data = tensor->data.data() + tensor->data.size() / count * i;
-    matrices.push_back(
-        tensor->packed
-            ? PackedMatrix::View(data, tensor->type, rows, cols)
-            : PackedMatrix::Pack({.data = data, .type = tensor->type, .rows = rows, .cols = cols},
-                                 *team_, memory_));
-    if (matrices.back().empty()) {
-      status_ = absl::ResourceExhaustedError(
-          absl::StrCat(file_.name(), ": no memory for a matrix of ", cols, " x ", rows));
-      return {};
+  if (tensor == nullptr) return result;
+  // The tiles of a packed matrix may hold rows of two; packing stores each by itself.
+  if (tensor->packed && matrices.size() > 1) {
+    Fail(*tensor, "as a GGUF file stores it");
+    return result;
+  }
+  std::vector<PackedPart>& parts = packed_[std::string(tensor->name)];
+  parts.clear();
+  for (const StackedMatrix& matrix : matrices) {
+    parts.push_back({matrix.name, matrix.rows});
+    if (!tensor->packed)
+      packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, matrix.rows, cols);
+  }
+  if (team_ == nullptr) return result;
+  size_t first_row = 0;
+  for (size_t m = 0; m < matrices.size(); first_row += matrices[m++].rows) {
+    for (size_t i = 0; i < count; ++i) {
+      const uint8_t* data = tensor->data.data() + tensor->data.size() / count * i;
+      const WeightMatrix all{.data = data, .type = tensor->type, .rows = rows, .cols = cols};
+      result[m][i] = tensor->packed ? PackedMatrix::View(data, tensor->type, rows, cols)
+                                    : PackedMatrix::Pack(all.Slice(first_row, matrices[m].rows),
+                                                         *team_, memory_);
+      if (!result[m][i].empty()) continue;
+      status_ = absl::ResourceExhaustedError(absl::StrCat(
+          file_.name(), ": no memory for a matrix of ", cols, " x ", matrices[m].rows));
+      return result;
     }
   }
   // Releases the file's pages, so that a model being loaded is not in memory twice.
   if (!tensor->packed) file_.Forget(tensor->data);
-  return matrices;
+  return result;
 }
 
 std::vector<float> WeightBinder::Vector(absl::string_view name, TensorUse, size_t cols,
@@ -118,13 +173,22 @@ std::vector<float> WeightBinder::Transposed(absl::string_view name, TensorUse us
 
 absl::Status WeightBinder::Finish() const {
   if (!status_.ok()) return status_;
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> names;
+  size_t others = 0;
   for (const GgufTensor& tensor : file_.tensors()) {
-    if (!requested_.contains(std::string(tensor.name))) {
-      return absl::InvalidArgumentError(absl::StrCat(file_.name(), " has a tensor '", tensor.name,
-                                                     "' that its config does not use"));
+    if (requested_.contains(std::string(tensor.name)) || IsIgnored(tensor.name)) continue;
+    if (names.size() < kNamed) {
+      names.push_back(absl::StrCat("'", tensor.name, "'"));
+    } else {
+      ++others;
     }
   }
-  return absl::OkStatus();
+  if (names.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      file_.name(), names.size() == 1 ? " has a tensor " : " has tensors ",
+      absl::StrJoin(names, ", "), others == 0 ? "" : absl::StrCat(" and ", others, " more"),
+      " that its config does not use"));
 }
 
 }  // namespace inlay

@@ -10,6 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemma_like/files/packed_file.h"
+#include "gemma_like/model/layer_binder.h"
 #include "gemma_like/model/tensor_use.h"
 #include "io/gguf/gguf.h"
 #include "ops/matmul/packed_matrix.h"
@@ -19,6 +22,9 @@
 
 namespace inlay {
 
+// Tensors are found by the names that llama.cpp's converter gives them, or by those that other
+// converters give them instead.
+//
 // The first error is kept, and all later requests return empty results. A loader therefore requests
 // everything, then calls Finish() once.
 class WeightBinder {
@@ -44,10 +50,12 @@ class WeightBinder {
   // TensorUse makes no difference here.
   PackedMatrix Packed(absl::string_view name, size_t rows, size_t cols, TensorUse);
 
-  // `count` matrices of rows x cols, stored one after the other in a tensor (its dimensions are
-  // cols, rows, count). Empty after an error.
-  std::vector<PackedMatrix> Packed(absl::string_view name, size_t count, size_t rows, size_t cols,
-                                   TensorUse);
+  // `count` of each of these matrices, stored one after the other in the tensor of its name (the
+  // dimensions are cols, rows, count), or all in the tensor `stack`; see LayerBinder. The result is
+  // [matrices][count]; after an error they are empty.
+  std::vector<std::vector<PackedMatrix>> Packed(absl::string_view stack, size_t count,
+                                                absl::Span<const StackedMatrix> matrices,
+                                                size_t cols, TensorUse);
 
   // A vector of cols * rows elements of type F32, F16 or BF16. Writers give it the dimensions cols,
   // rows; any others with the same product are accepted.
@@ -56,26 +64,31 @@ class WeightBinder {
   // A small matrix rows x cols in the file as its transpose [cols][rows] in float.
   std::vector<float> Transposed(absl::string_view name, TensorUse, size_t rows, size_t cols);
 
-  // Names of the tensors that were requested as packed matrices.
-  const std::unordered_set<std::string>& packed() const { return packed_; }
+  // The tensors that were requested as packed matrices.
+  const PackedTensors& packed() const { return packed_; }
 
   // Memory that the requested tensors need, in bytes.
   size_t bytes() const { return PackedMemory::AllocatedBytes(packed_bytes_) + vector_bytes_; }
   size_t packed_bytes() const { return packed_bytes_; }  // of it, copies of matrices
 
-  // The first error, or one for a tensor that was not requested, or ok.
+  // The first error, or one that names tensors that were not requested, or ok. Tensors that no text
+  // model needs (see ignored.h) may be there.
   absl::Status Finish() const;
 
  private:
   const GgufTensor* Find(absl::string_view name);
   const GgufTensor* FindMatrices(absl::string_view name, size_t count, size_t rows, size_t cols);
+  // Likewise, from one tensor.
+  std::vector<std::vector<PackedMatrix>> PackRows(absl::string_view name, size_t count,
+                                                  absl::Span<const StackedMatrix> matrices,
+                                                  size_t cols);
   void Fail(const GgufTensor& tensor, absl::string_view wanted);
 
   const GgufFile& file_;
   Team* team_ = nullptr;
   PackedMemory memory_;
   std::unordered_set<std::string> requested_;
-  std::unordered_set<std::string> packed_;
+  PackedTensors packed_;
   size_t packed_bytes_ = 0;
   size_t vector_bytes_ = 0;
   absl::Status status_;

@@ -27,7 +27,8 @@ struct Recorder {
   void Int(std::string_view key, int64_t value, std::optional<int64_t> = {}) {
     Float(key, static_cast<double>(value));
   }
-  void Float(std::string_view key, double value, std::optional<double> = {}) {
+  void Float(std::string_view key, double value, std::optional<double> = {},
+             std::optional<double> = {}) {
     numbers[std::string(key)] = value;
     ++told;
   }
@@ -40,6 +41,7 @@ struct Recorder {
   }
   template <size_t n>
   void Texts(std::string_view, const std::array<std::string_view, n>&) {}
+  void Period(std::string_view key, int, int period, std::optional<int> = {}) { Int(key, period); }
   void VocabSize(int value) { Int("vocab_size", value); }
 };
 

@@ -18,6 +18,7 @@
 #include "configs/test_twins.h"
 #include "gemma_like/files/synth.h"
 #include "gemma_like/load_model.h"
+#include "gemma_like/model/metadata_check.h"
 #include "gemma_like/registry.h"
 #include "gemma_like/strings.h"
 #include "io/gguf/gguf.h"
@@ -27,6 +28,7 @@
 namespace inlay {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The visitor that, for each key of a config, keeps a way to write another value.
@@ -44,7 +46,8 @@ class WrongValues {
       writer.SetUint32(full, static_cast<uint32_t>(value + 1));
     });
   }
-  void Float(std::string_view key, double value, std::optional<double> absent = std::nullopt) {
+  void Float(std::string_view key, double value, std::optional<double> absent = std::nullopt,
+             std::optional<double> = std::nullopt) {
     // The next float: the smallest disagreement that a file can hold.
     const float wrong = std::nextafter(static_cast<float>(value), 1e30f);
     Add(key, absent == value,
@@ -74,6 +77,9 @@ class WrongValues {
     wrong.back() += "x";
     Add(key, false,
         [wrong](GgufWriter& writer, absl::string_view full) { writer.SetStrings(full, wrong); });
+  }
+  void Period(std::string_view key, int, int period, std::optional<int> absent = std::nullopt) {
+    Int(key, period, absent);
   }
   void VocabSize(int least) {
     Add("vocab_size", true, [least](GgufWriter& writer, absl::string_view full) {
@@ -331,6 +337,77 @@ TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
   }
 }
 
+// The keys of Ollama's own conversion, which is one file with the vision part.
+void WriteOllamaGemma3_4b(GgufWriter& w) {
+  w.SetString("general.architecture", "gemma3");
+  w.SetUint64("general.parameter_count", 4299915632);
+  w.SetUint32("gemma3.attention.head_count", 8);
+  w.SetUint32("gemma3.attention.head_count_kv", 4);
+  w.SetUint32("gemma3.attention.key_length", 256);
+  w.SetUint32("gemma3.attention.sliding_window", 1024);
+  w.SetUint32("gemma3.attention.value_length", 256);
+  w.SetUint32("gemma3.block_count", 34);
+  w.SetUint32("gemma3.context_length", 131072);
+  w.SetUint32("gemma3.embedding_length", 2560);
+  w.SetUint32("gemma3.feed_forward_length", 10240);
+  w.SetUint32("gemma3.mm.tokens_per_image", 256);
+  w.SetUint32("gemma3.vision.block_count", 27);
+}
+
+// The epsilon, the bases and the scale of the positions are those of the published checkpoint.
+TEST(MetadataOfTheHubTest, OllamasGemma3LacksWhatItsSizeFixes) {
+  GgufWriter writer;
+  WriteOllamaGemma3_4b(writer);
+  const auto entry = FindFor(writer);
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  EXPECT_EQ((*entry)->name, "gemma-3-4b");
+}
+
+// Its converter writes "yarn" for checkpoints that were extended so, whose angles are others.
+TEST(MetadataOfTheHubTest, AnotherKindOfScaledPositionsIsRefused) {
+  GgufWriter writer;
+  WriteOllamaGemma3_4b(writer);
+  writer.SetString("gemma3.rope.scaling.type", "yarn");
+  writer.SetFloat32("gemma3.rope.scaling.factor", 8);
+  const auto entry = FindFor(writer);
+  ASSERT_FALSE(entry.ok());
+  EXPECT_THAT(std::string(entry.status().message()),
+              HasSubstr(": gemma3.rope.scaling.type is 'yarn' but config gemma-3-4b has 'linear'"));
+}
+
+// The first three of them.
+TEST(MetadataOfTheHubTest, TheDifferencesFromTheNearestConfigAreNamed) {
+  const auto refused = [](const std::function<void(GgufWriter&)>& change) {
+    GgufWriter writer;
+    WriteOllamaGemma3_4b(writer);
+    change(writer);
+    return std::string(FindFor(writer).status().message());
+  };
+  const auto other_positions = [](GgufWriter& w) {
+    w.SetFloat32("gemma3.rope.freq_base", 5e5f);
+    w.SetFloat32("gemma3.rope.scaling.factor", 4);
+  };
+  EXPECT_THAT(refused(other_positions),
+              HasSubstr("fits no built-in config: gemma3.rope.freq_base is 500000 but config "
+                        "gemma-3-4b has 1e+06; gemma3.rope.scaling.factor is 4 but config "
+                        "gemma-3-4b has 8"));
+  EXPECT_THAT(refused([&](GgufWriter& w) {
+                other_positions(w);
+                w.SetFloat32("gemma3.rope.freq_base_swa", 5e5f);
+                w.SetBool("gemma3.attention.causal", false);
+                w.SetFloat32("gemma3.final_logit_softcapping", 20);
+              }),
+              AllOf(HasSubstr("gemma3.attention.causal is false but config gemma-3-4b has true; "),
+                    HasSubstr(" (and 2 more differ)")));
+}
+
+TEST(MetadataOfTheHubTest, TheVisionPartOfAModelIsToldThatItIsOne) {
+  GgufWriter writer;
+  writer.SetString("general.architecture", "clip");
+  EXPECT_THAT(std::string(FindFor(writer).status().message()),
+              HasSubstr("it is the vision or audio part of a model, not the text model"));
+}
+
 TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   GgufWriter writer;
   writer.SetString("general.architecture", "gpt2");
@@ -351,7 +428,7 @@ TEST(MetadataOfAllConfigsTest, FitsThatConfigOnly) {
     ASSERT_TRUE(file.ok()) << file.status();
     std::vector<std::string> fitting;
     for (const ConfigEntry& entry : ConfigEntries()) {
-      if (entry.architecture == config.architecture && entry.differences(*file).empty()) {
+      if (entry.architecture == config.architecture && entry.compare(*file).differences.empty()) {
         fitting.push_back(std::string(entry.name));
       }
     }

@@ -1,0 +1,44 @@
+// What a file holds that its text model is run without: tensors of other models, and keys that are
+// known to be wrong.
+#ifndef INLAY_GEMMA_LIKE_MODEL_IGNORED_H_
+#define INLAY_GEMMA_LIKE_MODEL_IGNORED_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace inlay {
+
+class GgufFile;
+
+// The tensors of one such model.
+struct IgnoredTensors {
+  absl::string_view what;                   // "vision"
+  std::vector<absl::string_view> prefixes;  // of their names, those that occur: "v.", "mm."
+  size_t count = 0;
+  uint64_t bytes = 0;  // in the file
+};
+
+struct Ignored {
+  std::vector<IgnoredTensors> tensors;
+  std::vector<std::string> keys;  // with their values: "gemma3.final_logit_softcapping (30)"
+
+  bool empty() const { return tensors.empty() && keys.empty(); }
+  // "439 tensors of vision (v., mm.) and the key gemma3.final_logit_softcapping (30)"; "" when
+  // empty.
+  std::string ToString() const;
+};
+
+// Whether a tensor of this name belongs to vision, audio or multi-token prediction, which are in
+// the same file as the text model where one program runs all of them.
+bool IsIgnored(absl::string_view tensor_name);
+
+// Those tensors of the file.
+std::vector<IgnoredTensors> FindIgnoredTensors(const GgufFile& file);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_MODEL_IGNORED_H_

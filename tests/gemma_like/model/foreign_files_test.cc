@@ -1,0 +1,401 @@
+// Files of other converters: other keys, other names of tensors, several matrices in one, and parts
+// that the text model is run without. Each gives the bits of the plain file, or is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gemma_like/files/pack.h"
+#include "gemma_like/files/quantization.h"
+#include "gemma_like/files/synth.h"
+#include "gemma_like/files/weights_hash.h"
+#include "gemma_like/load_model.h"
+#include "gemma_like/model/memory_plan.h"
+#include "gemma_like/registry.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
+#include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
+#include "tests/temp_folder.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A tensor as a file stores it.
+struct StoredTensor {
+  std::string name;
+  std::vector<uint64_t> dims;
+  WeightType type = WeightType::kF32;
+  std::string data;
+};
+
+// What a copy of a file differs in.
+struct Change {
+  std::vector<std::string> without_keys = {};
+  std::function<void(GgufWriter&)> add_keys = [](GgufWriter&) {};
+  std::function<void(std::vector<StoredTensor>&)> tensors = [](std::vector<StoredTensor>&) {};
+};
+
+class ForeignFilesTest : public ::testing::Test {
+ protected:
+  // A file with random weights for a test's config.
+  std::string Plain(absl::string_view config, absl::string_view type = "Q8_0") {
+    std::string path = folder_.Path(absl::StrCat(config, "-", type));
+    SynthModel model = Must(FindConfig(config))->synth();
+    EXPECT_TRUE(WriteSynth(std::move(model), *Quantization::Parse(type), 3, path).ok());
+    return path;
+  }
+
+  std::string Changed(const std::string& plain, const Change& change) {
+    const GgufFile file = Must(GgufFile::Open(plain));
+    GgufWriter writer;
+    change.add_keys(writer);
+    for (const GgufEntry& entry : file.metadata()) {
+      const auto& without = change.without_keys;
+      if (std::find(without.begin(), without.end(), entry.key()) == without.end())
+        writer.SetValue(entry.key(), entry.value);
+    }
+    std::vector<StoredTensor> tensors;
+    for (const GgufTensor& tensor : file.tensors()) {
+      tensors.push_back({std::string(tensor.name),
+                         {tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims},
+                         tensor.type,
+                         {tensor.data.begin(), tensor.data.end()}});
+    }
+    change.tensors(tensors);
+    for (const StoredTensor& tensor : tensors)
+      EXPECT_TRUE(writer.AddTensor(tensor.name, tensor.dims, tensor.type).ok());
+    std::string path = folder_.Path("changed");
+    EXPECT_TRUE(writer.Open(path).ok());
+    for (const StoredTensor& tensor : tensors) {
+      const auto* data = reinterpret_cast<const uint8_t*>(tensor.data.data());
+      EXPECT_TRUE(writer.AppendData({data, tensor.data.size()}).ok());
+    }
+    EXPECT_TRUE(writer.Finish().ok());
+    return path;
+  }
+
+  // Of a prompt in one step and two tokens more.
+  static std::vector<float> Logits(const LoadedModel& model) {
+    std::vector<int32_t> tokens;
+    std::mt19937 random(5);
+    while (tokens.size() < 40)
+      tokens.push_back(static_cast<int32_t>(random() % model.engine->info().vocab_size));
+    auto cache = Must(model.engine->CreateCache({}));
+    std::vector<float> logits =
+        Append(*model.engine, *cache, absl::MakeConstSpan(tokens).first(tokens.size() - 2));
+    for (size_t i = tokens.size() - 2; i < tokens.size(); ++i) {
+      const std::vector<float> more = Append(*model.engine, *cache, {&tokens[i], 1});
+      logits.insert(logits.end(), more.begin(), more.end());
+    }
+    return logits;
+  }
+
+  // Returns what the changed file's model is run without.
+  static std::string ExpectTheSame(const std::string& plain, const std::string& changed) {
+    const absl::StatusOr<LoadedModel> model = LoadModel(changed);
+    EXPECT_TRUE(model.ok()) << model.status();
+    if (!model.ok()) return "";
+    const std::vector<float> expected = Logits(Must(LoadModel(plain)));
+    const std::vector<float> got = Logits(*model);
+    EXPECT_EQ(got.size(), expected.size());
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);
+    return model->ignored;
+  }
+
+  static void ExpectRefused(const std::string& path, const std::string& sentence) {
+    EXPECT_THAT(std::string(LoadModel(path).status().message()),
+                AllOf(HasSubstr(path), HasSubstr(sentence)));
+  }
+
+  const TempFolder folder_;
+};
+
+// Makes the tensors at `names` one, `stack`: for each of their dims[2] matrices the rows of the
+// first, then those of the second and so on.
+void Stack(const std::vector<std::string>& names, const std::string& stack,
+           std::vector<StoredTensor>& tensors) {
+  const auto find = [&](const std::string& name) {
+    return std::find_if(tensors.begin(), tensors.end(),
+                        [&](const StoredTensor& tensor) { return tensor.name == name; });
+  };
+  StoredTensor stacked = *find(names.front());
+  const uint64_t count = stacked.dims.size() < 3 ? 1 : stacked.dims[2];
+  stacked.name = stack;
+  stacked.dims[1] = 0;
+  stacked.data.clear();
+  for (const std::string& name : names) stacked.dims[1] += find(name)->dims[1];
+  for (uint64_t i = 0; i < count; ++i) {
+    for (const std::string& name : names) {
+      const std::string& data = find(name)->data;
+      stacked.data += data.substr(data.size() / count * i, data.size() / count);
+    }
+  }
+  *find(names.front()) = stacked;
+  for (size_t i = 1; i < names.size(); ++i) tensors.erase(find(names[i]));
+}
+
+void StackQkv(std::vector<StoredTensor>& tensors) {
+  for (int layer = 0; layer < 16; ++layer) {
+    const std::string start = absl::StrCat("blk.", layer, ".attn_");
+    const bool attends = std::any_of(tensors.begin(), tensors.end(), [&](const StoredTensor& t) {
+      return t.name == start + "q.weight";
+    });
+    if (!attends) continue;
+    Stack({start + "q.weight", start + "k.weight", start + "v.weight"}, start + "qkv.weight",
+          tensors);
+  }
+}
+
+void StackExperts(std::vector<StoredTensor>& tensors) {
+  for (int layer = 0; layer < 4; ++layer) {
+    const std::string start = absl::StrCat("blk.", layer, ".ffn_");
+    Stack({start + "gate_exps.weight", start + "up_exps.weight"}, start + "gate_up_exps.weight",
+          tensors);
+  }
+}
+
+void Rename(const std::string& suffix, const std::string& to, std::vector<StoredTensor>& tensors) {
+  int renamed = 0;
+  for (StoredTensor& tensor : tensors) {
+    if (!absl::EndsWith(tensor.name, suffix)) continue;
+    tensor.name.replace(tensor.name.size() - suffix.size(), suffix.size(), to);
+    ++renamed;
+  }
+  EXPECT_GT(renamed, 0);
+}
+
+void AddTensor(const std::string& name, std::vector<StoredTensor>& tensors) {
+  tensors.push_back({name, {4}, WeightType::kF32, std::string(16, '\0')});
+}
+
+TEST_F(ForeignFilesTest, OllamasKeysOfGemma3) {
+  const std::string plain = Plain("test-gemma3");
+  Change change{.without_keys = {"gemma3.attention.layer_norm_rms_epsilon", "gemma3.rope.freq_base",
+                                 "gemma3.rope.freq_base_swa", "gemma3.rope.scaling.factor",
+                                 "gemma3.final_logit_softcapping"}};
+  float base = 1e6f, cap = 30;
+  change.add_keys = [&](GgufWriter& writer) {
+    writer.SetUint64("general.parameter_count", 999885952);
+    writer.SetUint32("gemma3.mm.tokens_per_image", 256);
+    writer.SetFloat32("gemma3.rope.global.freq_base", base);
+    writer.SetFloat32("gemma3.rope.local.freq_base", 10000);
+    writer.SetFloat32("gemma3.final_logit_softcapping", cap);
+  };
+  EXPECT_EQ(ExpectTheSame(plain, Changed(plain, change)),
+            "the key gemma3.final_logit_softcapping (30)");
+  cap = 20;
+  ExpectRefused(Changed(plain, change), ": gemma3.final_logit_softcapping is 20 but config");
+  cap = 30;
+  base = 1e4f;
+  ExpectRefused(Changed(plain, change), ": gemma3.rope.global.freq_base is 10000 but config");
+}
+
+TEST_F(ForeignFilesTest, TensorsOfOtherModelsAreIgnored) {
+  const std::string plain = Plain("test-gemma3");
+  EXPECT_EQ(ExpectTheSame(plain, Changed(plain, {.tensors =
+                                                     [](std::vector<StoredTensor>& tensors) {
+                                                       for (const char* name :
+                                                            {"v.patch_embedding.weight",
+                                                             "v.blk.0.attn_q.weight",
+                                                             "mm.mm_input_projection.weight",
+                                                             "a.blk.0.ln1.weight", "mm.a.fc.weight",
+                                                             "mtp.fc.weight"}) {
+                                                         AddTensor(name, tensors);
+                                                       }
+                                                     }})),
+            "3 tensors of vision (v., mm.), 2 tensors of audio (a., mm.a.) and 1 tensor of "
+            "multi-token prediction (mtp.)");
+  EXPECT_EQ(ExpectTheSame(plain, Changed(plain, {.tensors =
+                                                     [](std::vector<StoredTensor>& tensors) {
+                                                       AddTensor("model.vision_tower.x", tensors);
+                                                     }})),
+            "1 tensor of vision (model.vision_tower.)");
+  EXPECT_EQ(ExpectTheSame(plain, plain), "");
+}
+
+TEST_F(ForeignFilesTest, OtherTensorsAreRefusedByName) {
+  const std::string plain = Plain("test-gemma3");
+  ExpectRefused(
+      Changed(plain, {.tensors = [](auto& tensors) { AddTensor("vision.fc.weight", tensors); }}),
+      "has a tensor 'vision.fc.weight' that its config does not use");
+  ExpectRefused(Changed(plain, {.tensors =
+                                    [](auto& tensors) {
+                                      for (const char* name : {"b", "c", "v.x", "d", "e", "f"})
+                                        AddTensor(name, tensors);
+                                    }}),
+                "has tensors 'b', 'c', 'd' and 2 more that its config does not use");
+}
+
+TEST_F(ForeignFilesTest, OtherNamesOfTensors) {
+  const std::string mamba = Plain("test-granite4h");
+  ExpectTheSame(mamba, Changed(mamba, {.tensors = [](std::vector<StoredTensor>& tensors) {
+                                 Rename("ssm_dt.bias", "ssm_dt", tensors);
+                               }}));
+  const std::string lfm2 = Plain("test-lfm2", "F16");
+  const Change renamed{.tensors = [](std::vector<StoredTensor>& tensors) {
+    Rename("token_embd_norm.weight", "output_norm.weight", tensors);
+  }};
+  ExpectTheSame(lfm2, Changed(lfm2, renamed));
+  ExpectRefused(
+      Changed(lfm2, {.tensors = [](auto& tensors) { AddTensor("output_norm.weight", tensors); }}),
+      "has a tensor 'output_norm.weight' that its config does not use");
+}
+
+struct Stacked {
+  const char* config;
+  void (*stack)(std::vector<StoredTensor>&);
+  const char* stacked;  // one of the tensors
+  const char* first;    // the first in it
+};
+
+class StackedTest : public ForeignFilesTest, public ::testing::WithParamInterface<Stacked> {};
+
+TEST_P(StackedTest, GivesTheSameBitsAndNeedsNoMoreMemory) {
+  for (const char* type : {"F32", "F16", "Q8_0", "Q4_K"}) {
+    SCOPED_TRACE(type);
+    const std::string plain = Plain(GetParam().config, type);
+    const std::string changed = Changed(plain, {.tensors = GetParam().stack});
+    EXPECT_EQ(ExpectTheSame(plain, changed), "");
+    const GgufFile file = Must(GgufFile::Open(changed));
+    ASSERT_NE(file.FindTensor(GetParam().stacked), nullptr);
+    EXPECT_EQ(file.FindTensor(GetParam().first), nullptr);
+    const ConfigEntry& entry = *Must(FindConfig(file));
+    EXPECT_EQ(entry.memory(file, {}).weights,
+              entry.memory(Must(GgufFile::Open(plain)), {}).weights);
+  }
+}
+
+TEST_P(StackedTest, IsPackedMatrixByMatrix) {
+  for (const char* type : {"F16", "Q4_K"}) {
+    SCOPED_TRACE(type);
+    const std::string plain = Plain(GetParam().config, type);
+    const std::string changed = Changed(plain, {.tensors = GetParam().stack});
+    const GgufFile file = Must(GgufFile::Open(changed));
+    Team team(2);
+    const std::string packed = folder_.Path("packed");
+    const absl::Status status = WritePacked(file, team, packed);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(ExpectTheSame(plain, packed), "");
+    const GgufFile written = Must(GgufFile::Open(packed));
+    EXPECT_EQ(written.FindTensor(GetParam().stacked), nullptr);
+    ASSERT_NE(written.FindTensor(GetParam().first), nullptr);
+    EXPECT_TRUE(written.FindTensor(GetParam().first)->packed);
+    EXPECT_EQ(WeightsHashOf(written), WeightsHashOf(file));
+  }
+}
+
+TEST_P(StackedTest, IsRefusedBesideItsMatricesAndWithRowsMissing) {
+  const std::string plain = Plain(GetParam().config);
+  ExpectRefused(Changed(plain, {.tensors =
+                                    [](std::vector<StoredTensor>& tensors) {
+                                      std::vector<StoredTensor> stacked = tensors;
+                                      GetParam().stack(stacked);
+                                      for (const StoredTensor& tensor : stacked) {
+                                        if (tensor.name == GetParam().stacked)
+                                          tensors.push_back(tensor);
+                                      }
+                                    }}),
+                absl::StrCat("has a tensor '", GetParam().stacked, "' that its config does not"));
+  ExpectRefused(
+      Changed(plain, {.tensors =
+                          [](std::vector<StoredTensor>& tensors) {
+                            GetParam().stack(tensors);
+                            for (StoredTensor& tensor : tensors) {
+                              if (tensor.name != GetParam().stacked) continue;
+                              tensor.data.resize(tensor.data.size() / tensor.dims[1]);
+                              tensor.data.resize(tensor.data.size() * (tensor.dims[1] - 1));
+                              --tensor.dims[1];
+                            }
+                          }}),
+      absl::StrCat("tensor '", GetParam().stacked, "' is "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, StackedTest,
+                         ::testing::Values(Stacked{"test-gemma3", StackQkv, "blk.3.attn_qkv.weight",
+                                                   "blk.3.attn_q.weight"},
+                                           Stacked{"test-lfm2", StackQkv, "blk.2.attn_qkv.weight",
+                                                   "blk.2.attn_q.weight"},
+                                           Stacked{"test-granite4h-moe", StackExperts,
+                                                   "blk.1.ffn_gate_up_exps.weight",
+                                                   "blk.1.ffn_gate_exps.weight"}),
+                         [](const auto& info) {
+                           std::string name = info.param.config;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+void SetFlags(const std::string& key, const std::vector<bool>& flags, GgufWriter& writer) {
+  std::string entry;
+  const auto put = [&](auto x) { entry.append(reinterpret_cast<const char*>(&x), sizeof(x)); };
+  put(uint64_t{key.size()});
+  entry += key;
+  put(GgufType::kArray);
+  put(GgufType::kBool);
+  put(uint64_t{flags.size()});
+  for (const bool flag : flags) put(flag);
+  writer.SetValue(key, GgufValue(reinterpret_cast<const uint8_t*>(entry.data())));
+}
+
+TEST_F(ForeignFilesTest, OneValueForAllLayersOrOneForEach) {
+  const std::string plain = Plain("test-gemma3");
+  const std::vector<std::string> keys = {"gemma3.attention.head_count_kv",
+                                         "gemma3.feed_forward_length",
+                                         "gemma3.attention.sliding_window_pattern"};
+  const auto changed = [&](const std::vector<int32_t>& kv_heads, const std::vector<bool>& slides) {
+    return Changed(plain, {.without_keys = keys, .add_keys = [&](GgufWriter& writer) {
+                             writer.SetInt32s(keys[0], kv_heads);
+                             writer.SetInt32s(keys[1], std::vector<int32_t>(6, 512));
+                             SetFlags(keys[2], slides, writer);
+                           }});
+  };
+  const std::vector<int32_t> two(6, 2);
+  EXPECT_EQ(ExpectTheSame(plain, changed(two, {true, true, true, true, true, false})), "");
+  ExpectRefused(changed({2, 2, 2, 2, 2, 1}, {true, true, true, true, true, false}),
+                ": gemma3.attention.head_count_kv is ");
+  ExpectRefused(changed(two, {true, true, true, true, true, true}),
+                ": gemma3.attention.sliding_window_pattern is ");
+  ExpectRefused(changed(two, {true, true, true, true, true, false, true}),
+                ": gemma3.attention.sliding_window_pattern is ");
+  // The architecture's period.
+  ExpectTheSame(plain, Changed(plain, {.without_keys = {keys[2]}}));
+}
+
+// Leftovers of a hybrid class, of a scaled position, of a converter's default.
+TEST_F(ForeignFilesTest, KeysThatMeanNothingForTheConfig) {
+  const std::string plain = Plain("test-gemma3");
+  const Change change{.without_keys = {"gemma3.context_length", "gemma3.vocab_size"},
+                      .add_keys = [](GgufWriter& writer) {
+                        writer.SetUint32("gemma3.context_length", 1048576);
+                        writer.SetUint32("gemma3.vocab_size", 500);  // the embedding has 512 rows
+                        writer.SetUint32("gemma3.ssm.conv_kernel", 4);
+                        writer.SetUint32("gemma3.ssm.inner_size", 512);
+                        writer.SetBool("gemma3.rope.scaling.finetuned", true);
+                        writer.SetInt32s("gemma3.rope.dimension_sections", {11, 11, 10});
+                      }};
+  EXPECT_EQ(ExpectTheSame(plain, Changed(plain, change)), "");
+}
+
+// The number of config.json before its rounding; the matrices are those of the config.
+TEST_F(ForeignFilesTest, OllamasHiddenSizeOfLfm2) {
+  const std::string plain = Plain("test-lfm2", "F16");
+  const Change change{
+      .without_keys = {"lfm2.feed_forward_length"},
+      .add_keys = [](GgufWriter& writer) { writer.SetUint32("lfm2.feed_forward_length", 96); }};
+  EXPECT_EQ(ExpectTheSame(plain, Changed(plain, change)), "the key lfm2.feed_forward_length (96)");
+}
+
+}  // namespace
+}  // namespace inlay
