@@ -96,6 +96,30 @@ void WriteFile(const GgufFile& file, Output& out) {
   }
 }
 
+Json IgnoredJson(const Ignored& ignored) {
+  Json tensors = Json::array();
+  for (const IgnoredTensors& group : ignored.tensors) {
+    tensors.push_back(
+        {{"what", std::string(group.what)},
+         {"prefixes", std::vector<std::string>(group.prefixes.begin(), group.prefixes.end())},
+         {"count", group.count},
+         {"bytes", group.bytes}});
+  }
+  return {{"tensors", tensors}, {"keys", ignored.keys}};
+}
+
+std::string IgnoredText(const Ignored& ignored) {
+  if (ignored.empty()) return "";
+  std::string text = "\nignored\n";
+  for (const IgnoredTensors& group : ignored.tensors) {
+    const Ignored one{.tensors = {group}, .keys = {}};
+    AppendFormat(&text, "  %-44s %12d bytes  %s\n", one.ToString(), group.bytes,
+                 Bytes(group.bytes));
+  }
+  for (const std::string& key : ignored.keys) absl::StrAppend(&text, "  the key ", key, "\n");
+  return text;
+}
+
 Json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan) {
   Json layers = Json::array();
   for (const LayerDescription& layer : plan.description.layers) {

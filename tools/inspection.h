@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gemma_like/model/description.h"
+#include "gemma_like/model/ignored.h"
 #include "gemma_like/model/memory_plan.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
@@ -28,6 +29,11 @@ struct MemoryPlan {
 // "type", "bytes"}]; shapes have the fastest dimension first, as in the file.
 void WriteFile(const GgufFile& file, JsonWriter& json);
 void WriteFile(const GgufFile& file, Output& out);
+
+// {"tensors": [{"what", "prefixes", "count", "bytes"}], "keys": [text]}
+nlohmann::ordered_json IgnoredJson(const Ignored& ignored);
+// "" when nothing is.
+std::string IgnoredText(const Ignored& ignored);
 
 // {"name", "architecture", "layers": [{"mixer", "mlp"}]}
 nlohmann::ordered_json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan);

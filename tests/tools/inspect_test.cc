@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "cache/cache_plan.h"
 #include "configs/bard.h"
+#include "io/gguf/gguf.h"
 #include "io/gguf/gguf_value.h"
+#include "io/gguf/gguf_writer.h"
 #include "tests/tools/program.h"
 #include "tools/json_text.h"
 
@@ -17,6 +20,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(Inspect, TellsWhatTheFileHolds) {
   const ProgramResult text = RunProgram({"inspect"});
@@ -105,6 +109,70 @@ TEST(Inspect, ShowsFilesThatFitNoConfig) {
   ExpectError(json, 1, HasSubstr("'llama'"));
   EXPECT_EQ(json.Json()["config"], nullptr);
   EXPECT_THAT(json.Json()["error"], HasSubstr("'llama'"));
+}
+
+// The demo model with further tensors.
+void WriteWithTensors(const std::string& path, const std::vector<std::string>& names) {
+  const auto file = GgufFile::Open("models/bard.gguf");
+  ASSERT_TRUE(file.ok()) << file.status();
+  GgufWriter writer;
+  for (const GgufEntry& entry : file->metadata()) writer.SetValue(entry.key(), entry.value);
+  for (const GgufTensor& tensor : file->tensors()) {
+    const auto dims = absl::MakeConstSpan(tensor.dims).first(tensor.n_dims);
+    ASSERT_TRUE(writer.AddTensor(tensor.name, dims, tensor.type).ok());
+  }
+  for (const std::string& name : names)
+    ASSERT_TRUE(writer.AddTensor(name, {4}, WeightType::kF32).ok());
+  ASSERT_TRUE(writer.Open(path).ok());
+  for (const GgufTensor& tensor : file->tensors()) ASSERT_TRUE(writer.AppendData(tensor.data).ok());
+  for (size_t i = 0; i < names.size(); ++i)
+    ASSERT_TRUE(writer.AppendData(std::vector<uint8_t>(16)).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+}
+
+TEST(Inspect, ListsWhatTheModelIsRunWithout) {
+  const std::string path = ScratchPath("vision.gguf");
+  WriteWithTensors(path, {"v.blk.0.ln1.weight", "mm.input_projection.weight", "mtp.fc.weight"});
+  const ProgramResult text = RunProgram({"inspect", "-m", path});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("\nignored\n  2 tensors of vision (v., mm.)"),
+                              HasSubstr("32 bytes"), HasSubstr("mtp.")));
+  const auto ignored = RunProgram({"inspect", "-m", path, "-o", "json"}).Json()["ignored"];
+  const nlohmann::json vision = {
+      {"what", "vision"}, {"prefixes", {"v.", "mm."}}, {"count", 2}, {"bytes", 32}};
+  EXPECT_EQ(ignored["tensors"][0], vision);
+  EXPECT_EQ(ignored["tensors"].size(), 2u);
+  EXPECT_TRUE(ignored["keys"].empty());
+  EXPECT_THAT(RunProgram({"inspect"}).out, Not(HasSubstr("ignored")));
+  unlink(path.c_str());
+}
+
+TEST(Inspect, TellsOfTensorsThatTheConfigDoesNotUse) {
+  const std::string path = ScratchPath("surplus.gguf");
+  WriteWithTensors(path, {"blk.0.surplus.weight"});
+  constexpr char kSentence[] = "has a tensor 'blk.0.surplus.weight' that its config does not use";
+  const ProgramResult text = RunProgram({"inspect", "-m", path});
+  ExpectError(text, 1, HasSubstr(kSentence));
+  EXPECT_THAT(text.out, HasSubstr("config bard"));
+  const auto json = RunProgram({"inspect", "-m", path, "-o", "json"}).Json();
+  EXPECT_EQ(json["config"]["name"], "bard");
+  EXPECT_THAT(json["error"], HasSubstr(kSentence));
+  unlink(path.c_str());
+}
+
+// Commands that run a model say it in one line, however often they load it.
+TEST(IgnoredParts, AreNotedOnce) {
+  const std::string path = ScratchPath("vision.gguf");
+  WriteWithTensors(path, {"v.blk.0.ln1.weight", "v.blk.0.ln2.weight"});
+  const std::string note = path + ": ignoring 2 tensors of vision (v.)\n";
+  const ProgramResult answer = RunProgram({"generate", "-m", path, "-p", "A", "-n", "1"});
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_THAT(answer.err, HasSubstr(note));
+  const ProgramResult bench =
+      RunProgram({"bench", "-m", path, "-t", "1,2", "-p", "1", "-n", "1", "-r", "1"});
+  EXPECT_EQ(bench.status, 0);
+  EXPECT_EQ(bench.err, note);
+  unlink(path.c_str());
 }
 
 }  // namespace

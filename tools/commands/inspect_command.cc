@@ -33,6 +33,8 @@ absl::Status Run(const InspectFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
   const auto entry = FindConfig(file);
+  // Of the metadata, then of the tensors.
+  const absl::Status fits = entry.ok() ? (*entry)->packed_tensors(file).status() : entry.status();
   Output out;
   if (flags.json) {
     JsonWriter json(out);
@@ -46,17 +48,21 @@ absl::Status Run(const InspectFlags& flags) {
       const MemoryPlan plan = MakePlan(flags.model, file, **entry);
       member("config", ConfigJson(**entry, plan));
       member("memory", MemoryJson(plan));
+      member("ignored", IgnoredJson(FindIgnored(file, **entry)));
     } else {
       member("config", nullptr);
-      member("error", std::string(entry.status().message()));
     }
+    if (!fits.ok()) member("error", std::string(fits.message()));
     json.End();
   } else {
     WriteFile(file, out);
-    if (entry.ok()) out.Write(ConfigText(**entry, MakePlan(flags.model, file, **entry)));
+    if (entry.ok()) {
+      out.Write(ConfigText(**entry, MakePlan(flags.model, file, **entry)));
+      out.Write(IgnoredText(FindIgnored(file, **entry)));
+    }
   }
   INLAY_RETURN_IF_ERROR(out.Finish());
-  return entry.status();
+  return fits;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "tools/demo_model.h"
 #include "tools/flags/list_flag.h"
 #include "tools/flags/validators.h"
+#include "tools/output.h"
 #include "tools/sandbox.h"
 
 namespace inlay {
@@ -102,6 +103,14 @@ absl::StatusOr<std::string> ChooseModel(const ModelFlags& flags) {
       "the demo model models/bard.gguf is not near the program; name a model with -m");
 }
 
+// Once: a command has one model, but may load it several times.
+void NoteIgnored(const std::string& path, const std::string& ignored) {
+  static bool noted = false;
+  if (ignored.empty() || noted) return;
+  noted = true;
+  WriteNote(absl::StrCat(PrintableName(path), ": ignoring ", ignored, "\n"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
@@ -126,9 +135,12 @@ absl::Status ApplyTarget() {
 
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights) {
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
-  return LoadModel(path, EngineOptions{.threads = flags.threads,
-                                       .check_tensors = flags.check_tensors,
-                                       .hash_weights = hash_weights});
+  INLAY_ASSIGN_OR_RETURN(LoadedModel model,
+                         LoadModel(path, EngineOptions{.threads = flags.threads,
+                                                       .check_tensors = flags.check_tensors,
+                                                       .hash_weights = hash_weights}));
+  NoteIgnored(path, model.ignored);
+  return model;
 }
 
 KvType CacheType(const ModelFlags& flags) {

@@ -56,7 +56,8 @@ std::string ForcedTarget();
 // Makes the kernels use that instruction set, if one is named.
 absl::Status ApplyTarget();
 
-// The model that the flags ask for, ready to run; see EngineOptions::hash_weights.
+// The model that the flags ask for, ready to run; see EngineOptions::hash_weights. What of the file
+// is ignored is noted on standard error the first time.
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights = false);
 
 // The row type: --cache-type.
