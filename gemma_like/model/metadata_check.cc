@@ -26,6 +26,17 @@ bool AllEqual(const GgufValue& found, int64_t value) {
   return equal;
 }
 
+// Ollama's first files of LFM2 have the heads of each layer, 0 where it does not attend; which
+// layers these are is compared as head_count_kv.
+bool EqualOrZero(const GgufValue& found, int64_t value) {
+  bool any = false, fits = found.is_array();
+  for (size_t i = 0; fits && i < found.size(); ++i) {
+    any = any || found.IntAt(i) == value;
+    fits = found.IntAt(i) == value || found.IntAt(i) == 0;
+  }
+  return any && fits;
+}
+
 bool EqualAsFloat(const GgufValue& found, std::optional<double> value) {
   const std::optional<double> number = found.is_array() ? std::nullopt : found.FloatAt(0);
   return number.has_value() && value.has_value() &&
@@ -77,6 +88,7 @@ bool MetadataCheck::HasHidden(int64_t hidden) const {
 void MetadataCheck::Int(std::string_view key, int64_t value, std::optional<int64_t> absent) {
   Compare(key, absent == value, absl::StrCat(value), [&](const GgufValue& found) {
     if (AllEqual(found, value)) return true;
+    if (key == "attention.head_count" && EqualOrZero(found, value)) return true;
     // Ollama's first files of LFM2 have the number of config.json, before its rounding. The
     // matrices, whose shapes are checked later, say what it is.
     if (key != "feed_forward_length" || !HasHidden(value)) return false;

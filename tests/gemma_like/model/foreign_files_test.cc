@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <ostream>
 #include <random>
 #include <string>
 #include <utility>
@@ -261,6 +262,8 @@ struct Stacked {
   const char* first;    // the first in it
 };
 
+void PrintTo(const Stacked& stacked, std::ostream* out) { *out << stacked.config; }
+
 class StackedTest : public ForeignFilesTest, public ::testing::WithParamInterface<Stacked> {};
 
 TEST_P(StackedTest, GivesTheSameBitsAndNeedsNoMoreMemory) {
@@ -395,6 +398,22 @@ TEST_F(ForeignFilesTest, OllamasHiddenSizeOfLfm2) {
       .without_keys = {"lfm2.feed_forward_length"},
       .add_keys = [](GgufWriter& writer) { writer.SetUint32("lfm2.feed_forward_length", 96); }};
   EXPECT_EQ(ExpectTheSame(plain, Changed(plain, change)), "the key lfm2.feed_forward_length (96)");
+}
+
+// 0 for the layers that do not attend, which are those without heads of keys and values.
+TEST_F(ForeignFilesTest, OllamasHeadsOfEachLayerOfLfm2) {
+  const std::string plain = Plain("test-lfm2", "F16");
+  const auto changed = [&](const std::vector<int32_t>& heads) {
+    return Changed(
+        plain, {.without_keys = {"lfm2.attention.head_count"}, .add_keys = [&](GgufWriter& writer) {
+                  writer.SetInt32s("lfm2.attention.head_count", heads);
+                }});
+  };
+  EXPECT_EQ(ExpectTheSame(plain, changed({0, 0, 8, 0, 8, 0})), "");
+  for (const std::vector<int32_t>& wrong :
+       {std::vector<int32_t>{0, 0, 8, 0, 4, 0}, {0, 0, 0, 0, 0, 0}, {}}) {
+    ExpectRefused(changed(wrong), ": lfm2.attention.head_count is [");
+  }
 }
 
 }  // namespace
