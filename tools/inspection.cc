@@ -55,6 +55,7 @@ void WriteFile(const GgufFile& file, JsonWriter& json) {
     json.Value(value);
   };
   member("file", file.name());
+  member("files", file.num_files());
   member("file_bytes", file.file_size());
   member("version", file.version());
   json.Key("metadata");
@@ -79,8 +80,11 @@ void WriteFile(const GgufFile& file, JsonWriter& json) {
 }
 
 void WriteFile(const GgufFile& file, Output& out) {
+  const std::string size = file.num_files() == 1 ? Bytes(file.file_size())
+                                                 : absl::StrCat(Bytes(file.file_size()), " in ",
+                                                                Plural(file.num_files(), "file"));
   out.Write(Format("%s: GGUF version %d, %s\n\nmetadata (%s)\n", PrintableName(file.name()),
-                   file.version(), Bytes(file.file_size()), Plural(file.metadata().size(), "key")));
+                   file.version(), size, Plural(file.metadata().size(), "key")));
   for (const GgufEntry& entry : file.metadata()) {
     out.Write(Format("  %-44s %-16s %s\n", PrintableName(entry.key()), entry.value.TypeName(),
                      entry.value.ToString()));

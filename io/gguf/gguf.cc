@@ -1,6 +1,8 @@
 #include "io/gguf/gguf.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -18,6 +20,13 @@ absl::Status NotWhole(absl::string_view name, size_t size) {
                                           " bytes that it had when it was opened"));
 }
 
+// Whether there is an element, all are numbers or flags, and they have the same bytes.
+bool HasEqualNumbers(const GgufValue& value) {
+  const absl::Span<const uint8_t> bytes = value.payload();  // empty for strings
+  const size_t size = GgufTypeSize(value.element_type());
+  return !bytes.empty() && std::equal(bytes.begin() + size, bytes.end(), bytes.begin());
+}
+
 }  // namespace
 
 std::string GgufTensor::ShapeString() const {
@@ -25,7 +34,19 @@ std::string GgufTensor::ShapeString() const {
 }
 
 absl::Status GgufFile::CheckWhole() const {
-  return file_.whole() ? absl::OkStatus() : NotWhole(name_, file_.bytes().size());
+  for (const OpenFile& file : files_) {
+    if (!file.mapped.whole()) return NotWhole(file.path, file.mapped.bytes().size());
+  }
+  return absl::OkStatus();
+}
+
+void GgufFile::Forget(absl::Span<const uint8_t> data) const {
+  for (const OpenFile& file : files_) {
+    const absl::Span<const uint8_t> bytes = file.mapped.bytes();
+    // Addresses in different files are compared as std::less does, in a total order.
+    if (!std::less<>()(data.data(), bytes.data()) && !std::less<>()(bytes.end(), data.end()))
+      return file.mapped.Forget(data);
+  }
 }
 
 const GgufValue* GgufFile::Find(absl::string_view key) const {
@@ -45,62 +66,67 @@ absl::Status GgufFile::WrongType(absl::string_view key, const GgufValue& value,
                                                  value.ToString(4), ", but must be ", wanted));
 }
 
-absl::StatusOr<const GgufValue*> GgufFile::FindTyped(absl::string_view key,
-                                                     absl::string_view wanted, bool array) const {
+absl::StatusOr<const GgufValue*> GgufFile::FindWanted(absl::string_view key,
+                                                      absl::string_view wanted) const {
   const GgufValue* value = Find(key);
-  if (value == nullptr) {
-    return absl::NotFoundError(absl::StrCat(name_, ": key ", QuoteForMessage(key),
-                                            " is missing, but must be there as ", wanted));
-  }
-  if (value->is_array() != array) return WrongType(key, *value, wanted);
+  if (value != nullptr) return value;
+  return absl::NotFoundError(absl::StrCat(name_, ": key ", QuoteForMessage(key),
+                                          " is missing, but must be there as ", wanted));
+}
+
+absl::StatusOr<const GgufValue*> GgufFile::FindOne(absl::string_view key,
+                                                   absl::string_view wanted) const {
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindWanted(key, wanted));
+  if (value->size() != 1 && !HasEqualNumbers(*value)) return WrongType(key, *value, wanted);
   return value;
 }
 
 absl::StatusOr<uint64_t> GgufFile::GetUint(absl::string_view key) const {
   constexpr absl::string_view kWanted = "a nonnegative integer";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, false));
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindOne(key, kWanted));
   if (const auto number = value->UintAt(0)) return *number;
   return WrongType(key, *value, kWanted);
 }
 
 absl::StatusOr<int64_t> GgufFile::GetInt(absl::string_view key) const {
   constexpr absl::string_view kWanted = "an integer from -2^63 to 2^63 - 1";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, false));
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindOne(key, kWanted));
   if (const auto number = value->IntAt(0)) return *number;
   return WrongType(key, *value, kWanted);
 }
 
 absl::StatusOr<double> GgufFile::GetFloat(absl::string_view key) const {
   constexpr absl::string_view kWanted = "a float32 or float64";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, false));
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindOne(key, kWanted));
   if (const auto number = value->FloatAt(0)) return *number;
   return WrongType(key, *value, kWanted);
 }
 
 absl::StatusOr<bool> GgufFile::GetBool(absl::string_view key) const {
   constexpr absl::string_view kWanted = "a bool";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, false));
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindOne(key, kWanted));
   if (const auto flag = value->BoolAt(0)) return *flag;
   return WrongType(key, *value, kWanted);
 }
 
 absl::StatusOr<absl::string_view> GgufFile::GetString(absl::string_view key) const {
   constexpr absl::string_view kWanted = "a string";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, false));
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindOne(key, kWanted));
   if (const auto text = value->StringAt(0)) return *text;
   return WrongType(key, *value, kWanted);
 }
 
 absl::StatusOr<GgufStrings> GgufFile::GetStrings(absl::string_view key) const {
   constexpr absl::string_view kWanted = "an array of strings";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, true));
-  if (value->element_type() != GgufType::kString) return WrongType(key, *value, kWanted);
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindWanted(key, kWanted));
+  if (!value->is_array() || value->element_type() != GgufType::kString)
+    return WrongType(key, *value, kWanted);
   return value->strings();
 }
 
 absl::StatusOr<std::vector<int64_t>> GgufFile::GetInts(absl::string_view key) const {
   constexpr absl::string_view kWanted = "an array of integers or bools";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, true));
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindWanted(key, kWanted));
   std::vector<int64_t> out;
   for (size_t i = 0; i < value->size(); ++i) {
     if (const auto number = value->IntAt(i)) {
@@ -116,11 +142,46 @@ absl::StatusOr<std::vector<int64_t>> GgufFile::GetInts(absl::string_view key) co
 
 absl::StatusOr<std::vector<float>> GgufFile::GetFloats(absl::string_view key) const {
   constexpr absl::string_view kWanted = "an array of float32";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindTyped(key, kWanted, true));
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindWanted(key, kWanted));
   if (value->element_type() != GgufType::kFloat32) return WrongType(key, *value, kWanted);
   std::vector<float> out(value->size());
   if (!out.empty()) std::memcpy(out.data(), value->payload().data(), out.size() * sizeof(float));
   return out;
+}
+
+absl::StatusOr<std::vector<bool>> GgufFile::GetBools(absl::string_view key) const {
+  constexpr absl::string_view kWanted = "an array of bools";
+  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindWanted(key, kWanted));
+  std::vector<bool> out;
+  for (size_t i = 0; i < value->size(); ++i) {
+    const std::optional<bool> flag = value->BoolAt(i);
+    const std::optional<int64_t> number = value->IntAt(i);
+    if (!flag.has_value() && number != 0 && number != 1) return WrongType(key, *value, kWanted);
+    out.push_back(flag.value_or(number == 1));
+  }
+  return out;
+}
+
+template <typename T>
+absl::StatusOr<std::vector<T>> GgufFile::Spread(absl::string_view key, size_t count,
+                                                absl::StatusOr<std::vector<T>> values) const {
+  if (!values.ok() || values->size() == count) return values;
+  if (values->size() == 1) return std::vector<T>(count, values->front());
+  return absl::InvalidArgumentError(absl::StrCat(name_, ": key ", QuoteForMessage(key), " has ",
+                                                 values->size(), " elements, but must have ", count,
+                                                 " or be one value"));
+}
+
+absl::StatusOr<std::vector<int64_t>> GgufFile::GetInts(absl::string_view key, size_t count) const {
+  return Spread(key, count, GetInts(key));
+}
+
+absl::StatusOr<std::vector<float>> GgufFile::GetFloats(absl::string_view key, size_t count) const {
+  return Spread(key, count, GetFloats(key));
+}
+
+absl::StatusOr<std::vector<bool>> GgufFile::GetBools(absl::string_view key, size_t count) const {
+  return Spread(key, count, GetBools(key));
 }
 
 }  // namespace inlay

@@ -42,8 +42,8 @@ struct GgufTensor {
   std::string ShapeString() const;
 };
 
-// A parsed file. Views, keys, names and values are valid as long as the object (and, after Parse,
-// the bytes), also when the object is moved.
+// A parsed file, or several that a model is split into. Views, keys, names and values are valid as
+// long as the object (and, after Parse, the bytes), also when the object is moved.
 //
 // Versions 2 and 3, little-endian. Everything is checked before use: a file is accepted whole or
 // refused with one sentence that names the file, the item, its value and the limit. Metadata needs
@@ -56,12 +56,20 @@ struct GgufTensor {
 //     blocks, a size without overflow, and data that is aligned, inside the file, and overlaps no
 //     other tensor's
 //   - packed matrices: only in a file of kPackedFileVersion and kPackedLayoutVersion
+//
+// A model may be split into files NAME-00001-of-00003.gguf and so on, which lie in one folder (see
+// io/gguf/gguf_split.h). They are seen as one: the metadata of the first, without the keys that
+// concern the split, and the tensors of all, one file's after the other's. Each is checked as above
+// with its own alignment; together they must have every part once, the number of tensors that they
+// declare, and no tensor twice.
 class GgufFile {
  public:
-  // The file at `path`, or the one bundled with the program there (io/file/bundle.h).
+  // The file at `path`, or the one bundled with the program there (io/file/bundle.h). For any part
+  // of a split model, all its files; NotFound names one that is missing.
   static absl::StatusOr<GgufFile> Open(const std::string& path);
 
   // `bytes` must start at a multiple of 8 and outlive the result; messages call the file `name`.
+  // A part of a split model is refused.
   static absl::StatusOr<GgufFile> Parse(absl::Span<const uint8_t> bytes, absl::string_view name);
 
   GgufFile(GgufFile&&) = default;
@@ -72,14 +80,15 @@ class GgufFile {
   uint32_t alignment() const { return alignment_; }
   // Whether the file may hold packed matrices.
   bool packed() const { return packed_; }
+  // Bytes of all files.
   uint64_t file_size() const { return file_size_; }
+  // How many files there are: more than one for a split model.
+  size_t num_files() const { return files_.empty() ? 1 : files_.size(); }
 
   // Releases the memory of these bytes of tensor data until they are read again.
-  void Forget(absl::Span<const uint8_t> data) const {
-    if (!file_.bytes().empty()) file_.Forget(data);
-  }
+  void Forget(absl::Span<const uint8_t> data) const;
 
-  // DataLoss once the file has become shorter than it was when it was opened: what was read of it
+  // DataLoss once a file has become shorter than it was when it was opened: what was read of it
   // may then be wrong. See GuardMappedFiles in io/file/mapping_guard.h.
   absl::Status CheckWhole() const;
 
@@ -93,28 +102,49 @@ class GgufFile {
 
   // Typed access. NotFound when the key is missing; InvalidArgument, naming the key, its type and
   // the wanted one, when the value has another type or does not fit.
+  //
+  // Writers differ in whether they store one value or one for each layer. So an array of equal
+  // elements, at least one, counts as their value here,
   absl::StatusOr<uint64_t> GetUint(absl::string_view key) const;  // any integer type, >= 0
   absl::StatusOr<int64_t> GetInt(absl::string_view key) const;    // any integer type
   absl::StatusOr<double> GetFloat(absl::string_view key) const;   // float32 or float64
   absl::StatusOr<bool> GetBool(absl::string_view key) const;
   absl::StatusOr<absl::string_view> GetString(absl::string_view key) const;
 
-  // Arrays; a scalar is refused.
-  absl::StatusOr<GgufStrings> GetStrings(absl::string_view key) const;
+  // and a single number as an array of one here.
+  absl::StatusOr<GgufStrings> GetStrings(absl::string_view key) const;        // only an array
   absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const;  // integers or bools
   absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const;  // float32
+  absl::StatusOr<std::vector<bool>> GetBools(absl::string_view key) const;  // bools, integers 0, 1
+
+  // The same for `count` elements, one for each layer for instance: an array of another length is
+  // InvalidArgument, except that one value counts as `count` equal ones.
+  absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key, size_t count) const;
+  absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key, size_t count) const;
+  absl::StatusOr<std::vector<bool>> GetBools(absl::string_view key, size_t count) const;
 
  private:
   friend class GgufParser;
+  friend class GgufJoiner;
   GgufFile() = default;
 
-  absl::StatusOr<const GgufValue*> FindTyped(absl::string_view key, absl::string_view wanted,
-                                             bool array) const;
+  // `wanted` is for messages. FindOne takes what counts as one value.
+  absl::StatusOr<const GgufValue*> FindWanted(absl::string_view key,
+                                              absl::string_view wanted) const;
+  absl::StatusOr<const GgufValue*> FindOne(absl::string_view key, absl::string_view wanted) const;
+  template <typename T>
+  absl::StatusOr<std::vector<T>> Spread(absl::string_view key, size_t count,
+                                        absl::StatusOr<std::vector<T>> values) const;
   absl::Status WrongType(absl::string_view key, const GgufValue& value,
                          absl::string_view wanted) const;
 
+  struct OpenFile {
+    std::string path;
+    MappedFile mapped;
+  };
+
   std::string name_;
-  MappedFile file_;
+  std::vector<OpenFile> files_;  // none after Parse
   uint32_t version_ = 0;
   uint32_t alignment_ = 0;
   bool packed_ = false;

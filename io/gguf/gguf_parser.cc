@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -13,6 +14,7 @@
 #include "io/file/bundle.h"
 #include "io/file/file_kind.h"
 #include "io/file/mapped_file.h"
+#include "io/gguf/foreign_file.h"
 #include "io/gguf/tensor_form.h"
 #include "ops/matmul/packed_matrix.h"
 
@@ -55,8 +57,9 @@ absl::Status GgufParser::Run() {
 absl::StatusOr<absl::Span<const uint8_t>> GgufParser::ReadBytes(uint64_t size,
                                                                 absl::string_view what) {
   if (size > Left()) {
-    return Refuse("the file ends after ", Plural(bytes_.size(), "byte"), ", inside ", what,
-                  ", which needs ", Plural(size, "byte"), " from byte ", position_);
+    return Refuse("the file is truncated: it ends after ", Plural(bytes_.size(), "byte"),
+                  ", inside ", what, ", which needs ", Plural(size, "byte"), " from byte ",
+                  position_, "; download it again");
   }
   const auto out = bytes_.subspan(position_, static_cast<size_t>(size));
   position_ += static_cast<size_t>(size);
@@ -92,17 +95,23 @@ absl::StatusOr<absl::string_view> GgufParser::ReadName(absl::string_view what, u
 }
 
 absl::Status GgufParser::ReadHeader() {
-  INLAY_ASSIGN_OR_RETURN(const auto magic, ReadBytes(kMagic.size(), "the magic number"));
-  const absl::string_view text(reinterpret_cast<const char*>(magic.data()), magic.size());
-  if (text != kMagic) {
-    return Refuse("not a GGUF file: it starts with ", QuoteForMessage(text), " instead of 'GGUF'");
+  // Fewer bytes than the magic number may be the beginning of it.
+  const absl::string_view text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+  if (!absl::StartsWith(kMagic, text.substr(0, kMagic.size()))) {
+    return Refuse("not a GGUF file: ", DescribeForeignFile(bytes_));
   }
+  INLAY_RETURN_IF_ERROR(ReadBytes(kMagic.size(), "the magic number").status());
   INLAY_ASSIGN_OR_RETURN(const uint32_t version, Read<uint32_t>("the version"));
   if (version != 0 && (version & 0xFFFF) == 0) {
     return Refuse("its version reads as ", version,
-                  ", so it is in big-endian byte order, but only little-endian files are read");
+                  ", so it is in big-endian byte order, but only little-endian files are read; "
+                  "download or convert the little-endian one");
   }
-  if (version == 1) return Refuse("GGUF version 1 is outdated; versions 2 and 3 are read");
+  if (version == 1) {
+    return Refuse(
+        "GGUF version 1 is outdated; versions 2 and 3 are read: download a newer file of "
+        "the model or convert it again");
+  }
   if (version != 2 && version != 3) {
     return Refuse("GGUF version ", version, " is unknown; versions 2 and 3 are read");
   }
@@ -312,21 +321,39 @@ absl::Status GgufParser::ReadTensorShape(GgufTensor* tensor, TensorPlace* place)
   return absl::OkStatus();
 }
 
-absl::Status GgufParser::PlaceTensorData() {
-  if (places_.empty()) return absl::OkStatus();
-  const uint64_t start = RoundUp(position_, file_.alignment_);
-  const uint64_t available = start < bytes_.size() ? bytes_.size() - start : 0;
+// That the data of all tensors is aligned and lies within the file, if it begins at `start`.
+absl::Status GgufParser::CheckPlaces(uint64_t start) {
+  uint64_t needed = 0;
   for (const TensorPlace& place : places_) {
-    GgufTensor& tensor = file_.tensors_[place.index];
-    const std::string what = absl::StrCat("the data of tensor ", QuoteForMessage(tensor.name));
+    const std::string what =
+        absl::StrCat("the data of tensor ", QuoteForMessage(file_.tensors_[place.index].name));
     if (place.offset % file_.alignment_ != 0) {
       return Refuse(what, " has offset ", place.offset, ", not a multiple of the alignment ",
                     file_.alignment_);
     }
-    if (place.offset > available || place.size > available - place.offset) {
+    uint64_t end = 0;
+    if (__builtin_add_overflow(place.offset, place.size, &end) ||
+        __builtin_add_overflow(end, start, &end)) {
       return Refuse(what, " takes ", Plural(place.size, "byte"), " at offset ", place.offset,
-                    ", but the file has only ", Plural(available, "byte"), " of data");
+                    ", beyond 2^64 bytes");
     }
+    needed = std::max(needed, end);
+  }
+  if (needed > bytes_.size()) {
+    return Refuse("the file is truncated: it has ", Plural(bytes_.size(), "byte"),
+                  ", but its tensors need at least ", needed,
+                  "; download it again, or join it if it was cut into pieces");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GgufParser::PlaceTensorData() {
+  if (places_.empty()) return absl::OkStatus();
+  const uint64_t start = RoundUp(position_, file_.alignment_);
+  INLAY_RETURN_IF_ERROR(CheckPlaces(start));
+  for (const TensorPlace& place : places_) {
+    GgufTensor& tensor = file_.tensors_[place.index];
+    const std::string what = absl::StrCat("the data of tensor ", QuoteForMessage(tensor.name));
     tensor.data =
         bytes_.subspan(static_cast<size_t>(start + place.offset), static_cast<size_t>(place.size));
     if (tensor.packed && reinterpret_cast<uintptr_t>(tensor.data.data()) % kTileAlignment != 0) {
@@ -347,12 +374,12 @@ absl::Status GgufParser::PlaceTensorData() {
   return absl::OkStatus();
 }
 
-// Here and not in gguf.cc, so that the parser depends on GgufFile but not the reverse.
-absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
+absl::StatusOr<GgufFile> GgufParser::Open(const std::string& path) {
   GgufFile file;
   file.name_ = path;
-  INLAY_ASSIGN_OR_RETURN(file.file_, MappedFile::Open(path));
-  const absl::Span<const uint8_t> all = file.file_.bytes();
+  INLAY_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
+  const absl::Span<const uint8_t> all = mapped.bytes();
+  file.files_.push_back({path, std::move(mapped)});
   const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(all, path);
   const absl::Status status =
       bundled.ok() ? GgufParser(bundled->empty() ? all : *bundled, &file).Run() : bundled.status();
@@ -362,7 +389,8 @@ absl::StatusOr<GgufFile> GgufFile::Open(const std::string& path) {
   return file;
 }
 
-absl::StatusOr<GgufFile> GgufFile::Parse(absl::Span<const uint8_t> bytes, absl::string_view name) {
+absl::StatusOr<GgufFile> GgufParser::Parse(absl::Span<const uint8_t> bytes,
+                                           absl::string_view name) {
   GgufFile file;
   file.name_ = std::string(name);
   INLAY_RETURN_IF_ERROR(GgufParser(bytes, &file).Run());

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,12 +18,16 @@ namespace inlay {
 
 class GgufParser {
  public:
+  // GgufFile::Open and GgufFile::Parse for one file, which may be a part of a split model.
+  static absl::StatusOr<GgufFile> Open(const std::string& path);
+  static absl::StatusOr<GgufFile> Parse(absl::Span<const uint8_t> bytes, absl::string_view name);
+
+ private:
   GgufParser(absl::Span<const uint8_t> bytes, GgufFile* file) : bytes_(bytes), file_(*file) {}
 
   // Fills the file. After an error, which says what is wrong, the file must not be used.
   absl::Status Run();
 
- private:
   struct TensorPlace {
     uint64_t offset;  // from the start of the data section
     uint64_t size;
@@ -37,6 +42,7 @@ class GgufParser {
   absl::Status ReadPackedVersions();
   absl::Status ReadTensorInfos();
   absl::Status ReadTensorShape(GgufTensor* tensor, TensorPlace* place);
+  absl::Status CheckPlaces(uint64_t start);
   absl::Status PlaceTensorData();
 
   // Check a value and advance past it.

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "cache/serialize.h"
 #include "gemma_like/cache_limit.h"
+#include "io/gguf/gguf_split.h"
 #include "io/gguf/gguf_value.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/team.h"
@@ -115,7 +116,7 @@ void NoteIgnored(const std::string& path, const std::string& ignored) {
 
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(std::string path, ChooseModel(flags));
-  if (flags.sandbox) INLAY_RETURN_IF_ERROR(EnterSandbox({path}));
+  if (flags.sandbox) INLAY_RETURN_IF_ERROR(EnterSandbox(GgufPaths(path)));
   return path;
 }
 

@@ -101,9 +101,21 @@ TEST_F(GgufFileTest, WrongTypesNameTheKeyTheTypeAndTheWantedOne) {
   expect(file().GetString("texts").status(), "'texts' has type array of string", "a string");
   expect(file().GetStrings("text").status(), "'text' has type string", "an array of strings");
   expect(file().GetStrings("ints").status(), "'ints'", "an array of strings");
-  expect(file().GetInts("u32").status(), "'u32'", "an array of integers");
+  expect(file().GetInts("text").status(), "'text'", "an array of integers");
   expect(file().GetInts("floats").status(), "'floats'", "an array of integers");
   expect(file().GetFloats("ints").status(), "'ints'", "an array of float32");
+}
+
+// Keys that have one value in some files have one for each layer in others.
+TEST_F(GgufFileTest, OneValueCountsAsAnArray) {
+  EXPECT_THAT(*file().GetInts("u8"), ElementsAre(200));
+  EXPECT_THAT(*file().GetInts("u8", 3), ElementsAre(200, 200, 200));
+  EXPECT_THAT(*file().GetFloats("f32", 2), ElementsAre(0.1f, 0.1f));
+  EXPECT_THAT(*file().GetBools("flag", 2), ElementsAre(true, true));
+  EXPECT_THAT(*file().GetInts("ints", 3), ElementsAre(1, -2, 3));
+  EXPECT_EQ(file().GetInts("ints", 4).status().message(),
+            "test.gguf: key 'ints' has 3 elements, but must have 4 or be one value");
+  EXPECT_TRUE(absl::IsNotFound(file().GetBools("nothing", 4).status()));
 }
 
 TEST_F(GgufFileTest, MovingKeepsTheViews) {
@@ -154,12 +166,52 @@ TEST(GgufParseTest, FollowsTheAlignmentOfTheFile) {
   }
 }
 
-TEST(GgufParseTest, AcceptsBoolArraysAsInts) {
+// The sliding pattern is such an array in files of Gemma 4.
+TEST(GgufParseTest, ReadsBoolArrays) {
   GgufBytes bytes;
-  bytes.Header(0, 1).Array("flags", GgufType::kBool, 3).Raw(absl::string_view("\1\0\1", 3));
+  bytes.Header(0, 3)
+      .Array("flags", GgufType::kBool, 3)
+      .Raw(absl::string_view("\1\0\1", 3))
+      .Array("numbers", GgufType::kUint32, 2)
+      .U32(0)
+      .U32(1)
+      .Array("others", GgufType::kUint32, 2)
+      .U32(0)
+      .U32(2);
   const ParsedBytes parsed = ParseCopy(bytes.bytes());
   ASSERT_TRUE(parsed.file.ok()) << parsed.file.status();
   EXPECT_THAT(*parsed.file->GetInts("flags"), ElementsAre(1, 0, 1));
+  EXPECT_THAT(*parsed.file->GetBools("flags"), ElementsAre(true, false, true));
+  EXPECT_THAT(*parsed.file->GetBools("flags", 3), ElementsAre(true, false, true));
+  EXPECT_FALSE(parsed.file->GetBool("flags").ok());
+  EXPECT_THAT(*parsed.file->GetBools("numbers"), ElementsAre(false, true));
+  EXPECT_THAT(std::string(parsed.file->GetBools("others").status().message()),
+              AllOf(HasSubstr("'others'"), HasSubstr("an array of bools")));
+}
+
+TEST(GgufParseTest, AnArrayOfEqualValuesCountsAsTheValue) {
+  GgufBytes bytes;
+  bytes.Header(0, 5)
+      .Array("equal", GgufType::kUint32, 3)
+      .U32(8)
+      .U32(8)
+      .U32(8)
+      .Array("one", GgufType::kFloat32, 1)
+      .Put<float>(0.5f)
+      .Array("flags", GgufType::kBool, 2)
+      .Raw("\1\1")
+      .Array("texts", GgufType::kString, 1)
+      .Text("x")
+      .Array("none", GgufType::kUint32, 0);
+  const ParsedBytes parsed = ParseCopy(bytes.bytes());
+  ASSERT_TRUE(parsed.file.ok()) << parsed.file.status();
+  EXPECT_EQ(*parsed.file->GetUint("equal"), 8u);
+  EXPECT_EQ(*parsed.file->GetInt("equal"), 8);
+  EXPECT_EQ(*parsed.file->GetFloat("one"), 0.5);
+  EXPECT_EQ(*parsed.file->GetBool("flags"), true);
+  EXPECT_EQ(*parsed.file->GetString("texts"), "x");
+  EXPECT_THAT(std::string(parsed.file->GetUint("none").status().message()),
+              HasSubstr("'none' has type array of uint32 and value []"));
 }
 
 TEST(GgufOpenTest, OpensTheDemoModel) {
