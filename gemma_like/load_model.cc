@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
-#include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/model/check_tensors.h"
 #include "gemma_like/model/ignored.h"
@@ -16,26 +14,6 @@
 namespace inlay {
 namespace {
 
-// A file without a vocabulary ("no_vocab") can be run on token ids.
-absl::Status CheckTokenizer(const GgufFile& file, const Tokenizer& tokenizer,
-                            const EngineInfo& info) {
-  if (tokenizer.size() == 0) return absl::OkStatus();
-  if (tokenizer.size() > info.vocab_size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.name(), ": tokenizer.ggml.tokens has ", tokenizer.size(),
-                     " tokens but token_embd.weight only ", info.vocab_size, " rows"));
-  }
-  const absl::string_view wanted =
-      info.tokenizer == TokenizerKind::kSentencePiece ? "llama" : "gpt2";
-  INLAY_ASSIGN_OR_RETURN(const absl::string_view model, file.GetString("tokenizer.ggml.model"));
-  if (model != wanted) {
-    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": tokenizer.ggml.model is ",
-                                                   QuoteForMessage(model), " but config ",
-                                                   info.config_name, " has '", wanted, "'"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<LoadedModel> Load(const std::string& path, const EngineOptions& options) {
   INLAY_ASSIGN_OR_RETURN(GgufFile opened, GgufFile::Open(path));
   LoadedModel model;
@@ -45,7 +23,6 @@ absl::StatusOr<LoadedModel> Load(const std::string& path, const EngineOptions& o
   INLAY_RETURN_IF_ERROR(CheckMemory(path, entry->memory(*model.file, options).total()));
   INLAY_ASSIGN_OR_RETURN(model.engine, entry->load(model.file, options));
   INLAY_ASSIGN_OR_RETURN(model.tokenizer, LoadTokenizer(*model.file));
-  INLAY_RETURN_IF_ERROR(CheckTokenizer(*model.file, *model.tokenizer, model.engine->info()));
   model.ignored = FindIgnored(*model.file, *entry).ToString();
   INLAY_RETURN_IF_ERROR(model.file->CheckWhole());  // all of it was read
   return model;

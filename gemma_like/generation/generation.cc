@@ -143,7 +143,10 @@ absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
       Finish(StopReason::kCancelled);
     }
     if (done_) return absl::OkStatus();
-    const absl::Span<const float> row(logits.Row(drafted_tokens_.row()), logits.cols);
+    // The embedding may have more rows than there are tokens, for padding.
+    const size_t tokens = tokenizer_.size() == 0 ? logits.cols : tokenizer_.size();
+    const absl::Span<const float> row(logits.Row(drafted_tokens_.row()),
+                                      std::min(tokens, logits.cols));
     INLAY_ASSIGN_OR_RETURN(const int32_t token, sampler_.Sample(row, drafted_tokens_.tokens()));
     if (!options_.ignore_eos && tokenizer_.IsEndOfGeneration(token)) {
       Finish(StopReason::kEndOfGeneration);

@@ -6,15 +6,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "io/tokenizer/merges.h"
 
 namespace inlay {
 namespace {
 
 constexpr absl::string_view kPreKey = "tokenizer.ggml.pre";
-constexpr absl::string_view kMergesKey = "tokenizer.ggml.merges";
 
 // Printable Latin-1 characters stand for the byte of the same value.
 bool StandsForItself(char32_t c) {
@@ -50,10 +51,6 @@ std::string ToBytes(absl::string_view text) {
   return out;
 }
 
-uint64_t PairKey(int32_t left, int32_t right) {
-  return (static_cast<uint64_t>(left) << 32) | static_cast<uint32_t>(right);
-}
-
 size_t JoinIndex(char before, char after) {
   return static_cast<uint8_t>(before) * size_t{256} + static_cast<uint8_t>(after);
 }
@@ -67,9 +64,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& fi
   }
   const PreTokenizerInfo* pre = FindPreTokenizer(pre_name);
   if (pre == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(file.name(), ": key '", kPreKey, "' is ",
-                                                 QuoteForMessage(pre_name),
-                                                 ", which is not a pre-tokenizer known here"));
+    const auto append = [](std::string* out, const PreTokenizerInfo& info) {
+      absl::StrAppend(out, info.name);
+    };
+    return absl::UnimplementedError(
+        absl::StrCat(file.name(), ": key '", kPreKey, "' is ", QuoteForMessage(pre_name),
+                     ", which is not one of the pre-tokenizers known here (",
+                     absl::StrJoin(PreTokenizers(), ", ", append), ")"));
   }
   INLAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Load(file));
   StringPool pieces;
@@ -124,17 +125,9 @@ absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
   merges_.Reserve(merges.size());
   size_t i = 0;
   for (const absl::string_view merge : merges) {
-    // From the second byte on, since the left symbol is not empty.
-    const size_t space = merge.find(' ', 1);
-    if (space == absl::string_view::npos || space + 1 == merge.size() ||
-        merge.size() > Vocabulary::kLongestToken) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          file.name(), ": merge ", i, " in '", kMergesKey, "' is ", QuoteForMessage(merge),
-          ", not two symbols with a space between, of at most ", Vocabulary::kLongestToken,
-          " bytes"));
-    }
-    const std::string left = ToBytes(merge.substr(0, space));
-    const std::string right = ToBytes(merge.substr(space + 1));
+    INLAY_ASSIGN_OR_RETURN(const MergeText text, SplitMerge(file, merge, i));
+    const std::string left = ToBytes(text.left);
+    const std::string right = ToBytes(text.right);
     joins_.set(JoinIndex(left.back(), right.front()));
     const uint64_t key = PairKey(symbol_of(left), symbol_of(right));
     // The first of equal pairs counts.

@@ -33,7 +33,7 @@ class NoTokenizer : public Tokenizer {
   std::optional<int32_t> bos() const override { return std::nullopt; }
   std::optional<int32_t> eos() const override { return std::nullopt; }
   std::optional<int32_t> unk() const override { return std::nullopt; }
-  std::optional<int32_t> eot() const override { return std::nullopt; }
+  absl::Span<const int32_t> ends() const override { return {}; }
   bool adds_bos() const override { return false; }
   bool IsControl(int32_t) const override { return false; }
   std::optional<int32_t> FindSpecial(absl::string_view) const override { return std::nullopt; }
@@ -46,12 +46,12 @@ class NoTokenizer : public Tokenizer {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const GgufFile& file) {
   INLAY_ASSIGN_OR_RETURN(const absl::string_view model, file.GetString(kModelKey));
-  if (model == "llama") return SpmTokenizer::Load(file);
+  if (model == "llama" || model == "gemma4") return SpmTokenizer::Load(file);
   if (model == "gpt2") return BpeTokenizer::Load(file);
   if (model == "no_vocab") return std::unique_ptr<Tokenizer>(new NoTokenizer(file.name()));
-  return absl::UnimplementedError(absl::StrCat(file.name(), ": key '", kModelKey, "' is ",
-                                               QuoteForMessage(model),
-                                               ", but must be 'llama', 'gpt2' or 'no_vocab'"));
+  return absl::UnimplementedError(
+      absl::StrCat(file.name(), ": key '", kModelKey, "' is ", QuoteForMessage(model),
+                   ", but must be 'llama', 'gpt2', 'gemma4' or 'no_vocab'"));
 }
 
 }  // namespace inlay

@@ -254,6 +254,8 @@ size_t SplitUnnamed(absl::string_view text, bool last,
 
 }  // namespace
 
+absl::Span<const PreTokenizerInfo> PreTokenizers() { return kInfos; }
+
 const PreTokenizerInfo* FindPreTokenizer(absl::string_view name) {
   for (const PreTokenizerInfo& info : kInfos) {
     if (info.name == name) return &info;

@@ -4,6 +4,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace inlay {
 
@@ -30,6 +31,9 @@ struct PreTokenizerInfo {
   bool whole_words_first;  // a word that is a token stays whole, whatever the merges say
   bool adds_bos;           // unless the file says otherwise
 };
+
+// All that are known.
+absl::Span<const PreTokenizerInfo> PreTokenizers();
 
 // nullptr for a name that is not known.
 const PreTokenizerInfo* FindPreTokenizer(absl::string_view name);

@@ -6,16 +6,21 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "io/tokenizer/merges.h"
 
 namespace inlay {
 namespace {
 
 constexpr absl::string_view kScoresKey = "tokenizer.ggml.scores";
 constexpr absl::string_view kSpacePrefixKey = "tokenizer.ggml.add_space_prefix";
+constexpr absl::string_view kModelKey = "tokenizer.ggml.model";
+constexpr absl::string_view kPreKey = "tokenizer.ggml.pre";
+constexpr absl::string_view kGemma4 = "gemma4";
 constexpr absl::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
 
 int HexDigit(char c) {
@@ -63,15 +68,17 @@ uint32_t RankOf(float score) {
   return (bits & kSign) != 0 ? bits : bits ^ ~kSign;
 }
 
-absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file, size_t size) {
+// Of the tokens of `vocabulary`; the file lists a score for each of its own.
+absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file,
+                                                const Vocabulary& vocabulary) {
   INLAY_ASSIGN_OR_RETURN(const std::vector<float> scores, file.GetFloats(kScoresKey));
-  if (scores.size() != size) {
+  if (scores.size() != vocabulary.listed) {
     return absl::InvalidArgumentError(absl::StrCat(file.name(), ": key '", kScoresKey, "' has ",
-                                                   scores.size(), " elements, but there are ", size,
-                                                   " tokens"));
+                                                   scores.size(), " elements, but there are ",
+                                                   vocabulary.listed, " tokens"));
   }
-  std::vector<uint32_t> ranks(size);
-  for (size_t i = 0; i < size; ++i) {
+  std::vector<uint32_t> ranks(vocabulary.size());
+  for (size_t i = 0; i < ranks.size(); ++i) {
     if (!std::isfinite(scores[i])) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": the score of token ", i,
                                                      " in '", kScoresKey, "' is ", scores[i],
@@ -80,6 +87,16 @@ absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file, size_t siz
     ranks[i] = RankOf(scores[i]);
   }
   return ranks;
+}
+
+// A missing key means what SentencePiece does by default, and the models that were there before the
+// key was (Llama, Mistral): a space in front. All models named Gemma were trained without it. A
+// space after <start_of_turn> would give them other tokens than they know.
+absl::StatusOr<bool> ReadSpacePrefix(const GgufFile& file) {
+  if (file.Find(kSpacePrefixKey) != nullptr) return file.GetBool(kSpacePrefixKey);
+  const GgufValue* const architecture = file.Find("general.architecture");
+  return architecture == nullptr || architecture->is_array() ||
+         !absl::StartsWith(architecture->StringAt(0).value_or(""), "gemma");
 }
 
 // Writes `text` to `piece` with spaces for U+2581.
@@ -96,11 +113,12 @@ void Unescape(absl::string_view text, std::string* piece) {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& file) {
   INLAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Load(file));
-  INLAY_ASSIGN_OR_RETURN(std::vector<uint32_t> ranks, ReadRanks(file, vocabulary.size()));
-  bool space_prefix = true;  // what files without the key mean
-  if (file.Find(kSpacePrefixKey) != nullptr) {
-    INLAY_ASSIGN_OR_RETURN(space_prefix, file.GetBool(kSpacePrefixKey));
+  INLAY_ASSIGN_OR_RETURN(const Ranking ranking, ReadRanking(file));
+  std::vector<uint32_t> ranks;
+  if (ranking == Ranking::kScores) {
+    INLAY_ASSIGN_OR_RETURN(ranks, ReadRanks(file, vocabulary));
   }
+  INLAY_ASSIGN_OR_RETURN(const bool space_prefix, ReadSpacePrefix(file));
   StringPool pieces;
   pieces.Reserve(vocabulary.size(), vocabulary.texts.bytes());  // no piece is longer than its text
   std::string piece;
@@ -135,12 +153,42 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
         absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
                      missing - byte_tokens.begin(), " nor an unknown token"));
   }
-  const bool adds_bos = vocabulary.add_bos.value_or(true);
+  const bool adds_bos = ranking == Ranking::kMerges || vocabulary.add_bos.value_or(true);
   std::unique_ptr<SpmTokenizer> tokenizer(new SpmTokenizer(std::move(vocabulary), std::move(pieces),
                                                            std::move(ranks), std::move(byte_tokens),
                                                            adds_bos, space_prefix));
   INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
+  if (ranking == Ranking::kMerges) INLAY_RETURN_IF_ERROR(tokenizer->LoadMerges(file));
   return tokenizer;
+}
+
+absl::StatusOr<SpmTokenizer::Ranking> SpmTokenizer::ReadRanking(const GgufFile& file) {
+  for (const absl::string_view key : {kModelKey, kPreKey}) {
+    if (file.Find(key) == nullptr) continue;
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view name, file.GetString(key));
+    if (name == kGemma4) return Ranking::kMerges;
+  }
+  return Ranking::kScores;
+}
+
+absl::Status SpmTokenizer::LoadMerges(const GgufFile& file) {
+  INLAY_ASSIGN_OR_RETURN(const GgufStrings merges, file.GetStrings(kMergesKey));
+  merges_.Reserve(merges.size());
+  uint32_t rank = 0;
+  std::string left, right;
+  for (const absl::string_view merge : merges) {
+    INLAY_ASSIGN_OR_RETURN(const MergeText text, SplitMerge(file, merge, rank));
+    Unescape(text.left, &left);
+    Unescape(text.right, &right);
+    const std::optional<int32_t> first = FindJoinable(left);
+    const std::optional<int32_t> second = FindJoinable(right);
+    const std::optional<int32_t> joined = FindJoinable(left + right);
+    // The first of equal pairs counts.
+    if (first.has_value() && second.has_value() && joined.has_value())
+      merges_.Insert(PairKey(*first, *second), Merge{rank, *joined});
+    ++rank;
+  }
+  return absl::OkStatus();
 }
 
 SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
@@ -199,6 +247,17 @@ size_t SpmTokenizer::EncodeWords(absl::string_view text, bool last,
   return text.size();
 }
 
+std::optional<Merge> SpmTokenizer::FindMerge(absl::string_view word, const Symbol& left,
+                                             const Symbol& right) const {
+  if (ranks_.empty()) {
+    const Merge* const merge = merges_.Find(PairKey(left.id, right.id));
+    return merge == nullptr ? std::nullopt : std::optional<Merge>(*merge);
+  }
+  const auto id = FindJoinable(word.substr(left.begin, left.length + right.length));
+  if (!id.has_value()) return std::nullopt;
+  return Merge{ranks_[*id], *id};
+}
+
 void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
                               std::vector<int32_t>* ids) const {
   const std::optional<int32_t> token = FindJoinable(word);
@@ -206,17 +265,16 @@ void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
     ids->push_back(*token);
     return;
   }
+  const bool by_merges = ranks_.empty();
   merger->Clear(word.size());
   for (size_t i = 0; i < word.size();) {
     const size_t length = FirstChar(word.substr(i)).length;
-    merger->Append(static_cast<uint32_t>(i), static_cast<uint32_t>(length), -1);
+    merger->Append(static_cast<uint32_t>(i), static_cast<uint32_t>(length),
+                   by_merges ? FindJoinable(word.substr(i, length)).value_or(-1) : -1);
     i += length;
   }
-  merger->Run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
-    const auto id = FindJoinable(word.substr(left.begin, left.length + right.length));
-    if (!id.has_value()) return std::nullopt;
-    return Merge{ranks_[*id], *id};
-  });
+  merger->Run(
+      [&](const Symbol& left, const Symbol& right) { return FindMerge(word, left, right); });
   const size_t before = ids->size();
   merger->ForEach([&](const Symbol& symbol) {
     const absl::string_view text = word.substr(symbol.begin, symbol.length);

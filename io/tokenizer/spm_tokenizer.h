@@ -1,4 +1,4 @@
-// SentencePiece-style BPE over characters, with byte fallback (`tokenizer.ggml.model` = llama).
+// BPE over characters, with byte fallback (`tokenizer.ggml.model` = llama or gemma4).
 #ifndef INLAY_IO_TOKENIZER_SPM_TOKENIZER_H_
 #define INLAY_IO_TOKENIZER_SPM_TOKENIZER_H_
 
@@ -23,6 +23,13 @@ namespace inlay {
 // score is joined, the leftmost among equals, until there is none; a character that is no token
 // becomes its bytes' tokens, or the unknown token where the vocabulary lacks one of them.
 //
+// Gemma 4's vocabulary ranks pairs, not tokens: the adjacent pair that comes first in the file's
+// list of merges is joined, as in Sennrich et al. 2016. Both sides and the result of a merge are
+// normal tokens there; a merge of others is ignored. Files say so by the model "gemma4" or,
+// Ollama's, by "llama" with the pre-tokenizer "gemma4"; their scores mean nothing. Such a text
+// always begins with BOS, whatever `tokenizer.ggml.add_bos_token` is: it is false in files whose
+// chat template prints BOS.
+//
 // Tokens write a space as U+2581. That character itself, in a text, is encoded as bytes, so that
 // it is not decoded as a space. Control, unknown, byte and unused tokens are never the result of
 // joining, so no text can produce them by accident.
@@ -30,24 +37,36 @@ class SpmTokenizer : public VocabularyTokenizer {
  public:
   // Fails, beyond what Vocabulary::Load checks, when `tokenizer.ggml.scores` has another length
   // or a score that is not finite, when a byte token's text is not <0x00> to <0xFF>, and when a
-  // byte has no token and there is no unknown token either.
+  // byte has no token and there is no unknown token either. For Gemma 4: when
+  // `tokenizer.ggml.merges` is missing or one of them is not two symbols.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
 
  protected:
   size_t EncodeWords(absl::string_view text, bool last, std::vector<int32_t>* ids) const override;
 
  private:
+  // How a file ranks what is joined.
+  enum class Ranking { kScores, kMerges };
+  static absl::StatusOr<Ranking> ReadRanking(const GgufFile& file);
+
   // Ids of the tokens for single bytes, -1 where there is none.
   using ByteTokens = std::vector<int32_t>;
 
   SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
                ByteTokens byte_tokens, bool adds_bos, bool space_prefix);
 
+  absl::Status LoadMerges(const GgufFile& file);
+  // What joining two adjacent symbols of `word` gives.
+  std::optional<Merge> FindMerge(absl::string_view word, const Symbol& left,
+                                 const Symbol& right) const;
   bool CanJoin(char32_t before, char32_t after) const;
   void EncodeWord(absl::string_view word, SymbolMerger* merger, std::vector<int32_t>* ids) const;
   std::optional<int32_t> FindJoinable(absl::string_view text) const;
 
-  std::vector<uint32_t> ranks_;  // by id: less for a better score, equal for equal scores
+  // With kScores, by id: less for a better score, equal for equal scores. Empty with kMerges.
+  std::vector<uint32_t> ranks_;
+  // With kMerges, by left token << 32 | right token.
+  HashMap<uint64_t, Merge> merges_;
   ByteTokens byte_tokens_;
   size_t longest_ = 0;                            // bytes of the longest joinable token
   HashMap<absl::string_view, int32_t> joinable_;  // views into pieces()

@@ -1,10 +1,16 @@
 #include "io/tokenizer/tokenizer.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 
 namespace inlay {
+
+bool Tokenizer::IsEndOfGeneration(int32_t id) const {
+  return std::binary_search(ends().begin(), ends().end(), id);
+}
 
 absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(absl::string_view text,
                                                        const EncodeOptions& options) const {

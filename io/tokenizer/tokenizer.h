@@ -18,7 +18,8 @@
 namespace inlay {
 
 struct EncodeOptions {
-  // Whether the ids start with BOS; without a value, as the vocabulary says.
+  // Whether the ids start with BOS; without a value, as the vocabulary says. A trusted text that
+  // begins with BOS itself gets no second one.
   std::optional<bool> add_bos;
   // Whether the text of a control token in the input, "<end_of_turn>", becomes that token. Only
   // for text that the caller trusts, such as a chat template's; otherwise it stays plain text.
@@ -88,11 +89,10 @@ class Tokenizer {
   // Number of tokens; 0 when the file holds no vocabulary.
   virtual size_t size() const = 0;
 
-  // Beginning of sequence, end of sequence, unknown, end of turn: what the file names.
+  // Beginning of sequence, end of sequence, unknown: what the file names.
   virtual std::optional<int32_t> bos() const = 0;
   virtual std::optional<int32_t> eos() const = 0;
   virtual std::optional<int32_t> unk() const = 0;
-  virtual std::optional<int32_t> eot() const = 0;
 
   // Whether Encode starts with BOS by default.
   virtual bool adds_bos() const = 0;
@@ -102,8 +102,11 @@ class Tokenizer {
   // The control or user-defined token with exactly this text.
   virtual std::optional<int32_t> FindSpecial(absl::string_view text) const = 0;
 
-  // Whether a model that generates `id` has finished: end of sequence or of turn.
-  bool IsEndOfGeneration(int32_t id) const { return eos() == id || eot() == id; }
+  // The tokens that end a generation, ascending: end of sequence, of a turn or of a message, as the
+  // file names them or by their usual texts. There may be several, and none.
+  virtual absl::Span<const int32_t> ends() const = 0;
+  // Whether a model that generates `id` has finished.
+  bool IsEndOfGeneration(int32_t id) const;
 };
 
 }  // namespace inlay

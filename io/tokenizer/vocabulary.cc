@@ -1,5 +1,8 @@
 #include "io/tokenizer/vocabulary.h"
 
+#include <algorithm>
+#include <array>
+#include <bitset>
 #include <limits>
 
 #include "absl/status/status.h"
@@ -12,6 +15,44 @@ namespace {
 
 constexpr absl::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr absl::string_view kTypesKey = "tokenizer.ggml.token_type";
+constexpr absl::string_view kEosKey = "tokenizer.ggml.eos_token_id";
+constexpr absl::string_view kSentenceEnd = "</s>";
+constexpr absl::string_view kAwaitsTool = "<|tool_response>";
+
+// The texts of control tokens of the families that are known here. Some files give them another
+// type: "normal" in Google's QAT files of Gemma 3, in exports of fine-tuned models and for <eos> in
+// files of Gemma 4, "user-defined" where a converter took an added token for a word. Then a chat
+// template's turn would be spelled in letters, or a user could type it.
+constexpr std::array<absl::string_view, 17> kControlTexts = {
+    "<bos>",
+    "<eos>",
+    "<start_of_turn>",  // Gemma to 3
+    "<end_of_turn>",
+    "<|turn>",  // Gemma 4
+    "<turn|>",
+    "<|im_start|>",  // ChatML
+    "<|im_end|>",
+    "<|startoftext|>",
+    "<|endoftext|>",
+    "<|start_of_role|>",  // Granite
+    "<|end_of_role|>",
+    "<|end_of_text|>",
+    "<|start_header_id|>",  // Llama 3
+    "<|end_header_id|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+};
+
+// The texts of tokens that end a generation, if they are control tokens.
+constexpr std::array<absl::string_view, 9> kEndTexts = {
+    "<eos>",      "<end_of_turn>",   "<turn|>",    "<|im_end|>", "<|endoftext|>",
+    "<|eot_id|>", "<|end_of_text|>", "<|eom_id|>", kSentenceEnd,
+};
+
+template <size_t kCount>
+bool Contains(const std::array<absl::string_view, kCount>& texts, absl::string_view text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
 
 absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
   const size_t size = vocabulary->size();
@@ -20,10 +61,10 @@ absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
     vocabulary->types.assign(size, TokenType::kNormal);
     return absl::OkStatus();
   }
-  if (value->is_array() && value->size() != size) {
+  if (value->size() != vocabulary->listed) {
     return absl::InvalidArgumentError(absl::StrCat(file.name(), ": key '", kTypesKey, "' has ",
-                                                   value->size(), " elements, but there are ", size,
-                                                   " tokens"));
+                                                   value->size(), " elements, but there are ",
+                                                   vocabulary->listed, " tokens"));
   }
   INLAY_ASSIGN_OR_RETURN(const std::vector<int64_t> types, file.GetInts(kTypesKey));
   vocabulary->types.reserve(size);
@@ -38,30 +79,77 @@ absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
   return absl::OkStatus();
 }
 
-absl::Status ReadId(const GgufFile& file, absl::string_view key, size_t size,
-                    std::optional<int32_t>* id) {
-  if (file.Find(key) == nullptr) return absl::OkStatus();
-  INLAY_ASSIGN_OR_RETURN(const uint64_t value, file.GetUint(key));
-  // Some files write "none" as the largest uint32.
-  if (value == std::numeric_limits<uint32_t>::max()) return absl::OkStatus();
-  if (value >= size) {
-    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": key '", key, "' is ", value,
-                                                   ", but there are only ", size, " tokens"));
+// Makes a token with one of kControlTexts a control token, unless another one with this text is.
+// Tokens of other types than normal and user-defined are never matched in a text anyway.
+void CorrectTypes(Vocabulary* vocabulary) {
+  std::array<std::vector<size_t>, kControlTexts.size()> found;
+  std::bitset<kControlTexts.size()> has_control;
+  for (size_t i = 0; i < vocabulary->size(); ++i) {
+    const absl::string_view text = vocabulary->texts[i];
+    if (text.empty() || text[0] != '<') continue;
+    const auto known = std::find(kControlTexts.begin(), kControlTexts.end(), text);
+    if (known == kControlTexts.end()) continue;
+    const size_t index = static_cast<size_t>(known - kControlTexts.begin());
+    const TokenType type = vocabulary->types[i];
+    if (type == TokenType::kControl) has_control.set(index);
+    if (type == TokenType::kNormal || type == TokenType::kUserDefined) found[index].push_back(i);
   }
-  *id = static_cast<int32_t>(value);
+  for (size_t index = 0; index < found.size(); ++index) {
+    if (has_control[index]) continue;
+    for (const size_t i : found[index]) vocabulary->types[i] = TokenType::kControl;
+  }
+}
+
+// Appends to `ids` the value, or all values, of a key, if it is there. Left out: 2^32 - 1, as some
+// files write "none", and tokens without a row in the embedding.
+absl::Status ReadIds(const GgufFile& file, absl::string_view key, const Vocabulary& vocabulary,
+                     std::vector<int32_t>* ids) {
+  if (file.Find(key) == nullptr) return absl::OkStatus();
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int64_t> values, file.GetInts(key));
+  for (const int64_t value : values) {
+    if (value == std::numeric_limits<uint32_t>::max()) continue;
+    if (value < 0 || static_cast<uint64_t>(value) >= vocabulary.listed) {
+      return absl::InvalidArgumentError(absl::StrCat(file.name(), ": key '", key, "' is ", value,
+                                                     ", but there are only ", vocabulary.listed,
+                                                     " tokens"));
+    }
+    if (static_cast<uint64_t>(value) < vocabulary.size())
+      ids->push_back(static_cast<int32_t>(value));
+  }
   return absl::OkStatus();
 }
 
-// In files that do not name the end-of-turn token, it has one of these texts.
-std::optional<int32_t> FindEndOfTurn(const Vocabulary& vocabulary) {
-  for (size_t i = 0; i < vocabulary.size(); ++i) {
-    const absl::string_view text = vocabulary.texts[i];
-    if (vocabulary.types[i] == TokenType::kControl &&
-        (text == "<end_of_turn>" || text == "<|eot_id|>" || text == "<|im_end|>")) {
-      return static_cast<int32_t>(i);
-    }
+// The same for a key that may have one value.
+absl::Status ReadId(const GgufFile& file, absl::string_view key, const Vocabulary& vocabulary,
+                    std::optional<int32_t>* id) {
+  std::vector<int32_t> ids;
+  INLAY_RETURN_IF_ERROR(ReadIds(file, key, vocabulary, &ids));
+  if (!ids.empty()) *id = ids[0];
+  return absl::OkStatus();
+}
+
+absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
+  std::vector<int32_t>& ends = vocabulary->ends;
+  for (const absl::string_view key : {kEosKey, absl::string_view("tokenizer.ggml.eos_token_ids"),
+                                      absl::string_view("tokenizer.ggml.eot_token_id"),
+                                      absl::string_view("tokenizer.ggml.eom_token_id")}) {
+    INLAY_RETURN_IF_ERROR(ReadIds(file, key, *vocabulary, &ends));
   }
-  return std::nullopt;
+  // In vocabularies with <eos>, Gemma's, </s> closes an HTML element.
+  bool has_eos = false;
+  for (size_t i = 0; i < vocabulary->size(); ++i) has_eos |= vocabulary->texts[i] == "<eos>";
+  for (size_t i = 0; i < vocabulary->size(); ++i) {
+    const absl::string_view text = vocabulary->texts[i];
+    const bool ends_turn = vocabulary->types[i] == TokenType::kControl &&
+                           Contains(kEndTexts, text) && !(has_eos && text == kSentenceEnd);
+    // The converter of Gemma 4 makes this one user-defined. The model generates it where the result
+    // of a tool must follow.
+    const bool awaits_tool = vocabulary->types[i] == TokenType::kUserDefined && text == kAwaitsTool;
+    if (ends_turn || awaits_tool) ends.push_back(static_cast<int32_t>(i));
+  }
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -76,9 +164,14 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
                                                    tokens.size(), " tokens, outside 1 to ",
                                                    kMostTokens));
   }
+  vocabulary.listed = tokens.size();
+  const GgufTensor* const embedding = file.FindTensor("token_embd.weight");
+  const uint64_t rows = embedding == nullptr ? tokens.size() : embedding->dims[1];
+  const size_t size = static_cast<size_t>(std::min<uint64_t>(tokens.size(), rows));
   size_t bytes = 0;
   size_t i = 0;
   for (const absl::string_view token : tokens) {
+    if (i == size) break;
     if (token.size() > kLongestToken) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": token ", i, " in '",
                                                      kTokensKey, "' is ", token.size(),
@@ -87,15 +180,18 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
     bytes += token.size();
     ++i;
   }
-  vocabulary.texts.Reserve(tokens.size(), bytes);
-  for (const absl::string_view token : tokens) vocabulary.texts.Add(token);
+  vocabulary.texts.Reserve(size, bytes);
+  for (const absl::string_view token : tokens) {
+    if (vocabulary.size() == size) break;
+    vocabulary.texts.Add(token);
+  }
   INLAY_RETURN_IF_ERROR(ReadTypes(file, &vocabulary));
-  const size_t size = vocabulary.size();
-  INLAY_RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.bos_token_id", size, &vocabulary.bos));
-  INLAY_RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.eos_token_id", size, &vocabulary.eos));
-  INLAY_RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.unknown_token_id", size, &vocabulary.unk));
-  INLAY_RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.eot_token_id", size, &vocabulary.eot));
-  if (!vocabulary.eot.has_value()) vocabulary.eot = FindEndOfTurn(vocabulary);
+  CorrectTypes(&vocabulary);
+  INLAY_RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.bos_token_id", vocabulary, &vocabulary.bos));
+  INLAY_RETURN_IF_ERROR(ReadId(file, kEosKey, vocabulary, &vocabulary.eos));
+  INLAY_RETURN_IF_ERROR(
+      ReadId(file, "tokenizer.ggml.unknown_token_id", vocabulary, &vocabulary.unk));
+  INLAY_RETURN_IF_ERROR(ReadEnds(file, &vocabulary));
   if (file.Find("tokenizer.ggml.add_bos_token") != nullptr) {
     INLAY_ASSIGN_OR_RETURN(vocabulary.add_bos, file.GetBool("tokenizer.ggml.add_bos_token"));
   }

@@ -56,6 +56,12 @@ struct Vocabulary {
   // Reads tokens, token_type (all normal when the key is missing) and the ids with a role. Fails
   // when there is no token, a token is too long, lengths differ, a type is unknown, or an id is
   // outside the vocabulary.
+  //
+  // Where token_embd.weight has fewer rows than there are tokens, those without a row are left out:
+  // a model can neither read nor produce them.
+  //
+  // Several tokens may have the same text. The one with the least id stands for it, among normal
+  // tokens and among those that are matched verbatim.
   static absl::StatusOr<Vocabulary> Load(const GgufFile& file);
 
   size_t size() const { return texts.size(); }
@@ -65,9 +71,13 @@ struct Vocabulary {
   // but no text may turn into a control token.
   bool has_unknown() const { return unk.has_value() && types[*unk] == TokenType::kUnknown; }
 
-  StringPool texts;  // as in the file
-  std::vector<TokenType> types;
-  std::optional<int32_t> bos, eos, unk, eot;
+  StringPool texts;              // as in the file
+  std::vector<TokenType> types;  // as in the file, except for control tokens of another type
+  size_t listed = 0;             // tokens in the file, at least size()
+  std::optional<int32_t> bos, eos, unk;
+  // The tokens after which a model generates nothing: those that the file names, and control tokens
+  // with one of the usual texts, since many files name only one of several. Ascending.
+  std::vector<int32_t> ends;
   std::optional<bool> add_bos;
 };
 

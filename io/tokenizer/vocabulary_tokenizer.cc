@@ -46,6 +46,7 @@ class VocabularyTokenizer::Stream : public TokenStream {
     INLAY_RETURN_IF_ERROR(Consume(input_.size(), ids));
     EndSection(ids);
     begun_ = false;
+    only_bos_ = false;
     skip_ = 0;
     tokens_ = 0;
     return absl::OkStatus();
@@ -56,6 +57,7 @@ class VocabularyTokenizer::Stream : public TokenStream {
     if (!begun_ && adds_bos_) {
       ids->push_back(*tokenizer_.vocabulary_.bos);
       ++tokens_;
+      only_bos_ = true;
     }
     begun_ = true;
   }
@@ -68,7 +70,9 @@ class VocabularyTokenizer::Stream : public TokenStream {
     for (const TokenMatcher::Match& match : matches_) {
       INLAY_RETURN_IF_ERROR(AppendToSection(input.substr(done, match.begin - done), ids));
       EndSection(ids);
-      ids->push_back(match.id);
+      // Many chat templates print BOS although the file asks for one too.
+      if (!only_bos_ || match.id != *tokenizer_.vocabulary_.bos) ids->push_back(match.id);
+      only_bos_ = false;
       done = match.begin + match.length;
     }
     if (done < count) {
@@ -82,6 +86,7 @@ class VocabularyTokenizer::Stream : public TokenStream {
 
   absl::Status AppendToSection(absl::string_view text, std::vector<int32_t>* ids) {
     if (text.empty()) return absl::OkStatus();
+    only_bos_ = false;
     if (!in_section_ && tokenizer_.space_prefix_) section_.push_back(' ');
     in_section_ = true;
     section_.append(text.data(), text.size());
@@ -108,7 +113,8 @@ class VocabularyTokenizer::Stream : public TokenStream {
   const size_t piece_;
   const size_t lookahead_;  // bytes of the longest special token after its first
   bool begun_ = false;
-  size_t tokens_ = 0;  // of this text so far
+  bool only_bos_ = false;  // BOS was added, and nothing of the text has followed it yet
+  size_t tokens_ = 0;      // of this text so far
   std::string input_;
   size_t skip_ = 0;  // bytes of the input that belong to the last special token
   std::vector<TokenMatcher::Match> matches_;

@@ -29,7 +29,7 @@ class VocabularyTokenizer : public Tokenizer {
   std::optional<int32_t> bos() const override { return vocabulary_.bos; }
   std::optional<int32_t> eos() const override { return vocabulary_.eos; }
   std::optional<int32_t> unk() const override { return vocabulary_.unk; }
-  std::optional<int32_t> eot() const override { return vocabulary_.eot; }
+  absl::Span<const int32_t> ends() const override { return vocabulary_.ends; }
   bool adds_bos() const override { return adds_bos_; }
   bool IsControl(int32_t id) const override;
   std::optional<int32_t> FindSpecial(absl::string_view text) const override;

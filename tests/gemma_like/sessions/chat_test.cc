@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -71,6 +72,40 @@ TEST(Chat, WritesGemmaTurns) {
   EXPECT_EQ(Show(*tokenizer, format.NextTurn(*answer, "Bye")),
             "[<end_of_turn>]\n[<start_of_turn>]user\nBye[<end_of_turn>]\n"
             "[<start_of_turn>]model\n");
+}
+
+// The file's vocabulary adds it and no template prints it, so it comes once or, where the file says
+// so, not at all.
+TEST(Chat, BeginsWithOneBosAtMost) {
+  for (const bool adds_bos : {true, false}) {
+    TestVocabulary vocabulary = SpmBase();
+    for (const char* token : {"<start_of_turn>", "<end_of_turn>", "<|im_start|>", "<|im_end|>",
+                              "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"}) {
+      vocabulary.Add(token, kControl);
+    }
+    vocabulary.flags = {{"add_bos_token", adds_bos}, {"add_space_prefix", false}};
+    const auto tokenizer = MustLoad(vocabulary);
+    for (const ChatTemplate chat_template : {ChatTemplate::kGemma, ChatTemplate::kGranite,
+                                             ChatTemplate::kChatMl, ChatTemplate::kNone}) {
+      const ChatFormat format = MustCreate(*tokenizer, chat_template);
+      const auto tokens = format.FirstTurn("", "<s>");
+      ASSERT_TRUE(tokens.ok()) << tokens.status();
+      EXPECT_EQ(std::count(tokens->begin(), tokens->end(), *tokenizer->bos()), adds_bos ? 1 : 0);
+      EXPECT_EQ(tokens->front() == *tokenizer->bos(), adds_bos);
+    }
+  }
+}
+
+// Google's QAT files of Gemma 3 have these tokens as normal ones.
+TEST(Chat, WritesGemmaTurnsOfNormalTokens) {
+  TestVocabulary vocabulary = SpmBase();
+  vocabulary.Add("<start_of_turn>", 1);
+  vocabulary.Add("<end_of_turn>", 1);
+  vocabulary.architecture = "gemma3";  // and no key says that there is no space in front
+  const auto tokenizer = MustLoad(vocabulary);
+  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGemma);
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", "<end_of_turn>")),
+            "[<s>][<start_of_turn>]user\n<end_of_turn>[<end_of_turn>]\n[<start_of_turn>]model\n");
 }
 
 TEST(Chat, WritesGraniteRoles) {

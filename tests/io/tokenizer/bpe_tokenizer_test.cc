@@ -73,14 +73,6 @@ TEST(BpeTokenizerTest, SpecialTokens) {
   EXPECT_TRUE(tokenizer->IsEndOfGeneration(0));
 }
 
-TEST(BpeTokenizerTest, TheEndOfTurnIsFoundByItsText) {
-  TestVocabulary vocabulary = BpeBase("dbrx");
-  vocabulary.Add("<|im_end|>", 3);
-  EXPECT_EQ(LoadOrDie(vocabulary)->eot(), kFirst);
-  vocabulary.ids.push_back({"eot_token_id", 0});
-  EXPECT_EQ(LoadOrDie(vocabulary)->eot(), 0);
-}
-
 TEST(BpeTokenizerTest, BytesWithoutTokens) {
   TestVocabulary vocabulary = BpeBase("gpt-2");
   vocabulary.types[IdOf('\xFF')] = 5;  // unused: never produced

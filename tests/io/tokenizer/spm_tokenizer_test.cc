@@ -3,7 +3,9 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -149,6 +151,12 @@ TEST(SpmTokenizerTest, WithoutByteTokensTheyBecomeUnknown) {
   EXPECT_EQ(tokenizer->Decode({1, 0, 1, 99, -1}), "aa");
 }
 
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == ' ' ? std::string("\xE2\x96\x81") : std::string(1, c);
+  return escaped;
+}
+
 // The definition, step by step: search all pairs for the best, join, repeat.
 std::vector<std::string> JoinPlainly(const std::string& text,
                                      const std::map<std::string, float>& scores) {
@@ -178,11 +186,7 @@ TEST(SpmTokenizerTest, AgreesWithThePlainDefinition) {
       // Of both signs, zeros too, with ties.
       const float score = (random() % 2 == 0 ? 1.0f : -1.0f) * static_cast<float>(random() % 6);
       if (!scores.emplace(token, score).second) continue;
-      std::string escaped;
-      for (const char c : token) {
-        escaped += c == ' ' ? std::string("\xE2\x96\x81") : std::string(1, c);
-      }
-      vocabulary.Add(escaped, 1, score);
+      vocabulary.Add(Escaped(token), 1, score);
     }
     const auto tokenizer = LoadOrDie(vocabulary);
     for (int i = 0; i < 50; ++i) {
@@ -194,6 +198,102 @@ TEST(SpmTokenizerTest, AgreesWithThePlainDefinition) {
       ASSERT_EQ(pieces, JoinPlainly(text, scores)) << "'" << text << "'";
     }
   }
+}
+
+// As in files of Gemma 4: a list of merges, and scores that mean nothing.
+TestVocabulary MergesBase(const std::vector<std::string>& characters) {
+  TestVocabulary vocabulary = SpmBase();
+  vocabulary.model = "gemma4";
+  vocabulary.merges.emplace();
+  vocabulary.flags = {{"add_space_prefix", false}, {"add_bos_token", false}};
+  for (const std::string& character : characters) vocabulary.Add(Escaped(character), 1, -1000);
+  return vocabulary;
+}
+
+// The definition, step by step: search all pairs for the first in the list, join, repeat.
+std::vector<std::string> MergePlainly(
+    const std::string& text, const std::map<std::pair<std::string, std::string>, int>& ranks) {
+  std::vector<std::string> parts;
+  for (const char c : text) parts.emplace_back(1, c);
+  while (true) {
+    size_t best = parts.size();
+    int best_rank = 0;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      const auto it = ranks.find({parts[i], parts[i + 1]});
+      if (it == ranks.end() || (best < parts.size() && it->second >= best_rank)) continue;
+      best = i;
+      best_rank = it->second;
+    }
+    if (best == parts.size()) return parts;
+    parts[best] += parts[best + 1];
+    parts.erase(parts.begin() + static_cast<int64_t>(best) + 1);
+  }
+}
+
+TEST(MergesTest, AgreeWithThePlainDefinition) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::string> parts = {"a", "b", "c", " "};
+    TestVocabulary vocabulary = MergesBase(parts);
+    std::map<std::pair<std::string, std::string>, int> ranks;
+    std::set<std::string> known(parts.begin(), parts.end());
+    for (int i = 0; i < 40; ++i) {
+      const std::string left = parts[random() % parts.size()];
+      const std::string right = parts[random() % parts.size()];
+      if (left.size() + right.size() > 8) continue;
+      vocabulary.merges->push_back(Escaped(left) + " " + Escaped(right));
+      ranks.emplace(std::make_pair(left, right), i);  // the first of equal ones
+      if (!known.insert(left + right).second) continue;
+      parts.push_back(left + right);
+      vocabulary.Add(Escaped(left + right), 1, -1000);
+    }
+    const auto tokenizer = LoadOrDie(vocabulary);
+    for (int i = 0; i < 50; ++i) {
+      std::string text;
+      for (uint32_t j = 0; j < random() % 30; ++j) text += "abc "[random() % 4];
+      std::vector<std::string> pieces;
+      const std::vector<int32_t> ids = *tokenizer->Encode(text, NoBos());
+      for (const int32_t id : ids) pieces.emplace_back(tokenizer->Piece(id));
+      ASSERT_EQ(pieces, MergePlainly(text, ranks)) << "'" << text << "'";
+    }
+  }
+}
+
+TEST(MergesTest, AreNamedByTheModelOrByThePreTokenizer) {
+  TestVocabulary vocabulary = MergesBase({"a", "b", "c", "ab", "bc"});
+  vocabulary.merges = {{"b c", "a b"}};
+  const auto expect = [&] {
+    const auto tokenizer = LoadOrDie(vocabulary);
+    // By scores it would be "ab", "c". A character without a token becomes its bytes.
+    EXPECT_THAT(*tokenizer->Encode("abc\xC3\xA9", NoBos()),
+                ElementsAre(kFirst, kFirst + 4, 3 + 0xC3, 3 + 0xA9));
+    // Files whose template prints BOS say that none is added; the model cannot do without.
+    EXPECT_TRUE(tokenizer->adds_bos());
+  };
+  expect();
+  vocabulary.pre = "gemma4";
+  expect();
+  vocabulary.model = "llama";
+  expect();
+  vocabulary.scores.reset();
+  expect();
+  vocabulary.pre = "default";
+  EXPECT_THAT(std::string(vocabulary.Load().status().message()), HasSubstr("scores' is missing"));
+}
+
+TEST(MergesTest, OthersThanOfTokensAreIgnored) {
+  TestVocabulary vocabulary = MergesBase({"a", "b", "c", "ab"});
+  vocabulary.merges = {{"b c", "x a", "a b"}};
+  EXPECT_THAT(*LoadOrDie(vocabulary)->Encode("abc", NoBos()), ElementsAre(kFirst + 3, kFirst + 2));
+}
+
+TEST(MergesTest, AreCheckedWhenTheFileIsRead) {
+  TestVocabulary vocabulary = MergesBase({"a"});
+  vocabulary.merges = {{"ab"}};
+  EXPECT_THAT(std::string(vocabulary.Load().status().message()),
+              HasSubstr("merge 0 in 'tokenizer.ggml.merges' is 'ab'"));
+  vocabulary.merges.reset();
+  EXPECT_THAT(std::string(vocabulary.Load().status().message()), HasSubstr("merges' is missing"));
 }
 
 void ExpectRefused(const TestVocabulary& vocabulary, const std::string& message) {

@@ -9,11 +9,13 @@
 namespace inlay {
 
 std::string TestVocabulary::Bytes() const {
-  const uint64_t keys =
-      3 + scores.has_value() + merges.has_value() + pre.has_value() + ids.size() + flags.size();
+  const uint64_t keys = 3 + scores.has_value() + merges.has_value() + pre.has_value() + ids.size() +
+                        id_lists.size() + flags.size() + !architecture.empty();
   const std::string prefix = "tokenizer.ggml.";
   GgufBytes bytes;
-  bytes.Header(0, keys);
+  bytes.Header(embedding_rows.has_value(), keys);
+  if (!architecture.empty())
+    bytes.Key("general.architecture", GgufType::kString).Text(architecture);
   bytes.Key(prefix + "model", GgufType::kString).Text(model);
   bytes.Array(prefix + "tokens", GgufType::kString, tokens.size());
   for (const std::string& token : tokens) bytes.Text(token);
@@ -29,8 +31,17 @@ std::string TestVocabulary::Bytes() const {
   }
   if (pre.has_value()) bytes.Key(prefix + "pre", GgufType::kString).Text(*pre);
   for (const auto& [name, id] : ids) bytes.Key(prefix + name, GgufType::kUint32).U32(id);
+  for (const auto& [name, list] : id_lists) {
+    bytes.Array(prefix + name, GgufType::kUint32, list.size());
+    for (const uint32_t id : list) bytes.U32(id);
+  }
   for (const auto& [name, flag] : flags) {
     bytes.Key(prefix + name, GgufType::kBool).Put<uint8_t>(flag);
+  }
+  if (embedding_rows.has_value()) {
+    bytes.Tensor("token_embd.weight", {1, *embedding_rows}, /*type=*/0, /*offset=*/0)
+        .PadTo(32)
+        .Zeros(4 * *embedding_rows);
   }
   return bytes.bytes();
 }

@@ -20,8 +20,11 @@ struct TestVocabulary {
   std::optional<std::vector<float>> scores;
   std::optional<std::vector<std::string>> merges;
   std::optional<std::string> pre;
-  std::vector<std::pair<std::string, uint32_t>> ids;  // "bos_token_id", ...
-  std::vector<std::pair<std::string, bool>> flags;    // "add_bos_token", ...
+  std::vector<std::pair<std::string, uint32_t>> ids;                    // "bos_token_id", ...
+  std::vector<std::pair<std::string, std::vector<uint32_t>>> id_lists;  // "eos_token_ids", ...
+  std::vector<std::pair<std::string, bool>> flags;                      // "add_bos_token", ...
+  std::string architecture = {};           // of the model; no such key when empty
+  std::optional<uint64_t> embedding_rows;  // of token_embd.weight, where there is one
 
   void Add(const std::string& text, int32_t type, float score = 0) {
     tokens.push_back(text);
@@ -29,7 +32,7 @@ struct TestVocabulary {
     if (scores.has_value()) scores->push_back(score);
   }
 
-  // A GGUF file without tensors.
+  // A GGUF file without other tensors.
   std::string Bytes() const;
   absl::StatusOr<std::unique_ptr<Tokenizer>> Load() const;
 };

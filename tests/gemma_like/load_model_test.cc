@@ -1,0 +1,171 @@
+// Model files whose vocabulary does not fit their embedding or their config exactly: see
+// docs/files.md.
+#include "gemma_like/load_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gemma_like/generation/generate.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
+#include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
+#include "tests/temp_folder.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::Each;
+using ::testing::Lt;
+using ::testing::Not;
+
+struct Vocabulary {
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  std::vector<float> scores;
+
+  void Resize(size_t size) {
+    while (tokens.size() < size) tokens.push_back("new" + std::to_string(tokens.size()));
+    tokens.resize(size);
+    types.resize(size, 1);
+    scores.resize(size, -1e6f);
+  }
+};
+
+class LoadModelTest : public ::testing::Test {
+ protected:
+  LoadModelTest() : bard_(Must(GgufFile::Open(kBardPath))) {
+    const GgufStrings tokens = Must(bard_.GetStrings("tokenizer.ggml.tokens"));
+    const std::vector<int64_t> types = Must(bard_.GetInts("tokenizer.ggml.token_type"));
+    for (const absl::string_view token : tokens) vocabulary_.tokens.emplace_back(token);
+    vocabulary_.types.assign(types.begin(), types.end());
+    vocabulary_.scores = Must(bard_.GetFloats("tokenizer.ggml.scores"));
+  }
+
+  // The demo model with vocabulary_, further keys, and without these of tokenizer.ggml.
+  LoadedModel Load(
+      const std::vector<std::string>& without = {},
+      const std::function<void(GgufWriter&)>& add = [](GgufWriter&) {}) {
+    GgufWriter writer;
+    const auto left_out = [&](absl::string_view key) {
+      return std::any_of(without.begin(), without.end(),
+                         [&](const std::string& name) { return key == "tokenizer.ggml." + name; });
+    };
+    for (const GgufEntry& entry : bard_.metadata()) {
+      const absl::string_view key = entry.key();
+      if (left_out(key)) continue;
+      if (key == "tokenizer.ggml.tokens") {
+        writer.SetStrings(key, vocabulary_.tokens);
+      } else if (key == "tokenizer.ggml.token_type") {
+        writer.SetInt32s(key, vocabulary_.types);
+      } else if (key == "tokenizer.ggml.scores") {
+        writer.SetFloat32s(key, vocabulary_.scores);
+      } else {
+        writer.SetValue(key, entry.value);
+      }
+    }
+    add(writer);
+    for (const GgufTensor& tensor : bard_.tensors()) {
+      const auto dims = absl::MakeConstSpan(tensor.dims).first(tensor.n_dims);
+      EXPECT_TRUE(writer.AddTensor(tensor.name, dims, tensor.type).ok());
+    }
+    const std::string path = temp_.path() + "/changed.gguf";
+    EXPECT_TRUE(writer.Open(path).ok());
+    for (const GgufTensor& tensor : bard_.tensors())
+      EXPECT_TRUE(writer.AppendData(tensor.data).ok());
+    EXPECT_TRUE(writer.Finish().ok());
+    return Must(LoadModel(path, {.threads = 1}));
+  }
+
+  // Tokens drawn from almost equal probabilities.
+  static std::vector<int32_t> Draw(const LoadedModel& model) {
+    const auto cache = Must(model.engine->CreateCache({.max_length = 256}));
+    GenerateOptions options;
+    options.max_tokens = 100;
+    options.ignore_eos = true;
+    options.sampling = {.temperature = 100, .top_k = 0, .top_p = 1, .seed = 7};
+    const auto prompt = Must(model.tokenizer->Encode("To be"));
+    return Must(Generate(*model.engine, *model.tokenizer, *cache, prompt, options)).tokens;
+  }
+
+  const TempFolder temp_;
+  const GgufFile bard_;
+  Vocabulary vocabulary_;
+};
+
+TEST_F(LoadModelTest, ARowWithoutATokenIsNeverGenerated) {
+  EXPECT_THAT(Draw(Load()), Not(Each(Lt(700))));  // or the rest tests nothing
+  vocabulary_.Resize(700);
+  const LoadedModel model = Load();
+  EXPECT_EQ(model.tokenizer->size(), 700u);
+  EXPECT_EQ(model.engine->info().vocab_size, 1024u);
+  EXPECT_THAT(Draw(model), Each(Lt(700)));
+}
+
+TEST_F(LoadModelTest, TokensWithoutRowsAreLeftOut) {
+  const std::string text = "To be, or not to be: that is the question.";
+  const std::vector<int32_t> expected = Must(Load().tokenizer->Encode(text));
+  vocabulary_.Resize(1030);
+  vocabulary_.tokens[1029] = text;
+  vocabulary_.types[1029] = 4;  // user-defined: it would be the whole text
+  const LoadedModel model = Load();
+  EXPECT_EQ(model.tokenizer->size(), 1024u);
+  EXPECT_EQ(Must(model.tokenizer->Encode(text)), expected);
+  EXPECT_EQ(model.tokenizer->FindSpecial(text), std::nullopt);
+  EXPECT_THAT(Draw(model), Each(Lt(1024)));
+}
+
+// The file's tokenizer counts, whatever kind the config's own files have: models that were trained
+// further may have another.
+TEST_F(LoadModelTest, TheKindOfTokenizerIsTheFilesChoice) {
+  Vocabulary bytes;
+  for (int byte = 0; byte < 256; ++byte) {
+    // Only those that byte-level vocabularies write as themselves; the rest is the unknown token.
+    bytes.tokens.push_back(byte > 0x20 && byte < 0x7F ? std::string(1, static_cast<char>(byte))
+                                                      : "unused" + std::to_string(byte));
+  }
+  bytes.Resize(256);
+  bytes.tokens[0] = "<unk>";
+  bytes.types.assign(256, 1);
+  bytes.types[0] = 2;
+  vocabulary_ = bytes;
+  const LoadedModel model = Load({"model", "pre", "unknown_token_id"}, [](GgufWriter& writer) {
+    writer.SetString("tokenizer.ggml.model", "gpt2");
+    writer.SetString("tokenizer.ggml.pre", "gpt-2");
+    writer.SetUint32("tokenizer.ggml.unknown_token_id", 0);
+    writer.SetStrings("tokenizer.ggml.merges", std::vector<std::string>{});
+  });
+  EXPECT_EQ(Must(model.tokenizer->Encode("Tb", {.add_bos = false})),
+            (std::vector<int32_t>{'T', 'b'}));
+  EXPECT_THAT(Draw(model), Each(Lt(256)));
+}
+
+TEST_F(LoadModelTest, GenerationStopsAtAnyEndToken) {
+  // What greedy decoding generates; the token at `place` is made an end by a second key.
+  const auto generate = [](const LoadedModel& model) {
+    const auto cache = Must(model.engine->CreateCache({.max_length = 256}));
+    GenerateOptions options;
+    options.max_tokens = 12;
+    options.sampling.temperature = 0;
+    const auto prompt = Must(model.tokenizer->Encode("To be"));
+    return Must(Generate(*model.engine, *model.tokenizer, *cache, prompt, options));
+  };
+  const std::vector<int32_t> whole = generate(Load()).tokens;
+  ASSERT_EQ(whole.size(), 12u);
+  for (const char* key : {"eot_token_id", "eom_token_id", "eos_token_ids"}) {
+    const GenerateResult result = generate(Load({}, [&](GgufWriter& writer) {
+      writer.SetUint32(std::string("tokenizer.ggml.") + key, static_cast<uint32_t>(whole[5]));
+    }));
+    const auto first = std::find(whole.begin(), whole.end(), whole[5]);
+    EXPECT_EQ(result.tokens, std::vector<int32_t>(whole.begin(), first)) << key;
+    EXPECT_EQ(result.stop_reason, StopReason::kEndOfGeneration) << key;
+  }
+}
+
+}  // namespace
+}  // namespace inlay
