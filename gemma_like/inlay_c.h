@@ -55,7 +55,8 @@ inlay_status inlay_load_model(const char* path, const inlay_model_options* optio
 /* The model stays until its caches are freed too. NULL is fine. */
 void inlay_free_model(inlay_model* model);
 
-/* The number of tokens in the vocabulary and of columns of logits; ids are smaller. */
+/* The number of columns of logits; ids are smaller. Some models have a few more of them than their
+ * vocabulary has tokens: generation draws no such id. */
 size_t inlay_vocabulary_size(const inlay_model* model);
 
 /* The tokens of a text, starting with BOS if the model expects it. Writes the first `capacity` of

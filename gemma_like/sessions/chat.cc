@@ -17,6 +17,7 @@ struct ChatFormat::Markup {
   const char* after_answer;
   std::vector<const char*> control_tokens;  // that a vocabulary must have
   bool strips;                              // white space around texts is dropped
+  bool begins_with_bos = false;             // whatever the vocabulary says
 };
 
 namespace {
@@ -43,7 +44,8 @@ const ChatFormat::Markup& ChatFormat::MarkupOf(ChatTemplate chat_template) {
                             .before_answer = "<end_of_turn>\n<start_of_turn>model\n",
                             .after_answer = "<end_of_turn>\n",
                             .control_tokens = {"<start_of_turn>", "<end_of_turn>"},
-                            .strips = true};
+                            .strips = true,
+                            .begins_with_bos = true};
   static const Markup granite{
       .before_system = "<|start_of_role|>system<|end_of_role|>",
       .after_system = "<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>",
@@ -99,7 +101,11 @@ absl::Status ChatFormat::AppendUser(absl::string_view user, std::vector<int32_t>
 
 absl::StatusOr<std::vector<int32_t>> ChatFormat::FirstTurn(absl::string_view system,
                                                            absl::string_view user) const {
-  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer_->Encode(""));  // BOS or nothing
+  // Gemma's models were trained with BOS. Some of their files say that none is to be added, since
+  // their own template prints it.
+  EncodeOptions bos;
+  if (markup_->begins_with_bos) bos.add_bos = true;
+  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, tokenizer_->Encode("", bos));
   if (system.empty()) {
     INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->before_user, Trust::kTemplate, tokens));
   } else {
