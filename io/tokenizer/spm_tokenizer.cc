@@ -39,6 +39,17 @@ std::optional<uint8_t> ParseByteToken(absl::string_view text) {
   return static_cast<uint8_t>(high * 16 + low);
 }
 
+// Gives the tokens "<0x00>" to "<0xFF>" the type of byte tokens, unless the vocabulary has such.
+// tokenizer.json does not tell them from others, and some converters do not either.
+void FindByteTokens(Vocabulary* vocabulary) {
+  std::vector<TokenType>& types = vocabulary->types;
+  if (std::find(types.begin(), types.end(), TokenType::kByte) != types.end()) return;
+  for (size_t i = 0; i < vocabulary->size(); ++i) {
+    if (types[i] == TokenType::kNormal && ParseByteToken(vocabulary->texts[i]).has_value())
+      types[i] = TokenType::kByte;
+  }
+}
+
 struct Character {
   char32_t value;  // a byte that is not UTF-8 is a character of its own: 0x110000 + byte
   size_t length;
@@ -113,6 +124,7 @@ void Unescape(absl::string_view text, std::string* piece) {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& file) {
   INLAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Load(file));
+  FindByteTokens(&vocabulary);
   INLAY_ASSIGN_OR_RETURN(const Ranking ranking, ReadRanking(file));
   std::vector<uint32_t> ranks;
   if (ranking == Ranking::kScores) {

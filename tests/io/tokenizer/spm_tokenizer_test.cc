@@ -137,6 +137,17 @@ TEST(SpmTokenizerTest, UnknownCharactersBecomeBytes) {
               ElementsAre(kByte0 + 0xE2, kByte0 + 0x96, kByte0 + 0x81));
 }
 
+// Converters that read tokenizer.json.
+TEST(SpmTokenizerTest, ByteTokensAreFoundByTheirTextsWhereNoneHasTheType) {
+  TestVocabulary vocabulary = WithoutSpacePrefix();
+  for (int32_t& type : vocabulary.types) type = type == 6 ? 1 : type;
+  const auto tokenizer = LoadOrDie(vocabulary);
+  EXPECT_THAT(*tokenizer->Encode("\xC3\xA9", NoBos()), ElementsAre(3 + 0xC3, 3 + 0xA9));
+  EXPECT_EQ(tokenizer->Decode({3 + 0xC3, 3 + 0xA9}), "\xC3\xA9");
+  vocabulary.types[3] = 6;  // then the types are meant
+  EXPECT_THAT(*LoadOrDie(vocabulary)->Encode("a", NoBos()), ElementsAre(0));
+}
+
 TEST(SpmTokenizerTest, WithoutByteTokensTheyBecomeUnknown) {
   TestVocabulary vocabulary;
   vocabulary.scores.emplace();
