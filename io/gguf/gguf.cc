@@ -149,39 +149,4 @@ absl::StatusOr<std::vector<float>> GgufFile::GetFloats(absl::string_view key) co
   return out;
 }
 
-absl::StatusOr<std::vector<bool>> GgufFile::GetBools(absl::string_view key) const {
-  constexpr absl::string_view kWanted = "an array of bools";
-  INLAY_ASSIGN_OR_RETURN(const GgufValue* value, FindWanted(key, kWanted));
-  std::vector<bool> out;
-  for (size_t i = 0; i < value->size(); ++i) {
-    const std::optional<bool> flag = value->BoolAt(i);
-    const std::optional<int64_t> number = value->IntAt(i);
-    if (!flag.has_value() && number != 0 && number != 1) return WrongType(key, *value, kWanted);
-    out.push_back(flag.value_or(number == 1));
-  }
-  return out;
-}
-
-template <typename T>
-absl::StatusOr<std::vector<T>> GgufFile::Spread(absl::string_view key, size_t count,
-                                                absl::StatusOr<std::vector<T>> values) const {
-  if (!values.ok() || values->size() == count) return values;
-  if (values->size() == 1) return std::vector<T>(count, values->front());
-  return absl::InvalidArgumentError(absl::StrCat(name_, ": key ", QuoteForMessage(key), " has ",
-                                                 values->size(), " elements, but must have ", count,
-                                                 " or be one value"));
-}
-
-absl::StatusOr<std::vector<int64_t>> GgufFile::GetInts(absl::string_view key, size_t count) const {
-  return Spread(key, count, GetInts(key));
-}
-
-absl::StatusOr<std::vector<float>> GgufFile::GetFloats(absl::string_view key, size_t count) const {
-  return Spread(key, count, GetFloats(key));
-}
-
-absl::StatusOr<std::vector<bool>> GgufFile::GetBools(absl::string_view key, size_t count) const {
-  return Spread(key, count, GetBools(key));
-}
-
 }  // namespace inlay

@@ -115,13 +115,6 @@ class GgufFile {
   absl::StatusOr<GgufStrings> GetStrings(absl::string_view key) const;        // only an array
   absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const;  // integers or bools
   absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const;  // float32
-  absl::StatusOr<std::vector<bool>> GetBools(absl::string_view key) const;  // bools, integers 0, 1
-
-  // The same for `count` elements, one for each layer for instance: an array of another length is
-  // InvalidArgument, except that one value counts as `count` equal ones.
-  absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key, size_t count) const;
-  absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key, size_t count) const;
-  absl::StatusOr<std::vector<bool>> GetBools(absl::string_view key, size_t count) const;
 
  private:
   friend class GgufParser;
@@ -132,9 +125,6 @@ class GgufFile {
   absl::StatusOr<const GgufValue*> FindWanted(absl::string_view key,
                                               absl::string_view wanted) const;
   absl::StatusOr<const GgufValue*> FindOne(absl::string_view key, absl::string_view wanted) const;
-  template <typename T>
-  absl::StatusOr<std::vector<T>> Spread(absl::string_view key, size_t count,
-                                        absl::StatusOr<std::vector<T>> values) const;
   absl::Status WrongType(absl::string_view key, const GgufValue& value,
                          absl::string_view wanted) const;
 
