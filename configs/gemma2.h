@@ -19,6 +19,7 @@ struct Gemma2Shape {
   int head_dim = 256;
   int hidden = 0;  // of the MLP
   int window = 4096;
+  int query_scalar = 0;  // query-key products are divided by its square root; 0: head_dim
 };
 
 template <Gemma2Shape kShape>
@@ -32,10 +33,10 @@ struct Gemma2 : ConfigDefaults {
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGemma;
   static constexpr SamplingDefaults kSampling{.temperature = 1.0f, .top_k = 64, .top_p = 0.95f};
 
-  // query_pre_attn_scalar equals head_dim in the models below (not in the 27b).
   static constexpr AttentionShape kHeads{.heads = kShape.heads,
                                          .kv_heads = kShape.kv_heads,
                                          .head_dim = kShape.head_dim,
+                                         .query_scalar = kShape.query_scalar,
                                          .soft_cap = 50};
   static constexpr AttentionKeys kAttentionKeys{
       .stores_scale = false, .absent_soft_cap = 50, .absent_window = 4096};
@@ -67,6 +68,17 @@ struct Gemma2_9b
     : Gemma2<Gemma2Shape{
           .model_dim = 3584, .layers = 42, .heads = 16, .kv_heads = 8, .hidden = 14'336}> {
   static constexpr std::string_view kName = "gemma-2-9b";
+};
+
+// huggingface.co/google/gemma-2-27b, config.json. Its query_pre_attn_scalar is model dim / heads.
+struct Gemma2_27b : Gemma2<Gemma2Shape{.model_dim = 4608,
+                                       .layers = 46,
+                                       .heads = 32,
+                                       .kv_heads = 16,
+                                       .head_dim = 128,
+                                       .hidden = 36'864,
+                                       .query_scalar = 4608 / 32}> {
+  static constexpr std::string_view kName = "gemma-2-27b";
 };
 
 }  // namespace inlay

@@ -20,8 +20,9 @@ struct Gemma3Shape {
   int head_dim = 256;
   int hidden = 0;  // of the MLP
   int window = 0;
-  int full_every = 6;  // layers full_every - 1, 2 * full_every - 1, ... are full
-  int rope_scale = 1;  // of the full layers' positions
+  int full_every = 6;    // layers full_every - 1, 2 * full_every - 1, ... are full
+  int rope_scale = 1;    // of the full layers' positions
+  int query_scalar = 0;  // query-key products are divided by its square root; 0: head_dim
 };
 
 template <Gemma3Shape kShape>
@@ -34,11 +35,11 @@ struct Gemma3 : ConfigDefaults {
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGemma;
   static constexpr SamplingDefaults kSampling{.temperature = 1.0f, .top_k = 64, .top_p = 0.95f};
 
-  // query_pre_attn_scalar equals head_dim in the models below (not in the 27b).
   static constexpr AttentionShape kHeads{.heads = kShape.heads,
                                          .kv_heads = kShape.kv_heads,
                                          .head_dim = kShape.head_dim,
-                                         .qk_norm = true};
+                                         .qk_norm = true,
+                                         .query_scalar = kShape.query_scalar};
   // Ollama's files lack what all published checkpoints of a size have in common: the epsilon, the
   // bases and the scale of the positions (ollama/ollama, llama/compat).
   static constexpr std::optional<float> kAbsentNormEpsilon = kNormEpsilon;
@@ -104,6 +105,20 @@ struct Gemma3_12b : Gemma3<Gemma3Shape{.model_dim = 3840,
                                        .window = 1024,
                                        .rope_scale = 8}> {
   static constexpr std::string_view kName = "gemma-3-12b";
+};
+
+// huggingface.co/google/gemma-3-27b-pt, config.json (text_config). Its query_pre_attn_scalar is
+// model dim / heads.
+struct Gemma3_27b : Gemma3<Gemma3Shape{.model_dim = 5376,
+                                       .layers = 62,
+                                       .heads = 32,
+                                       .kv_heads = 16,
+                                       .head_dim = 128,
+                                       .hidden = 21'504,
+                                       .window = 1024,
+                                       .rope_scale = 8,
+                                       .query_scalar = 5376 / 32}> {
+  static constexpr std::string_view kName = "gemma-3-27b";
 };
 
 // 2.9 M parameters trained on the plays of Shakespeare: Bard's text in this family's shape.

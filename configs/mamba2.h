@@ -69,6 +69,15 @@ struct Mamba2_2_7b : Mamba2Family<Mamba2FamilyShape{.model_dim = 2560, .layers =
   static constexpr std::string_view kName = "mamba2-2.7b";
 };
 
+// huggingface.co/mistralai/Mamba-Codestral-7B-v0.1, config.json. Its 7.28 billion weights confirm
+// the size of the vocabulary.
+struct MambaCodestral7b : Mamba2Family<Mamba2FamilyShape{
+                              .vocab_size = 32'768, .model_dim = 4096, .layers = 64, .groups = 8}> {
+  static constexpr std::string_view kName = "mamba-codestral-7b";
+  static constexpr bool kTiedOutput = false;
+  static constexpr TokenizerKind kTokenizer = TokenizerKind::kSentencePiece;
+};
+
 }  // namespace inlay
 
 #endif  // INLAY_CONFIGS_MAMBA2_H_

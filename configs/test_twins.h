@@ -6,6 +6,7 @@
 
 #include "configs/gemma2.h"
 #include "configs/gemma3.h"
+#include "configs/granite.h"
 #include "configs/granite4h.h"
 #include "configs/mamba2.h"
 
@@ -31,6 +32,17 @@ struct TestGemma3 : Gemma3<Gemma3Shape{.vocab_size = 512,
                                        .hidden = 512,
                                        .window = 32}> {
   static constexpr std::string_view kName = "test-gemma3";
+};
+
+struct TestGranite : Granite<GraniteShape{.vocab_size = 512,
+                                          .model_dim = 256,
+                                          .layers = 3,
+                                          .heads = 8,
+                                          .kv_heads = 2,
+                                          .hidden = 512,
+                                          .attention_divisor = 32,
+                                          .logit_divisor = 3}> {
+  static constexpr std::string_view kName = "test-granite";
 };
 
 struct TestGranite4h : Granite4h<Granite4hShape{.vocab_size = 512,

@@ -1,4 +1,4 @@
-// The inner loop of the rotary embedding.
+// The inner loops of the rotary embedding.
 
 // Compiled once per CPU target, hence the toggling guard.
 #if defined(INLAY_OPS_ROPE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,8 +20,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 namespace {
 
-// Rotates one head: cos and sin are [half], x is [2 * half]. Inlined, so that a dimension that is a
-// constant at the call is also one in the generated code.
+// Rotates one head whose elements i and i + half belong together: cos and sin are [half], x is
+// [2 * half]. Inlined, so that a dimension that is a constant at the call is also one in the
+// generated code.
 HWY_INLINE void Rotate(const float* cos, const float* sin, size_t half, float* x) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
@@ -41,6 +42,27 @@ HWY_INLINE void Rotate(const float* cos, const float* sin, size_t half, float* x
       hn::StoreN(new_re, df, x + i, n);
       hn::StoreN(new_im, df, x + half + i, n);
     }
+  }
+}
+
+// The same for a head whose elements 2 * i and 2 * i + 1 belong together.
+HWY_INLINE void RotateInterleaved(const float* cos, const float* sin, size_t half, float* x) {
+  const hn::ScalableTag<float> df;
+  const size_t lanes = hn::Lanes(df);
+  size_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    const auto c = hn::LoadU(df, cos + i), s = hn::LoadU(df, sin + i);
+    hn::Vec<decltype(df)> re, im;
+    hn::LoadInterleaved2(df, x + 2 * i, re, im);
+    hn::StoreInterleaved2(hn::NegMulAdd(im, s, hn::Mul(re, c)), hn::MulAdd(re, s, hn::Mul(im, c)),
+                          df, x + 2 * i);
+  }
+  const hn::CappedTag<float, 1> d1;
+  for (; i < half; ++i) {
+    const auto c = hn::Set(d1, cos[i]), s = hn::Set(d1, sin[i]);
+    const auto re = hn::Set(d1, x[2 * i]), im = hn::Set(d1, x[2 * i + 1]);
+    x[2 * i] = hn::GetLane(hn::NegMulAdd(im, s, hn::Mul(re, c)));
+    x[2 * i + 1] = hn::GetLane(hn::MulAdd(re, s, hn::Mul(im, c)));
   }
 }
 

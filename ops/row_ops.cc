@@ -43,6 +43,10 @@ void RotateToken(const float* angles, size_t half, size_t cols, float* x) {
   }
 }
 
+void RotateTokenInterleaved(const float* angles, size_t half, size_t cols, float* x) {
+  for (size_t c = 0; c < cols; c += 2 * half) RotateInterleaved(angles, angles + half, half, x + c);
+}
+
 // out[i] = op(a[i], b[i]) for n elements; out may be a or b.
 template <class Op>
 HWY_INLINE void Combine(const Op& op, const float* a, const float* b, size_t n, float* out) {
@@ -140,6 +144,7 @@ namespace {
 
 HWY_EXPORT(NormRow);
 HWY_EXPORT(RotateToken);
+HWY_EXPORT(RotateTokenInterleaved);
 HWY_EXPORT(GeluTanhGateRow);
 HWY_EXPORT(SiluGateRow);
 HWY_EXPORT(MultiplyRow);
@@ -175,9 +180,11 @@ void RopeAngles(size_t first_position, double base, double scale, FloatRows angl
   }
 }
 
-void ApplyRope(ConstFloatRows angles, FloatRows x) {
+void ApplyRope(ConstFloatRows angles, FloatRows x, RopePairs pairs) {
   assert(angles.rows == x.rows && angles.cols % 2 == 0 && x.cols % angles.cols == 0);
-  const auto rotate_token = HWY_DYNAMIC_POINTER(RotateToken);
+  const auto rotate_token = pairs == RopePairs::kHalves
+                                ? HWY_DYNAMIC_POINTER(RotateToken)
+                                : HWY_DYNAMIC_POINTER(RotateTokenInterleaved);
   for (size_t t = 0; t < x.rows; ++t)
     rotate_token(angles.Row(t), angles.cols / 2, x.cols, x.Row(t));
 }

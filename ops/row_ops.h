@@ -14,17 +14,22 @@ namespace inlay {
 // x. Code compiled for one x.cols is no faster (docs/static-vs-dynamic.md).
 void RmsNorm(ConstFloatRows x, const float* weight, float epsilon, FloatRows y);
 
-// The angles of rotary position embedding (Su et al. 2021, RoFormer), NEOX layout: fills
-// angles[t, :] for the absolute positions first_position + t with the cosines of the head_dim / 2
-// angles, then their sines (angles.cols == head_dim). Angle i is position / scale * base^(-2 i /
-// head_dim), computed in double so that it is the same on every instruction set.
+// Which elements of a head are the real and the imaginary part of one complex number.
+enum class RopePairs {
+  kHalves,      // i and i + head_dim / 2 ("NEOX")
+  kNeighbours,  // 2 * i and 2 * i + 1
+};
+
+// The angles of rotary position embedding (Su et al. 2021, RoFormer): fills angles[t, :] for the
+// absolute positions first_position + t with the cosines of the head_dim / 2 angles, then their
+// sines (angles.cols == head_dim). Angle i is position / scale * base^(-2 i / head_dim), computed
+// in double so that it is the same on every instruction set.
 void RopeAngles(size_t first_position, double base, double scale, FloatRows angles);
 
 // Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens,
-// head_dim] from RopeAngles. Elements i and i + head_dim / 2 of a head are the real and the
-// imaginary part of one complex number. For head dims 64, 128 and 256 there is code compiled for
+// head_dim] from RopeAngles. For kHalves and head dims 64, 128 and 256 there is code compiled for
 // that dimension, up to 1.5 times as fast (docs/static-vs-dynamic.md).
-void ApplyRope(ConstFloatRows angles, FloatRows x);
+void ApplyRope(ConstFloatRows angles, FloatRows x, RopePairs pairs = RopePairs::kHalves);
 
 // y = gelu(gate) * up with the tanh form of GELU (Hendrycks & Gimpel 2016): 0.5 g (1 + tanh(sqrt(2
 // / pi) (g + 0.044715 g^3))). All views have the same shape; y may be gate or up.

@@ -32,6 +32,8 @@ struct AttentionShape {
 struct Rope {
   int base = 0;
   int scale = 1;
+  // Angle i rotates elements 2 * i and 2 * i + 1 of a head, not i and i + head_dim / 2.
+  bool interleaved = false;
 };
 
 // The values that attention keys have in an architecture's files when they are missing. A config
@@ -63,9 +65,9 @@ struct AttentionMixer : MixerPart {
   static constexpr std::string_view kName = kSliding ? "swa" : "attention";
 
   static constexpr std::array<int, 9> Numbers() {
-    return {kShape.heads,        kShape.kv_heads,     kShape.head_dim,
-            int{kShape.qk_norm}, kShape.query_scalar, kShape.soft_cap,
-            kRope.base,          kRope.scale,         kWindow};
+    constexpr int kFlags = int{kShape.qk_norm} + 2 * int{kRope.interleaved};
+    return {kShape.heads,    kShape.kv_heads, kShape.head_dim, kFlags, kShape.query_scalar,
+            kShape.soft_cap, kRope.base,      kRope.scale,     kWindow};
   }
 
   static constexpr bool Check() {

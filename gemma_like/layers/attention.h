@@ -27,6 +27,8 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   static constexpr size_t kQueryDim = kHeads * kHeadDim;
   static constexpr size_t kKvDim = kKvHeads * kHeadDim;
   static constexpr bool kRotates = kRope.base != 0;
+  static constexpr RopePairs kPairs =
+      kRope.interleaved ? RopePairs::kNeighbours : RopePairs::kHalves;
 
   static constexpr AttentionParams kParams{.heads = kHeads,
                                            .scale = static_cast<float>(kShape.Scale()),
@@ -109,7 +111,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
       if (batch.out_rows == nullptr) prepare_queries(begin, end);
       const FloatRows keys = k.Slice(begin, end - begin);
       NormHeads(w.k_norm, kKvHeads, keys, pass.norm_epsilon);
-      if constexpr (kRotates) ApplyRope(shared.angles.Slice(begin, end - begin), keys);
+      if constexpr (kRotates) ApplyRope(shared.angles.Slice(begin, end - begin), keys, kPairs);
       Store(batch.segments, k, v, begin, end, scratch + thread * kHeadDim);
     });
     if (y.rows == 0) return;
@@ -162,9 +164,10 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   // `queries` holds the outputs from `first` on.
   static void RotateQueries(ConstFloatRows angles, const int32_t* out_rows, size_t first,
                             FloatRows queries) {
-    if (out_rows == nullptr) return ApplyRope(angles.Slice(first, queries.rows), queries);
+    if (out_rows == nullptr) return ApplyRope(angles.Slice(first, queries.rows), queries, kPairs);
     for (size_t r = 0; r < queries.rows; ++r) {
-      ApplyRope(angles.Slice(static_cast<size_t>(out_rows[first + r]), 1), queries.Slice(r, 1));
+      ApplyRope(angles.Slice(static_cast<size_t>(out_rows[first + r]), 1), queries.Slice(r, 1),
+                kPairs);
     }
   }
 

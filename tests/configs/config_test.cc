@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "configs/bard.h"
 #include "configs/gemma2.h"
 #include "configs/gemma3.h"
+#include "configs/granite.h"
 #include "configs/granite4h.h"
 #include "configs/lfm2.h"
 #include "configs/mamba2.h"
@@ -51,11 +53,11 @@ int64_t PartParameters(int64_t dim, ShortConv<kShape>) {
   return 4 * dim * kShape.channels + kShape.width * kShape.channels;
 }
 
-// All weights of a model with a tied output.
+// All weights of a model; a tied output counts once.
 template <class C>
 int64_t Parameters() {
   const int64_t dim = C::kModelDim;
-  int64_t sum = C::kVocabSize * dim + dim;
+  int64_t sum = (C::kTiedOutput ? 1 : 2) * C::kVocabSize * dim + dim;
   ForEachLayer<C>([&]<class L>(int) {
     const int64_t branches = (L::Mixers::kSize > 0 ? 1 : 0) + (L::kHasMlp ? 1 : 0);
     sum += branches * (L::Norms::kPost ? 2 : 1) * dim;
@@ -84,7 +86,14 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   const auto expect_millions = [](int64_t parameters, double millions) {
     EXPECT_NEAR(static_cast<double>(parameters) / (millions * 1e6), 1, 0.005) << millions;
   };
+  // The embedding and the rest, from the tables of the Gemma 2 and the Gemma 3 report.
+  expect_millions(Parameters<Gemma2_27b>(), 1'180 + 26'047);
   expect_millions(Parameters<Gemma3_12b>(), 11'800);
+  expect_millions(Parameters<Gemma3_27b>(), 1'416 + 25'600);
+  expect_millions(Parameters<Granite_350m>(), 352);
+  expect_millions(Parameters<Granite_1b>(), 1'630);
+  expect_millions(Parameters<Granite_Micro>(), 3'400);
+  expect_millions(Parameters<Granite_4_2_3b>(), 3'660);
   expect_millions(Parameters<Granite4h_350m>(), 340);
   expect_millions(Parameters<Granite4h_1b>(), 1'460);
   expect_millions(Parameters<Granite4h_Micro>(), 3'190);
@@ -99,6 +108,7 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   expect_millions(Parameters<Mamba2_780m>(), 780);
   expect_millions(Parameters<Mamba2_1_3b>(), 1'340);
   expect_millions(Parameters<Mamba2_2_7b>(), 2'700);
+  expect_millions(Parameters<MambaCodestral7b>(), 7'280);
 }
 
 // The first letter of each layer's mixer: 'm' for Mamba2, 's' for a sliding window, 'a' for full
@@ -117,18 +127,29 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Gemma3_270m>(), "sssssasssssasssssa");
   EXPECT_EQ(Spell<Gemma3_1b>(), "sssssasssssasssssasssssass");
   EXPECT_EQ(Spell<Gemma3_4b>(), "sssssasssssasssssasssssasssssassss");
+  EXPECT_EQ(Spell<Gemma2_27b>(), "sasasasasasasasasasasasasasasasasasasasasasasa");
+  EXPECT_EQ(Spell<Gemma3_27b>(), "sssssasssssasssssasssssasssssasssssasssssasssssasssssasssssass");
+  EXPECT_EQ(Spell<Granite_350m>(), std::string(28, 'a'));
   EXPECT_EQ(Spell<Granite4h_350m>(), "mmmmmmmmmmammammmammmmmmmmmammmm");
   EXPECT_EQ(Spell<Granite4h_1b>(), "mmmmmammmmmmmmmammmmmmmmmammmmmmmmmammmm");
   EXPECT_EQ(Spell<Granite4h_Small>(), Spell<Granite4h_1b>());
   EXPECT_EQ(Spell<Lfm2_350m>(), "ccaccaccacacacac");
   EXPECT_EQ(Spell<Lfm2_230m>(), "ccacacacacacac");
   EXPECT_EQ(Spell<Mamba2_130m>(), std::string(24, 'm'));
+  EXPECT_EQ(Spell<MambaCodestral7b>(), std::string(64, 'm'));
 }
 
 TEST(ConfigTest, Multipliers) {
   EXPECT_EQ(Gemma2_2b::kEmbeddingScale, 48.0f);
   EXPECT_EQ(static_cast<float>(Gemma2_2b::kHeads.Scale()), 0.0625f);
   EXPECT_FLOAT_EQ(Gemma3_270m::kEmbeddingScale, 25.298221f);
+  EXPECT_DOUBLE_EQ(Gemma2_27b::kHeads.Scale(), 1 / std::sqrt(144.0));
+  EXPECT_DOUBLE_EQ(Gemma3_27b::kHeads.Scale(), 1 / std::sqrt(168.0));
+  EXPECT_EQ(BranchMultiplier<Granite_350m>(), 0.263f);
+  EXPECT_EQ(static_cast<float>(Granite_350m::kHeads.Scale()), 0.015625f);
+  EXPECT_EQ(static_cast<float>(Granite_1b::kHeads.Scale()), 0.0078125f);
+  EXPECT_EQ(BranchMultiplier<Granite_4_2_3b>(), 1.0f);
+  EXPECT_EQ(static_cast<float>(Granite_4_2_3b::kHeads.Scale()), 0.015625f);
   EXPECT_EQ(BranchMultiplier<Granite4h_350m>(), 0.246f);
   EXPECT_EQ(BranchMultiplier<Granite4h_1b>(), 0.22f);
   EXPECT_EQ(static_cast<float>(Granite4h_1b::kHeads.Scale()), 0.0078125f);

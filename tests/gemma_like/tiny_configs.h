@@ -101,12 +101,15 @@ struct TinyLfm2 : TinyBase {
 };
 
 // What no family has yet: two mixers in parallel with a multiplier each (as Falcon-H1), a layer
-// without a mixer (as Nemotron-H), and layers after the last one with cache storage.
+// without a mixer (as Nemotron-H), and layers after the last one with cache storage. Its full
+// attention rotates neighbouring elements, as Granite's.
 struct TinyParallel : TinyBase {
   static constexpr std::string_view kName = "tiny-parallel";
   using Ssm =
       Mamba2<Mamba2Shape{.heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>;
-  using Parallel = Layer<PreNorm, Mixers<Scaled<Ssm, Ratio{1, 2}>, Scaled<All, Ratio{3, 4}>>, Mlp>;
+  using Rotated = FullAttention<kHeads, Rope{.base = 1'000'000, .interleaved = true}>;
+  using Parallel =
+      Layer<PreNorm, Mixers<Scaled<Ssm, Ratio{1, 2}>, Scaled<Rotated, Ratio{3, 4}>>, Mlp>;
   using MlpOnly = Layer<PreNorm, Mixers<>, Scaled<Mlp, Ratio{1, 3}>>;
   using Sliding = Layer<PreNorm, Mixers<Window<20>>>;
   using Layers = Chain<Parallel, MlpOnly, Sliding, MlpOnly, MlpOnly>;

@@ -33,29 +33,34 @@ TEST_P(RopeTest, AnglesDependOnThePositionAlone) {
 }
 
 TEST_P(RopeTest, RotatesEveryHeadForAllRemainders) {
-  double worst = 0;
-  for (size_t head_dim = 2; head_dim < 260; head_dim += 2) {
-    const size_t heads = 3, tokens = 2, half = head_dim / 2;
-    const Array x = RandomArray(tokens, heads * head_dim, 3, 1, head_dim % 5);
-    const Array angles(tokens, head_dim, head_dim % 3);
-    RopeAngles(17, 10000, 1, angles);
-    std::vector<double> expected(x.size());
-    for (size_t t = 0; t < tokens; ++t) {
-      for (size_t h = 0; h < heads; ++h) {
-        for (size_t i = 0; i < half; ++i) {
-          const double re = x.At(t, h * head_dim + i), im = x.At(t, h * head_dim + half + i);
-          const double c = angles.At(t, i), s = angles.At(t, half + i);
-          double* out = &expected[(t * heads + h) * head_dim];
-          out[i] = re * c - im * s;
-          out[half + i] = re * s + im * c;
+  for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kNeighbours}) {
+    double worst = 0;
+    for (size_t head_dim = 2; head_dim < 260; head_dim += 2) {
+      const size_t heads = 3, tokens = 2, half = head_dim / 2;
+      const Array x = RandomArray(tokens, heads * head_dim, 3, 1, head_dim % 5);
+      const Array angles(tokens, head_dim, head_dim % 3);
+      RopeAngles(17, 10000, 1, angles);
+      std::vector<double> expected(x.size());
+      for (size_t t = 0; t < tokens; ++t) {
+        for (size_t h = 0; h < heads; ++h) {
+          for (size_t i = 0; i < half; ++i) {
+            const size_t real = pairs == RopePairs::kHalves ? i : 2 * i;
+            const size_t imaginary = pairs == RopePairs::kHalves ? half + i : 2 * i + 1;
+            const double re = x.At(t, h * head_dim + real);
+            const double im = x.At(t, h * head_dim + imaginary);
+            const double c = angles.At(t, i), s = angles.At(t, half + i);
+            double* out = &expected[(t * heads + h) * head_dim];
+            out[real] = re * c - im * s;
+            out[imaginary] = re * s + im * c;
+          }
         }
       }
+      ApplyRope(angles, x, pairs);
+      worst = std::max(worst, Nmse(x, expected));
     }
-    ApplyRope(angles, x);
-    worst = std::max(worst, Nmse(x, expected));
+    std::printf("worst NMSE %.2g\n", worst);
+    EXPECT_LE(worst, 1e-13);
   }
-  std::printf("worst NMSE %.2g\n", worst);
-  EXPECT_LE(worst, 1e-13);
 }
 
 }  // namespace

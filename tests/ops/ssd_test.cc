@@ -123,8 +123,8 @@ void RunMixer(const Inputs& in, size_t step, Team& team, bool zero_state, const 
   *last_state = std::move(state);
 }
 
-constexpr SsdShape kShapes[] = {{1, 1, 1, 1},   {3, 5, 1, 7},    {4, 8, 2, 16}, {6, 33, 3, 65},
-                                {8, 32, 1, 64}, {4, 64, 2, 128}, {17, 4, 1, 19}};
+constexpr SsdShape kShapes[] = {{1, 1, 1, 1},   {3, 5, 1, 7},    {4, 8, 2, 16},  {6, 33, 3, 65},
+                                {8, 32, 1, 64}, {4, 64, 2, 128}, {17, 4, 1, 19}, {16, 4, 8, 16}};
 
 TEST_P(SsdTest, MatchesTheRecurrenceOverSeveralChunks) {
   SharingTeam team(2);

@@ -125,7 +125,20 @@ absl::StatusOr<const ConfigEntry*> FindFor(GgufWriter& writer) {
   return FindConfig(*file);
 }
 
-// A file of the family, as its converter wrote it.
+// A file that `inlay synth` writes for the config of this name.
+const char* SynthFile(const char* config) {
+  static auto& paths = *new std::map<std::string, std::string>;
+  const auto [path, is_new] =
+      paths.try_emplace(config, TempPath(absl::StrCat("metadata_test_", config, ".gguf")));
+  if (is_new) {
+    const auto entry = FindConfig(absl::string_view(config));
+    EXPECT_TRUE(entry.ok()) << entry.status();
+    EXPECT_TRUE(WriteSynth((*entry)->synth(), {.type = WeightType::kF32}, 1, path->second).ok());
+  }
+  return path->second.c_str();
+}
+
+// A file of the family, as its converter wrote it; where there is none, a synthetic one.
 template <class Config>
 const char* FileOf();
 template <>
@@ -139,6 +152,10 @@ const char* FileOf<TestGemma2>() {
 template <>
 const char* FileOf<TestGemma3>() {
   return "tests/golden/models/gemma3-tiny-q4_0.gguf";
+}
+template <>
+const char* FileOf<TestGranite>() {
+  return SynthFile("test-granite");
 }
 template <>
 const char* FileOf<TestGranite4h>() {
@@ -170,8 +187,8 @@ class MetadataTest : public ::testing::Test {
   std::optional<GgufFile> file_;
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
-using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGranite4h, TestGranite4hMoe,
-                                  TestLfm2, TestMamba2>;
+using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGranite, TestGranite4h,
+                                  TestGranite4hMoe, TestLfm2, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
@@ -246,7 +263,7 @@ TEST(MetadataVocabTest, MoreRowsAreFine) {
   }
 }
 
-// The keys that the hub's files of four checkpoints carry, in the form of their converter, which
+// The keys that the hub's files of some checkpoints carry, in the form of their converter, which
 // leaves out what the architecture implies.
 void WriteGemma2_2b(GgufWriter& w) {
   w.SetString("general.architecture", "gemma2");
@@ -307,6 +324,54 @@ void WriteGranite4hSmall(GgufWriter& w) {
   w.SetUint32("granitehybrid.ssm.time_step_rank", 128);
   w.SetBool("granitehybrid.rope.scaling.finetuned", false);
 }
+// Made from the class of the hybrid models: with a head count for each layer, and leftover keys.
+void WriteGraniteMicro(GgufWriter& w) {
+  w.SetString("general.architecture", "granite");
+  w.SetUint32("granite.block_count", 40);
+  w.SetUint32("granite.context_length", 131072);
+  w.SetUint32("granite.embedding_length", 2560);
+  w.SetUint32("granite.feed_forward_length", 8192);
+  w.SetUint32("granite.attention.head_count", 40);
+  w.SetInt32s("granite.attention.head_count_kv", std::vector<int32_t>(40, 8));
+  w.SetFloat32("granite.rope.freq_base", 10'000'000);
+  w.SetFloat32("granite.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetUint32("granite.vocab_size", 100352);
+  w.SetUint32("granite.rope.dimension_count", 64);
+  w.SetFloat32("granite.attention.scale", 0.015625f);
+  w.SetFloat32("granite.embedding_scale", 12);
+  w.SetFloat32("granite.residual_scale", 0.22f);
+  w.SetFloat32("granite.logit_scale", 10);
+  w.SetUint32("granite.ssm.conv_kernel", 4);
+  w.SetUint32("granite.ssm.state_size", 256);
+  w.SetBool("granite.rope.scaling.finetuned", true);
+}
+// Without what its values mean when they are missing.
+void WriteGranite_4_2_3b(GgufWriter& w) {
+  w.SetString("general.architecture", "granite");
+  w.SetUint32("granite.block_count", 40);
+  w.SetUint32("granite.context_length", 131072);
+  w.SetUint32("granite.embedding_length", 2560);
+  w.SetUint32("granite.feed_forward_length", 8192);
+  w.SetUint32("granite.attention.head_count", 40);
+  w.SetUint32("granite.attention.head_count_kv", 8);
+  w.SetFloat32("granite.rope.freq_base", 10'000'000);
+  w.SetFloat32("granite.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetFloat32("granite.attention.scale", 0.015625f);
+}
+void WriteMambaCodestral(GgufWriter& w) {
+  w.SetString("general.architecture", "mamba2");
+  w.SetUint32("mamba2.context_length", 1048576);
+  w.SetUint32("mamba2.embedding_length", 4096);
+  w.SetUint32("mamba2.feed_forward_length", 0);
+  w.SetUint32("mamba2.attention.head_count", 0);
+  w.SetUint32("mamba2.block_count", 64);
+  w.SetUint32("mamba2.ssm.conv_kernel", 4);
+  w.SetUint32("mamba2.ssm.inner_size", 8192);
+  w.SetUint32("mamba2.ssm.state_size", 128);
+  w.SetUint32("mamba2.ssm.time_step_rank", 128);
+  w.SetUint32("mamba2.ssm.group_count", 8);
+  w.SetFloat32("mamba2.attention.layer_norm_rms_epsilon", 1e-5f);
+}
 void WriteMamba2_130m(GgufWriter& w) {
   w.SetString("general.architecture", "mamba2");
   w.SetUint32("mamba2.context_length", 1048576);
@@ -327,6 +392,9 @@ TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
       {"gemma-2-2b", WriteGemma2_2b},
       {"gemma-3-12b", WriteGemma3_12b},
       {"granite-4.0-h-small", WriteGranite4hSmall},
+      {"granite-4.0-micro", WriteGraniteMicro},
+      {"granite-4.2-3b", WriteGranite_4_2_3b},
+      {"mamba-codestral-7b", WriteMambaCodestral},
       {"mamba2-130m", WriteMamba2_130m}};
   for (const auto& [name, write] : files) {
     GgufWriter writer;
@@ -416,7 +484,7 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   EXPECT_THAT(
       std::string(entry.status().message()),
       HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
-                "granitehybrid, gemma2, lfm2, mamba2)"));
+                "granitehybrid, gemma2, granite, lfm2, mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.
