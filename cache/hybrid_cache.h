@@ -48,11 +48,16 @@ class HybridCache final : public KVCache {
   static_assert(CheckConfig<Config>());
 
  public:
+  // The largest append, in tokens. A text to embed is one append; it has no rings.
+  template <class Policy>
+  static constexpr size_t kMaxAppend = EmbedsTexts<Config>() ? size_t{Config::kEmbedding.max_tokens}
+                                                             : Policy::kMaxAppend;
+
   template <class Policy>
   HybridCache(Policy, const CacheOptions& options)
       : KVCache(options.pool != nullptr ? options.pool : std::make_shared<BlockPool>(),
                 {.max_length = options.max_length,
-                 .max_append = Policy::kMaxAppend,
+                 .max_append = kMaxAppend<Policy>,
                  .rewind_depth = Policy::kRewindDepth,
                  .vocab_size =
                      options.vocab_size != 0 ? options.vocab_size : size_t{Config::kVocabSize},

@@ -12,7 +12,8 @@ namespace inlay {
 template <KvType kKvType_>
 struct StoragePolicy {
   static constexpr KvType kKvType = kKvType_;
-  // The largest append, in tokens: the rings of sliding windows have room for one.
+  // The largest append, in tokens: the rings of sliding windows have room for one. A config of a
+  // model that embeds texts says more: see HybridCache::kMaxAppend.
   static constexpr size_t kMaxAppend = 512;
   // A rewind by up to this many tokens from the greatest length always succeeds. A chunk log
   // guarantees it by keeping the chunk before the current one; windows keep as many additional

@@ -15,6 +15,18 @@
 
 namespace inlay {
 
+// How a model makes one vector of a text's hidden states.
+enum class Pooling { kNone, kMean };
+
+// What a model that embeds texts does instead of computing logits: it pools the hidden states of
+// all tokens after the last norm, multiplies the result by two matrices where its file has them,
+// and scales it to length 1.
+struct TextEmbedding {
+  Pooling pooling = Pooling::kNone;  // kNone: the model computes logits
+  int max_tokens = 0;                // of a text, which one forward pass must hold
+  int dense_dim = 0;                 // the rows of the first matrix, and the columns of the second
+};
+
 // A config is a struct derived from this one that defines
 //   kName          its name in the registry and on the command line
 //   kArchitecture  the value of general.architecture in its files, and the prefix of their
@@ -35,6 +47,7 @@ struct ConfigDefaults {
   static constexpr std::string_view kOutputNormTensor = "output_norm.weight";
   // The output matrix is the embedding, unless the file has its own.
   static constexpr bool kTiedOutput = true;
+  static constexpr TextEmbedding kEmbedding{};
   static constexpr TokenizerKind kTokenizer = TokenizerKind::kSentencePiece;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kNone;
   static constexpr SamplingDefaults kSampling{};
@@ -64,7 +77,25 @@ struct CheckLayers<LayerList<Layers...>> {
   static constexpr bool kValid = (CheckLayer<Layers>() && ... && true);
 };
 
+// Whether the output for a token depends on tokens after it.
+template <class C>
+constexpr bool SeesLaterTokens() {
+  bool sees = false;
+  ForEachLayerType<C>([&]<class L>(int) {
+    ForEachPart<L>([&]<class P>() {
+      if constexpr (requires { P::kSeesLaterTokens; }) sees = sees || P::kSeesLaterTokens;
+    });
+  });
+  return sees;
+}
+
 }  // namespace config_internal
+
+// Whether the model embeds texts; otherwise it computes logits.
+template <class C>
+constexpr bool EmbedsTexts() {
+  return C::kEmbedding.pooling != Pooling::kNone;
+}
 
 // True for a config whose numbers are consistent; otherwise a static_assert says in one sentence
 // what is wrong.
@@ -79,6 +110,10 @@ constexpr bool CheckConfig() {
     static_assert(C::kNormEpsilon > 0, "kNormEpsilon must be positive");
     static_assert(C::Layers::kSize > 0, "a model must have at least one layer");
     static_assert(C::kLogitDivisor != 0, "kLogitDivisor must not be 0");
+    static_assert(!EmbedsTexts<C>() || C::kEmbedding.max_tokens > 0,
+                  "a model that embeds texts must have a positive kEmbedding.max_tokens");
+    static_assert(EmbedsTexts<C>() || !config_internal::SeesLaterTokens<C>(),
+                  "only a model that embeds texts may have bidirectional attention");
     return config_internal::CheckLayers<DistinctLayers<typename C::Layers>>::kValid;
   }
   return true;  // the static_assert above has reported the error

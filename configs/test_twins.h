@@ -6,6 +6,7 @@
 
 #include "configs/gemma2.h"
 #include "configs/gemma3.h"
+#include "configs/gemma_embedding.h"
 #include "configs/granite.h"
 #include "configs/granite4h.h"
 #include "configs/mamba2.h"
@@ -32,6 +33,20 @@ struct TestGemma3 : Gemma3<Gemma3Shape{.vocab_size = 512,
                                        .hidden = 512,
                                        .window = 32}> {
   static constexpr std::string_view kName = "test-gemma3";
+};
+
+struct TestGemmaEmbedding : GemmaEmbedding<GemmaEmbeddingShape{.vocab_size = 1024,
+                                                               .model_dim = 256,
+                                                               .layers = 4,
+                                                               .heads = 4,
+                                                               .kv_heads = 2,
+                                                               .head_dim = 64,
+                                                               .hidden = 512,
+                                                               .window = 32,
+                                                               .full_every = 3,
+                                                               .max_tokens = 200,
+                                                               .dense_dim = 384}> {
+  static constexpr std::string_view kName = "test-gemma-embedding";
 };
 
 struct TestGranite : Granite<GraniteShape{.vocab_size = 512,

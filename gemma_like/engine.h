@@ -42,6 +42,9 @@ struct EngineInfo {
   size_t layers = 0;
   size_t max_batch = 0;
   size_t context_length = 0;  // in tokens: the trained length according to the file
+  // Of a model that embeds texts, which computes no logits; 0: it computes logits. Its texts fit in
+  // one batch: context_length is at most max_batch.
+  size_t embedding_dim = 0;
   TokenizerKind tokenizer = TokenizerKind::kSentencePiece;
   ChatTemplate chat_template = ChatTemplate::kNone;
   SamplingDefaults sampling;
@@ -59,6 +62,9 @@ struct SequenceStep {
   size_t logit_rows = 1;         // logits are computed after each of the last logit_rows tokens
   CancelCheck cancel = nullptr;  // of this step alone
 };
+
+// The most texts of one Embed.
+inline constexpr size_t kMostTexts = 64;
 
 // One set of weights for any number of conversations. Calls from different threads are safe and run
 // one after the other.
@@ -91,7 +97,7 @@ class Engine {
   // empty or has more than max_batch tokens, an id outside the vocabulary, a cache of another
   // config or one given twice, or a logits view of the wrong shape; Cancelled when `cancel`
   // returned true; DataLoss when the model's file has become shorter; ResourceExhausted without
-  // memory.
+  // memory; FailedPrecondition from a model that embeds texts.
   //
   // An error of one step alone, from KVCache::Begin or Cancelled by its own check, ends the whole
   // batch in the same way if `outcomes` is empty. Otherwise outcomes[i] is the status of steps[i]:
@@ -100,6 +106,17 @@ class Engine {
   virtual absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                                const CancelCheck& cancel = nullptr,
                                absl::Span<absl::Status> outcomes = {}) = 0;
+
+  // Writes the embedding of each text, [texts, embedding_dim], as vectors of length 1, or of zeros
+  // if that is what the weights give. A text's embedding has the same bits whatever other texts are
+  // in the batch. See gemma_like/embed.h for any number of texts.
+  //
+  // FailedPrecondition from a model that computes logits; InvalidArgument for no text or more than
+  // kMostTexts, one that is empty or longer than the context, more than max_batch tokens in all, an
+  // id outside the vocabulary, or a view of the wrong shape; Cancelled, DataLoss and
+  // ResourceExhausted as for Forward.
+  virtual absl::Status Embed(absl::Span<const absl::Span<const int32_t>> texts,
+                             FloatRows embeddings, const CancelCheck& cancel = nullptr) = 0;
 };
 
 }  // namespace inlay

@@ -2,8 +2,8 @@
 //
 // Headers to include separately where needed: snapshots of shared prefixes
 // (gemma_like/generation/prefix_cache.h), conversations in stores (gemma_like/sessions/session.h),
-// chats (gemma_like/sessions/chat_session.h), limits of memory (cache/block_pool.h,
-// gemma_like/cache_limit.h), models by name (gemma_like/registry.h), packing
+// chats (gemma_like/sessions/chat_session.h), embeddings (gemma_like/embed.h), limits of memory
+// (cache/block_pool.h, gemma_like/cache_limit.h), models by name (gemma_like/registry.h), packing
 // (gemma_like/files/pack.h) and statically typed models (gemma_like/model/model.h).
 #ifndef INLAY_GEMMA_LIKE_INLAY_H_
 #define INLAY_GEMMA_LIKE_INLAY_H_

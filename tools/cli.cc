@@ -178,6 +178,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   Action& action = parsed.action;
   AddGenerate(app, action);
   AddChat(app, action);
+  AddEmbed(app, action);
   AddLogits(app, action);
   AddBench(app, action);
   AddPerplexity(app, action);

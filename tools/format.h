@@ -1,7 +1,8 @@
-// Formatted text, as absl::StrFormat makes it.
+// Formatted text, as absl::StrFormat makes it, and numbers for JSON.
 #ifndef INLAY_TOOLS_FORMAT_H_
 #define INLAY_TOOLS_FORMAT_H_
 
+#include <charconv>
 #include <cstddef>
 #include <string>
 
@@ -26,6 +27,14 @@ std::string Format(const absl::FormatSpec<Args...>& format, const Args&... args)
   std::string text;
   AppendFormat(&text, format, args...);
   return text;
+}
+
+// Appends the shortest digits that are read back as the same float. `x` is finite: JSON has no
+// other numbers.
+inline void AppendFloat(std::string* out, float x) {
+  char digits[32];
+  const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), x);
+  out->append(digits, end.ptr);
 }
 
 }  // namespace inlay

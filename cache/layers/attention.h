@@ -18,24 +18,28 @@ template <AttentionShape kShape, Rope kRope, int kWindow>
 struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
   using Type = KvBlocks;
 
+  // Tokens that attend to later ones are appended in one piece, for which a ring would be too
+  // short.
+  static constexpr int kStoredWindow = kShape.bidirectional ? 0 : kWindow;
   template <class Policy>
   static constexpr KvShape kRows{
       .kv_heads = kShape.kv_heads, .head_dim = kShape.head_dim, .type = Policy::kKvType};
   template <class Policy>
-  static constexpr size_t kRingBlocks = kWindow == 0
+  static constexpr size_t kRingBlocks = kStoredWindow == 0
                                             ? 0
-                                            : KvBlocks::RingBlocks(kWindow, Policy::kMaxAppend,
+                                            : KvBlocks::RingBlocks(kStoredWindow,
+                                                                   Policy::kMaxAppend,
                                                                    Policy::kRewindDepth);
 
   template <class Policy>
   static Type Make() {
-    return KvBlocks(kRows<Policy>, kWindow, kRingBlocks<Policy>);
+    return KvBlocks(kRows<Policy>, kStoredWindow, kRingBlocks<Policy>);
   }
 
   template <class Policy>
   static constexpr CacheBytes Bytes() {
     constexpr size_t kBlock = kRows<Policy>.BlockBytes();
-    if constexpr (kWindow == 0) {
+    if constexpr (kStoredWindow == 0) {
       return {.per_block = kBlock, .snapshot = kBlock};
     } else {
       return {.constant = kRingBlocks<Policy> * kBlock, .snapshot = kBlock};

@@ -20,6 +20,8 @@ struct AttentionShape {
   // Query-key products are divided by the square root of this; 0: of head_dim.
   int query_scalar = 0;
   int soft_cap = 0;  // then replaced by cap * tanh(product / cap); 0: no cap
+  // Tokens attend to later ones too, which only a model that embeds texts can do.
+  bool bidirectional = false;
 
   // What query-key products are multiplied by.
   constexpr double Scale() const {
@@ -45,6 +47,7 @@ struct AttentionKeys {
   int absent_rope_base = 10'000;
   int absent_rope_scale = 1;
   int absent_sliding_rope_base = 10'000;
+  bool absent_causal = true;
   // None: files without the key are refused.
   std::optional<int64_t> absent_window = std::nullopt;
 };
@@ -55,17 +58,20 @@ constexpr AttentionKeys AttentionKeysOf() {
   return {};
 }
 
-// Every token attends to the last kWindow_ tokens, itself included; with kWindow_ 0 to all of them.
+// Every token attends to the last kWindow_ tokens, itself included; if bidirectional, to those at
+// most kWindow_ / 2 before and after it. With kWindow_ 0, to all of them.
 template <AttentionShape kShape_, Rope kRope_, int kWindow_>
 struct AttentionMixer : MixerPart {
   static constexpr AttentionShape kShape = kShape_;
   static constexpr Rope kRope = kRope_;
   static constexpr int kWindow = kWindow_;
   static constexpr bool kSliding = kWindow != 0;
+  static constexpr bool kSeesLaterTokens = kShape.bidirectional;
   static constexpr std::string_view kName = kSliding ? "swa" : "attention";
 
   static constexpr std::array<int, 9> Numbers() {
-    constexpr int kFlags = int{kShape.qk_norm} + 2 * int{kRope.interleaved};
+    constexpr int kFlags =
+        int{kShape.qk_norm} + 2 * int{kRope.interleaved} + 4 * int{kShape.bidirectional};
     return {kShape.heads,    kShape.kv_heads, kShape.head_dim, kFlags, kShape.query_scalar,
             kShape.soft_cap, kRope.base,      kRope.scale,     kWindow};
   }
@@ -95,7 +101,7 @@ struct AttentionMixer : MixerPart {
     constexpr int kAbsent = Config::kModelDim / kShape.heads;
     v.Int("attention.key_length", kShape.head_dim, kAbsent);
     v.Int("attention.value_length", kShape.head_dim, kAbsent);
-    v.Flag("attention.causal", true, true);
+    v.Flag("attention.causal", !kShape.bidirectional, kKeys.absent_causal);
     if constexpr (kKeys.stores_scale) {
       v.Float("attention.scale", kShape.Scale(), 1 / ConstexprSqrt(kShape.head_dim));
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,10 +31,15 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   static constexpr RopePairs kPairs =
       kRope.interleaved ? RopePairs::kNeighbours : RopePairs::kHalves;
 
-  static constexpr AttentionParams kParams{.heads = kHeads,
-                                           .scale = static_cast<float>(kShape.Scale()),
-                                           .soft_cap = kShape.soft_cap,
-                                           .window = kWindow};
+  // How far a token that attends to both sides sees.
+  static constexpr size_t kEachSide =
+      kWindow == 0 ? std::numeric_limits<size_t>::max() : size_t{kWindow} / 2;
+  static constexpr AttentionParams kParams{
+      .heads = kHeads,
+      .scale = static_cast<float>(kShape.Scale()),
+      .soft_cap = kShape.soft_cap,
+      .window = kShape.bidirectional && kWindow != 0 ? kEachSide + 1 : size_t{kWindow},
+      .ahead = kShape.bidirectional ? kEachSide : 0};
 
   struct Weights {
     PackedMatrix q;             // [kQueryDim, model_dim]
@@ -142,6 +148,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
 
   static std::string Describe() {
     return absl::StrCat(
+        kShape.bidirectional ? "bidirectional " : "",
         kWindow == 0 ? "full attention" : absl::StrCat("sliding attention ", kWindow), ": ", kHeads,
         " heads of ", kHeadDim, ", ", kKvHeads, " kv");
   }

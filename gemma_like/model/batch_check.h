@@ -2,6 +2,8 @@
 #ifndef INLAY_GEMMA_LIKE_MODEL_BATCH_CHECK_H_
 #define INLAY_GEMMA_LIKE_MODEL_BATCH_CHECK_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gemma_like/engine.h"
@@ -12,6 +14,10 @@ namespace inlay {
 // The InvalidArgument errors of Engine::Forward.
 absl::Status CheckBatch(absl::Span<const SequenceStep> steps, const FloatRows& logits,
                         const EngineInfo& info);
+
+// Those of Engine::Embed.
+absl::Status CheckTexts(absl::Span<const absl::Span<const int32_t>> texts,
+                        const FloatRows& embeddings, const EngineInfo& info);
 
 }  // namespace inlay
 

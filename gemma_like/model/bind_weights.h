@@ -36,17 +36,32 @@ void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
   });
 }
 
+// Binds the matrices that some files apply to the pooled vector.
+template <ModelConfig Config, class Binder>
+void BindDense(Binder& binder, ModelWeights<Config>& weights) {
+  constexpr size_t kDense = Config::kEmbedding.dense_dim;
+  if (kDense == 0 || !(binder.Has("dense_2.weight") || binder.Has("dense_3.weight"))) return;
+  weights.dense.push_back(
+      binder.Packed("dense_2.weight", kDense, Config::kModelDim, TensorUse::kMatrix));
+  weights.dense.push_back(
+      binder.Packed("dense_3.weight", Config::kModelDim, kDense, TensorUse::kMatrix));
+}
+
 // Asks `binder` for every tensor of the config by name and shape. A WeightBinder answers with what
 // a file holds; other binders may only record the requests.
 template <ModelConfig Config, class Binder>
 void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   const size_t vocab_size = binder.Rows("token_embd.weight", Config::kVocabSize);
   weights.embedding = binder.Matrix("token_embd.weight", vocab_size, Config::kModelDim);
-  // The largest matrix first: while it is packed, it is in memory twice.
-  const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
-  weights.output =
-      binder.Packed(own_output ? "output.weight" : "token_embd.weight", vocab_size,
-                    Config::kModelDim, own_output ? TensorUse::kMatrix : TensorUse::kEmbedding);
+  if constexpr (EmbedsTexts<Config>()) {
+    BindDense<Config>(binder, weights);
+  } else {
+    // The largest matrix first: while it is packed, it is in memory twice.
+    const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
+    weights.output =
+        binder.Packed(own_output ? "output.weight" : "token_embd.weight", vocab_size,
+                      Config::kModelDim, own_output ? TensorUse::kMatrix : TensorUse::kEmbedding);
+  }
   weights.layers.ForEach([&]<class L>(LayerAt at, LayerWeights<L>& layer) {
     LayerBinder<Binder> of_layer(binder, at.index, Config::kModelDim);
     BindLayer<L>(of_layer, layer);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,6 +45,7 @@
 #include "io/gguf/gguf.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/matmul/operand.h"
+#include "ops/pooling.h"
 #include "ops/quant/dequantize.h"
 #include "ops/row_ops.h"
 #include "ops/team.h"
@@ -57,6 +59,7 @@ class Model final : public Engine {
   // needed.
   static constexpr int kLastStoring = LastLayerWithStorage<Config>();
   static_assert(kLastStoring >= 0, "a model must have a layer that stores state");
+  static constexpr bool kEmbeds = EmbedsTexts<Config>();
 
  public:
   // Binds a file whose metadata and tensors agree with the config, or returns an error that names
@@ -78,7 +81,7 @@ class Model final : public Engine {
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
     const WeightBinder binder = Ask(file);
     return {.weights = binder.bytes(),
-            .scratch = ScratchFloats(options.max_batch, TeamThreads(options)) * sizeof(float)};
+            .scratch = ScratchFloats(MaxBatch(options), TeamThreads(options)) * sizeof(float)};
   }
 
   const EngineInfo& info() const override { return info_; }
@@ -118,9 +121,29 @@ class Model final : public Engine {
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                        const CancelCheck& cancel = nullptr,
                        absl::Span<absl::Status> outcomes = {}) override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    // Containers may run out of memory, but only before anything is committed.
-    return OrOutOfMemory("this batch", [&] { return RunBatch(steps, logits, cancel, outcomes); });
+    if constexpr (kEmbeds) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("a model of config ", info_.config_name,
+                       " embeds texts: it computes no logits, from which to generate text"));
+    } else {
+      std::lock_guard<std::mutex> lock(mutex_);
+      // Containers may run out of memory, but only before anything is committed.
+      return OrOutOfMemory("this batch", [&] {
+        absl::Status status = CheckBatch(steps, logits, info_);
+        return status.ok() ? RunBatch(steps, logits, cancel, outcomes) : status;
+      });
+    }
+  }
+
+  absl::Status Embed(absl::Span<const absl::Span<const int32_t>> texts, FloatRows embeddings,
+                     const CancelCheck& cancel = nullptr) override {
+    if constexpr (kEmbeds) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      return OrOutOfMemory("this batch", [&] { return EmbedTexts(texts, embeddings, cancel); });
+    } else {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "a model of config ", info_.config_name, " generates text: it computes no embeddings"));
+    }
   }
 
  private:
@@ -152,9 +175,16 @@ class Model final : public Engine {
         LayerKind<P>::ListProducts(part, model->schedule_);
       });
     });
-    model->info_.output_work = WorkOf(model->weights_.output);
     model->info_.vocab_size = model->weights_.embedding.rows;
-    model->schedule_.Add({&model->weights_.output});
+    if constexpr (kEmbeds) {
+      for (const PackedMatrix& dense : model->weights_.dense) {
+        model->info_.output_work += WorkOf(dense);
+        model->schedule_.Add({&dense});
+      }
+    } else {
+      model->info_.output_work = WorkOf(model->weights_.output);
+      model->schedule_.Add({&model->weights_.output});
+    }
     if (options.hash_weights) model->weights_hash_.Start();
     return model;
   }
@@ -183,9 +213,25 @@ class Model final : public Engine {
     }
   };
 
-  absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows logits,
+  // Each text is a conversation of one step, which is forgotten afterwards.
+  absl::Status EmbedTexts(absl::Span<const absl::Span<const int32_t>> texts, FloatRows embeddings,
+                          const CancelCheck& cancel) {
+    INLAY_RETURN_IF_ERROR(CheckTexts(texts, embeddings, info_));
+    std::vector<HybridCache<Config>> caches;
+    caches.reserve(texts.size());
+    std::vector<SequenceStep> steps;
+    for (const absl::Span<const int32_t> text : texts) {
+      caches.emplace_back(F32Storage(),
+                          CacheOptions{.max_length = text.size(), .vocab_size = info_.vocab_size});
+      // The last layer computes all rows, as for logits after each token.
+      steps.push_back({.cache = &caches.back(), .tokens = text, .logit_rows = text.size()});
+    }
+    return RunBatch(steps, embeddings, cancel, {});
+  }
+
+  // The steps have been checked. The results are logits or embeddings.
+  absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows results,
                         const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
-    INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, info_));
     const Team::Region region(*team_);
     const Arena::Scope scope(arena_);
     BatchState batch{.steps = steps,
@@ -204,11 +250,15 @@ class Model final : public Engine {
     INLAY_RETURN_IF_ERROR(Begin(batch));
     if (batch.running.empty()) return absl::OkStatus();
     batch.pass.residual = arena_.Rows(NumberRows(batch.pass), Config::kModelDim);
-    Embed(batch);
+    LookUp(batch);
     INLAY_RETURN_IF_ERROR(RunLayers(batch, cancel));
     // With a large vocabulary the output costs more time than a layer.
     if (cancel && cancel()) return absl::CancelledError("cancelled before the output");
-    Output(batch, logits);
+    if constexpr (kEmbeds) {
+      Pool(batch, results);
+    } else {
+      Output(batch, results);
+    }
     INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
     for (Transaction& transaction : batch.transactions) transaction.Commit();
     return absl::OkStatus();
@@ -254,24 +304,33 @@ class Model final : public Engine {
         weights_hash_(file_),
         info_(MakeInfo(*file_, options)),
         team_(options.team != nullptr ? options.team : std::make_shared<Team>(options.threads)),
-        arena_(ScratchFloats(options.max_batch, team_->threads())),
+        arena_(ScratchFloats(MaxBatch(options), team_->threads())),
         schedule_(team_->threads()) {}
 
   static size_t TeamThreads(const EngineOptions& options) {
     return options.team != nullptr ? options.team->threads() : options.threads;
   }
 
+  // A text to embed is one batch.
+  static size_t MaxBatch(const EngineOptions& options) {
+    return std::max(options.max_batch, size_t{Config::kEmbedding.max_tokens});
+  }
+
   static EngineInfo MakeInfo(const GgufFile& file, const EngineOptions& options) {
     // A run-time limit, which the config does not fix. Files without the key are rare and old.
     constexpr size_t kUnknownContext = 2048;
+    constexpr size_t kLongest =
+        kEmbeds ? size_t{Config::kEmbedding.max_tokens} : std::numeric_limits<size_t>::max();
     const auto context =
         file.GetUint(absl::StrCat(ToAbsl(Config::kArchitecture), ".context_length"));
     return {.config_name = ToAbsl(Config::kName),
             .config_fingerprint = ConfigFingerprint<Config>(),
             .vocab_size = 0,  // known once the weights are bound
             .layers = Config::Layers::kSize,
-            .max_batch = options.max_batch,
-            .context_length = context.ok() ? static_cast<size_t>(*context) : kUnknownContext,
+            .max_batch = MaxBatch(options),
+            .context_length =
+                std::min(context.ok() ? static_cast<size_t>(*context) : kUnknownContext, kLongest),
+            .embedding_dim = kEmbeds ? size_t{Config::kModelDim} : 0,
             .tokenizer = Config::kTokenizer,
             .chat_template = Config::kChatTemplate,
             .sampling = Config::kSampling,
@@ -279,11 +338,19 @@ class Model final : public Engine {
             .output_work = {}};
   }
 
+  // What Pool needs.
+  static constexpr size_t PoolFloats() {
+    constexpr size_t kDim = Config::kModelDim, kDense = Config::kEmbedding.dense_dim;
+    return Arena::Floats(kMostTexts, kDim) + Pass::OperandFloats(kMostTexts, kDim) +
+           Arena::Floats(kMostTexts, kDense) + Pass::OperandFloats(kMostTexts, kDense) +
+           Arena::Floats(kMostTexts, kDim);
+  }
+
   // The residual stream, the rows whose logits are wanted, what the layers of each mixer share and
-  // the largest need of a layer, which covers the output's operand too.
+  // the largest need of a layer, which covers the output's operand too, or of pooling.
   static constexpr size_t ScratchFloats(size_t rows, size_t threads) {
     size_t shared = 0;
-    size_t layer = 0;
+    size_t layer = kEmbeds ? PoolFloats() : 0;
     ForEachLayerType<Config>([&]<class L>(int) {
       ForEachMixer<L>([&]<class M>(size_t) { shared += LayerKind<M>::SharedFloats(rows); });
       layer =
@@ -293,7 +360,7 @@ class Model final : public Engine {
     return Arena::Floats(rows, Config::kModelDim) + Arena::Floats(1, rows) + shared + layer;
   }
 
-  void Embed(BatchState& batch) {
+  void LookUp(BatchState& batch) {
     const FloatRows x = batch.pass.residual;
     ForRows(*team_, x.rows, Config::kModelDim, [&](size_t first, size_t last) {
       const absl::Span<const SegmentRows> segments(batch.pass.segments);
@@ -409,6 +476,34 @@ class Model final : public Engine {
       segment.position = segment.OutPosition();
       segment.row = segment.out_row;
       segment.rows = segment.out_rows;
+    }
+  }
+
+  // Pools the rows of each text after the last norm.
+  void Pool(BatchState& batch, FloatRows embeddings) {
+    const Arena::Scope scope(arena_);
+    Pass& pass = batch.pass.pass;
+    const FloatRows hidden = batch.pass.residual;
+    ForRows(*team_, hidden.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
+      const FloatRows slice = hidden.Slice(begin, end - begin);
+      RmsNorm(slice, weights_.output_norm.data(), Config::kNormEpsilon, slice);
+    });
+    const absl::Span<const SegmentRows> texts(batch.pass.segments);
+    FloatRows pooled = arena_.Rows(texts.size(), Config::kModelDim);
+    const size_t work = hidden.rows / texts.size() * Config::kModelDim;
+    ForRows(*team_, texts.size(), work, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        MeanOfRows(hidden.Slice(texts[i].row, texts[i].rows), pooled.Row(i));
+      }
+    });
+    for (const PackedMatrix& dense : weights_.dense) {
+      const Operand x = pass.MakeOperand(pooled, OperandForms::For({&dense}));
+      pooled = arena_.Rows(texts.size(), dense.rows());
+      pass.Multiply(dense, x, pooled);
+    }
+    ScaleToLength1(pooled);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      std::copy_n(pooled.Row(i), pooled.cols, embeddings.Row(i));
     }
   }
 

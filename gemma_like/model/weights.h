@@ -45,7 +45,10 @@ struct ModelWeights {
   WeightMatrix embedding;  // [vocab_size, model_dim], as the file stores it: few rows are read
   PerLayer<Config, LayerWeights> layers;
   std::vector<float> output_norm;  // [model_dim]
-  PackedMatrix output;             // [vocab_size, model_dim]; of the embedding, if tied
+  // [vocab_size, model_dim]; of the embedding, if tied. Empty in a model that embeds texts.
+  PackedMatrix output;
+  // Of a model that embeds texts: [dense_dim, model_dim] and [model_dim, dense_dim], or none.
+  std::vector<PackedMatrix> dense;
 };
 
 // Calls f.operator()<P>(weights) for the mixers of a layer and then its MLP, if there is one.

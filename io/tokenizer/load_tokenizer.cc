@@ -35,6 +35,7 @@ class NoTokenizer : public Tokenizer {
   std::optional<int32_t> unk() const override { return std::nullopt; }
   absl::Span<const int32_t> ends() const override { return {}; }
   bool adds_bos() const override { return false; }
+  std::optional<bool> adds_eos() const override { return std::nullopt; }
   bool IsControl(int32_t) const override { return false; }
   std::optional<int32_t> FindSpecial(absl::string_view) const override { return std::nullopt; }
 

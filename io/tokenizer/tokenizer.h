@@ -97,6 +97,10 @@ class Tokenizer {
   // Whether Encode starts with BOS by default.
   virtual bool adds_bos() const = 0;
 
+  // Whether the file says that texts end with EOS; no value where it says nothing. It means texts
+  // to embed: Encode does not add EOS.
+  virtual std::optional<bool> adds_eos() const = 0;
+
   virtual bool IsControl(int32_t id) const = 0;
 
   // The control or user-defined token with exactly this text.

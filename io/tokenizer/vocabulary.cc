@@ -195,6 +195,9 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
   if (file.Find("tokenizer.ggml.add_bos_token") != nullptr) {
     INLAY_ASSIGN_OR_RETURN(vocabulary.add_bos, file.GetBool("tokenizer.ggml.add_bos_token"));
   }
+  if (file.Find("tokenizer.ggml.add_eos_token") != nullptr) {
+    INLAY_ASSIGN_OR_RETURN(vocabulary.add_eos, file.GetBool("tokenizer.ggml.add_eos_token"));
+  }
   return vocabulary;
 }
 

@@ -78,7 +78,7 @@ struct Vocabulary {
   // The tokens after which a model generates nothing: those that the file names, and control tokens
   // with one of the usual texts, since many files name only one of several. Ascending.
   std::vector<int32_t> ends;
-  std::optional<bool> add_bos;
+  std::optional<bool> add_bos, add_eos;
 };
 
 }  // namespace inlay

@@ -31,6 +31,7 @@ class VocabularyTokenizer : public Tokenizer {
   std::optional<int32_t> unk() const override { return vocabulary_.unk; }
   absl::Span<const int32_t> ends() const override { return vocabulary_.ends; }
   bool adds_bos() const override { return adds_bos_; }
+  std::optional<bool> adds_eos() const override { return vocabulary_.add_eos; }
   bool IsControl(int32_t id) const override;
   std::optional<int32_t> FindSpecial(absl::string_view text) const override;
 

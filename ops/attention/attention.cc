@@ -37,10 +37,12 @@ struct AttentionCall {
   size_t Group() const { return params.heads / segment.kv.shape.kv_heads; }
   // The positions that a token sees, [Begin, End), and the first and last spans that hold them.
   size_t Begin(size_t token) const {
-    const size_t end = End(token);
+    const size_t end = segment.first_position + token + 1;  // of a causal window
     return params.window == 0 || end < params.window ? 0 : end - params.window;
   }
-  size_t End(size_t token) const { return segment.first_position + token + 1; }
+  size_t End(size_t token) const {
+    return segment.first_position + token + 1 + std::min(params.ahead, segment.q.rows - 1 - token);
+  }
   size_t FirstSpan(size_t token) const { return Begin(token) / kAttentionSpan; }
   size_t LastSpan(size_t token) const { return (End(token) - 1) / kAttentionSpan; }
   size_t Spans(size_t token) const { return LastSpan(token) - FirstSpan(token) + 1; }
@@ -441,10 +443,12 @@ void Attention(const AttentionParams& params, std::span<const AttentionSegment> 
     tasks.head_dim = shape.head_dim;
     tasks.group = params.heads / shape.kv_heads;
     // No token has more spans than this: a window that moves with the tokens crosses at most one
-    // more span border.
+    // more span border, and only tokens in the middle may see all that is ahead of them.
     const AttentionCall call{params, segment};
+    const size_t ahead = std::min(params.ahead, segment.q.rows - 1);
+    const size_t more = params.window == 0 ? 0 : 1 + (ahead + kAttentionSpan - 1) / kAttentionSpan;
     for (const size_t token : {size_t{0}, segment.q.rows - 1}) {
-      most_spans = std::max(most_spans, call.Spans(token) + (params.window != 0 ? 1 : 0));
+      most_spans = std::max(most_spans, call.Spans(token) + more);
     }
   }
   const size_t count = tasks.Count(1);

@@ -1,4 +1,4 @@
-// Causal attention over block-wise stored keys and values, for full and sliding windows alike.
+// Attention over block-wise stored keys and values, for full and sliding windows alike.
 #ifndef INLAY_OPS_ATTENTION_ATTENTION_H_
 #define INLAY_OPS_ATTENTION_ATTENTION_H_
 
@@ -41,7 +41,8 @@ struct AttentionParams {
   size_t heads = 0;
   float scale = 0;     // multiplies the scores
   float soft_cap = 0;  // scores become cap * tanh(score / cap); 0: none
-  size_t window = 0;   // positions that a token sees, its own included; 0: all
+  size_t window = 0;   // positions up to its own that a token sees, its own included; 0: all
+  size_t ahead = 0;    // positions after its own that it sees, up to the last token's; 0: causal
 };
 
 // New tokens of one sequence: row t of q and y [tokens, heads * head_dim] is that of position
@@ -64,8 +65,8 @@ constexpr size_t AttentionScratchFloats(size_t heads, size_t kv_heads, size_t he
 // y[t] = softmax(scale * q[t] . K) V over the positions that the token sees, for all segments,
 // whose stored rows have the same shape. Online softmax (Milakov & Gimelshein 2018; Dao et al.
 // 2022, alg. 1) over KV blocks in order within a span, spans combined in order: the bits of y[t]
-// depend on positions alone. Rows of a KV block outside the token's window or after its position
-// are never read into the result, whatever they hold (NaN included). The head dim is a run-time
+// depend on positions alone. Rows of a KV block that the token does not see are never read into the
+// result, whatever they hold (NaN included). The head dim is a run-time
 // argument: code compiled for one head dim is no faster (docs/static-vs-dynamic.md).
 void Attention(const AttentionParams& params, std::span<const AttentionSegment> segments,
                float* scratch, Team& team);

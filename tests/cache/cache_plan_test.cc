@@ -32,8 +32,8 @@ using Cases = ::testing::Types<
     Case<TinyGemma, F32Storage>, Case<TinyGemma, F16Storage>, Case<TinyGemma, BF16Storage>,
     Case<TinyGranite, F32Storage>, Case<TinyGranite, F16Storage>, Case<TinyGranite, BF16Storage>,
     Case<TinyMamba, F32Storage>, Case<TinyLfm2, F32Storage>, Case<TinyParallel, F32Storage>,
-    Case<TinyLeaky, F32Storage>, Case<TinyBard, Q8Storage>, Case<TinyGemma, Q8Storage>,
-    Case<TinyGranite, Q8Storage>>;
+    Case<TinyLeaky, F32Storage>, Case<TinyEmbedding, F32Storage>, Case<TinyBard, Q8Storage>,
+    Case<TinyGemma, Q8Storage>, Case<TinyGranite, Q8Storage>>;
 TYPED_TEST_SUITE(CachePlanTest, Cases);
 
 TYPED_TEST(CachePlanTest, EqualsWhatIsAllocated) {
@@ -105,6 +105,18 @@ TYPED_TEST(CachePlanTest, KeptForksCostWhatThePlanSays) {
       EXPECT_EQ(pool->used_bytes(), cache.allocated_bytes() + kPlan.Kept());
     }
   }
+}
+
+// One append, and none of its rows overwrites another, whatever the window.
+TEST(EmbeddingCacheTest, HoldsAllRowsOfTheLongestText) {
+  auto cache = CreateKVCache<TinyEmbedding>();
+  ASSERT_EQ(cache.max_append(), 2500u);
+  auto transaction = cache.Begin(std::vector<int32_t>(2500, 1));
+  ASSERT_TRUE(transaction.ok()) << transaction.status();
+  transaction->Commit();
+  constexpr size_t kBlocks = (2500 + kKvBlockRows - 1) / kKvBlockRows;
+  constexpr size_t kRowBytes = 2 * 2 * 16 * sizeof(float);  // keys and values of two heads
+  EXPECT_EQ(cache.allocated_bytes(), 2 * kBlocks * kKvBlockRows * kRowBytes);
 }
 
 }  // namespace

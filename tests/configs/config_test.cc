@@ -11,6 +11,7 @@
 #include "configs/bard.h"
 #include "configs/gemma2.h"
 #include "configs/gemma3.h"
+#include "configs/gemma_embedding.h"
 #include "configs/granite.h"
 #include "configs/granite4h.h"
 #include "configs/lfm2.h"
@@ -53,11 +54,12 @@ int64_t PartParameters(int64_t dim, ShortConv<kShape>) {
   return 4 * dim * kShape.channels + kShape.width * kShape.channels;
 }
 
-// All weights of a model; a tied output counts once.
+// All weights of a model; a tied output counts once, as does the embedding of a model without one.
 template <class C>
 int64_t Parameters() {
   const int64_t dim = C::kModelDim;
   int64_t sum = (C::kTiedOutput ? 1 : 2) * C::kVocabSize * dim + dim;
+  sum += 2 * dim * C::kEmbedding.dense_dim;
   ForEachLayer<C>([&]<class L>(int) {
     const int64_t branches = (L::Mixers::kSize > 0 ? 1 : 0) + (L::kHasMlp ? 1 : 0);
     sum += branches * (L::Norms::kPost ? 2 : 1) * dim;
@@ -90,6 +92,7 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   expect_millions(Parameters<Gemma2_27b>(), 1'180 + 26'047);
   expect_millions(Parameters<Gemma3_12b>(), 11'800);
   expect_millions(Parameters<Gemma3_27b>(), 1'416 + 25'600);
+  expect_millions(Parameters<EmbeddingGemma_300m>(), 308);
   expect_millions(Parameters<Granite_350m>(), 352);
   expect_millions(Parameters<Granite_1b>(), 1'630);
   expect_millions(Parameters<Granite_Micro>(), 3'400);
@@ -129,6 +132,7 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Gemma3_4b>(), "sssssasssssasssssasssssasssssassss");
   EXPECT_EQ(Spell<Gemma2_27b>(), "sasasasasasasasasasasasasasasasasasasasasasasa");
   EXPECT_EQ(Spell<Gemma3_27b>(), "sssssasssssasssssasssssasssssasssssasssssasssssasssssasssssass");
+  EXPECT_EQ(Spell<EmbeddingGemma_300m>(), "sssssasssssasssssasssssa");
   EXPECT_EQ(Spell<Granite_350m>(), std::string(28, 'a'));
   EXPECT_EQ(Spell<Granite4h_350m>(), "mmmmmmmmmmammammmammmmmmmmmammmm");
   EXPECT_EQ(Spell<Granite4h_1b>(), "mmmmmammmmmmmmmammmmmmmmmammmmmmmmmammmm");

@@ -37,6 +37,11 @@ class CountingEngine final : public Engine {
     for (const SequenceStep& step : steps) tokens_ += step.tokens.size();
     return engine_.Forward(steps, logits, cancel, outcomes);
   }
+  absl::Status Embed(absl::Span<const absl::Span<const int32_t>> texts, FloatRows embeddings,
+                     const CancelCheck& cancel) override {
+    for (const absl::Span<const int32_t> text : texts) tokens_ += text.size();
+    return engine_.Embed(texts, embeddings, cancel);
+  }
 
  private:
   Engine& engine_;

@@ -115,6 +115,18 @@ struct TinyParallel : TinyBase {
   using Layers = Chain<Parallel, MlpOnly, Sliding, MlpOnly, MlpOnly>;
 };
 
+// As EmbeddingGemma: attention to both sides, of texts that are longer than any other append.
+struct TinyEmbedding : TinyBase {
+  static constexpr std::string_view kName = "tiny-embedding";
+  static constexpr TextEmbedding kEmbedding{.pooling = Pooling::kMean, .max_tokens = 2500};
+  static constexpr AttentionShape kBothSides{
+      .heads = 4, .kv_heads = 2, .head_dim = 16, .bidirectional = true};
+  template <class Attention>
+  using OneLayer = Layer<PreNorm, Mixers<Attention>, Mlp>;
+  using Layers = Chain<OneLayer<SlidingWindowAttention<kBothSides, Rope{.base = 10'000}, 20>>,
+                       OneLayer<FullAttention<kBothSides, Rope{.base = 1'000'000}>>>;
+};
+
 // A kind that is in none of the lists, before and after full attention; the last layer that keeps
 // something of the past is then a recurrence.
 struct TinyLeaky : TinyBase {

@@ -81,6 +81,7 @@ TEST(CommandLine, RefusesEmptyValues) {
       {"bench", "-b", ",1"},
       {"perplexity", "-f", ""},
       {"tokenize", ""},
+      {"embed", ""},
       {"inspect", "-m", ""},
       {"synth", "", "-o", out},
       {"synth", "bard", "-o", ""},
@@ -172,9 +173,10 @@ TEST(CommandLine, ForcesTheInstructionSet) {
   EXPECT_THAT(RunProgram({"limits", "--no-measure"}).out, HasSubstr(targets["chosen"]));
   EXPECT_EQ(targets["forced"], nullptr);
   for (const char* command : {"generate", "chat", "logits", "bench", "perplexity", "tokenize",
-                              "inspect", "configs", "limits"}) {
+                              "embed", "inspect", "configs", "limits"}) {
     std::vector<std::string> arguments = {command};
     if (arguments[0] == "logits") arguments.insert(arguments.end(), {"--tokens", "2"});
+    if (arguments[0] == "embed") arguments.push_back("A");
     if (arguments[0] == "perplexity") arguments.insert(arguments.end(), {"-f", "LICENSE"});
     ExpectError(RunProgram(arguments, {.env = {{"INLAY_TARGET", "Z80"}}}), 1,
                 AllOf(HasSubstr("'Z80'"), HasSubstr(targets["runnable"].back())));

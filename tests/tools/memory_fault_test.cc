@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/gemma_like/embedding_file.h"
 #include "tests/gemma_like/failing_memory.h"
 #include "tests/tools/program.h"
 #include "tools/cli.h"
@@ -99,6 +100,11 @@ TEST_F(MemoryFault, WhatNeedsNoEngine) {
 TEST_F(MemoryFault, Perplexity) {
   WriteFile(written_, ReadFile("LICENSE").substr(0, 400));
   Sweep({"perplexity", "-m", kModel, "-f", written_, "-c", "64"});
+}
+
+TEST_F(MemoryFault, Embed) {
+  WriteEmbeddingFile({.dense = {2, 3}}, written_);
+  Sweep({"embed", "-m", written_, "-t", "2", "-"}, "To be\nor not to be");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ void AddBench(CLI::App& app, Action& action);
 void AddBundle(CLI::App& app, Action& action);
 void AddChat(CLI::App& app, Action& action);
 void AddConfigs(CLI::App& app, Action& action);
+void AddEmbed(CLI::App& app, Action& action);
 void AddGenerate(CLI::App& app, Action& action);
 void AddInspect(CLI::App& app, Action& action);
 void AddLimits(CLI::App& app, Action& action);

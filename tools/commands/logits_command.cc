@@ -1,5 +1,4 @@
 // inlay logits: what the model computes after given tokens, for comparing engines.
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "tools/flags/list_flag.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/validators.h"
+#include "tools/format.h"
 #include "tools/output.h"
 
 namespace inlay {
@@ -29,14 +29,6 @@ struct LogitsFlags {
   std::vector<int32_t> tokens;
   size_t greedy = 0;
 };
-
-// The shortest digits that are read back as the same float. `x` is finite: JSON has no other
-// numbers.
-void AppendFloat(std::string* out, float x) {
-  char digits[32];
-  const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), x);
-  out->append(digits, end.ptr);
-}
 
 absl::StatusOr<std::vector<int32_t>> Greedy(Engine& engine, KVCache& cache,
                                             std::vector<float> logits, size_t count) {

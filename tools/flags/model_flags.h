@@ -23,6 +23,7 @@ struct ModelFlags {
   size_t threads = 1;
   bool check_tensors = false;
   bool sandbox = false;
+  bool embeds = false;            // the command embeds texts instead of using logits
   std::optional<size_t> context;  // tokens; 0: the trained length
   std::string cache_type = "f32";
   std::optional<size_t> cache_limit;  // MiB
@@ -57,7 +58,8 @@ std::string ForcedTarget();
 absl::Status ApplyTarget();
 
 // The model that the flags ask for, ready to run; see EngineOptions::hash_weights. What of the file
-// is ignored is noted on standard error the first time.
+// is ignored is noted on standard error the first time. FailedPrecondition for one that embeds
+// texts in a command that needs logits, or the other way round.
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights = false);
 
 // The row type: --cache-type.

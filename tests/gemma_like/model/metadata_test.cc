@@ -154,6 +154,10 @@ const char* FileOf<TestGemma3>() {
   return "tests/golden/models/gemma3-tiny-q4_0.gguf";
 }
 template <>
+const char* FileOf<TestGemmaEmbedding>() {
+  return SynthFile("test-gemma-embedding");
+}
+template <>
 const char* FileOf<TestGranite>() {
   return SynthFile("test-granite");
 }
@@ -187,8 +191,8 @@ class MetadataTest : public ::testing::Test {
   std::optional<GgufFile> file_;
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
-using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGranite, TestGranite4h,
-                                  TestGranite4hMoe, TestLfm2, TestMamba2>;
+using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite,
+                                  TestGranite4h, TestGranite4hMoe, TestLfm2, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
@@ -324,6 +328,26 @@ void WriteGranite4hSmall(GgufWriter& w) {
   w.SetUint32("granitehybrid.ssm.time_step_rank", 128);
   w.SetBool("granitehybrid.rope.scaling.finetuned", false);
 }
+// It says neither that attention goes both ways nor which layers have a window.
+void WriteEmbeddingGemma(GgufWriter& w) {
+  w.SetString("general.architecture", "gemma-embedding");
+  w.SetUint32("gemma-embedding.context_length", 2048);
+  w.SetUint32("gemma-embedding.embedding_length", 768);
+  w.SetUint32("gemma-embedding.block_count", 24);
+  w.SetUint32("gemma-embedding.feed_forward_length", 1152);
+  w.SetUint32("gemma-embedding.attention.head_count", 3);
+  w.SetUint32("gemma-embedding.attention.head_count_kv", 1);
+  w.SetFloat32("gemma-embedding.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("gemma-embedding.attention.key_length", 256);
+  w.SetUint32("gemma-embedding.attention.value_length", 256);
+  w.SetFloat32("gemma-embedding.rope.freq_base", 1e6f);
+  w.SetUint32("gemma-embedding.attention.sliding_window", 512);
+  w.SetUint32("gemma-embedding.pooling_type", 1);
+  w.SetUint32("gemma-embedding.dense_2_feat_in", 768);
+  w.SetUint32("gemma-embedding.dense_2_feat_out", 3072);
+  w.SetUint32("gemma-embedding.dense_3_feat_in", 3072);
+  w.SetUint32("gemma-embedding.dense_3_feat_out", 768);
+}
 // Made from the class of the hybrid models: with a head count for each layer, and leftover keys.
 void WriteGraniteMicro(GgufWriter& w) {
   w.SetString("general.architecture", "granite");
@@ -391,6 +415,7 @@ TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
   const std::pair<const char*, void (*)(GgufWriter&)> files[] = {
       {"gemma-2-2b", WriteGemma2_2b},
       {"gemma-3-12b", WriteGemma3_12b},
+      {"embeddinggemma-300m", WriteEmbeddingGemma},
       {"granite-4.0-h-small", WriteGranite4hSmall},
       {"granite-4.0-micro", WriteGraniteMicro},
       {"granite-4.2-3b", WriteGranite_4_2_3b},
@@ -484,7 +509,7 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   EXPECT_THAT(
       std::string(entry.status().message()),
       HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
-                "granitehybrid, gemma2, granite, lfm2, mamba2)"));
+                "granitehybrid, gemma2, gemma-embedding, granite, lfm2, mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.

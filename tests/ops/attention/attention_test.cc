@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/ops/op_test.h"
@@ -95,8 +97,9 @@ std::vector<double> Reference(const AttentionParams& params, const Array& q, siz
   for (size_t t = 0; t < q.view().rows; ++t) {
     for (size_t h = 0; h < params.heads; ++h) {
       const size_t kv_head = h / (params.heads / shape.kv_heads);
-      const size_t end = first + t + 1;
-      const size_t begin = params.window != 0 && params.window < end ? end - params.window : 0;
+      const size_t own = first + t + 1;
+      const size_t begin = params.window != 0 && params.window < own ? own - params.window : 0;
+      const size_t end = own + std::min(params.ahead, q.view().rows - 1 - t);
       std::vector<double> scores;
       for (size_t p = begin; p < end; ++p) {
         double dot = 0;
@@ -166,7 +169,8 @@ TEST_P(AttentionTest, MatchesReference) {
         const Array q = RandomArray(tokens, kv_heads * group * dim, 13, 1, dim % 5);
         for (size_t window : {0, 1, 5, 64, 100}) {
           const AttentionParams params = {kv_heads * group, 1 / std::sqrt(static_cast<float>(dim)),
-                                          window == 5 ? 2.0f : 0.0f, window};
+                                          window == 5 ? 2.0f : 0.0f, window,
+                                          dim == 24 ? window : 0};
           const Array y(tokens, q.view().cols, first % 3);
           Attend(params, {{q, first, store.view, y}}, team);
           const double nmse = Nmse(y, Reference(params, q, first, store));
@@ -177,6 +181,36 @@ TEST_P(AttentionTest, MatchesReference) {
     }
   }
   std::printf("worst NMSE %.2g\n", worst);
+}
+
+// Tokens that see later ones: all of them, or as many as before them, within a span and over
+// several. The same bits whether one thread computes all spans of a token or several do.
+TEST_P(AttentionTest, TokensMaySeeLaterOnes) {
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  const KvShape shape = {1, 24, KvType::kF32};
+  const size_t positions = 2 * kAttentionSpan + 10;
+  const Sequence sequence(shape, positions);
+  Store store(shape, BlocksFor(positions));
+  sequence.StoreInto(store, 0, positions);
+  Team one(1);
+  SharingTeam many(3);
+  // Ten tokens are few enough for spans to be shared out.
+  for (const auto& [first, tokens] : {std::pair<size_t, size_t>{0, 150},
+                                      {kAttentionSpan - 20, 70},
+                                      {kAttentionSpan - 5, 10},
+                                      {2 * kAttentionSpan, 10}}) {
+    const Array q = RandomArray(tokens, 2 * 24, 13);
+    for (const auto& [window, ahead] :
+         {std::pair<size_t, size_t>{0, kAll}, {0, 1}, {1, 1}, {17, 16}, {1030, 1029}}) {
+      const AttentionParams params = {2, 0.2f, 0, window, ahead};
+      const Array y(tokens, 2 * 24), shared(tokens, 2 * 24);
+      Attend(params, {{q, first, store.view, y}}, one);
+      EXPECT_LE(Nmse(y, Reference(params, q, first, store)), 1e-12)
+          << "from " << first << ", window " << window << ", ahead " << ahead;
+      Attend(params, {{q, first, store.view, shared}}, many);
+      EXPECT_TRUE(SameBits(y, shared)) << "from " << first << ", window " << window;
+    }
+  }
 }
 
 TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
