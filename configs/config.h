@@ -48,7 +48,6 @@ struct ConfigDefaults {
   // The output matrix is the embedding, unless the file has its own.
   static constexpr bool kTiedOutput = true;
   static constexpr TextEmbedding kEmbedding{};
-  static constexpr TokenizerKind kTokenizer = TokenizerKind::kSentencePiece;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kNone;
   static constexpr SamplingDefaults kSampling{};
 };

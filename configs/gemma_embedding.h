@@ -53,7 +53,7 @@ struct GemmaEmbedding : ConfigDefaults {
   static void Metadata(Visitor& v) {
     constexpr int kMean = 1;
     CommonMetadata<Config>(v);
-    v.Int("attention.sliding_window_pattern", kShape.full_every, 6);
+    v.Period("attention.sliding_window_pattern", kShape.layers, kShape.full_every, 6);
     v.Int("pooling_type", kMean);
     // Only files with the two matrices have these.
     v.Int("dense_2_feat_in", kShape.model_dim, kShape.model_dim);

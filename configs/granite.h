@@ -33,7 +33,6 @@ struct Granite : ConfigDefaults {
   static constexpr float kNormEpsilon = 1e-5f;
   static constexpr float kEmbeddingScale = kShape.embedding;
   static constexpr float kLogitDivisor = kShape.logit_divisor;
-  static constexpr TokenizerKind kTokenizer = TokenizerKind::kByteLevelBpe;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGranite;
 
   static constexpr AttentionShape kHeads{

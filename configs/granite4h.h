@@ -42,7 +42,6 @@ struct Granite4h : ConfigDefaults {
   static constexpr float kNormEpsilon = 1e-5f;
   static constexpr float kEmbeddingScale = kShape.embedding;
   static constexpr float kLogitDivisor = kShape.logit_divisor;
-  static constexpr TokenizerKind kTokenizer = TokenizerKind::kByteLevelBpe;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGranite;
 
   static constexpr AttentionShape kHeads{
@@ -164,7 +163,6 @@ struct BardGraniteH : Granite4h<Granite4hShape{.vocab_size = 1024,
                                                .residual_thousandths = 500,
                                                .logit_divisor = 2}> {
   static constexpr std::string_view kName = "bard-granite-h";
-  static constexpr TokenizerKind kTokenizer = TokenizerKind::kSentencePiece;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kNone;
 };
 

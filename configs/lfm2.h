@@ -29,7 +29,6 @@ struct Lfm2 : ConfigDefaults {
   static constexpr float kNormEpsilon = 1e-5f;
   // The norm before the output matrix, despite its name; embeddings are not normalised.
   static constexpr std::string_view kOutputNormTensor = "token_embd_norm.weight";
-  static constexpr TokenizerKind kTokenizer = TokenizerKind::kByteLevelBpe;
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kChatMl;
   static constexpr SamplingDefaults kSampling{.temperature = 0.3f, .min_p = 0.15f};
 

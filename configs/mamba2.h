@@ -25,7 +25,6 @@ struct Mamba2Family : ConfigDefaults {
   static constexpr int kVocabSize = kShape.vocab_size;
   static constexpr int kModelDim = kShape.model_dim;
   static constexpr float kNormEpsilon = 1e-5f;
-  static constexpr TokenizerKind kTokenizer = TokenizerKind::kByteLevelBpe;
 
   static constexpr int kExpand = 2;  // inner size / model dim
   static constexpr Mamba2Shape kSsm{.heads = kExpand * kShape.model_dim / kShape.head_dim,
@@ -75,7 +74,6 @@ struct MambaCodestral7b : Mamba2Family<Mamba2FamilyShape{
                               .vocab_size = 32'768, .model_dim = 4096, .layers = 64, .groups = 8}> {
   static constexpr std::string_view kName = "mamba-codestral-7b";
   static constexpr bool kTiedOutput = false;
-  static constexpr TokenizerKind kTokenizer = TokenizerKind::kSentencePiece;
 };
 
 }  // namespace inlay

@@ -1,10 +1,8 @@
-// What a config says about its model's text: the tokenizer, the chat template, how to sample.
+// What a config says about its model's text: the chat template, how to sample.
 #ifndef INLAY_CONFIGS_TEXT_DEFAULTS_H_
 #define INLAY_CONFIGS_TEXT_DEFAULTS_H_
 
 namespace inlay {
-
-enum class TokenizerKind { kSentencePiece, kByteLevelBpe };
 
 // How a conversation is written as one text.
 enum class ChatTemplate { kNone, kGemma, kGranite, kChatMl };

@@ -45,7 +45,6 @@ struct EngineInfo {
   // Of a model that embeds texts, which computes no logits; 0: it computes logits. Its texts fit in
   // one batch: context_length is at most max_batch.
   size_t embedding_dim = 0;
-  TokenizerKind tokenizer = TokenizerKind::kSentencePiece;
   ChatTemplate chat_template = ChatTemplate::kNone;
   SamplingDefaults sampling;
   TokenWork layer_work;   // per token

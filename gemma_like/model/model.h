@@ -331,7 +331,6 @@ class Model final : public Engine {
             .context_length =
                 std::min(context.ok() ? static_cast<size_t>(*context) : kUnknownContext, kLongest),
             .embedding_dim = kEmbeds ? size_t{Config::kModelDim} : 0,
-            .tokenizer = Config::kTokenizer,
             .chat_template = Config::kChatTemplate,
             .sampling = Config::kSampling,
             .layer_work = {},  // known once the weights are bound
