@@ -1,0 +1,19 @@
+// Reads JSON as a template's input.
+#ifndef INLAY_IO_TEMPLATE_JSON_INPUT_H_
+#define INLAY_IO_TEMPLATE_JSON_INPUT_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/template/text.h"
+#include "io/template/value.h"
+
+namespace inlay::jinja {
+
+// The value as Python's json.loads reads it: objects keep the order of their keys. All strings,
+// keys included, are of `origin`. InvalidArgument for what is not JSON (in UTF-8), has integers of
+// more than 64 bits or nests deeper than kMaxValueDepth.
+absl::StatusOr<Value> ParseJson(absl::string_view json, Origin origin = Origin::kMessage);
+
+}  // namespace inlay::jinja
+
+#endif  // INLAY_IO_TEMPLATE_JSON_INPUT_H_

@@ -1,0 +1,206 @@
+#include "io/template/value.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "io/template/limits.h"
+
+namespace inlay::jinja {
+namespace {
+
+// The depth of what holds values of at most this depth.
+int DepthAbove(int depth, Budget* budget) {
+  if (budget != nullptr && depth >= kMaxValueDepth) budget->SetTooDeep();
+  return depth + 1;
+}
+
+int DepthAbove(const Values& items, Budget* budget) {
+  int depth = 0;
+  for (const Value& item : items) depth = std::max(depth, item.depth());
+  return DepthAbove(depth, budget);
+}
+
+// A number that equals an integer has the integer's key.
+std::string NumberKey(double number) {
+  if (number >= -9.2e18 && number <= 9.2e18 && number == std::floor(number))
+    return absl::StrCat("i", static_cast<int64_t>(number));
+  return absl::StrCat("f", std::bit_cast<uint64_t>(number));
+}
+
+}  // namespace
+
+Value Value::String(Text text, Budget* budget, bool markup) {
+  return Value(std::make_shared<const StringRep>(std::move(text), markup, budget));
+}
+
+Value Value::Sequence(SequenceKind kind, Values items, Budget* budget) {
+  const int depth = DepthAbove(items, budget);
+  return Value(std::make_shared<const SequenceRep>(kind, std::move(items), depth, budget));
+}
+
+Value Value::Iterator(Values items, Budget* budget) {
+  const int depth = DepthAbove(items, budget);
+  return Value(std::make_shared<IteratorRep>(std::move(items), depth, budget));
+}
+
+Value Value::Method(Value self, const Function* function, Budget* budget) {
+  const int depth = DepthAbove(self.depth(), budget);
+  return Value(std::shared_ptr<const MethodRep>(new MethodRep{std::move(self), function, depth}));
+}
+
+const Text& Value::text() const { return string().text; }
+
+bool Value::is_sequence(SequenceKind kind) const {
+  return is(Type::kSequence) && sequence()->kind == kind;
+}
+
+int Value::depth() const {
+  switch (type()) {
+    case Type::kSequence:
+      return sequence()->depth;
+    case Type::kDict:
+      return dict().depth();
+    case Type::kIterator:
+      return iterator().depth;
+    case Type::kMethod:
+      return method().depth;
+    default:
+      return 0;
+  }
+}
+
+bool Value::SameObject(const Value& other) const {
+  // Undefined values are objects of their own each time; two of one name count as one here.
+  return data_ == other.data_;
+}
+
+const Value* NamespaceRep::Find(absl::string_view name) const {
+  for (const auto& [key, value] : attributes) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+void NamespaceRep::Set(absl::string_view name, Value value) {
+  for (auto& [key, old] : attributes) {
+    if (key != name) continue;
+    old = std::move(value);
+    return;
+  }
+  attributes.emplace_back(std::string(name), std::move(value));
+}
+
+void DictRep::Set(Value key, Value value) {
+  assert(IsHashable(key) && charge_ == nullptr);
+  depth_ = std::max({depth_, key.depth(), value.depth()});
+  const size_t at = IndexOf(key);
+  if (at < entries_.size()) {
+    entries_[at].second = std::move(value);
+    return;
+  }
+  entries_.emplace_back(std::move(key), std::move(value));
+  if (entries_.size() == kIndexedFrom) {
+    for (size_t i = 0; i < entries_.size(); ++i) AddToIndex(i);
+  } else if (entries_.size() > kIndexedFrom) {
+    AddToIndex(entries_.size() - 1);
+  }
+}
+
+void DictRep::AddToIndex(size_t entry) { index_.emplace(KeyOf(entries_[entry].first), entry); }
+
+void DictRep::Finish(Budget* budget) {
+  assert(charge_ == nullptr);
+  depth_ = DepthAbove(depth_, budget);
+  size_t bytes = sizeof(DictRep) + entries_.size() * sizeof(Entry);
+  for (const auto& [key, entry] : index_) bytes += key.size() + 2 * sizeof(std::string);
+  charge_ = std::make_unique<Charge>(budget, bytes);
+}
+
+const Value* DictRep::Find(const Value& key) const {
+  const size_t at = key.is(Type::kString) ? IndexOfString(key.bytes()) : IndexOf(key);
+  return at < entries_.size() ? &entries_[at].second : nullptr;
+}
+
+const Value* DictRep::Find(absl::string_view key) const {
+  const size_t at = IndexOfString(key);
+  return at < entries_.size() ? &entries_[at].second : nullptr;
+}
+
+size_t DictRep::IndexOf(const Value& key) const {
+  if (key.is(Type::kString)) return IndexOfString(key.bytes());
+  const std::string text = KeyOf(key);
+  if (entries_.size() >= kIndexedFrom) {
+    const auto found = index_.find(text);
+    return found == index_.end() ? entries_.size() : found->second;
+  }
+  size_t at = 0;
+  while (at < entries_.size() && KeyOf(entries_[at].first) != text) ++at;
+  return at;
+}
+
+size_t DictRep::IndexOfString(absl::string_view key) const {
+  if (entries_.size() >= kIndexedFrom) {
+    const auto found = index_.find(absl::StrCat("s", key));
+    return found == index_.end() ? entries_.size() : found->second;
+  }
+  size_t at = 0;
+  while (at < entries_.size() &&
+         !(entries_[at].first.is(Type::kString) && entries_[at].first.bytes() == key)) {
+    ++at;
+  }
+  return at;
+}
+
+bool IsHashable(const Value& value) {
+  switch (value.type()) {
+    case Type::kUndefined:
+    case Type::kNone:
+    case Type::kBool:
+    case Type::kInt:
+    case Type::kFloat:
+    case Type::kString:
+      return true;
+    case Type::kSequence:
+      // Of tuples those of plain values: looking at deeper ones could take forever.
+      return value.sequence()->kind == SequenceKind::kTuple && value.depth() == 1;
+    default:
+      return false;
+  }
+}
+
+std::string KeyOf(const Value& value) {
+  switch (value.type()) {
+    case Type::kUndefined:
+      return "u";
+    case Type::kNone:
+      return "n";
+    case Type::kBool:
+      return value.bool_value() ? "i1" : "i0";
+    case Type::kInt:
+      return absl::StrCat("i", value.int_value());
+    case Type::kFloat:
+      return NumberKey(value.float_value());
+    case Type::kString:
+      return absl::StrCat("s", value.bytes());
+    default:
+      break;
+  }
+  std::string key = "t";
+  for (const Value& item : value.sequence()->items) {
+    const std::string part = KeyOf(item);
+    absl::StrAppend(&key, part.size(), ":", part);
+  }
+  return key;
+}
+
+Value StringList(const std::vector<std::string>& strings) {
+  Values values;
+  for (const std::string& string : strings)
+    values.push_back(Value::String(string, Origin::kTemplate));
+  return Value::List(std::move(values));
+}
+
+}  // namespace inlay::jinja
