@@ -88,13 +88,11 @@ absl::StatusOr<ExprPtr> ExpressionParser::ParseExpression(bool with_condition) {
   return expression;
 }
 
-absl::StatusOr<ExprPtr> ExpressionParser::ParseTuple(bool with_condition, absl::string_view end,
-                                                     bool in_parentheses) {
+absl::StatusOr<ExprPtr> ExpressionParser::ParseTuple(bool with_condition, bool in_parentheses) {
   const int line = tokens_.line();
   const auto at_end = [&] {
     const Token& t = tokens_.current();
-    return t.Is(TokenKind::kVariableEnd) || t.Is(TokenKind::kBlockEnd) || t.IsOperator(")") ||
-           (!end.empty() && t.IsName(end));
+    return t.Is(TokenKind::kVariableEnd) || t.Is(TokenKind::kBlockEnd) || t.IsOperator(")");
   };
   ListExpr tuple{SequenceKind::kTuple, {}};
   bool is_tuple = false;
@@ -303,7 +301,8 @@ absl::StatusOr<ExprPtr> ExpressionParser::ParsePrimary() {
       break;
   }
   if (tokens_.SkipOperator("(")) {
-    INLAY_ASSIGN_OR_RETURN(ExprPtr value, ParseTuple(true, "", /*in_parentheses=*/true));
+    INLAY_ASSIGN_OR_RETURN(ExprPtr value,
+                           ParseTuple(/*with_condition=*/true, /*in_parentheses=*/true));
     INLAY_RETURN_IF_ERROR(tokens_.ExpectOperator(")"));
     return value;
   }

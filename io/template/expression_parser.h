@@ -21,10 +21,9 @@ class ExpressionParser {
 
   // With or without "a if b else c" at the top.
   absl::StatusOr<ExprPtr> ParseExpression(bool with_condition = true);
-  // An expression, or several with commas between them, which are a tuple. The tuple ends where a
-  // tag or bracket does, or before the name `end`.
-  absl::StatusOr<ExprPtr> ParseTuple(bool with_condition = true, absl::string_view end = "",
-                                     bool in_parentheses = false);
+  // An expression, or several with commas between them, which are a tuple; of no expressions only
+  // in parentheses.
+  absl::StatusOr<ExprPtr> ParseTuple(bool with_condition = true, bool in_parentheses = false);
   // Filters after a "|", of `input`, which is null in front of a block. With `first_inline` the
   // first one has no "|" before it. Returns `input` when there is none.
   absl::StatusOr<ExprPtr> ParseFilters(ExprPtr input, bool first_inline);

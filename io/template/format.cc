@@ -32,6 +32,8 @@ struct Specification {
   int64_t width = 0;
   int precision = -1;  // -1: none
   char type = '\0';    // none: as str() does
+
+  friend bool operator==(const Specification&, const Specification&) = default;
 };
 
 absl::Status Unsupported(absl::string_view specification) {
@@ -176,7 +178,8 @@ absl::StatusOr<Text> FormatText(Budget& budget, Text text, const Specification& 
 
 // The value as format() writes it.
 absl::StatusOr<Text> FormatValue(Budget& budget, const Value& value, const Specification& spec) {
-  const bool plain_bool = value.is(Type::kBool) && spec.type == '\0';
+  // Python writes a bool as a number where anything is said about its form.
+  const bool plain_bool = value.is(Type::kBool) && spec == Specification();
   if (IsNumber(value) && !plain_bool) {
     if (spec.type == 's') return absl::InvalidArgumentError("the format s is not one of numbers");
     return FormatNumber(budget, value, spec);

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "io/template/loop.h"
 #include "io/template/operators.h"
+#include "io/template/scope.h"
 
 namespace inlay::jinja {
 
@@ -61,6 +62,12 @@ absl::StatusOr<BoundArguments> Bind(absl::string_view function,
 
 namespace {
 
+Value MacroAttribute(Context& context, const MacroRep& macro, const std::string& name) {
+  if (name == "name")
+    return Value::String(macro.definition->name, Origin::kTemplate, &context.budget);
+  return Value::UndefinedNamed(&name);
+}
+
 absl::StatusOr<Value> MethodOf(Context& context, const Value& object, const std::string& name) {
   INLAY_ASSIGN_OR_RETURN(const Function* method, FindMethod(object, name));
   if (method == nullptr) return Value();
@@ -84,6 +91,8 @@ absl::StatusOr<Value> GetAttribute(Context& context, const Value& object, const 
       if (object.sequence()->kind == SequenceKind::kGroup && name == "list")
         return object.sequence()->items[1];
       break;
+    case Type::kMacro:
+      return MacroAttribute(context, object.macro(), name);
     case Type::kLoop:
       if (name != "cycle" && name != "changed") return object.loop().Attribute(name);
       break;

@@ -14,22 +14,6 @@
 
 namespace inlay::jinja {
 
-const Value* Scope::Find(Symbol symbol) const {
-  for (const auto& [name, value] : variables) {
-    if (name == symbol) return &value;
-  }
-  return nullptr;
-}
-
-void Scope::Set(Symbol symbol, Value value) {
-  for (auto& [name, old] : variables) {
-    if (name != symbol) continue;
-    old = std::move(value);
-    return;
-  }
-  variables.emplace_back(symbol, std::move(value));
-}
-
 absl::Status OutputBuffer::Append(const Value& value) {
   INLAY_RETURN_IF_ERROR(AppendStr(budget_, value, &text_));
   const size_t bytes = text_.size() + text_.runs().size() * sizeof(OriginRun);

@@ -16,27 +16,11 @@
 #include "io/template/functions.h"
 #include "io/template/jinja.h"
 #include "io/template/loop.h"
+#include "io/template/scope.h"
 #include "io/template/text.h"
 #include "io/template/value.h"
 
 namespace inlay::jinja {
-
-// The variables that were set in one part of a template; others are those of `parent`.
-struct Scope {
-  Scope* parent = nullptr;
-  // A macro that was defined here or further inside may still be called: lives until the end.
-  bool pinned = false;
-  absl::InlinedVector<std::pair<Symbol, Value>, 4> variables;
-
-  const Value* Find(Symbol symbol) const;
-  void Set(Symbol symbol, Value value);
-};
-
-// A macro with the variables that it sees, or the body of a call block.
-struct MacroRep {
-  const MacroDefinition* definition;
-  Scope* scope;
-};
 
 // What is written so far; its bytes count while it exists.
 class OutputBuffer {

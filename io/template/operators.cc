@@ -90,12 +90,12 @@ struct SliceRange {
   }
 };
 
-// Nothing when an index is no integer.
-absl::StatusOr<std::optional<SliceRange>> FindRange(const Value& start, const Value& stop,
-                                                    const Value& step, int64_t length) {
+absl::StatusOr<SliceRange> FindRange(const Value& start, const Value& stop, const Value& step,
+                                     int64_t length) {
   for (const Value* index : {&start, &stop, &step}) {
     if (!index->is(Type::kNone) && !AsInteger(*index).has_value())
-      return std::optional<SliceRange>();
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the parts of a slice must be integers, not of the type ", TypeName(*index)));
   }
   SliceRange range{0, 0, AsInteger(step).value_or(1)};
   if (range.step == 0) return absl::InvalidArgumentError("a slice cannot have the step 0");
@@ -108,7 +108,7 @@ absl::StatusOr<std::optional<SliceRange>> FindRange(const Value& start, const Va
   };
   range.start = clip(start, range.step < 0 ? high : low);
   range.stop = clip(stop, range.step < 0 ? low : high);
-  return std::optional<SliceRange>(range);
+  return range;
 }
 
 absl::StatusOr<Value> SliceString(Budget& budget, const Value& object, const SliceRange& range) {
@@ -415,16 +415,16 @@ absl::StatusOr<Value> Slice(Budget& budget, const Value& object, const Value& st
   if (object.is(Type::kUndefined)) return UndefinedError(object);
   const bool string = object.is(Type::kString);
   if (!string && !(object.is(Type::kSequence) && IsIndexed(object.sequence()->kind)))
-    return Value();
+    return absl::InvalidArgumentError(
+        absl::StrCat("a value of the type ", TypeName(object), " cannot be sliced"));
   INLAY_ASSIGN_OR_RETURN(const int64_t length, Length(budget, object));
-  INLAY_ASSIGN_OR_RETURN(const auto range, FindRange(start, stop, step, length));
-  if (!range.has_value()) return Value();
-  if (string) return SliceString(budget, object, *range);
-  const auto count = static_cast<size_t>(range->size());
+  INLAY_ASSIGN_OR_RETURN(const SliceRange range, FindRange(start, stop, step, length));
+  if (string) return SliceString(budget, object, range);
+  const auto count = static_cast<size_t>(range.size());
   INLAY_RETURN_IF_ERROR(budget.Reserve(count * sizeof(Value)));
   Values items;
-  int64_t at = range->start;
-  for (size_t i = 0; i < count; ++i, at += range->step)
+  int64_t at = range.start;
+  for (size_t i = 0; i < count; ++i, at += range.step)
     items.push_back(object.sequence()->items[static_cast<size_t>(at)]);
   const SequenceKind kind = object.sequence()->kind;
   return Value::Sequence(kind == SequenceKind::kGroup ? SequenceKind::kTuple : kind,

@@ -154,10 +154,9 @@ class Parser {
   absl::StatusOr<decltype(Statement::node)> ParseFor(int) {
     ForStatement statement;
     ++open_fors_;
-    INLAY_ASSIGN_OR_RETURN(statement.target, ParseTarget("in", /*with_namespace=*/false));
+    INLAY_ASSIGN_OR_RETURN(statement.target, ParseTarget(/*with_namespace=*/false));
     INLAY_RETURN_IF_ERROR(tokens_.ExpectName("in"));
-    INLAY_ASSIGN_OR_RETURN(statement.items,
-                           expressions_.ParseTuple(/*with_condition=*/false, "recursive"));
+    INLAY_ASSIGN_OR_RETURN(statement.items, expressions_.ParseTuple(/*with_condition=*/false));
     const bool was_soft = expressions_.soft();
     const absl::Cleanup restore = [&] { expressions_.set_soft(was_soft); };
     expressions_.set_soft(false);
@@ -177,7 +176,7 @@ class Parser {
   }
 
   absl::StatusOr<decltype(Statement::node)> ParseSet(int) {
-    INLAY_ASSIGN_OR_RETURN(Target target, ParseTarget("", /*with_namespace=*/true));
+    INLAY_ASSIGN_OR_RETURN(Target target, ParseTarget(/*with_namespace=*/true));
     if (tokens_.SkipOperator("=")) {
       INLAY_ASSIGN_OR_RETURN(ExprPtr value, expressions_.ParseTuple());
       return SetStatement{std::move(target), std::move(value)};
@@ -269,7 +268,7 @@ class Parser {
     WithStatement with;
     while (!tokens_.current().Is(TokenKind::kBlockEnd)) {
       if (!with.variables.empty()) INLAY_RETURN_IF_ERROR(tokens_.ExpectOperator(","));
-      INLAY_ASSIGN_OR_RETURN(Target target, ParseTarget("", /*with_namespace=*/false));
+      INLAY_ASSIGN_OR_RETURN(Target target, ParseTarget(/*with_namespace=*/false));
       INLAY_RETURN_IF_ERROR(tokens_.ExpectOperator("="));
       INLAY_ASSIGN_OR_RETURN(ExprPtr value, expressions_.ParseExpression());
       with.variables.emplace_back(std::move(target), std::move(value));
@@ -316,7 +315,7 @@ class Parser {
     const int line = tokens_.line();
     if (tokens_.SkipOperator("(")) {
       if (++depth_ > kMaxNesting) return SyntaxError(line, "a target has too many parentheses");
-      INLAY_ASSIGN_OR_RETURN(Target inner, ParseTarget("", /*with_namespace=*/false));
+      INLAY_ASSIGN_OR_RETURN(Target inner, ParseTarget(/*with_namespace=*/false));
       --depth_;
       INLAY_RETURN_IF_ERROR(tokens_.ExpectOperator(")"));
       return inner;
@@ -330,19 +329,16 @@ class Parser {
     return target;
   }
 
-  // One target, or several with commas between them, before "=", a bracket, the end of the tag or
-  // the name `end`.
-  absl::StatusOr<Target> ParseTarget(absl::string_view end, bool with_namespace) {
+  // One target, or several with commas between them. After a comma at the end, a bracket or the end
+  // of the tag must follow.
+  absl::StatusOr<Target> ParseTarget(bool with_namespace) {
     Target tuple;
     while (true) {
       INLAY_ASSIGN_OR_RETURN(Target part, ParseSingleTarget(with_namespace));
       tuple.parts.push_back(std::move(part));
       if (!tokens_.SkipOperator(",")) break;
       tuple.is_tuple = true;
-      const Token& token = tokens_.current();
-      if (token.IsOperator("=") || token.IsOperator(")") || token.Is(TokenKind::kBlockEnd) ||
-          (!end.empty() && token.IsName(end)))
-        break;
+      if (tokens_.current().IsOperator(")") || tokens_.current().Is(TokenKind::kBlockEnd)) break;
     }
     if (!tuple.is_tuple) return std::move(tuple.parts[0]);
     return tuple;

@@ -25,7 +25,7 @@ struct IteratorRep;
 struct NamespaceRep;
 struct MethodRep;
 class LoopRep;    // loop.h
-struct MacroRep;  // interpreter.h
+struct MacroRep;  // scope.h
 struct Function;  // functions.h
 
 using Values = std::vector<Value>;

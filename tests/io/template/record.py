@@ -4,9 +4,8 @@
     python3 tests/io/template/record.py tests/io/template/templates > tests/io/template/records.json
     python3 tests/io/template/record.py FOLDER > FOLDER/records.json && INLAY_TEMPLATES=FOLDER build/release/tests/io/io_template_record_test
 
-Every template of the folder (*.jinja) is rendered with every input below, and with the inputs in a file of its own name (NAME.json: a list of
-objects), if there is one. A template whose file starts with "{#- only its own inputs" gets just those. Needs jinja2 (Debian's
-python3-jinja2).
+Every template of the folder (*.jinja) is rendered with every conversation below. What snippets.txt holds between lines of "====" are small
+templates, rendered with SNIPPET_INPUTS. Needs jinja2 (Debian's python3-jinja2).
 """
 import datetime
 import json
@@ -163,6 +162,13 @@ def inputs():
         yield name, {k: v for k, v in values.items() if v is not None}
 
 
+SNIPPET_INPUTS = {
+    'name': 'Inlay', 'words': ['one', 'two', 'three'], 'strange': STRANGE, 'messages': [said('system', ' s '), said('user', ' a '), said('user', 'b')],
+    'user': {'name': 'Ann', 'age': 30, 'tags': ['x', 'y'], 'address': {'city': 'Zürich', 'zip': 8000}, 'score': 1.5, 'extra': None},
+    'people': [{'name': 'Ann', 'age': 30, 'tags': ['x']}, {'name': 'bob', 'age': 20, 'tags': []}, {'name': 'Bob', 'age': 30}],
+    'shadow': {'items': [1], 'keys': 2, 'pop': 3, 'update': 4}, 'big': {'k%d' % i: i for i in range(12)}}
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 
 def render(template, values):
@@ -176,18 +182,19 @@ def render(template, values):
 
 def record(path, env):
     source = path.read_bytes().decode()
-    results = []
     try:
         template = env.from_string(source)
     except jinja2.TemplateError as e:
         return {'refused': '%s: line %s: %s' % (type(e).__name__, getattr(e, 'lineno', '?'), e)}
-    if not source.startswith('{#- only its own inputs'):
-        results += [dict(input=name, **render(template, values)) for name, values in inputs()]
-    own = path.with_suffix('.json')
-    if own.exists():
-        for values in json.loads(own.read_text()):
-            results.append(dict(values=values, **render(template, values)))
-    return {'results': results}
+    return {'results': [dict(input=name, **render(template, values)) for name, values in inputs()]}
+
+
+def record_snippet(source, env):
+    try:
+        template = env.from_string(source)
+    except Exception as e:  # Python itself refuses some that Jinja lets through
+        return {'source': source, 'refused': '%s: %s' % (type(e).__name__, e)}
+    return {'source': source, **render(template, SNIPPET_INPUTS)}
 
 
 def main():
@@ -195,6 +202,10 @@ def main():
     env = environment()
     out = {'jinja2': jinja2.__version__, 'inputs': dict(inputs()),
            'templates': {path.name: record(path, env) for path in sorted(folder.glob('*.jinja'))}}
+    snippets = folder / 'snippets.txt'
+    if snippets.exists():
+        out['snippet_inputs'] = SNIPPET_INPUTS
+        out['snippets'] = [record_snippet(s, env) for s in snippets.read_text().split('\n====\n')]
     json.dump(out, sys.stdout, ensure_ascii=True, indent=1)
     print()
 

@@ -83,8 +83,7 @@ void Compare(const Template& parsed, const Json& inputs, const Json& recorded) {
     EXPECT_EQ(std::string(text->bytes()), recorded["text"].get<std::string>());
     CheckOrigins(*text);
   } else if (recorded.contains("raised")) {
-    EXPECT_EQ(text.status(),
-              absl::FailedPreconditionError(recorded["raised"].get<std::string>()));
+    EXPECT_EQ(text.status(), absl::FailedPreconditionError(recorded["raised"].get<std::string>()));
   } else {
     EXPECT_FALSE(text.ok()) << "rendered " << text->bytes() << "\ninstead of refusing with "
                             << recorded["refused"].get<std::string>();
@@ -110,10 +109,24 @@ TEST_P(RecordTest, AsJinja) {
   }
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   for (const Json& result : record["results"]) {
-    const bool own = result.contains("values");
-    SCOPED_TRACE(own ? result["values"].dump() : result["input"].get<std::string>());
-    Compare(*parsed, own ? result["values"] : Records()["inputs"][result["input"].get<std::string>()],
-            result);
+    const auto input = result["input"].get<std::string>();
+    SCOPED_TRACE(input);
+    Compare(*parsed, Records()["inputs"][input], result);
+  }
+}
+
+TEST(SnippetTest, AsJinja) {
+  if (!Records().contains("snippets")) GTEST_SKIP() << "there are none in this folder";
+  for (const Json& snippet : Records()["snippets"]) {
+    const auto source = snippet["source"].get<std::string>();
+    SCOPED_TRACE(source);
+    const auto parsed = Template::Parse(source);
+    if (parsed.ok()) {
+      Compare(*parsed, Records()["snippet_inputs"], snippet);
+    } else {
+      EXPECT_TRUE(snippet.contains("refused")) << parsed.status();
+      EXPECT_TRUE(absl::StrContains(parsed.status().message(), "line ")) << parsed.status();
+    }
   }
 }
 
