@@ -183,6 +183,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddBench(app, action);
   AddPerplexity(app, action);
   AddTokenize(app, action);
+  AddTemplate(app, action);
   AddInspect(app, action);
   AddConfigs(app, action);
   AddLimits(app, action);

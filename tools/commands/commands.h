@@ -27,6 +27,7 @@ void AddPack(CLI::App& app, Action& action);
 void AddPerplexity(CLI::App& app, Action& action);
 void AddQuantize(CLI::App& app, Action& action);
 void AddSynth(CLI::App& app, Action& action);
+void AddTemplate(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 
 }  // namespace inlay
