@@ -99,9 +99,6 @@ absl::StatusOr<Value> IndentText(Context& context, const Value& input, const Arg
 absl::StatusOr<Value> Truncate(Context& context, const Value& input, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("truncate", {"length", "killwords", "end", "leeway"}, 0, arguments));
-  if (!input.is(Type::kString))
-    return absl::InvalidArgumentError(
-        absl::StrCat("truncate needs a string, not a value of the type ", TypeName(input)));
   INLAY_ASSIGN_OR_RETURN(const int64_t length, args.IntegerOr(0, 255));
   INLAY_ASSIGN_OR_RETURN(const Text end, args.TextOr(2, Text("...", Origin::kTemplate)));
   int64_t leeway = 5;
@@ -111,10 +108,13 @@ absl::StatusOr<Value> Truncate(Context& context, const Value& input, const Argum
   const auto end_size = static_cast<int64_t>(CountCodePoints(end.bytes()));
   if (length < end_size || leeway < 0)
     return absl::InvalidArgumentError("truncate needs a length of at least that of its end");
+  INLAY_ASSIGN_OR_RETURN(const int64_t size, Length(context.budget, input));
+  if (size - leeway <= length) return input;  // a short list too
+  if (!input.is(Type::kString))
+    return absl::InvalidArgumentError(
+        absl::StrCat("truncate needs a string, not a value of the type ", TypeName(input)));
   const Text& text = input.text();
   INLAY_RETURN_IF_ERROR(context.budget.Reserve(text.size()));
-  const auto size = static_cast<int64_t>(CountCodePoints(text.bytes()));
-  if (size - leeway <= length) return input;
   Text kept = text.Part(0, ByteOfCodePoint(text.bytes(), static_cast<size_t>(length - end_size)));
   if (!args.IsTrue(1)) {
     const size_t space = kept.bytes().rfind(' ');

@@ -25,19 +25,13 @@ struct CaseExpansion {
 
 #include "io/template/unicode_text.inc"
 
-// The last element whose code point is at most this; null when there is none.
-template <class Table, class Key>
-const auto* FindAtMost(const Table& table, char32_t code_point, Key key) {
-  const auto after =
-      std::upper_bound(std::begin(table), std::end(table), code_point,
-                       [&](char32_t c, const auto& element) { return c < key(element); });
-  return after == std::begin(table) ? nullptr : after - 1;
-}
-
 template <class Table>
 char32_t InCase(const Table& runs, char32_t code_point) {
-  const CaseRun* run = FindAtMost(runs, code_point, [](const CaseRun& r) { return r.first; });
-  if (run == nullptr || code_point > run->last || (code_point - run->first) % run->step != 0)
+  const auto* run =
+      std::lower_bound(std::begin(runs), std::end(runs), code_point,
+                       [](const CaseRun& r, char32_t c) { return r.last < c; });
+  if (run == std::end(runs) || code_point < run->first ||
+      (code_point - run->first) % run->step != 0)
     return code_point;
   return static_cast<char32_t>(static_cast<int32_t>(code_point) + run->difference);
 }
@@ -45,9 +39,10 @@ char32_t InCase(const Table& runs, char32_t code_point) {
 // Appends the expansion of the code point; false when it has none.
 template <class Table>
 bool AppendExpansion(const Table& expansions, char32_t code_point, std::string* out) {
-  const CaseExpansion* found =
-      FindAtMost(expansions, code_point, [](const CaseExpansion& e) { return e.code_point; });
-  if (found == nullptr || found->code_point != code_point) return false;
+  const auto* found =
+      std::lower_bound(std::begin(expansions), std::end(expansions), code_point,
+                       [](const CaseExpansion& e, char32_t c) { return e.code_point < c; });
+  if (found == std::end(expansions) || found->code_point != code_point) return false;
   for (const char32_t c : found->to) {
     if (c != 0) AppendUtf8(c, out);
   }

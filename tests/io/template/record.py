@@ -152,6 +152,7 @@ def conversations():
                          said('tool', '12§')], {'tools': [CLOCK]}
     yield 'documents', [user], {'documents': [{'title': 'T§', 'text': 'Body§\nof it', 'doc_id': 1}], 'citation_mode': 'fast',
                                 'controls': {'citations': True, 'hallucinations': True}, 'response_format': {'type': 'json'}}
+    yield 'functions', [system, user], {'functions': '[{"name": "clock§"}]', 'datetime': 'today§', 'tools': None}
     yield 'no_tokens', [system, user, answer], {'bos_token': None, 'eos_token': None}
 
 
@@ -206,7 +207,7 @@ def main():
     if snippets.exists():
         out['snippet_inputs'] = SNIPPET_INPUTS
         out['snippets'] = [record_snippet(s, env) for s in snippets.read_text().split('\n====\n')]
-    json.dump(out, sys.stdout, ensure_ascii=True, indent=1)
+    json.dump(out, sys.stdout, ensure_ascii=True, indent=0)
     print()
 
 
