@@ -281,8 +281,8 @@ class PercentValues {
 
   absl::Status CheckAllUsed() const {
     // What can be indexed by a key or number may be left unused, but for strings.
-    const bool indexed = values_.is(Type::kDict) || values_.is(Type::kSequence) ||
-                         values_.is(Type::kUndefined);
+    const bool indexed =
+        values_.is(Type::kDict) || values_.is(Type::kSequence) || values_.is(Type::kUndefined);
     const bool unused =
         is_tuple() ? next_ < values_.sequence()->items.size() : next_ == 0 && !indexed;
     return unused ? absl::InvalidArgumentError("the format has too many values") : absl::OkStatus();

@@ -62,7 +62,8 @@ int IntegerBase(absl::string_view text) {
   if (text.size() < 3 || text[0] != '0') return 10;
   constexpr std::array<std::pair<char, int>, 3> kBases = {{{'b', 2}, {'o', 8}, {'x', 16}}};
   for (const auto& [letter, base] : kBases) {
-    const char digit = absl::ascii_tolower(text[2]);
+    const bool spaced = text[2] == '_' && text.size() > 3;
+    const char digit = absl::ascii_tolower(text[spaced ? 3 : 2]);
     const int value = absl::ascii_isdigit(digit) ? digit - '0' : digit - 'a' + 10;
     if (absl::ascii_tolower(text[1]) == letter && absl::ascii_isxdigit(digit) && value < base)
       return base;

@@ -268,7 +268,8 @@ absl::StatusOr<Text> Repeat(Budget& budget, const Text& text, int64_t times) {
   Text out;
   if (text.empty() || times <= 0) return out;
   const size_t count = static_cast<size_t>(times);
-  const size_t each = text.size() + text.runs().size() * sizeof(OriginRun);
+  const size_t runs = text.runs().size();
+  const size_t each = text.size() + (runs > 1 ? runs * sizeof(OriginRun) : 0);
   if (count > SIZE_MAX / each) return budget.CheckBytes(SIZE_MAX);
   INLAY_RETURN_IF_ERROR(budget.Reserve(count * each));
   for (size_t i = 0; i < count; ++i) out.Append(text);

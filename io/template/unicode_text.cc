@@ -27,9 +27,8 @@ struct CaseExpansion {
 
 template <class Table>
 char32_t InCase(const Table& runs, char32_t code_point) {
-  const auto* run =
-      std::lower_bound(std::begin(runs), std::end(runs), code_point,
-                       [](const CaseRun& r, char32_t c) { return r.last < c; });
+  const auto* run = std::lower_bound(std::begin(runs), std::end(runs), code_point,
+                                     [](const CaseRun& r, char32_t c) { return r.last < c; });
   if (run == std::end(runs) || code_point < run->first ||
       (code_point - run->first) % run->step != 0)
     return code_point;

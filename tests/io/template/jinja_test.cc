@@ -1,0 +1,259 @@
+// What the records of Jinja2 (record_test.cc) cannot show: limits, lines, origins, what is left
+// out.
+#include "io/template/jinja.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "io/template/json_input.h"
+#include "io/template/limits.h"
+
+namespace inlay::jinja {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kInputs[] =
+    R"({"m": "<Message>", "n": " x y ", "l": ["a", "b"], "d": {"k": "v"}, "u": "QUOTE'"})";
+
+absl::StatusOr<Text> Render(const std::string& source, const Limits& limits = {},
+                            const std::string& inputs = kInputs) {
+  const auto parsed = Template::Parse(source);
+  if (!parsed.ok()) return parsed.status();
+  const auto value = ParseJson(inputs);
+  EXPECT_TRUE(value.ok());
+  RenderOptions options;
+  options.limits = limits;
+  return parsed->Render(*value, options);
+}
+
+std::string Error(const std::string& source, const Limits& limits = {}) {
+  const auto text = Render(source, limits);
+  return text.ok() ? absl::StrCat("rendered ", text->bytes())
+                   : absl::StrCat(absl::StatusCodeToString(text.status().code()), " ",
+                                  text.status().message());
+}
+
+// The text with what messages wrote in brackets.
+std::string Marked(const std::string& source) {
+  const auto text = Render(source);
+  if (!text.ok()) return std::string(text.status().message());
+  std::string out;
+  size_t begin = 0;
+  for (const OriginRun& run : text->runs()) {
+    const auto part = text->bytes().substr(begin, run.end - begin);
+    absl::StrAppend(
+        &out, run.origin == Origin::kMessage ? absl::StrCat("[", part, "]") : std::string(part));
+    begin = run.end;
+  }
+  return out;
+}
+
+TEST(JinjaTest, EveryByteKeepsItsOrigin) {
+  EXPECT_EQ(Marked("a{{ m }}b"), "a[<Message>]b");
+  EXPECT_EQ(Marked("{{ 'x' ~ m + 'y' }}"), "x[<Message>]y");
+  EXPECT_EQ(Marked("{{ ('-' ~ n ~ '-') | trim('-') }}|{{ n.strip() }}|{{ n | trim }}"),
+            "[ x y ]|[x y]|[x y]");
+  EXPECT_EQ(Marked("{{ ('a' ~ m) | upper }}{{ m.lower() }}{{ m | title }}{{ m | capitalize }}"),
+            "A[<MESSAGE><message><Message><message>]");
+  EXPECT_EQ(Marked("{{ m | replace('<', '(') }}{{ 'a-b' | replace('-', m) }}"),
+            "([Message>]a[<Message>]b");
+  EXPECT_EQ(Marked("{{ l | join('|') }} {{ m.join('ab') }} {{ '.'.join(l) }}"),
+            "[a]|[b] a[<Message>]b [a].[b]");
+  EXPECT_EQ(Marked("{{ ('ab' ~ m)[1:4] }}{{ m[0] }}{{ m[::-1] }}{{ m | first }}{{ m | list }}"),
+            "b[<M<>egasseM<<]['[<]', '[M]', '[e]', '[s]', '[s]', '[a]', '[g]', '[e]', '[>]']");
+  EXPECT_EQ(Marked("{% for c in n.split() %}{{ c }}.{% endfor %}{{ m.partition('e')[0] }}"),
+            "[x].[y].[<M]");
+  EXPECT_EQ(Marked("{{ d | tojson }}{{ l }}{{ u | tojson }}"),
+            "{\"[k]\": \"[v]\"}['[a]', '[b]']\"[QUOTE']\"");
+  EXPECT_EQ(Marked("{{ '%s-%d' % (m, 5) }}{{ '{}+{x}'.format(m, x=l[0]) }}{{ m.format() }}"),
+            "[<Message>]-5[<Message>]+[a<Message>]");
+  EXPECT_EQ(Marked("{{ (m ~ '\\n' ~ m) | indent(2, true) }}"), "  [<Message>]\n  [<Message>]");
+  EXPECT_EQ(Marked("{{ m | e }}{{ ('<' | safe) + m }}"), "[&lt;Message&gt;]<[&lt;Message&gt;]");
+  EXPECT_EQ(Marked("{% set x %}<{{ m }}>{% endset %}{{ x * 2 }}"), "<[<Message>]><[<Message>]>");
+  EXPECT_EQ(Marked("{% macro f(x) %}({{ x }}){{ caller() }}{% endmacro %}"
+                   "{% call f(m) %}{{ n }}!{% endcall %}"),
+            "([<Message>])[ x y ]!");
+  EXPECT_EQ(Marked("{% filter upper %}a{{ m }}{% endfilter %}{{ m.center(11, '*') }}"),
+            "A[<MESSAGE>]*[<Message>]*");
+  EXPECT_EQ(Marked("{{ d.items() | list }}{{ d | dictsort }}{% for k in d %}{{ k }}{% endfor %}"),
+            "[('[k]', '[v]')][('[k]', '[v]')][k]");
+  EXPECT_EQ(Marked("{{ m | truncate(5, true, '..', 0) }}{{ m | length }}{{ strftime_now(m) }}"),
+            "[<Me]..9[<Message>]");
+  EXPECT_EQ(Marked("{{ ['b', m] | sort | first }}{{ [m, 'z'] | max }}{{ m or 'x' }}"),
+            "[<Message>]z[<Message>]");
+}
+
+TEST(JinjaTest, NamesTheLine) {
+  EXPECT_EQ(Error("\n\n{{ nothing.x }}"),
+            "INVALID_ARGUMENT line 3 of the template: 'nothing' is undefined");
+  EXPECT_THAT(Error("{% macro f() %}\n{{ 1 + 'a' }}\n{% endmacro %}\n\n{{ f() }}"),
+              HasSubstr("line 2"));
+  EXPECT_THAT(Error("{{ 1 }}\n{% if %}"), HasSubstr("line 2"));
+  EXPECT_EQ(Error("\n{{ raise_exception('line ' ~ 7) }}"), "FAILED_PRECONDITION line 7");
+}
+
+TEST(JinjaTest, RefusesWhatIsLeftOut) {
+  for (const std::string source : {"{% include 'a' %}",
+                                   "{% import 'a' as b %}",
+                                   "{% from 'a' import b %}",
+                                   "{% extends 'a' %}",
+                                   "{% block a %}{% endblock %}",
+                                   "{% autoescape true %}{% endautoescape %}",
+                                   "{{ m | wordwrap }}",
+                                   "{{ m | pprint }}",
+                                   "{{ cycler(1) }}",
+                                   "{{ lipsum() }}",
+                                   "{{ joiner() }}",
+                                   "{{ m.encode() }}",
+                                   "{{ range }}",
+                                   "{{ namespace() }}",
+                                   "{{ 9223372036854775807 + 1 }}",
+                                   "{{ strftime_now('%Q') }}",
+                                   "{{ m.strip }}",
+                                   "{{ '\\N{DASH}' }}",
+                                   "{{ 'a{0.b}'.format(1) }}",
+                                   "{{ ('<' | safe) % m }}"}) {
+    EXPECT_THAT(Error(source), AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("line 1"))) << source;
+  }
+}
+
+TEST(JinjaTest, EndsWithinItsSteps) {
+  const std::string loops =
+      "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
+  EXPECT_THAT(Error(loops, {.max_steps = 100000}), HasSubstr("RESOURCE_EXHAUSTED line 1"));
+  const std::string big = "{% set a = 'ab' * 500000 %}";
+  for (const std::string work : {"a.replace('b', 'c')",
+                                 "a | upper",
+                                 "a.split('a')",
+                                 "a.count('ab')",
+                                 "a | tojson",
+                                 "a == a ~ ''",
+                                 "a in a ~ 'x'",
+                                 "a | length",
+                                 "a.strip('ba')",
+                                 "a | list | length",
+                                 "a.splitlines()",
+                                 "a | reverse",
+                                 "a[1:]",
+                                 "a | indent",
+                                 "a.title()",
+                                 "{a: 1}[a]",
+                                 "a | e",
+                                 "a | trim",
+                                 "a.startswith(a)",
+                                 "a.isalpha()",
+                                 "(a ~ 'c').find(a[1:])"}) {
+    EXPECT_THAT(Error(big + "{% for i in range(9999) %}{% set b = " + work + " %}{% endfor %}",
+                      {.max_steps = 300000}),
+                HasSubstr("RESOURCE_EXHAUSTED"))
+        << work;
+  }
+}
+
+TEST(JinjaTest, StaysWithinItsMemory) {
+  const Limits limits = {.max_bytes = size_t{1} << 20};
+  for (const std::string source :
+       {"{{ 'x' * 2000000 }}", "{{ 9000000000000000000 * 'xx' }}", "{% set x = [0] * 999999999 %}",
+        "{{ 'x'.center(9999999) }}", "{{ '%9999999d' % 1 }}", "{{ '{:9999999}'.format('a') }}",
+        "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}"
+        "{% endfor %}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}"
+        "{% endfor %}",
+        "{% set a = 'a' * 9999 %}{{ a | replace('a', a) }}",
+        "{% set a = 'a' * 9999 %}{{ a | list | join(a) }}", "{{ [1] | batch(99999999, 1) | list }}",
+        "{{ [1] | slice(99999999) | list }}", "{{ 'a' | indent(9999999, true) }}",
+        "{% for i in range(99999) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }}{% endfor %}",
+        "{{ [1, 2] | tojson(indent=9999999) }}", "{{ ('a' * 700000) | list }}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(50) %}{% set ns.x = [ns.x, ns.x] %}"
+        "{% endfor %}{{ ns.x }}"}) {
+    EXPECT_THAT(Error(source, limits), HasSubstr("RESOURCE_EXHAUSTED")) << source;
+  }
+  // What is let go of does not count.
+  const auto text =
+      Render("{% for i in range(99) %}{% set a = 'x' * 99999 %}{% endfor %}ok", limits);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->bytes(), "ok");
+}
+
+TEST(JinjaTest, IsNotTooDeep) {
+  EXPECT_THAT(Error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
+              HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(Error("{% for x in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}"),
+              HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(Error("{% set ns = namespace(x=[]) %}{% for i in range(999) %}"
+                    "{% set ns.x = [ns.x] %}{% endfor %}"),
+              HasSubstr("RESOURCE_EXHAUSTED"));
+  std::string maps = "{{ 'a' | map(";
+  for (int i = 0; i < 5000; ++i) maps += "'map', ";
+  EXPECT_THAT(Error(maps + "'upper') | list }}"), HasSubstr("RESOURCE_EXHAUSTED"));
+  const auto repeat = [](const std::string& text, int times) {
+    std::string out;
+    for (int i = 0; i < times; ++i) out += text;
+    return out;
+  };
+  for (const std::string& source :
+       {"{{ " + repeat("(", 100000), "{{ " + repeat("[", 100000),
+        "{{ a" + repeat(".b", 100000) + " }}", "{{ a" + repeat("|e", 100000) + " }}",
+        "{{ 1" + repeat("+1", 100000) + " }}", "{{ " + repeat("not ", 100000) + "1 }}",
+        "{{ " + repeat("-", 100000) + "1 }}", "{{ 1" + repeat(" if 1 else 1", 100000) + " }}",
+        repeat("{% if 1 %}", 100000), "{{ a" + repeat("[0]", 100000) + " }}",
+        "{{ a" + repeat("()", 100000) + " }}", "{% set " + repeat("(", 100000),
+        "{{ a" + repeat(" and a", 100000) + " }}",
+        "{{ a" + repeat(" is defined", 1) + repeat(" | d", 100000) + " }}"}) {
+    EXPECT_THAT(Error(source), AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("line 1")))
+        << source.substr(0, 40);
+  }
+  // Long but flat.
+  const auto text =
+      Render("{{ 'a'" + repeat(" ~ 'a'", 10000) + " }}" + repeat("{% if 1 %}{% endif %}", 1000));
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->size(), 10001u);
+}
+
+// Checked by the sanitizers: objects that refer to each other in a circle are freed.
+TEST(JinjaTest, FreesCircles) {
+  const auto text = Render(
+      "{% set ns = namespace() %}{% set ns.self = [ns] %}{% set ns.f = ns.self.index %}"
+      "{% for i in [1, 2] %}{% set ns.loop = loop %}{{ loop.changed(loop, [loop]) }}{% endfor %}"
+      "{% macro f() %}{% set ns.g = f %}{% endmacro %}{{ f() }}{{ ns.loop.index }}"
+      "{% for i in [1] %}{% macro g() %}{{ i }}{% endmacro %}{% set ns.h = g %}{% endfor %}"
+      "{% for i in [1, 2] %}{{ loop.changed([loop]) }}{{ nothing.x }}{% endfor %}");
+  EXPECT_FALSE(text.ok());
+}
+
+TEST(JinjaTest, ALoopThatIsOverHasNothing) {
+  const auto text = Render(
+      "{% set ns = namespace() %}{% for i in [1, 2] recursive %}{% set ns.l = loop %}{% endfor %}"
+      "{{ ns.l.previtem }}|{{ ns.l.nextitem }}|{{ ns.l.last }}");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->bytes(), "||True");
+  EXPECT_THAT(Error("{% set ns = namespace() %}{% for i in [1] recursive %}{% set ns.l = loop %}"
+                    "{% endfor %}{{ ns.l([1]) }}"),
+              HasSubstr("INVALID_ARGUMENT"));
+}
+
+TEST(JinjaTest, ThreadsShareTemplateAndInputs) {
+  const auto parsed = Template::Parse(
+      "{% macro f(x) %}{{ x | upper }}{% endmacro %}{% for a in l * 50 %}{{ f(a) ~ m }}"
+      "{% endfor %}");
+  ASSERT_TRUE(parsed.ok());
+  const auto inputs = ParseJson(kInputs);
+  ASSERT_TRUE(inputs.ok());
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (std::string& text : texts)
+    threads.emplace_back([&] { text = std::string(parsed->Render(*inputs)->bytes()); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(texts[0].size(), 1000u);
+  for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
+}
+
+}  // namespace
+}  // namespace inlay::jinja
