@@ -12,20 +12,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
-#include "io/template/limits.h"
+#include "io/template/render_options.h"
 #include "io/template/text.h"
 #include "io/template/value.h"
 
 namespace inlay::jinja {
-
-struct RenderOptions {
-  Limits limits;
-  // What strftime_now tells.
-  absl::Time now = absl::Now();
-  absl::TimeZone time_zone = absl::LocalTimeZone();
-};
 
 struct ParsedTemplate;  // ast.h
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
-#include "io/template/operators.h"
 
 namespace inlay::jinja {
 
@@ -69,17 +68,10 @@ absl::StatusOr<Value> LoopRep::Attribute(const std::string& name) {
   return Value::UndefinedNamed(&name);
 }
 
-absl::StatusOr<bool> LoopRep::Changed(Budget& budget, Values values) {
-  bool changed = !has_changed_values_ || values.size() != changed_values_.size();
-  for (size_t i = 0; !changed && i < values.size(); ++i) {
-    INLAY_ASSIGN_OR_RETURN(const bool equal, Equal(budget, values[i], changed_values_[i]));
-    changed = !equal;
-  }
-  if (changed && active_) {
-    has_changed_values_ = true;
-    changed_values_ = std::move(values);
-  }
-  return changed;
+void LoopRep::Remember(Values values) {
+  if (!active_) return;
+  has_remembered_ = true;
+  remembered_ = std::move(values);
 }
 
 void LoopRep::End() {
@@ -88,7 +80,7 @@ void LoopRep::End() {
   accept_ = nullptr;
   before_ = current_ = Value();
   ahead_.clear();
-  changed_values_.clear();
+  remembered_.clear();
 }
 
 }  // namespace inlay::jinja

@@ -37,8 +37,10 @@ class LoopRep {
   absl::StatusOr<int64_t> Length();
   // loop.NAME; undefined when there is none.
   absl::StatusOr<Value> Attribute(const std::string& name);
-  // Whether `values` differ from those of the last call, if there was one.
-  absl::StatusOr<bool> Changed(Budget& budget, Values values);
+  // What loop.changed was called with last, null before; nothing is remembered of a loop that is
+  // over.
+  const Values* remembered() const { return has_remembered_ ? &remembered_ : nullptr; }
+  void Remember(Values values);
 
   // When the loop is over: lets go of all items, so that no circle of references stays, and is no
   // longer active.
@@ -57,8 +59,8 @@ class LoopRep {
   std::vector<Value> ahead_;  // accepted items after the current one, in reverse order
   int64_t index0_ = -1;
   int64_t length_ = -1;  // -1: not known yet
-  bool has_changed_values_ = false;
-  Values changed_values_;
+  bool has_remembered_ = false;
+  Values remembered_;
   bool active_ = true;
 };
 

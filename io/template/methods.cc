@@ -320,8 +320,16 @@ absl::StatusOr<Value> Cycle(Context&, const Value& self, const Arguments& argume
 }
 
 absl::StatusOr<Value> Changed(Context& context, const Value& self, const Arguments& arguments) {
-  INLAY_ASSIGN_OR_RETURN(const bool changed,
-                         self.loop().Changed(context.budget, arguments.positional));
+  const Values& values = arguments.positional;
+  if (!arguments.named.empty())
+    return absl::InvalidArgumentError("loop.changed takes no named arguments");
+  const Values* last = self.loop().remembered();
+  bool changed = last == nullptr || last->size() != values.size();
+  for (size_t i = 0; !changed && i < values.size(); ++i) {
+    INLAY_ASSIGN_OR_RETURN(const bool equal, Equal(context.budget, values[i], (*last)[i]));
+    changed = !equal;
+  }
+  if (changed) self.loop().Remember(values);
   return Value::Bool(changed);
 }
 
