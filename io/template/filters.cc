@@ -18,12 +18,14 @@
 #include "absl/types/span.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "io/template/format.h"
 #include "io/template/functions.h"
 #include "io/template/operators.h"
 #include "io/template/print.h"
 #include "io/template/text_operations.h"
 #include "io/template/to_json.h"
+#include "io/tokenizer/unicode_classes.h"
 
 namespace inlay::jinja {
 namespace {
@@ -255,6 +257,17 @@ absl::StatusOr<Value> Truncated(double value, const Value& otherwise) {
   return Value::Int(static_cast<int64_t>(value));
 }
 
+// Python reads the digits of all scripts; here only 0 to 9 are read, and others refused.
+absl::Status RefuseOtherDigits(absl::string_view text) {
+  while (!text.empty()) {
+    const CodePoint c = DecodeUtf8(text);
+    if (c.value >= 0x80 && ClassOf(c.value) == CodePointClass::kNumber)
+      return absl::UnimplementedError("digits beyond 0 to 9 are not supported here");
+    text.remove_prefix(c.valid ? c.length : 1);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Value> ToInt(Context& context, const Value& input, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("int", {"default", "base"}, 0, arguments));
   INLAY_ASSIGN_OR_RETURN(const int64_t base, args.IntegerOr(1, 10));
@@ -265,6 +278,7 @@ absl::StatusOr<Value> ToInt(Context& context, const Value& input, const Argument
   if (input.is(Type::kFloat)) return Truncated(input.float_value(), otherwise);
   if (!input.is(Type::kString)) return otherwise;
   INLAY_RETURN_IF_ERROR(context.budget.StepBytes(input.bytes().size()));
+  INLAY_RETURN_IF_ERROR(RefuseOtherDigits(input.bytes()));
   INLAY_ASSIGN_OR_RETURN(const auto integer, ParseInteger(input.bytes(), static_cast<int>(base)));
   if (integer.has_value()) return Value::Int(*integer);
   const std::optional<double> number = ParseFloat(input.bytes());
@@ -278,6 +292,7 @@ absl::StatusOr<Value> ToFloat(Context& context, const Value& input, const Argume
   if (IsNumber(input)) return Value::Float(NumberAsDouble(input));
   if (!input.is(Type::kString)) return otherwise;
   INLAY_RETURN_IF_ERROR(context.budget.StepBytes(input.bytes().size()));
+  INLAY_RETURN_IF_ERROR(RefuseOtherDigits(input.bytes()));
   const std::optional<double> number = ParseFloat(input.bytes());
   return number.has_value() ? Value::Float(*number) : otherwise;
 }

@@ -119,7 +119,10 @@ TEST(JinjaTest, RefusesWhatIsLeftOut) {
                                    "{{ m.strip }}",
                                    "{{ '\\N{DASH}' }}",
                                    "{{ 'a{0.b}'.format(1) }}",
-                                   "{{ ('<' | safe) % m }}"}) {
+                                   "{{ ('<' | safe) % m }}",
+                                   "{{ '٣' | int }}",
+                                   "{{ '٣' | float }}",
+                                   "{{ '٣'.isdigit() }}"}) {
     EXPECT_THAT(Error(source), AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("line 1"))) << source;
   }
 }
