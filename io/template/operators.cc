@@ -374,7 +374,7 @@ bool IsIterable(const Value& value) {
 }
 
 absl::StatusOr<std::shared_ptr<const SequenceRep>> Iterate(Budget& budget, const Value& value) {
-  if (value.is(Type::kSequence)) return value.sequence();
+  if (value.is(Type::kSequence)) return value.shared_sequence();
   Values items;
   switch (value.type()) {
     case Type::kUndefined:
@@ -407,7 +407,7 @@ absl::StatusOr<std::shared_ptr<const SequenceRep>> Iterate(Budget& budget, const
           absl::StrCat("a value of the type ", TypeName(value), " has no items"));
   }
   INLAY_RETURN_IF_ERROR(budget.Reserve(items.size() * sizeof(Value)));
-  return Value::List(std::move(items), &budget).sequence();
+  return Value::List(std::move(items), &budget).shared_sequence();
 }
 
 absl::StatusOr<Value> Slice(Budget& budget, const Value& object, const Value& start,

@@ -33,22 +33,29 @@ std::string NumberKey(double number) {
 }  // namespace
 
 Value Value::String(Text text, Budget* budget, bool markup) {
-  return Value(std::make_shared<const StringRep>(std::move(text), markup, budget));
+  return Value(Type::kString, {}, std::make_shared<StringRep>(std::move(text), markup, budget));
 }
 
 Value Value::Sequence(SequenceKind kind, Values items, Budget* budget) {
   const int depth = DepthAbove(items, budget);
-  return Value(std::make_shared<const SequenceRep>(kind, std::move(items), depth, budget));
+  return Value(Type::kSequence, {},
+               std::make_shared<SequenceRep>(kind, std::move(items), depth, budget));
 }
 
 Value Value::Iterator(Values items, Budget* budget) {
   const int depth = DepthAbove(items, budget);
-  return Value(std::make_shared<IteratorRep>(std::move(items), depth, budget));
+  return Value(Type::kIterator, {}, std::make_shared<IteratorRep>(std::move(items), depth, budget));
 }
 
 Value Value::Method(Value self, const Function* function, Budget* budget) {
   const int depth = DepthAbove(self.depth(), budget);
-  return Value(std::shared_ptr<const MethodRep>(new MethodRep{std::move(self), function, depth}));
+  return Value(Type::kMethod, {},
+               std::make_shared<MethodRep>(MethodRep{std::move(self), function, depth}));
+}
+
+std::shared_ptr<const SequenceRep> Value::shared_sequence() const {
+  assert(type_ == Type::kSequence);
+  return std::static_pointer_cast<const SequenceRep>(owned_);
 }
 
 const Text& Value::text() const { return string().text; }
@@ -73,8 +80,26 @@ int Value::depth() const {
 }
 
 bool Value::SameObject(const Value& other) const {
-  // Undefined values are objects of their own each time; two of one name count as one here.
-  return data_ == other.data_;
+  if (type_ != other.type_) return false;
+  switch (type_) {
+    case Type::kUndefined:  // each is an object of its own in Python; here they count as one
+    case Type::kNone:
+      return true;
+    case Type::kBool:
+      return bool_value() == other.bool_value();
+    case Type::kInt:
+      return int_value() == other.int_value();
+    case Type::kFloat:
+      return float_value() == other.float_value();
+    case Type::kNamespace:
+      return name_space() == other.name_space();
+    case Type::kMacro:
+      return &macro() == &other.macro();
+    case Type::kFunction:
+      return &function() == &other.function();
+    default:
+      return owned_ == other.owned_;
+  }
 }
 
 const Value* NamespaceRep::Find(absl::string_view name) const {

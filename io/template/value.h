@@ -2,12 +2,12 @@
 #ifndef INLAY_IO_TEMPLATE_VALUE_H_
 #define INLAY_IO_TEMPLATE_VALUE_H_
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -30,7 +30,6 @@ struct Function;  // functions.h
 
 using Values = std::vector<Value>;
 
-// In the order of Value's variant.
 enum class Type : uint8_t {
   kUndefined,
   kNone,
@@ -55,14 +54,16 @@ enum class SequenceKind : uint8_t { kList, kTuple, kGroup, kRange, kKeys, kValue
 // remember how far they were read.
 class Value {
  public:
-  Value() : data_(Undefined{nullptr}) {}
+  Value() = default;
 
   // The value of a name or key that does not exist; `name` must outlive it, or be null.
-  static Value UndefinedNamed(const std::string* name) { return Value(Undefined{name}); }
-  static Value None() { return Value(NoneData{}); }
-  static Value Bool(bool value) { return Value(value); }
-  static Value Int(int64_t value) { return Value(value); }
-  static Value Float(double value) { return Value(value); }
+  static Value UndefinedNamed(const std::string* name) {
+    return Value(Type::kUndefined, {.name = name});
+  }
+  static Value None() { return Value(Type::kNone, {}); }
+  static Value Bool(bool value) { return Value(Type::kBool, {.boolean = value}); }
+  static Value Int(int64_t value) { return Value(Type::kInt, {.integer = value}); }
+  static Value Float(double value) { return Value(Type::kFloat, {.number = value}); }
   // Values that a template makes count in `budget`, which must outlive them.
   static Value String(Text text, Budget* budget = nullptr, bool markup = false);
   static Value String(absl::string_view bytes, Origin origin, Budget* budget = nullptr) {
@@ -72,38 +73,43 @@ class Value {
   static Value List(Values items, Budget* budget = nullptr) {
     return Sequence(SequenceKind::kList, std::move(items), budget);
   }
-  static Value Dict(std::shared_ptr<const DictRep> dict) { return Value(std::move(dict)); }
-  // What Python computes item by item, as the filter map does: it is read once. `kind` is what an
-  // error calls it.
+  // After its Finish.
+  static Value Dict(std::shared_ptr<DictRep> dict) {
+    return Value(Type::kDict, {}, std::move(dict));
+  }
+  // What Python computes item by item, as the filter map does: it is read once.
   static Value Iterator(Values items, Budget* budget = nullptr);
-  static Value Namespace(NamespaceRep* rep) { return Value(rep); }
-  static Value Loop(std::shared_ptr<LoopRep> loop) { return Value(std::move(loop)); }
-  static Value Macro(const MacroRep* macro) { return Value(macro); }
-  static Value OfFunction(const Function* function) { return Value(function); }
+  static Value Namespace(NamespaceRep* rep) { return Value(Type::kNamespace, {.name_space = rep}); }
+  static Value Loop(std::shared_ptr<LoopRep> loop) {
+    return Value(Type::kLoop, {}, std::move(loop));
+  }
+  static Value Macro(const MacroRep* macro) { return Value(Type::kMacro, {.macro = macro}); }
+  static Value OfFunction(const Function* function) {
+    return Value(Type::kFunction, {.function = function});
+  }
   // A function of an object, as the `strip` of a string.
   static Value Method(Value self, const Function* function, Budget* budget);
 
-  Type type() const { return static_cast<Type>(data_.index()); }
-  bool is(Type type) const { return this->type() == type; }
+  Type type() const { return type_; }
+  bool is(Type type) const { return type_ == type; }
 
   // Each requires its type.
-  const std::string* undefined_name() const { return std::get<Undefined>(data_).name; }
-  bool bool_value() const { return std::get<bool>(data_); }
-  int64_t int_value() const { return std::get<int64_t>(data_); }
-  double float_value() const { return std::get<double>(data_); }
-  const StringRep& string() const { return *std::get<std::shared_ptr<const StringRep>>(data_); }
+  const std::string* undefined_name() const { return plain(Type::kUndefined).name; }
+  bool bool_value() const { return plain(Type::kBool).boolean; }
+  int64_t int_value() const { return plain(Type::kInt).integer; }
+  double float_value() const { return plain(Type::kFloat).number; }
+  const StringRep& string() const { return *owned<StringRep>(Type::kString); }
   const Text& text() const;
   absl::string_view bytes() const { return text().bytes(); }
-  const std::shared_ptr<const SequenceRep>& sequence() const {
-    return std::get<std::shared_ptr<const SequenceRep>>(data_);
-  }
-  const DictRep& dict() const { return *std::get<std::shared_ptr<const DictRep>>(data_); }
-  IteratorRep& iterator() const { return *std::get<std::shared_ptr<IteratorRep>>(data_); }
-  NamespaceRep* name_space() const { return std::get<NamespaceRep*>(data_); }
-  LoopRep& loop() const { return *std::get<std::shared_ptr<LoopRep>>(data_); }
-  const MacroRep& macro() const { return *std::get<const MacroRep*>(data_); }
-  const Function& function() const { return *std::get<const Function*>(data_); }
-  const MethodRep& method() const { return *std::get<std::shared_ptr<const MethodRep>>(data_); }
+  const SequenceRep* sequence() const { return owned<SequenceRep>(Type::kSequence); }
+  std::shared_ptr<const SequenceRep> shared_sequence() const;
+  const DictRep& dict() const { return *owned<DictRep>(Type::kDict); }
+  IteratorRep& iterator() const { return *owned<IteratorRep>(Type::kIterator); }
+  NamespaceRep* name_space() const { return plain(Type::kNamespace).name_space; }
+  LoopRep& loop() const { return *owned<LoopRep>(Type::kLoop); }
+  const MacroRep& macro() const { return *plain(Type::kMacro).macro; }
+  const Function& function() const { return *plain(Type::kFunction).function; }
+  const MethodRep& method() const { return *owned<MethodRep>(Type::kMethod); }
 
   bool is_sequence(SequenceKind kind) const;
   // Lists and tuples of lists and tuples, and so on: 0 for what holds no values.
@@ -112,23 +118,35 @@ class Value {
   bool SameObject(const Value& other) const;
 
  private:
-  struct Undefined {
-    const std::string* name;
-    friend bool operator==(const Undefined&, const Undefined&) = default;
+  // What needs no memory of its own, or belongs to the rendering.
+  union Plain {
+    const std::string* name = nullptr;  // of what is undefined, or null
+    bool boolean;
+    int64_t integer;
+    double number;
+    NamespaceRep* name_space;
+    const MacroRep* macro;
+    const Function* function;
   };
-  struct NoneData {
-    friend bool operator==(const NoneData&, const NoneData&) = default;
-  };
-  using Data =
-      std::variant<Undefined, NoneData, bool, int64_t, double, std::shared_ptr<const StringRep>,
-                   std::shared_ptr<const SequenceRep>, std::shared_ptr<const DictRep>,
-                   std::shared_ptr<IteratorRep>, NamespaceRep*, std::shared_ptr<LoopRep>,
-                   const MacroRep*, const Function*, std::shared_ptr<const MethodRep>>;
 
-  template <class T>
-  explicit Value(T data) : data_(std::in_place_type<T>, std::move(data)) {}
+  Value(Type type, Plain plain, std::shared_ptr<void> owned = nullptr)
+      : type_(type), plain_(plain), owned_(std::move(owned)) {}
 
-  Data data_;
+  const Plain& plain([[maybe_unused]] Type type) const {
+    assert(type_ == type);
+    return plain_;
+  }
+  template <class Rep>
+  Rep* owned([[maybe_unused]] Type type) const {
+    assert(type_ == type);
+    return static_cast<Rep*>(owned_.get());
+  }
+
+  Type type_ = Type::kUndefined;
+  Plain plain_;
+  // The object behind a value of the other types. One pointer for all of them keeps the code for
+  // copies small, of which there is much.
+  std::shared_ptr<void> owned_;
 };
 
 struct StringRep {
