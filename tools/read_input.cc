@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
+#include "base/status_macros.h"
 #include "io/gguf/gguf_value.h"
 
 namespace inlay {
@@ -43,6 +44,19 @@ absl::StatusOr<absl::string_view> Input::Next() {
     if (n >= 0) return absl::string_view(buffer_.data(), static_cast<size_t>(n));
     if (errno == EINTR) continue;
     return absl::UnavailableError(absl::StrCat("cannot read ", name_, ": ", std::strerror(errno)));
+  }
+}
+
+absl::StatusOr<std::string> Input::ReadAll() {
+  std::string text;
+  while (true) {
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view piece, Next());
+    if (piece.empty()) return text;
+    absl::StrAppend(&text, piece);
+    if (text.size() > kLongestInput) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name_, " has more than ", kLongestInput, " bytes"));
+    }
   }
 }
 

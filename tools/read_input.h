@@ -2,6 +2,7 @@
 #ifndef INLAY_TOOLS_READ_INPUT_H_
 #define INLAY_TOOLS_READ_INPUT_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "absl/strings/string_view.h"
 
 namespace inlay {
+
+// The most bytes of a file that is read as a whole.
+inline constexpr size_t kLongestInput = size_t{256} << 20;
 
 class Input {
  public:
@@ -21,6 +25,9 @@ class Input {
 
   // The next bytes, at most 64 KiB, valid until the next call; empty at the end.
   absl::StatusOr<absl::string_view> Next();
+
+  // All that is left. InvalidArgument, naming the input, for more than kLongestInput bytes.
+  absl::StatusOr<std::string> ReadAll();
 
   // For messages.
   const std::string& name() const { return name_; }

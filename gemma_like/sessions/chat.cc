@@ -9,7 +9,7 @@ namespace inlay {
 
 // A conversation is the system turn, if any, then for each turn
 //   before_user, text, before_answer, answer, after_answer.
-struct ChatFormat::Markup {
+struct FixedChatFormat::Markup {
   const char* before_system;
   const char* after_system;
   const char* before_user;
@@ -36,7 +36,7 @@ absl::Status Append(const Tokenizer& tokenizer, absl::string_view text, Trust tr
 
 }  // namespace
 
-const ChatFormat::Markup& ChatFormat::MarkupOf(ChatTemplate chat_template) {
+const FixedChatFormat::Markup& FixedChatFormat::MarkupOf(ChatTemplate chat_template) {
   // Gemma has no system role: instructions come first in the user's turn.
   static const Markup gemma{.before_system = "<start_of_turn>user\n",
                             .after_system = "\n\n",
@@ -81,8 +81,8 @@ const ChatFormat::Markup& ChatFormat::MarkupOf(ChatTemplate chat_template) {
   return none;
 }
 
-absl::StatusOr<ChatFormat> ChatFormat::Create(const Tokenizer& tokenizer,
-                                              ChatTemplate chat_template) {
+absl::StatusOr<FixedChatFormat> FixedChatFormat::Create(const Tokenizer& tokenizer,
+                                                        ChatTemplate chat_template) {
   const Markup& markup = MarkupOf(chat_template);
   for (const char* token : markup.control_tokens) {
     if (!tokenizer.FindSpecial(token).has_value()) {
@@ -90,17 +90,18 @@ absl::StatusOr<ChatFormat> ChatFormat::Create(const Tokenizer& tokenizer,
                                                      token, "', which its vocabulary lacks"));
     }
   }
-  return ChatFormat(tokenizer, markup);
+  return FixedChatFormat(tokenizer, markup);
 }
 
-absl::Status ChatFormat::AppendUser(absl::string_view user, std::vector<int32_t>& tokens) const {
+absl::Status FixedChatFormat::AppendUser(absl::string_view user,
+                                         std::vector<int32_t>& tokens) const {
   if (markup_->strips) user = absl::StripAsciiWhitespace(user);
   INLAY_RETURN_IF_ERROR(Append(*tokenizer_, user, Trust::kText, tokens));
   return Append(*tokenizer_, markup_->before_answer, Trust::kTemplate, tokens);
 }
 
-absl::StatusOr<std::vector<int32_t>> ChatFormat::FirstTurn(absl::string_view system,
-                                                           absl::string_view user) const {
+absl::StatusOr<std::vector<int32_t>> FixedChatFormat::FirstTurn(absl::string_view system,
+                                                                absl::string_view user) const {
   // Gemma's models were trained with BOS. Some of their files say that none is to be added, since
   // their own template prints it.
   EncodeOptions bos;
@@ -117,8 +118,8 @@ absl::StatusOr<std::vector<int32_t>> ChatFormat::FirstTurn(absl::string_view sys
   return tokens;
 }
 
-absl::StatusOr<std::vector<int32_t>> ChatFormat::NextTurn(absl::Span<const int32_t> conversation,
-                                                          absl::string_view user) const {
+absl::StatusOr<std::vector<int32_t>> FixedChatFormat::NextTurn(
+    absl::Span<const int32_t> conversation, absl::string_view user) const {
   std::vector<int32_t> tokens;
   // Without roles an answer may have ended its line itself.
   const bool needs_end = !markup_->control_tokens.empty() || conversation.empty() ||
@@ -128,6 +129,15 @@ absl::StatusOr<std::vector<int32_t>> ChatFormat::NextTurn(absl::Span<const int32
   INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->before_user, Trust::kTemplate, tokens));
   INLAY_RETURN_IF_ERROR(AppendUser(user, tokens));
   return tokens;
+}
+
+absl::StatusOr<Continuation> FixedChatFormat::Next(const ChatTexts& texts,
+                                                   absl::Span<const int32_t> conversation,
+                                                   bool) const {
+  Continuation next{.keep = conversation.size(), .tokens = {}};
+  INLAY_ASSIGN_OR_RETURN(next.tokens, conversation.empty() ? FirstTurn(texts.system, texts.user)
+                                                           : NextTurn(conversation, texts.user));
+  return next;
 }
 
 }  // namespace inlay

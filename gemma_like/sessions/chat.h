@@ -1,8 +1,11 @@
-// Chat templates: turns in the form that a family's models were trained on.
+// Chats as tokens: turns in the form that a family's models were trained on.
 #ifndef INLAY_GEMMA_LIKE_SESSIONS_CHAT_H_
 #define INLAY_GEMMA_LIKE_SESSIONS_CHAT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,17 +16,51 @@
 
 namespace inlay {
 
-// Converts texts into the tokens between one answer and the next. The template's own text may
-// contain control tokens; the texts of users stay plain text, "<end_of_turn>" included.
+// One message of the user and its answer.
+struct Exchange {
+  std::string user;
+  std::optional<std::string> answer;  // none where it is not known
+};
+
+// What was said so far.
+struct ChatTexts {
+  absl::string_view system;  // may be empty
+  absl::Span<const Exchange> before;
+  absl::string_view user;  // the message to be answered
+};
+
+// How a conversation goes on: it keeps this many tokens, after which these follow.
+struct Continuation {
+  size_t keep;
+  std::vector<int32_t> tokens;
+};
+
+// How messages become tokens. Control tokens come from the format alone: the texts of users stay
+// plain text, "<end_of_turn>" included. Safe to call from several threads.
+class ChatFormat {
+ public:
+  virtual ~ChatFormat() = default;
+
+  // The tokens up to where the model answers `texts.user`. `conversation` is what a cache holds of
+  // the chat. `ends_with_answer`: it ends with the last answer before, without its
+  // end-of-generation token; otherwise it may be any beginning of the chat.
+  virtual absl::StatusOr<Continuation> Next(const ChatTexts& texts,
+                                            absl::Span<const int32_t> conversation,
+                                            bool ends_with_answer) const = 0;
+};
+
+// The formats that are built in, for files without a template of their own: the tokens between one
+// answer and the next are fixed.
 //   kGemma    https://ai.google.dev/gemma/docs/core/prompt-structure
 //   kGranite  https://www.ibm.com/granite/docs/use-cases/prompt-engineering
 //   kChatMl   the roles' names between <|im_start|> and <|im_end|>
 //   kNone     no roles: each turn is a line, which the model continues
-class ChatFormat {
+class FixedChatFormat : public ChatFormat {
  public:
   // `tokenizer` must outlive the object. InvalidArgument when its vocabulary lacks a control token
   // of the template.
-  static absl::StatusOr<ChatFormat> Create(const Tokenizer& tokenizer, ChatTemplate chat_template);
+  static absl::StatusOr<FixedChatFormat> Create(const Tokenizer& tokenizer,
+                                                ChatTemplate chat_template);
 
   // The start of a conversation, up to where the model answers. `system` may be empty; if the
   // template has no system role, it precedes the user's text.
@@ -35,9 +72,12 @@ class ChatFormat {
   absl::StatusOr<std::vector<int32_t>> NextTurn(absl::Span<const int32_t> conversation,
                                                 absl::string_view user) const;
 
+  absl::StatusOr<Continuation> Next(const ChatTexts& texts, absl::Span<const int32_t> conversation,
+                                    bool ends_with_answer) const override;
+
  private:
   struct Markup;
-  ChatFormat(const Tokenizer& tokenizer, const Markup& markup)
+  FixedChatFormat(const Tokenizer& tokenizer, const Markup& markup)
       : tokenizer_(&tokenizer), markup_(&markup) {}
 
   static const Markup& MarkupOf(ChatTemplate chat_template);

@@ -11,9 +11,9 @@
 namespace inlay {
 
 absl::StatusOr<ChatSession> ChatSession::Create(Engine& engine, const Tokenizer& tokenizer,
-                                                ChatFormat format, std::unique_ptr<KVCache> cache,
-                                                std::string system, GenerateOptions options,
-                                                size_t snapshots) {
+                                                std::shared_ptr<const ChatFormat> format,
+                                                std::unique_ptr<KVCache> cache, std::string system,
+                                                GenerateOptions options, size_t snapshots) {
   return OrOutOfMemory("this chat", [&]() -> absl::StatusOr<ChatSession> {
     INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const KVCache> empty, cache->Fork());
     return ChatSession(engine, tokenizer, std::move(format), std::move(empty), std::move(cache),
@@ -21,7 +21,8 @@ absl::StatusOr<ChatSession> ChatSession::Create(Engine& engine, const Tokenizer&
   });
 }
 
-ChatSession::ChatSession(Engine& engine, const Tokenizer& tokenizer, ChatFormat format,
+ChatSession::ChatSession(Engine& engine, const Tokenizer& tokenizer,
+                         std::shared_ptr<const ChatFormat> format,
                          std::shared_ptr<const KVCache> empty, std::unique_ptr<KVCache> cache,
                          std::string system, GenerateOptions options, size_t snapshots)
     : engine_(engine),
@@ -37,21 +38,53 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
                                                 const TextCallback& on_text,
                                                 const CancelCheck& cancel) {
   return OrOutOfMemory("this chat", [&]() -> absl::StatusOr<GenerateResult> {
-    const auto prompt = cache_->length() == 0 ? format_.FirstTurn(system_, user)
-                                              : format_.NextTurn(cache_->tokens(), user);
-    INLAY_RETURN_IF_ERROR(prompt.status());
+    INLAY_ASSIGN_OR_RETURN(const Continuation next, Next(user));
     if (turns_.size() >= snapshots_) turns_[turns_.size() - snapshots_].before = nullptr;
     INLAY_ASSIGN_OR_RETURN(const std::shared_ptr<KVCache> before, cache_->Fork());
-    GenerateOptions options = options_;
-    options.sampling.seed += answers_++;
-    turns_.push_back({.user = user, .begin = cache_->length(), .before = before});
-    auto result = Generate(engine_, tokenizer_, *cache_, *prompt, options, on_text, cancel);
+    std::vector<Turn> turns_before = turns_;  // restored if the answer fails
+    auto result =
+        OrOutOfMemory("this chat", [&] { return Answer(user, next, before, on_text, cancel); });
     if (!result.ok()) {
-      turns_.pop_back();
+      turns_ = std::move(turns_before);
       INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*before)));
     }
     return result;
   });
+}
+
+absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
+                                                   const Continuation& next,
+                                                   std::shared_ptr<const KVCache> before,
+                                                   const TextCallback& on_text,
+                                                   const CancelCheck& cancel) {
+  if (next.keep < cache_->length()) {
+    INLAY_RETURN_IF_ERROR(GoBack(next.keep));
+    for (Turn& turn : turns_) {
+      if (turn.begin <= next.keep) continue;
+      turn.begin = next.keep;
+      turn.before = nullptr;
+    }
+  }
+  turns_.push_back({.user = user,
+                    .answer = std::nullopt,
+                    .begin = next.keep,
+                    .end = 0,
+                    .before = std::move(before)});
+  GenerateOptions options = options_;
+  options.sampling.seed += answers_++;
+  INLAY_ASSIGN_OR_RETURN(GenerateResult result, Generate(engine_, tokenizer_, *cache_, next.tokens,
+                                                         options, on_text, cancel));
+  turns_.back().answer = result.text;
+  turns_.back().end = cache_->length();
+  return result;
+}
+
+absl::StatusOr<Continuation> ChatSession::Next(absl::string_view user) const {
+  std::vector<Exchange> before;
+  for (const Turn& turn : turns_) before.push_back({turn.user, turn.answer});
+  const bool ends_with_answer = !turns_.empty() && turns_.back().end == cache_->length();
+  return format_->Next({.system = system_, .before = before, .user = user}, cache_->tokens(),
+                       ends_with_answer);
 }
 
 absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_text,
@@ -80,18 +113,19 @@ absl::Status ChatSession::Rewind(size_t count) {
     }
     if (count == 0) return absl::OkStatus();
     const size_t index = turns_.size() - count;
-    INLAY_RETURN_IF_ERROR(GoBack(index));
+    INLAY_RETURN_IF_ERROR(GoBack(turns_[index].begin));
     turns_.resize(index);
     return absl::OkStatus();
   });
 }
 
-absl::Status ChatSession::GoBack(size_t index) {
-  const size_t position = turns_[index].begin;
+absl::Status ChatSession::GoBack(size_t position) {
   if (position >= cache_->RewindFloor()) return cache_->Rewind(position);
   const KVCache* snapshot = empty_.get();
-  for (size_t i = 0; i <= index; ++i) {
-    if (turns_[i].before != nullptr) snapshot = turns_[i].before.get();
+  for (const Turn& turn : turns_) {
+    // Not where this turn changed what was before it.
+    const bool is_beginning = turn.before != nullptr && turn.before->length() == turn.begin;
+    if (is_beginning && turn.begin <= position) snapshot = turn.before.get();
   }
   INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, snapshot->Fork());
   const auto missing = cache_->tokens().subspan(cache->length(), position - cache->length());

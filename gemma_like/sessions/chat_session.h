@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,12 @@ inline constexpr size_t kMostSnapshots = 8;
 
 class ChatSession {
  public:
-  // One message of the user and its answer.
   struct Turn {
     std::string user;
-    size_t begin;  // length of the conversation before it
+    // None in chats that versions before saved, which fixed formats do not need.
+    std::optional<std::string> answer;
+    size_t begin;  // how much of the conversation before it is still there
+    size_t end;    // length of the conversation after it
     // A snapshot before the turn, for going back further than a rewind can; null except in the last
     // turns.
     std::shared_ptr<const KVCache> before;
@@ -42,8 +45,9 @@ class ChatSession {
   // most `snapshots` (at least 1) are kept, including that of the current answer. ResourceExhausted
   // without memory.
   static absl::StatusOr<ChatSession> Create(Engine& engine, const Tokenizer& tokenizer,
-                                            ChatFormat format, std::unique_ptr<KVCache> cache,
-                                            std::string system, GenerateOptions options,
+                                            std::shared_ptr<const ChatFormat> format,
+                                            std::unique_ptr<KVCache> cache, std::string system,
+                                            GenerateOptions options,
                                             size_t snapshots = kMostSnapshots);
 
   // The model's answer to `user`. On an error, ResourceExhausted without memory among them, the
@@ -79,7 +83,7 @@ class ChatSession {
   size_t forks() const { return forks_.size(); }
 
  private:
-  ChatSession(Engine& engine, const Tokenizer& tokenizer, ChatFormat format,
+  ChatSession(Engine& engine, const Tokenizer& tokenizer, std::shared_ptr<const ChatFormat> format,
               std::shared_ptr<const KVCache> empty, std::unique_ptr<KVCache> cache,
               std::string system, GenerateOptions options, size_t snapshots);
 
@@ -88,13 +92,21 @@ class ChatSession {
     std::vector<Turn> turns;
   };
 
-  // Makes the conversation end before turn `index` by the cheapest means: a rewind, else a snapshot
-  // and a prefill of the tokens that it lacks.
-  absl::Status GoBack(size_t index);
+  // Generates the answer to `user` and adds the turn; on an error anything may have changed.
+  absl::StatusOr<GenerateResult> Answer(const std::string& user, const Continuation& next,
+                                        std::shared_ptr<const KVCache> before,
+                                        const TextCallback& on_text, const CancelCheck& cancel);
+
+  // What follows the conversation when the user says `user`.
+  absl::StatusOr<Continuation> Next(absl::string_view user) const;
+
+  // Makes the conversation end at `position` by the cheapest means: a rewind, else a snapshot and a
+  // prefill of the tokens that it lacks.
+  absl::Status GoBack(size_t position);
 
   Engine& engine_;
   const Tokenizer& tokenizer_;
-  ChatFormat format_;
+  std::shared_ptr<const ChatFormat> format_;
   std::shared_ptr<const KVCache> empty_;
   std::unique_ptr<KVCache> cache_;
   std::string system_;

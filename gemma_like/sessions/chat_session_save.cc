@@ -1,12 +1,15 @@
 // A chat in a file: the user's messages, then the conversation as KVCache saves it.
 //
-//   magic "inlaychat\n"; number of turns, number of answers attempted; for each turn its first
-//   position, the size of its message in bytes, and these bytes; the XXH64 of all that; the
+//   magic "inlaychat2"; number of turns, number of answers attempted; for each turn its first
+//   position, the one after its last, and the message and the answer, both as the size in bytes and
+//   these bytes (2^64 - 1 and nothing for an answer that is not known); the XXH64 of all that; the
 //   conversation
 //
-// with all numbers uint64, little-endian.
+// with all numbers uint64, little-endian. In the first version, of magic "inlaychat\n", a turn has
+// its first position and the message.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,11 +26,15 @@
 namespace inlay {
 namespace {
 
-constexpr absl::string_view kMagic = kChatMagic;
+constexpr absl::string_view kMagic = "inlaychat2", kFirstMagic = "inlaychat\n";
 constexpr size_t kMagicBytes = kMagic.size();
+static_assert(kFirstMagic.size() == kMagicBytes);
 // Bytes of all messages: more than fits any conversation, and little enough to allocate even if
 // only a damaged file asks for it.
 constexpr uint64_t kMostSaid = uint64_t{64} << 20;
+
+// The size of an answer that is not known.
+constexpr uint64_t kUnknown = std::numeric_limits<uint64_t>::max();
 
 absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the saved chat is damaged: ", what));
@@ -57,6 +64,27 @@ class HeadReader {
     return number;
   }
 
+  // A turn after one that begins at `least`; `end` is 0 in the first version.
+  absl::StatusOr<ChatSession::Turn> Turn(bool first_version, size_t least) {
+    ChatSession::Turn turn{.user = "", .answer = {}, .begin = 0, .end = 0, .before = nullptr};
+    INLAY_ASSIGN_OR_RETURN(turn.begin, Number());
+    if (!first_version) {
+      INLAY_ASSIGN_OR_RETURN(turn.end, Number());
+    }
+    if (turn.begin < least || (!first_version && turn.end <= turn.begin)) {
+      return Damaged(absl::StrCat("a turn begins at position ", turn.begin, " and ends at ",
+                                  turn.end, ", but not before ", least));
+    }
+    INLAY_ASSIGN_OR_RETURN(const uint64_t size, Number());
+    INLAY_ASSIGN_OR_RETURN(turn.user, Text(size));
+    if (first_version) return turn;
+    INLAY_ASSIGN_OR_RETURN(const uint64_t answer_size, Number());
+    if (answer_size != kUnknown) {
+      INLAY_ASSIGN_OR_RETURN(turn.answer, Text(answer_size));
+    }
+    return turn;
+  }
+
   uint64_t digest() const { return hash_.Digest(); }
 
  private:
@@ -73,12 +101,21 @@ absl::Status ChatSession::Save(StateWriter& writer) const {
     const auto add = [&head](uint64_t number) {
       head.append(reinterpret_cast<const char*>(&number), sizeof(number));
     };
+    const auto add_text = [&](absl::string_view text) {
+      add(text.size());
+      absl::StrAppend(&head, text);
+    };
     add(turns_.size());
     add(answers_);
     for (const Turn& turn : turns_) {
       add(turn.begin);
-      add(turn.user.size());
-      head += turn.user;
+      add(turn.end);
+      add_text(turn.user);
+      if (turn.answer.has_value()) {
+        add_text(*turn.answer);
+      } else {
+        add(kUnknown);
+      }
     }
     add(Xxh64Of(head.data(), head.size()));
     INLAY_RETURN_IF_ERROR(
@@ -92,19 +129,18 @@ absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) 
     HeadReader head(reader);
     INLAY_ASSIGN_OR_RETURN(const std::string magic,
                            head.Text(std::min<uint64_t>(kMagicBytes, reader.remaining())));
-    if (magic != kMagic) return absl::InvalidArgumentError("it is not a saved chat");
+    const bool first_version = magic == kFirstMagic;
+    if (magic != kMagic && !first_version)
+      return absl::InvalidArgumentError("it is not a saved chat");
     INLAY_ASSIGN_OR_RETURN(const uint64_t count, head.Number());
     INLAY_ASSIGN_OR_RETURN(const uint64_t answers, head.Number());
     std::vector<Turn> turns;
     for (uint64_t i = 0; i < count; ++i) {
-      INLAY_ASSIGN_OR_RETURN(const uint64_t begin, head.Number());
-      INLAY_ASSIGN_OR_RETURN(const uint64_t size, head.Number());
-      INLAY_ASSIGN_OR_RETURN(std::string user, head.Text(size));
-      if (turns.empty() ? begin != 0 : begin <= turns.back().begin) {
-        return Damaged(absl::StrCat("turn ", i, " begins at position ", begin));
-      }
-      turns.push_back(
-          {.user = std::move(user), .begin = static_cast<size_t>(begin), .before = nullptr});
+      const size_t least = turns.empty() ? 0 : turns.back().begin + (first_version ? 1 : 0);
+      INLAY_ASSIGN_OR_RETURN(Turn turn, head.Turn(first_version, least));
+      if (turns.empty() && turn.begin != 0) return Damaged("the first turn does not begin at 0");
+      if (first_version && !turns.empty()) turns.back().end = turn.begin;
+      turns.push_back(std::move(turn));
     }
     const uint64_t digest = head.digest();
     INLAY_ASSIGN_OR_RETURN(const uint64_t stored, head.Number());
@@ -116,6 +152,7 @@ absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) 
       return Damaged(
           absl::StrCat("it has ", turns.size(), " turns in ", cache->length(), " tokens"));
     }
+    if (first_version && !turns.empty()) turns.back().end = cache->length();
     cache_ = std::move(cache);
     turns_ = std::move(turns);
     answers_ = answers;

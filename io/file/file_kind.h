@@ -23,7 +23,7 @@ enum class FileKind {
 // The first bytes of such a file.
 inline constexpr absl::string_view kModelMagic = "GGUF";
 inline constexpr absl::string_view kSessionMagic = "inlaykv\n";
-inline constexpr absl::string_view kChatMagic = "inlaychat\n";
+inline constexpr absl::string_view kChatMagic = "inlaychat";
 // The last bytes of a program with a model inside; see io/file/bundle.h.
 inline constexpr absl::string_view kBundleMagic = "INLAYEND";
 

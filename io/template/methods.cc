@@ -25,7 +25,7 @@ namespace inlay::jinja {
 namespace {
 
 // A string of the same kind as `self`: what |safe made stays safe.
-Value Like(Context& context, const Value& self, Text text) {
+Value SameKind(Context& context, const Value& self, Text text) {
   return Value::String(std::move(text), &context.budget, self.string().markup);
 }
 
@@ -38,7 +38,7 @@ absl::Status RefuseMarkup(const Value& self, absl::string_view function) {
 absl::StatusOr<Value> ListOf(Context& context, const Value& self, std::vector<Text> parts) {
   INLAY_RETURN_IF_ERROR(context.budget.Reserve(parts.size() * (sizeof(Value) + sizeof(StringRep))));
   Values values;
-  for (Text& part : parts) values.push_back(Like(context, self, std::move(part)));
+  for (Text& part : parts) values.push_back(SameKind(context, self, std::move(part)));
   return Value::List(std::move(values), &context.budget);
 }
 
@@ -47,11 +47,11 @@ absl::StatusOr<Value> Strip(Context& context, const Value& self, const Arguments
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("strip", {"chars"}, 0, arguments));
   INLAY_RETURN_IF_ERROR(context.budget.StepBytes(self.bytes().size()));
   if (args.Or(0, Value::None()).is(Type::kNone))
-    return Like(context, self, StripSpace(self.text(), kSide));
+    return SameKind(context, self, StripSpace(self.text(), kSide));
   INLAY_ASSIGN_OR_RETURN(const Text characters, args.TextOr(0, Text()));
   INLAY_ASSIGN_OR_RETURN(Text text,
                          StripCharacters(context.budget, self.text(), characters.bytes(), kSide));
-  return Like(context, self, std::move(text));
+  return SameKind(context, self, std::move(text));
 }
 
 template <Side kFrom>
@@ -94,22 +94,23 @@ absl::StatusOr<Value> Partition(Context& context, const Value& self, const Argum
     if (kFrom == Side::kRight) std::swap(parts[0], parts[2]);
   }
   Values values;
-  for (Text& part : parts) values.push_back(Like(context, self, std::move(part)));
+  for (Text& part : parts) values.push_back(SameKind(context, self, std::move(part)));
   return Value::Sequence(SequenceKind::kTuple, std::move(values), &context.budget);
 }
 
 template <Case kCase>
-absl::StatusOr<Value> ChangeCase(Context& context, const Value& self, const Arguments& arguments) {
+absl::StatusOr<Value> ChangeOwnCase(Context& context, const Value& self,
+                                    const Arguments& arguments) {
   INLAY_RETURN_IF_ERROR(Bind("upper or lower", {}, 0, arguments).status());
   INLAY_ASSIGN_OR_RETURN(Text text, InCase(context.budget, self.text(), kCase));
-  return Like(context, self, std::move(text));
+  return SameKind(context, self, std::move(text));
 }
 
 template <absl::StatusOr<Text> (*kChange)(Budget&, const Text&)>
-absl::StatusOr<Value> Change(Context& context, const Value& self, const Arguments& arguments) {
+absl::StatusOr<Value> ChangeSelf(Context& context, const Value& self, const Arguments& arguments) {
   INLAY_RETURN_IF_ERROR(Bind("the function", {}, 0, arguments).status());
   INLAY_ASSIGN_OR_RETURN(Text text, kChange(context.budget, self.text()));
-  return Like(context, self, std::move(text));
+  return SameKind(context, self, std::move(text));
 }
 
 absl::StatusOr<Value> ReplaceIn(Context& context, const Value& self, const Arguments& arguments) {
@@ -120,7 +121,7 @@ absl::StatusOr<Value> ReplaceIn(Context& context, const Value& self, const Argum
   INLAY_ASSIGN_OR_RETURN(const Text with, args.TextOr(1, Text()));
   INLAY_ASSIGN_OR_RETURN(const int64_t most, args.IntegerOr(2, -1));
   INLAY_ASSIGN_OR_RETURN(Text text, Replace(context.budget, self.text(), old.bytes(), with, most));
-  return Like(context, self, std::move(text));
+  return SameKind(context, self, std::move(text));
 }
 
 absl::StatusOr<Value> JoinItems(Context& context, const Value& self, const Arguments& arguments) {
@@ -137,7 +138,7 @@ absl::StatusOr<Value> JoinItems(Context& context, const Value& self, const Argum
     parts.push_back(item.text());
   }
   INLAY_ASSIGN_OR_RETURN(Text text, Join(context.budget, self.text(), parts));
-  return Like(context, self, std::move(text));
+  return SameKind(context, self, std::move(text));
 }
 
 // The part [start, end) of the text, which the functions that look for something take.
@@ -207,7 +208,7 @@ absl::StatusOr<Value> RemoveEnd(Context& context, const Value& self, const Argum
   size_t begin = 0, end = text.size();
   if (kPrefix && absl::StartsWith(text.bytes(), affix.bytes())) begin = affix.size();
   if (!kPrefix && absl::EndsWith(text.bytes(), affix.bytes())) end -= affix.size();
-  return Like(context, self, text.Part(begin, end));
+  return SameKind(context, self, text.Part(begin, end));
 }
 
 template <Side kSide>
@@ -219,7 +220,7 @@ absl::StatusOr<Value> PadTo(Context& context, const Value& self, const Arguments
   if (CountCodePoints(fill.bytes()) != 1)
     return absl::InvalidArgumentError("what fills a text must be one character");
   INLAY_ASSIGN_OR_RETURN(Text text, Pad(context.budget, self.text(), width, fill, kSide));
-  return Like(context, self, std::move(text));
+  return SameKind(context, self, std::move(text));
 }
 
 absl::StatusOr<Value> FormatString(Context& context, const Value& self,
@@ -342,10 +343,10 @@ constexpr Function kStringMethods[] = {
     {"splitlines", SplitLinesOf},
     {"partition", Partition<Side::kLeft>},
     {"rpartition", Partition<Side::kRight>},
-    {"upper", ChangeCase<Case::kUpper>},
-    {"lower", ChangeCase<Case::kLower>},
-    {"title", Change<TitleWords>},
-    {"capitalize", Change<Capitalize>},
+    {"upper", ChangeOwnCase<Case::kUpper>},
+    {"lower", ChangeOwnCase<Case::kLower>},
+    {"title", ChangeSelf<TitleWords>},
+    {"capitalize", ChangeSelf<Capitalize>},
     {"replace", ReplaceIn},
     {"join", JoinItems},
     {"startswith", HasEnd<absl::StartsWith>},

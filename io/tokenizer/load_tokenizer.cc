@@ -23,8 +23,11 @@ class NoTokenizer : public Tokenizer {
 
   absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(const EncodeOptions&,
                                                              size_t) const override {
-    return absl::FailedPreconditionError(
-        absl::StrCat(file_, ": key '", kModelKey, "' is 'no_vocab', so text cannot be encoded"));
+    return NoVocabulary();
+  }
+  absl::StatusOr<std::vector<int32_t>> EncodeMarked(absl::string_view,
+                                                    absl::Span<const TrustRun>) const override {
+    return NoVocabulary();
   }
   std::string Decode(absl::Span<const int32_t>, bool*) const override { return ""; }
   absl::string_view Piece(int32_t) const override { return ""; }
@@ -40,6 +43,11 @@ class NoTokenizer : public Tokenizer {
   std::optional<int32_t> FindSpecial(absl::string_view) const override { return std::nullopt; }
 
  private:
+  absl::Status NoVocabulary() const {
+    return absl::FailedPreconditionError(
+        absl::StrCat(file_, ": key '", kModelKey, "' is 'no_vocab', so text cannot be encoded"));
+  }
+
   std::string file_;
 };
 

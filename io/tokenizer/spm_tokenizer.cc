@@ -18,8 +18,8 @@ namespace {
 
 constexpr absl::string_view kScoresKey = "tokenizer.ggml.scores";
 constexpr absl::string_view kSpacePrefixKey = "tokenizer.ggml.add_space_prefix";
-constexpr absl::string_view kModelKey = "tokenizer.ggml.model";
-constexpr absl::string_view kPreKey = "tokenizer.ggml.pre";
+constexpr absl::string_view kKindKey = "tokenizer.ggml.model";
+constexpr absl::string_view kRulesKey = "tokenizer.ggml.pre";
 constexpr absl::string_view kGemma4 = "gemma4";
 constexpr absl::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
 
@@ -175,7 +175,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
 }
 
 absl::StatusOr<SpmTokenizer::Ranking> SpmTokenizer::ReadRanking(const GgufFile& file) {
-  for (const absl::string_view key : {kModelKey, kPreKey}) {
+  for (const absl::string_view key : {kKindKey, kRulesKey}) {
     if (file.Find(key) == nullptr) continue;
     INLAY_ASSIGN_OR_RETURN(const absl::string_view name, file.GetString(key));
     if (name == kGemma4) return Ranking::kMerges;

@@ -17,6 +17,13 @@
 
 namespace inlay {
 
+// The bytes of a text from the end of the run before it up to `end`, and whether the caller trusts
+// them.
+struct TrustRun {
+  size_t end;
+  bool trusted;
+};
+
 struct EncodeOptions {
   // Whether the ids start with BOS; without a value, as the vocabulary says. A trusted text that
   // begins with BOS itself gets no second one.
@@ -62,6 +69,13 @@ class Tokenizer {
   absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text) const {
     return Encode(text, EncodeOptions());
   }
+
+  // The same for a text of which only some bytes are trusted: the text of a control token becomes
+  // that token where all its bytes are. `runs` cover the text from left to right. Otherwise the ids
+  // are those of the whole text: what is no special token is encoded across the ends of runs. BOS
+  // as in Encode.
+  virtual absl::StatusOr<std::vector<int32_t>> EncodeMarked(
+      absl::string_view text, absl::Span<const TrustRun> runs) const = 0;
 
   // For texts that arrive in pieces; the tokenizer must outlive the result. Text is encoded in
   // steps of `piece` bytes, which only tests set. Fails when the file holds no vocabulary.

@@ -151,6 +151,45 @@ absl::StatusOr<std::unique_ptr<TokenStream>> VocabularyTokenizer::StartEncoding(
   return std::make_unique<Stream>(*this, options, piece);
 }
 
+absl::StatusOr<std::vector<int32_t>> VocabularyTokenizer::EncodeMarked(
+    absl::string_view text, absl::Span<const TrustRun> runs) const {
+  // User-defined tokens are found again below, in all of the text between two control tokens.
+  std::vector<TokenMatcher::Match> controls, matches;
+  size_t begin = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const TrustRun& run = runs[i];
+    if (i + 1 < runs.size() && runs[i + 1].trusted == run.trusted) continue;  // one run, in effect
+    if (run.trusted) {
+      const absl::string_view trusted = text.substr(begin, run.end - begin);
+      special_.FindAll(TokenMatcher::kTrustedText, trusted, 0, trusted.size(), &matches);
+      for (TokenMatcher::Match match : matches) {
+        if (!IsControl(match.id)) continue;
+        match.begin += begin;
+        controls.push_back(match);
+      }
+    }
+    begin = run.end;
+  }
+  std::vector<int32_t> ids;
+  const bool begins_with_bos =
+      !controls.empty() && controls[0].begin == 0 && controls[0].id == vocabulary_.bos;
+  if (adds_bos_ && !begins_with_bos) ids.push_back(*vocabulary_.bos);
+  size_t done = 0;
+  const auto append_text = [&](size_t end) -> absl::Status {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> more,
+                           Encode(text.substr(done, end - done), {.add_bos = false}));
+    ids.insert(ids.end(), more.begin(), more.end());
+    return absl::OkStatus();
+  };
+  for (const TokenMatcher::Match& control : controls) {
+    INLAY_RETURN_IF_ERROR(append_text(control.begin));
+    ids.push_back(control.id);
+    done = control.begin + control.length;
+  }
+  INLAY_RETURN_IF_ERROR(append_text(text.size()));
+  return ids;
+}
+
 std::string VocabularyTokenizer::Decode(absl::Span<const int32_t> ids, bool* starts_section) const {
   std::string out;
   for (const int32_t id : ids) {

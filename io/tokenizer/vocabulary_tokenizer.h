@@ -20,6 +20,8 @@ namespace inlay {
 class VocabularyTokenizer : public Tokenizer {
  public:
   using Tokenizer::Decode;
+  absl::StatusOr<std::vector<int32_t>> EncodeMarked(absl::string_view text,
+                                                    absl::Span<const TrustRun> runs) const override;
   absl::StatusOr<std::unique_ptr<TokenStream>> StartEncoding(const EncodeOptions& options,
                                                              size_t piece) const override;
   std::string Decode(absl::Span<const int32_t> ids, bool* starts_section) const override;

@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   const Family& family = families[input.UpTo(families.size() - 1)];
   const Tokenizer& tokenizer = *family.tokenizer;
-  const auto format = ChatFormat::Create(tokenizer, family.chat_template);
+  const auto format = FixedChatFormat::Create(tokenizer, family.chat_template);
   INLAY_FUZZ_CHECK(format.ok());
 
   const bool has_system = input.Byte() % 2 == 1;

@@ -65,9 +65,13 @@ class Repair {
     uint64_t turns = 0, size = 0;
     if (!Number(kChatMagicBytes, &turns)) return;
     size_t head = kChatMagicBytes + 16;
+    const bool first_version = bytes_[kChatMagicBytes - 1] == '\n';
     for (; turns > 0; --turns) {
-      if (!Number(head + 8, &size) || size > bytes_.size()) return;
-      head += 16 + size;
+      head += first_version ? 8 : 16;
+      for (int text = 0; text < (first_version ? 1 : 2); ++text) {
+        if (!Number(head, &size) || size > bytes_.size()) return;
+        head += 8 + size;
+      }
     }
     if (!Section(head)) return;
     seed_ = 0;
@@ -135,7 +139,8 @@ ChatSession NewChat(Engine& engine) {
   GenerateOptions options;
   options.max_tokens = 12;
   return Must(ChatSession::Create(engine, TinyTokenizer(),
-                                  *ChatFormat::Create(TinyTokenizer(), ChatTemplate::kNone),
+                                  std::make_shared<const FixedChatFormat>(*FixedChatFormat::Create(
+                                      TinyTokenizer(), ChatTemplate::kNone)),
                                   NewCache(engine, KvType::kF32), "SYSTEM", options));
 }
 

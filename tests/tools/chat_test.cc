@@ -61,6 +61,27 @@ TEST(Chat, RefusesWhatCannotBe) {
   ExpectError(Chat(std::string(500, 'x') + "\n", {"-c", "100"}), 1, HasSubstr("context of 100"));
 }
 
+// The demo model has no template, and a line of a chat ends where its answer's does.
+TEST(Chat, IsWrittenByATemplate) {
+  const std::string path = ScratchPath("lines.jinja");
+  WriteFile(path,
+            "{% for m in messages %}{{ m.content }}"
+            "{{ '' if m.content.endswith('\n') else '\n' }}{% endfor %}");
+  const std::string said = "ROMEO:\nJULIET:\n/rewind\nNURSE:\n/regen\n";
+  const ProgramResult own = Chat(said);
+  EXPECT_EQ(Chat(said, {"--chat-template", path}).out, own.out);
+  EXPECT_EQ(Chat(said, {"--chat-template", path, "--sandbox"}).out, own.out);
+  EXPECT_EQ(Chat(said, {"--chat-template", "none"}).out, own.out);
+  ExpectError(Chat("A\n", {"--chat-template", "gemma"}), 1, HasSubstr("'<start_of_turn>'"));
+  ExpectError(Chat("A\n", {"--chat-template", path + "x"}), 1, HasSubstr("lines.jinjax"));
+  WriteFile(path, "a\n{% include 'b' %}");
+  ExpectError(Chat("A\n", {"--chat-template", path}), 1,
+              AllOf(HasSubstr("lines.jinja"), HasSubstr("line 2")));
+  WriteFile(path, "{{ raise_exception('Roles must alternate') }}");
+  ExpectError(Chat("A\n", {"--chat-template", path}), 1, HasSubstr("Roles must alternate"));
+  unlink(path.c_str());
+}
+
 TEST(Chat, SaysWhenTheContextIsFull) {
   EXPECT_THAT(Chat("ROMEO:\n", {"-c", "15"}).err, HasSubstr("the context of 15 tokens is full"));
 }
@@ -71,13 +92,14 @@ class Session : public testing::Test {
   Session() : model_(*LoadModel("models/bard.gguf")) {}
 
   ChatSession Make(size_t context = 2048, std::shared_ptr<BlockPool> pool = nullptr) {
-    auto format = ChatFormat::Create(*model_.tokenizer, ChatTemplate::kNone);
+    auto format = FixedChatFormat::Create(*model_.tokenizer, ChatTemplate::kNone);
     EXPECT_TRUE(format.ok()) << format.status();
     GenerateOptions options;
     options.sampling.temperature = 0;
     options.max_tokens = 60;
     return Must(ChatSession::Create(
-        *model_.engine, *model_.tokenizer, *std::move(format),
+        *model_.engine, *model_.tokenizer,
+        std::make_shared<const FixedChatFormat>(*std::move(format)),
         Must(model_.engine->CreateCache({.max_length = context, .pool = std::move(pool)})), "",
         options));
   }

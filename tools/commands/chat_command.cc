@@ -22,6 +22,7 @@
 #include "base/status_macros.h"
 #include "cache/cache_plan.h"
 #include "gemma_like/sessions/chat_session.h"
+#include "gemma_like/sessions/template_chat.h"
 #include "io/store/state_store.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
@@ -33,6 +34,7 @@
 #include "tools/line_reader.h"
 #include "tools/output.h"
 #include "tools/overwrite.h"
+#include "tools/read_input.h"
 
 namespace inlay {
 namespace {
@@ -55,9 +57,64 @@ struct ChatFlags {
   ModelFlags model;
   SamplingFlags sampling;
   std::string system;
+  std::string chat_template;          // a built-in format or a file; "": the model's own
   std::optional<int64_t> max_tokens;  // -1: no limit
   std::vector<std::string> stop_texts;
   bool exact = false;
+};
+
+constexpr std::pair<const char*, ChatTemplate> kFormats[] = {{"gemma", ChatTemplate::kGemma},
+                                                             {"granite", ChatTemplate::kGranite},
+                                                             {"chatml", ChatTemplate::kChatMl},
+                                                             {"none", ChatTemplate::kNone}};
+
+// The chat format that the flags ask for. A template in a file is read at once, since --sandbox
+// lets no file but the model be opened later.
+class ChosenFormat {
+ public:
+  static absl::StatusOr<ChosenFormat> Read(const std::string& name_or_file) {
+    ChosenFormat chosen;
+    if (name_or_file.empty()) return chosen;
+    for (const auto& [name, built_in] : kFormats) {
+      if (name_or_file == name) chosen.built_in_ = built_in;
+    }
+    if (chosen.built_in_.has_value()) return chosen;
+    INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(name_or_file));
+    chosen.file_ = file.name();
+    INLAY_ASSIGN_OR_RETURN(chosen.source_, file.ReadAll());
+    return chosen;
+  }
+
+  absl::StatusOr<std::shared_ptr<const ChatFormat>> Make(const LoadedModel& model) const {
+    if (built_in_.has_value()) {
+      INLAY_ASSIGN_OR_RETURN(FixedChatFormat fixed,
+                             FixedChatFormat::Create(*model.tokenizer, *built_in_));
+      return std::make_shared<const FixedChatFormat>(std::move(fixed));
+    }
+    if (!source_.has_value()) {
+      auto own = MakeChatFormat(model);
+      if (own.ok() || !HasChatTemplate(model)) return own;
+      return absl::Status(
+          own.status().code(),
+          absl::StrCat(own.status().message(), "; --chat-template NAME or FILE uses another"));
+    }
+    auto format = TemplateChatFormat::Create(*model.tokenizer, *source_);
+    if (format.ok()) return std::shared_ptr<const ChatFormat>(*std::move(format));
+    return absl::Status(format.status().code(),
+                        absl::StrCat(file_, ": ", format.status().message()));
+  }
+
+  // Whether nothing but a limit or the context ends an answer.
+  bool EndsNoAnswer(const LoadedModel& model) const {
+    if (source_.has_value()) return false;
+    if (built_in_.has_value()) return *built_in_ == ChatTemplate::kNone;
+    return !HasChatTemplate(model) && model.engine->info().chat_template == ChatTemplate::kNone;
+  }
+
+ private:
+  std::optional<ChatTemplate> built_in_;
+  std::optional<std::string> source_;  // of a template
+  std::string file_;                   // that it is from
 };
 
 struct Command {
@@ -232,15 +289,15 @@ class ChatLoop {
 };
 
 absl::Status Run(const ChatFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(const ChosenFormat chosen, ChosenFormat::Read(flags.chat_template));
   // The user may want to save the chat, which needs the hash of the weights.
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
   const EngineInfo& info = model.engine->info();
-  INLAY_ASSIGN_OR_RETURN(ChatFormat format,
-                         ChatFormat::Create(*model.tokenizer, info.chat_template));
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const ChatFormat> format, chosen.Make(model));
   GenerateOptions options{.sampling = ResolveSampling(flags.sampling, info.sampling),
                           .stop_texts = flags.stop_texts};
-  const int64_t most = flags.max_tokens.value_or(
-      info.chat_template == ChatTemplate::kNone ? kTemplatelessTokens : -1);
+  const int64_t most =
+      flags.max_tokens.value_or(chosen.EndsNoAnswer(model) ? kTemplatelessTokens : -1);
   if (most >= 0) options.max_tokens = static_cast<size_t>(most);
   // At least one snapshot: the one to which an answer that fails goes back.
   INLAY_ASSIGN_OR_RETURN(
@@ -268,6 +325,9 @@ void AddChat(CLI::App& app, Action& action) {
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
   command.add_option("--system", flags->system, "instructions that precede the conversation");
+  command.add_option("--chat-template", flags->chat_template,
+                     "write the chat in a built-in format (gemma, granite, chatml, none) or by a "
+                     "file with a Jinja template (default: by the model's own template)");
   command
       .add_option(
           "-n,--predict", flags->max_tokens,

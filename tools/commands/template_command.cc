@@ -25,9 +25,6 @@
 namespace inlay {
 namespace {
 
-// The most bytes of a file that is read as a whole.
-constexpr size_t kLongestInput = size_t{256} << 20;
-
 struct TemplateFlags {
   ModelFlags model;
   std::string file;
@@ -41,18 +38,6 @@ struct ChatTemplateSource {
   std::string name;  // for messages
   std::optional<std::string> bos, eos;
 };
-
-absl::StatusOr<std::string> ReadWhole(Input& input) {
-  std::string text;
-  while (true) {
-    INLAY_ASSIGN_OR_RETURN(const absl::string_view piece, input.Next());
-    if (piece.empty()) return text;
-    absl::StrAppend(&text, piece);
-    if (text.size() > kLongestInput)
-      return absl::InvalidArgumentError(
-          absl::StrCat(input.name(), " has more than ", kLongestInput, " bytes"));
-  }
-}
 
 // The status, of the same code, with what it is about in front.
 absl::Status About(absl::string_view name, const absl::Status& status) {
@@ -118,12 +103,12 @@ absl::Status Run(const TemplateFlags& flags) {
     INLAY_ASSIGN_OR_RETURN(source, ReadModel(flags.model));
   } else {
     INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.file));
-    INLAY_ASSIGN_OR_RETURN(source.text, ReadWhole(file));
+    INLAY_ASSIGN_OR_RETURN(source.text, file.ReadAll());
     source.name = file.name();
   }
   const auto parsed = jinja::Template::Parse(source.text);
   if (!parsed.ok()) return About(source.name, parsed.status());
-  INLAY_ASSIGN_OR_RETURN(const std::string json, ReadWhole(input));
+  INLAY_ASSIGN_OR_RETURN(const std::string json, input.ReadAll());
   const auto value = jinja::ParseJson(json);
   if (!value.ok()) return About(input.name(), value.status());
   if (!value->is(jinja::Type::kDict))

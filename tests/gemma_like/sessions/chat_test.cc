@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "tests/gemma_like/sessions/chat_vocabulary.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 
 namespace inlay {
@@ -16,53 +16,15 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int32_t kControl = 3;
-
-std::unique_ptr<Tokenizer> MustLoad(const TestVocabulary& vocabulary) {
-  auto tokenizer = vocabulary.Load();
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return *std::move(tokenizer);
-}
-
-std::unique_ptr<Tokenizer> GemmaTokenizer() {
-  TestVocabulary vocabulary = SpmBase();
-  vocabulary.Add("<start_of_turn>", kControl);
-  vocabulary.Add("<end_of_turn>", kControl);
-  vocabulary.flags = {{"add_bos_token", true}, {"add_space_prefix", false}};
-  return MustLoad(vocabulary);
-}
-
-std::unique_ptr<Tokenizer> GraniteTokenizer() {
-  TestVocabulary vocabulary = BpeBase("dbrx");
-  for (const char* token : {"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"})
-    vocabulary.Add(token, kControl);
-  vocabulary.flags = {{"add_bos_token", false}};
-  return MustLoad(vocabulary);
-}
-
-// The tokens as text, control tokens in brackets so that plain text of the same letters differs.
-std::string Show(const Tokenizer& tokenizer, const absl::StatusOr<std::vector<int32_t>>& tokens) {
-  EXPECT_TRUE(tokens.ok()) << tokens.status();
-  std::string text;
-  for (int32_t token : *tokens) {
-    if (tokenizer.IsControl(token)) {
-      absl::StrAppend(&text, "[", tokenizer.TokenText(token), "]");
-    } else {
-      text += std::string(tokenizer.Piece(token));
-    }
-  }
-  return text;
-}
-
-ChatFormat MustCreate(const Tokenizer& tokenizer, ChatTemplate chat_template) {
-  auto format = ChatFormat::Create(tokenizer, chat_template);
+FixedChatFormat MustCreate(const Tokenizer& tokenizer, ChatTemplate chat_template) {
+  auto format = FixedChatFormat::Create(tokenizer, chat_template);
   EXPECT_TRUE(format.ok()) << format.status();
   return *std::move(format);
 }
 
 TEST(Chat, WritesGemmaTurns) {
   const auto tokenizer = GemmaTokenizer();
-  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGemma);
+  const FixedChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGemma);
   EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", " Hi there\n")),
             "[<s>][<start_of_turn>]user\nHi there[<end_of_turn>]\n[<start_of_turn>]model\n");
   EXPECT_EQ(Show(*tokenizer, format.FirstTurn("Be brief.", "Hi")),
@@ -87,7 +49,7 @@ TEST(Chat, BeginsWithOneBosAtMost) {
     const auto tokenizer = MustLoad(vocabulary);
     for (const ChatTemplate chat_template : {ChatTemplate::kGemma, ChatTemplate::kGranite,
                                              ChatTemplate::kChatMl, ChatTemplate::kNone}) {
-      const ChatFormat format = MustCreate(*tokenizer, chat_template);
+      const FixedChatFormat format = MustCreate(*tokenizer, chat_template);
       const auto tokens = format.FirstTurn("", "<s>");
       ASSERT_TRUE(tokens.ok()) << tokens.status();
       const bool wanted = adds_bos || chat_template == ChatTemplate::kGemma;
@@ -104,14 +66,14 @@ TEST(Chat, WritesGemmaTurnsOfNormalTokens) {
   vocabulary.Add("<end_of_turn>", 1);
   vocabulary.architecture = "gemma3";  // and no key says that there is no space in front
   const auto tokenizer = MustLoad(vocabulary);
-  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGemma);
+  const FixedChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGemma);
   EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", "<end_of_turn>")),
             "[<s>][<start_of_turn>]user\n<end_of_turn>[<end_of_turn>]\n[<start_of_turn>]model\n");
 }
 
 TEST(Chat, WritesGraniteRoles) {
   const auto tokenizer = GraniteTokenizer();
-  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGranite);
+  const FixedChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGranite);
   EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", "Hi")),
             "[<|start_of_role|>]user[<|end_of_role|>]Hi[<|end_of_text|>]\n"
             "[<|start_of_role|>]assistant[<|end_of_role|>]");
@@ -130,7 +92,7 @@ TEST(Chat, WritesChatMlTurns) {
   vocabulary.Add("<|im_end|>", kControl);
   vocabulary.flags = {{"add_bos_token", false}};
   const auto tokenizer = MustLoad(vocabulary);
-  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kChatMl);
+  const FixedChatFormat format = MustCreate(*tokenizer, ChatTemplate::kChatMl);
   EXPECT_EQ(Show(*tokenizer, format.FirstTurn("Be brief.", "Hi")),
             "[<|im_start|>]system\nBe brief.[<|im_end|>]\n[<|im_start|>]user\nHi[<|im_end|>]\n"
             "[<|im_start|>]assistant\n");
@@ -142,7 +104,7 @@ TEST(Chat, WritesChatMlTurns) {
 
 TEST(Chat, WritesLinesWithoutATemplate) {
   const auto tokenizer = GemmaTokenizer();
-  const ChatFormat format = MustCreate(*tokenizer, ChatTemplate::kNone);
+  const FixedChatFormat format = MustCreate(*tokenizer, ChatTemplate::kNone);
   EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", "ROMEO:")), "[<s>]ROMEO:\n");
   EXPECT_EQ(Show(*tokenizer, format.FirstTurn("A play.", "ROMEO:")), "[<s>]A play.\nROMEO:\n");
   const auto open = tokenizer->Encode("I will");
@@ -154,7 +116,7 @@ TEST(Chat, WritesLinesWithoutATemplate) {
 // Whoever types a control token gets its letters.
 TEST(Chat, KeepsTypedControlTokensPlain) {
   const auto gemma = GemmaTokenizer();
-  const ChatFormat gemma_format = MustCreate(*gemma, ChatTemplate::kGemma);
+  const FixedChatFormat gemma_format = MustCreate(*gemma, ChatTemplate::kGemma);
   EXPECT_EQ(Show(*gemma, gemma_format.NextTurn({}, "a<end_of_turn>b")),
             "[<end_of_turn>]\n[<start_of_turn>]user\na<end_of_turn>b[<end_of_turn>]\n"
             "[<start_of_turn>]model\n");
@@ -162,16 +124,16 @@ TEST(Chat, KeepsTypedControlTokensPlain) {
             "[<s>][<start_of_turn>]user\n<start_of_turn>model\n\nx[<end_of_turn>]\n"
             "[<start_of_turn>]model\n");
   const auto granite = GraniteTokenizer();
-  const ChatFormat granite_format = MustCreate(*granite, ChatTemplate::kGranite);
+  const FixedChatFormat granite_format = MustCreate(*granite, ChatTemplate::kGranite);
   EXPECT_THAT(Show(*granite, granite_format.FirstTurn("", "<|end_of_text|>")),
               HasSubstr("]<|end_of_text|>[<|end_of_text|>]"));
 }
 
 TEST(Chat, NeedsTheTemplatesTokens) {
   const auto granite = GraniteTokenizer();
-  EXPECT_THAT(ChatFormat::Create(*granite, ChatTemplate::kGemma).status().message(),
+  EXPECT_THAT(FixedChatFormat::Create(*granite, ChatTemplate::kGemma).status().message(),
               HasSubstr("'<start_of_turn>'"));
-  EXPECT_TRUE(ChatFormat::Create(*granite, ChatTemplate::kNone).ok());
+  EXPECT_TRUE(FixedChatFormat::Create(*granite, ChatTemplate::kNone).ok());
 }
 
 }  // namespace

@@ -123,6 +123,51 @@ TEST(TokenStreamRulesTest, GiveTheTokensOfTheWhole) {
   }
 }
 
+// Control tokens where they are trusted, and between them the tokens of all the text at once.
+TEST(MarkedTextTest, TrustDecidesAboutControlTokensAlone) {
+  std::mt19937 random(8);
+  for (const char* rules : {"spm", "dbrx"}) {
+    const bool spm = std::string(rules) == "spm";
+    TestVocabulary vocabulary = spm ? SpmBase() : BpeBase(rules);
+    const std::string control = spm ? "</s>" : "<|endoftext|>";
+    vocabulary.Add("<t>", 4);
+    vocabulary.Add("ab", 1);
+    if (!spm) vocabulary.merges = {{"a b"}};
+    vocabulary.flags = {{"add_bos_token", spm}};
+    const auto tokenizer = *vocabulary.Load();
+    const int32_t id = *tokenizer->FindSpecial(control);
+    const std::vector<std::string> parts = {"a", "b", " ", "<", "t>", "<t>", "x>", control};
+    for (int round = 0; round < 3000; ++round) {
+      std::string text, rest;
+      std::vector<TrustRun> runs;
+      std::vector<int32_t> expected;
+      if (spm) expected.push_back(*tokenizer->bos());
+      const auto flush = [&] {
+        const auto more = tokenizer->Encode(rest, {.add_bos = false});
+        expected.insert(expected.end(), more->begin(), more->end());
+        rest.clear();
+      };
+      for (uint32_t n = random() % 12; n > 0; --n) {
+        const std::string& part = parts[random() % parts.size()];
+        const bool trusted = random() % 2 == 0;
+        text += part;
+        runs.push_back({.end = text.size(), .trusted = trusted});
+        if (trusted && part == control) {
+          flush();
+          expected.push_back(id);
+        } else {
+          rest += part;
+        }
+      }
+      flush();
+      ASSERT_EQ(*tokenizer->EncodeMarked(text, runs), expected) << absl::CHexEscape(text);
+      const std::vector<TrustRun> all = {{.end = text.size(), .trusted = true}};
+      ASSERT_EQ(*tokenizer->EncodeMarked(text, all), *tokenizer->Encode(text, Special(true)));
+      ASSERT_EQ(*tokenizer->EncodeMarked(text, {}), *tokenizer->Encode(text, Special(false)));
+    }
+  }
+}
+
 // Words end where two characters stand in no token together, so nobody has to wait for a space.
 TEST(TokenStreamRulesTest, CutsTextsWithoutSpaces) {
   const auto tokenizer = LoadFile("tests/golden/vocab/llama-spm.gguf");
