@@ -174,12 +174,19 @@ struct Fives32 : FiveFormat<PackedFormat::kFives32> {
   HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
 };
 
-struct FivesOffset32 : FiveFormat<PackedFormat::kFivesOffset32> {
+// Quants of either kind with scales and offsets in f16.
+template <class Quants>
+struct ScaledBlocks : Quants {
   static constexpr int kBias = 0;
-  using FiveFormat::FiveFormat;
-  HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
-  HWY_INLINE VRows Offset(size_t g) const { return F16(tile + kLayout.Group(g) + kLayout.offsets); }
+  using Quants::Quants;
+  HWY_INLINE VRows Scale(size_t g) const { return this->F16Scale(g); }
+  HWY_INLINE VRows Offset(size_t g) const {
+    return this->F16(this->tile + this->kLayout.Group(g) + this->kLayout.offsets);
+  }
 };
+
+using FivesOffset32 = ScaledBlocks<FiveFormat<PackedFormat::kFivesOffset32>>;
+using NibblesOffset32 = ScaledBlocks<NibbleFormat<PackedFormat::kNibblesOffset32>>;
 
 // Quants of either kind with the scales and offsets of K-quants.
 template <class Quants>
@@ -218,13 +225,6 @@ struct SixK : NibbleFormat<PackedFormat::kSixK> {
   HWY_INLINE VRows Scale(size_t g) const {
     return hn::Mul(Header(g, 0), Byte<int8_t>(g, kLayout.scales));
   }
-};
-
-struct NibblesOffset32 : NibbleFormat<PackedFormat::kNibblesOffset32> {
-  static constexpr int kBias = 0;
-  using NibbleFormat::NibbleFormat;
-  HWY_INLINE VRows Scale(size_t g) const { return F16Scale(g); }
-  HWY_INLINE VRows Offset(size_t g) const { return F16(tile + kLayout.Group(g) + kLayout.offsets); }
 };
 
 // Indices into the table of a format, whose values plus a bias are bytes.
