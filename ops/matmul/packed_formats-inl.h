@@ -242,7 +242,15 @@ struct Table {
   static constexpr int kBias = Largest() < 16 ? 16 : Largest() < 64 ? 64 : 128;
   static constexpr int kMost = kBias == 128 ? 128 : kBias + Largest();
 
+  // SSE2 has no shuffle of bytes by indices: the many instructions in its place are not inlined.
   static HWY_INLINE VQuads LookUp(VQuads indices) {
+    if constexpr (HWY_TARGET == HWY_SSE2) return LookUpAlone(indices);
+    return LookUpInline(indices);
+  }
+
+ private:
+  static HWY_NOINLINE VQuads LookUpAlone(VQuads indices) { return LookUpInline(indices); }
+  static HWY_INLINE VQuads LookUpInline(VQuads indices) {
     const DQuads d8;
     const auto bias = hn::Set(d8, static_cast<uint8_t>(kBias));
     const auto values = hn::LoadDup128(d8, reinterpret_cast<const uint8_t*>(PackedTable(format)));
