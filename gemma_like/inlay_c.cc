@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/about.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "gemma_like/cache_limit.h"
@@ -397,8 +398,7 @@ inlay_status inlay_load_cache(inlay_cache* cache, const char* path, int exact, s
     const absl::Status status =
         inlay::LoadSession(*cache->loaded->engine, *reader, *cache->cache, options);
     if (status.ok() && recomputed != nullptr) *recomputed = again;
-    if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+    return inlay::About(path, status);
   });
 }
 

@@ -11,14 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/about.h"
 #include "base/status_macros.h"
 #include "io/gguf/gguf.h"
-#include "io/template/value.h"
 
 namespace inlay {
 namespace {
-
-constexpr absl::string_view kKey = "tokenizer.chat_template";
 
 using jinja::Origin;
 using jinja::Value;
@@ -34,11 +32,15 @@ Value Message(absl::string_view role, absl::string_view content) {
   return Value::Dict(message);
 }
 
-Value TokenText(const Tokenizer& tokenizer, std::optional<int32_t> id) {
-  return Own(id.has_value() ? tokenizer.TokenText(*id) : absl::string_view());
-}
-
 }  // namespace
+
+void SetTokenTexts(const Tokenizer& tokenizer, jinja::DictRep& variables) {
+  const auto set = [&](absl::string_view name, std::optional<int32_t> id) {
+    if (id.has_value()) variables.Set(Own(name), Own(tokenizer.TokenText(*id)));
+  };
+  set("bos_token", tokenizer.bos());
+  set("eos_token", tokenizer.eos());
+}
 
 TemplateChatFormat::TemplateChatFormat(const Tokenizer& tokenizer, jinja::Template chat_template)
     : tokenizer_(tokenizer), template_(std::move(chat_template)) {}
@@ -69,13 +71,11 @@ absl::StatusOr<jinja::Text> TemplateChatFormat::Render(absl::string_view system,
   inputs->Set(Own("tools"), Value::None());
   inputs->Set(Own("documents"), Value::None());
   inputs->Set(Own("add_generation_prompt"), Value::Bool(true));
-  inputs->Set(Own("bos_token"), TokenText(tokenizer_, tokenizer_.bos()));
-  inputs->Set(Own("eos_token"), TokenText(tokenizer_, tokenizer_.eos()));
+  SetTokenTexts(tokenizer_, *inputs);
   inputs->Finish(nullptr);
   absl::StatusOr<jinja::Text> text = template_.Render(Value::Dict(inputs), options_);
   if (text.ok() || absl::IsFailedPrecondition(text.status())) return text;
-  return absl::Status(text.status().code(),
-                      absl::StrCat("the chat template: ", text.status().message()));
+  return About("the chat template", text.status());
 }
 
 absl::StatusOr<std::vector<int32_t>> TemplateChatFormat::Encode(const jinja::Text& text) const {
@@ -116,7 +116,9 @@ absl::StatusOr<Continuation> TemplateChatFormat::Next(const ChatTexts& texts,
   return Continuation{.keep = keep, .tokens = std::move(tokens)};
 }
 
-bool HasChatTemplate(const LoadedModel& model) { return model.file->Find(kKey) != nullptr; }
+bool HasChatTemplate(const LoadedModel& model) {
+  return model.file->Find(kChatTemplateKey) != nullptr;
+}
 
 absl::StatusOr<std::shared_ptr<const ChatFormat>> MakeChatFormat(const LoadedModel& model) {
   const GgufFile& file = *model.file;
@@ -126,12 +128,10 @@ absl::StatusOr<std::shared_ptr<const ChatFormat>> MakeChatFormat(const LoadedMod
         FixedChatFormat::Create(*model.tokenizer, model.engine->info().chat_template));
     return std::make_shared<const FixedChatFormat>(std::move(fixed));
   }
-  INLAY_ASSIGN_OR_RETURN(const absl::string_view source, file.GetString(kKey));
+  INLAY_ASSIGN_OR_RETURN(const absl::string_view source, file.GetString(kChatTemplateKey));
   auto format = TemplateChatFormat::Create(*model.tokenizer, source);
   if (format.ok()) return std::shared_ptr<const ChatFormat>(*std::move(format));
-  return absl::Status(
-      format.status().code(),
-      absl::StrCat(file.name(), ": its chat template: ", format.status().message()));
+  return About(absl::StrCat(file.name(), ": its chat template"), format.status());
 }
 
 }  // namespace inlay

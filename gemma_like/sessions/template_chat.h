@@ -12,11 +12,18 @@
 #include "gemma_like/load_model.h"
 #include "gemma_like/sessions/chat.h"
 #include "io/template/jinja.h"
+#include "io/template/value.h"
 #include "io/tokenizer/tokenizer.h"
 
 namespace inlay {
 
-// Renders a Jinja template, as model files hold it in tokenizer.chat_template, over the whole chat
+// The key of a model file's template.
+inline constexpr absl::string_view kChatTemplateKey = "tokenizer.chat_template";
+
+// Gives a template bos_token and eos_token, where the vocabulary has them.
+void SetTokenTexts(const Tokenizer& tokenizer, jinja::DictRep& variables);
+
+// Renders a Jinja template, as model files hold it, over the whole chat
 // for each answer, with the variables that Hugging Face's apply_chat_template gives it: messages,
 // add_generation_prompt, bos_token, eos_token, and no tools.
 //

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/about.h"
 #include "base/status_macros.h"
 
 namespace inlay {
@@ -141,9 +142,7 @@ absl::Status VocabularyTokenizer::Init(absl::string_view file) {
       special_.Add(vocabulary_.texts[i], id, TokenMatcher::kTrustedText);
     }
   }
-  const absl::Status status = special_.Build();
-  return status.ok() ? status
-                     : absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+  return About(file, special_.Build());
 }
 
 absl::StatusOr<std::unique_ptr<TokenStream>> VocabularyTokenizer::StartEncoding(

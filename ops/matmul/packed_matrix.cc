@@ -48,7 +48,7 @@ class TileWriter {
     quants_.resize(cols_);
     scales_.resize(cols_ / GetUnpackedShape(w.type).group);
     offsets_.resize(scales_.size());
-    UnpackRow(w.type, w.RowData(row), cols_, 1, quants_.data(), scales_.data(), offsets_.data());
+    UnpackRow(w.type, w.RowData(row), cols_, quants_.data(), scales_.data(), offsets_.data());
     if (PackedTable(format_) != nullptr) {
       for (int8_t& q : quants_) q = static_cast<int8_t>(index_of_[static_cast<uint8_t>(q)]);
     }
@@ -299,6 +299,7 @@ class TileWriter {
   size_t groups_;
   uint8_t* tile_;
   std::vector<int8_t> quants_;
+  // Not used: tiles have what these are computed from.
   std::vector<float> scales_;
   std::vector<float> offsets_;
   uint8_t index_of_[256] = {};  // of a value in the format's table

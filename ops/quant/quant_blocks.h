@@ -23,6 +23,9 @@ struct F16Bytes {
   }
 };
 
+// Number k of nibbles, two in a byte, low first.
+inline int NibbleOf(const uint8_t* bytes, size_t k) { return bytes[k / 2] >> (4 * (k % 2)) & 15; }
+
 // Elements of the two kinds of blocks.
 inline constexpr size_t kSmallBlock = 32;
 inline constexpr size_t kSuperBlock = 256;
@@ -164,7 +167,7 @@ struct BlockIQ4_XS {  // (d (s - 32)) table[q] of IQ4_NL with 6-bit s per 32 ele
   uint8_t nibbles[128];    // 16 bytes per 32 elements, as in the small blocks
 
   int Scale(size_t k) const {
-    const int low = scales_low[k / 2] >> (4 * (k % 2)) & 15;
+    const int low = NibbleOf(scales_low, k);
     const int high = scales_high[k / 4] >> (2 * (k % 4)) & 3;
     return (low | high << 4) - 32;
   }
@@ -213,7 +216,7 @@ struct BlockIQ3_S {  // (d (2 s + 1)) (+- magnitude) with 4-bit s per 32 element
   uint8_t signs[32];  // a byte per 8 elements
   uint8_t scales[4];  // nibbles, low first
 
-  int Scale(size_t k) const { return 2 * (scales[k / 2] >> (4 * (k % 2)) & 15) + 1; }
+  int Scale(size_t k) const { return 2 * NibbleOf(scales, k) + 1; }
 };
 
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22);

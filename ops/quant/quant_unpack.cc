@@ -18,16 +18,13 @@ namespace {
 struct Groups {
   float* scales;
   float* offsets;
-  size_t stride;
 
-  void Set(size_t group, float scale) const { scales[group * stride] = scale; }
+  void Set(size_t group, float scale) const { scales[group] = scale; }
   void Set(size_t group, float scale, float offset) const {
-    scales[group * stride] = scale;
-    offsets[group * stride] = offset;
+    scales[group] = scale;
+    offsets[group] = offset;
   }
-  Groups After(size_t groups) const {
-    return {scales + groups * stride, offsets + groups * stride, stride};
-  }
+  Groups After(size_t groups) const { return {scales + groups, offsets + groups}; }
 };
 
 uint32_t Word(const uint8_t (&bytes)[4]) {
@@ -181,9 +178,6 @@ void Unpack(const BlockQ6_K& block, int8_t* HWY_RESTRICT q, Groups groups) {
   for (size_t k = 0; k < 16; ++k) groups.Set(k, d * static_cast<float>(block.scales[k]));
 }
 
-// Nibble k of consecutive scales.
-int NibbleOf(const uint8_t* scales, size_t k) { return scales[k / 2] >> (4 * (k % 2)) & 15; }
-
 float EighthScale(float d, int s) { return d * static_cast<float>(2 * s + 1) * 0.125f; }
 
 // The signs of 8 elements from 7 stored ones: the number of minuses is even.
@@ -291,9 +285,9 @@ UnpackedShape GetUnpackedShape(WeightType type) {
   }
 }
 
-void UnpackRow(WeightType type, const void* row, size_t cols, size_t stride, int8_t* quants,
-               float* scales, float* offsets) {
-  const Groups groups = {scales, offsets, stride};
+void UnpackRow(WeightType type, const void* row, size_t cols, int8_t* quants, float* scales,
+               float* offsets) {
+  const Groups groups = {scales, offsets};
   switch (type) {
     case WeightType::kQ4_0:
       return UnpackAll<BlockQ4_0, 32, 32>(row, cols, quants, groups);
@@ -346,7 +340,7 @@ void DequantizeBlocks(WeightType type, const void* row, size_t cols, float* out)
   assert(cols % info.block_size == 0);
   for (size_t b = 0; b < cols / info.block_size; ++b) {
     const void* block = static_cast<const char*>(row) + b * info.block_bytes;
-    UnpackRow(type, block, info.block_size, 1, quants, scales, offsets);
+    UnpackRow(type, block, info.block_size, quants, scales, offsets);
     for (size_t i = 0; i < info.block_size; ++i) {
       const float scaled = scales[i / shape.group] * static_cast<float>(quants[i]);
       // Adding an offset of zero where there is none would turn -0 into 0.

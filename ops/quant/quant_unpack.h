@@ -18,10 +18,10 @@ struct UnpackedShape {
 // For quantized types only.
 UnpackedShape GetUnpackedShape(WeightType type);
 
-// Unpacks a row of `cols` elements, a multiple of the type's block size: quants [cols], and scale
-// and offset of group g at [g * stride].
-void UnpackRow(WeightType type, const void* row, size_t cols, size_t stride, int8_t* quants,
-               float* scales, float* offsets);
+// Unpacks a row of `cols` elements, a multiple of the type's block size: quants [cols], scales and
+// offsets [cols / group].
+void UnpackRow(WeightType type, const void* row, size_t cols, int8_t* quants, float* scales,
+               float* offsets);
 
 // The values of such a row as floats, bit for bit as the format defines them.
 void DequantizeBlocks(WeightType type, const void* row, size_t cols, float* out);

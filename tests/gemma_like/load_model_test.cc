@@ -14,6 +14,7 @@
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/io/gguf/changed_gguf.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
 
@@ -51,34 +52,20 @@ class LoadModelTest : public ::testing::Test {
   LoadedModel Load(
       const std::vector<std::string>& without = {},
       const std::function<void(GgufWriter&)>& add = [](GgufWriter&) {}) {
-    GgufWriter writer;
-    const auto left_out = [&](absl::string_view key) {
-      return std::any_of(without.begin(), without.end(),
-                         [&](const std::string& name) { return key == "tokenizer.ggml." + name; });
+    GgufChange change{.without_keys = {"tokenizer.ggml.tokens", "tokenizer.ggml.token_type",
+                                       "tokenizer.ggml.scores"}};
+    for (const std::string& name : without) change.without_keys.push_back("tokenizer.ggml." + name);
+    change.add_keys = [&](GgufWriter& writer) {
+      const auto stays = [&](const char* name) {
+        return std::find(without.begin(), without.end(), name) == without.end();
+      };
+      if (stays("tokens")) writer.SetStrings("tokenizer.ggml.tokens", vocabulary_.tokens);
+      if (stays("token_type")) writer.SetInt32s("tokenizer.ggml.token_type", vocabulary_.types);
+      if (stays("scores")) writer.SetFloat32s("tokenizer.ggml.scores", vocabulary_.scores);
+      add(writer);
     };
-    for (const GgufEntry& entry : bard_.metadata()) {
-      const absl::string_view key = entry.key();
-      if (left_out(key)) continue;
-      if (key == "tokenizer.ggml.tokens") {
-        writer.SetStrings(key, vocabulary_.tokens);
-      } else if (key == "tokenizer.ggml.token_type") {
-        writer.SetInt32s(key, vocabulary_.types);
-      } else if (key == "tokenizer.ggml.scores") {
-        writer.SetFloat32s(key, vocabulary_.scores);
-      } else {
-        writer.SetValue(key, entry.value);
-      }
-    }
-    add(writer);
-    for (const GgufTensor& tensor : bard_.tensors()) {
-      const auto dims = absl::MakeConstSpan(tensor.dims).first(tensor.n_dims);
-      EXPECT_TRUE(writer.AddTensor(tensor.name, dims, tensor.type).ok());
-    }
     const std::string path = temp_.path() + "/changed.gguf";
-    EXPECT_TRUE(writer.Open(path).ok());
-    for (const GgufTensor& tensor : bard_.tensors())
-      EXPECT_TRUE(writer.AppendData(tensor.data).ok());
-    EXPECT_TRUE(writer.Finish().ok());
+    WriteChanged(bard_, change, path);
     return Must(LoadModel(path, {.threads = 1}));
   }
 

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "cache/kv_cache.h"
 #include "gemma_like/load_model.h"
 #include "ops/views.h"
+#include "tests/must.h"
 
 namespace inlay {
 
@@ -30,6 +32,22 @@ inline std::vector<float> Append(Engine& engine, KVCache& cache, absl::Span<cons
   const absl::Status status =
       engine.Forward({&step, 1}, FloatRows(logits.data(), tokens.size(), vocab));
   EXPECT_TRUE(status.ok()) << status;
+  return logits;
+}
+
+// Logits after each of 40 random tokens: a prompt in one step, then two tokens more.
+inline std::vector<float> LogitsOf(const LoadedModel& model) {
+  std::vector<int32_t> tokens;
+  std::mt19937 random(5);
+  while (tokens.size() < 40)
+    tokens.push_back(static_cast<int32_t>(random() % model.engine->info().vocab_size));
+  auto cache = Must(model.engine->CreateCache({}));
+  std::vector<float> logits =
+      Append(*model.engine, *cache, absl::MakeConstSpan(tokens).first(tokens.size() - 2));
+  for (size_t i = tokens.size() - 2; i < tokens.size(); ++i) {
+    const std::vector<float> more = Append(*model.engine, *cache, {&tokens[i], 1});
+    logits.insert(logits.end(), more.begin(), more.end());
+  }
   return logits;
 }
 

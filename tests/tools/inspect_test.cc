@@ -11,6 +11,7 @@
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_value.h"
 #include "io/gguf/gguf_writer.h"
+#include "tests/io/gguf/changed_gguf.h"
 #include "tests/tools/program.h"
 #include "tools/json_text.h"
 
@@ -115,19 +116,11 @@ TEST(Inspect, ShowsFilesThatFitNoConfig) {
 void WriteWithTensors(const std::string& path, const std::vector<std::string>& names) {
   const auto file = GgufFile::Open("models/bard.gguf");
   ASSERT_TRUE(file.ok()) << file.status();
-  GgufWriter writer;
-  for (const GgufEntry& entry : file->metadata()) writer.SetValue(entry.key(), entry.value);
-  for (const GgufTensor& tensor : file->tensors()) {
-    const auto dims = absl::MakeConstSpan(tensor.dims).first(tensor.n_dims);
-    ASSERT_TRUE(writer.AddTensor(tensor.name, dims, tensor.type).ok());
-  }
-  for (const std::string& name : names)
-    ASSERT_TRUE(writer.AddTensor(name, {4}, WeightType::kF32).ok());
-  ASSERT_TRUE(writer.Open(path).ok());
-  for (const GgufTensor& tensor : file->tensors()) ASSERT_TRUE(writer.AppendData(tensor.data).ok());
-  for (size_t i = 0; i < names.size(); ++i)
-    ASSERT_TRUE(writer.AppendData(std::vector<uint8_t>(16)).ok());
-  ASSERT_TRUE(writer.Finish().ok());
+  const auto add = [&](std::vector<StoredTensor>& tensors) {
+    for (const std::string& name : names)
+      tensors.push_back({name, {4}, WeightType::kF32, std::string(16, '\0')});
+  };
+  WriteChanged(*file, {.tensors = add}, path);
 }
 
 TEST(Inspect, ListsWhatTheModelIsRunWithout) {

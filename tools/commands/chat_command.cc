@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/about.h"
 #include "base/out_of_memory.h"
 #include "base/plural.h"
 #include "base/printable.h"
@@ -100,8 +101,7 @@ class ChosenFormat {
     }
     auto format = TemplateChatFormat::Create(*model.tokenizer, *source_);
     if (format.ok()) return std::shared_ptr<const ChatFormat>(*std::move(format));
-    return absl::Status(format.status().code(),
-                        absl::StrCat(file_, ": ", format.status().message()));
+    return About(file_, format.status());
   }
 
   // Whether nothing but a limit or the context ends an answer.
@@ -267,8 +267,7 @@ class ChatLoop {
                                                " again, since ", why, "\n"));
                       },
                   .cancel = [&] { return interrupt.requested(); }});
-    if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+    return About(file, status);
   }
 
   std::string Stats() const {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/about.h"
 #include "base/status_macros.h"
 #include "gemma_like/embed.h"
 #include "io/gguf/gguf.h"
@@ -80,8 +81,7 @@ class Embedder {
 
   // The error with the number of the text after those that were added, counted from 1.
   absl::Status InText(const absl::Status& error) const {
-    return absl::Status(
-        error.code(), absl::StrCat("text ", written_ + pending_.size() + 1, ": ", error.message()));
+    return About(absl::StrCat("text ", written_ + pending_.size() + 1), error);
   }
 
  private:

@@ -17,6 +17,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/about.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/generate.h"
@@ -160,8 +161,7 @@ absl::Status ResumeSession(const std::string& path, bool exact, Engine& engine, 
                                                 " again, since ", why, "\n"));
                        },
                    .cancel = [&] { return interrupt.requested(); }});
-  return status.ok() ? status
-                     : absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  return About(path, status);
 }
 
 absl::Status KeepSession(const std::string& path, Engine& engine, const KVCache& cache) {

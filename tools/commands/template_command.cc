@@ -10,7 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/about.h"
 #include "base/status_macros.h"
+#include "gemma_like/sessions/template_chat.h"
 #include "io/gguf/gguf.h"
 #include "io/template/jinja.h"
 #include "io/template/json_input.h"
@@ -32,31 +34,23 @@ struct TemplateFlags {
   bool json = false;
 };
 
-// A template and what its file says of the tokens that it may write.
+// A template and the variables that its file gives it.
 struct ChatTemplateSource {
   std::string text;
   std::string name;  // for messages
-  std::optional<std::string> bos, eos;
+  std::shared_ptr<jinja::DictRep> variables = std::make_shared<jinja::DictRep>();
 };
 
-// The status, of the same code, with what it is about in front.
-absl::Status About(absl::string_view name, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-}
-
 absl::StatusOr<ChatTemplateSource> ReadModel(const ModelFlags& flags) {
-  constexpr absl::string_view kKey = "tokenizer.chat_template";
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(path));
-  if (file.Find(kKey) == nullptr)
-    return absl::InvalidArgumentError(absl::StrCat(path, " holds no chat template (", kKey, ")"));
-  INLAY_ASSIGN_OR_RETURN(const absl::string_view text, file.GetString(kKey));
+  if (file.Find(kChatTemplateKey) == nullptr)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " holds no chat template (", kChatTemplateKey, ")"));
+  INLAY_ASSIGN_OR_RETURN(const absl::string_view text, file.GetString(kChatTemplateKey));
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(file));
-  ChatTemplateSource source = {.text = std::string(text), .name = path, .bos = {}, .eos = {}};
-  if (tokenizer->bos().has_value())
-    source.bos = std::string(tokenizer->TokenText(*tokenizer->bos()));
-  if (tokenizer->eos().has_value())
-    source.eos = std::string(tokenizer->TokenText(*tokenizer->eos()));
+  ChatTemplateSource source = {.text = std::string(text), .name = path};
+  SetTokenTexts(*tokenizer, *source.variables);
   return source;
 }
 
@@ -66,20 +60,13 @@ absl::StatusOr<jinja::Value> MakeInputs(const jinja::Value& input,
                                         const ChatTemplateSource& source) {
   using jinja::Origin;
   using jinja::Value;
-  const auto inputs = std::make_shared<jinja::DictRep>();
-  if (source.bos.has_value())
-    inputs->Set(Value::String("bos_token", Origin::kTemplate),
-                Value::String(*source.bos, Origin::kTemplate));
-  if (source.eos.has_value())
-    inputs->Set(Value::String("eos_token", Origin::kTemplate),
-                Value::String(*source.eos, Origin::kTemplate));
   for (const auto& [name, value] : input.dict().entries()) {
     const bool token = name.bytes() == "bos_token" || name.bytes() == "eos_token";
     const bool trusted = token && value.is(jinja::Type::kString);
-    inputs->Set(name, trusted ? Value::String(value.bytes(), Origin::kTemplate) : value);
+    source.variables->Set(name, trusted ? Value::String(value.bytes(), Origin::kTemplate) : value);
   }
-  inputs->Finish(nullptr);
-  return Value::Dict(inputs);
+  source.variables->Finish(nullptr);
+  return Value::Dict(source.variables);
 }
 
 // The runs of the text, as [{"from": "template", "text": "..."}, ...].

@@ -82,22 +82,6 @@ class PackedFileTest : public ::testing::Test {
   const TempFolder folder_;
 };
 
-// Of a prompt in one step and two tokens more.
-std::vector<float> Logits(const LoadedModel& model) {
-  std::vector<int32_t> tokens;
-  std::mt19937 random(5);
-  while (tokens.size() < 40)
-    tokens.push_back(static_cast<int32_t>(random() % model.engine->info().vocab_size));
-  auto cache = Must(model.engine->CreateCache({}));
-  std::vector<float> logits =
-      Append(*model.engine, *cache, absl::MakeConstSpan(tokens).first(tokens.size() - 2));
-  for (size_t i = tokens.size() - 2; i < tokens.size(); ++i) {
-    const std::vector<float> more = Append(*model.engine, *cache, {&tokens[i], 1});
-    logits.insert(logits.end(), more.begin(), more.end());
-  }
-  return logits;
-}
-
 void ExpectTheSame(const std::string& path, const std::string& packed_path) {
   const absl::StatusOr<LoadedModel> model = LoadModel(path);
   const absl::StatusOr<LoadedModel> packed = LoadModel(packed_path);
@@ -108,8 +92,8 @@ void ExpectTheSame(const std::string& path, const std::string& packed_path) {
             Must(model->engine->Identity()).weights_hash);
   EXPECT_EQ(packed->engine->info().layer_work.bytes, model->engine->info().layer_work.bytes);
   EXPECT_EQ(packed->tokenizer->size(), model->tokenizer->size());
-  const std::vector<float> expected = Logits(*model);
-  const std::vector<float> got = Logits(*packed);
+  const std::vector<float> expected = LogitsOf(*model);
+  const std::vector<float> got = LogitsOf(*packed);
   ASSERT_EQ(got.size(), expected.size());
   EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);
 }

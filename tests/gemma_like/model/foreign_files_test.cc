@@ -25,6 +25,7 @@
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/io/gguf/changed_gguf.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
 
@@ -33,21 +34,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-// A tensor as a file stores it.
-struct StoredTensor {
-  std::string name;
-  std::vector<uint64_t> dims;
-  WeightType type = WeightType::kF32;
-  std::string data;
-};
-
-// What a copy of a file differs in.
-struct Change {
-  std::vector<std::string> without_keys = {};
-  std::function<void(GgufWriter&)> add_keys = [](GgufWriter&) {};
-  std::function<void(std::vector<StoredTensor>&)> tensors = [](std::vector<StoredTensor>&) {};
-};
 
 class ForeignFilesTest : public ::testing::Test {
  protected:
@@ -59,49 +45,10 @@ class ForeignFilesTest : public ::testing::Test {
     return path;
   }
 
-  std::string Changed(const std::string& plain, const Change& change) {
-    const GgufFile file = Must(GgufFile::Open(plain));
-    GgufWriter writer;
-    change.add_keys(writer);
-    for (const GgufEntry& entry : file.metadata()) {
-      const auto& without = change.without_keys;
-      if (std::find(without.begin(), without.end(), entry.key()) == without.end())
-        writer.SetValue(entry.key(), entry.value);
-    }
-    std::vector<StoredTensor> tensors;
-    for (const GgufTensor& tensor : file.tensors()) {
-      tensors.push_back({std::string(tensor.name),
-                         {tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims},
-                         tensor.type,
-                         {tensor.data.begin(), tensor.data.end()}});
-    }
-    change.tensors(tensors);
-    for (const StoredTensor& tensor : tensors)
-      EXPECT_TRUE(writer.AddTensor(tensor.name, tensor.dims, tensor.type).ok());
+  std::string Changed(const std::string& plain, const GgufChange& change) {
     std::string path = folder_.Path("changed");
-    EXPECT_TRUE(writer.Open(path).ok());
-    for (const StoredTensor& tensor : tensors) {
-      const auto* data = reinterpret_cast<const uint8_t*>(tensor.data.data());
-      EXPECT_TRUE(writer.AppendData({data, tensor.data.size()}).ok());
-    }
-    EXPECT_TRUE(writer.Finish().ok());
+    WriteChanged(Must(GgufFile::Open(plain)), change, path);
     return path;
-  }
-
-  // Of a prompt in one step and two tokens more.
-  static std::vector<float> Logits(const LoadedModel& model) {
-    std::vector<int32_t> tokens;
-    std::mt19937 random(5);
-    while (tokens.size() < 40)
-      tokens.push_back(static_cast<int32_t>(random() % model.engine->info().vocab_size));
-    auto cache = Must(model.engine->CreateCache({}));
-    std::vector<float> logits =
-        Append(*model.engine, *cache, absl::MakeConstSpan(tokens).first(tokens.size() - 2));
-    for (size_t i = tokens.size() - 2; i < tokens.size(); ++i) {
-      const std::vector<float> more = Append(*model.engine, *cache, {&tokens[i], 1});
-      logits.insert(logits.end(), more.begin(), more.end());
-    }
-    return logits;
   }
 
   // Returns what the changed file's model is run without.
@@ -109,8 +56,8 @@ class ForeignFilesTest : public ::testing::Test {
     const absl::StatusOr<LoadedModel> model = LoadModel(changed);
     EXPECT_TRUE(model.ok()) << model.status();
     if (!model.ok()) return "";
-    const std::vector<float> expected = Logits(Must(LoadModel(plain)));
-    const std::vector<float> got = Logits(*model);
+    const std::vector<float> expected = LogitsOf(Must(LoadModel(plain)));
+    const std::vector<float> got = LogitsOf(*model);
     EXPECT_EQ(got.size(), expected.size());
     EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);
     return model->ignored;
@@ -184,9 +131,10 @@ void AddTensor(const std::string& name, std::vector<StoredTensor>& tensors) {
 
 TEST_F(ForeignFilesTest, OllamasKeysOfGemma3) {
   const std::string plain = Plain("test-gemma3");
-  Change change{.without_keys = {"gemma3.attention.layer_norm_rms_epsilon", "gemma3.rope.freq_base",
-                                 "gemma3.rope.freq_base_swa", "gemma3.rope.scaling.factor",
-                                 "gemma3.final_logit_softcapping"}};
+  GgufChange change{.without_keys = {"gemma3.attention.layer_norm_rms_epsilon",
+                                     "gemma3.rope.freq_base", "gemma3.rope.freq_base_swa",
+                                     "gemma3.rope.scaling.factor",
+                                     "gemma3.final_logit_softcapping"}};
   float base = 1e6f, cap = 30;
   change.add_keys = [&](GgufWriter& writer) {
     writer.SetUint64("general.parameter_count", 999885952);
@@ -246,7 +194,7 @@ TEST_F(ForeignFilesTest, OtherNamesOfTensors) {
                                  Rename("ssm_dt.bias", "ssm_dt", tensors);
                                }}));
   const std::string lfm2 = Plain("test-lfm2", "F16");
-  const Change renamed{.tensors = [](std::vector<StoredTensor>& tensors) {
+  const GgufChange renamed{.tensors = [](std::vector<StoredTensor>& tensors) {
     Rename("token_embd_norm.weight", "output_norm.weight", tensors);
   }};
   ExpectTheSame(lfm2, Changed(lfm2, renamed));
@@ -379,22 +327,23 @@ TEST_F(ForeignFilesTest, OneValueForAllLayersOrOneForEach) {
 // Leftovers of a hybrid class, of a scaled position, of a converter's default.
 TEST_F(ForeignFilesTest, KeysThatMeanNothingForTheConfig) {
   const std::string plain = Plain("test-gemma3");
-  const Change change{.without_keys = {"gemma3.context_length", "gemma3.vocab_size"},
-                      .add_keys = [](GgufWriter& writer) {
-                        writer.SetUint32("gemma3.context_length", 1048576);
-                        writer.SetUint32("gemma3.vocab_size", 500);  // the embedding has 512 rows
-                        writer.SetUint32("gemma3.ssm.conv_kernel", 4);
-                        writer.SetUint32("gemma3.ssm.inner_size", 512);
-                        writer.SetBool("gemma3.rope.scaling.finetuned", true);
-                        writer.SetInt32s("gemma3.rope.dimension_sections", {11, 11, 10});
-                      }};
+  const GgufChange change{.without_keys = {"gemma3.context_length", "gemma3.vocab_size"},
+                          .add_keys = [](GgufWriter& writer) {
+                            writer.SetUint32("gemma3.context_length", 1048576);
+                            writer.SetUint32("gemma3.vocab_size",
+                                             500);  // the embedding has 512 rows
+                            writer.SetUint32("gemma3.ssm.conv_kernel", 4);
+                            writer.SetUint32("gemma3.ssm.inner_size", 512);
+                            writer.SetBool("gemma3.rope.scaling.finetuned", true);
+                            writer.SetInt32s("gemma3.rope.dimension_sections", {11, 11, 10});
+                          }};
   EXPECT_EQ(ExpectTheSame(plain, Changed(plain, change)), "");
 }
 
 // The number of config.json before its rounding; the matrices are those of the config.
 TEST_F(ForeignFilesTest, OllamasHiddenSizeOfLfm2) {
   const std::string plain = Plain("test-lfm2", "F16");
-  const Change change{
+  const GgufChange change{
       .without_keys = {"lfm2.feed_forward_length"},
       .add_keys = [](GgufWriter& writer) { writer.SetUint32("lfm2.feed_forward_length", 96); }};
   EXPECT_EQ(ExpectTheSame(plain, Changed(plain, change)), "the key lfm2.feed_forward_length (96)");

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "io/store/state_store.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/gemma_like/sessions/chat_vocabulary.h"
+#include "tests/io/gguf/changed_gguf.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
 
@@ -128,23 +130,10 @@ TEST(TemplateChatTest, SaysWhyItCannotGoOn) {
 
 // The demo model's file with this template in it.
 std::string WriteWithTemplate(const char* name, const char* source) {
-  const std::string path = TempPath(name);
-  const GgufFile bard = Must(GgufFile::Open(kBardPath));
-  GgufWriter writer;
-  for (const GgufEntry& entry : bard.metadata()) writer.SetValue(entry.key(), entry.value);
-  writer.SetString("tokenizer.chat_template", source);
-  for (const GgufTensor& tensor : bard.tensors()) {
-    EXPECT_TRUE(writer
-                    .AddTensor(tensor.name, absl::MakeConstSpan(tensor.dims).first(tensor.n_dims),
-                               tensor.type)
-                    .ok());
-  }
-  const absl::Status opened = writer.Open(path);
-  EXPECT_TRUE(opened.ok()) << opened;
-  for (const GgufTensor& tensor : bard.tensors()) {
-    EXPECT_TRUE(writer.AppendData(tensor.data).ok());
-  }
-  EXPECT_TRUE(writer.Finish().ok());
+  std::string path = TempPath(name);
+  WriteChanged(
+      Must(GgufFile::Open(kBardPath)),
+      {.add_keys = [&](GgufWriter& writer) { writer.SetString(kChatTemplateKey, source); }}, path);
   return path;
 }
 
@@ -175,13 +164,13 @@ class RewrittenChat : public testing::Test {
  protected:
   RewrittenChat() : model_(LoadBard()) {}
 
-  ChatSession Make() {
+  ChatSession Make(const char* source = kSource, size_t max_tokens = 20) {
     GenerateOptions options;
     options.sampling.temperature = 0;
-    options.max_tokens = 20;
+    options.max_tokens = max_tokens;
     return Must(
         ChatSession::Create(*model_.engine, *model_.tokenizer,
-                            std::shared_ptr<const ChatFormat>(Format(*model_.tokenizer, kSource)),
+                            std::shared_ptr<const ChatFormat>(Format(*model_.tokenizer, source)),
                             Must(model_.engine->CreateCache({.max_length = 1000})), "", options));
   }
   static std::string Say(ChatSession& session, const std::string& user) {
@@ -241,6 +230,31 @@ TEST_F(RewrittenChat, IsSavedWithItsAnswers) {
   ASSERT_TRUE(loaded.Rewind(1).ok());
   EXPECT_EQ(Say(loaded, "NURSE:"), next);
   EXPECT_EQ(Must(loaded.Regenerate(nullptr, nullptr)).text, next);
+}
+
+// A template that changes the earlier answers for some messages only: turns that went on with the
+// conversation and turns that took some of it back, in any order with rewinds.
+TEST_F(RewrittenChat, TokensAreThoseOfTheWholeTextAfterAnything) {
+  constexpr char kSometimes[] =
+      "{% set up = 'UP' in messages[-1].content %}{% for m in messages %}"
+      "{{ m.content | upper if up and m.role == 'assistant' else m.content }}{{ '\n' }}{% endfor "
+      "%}";
+  ChatSession session = Make(kSometimes, 12);
+  std::mt19937 random(9);
+  for (int step = 0; step < 250; ++step) {
+    const size_t turns = session.turns().size();
+    if (turns > 0 && (turns > 12 || random() % 3 == 0)) {
+      ASSERT_TRUE(session.Rewind(1 + random() % turns).ok());
+      continue;
+    }
+    const bool up = random() % 4 == 0;
+    const std::string user = up ? "UP with JULIET:" : "ROMEO " + std::to_string(random() % 5) + ":";
+    std::string expected;
+    for (const ChatSession::Turn& turn : session.turns())
+      expected += turn.user + "\n" + (up ? Upper(*turn.answer) : *turn.answer) + "\n";
+    expected += user + "\n" + Say(session, user);
+    ASSERT_EQ(model_.tokenizer->Decode(session.cache().tokens()), expected) << "step " << step;
+  }
 }
 
 // An answer that fails leaves the chat as it was, what the template rewrote included.
