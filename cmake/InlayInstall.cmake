@@ -17,9 +17,9 @@ set_target_properties(inlay_inlay PROPERTIES EXPORT_NAME inlay)
 get_property(libraries GLOBAL PROPERTY INLAY_LIBRARIES)
 install(TARGETS ${libraries} inlay_inlay EXPORT inlay-targets)
 install(EXPORT inlay-targets NAMESPACE inlay:: DESTINATION ${package})
-# What inlay_add_model_binary() needs of tools/ is one header.
+# What inlay_add_model_binary() needs of tools/ is one header, and of serve/ none.
 set(rooms ${house})
-list(REMOVE_ITEM rooms tools)
+list(REMOVE_ITEM rooms serve tools)
 install(CODE "set(ROOMS \"${rooms}\")
 set(SOURCE [==[${PROJECT_SOURCE_DIR}]==])
 set(INCLUDE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")

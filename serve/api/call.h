@@ -1,0 +1,68 @@
+// A client's request for an answer, in one form for all protocols.
+#ifndef INLAY_SERVE_API_CALL_H_
+#define INLAY_SERVE_API_CALL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace inlay::serve {
+
+enum class Protocol {
+  kChatCompletions,  // OpenAI: POST /v1/chat/completions
+  kCompletions,      // OpenAI: POST /v1/completions
+  kResponses,        // OpenAI: POST /v1/responses
+  kMessages,         // Anthropic: POST /v1/messages
+  kInlay,            // everything else: errors in OpenAI's shape
+};
+
+// Sampling as far as the request names it; the rest is the model's default.
+struct CallSampling {
+  std::optional<float> temperature, top_p, min_p, repeat_penalty;
+  std::optional<float> presence_penalty, frequency_penalty;
+  std::optional<int> top_k;
+  std::optional<uint64_t> seed;
+  std::vector<std::pair<int32_t, float>> logit_bias;  // added to the token's logit
+};
+
+struct Call {
+  Protocol protocol = Protocol::kChatCompletions;
+  std::string model;  // as the client names it
+
+  // For chats: what a chat template gets. Messages are in the shape of chat/completions whatever
+  // the protocol: {"role", "content": a string, "reasoning_content", "tool_calls": [{"id", "type":
+  // "function", "function": {"name", "arguments": an object}}], "tool_call_id", "name"}; tools are
+  // [{"type": "function", "function": {"name", "description", "parameters"}}] or null.
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  nlohmann::ordered_json tools = nullptr;
+  // Further variables of the template, as {"enable_thinking": false}.
+  nlohmann::ordered_json template_variables = nlohmann::ordered_json::object();
+  // Whether calls of tools are looked for in the answer. Otherwise they are text.
+  bool parse_calls = false;
+  // At most one call in an answer: it ends after the first.
+  bool one_call = false;
+
+  // For completions: texts or tokens.
+  std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
+  bool echo = false;
+
+  CallSampling sampling;
+  std::optional<size_t> max_tokens;
+  std::vector<std::string> stop_texts;
+  size_t choices = 1;  // for each prompt
+  bool logprobs = false;
+  size_t top_logprobs = 0;
+
+  bool stream = false;
+  bool stream_usage = false;  // a last chunk with the usage
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_API_CALL_H_

@@ -1,0 +1,100 @@
+// An HTTP/1.1 server for local use: requests in whole, replies in whole or as a stream.
+#ifndef INLAY_SERVE_HTTP_HTTP_SERVER_H_
+#define INLAY_SERVE_HTTP_HTTP_SERVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace inlay::serve {
+
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method;  // "POST"
+  std::string path;    // "/v1/models", percent-decoded; without the query
+  std::string query;   // what follows the first '?', as sent
+  HttpHeaders headers;
+  std::string body;
+
+  // The value of the first header of this name, in any case of letters; "" when there is none.
+  absl::string_view Header(absl::string_view name) const;
+};
+
+// The reply to one request. Any thread may call it, at any time, also after the client or the
+// server has gone: it then does nothing. Functions return at once; what they send is queued.
+class HttpReply {
+ public:
+  virtual ~HttpReply() = default;
+
+  // The whole reply.
+  virtual void Send(int status, absl::string_view content_type, std::string body,
+                    HttpHeaders headers = {}) = 0;
+
+  // A reply of unknown length (chunked): its start, any number of pieces, its end.
+  virtual void StartStream(int status, absl::string_view content_type,
+                           HttpHeaders headers = {}) = 0;
+  virtual void Write(std::string piece) = 0;
+  virtual void Finish() = 0;
+
+  // Calls `gone` once, on one of the server's threads, if the client closes the connection or reads
+  // too slowly (HttpOptions::most_queued) before the reply was finished; at once if it has already.
+  virtual void OnGone(std::function<void()> gone) = 0;
+};
+
+// Called on one of the server's threads for each request that has passed the checks. It must not
+// wait; the reply may be sent later.
+using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpReply> reply)>;
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";  // an address, or a name of this machine
+  uint16_t port = 0;               // 0: any free one
+  size_t threads = 2;
+  // Names, besides the addresses and names of the loopback interface and `host` itself, that a
+  // request's Host may have (against DNS rebinding), without port; "*": any.
+  std::vector<std::string> allowed_hosts;
+  // Origins of web pages that may send requests ("https://example.org"), besides the server's own;
+  // "*": any. They get CORS headers; a request with any other Origin is refused with 403.
+  std::vector<std::string> allowed_origins;
+  size_t most_connections = 2048;
+  size_t most_header = size_t{16} << 10;  // bytes
+  size_t most_body = size_t{32} << 20;
+  size_t most_queued = size_t{4} << 20;  // bytes that wait for a client that reads slowly
+  absl::Duration header_timeout =
+      absl::Seconds(10);  // from the first byte, or the connection's start
+  absl::Duration body_timeout = absl::Seconds(60);
+  absl::Duration idle_timeout = absl::Seconds(75);   // between requests of one connection
+  absl::Duration write_timeout = absl::Seconds(30);  // without a byte accepted by the client
+  // The body of an error that the server itself replies with (408, 413, 431, 403, ...), as JSON.
+  std::function<std::string(absl::string_view path, int status, absl::string_view message)>
+      error_body;
+};
+
+class HttpServer {
+ public:
+  // Listens and serves from now on. The errors name the address: Unavailable when it is in use,
+  // InvalidArgument when it is none of this machine's.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpOptions options,
+                                                           HttpHandler handler);
+  virtual ~HttpServer() = default;  // closes all connections
+
+  virtual uint16_t port() const = 0;
+  virtual size_t connections() const = 0;
+
+  // Accepts no more connections, closes idle ones, and ends each other connection after the reply
+  // in progress. Returns once none is left, or after `most`.
+  virtual void Drain(absl::Duration most) = 0;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_HTTP_HTTP_SERVER_H_
