@@ -48,7 +48,12 @@ class GenerationSteps final : public Generation {
   absl::string_view TakeText() override;
   const std::string& text() const override { return text_; }
   const std::vector<int32_t>& tokens() const override { return tokens_; }
+  const std::vector<ChosenToken>& chosen() const override { return chosen_; }
   StopReason stop_reason() const override { return stop_reason_; }
+  const std::string& stop_text() const override { return stop_.found(); }
+  absl::Span<const int32_t> conversation() const override {
+    return in_prompt() ? cache_.tokens() : drafted_tokens_.tokens();
+  }
   size_t drafted() const override { return drafted_tokens_.drafted(); }
   size_t accepted() const override { return drafted_tokens_.accepted(); }
 
@@ -76,6 +81,7 @@ class GenerationSteps final : public Generation {
   std::string text_;
   size_t returned_ = 0;  // bytes of text_ that TakeText() has returned
   std::vector<int32_t> tokens_;
+  std::vector<ChosenToken> chosen_;
   bool cancelled_ = false;
   bool done_ = false;
   StopReason stop_reason_ = StopReason::kMaxTokens;
@@ -90,7 +96,7 @@ GenerationSteps::GenerationSteps(const Tokenizer& tokenizer, KVCache& cache,
       prompt_(prompt.begin(), prompt.end()),
       sampler_(options_.sampling),
       drafted_tokens_(cache, &lookup_, options_.draft),
-      prompt_steps_(cache, prompt_, reuse),
+      prompt_steps_(cache, prompt_, std::move(reuse)),
       stop_(options_.stop_texts) {}
 
 absl::StatusOr<Generation::Step> GenerationSteps::Next(size_t most) {
@@ -147,13 +153,18 @@ absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
     const size_t tokens = tokenizer_.size() == 0 ? logits.cols : tokenizer_.size();
     const absl::Span<const float> row(logits.Row(drafted_tokens_.row()),
                                       std::min(tokens, logits.cols));
-    INLAY_ASSIGN_OR_RETURN(const int32_t token, sampler_.Sample(row, drafted_tokens_.tokens()));
+    INLAY_ASSIGN_OR_RETURN(const int32_t token,
+                           sampler_.Sample(row, drafted_tokens_.tokens(), tokens_.size()));
     if (!options_.ignore_eos && tokenizer_.IsEndOfGeneration(token)) {
       Finish(StopReason::kEndOfGeneration);
       return absl::OkStatus();
     }
     tokens_.push_back(token);
-    text_ += stop_.Push(characters_.Push(tokenizer_.Piece(token)));
+    if (options_.top_chances.has_value())
+      chosen_.push_back(ChanceOf(row, token, *options_.top_chances));
+    const bool shown = options_.show_control && tokenizer_.IsControl(token);
+    text_ +=
+        stop_.Push(characters_.Push(shown ? tokenizer_.TokenText(token) : tokenizer_.Piece(token)));
   } while (drafted_tokens_.Follow(tokens_.back()));
   return absl::OkStatus();
 }
@@ -190,7 +201,8 @@ absl::StatusOr<std::unique_ptr<Generation>> Generation::Begin(const Tokenizer& t
   }
   INLAY_RETURN_IF_ERROR(CheckPrompt(cache, prompt));
   return OrOutOfMemory("this answer", [&]() -> absl::StatusOr<std::unique_ptr<Generation>> {
-    return std::make_unique<GenerationSteps>(tokenizer, cache, prompt, std::move(options), reuse);
+    return std::make_unique<GenerationSteps>(tokenizer, cache, prompt, std::move(options),
+                                             std::move(reuse));
   });
 }
 

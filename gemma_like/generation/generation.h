@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
+#include "gemma_like/generation/chosen_token.h"
 #include "gemma_like/generation/prompt_reuse.h"
 #include "gemma_like/generation/sampler.h"
 #include "io/tokenizer/tokenizer.h"
@@ -32,6 +34,11 @@ struct GenerateOptions {
   // Generation ends before the first of these texts, which is not in the answer.
   std::vector<std::string> stop_texts;
   bool ignore_eos = false;  // continue after an end-of-generation token
+  // Control tokens appear in the text as the vocabulary writes them ("<think>"), for callers that
+  // look for the parts of an answer.
+  bool show_control = false;
+  // Chosen() tells each token's probability, and those of this many of the likeliest.
+  std::optional<size_t> top_chances = std::nullopt;
   // Draft up to `draft` tokens (at most DraftedTokens::kMost) by prompt lookup and check them in
   // one pass; the answer is the same. 0: none.
   size_t draft = 0;
@@ -80,6 +87,10 @@ class Generation {
   virtual bool MakeRoom() = 0;
   // Tokens of the prompt reused from a snapshot, known once Next() was called.
   virtual size_t reused() const = 0;
+  // The tokens of the conversation: those of the cache without drafted ones that are not accepted.
+  // Between steps after the prompt the caller may take the cache's memory away (Restore an empty
+  // conversation), if it appends these tokens again before the next step.
+  virtual absl::Span<const int32_t> conversation() const = 0;
   // The most rows of logits that any step needs.
   virtual size_t most_logit_rows() const = 0;
 
@@ -103,9 +114,12 @@ class Generation {
 
   virtual const std::string& text() const = 0;             // all final text
   virtual const std::vector<int32_t>& tokens() const = 0;  // generated so far
-  virtual StopReason stop_reason() const = 0;              // once it is done
-  virtual size_t drafted() const = 0;                      // drafted tokens checked
-  virtual size_t accepted() const = 0;                     // of these, how many were accepted
+  // The tokens with their probabilities, if GenerateOptions::top_chances asks for them.
+  virtual const std::vector<ChosenToken>& chosen() const = 0;
+  virtual StopReason stop_reason() const = 0;        // once it is done
+  virtual const std::string& stop_text() const = 0;  // which one, for kStopText
+  virtual size_t drafted() const = 0;                // drafted tokens checked
+  virtual size_t accepted() const = 0;               // of these, how many were accepted
 
  protected:
   Generation() = default;

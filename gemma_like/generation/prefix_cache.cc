@@ -35,22 +35,23 @@ void PrefixCache::Drop(Snapshot* snapshot) {
 
 bool PrefixCache::DropOldestSnapshot() {
   if (snapshots_.empty()) return false;
-  index_.Erase(snapshots_.front().cache->tokens());
+  const Snapshot& oldest = snapshots_.front();
+  indices_.find(oldest.owner)->second.Erase(oldest.cache->tokens());
   Drop(&snapshots_.front());
   return true;
 }
 
-bool PrefixCache::Insert(const KVCache& cache) {
+bool PrefixCache::Insert(const KVCache& cache, int32_t owner) {
   if (cache.length() == 0) return true;
-  const absl::StatusOr<bool> kept =
-      OrOutOfMemory("a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache); });
+  const absl::StatusOr<bool> kept = OrOutOfMemory(
+      "a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache, owner); });
   if (kept.ok()) return *kept;
   std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(blocks_, [](const auto& block) { return block.second.snapshots == 0; });
   return false;
 }
 
-bool PrefixCache::InsertSnapshot(const KVCache& cache) {
+bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner) {
   absl::StatusOr<std::unique_ptr<KVCache>> forked = cache.Fork();
   if (!forked.ok()) return false;
   std::unique_ptr<KVCache> snapshot = *std::move(forked);
@@ -62,24 +63,28 @@ bool PrefixCache::InsertSnapshot(const KVCache& cache) {
   added.emplace_back();
   Snapshot& kept = added.back();
   // A snapshot of the same tokens is replaced, so that the newer one's rewind floor applies.
-  Snapshot* replaced = index_.Insert(snapshot->tokens(), snapshot->RewindFloor(), &kept);
+  Snapshot* replaced = indices_[owner].Insert(snapshot->tokens(), snapshot->RewindFloor(), &kept);
   Count(*snapshot, /*add=*/true);
-  kept = {std::move(snapshot), added.begin()};
+  kept = {std::move(snapshot), owner, added.begin()};
   snapshots_.splice(snapshots_.end(), added);
   if (replaced != nullptr) Drop(replaced);
   while (bytes_ > budget_) DropOldestSnapshot();
   return true;
 }
 
-PrefixCost PrefixCache::Cost(absl::Span<const int32_t> tokens) const {
+PrefixCost PrefixCache::Cost(absl::Span<const int32_t> tokens, int32_t owner) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const size_t reused = index_.Find(WithoutLast(tokens)).length;
+  const auto index = indices_.find(owner);
+  const size_t reused =
+      index == indices_.end() ? 0 : index->second.Find(WithoutLast(tokens)).length;
   return {.reused = reused, .computed = tokens.size() - reused};
 }
 
-std::unique_ptr<KVCache> PrefixCache::Take(absl::Span<const int32_t> tokens) {
+std::unique_ptr<KVCache> PrefixCache::Take(absl::Span<const int32_t> tokens, int32_t owner) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto best = index_.Find(WithoutLast(tokens));
+  const auto index = indices_.find(owner);
+  if (index == indices_.end()) return nullptr;
+  const auto best = index->second.Find(WithoutLast(tokens));
   if (best.length == 0) return nullptr;
   absl::StatusOr<std::unique_ptr<KVCache>> cache = best.value->cache->Fork();
   if (!cache.ok()) return nullptr;

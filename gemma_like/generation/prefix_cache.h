@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
@@ -29,21 +30,24 @@ struct PrefixCost {
 // that diverges earlier, if it can be rewound exactly to that position: with full attention only,
 // to any position; with other models, not below RewindFloor(). For those it therefore pays to
 // insert snapshots at intervals within a long prompt, as PromptSteps does.
+//
+// Owners (0 or more) share the budget, but no snapshot of one serves another: what a prompt costs
+// tells nothing about others' prompts.
 class PrefixCache {
  public:
   explicit PrefixCache(size_t budget_bytes) : budget_(budget_bytes) {}
 
   // Stores a snapshot of the conversation; an empty one is ignored. False, without any change, when
   // the snapshot alone exceeds the budget or there is no memory for it.
-  bool Insert(const KVCache& cache);
+  bool Insert(const KVCache& cache, int32_t owner = 0);
 
   // What a conversation with these tokens would cost now. The last token is always computed, since
   // its logits are needed.
-  PrefixCost Cost(absl::Span<const int32_t> tokens) const;
+  PrefixCost Cost(absl::Span<const int32_t> tokens, int32_t owner = 0) const;
 
   // A conversation with the longest stored prefix of `tokens`, at most all but the last; null when
   // there is none, or no memory for it. The snapshot stays stored.
-  std::unique_ptr<KVCache> Take(absl::Span<const int32_t> tokens);
+  std::unique_ptr<KVCache> Take(absl::Span<const int32_t> tokens, int32_t owner = 0);
 
   // Evicts the least recently used snapshot; false when there is none. For callers that need the
   // pool's memory for something else.
@@ -56,6 +60,7 @@ class PrefixCache {
  private:
   struct Snapshot {
     std::unique_ptr<KVCache> cache;
+    int32_t owner = 0;
     std::list<Snapshot>::iterator self;
   };
   struct Held {
@@ -66,13 +71,14 @@ class PrefixCache {
   // Removes a snapshot that is no longer in the index.
   void Drop(Snapshot* snapshot);
   bool DropOldestSnapshot();
-  bool InsertSnapshot(const KVCache& cache);
+  bool InsertSnapshot(const KVCache& cache, int32_t owner);
 
   const size_t budget_;
   mutable std::mutex mutex_;
   size_t bytes_ = 0;
   std::list<Snapshot> snapshots_;  // the most recently used one last
-  PrefixIndex<Snapshot*> index_;   // of their tokens; the floor is the lowest position to rewind to
+  // By owner, of their tokens; the floor is the lowest position to rewind to.
+  std::unordered_map<int32_t, PrefixIndex<Snapshot*>> indices_;
   std::unordered_map<const void*, Held> blocks_;
 };
 

@@ -3,6 +3,8 @@
 #define INLAY_GEMMA_LIKE_GENERATION_PROMPT_REUSE_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 namespace inlay {
 
@@ -12,6 +14,10 @@ struct PromptReuse {
   PrefixCache* prefixes = nullptr;  // nullptr: the whole prompt is computed
   // A snapshot is stored after every `stride` tokens and at the end; 0: only at the end.
   size_t stride = 0;
+  // And after so many tokens: places where other prompts are likely to part. Ascending.
+  std::vector<size_t> marks = {};
+  // Only snapshots of the same owner are reused; 0 or more.
+  int32_t owner = 0;
 };
 
 }  // namespace inlay

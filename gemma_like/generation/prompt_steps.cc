@@ -32,11 +32,19 @@ PromptSteps::~PromptSteps() {
 absl::Status PromptSteps::Start() {
   if (reuse_.prefixes == nullptr || cache_.length() > 0) return absl::OkStatus();
   INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
-  if (std::unique_ptr<KVCache> prefix = reuse_.prefixes->Take(tokens_); prefix != nullptr) {
+  if (std::unique_ptr<KVCache> prefix = reuse_.prefixes->Take(tokens_, reuse_.owner);
+      prefix != nullptr) {
     INLAY_RETURN_IF_ERROR(cache_.Restore(std::move(*prefix)));
     done_ = reused_ = cache_.length();
   }
   return absl::OkStatus();
+}
+
+size_t PromptSteps::NextSnapshot() const {
+  size_t next = tokens_.size();
+  if (reuse_.stride > 0) next = std::min(next, (done_ / reuse_.stride + 1) * reuse_.stride);
+  const auto mark = std::upper_bound(reuse_.marks.begin(), reuse_.marks.end(), done_);
+  return mark == reuse_.marks.end() ? next : std::min(next, *mark);
 }
 
 absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
@@ -44,8 +52,7 @@ absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
   return OrOutOfMemory("this prompt", [&]() -> absl::StatusOr<absl::Span<const int32_t>> {
     if (!started_) INLAY_RETURN_IF_ERROR(Start());
     started_ = true;
-    step_ = std::min({tokens_.size() - done_, most, cache_.max_append()});
-    if (reuse_.stride > 0) step_ = std::min(step_, reuse_.stride - done_ % reuse_.stride);
+    step_ = std::min({NextSnapshot() - done_, most, cache_.max_append()});
     // A single step is a transaction itself. Several become one by keeping a snapshot to restore.
     if (!last() && before_ == nullptr) {
       INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
@@ -55,11 +62,10 @@ absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
 }
 
 void PromptSteps::Accept() {
+  const bool snapshot = reuse_.prefixes != nullptr && done_ + step_ == NextSnapshot();
   done_ += step_;
   step_ = 0;
-  if (reuse_.prefixes != nullptr && (done() || (reuse_.stride > 0 && done_ % reuse_.stride == 0))) {
-    reuse_.prefixes->Insert(cache_);
-  }
+  if (snapshot) reuse_.prefixes->Insert(cache_, reuse_.owner);
   if (done()) before_ = nullptr;
 }
 

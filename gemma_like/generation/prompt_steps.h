@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,7 +33,7 @@ class PromptSteps {
   // `tokens` have passed CheckPrompt. They and the cache must outlive the steps, and nothing else
   // may change the cache meanwhile. A stored prefix is reused only in an empty conversation.
   PromptSteps(KVCache& cache, absl::Span<const int32_t> tokens, PromptReuse reuse = {})
-      : cache_(cache), tokens_(tokens), reuse_(reuse) {}
+      : cache_(cache), tokens_(tokens), reuse_(std::move(reuse)) {}
   PromptSteps(const PromptSteps&) = delete;
   PromptSteps& operator=(const PromptSteps&) = delete;
   ~PromptSteps();
@@ -58,6 +59,8 @@ class PromptSteps {
 
  private:
   absl::Status Start();
+  // The next position after the tokens that are done at which a snapshot is to be stored.
+  size_t NextSnapshot() const;
 
   KVCache& cache_;
   const absl::Span<const int32_t> tokens_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
@@ -61,6 +62,16 @@ absl::Status CheckSampling(const SamplingOptions& options) {
   }
   if (options.repeat_last_n < 0)
     return OutOfRange("repeat-last-n", options.repeat_last_n, "0 or more");
+  if (!(options.presence_penalty >= -100 && options.presence_penalty <= 100))
+    return OutOfRange("presence-penalty", options.presence_penalty, "between -100 and 100");
+  if (!(options.frequency_penalty >= -100 && options.frequency_penalty <= 100))
+    return OutOfRange("frequency-penalty", options.frequency_penalty, "between -100 and 100");
+  for (const auto& [token, bias] : options.logit_bias) {
+    if (!(bias >= -1000 && bias <= 1000)) {
+      return OutOfRange(absl::StrCat("the logit bias of token ", token), bias,
+                        "between -1000 and 1000");
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -69,27 +80,61 @@ absl::Status NotFinite(size_t position) {
                                           " are not all finite: the model's weights are damaged"));
 }
 
-absl::Span<const float> Sampler::Penalize(absl::Span<const float> logits,
-                                          absl::Span<const int32_t> history) {
-  if (options_.repeat_penalty == 1.0f || options_.repeat_last_n == 0) return logits;
-  penalized_.assign(logits.begin(), logits.end());
-  const size_t recent = std::min(history.size(), static_cast<size_t>(options_.repeat_last_n));
-  std::unordered_set<int32_t> tokens(history.end() - static_cast<ptrdiff_t>(recent), history.end());
+ChosenToken ChanceOf(absl::Span<const float> logits, int32_t token, size_t top) {
+  assert(token >= 0 && static_cast<size_t>(token) < logits.size());
+  const FloatEnvironment environment;
+  const double all = LogSumExp(logits.data(), logits.size());
+  const auto logprob = [&](float logit) { return static_cast<float>(double{logit} - all); };
+  ChosenToken chosen{
+      .token = token, .logprob = logprob(logits[static_cast<size_t>(token)]), .top = {}};
+  for (const IndexedValue& value : TopK(logits.data(), logits.size(), top)) {
+    chosen.top.push_back({.token = value.index, .logprob = logprob(value.value)});
+  }
+  return chosen;
+}
+
+void Sampler::PenalizeRepeated(absl::Span<const int32_t> recent) {
+  const std::unordered_set<int32_t> tokens(recent.begin(), recent.end());
   for (int32_t token : tokens) {
-    if (token < 0 || static_cast<size_t>(token) >= penalized_.size()) continue;
-    float& logit = penalized_[static_cast<size_t>(token)];
+    if (token < 0 || static_cast<size_t>(token) >= adjusted_.size()) continue;
+    float& logit = adjusted_[static_cast<size_t>(token)];
     logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
   }
-  return penalized_;
+}
+
+void Sampler::PenalizePresent(absl::Span<const int32_t> answer) {
+  std::unordered_map<int32_t, int> counts;
+  for (int32_t token : answer) ++counts[token];
+  for (const auto& [token, count] : counts) {
+    if (token < 0 || static_cast<size_t>(token) >= adjusted_.size()) continue;
+    adjusted_[static_cast<size_t>(token)] -=
+        options_.presence_penalty + options_.frequency_penalty * static_cast<float>(count);
+  }
+}
+
+absl::Span<const float> Sampler::Adjust(absl::Span<const float> logits,
+                                        absl::Span<const int32_t> history, size_t answer) {
+  const bool repeated = options_.repeat_penalty != 1.0f && options_.repeat_last_n > 0;
+  const bool present = options_.presence_penalty != 0 || options_.frequency_penalty != 0;
+  if (!repeated && !present && options_.logit_bias.empty()) return logits;
+  adjusted_.assign(logits.begin(), logits.end());
+  for (const auto& [token, bias] : options_.logit_bias) {
+    if (token >= 0 && static_cast<size_t>(token) < adjusted_.size())
+      adjusted_[static_cast<size_t>(token)] += bias;
+  }
+  const auto last = [&](size_t count) { return history.last(std::min(history.size(), count)); };
+  if (repeated) PenalizeRepeated(last(static_cast<size_t>(options_.repeat_last_n)));
+  if (present) PenalizePresent(last(answer));
+  return adjusted_;
 }
 
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
-                                        absl::Span<const int32_t> history, uint32_t choice) {
+                                        absl::Span<const int32_t> history, size_t answer) {
   assert(!logits.empty());
   const FloatEnvironment environment;  // the token drawn is a result, too
   if (!AllFinite(logits.data(), logits.size()))
     return NotFinite(history.size() - std::min<size_t>(history.size(), 1));
-  const absl::Span<const float> values = Penalize(logits, history);
+  const absl::Span<const float> values = Adjust(logits, history, answer);
   if (options_.temperature == 0) return static_cast<int32_t>(ArgMax(values.data(), values.size()));
 
   const size_t k = options_.top_k == 0 ? values.size() : static_cast<size_t>(options_.top_k);
@@ -102,7 +147,7 @@ absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
   };
   double sum = 0;
   for (const IndexedValue& c : candidates) sum += weight(c);
-  double left = RandomUnit(options_.seed, history.size(), choice) * sum;
+  double left = RandomUnit(options_.seed, history.size(), options_.choice) * sum;
   for (const IndexedValue& c : candidates) {
     left -= weight(c);
     if (left < 0) return c.index;

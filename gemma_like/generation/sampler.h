@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "configs/text_defaults.h"
+#include "gemma_like/generation/chosen_token.h"
 
 namespace inlay {
 
@@ -21,7 +23,12 @@ struct SamplingOptions {
   float repeat_penalty = 1.0f;  // divides positive and multiplies negative logits of recent tokens
                                 // (Keskar et al. 2019)
   int repeat_last_n = 64;       // how many last tokens count as recent; 0: none
+  // Of tokens that are in the answer, subtracted from the logit: once, and as often as they are.
+  float presence_penalty = 0.0f;
+  float frequency_penalty = 0.0f;
+  std::vector<std::pair<int32_t, float>> logit_bias = {};  // added to the logits of these tokens
   uint64_t seed = 0;
+  uint32_t choice = 0;  // tells several answers to one prompt apart that have the same seed
 
   static SamplingOptions From(const SamplingDefaults& defaults);
 };
@@ -33,27 +40,33 @@ absl::Status CheckSampling(const SamplingOptions& options);
 // chosen from them.
 absl::Status NotFinite(size_t position);
 
-// Samples depend only on options, logits, history and the number of the choice: a fork, a rewound
-// conversation and another machine choose the same tokens.
+// The token and its probability among all of the logits, and the `top` (at most all) likeliest
+// ones.
+ChosenToken ChanceOf(absl::Span<const float> logits, int32_t token, size_t top);
+
+// Samples depend only on options, logits and history: a fork, a rewound conversation and another
+// machine choose the same tokens.
 class Sampler {
  public:
   // `options` have passed CheckSampling.
   explicit Sampler(const SamplingOptions& options) : options_(options) {}
 
-  // The next token. Applies penalty, top-k, top-p, min-p, then temperature; top-p and min-p use the
-  // probabilities at temperature 1, so that the temperature does not change which tokens remain.
-  // `history` holds the tokens before it, and their number is the position of the random number;
-  // `choice` distinguishes several tokens drawn for one position. DataLoss when a logit is NaN or
+  // The next token. Applies bias and penalties, top-k, top-p, min-p, then temperature; top-p and
+  // min-p use the probabilities at temperature 1, so that the temperature does not change which
+  // tokens remain. `history` holds the tokens before it, the last `answer` of which are the
+  // answer's; their number is the position of the random number. DataLoss when a logit is NaN or
   // infinite.
   absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, absl::Span<const int32_t> history,
-                                 uint32_t choice = 0);
+                                 size_t answer = 0);
 
  private:
-  absl::Span<const float> Penalize(absl::Span<const float> logits,
-                                   absl::Span<const int32_t> history);
+  absl::Span<const float> Adjust(absl::Span<const float> logits, absl::Span<const int32_t> history,
+                                 size_t answer);
+  void PenalizeRepeated(absl::Span<const int32_t> recent);
+  void PenalizePresent(absl::Span<const int32_t> answer);
 
   SamplingOptions options_;
-  std::vector<float> penalized_;  // a copy, when there is a penalty
+  std::vector<float> adjusted_;  // a copy, when there is a bias or a penalty
 };
 
 }  // namespace inlay

@@ -29,6 +29,7 @@ std::string StopMatcher::Push(absl::string_view text) {
     if (end > first_end || (end == first_end && begin > first)) continue;
     first = begin;
     first_end = end;
+    found_ = stop;
   }
   if (first != std::string::npos) {
     stopped_ = true;

@@ -24,11 +24,14 @@ class StopMatcher {
   std::string Flush();
 
   bool stopped() const { return stopped_; }
+  // The stop text that was found; "" unless stopped().
+  const std::string& found() const { return found_; }
 
  private:
   std::vector<std::string> stop_texts_;
   std::string held_;
   bool stopped_ = false;
+  std::string found_;
 };
 
 }  // namespace inlay

@@ -1,5 +1,6 @@
 #include "gemma_like/generation/sampler.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -52,8 +53,11 @@ TEST(Sampler, ChoicesAreAFunctionOfSeedPositionAndNumber) {
   EXPECT_EQ(forward, backward) << "what was chosen before must not count";
   EXPECT_GT(std::set<int32_t>(forward.begin(), forward.end()).size(), 15u)
       << "positions draw on their own";
+  SamplingOptions second = options;
+  second.choice = 1;
+  Sampler c(second);
   size_t different = 0;
-  for (size_t n = 0; n < 40; ++n) different += *a.Sample(logits, History(n), 1) != forward[n];
+  for (size_t n = 0; n < 40; ++n) different += *c.Sample(logits, History(n)) != forward[n];
   EXPECT_GT(different, 30u);
 }
 
@@ -61,11 +65,12 @@ TEST(Sampler, ChoicesAreAFunctionOfSeedPositionAndNumber) {
 // are always the same.
 TEST(Sampler, FrequenciesAreTheProbabilities) {
   const std::vector<float> logits = {0.0f, std::log(2.0f), std::log(3.0f), std::log(4.0f), -30.0f};
-  Sampler sampler({.temperature = 1, .top_k = 4, .top_p = 1, .seed = 11});
+  SamplingOptions options{.temperature = 1, .top_k = 4, .top_p = 1, .seed = 11};
   constexpr size_t kDraws = 20'000;
   std::map<int32_t, double> counts;
   const std::vector<int32_t> history = History(3);
-  for (uint32_t i = 0; i < kDraws; ++i) ++counts[*sampler.Sample(logits, history, i)];
+  for (; options.choice < kDraws; ++options.choice)
+    ++counts[*Sampler(options).Sample(logits, history)];
   double chi = 0;
   for (int32_t token = 0; token < 4; ++token) {
     const double expected = kDraws * (token + 1) / 10.0;
@@ -80,9 +85,8 @@ TEST(Sampler, CutsBeforeTheTemperature) {
   const std::vector<float> logits = {3.0f, 2.0f, 1.0f, 0.0f};
   const auto drawn = [&](SamplingOptions options) {
     options.temperature = 100;  // all that remain are about as likely
-    Sampler sampler(options);
     std::map<int32_t, int> counts;
-    for (uint32_t i = 0; i < 300; ++i) ++counts[*sampler.Sample(logits, {}, i)];
+    for (; options.choice < 300; ++options.choice) ++counts[*Sampler(options).Sample(logits, {})];
     return counts.size();
   };
   EXPECT_EQ(drawn({.top_k = 0, .top_p = 1}), 4u);
@@ -101,6 +105,42 @@ TEST(Sampler, TemperatureZeroTakesTheLargestAndPenaltiesCount) {
   EXPECT_EQ(*penalized.Sample(logits, std::vector<int32_t>{1}), 2);
   EXPECT_EQ(*penalized.Sample(logits, std::vector<int32_t>{1, 0, 0}), 1) << "no more recent";
   EXPECT_EQ(*penalized.Sample(logits, std::vector<int32_t>{-1, 99}), 1) << "ids of no logit";
+}
+
+TEST(Sampler, PresenceAndFrequencyCountTheAnswerAlone) {
+  const std::vector<float> logits = {1.0f, 2.0f, 1.9f, -1.0f};
+  const std::vector<int32_t> history = {1, 2, 2, 1, 2};
+  Sampler presence({.temperature = 0, .presence_penalty = 0.2f});
+  EXPECT_EQ(*presence.Sample(logits, history), 1) << "no token is the answer's";
+  EXPECT_EQ(*presence.Sample(logits, history, 2), 1) << "1 and 2 are penalized alike";
+  EXPECT_EQ(*presence.Sample(logits, std::vector<int32_t>{2, 1}, 1), 2);
+  Sampler frequency({.temperature = 0, .frequency_penalty = 0.6f});
+  EXPECT_EQ(*frequency.Sample(logits, history, 3), 1) << "once, but 2 twice";
+  EXPECT_EQ(*frequency.Sample(logits, history, 5), 0) << "1 twice, 2 three times";
+  EXPECT_EQ(*frequency.Sample(logits, std::vector<int32_t>{-1, 99}, 9), 1) << "ids of no logit";
+}
+
+TEST(Sampler, BiasIsAdded) {
+  const std::vector<float> logits = {1.0f, 2.0f, 1.9f, -1.0f};
+  EXPECT_EQ(*Sampler({.temperature = 0, .logit_bias = {{3, 3.1f}}}).Sample(logits, {}), 3);
+  EXPECT_EQ(*Sampler({.temperature = 0, .logit_bias = {{1, -1}, {2, -0.5f}}}).Sample(logits, {}),
+            2);
+  EXPECT_EQ(*Sampler({.temperature = 0, .logit_bias = {{-1, 9}, {4, 9}}}).Sample(logits, {}), 1)
+      << "ids of no logit";
+  const SamplingOptions bad = {.logit_bias = {{3, 2000.0f}}};
+  EXPECT_THAT(CheckSampling(bad).message(), testing::HasSubstr("logit bias of token 3 is 2000"));
+}
+
+TEST(Sampler, ChancesAreTheModelsOwn) {
+  const std::vector<float> logits = {0.0f, std::log(2.0f), std::log(5.0f)};
+  const ChosenToken chosen = ChanceOf(logits, 1, 2);
+  EXPECT_EQ(chosen.token, 1);
+  EXPECT_NEAR(chosen.logprob, std::log(0.25), 1e-6);
+  ASSERT_EQ(chosen.top.size(), 2u);
+  EXPECT_EQ(chosen.top[0].token, 2);
+  EXPECT_NEAR(chosen.top[0].logprob, std::log(0.625), 1e-6);
+  EXPECT_EQ(chosen.top[1].token, 1);
+  EXPECT_TRUE(ChanceOf(logits, 0, 0).top.empty());
 }
 
 TEST(Sampler, RefusesLogitsThatAreNotFinite) {

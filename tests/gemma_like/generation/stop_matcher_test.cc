@@ -33,6 +33,7 @@ Outcome Run(const Texts& stops, const std::vector<absl::string_view>& pieces) {
   Outcome outcome;
   for (const absl::string_view piece : pieces) outcome.shown += matcher.Push(piece);
   outcome.stopped = matcher.stopped();
+  EXPECT_EQ(matcher.found().empty(), !matcher.stopped());
   if (!outcome.stopped) outcome.shown += matcher.Flush();
   return outcome;
 }
@@ -92,6 +93,18 @@ TEST(StopMatcherTest, OfSeveralStopTextsTheOneThatIsCompleteFirstWins) {
   // One inside another.
   ExpectForEverySplit({"abcd", "bc"}, "xabcd", {"xa", true});
   ExpectForEverySplit({"bc", "abcd"}, "xabcd", {"xa", true});
+}
+
+TEST(StopMatcherTest, SaysWhichStopTextItFound) {
+  const auto found = [](const Texts& stops, absl::string_view text) {
+    StopMatcher matcher(stops);
+    matcher.Push(text);
+    return matcher.found();
+  };
+  EXPECT_EQ(found({"two", "one"}, "0 one two"), "one");
+  EXPECT_EQ(found({"ab", "abc"}, "xabc"), "ab");
+  EXPECT_EQ(found({"bc", "abc"}, "xabc"), "abc");
+  EXPECT_EQ(found({"END"}, "EN"), "");
 }
 
 TEST(StopMatcherTest, HoldsBackTheLongestBeginningOfAStopTextAndNoMore) {

@@ -1,0 +1,134 @@
+#include "serve/scheduler/answer.h"
+
+#include <cassert>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+
+namespace inlay::serve {
+namespace {
+
+// Drafted tokens cost a little each: after so many the share that was right decides.
+constexpr size_t kTried = 32;
+constexpr double kLeastRight = 0.3;
+
+}  // namespace
+
+Answer::~Answer() {
+  if (ended_) return;
+  (void)OrOutOfMemory("the end of an answer", [&] {
+    TellEnd(absl::ResourceExhaustedError("there is not enough memory for this answer"));
+    return absl::OkStatus();
+  });
+}
+
+size_t Answer::length() const {
+  if (!tokens_.empty()) return tokens_.size();
+  if (generation_ == nullptr || generation_->in_prompt()) return ticket_->request.prompt.size();
+  return generation_->conversation().size();
+}
+
+absl::Status Answer::Start(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
+                           size_t draft) {
+  return OrOutOfMemory("this answer", [&]() -> absl::Status {
+    if (generation_ != nullptr) {
+      refill_ = std::make_unique<PromptSteps>(*cache_, tokens_, std::move(reuse));
+      return absl::OkStatus();
+    }
+    GenerateOptions options = ticket_->request.options;
+    options.sampling.choice += static_cast<uint32_t>(choice_);
+    options.draft = draft;
+    INLAY_ASSIGN_OR_RETURN(cache_, empty.Fork());
+    INLAY_ASSIGN_OR_RETURN(generation_,
+                           Generation::Begin(tokenizer, *cache_, ticket_->request.prompt,
+                                             std::move(options), std::move(reuse)));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Answer::Pause(const KVCache& empty) {
+  return OrOutOfMemory("this answer", [&]() -> absl::Status {
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> emptied, empty.Fork());
+    if (generation_->in_prompt()) {
+      generation_ = nullptr;  // nothing was chosen yet: it begins anew
+    } else if (refill_ == nullptr) {
+      const absl::Span<const int32_t> tokens = generation_->conversation();
+      tokens_.assign(tokens.begin(), tokens.end());
+    }
+    refill_ = nullptr;
+    return cache_->Restore(std::move(*emptied));
+  });
+}
+
+std::unique_ptr<KVCache> Answer::End() {
+  refill_ = nullptr;
+  generation_ = nullptr;
+  tokens_.clear();
+  return std::move(cache_);
+}
+
+size_t Answer::prompt_left() const {
+  if (refill_ != nullptr) return tokens_.size() - cache_->length();
+  return ticket_->request.prompt.size() - cache_->length();
+}
+
+bool Answer::drafts_well() const {
+  const size_t drafted = generation_->drafted();
+  return drafted < kTried ||
+         static_cast<double>(generation_->accepted()) >= kLeastRight * static_cast<double>(drafted);
+}
+
+absl::StatusOr<Generation::Step> Answer::Next(size_t most) {
+  if (refill_ == nullptr) return generation_->Next(most);
+  INLAY_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens, refill_->Next(most));
+  return Generation::Step{.tokens = tokens, .logit_rows = 0};
+}
+
+absl::Status Answer::Accept(ConstFloatRows logits) {
+  if (refill_ == nullptr) return generation_->Accept(logits);
+  refill_->Accept();
+  if (refill_->done()) {
+    refill_ = nullptr;
+    tokens_.clear();
+  }
+  return absl::OkStatus();
+}
+
+AnswerUsage Answer::Usage() const {
+  AnswerUsage usage{.prompt_tokens = ticket_->request.prompt.size()};
+  if (generation_ == nullptr) return usage;
+  usage.cached_tokens = generation_->reused();
+  usage.completion_tokens = generation_->tokens().size();
+  usage.drafted = generation_->drafted();
+  usage.accepted = generation_->accepted();
+  return usage;
+}
+
+void Answer::Tell() {
+  if (in_prompt()) return;
+  if (!ticket_->started) {
+    ticket_->started = true;
+    ticket_->listener->OnStart(Usage());
+  }
+  const absl::string_view text = generation_->TakeText();
+  const absl::Span<const ChosenToken> chosen =
+      absl::MakeConstSpan(generation_->chosen()).subspan(told_);
+  told_ += chosen.size();
+  if (!text.empty() || !chosen.empty()) ticket_->listener->OnUpdate(choice_, text, chosen);
+}
+
+void Answer::TellEnd(const absl::Status& status) {
+  ended_ = true;
+  AnswerEnd end{
+      .choice = choice_, .status = status, .stop_text = "", .tokens = {}, .usage = Usage()};
+  if (generation_ != nullptr) {
+    end.reason = generation_->stop_reason();
+    end.stop_text = generation_->stop_text();
+    end.tokens = generation_->tokens();
+  }
+  ticket_->listener->OnEnd(end);
+}
+
+}  // namespace inlay::serve

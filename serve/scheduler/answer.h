@@ -1,0 +1,104 @@
+// One answer on its way: its conversation, from its admission to its end, with pauses.
+#ifndef INLAY_SERVE_SCHEDULER_ANSWER_H_
+#define INLAY_SERVE_SCHEDULER_ANSWER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "cache/kv_cache.h"
+#include "gemma_like/generation/generation.h"
+#include "gemma_like/generation/prompt_reuse.h"
+#include "gemma_like/generation/prompt_steps.h"
+#include "io/tokenizer/tokenizer.h"
+#include "ops/views.h"
+#include "serve/scheduler/answer_request.h"
+
+namespace inlay::serve {
+
+// What the answers to one request have in common.
+struct Ticket {
+  uint64_t id = 0;
+  AnswerRequest request;
+  std::shared_ptr<AnswerListener> listener;
+  absl::Time arrived;
+  std::atomic<bool> cancelled = false;
+  bool started = false;  // its listener knows
+
+  bool late() const { return absl::Now() > request.deadline; }
+};
+
+class Answer {
+ public:
+  Answer(std::shared_ptr<Ticket> ticket, size_t choice, uint64_t order)
+      : ticket_(std::move(ticket)), choice_(choice), order_(order) {}
+  // Tells an end, if none was told: memory was short where the answer should have been kept.
+  ~Answer();
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
+
+  Ticket& ticket() const { return *ticket_; }
+  const std::shared_ptr<Ticket>& shared_ticket() const { return ticket_; }
+  size_t choice() const { return choice_; }
+  // Smaller ones were there first.
+  uint64_t order() const { return order_; }
+
+  // Tokens that it has before its next step: of the prompt, and after a pause of the answer so far.
+  size_t length() const;
+
+  // Begins, in a copy of the conversation `empty`. After a pause it computes again what it had.
+  absl::Status Start(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
+                     size_t draft);
+  // Gives the conversation's memory up, between steps.
+  absl::Status Pause(const KVCache& empty);
+  // Ends the generation. Returns the conversation, to be kept as a snapshot; null if there is none.
+  std::unique_ptr<KVCache> End();
+
+  // Whether tokens are to be computed before the next one can be chosen.
+  bool in_prompt() const { return refill_ != nullptr || generation_->in_prompt(); }
+  size_t prompt_left() const;
+  bool done() const { return refill_ == nullptr && generation_->done(); }
+  // Whether tokens drafted from the text were right often enough to go on with it.
+  bool drafts_well() const;
+
+  // The next step, of at most `most` tokens, and what came of it; see Generation.
+  absl::StatusOr<Generation::Step> Next(size_t most);
+  absl::Status Accept(ConstFloatRows logits);
+  KVCache& cache() const { return *cache_; }
+
+  // Tells the listener what is new.
+  void Tell();
+  // Tells it the end, with an error or as the generation ended; once, last.
+  void TellEnd(const absl::Status& status);
+
+  size_t generated() const { return generation_->tokens().size(); }
+  size_t cached() const { return generation_->reused(); }  // tokens of the prompt
+
+  absl::Time last_token;  // when it was chosen
+  size_t reserved = 0;    // bytes promised to it
+  size_t bound = 0;       // the length, in tokens, that they are enough for
+
+ private:
+  AnswerUsage Usage() const;
+
+  const std::shared_ptr<Ticket> ticket_;
+  const size_t choice_;
+  const uint64_t order_;
+  // Destroyed after what refers to it.
+  std::unique_ptr<KVCache> cache_;
+  std::vector<int32_t> tokens_;          // of the conversation, while it is paused or refilled
+  std::unique_ptr<PromptSteps> refill_;  // appends these again
+  std::unique_ptr<Generation> generation_;
+  size_t told_ = 0;  // of Generation::chosen()
+  bool ended_ = false;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SCHEDULER_ANSWER_H_

@@ -1,0 +1,70 @@
+// What the scheduler is asked for, and what it tells of the answer.
+#ifndef INLAY_SERVE_SCHEDULER_ANSWER_REQUEST_H_
+#define INLAY_SERVE_SCHEDULER_ANSWER_REQUEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "gemma_like/generation/chosen_token.h"
+#include "gemma_like/generation/generation.h"
+
+namespace inlay::serve {
+
+struct AnswerRequest {
+  std::vector<int32_t> prompt;
+  // Of every answer. The n-th answer is drawn as the sampling's choice + n. Drafting is the
+  // scheduler's decision: it changes no answer.
+  GenerateOptions options;
+  size_t choices = 1;  // how many answers
+  // Positions in the prompt at which other prompts are likely to part from this one, ascending: a
+  // snapshot is kept there.
+  std::vector<size_t> marks;
+  // Whose request it is, 0 or more: prefixes are shared among the requests of one owner only, and
+  // owners take turns.
+  int32_t owner = 0;
+  int priority = 0;  // a larger one goes first
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+struct AnswerUsage {
+  size_t prompt_tokens = 0;
+  size_t cached_tokens = 0;  // of the prompt, reused instead of computed
+  size_t completion_tokens = 0;
+  size_t drafted = 0;
+  size_t accepted = 0;  // of the drafted tokens
+};
+
+// The end of one answer. With an error there is no reason; what was told before stays true.
+struct AnswerEnd {
+  size_t choice = 0;
+  absl::Status status;
+  StopReason reason = StopReason::kEndOfGeneration;
+  std::string stop_text;  // for kStopText
+  std::vector<int32_t> tokens;
+  AnswerUsage usage;
+};
+
+// Told about the answers to one request, on the scheduler's thread: it must not wait. It may submit
+// and cancel.
+class AnswerListener {
+ public:
+  virtual ~AnswerListener() = default;
+  // Once, before the first update: the prompt is computed.
+  virtual void OnStart(const AnswerUsage& usage) = 0;
+  // What became known of one answer since the last update: text that is final, and the tokens if
+  // GenerateOptions::top_chances asks for them. Both are valid during the call.
+  virtual void OnUpdate(size_t choice, absl::string_view text,
+                        absl::Span<const ChosenToken> tokens) = 0;
+  // Once for each choice. Nothing follows the last one.
+  virtual void OnEnd(const AnswerEnd& end) = 0;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SCHEDULER_ANSWER_REQUEST_H_

@@ -1,0 +1,389 @@
+#include "serve/scheduler/batcher.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "cache/cache_bytes.h"
+#include "cache/cache_options.h"
+#include "gemma_like/generation/speculate.h"
+
+namespace inlay::serve {
+namespace {
+
+// Tokens drafted from the text pay where a step has to read all weights for few tokens.
+constexpr size_t kMostDrafting = 4;
+// The prompt that waits longest gets at least a quarter of a step.
+constexpr size_t kOldestShare = 4;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(Engine& engine, const Tokenizer& tokenizer,
+                                                         const SchedulerOptions& options) {
+  assert(options.draft <= DraftedTokens::kMost && options.most_running > 0);
+  return OrOutOfMemory("the scheduler", [&]() -> absl::StatusOr<std::unique_ptr<Batcher>> {
+    const size_t logit_bytes = (1 + options.draft) * engine.info().vocab_size * sizeof(float);
+    const MemoryBudget memory(options.memory, engine.PlanCache(options.kv_type), logit_bytes);
+    const size_t context = memory.LongestAlone(options.context);
+    if (context < 2) {
+      return absl::InvalidArgumentError(absl::StrCat("one conversation needs at least ",
+                                                     memory.BytesFor(2), " bytes, more than the ",
+                                                     options.memory, " bytes there are"));
+    }
+    const auto pool =
+        std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = options.memory});
+    INLAY_ASSIGN_OR_RETURN(
+        std::unique_ptr<KVCache> empty,
+        engine.CreateCache({.max_length = context, .pool = pool}, options.kv_type));
+    return std::unique_ptr<Batcher>(
+        new Batcher(engine, tokenizer, options, pool, std::move(empty), memory, context));
+  });
+}
+
+Batcher::Batcher(Engine& engine, const Tokenizer& tokenizer, const SchedulerOptions& options,
+                 std::shared_ptr<BlockPool> pool, std::unique_ptr<KVCache> empty,
+                 const MemoryBudget& memory, size_t context)
+    : engine_(engine),
+      tokenizer_(tokenizer),
+      options_(options),
+      context_(context),
+      pool_(std::move(pool)),
+      empty_(std::move(empty)),
+      prefixes_(options.memory),
+      memory_(memory),
+      budget_(options.step, engine.info().max_batch) {}
+
+absl::Status Batcher::Check(const AnswerRequest& request) const {
+  INLAY_RETURN_IF_ERROR(CheckSampling(request.options.sampling));
+  if (request.prompt.empty()) return absl::InvalidArgumentError("the prompt is empty");
+  if (request.prompt.size() >= context_) {
+    return absl::OutOfRangeError(absl::StrCat("the prompt has ", request.prompt.size(),
+                                              " tokens, which leaves no room for an answer in the "
+                                              "context of ",
+                                              context_));
+  }
+  const size_t vocab_size = engine_.info().vocab_size;
+  for (const int32_t token : request.prompt) {
+    if (token >= 0 && static_cast<size_t>(token) < vocab_size) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the prompt has the token ", token,
+                                                   ", outside of the vocabulary of ", vocab_size));
+  }
+  return absl::OkStatus();
+}
+
+void Batcher::Add(std::shared_ptr<Ticket> ticket) {
+  stats_.requests += 1;
+  stats_.prompt_tokens += ticket->request.prompt.size();
+  // The others follow once the prompt is computed, which they then share.
+  Queue(std::make_unique<Answer>(std::move(ticket), 0, next_order_++));
+}
+
+void Batcher::Queue(AnswerPtr answer) {
+  const AnswerRequest& request = answer->ticket().request;
+  const uint64_t order = answer->order();
+  waiting_.Push(request.priority, request.owner, order, std::move(answer));
+}
+
+void Batcher::QueueOtherChoices(Answer& first) {
+  for (size_t choice = 1; choice < first.ticket().request.choices; ++choice) {
+    Queue(std::make_unique<Answer>(first.shared_ticket(), choice, next_order_++));
+  }
+}
+
+void Batcher::TellEnd(Answer& answer, const absl::Status& status) {
+  answer.TellEnd(status);
+  if (status.ok()) {
+    ++stats_.answers;
+  } else {
+    ++(absl::IsCancelled(status) ? stats_.cancelled : stats_.failed);
+  }
+}
+
+Batcher::AnswerPtr Batcher::Remove(Answer& answer) {
+  const auto at = std::find_if(running_.begin(), running_.end(),
+                               [&](const AnswerPtr& other) { return other.get() == &answer; });
+  assert(at != running_.end());
+  AnswerPtr removed = std::move(*at);
+  running_.erase(at);
+  memory_.Release(std::exchange(removed->reserved, 0));
+  return removed;
+}
+
+void Batcher::End(Answer& answer, const absl::Status& status) {
+  const AnswerPtr ended = Remove(answer);
+  TellEnd(*ended, status);
+  // Choices that wait for the first one's prompt end with it.
+  if (!ended->ticket().started && ended->choice() == 0) {
+    for (size_t choice = 1; choice < ended->ticket().request.choices; ++choice) {
+      Answer other(ended->shared_ticket(), choice, 0);
+      TellEnd(other, status);
+    }
+  }
+  const std::unique_ptr<KVCache> conversation = ended->End();
+  // The next turn of this chat begins with what was just said.
+  if (status.ok() && conversation != nullptr)
+    prefixes_.Insert(*conversation, ended->ticket().request.owner);
+}
+
+namespace {
+
+absl::Status WhyEnded(const Ticket& ticket) {
+  if (ticket.cancelled) return absl::CancelledError("the request was cancelled");
+  return absl::DeadlineExceededError("the request's deadline has passed");
+}
+
+bool HasEnded(const Ticket& ticket) { return ticket.cancelled || ticket.late(); }
+
+}  // namespace
+
+void Batcher::EndCancelled() {
+  std::vector<Answer*> ended;
+  for (const AnswerPtr& answer : running_) {
+    if (HasEnded(answer->ticket())) ended.push_back(answer.get());
+  }
+  for (Answer* answer : ended) End(*answer, WhyEnded(answer->ticket()));
+  waiting_.RemoveIf([](const AnswerPtr& answer) { return HasEnded(answer->ticket()); },
+                    [&](const AnswerPtr& answer) {
+                      const absl::Status why = WhyEnded(answer->ticket());
+                      TellEnd(*answer, why);
+                      if (answer->ticket().started || answer->choice() > 0) return;
+                      for (size_t n = 1; n < answer->ticket().request.choices; ++n) {
+                        Answer other(answer->shared_ticket(), n, 0);
+                        TellEnd(other, why);
+                      }
+                    });
+}
+
+bool Batcher::IsBounded(const AnswerRequest& request) const {
+  return request.options.max_tokens <= context_ - request.prompt.size();
+}
+
+size_t Batcher::FirstBound(const Answer& answer) const {
+  const AnswerRequest& request = answer.ticket().request;
+  const size_t length = IsBounded(request)
+                            ? request.prompt.size() + request.options.max_tokens + options_.draft
+                            : answer.length() + options_.reserve;
+  return std::min(length, context_);
+}
+
+void Batcher::Admit() {
+  while (!waiting_.empty() && running_.size() < options_.most_running) {
+    const Answer& next = *waiting_.front();
+    const size_t bound = FirstBound(next);
+    const size_t bytes = memory_.BytesFor(bound);
+    // Nothing overtakes an answer that waits for memory, or it might wait forever.
+    if (!memory_.Reserve(bytes)) return;
+    running_.push_back(waiting_.Pop(next.length()));
+    Answer& answer = *running_.back();
+    answer.reserved = bytes;
+    answer.bound = bound;
+    const PromptReuse reuse{.prefixes = &prefixes_,
+                            .stride = options_.snapshot_stride,
+                            .marks = answer.ticket().request.marks,
+                            .owner = answer.ticket().request.owner};
+    const absl::Status status = answer.Start(*empty_, tokenizer_, reuse, options_.draft);
+    if (!status.ok()) End(answer, status);
+  }
+}
+
+void Batcher::Pause(Answer& answer) {
+  if (const absl::Status status = answer.Pause(*empty_); !status.ok()) return End(answer, status);
+  ++stats_.pauses;
+  Queue(Remove(answer));
+}
+
+Answer* Batcher::PauseYoungest() {
+  Answer* youngest = nullptr;
+  for (const AnswerPtr& answer : running_) {
+    const bool younger = youngest == nullptr || answer->order() > youngest->order();
+    if (younger && !IsBounded(answer->ticket().request)) youngest = answer.get();
+  }
+  if (youngest != nullptr) Pause(*youngest);
+  return youngest;
+}
+
+size_t Batcher::Extend(Answer& answer, size_t tokens) {
+  while (answer.length() + tokens > answer.bound) {
+    const size_t bound =
+        std::min(context_, std::max(answer.length() + tokens, answer.bound + options_.reserve));
+    if (bound <= answer.bound) return std::min(tokens, context_ - answer.length());
+    const size_t bytes = memory_.BytesFor(bound);
+    if (memory_.Reserve(bytes - answer.reserved)) {
+      answer.reserved = bytes;
+      answer.bound = bound;
+    } else if (const Answer* paused = PauseYoungest(); paused == nullptr || paused == &answer) {
+      return 0;
+    }
+  }
+  return tokens;
+}
+
+size_t Batcher::DraftFor(const Answer& answer, size_t decoding) const {
+  return decoding <= kMostDrafting && answer.drafts_well() ? options_.draft : 0;
+}
+
+bool Batcher::AddShare(Answer& answer, size_t most, std::vector<Share>& shares) {
+  const bool prompt = answer.in_prompt();
+  const absl::StatusOr<Generation::Step> step = answer.Next(most);
+  if (!step.ok()) {
+    MakeRoom(answer, step.status());
+    return false;
+  }
+  const size_t row = shares.empty() ? 0 : shares.back().row + shares.back().step.logit_rows;
+  shares.push_back({.answer = &answer, .step = *step, .prompt = prompt, .row = row, .outcome = {}});
+  return true;
+}
+
+std::vector<Batcher::Share> Batcher::Compose() {
+  std::vector<Answer*> decoding;
+  for (const AnswerPtr& answer : running_) {
+    if (!answer->in_prompt()) decoding.push_back(answer.get());
+  }
+  // The oldest first: an answer that needs more memory may pause itself or younger ones, none that
+  // already has its share.
+  std::sort(decoding.begin(), decoding.end(),
+            [](const Answer* a, const Answer* b) { return a->order() < b->order(); });
+  std::vector<Share> shares;
+  size_t left = engine_.info().max_batch;
+  for (Answer* answer : decoding) {
+    const bool paused = std::none_of(running_.begin(), running_.end(),
+                                     [&](const AnswerPtr& other) { return other.get() == answer; });
+    if (paused || left == 0) continue;
+    const size_t most = Extend(*answer, 1 + DraftFor(*answer, decoding.size()));
+    if (most > 0 && AddShare(*answer, std::min(most, left), shares))
+      left -= shares.back().step.tokens.size();
+  }
+  AddPrompts(shares.empty() ? left : std::min(left, budget_.tokens()), shares);
+  return shares;
+}
+
+void Batcher::AddPrompts(size_t tokens, std::vector<Share>& shares) {
+  std::vector<Answer*> prompts;
+  for (const AnswerPtr& answer : running_) {
+    if (answer->in_prompt()) prompts.push_back(answer.get());
+  }
+  if (prompts.empty() || tokens == 0) return;
+  // The shortest first, for the mean time to the first token; but the oldest always goes on.
+  const auto oldest =
+      std::min_element(prompts.begin(), prompts.end(),
+                       [](const Answer* a, const Answer* b) { return a->order() < b->order(); });
+  std::iter_swap(prompts.begin(), oldest);
+  std::stable_sort(prompts.begin() + 1, prompts.end(), [](const Answer* a, const Answer* b) {
+    return std::pair(a->prompt_left(), a->order()) < std::pair(b->prompt_left(), b->order());
+  });
+  const size_t wanted = std::max<size_t>(1, tokens / kOldestShare);
+  size_t rest = 0;  // what the others can use
+  for (size_t i = 1; i < prompts.size(); ++i) rest += prompts[i]->prompt_left();
+  for (Answer* answer : prompts) {
+    if (tokens == 0) return;
+    const bool first = answer == prompts.front();
+    const size_t most = first ? std::max(wanted, tokens - std::min(tokens, rest)) : tokens;
+    if (AddShare(*answer, most, shares)) tokens -= shares.back().step.tokens.size();
+  }
+}
+
+void Batcher::EvictFor(const std::vector<Share>& shares) {
+  size_t needed = 0;
+  for (const Share& share : shares) needed += memory_.BytesToAppend(share.step.tokens.size());
+  while (pool_->limit_bytes() - pool_->used_bytes() < needed && prefixes_.DropOldest()) {
+  }
+}
+
+absl::Status Batcher::Compute(std::vector<Share>& shares) {
+  const size_t vocab_size = engine_.info().vocab_size;
+  const size_t rows = shares.back().row + shares.back().step.logit_rows;
+  if (logits_.size() < rows * vocab_size) logits_.resize(rows * vocab_size);
+  std::vector<SequenceStep> steps;
+  for (const Share& share : shares) {
+    const Ticket* ticket = &share.answer->ticket();
+    steps.push_back({.cache = &share.answer->cache(),
+                     .tokens = share.step.tokens,
+                     .logit_rows = share.step.logit_rows,
+                     .cancel = [ticket] { return ticket->cancelled.load(); }});
+  }
+  std::vector<absl::Status> outcomes(steps.size());
+  INLAY_RETURN_IF_ERROR(engine_.Forward(steps, FloatRows(logits_.data(), rows, vocab_size), nullptr,
+                                        absl::MakeSpan(outcomes)));
+  for (size_t i = 0; i < shares.size(); ++i) shares[i].outcome = std::move(outcomes[i]);
+  return absl::OkStatus();
+}
+
+void Batcher::MakeRoom(Answer& answer, const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status)) return End(answer, status);
+  if (prefixes_.DropOldest()) return;  // the same step once more
+  // By the promises this is the system's memory, not ours.
+  if (running_.size() == 1) return End(answer, status);
+  Pause(answer);
+}
+
+void Batcher::Accept(const Share& share, absl::Time now) {
+  Answer& answer = *share.answer;
+  if (!share.outcome.ok()) {
+    if (absl::IsCancelled(share.outcome)) return;  // the next step ends it
+    return MakeRoom(answer, share.outcome);
+  }
+  const size_t vocab_size = engine_.info().vocab_size;
+  const size_t before = answer.generated();
+  const absl::Status status = answer.Accept(
+      ConstFloatRows(logits_.data() + share.row * vocab_size, share.step.logit_rows, vocab_size));
+  if (!status.ok()) return End(answer, status);
+  if (share.prompt) stats_.computed_tokens += share.step.tokens.size();
+  if (answer.in_prompt()) return;
+  stats_.generated_tokens += answer.generated() - before;
+  if (answer.ticket().started) {
+    if (before > 0) stats_.between_tokens.Add(now - answer.last_token);
+    answer.Tell();
+  } else {
+    stats_.first_token.Add(now - answer.ticket().arrived);
+    answer.Tell();
+    stats_.cached_tokens += answer.cached();
+    QueueOtherChoices(answer);
+  }
+  answer.last_token = now;
+  if (answer.done()) End(answer, absl::OkStatus());
+}
+
+void Batcher::Step() {
+  EndCancelled();
+  Admit();
+  std::vector<Share> shares = Compose();
+  if (shares.empty()) return;
+  size_t prompt_tokens = 0;
+  stats_.batch_tokens = 0;
+  for (const Share& share : shares) {
+    stats_.batch_tokens += share.step.tokens.size();
+    if (share.prompt) prompt_tokens += share.step.tokens.size();
+  }
+  EvictFor(shares);
+  const absl::Time start = absl::Now();
+  const absl::Status status =
+      OrOutOfMemory("a step of all answers", [&] { return Compute(shares); });
+  const absl::Time now = absl::Now();
+  ++stats_.steps;
+  stats_.step_seconds.Add(now - start);
+  if (prompt_tokens < stats_.batch_tokens) budget_.Measured(prompt_tokens, now - start);
+  // Without memory nothing was computed: one answer less may do.
+  if (absl::IsResourceExhausted(status)) return MakeRoom(*shares.back().answer, status);
+  for (Share& share : shares) {
+    if (!status.ok()) share.outcome = status;
+    Accept(share, now);
+  }
+}
+
+SchedulerStats Batcher::stats() const {
+  SchedulerStats stats = stats_;
+  stats.waiting = waiting_.size();
+  stats.running = running_.size();
+  stats.reserved_bytes = memory_.reserved();
+  stats.memory_bytes = memory_.limit();
+  stats.used_bytes = pool_->used_bytes();
+  stats.snapshots = prefixes_.snapshots();
+  stats.snapshot_bytes = prefixes_.bytes();
+  return stats;
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,109 @@
+// The scheduler without its thread: which answers run, and what each step computes.
+#ifndef INLAY_SERVE_SCHEDULER_BATCHER_H_
+#define INLAY_SERVE_SCHEDULER_BATCHER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "cache/block_pool.h"
+#include "cache/kv_cache.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/generation/prefix_cache.h"
+#include "io/tokenizer/tokenizer.h"
+#include "serve/scheduler/answer.h"
+#include "serve/scheduler/fair_queue.h"
+#include "serve/scheduler/memory_budget.h"
+#include "serve/scheduler/scheduler_options.h"
+#include "serve/scheduler/scheduler_stats.h"
+#include "serve/scheduler/step_budget.h"
+
+namespace inlay::serve {
+
+// One thread uses it; only Check and context may be called from others.
+class Batcher {
+ public:
+  static absl::StatusOr<std::unique_ptr<Batcher>> Create(Engine& engine, const Tokenizer& tokenizer,
+                                                         const SchedulerOptions& options);
+
+  // Whether a request can be answered; the errors of Scheduler::Submit.
+  absl::Status Check(const AnswerRequest& request) const;
+  size_t context() const { return context_; }
+
+  // Queues the answers to a request that passed Check.
+  void Add(std::shared_ptr<Ticket> ticket);
+
+  // Ends what was cancelled or is late, admits what waits, and computes one step.
+  void Step();
+  bool idle() const { return waiting_.empty() && running_.empty(); }
+
+  SchedulerStats stats() const;
+
+ private:
+  using AnswerPtr = std::unique_ptr<Answer>;
+  // An answer's share of a step.
+  struct Share {
+    Answer* answer;
+    Generation::Step step;
+    bool prompt;
+    size_t row;  // of its first logits
+    absl::Status outcome;
+  };
+
+  Batcher(Engine& engine, const Tokenizer& tokenizer, const SchedulerOptions& options,
+          std::shared_ptr<BlockPool> pool, std::unique_ptr<KVCache> empty,
+          const MemoryBudget& memory, size_t context);
+
+  void EndCancelled();
+  void Admit();
+  // Whether memory for the whole answer is promised when it is admitted.
+  bool IsBounded(const AnswerRequest& request) const;
+  // The length that memory is promised for then.
+  size_t FirstBound(const Answer& answer) const;
+  // Promises memory for a step of at most `tokens` tokens, and returns how many there is memory
+  // for: 0 where the answer itself was paused.
+  size_t Extend(Answer& answer, size_t tokens);
+  // Pauses the youngest running answer whose length is not bounded; null where there is none.
+  Answer* PauseYoungest();
+  void Pause(Answer& answer);
+
+  std::vector<Share> Compose();
+  size_t DraftFor(const Answer& answer, size_t decoding) const;
+  void AddPrompts(size_t tokens, std::vector<Share>& shares);
+  bool AddShare(Answer& answer, size_t most, std::vector<Share>& shares);
+  // Evicts snapshots until the step's appends fit.
+  void EvictFor(const std::vector<Share>& shares);
+  absl::Status Compute(std::vector<Share>& shares);
+  void Accept(const Share& share, absl::Time now);
+  // Frees memory for a step that found too little; ends the answer where that cannot help.
+  void MakeRoom(Answer& answer, const absl::Status& status);
+  void QueueOtherChoices(Answer& first);
+  void Queue(AnswerPtr answer);
+  // Tells the end and removes the answer from those that run.
+  void End(Answer& answer, const absl::Status& status);
+  AnswerPtr Remove(Answer& answer);
+  void TellEnd(Answer& answer, const absl::Status& status);
+
+  Engine& engine_;
+  const Tokenizer& tokenizer_;
+  const SchedulerOptions options_;
+  const size_t context_;
+  const std::shared_ptr<BlockPool> pool_;
+  const std::unique_ptr<KVCache> empty_;
+  PrefixCache prefixes_;
+  MemoryBudget memory_;
+  StepBudget budget_;
+  uint64_t next_order_ = 0;
+  FairQueue<AnswerPtr> waiting_;
+  std::vector<AnswerPtr> running_;  // by order of admission
+  std::vector<float> logits_;
+  SchedulerStats stats_;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SCHEDULER_BATCHER_H_

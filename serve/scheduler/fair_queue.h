@@ -1,0 +1,94 @@
+// In which order waiting requests get their turn.
+#ifndef INLAY_SERVE_SCHEDULER_FAIR_QUEUE_H_
+#define INLAY_SERVE_SCHEDULER_FAIR_QUEUE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace inlay::serve {
+
+// Higher priorities go first. Among equals, owners take turns by the tokens that they were given so
+// far (start-time fair queueing: Goyal, Vin, Cheng 1996), and an owner's requests keep their order.
+// An owner who was away has saved nothing up.
+template <class Item>
+class FairQueue {
+ public:
+  // `order` is unique; an item with a smaller one goes before the owner's others.
+  void Push(int priority, int32_t owner, uint64_t order, Item item) {
+    Lane& lane = lanes_[{-priority, owner}];
+    if (lane.items.empty()) lane.served = std::max(lane.served, now_);
+    lane.items.emplace(order, std::move(item));
+    ++size_;
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  // The item whose turn it is; the queue must not be empty.
+  const Item& front() { return Turn()->second.items.begin()->second; }
+
+  // Removes the item whose turn it is, and charges its owner with `tokens`.
+  Item Pop(size_t tokens) {
+    const auto turn = Turn();
+    Lane& lane = turn->second;
+    now_ = lane.served;
+    lane.served += static_cast<double>(tokens);
+    Item item = std::move(lane.items.begin()->second);
+    lane.items.erase(lane.items.begin());
+    --size_;
+    if (lane.items.empty() && lanes_.size() > kMostIdle) Forget();
+    return item;
+  }
+
+  // Removes all items for which `gone(item)` is true, after f(item).
+  template <class Gone, class F>
+  void RemoveIf(const Gone& gone, const F& f) {
+    for (auto& [key, lane] : lanes_) {
+      for (auto it = lane.items.begin(); it != lane.items.end();) {
+        if (!gone(it->second)) {
+          ++it;
+          continue;
+        }
+        f(it->second);
+        it = lane.items.erase(it);
+        --size_;
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kMostIdle = 1024;
+
+  struct Lane {
+    std::map<uint64_t, Item> items;  // by order
+    double served = 0;               // tokens, on the clock now_
+  };
+  using Lanes = std::map<std::pair<int, int32_t>, Lane>;  // by descending priority, owner
+
+  typename Lanes::iterator Turn() {
+    auto best = lanes_.end();
+    for (auto it = lanes_.begin(); it != lanes_.end(); ++it) {
+      if (it->second.items.empty()) continue;
+      if (best != lanes_.end() && it->first.first != best->first.first) break;
+      if (best == lanes_.end() || it->second.served < best->second.served) best = it;
+    }
+    return best;
+  }
+
+  void Forget() {
+    std::erase_if(lanes_, [&](const auto& lane) {
+      return lane.second.items.empty() && lane.second.served <= now_;
+    });
+  }
+
+  Lanes lanes_;
+  double now_ = 0;  // what the owner whose turn it was last had been given before it
+  size_t size_ = 0;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SCHEDULER_FAIR_QUEUE_H_

@@ -1,0 +1,65 @@
+// Memory that conversations may need, promised before they need it.
+#ifndef INLAY_SERVE_SCHEDULER_MEMORY_BUDGET_H_
+#define INLAY_SERVE_SCHEDULER_MEMORY_BUDGET_H_
+
+#include <cassert>
+#include <cstddef>
+
+#include "cache/cache_bytes.h"
+
+namespace inlay::serve {
+
+// The sum of what running conversations may need never exceeds the limit. Snapshots are not
+// counted: they are evicted where a conversation needs their memory.
+class MemoryBudget {
+ public:
+  // `plan`: of one conversation; `logit_bytes`: of the rows of logits of one step of it.
+  MemoryBudget(size_t limit_bytes, const CacheBytes& plan, size_t logit_bytes)
+      : limit_(limit_bytes), plan_(plan), logit_bytes_(logit_bytes) {}
+
+  // Bytes that a conversation of at most `length` tokens may need: its rows and states, what an
+  // open append adds, copies of what it shares with a snapshot, and its rows of logits.
+  size_t BytesFor(size_t length) const {
+    return plan_.At(length) + plan_.append + plan_.snapshot + logit_bytes_;
+  }
+
+  // Upper bound of what one append of so many tokens adds to the bytes in use.
+  size_t BytesToAppend(size_t tokens) const {
+    const size_t blocks = (tokens + kKvBlockRows - 1) / kKvBlockRows + 1;
+    return plan_.append + plan_.snapshot + blocks * plan_.per_block;
+  }
+
+  // The longest conversation, up to `most` tokens, that fits when it is alone; 0 when none does.
+  size_t LongestAlone(size_t most) const {
+    size_t fits = 0, too_long = most + 1;
+    while (too_long - fits > 1) {
+      const size_t middle = fits + (too_long - fits) / 2;
+      (BytesFor(middle) <= limit_ ? fits : too_long) = middle;
+    }
+    return fits;
+  }
+
+  // Promises memory; false, without any change, when there is too little.
+  bool Reserve(size_t bytes) {
+    if (bytes > limit_ - reserved_) return false;
+    reserved_ += bytes;
+    return true;
+  }
+  void Release(size_t bytes) {
+    assert(bytes <= reserved_);
+    reserved_ -= bytes;
+  }
+
+  size_t reserved() const { return reserved_; }
+  size_t limit() const { return limit_; }
+
+ private:
+  const size_t limit_;
+  const CacheBytes plan_;
+  const size_t logit_bytes_;
+  size_t reserved_ = 0;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SCHEDULER_MEMORY_BUDGET_H_

@@ -1,0 +1,161 @@
+#include "serve/scheduler/scheduler.h"
+
+#include <algorithm>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "serve/scheduler/batcher.h"
+
+namespace inlay::serve {
+namespace {
+
+class ThreadedScheduler final : public Scheduler {
+ public:
+  ThreadedScheduler(std::unique_ptr<Batcher> batcher, const SchedulerOptions& options)
+      : batcher_(std::move(batcher)),
+        options_(options),
+        stats_(batcher_->stats()),
+        thread_([this] { Run(); }) {}
+
+  ~ThreadedScheduler() override {
+    {
+      absl::MutexLock lock(&mutex_);
+      draining_ = true;
+      stop_ = true;
+      CancelAll();
+    }
+    thread_.join();
+  }
+
+  absl::StatusOr<uint64_t> Submit(AnswerRequest request,
+                                  std::shared_ptr<AnswerListener> listener) override {
+    INLAY_RETURN_IF_ERROR(batcher_->Check(request));
+    return OrOutOfMemory("this request", [&]() -> absl::StatusOr<uint64_t> {
+      auto ticket = std::make_shared<Ticket>();
+      ticket->request = std::move(request);
+      ticket->listener = std::move(listener);
+      ticket->arrived = absl::Now();
+      absl::MutexLock lock(&mutex_);
+      if (draining_) return absl::UnavailableError("the server is shutting down");
+      if (arrived_.size() + stats_.waiting >= options_.most_waiting) {
+        ++refused_;
+        return absl::ResourceExhaustedError(
+            absl::StrCat("too many requests wait already: ", arrived_.size() + stats_.waiting));
+      }
+      ForgetEnded();
+      ticket->id = ++last_id_;
+      tickets_[ticket->id] = ticket;
+      arrived_.push_back(std::move(ticket));
+      return last_id_;
+    });
+  }
+
+  void Cancel(uint64_t id) override {
+    absl::MutexLock lock(&mutex_);
+    const auto at = tickets_.find(id);
+    if (at == tickets_.end()) return;
+    if (const std::shared_ptr<Ticket> ticket = at->second.lock()) ticket->cancelled = true;
+  }
+
+  void Drain(absl::Duration most) override {
+    absl::MutexLock lock(&mutex_);
+    draining_ = true;
+    const auto empty = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return idle_ && arrived_.empty();
+    };
+    if (mutex_.AwaitWithTimeout(absl::Condition(&empty), most)) return;
+    CancelAll();
+    mutex_.Await(absl::Condition(&empty));
+  }
+
+  SchedulerStats stats() const override {
+    absl::MutexLock lock(&mutex_);
+    SchedulerStats stats = stats_;
+    stats.waiting += arrived_.size();
+    stats.refused = refused_;
+    return stats;
+  }
+
+  size_t context() const override { return batcher_->context(); }
+
+ private:
+  void CancelAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (const auto& [id, weak] : tickets_) {
+      if (const std::shared_ptr<Ticket> ticket = weak.lock()) ticket->cancelled = true;
+    }
+  }
+
+  // Forgets tickets that nobody else has, whenever their number has doubled.
+  void ForgetEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (tickets_.size() < forget_at_) return;
+    std::erase_if(tickets_, [](const auto& entry) { return entry.second.expired(); });
+    forget_at_ = std::max<size_t>(64, 2 * tickets_.size());
+  }
+
+  // Waits for something to do, and takes the requests that have arrived. False once there is
+  // nothing more to do.
+  bool Next(std::vector<std::shared_ptr<Ticket>>& arrived) {
+    absl::MutexLock lock(&mutex_);
+    stats_ = batcher_->stats();
+    if (batcher_->idle()) {
+      idle_ = true;
+      const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return !arrived_.empty() || stop_;
+      };
+      mutex_.Await(absl::Condition(&work));
+      if (arrived_.empty()) return false;
+    }
+    idle_ = false;
+    arrived.swap(arrived_);
+    return true;
+  }
+
+  void Run() {
+    std::vector<std::shared_ptr<Ticket>> arrived;
+    while (Next(arrived)) {
+      // What has no memory here ends answers (see ~Answer), and those alone.
+      (void)OrOutOfMemory("a step of all answers", [&] {
+        for (std::shared_ptr<Ticket>& ticket : arrived) batcher_->Add(std::move(ticket));
+        arrived.clear();
+        batcher_->Step();
+        return absl::OkStatus();
+      });
+    }
+  }
+
+  const std::unique_ptr<Batcher> batcher_;
+  const SchedulerOptions options_;
+  mutable absl::Mutex mutex_;
+  std::vector<std::shared_ptr<Ticket>> arrived_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, std::weak_ptr<Ticket>> tickets_ ABSL_GUARDED_BY(mutex_);
+  size_t forget_at_ ABSL_GUARDED_BY(mutex_) = 64;
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  bool idle_ ABSL_GUARDED_BY(mutex_) = true;
+  SchedulerStats stats_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // last: it uses all others
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(Engine& engine,
+                                                             const Tokenizer& tokenizer,
+                                                             const SchedulerOptions& options) {
+  INLAY_ASSIGN_OR_RETURN(std::unique_ptr<Batcher> batcher,
+                         Batcher::Create(engine, tokenizer, options));
+  return OrOutOfMemory("the scheduler", [&]() -> absl::StatusOr<std::unique_ptr<Scheduler>> {
+    return std::make_unique<ThreadedScheduler>(std::move(batcher), options);
+  });
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,28 @@
+// The limits of the scheduler.
+#ifndef INLAY_SERVE_SCHEDULER_SCHEDULER_OPTIONS_H_
+#define INLAY_SERVE_SCHEDULER_SCHEDULER_OPTIONS_H_
+
+#include <cstddef>
+
+#include "absl/time/time.h"
+#include "ops/attention/kv_type.h"
+
+namespace inlay::serve {
+
+struct SchedulerOptions {
+  KvType kv_type = KvType::kF32;
+  size_t context = 4096;            // the longest conversation, in tokens
+  size_t memory = size_t{1} << 30;  // bytes of conversations and snapshots
+  // Tokens for which memory is promised at a time to answers without a bound of their own.
+  size_t reserve = 256;
+  size_t most_running = 64;   // answers that are computed at once
+  size_t most_waiting = 256;  // requests that wait for their turn
+  // A step of the batch is meant to take so long while answers wait for their next token.
+  absl::Duration step = absl::Milliseconds(100);
+  size_t snapshot_stride = 512;  // tokens of a prompt between snapshots
+  size_t draft = 4;              // tokens drafted from the text, where few answers run; 0: none
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SCHEDULER_SCHEDULER_OPTIONS_H_

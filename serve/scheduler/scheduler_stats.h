@@ -1,0 +1,61 @@
+// What the scheduler has done so far, for /metrics.
+#ifndef INLAY_SERVE_SCHEDULER_SCHEDULER_STATS_H_
+#define INLAY_SERVE_SCHEDULER_SCHEDULER_STATS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace inlay::serve {
+
+// Counts durations by upper bounds in seconds, as Prometheus' histograms do.
+struct Histogram {
+  static constexpr std::array<double, 14> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                     0.25,  0.5,    1,     2.5,  5,     10,   30};
+  std::array<uint64_t, kBounds.size() + 1> counts =
+      {};  // of each bucket alone; the last: above all
+  double sum = 0;
+
+  void Add(absl::Duration duration) {
+    const double seconds = absl::ToDoubleSeconds(duration);
+    size_t bucket = 0;
+    while (bucket < kBounds.size() && seconds > kBounds[bucket]) ++bucket;
+    ++counts[bucket];
+    sum += seconds;
+  }
+};
+
+struct SchedulerStats {
+  // Now.
+  size_t waiting = 0;  // answers in the queue
+  size_t running = 0;
+  size_t batch_tokens = 0;    // of the last step
+  size_t reserved_bytes = 0;  // promised to running answers
+  size_t used_bytes = 0;      // of conversations and snapshots
+  size_t memory_bytes = 0;    // the limit of both
+  size_t snapshots = 0;
+  size_t snapshot_bytes = 0;
+  // Since the start.
+  uint64_t steps = 0;
+  uint64_t requests = 0;
+  uint64_t refused = 0;  // for a full queue
+  uint64_t answers = 0;  // that ended as they should
+  uint64_t failed = 0;
+  uint64_t cancelled = 0;
+  uint64_t pauses = 0;
+  uint64_t prompt_tokens = 0;    // of the requests
+  uint64_t cached_tokens = 0;    // of these, reused
+  uint64_t computed_tokens = 0;  // of prompts, computed again after pauses included
+  uint64_t generated_tokens = 0;
+  uint64_t drafted_tokens = 0;
+  uint64_t accepted_tokens = 0;
+  Histogram first_token;     // from a request's arrival to its first token
+  Histogram between_tokens;  // from a token to the next of the same answer
+  Histogram step_seconds;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SCHEDULER_SCHEDULER_STATS_H_

@@ -1,0 +1,35 @@
+#include "serve/scheduler/memory_budget.h"
+
+#include <gtest/gtest.h>
+
+namespace inlay::serve {
+namespace {
+
+constexpr CacheBytes kPlan{.constant = 1000, .per_block = 100, .append = 30, .snapshot = 7};
+
+TEST(MemoryBudgetTest, CountsAllThatAConversationNeeds) {
+  const MemoryBudget memory(10'000, kPlan, 3);
+  EXPECT_EQ(memory.BytesFor(1), 1000u + 100 + 30 + 7 + 3);
+  EXPECT_EQ(memory.BytesFor(kKvBlockRows + 1), 1000u + 200 + 30 + 7 + 3);
+}
+
+TEST(MemoryBudgetTest, NeverPromisesMoreThanThereIs) {
+  MemoryBudget memory(1000, kPlan, 0);
+  EXPECT_TRUE(memory.Reserve(600));
+  EXPECT_FALSE(memory.Reserve(401));
+  EXPECT_EQ(memory.reserved(), 600u);
+  EXPECT_TRUE(memory.Reserve(400));
+  memory.Release(600);
+  EXPECT_EQ(memory.reserved(), 400u);
+  EXPECT_TRUE(memory.Reserve(600));
+}
+
+TEST(MemoryBudgetTest, LongestAlone) {
+  EXPECT_EQ(MemoryBudget(1137 - 1, kPlan, 0).LongestAlone(99), 0u);
+  EXPECT_EQ(MemoryBudget(1137, kPlan, 0).LongestAlone(4096), kKvBlockRows);
+  EXPECT_EQ(MemoryBudget(1337, kPlan, 0).LongestAlone(4096), 3 * kKvBlockRows);
+  EXPECT_EQ(MemoryBudget(1337, kPlan, 0).LongestAlone(5), 5u);
+}
+
+}  // namespace
+}  // namespace inlay::serve
