@@ -20,23 +20,29 @@ namespace inlay::serve {
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-  std::string method;  // "POST"
-  std::string path;    // "/v1/models", percent-decoded; without the query
+  std::string method;  // "GET" (also for HEAD, whose reply goes out without its body), "POST",
+                       // "PUT" or "DELETE"; the server itself replies to OPTIONS
+  std::string path;    // "/v1/models", percent-decoded, valid UTF-8 without control characters,
+                       // without "//", "/./" and "/../"; without the query
   std::string query;   // what follows the first '?', as sent
   HttpHeaders headers;
   std::string body;
+  std::string id;  // the reply's x-request-id: the client's, or a random one
 
   // The value of the first header of this name, in any case of letters; "" when there is none.
   absl::string_view Header(absl::string_view name) const;
 };
 
 // The reply to one request. Any thread may call it, at any time, also after the client or the
-// server has gone: it then does nothing. Functions return at once; what they send is queued.
+// server has gone: it then does nothing, and neither does what comes after the reply's end.
+// Functions return at once; what they send is queued. A reply that is destroyed before it was sent
+// becomes a 500, a stream that is destroyed before its end ends its connection.
 class HttpReply {
  public:
   virtual ~HttpReply() = default;
 
-  // The whole reply.
+  // The whole reply, whatever its size. Headers that are no valid ones are left out. The server
+  // adds Cache-Control: no-store unless `headers` has another, and what concerns the connection.
   virtual void Send(int status, absl::string_view content_type, std::string body,
                     HttpHeaders headers = {}) = 0;
 
@@ -47,7 +53,9 @@ class HttpReply {
   virtual void Finish() = 0;
 
   // Calls `gone` once, on one of the server's threads, if the client closes the connection or reads
-  // too slowly (HttpOptions::most_queued) before the reply was finished; at once if it has already.
+  // too slowly (HttpOptions::most_queued, write_timeout) or the server is destroyed before the
+  // reply was finished; at once, in the caller's thread, if that has happened already. A client
+  // that shuts down only its sending side counts as gone. At most one call for each reply.
   virtual void OnGone(std::function<void()> gone) = 0;
 };
 
@@ -59,8 +67,9 @@ struct HttpOptions {
   std::string host = "127.0.0.1";  // an address, or a name of this machine
   uint16_t port = 0;               // 0: any free one
   size_t threads = 2;
-  // Names, besides the addresses and names of the loopback interface and `host` itself, that a
-  // request's Host may have (against DNS rebinding), without port; "*": any.
+  // Names, besides the addresses and names of the loopback interface, `host` itself and the address
+  // that the client has connected to, that a request's Host may have (against DNS rebinding),
+  // without port; "*": any.
   std::vector<std::string> allowed_hosts;
   // Origins of web pages that may send requests ("https://example.org"), besides the server's own;
   // "*": any. They get CORS headers; a request with any other Origin is refused with 403.
@@ -68,7 +77,9 @@ struct HttpOptions {
   size_t most_connections = 2048;
   size_t most_header = size_t{16} << 10;  // bytes
   size_t most_body = size_t{32} << 20;
-  size_t most_queued = size_t{4} << 20;  // bytes that wait for a client that reads slowly
+  // Bytes that wait for a client that reads slowly: at the first Write that finds more waiting, the
+  // client counts as gone.
+  size_t most_queued = size_t{4} << 20;
   absl::Duration header_timeout =
       absl::Seconds(10);  // from the first byte, or the connection's start
   absl::Duration body_timeout = absl::Seconds(60);
@@ -81,11 +92,15 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // Listens and serves from now on. The errors name the address: Unavailable when it is in use,
-  // InvalidArgument when it is none of this machine's.
+  // Listens and serves from now on: on every address that the name `options.host` has on this
+  // machine, all at the same port. The errors name the address: Unavailable when it is in use,
+  // InvalidArgument when it is none of this machine's, PermissionDenied when the system forbids the
+  // port, ResourceExhausted when memory or threads run out.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpOptions options,
                                                            HttpHandler handler);
-  virtual ~HttpServer() = default;  // closes all connections
+  // Closes all connections; what OnGone was given is called before this returns. Not to be called
+  // on one of the server's threads.
+  virtual ~HttpServer() = default;
 
   virtual uint16_t port() const = 0;
   virtual size_t connections() const = 0;

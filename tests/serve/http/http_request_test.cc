@@ -10,7 +10,8 @@ TEST(HttpRequestTest, FindsHeadersInAnyCase) {
       .path = "/",
       .query = "",
       .headers = {{"Host", "localhost"}, {"X-Api-Key", "a"}, {"x-api-key", "b"}},
-      .body = ""};
+      .body = "",
+      .id = ""};
   EXPECT_EQ(request.Header("host"), "localhost");
   EXPECT_EQ(request.Header("X-API-KEY"), "a");
   EXPECT_EQ(request.Header("Origin"), "");

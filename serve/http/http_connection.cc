@@ -1,0 +1,241 @@
+#include "serve/http/http_connection.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <cassert>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+
+namespace inlay::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+// Read at once; also how much of the next request may wait in memory for the reply in progress.
+constexpr size_t kReadSize = size_t{16} << 10;
+
+// How long a client may take to read the last reply and close. Without this time the system would
+// drop the reply when bytes arrive that nobody reads.
+constexpr absl::Duration kLingerTime = absl::Seconds(2);
+
+// More than this stays allocated only while it is needed.
+constexpr size_t kKeptCapacity = 1024;
+
+void Shrink(std::string& text) {
+  if (text.capacity() > kKeptCapacity) text = std::string();
+}
+
+}  // namespace
+
+template <typename Act>
+auto HttpConnection::Guarded(Act act) {
+  return [self = shared_from_this(), act = std::move(act)](auto&&... results) {
+    try {
+      act(results...);
+    } catch (const std::bad_alloc&) {
+      self->OnOutOfMemory();
+    }
+  };
+}
+
+template <typename Act>
+void HttpConnection::Post(Act act) {
+  asio::post(socket_.get_executor(), Guarded(std::move(act)));
+}
+
+HttpConnection::HttpConnection(HttpSocket socket, ConnectionOwner* owner)
+    : owner_(owner), socket_(std::move(socket)), timer_(socket_.get_executor()) {}
+
+HttpConnection::~HttpConnection() {
+  if (reply_ != nullptr) reply_->Close();
+}
+
+void HttpConnection::Start() {
+  Post([this] { Begin(); });
+}
+
+void HttpConnection::Stop() {
+  Post([this] { Close(); });
+}
+
+void HttpConnection::Drain() {
+  Post([this] {
+    if (state_ == State::kIdle) Close();
+    if (state_ == State::kReply) reply_->EndConnectionAfter();
+  });
+}
+
+void HttpConnection::Wake() noexcept {
+  try {
+    Post([this] { Flush(); });
+  } catch (const std::exception&) {
+    // Ends the connection: what waits for the socket takes notice. It is open, as the queue that
+    // calls this has not been closed.
+    ::shutdown(socket_.native_handle(), SHUT_RDWR);
+  }
+}
+
+void HttpConnection::OnOutOfMemory() noexcept {
+  try {
+    if (state_ == State::kHeader || state_ == State::kBody) {
+      in_ = std::string();
+      return Refuse(503, "there is not enough memory for the request");
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  Close();
+}
+
+void HttpConnection::Begin() {
+  error_code error;
+  socket_.non_blocking(true, error);
+  socket_.set_option(asio::ip::tcp::no_delay(true), error);
+  socket_.set_option(asio::socket_base::keep_alive(true), error);
+  const auto local = socket_.local_endpoint(error);
+  if (error) return Close();
+  const asio::ip::address address = local.address();
+  local_address_ = address.is_v6() && address.to_v6().is_v4_mapped()
+                       ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string()
+                       : address.to_string();
+  SetDeadline(owner_->options().header_timeout);
+  Read();
+}
+
+void HttpConnection::Read() {
+  if (reading_ || ended_ || state_ == State::kClosed) return;
+  if (state_ == State::kReply && in_.size() >= kReadSize) return;
+  // No buffer is held while there is nothing to read.
+  socket_.async_wait(HttpSocket::wait_read,
+                     Guarded([this](const error_code& error) { OnReadable(error); }));
+  reading_ = true;
+}
+
+void HttpConnection::OnReadable(const error_code& error) {
+  reading_ = false;
+  if (state_ == State::kClosed) return;
+  if (error) return Close();
+  std::array<char, kReadSize> buffer;
+  error_code read_error;
+  const size_t count = socket_.read_some(asio::buffer(buffer), read_error);
+  if (read_error == asio::error::eof) return OnEnd();
+  if (read_error && read_error != asio::error::would_block &&
+      read_error != asio::error::interrupted) {
+    return Close();
+  }
+  if (state_ != State::kLinger) {
+    in_.append(buffer.data(), count);
+    Advance();
+  }
+  Read();
+}
+
+// The client has closed the connection, or its sending side. Only a reply that is already complete
+// is still sent.
+void HttpConnection::OnEnd() {
+  ended_ = true;
+  if (state_ != State::kReply || !reply_->IsFinished()) Close();
+}
+
+void HttpConnection::Flush() {
+  if (writing_ || state_ == State::kClosed || state_ == State::kLinger) return;
+  if (out_.empty() && reply_ != nullptr && !last_taken_) {
+    switch (reply_->Take(out_)) {
+      case ReplyQueue::Outcome::kOpen:
+        break;
+      case ReplyQueue::Outcome::kFinished:
+        last_taken_ = true;
+        break;
+      case ReplyQueue::Outcome::kBroken:
+        return Close();
+      case ReplyQueue::Outcome::kLost:
+        return Refuse(500, "the server has dropped the request");
+      case ReplyQueue::Outcome::kNoMemory:
+        return Refuse(503, "there is not enough memory for the request");
+    }
+  }
+  if (out_.empty()) {
+    if (last_taken_) return OnReplySent();
+    if (state_ == State::kReply) SetDeadline(absl::InfiniteDuration());
+    return;
+  }
+  socket_.async_write_some(
+      asio::buffer(out_.data() + sent_, out_.size() - sent_),
+      Guarded([this](const error_code& error, size_t count) { OnWritten(error, count); }));
+  writing_ = true;
+  if (state_ == State::kReply) SetDeadline(owner_->options().write_timeout);
+}
+
+void HttpConnection::OnWritten(const error_code& error, size_t count) {
+  writing_ = false;
+  if (state_ == State::kClosed) return;
+  if (error) return Close();
+  sent_ += count;
+  if (reply_ != nullptr) reply_->Sent(count);
+  if (sent_ == out_.size()) {
+    out_.clear();
+    Shrink(out_);
+    sent_ = 0;
+  }
+  Flush();
+}
+
+void HttpConnection::SetDeadline(absl::Duration from_now) {
+  const auto now = std::chrono::steady_clock::now();
+  deadline_ =
+      from_now < absl::Hours(24 * 365) ? now + absl::ToChronoNanoseconds(from_now) : Time::max();
+  if (deadline_ < armed_) ArmTimer();
+}
+
+// A deadline that moves away leaves the timer as it is: when it fires it is armed anew.
+void HttpConnection::ArmTimer() {
+  timer_.expires_at(deadline_);
+  timer_.async_wait(Guarded([this](const error_code& error) { OnTimer(error); }));
+  armed_ = deadline_;
+}
+
+void HttpConnection::OnTimer(const error_code& error) {
+  if (state_ == State::kClosed || error == asio::error::operation_aborted) return;
+  armed_ = Time::max();
+  if (std::chrono::steady_clock::now() >= deadline_) {
+    OnDeadline();
+  } else if (deadline_ != Time::max()) {
+    ArmTimer();
+  }
+}
+
+void HttpConnection::Linger() {
+  error_code error;
+  socket_.shutdown(HttpSocket::shutdown_send, error);
+  if (error || ended_) return Close();
+  state_ = State::kLinger;
+  in_ = std::string();
+  SetDeadline(kLingerTime);
+  Read();
+}
+
+void HttpConnection::Close() noexcept {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  if (reply_ != nullptr) reply_->Close();  // first: from here on nobody uses the socket
+  reply_.reset();
+  error_code error;
+  socket_.close(error);
+  timer_.cancel();
+  owner_->Remove(this);
+}
+
+}  // namespace inlay::serve

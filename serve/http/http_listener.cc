@@ -1,0 +1,149 @@
+#include "serve/http/http_listener.h"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace inlay::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using tcp = asio::ip::tcp;
+
+namespace {
+
+// How long nothing is accepted after the system had no descriptor or memory for a connection. Those
+// who come in the meantime wait in the system's queue.
+constexpr std::chrono::milliseconds kPause{100};
+
+// Whether the error says something about this address only, so that another may do.
+bool IsOfAddress(const error_code& error) {
+  return error == asio::error::address_family_not_supported || error.value() == EADDRNOTAVAIL ||
+         error.value() == EPROTONOSUPPORT;
+}
+
+absl::Status BindError(const error_code& error, const HttpOptions& options) {
+  const std::string message = absl::StrCat("cannot listen on ", options.host, " port ",
+                                           options.port, ": ", error.message());
+  if (error == asio::error::address_in_use) return absl::UnavailableError(message);
+  if (error == asio::error::access_denied) return absl::PermissionDeniedError(message);
+  if (error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS ||
+      error.value() == ENOMEM) {
+    return absl::ResourceExhaustedError(message);
+  }
+  return absl::InvalidArgumentError(message);
+}
+
+HttpAcceptor Bind(asio::io_context& context, const tcp::endpoint& endpoint, error_code& error) {
+  HttpAcceptor acceptor(asio::make_strand(context));
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  // "::" is every address, of IPv4 as well.
+  if (!error && endpoint.address().is_v6()) {
+    acceptor.set_option(asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
+  }
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  return acceptor;
+}
+
+// All addresses at one port. Leaves out those that this machine does not have; `error` is set where
+// another cannot be bound, or none is left.
+std::vector<HttpAcceptor> BindAll(asio::io_context& context,
+                                  const tcp::resolver::results_type& addresses, uint16_t port,
+                                  error_code& error) {
+  std::vector<HttpAcceptor> bound;
+  error_code missing = asio::error::host_not_found;
+  for (const auto& address : addresses) {
+    HttpAcceptor acceptor = Bind(context, tcp::endpoint(address.endpoint().address(), port), error);
+    if (error && !IsOfAddress(error)) return {};
+    if (error) {
+      missing = error;
+      continue;
+    }
+    if (port == 0) port = acceptor.local_endpoint(error).port();
+    bound.push_back(std::move(acceptor));
+  }
+  error = bound.empty() ? missing : error_code();
+  return bound;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<HttpAcceptor>> BindAddresses(asio::io_context& context,
+                                                        const HttpOptions& options) {
+  if (options.host.empty()) return absl::InvalidArgumentError("there is no address to listen on");
+  error_code error;
+  tcp::resolver resolver(context);
+  const auto addresses = resolver.resolve(options.host, "0", tcp::resolver::numeric_service, error);
+  if (error) return BindError(error, options);
+  // A free port of the first address may be in use at the second.
+  for (int attempts = options.port == 0 ? 8 : 1; attempts > 0; --attempts) {
+    std::vector<HttpAcceptor> bound = BindAll(context, addresses, options.port, error);
+    if (!error) return bound;
+    if (error != asio::error::address_in_use) break;
+  }
+  return BindError(error, options);
+}
+
+HttpListener::HttpListener(asio::io_context& context, HttpAcceptor acceptor, OnAccept on_accept)
+    : context_(context),
+      acceptor_(std::move(acceptor)),
+      pause_(acceptor_.get_executor()),
+      on_accept_(std::move(on_accept)) {}
+
+void HttpListener::Start() {
+  asio::post(acceptor_.get_executor(), [this] { Accept(); });
+}
+
+void HttpListener::Stop() {
+  asio::post(acceptor_.get_executor(), [this] {
+    error_code error;
+    acceptor_.close(error);
+    pause_.cancel();
+  });
+}
+
+void HttpListener::Accept() noexcept {
+  while (acceptor_.is_open()) {
+    try {
+      acceptor_.async_accept(asio::make_strand(context_),
+                             [this](const error_code& error, HttpSocket socket) {
+                               OnAccepted(error, std::move(socket));
+                             });
+      return;
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+void HttpListener::OnAccepted(const error_code& error, HttpSocket socket) noexcept {
+  if (!acceptor_.is_open()) return;
+  if (!error) {
+    on_accept_(std::move(socket));
+  } else if (error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS ||
+             error.value() == ENOMEM) {
+    try {
+      pause_.expires_after(kPause);
+      pause_.async_wait([this](const error_code&) { Accept(); });
+      return;
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+  Accept();
+}
+
+}  // namespace inlay::serve

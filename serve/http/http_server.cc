@@ -1,0 +1,212 @@
+#include "serve/http/http_server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cassert>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "serve/http/http_connection.h"
+#include "serve/http/http_listener.h"
+#include "serve/http/reply_head.h"
+
+namespace inlay::serve {
+namespace {
+
+namespace asio = boost::asio;
+
+class Server final : public HttpServer, public ConnectionOwner {
+ public:
+  Server(HttpOptions options, HttpHandler handler)
+      : options_(std::move(options)),
+        handler_(std::move(handler)),
+        work_(asio::make_work_guard(context_)) {}
+  ~Server() override;
+
+  absl::Status Begin();
+
+  uint16_t port() const override { return port_; }
+  size_t connections() const override;
+  void Drain(absl::Duration most) override;
+
+  const HttpOptions& options() const override { return options_; }
+  const HttpHandler& handler() const override { return handler_; }
+  bool draining() const override { return draining_; }
+  void Remove(HttpConnection* connection) noexcept override;
+
+ private:
+  void Run() noexcept;
+  void OnAccept(HttpSocket socket) noexcept;
+  void Add(HttpSocket socket);
+  void TurnAway(HttpSocket socket);
+  void StopAccepting();
+  std::vector<std::shared_ptr<HttpConnection>> Connections() const;
+
+  const HttpOptions options_;
+  const HttpHandler handler_;
+  uint16_t port_ = 0;
+  std::atomic<bool> draining_ = false;
+
+  // After the context's end no connection is left that would call Remove.
+  mutable std::mutex mutex_;
+  std::condition_variable none_left_;
+  absl::flat_hash_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
+
+  asio::io_context context_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::deque<HttpListener> listeners_;
+  std::vector<std::thread> threads_;
+};
+
+absl::Status Server::Begin() {
+  INLAY_ASSIGN_OR_RETURN(std::vector<HttpAcceptor> acceptors, BindAddresses(context_, options_));
+  boost::system::error_code error;
+  port_ = acceptors.front().local_endpoint(error).port();
+  for (HttpAcceptor& acceptor : acceptors) {
+    listeners_.emplace_back(context_, std::move(acceptor),
+                            [this](HttpSocket socket) { OnAccept(std::move(socket)); });
+  }
+  for (size_t i = 0; i < std::max<size_t>(options_.threads, 1); ++i) {
+    threads_.emplace_back([this] { Run(); });
+  }
+  for (HttpListener& listener : listeners_) listener.Start();
+  return absl::OkStatus();
+}
+
+Server::~Server() {
+  // Without memory for an orderly end, the context's end drops what is left.
+  try {
+    StopAccepting();
+    for (const auto& connection : Connections()) connection->Stop();
+  } catch (const std::bad_alloc&) {
+    context_.stop();
+  }
+  work_.reset();
+  for (std::thread& thread : threads_) {
+    assert(thread.get_id() != std::this_thread::get_id());
+    thread.join();
+  }
+  absl::flat_hash_map<HttpConnection*, std::shared_ptr<HttpConnection>> left;
+  const std::lock_guard lock(mutex_);
+  left.swap(connections_);
+}
+
+void Server::Run() noexcept {
+  while (true) {
+    try {
+      context_.run();
+      return;
+    } catch (const std::bad_alloc&) {
+      // What failed was ended or will be by its deadline; the others go on.
+    }
+  }
+}
+
+size_t Server::connections() const {
+  const std::lock_guard lock(mutex_);
+  return connections_.size();
+}
+
+std::vector<std::shared_ptr<HttpConnection>> Server::Connections() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<HttpConnection>> all;
+  all.reserve(connections_.size());
+  for (const auto& [key, connection] : connections_) all.push_back(connection);
+  return all;
+}
+
+void Server::Remove(HttpConnection* connection) noexcept {
+  const std::lock_guard lock(mutex_);
+  connections_.erase(connection);
+  if (connections_.empty()) none_left_.notify_all();
+}
+
+void Server::OnAccept(HttpSocket socket) noexcept {
+  try {
+    if (connections() >= options_.most_connections) {
+      TurnAway(std::move(socket));
+    } else {
+      Add(std::move(socket));
+    }
+  } catch (const std::bad_alloc&) {  // the socket is closed
+  }
+}
+
+void Server::Add(HttpSocket socket) {
+  const auto connection = std::make_shared<HttpConnection>(std::move(socket), this);
+  {
+    // Under the lock, so that a Drain that does not see the connection is seen here.
+    const std::lock_guard lock(mutex_);
+    if (draining_) return;
+    connections_.emplace(connection.get(), connection);
+  }
+  try {
+    connection->Start();
+  } catch (const std::bad_alloc&) {
+    Remove(connection.get());
+    throw;
+  }
+}
+
+// Sends an error without waiting and closes.
+void Server::TurnAway(HttpSocket socket) {
+  constexpr int kStatus = 503;
+  ReplyForm form;
+  form.keep_alive = false;
+  form.id = "too-many-connections";
+  const std::string body =
+      ErrorReplyBody(options_, "", kStatus, "the server has as many connections as it serves");
+  const std::string reply = ReplyHead(form, kStatus, kErrorType, {}, body.size()) + body;
+  boost::system::error_code error;
+  socket.non_blocking(true, error);
+  socket.write_some(asio::buffer(reply), error);
+  socket.shutdown(HttpSocket::shutdown_send, error);
+}
+
+void Server::StopAccepting() {
+  draining_ = true;
+  for (HttpListener& listener : listeners_) listener.Stop();
+}
+
+void Server::Drain(absl::Duration most) {
+  StopAccepting();
+  for (const auto& connection : Connections()) connection->Drain();
+  std::unique_lock lock(mutex_);
+  const auto none = [this] { return connections_.empty(); };
+  if (most < absl::Hours(24 * 365)) {
+    none_left_.wait_for(lock, absl::ToChronoNanoseconds(most), none);
+  } else {
+    none_left_.wait(lock, none);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpOptions options,
+                                                              HttpHandler handler) {
+  return OrOutOfMemory("the HTTP server", [&]() -> absl::StatusOr<std::unique_ptr<HttpServer>> {
+    auto server = std::make_unique<Server>(std::move(options), std::move(handler));
+    INLAY_RETURN_IF_ERROR(server->Begin());
+    return server;
+  });
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,252 @@
+#include "serve/http/request_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/utf8.h"
+
+namespace inlay::serve {
+namespace {
+
+std::vector<absl::string_view> Values(const HttpHeaders& headers, absl::string_view name) {
+  std::vector<absl::string_view> values;
+  for (const auto& [key, value] : headers) {
+    if (absl::EqualsIgnoreCase(key, name)) values.push_back(value);
+  }
+  return values;
+}
+
+bool IsDigits(absl::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return absl::ascii_isdigit(c); });
+}
+
+// "name:port" and "[address]:port" without the port and the brackets, in lower case, without the
+// root's dot; none if it is neither.
+std::optional<std::string> NameOfHost(absl::string_view host) {
+  absl::string_view name = host;
+  absl::string_view port;
+  if (absl::ConsumePrefix(&name, "[")) {
+    const size_t end = name.find(']');
+    if (end == absl::string_view::npos) return std::nullopt;
+    port = name.substr(end + 1);
+    name = name.substr(0, end);
+    if (!port.empty() && !absl::ConsumePrefix(&port, ":")) return std::nullopt;
+  } else if (const size_t colon = name.find(':'); colon != absl::string_view::npos) {
+    port = name.substr(colon + 1);
+    name = name.substr(0, colon);
+  }
+  absl::ConsumeSuffix(&name, ".");
+  if (name.empty() || !IsDigits(port)) return std::nullopt;
+  return absl::AsciiStrToLower(name);
+}
+
+// 127.0.0.0/8 in the only form that clients send.
+bool IsLoopbackAddress(absl::string_view name) {
+  if (name == "::1") return true;
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '.');
+  if (parts.size() != 4 || parts[0] != "127") return false;
+  return std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
+    int number = 0;
+    return part.size() <= 3 && IsDigits(part) && absl::SimpleAtoi(part, &number) && number < 256;
+  });
+}
+
+std::optional<Refusal> CheckHost(const RequestHead& head, const HttpOptions& options,
+                                 absl::string_view local_address) {
+  const auto hosts = Values(*head.headers, "host");
+  if (hosts.size() != 1) {
+    return Refusal{400, absl::StrCat("the request has ", hosts.size(), " Host headers, not one")};
+  }
+  if (IsAllowedHost(hosts[0], options, local_address)) return std::nullopt;
+  return Refusal{403, absl::StrCat("the request's Host, '", absl::CHexEscape(hosts[0]),
+                                   "', is neither this machine's loopback interface nor among the "
+                                   "hosts that the server allows")};
+}
+
+std::optional<Refusal> CheckMethod(absl::string_view method) {
+  constexpr std::array<absl::string_view, 6> kAllowed = {"GET", "HEAD",   "POST",
+                                                         "PUT", "DELETE", "OPTIONS"};
+  constexpr std::array<absl::string_view, 3> kKnown = {"PATCH", "TRACE", "CONNECT"};
+  if (std::find(kAllowed.begin(), kAllowed.end(), method) != kAllowed.end()) return std::nullopt;
+  const bool known = std::find(kKnown.begin(), kKnown.end(), method) != kKnown.end();
+  return Refusal{known ? 405 : 501, absl::StrCat("the method '", absl::CHexEscape(method),
+                                                 "' is none of ", kAllowedMethods)};
+}
+
+std::optional<Refusal> CheckTarget(const RequestHead& head) {
+  if (head.target == "*" && head.method == "OPTIONS") return std::nullopt;
+  const absl::string_view path = head.target.substr(0, head.target.find('?'));
+  if (absl::StrContains(head.target, '#') || !DecodePath(path).has_value()) {
+    return Refusal{400,
+                   "the request's target is not a path that begins with '/', without '.' and "
+                   "'..' segments, control characters and bad escapes"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> CheckOrigin(const RequestHead& head, const HttpOptions& options) {
+  const auto origins = Values(*head.headers, "origin");
+  if (origins.empty()) return std::nullopt;
+  const auto hosts = Values(*head.headers, "host");
+  if (origins.size() == 1 && IsAllowedOrigin(origins[0], hosts.at(0), options)) return std::nullopt;
+  return Refusal{403, absl::StrCat("pages of the origin '", absl::CHexEscape(origins[0]),
+                                   "' may not send requests to this server")};
+}
+
+// Encodings of the whole message: another reader of the same bytes might see another end.
+std::optional<Refusal> CheckFraming(const RequestHead& head) {
+  const auto transfer = Values(*head.headers, "transfer-encoding");
+  if (!transfer.empty() && !head.http_1_1) {
+    return Refusal{400, "HTTP/1.0 has no Transfer-Encoding"};
+  }
+  if (transfer.size() > 1 ||
+      (transfer.size() == 1 && !absl::EqualsIgnoreCase(transfer[0], "chunked"))) {
+    return Refusal{501, "the server knows no Transfer-Encoding other than 'chunked'"};
+  }
+  if (!transfer.empty() && !Values(*head.headers, "content-length").empty()) {
+    return Refusal{400, "the request has both Content-Length and Transfer-Encoding"};
+  }
+  for (const absl::string_view expect : Values(*head.headers, "expect")) {
+    if (!absl::EqualsIgnoreCase(expect, "100-continue")) {
+      return Refusal{417, "the server knows no expectation other than '100-continue'"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> CheckBody(const RequestHead& head) {
+  if (!head.has_body) return std::nullopt;
+  const auto types = Values(*head.headers, "content-type");
+  if (types.size() != 1 || !IsJson(types[0])) {
+    return Refusal{415, absl::StrCat("the body's Content-Type is '",
+                                     types.empty() ? "" : absl::CHexEscape(types[0]),
+                                     "'; it must be application/json")};
+  }
+  for (const absl::string_view encoding : Values(*head.headers, "content-encoding")) {
+    if (!absl::EqualsIgnoreCase(encoding, "identity")) {
+      return Refusal{415, "the server reads no body with a Content-Encoding"};
+    }
+  }
+  return std::nullopt;
+}
+
+int HexValue(unsigned char c) {
+  if (absl::ascii_isdigit(c)) return c - '0';
+  return absl::ascii_isxdigit(c) ? absl::ascii_tolower(c) - 'a' + 10 : -1;
+}
+
+bool IsNameCharacter(unsigned char c) {
+  return absl::ascii_isalnum(c) || absl::StrContains("!#$%&'*+-.^_`|~", static_cast<char>(c));
+}
+
+bool IsHeaderName(absl::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), IsNameCharacter);
+}
+
+}  // namespace
+
+std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& options,
+                                    absl::string_view local_address) {
+  if (auto refusal = CheckHost(head, options, local_address)) return refusal;
+  if (auto refusal = CheckFraming(head)) return refusal;
+  if (auto refusal = CheckMethod(head.method)) return refusal;
+  if (auto refusal = CheckTarget(head)) return refusal;
+  if (auto refusal = CheckOrigin(head, options)) return refusal;
+  return CheckBody(head);
+}
+
+std::optional<std::string> DecodePath(absl::string_view target) {
+  if (!absl::StartsWith(target, "/")) return std::nullopt;
+  std::string path;
+  for (size_t i = 0; i < target.size(); ++i) {
+    char c = target[i];
+    if (c == '%') {
+      if (i + 2 >= target.size()) return std::nullopt;
+      const int high = HexValue(target[i + 1]);
+      const int low = HexValue(target[i + 2]);
+      if (high < 0 || low < 0) return std::nullopt;
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    } else if (c == '#') {
+      return std::nullopt;
+    }
+    if (absl::ascii_iscntrl(c)) return std::nullopt;
+    if (c != '/' || path.empty() || path.back() != '/') path.push_back(c);
+  }
+  for (const absl::string_view segment : absl::StrSplit(path, '/')) {
+    if (segment == "." || segment == "..") return std::nullopt;
+  }
+  if (!IsValidUtf8(path)) return std::nullopt;
+  return path;
+}
+
+bool IsAllowedHost(absl::string_view host, const HttpOptions& options,
+                   absl::string_view local_address) {
+  const std::optional<std::string> name = NameOfHost(host);
+  if (!name.has_value()) return false;
+  if (*name == "localhost" || absl::EndsWith(*name, ".localhost") || IsLoopbackAddress(*name)) {
+    return true;
+  }
+  if (absl::EqualsIgnoreCase(*name, options.host) || *name == local_address) return true;
+  for (const std::string& allowed : options.allowed_hosts) {
+    if (allowed == "*" || absl::EqualsIgnoreCase(*name, allowed)) return true;
+  }
+  return false;
+}
+
+bool IsAllowedOrigin(absl::string_view origin, absl::string_view host, const HttpOptions& options) {
+  for (const std::string& allowed : options.allowed_origins) {
+    if (allowed == "*" || absl::EqualsIgnoreCase(origin, allowed)) return true;
+  }
+  // The server's own pages. They may have come through a proxy that speaks TLS.
+  for (const auto& [scheme, port] :
+       {std::pair<absl::string_view, absl::string_view>{"http://", ":80"}, {"https://", ":443"}}) {
+    if (!absl::StartsWithIgnoreCase(origin, scheme)) continue;
+    absl::string_view page = origin.substr(scheme.size());
+    absl::ConsumeSuffix(&page, port);
+    absl::ConsumeSuffix(&host, port);
+    return !page.empty() && absl::EqualsIgnoreCase(page, host);
+  }
+  return false;
+}
+
+bool IsJson(absl::string_view content_type) {
+  return absl::EqualsIgnoreCase(
+      absl::StripAsciiWhitespace(content_type.substr(0, content_type.find(';'))),
+      "application/json");
+}
+
+bool IsRequestId(absl::string_view id) {
+  return !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+  });
+}
+
+bool IsHeaderList(absl::string_view text) {
+  for (const absl::string_view name : absl::StrSplit(text, ',')) {
+    if (!IsHeaderName(absl::StripAsciiWhitespace(name))) return false;
+  }
+  return true;
+}
+
+bool IsHeader(absl::string_view name, absl::string_view value) {
+  return IsHeaderName(name) && std::all_of(value.begin(), value.end(), [](unsigned char c) {
+           return c == '\t' || !absl::ascii_iscntrl(c);
+         });
+}
+
+}  // namespace inlay::serve
