@@ -35,7 +35,7 @@ constexpr absl::Duration kLingerTime = absl::Seconds(2);
 // More than this stays allocated only while it is needed.
 constexpr size_t kKeptCapacity = 1024;
 
-void Shrink(std::string& text) {
+void ShrinkBuffer(std::string& text) {
   if (text.capacity() > kKeptCapacity) text = std::string();
 }
 
@@ -187,7 +187,7 @@ void HttpConnection::OnWritten(const error_code& error, size_t count) {
   if (reply_ != nullptr) reply_->Sent(count);
   if (sent_ == out_.size()) {
     out_.clear();
-    Shrink(out_);
+    ShrinkBuffer(out_);
     sent_ = 0;
   }
   Flush();

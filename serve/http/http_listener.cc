@@ -25,7 +25,7 @@ namespace {
 
 // How long nothing is accepted after the system had no descriptor or memory for a connection. Those
 // who come in the meantime wait in the system's queue.
-constexpr std::chrono::milliseconds kPause{100};
+constexpr std::chrono::milliseconds kAcceptPause{100};
 
 // Whether the error says something about this address only, so that another may do.
 bool IsOfAddress(const error_code& error) {
@@ -45,7 +45,8 @@ absl::Status BindError(const error_code& error, const HttpOptions& options) {
   return absl::InvalidArgumentError(message);
 }
 
-HttpAcceptor Bind(asio::io_context& context, const tcp::endpoint& endpoint, error_code& error) {
+HttpAcceptor BindAcceptor(asio::io_context& context, const tcp::endpoint& endpoint,
+                          error_code& error) {
   HttpAcceptor acceptor(asio::make_strand(context));
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
@@ -66,7 +67,8 @@ std::vector<HttpAcceptor> BindAll(asio::io_context& context,
   std::vector<HttpAcceptor> bound;
   error_code missing = asio::error::host_not_found;
   for (const auto& address : addresses) {
-    HttpAcceptor acceptor = Bind(context, tcp::endpoint(address.endpoint().address(), port), error);
+    HttpAcceptor acceptor =
+        BindAcceptor(context, tcp::endpoint(address.endpoint().address(), port), error);
     if (error && !IsOfAddress(error)) return {};
     if (error) {
       missing = error;
@@ -124,7 +126,7 @@ void HttpListener::Accept() noexcept {
                              });
       return;
     } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kAcceptPause);
     }
   }
 }
@@ -136,11 +138,11 @@ void HttpListener::OnAccepted(const error_code& error, HttpSocket socket) noexce
   } else if (error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS ||
              error.value() == ENOMEM) {
     try {
-      pause_.expires_after(kPause);
+      pause_.expires_after(kAcceptPause);
       pause_.async_wait([this](const error_code&) { Accept(); });
       return;
     } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kAcceptPause);
     }
   }
   Accept();

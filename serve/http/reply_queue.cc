@@ -37,7 +37,7 @@ class QueuedReply final : public HttpReply {
 };
 
 // Calls what a client's end was to call. It runs on a thread that serves others, too.
-void Call(const std::function<void()>& gone) noexcept {
+void CallGone(const std::function<void()>& gone) noexcept {
   if (!gone) return;
   try {
     gone();
@@ -132,7 +132,7 @@ void ReplyQueue::OnGone(std::function<void()> gone) {
       return;
     }
   }
-  Call(gone);
+  CallGone(gone);
 }
 
 void ReplyQueue::Abandon() noexcept {
@@ -190,7 +190,7 @@ void ReplyQueue::Close() noexcept {
     queued_ = std::string();
     gone = std::move(gone_);
   }
-  Call(gone);
+  CallGone(gone);
 }
 
 bool ReplyQueue::IsFinished() const {

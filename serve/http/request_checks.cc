@@ -21,7 +21,7 @@
 namespace inlay::serve {
 namespace {
 
-std::vector<absl::string_view> Values(const HttpHeaders& headers, absl::string_view name) {
+std::vector<absl::string_view> HeaderValues(const HttpHeaders& headers, absl::string_view name) {
   std::vector<absl::string_view> values;
   for (const auto& [key, value] : headers) {
     if (absl::EqualsIgnoreCase(key, name)) values.push_back(value);
@@ -67,7 +67,7 @@ bool IsLoopbackAddress(absl::string_view name) {
 
 std::optional<Refusal> CheckHost(const RequestHead& head, const HttpOptions& options,
                                  absl::string_view local_address) {
-  const auto hosts = Values(*head.headers, "host");
+  const auto hosts = HeaderValues(*head.headers, "host");
   if (hosts.size() != 1) {
     return Refusal{400, absl::StrCat("the request has ", hosts.size(), " Host headers, not one")};
   }
@@ -99,9 +99,9 @@ std::optional<Refusal> CheckTarget(const RequestHead& head) {
 }
 
 std::optional<Refusal> CheckOrigin(const RequestHead& head, const HttpOptions& options) {
-  const auto origins = Values(*head.headers, "origin");
+  const auto origins = HeaderValues(*head.headers, "origin");
   if (origins.empty()) return std::nullopt;
-  const auto hosts = Values(*head.headers, "host");
+  const auto hosts = HeaderValues(*head.headers, "host");
   if (origins.size() == 1 && IsAllowedOrigin(origins[0], hosts.at(0), options)) return std::nullopt;
   return Refusal{403, absl::StrCat("pages of the origin '", absl::CHexEscape(origins[0]),
                                    "' may not send requests to this server")};
@@ -109,7 +109,7 @@ std::optional<Refusal> CheckOrigin(const RequestHead& head, const HttpOptions& o
 
 // Encodings of the whole message: another reader of the same bytes might see another end.
 std::optional<Refusal> CheckFraming(const RequestHead& head) {
-  const auto transfer = Values(*head.headers, "transfer-encoding");
+  const auto transfer = HeaderValues(*head.headers, "transfer-encoding");
   if (!transfer.empty() && !head.http_1_1) {
     return Refusal{400, "HTTP/1.0 has no Transfer-Encoding"};
   }
@@ -117,10 +117,10 @@ std::optional<Refusal> CheckFraming(const RequestHead& head) {
       (transfer.size() == 1 && !absl::EqualsIgnoreCase(transfer[0], "chunked"))) {
     return Refusal{501, "the server knows no Transfer-Encoding other than 'chunked'"};
   }
-  if (!transfer.empty() && !Values(*head.headers, "content-length").empty()) {
+  if (!transfer.empty() && !HeaderValues(*head.headers, "content-length").empty()) {
     return Refusal{400, "the request has both Content-Length and Transfer-Encoding"};
   }
-  for (const absl::string_view expect : Values(*head.headers, "expect")) {
+  for (const absl::string_view expect : HeaderValues(*head.headers, "expect")) {
     if (!absl::EqualsIgnoreCase(expect, "100-continue")) {
       return Refusal{417, "the server knows no expectation other than '100-continue'"};
     }
@@ -130,13 +130,13 @@ std::optional<Refusal> CheckFraming(const RequestHead& head) {
 
 std::optional<Refusal> CheckBody(const RequestHead& head) {
   if (!head.has_body) return std::nullopt;
-  const auto types = Values(*head.headers, "content-type");
+  const auto types = HeaderValues(*head.headers, "content-type");
   if (types.size() != 1 || !IsJson(types[0])) {
     return Refusal{415, absl::StrCat("the body's Content-Type is '",
                                      types.empty() ? "" : absl::CHexEscape(types[0]),
                                      "'; it must be application/json")};
   }
-  for (const absl::string_view encoding : Values(*head.headers, "content-encoding")) {
+  for (const absl::string_view encoding : HeaderValues(*head.headers, "content-encoding")) {
     if (!absl::EqualsIgnoreCase(encoding, "identity")) {
       return Refusal{415, "the server reads no body with a Content-Encoding"};
     }

@@ -1,5 +1,4 @@
-#include "serve/http/http_server.h"
-
+// The server on Asio: its listeners, its threads, its connections.
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
@@ -26,6 +25,7 @@
 #include "base/status_macros.h"
 #include "serve/http/http_connection.h"
 #include "serve/http/http_listener.h"
+#include "serve/http/http_server.h"
 #include "serve/http/reply_head.h"
 
 namespace inlay::serve {
@@ -33,13 +33,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-class Server final : public HttpServer, public ConnectionOwner {
+class AsioServer final : public HttpServer, public ConnectionOwner {
  public:
-  Server(HttpOptions options, HttpHandler handler)
+  AsioServer(HttpOptions options, HttpHandler handler)
       : options_(std::move(options)),
         handler_(std::move(handler)),
         work_(asio::make_work_guard(context_)) {}
-  ~Server() override;
+  ~AsioServer() override;
 
   absl::Status Begin();
 
@@ -76,7 +76,7 @@ class Server final : public HttpServer, public ConnectionOwner {
   std::vector<std::thread> threads_;
 };
 
-absl::Status Server::Begin() {
+absl::Status AsioServer::Begin() {
   INLAY_ASSIGN_OR_RETURN(std::vector<HttpAcceptor> acceptors, BindAddresses(context_, options_));
   boost::system::error_code error;
   port_ = acceptors.front().local_endpoint(error).port();
@@ -91,7 +91,7 @@ absl::Status Server::Begin() {
   return absl::OkStatus();
 }
 
-Server::~Server() {
+AsioServer::~AsioServer() {
   // Without memory for an orderly end, the context's end drops what is left.
   try {
     StopAccepting();
@@ -109,7 +109,7 @@ Server::~Server() {
   left.swap(connections_);
 }
 
-void Server::Run() noexcept {
+void AsioServer::Run() noexcept {
   while (true) {
     try {
       context_.run();
@@ -120,12 +120,12 @@ void Server::Run() noexcept {
   }
 }
 
-size_t Server::connections() const {
+size_t AsioServer::connections() const {
   const std::lock_guard lock(mutex_);
   return connections_.size();
 }
 
-std::vector<std::shared_ptr<HttpConnection>> Server::Connections() const {
+std::vector<std::shared_ptr<HttpConnection>> AsioServer::Connections() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<HttpConnection>> all;
   all.reserve(connections_.size());
@@ -133,13 +133,13 @@ std::vector<std::shared_ptr<HttpConnection>> Server::Connections() const {
   return all;
 }
 
-void Server::Remove(HttpConnection* connection) noexcept {
+void AsioServer::Remove(HttpConnection* connection) noexcept {
   const std::lock_guard lock(mutex_);
   connections_.erase(connection);
   if (connections_.empty()) none_left_.notify_all();
 }
 
-void Server::OnAccept(HttpSocket socket) noexcept {
+void AsioServer::OnAccept(HttpSocket socket) noexcept {
   try {
     if (connections() >= options_.most_connections) {
       TurnAway(std::move(socket));
@@ -150,7 +150,7 @@ void Server::OnAccept(HttpSocket socket) noexcept {
   }
 }
 
-void Server::Add(HttpSocket socket) {
+void AsioServer::Add(HttpSocket socket) {
   const auto connection = std::make_shared<HttpConnection>(std::move(socket), this);
   {
     // Under the lock, so that a Drain that does not see the connection is seen here.
@@ -167,7 +167,7 @@ void Server::Add(HttpSocket socket) {
 }
 
 // Sends an error without waiting and closes.
-void Server::TurnAway(HttpSocket socket) {
+void AsioServer::TurnAway(HttpSocket socket) {
   constexpr int kStatus = 503;
   ReplyForm form;
   form.keep_alive = false;
@@ -181,12 +181,12 @@ void Server::TurnAway(HttpSocket socket) {
   socket.shutdown(HttpSocket::shutdown_send, error);
 }
 
-void Server::StopAccepting() {
+void AsioServer::StopAccepting() {
   draining_ = true;
   for (HttpListener& listener : listeners_) listener.Stop();
 }
 
-void Server::Drain(absl::Duration most) {
+void AsioServer::Drain(absl::Duration most) {
   StopAccepting();
   for (const auto& connection : Connections()) connection->Drain();
   std::unique_lock lock(mutex_);
@@ -203,7 +203,7 @@ void Server::Drain(absl::Duration most) {
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpOptions options,
                                                               HttpHandler handler) {
   return OrOutOfMemory("the HTTP server", [&]() -> absl::StatusOr<std::unique_ptr<HttpServer>> {
-    auto server = std::make_unique<Server>(std::move(options), std::move(handler));
+    auto server = std::make_unique<AsioServer>(std::move(options), std::move(handler));
     INLAY_RETURN_IF_ERROR(server->Begin());
     return server;
   });
