@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,6 +32,11 @@ struct CallSampling {
   std::vector<std::pair<int32_t, float>> logit_bias;  // added to the token's logit
 };
 
+// A function that a client knows by two names: "agents" and "wait".
+struct NamespacedTool {
+  std::string name_space, name;
+};
+
 struct Call {
   Protocol protocol = Protocol::kChatCompletions;
   std::string model;  // as the client names it
@@ -47,15 +53,25 @@ struct Call {
   bool parse_calls = false;
   // At most one call in an answer: it ends after the first.
   bool one_call = false;
+  // Responses: functions of a namespace, which a chat template knows by one name, "agents.wait".
+  std::map<std::string, NamespacedTool> namespaced_tools;
+  // Responses: what the reply repeats of the request, {"instructions", "temperature", "tools"...}.
+  nlohmann::ordered_json repeated = nlohmann::ordered_json::object();
+  // Messages: the model may think, but what it thinks is left out of the reply.
+  bool hide_reasoning = false;
+  // Responses: reasoning items carry their text in "encrypted_content" too, as clients that keep no
+  // conversation on the server send back only that.
+  bool sealed_reasoning = false;
 
   // For completions: texts or tokens.
   std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
-  bool echo = false;
+  bool echo = false;  // the answer begins with the prompt
 
   CallSampling sampling;
   std::optional<size_t> max_tokens;
   std::vector<std::string> stop_texts;
-  size_t choices = 1;  // for each prompt
+  bool ignore_eos = false;  // end-of-generation tokens do not end the answer
+  size_t choices = 1;       // for each prompt; those of a prompt are neighbours
   bool logprobs = false;
   size_t top_logprobs = 0;
 

@@ -1,0 +1,233 @@
+#include "serve/api/call_fields.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/printable.h"
+
+namespace inlay::serve {
+namespace {
+
+std::optional<float> Float(std::optional<double> number) {
+  if (!number.has_value()) return std::nullopt;
+  return static_cast<float>(*number);
+}
+
+// JSON's numbers go up to 2^64 - 1; -1 is how some clients say "any".
+std::optional<uint64_t> ReadSeed(FieldReader& body) {
+  const Json* const seed = body.Find("seed");
+  if (seed == nullptr) return std::nullopt;
+  if (seed->is_number_unsigned()) return seed->get<uint64_t>();
+  if (seed->is_number_integer() && seed->get<int64_t>() == -1) return std::nullopt;
+  body.Fail("seed",
+            absl::StrCat("must be a whole number from 0 to ", std::numeric_limits<uint64_t>::max(),
+                         " or -1 for any, not ", seed->is_number() ? seed->dump() : KindOf(*seed)));
+  return std::nullopt;
+}
+
+void ReadBiases(FieldReader& body, CallSampling* sampling) {
+  const Json* const biases = body.Object("logit_bias");
+  if (biases == nullptr) return;
+  if (biases->size() > kMostBiases) {
+    body.Fail("logit_bias",
+              absl::StrCat("has ", biases->size(), " tokens, more than ", kMostBiases));
+    return;
+  }
+  FieldReader reader(*biases, body.Path("logit_bias"), body.error());
+  for (const auto& [key, value] : biases->items()) {
+    int32_t token = -1;
+    if (!absl::SimpleAtoi(key, &token) || token < 0)
+      reader.Fail(QuoteForMessage(key), "must be the number of a token");
+    if (value.is_null()) reader.Fail(key, "must be a number from -100 to 100, not null");
+    const std::optional<double> bias = reader.Number(key, -100, 100);
+    sampling->logit_bias.emplace_back(token, static_cast<float>(bias.value_or(0)));
+  }
+}
+
+// The text of one part of a content.
+std::string ReadPart(const Json& part, const std::string& path, absl::Status* error) {
+  FieldReader reader(part, path, error);
+  const std::string type = reader.NeedText("type");
+  std::string text;
+  if (type == "text" || type == "input_text" || type == "output_text" || type == "reasoning_text" ||
+      type == "summary_text") {
+    text = reader.NeedText("text");
+  } else if (type == "refusal") {  // what an assistant said instead of an answer
+    text = reader.NeedText("refusal");
+  } else {
+    reader.Fail("type", absl::StrCat("is ", QuoteForMessage(type), ", but this server reads only ",
+                                     "text"));
+  }
+  // Marks for caches, and where a text of an earlier answer came from.
+  reader.NoEffect(
+      {"cache_control", "prompt_cache_breakpoint", "annotations", "citations", "logprobs"});
+  reader.Finish();
+  return text;
+}
+
+bool IsFunctionName(absl::string_view name) {
+  return !name.empty() && name.size() <= 128 && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
+  });
+}
+
+}  // namespace
+
+void ReadSampling(FieldReader& body, Call* call) {
+  CallSampling& sampling = call->sampling;
+  sampling.temperature = Float(body.Number("temperature", 0, 2));
+  sampling.top_p = Float(body.Number("top_p", 0, 1));
+  // The likeliest token alone, which any number above 0 keeps.
+  if (sampling.top_p == 0.0f) sampling.top_p = std::numeric_limits<float>::min();
+  sampling.min_p = Float(body.Number("min_p", 0, 1));
+  sampling.repeat_penalty = Float(body.Number("repeat_penalty", 0.01, 100));
+  const std::optional<float> repetition = Float(body.Number("repetition_penalty", 0.01, 100));
+  if (repetition.has_value()) {
+    if (sampling.repeat_penalty.value_or(*repetition) != *repetition)
+      body.Fail("repetition_penalty", "must equal repeat_penalty, which is another name for it");
+    sampling.repeat_penalty = repetition;
+  }
+  sampling.presence_penalty = Float(body.Number("presence_penalty", -2, 2));
+  sampling.frequency_penalty = Float(body.Number("frequency_penalty", -2, 2));
+  // -1 and 0 both say that there is no such limit.
+  const auto top_k = body.Integer("top_k", -1, std::numeric_limits<int32_t>::max());
+  if (top_k.has_value()) sampling.top_k = static_cast<int>(std::max<int64_t>(*top_k, 0));
+  sampling.seed = ReadSeed(body);
+  ReadBiases(body, &sampling);
+}
+
+void ReadStopTexts(FieldReader& body, absl::string_view key, Call* call) {
+  const Json* const stop = body.Find(key);
+  if (stop == nullptr) return;
+  if (!stop->is_string() && !stop->is_array()) {
+    body.Fail(key, absl::StrCat("must be a string or a list of strings, not ", KindOf(*stop)));
+    return;
+  }
+  const Json list = stop->is_array() ? *stop : Json::array({*stop});
+  if (list.size() > kMostStopTexts) {
+    body.Fail(key, absl::StrCat("has ", list.size(), " texts, more than ", kMostStopTexts));
+    return;
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string name = stop->is_array() ? absl::StrCat(key, "[", i, "]") : std::string(key);
+    if (!list[i].is_string()) {
+      body.Fail(name, absl::StrCat("must be a string, not ", KindOf(list[i])));
+      return;
+    }
+    call->stop_texts.push_back(list[i].get<std::string>());
+    const size_t bytes = call->stop_texts.back().size();
+    if (bytes == 0) body.Fail(name, "must not be empty");
+    if (bytes > kMostStopBytes)
+      body.Fail(name, absl::StrCat("has ", bytes, " bytes, more than ", kMostStopBytes));
+  }
+}
+
+void ReadStream(FieldReader& body, Call* call) {
+  call->stream = body.Bool("stream").value_or(false);
+  const Json* const json = body.Object("stream_options");
+  if (json == nullptr) return;
+  FieldReader options(*json, body.Path("stream_options"), body.error());
+  call->stream_usage = options.Bool("include_usage").value_or(false);
+  options.NoEffect({"include_obfuscation"});  // padding against who counts bytes on the way
+  options.Finish();
+}
+
+void ReadChoices(FieldReader& body, Call* call) {
+  call->choices = static_cast<size_t>(body.Integer("n", 1, kMostChoices).value_or(1));
+}
+
+void ReadTemplateVariables(FieldReader& body, Call* call) {
+  const Json* const variables = body.Object("chat_template_kwargs");
+  if (variables == nullptr) return;
+  for (absl::string_view reserved : {"messages", "tools", "add_generation_prompt", "bos_token",
+                                     "eos_token", "continue_final_message"}) {
+    if (variables->contains(std::string(reserved)))
+      body.Fail(absl::StrCat("chat_template_kwargs.", reserved), "is set by this server alone");
+  }
+  call->template_variables.update(*variables);
+}
+
+void SetEffort(const std::optional<std::string>& effort, Call* call) {
+  if (!effort.has_value()) return;
+  // What the request sets by the template's own name comes first.
+  if (*effort == "none") {
+    call->template_variables.emplace("enable_thinking", false);
+  } else {
+    call->template_variables.emplace("reasoning_effort", *effort);
+  }
+}
+
+void SetVerbosity(const std::optional<std::string>& verbosity, Call* call) {
+  if (verbosity.has_value()) call->template_variables.emplace("verbosity", *verbosity);
+}
+
+void AcceptBookkeeping(FieldReader& body) {
+  body.NoEffect({"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key",
+                 "prompt_cache_retention", "prompt_cache_options", "cache_prompt",
+                 "timings_per_token"});
+}
+
+std::string ForcedCallRefusal(absl::string_view choice) {
+  return absl::StrCat("is ", QuoteForMessage(choice),
+                      ", but a call of a tool cannot be forced yet: use auto or none");
+}
+
+bool ReadToolChoice(FieldReader& body) {
+  const Json* const choice = body.Find("tool_choice");
+  if (choice == nullptr || *choice == "auto") return true;
+  if (*choice == "none") return false;
+  const Json kind = choice->is_object() ? choice->value("type", Json()) : *choice;
+  body.Fail("tool_choice",
+            ForcedCallRefusal(kind.is_string() ? kind.get<std::string>() : KindOf(*choice)));
+  return false;
+}
+
+std::string FormatRefusal(absl::string_view format) {
+  return absl::StrCat("is ", QuoteForMessage(format), ", which is not supported yet: use text");
+}
+
+std::string ReadTexts(const Json& content, const std::string& path, absl::Status* error) {
+  if (content.is_string()) return content.get<std::string>();
+  std::string text;
+  if (!content.is_array()) {
+    Complain(error,
+             absl::StrCat(path, " must be a string or a list of parts, not ", KindOf(content)));
+    return text;
+  }
+  for (size_t i = 0; i < content.size() && error->ok(); ++i) {
+    if (i > 0) text += '\n';
+    text += ReadPart(content[i], absl::StrCat(path, "[", i, "]"), error);
+  }
+  return text;
+}
+
+void ToolList::Add(const std::string& path, const std::string& name,
+                   const std::optional<std::string>& description, const Json* parameters) {
+  if (!IsFunctionName(name)) {
+    Complain(error_, absl::StrCat(path, " is ", QuoteForMessage(name),
+                                  ", not 1 to 128 of the characters A-Z, a-z, 0-9, _, . and -"));
+  } else if (!names_.insert(name).second) {
+    Complain(error_,
+             absl::StrCat(path, " is ", QuoteForMessage(name), ", as that of a tool before it"));
+  }
+  Json function = {{"name", name}};
+  if (description.has_value()) function["description"] = *description;
+  function["parameters"] = parameters != nullptr
+                               ? *parameters
+                               : Json{{"type", "object"}, {"properties", Json::object()}};
+  tools_.push_back({{"type", "function"}, {"function", std::move(function)}});
+}
+
+void ToolList::Finish(bool may_call) {
+  if (tools_.empty() || !may_call) return;
+  call_->tools = std::move(tools_);
+  call_->parse_calls = true;
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,86 @@
+// Fields that the requests of several protocols share.
+#ifndef INLAY_SERVE_API_CALL_FIELDS_H_
+#define INLAY_SERVE_API_CALL_FIELDS_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "serve/api/call.h"
+#include "serve/api/field_reader.h"
+
+namespace inlay::serve {
+
+// What a request may ask for at most.
+inline constexpr int64_t kMostChoices = 16;
+inline constexpr int64_t kMostMaxTokens = 1'000'000'000;
+inline constexpr int64_t kMostTopLogprobs = 20;
+inline constexpr size_t kMostStopTexts = 16;
+inline constexpr size_t kMostStopBytes = 1024;
+inline constexpr size_t kMostBiases = 4096;
+
+// Sampling in OpenAI's words, with the extensions that other servers know: top_k, min_p,
+// repeat_penalty or repetition_penalty, seed.
+void ReadSampling(FieldReader& body, Call* call);
+
+// A member that is a text or a list of texts, none empty.
+void ReadStopTexts(FieldReader& body, absl::string_view key, Call* call);
+
+// "stream" and "stream_options".
+void ReadStream(FieldReader& body, Call* call);
+
+// "n".
+void ReadChoices(FieldReader& body, Call* call);
+
+// "chat_template_kwargs": further variables of the template, before those that other fields stand
+// for.
+void ReadTemplateVariables(FieldReader& body, Call* call);
+
+// How hard to think. A template that knows no "reasoning_effort" does not heed it; "none" is no
+// thinking at all.
+void SetEffort(const std::optional<std::string>& effort, Call* call);
+// How much to say, likewise.
+void SetVerbosity(const std::optional<std::string>& verbosity, Call* call);
+
+// OpenAI's fields that no answer depends on: who asks, how it is billed and cached, what is
+// measured besides.
+void AcceptBookkeeping(FieldReader& body);
+
+// OpenAI's "tool_choice": whether tools may be called at all.
+bool ReadToolChoice(FieldReader& body);
+
+// A reason to refuse a choice of tools that needs constrained decoding.
+std::string ForcedCallRefusal(absl::string_view choice);
+// The same for a format of the answer other than text.
+std::string FormatRefusal(absl::string_view format);
+
+// The texts of `content`: a text, or a list of parts that are {"type": "text", "text"} (or another
+// type that holds nothing but a text), put together with a newline between. An error named after
+// `path` for anything else.
+std::string ReadTexts(const Json& content, const std::string& path, absl::Status* error);
+
+// Puts tools of any protocol into a call.
+class ToolList {
+ public:
+  ToolList(Call* call, absl::Status* error) : call_(call), error_(error) {}
+
+  // An error for a name that is no name or was there before. `parameters`, a JSON schema, may be
+  // null: the function has none then.
+  void Add(const std::string& path, const std::string& name,
+           const std::optional<std::string>& description, const Json* parameters);
+  // A call without tools, or with a choice of none, looks for no calls.
+  void Finish(bool may_call);
+
+ private:
+  Call* const call_;
+  absl::Status* const error_;
+  Json tools_ = Json::array();
+  absl::flat_hash_set<std::string> names_;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_API_CALL_FIELDS_H_

@@ -1,0 +1,91 @@
+// Errors as each protocol's clients expect them.
+#include <string>
+
+#include "absl/status/status.h"
+#include "serve/api/json_body.h"
+#include "serve/api/reply.h"
+#include "serve/api/reply_parts.h"
+
+namespace inlay::serve {
+namespace {
+
+// The names of OpenAI's and Anthropic's errors by HTTP status.
+struct ErrorNames {
+  int http_status;
+  const char* openai;
+  const char* anthropic;
+};
+
+constexpr ErrorNames kErrorNames[] = {
+    {400, "invalid_request_error", "invalid_request_error"},
+    {401, "authentication_error", "authentication_error"},
+    {403, "permission_error", "permission_error"},
+    {404, "not_found_error", "not_found_error"},
+    {409, "conflict_error", "invalid_request_error"},
+    {429, "rate_limit_error", "rate_limit_error"},
+    {499, "cancelled_error", "api_error"},
+    {501, "not_implemented_error", "invalid_request_error"},
+    {503, "overloaded_error", "overloaded_error"},
+    {504, "timeout_error", "timeout_error"},
+};
+
+ErrorNames NamesOf(const absl::Status& status) {
+  const int http_status = HttpStatusOf(status);
+  for (const ErrorNames& names : kErrorNames)
+    if (names.http_status == http_status) return names;
+  return {500, "server_error", "api_error"};
+}
+
+}  // namespace
+
+int HttpStatusOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kFailedPrecondition:
+      return 400;
+    case absl::StatusCode::kUnauthenticated:
+      return 401;
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kNotFound:
+      return 404;
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kAlreadyExists:
+      return 409;
+    case absl::StatusCode::kResourceExhausted:
+      return 429;
+    case absl::StatusCode::kCancelled:
+      return 499;
+    case absl::StatusCode::kUnimplemented:
+      return 501;
+    case absl::StatusCode::kUnavailable:
+      return 503;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
+    default:
+      return 500;
+  }
+}
+
+Json OpenAiError(const absl::Status& status) {
+  // Clients that shorten a conversation which has become too long look for this code.
+  const Json code = absl::IsOutOfRange(status) ? Json("context_length_exceeded") : Json();
+  return {{"error",
+           {{"message", std::string(status.message())},
+            {"type", NamesOf(status).openai},
+            {"param", nullptr},
+            {"code", code}}}};
+}
+
+Json AnthropicError(const absl::Status& status) {
+  return {
+      {"type", "error"},
+      {"error", {{"type", NamesOf(status).anthropic}, {"message", std::string(status.message())}}}};
+}
+
+std::string ErrorBody(Protocol protocol, const absl::Status& status) {
+  return DumpJson(protocol == Protocol::kMessages ? AnthropicError(status) : OpenAiError(status));
+}
+
+}  // namespace inlay::serve

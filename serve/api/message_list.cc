@@ -1,0 +1,51 @@
+#include "serve/api/message_list.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "serve/api/field_reader.h"
+
+namespace inlay::serve {
+
+Json& MessageList::Add(absl::string_view role, std::string text) {
+  messages_.push_back({{"role", std::string(role)}, {"content", std::move(text)}});
+  return messages_.back();
+}
+
+void MessageList::AddResult(const std::string& call_id, std::string text, std::string name) {
+  const auto called = called_.find(call_id);
+  if (name.empty() && called != called_.end()) name = called->second;
+  Json& message = Add("tool", std::move(text));
+  message["tool_call_id"] = call_id;
+  if (!name.empty()) message["name"] = std::move(name);
+}
+
+void MessageList::AddCall(const std::string& id, const std::string& name, Json arguments) {
+  called_[id] = name;
+  messages_.back()["tool_calls"].push_back(
+      {{"id", id},
+       {"type", "function"},
+       {"function", {{"name", name}, {"arguments", std::move(arguments)}}}});
+}
+
+void MessageList::AddCall(const std::string& id, const std::string& name,
+                          absl::string_view arguments, const std::string& path) {
+  absl::StatusOr<Json> object = ParseJson(path, arguments.empty() ? "{}" : arguments);
+  if (!object.ok()) {
+    if (error_->ok()) *error_ = object.status();
+    return;
+  }
+  if (!object->is_object()) {
+    Complain(error_, absl::StrCat(path, " must hold a JSON object, not ", KindOf(*object)));
+    return;
+  }
+  AddCall(id, name, *std::move(object));
+}
+
+std::string MessageList::last_role() const {
+  return messages_.empty() ? "" : messages_.back()["role"].get<std::string>();
+}
+
+}  // namespace inlay::serve

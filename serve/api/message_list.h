@@ -1,0 +1,43 @@
+// Puts together the messages of a conversation in the shape of Call::messages.
+#ifndef INLAY_SERVE_API_MESSAGE_LIST_H_
+#define INLAY_SERVE_API_MESSAGE_LIST_H_
+
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "serve/api/json_body.h"
+
+namespace inlay::serve {
+
+class MessageList {
+ public:
+  explicit MessageList(absl::Status* error) : error_(error) {}
+
+  // The message that was added, for further members.
+  Json& Add(absl::string_view role, std::string text);
+  // The result of a call. Named after the function that was called, if that is known, as some chat
+  // templates want it; `name` goes first.
+  void AddResult(const std::string& call_id, std::string text, std::string name = "");
+  // A call, by the message before.
+  void AddCall(const std::string& id, const std::string& name, Json arguments);
+  // A call whose arguments are JSON as text; "" is no arguments. An error named after `path` where
+  // they are no object.
+  void AddCall(const std::string& id, const std::string& name, absl::string_view arguments,
+               const std::string& path);
+
+  bool empty() const { return messages_.empty(); }
+  // The role of the last message; "" where there is none.
+  std::string last_role() const;
+  Json Take() { return std::move(messages_); }
+
+ private:
+  absl::Status* const error_;
+  Json messages_ = Json::array();
+  absl::flat_hash_map<std::string, std::string> called_;  // functions by the ids of their calls
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_API_MESSAGE_LIST_H_

@@ -1,0 +1,33 @@
+// Reads requests for answers, of every protocol.
+#ifndef INLAY_SERVE_API_PARSE_CALL_H_
+#define INLAY_SERVE_API_PARSE_CALL_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "serve/api/call.h"
+
+namespace inlay::serve {
+
+struct ParseOptions {
+  // Messages: leave out a first block of the system prompt that starts with
+  // "x-anthropic-billing-header:". Claude Code writes it for who bills; as it changes from request
+  // to request, the prompt of no request could be reused for the next.
+  bool drop_billing_line = true;
+};
+
+// The call that `body`, a request of `protocol`, stands for. Every field of the protocol counts,
+// has no effect on an answer in any case (the parsers list those), or is refused: InvalidArgument
+// with a sentence that names the field, its value and its bound, also for fields that are not
+// known. ResourceExhausted without memory. Must not be called for Protocol::kInlay.
+//
+// The body of a chat/completions request is also that of /apply-template.
+absl::StatusOr<Call> ParseCall(Protocol protocol, absl::string_view body,
+                               const ParseOptions& options = {});
+
+// The same for /v1/messages/count_tokens: a request of Protocol::kMessages that needs no
+// "max_tokens".
+absl::StatusOr<Call> ParseCountTokens(absl::string_view body, const ParseOptions& options = {});
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_API_PARSE_CALL_H_

@@ -1,0 +1,65 @@
+#include "serve/api/reply_parts.h"
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace inlay::serve {
+
+std::unique_ptr<ReplyWriter> MakeReplyWriter(const Call& call, const ReplyHeader& header,
+                                             const Tokenizer& tokenizer) {
+  switch (call.protocol) {
+    case Protocol::kChatCompletions:
+      return MakeChatCompletionsWriter(call, header, tokenizer);
+    case Protocol::kCompletions:
+      return MakeCompletionsWriter(call, header, tokenizer);
+    case Protocol::kResponses:
+      return MakeResponsesWriter(call, header);
+    case Protocol::kMessages:
+      return MakeMessagesWriter(call, header);
+    case Protocol::kInlay:
+      break;
+  }
+  assert(false);
+  return nullptr;
+}
+
+std::string CallId(absl::string_view prefix, const ReplyHeader& header, size_t choice,
+                   size_t call) {
+  if (choice == 0) return absl::StrCat(prefix, header.id, "_", call);
+  return absl::StrCat(prefix, header.id, "_", choice, "_", call);
+}
+
+bool IsCut(StopReason reason) {
+  return reason == StopReason::kMaxTokens || reason == StopReason::kContextFull ||
+         reason == StopReason::kCancelled;
+}
+
+absl::string_view TokenBytes(const Tokenizer& tokenizer, int32_t token) {
+  const absl::string_view piece = tokenizer.Piece(token);
+  return piece.empty() ? tokenizer.TokenText(token) : piece;
+}
+
+double Logprob(float logprob) { return std::max<double>(logprob, -9999.0); }
+
+void UsageSum::Add(const ReplyEnd& end) {
+  if (end.choice % choices_ == 0) {
+    sum_.prompt_tokens += end.usage.prompt_tokens;
+    sum_.cached_tokens += end.usage.cached_tokens;
+  }
+  sum_.completion_tokens += end.usage.completion_tokens;
+  sum_.reasoning_tokens += end.usage.reasoning_tokens;
+}
+
+Json UsageSum::ToJson() const {
+  return {{"prompt_tokens", sum_.prompt_tokens},
+          {"completion_tokens", sum_.completion_tokens},
+          {"total_tokens", sum_.prompt_tokens + sum_.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", sum_.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", sum_.reasoning_tokens}}}};
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,21 @@
+// What a model thought, in the form that OpenAI's responses have for clients that keep it without
+// reading it.
+#ifndef INLAY_SERVE_API_SEALED_REASONING_H_
+#define INLAY_SERVE_API_SEALED_REASONING_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace inlay::serve {
+
+// The "encrypted_content" of a reasoning item. It is not encrypted: the reply has the same text in
+// the clear. Clients like Codex send back this member and not the text.
+std::string SealReasoning(absl::string_view text);
+// The text again; no value for what SealReasoning did not write.
+std::optional<std::string> UnsealReasoning(absl::string_view sealed);
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_API_SEALED_REASONING_H_
