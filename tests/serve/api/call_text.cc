@@ -66,7 +66,9 @@ Json CallJson(const Call& call) {
   return json;
 }
 
-std::string Quoted(absl::string_view text) { return absl::StrReplaceAll(text, {{"'", "\""}}); }
+std::string Quoted(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"'", "\""}, {"~", "'"}});
+}
 
 std::string ParsedText(const absl::StatusOr<Call>& call) {
   if (call.ok()) return DumpJson(CallJson(*call));

@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/serve/api/call_text.h"
@@ -28,10 +26,8 @@ std::string ParseMessage(absl::string_view message) {
   return Parse(absl::StrCat("{'messages':[", message, "]}"));
 }
 
-using Table = std::vector<std::pair<const char*, const char*>>;
-
 TEST(ParseChatCompletions, HonoursFields) {
-  const Table table = {
+  const ParseTable table = {
       {"'model':'gemma'", "{'model':'gemma'}"},
       {"'temperature':0", "{'temperature':0.0}"},
       {"'temperature':2,'top_p':0.5,'top_k':7,'min_p':1",
@@ -90,7 +86,7 @@ TEST(ParseChatCompletions, AcceptsWhatChangesNoAnswer) {
 }
 
 TEST(ParseChatCompletions, RefusesFieldsByName) {
-  const Table table = {
+  const ParseTable table = {
       {"'temperature':2.5", "temperature must be a number from 0 to 2, not 2.5"},
       {"'temperature':'1'", "temperature must be a number, not a string"},
       {"'temperature':1e999", "the body is not JSON in UTF-8 at byte 67"},
@@ -156,15 +152,12 @@ TEST(ParseChatCompletions, RefusesFieldsByName) {
       {"'a\\nb':1", "~a\\nb~ is not a field that this server knows"},
   };
   for (const auto& [fields, expected] : table) {
-    std::string sentence = Quoted(expected);
-    for (char& c : sentence)
-      if (c == '~') c = '\'';
-    EXPECT_EQ(ParseFields(fields), sentence) << fields;
+    EXPECT_EQ(ParseFields(fields), Quoted(expected)) << fields;
   }
 }
 
 TEST(ParseChatCompletions, ReadsMessages) {
-  const Table table = {
+  const ParseTable table = {
       {"{'role':'system','content':'s'},{'role':'developer','content':'d'},"
        "{'role':'user','content':'u','name':'Ann'}",
        "{'role':'system','content':'s'},{'role':'developer','content':'d'},"
@@ -202,7 +195,7 @@ TEST(ParseChatCompletions, ReadsMessages) {
 }
 
 TEST(ParseChatCompletions, RefusesMessagesByName) {
-  const Table table = {
+  const ParseTable table = {
       {"", "messages must not be empty"},
       {"7", "messages[0] must be an object, not a number"},
       {"{'content':'a'}", "messages[0].role must be given"},
@@ -239,15 +232,12 @@ TEST(ParseChatCompletions, RefusesMessagesByName) {
        "messages[0].tool_calls[0].function.arguments must be a string, not an object"},
   };
   for (const auto& [messages, expected] : table) {
-    std::string sentence = expected;
-    for (char& c : sentence)
-      if (c == '~') c = '\'';
-    EXPECT_EQ(ParseMessage(messages), sentence) << messages;
+    EXPECT_EQ(ParseMessage(messages), Quoted(expected)) << messages;
   }
 }
 
 TEST(ParseChatCompletions, ReadsTools) {
-  const Table table = {
+  const ParseTable table = {
       {"'tools':[{'type':'function','function':{'name':'f','description':'d','strict':true,"
        "'parameters':{'type':'object','properties':{'z':{},'a':{}}}}},"
        "{'type':'function','function':{'name':'a-b.c_9'}}]",
@@ -270,15 +260,12 @@ TEST(ParseChatCompletions, ReadsTools) {
        "tools[0].function.~x~ is not a field that this server knows"},
   };
   for (const auto& [fields, expected] : table) {
-    std::string sentence = Quoted(expected);
-    for (char& c : sentence)
-      if (c == '~') c = '\'';
-    EXPECT_EQ(ParseFields(fields), sentence) << fields;
+    EXPECT_EQ(ParseFields(fields), Quoted(expected)) << fields;
   }
 }
 
 TEST(ParseChatCompletions, RefusesOtherBodies) {
-  const Table table = {
+  const ParseTable table = {
       {"", "the body is not JSON in UTF-8 at byte 1"},
       {"[]", "the body must be an object, not a list"},
       {"{}", "messages must be given"},

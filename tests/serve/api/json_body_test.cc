@@ -1,0 +1,57 @@
+#include "serve/api/json_body.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/serve/api/call_text.h"
+
+namespace inlay::serve {
+namespace {
+
+std::string Read(absl::string_view text) {
+  const auto json = ParseJson("the body", Quoted(text));
+  return json.ok() ? DumpJson(*json) : std::string(json.status().message());
+}
+
+TEST(ParseJson, KeepsValuesAndOrder) {
+  for (const char* text : {"null", "true", "-1", "18446744073709551615", "1.5", "'a'", "[]", "{}",
+                           "[[],{},[1,'a']]", "{'b':1,'a':{'c':[null,{}],'b':{}},'':0}"})
+    EXPECT_EQ(Read(text), Quoted(text));
+}
+
+TEST(ParseJson, LastMemberOfANameCounts) {
+  EXPECT_EQ(Read("{'b':1,'a':2,'b':{'x':3}}"), Quoted("{'b':{'x':3},'a':2}"));
+}
+
+TEST(ParseJson, LimitsDepth) {
+  EXPECT_EQ(Read(std::string(128, '[') + std::string(128, ']')),
+            std::string(128, '[') + std::string(128, ']'));
+  EXPECT_EQ(Read(std::string(129, '[')), "the body nests deeper than 128 levels");
+  EXPECT_EQ(Read(std::string(10'000'000, '[')), "the body nests deeper than 128 levels");
+  std::string objects;
+  for (int i = 0; i < 129; ++i) objects += "{'a':";
+  EXPECT_EQ(Read(objects), "the body nests deeper than 128 levels");
+}
+
+TEST(ParseJson, RefusesWhatIsNotJson) {
+  for (const char* text : {"", "{", "[1,]", "{'a'}", "'\x80'", "'\xed\xa0\x80'", "'\\udc00'",
+                           "1e400", "nul", "1 2", "'\n'"}) {
+    EXPECT_EQ(Read(text).substr(0, 35), "the body is not JSON in UTF-8 at by") << text;
+  }
+}
+
+// Many members would take hours if each were searched for among those before.
+TEST(ParseJson, TakesLinearTime) {
+  std::string text = "{";
+  for (int i = 0; i < 300'000; ++i) absl::StrAppend(&text, i == 0 ? "" : ",", "\"", i, "\":0");
+  EXPECT_EQ(Read(text + "}"), text + "}");
+}
+
+TEST(DumpJson, IsAlwaysUtf8) {
+  EXPECT_EQ(DumpJson({{"a", "\xff\n"}}), "{\"a\":\"\xef\xbf\xbd\\n\"}");
+}
+
+}  // namespace
+}  // namespace inlay::serve

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/serve/api/call_text.h"
+
+namespace inlay::serve {
+namespace {
+
+std::string Parse(absl::string_view request) { return Parsed(Protocol::kCompletions, request); }
+
+TEST(ParseCompletions, ReadsPrompts) {
+  const ParseTable table = {
+      {"'a'", "['a']"},
+      {"''", "['']"},
+      {"['a','b']", "['a','b']"},
+      {"[1,2147483647]", "[[1,2147483647]]"},
+      {"[[1],[2,3]]", "[[1],[2,3]]"},
+      {"['a',[1]]", "['a',[1]]"},
+  };
+  for (const auto& [prompt, expected] : table) {
+    EXPECT_EQ(Parse(absl::StrCat("{'prompt':", prompt, "}")),
+              Quoted(absl::StrCat("{'prompts':", expected, ",'max_tokens':16}")));
+  }
+}
+
+TEST(ParseCompletions, RefusesPromptsByName) {
+  const ParseTable table = {
+      {"null", "prompt must be given"},
+      {"7", "prompt must be a string, a list of strings or a list of tokens, not a number"},
+      {"[]", "prompt must not be empty"},
+      {"[[]]", "prompt[0] must not be empty"},
+      {"[-1]", "prompt[0] must be the number of a token, 0 to 2147483647, not -1"},
+      {"[1,2147483648]",
+       "prompt[1] must be the number of a token, 0 to 2147483647, not 2147483648"},
+      {"[1,'a']", "prompt[1] must be the number of a token, 0 to 2147483647, not a string"},
+      {"['a',1]", "prompt[1] must be a string or a list of tokens, not a number"},
+      {"[[1],[0.5]]", "prompt[1][0] must be the number of a token, 0 to 2147483647, not 0.5"},
+      {"[{}]", "prompt[0] must be a string or a list of tokens, not an object"},
+  };
+  for (const auto& [prompt, expected] : table)
+    EXPECT_EQ(Parse(absl::StrCat("{'prompt':", prompt, "}")), Quoted(expected));
+  std::string many = "'a'";
+  for (int i = 0; i < 128; ++i) many += ",'a'";
+  EXPECT_EQ(Parse(absl::StrCat("{'prompt':[", many, "]}")),
+            "prompt has 129 entries, more than 128");
+}
+
+TEST(ParseCompletions, ReadsFields) {
+  const ParseTable table = {
+      {"'max_tokens':0", "{'prompts':['a'],'max_tokens':0}"},
+      {"'echo':true,'n':2,'best_of':2",
+       "{'prompts':['a'],'echo':true,'max_tokens':16,'choices':2}"},
+      {"'logprobs':0", "{'prompts':['a'],'max_tokens':16,'logprobs':true}"},
+      {"'logprobs':5", "{'prompts':['a'],'max_tokens':16,'logprobs':true,'top_logprobs':5}"},
+      {"'stop':'b','seed':3,'stream':true,'temperature':1,'user':'u','suffix':''",
+       "{'prompts':['a'],'temperature':1.0,'seed':3,'max_tokens':16,'stop_texts':['b'],"
+       "'stream':true}"},
+      {"'logprobs':6", "logprobs must be a whole number from 0 to 5, not 6"},
+      {"'echo':true,'logprobs':0",
+       "echo cannot be true with logprobs: those of prompts are unknown"},
+      {"'best_of':2", "best_of must equal n: this server does not choose among answers"},
+      {"'suffix':'b'", "suffix is not supported"},
+      {"'messages':[]", "~messages~ is not a field that this server knows"},
+  };
+  for (const auto& [fields, expected] : table)
+    EXPECT_EQ(Parse(absl::StrCat("{'prompt':'a',", fields, "}")), Quoted(expected));
+}
+
+}  // namespace
+}  // namespace inlay::serve
