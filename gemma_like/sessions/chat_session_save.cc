@@ -34,7 +34,7 @@ static_assert(kFirstMagic.size() == kMagicBytes);
 constexpr uint64_t kMostSaid = uint64_t{64} << 20;
 
 // The size of an answer that is not known.
-constexpr uint64_t kUnknown = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kAnswerUnknown = std::numeric_limits<uint64_t>::max();
 
 absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the saved chat is damaged: ", what));
@@ -79,7 +79,7 @@ class HeadReader {
     INLAY_ASSIGN_OR_RETURN(turn.user, Text(size));
     if (first_version) return turn;
     INLAY_ASSIGN_OR_RETURN(const uint64_t answer_size, Number());
-    if (answer_size != kUnknown) {
+    if (answer_size != kAnswerUnknown) {
       INLAY_ASSIGN_OR_RETURN(turn.answer, Text(answer_size));
     }
     return turn;
@@ -114,7 +114,7 @@ absl::Status ChatSession::Save(StateWriter& writer) const {
       if (turn.answer.has_value()) {
         add_text(*turn.answer);
       } else {
-        add(kUnknown);
+        add(kAnswerUnknown);
       }
     }
     add(Xxh64Of(head.data(), head.size()));

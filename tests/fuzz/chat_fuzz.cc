@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/utf8_stream.h"
+#include "gemma_like/chat/chat.h"
 #include "gemma_like/generation/stop_matcher.h"
-#include "gemma_like/sessions/chat.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 #include "tools/json_text.h"

@@ -11,7 +11,7 @@
 #include "base/xxh64.h"
 #include "cache/model_identity.h"
 #include "cache/serialize.h"
-#include "gemma_like/sessions/chat.h"
+#include "gemma_like/chat/chat.h"
 #include "gemma_like/sessions/chat_session.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/tiny_models.h"

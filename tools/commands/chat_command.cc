@@ -22,8 +22,9 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "cache/cache_plan.h"
+#include "gemma_like/chat/chat_renderer.h"
+#include "gemma_like/chat/template_chat.h"
 #include "gemma_like/sessions/chat_session.h"
-#include "gemma_like/sessions/template_chat.h"
 #include "io/store/state_store.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
@@ -94,21 +95,22 @@ class ChosenFormat {
     }
     if (!source_.has_value()) {
       auto own = MakeChatFormat(model);
-      if (own.ok() || !HasChatTemplate(model)) return own;
+      if (own.ok() || !HasChatTemplate(*model.file)) return own;
       return absl::Status(
           own.status().code(),
           absl::StrCat(own.status().message(), "; --chat-template NAME or FILE uses another"));
     }
-    auto format = TemplateChatFormat::Create(*model.tokenizer, *source_);
-    if (format.ok()) return std::shared_ptr<const ChatFormat>(*std::move(format));
-    return About(file_, format.status());
+    INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer,
+                           ChatRenderer::CreateFrom(*model.tokenizer, *source_, file_));
+    return std::make_shared<const TemplateChatFormat>(std::move(renderer));
   }
 
   // Whether nothing but a limit or the context ends an answer.
   bool EndsNoAnswer(const LoadedModel& model) const {
     if (source_.has_value()) return false;
     if (built_in_.has_value()) return *built_in_ == ChatTemplate::kNone;
-    return !HasChatTemplate(model) && model.engine->info().chat_template == ChatTemplate::kNone;
+    return !HasChatTemplate(*model.file) &&
+           model.engine->info().chat_template == ChatTemplate::kNone;
   }
 
  private:

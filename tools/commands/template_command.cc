@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "base/about.h"
 #include "base/status_macros.h"
-#include "gemma_like/sessions/template_chat.h"
+#include "gemma_like/chat/chat_renderer.h"
 #include "io/gguf/gguf.h"
 #include "io/template/jinja.h"
 #include "io/template/json_input.h"

@@ -1,4 +1,4 @@
-#include "gemma_like/sessions/template_chat.h"
+#include "gemma_like/chat/template_chat.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
 #include "io/store/state_store.h"
+#include "tests/gemma_like/chat/chat_vocabulary.h"
 #include "tests/gemma_like/model_fixture.h"
-#include "tests/gemma_like/sessions/chat_vocabulary.h"
 #include "tests/io/gguf/changed_gguf.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
@@ -41,7 +41,7 @@ constexpr char kGemma[] = R"({{ bos_token }}
 {{ '<start_of_turn>model\n' if add_generation_prompt }})";
 
 std::unique_ptr<TemplateChatFormat> Format(const Tokenizer& tokenizer, const char* source) {
-  return Must(TemplateChatFormat::Create(tokenizer, source));
+  return std::make_unique<TemplateChatFormat>(Must(ChatRenderer::CreateFrom(tokenizer, source)));
 }
 
 TEST(TemplateChatTest, WritesWhatTheFixedFormatWrites) {
@@ -114,7 +114,7 @@ TEST(TemplateChatTest, TakesBackWhatATemplateWritesOtherwise) {
 
 TEST(TemplateChatTest, SaysWhyItCannotGoOn) {
   const auto tokenizer = GemmaTokenizer();
-  EXPECT_THAT(TemplateChatFormat::Create(*tokenizer, "a\n{% for %}").status().message(),
+  EXPECT_THAT(ChatRenderer::CreateFrom(*tokenizer, "a\n{% for %}").status().message(),
               HasSubstr("line 2"));
   const auto next = [&](const char* source, absl::Span<const Exchange> before) {
     return Format(*tokenizer, source)
@@ -144,11 +144,11 @@ TEST(MakeChatFormatTest, TheFilesOwnTemplateDecides) {
                 Must(format->Next({.system = "", .before = {}, .user = "u"}, {}, false)).tokens);
   };
   const LoadedModel bard = LoadBard();
-  EXPECT_FALSE(HasChatTemplate(bard));
+  EXPECT_FALSE(HasChatTemplate(*bard.file));
   const std::string fixed = first_turn(bard);
   const std::string path = WriteWithTemplate("good.gguf", "{{ messages[0].content }}!");
   const LoadedModel own = Must(LoadModel(path));
-  EXPECT_TRUE(HasChatTemplate(own));
+  EXPECT_TRUE(HasChatTemplate(*own.file));
   const std::string written = first_turn(own);
   EXPECT_NE(written, fixed);
   EXPECT_THAT(written, testing::EndsWith("u!"));

@@ -1,6 +1,6 @@
 // Chats as tokens: turns in the form that a family's models were trained on.
-#ifndef INLAY_GEMMA_LIKE_SESSIONS_CHAT_H_
-#define INLAY_GEMMA_LIKE_SESSIONS_CHAT_H_
+#ifndef INLAY_GEMMA_LIKE_CHAT_CHAT_H_
+#define INLAY_GEMMA_LIKE_CHAT_CHAT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -89,4 +89,4 @@ class FixedChatFormat : public ChatFormat {
 
 }  // namespace inlay
 
-#endif  // INLAY_GEMMA_LIKE_SESSIONS_CHAT_H_
+#endif  // INLAY_GEMMA_LIKE_CHAT_CHAT_H_

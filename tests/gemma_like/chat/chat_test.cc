@@ -1,5 +1,5 @@
 // Chat templates, against the texts that the models' makers document.
-#include "gemma_like/sessions/chat.h"
+#include "gemma_like/chat/chat.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/gemma_like/sessions/chat_vocabulary.h"
+#include "tests/gemma_like/chat/chat_vocabulary.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 
 namespace inlay {

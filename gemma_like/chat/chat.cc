@@ -1,4 +1,4 @@
-#include "gemma_like/sessions/chat.h"
+#include "gemma_like/chat/chat.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

@@ -1,6 +1,6 @@
 // Vocabularies with the control tokens of chats, and tokens shown as text.
-#ifndef INLAY_TESTS_GEMMA_LIKE_SESSIONS_CHAT_VOCABULARY_H_
-#define INLAY_TESTS_GEMMA_LIKE_SESSIONS_CHAT_VOCABULARY_H_
+#ifndef INLAY_TESTS_GEMMA_LIKE_CHAT_CHAT_VOCABULARY_H_
+#define INLAY_TESTS_GEMMA_LIKE_CHAT_CHAT_VOCABULARY_H_
 
 #include <gtest/gtest.h>
 
@@ -57,4 +57,4 @@ inline std::string Show(const Tokenizer& tokenizer,
 
 }  // namespace inlay
 
-#endif  // INLAY_TESTS_GEMMA_LIKE_SESSIONS_CHAT_VOCABULARY_H_
+#endif  // INLAY_TESTS_GEMMA_LIKE_CHAT_CHAT_VOCABULARY_H_

@@ -1,0 +1,90 @@
+// Takes the text that a model generates apart into text, thoughts and calls of tools, as it comes.
+#ifndef INLAY_GEMMA_LIKE_CHAT_ANSWER_PARSER_H_
+#define INLAY_GEMMA_LIKE_CHAT_ANSWER_PARSER_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "gemma_like/chat/answer_event.h"
+#include "gemma_like/chat/answer_format.h"
+#include "gemma_like/chat/call_reader.h"
+#include "io/template/value.h"
+
+namespace inlay {
+
+struct AnswerParserOptions {
+  bool in_thinking = false;  // the prompt has opened the thoughts (RenderedChat::in_thinking)
+  bool calls = true;         // calls are looked for; otherwise they are text
+  // The definitions of tools as templates get them, or none: where a format does not show which
+  // arguments are text, their schemas do.
+  jinja::Value tools = jinja::Value::None();
+};
+
+// Reads one answer, in pieces of any size: what events say in all does not depend on how the text
+// is cut. Control tokens must be in the text, with their texts. Time and memory are linear in it.
+//
+//   - Markers, and white space beside them, are not text. What only begins like a marker is.
+//   - Arguments in JSON come as the model writes them; those of other formats as one event.
+//   - What turns out to be no call, or ends before it is one, comes as the text that it is, markers
+//     included. If its kCallBegin was already out, that call is void: it has no kCallEnd.
+//   - After its first kCallBegin, a call's number is not used again.
+class AnswerParser {
+ public:
+  explicit AnswerParser(const AnswerFormat& format, AnswerParserOptions options = {});
+  ~AnswerParser();
+  AnswerParser(AnswerParser&&) noexcept;
+  AnswerParser& operator=(AnswerParser&&) noexcept;
+
+  // What became certain with this piece.
+  std::vector<AnswerEvent> Push(absl::string_view piece);
+
+  // The rest. The parser can only be destroyed then.
+  std::vector<AnswerEvent> Finish();
+
+ private:
+  class Sink;
+  enum class Marker {
+    kNone,
+    kPart,
+    kThinkBegin,
+    kThinkEnd,
+    kTextBegin,
+    kTextEnd,
+    kCallBegin,
+    kCallEnd
+  };
+
+  void Take(char c);
+  void TakeInCall(char c);
+  void FailCall();
+  // Which marker `held_` is, or the beginning of, where one may be.
+  Marker FindMarker() const;
+  void Enter(Marker marker);
+  // A byte of text or thoughts.
+  void Emit(char c);
+  void Add(AnswerEvent::Kind kind, absl::string_view text);
+
+  AnswerFormat format_;
+  AnswerParserOptions options_;
+  std::vector<AnswerEvent> events_;
+  size_t next_call_ = 0;
+
+  bool thinking_ = false;
+  bool text_seen_ = false;              // other than white space
+  bool thought_ = false;                // thoughts were read, or were begun by the prompt
+  bool text_open_ = false;              // after text_begin
+  bool thinking_new_ = false;           // nothing was thought since the thoughts began
+  bool calls_ended_ = false;            // the marker behind calls may follow
+  bool skips_space_ = false;            // after a marker
+  std::string space_;                   // white space that a marker may follow
+  std::string held_;                    // the beginning of a marker, perhaps
+  std::unique_ptr<CallReader> reader_;  // within calls
+  std::string call_text_;  // since the marker, or since the last call that was complete
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_CHAT_ANSWER_PARSER_H_

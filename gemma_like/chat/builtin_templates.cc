@@ -1,0 +1,77 @@
+#include "gemma_like/chat/builtin_templates.h"
+
+namespace inlay {
+namespace {
+
+#define INLAY_REFUSE_TOOLS                                                                    \
+  "{%- if tools %}{{ raise_exception('the model file has no chat template, and the built-in " \
+  "one takes no tools') }}{% endif -%}"
+#define INLAY_REFUSE_ROLE                                                                      \
+  "{{ raise_exception('the model file has no chat template, and the built-in one has no role " \
+  "' ~ message.role) }}"
+
+// Gemma has no system role: instructions come first in the user's turn.
+constexpr char kGemmaTurns[] = INLAY_REFUSE_TOOLS R"({{ bos_token }}
+{%- set pending = namespace(system='') -%}
+{%- for message in messages -%}
+  {%- if message.role in ['system', 'developer'] -%}
+    {%- set pending.system = pending.system + message.content + '\n\n' -%}
+  {%- elif message.role == 'user' -%}
+    {{- '<start_of_turn>user\n' + pending.system + message.content | trim + '<end_of_turn>\n' -}}
+    {%- set pending.system = '' -%}
+  {%- elif message.role in ['assistant', 'model'] -%}
+    {{- '<start_of_turn>model\n' + message.content + '<end_of_turn>\n' -}}
+  {%- else -%}
+    )" INLAY_REFUSE_ROLE R"(
+  {%- endif -%}
+{%- endfor -%}
+{{- '<start_of_turn>model\n' if add_generation_prompt -}})";
+
+constexpr char kGraniteTurns[] = INLAY_REFUSE_TOOLS R"(
+{%- for message in messages -%}
+  {%- if message.role in ['system', 'user', 'assistant'] -%}
+    {{- '<|start_of_role|>' + message.role + '<|end_of_role|>' + message.content -}}
+    {{- '<|end_of_text|>\n' -}}
+  {%- else -%}
+    )" INLAY_REFUSE_ROLE R"(
+  {%- endif -%}
+{%- endfor -%}
+{{- '<|start_of_role|>assistant<|end_of_role|>' if add_generation_prompt -}})";
+
+constexpr char kChatMlTurns[] = INLAY_REFUSE_TOOLS R"(
+{%- for message in messages -%}
+  {%- if message.role in ['system', 'user', 'assistant'] -%}
+    {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}
+  {%- else -%}
+    )" INLAY_REFUSE_ROLE R"(
+  {%- endif -%}
+{%- endfor -%}
+{{- '<|im_start|>assistant\n' if add_generation_prompt -}})";
+
+// An answer may have ended its line itself.
+constexpr char kLines[] = INLAY_REFUSE_TOOLS R"(
+{%- for message in messages -%}
+  {{- message.content -}}
+  {{- '' if message.role == 'assistant' and message.content.endswith('\n') else '\n' -}}
+{%- endfor -%})";
+
+#undef INLAY_REFUSE_TOOLS
+#undef INLAY_REFUSE_ROLE
+
+}  // namespace
+
+absl::string_view BuiltinTemplate(ChatTemplate chat_template) {
+  switch (chat_template) {
+    case ChatTemplate::kGemma:
+      return kGemmaTurns;
+    case ChatTemplate::kGranite:
+      return kGraniteTurns;
+    case ChatTemplate::kChatMl:
+      return kChatMlTurns;
+    case ChatTemplate::kNone:
+      break;
+  }
+  return kLines;
+}
+
+}  // namespace inlay

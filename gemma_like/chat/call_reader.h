@@ -1,0 +1,48 @@
+// Reads the calls of tools behind one marker, byte by byte.
+#ifndef INLAY_GEMMA_LIKE_CHAT_CALL_READER_H_
+#define INLAY_GEMMA_LIKE_CHAT_CALL_READER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/string_view.h"
+#include "gemma_like/chat/answer_format.h"
+#include "io/template/value.h"
+
+namespace inlay {
+
+// Receives calls: each is Begin, any number of Arguments that together are one JSON object, and
+// End. A call without its End is void.
+class CallSink {
+ public:
+  virtual ~CallSink() = default;
+  virtual void Begin(absl::string_view name) = 0;
+  virtual void Arguments(absl::string_view bytes) = 0;
+  virtual void End() = 0;
+};
+
+class CallReader {
+ public:
+  enum class State : uint8_t {
+    kMore,
+    kEnded,        // this byte was the last of the calls; the marker behind them may follow
+    kEndedMarker,  // this byte was the last of that marker
+    kRefused,      // what came is no call, or no other call; this byte was not taken
+  };
+  virtual ~CallReader() = default;
+  virtual State Push(char c, CallSink& sink) = 0;
+};
+
+// Reads JSON and passes arguments on as they come. With `named`, CallSyntax::kNamedJson too.
+std::unique_ptr<CallReader> MakeJsonCallReader(bool named);
+
+// Reads the other syntaxes of `format`: keeps the calls until it has seen the marker behind them.
+// `tools` are definitions as templates get them; they tell which arguments of kTagged are text.
+std::unique_ptr<CallReader> MakeBlockCallReader(const AnswerFormat& format, jinja::Value tools);
+
+// Reads what `format` has: the two above, for kTagged the one that the first byte asks for.
+std::unique_ptr<CallReader> MakeCallReader(const AnswerFormat& format, jinja::Value tools);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_CHAT_CALL_READER_H_

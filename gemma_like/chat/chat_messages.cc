@@ -1,0 +1,150 @@
+#include "gemma_like/chat/chat_messages.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "io/template/json_input.h"
+
+namespace inlay {
+namespace {
+
+using jinja::DictRep;
+using jinja::Origin;
+using jinja::Type;
+using jinja::Value;
+
+constexpr absl::string_view kKnownRoles[] = {"system", "developer", "user", "assistant",
+                                             "tool",   "function",  "model"};
+
+Value Key(absl::string_view name) { return Value::String(name, Origin::kTemplate); }
+
+bool IsList(const Value& value) { return value.is_sequence(jinja::SequenceKind::kList); }
+
+// A copy of `dict` whose values `change(key, value)` may change; a value that it makes undefined is
+// left out.
+template <class Change>
+absl::StatusOr<std::shared_ptr<DictRep>> Copy(const DictRep& dict, const Change& change) {
+  auto copy = std::make_shared<DictRep>();
+  for (const auto& [key, value] : dict.entries()) {
+    INLAY_ASSIGN_OR_RETURN(Value changed, change(key.bytes(), value));
+    if (!changed.is(Type::kUndefined)) copy->Set(key, std::move(changed));
+  }
+  return copy;
+}
+
+Value Finished(std::shared_ptr<DictRep> dict) {
+  dict->Finish(nullptr);
+  return Value::Dict(std::move(dict));
+}
+
+// A template that takes texts too gets one that is no JSON object as it is.
+Value PrepareArguments(const Value& arguments) {
+  if (!arguments.is(Type::kString)) return arguments;
+  const absl::string_view text = arguments.bytes();
+  const auto parsed = jinja::ParseJson(text.empty() ? "{}" : text);
+  return parsed.ok() && parsed->is(Type::kDict) ? *parsed : arguments;
+}
+
+absl::StatusOr<Value> PrepareCall(const Value& call) {
+  if (!call.is(Type::kDict)) return call;
+  INLAY_ASSIGN_OR_RETURN(
+      auto copy,
+      Copy(call.dict(), [](absl::string_view key, const Value& value) -> absl::StatusOr<Value> {
+        if (key == "arguments") return PrepareArguments(value);
+        return key == "function" ? PrepareCall(value) : value;
+      }));
+  return Finished(std::move(copy));
+}
+
+// Undefined for no calls.
+absl::StatusOr<Value> PrepareCalls(const Value& calls) {
+  if (calls.is(Type::kNone)) return Value();
+  if (!IsList(calls)) return absl::InvalidArgumentError("its tool_calls are not a list");
+  jinja::Values prepared;
+  for (const Value& call : calls.sequence()->items) {
+    INLAY_ASSIGN_OR_RETURN(Value next, PrepareCall(call));
+    prepared.push_back(std::move(next));
+  }
+  return prepared.empty() ? Value() : Value::List(std::move(prepared));
+}
+
+absl::StatusOr<Value> PrepareValue(absl::string_view key, const Value& value) {
+  if (key == "tool_calls") return PrepareCalls(value);
+  if (key == "content" && value.is(Type::kNone)) return Key("");
+  if (key != "role") return value;
+  if (!value.is(Type::kString)) return absl::InvalidArgumentError("its role is not a string");
+  const bool known = std::find(std::begin(kKnownRoles), std::end(kKnownRoles), value.bytes()) !=
+                     std::end(kKnownRoles);
+  return Value::String(value.bytes(), known ? Origin::kTemplate : Origin::kMessage);
+}
+
+// Puts what the assistant thought where the template looks for it.
+void PlaceReasoning(const MessageStyle& style, DictRep& message) {
+  const Value* reasoning = message.Find("reasoning_content");
+  if (reasoning == nullptr || !reasoning->is(Type::kString) || reasoning->bytes().empty()) return;
+  const Value thoughts = *reasoning;
+  if (!style.reasoning_key.empty() && message.Find(style.reasoning_key) == nullptr)
+    message.Set(Key(style.reasoning_key), thoughts);
+  const Value* content = message.Find("content");
+  if (!style.reasoning_in_content || !content->is(Type::kString)) return;
+  // The assistant's own control tokens, as the template's.
+  jinja::Text whole("<think>\n", Origin::kTemplate);
+  whole.Append(thoughts.text());
+  whole.Append("\n</think>\n\n", Origin::kTemplate);
+  whole.Append(content->text());
+  message.Set(Key("content"), Value::String(std::move(whole)));
+}
+
+absl::StatusOr<Value> PrepareMessage(const Value& message, const MessageStyle& style) {
+  if (!message.is(Type::kDict)) return absl::InvalidArgumentError("it is not an object");
+  if (message.dict().Find("role") == nullptr) return absl::InvalidArgumentError("it has no role");
+  INLAY_ASSIGN_OR_RETURN(auto copy, Copy(message.dict(), PrepareValue));
+  if (copy->Find("content") == nullptr) copy->Set(Key("content"), Key(""));
+  PlaceReasoning(style, *copy);
+  return Finished(std::move(copy));
+}
+
+}  // namespace
+
+MessageStyle MessageStyle::Of(absl::string_view source) {
+  const auto names = [&](absl::string_view key) {
+    return absl::StrContains(source, absl::StrCat("message.", key)) ||
+           absl::StrContains(source, absl::StrCat("['", key, "']")) ||
+           absl::StrContains(source, absl::StrCat("[\"", key, "\"]")) ||
+           absl::StrContains(source, absl::StrCat(".get('", key, "'")) ||
+           absl::StrContains(source, absl::StrCat(".get(\"", key, "\""));
+  };
+  MessageStyle style;
+  if (absl::StrContains(source, "reasoning_content")) return style;
+  for (const absl::string_view key : {"reasoning", "thinking"}) {
+    if (!names(key)) continue;
+    style.reasoning_key = std::string(key);
+    return style;
+  }
+  style.reasoning_in_content = absl::StrContains(source, "split('</think>')") ||
+                               absl::StrContains(source, "split(\"</think>\")");
+  return style;
+}
+
+absl::StatusOr<Value> PrepareMessages(const Value& messages, const MessageStyle& style) {
+  if (!IsList(messages))
+    return absl::InvalidArgumentError("the messages are not a list: [{\"role\": ...}] is expected");
+  jinja::Values prepared;
+  for (const Value& message : messages.sequence()->items) {
+    absl::StatusOr<Value> next = PrepareMessage(message, style);
+    if (!next.ok()) {
+      return absl::Status(next.status().code(),
+                          absl::StrCat("message ", prepared.size(), ": ", next.status().message()));
+    }
+    prepared.push_back(*std::move(next));
+  }
+  return Value::List(std::move(prepared));
+}
+
+}  // namespace inlay

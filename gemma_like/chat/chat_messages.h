@@ -1,0 +1,40 @@
+// Messages and tools as clients send them, made ready for a chat template.
+#ifndef INLAY_GEMMA_LIKE_CHAT_CHAT_MESSAGES_H_
+#define INLAY_GEMMA_LIKE_CHAT_CHAT_MESSAGES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/template/value.h"
+
+namespace inlay {
+
+// What templates differ in when they read the messages of an assistant. It is found in a template's
+// text.
+struct MessageStyle {
+  // The key of what the assistant thought before it answered, besides "reasoning_content", which
+  // every message has that has any: "reasoning", "thinking" or "".
+  std::string reasoning_key;
+  // The template has no key for thoughts. It looks for them in front of the content, between
+  // <think> and </think>.
+  bool reasoning_in_content = false;
+
+  static MessageStyle Of(absl::string_view template_source);
+};
+
+// The messages as templates read them:
+//   - A role that is one of system, developer, user, assistant, tool, function and model is as
+//     trusted as the template, since templates make control tokens of roles. All else, other roles
+//     included, is a message's text.
+//   - "content" is there: "" where it was missing or null.
+//   - "tool_calls" is a list of at least one call, or not there. Arguments of a call that are the
+//     JSON text of an object become that object, and "" becomes {}.
+//   - "reasoning_content" is also where `style` says.
+// InvalidArgument, naming the message, for what is no list of objects with a role.
+absl::StatusOr<jinja::Value> PrepareMessages(const jinja::Value& messages,
+                                             const MessageStyle& style = {});
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_CHAT_CHAT_MESSAGES_H_

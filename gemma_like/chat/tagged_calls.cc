@@ -1,0 +1,134 @@
+// Calls as Qwen3-Coder, Qwen 3.5 and Nemotron 3 write them.
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gemma_like/chat/call_blocks.h"
+#include "gemma_like/chat/call_json.h"
+#include "io/template/value.h"
+
+namespace inlay {
+namespace {
+
+using jinja::Value;
+
+constexpr absl::string_view kParameter = "<parameter=";
+constexpr absl::string_view kEndParameter = "</parameter>";
+constexpr absl::string_view kEndFunction = "</function>";
+
+// The value of a key, null where `value` is no dict or has none.
+const Value* Member(const Value* value, absl::string_view key) {
+  if (value == nullptr || !value->is(jinja::Type::kDict)) return nullptr;
+  return value->dict().Find(key);
+}
+
+const jinja::Values& ItemsOf(const Value* value) {
+  static const auto& none = *new jinja::Values();
+  if (value == nullptr || !value->is_sequence(jinja::SequenceKind::kList)) return none;
+  return value->sequence()->items;
+}
+
+// The schemas of a function's parameters by name; null where there are none.
+const Value* Properties(const Value& tools, absl::string_view function) {
+  for (const Value& tool : ItemsOf(&tools)) {
+    const Value* definition = Member(&tool, "function");
+    if (definition == nullptr) definition = &tool;
+    const Value* name = Member(definition, "name");
+    if (name == nullptr || !name->is(jinja::Type::kString) || name->bytes() != function) continue;
+    return Member(Member(definition, "parameters"), "properties");
+  }
+  return nullptr;
+}
+
+struct Types {
+  bool text = false;
+  bool null = false;
+  bool any = false;  // at least one is named
+};
+
+void AddTypes(const Value* schema, Types& types) {
+  const auto add = [&](const Value& type) {
+    if (!type.is(jinja::Type::kString)) return;
+    types.any = true;
+    if (absl::EqualsIgnoreCase(type.bytes(), "string")) types.text = true;
+    if (absl::EqualsIgnoreCase(type.bytes(), "null")) types.null = true;
+  };
+  if (const Value* type = Member(schema, "type"); type != nullptr) {
+    add(*type);
+    for (const Value& one : ItemsOf(type)) add(one);
+  }
+  for (const absl::string_view choice : {"anyOf", "oneOf"}) {
+    for (const Value& one : ItemsOf(Member(schema, choice))) {
+      if (const Value* type = Member(&one, "type"); type != nullptr) add(*type);
+    }
+  }
+}
+
+void AppendParameter(absl::string_view text, const Value* schema, std::string* out) {
+  Types types;
+  AddTypes(schema, types);
+  const absl::string_view word = absl::StripAsciiWhitespace(text);
+  const bool may_be_text = types.text || !types.any;
+  if (may_be_text && types.null && (word == "null" || word == "None")) {
+    out->append("null");
+  } else if (may_be_text || !(AppendWord(word, out) || AppendJsonValue(word, out))) {
+    AppendJsonString(text, out);
+  }
+}
+
+// The text up to the end of the parameter. It may hold such ends itself: the one that counts is
+// followed by what follows a parameter.
+bool TakeParameter(BlockCursor& cursor, absl::string_view* text) {
+  const absl::string_view rest = cursor.rest();
+  for (size_t end = rest.find(kEndParameter); end != absl::string_view::npos;
+       end = rest.find(kEndParameter, end + 1)) {
+    const absl::string_view after =
+        absl::StripLeadingAsciiWhitespace(rest.substr(end + kEndParameter.size()));
+    if (!absl::StartsWith(after, kParameter) && !absl::StartsWith(after, kEndFunction)) continue;
+    *text = rest.substr(0, end);
+    cursor.Advance(end + kEndParameter.size());
+    absl::ConsumePrefix(text, "\n");
+    absl::ConsumeSuffix(text, "\n");
+    return true;
+  }
+  return false;
+}
+
+bool ParseFunction(BlockCursor& cursor, const Value& tools, ParsedCall* call) {
+  absl::string_view name;
+  if (!cursor.Skip("<function=") || !cursor.TakeUntil(">", &name)) return false;
+  name = absl::StripAsciiWhitespace(name);
+  if (name.empty()) return false;
+  call->name = std::string(name);
+  const Value* properties = Properties(tools, name);
+  call->arguments = "{";
+  while (cursor.Skip(kParameter)) {
+    absl::string_view key, text;
+    if (!cursor.TakeUntil(">", &key) || !TakeParameter(cursor, &text)) return false;
+    key = absl::StripAsciiWhitespace(key);
+    if (call->arguments.size() > 1) call->arguments += ", ";
+    AppendJsonString(key, &call->arguments);
+    call->arguments += ": ";
+    AppendParameter(text, Member(properties, key), &call->arguments);
+  }
+  call->arguments += "}";
+  return cursor.Skip(kEndFunction);
+}
+
+}  // namespace
+
+bool ParseTaggedCalls(absl::string_view block, const Value& tools, std::vector<ParsedCall>* calls) {
+  BlockCursor cursor(block);
+  do {
+    ParsedCall call;
+    if (!ParseFunction(cursor, tools, &call)) return false;
+    calls->push_back(call);
+    cursor.SkipSpace();
+  } while (!cursor.AtEnd());
+  return true;
+}
+
+}  // namespace inlay
