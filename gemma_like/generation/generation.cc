@@ -162,7 +162,8 @@ absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
     tokens_.push_back(token);
     if (options_.top_chances.has_value())
       chosen_.push_back(ChanceOf(row, token, *options_.top_chances));
-    const bool shown = options_.show_control && tokenizer_.IsControl(token);
+    const bool shown =
+        std::binary_search(options_.shown_control.begin(), options_.shown_control.end(), token);
     text_ +=
         stop_.Push(characters_.Push(shown ? tokenizer_.TokenText(token) : tokenizer_.Piece(token)));
   } while (drafted_tokens_.Follow(tokens_.back()));

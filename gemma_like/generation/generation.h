@@ -34,9 +34,9 @@ struct GenerateOptions {
   // Generation ends before the first of these texts, which is not in the answer.
   std::vector<std::string> stop_texts;
   bool ignore_eos = false;  // continue after an end-of-generation token
-  // Control tokens appear in the text as the vocabulary writes them ("<think>"), for callers that
-  // look for the parts of an answer.
-  bool show_control = false;
+  // These control tokens, ascending, appear in the text as the vocabulary writes them ("<think>"),
+  // for callers that look for the parts of an answer.
+  std::vector<int32_t> shown_control = {};
   // Chosen() tells each token's probability, and those of this many of the likeliest.
   std::optional<size_t> top_chances = std::nullopt;
   // Draft up to `draft` tokens (at most DraftedTokens::kMost) by prompt lookup and check them in

@@ -15,6 +15,9 @@
 
 namespace inlay {
 
+// Goes up with every change after which the same logits and options may give another token.
+inline constexpr int kSamplerVersion = 1;
+
 struct SamplingOptions {
   float temperature = 0.8f;  // 0: always the largest logit
   int top_k = 40;            // only the top_k largest logits; 0: all

@@ -116,7 +116,10 @@ void Answer::Tell() {
   const absl::Span<const ChosenToken> chosen =
       absl::MakeConstSpan(generation_->chosen()).subspan(told_);
   told_ += chosen.size();
-  if (!text.empty() || !chosen.empty()) ticket_->listener->OnUpdate(choice_, text, chosen);
+  if (text.empty() && chosen.empty()) return;
+  const bool goes_on = ticket_->listener->OnUpdate(
+      {.choice = choice_, .text = text, .chosen = chosen, .generated = generated()});
+  if (!goes_on && !generation_->done()) generation_->Cancel();
 }
 
 void Answer::TellEnd(const absl::Status& status) {

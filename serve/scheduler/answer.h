@@ -72,7 +72,7 @@ class Answer {
   absl::Status Accept(ConstFloatRows logits);
   KVCache& cache() const { return *cache_; }
 
-  // Tells the listener what is new.
+  // Tells the listener what is new, and ends the generation if it wants no more.
   void Tell();
   // Tells it the end, with an error or as the generation ended; once, last.
   void TellEnd(const absl::Status& status);

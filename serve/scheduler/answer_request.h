@@ -24,7 +24,7 @@ struct AnswerRequest {
   size_t choices = 1;  // how many answers
   // Positions in the prompt at which other prompts are likely to part from this one, ascending: a
   // snapshot is kept there.
-  std::vector<size_t> marks;
+  std::vector<size_t> marks = {};
   // Whose request it is, 0 or more: prefixes are shared among the requests of one owner only, and
   // owners take turns.
   int32_t owner = 0;
@@ -38,6 +38,14 @@ struct AnswerUsage {
   size_t completion_tokens = 0;
   size_t drafted = 0;
   size_t accepted = 0;  // of the drafted tokens
+};
+
+// What became known of one answer since the last update.
+struct AnswerUpdate {
+  size_t choice = 0;
+  absl::string_view text;                // that is final
+  absl::Span<const ChosenToken> chosen;  // if GenerateOptions::top_chances asks for them
+  size_t generated = 0;                  // tokens so far
 };
 
 // The end of one answer. With an error there is no reason; what was told before stays true.
@@ -57,10 +65,9 @@ class AnswerListener {
   virtual ~AnswerListener() = default;
   // Once, before the first update: the prompt is computed.
   virtual void OnStart(const AnswerUsage& usage) = 0;
-  // What became known of one answer since the last update: text that is final, and the tokens if
-  // GenerateOptions::top_chances asks for them. Both are valid during the call.
-  virtual void OnUpdate(size_t choice, absl::string_view text,
-                        absl::Span<const ChosenToken> tokens) = 0;
+  // Whether this answer goes on; otherwise it ends here, with StopReason::kCancelled and no error.
+  // What the update refers to is valid during the call.
+  virtual bool OnUpdate(const AnswerUpdate& update) = 0;
   // Once for each choice. Nothing follows the last one.
   virtual void OnEnd(const AnswerEnd& end) = 0;
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,20 +41,23 @@ struct Told {
 
 class Listener final : public AnswerListener {
  public:
-  explicit Listener(size_t choices) : told_(choices) {}
+  // It wants no more than `enough` bytes of an answer.
+  explicit Listener(size_t choices, size_t enough = std::numeric_limits<size_t>::max())
+      : enough_(enough), told_(choices) {}
 
   void OnStart(const AnswerUsage& usage) override {
     absl::MutexLock lock(&mutex_);
     ++starts_;
     usage_ = usage;
   }
-  void OnUpdate(size_t choice, absl::string_view text,
-                absl::Span<const ChosenToken> tokens) override {
+  bool OnUpdate(const AnswerUpdate& update) override {
     absl::MutexLock lock(&mutex_);
     EXPECT_EQ(starts_, 1);
-    EXPECT_FALSE(told_.at(choice).end.has_value());
-    told_[choice].text.append(text.data(), text.size());
-    told_[choice].chosen.insert(told_[choice].chosen.end(), tokens.begin(), tokens.end());
+    Told& told = told_.at(update.choice);
+    EXPECT_FALSE(told.end.has_value());
+    told.text.append(update.text.data(), update.text.size());
+    told.chosen.insert(told.chosen.end(), update.chosen.begin(), update.chosen.end());
+    return told.text.size() < enough_;
   }
   void OnEnd(const AnswerEnd& end) override {
     absl::MutexLock lock(&mutex_);
@@ -68,6 +72,7 @@ class Listener final : public AnswerListener {
   const AnswerUsage& usage() const { return usage_; }
 
  private:
+  const size_t enough_;
   absl::Mutex mutex_;
   std::vector<Told> told_;
   AnswerUsage usage_;
@@ -293,6 +298,17 @@ TEST_F(BardSchedulerTest, TextsStopTextsAndChancesArriveAsTheyAreAlone) {
     EXPECT_LT(told.chosen[i].logprob, 0);
   }
   EXPECT_EQ(listener->usage().prompt_tokens, request.prompt.size());
+}
+
+TEST_F(BardSchedulerTest, AListenerThatHasEnoughEndsTheAnswer) {
+  auto scheduler = Make();
+  const auto listener = std::make_shared<Listener>(1, 10);
+  Must(scheduler->Submit(Request("ROMEO:\n", 100), listener));
+  listener->Wait();
+  EXPECT_TRUE(listener->told().end->status.ok());
+  EXPECT_EQ(listener->told().end->reason, StopReason::kCancelled);
+  EXPECT_GE(listener->told().text.size(), 10u);
+  EXPECT_LT(listener->told().end->tokens.size(), 60u);
 }
 
 TEST_F(BardSchedulerTest, PrefixesAreTheOwnersAlone) {

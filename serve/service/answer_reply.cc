@@ -1,0 +1,143 @@
+#include "serve/service/answer_reply.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace inlay::serve {
+namespace {
+
+constexpr absl::string_view kJson = "application/json";
+constexpr absl::string_view kEvents = "text/event-stream";
+
+}  // namespace
+
+class AnswerReply::Listener final : public AnswerListener {
+ public:
+  Listener(std::shared_ptr<AnswerReply> reply, size_t prompt)
+      : reply_(std::move(reply)), prompt_(prompt) {}
+  void OnStart(const AnswerUsage& usage) override { reply_->OnStart(usage); }
+  bool OnUpdate(const AnswerUpdate& update) override { return reply_->OnUpdate(prompt_, update); }
+  void OnEnd(const AnswerEnd& end) override { reply_->OnEnd(prompt_, end); }
+
+ private:
+  const std::shared_ptr<AnswerReply> reply_;
+  const size_t prompt_;
+};
+
+AnswerReply::AnswerReply(Call call, const ReplyHeader& header, const Tokenizer& tokenizer,
+                         const Reading& reading, std::shared_ptr<HttpReply> reply, size_t prompts,
+                         OnAnswer on_answer)
+    : call_(std::move(call)),
+      reply_(std::move(reply)),
+      on_answer_(std::move(on_answer)),
+      writer_(MakeReplyWriter(call_, header, tokenizer)),
+      choices_(prompts * call_.choices),
+      last_written_(absl::Now()) {
+  if (reading.format == nullptr) return;
+  for (Choice& choice : choices_) choice.parser.emplace(*reading.format, reading.options);
+}
+
+std::shared_ptr<AnswerListener> AnswerReply::ListenerOf(size_t prompt) {
+  return std::make_shared<Listener>(shared_from_this(), prompt);
+}
+
+void AnswerReply::Write(std::string bytes) {
+  if (!streams_ || bytes.empty()) return;
+  last_written_ = absl::Now();
+  reply_->Write(std::move(bytes));
+}
+
+void AnswerReply::Accepted() {
+  absl::MutexLock lock(&mutex_);
+  if (!call_.stream || failed_ || streams_) return;
+  reply_->StartStream(200, kEvents);
+  streams_ = true;
+}
+
+void AnswerReply::Ping(absl::Time before) {
+  absl::MutexLock lock(&mutex_);
+  if (streams_ && !failed_ && last_written_ < before) Write(writer_->Ping());
+}
+
+void AnswerReply::Fail(const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  FailLocked(status);
+}
+
+void AnswerReply::FailLocked(const absl::Status& status) {
+  if (failed_) return;
+  failed_ = true;
+  if (streams_) {
+    Write(writer_->Fail(status));
+    return reply_->Finish();
+  }
+  HttpHeaders headers;
+  if (absl::IsResourceExhausted(status)) headers.emplace_back("Retry-After", "1");
+  reply_->Send(HttpStatusOf(status), kJson, ErrorBody(call_.protocol, status), std::move(headers));
+}
+
+void AnswerReply::OnStart(const AnswerUsage& usage) {
+  absl::MutexLock lock(&mutex_);
+  if (failed_ || begun_) return;
+  // The first answer may be ready before the thread that submitted it has come to Accepted().
+  if (call_.stream && !streams_) {
+    reply_->StartStream(200, kEvents);
+    streams_ = true;
+  }
+  begun_ = true;
+  Write(writer_->Begin(usage.prompt_tokens, usage.cached_tokens));
+}
+
+std::vector<AnswerEvent> AnswerReply::Events(Choice& choice, absl::string_view text) {
+  if (choice.parser.has_value()) return choice.parser->Push(text);
+  return {{.kind = AnswerEvent::Kind::kText, .text = std::string(text)}};
+}
+
+bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
+  absl::MutexLock lock(&mutex_);
+  if (failed_) return false;
+  const size_t number = ChoiceOf(prompt, update.choice);
+  Choice& choice = choices_[number];
+  if (choice.enough) return false;
+  std::vector<AnswerEvent> events = Events(choice, update.text);
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (events[i].kind == AnswerEvent::Kind::kReasoning) choice.reasoning_tokens = update.generated;
+    if (events[i].kind == AnswerEvent::Kind::kCallEnd && call_.one_call) {
+      choice.enough = true;
+      events.resize(i + 1);
+    }
+  }
+  Write(writer_->Update({.choice = number, .events = events, .tokens = update.chosen}));
+  return !choice.enough;
+}
+
+void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
+  if (end.status.ok() && on_answer_) on_answer_(prompt, end);
+  absl::MutexLock lock(&mutex_);
+  if (failed_) return;
+  if (!end.status.ok()) return FailLocked(end.status);
+  const size_t number = ChoiceOf(prompt, end.choice);
+  Choice& choice = choices_[number];
+  if (choice.parser.has_value() && !choice.enough) {
+    const std::vector<AnswerEvent> events = choice.parser->Finish();
+    Write(writer_->Update({.choice = number, .events = events, .tokens = {}}));
+  }
+  const ReplyEnd reply_end{.choice = number,
+                           .reason = choice.enough ? StopReason::kEndOfGeneration : end.reason,
+                           .stop_text = end.stop_text,
+                           .usage = {.prompt_tokens = end.usage.prompt_tokens,
+                                     .cached_tokens = end.usage.cached_tokens,
+                                     .completion_tokens = end.usage.completion_tokens,
+                                     .reasoning_tokens = std::min(choice.reasoning_tokens,
+                                                                  end.usage.completion_tokens)}};
+  Write(writer_->End(reply_end));
+  if (++ends_ < choices_.size()) return;
+  std::string last = writer_->Finish();
+  if (!streams_) return reply_->Send(200, kJson, std::move(last));
+  Write(std::move(last));
+  reply_->Finish();
+}
+
+}  // namespace inlay::serve

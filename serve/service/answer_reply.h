@@ -1,0 +1,87 @@
+// Sends the answers to one request to its client, as they come.
+#ifndef INLAY_SERVE_SERVICE_ANSWER_REPLY_H_
+#define INLAY_SERVE_SERVICE_ANSWER_REPLY_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "gemma_like/chat/answer_format.h"
+#include "gemma_like/chat/answer_parser.h"
+#include "io/tokenizer/tokenizer.h"
+#include "serve/api/call.h"
+#include "serve/api/reply.h"
+#include "serve/http/http_server.h"
+#include "serve/scheduler/answer_request.h"
+
+namespace inlay::serve {
+
+// One client's reply, made of the answers to one or several prompts.
+class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
+ public:
+  // Called with each answer that ended as it should: the prompt's number, and the answer.
+  using OnAnswer = std::function<void(size_t prompt, const AnswerEnd& end)>;
+
+  // `format` and `tools` are how answers are read; null for completions, whose answers are text.
+  // The tokenizer must outlive the object.
+  struct Reading {
+    const AnswerFormat* format = nullptr;
+    AnswerParserOptions options;
+  };
+  AnswerReply(Call call, const ReplyHeader& header, const Tokenizer& tokenizer,
+              const Reading& reading, std::shared_ptr<HttpReply> reply, size_t prompts,
+              OnAnswer on_answer);
+
+  // The listener of the answers to the prompt of this number.
+  std::shared_ptr<AnswerListener> ListenerOf(size_t prompt);
+
+  // Starts the stream, if the call asks for one: the request is accepted.
+  void Accepted();
+
+  // The request failed before or after that; later news is ignored.
+  void Fail(const absl::Status& status);
+
+  // Sends a sign of life where nothing was sent since `before`.
+  void Ping(absl::Time before);
+
+ private:
+  class Listener;
+  struct Choice {
+    std::optional<AnswerParser> parser;
+    size_t reasoning_tokens = 0;
+    bool enough = false;  // the one call that was asked for is complete
+  };
+
+  void OnStart(const AnswerUsage& usage);
+  bool OnUpdate(size_t prompt, const AnswerUpdate& update);
+  void OnEnd(size_t prompt, const AnswerEnd& end);
+
+  size_t ChoiceOf(size_t prompt, size_t choice) const { return prompt * call_.choices + choice; }
+  void FailLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<AnswerEvent> Events(Choice& choice, absl::string_view text)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Write(std::string bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Call call_;
+  const std::shared_ptr<HttpReply> reply_;
+  const OnAnswer on_answer_;
+  absl::Mutex mutex_;
+  const std::unique_ptr<ReplyWriter> writer_ ABSL_PT_GUARDED_BY(mutex_);
+  std::vector<Choice> choices_ ABSL_GUARDED_BY(mutex_);
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;    // the writer has
+  bool streams_ ABSL_GUARDED_BY(mutex_) = false;  // the reply has
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t ends_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time last_written_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_ANSWER_REPLY_H_

@@ -1,0 +1,60 @@
+// Who may use the server.
+#ifndef INLAY_SERVE_SERVICE_API_KEYS_H_
+#define INLAY_SERVE_SERVICE_API_KEYS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace inlay::serve {
+
+// One client, as a key names it.
+struct ApiClient {
+  std::string name;
+  int32_t owner = 0;  // of its prefixes and sessions: the same for keys of the same name
+  int priority = 0;   // a larger one goes first
+};
+
+// Safe to use from several threads.
+class ApiKeys {
+ public:
+  // No keys: everybody is the one client.
+  ApiKeys() = default;
+
+  // Replaces all keys by those of a text with a key on each line: "KEY", "KEY NAME" or "KEY NAME
+  // PRIORITY" (-100 to 100); "#" begins a comment. Without a name the key is a client of its own.
+  // InvalidArgument, naming the line (never the key), with no change: for a key of fewer than 8
+  // characters, one given twice, a priority that is no number, or no key at all.
+  absl::Status Replace(absl::string_view text);
+
+  // Whether there are keys.
+  bool required() const;
+
+  // The client whose key this is. Takes the same time for every wrong key of the same length.
+  std::optional<ApiClient> Find(absl::string_view key) const;
+
+ private:
+  struct Entry {
+    std::string key;
+    ApiClient client;
+  };
+  absl::StatusOr<std::vector<Entry>> Parse(absl::string_view text)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  // Owners stay the same when keys are read again.
+  absl::flat_hash_map<std::string, int32_t> owners_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_API_KEYS_H_

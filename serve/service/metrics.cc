@@ -1,0 +1,76 @@
+#include "serve/service/metrics.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace inlay::serve {
+namespace {
+
+class Page {
+ public:
+  template <class Number>
+  void Gauge(absl::string_view name, absl::string_view help, Number value) {
+    Head(name, help, "gauge");
+    absl::StrAppend(&text_, "inlay_", name, " ", value, "\n");
+  }
+  void Counter(absl::string_view name, absl::string_view help, uint64_t value) {
+    Head(name, help, "counter");
+    absl::StrAppend(&text_, "inlay_", name, " ", value, "\n");
+  }
+  void Durations(absl::string_view name, absl::string_view help, const Histogram& histogram) {
+    Head(name, help, "histogram");
+    uint64_t up_to = 0;
+    for (size_t i = 0; i < histogram.counts.size(); ++i) {
+      up_to += histogram.counts[i];
+      const std::string bound =
+          i < Histogram::kBounds.size() ? absl::StrCat(Histogram::kBounds[i]) : std::string("+Inf");
+      absl::StrAppend(&text_, "inlay_", name, "_bucket{le=\"", bound, "\"} ", up_to, "\n");
+    }
+    absl::StrAppend(&text_, "inlay_", name, "_sum ", histogram.sum, "\n");
+    absl::StrAppend(&text_, "inlay_", name, "_count ", up_to, "\n");
+  }
+  std::string Take() && { return std::move(text_); }
+
+ private:
+  void Head(absl::string_view name, absl::string_view help, absl::string_view type) {
+    absl::StrAppend(&text_, "# HELP inlay_", name, " ", help, "\n# TYPE inlay_", name, " ", type,
+                    "\n");
+  }
+  std::string text_;
+};
+
+}  // namespace
+
+std::string MetricsText(const SchedulerStats& stats, size_t connections) {
+  Page page;
+  page.Gauge("connections", "Open connections.", connections);
+  page.Gauge("answers_waiting", "Answers that wait for their turn.", stats.waiting);
+  page.Gauge("answers_running", "Answers that are computed.", stats.running);
+  page.Gauge("batch_tokens", "Tokens of the last step.", stats.batch_tokens);
+  page.Gauge("reserved_bytes", "Memory promised to running answers.", stats.reserved_bytes);
+  page.Gauge("used_bytes", "Memory of conversations and snapshots.", stats.used_bytes);
+  page.Gauge("memory_bytes", "The limit of both.", stats.memory_bytes);
+  page.Gauge("snapshots", "Stored prefixes.", stats.snapshots);
+  page.Gauge("snapshot_bytes", "Their memory.", stats.snapshot_bytes);
+  page.Counter("steps_total", "Steps of the batch.", stats.steps);
+  page.Counter("requests_total", "Requests accepted.", stats.requests);
+  page.Counter("requests_refused_total", "Requests refused for a full queue.", stats.refused);
+  page.Counter("answers_total", "Answers that ended as they should.", stats.answers);
+  page.Counter("answers_failed_total", "Answers that ended with an error.", stats.failed);
+  page.Counter("answers_cancelled_total", "Answers that were cancelled.", stats.cancelled);
+  page.Counter("pauses_total", "Answers paused for lack of memory.", stats.pauses);
+  page.Counter("prompt_tokens_total", "Tokens of prompts.", stats.prompt_tokens);
+  page.Counter("cached_tokens_total", "Of these, reused.", stats.cached_tokens);
+  page.Counter("computed_tokens_total", "Tokens of prompts that were computed.",
+               stats.computed_tokens);
+  page.Counter("generated_tokens_total", "Tokens of answers.", stats.generated_tokens);
+  page.Counter("drafted_tokens_total", "Tokens drafted from the text.", stats.drafted_tokens);
+  page.Counter("accepted_tokens_total", "Of these, accepted.", stats.accepted_tokens);
+  page.Durations("first_token_seconds", "From a request to its first token.", stats.first_token);
+  page.Durations("between_tokens_seconds", "From a step of an answer to its next.",
+                 stats.between_tokens);
+  page.Durations("step_seconds", "Time of a step.", stats.step_seconds);
+  return std::move(page).Take();
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,63 @@
+// What the server replies to each request.
+#ifndef INLAY_SERVE_SERVICE_SERVICE_H_
+#define INLAY_SERVE_SERVICE_SERVICE_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "gemma_like/chat/chat_renderer.h"
+#include "gemma_like/load_model.h"
+#include "serve/http/http_server.h"
+#include "serve/scheduler/scheduler_options.h"
+#include "serve/service/api_keys.h"
+
+namespace inlay::serve {
+
+struct ServiceOptions {
+  std::string model_name;  // as replies and /v1/models name it
+  SchedulerOptions scheduler;
+  bool share_prefixes = false;                         // among the keys, too
+  bool drop_billing_line = true;                       // see ParseOptions
+  absl::Duration deadline = absl::InfiniteDuration();  // of a request, from its arrival
+  absl::Duration ping = absl::Seconds(15);             // between signs of life of a stream
+  std::string answer_log;  // a file that each answer is appended to; "": none
+};
+
+// Replies to requests with the answers of one model. Safe to use from several threads.
+class Service {
+ public:
+  // `model` and `keys` must outlive the service. Errors of Scheduler::Create and of the log's file.
+  static absl::StatusOr<std::unique_ptr<Service>> Create(const LoadedModel& model,
+                                                         ChatRenderer renderer, const ApiKeys& keys,
+                                                         ServiceOptions options);
+  virtual ~Service() = default;
+
+  // See HttpHandler.
+  virtual void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;
+
+  // Refuses new answers, and returns once the others have ended: those that have not after `most`
+  // as cancelled.
+  virtual void Drain(absl::Duration most) = 0;
+
+  // How /metrics learns of open connections.
+  virtual void CountConnections(std::function<size_t()> count) = 0;
+
+  // What determines the bytes of an answer besides its request: the program, the instruction set,
+  // the weights, how rows are stored, the sampler.
+  virtual const std::string& fingerprint() const = 0;
+
+ protected:
+  Service() = default;
+};
+
+// The body of an error that the HTTP server itself replies with, in the shape that clients of this
+// path expect.
+std::string HttpErrorBody(absl::string_view path, int status, absl::string_view message);
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_SERVICE_H_

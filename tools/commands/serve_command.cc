@@ -1,0 +1,242 @@
+// inlay serve: answers clients over HTTP.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "base/about.h"
+#include "base/plural.h"
+#include "base/status_macros.h"
+#include "gemma_like/generation/speculate.h"
+#include "gemma_like/model/memory_plan.h"
+#include "io/gguf/gguf.h"
+#include "serve/http/http_server.h"
+#include "serve/service/api_keys.h"
+#include "serve/service/service.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/chat_template_flag.h"
+#include "tools/flags/model_flags.h"
+#include "tools/flags/usage_error.h"
+#include "tools/flags/validators.h"
+#include "tools/format.h"
+#include "tools/output.h"
+#include "tools/read_input.h"
+
+namespace inlay {
+namespace {
+
+using serve::ApiKeys;
+using serve::HttpOptions;
+using serve::HttpServer;
+using serve::Service;
+using serve::ServiceOptions;
+
+struct ServeFlags {
+  ModelFlags model;
+  std::string host = "127.0.0.1";
+  int port = 8080;
+  std::string key_file;
+  bool no_key = false;
+  std::vector<std::string> hosts, origins;
+  std::string chat_template;
+  std::string name;
+  size_t parallel = 64;
+  size_t queue = 256;
+  size_t draft = 4;
+  double timeout = 0;  // seconds; 0: none
+  double drain = 30;   // seconds
+  std::string answer_log;
+  bool share_prefixes = false;
+  bool keep_billing_line = false;
+};
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+// The keys of --api-key-file or $INLAY_API_KEY.
+absl::Status ReadKeys(const ServeFlags& flags, ApiKeys& keys) {
+  if (flags.key_file.empty()) {
+    const char* key = std::getenv("INLAY_API_KEY");
+    return key == nullptr ? absl::OkStatus() : About("INLAY_API_KEY", keys.Replace(key));
+  }
+  INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.key_file));
+  INLAY_ASSIGN_OR_RETURN(const std::string text, file.ReadAll());
+  return About(flags.key_file, keys.Replace(text));
+}
+
+absl::Status CheckAccess(const ServeFlags& flags, const ApiKeys& keys) {
+  if (IsLoopback(flags.host) || keys.required() || flags.no_key) return absl::OkStatus();
+  return UsageError(absl::StrCat(
+      "--host ", flags.host,
+      " lets other machines in: give --api-key-file FILE (or INLAY_API_KEY), or --no-api-key to "
+      "let in everybody"));
+}
+
+// The signals that end the server or make it read its keys again, held back from all threads that
+// are started later, so that this one can wait for them.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int Wait() const {
+    int signal = 0;
+    sigwait(&set_, &signal);
+    return signal;
+  }
+  // From now on they do what they usually do.
+  void Restore() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t set_, before_;
+};
+
+ServiceOptions MakeServiceOptions(const ServeFlags& flags, const LoadedModel& model) {
+  ServiceOptions options;
+  options.model_name = flags.name;
+  if (options.model_name.empty())
+    options.model_name = std::filesystem::path(model.file->name()).stem().string();
+  // Half of the memory that is left, so that the system's file cache keeps some.
+  options.scheduler.memory = CacheLimit(flags.model).value_or(AvailableMemory() / 2);
+  options.scheduler.kv_type = CacheType(flags.model);
+  const size_t trained = model.engine->info().context_length;
+  options.scheduler.context = flags.model.context.value_or(0) == 0 ? trained : *flags.model.context;
+  options.scheduler.most_running = flags.parallel;
+  options.scheduler.most_waiting = flags.queue;
+  options.scheduler.draft = flags.draft;
+  options.share_prefixes = flags.share_prefixes;
+  options.drop_billing_line = !flags.keep_billing_line;
+  options.answer_log = flags.answer_log;
+  if (flags.timeout > 0) options.deadline = absl::Seconds(flags.timeout);
+  return options;
+}
+
+// Until SIGINT or SIGTERM; SIGHUP reads the keys again.
+void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& keys) {
+  while (signals.Wait() == SIGHUP) {
+    const absl::Status status = ReadKeys(flags, keys);
+    WriteNote(status.ok() ? std::string("inlay: read the API keys again\n")
+                          : absl::StrCat(
+                                "inlay: the API keys stay as they were: ", status.message(), "\n"));
+  }
+}
+
+absl::Status Run(const ServeFlags& flags) {
+  ApiKeys keys;
+  INLAY_RETURN_IF_ERROR(ReadKeys(flags, keys));
+  INLAY_RETURN_IF_ERROR(CheckAccess(flags, keys));
+  INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
+                         ChatTemplateChoice::Read(flags.chat_template));
+  const Signals signals;
+  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer, chosen.MakeRenderer(model));
+  const ServiceOptions options = MakeServiceOptions(flags, model);
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
+                         Service::Create(model, std::move(renderer), keys, options));
+  const HttpOptions http{.host = flags.host,
+                         .port = static_cast<uint16_t>(flags.port),
+                         .allowed_hosts = flags.hosts,
+                         .allowed_origins = flags.origins,
+                         .error_body = serve::HttpErrorBody};
+  INLAY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<HttpServer> server,
+      HttpServer::Start(
+          http, [&service](serve::HttpRequest request, std::shared_ptr<serve::HttpReply> reply) {
+            service->Handle(std::move(request), std::move(reply));
+          }));
+  service->CountConnections([&server] { return server->connections(); });
+  const std::string host =
+      flags.host.find(':') == std::string::npos ? flags.host : absl::StrCat("[", flags.host, "]");
+  WriteNote(absl::StrCat("inlay: ", options.model_name, " answers at http://", host, ":",
+                         server->port(), "/v1; Ctrl-C ends it\n"));
+  WaitForTheEnd(signals, flags, keys);
+  WriteNote("inlay: ending; once more ends it at once\n");
+  signals.Restore();
+  service->Drain(absl::Seconds(flags.drain));
+  server->Drain(absl::Seconds(5));
+  service->CountConnections(nullptr);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddServe(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<ServeFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "serve", "Answers clients over HTTP, as OpenAI's and Anthropic's servers do.");
+  AddEngineFlags(command, flags->model);
+  command
+      .add_option("-c,--ctx-size", flags->model.context,
+                  "longest conversation in tokens (default, and 0: the model's trained length); "
+                  "shorter where memory is")
+      ->check(Between(0, std::numeric_limits<int32_t>::max()));
+  AddCacheTypeFlag(command, flags->model);
+  command
+      .add_option("--cache-limit", flags->model.cache_limit,
+                  "memory for conversations and stored prefixes in MiB (default: half of what is "
+                  "available)")
+      ->check(Between(1, 1 << 30));
+  command.add_option("--host", flags->host, "address to listen on (default: 127.0.0.1)");
+  command.add_option("--port", flags->port, "port (default: 8080); 0: any free one")
+      ->check(Between(0, 65535));
+  command.add_option("--api-key-file", flags->key_file,
+                     "a file with a key on each line: KEY [NAME [PRIORITY]] (default: "
+                     "$INLAY_API_KEY); SIGHUP reads it again");
+  command.add_flag("--no-api-key", flags->no_key, "let other machines in without a key");
+  command
+      .add_option("--allow-host", flags->hosts,
+                  "accept this name in requests' Host, besides the address; repeatable")
+      ->allow_extra_args(false);
+  command
+      .add_option("--allow-origin", flags->origins,
+                  "let web pages of this origin (https://example.org) send requests; repeatable")
+      ->allow_extra_args(false);
+  AddChatTemplateFlag(command, flags->chat_template);
+  command.add_option("--alias", flags->name, "name of the model (default: that of its file)");
+  command.add_option("-n,--parallel", flags->parallel, "most answers at a time (default: 64)")
+      ->check(Between(1, 512));
+  command.add_option("--queue", flags->queue, "most answers that wait (default: 256)")
+      ->check(Between(0, 1 << 20));
+  command
+      .add_option("--draft", flags->draft,
+                  "tokens drafted from the text where few answers run (default: 4); 0: none")
+      ->check(Between(0, DraftedTokens::kMost));
+  command
+      .add_option("--timeout", flags->timeout,
+                  "seconds for a whole answer, waiting included; 0: no limit (default)")
+      ->check(Between(0, 1e9));
+  command
+      .add_option("--drain", flags->drain,
+                  "seconds that running answers get when the server ends (default: 30)")
+      ->check(Between(0, 1e9));
+  command.add_option("--answer-log", flags->answer_log,
+                     "append each answer to this file, prompts included, for inlay replay");
+  command.add_flag("--share-prefixes", flags->share_prefixes,
+                   "reuse what was computed for one key for all others, too");
+  command.add_flag("--keep-billing-line", flags->keep_billing_line,
+                   "render a system prompt's first block even if it is a changing billing header");
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay
