@@ -29,28 +29,14 @@
 #include "serve/service/answer_log.h"
 #include "serve/service/answer_reply.h"
 #include "serve/service/metrics.h"
+#include "serve/service/replay.h"
+#include "serve/service/visit.h"
 #include "serve/service/workers.h"
 
 namespace inlay::serve {
 namespace {
 
-constexpr absl::string_view kJsonType = "application/json";
 constexpr size_t kWorkers = 2;
-
-// A request on its way.
-struct Visit {
-  HttpRequest request;
-  std::shared_ptr<HttpReply> reply;
-  ApiClient client;
-  Protocol protocol;
-
-  void Send(const Json& body) const { reply->Send(200, kJsonType, DumpJson(body)); }
-  void Fail(const absl::Status& status) const {
-    HttpHeaders headers;
-    if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");
-    reply->Send(HttpStatusOf(status), kJsonType, ErrorBody(protocol, status), std::move(headers));
-  }
-};
 
 Protocol ProtocolOf(absl::string_view path) {
   if (path == "/v1/chat/completions") return Protocol::kChatCompletions;
@@ -407,44 +393,7 @@ void ModelService::ApplyTemplate(const Visit& visit) {
   visit.Send({{"prompt", std::string(text->bytes())}});
 }
 
-// Compares an answer with the recorded one when it has ended.
-class ReplayListener final : public AnswerListener {
- public:
-  ReplayListener(Visit visit, AnswerRecord record, bool same_server)
-      : visit_(std::move(visit)), record_(std::move(record)), same_server_(same_server) {}
-  void OnStart(const AnswerUsage&) override {}
-  bool OnUpdate(const AnswerUpdate&) override { return true; }
-  void OnEnd(const AnswerEnd& end) override {
-    if (!end.status.ok()) return visit_.Fail(end.status);
-    const std::optional<AnswerDifference> difference = Compare(record_.tokens, end.tokens);
-    Json body = {{"same", !difference.has_value()}, {"same_fingerprint", same_server_}};
-    if (difference.has_value()) {
-      const auto token = [](std::optional<int32_t> id) { return id ? Json(*id) : Json(nullptr); };
-      body["token"] = difference->token;
-      body["recorded"] = token(difference->expected);
-      body["recomputed"] = token(difference->recomputed);
-    }
-    visit_.Send(body);
-  }
-
- private:
-  const Visit visit_;
-  const AnswerRecord record_;
-  const bool same_server_;
-};
-
-void ModelService::Replay(const Visit& visit) {
-  const absl::StatusOr<AnswerRecord> record = ParseRecord(visit.request.body);
-  if (!record.ok()) return visit.Fail(record.status());
-  AnswerRequest request{.prompt = record->prompt, .options = ReplayOptions(*record)};
-  request.owner = visit.client.owner;
-  request.priority = visit.client.priority;
-  const auto listener =
-      std::make_shared<ReplayListener>(visit, *record, record->fingerprint == fingerprint_);
-  const absl::StatusOr<uint64_t> id = scheduler_->Submit(std::move(request), listener);
-  if (!id.ok()) return visit.Fail(id.status());
-  visit.reply->OnGone([this, id = *id] { scheduler_->Cancel(id); });
-}
+void ModelService::Replay(const Visit& visit) { ReplayAnswer(*scheduler_, fingerprint_, visit); }
 
 void ModelService::Watch(const std::shared_ptr<AnswerReply>& answers) {
   absl::MutexLock lock(&mutex_);

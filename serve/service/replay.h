@@ -1,0 +1,18 @@
+// POST /v1/replay: computes a logged answer again.
+#ifndef INLAY_SERVE_SERVICE_REPLAY_H_
+#define INLAY_SERVE_SERVICE_REPLAY_H_
+
+#include <string>
+
+#include "serve/scheduler/scheduler.h"
+#include "serve/service/visit.h"
+
+namespace inlay::serve {
+
+// Replies whether the answer of the record in the request's body is the same now, and where not, at
+// which token it differs. `fingerprint`: this server's.
+void ReplayAnswer(Scheduler& scheduler, const std::string& fingerprint, const Visit& visit);
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_REPLAY_H_

@@ -1,0 +1,34 @@
+// A request with its reply and its client.
+#ifndef INLAY_SERVE_SERVICE_VISIT_H_
+#define INLAY_SERVE_SERVICE_VISIT_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "serve/api/call.h"
+#include "serve/api/json_body.h"
+#include "serve/api/reply.h"
+#include "serve/http/http_server.h"
+#include "serve/service/api_keys.h"
+
+namespace inlay::serve {
+
+struct Visit {
+  HttpRequest request;
+  std::shared_ptr<HttpReply> reply;
+  ApiClient client;
+  Protocol protocol;
+
+  void Send(const Json& body) const { reply->Send(200, "application/json", DumpJson(body)); }
+  void Fail(const absl::Status& status) const {
+    HttpHeaders headers;
+    if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");
+    reply->Send(HttpStatusOf(status), "application/json", ErrorBody(protocol, status),
+                std::move(headers));
+  }
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_VISIT_H_
