@@ -187,6 +187,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddInspect(app, action);
   AddConfigs(app, action);
   AddLimits(app, action);
+  AddReplay(app, action);
   AddServe(app, action);
   AddSynth(app, action);
   AddQuantize(app, action);

@@ -16,9 +16,6 @@
 #include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
-#include "base/version.h"
-#include "cache/model_identity.h"
-#include "cache/serialize.h"
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/generation/sampler.h"
 #include "io/template/json_input.h"
@@ -28,6 +25,7 @@
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/answer_log.h"
 #include "serve/service/answer_reply.h"
+#include "serve/service/fingerprint.h"
 #include "serve/service/metrics.h"
 #include "serve/service/replay.h"
 #include "serve/service/visit.h"
@@ -66,13 +64,6 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
   sampling.logit_bias = call.logit_bias;
   sampling.seed = call.seed.has_value() ? *call.seed : RandomSeed();
   return sampling;
-}
-
-absl::StatusOr<std::string> MakeFingerprint(Engine& engine, KvType type) {
-  INLAY_ASSIGN_OR_RETURN(const ModelIdentity identity, engine.Identity());
-  return absl::StrFormat("inlay-%s/%d.%d/%s/%016x/%s", INLAY_VERSION, identity.numerics_version,
-                         kSamplerVersion, identity.instruction_set, identity.weights_hash,
-                         KvTypeName(type));
 }
 
 class ModelService final : public Service {

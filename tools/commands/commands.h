@@ -26,6 +26,7 @@ void AddLogits(CLI::App& app, Action& action);
 void AddPack(CLI::App& app, Action& action);
 void AddPerplexity(CLI::App& app, Action& action);
 void AddQuantize(CLI::App& app, Action& action);
+void AddReplay(CLI::App& app, Action& action);
 void AddServe(CLI::App& app, Action& action);
 void AddSynth(CLI::App& app, Action& action);
 void AddTemplate(CLI::App& app, Action& action);

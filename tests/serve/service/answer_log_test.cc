@@ -1,0 +1,117 @@
+#include "serve/service/answer_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <string>
+
+#include "tests/must.h"
+#include "tests/temp_folder.h"
+
+namespace inlay::serve {
+namespace {
+
+using ::testing::HasSubstr;
+
+AnswerRecord Example() {
+  AnswerRecord record{.id = "r-1",
+                      .time = "2026-11-22T12:00:00Z",
+                      .client = "alice",
+                      .fingerprint = "inlay-1/AVX2",
+                      .prompt = {1, 2, 3},
+                      .options = {},
+                      .tokens = {7, 8},
+                      .reason = StopReason::kStopText};
+  record.options.sampling = {.temperature = 0.7f,
+                             .top_k = 0,
+                             .top_p = 0.123456789f,
+                             .min_p = 0.05f,
+                             .repeat_penalty = 1.1f,
+                             .repeat_last_n = 3,
+                             .presence_penalty = -0.5f,
+                             .frequency_penalty = 0.25f,
+                             .logit_bias = {{5, -100.0f}, {6, 0.1f}},
+                             .seed = std::numeric_limits<uint64_t>::max(),
+                             .choice = 2};
+  record.options.max_tokens = 20;
+  record.options.stop_texts = {"\n\n", "\xC3\xA9"};
+  record.options.ignore_eos = true;
+  record.options.shown_control = {4, 9};
+  return record;
+}
+
+TEST(AnswerLogTest, ARecordComesBackAsItWas) {
+  const AnswerRecord record = Example();
+  const std::string line = RecordLine(record);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const AnswerRecord back = Must(ParseRecord(line));
+  EXPECT_EQ(RecordLine(back), line);
+  EXPECT_EQ(back.prompt, record.prompt);
+  EXPECT_EQ(back.tokens, record.tokens);
+  EXPECT_EQ(back.reason, record.reason);
+  EXPECT_EQ(back.options.sampling.top_p, record.options.sampling.top_p) << "to the bit";
+  EXPECT_EQ(back.options.sampling.logit_bias, record.options.sampling.logit_bias);
+  EXPECT_EQ(back.options.sampling.seed, record.options.sampling.seed);
+  EXPECT_EQ(back.options.sampling.choice, 2u);
+  EXPECT_EQ(back.options.max_tokens, 20u);
+  EXPECT_EQ(back.options.stop_texts, record.options.stop_texts);
+  EXPECT_EQ(back.options.shown_control, record.options.shown_control);
+  EXPECT_TRUE(back.options.ignore_eos);
+}
+
+TEST(AnswerLogTest, NoBoundOnTokensStaysNone) {
+  AnswerRecord record = Example();
+  record.options.max_tokens = std::numeric_limits<size_t>::max();
+  EXPECT_EQ(Must(ParseRecord(RecordLine(record))).options.max_tokens, record.options.max_tokens);
+}
+
+TEST(AnswerLogTest, RefusesWhatIsNoRecord) {
+  for (const char* line : {"", "[]", "{}", "{\"id\": 1}", "null", "{\"id\": \"a\""}) {
+    EXPECT_EQ(ParseRecord(line).status().code(), absl::StatusCode::kInvalidArgument) << line;
+  }
+  std::string line = RecordLine(Example());
+  line.replace(line.find("\"stop\"}"), 7, "\"tired\"}");
+  EXPECT_EQ(ParseRecord(line).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(AnswerLogTest, FindsTheFirstDifference) {
+  using Tokens = std::vector<int32_t>;
+  EXPECT_FALSE(Compare(Tokens{1, 2}, Tokens{1, 2}).has_value());
+  EXPECT_FALSE(Compare(Tokens{}, Tokens{}).has_value());
+  const auto differs = Compare(Tokens{1, 2, 3}, Tokens{1, 5, 3});
+  ASSERT_TRUE(differs.has_value());
+  EXPECT_EQ(differs->token, 1u);
+  EXPECT_EQ(differs->expected, 2);
+  EXPECT_EQ(differs->recomputed, 5);
+  EXPECT_EQ(Compare(Tokens{1}, Tokens{1, 5})->expected, std::nullopt);
+  EXPECT_EQ(Compare(Tokens{1, 5}, Tokens{1})->recomputed, std::nullopt);
+}
+
+TEST(AnswerLogTest, AnAnswerThatWasCutShortIsComputedAsFarAsItWent) {
+  AnswerRecord record = Example();
+  EXPECT_EQ(ReplayOptions(record).max_tokens, 20u);
+  record.reason = StopReason::kCancelled;
+  EXPECT_EQ(ReplayOptions(record).max_tokens, 2u);
+}
+
+TEST(AnswerLogTest, AppendsToAFileOfItsOwnersAlone) {
+  const std::string path = TempPath("answers.jsonl");
+  for (int i = 0; i < 2; ++i) {
+    const auto log = Must(AnswerLog::Open(path));
+    ASSERT_TRUE(log->Append(Example()).ok());
+  }
+  std::ifstream in(path);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(text, RecordLine(Example()) + RecordLine(Example()));
+  struct stat info;
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_THAT(AnswerLog::Open("/nowhere/log").status().message(), HasSubstr("/nowhere/log"));
+}
+
+}  // namespace
+}  // namespace inlay::serve

@@ -1,0 +1,132 @@
+// inlay replay: computes logged answers again and compares.
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/about.h"
+#include "base/plural.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "gemma_like/generation/generate.h"
+#include "nlohmann/json.hpp"
+#include "serve/service/answer_log.h"
+#include "serve/service/fingerprint.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/model_flags.h"
+#include "tools/flags/validators.h"
+#include "tools/interrupt.h"
+#include "tools/json_text.h"
+#include "tools/output.h"
+#include "tools/read_input.h"
+
+namespace inlay {
+namespace {
+
+using serve::AnswerDifference;
+using serve::AnswerRecord;
+
+struct ReplayFlags {
+  ModelFlags model;
+  std::string log;
+  bool json = false;
+};
+
+struct Tally {
+  size_t answers = 0, same = 0, other_server = 0;
+};
+
+// Where the recomputed answer differs; none where it is the same.
+absl::StatusOr<std::optional<AnswerDifference>> Recompute(const LoadedModel& model,
+                                                          const ModelFlags& flags,
+                                                          const AnswerRecord& record,
+                                                          const CancelCheck& cancel) {
+  INLAY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<KVCache> cache,
+      CreateCache(
+          flags, *model.engine,
+          flags.context.value_or(0) == 0 ? model.engine->info().context_length : *flags.context));
+  INLAY_ASSIGN_OR_RETURN(const GenerateResult result,
+                         Generate(*model.engine, *model.tokenizer, *cache, record.prompt,
+                                  serve::ReplayOptions(record), nullptr, cancel));
+  if (cancel()) return absl::CancelledError("interrupted");
+  return serve::Compare(record.tokens, result.tokens);
+}
+
+std::string DifferenceText(const AnswerDifference& difference) {
+  const auto token = [](std::optional<int32_t> id) {
+    return id.has_value() ? absl::StrCat("token ", *id) : std::string("the end");
+  };
+  return absl::StrCat("differs at token ", difference.token, ": ", token(difference.expected),
+                      " was recorded, ", token(difference.recomputed), " is computed now");
+}
+
+absl::Status Run(const ReplayFlags& flags) {
+  INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.log));
+  INLAY_ASSIGN_OR_RETURN(const std::string text, input.ReadAll());
+  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  INLAY_ASSIGN_OR_RETURN(const std::string fingerprint,
+                         serve::MakeFingerprint(*model.engine, CacheType(flags.model)));
+  const InterruptWatch interrupt;
+  Output out;
+  Tally tally;
+  size_t number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    const std::string where = absl::StrCat(input.name(), ":", number);
+    const absl::StatusOr<AnswerRecord> record = serve::ParseRecord(line);
+    if (!record.ok()) return About(where, record.status());
+    const auto difference =
+        Recompute(model, flags.model, *record, [&] { return interrupt.requested() || !out.ok(); });
+    if (!difference.ok()) return About(where, difference.status());
+    ++tally.answers;
+    tally.same += !difference->has_value();
+    tally.other_server += record->fingerprint != fingerprint;
+    if (!difference->has_value() || flags.json) continue;
+    out.Write(absl::StrCat(where, ": request ", PrintableName(record->id), " ",
+                           DifferenceText(**difference), "\n"));
+    if (record->fingerprint != fingerprint) {
+      out.Write(absl::StrCat("  it was answered by ", PrintableName(record->fingerprint),
+                             ", and this is ", fingerprint, "\n"));
+    }
+  }
+  if (flags.json) {
+    out.Write(JsonText({{"answers", tally.answers},
+                        {"same", tally.same},
+                        {"other_fingerprint", tally.other_server},
+                        {"fingerprint", fingerprint}}));
+  } else {
+    out.Write(absl::StrCat(tally.same, " of ", Plural(tally.answers, "answer"),
+                           tally.answers == 1 ? " is" : " are", " the same\n"));
+  }
+  INLAY_RETURN_IF_ERROR(out.Finish());
+  if (tally.same == tally.answers) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(Plural(tally.answers - tally.same, "answer"), " could not be reproduced"));
+}
+
+}  // namespace
+
+void AddReplay(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<ReplayFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "replay", "Computes the answers in a server's log again, and says where one differs.");
+  AddEngineFlags(command, flags->model);
+  command
+      .add_option("-c,--ctx-size", flags->model.context,
+                  "context size of the server (default, and 0: the model's trained length)")
+      ->check(Between(0, std::numeric_limits<int32_t>::max()));
+  AddCacheTypeFlag(command, flags->model);
+  AddFormatFlag(command, flags->json);
+  command.add_option("log", flags->log, "the file of inlay serve --answer-log; -: standard input")
+      ->required();
+  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+}
+
+}  // namespace inlay
