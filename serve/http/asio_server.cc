@@ -1,6 +1,7 @@
 // The server on Asio: its listeners, its threads, its connections.
 #include <algorithm>
 #include <atomic>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cassert>
@@ -54,11 +55,9 @@ class AsioServer final : public HttpServer, public ConnectionOwner {
 
  private:
   void Run() noexcept;
-  void OnAccept(HttpSocket socket) noexcept;
-  void Add(HttpSocket socket);
+  void OnAccept(HttpSocket socket);
   void TurnAway(HttpSocket socket);
   void StopAccepting();
-  std::vector<std::shared_ptr<HttpConnection>> Connections() const;
 
   const HttpOptions options_;
   const HttpHandler handler_;
@@ -92,21 +91,23 @@ absl::Status AsioServer::Begin() {
 }
 
 AsioServer::~AsioServer() {
-  // Without memory for an orderly end, the context's end drops what is left.
-  try {
-    StopAccepting();
-    for (const auto& connection : Connections()) connection->Stop();
-  } catch (const std::bad_alloc&) {
-    context_.stop();
+  StopAccepting();
+  // One by one, as a list of them would take memory.
+  while (true) {
+    std::shared_ptr<HttpConnection> connection;
+    {
+      const std::lock_guard lock(mutex_);
+      if (connections_.empty()) break;
+      connection = connections_.begin()->second;
+      connections_.erase(connections_.begin());
+    }
+    connection->Stop();
   }
   work_.reset();
   for (std::thread& thread : threads_) {
     assert(thread.get_id() != std::this_thread::get_id());
     thread.join();
   }
-  absl::flat_hash_map<HttpConnection*, std::shared_ptr<HttpConnection>> left;
-  const std::lock_guard lock(mutex_);
-  left.swap(connections_);
 }
 
 void AsioServer::Run() noexcept {
@@ -114,8 +115,7 @@ void AsioServer::Run() noexcept {
     try {
       context_.run();
       return;
-    } catch (const std::bad_alloc&) {
-      // What failed was ended or will be by its deadline; the others go on.
+    } catch (const std::bad_alloc&) {  // one event's; the others go on
     }
   }
 }
@@ -125,32 +125,14 @@ size_t AsioServer::connections() const {
   return connections_.size();
 }
 
-std::vector<std::shared_ptr<HttpConnection>> AsioServer::Connections() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<HttpConnection>> all;
-  all.reserve(connections_.size());
-  for (const auto& [key, connection] : connections_) all.push_back(connection);
-  return all;
-}
-
 void AsioServer::Remove(HttpConnection* connection) noexcept {
   const std::lock_guard lock(mutex_);
   connections_.erase(connection);
   if (connections_.empty()) none_left_.notify_all();
 }
 
-void AsioServer::OnAccept(HttpSocket socket) noexcept {
-  try {
-    if (connections() >= options_.most_connections) {
-      TurnAway(std::move(socket));
-    } else {
-      Add(std::move(socket));
-    }
-  } catch (const std::bad_alloc&) {  // the socket is closed
-  }
-}
-
-void AsioServer::Add(HttpSocket socket) {
+void AsioServer::OnAccept(HttpSocket socket) {
+  if (connections() >= options_.most_connections) return TurnAway(std::move(socket));
   const auto connection = std::make_shared<HttpConnection>(std::move(socket), this);
   {
     // Under the lock, so that a Drain that does not see the connection is seen here.
@@ -158,12 +140,7 @@ void AsioServer::Add(HttpSocket socket) {
     if (draining_) return;
     connections_.emplace(connection.get(), connection);
   }
-  try {
-    connection->Start();
-  } catch (const std::bad_alloc&) {
-    Remove(connection.get());
-    throw;
-  }
+  connection->Start();
 }
 
 // Sends an error without waiting and closes.
@@ -188,7 +165,17 @@ void AsioServer::StopAccepting() {
 
 void AsioServer::Drain(absl::Duration most) {
   StopAccepting();
-  for (const auto& connection : Connections()) connection->Drain();
+  try {
+    std::vector<std::shared_ptr<HttpConnection>> connections;
+    {
+      const std::lock_guard lock(mutex_);
+      connections.reserve(connections_.size());
+      for (const auto& [key, connection] : connections_) connections.push_back(connection);
+    }
+    for (const auto& connection : connections) connection->Drain();
+  } catch (const std::bad_alloc&) {
+    // Each then ends after its next reply, or when it has been idle for long.
+  }
   std::unique_lock lock(mutex_);
   const auto none = [this] { return connections_.empty(); };
   if (most < absl::Hours(24 * 365)) {

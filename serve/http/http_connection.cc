@@ -4,14 +4,15 @@
 
 #include <array>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
@@ -35,64 +36,70 @@ constexpr absl::Duration kLingerTime = absl::Seconds(2);
 // More than this stays allocated only while it is needed.
 constexpr size_t kKeptCapacity = 1024;
 
-void ShrinkBuffer(std::string& text) {
-  if (text.capacity() > kKeptCapacity) text = std::string();
-}
-
 }  // namespace
 
 template <typename Act>
-auto HttpConnection::Guarded(Act act) {
-  return [self = shared_from_this(), act = std::move(act)](auto&&... results) {
-    try {
-      act(results...);
-    } catch (const std::bad_alloc&) {
-      self->OnOutOfMemory();
-    }
+void HttpConnection::Try(const Act& act) noexcept {
+  try {
+    act();
+  } catch (const std::bad_alloc&) {
+    OnOutOfMemory();
+  }
+}
+
+template <typename Act>
+auto HttpConnection::Locked(Act act) {
+  return [self = shared_from_this(), act = std::move(act)](const auto&... results) {
+    const std::lock_guard lock(self->mutex_);
+    self->Try([&] { act(results...); });
   };
 }
 
 template <typename Act>
 void HttpConnection::Post(Act act) {
-  asio::post(socket_.get_executor(), Guarded(std::move(act)));
+  asio::post(socket_.get_executor(), Locked(std::move(act)));
 }
 
 HttpConnection::HttpConnection(HttpSocket socket, ConnectionOwner* owner)
     : owner_(owner), socket_(std::move(socket)), timer_(socket_.get_executor()) {}
 
-HttpConnection::~HttpConnection() {
-  if (reply_ != nullptr) reply_->Close();
-}
-
 void HttpConnection::Start() {
-  Post([this] { Begin(); });
+  const std::lock_guard lock(mutex_);
+  Try([this] { Begin(); });
 }
 
-void HttpConnection::Stop() {
-  Post([this] { Close(); });
+void HttpConnection::Stop() noexcept {
+  try {
+    Post([this] { Close(); });
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock(mutex_);
+    Close();
+  }
 }
 
 void HttpConnection::Drain() {
-  Post([this] {
-    if (state_ == State::kIdle) Close();
-    if (state_ == State::kReply) reply_->EndConnectionAfter();
-  });
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kIdle) Close();
+  if (state_ == State::kReply) reply_->EndConnectionAfter();
 }
 
-void HttpConnection::Wake() noexcept {
+// Called with the reply's lock, not with the connection's.
+bool HttpConnection::Wake() noexcept {
   try {
     Post([this] { Flush(); });
+    return true;
   } catch (const std::exception&) {
-    // Ends the connection: what waits for the socket takes notice. It is open, as the queue that
-    // calls this has not been closed.
+    // What waits for the socket will notice that the connection has ended. The socket is open, as
+    // the queue has not been closed.
     ::shutdown(socket_.native_handle(), SHUT_RDWR);
+    return false;
   }
 }
 
 void HttpConnection::OnOutOfMemory() noexcept {
   try {
     if (state_ == State::kHeader || state_ == State::kBody) {
-      in_ = std::string();
+      FreeText(in_);
       return Refuse(503, "there is not enough memory for the request");
     }
   } catch (const std::bad_alloc&) {
@@ -120,7 +127,7 @@ void HttpConnection::Read() {
   if (state_ == State::kReply && in_.size() >= kReadSize) return;
   // No buffer is held while there is nothing to read.
   socket_.async_wait(HttpSocket::wait_read,
-                     Guarded([this](const error_code& error) { OnReadable(error); }));
+                     Locked([this](const error_code& error) { OnReadable(error); }));
   reading_ = true;
 }
 
@@ -174,7 +181,7 @@ void HttpConnection::Flush() {
   }
   socket_.async_write_some(
       asio::buffer(out_.data() + sent_, out_.size() - sent_),
-      Guarded([this](const error_code& error, size_t count) { OnWritten(error, count); }));
+      Locked([this](const error_code& error, size_t count) { OnWritten(error, count); }));
   writing_ = true;
   if (state_ == State::kReply) SetDeadline(owner_->options().write_timeout);
 }
@@ -187,7 +194,7 @@ void HttpConnection::OnWritten(const error_code& error, size_t count) {
   if (reply_ != nullptr) reply_->Sent(count);
   if (sent_ == out_.size()) {
     out_.clear();
-    ShrinkBuffer(out_);
+    if (out_.capacity() > kKeptCapacity) FreeText(out_);
     sent_ = 0;
   }
   Flush();
@@ -203,7 +210,7 @@ void HttpConnection::SetDeadline(absl::Duration from_now) {
 // A deadline that moves away leaves the timer as it is: when it fires it is armed anew.
 void HttpConnection::ArmTimer() {
   timer_.expires_at(deadline_);
-  timer_.async_wait(Guarded([this](const error_code& error) { OnTimer(error); }));
+  timer_.async_wait(Locked([this](const error_code& error) { OnTimer(error); }));
   armed_ = deadline_;
 }
 
@@ -222,7 +229,7 @@ void HttpConnection::Linger() {
   socket_.shutdown(HttpSocket::shutdown_send, error);
   if (error || ended_) return Close();
   state_ = State::kLinger;
-  in_ = std::string();
+  FreeText(in_);
   SetDeadline(kLingerTime);
   Read();
 }

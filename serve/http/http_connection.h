@@ -7,10 +7,10 @@
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/strand.hpp>
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -21,7 +21,7 @@
 
 namespace inlay::serve {
 
-using HttpExecutor = boost::asio::strand<boost::asio::io_context::executor_type>;
+using HttpExecutor = boost::asio::io_context::executor_type;
 using HttpSocket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, HttpExecutor>;
 using HttpTimer = boost::asio::basic_waitable_timer<
     std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, HttpExecutor>;
@@ -41,17 +41,18 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
-// All functions but the constructor run on the socket's strand, one at a time, except where said.
+// What happens to a connection happens under its lock, on any of the server's threads. (Asio's
+// strands would do without, but one that runs out of memory stands still for ever.)
 class HttpConnection final : public std::enable_shared_from_this<HttpConnection>,
                              public ReplySender {
  public:
   HttpConnection(HttpSocket socket, ConnectionOwner* owner);
-  ~HttpConnection();
 
-  // Any thread: serves from now on; ends the connection, after the reply in progress or at once.
+  // Serves from now on.
   void Start();
+  // Ends the connection: after the reply in progress; at once, on one of the server's threads.
   void Drain();
-  void Stop();
+  void Stop() noexcept;
 
  private:
   enum class State {
@@ -64,16 +65,19 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   };
   using Time = std::chrono::steady_clock::time_point;
 
-  // Runs `act` on the strand once it is its turn.
+  // Has one of the server's threads do `act`.
   template <typename Act>
   void Post(Act act);
-  // A completion handler that keeps the connection alive, and ends the request if memory runs out.
+  // What Asio calls: keeps the connection alive, takes its lock, does `act`.
   template <typename Act>
-  auto Guarded(Act act);
+  auto Locked(Act act);
+  // Does `act`, and ends the request if memory runs out.
+  template <typename Act>
+  void Try(const Act& act) noexcept;
   void OnOutOfMemory() noexcept;
 
   // http_connection.cc: the socket's side.
-  void Wake() noexcept override;  // any thread
+  bool Wake() noexcept override;
   void Begin();
   void Read();
   void OnReadable(const boost::system::error_code& error);
@@ -98,6 +102,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void Restart();
 
   ConnectionOwner* const owner_;
+  std::mutex mutex_;  // taken before the reply's; guards all that follows
   HttpSocket socket_;
   HttpTimer timer_;
   Time deadline_ = Time::max();  // of what the connection does now

@@ -38,7 +38,7 @@ void HttpConnection::Advance() {
     if (state_ == State::kIdle) {
       // Some clients send empty lines after a body.
       in_.erase(0, std::min(in_.find_first_not_of("\r\n"), in_.size()));
-      if (in_.empty()) return;
+      if (in_.empty()) return FreeText(in_);
       Restart();
     }
     if (state_ != State::kHeader && state_ != State::kBody) return;
@@ -113,6 +113,7 @@ void HttpConnection::MakeQueue(bool keep_alive) {
 void HttpConnection::Dispatch() {
   HttpRequest request = std::move(parser_->request());
   parser_.reset();
+  if (in_.empty()) FreeText(in_);
   state_ = State::kReply;
   SetDeadline(absl::InfiniteDuration());
   if (request.method == "OPTIONS") return ReplyToOptions(request);
@@ -175,8 +176,7 @@ void HttpConnection::OnReplySent() {
   last_taken_ = false;
   if (!goes_on) return Linger();
   state_ = State::kIdle;
-  if (in_.empty()) in_ = std::string();  // an idle connection holds no buffer
-  path_ = std::string();
+  FreeText(path_);
   SetDeadline(owner_->options().idle_timeout);
   Advance();
   Read();

@@ -2,10 +2,10 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/v6_only.hpp>
-#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -33,13 +33,17 @@ bool IsOfAddress(const error_code& error) {
          error.value() == EPROTONOSUPPORT;
 }
 
+bool IsOfResources(const error_code& error) {
+  return error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS ||
+         error.value() == ENOMEM;
+}
+
 absl::Status BindError(const error_code& error, const HttpOptions& options) {
   const std::string message = absl::StrCat("cannot listen on ", options.host, " port ",
                                            options.port, ": ", error.message());
   if (error == asio::error::address_in_use) return absl::UnavailableError(message);
   if (error == asio::error::access_denied) return absl::PermissionDeniedError(message);
-  if (error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS ||
-      error.value() == ENOMEM) {
+  if (IsOfResources(error)) {
     return absl::ResourceExhaustedError(message);
   }
   return absl::InvalidArgumentError(message);
@@ -47,7 +51,7 @@ absl::Status BindError(const error_code& error, const HttpOptions& options) {
 
 HttpAcceptor BindAcceptor(asio::io_context& context, const tcp::endpoint& endpoint,
                           error_code& error) {
-  HttpAcceptor acceptor(asio::make_strand(context));
+  HttpAcceptor acceptor(context.get_executor());
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   // "::" is every address, of IPv4 as well.
@@ -55,6 +59,7 @@ HttpAcceptor BindAcceptor(asio::io_context& context, const tcp::endpoint& endpoi
     acceptor.set_option(asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
   }
   if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.non_blocking(true, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   return acceptor;
 }
@@ -106,46 +111,56 @@ HttpListener::HttpListener(asio::io_context& context, HttpAcceptor acceptor, OnA
       on_accept_(std::move(on_accept)) {}
 
 void HttpListener::Start() {
-  asio::post(acceptor_.get_executor(), [this] { Accept(); });
+  const std::lock_guard lock(mutex_);
+  Await();
 }
 
 void HttpListener::Stop() {
-  asio::post(acceptor_.get_executor(), [this] {
-    error_code error;
-    acceptor_.close(error);
-    pause_.cancel();
-  });
+  const std::lock_guard lock(mutex_);
+  error_code error;
+  acceptor_.close(error);
+  pause_.cancel();
 }
 
-void HttpListener::Accept() noexcept {
+// Accepting itself is not left to Asio: if memory runs out in there it never calls back.
+void HttpListener::Await() noexcept {
+  const auto accept = [this](const error_code&) {
+    const std::lock_guard lock(mutex_);
+    if (!acceptor_.is_open()) return;
+    try {
+      if (!AcceptSome()) {
+        pause_.expires_after(kAcceptPause);
+        pause_.async_wait([this](const error_code&) {
+          const std::lock_guard lock(mutex_);
+          Await();
+        });
+        return;
+      }
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kAcceptPause);
+    }
+    Await();
+  };
   while (acceptor_.is_open()) {
     try {
-      acceptor_.async_accept(asio::make_strand(context_),
-                             [this](const error_code& error, HttpSocket socket) {
-                               OnAccepted(error, std::move(socket));
-                             });
-      return;
+      return acceptor_.async_wait(HttpAcceptor::wait_read, accept);
     } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(kAcceptPause);
     }
   }
 }
 
-void HttpListener::OnAccepted(const error_code& error, HttpSocket socket) noexcept {
-  if (!acceptor_.is_open()) return;
-  if (!error) {
-    on_accept_(std::move(socket));
-  } else if (error.value() == EMFILE || error.value() == ENFILE || error.value() == ENOBUFS ||
-             error.value() == ENOMEM) {
-    try {
-      pause_.expires_after(kAcceptPause);
-      pause_.async_wait([this](const error_code&) { Accept(); });
-      return;
-    } catch (const std::bad_alloc&) {
-      std::this_thread::sleep_for(kAcceptPause);
-    }
+bool HttpListener::AcceptSome() {
+  constexpr int kMostAtOnce = 16;
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    HttpSocket socket(context_.get_executor());
+    error_code error;
+    acceptor_.accept(socket, error);
+    if (IsOfResources(error)) return false;
+    if (error == asio::error::would_block) return true;
+    if (!error) on_accept_(std::move(socket));
   }
-  Accept();
+  return true;
 }
 
 }  // namespace inlay::serve

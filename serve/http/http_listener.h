@@ -7,7 +7,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,18 +27,19 @@ class HttpListener {
  public:
   using OnAccept = std::function<void(HttpSocket socket)>;
 
-  // `on_accept` is called on the acceptor's strand; it must not throw.
+  // `on_accept` is called on the context's threads; it may throw std::bad_alloc.
   HttpListener(boost::asio::io_context& context, HttpAcceptor acceptor, OnAccept on_accept);
 
-  // Any thread.
   void Start();
   void Stop();
 
  private:
-  void Accept() noexcept;
-  void OnAccepted(const boost::system::error_code& error, HttpSocket socket) noexcept;
+  void Await() noexcept;
+  // Accepts those that wait; false where the system has nothing to accept them with.
+  bool AcceptSome();
 
   boost::asio::io_context& context_;
+  std::mutex mutex_;  // guards what follows
   HttpAcceptor acceptor_;
   HttpTimer pause_;
   OnAccept on_accept_;

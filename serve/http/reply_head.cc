@@ -60,8 +60,11 @@ std::string ReplyHead(const ReplyForm& form, int status, absl::string_view conte
 std::string ErrorReplyBody(const HttpOptions& options, absl::string_view path, int status,
                            absl::string_view message) {
   if (options.error_body) return options.error_body(path, status, message);
-  const nlohmann::json body = {{"error", {{"message", std::string(message)}}}};
-  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  // A text only: the destructors of the library's objects and arrays take memory, and end the
+  // process where there is none.
+  const nlohmann::json text(std::string{message});
+  return absl::StrCat("{\"error\":{\"message\":",
+                      text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), "}}");
 }
 
 }  // namespace inlay::serve

@@ -65,7 +65,7 @@ bool ReplyQueue::Begin(int status, absl::string_view content_type, const HttpHea
                         body == nullptr ? std::nullopt : std::optional<size_t>(body->size()));
     if (body != nullptr && has_body_) queued_ += *body;
   } catch (const std::bad_alloc&) {
-    queued_ = std::string();
+    FreeText(queued_);
     Fail(Outcome::kNoMemory);
     return false;
   }
@@ -157,9 +157,7 @@ void ReplyQueue::Fail(Outcome new_reply) {
 }
 
 void ReplyQueue::Wake() {
-  if (sender_ == nullptr || woken_) return;
-  woken_ = true;
-  sender_->Wake();
+  if (sender_ != nullptr && !woken_) woken_ = sender_->Wake();
 }
 
 ReplyQueue::Outcome ReplyQueue::Take(std::string& bytes) {
@@ -187,7 +185,7 @@ void ReplyQueue::Close() noexcept {
   {
     const std::lock_guard lock(mutex_);
     sender_ = nullptr;
-    queued_ = std::string();
+    FreeText(queued_);
     gone = std::move(gone_);
   }
   CallGone(gone);

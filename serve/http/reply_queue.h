@@ -14,11 +14,15 @@
 
 namespace inlay::serve {
 
+// Empties a text. (Assigning an empty one would keep its memory.)
+inline void FreeText(std::string& text) noexcept { std::string().swap(text); }
+
 // Who takes bytes out of a queue.
 class ReplySender {
  public:
-  // There is something to Take. Called by any thread, which holds the queue's lock.
-  virtual void Wake() noexcept = 0;
+  // There is something to Take. Called by any thread, which holds the queue's lock. False if there
+  // was no memory to take notice.
+  virtual bool Wake() noexcept = 0;
 
  protected:
   ~ReplySender() = default;

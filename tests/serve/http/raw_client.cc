@@ -129,7 +129,7 @@ RawReply RawClient::Read(bool to_head) {
     }
     reply.whole = in_.size() >= length;
     reply.body = in_.substr(0, length);
-    in_.erase(0, length);
+    in_.substr(length).swap(in_);  // keeps no more memory than what is left
   } else {
     reply.body = ReadToEnd();
     reply.whole = true;

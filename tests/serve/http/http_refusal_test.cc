@@ -1,0 +1,336 @@
+// Requests that the server replies to with an error of its own, and clients that take too long.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "serve/http/http_server.h"
+#include "tests/serve/http/raw_client.h"
+#include "tests/serve/http/server_fixture.h"
+
+namespace inlay::serve {
+namespace {
+
+using namespace std::string_literals;
+
+class HttpRefusalTest : public ServerTest {
+ protected:
+  void StartEcho(HttpOptions options = {}) {
+    Start(
+        [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+          ++handled_;
+          Echo(std::move(request), reply);
+        },
+        std::move(options));
+  }
+  // Sends bytes and expects the server's own reply, after which it ends the connection.
+  RawReply Refused(const std::string& bytes, int status) {
+    const int handled = handled_;
+    RawClient client(port());
+    client.Send(bytes);
+    RawReply reply = client.Read();
+    EXPECT_EQ(reply.status, status) << absl::CHexEscape(bytes.substr(0, 200));
+    EXPECT_EQ(reply.Header("connection"), "close");
+    EXPECT_EQ(reply.Header("content-type"), "application/json");
+    EXPECT_EQ(reply.Header("x-content-type-options"), "nosniff");
+    EXPECT_NE(reply.Header("x-request-id"), "");
+    EXPECT_TRUE(reply.whole);
+    EXPECT_EQ(client.ReadToEnd(), "") << "a second reply to " << absl::CHexEscape(bytes);
+    EXPECT_EQ(handled_, handled) << absl::CHexEscape(bytes);
+    return reply;
+  }
+
+  std::atomic<int> handled_ = 0;
+};
+
+TEST_F(HttpRefusalTest, MalformedRequests) {
+  StartEcho();
+  const std::string json = "Content-Type: application/json\r\n";
+  const std::string post = "POST / HTTP/1.1\r\nHost: localhost\r\n" + json;
+  const std::string chunked = post + "Transfer-Encoding: chunked\r\n\r\n";
+  const std::string next = "GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  for (const std::string& bytes : {
+           "hello\r\n\r\n"s,
+           "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"s,  // TLS
+           "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"s,
+           "GET / HTTP/1.2\r\nHost: localhost\r\n\r\n"s,
+           "GET / HTTP/0.9\r\n\r\n"s,
+           "GET /\r\n\r\n"s,
+           "GET / HTTP/1.1\nHost: localhost\n\n"s,
+           "GET / HTTP/1.1\r\n\r\n"s,  // without Host
+           "GET / HTTP/1.0\r\n\r\n"s,
+           "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n"s,
+           "GET / HTTP/1.1\r\nHost : localhost\r\n\r\n"s,
+           "GET / HTTP/1.1\r\n Host: localhost\r\n\r\n"s,
+           "GET / HTTP/1.1\r\nHost: localhost\r\nA\0: b\r\n\r\n"s,
+           "GET / HTTP/1.1\r\nHost: localhost\r\nA: \0b\r\n\r\n"s,
+           "GET /\0 HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET * HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET /a/../b HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET /a/%2e%2E/b HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET /%ff HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET /a#b HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + next,
+           post + "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n" + next,
+           post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+           post + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} " + next,
+           post + "Content-Length: 2, 3\r\n\r\n{} " + next,
+           post + "Content-Length: -2\r\n\r\n",
+           post + "Content-Length: +2\r\n\r\n{}",
+           post + "Content-Length: 0x2\r\n\r\n{}",
+           post + "Content-Length: 99999999999999999999999\r\n\r\n{}",
+           post + "Content-Length:\r\n\r\n{}",
+           "POST / HTTP/1.0\r\nHost: localhost\r\n" + json + "Transfer-Encoding: chunked\r\n\r\n" +
+               "0\r\n\r\n" + next,
+           chunked + "-1\r\n\r\n" + next,
+           chunked + "0x2\r\n{}\r\n0\r\n\r\n" + next,
+           chunked + "\r\n" + next,
+           chunked + "2\r\n{}0\r\n\r\n" + next,
+           chunked + "2\n{}\r\n0\r\n\r\n" + next,
+           chunked + "fffffffffffffffff\r\n{}\r\n0\r\n\r\n" + next,
+           chunked + "2;" + std::string(40'000, 'x') + "\r\n{}\r\n0\r\n\r\n",
+           chunked + "0\r\nA: " + std::string(40'000, 'x') + "\r\n\r\n",
+       }) {
+    Refused(bytes, 400);
+  }
+}
+
+TEST_F(HttpRefusalTest, TransferEncodingsThatAreNotKnown) {
+  StartEcho();
+  const std::string post =
+      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  const std::string next = "\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  for (const char* encoding :
+       {"gzip", "gzip, chunked", "chunked, identity", "xchunked", "identity"}) {
+    Refused(absl::StrCat(post, "Transfer-Encoding: ", encoding, "\r\n", next), 501);
+  }
+}
+
+TEST_F(HttpRefusalTest, MethodsThatAreNotKnown) {
+  StartEcho();
+  for (const char* method : {"PATCH", "TRACE", "CONNECT"}) {
+    const RawReply reply =
+        Refused(absl::StrCat(method, " / HTTP/1.1\r\nHost: localhost\r\n\r\n"), 405);
+    EXPECT_TRUE(absl::StrContains(reply.Header("allow"), "POST"));
+  }
+  for (const char* method : {"BREW", "get", "X"}) {
+    Refused(absl::StrCat(method, " / HTTP/1.1\r\nHost: localhost\r\n\r\n"), 501);
+  }
+}
+
+TEST_F(HttpRefusalTest, HostsOfOthers) {
+  HttpOptions options;
+  options.allowed_hosts = {"inlay.example"};
+  StartEcho(options);
+  for (const char* host :
+       {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "inlay.example.evil",
+        "localhost@evil.example", "[::2]", "10.0.0.1", "", "localhost:80:80", "localhost:x"}) {
+    const RawReply reply = Refused(absl::StrCat("GET / HTTP/1.1\r\nHost: ", host, "\r\n\r\n"), 403);
+    EXPECT_TRUE(absl::StrContains(reply.body, "Host")) << reply.body;
+  }
+  for (const char* host : {"localhost", "LocalHost:80", "127.0.0.1:8080", "127.3.2.1", "[::1]:80",
+                           "inlay.example:443", "Inlay.Example."}) {
+    RawClient client(port());
+    client.Send(absl::StrCat("GET / HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
+    EXPECT_EQ(client.Read().status, 200) << host;
+  }
+}
+
+TEST_F(HttpRefusalTest, BodiesThatAreNotJson) {
+  StartEcho();
+  const auto request = [](const std::string& method, const std::string& headers) {
+    return absl::StrCat(method, " / HTTP/1.1\r\nHost: localhost\r\n", headers,
+                        "Content-Length: 2\r\n\r\n{}");
+  };
+  for (const char* headers :
+       {"", "Content-Type: text/plain\r\n", "Content-Type: application/jsonx\r\n",
+        "Content-Type: application/x-www-form-urlencoded\r\n", "Content-Type: \r\n",
+        "Content-Type: application/json\r\nContent-Type: text/plain\r\n",
+        "Content-Type: application/json\r\nContent-Encoding: gzip\r\n"}) {
+    for (const char* method : {"POST", "PUT", "DELETE"}) Refused(request(method, headers), 415);
+  }
+  for (const char* type : {"application/json", "Application/JSON ; charset=utf-8"}) {
+    RawClient client(port());
+    client.Send(request("POST", absl::StrCat("Content-Type: ", type, "\r\n")));
+    EXPECT_EQ(client.Read().status, 200) << type;
+  }
+  // Where there is no body its type does not matter.
+  RawClient client(port());
+  client.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(client.Read().status, 200);
+}
+
+TEST_F(HttpRefusalTest, ExpectationsThatAreNotKnown) {
+  StartEcho();
+  Refused("GET / HTTP/1.1\r\nHost: localhost\r\nExpect: 200-ok\r\n\r\n", 417);
+}
+
+TEST_F(HttpRefusalTest, HeadersThatAreTooLong) {
+  HttpOptions options;
+  options.most_header = 1000;
+  StartEcho(options);
+  const std::string start = "GET / HTTP/1.1\r\nHost: localhost\r\nA: ";
+  const auto of_size = [&](size_t size) {
+    return start + std::string(size - start.size() - 4, 'a') + "\r\n\r\n";
+  };
+  RawClient client(port());
+  for (int i = 0; i < 2; ++i) {  // the limit is each request's
+    client.Send(of_size(1000));
+    EXPECT_EQ(client.Read().status, 200);
+  }
+  EXPECT_TRUE(absl::StrContains(Refused(of_size(1001), 431).body, "1000 bytes"));
+  Refused(of_size(100'000), 431);
+  Refused(start + std::string(5000, 'a'), 431);  // goes on for ever
+  Refused("GET /" + std::string(5000, 'a'), 431);
+  Refused(std::string(5000, 'G'), 431);
+  std::string many = "GET / HTTP/1.1\r\nHost: localhost\r\n";
+  for (int i = 0; i < 500; ++i) absl::StrAppend(&many, "A", i, ":b\r\n");
+  Refused(many, 431);
+  // Byte by byte, so that no single piece is too long.
+  RawClient slow(port());
+  for (int i = 0; i < 1100 && slow.Send(many.substr(i, 1)); ++i) {
+  }
+  EXPECT_EQ(slow.Read().status, 431);
+}
+
+TEST_F(HttpRefusalTest, BodiesThatAreTooLong) {
+  HttpOptions options;
+  options.most_body = 100'000;
+  StartEcho(options);
+  const std::string header =
+      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  // Before any byte of it has come.
+  const RawReply reply = Refused(header + "Content-Length: 100001\r\n\r\n", 413);
+  EXPECT_TRUE(absl::StrContains(reply.body, "100000 bytes")) << reply.body;
+  const std::string chunk = absl::StrFormat("%x\r\n%s\r\n", 1000, std::string(1000, 'x'));
+  std::string chunks = header + "Transfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 100; ++i) chunks += chunk;
+  RawClient client(port());
+  client.Send(chunks + "0\r\n\r\n");
+  EXPECT_EQ(client.Read().body.size(), 100'000 + 8u);
+  Refused(chunks + "1\r\nx\r\n0\r\n\r\n", 413);
+  Refused(header + "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n", 413);
+}
+
+TEST_F(HttpRefusalTest, AClientInTheMiddleOfItsUploadCanReadTheReply) {
+  HttpOptions options;
+  options.most_body = 1000;
+  StartEcho(options);
+  for (int i = 0; i < 10; ++i) {
+    RawClient client(port());
+    client.Send(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Content-Length: 5000000\r\n\r\n");
+    EXPECT_TRUE(client.Send(std::string(5'000'000, 'x')));
+    EXPECT_EQ(client.Read().status, 413);
+  }
+}
+
+TEST_F(HttpRefusalTest, ErrorsHaveTheBodyThatTheOptionsGiveThem) {
+  HttpOptions options;
+  options.error_body = [](absl::string_view path, int status, absl::string_view message) {
+    return absl::StrCat(path, " ", status, " ", message.empty() ? "none" : "some");
+  };
+  StartEcho(options);
+  EXPECT_EQ(Refused("GET /a%20b/c?d HTTP/1.1\r\nHost: x\r\n\r\n", 403).body, "/a b/c 403 some");
+  EXPECT_EQ(Refused("BREW /a HTTP/1.1\r\nHost: localhost\r\n\r\n", 501).body, "/a 501 some");
+  EXPECT_EQ(Refused("GET /.. HTTP/1.1\r\nHost: localhost\r\n\r\n", 400).body, " 400 some");
+  EXPECT_EQ(Refused("what?\r\n\r\n", 400).body, " 400 some");
+}
+
+TEST_F(HttpRefusalTest, TheBodyOfAnErrorIsJsonWhateverTheClientSends) {
+  StartEcho();
+  EXPECT_EQ(Refused("GET / HTTP/1.1\r\nHost: a\"\xff\\\r\n\r\n", 403).body,
+            R"({"error":{"message":"the request's Host, 'a\\\"\\xff\\\\', is neither this )"
+            R"(machine's loopback interface nor among the hosts that the server allows"}})");
+}
+
+TEST_F(HttpRefusalTest, TheClientsIdIsKept) {
+  StartEcho();
+  EXPECT_EQ(Refused("GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n", 403)
+                .Header("x-request-id"),
+            "mine");
+}
+
+TEST_F(HttpRefusalTest, HeadersAndBodiesThatTakeTooLong) {
+  HttpOptions options;
+  options.header_timeout = absl::Milliseconds(300);
+  options.body_timeout = absl::Milliseconds(300);
+  StartEcho(options);
+  const std::string body =
+      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 1000000\r\n\r\n";
+  Refused("GET / HTTP/1.1\r\n", 408);
+  Refused(body, 408);
+  // A byte now and then does not help.
+  for (const std::string& start : {"GET / HTTP/1.1\r\nA: "s, body}) {
+    RawClient client(port());
+    client.Send(start);
+    const auto begin = std::chrono::steady_clock::now();
+    while (server_->connections() > 0) {
+      client.Send("a");
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      ASSERT_LT(std::chrono::steady_clock::now() - begin, kVeryLong);
+    }
+    EXPECT_EQ(client.Read().status, 408);
+  }
+  // A second request has its own time, from its first byte.
+  RawClient client(port());
+  client.Send(kGet);
+  EXPECT_EQ(client.Read().status, 200);
+  client.Send("GET");
+  EXPECT_EQ(client.Read().status, 408);
+}
+
+TEST_F(HttpRefusalTest, IdleConnectionsEndWithoutAReply) {
+  HttpOptions options;
+  options.header_timeout = absl::Milliseconds(200);
+  options.idle_timeout = absl::Milliseconds(200);
+  StartEcho(options);
+  RawClient silent(port());
+  EXPECT_EQ(silent.ReadToEnd(), "");
+  RawClient client(port());
+  client.Send(kGet);
+  EXPECT_EQ(client.Read().status, 200);
+  EXPECT_EQ(client.ReadToEnd(), "");
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+TEST_F(HttpRefusalTest, ConnectionsThatAreTooMany) {
+  HttpOptions options;
+  options.most_connections = 3;
+  StartEcho(options);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<RawClient>(port()));
+    clients.back()->Send(kGet);
+    EXPECT_EQ(clients.back()->Read().status, 200);
+  }
+  for (int i = 0; i < 10; ++i) {
+    RawClient client(port());
+    const RawReply reply = client.Read();
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_NE(reply.Header("x-request-id"), "");
+    EXPECT_EQ(client.ReadToEnd(), "");
+    EXPECT_EQ(server_->connections(), 3u);
+  }
+  clients.pop_back();
+  EXPECT_TRUE(Eventually([&] { return Get(port(), "/").status == 200; }));
+}
+
+}  // namespace
+}  // namespace inlay::serve

@@ -1,0 +1,151 @@
+#include "serve/http/request_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+namespace inlay::serve {
+namespace {
+
+using namespace std::string_literals;
+
+TEST(DecodePathTest, DecodesAndJoinsSlashes) {
+  EXPECT_EQ(DecodePath("/"), "/");
+  EXPECT_EQ(DecodePath("/v1/models/"), "/v1/models/");
+  EXPECT_EQ(DecodePath("//v1///models"), "/v1/models");
+  EXPECT_EQ(DecodePath("/%2f%2F/a"), "/a");
+  EXPECT_EQ(DecodePath("/v1/models/google%2Fgemma%203"), "/v1/models/google/gemma 3");
+  EXPECT_EQ(DecodePath("/%e4%b8%ad+%25"), "/中+%");
+  EXPECT_EQ(DecodePath("/..a/.b/c./..."), "/..a/.b/c./...");
+}
+
+TEST(DecodePathTest, RefusesWhatIsNoPath) {
+  for (const std::string& target :
+       {""s,      "*"s,       "a"s,        "http://a/"s, "/."s,          "/.."s,
+        "/./a"s,  "/a/../b"s, "/%2e%2e/"s, "/.%2E"s,     "/a%2F..%2Fb"s, "/%"s,
+        "/%4"s,   "/%g0"s,    "/%0g"s,     "/% 1"s,      "/a#b"s,        "/%00"s,
+        "/a\0b"s, "/%0d%0a"s, "/%7f"s,     "/%ff"s,      "/%c0%af"s,     "/\xed\xa0\x80"s}) {
+    EXPECT_EQ(DecodePath(target), std::nullopt) << target;
+  }
+}
+
+TEST(IsAllowedHostTest, KnowsTheLoopbackInterface) {
+  for (const char* host : {"localhost", "LOCALHOST:8080", "a.localhost", "localhost.", "127.0.0.1",
+                           "127.255.0.9:1", "[::1]", "[::1]:80", "localhost:"}) {
+    EXPECT_TRUE(IsAllowedHost(host, {}, "")) << host;
+  }
+  for (const char* host : {"",
+                           ":80",
+                           "[]",
+                           "[::1",
+                           "[::1]x",
+                           "::1",
+                           "[::2]",
+                           "127.0.0.256",
+                           "127.0.0",
+                           "127.0.0.1.1",
+                           "127.0.0.",
+                           "127.a.0.1",
+                           "127..0.1",
+                           "128.0.0.1",
+                           "2130706433",
+                           "xlocalhost",
+                           "localhost.com",
+                           "localhost:80x",
+                           "localhost:80:80",
+                           "a@localhost",
+                           "localhost/",
+                           "*"}) {
+    EXPECT_FALSE(IsAllowedHost(host, {}, "")) << host;
+  }
+}
+
+TEST(IsAllowedHostTest, KnowsWhatTheOptionsAllow) {
+  HttpOptions options;
+  options.host = "Inlay.lan";
+  options.allowed_hosts = {"example.org", "fd00::1"};
+  for (const char* host :
+       {"inlay.lan:80", "EXAMPLE.org", "[fd00::1]:80", "[FD00::1]", "10.0.0.7:80", "[fd00::7]"}) {
+    const char* local = host[0] == '[' ? "fd00::7" : "10.0.0.7";
+    EXPECT_TRUE(IsAllowedHost(host, options, local)) << host;
+  }
+  for (const char* host : {"lan", "sub.example.org", "10.0.0.8"}) {
+    EXPECT_FALSE(IsAllowedHost(host, options, "10.0.0.7")) << host;
+  }
+  options.allowed_hosts = {"*"};
+  EXPECT_TRUE(IsAllowedHost("any.example", options, ""));
+  EXPECT_FALSE(IsAllowedHost("", options, ""));
+}
+
+TEST(IsAllowedOriginTest, KnowsTheServersOwn) {
+  const auto own = [](const char* origin, const char* host) {
+    return IsAllowedOrigin(origin, host, {});
+  };
+  EXPECT_TRUE(own("http://localhost:8080", "localhost:8080"));
+  EXPECT_TRUE(own("HTTP://LocalHost:8080", "localhost:8080"));
+  EXPECT_TRUE(own("http://localhost", "localhost:80"));
+  EXPECT_TRUE(own("http://localhost:80", "localhost"));
+  EXPECT_TRUE(own("https://example.org", "example.org"));
+  EXPECT_TRUE(own("https://example.org", "example.org:443"));
+  EXPECT_FALSE(own("http://localhost:8081", "localhost:8080"));
+  EXPECT_FALSE(own("http://localhost", "localhost:8080"));
+  EXPECT_FALSE(own("https://localhost:8080", "localhost"));
+  EXPECT_FALSE(own("http://localhost:443", "localhost"));
+  EXPECT_FALSE(own("http://127.0.0.1:8080", "localhost:8080"));
+  EXPECT_FALSE(own("http://localhost.evil", "localhost"));
+  EXPECT_FALSE(own("null", "null"));
+  EXPECT_FALSE(own("", ""));
+  EXPECT_FALSE(own("http://", ""));
+  EXPECT_FALSE(own("file://", "localhost"));
+}
+
+TEST(IsAllowedOriginTest, KnowsWhatTheOptionsAllow) {
+  HttpOptions options;
+  options.allowed_origins = {"https://example.org", "app://here"};
+  EXPECT_TRUE(IsAllowedOrigin("https://Example.org", "localhost", options));
+  EXPECT_TRUE(IsAllowedOrigin("app://here", "localhost", options));
+  EXPECT_FALSE(IsAllowedOrigin("https://example.org:444", "localhost", options));
+  EXPECT_FALSE(IsAllowedOrigin("http://example.org", "localhost", options));
+  options.allowed_origins = {"*"};
+  EXPECT_TRUE(IsAllowedOrigin("null", "localhost", options));
+}
+
+TEST(RequestChecksTest, KnowsJson) {
+  EXPECT_TRUE(IsJson("application/json"));
+  EXPECT_TRUE(IsJson(" Application/Json;charset=utf-8"));
+  EXPECT_FALSE(IsJson(""));
+  EXPECT_FALSE(IsJson("text/plain; application/json"));
+  EXPECT_FALSE(IsJson("application/json, text/plain"));
+  EXPECT_FALSE(IsJson("application/jsonl"));
+}
+
+TEST(RequestChecksTest, KnowsHeaders) {
+  EXPECT_TRUE(IsHeader("X-A", "any text\t\x80"));
+  EXPECT_TRUE(IsHeader("a", ""));
+  EXPECT_FALSE(IsHeader("", "a"));
+  EXPECT_FALSE(IsHeader("a:", "a"));
+  EXPECT_FALSE(IsHeader("a", "a\r\nb"));
+  EXPECT_FALSE(IsHeader("a", "a\0"s));
+  EXPECT_TRUE(IsHeaderList("content-type, x-api-key"));
+  EXPECT_FALSE(IsHeaderList(""));
+  EXPECT_FALSE(IsHeaderList("a,,b"));
+  EXPECT_FALSE(IsHeaderList("a b"));
+}
+
+// The first rule that is broken counts, and none after it is looked at.
+TEST(CheckRequestTest, ChecksTheHostFirst) {
+  const HttpHeaders headers = {{"Host", "evil.example"}, {"Origin", "http://evil.example"}};
+  RequestHead head;
+  head.method = "BREW";
+  head.target = "x";
+  head.has_body = true;
+  head.headers = &headers;
+  const auto refusal = CheckRequest(head, {}, "127.0.0.1");
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->status, 403);
+  EXPECT_NE(refusal->message.find("'evil.example'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace inlay::serve
