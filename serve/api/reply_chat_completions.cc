@@ -11,12 +11,6 @@
 namespace inlay::serve {
 namespace {
 
-Json BytesJson(absl::string_view bytes) {
-  Json list = Json::array();
-  for (const char byte : bytes) list.push_back(static_cast<uint8_t>(byte));
-  return list;
-}
-
 Json ChanceJson(const Tokenizer& tokenizer, int32_t token, float logprob) {
   const absl::string_view bytes = TokenBytes(tokenizer, token);
   return {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -41,6 +42,12 @@ bool IsCut(StopReason reason) {
 absl::string_view TokenBytes(const Tokenizer& tokenizer, int32_t token) {
   const absl::string_view piece = tokenizer.Piece(token);
   return piece.empty() ? tokenizer.TokenText(token) : piece;
+}
+
+Json BytesJson(absl::string_view bytes) {
+  Json list = Json::array();
+  for (const char byte : bytes) list.push_back(static_cast<uint8_t>(byte));
+  return list;
 }
 
 double Logprob(float logprob) { return std::max<double>(logprob, -9999.0); }

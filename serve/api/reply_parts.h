@@ -45,6 +45,8 @@ bool IsCut(StopReason reason);
 
 // Bytes that stand for a token: its piece, or what the vocabulary calls a control token.
 absl::string_view TokenBytes(const Tokenizer& tokenizer, int32_t token);
+// Bytes as a list of numbers.
+Json BytesJson(absl::string_view bytes);
 // A logarithm as JSON has it: -9999 for everything below, as JSON has no infinity.
 double Logprob(float logprob);
 

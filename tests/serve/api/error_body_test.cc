@@ -1,0 +1,57 @@
+#include <gtest/gtest.h>
+
+#include "absl/status/status.h"
+#include "serve/api/reply.h"
+#include "tests/serve/api/call_text.h"
+
+namespace inlay::serve {
+namespace {
+
+TEST(ErrorBody, HasTheProtocolsShape) {
+  const absl::Status status = absl::InvalidArgumentError("n must be 1");
+  for (const Protocol protocol : {Protocol::kChatCompletions, Protocol::kCompletions,
+                                  Protocol::kResponses, Protocol::kInlay}) {
+    EXPECT_EQ(ErrorBody(protocol, status),
+              Quoted("{'error':{'message':'n must be 1','type':'invalid_request_error',"
+                     "'param':null,'code':null}}"));
+  }
+  EXPECT_EQ(ErrorBody(Protocol::kMessages, status),
+            Quoted("{'type':'error','error':{'type':'invalid_request_error',"
+                   "'message':'n must be 1'}}"));
+  EXPECT_EQ(ErrorBody(Protocol::kInlay, absl::OutOfRangeError("too long")),
+            Quoted("{'error':{'message':'too long','type':'invalid_request_error','param':null,"
+                   "'code':'context_length_exceeded'}}"));
+}
+
+TEST(ErrorBody, NamesTheHttpStatus) {
+  const struct {
+    absl::StatusCode code;
+    int http_status;
+    const char* openai;
+    const char* anthropic;
+  } kTable[] = {
+      {absl::StatusCode::kFailedPrecondition, 400, "invalid_request_error",
+       "invalid_request_error"},
+      {absl::StatusCode::kUnauthenticated, 401, "authentication_error", "authentication_error"},
+      {absl::StatusCode::kPermissionDenied, 403, "permission_error", "permission_error"},
+      {absl::StatusCode::kNotFound, 404, "not_found_error", "not_found_error"},
+      {absl::StatusCode::kAborted, 409, "conflict_error", "invalid_request_error"},
+      {absl::StatusCode::kAlreadyExists, 409, "conflict_error", "invalid_request_error"},
+      {absl::StatusCode::kResourceExhausted, 429, "rate_limit_error", "rate_limit_error"},
+      {absl::StatusCode::kCancelled, 499, "cancelled_error", "api_error"},
+      {absl::StatusCode::kUnimplemented, 501, "not_implemented_error", "invalid_request_error"},
+      {absl::StatusCode::kUnavailable, 503, "overloaded_error", "overloaded_error"},
+      {absl::StatusCode::kDeadlineExceeded, 504, "timeout_error", "timeout_error"},
+      {absl::StatusCode::kInternal, 500, "server_error", "api_error"},
+      {absl::StatusCode::kDataLoss, 500, "server_error", "api_error"},
+  };
+  for (const auto& row : kTable) {
+    const absl::Status status(row.code, "a");
+    EXPECT_EQ(HttpStatusOf(status), row.http_status);
+    EXPECT_EQ(Json::parse(ErrorBody(Protocol::kInlay, status))["error"]["type"], row.openai);
+    EXPECT_EQ(Json::parse(ErrorBody(Protocol::kMessages, status))["error"]["type"], row.anthropic);
+  }
+}
+
+}  // namespace
+}  // namespace inlay::serve

@@ -1,0 +1,106 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/serve/api/call_text.h"
+#include "tests/serve/api/reply_script.h"
+
+namespace inlay::serve {
+namespace {
+
+using Kind = AnswerEvent::Kind;
+
+Call CompletionCall(bool stream) {
+  Call call;
+  call.protocol = Protocol::kCompletions;
+  call.stream = stream;
+  call.prompts = {"Once"};
+  return call;
+}
+
+const std::vector<std::string> kHeader = {"id",  "object", "created", "model", "system_fingerprint",
+                                          "seed"};
+
+TEST(ReplyCompletions, StreamsInOrder) {
+  Call call = CompletionCall(true);
+  call.stream_usage = true;
+  call.prompts = {"Once", std::vector<int32_t>{3 + 'u', 3 + 'p'}};
+  call.echo = true;
+  const ScriptedAnswer answer = {.events = {{Kind::kText, " upon", 0}}};
+  const auto chunk = [](size_t index, const char* text, const char* finish_reason = "null") {
+    return Quoted(absl::StrCat("{'choices':[{'text':'", text, "','index':", index,
+                               ",'logprobs':null,'finish_reason':", finish_reason,
+                               "}],'usage':null}\n"));
+  };
+  EXPECT_EQ(EventLines(WriteReply(call, {answer, answer}), kHeader),
+            absl::StrCat(chunk(0, "Once"), chunk(1, "up"), chunk(0, " upon"), chunk(1, " upon"),
+                         chunk(0, "", "'stop'"), chunk(1, "", "'stop'"),
+                         Quoted("{'choices':[],'usage':{'prompt_tokens':14,'completion_tokens':10,"
+                                "'total_tokens':24,'prompt_tokens_details':{'cached_tokens':8},"
+                                "'completion_tokens_details':{'reasoning_tokens':4}}}\n"
+                                "'[DONE]'\n")));
+}
+
+TEST(ReplyCompletions, WritesTheWholeReply) {
+  Call call = CompletionCall(false);
+  call.logprobs = true;
+  const ScriptedAnswer answer = {.events = {{Kind::kText, "\xc3\xa9", 0}, {Kind::kText, "a", 0}},
+                                 // The same text twice: the likelier one stays.
+                                 .tokens = {{3 + 0xC3, -0.5f, {{3 + 'x', -0.25f}, {3 + 'x', -4}}},
+                                            {3 + 0xA9, -1, {}},
+                                            {3 + 'a', -2, {}}},
+                                 .reason = StopReason::kMaxTokens};
+  EXPECT_EQ(WriteReply(call, {answer}),
+            Quoted("{'id':'cmpl-ID','object':'text_completion','created':9,'model':'M',"
+                   "'system_fingerprint':'FP','seed':8,'choices':[{'text':'\xc3\xa9"
+                   "a','index':0,"
+                   "'logprobs':{'tokens':['\xef\xbf\xbd','\xef\xbf\xbd','a'],"
+                   "'token_logprobs':[-0.5,-1.0,-2.0],'top_logprobs':[{'x':-0.25},{},{}],"
+                   "'text_offset':[0,1,1]},'finish_reason':'length'}],"
+                   "'usage':{'prompt_tokens':7,'completion_tokens':5,'total_tokens':12,"
+                   "'prompt_tokens_details':{'cached_tokens':4},"
+                   "'completion_tokens_details':{'reasoning_tokens':2}}}"));
+}
+
+TEST(ReplyCompletions, StreamsAddUpToTheWholeReply) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 300; ++round) {
+    Call call = CompletionCall(true);
+    call.choices = 1 + random() % 2;
+    call.prompts.resize(1 + random() % 3, "a");
+    call.logprobs = random() % 2 == 0;
+    call.echo = random() % 2 == 0;
+    std::vector<ScriptedAnswer> answers;
+    for (size_t i = 0; i < call.choices * call.prompts.size(); ++i) {
+      answers.push_back(RandomAnswer(random));
+      for (AnswerEvent& event : answers.back().events) event.kind = Kind::kText;
+    }
+    std::map<size_t, Json> choices;
+    for (const Json& chunk : StreamEvents(WriteReply(call, answers))) {
+      if (!chunk.is_object()) continue;
+      for (const Json& part : chunk["choices"]) {
+        Json& choice = choices[part["index"]];
+        if (choice.is_null()) {
+          choice = part;
+          continue;
+        }
+        choice["text"] = choice["text"].get<std::string>() + part["text"].get<std::string>();
+        choice["finish_reason"] = part["finish_reason"];
+        for (const auto& [key, list] : part["logprobs"].items())
+          for (const Json& item : list) choice["logprobs"][key].push_back(item);
+      }
+    }
+    call.stream = false;
+    const Json whole = Json::parse(WriteReply(call, answers));
+    ASSERT_EQ(whole["choices"].size(), answers.size());
+    for (const Json& choice : whole["choices"])
+      ASSERT_EQ(choices[choice["index"]], choice) << round;
+  }
+}
+
+}  // namespace
+}  // namespace inlay::serve
