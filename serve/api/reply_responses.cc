@@ -18,8 +18,9 @@ class ResponsesWriter : public ReplyWriter {
   ResponsesWriter(const Call& call, const ReplyHeader& header) : call_(call), header_(header) {}
 
   std::string Begin(size_t, size_t) override {
-    return absl::StrCat(Event("response.created", {{"response", Response()}}),
-                        Event("response.in_progress", {{"response", Response()}}));
+    std::string out = Event("response.created", {{"response", Response()}});
+    out += Event("response.in_progress", {{"response", Response()}});
+    return out;
   }
 
   std::string Update(const ReplyUpdate& update) override {
@@ -64,6 +65,7 @@ class ResponsesWriter : public ReplyWriter {
     return HttpStatusOf(status) == 400 ? "invalid_prompt" : "server_error";
   }
 
+  // Events are numbered as they are written: of two, the first must be written first.
   std::string Event(absl::string_view type, const Json& members) {
     if (!call_.stream) return "";
     Json event = {{"type", std::string(type)}, {"sequence_number", events_++}};
@@ -197,10 +199,11 @@ class ResponsesWriter : public ReplyWriter {
                        {{"name", item()["name"]}, {"arguments", text()}});
     Json members = {{"text", text()}};
     if (open_kind_ == Kind::kText) members["logprobs"] = Json::array();
-    return absl::StrCat(PartEvent(open_kind_ == Kind::kText ? "response.output_text.done"
-                                                            : "response.reasoning_text.done",
-                                  members),
-                        PartEvent("response.content_part.done", {{"part", item()["content"][0]}}));
+    std::string out = PartEvent(
+        open_kind_ == Kind::kText ? "response.output_text.done" : "response.reasoning_text.done",
+        members);
+    out += PartEvent("response.content_part.done", {{"part", item()["content"][0]}});
+    return out;
   }
 
   Json& item() { return output_.back(); }

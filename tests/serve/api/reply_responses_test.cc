@@ -160,7 +160,9 @@ Json AssembleOutput(const std::vector<Json>& events) {
     }
     if (!event.contains("output_index")) continue;
     Json& item = output[event["output_index"].get<size_t>()];
-    if (event.contains("item_id")) EXPECT_EQ(event["item_id"], item["id"]);
+    if (event.contains("item_id")) {
+      EXPECT_EQ(event["item_id"], item["id"]);
+    }
     if (type == "response.content_part.added") item["content"].push_back(event["part"]);
     if (event.contains("delta")) {
       Json& text = item["type"] == "function_call" ? item["arguments"] : item["content"][0]["text"];
