@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "gemma_like/chat/call_writer.h"
 #include "io/template/json_input.h"
 
 namespace inlay {
@@ -84,7 +85,20 @@ absl::StatusOr<Value> PrepareValue(absl::string_view key, const Value& value) {
   return Value::String(value.bytes(), known ? Origin::kTemplate : Origin::kMessage);
 }
 
-// Puts what the assistant thought where the template looks for it.
+// Puts calls where the template looks for them.
+absl::Status PlaceCalls(const MessageStyle& style, DictRep& message) {
+  const Value* calls = message.Find("tool_calls");
+  const Value* content = message.Find("content");
+  if (!style.calls_in_content.has_value() || calls == nullptr || !content->is(Type::kString))
+    return absl::OkStatus();
+  INLAY_ASSIGN_OR_RETURN(const jinja::Text written, WriteCalls(*style.calls_in_content, *calls));
+  jinja::Text whole = content->text();
+  whole.Append(written);
+  message.Set(Key("content"), Value::String(std::move(whole)));
+  return absl::OkStatus();
+}
+
+// And what the assistant thought.
 void PlaceReasoning(const MessageStyle& style, DictRep& message) {
   const Value* reasoning = message.Find("reasoning_content");
   if (reasoning == nullptr || !reasoning->is(Type::kString) || reasoning->bytes().empty()) return;
@@ -106,6 +120,7 @@ absl::StatusOr<Value> PrepareMessage(const Value& message, const MessageStyle& s
   if (message.dict().Find("role") == nullptr) return absl::InvalidArgumentError("it has no role");
   INLAY_ASSIGN_OR_RETURN(auto copy, Copy(message.dict(), PrepareValue));
   if (copy->Find("content") == nullptr) copy->Set(Key("content"), Key(""));
+  INLAY_RETURN_IF_ERROR(PlaceCalls(style, *copy));
   PlaceReasoning(style, *copy);
   return Finished(std::move(copy));
 }
@@ -121,6 +136,10 @@ MessageStyle MessageStyle::Of(absl::string_view source) {
            absl::StrContains(source, absl::StrCat(".get(\"", key, "\""));
   };
   MessageStyle style;
+  if (!absl::StrContains(source, "tool_calls")) {
+    const AnswerFormat format = AnswerFormat::Of(source);
+    if (CanWriteCalls(format.calls)) style.calls_in_content = format;
+  }
   if (absl::StrContains(source, "reasoning_content")) return style;
   for (const absl::string_view key : {"reasoning", "thinking"}) {
     if (!names(key)) continue;

@@ -2,10 +2,12 @@
 #ifndef INLAY_GEMMA_LIKE_CHAT_CHAT_MESSAGES_H_
 #define INLAY_GEMMA_LIKE_CHAT_CHAT_MESSAGES_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "gemma_like/chat/answer_format.h"
 #include "io/template/value.h"
 
 namespace inlay {
@@ -19,6 +21,8 @@ struct MessageStyle {
   // The template has no key for thoughts. It looks for them in front of the content, between
   // <think> and </think>.
   bool reasoning_in_content = false;
+  // The template leaves tool_calls out: they are part of the content in this format.
+  std::optional<AnswerFormat> calls_in_content;
 
   static MessageStyle Of(absl::string_view template_source);
 };
@@ -30,7 +34,7 @@ struct MessageStyle {
 //   - "content" is there: "" where it was missing or null.
 //   - "tool_calls" is a list of at least one call, or not there. Arguments of a call that are the
 //     JSON text of an object become that object, and "" becomes {}.
-//   - "reasoning_content" is also where `style` says.
+//   - "reasoning_content" and calls are also where `style` says.
 // InvalidArgument, naming the message, for what is no list of objects with a role.
 absl::StatusOr<jinja::Value> PrepareMessages(const jinja::Value& messages,
                                              const MessageStyle& style = {});

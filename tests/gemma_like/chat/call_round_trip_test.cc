@@ -75,6 +75,12 @@ constexpr Family kFamilies[] = {
   {%- endfor -%}
   {{ ')' }}{{ ', ' if not loop.last }}
 {%- endfor %}{{ ']<|tool_call_end|>' }})"},
+    // Templates that know nothing of tool_calls get them as text.
+    {"LFM2 as text",
+     "{#- List of tools: [ </think> -#}{{ messages[-1].content.split('</think>')[0] }}"
+     "{{ '</think>' + messages[-1].content.split('</think>')[1] }}"},
+    {"Granite 3 as text", "{#- <|tool_call|> -#}{{ messages[-1].content }}"},
+    {"Hermes as text", "{#- <tool_call> -#}{{ messages[-1].content }}"},
     {"FunctionGemma",
      R"({%- macro value(v) -%}
   {%- if v is string -%}{{ '<escape>' + v + '<escape>' }}

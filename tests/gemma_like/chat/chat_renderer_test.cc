@@ -32,9 +32,9 @@ using testing::HasSubstr;
 // A vocabulary with the control tokens of all built-in templates.
 std::unique_ptr<Tokenizer> AnyTokenizer() {
   TestVocabulary vocabulary = SpmBase();
-  for (const char* token :
-       {"<start_of_turn>", "<end_of_turn>", "<|im_start|>", "<|im_end|>", "<|start_of_role|>",
-        "<|end_of_role|>", "<|end_of_text|>", "<|user|>", "<|boss|>", "<think>", "</think>"}) {
+  for (const char* token : {"<start_of_turn>", "<end_of_turn>", "<|im_start|>", "<|im_end|>",
+                            "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|user|>",
+                            "<|boss|>", "<think>", "</think>", "<tool_call>", "</tool_call>"}) {
     vocabulary.Add(token, kControl);
   }
   vocabulary.flags = {{"add_bos_token", true}, {"add_space_prefix", false}};
@@ -207,6 +207,31 @@ TEST_F(ChatRendererTest, PutsThoughtsWhereTheTemplateLooks) {
   EXPECT_EQ(Rendered(splits, Input(List({answer}))), "[<s>]2[<think>]\nHm\n[</think>]\n\nYes");
   answer["reasoning_content"] = "";
   EXPECT_EQ(Rendered(splits, Input(List({answer}))), "[<s>]1Yes");
+}
+
+// The calls' own markers are control tokens, what is in them is not.
+TEST_F(ChatRendererTest, WritesCallsThatTheTemplateLeavesOut) {
+  const json message = {
+      {"role", "assistant"},
+      {"content", "So"},
+      {"tool_calls",
+       List({{{"function", {{"name", "f"}, {"arguments", {{"a", "<tool_call>\""}}}}}},
+             {{"name", "g"}, {"arguments", {{"b", {true, nullptr, {{"c", 1.5}}}}}}}})}};
+  EXPECT_EQ(Rendered("{# <tool_call> #}{{ messages[0].content }}", Input(List({message}))),
+            "[<s>]So[<tool_call>]\n{\"name\": \"f\", \"arguments\": {\"a\": "
+            "\"<tool_call>\\\"\"}}\n[</tool_call>]\n"
+            "[<tool_call>]\n{\"name\": \"g\", \"arguments\": {\"b\": [true, null, {\"c\": 1.5}]}}"
+            "\n[</tool_call>]");
+  EXPECT_EQ(Rendered("{# List of tools: [ #}{{ messages[0].content }}", Input(List({message}))),
+            "[<s>]So<|tool_call_start|>[f(a=\"<tool_call>\\\"\"), "
+            "g(b=[True, None, {\"c\": 1.5}])]<|tool_call_end|>");
+  EXPECT_EQ(
+      Rendered("{# <tool_call> tool_calls #}{{ messages[0].content }}", Input(List({message}))),
+      "[<s>]So");
+  EXPECT_THAT(
+      Error("{# <tool_call> #}", Input(List({{{"role", "assistant"}, {"tool_calls", List({1})}}})))
+          .message(),
+      HasSubstr("has no name"));
 }
 
 TEST_F(ChatRendererTest, GivesVariables) {
