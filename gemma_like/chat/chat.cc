@@ -7,6 +7,8 @@
 
 namespace inlay {
 
+AnswerParser ChatFormat::StartAnswer(bool) const { return AnswerParser(AnswerFormat()); }
+
 // A conversation is the system turn, if any, then for each turn
 //   before_user, text, before_answer, answer, after_answer.
 struct FixedChatFormat::Markup {
@@ -134,7 +136,7 @@ absl::StatusOr<std::vector<int32_t>> FixedChatFormat::NextTurn(
 absl::StatusOr<Continuation> FixedChatFormat::Next(const ChatTexts& texts,
                                                    absl::Span<const int32_t> conversation,
                                                    bool) const {
-  Continuation next{.keep = conversation.size(), .tokens = {}};
+  Continuation next{.keep = conversation.size(), .tokens = {}, .in_thinking = false};
   INLAY_ASSIGN_OR_RETURN(next.tokens, conversation.empty() ? FirstTurn(texts.system, texts.user)
                                                            : NextTurn(conversation, texts.user));
   return next;

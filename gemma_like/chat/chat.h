@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "configs/config.h"
+#include "gemma_like/chat/answer_parser.h"
 #include "io/tokenizer/tokenizer.h"
 
 namespace inlay {
@@ -33,6 +34,7 @@ struct ChatTexts {
 struct Continuation {
   size_t keep;
   std::vector<int32_t> tokens;
+  bool in_thinking = false;  // they leave the model amid its thoughts
 };
 
 // How messages become tokens. Control tokens come from the format alone: the texts of users stay
@@ -47,6 +49,9 @@ class ChatFormat {
   virtual absl::StatusOr<Continuation> Next(const ChatTexts& texts,
                                             absl::Span<const int32_t> conversation,
                                             bool ends_with_answer) const = 0;
+
+  // Reads an answer; `in_thinking` is of the continuation before it. The format must outlive it.
+  virtual AnswerParser StartAnswer(bool in_thinking) const;
 };
 
 // The formats that are built in, for files without a template of their own: the tokens between one

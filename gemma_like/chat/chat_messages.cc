@@ -166,4 +166,45 @@ absl::StatusOr<Value> PrepareMessages(const Value& messages, const MessageStyle&
   return Value::List(std::move(prepared));
 }
 
+Value AnswerMessage(absl::Span<const AnswerEvent> events) {
+  std::string text, thoughts, name, arguments;
+  jinja::Values calls;
+  for (const AnswerEvent& event : events) {
+    switch (event.kind) {
+      case AnswerEvent::Kind::kText:
+        text += event.text;
+        break;
+      case AnswerEvent::Kind::kReasoning:
+        thoughts += event.text;
+        break;
+      case AnswerEvent::Kind::kCallBegin:
+        name = event.text;
+        arguments.clear();
+        break;
+      case AnswerEvent::Kind::kCallArguments:
+        arguments += event.text;
+        break;
+      case AnswerEvent::Kind::kCallEnd: {
+        const auto function = std::make_shared<DictRep>();
+        function->Set(Key("name"), Value::String(name, Origin::kMessage));
+        function->Set(Key("arguments"), Value::String(arguments, Origin::kMessage));
+        const auto call = std::make_shared<DictRep>();
+        // Mistral's templates want nine letters and digits.
+        call->Set(Key("id"), Key(absl::StrCat("call", absl::Dec(calls.size(), absl::kZeroPad5))));
+        call->Set(Key("type"), Key("function"));
+        call->Set(Key("function"), Finished(function));
+        calls.push_back(Finished(call));
+        break;
+      }
+    }
+  }
+  const auto message = std::make_shared<DictRep>();
+  message->Set(Key("role"), Key("assistant"));
+  message->Set(Key("content"), Value::String(text, Origin::kMessage));
+  if (!thoughts.empty())
+    message->Set(Key("reasoning_content"), Value::String(thoughts, Origin::kMessage));
+  if (!calls.empty()) message->Set(Key("tool_calls"), Value::List(std::move(calls)));
+  return Finished(message);
+}
+
 }  // namespace inlay

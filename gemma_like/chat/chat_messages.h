@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemma_like/chat/answer_event.h"
 #include "gemma_like/chat/answer_format.h"
 #include "io/template/value.h"
 
@@ -38,6 +40,10 @@ struct MessageStyle {
 // InvalidArgument, naming the message, for what is no list of objects with a role.
 absl::StatusOr<jinja::Value> PrepareMessages(const jinja::Value& messages,
                                              const MessageStyle& style = {});
+
+// An answer as a message of the assistant: content, reasoning_content and tool_calls, the last two
+// where it has any. Calls that are void are left out.
+jinja::Value AnswerMessage(absl::Span<const AnswerEvent> events);
 
 }  // namespace inlay
 

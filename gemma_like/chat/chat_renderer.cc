@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/about.h"
+#include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/chat/builtin_templates.h"
@@ -30,11 +31,6 @@ constexpr std::array<absl::string_view, 5> kRendererVariables = {
     "messages", "tools", "add_generation_prompt", "bos_token", "eos_token"};
 
 Value VariableName(absl::string_view name) { return Value::String(name, Origin::kTemplate); }
-
-bool HasTools(const ChatInput& input) {
-  return input.tools.is_sequence(jinja::SequenceKind::kList) &&
-         !input.tools.sequence()->items.empty();
-}
 
 absl::Status AddVariables(const Value& variables, DictRep& inputs) {
   if (variables.is(Type::kNone) || variables.is(Type::kUndefined)) return absl::OkStatus();
@@ -78,6 +74,10 @@ void SetTokenTexts(const Tokenizer& tokenizer, DictRep& variables) {
   };
   set("bos_token", tokenizer.bos());
   set("eos_token", tokenizer.eos());
+}
+
+bool ChatInput::has_tools() const {
+  return tools.is_sequence(jinja::SequenceKind::kList) && !tools.sequence()->items.empty();
 }
 
 absl::StatusOr<ChatInput> ChatInput::Parse(absl::string_view messages, absl::string_view tools,
@@ -136,14 +136,14 @@ absl::StatusOr<ChatRenderer> ChatRenderer::Create(const GgufFile& file, const To
 }
 
 absl::StatusOr<jinja::Text> ChatRenderer::RenderText(const ChatInput& input) const {
-  const Source& used = source(HasTools(input));
+  const Source& used = source(input.has_tools());
   const auto inputs = std::make_shared<DictRep>();
   INLAY_ASSIGN_OR_RETURN(Value messages, PrepareMessages(input.messages, used.style));
   const bool no_tools = input.tools.is(Type::kNone) || input.tools.is(Type::kUndefined);
   if (!no_tools && !input.tools.is_sequence(jinja::SequenceKind::kList))
     return absl::InvalidArgumentError("the tools are not a list");
   inputs->Set(VariableName("messages"), std::move(messages));
-  inputs->Set(VariableName("tools"), HasTools(input) ? input.tools : Value::None());
+  inputs->Set(VariableName("tools"), input.has_tools() ? input.tools : Value::None());
   inputs->Set(VariableName("documents"), Value::None());
   inputs->Set(VariableName("add_generation_prompt"), Value::Bool(input.add_generation_prompt));
   SetTokenTexts(*tokenizer_, *inputs);
@@ -163,10 +163,15 @@ absl::StatusOr<std::vector<int32_t>> ChatRenderer::Encode(const jinja::Text& tex
 }
 
 absl::StatusOr<RenderedChat> ChatRenderer::Render(const ChatInput& input) const {
-  INLAY_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(input));
+  return OrOutOfMemory("rendering a chat", [&] { return RenderBoth(input); });
+}
+
+// With the generation prompt and without, to see where it begins.
+absl::StatusOr<RenderedChat> ChatRenderer::RenderBoth(const ChatInput& input) const {
   RenderedChat chat;
-  chat.answer_format = answer_format(HasTools(input));
-  INLAY_ASSIGN_OR_RETURN(chat.tokens, Encode(text));
+  chat.answer_format = answer_format(input.has_tools());
+  INLAY_ASSIGN_OR_RETURN(chat.text, RenderText(input));
+  INLAY_ASSIGN_OR_RETURN(chat.tokens, Encode(chat.text));
   chat.generation_prompt = chat.tokens.size();
   absl::string_view prompt;
   if (input.add_generation_prompt) {
@@ -178,12 +183,12 @@ absl::StatusOr<RenderedChat> ChatRenderer::Render(const ChatInput& input) const 
       const auto shared =
           std::mismatch(chat.tokens.begin(), chat.tokens.end(), tokens.begin(), tokens.end());
       chat.generation_prompt = static_cast<size_t>(shared.first - chat.tokens.begin());
-      const absl::string_view bytes = text.bytes(), shorter = before->bytes();
+      const absl::string_view bytes = chat.text.bytes(), shorter = before->bytes();
       const auto end = std::mismatch(bytes.begin(), bytes.end(), shorter.begin(), shorter.end());
       prompt = bytes.substr(static_cast<size_t>(end.first - bytes.begin()));
     }
   }
-  chat.in_thinking = EndsInThinking(chat.answer_format, text.bytes(), prompt);
+  chat.in_thinking = EndsInThinking(chat.answer_format, chat.text.bytes(), prompt);
   return chat;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "gemma_like/chat/chat_messages.h"
 #include "gemma_like/load_model.h"
 #include "io/template/jinja.h"
+#include "io/template/text.h"
 #include "io/template/value.h"
 #include "io/tokenizer/tokenizer.h"
 
@@ -37,6 +39,8 @@ struct ChatInput {
   bool add_generation_prompt = true;  // up to where the assistant answers
   jinja::RenderOptions options;       // what the template may use, and the time that it is told
 
+  bool has_tools() const;
+
   // From JSON in the shape of OpenAI's chat/completions. `tools` and `variables` may be "" for
   // none. InvalidArgument, naming which of the three is not what it should be.
   static absl::StatusOr<ChatInput> Parse(absl::string_view messages, absl::string_view tools = "",
@@ -44,7 +48,8 @@ struct ChatInput {
 };
 
 struct RenderedChat {
-  std::vector<int32_t> tokens;
+  jinja::Text text;
+  std::vector<int32_t> tokens;  // of the text, BOS before it as the vocabulary says
   // How many of the tokens precede the generation prompt: those that the chat has without it too.
   // All of them where the template writes none.
   size_t generation_prompt = 0;
@@ -81,6 +86,8 @@ class ChatRenderer {
 
   // The format of answers in chats with tools, or without them.
   const AnswerFormat& answer_format(bool tools) const { return source(tools).format; }
+  // What their templates differ in when they read messages.
+  const MessageStyle& message_style(bool tools) const { return source(tools).style; }
 
  private:
   struct Source {
@@ -93,6 +100,7 @@ class ChatRenderer {
   ChatRenderer(const Tokenizer& tokenizer, Source source)
       : tokenizer_(&tokenizer), source_(std::move(source)) {}
 
+  absl::StatusOr<RenderedChat> RenderBoth(const ChatInput& input) const;
   static absl::StatusOr<Source> Parse(absl::string_view text, std::string name);
   const Source& source(bool tools) const {
     return tools && tool_use_.has_value() ? *tool_use_ : source_;

@@ -11,7 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "io/template/value.h"
+#include "gemma_like/chat/chat_messages.h"
+#include "io/gguf/gguf.h"
+#include "io/template/text.h"
 
 namespace inlay {
 namespace {
@@ -30,9 +32,43 @@ Value ChatMessage(absl::string_view role, absl::string_view content) {
 
 }  // namespace
 
-absl::StatusOr<jinja::Text> TemplateChatFormat::Render(absl::string_view system,
-                                                       absl::Span<const Exchange> before,
-                                                       absl::string_view user) const {
+TemplateChatFormat::TemplateChatFormat(ChatRenderer renderer, Value tools, Value variables)
+    : renderer_(std::move(renderer)) {
+  input_.tools = std::move(tools);
+  input_.variables = std::move(variables);
+  // What is wrong with the template shows in Next.
+  if (const auto input = MakeInput("", {}, "Hi"); input.ok()) {
+    const auto chat = renderer_.Render(*input);
+    thinks_ = chat.ok() && chat->in_thinking;
+  }
+}
+
+AnswerParser TemplateChatFormat::StartAnswer(bool in_thinking) const {
+  const bool tools = input_.has_tools();
+  return AnswerParser(renderer_.answer_format(tools),
+                      {.in_thinking = in_thinking, .calls = tools, .tools = input_.tools});
+}
+
+Value TemplateChatFormat::Answered(absl::string_view answer) const {
+  const bool tools = input_.has_tools();
+  const AnswerFormat& format = renderer_.answer_format(tools);
+  // Thoughts that the prompt opened, and that did not end, may be an answer for which it did not.
+  const size_t end = answer.find(format.think_end);
+  const bool in_thinking =
+      thinks_ && end != absl::string_view::npos && answer.find(format.think_begin) > end;
+  AnswerParser parser = StartAnswer(in_thinking);
+  std::vector<AnswerEvent> events = parser.Push(answer);
+  for (AnswerEvent& event : parser.Finish()) events.push_back(std::move(event));
+  const Value message = AnswerMessage(events);
+  // A template that looks for thoughts in the content finds them as the model wrote them.
+  const bool calls = message.dict().Find("tool_calls") != nullptr;
+  const bool as_it_is = renderer_.message_style(tools).reasoning_in_content && !calls;
+  return as_it_is ? ChatMessage("assistant", answer) : message;
+}
+
+absl::StatusOr<ChatInput> TemplateChatFormat::MakeInput(absl::string_view system,
+                                                        absl::Span<const Exchange> before,
+                                                        absl::string_view user) const {
   jinja::Values messages;
   if (!system.empty()) messages.push_back(ChatMessage("system", system));
   for (const Exchange& exchange : before) {
@@ -42,26 +78,28 @@ absl::StatusOr<jinja::Text> TemplateChatFormat::Render(absl::string_view system,
           "the chat was saved by a version of this program that kept no answers, which the model's "
           "chat template needs; a built-in format can go on with it (--chat-template)");
     }
-    messages.push_back(ChatMessage("assistant", *exchange.answer));
+    messages.push_back(Answered(*exchange.answer));
   }
   messages.push_back(ChatMessage("user", user));
-  ChatInput input;
+  ChatInput input = input_;
   input.messages = Value::List(std::move(messages));
-  input.options = options_;
-  return renderer_.RenderText(input);
+  return input;
 }
 
 absl::StatusOr<Continuation> TemplateChatFormat::Next(const ChatTexts& texts,
                                                       absl::Span<const int32_t> conversation,
                                                       bool ends_with_answer) const {
-  INLAY_ASSIGN_OR_RETURN(const jinja::Text whole, Render(texts.system, texts.before, texts.user));
+  INLAY_ASSIGN_OR_RETURN(const ChatInput input, MakeInput(texts.system, texts.before, texts.user));
+  INLAY_ASSIGN_OR_RETURN(RenderedChat chat, renderer_.Render(input));
+  const jinja::Text& whole = chat.text;
+  std::vector<int32_t>& tokens = chat.tokens;
   if (whole.empty()) return absl::InvalidArgumentError("the chat template writes nothing");
-  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, renderer_.Encode(whole));
   if (ends_with_answer && !texts.before.empty()) {
     const Exchange& last = texts.before.back();
     INLAY_ASSIGN_OR_RETURN(
-        const jinja::Text before,
-        Render(texts.system, texts.before.first(texts.before.size() - 1), last.user));
+        const ChatInput earlier,
+        MakeInput(texts.system, texts.before.first(texts.before.size() - 1), last.user));
+    INLAY_ASSIGN_OR_RETURN(const jinja::Text before, renderer_.RenderText(earlier));
     const std::string said = absl::StrCat(before.bytes(), *last.answer);
     if (absl::StartsWith(whole.bytes(), said)) {
       INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> head,
@@ -70,7 +108,9 @@ absl::StatusOr<Continuation> TemplateChatFormat::Next(const ChatTexts& texts,
       // same whatever tokens the answer has.
       if (head.size() < tokens.size() && std::equal(head.begin(), head.end(), tokens.begin())) {
         tokens.erase(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(head.size()));
-        return Continuation{.keep = conversation.size(), .tokens = std::move(tokens)};
+        return Continuation{.keep = conversation.size(),
+                            .tokens = std::move(tokens),
+                            .in_thinking = chat.in_thinking};
       }
     }
   }
@@ -79,18 +119,24 @@ absl::StatusOr<Continuation> TemplateChatFormat::Next(const ChatTexts& texts,
       conversation.begin(), conversation.begin() + static_cast<ptrdiff_t>(most), tokens.begin());
   const size_t keep = static_cast<size_t>(end - conversation.begin());
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(keep));
-  return Continuation{.keep = keep, .tokens = std::move(tokens)};
+  return Continuation{.keep = keep, .tokens = std::move(tokens), .in_thinking = chat.in_thinking};
 }
 
-absl::StatusOr<std::shared_ptr<const ChatFormat>> MakeChatFormat(const LoadedModel& model) {
-  if (!HasChatTemplate(*model.file)) {
-    INLAY_ASSIGN_OR_RETURN(
-        FixedChatFormat fixed,
-        FixedChatFormat::Create(*model.tokenizer, model.engine->info().chat_template));
-    return std::make_shared<const FixedChatFormat>(std::move(fixed));
+absl::StatusOr<std::shared_ptr<const ChatFormat>> MakeChatFormat(const LoadedModel& model,
+                                                                 const Value& tools,
+                                                                 const Value& variables) {
+  if (HasChatTemplate(*model.file)) {
+    INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer, ChatRenderer::Create(model));
+    return std::make_shared<const TemplateChatFormat>(std::move(renderer), tools, variables);
   }
-  INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer, ChatRenderer::Create(model));
-  return std::make_shared<const TemplateChatFormat>(std::move(renderer));
+  if (!tools.is(jinja::Type::kNone) || !variables.is(jinja::Type::kNone)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(model.file->name(), " holds no chat template, which tools and thinking need"));
+  }
+  INLAY_ASSIGN_OR_RETURN(
+      FixedChatFormat fixed,
+      FixedChatFormat::Create(*model.tokenizer, model.engine->info().chat_template));
+  return std::make_shared<const FixedChatFormat>(std::move(fixed));
 }
 
 }  // namespace inlay

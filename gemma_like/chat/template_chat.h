@@ -4,20 +4,20 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "gemma_like/chat/answer_parser.h"
 #include "gemma_like/chat/chat.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/load_model.h"
-#include "io/template/render_options.h"
-#include "io/template/text.h"
+#include "io/template/value.h"
 
 namespace inlay {
 
-// Renders the whole chat for each answer, without tools.
+// Renders the whole chat for each answer. Earlier answers are taken apart, so that a template gets
+// thoughts and calls as such.
 //
 // A template normally leaves the text of earlier turns as it was, so the conversation keeps the
 // tokens that the model generated, and only what follows the last answer is new. If a template
@@ -25,25 +25,35 @@ namespace inlay {
 // answers, the conversation is kept as far as the tokens agree.
 class TemplateChatFormat : public ChatFormat {
  public:
-  explicit TemplateChatFormat(ChatRenderer renderer) : renderer_(std::move(renderer)) {}
+  // `tools` and `variables` as in ChatInput.
+  explicit TemplateChatFormat(ChatRenderer renderer, jinja::Value tools = jinja::Value::None(),
+                              jinja::Value variables = jinja::Value::None());
 
   // FailedPrecondition with the template's own words when it refuses the chat; ResourceExhausted
   // when rendering takes too many steps or too much memory.
   absl::StatusOr<Continuation> Next(const ChatTexts& texts, absl::Span<const int32_t> conversation,
                                     bool ends_with_answer) const override;
 
+  AnswerParser StartAnswer(bool in_thinking) const override;
+
  private:
   // The chat up to where the model answers `user`.
-  absl::StatusOr<jinja::Text> Render(absl::string_view system, absl::Span<const Exchange> before,
-                                     absl::string_view user) const;
+  absl::StatusOr<ChatInput> MakeInput(absl::string_view system, absl::Span<const Exchange> before,
+                                      absl::string_view user) const;
+  // An earlier answer.
+  jinja::Value Answered(absl::string_view answer) const;
 
   ChatRenderer renderer_;
-  jinja::RenderOptions options_;  // with one time for the whole chat
+  ChatInput input_;      // without messages; one time for the whole chat
+  bool thinks_ = false;  // the template opens the thoughts of an answer
 };
 
 // The format of a model's chats: its file's own template, or else the one that its config names.
 // The errors name the file.
-absl::StatusOr<std::shared_ptr<const ChatFormat>> MakeChatFormat(const LoadedModel& model);
+// `tools` and `variables` are for its template; without one InvalidArgument where there are any.
+absl::StatusOr<std::shared_ptr<const ChatFormat>> MakeChatFormat(
+    const LoadedModel& model, const jinja::Value& tools = jinja::Value::None(),
+    const jinja::Value& variables = jinja::Value::None());
 
 }  // namespace inlay
 

@@ -72,6 +72,7 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
                     .before = std::move(before)});
   GenerateOptions options = options_;
   options.sampling.seed += answers_++;
+  in_thinking_ = next.in_thinking;
   INLAY_ASSIGN_OR_RETURN(GenerateResult result, Generate(engine_, tokenizer_, *cache_, next.tokens,
                                                          options, on_text, cancel));
   turns_.back().answer = result.text;

@@ -78,6 +78,9 @@ class ChatSession {
   // not a saved chat, DataLoss when it is damaged, and the errors of LoadSession.
   absl::Status Load(StateReader& reader, const LoadOptions& options = {});
 
+  // Reads the answer that is being generated, from its first text on.
+  AnswerParser StartAnswer() const { return format_->StartAnswer(in_thinking_); }
+
   const std::vector<Turn>& turns() const { return turns_; }
   const KVCache& cache() const { return *cache_; }
   size_t forks() const { return forks_.size(); }
@@ -112,7 +115,8 @@ class ChatSession {
   std::string system_;
   GenerateOptions options_;
   size_t snapshots_;
-  uint64_t answers_ = 0;  // attempted so far
+  uint64_t answers_ = 0;      // attempted so far
+  bool in_thinking_ = false;  // the last answer began amid thoughts
   std::vector<Turn> turns_;
   std::vector<Branch> forks_;
 };

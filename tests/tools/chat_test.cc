@@ -82,6 +82,33 @@ TEST(Chat, IsWrittenByATemplate) {
   unlink(path.c_str());
 }
 
+// The flags reach the template, which here says what the model is asked.
+TEST(Chat, GivesTheTemplateToolsAndThinking) {
+  const std::string path = ScratchPath("flags.jinja"), tools = ScratchPath("tools.json");
+  const std::string name = ScratchPath("name.jinja");
+  WriteFile(path, "{{ tools[0].function.name if tools else 'NURSE' }}{{ enable_thinking }}:\n");
+  WriteFile(tools, R"([{"type": "function", "function": {"name": "ROMEO"}}])");
+  const auto same = [&](std::vector<std::string> flags, const std::string& text) {
+    WriteFile(name, text + "\n");
+    flags.insert(flags.begin(), {"--chat-template", path});
+    const ProgramResult result = Chat("x\n", flags);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, Chat("x\n", {"--chat-template", name}).out);
+  };
+  same({}, "NURSE:");
+  same({"--think"}, "NURSETrue:");
+  same({"--no-think", "--tools", tools}, "ROMEOFalse:");
+  same({"--sandbox", "--tools", tools}, "ROMEO:");
+  ExpectError(Chat("x\n", {"--tools", tools}), 1, HasSubstr("holds no chat template"));
+  ExpectError(Chat("x\n", {"--think", "--chat-template", "none"}), 1, HasSubstr("--think"));
+  WriteFile(tools, "{}");
+  ExpectError(Chat("x\n", {"--chat-template", path, "--tools", tools}), 1,
+              HasSubstr("holds no JSON list"));
+  WriteFile(tools, "{");
+  ExpectError(Chat("x\n", {"--chat-template", path, "--tools", tools}), 1, HasSubstr("not JSON"));
+  for (const std::string& file : {path, tools, name}) unlink(file.c_str());
+}
+
 TEST(Chat, SaysWhenTheContextIsFull) {
   EXPECT_THAT(Chat("ROMEO:\n", {"-c", "15"}).err, HasSubstr("the context of 15 tokens is full"));
 }

@@ -22,10 +22,13 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "cache/cache_plan.h"
+#include "gemma_like/chat/answer_parser.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/chat/template_chat.h"
 #include "gemma_like/sessions/chat_session.h"
 #include "io/store/state_store.h"
+#include "io/template/json_input.h"
+#include "io/template/value.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
@@ -63,6 +66,37 @@ struct ChatFlags {
   std::optional<int64_t> max_tokens;  // -1: no limit
   std::vector<std::string> stop_texts;
   bool exact = false;
+  std::optional<bool> think;  // none: as the template decides
+  std::string tools;          // a file with definitions; "": none
+};
+
+// What the flags give the chat template.
+struct TemplateInputs {
+  jinja::Value tools = jinja::Value::None();
+  jinja::Value variables = jinja::Value::None();
+
+  bool empty() const { return tools.is(jinja::Type::kNone) && variables.is(jinja::Type::kNone); }
+
+  // The file of tools is read at once, as that of a template.
+  static absl::StatusOr<TemplateInputs> Read(const ChatFlags& flags) {
+    TemplateInputs inputs;
+    if (flags.think.has_value()) {
+      const absl::string_view json =
+          *flags.think ? "{\"enable_thinking\": true}" : "{\"enable_thinking\": false}";
+      INLAY_ASSIGN_OR_RETURN(inputs.variables, jinja::ParseJson(json));
+    }
+    if (flags.tools.empty()) return inputs;
+    INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.tools));
+    INLAY_ASSIGN_OR_RETURN(const std::string json, file.ReadAll());
+    const auto tools = jinja::ParseJson(json);
+    if (!tools.ok()) return About(file.name(), tools.status());
+    if (!tools->is_sequence(jinja::SequenceKind::kList)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file.name(), " holds no JSON list: [{\"type\": \"function\", ...}] is expected"));
+    }
+    inputs.tools = *tools;
+    return inputs;
+  }
 };
 
 constexpr std::pair<const char*, ChatTemplate> kFormats[] = {{"gemma", ChatTemplate::kGemma},
@@ -87,14 +121,19 @@ class ChosenFormat {
     return chosen;
   }
 
-  absl::StatusOr<std::shared_ptr<const ChatFormat>> Make(const LoadedModel& model) const {
+  absl::StatusOr<std::shared_ptr<const ChatFormat>> Make(const LoadedModel& model,
+                                                         const TemplateInputs& inputs) const {
     if (built_in_.has_value()) {
+      if (!inputs.empty()) {
+        return absl::InvalidArgumentError(
+            "the built-in chat formats take neither --tools nor --think");
+      }
       INLAY_ASSIGN_OR_RETURN(FixedChatFormat fixed,
                              FixedChatFormat::Create(*model.tokenizer, *built_in_));
       return std::make_shared<const FixedChatFormat>(std::move(fixed));
     }
     if (!source_.has_value()) {
-      auto own = MakeChatFormat(model);
+      auto own = MakeChatFormat(model, inputs.tools, inputs.variables);
       if (own.ok() || !HasChatTemplate(*model.file)) return own;
       return absl::Status(
           own.status().code(),
@@ -102,7 +141,8 @@ class ChosenFormat {
     }
     INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer,
                            ChatRenderer::CreateFrom(*model.tokenizer, *source_, file_));
-    return std::make_shared<const TemplateChatFormat>(std::move(renderer));
+    return std::make_shared<const TemplateChatFormat>(std::move(renderer), inputs.tools,
+                                                      inputs.variables);
   }
 
   // Whether nothing but a limit or the context ends an answer.
@@ -145,6 +185,60 @@ absl::StatusOr<Command> ParseCommand(const std::string& line) {
   command.number = number;
   return command;
 }
+
+// Shows an answer: thoughts dimmed, calls as lines.
+class AnswerPrinter {
+ public:
+  explicit AnswerPrinter(Output& out) : out_(out) {}
+
+  void Print(const std::vector<AnswerEvent>& events) {
+    using Kind = AnswerEvent::Kind;
+    for (const AnswerEvent& event : events) {
+      if (event.kind != last_ && last_ == Kind::kReasoning) Break();
+      last_ = event.kind;
+      if (event.kind == Kind::kText) {
+        Write(event.text);
+      } else if (event.kind == Kind::kReasoning) {
+        out_.WriteDimmed(event.text);
+        in_line_ = true;
+        empty_ = false;
+      } else if (event.kind == Kind::kCallBegin) {
+        call_ = absl::StrCat("[calls ", event.text, " ");
+      } else if (event.kind == Kind::kCallArguments) {
+        call_ += event.text;
+      } else {
+        if (in_line_) out_.Write("\n");
+        Write(absl::StrCat(call_, "]\n"));
+      }
+    }
+    out_.Flush();
+  }
+
+  // At the end: an answer is at least one line.
+  void EndLine() {
+    if (in_line_ || empty_) out_.Write("\n");
+    out_.Flush();
+  }
+
+ private:
+  void Write(absl::string_view text) {
+    out_.Write(text);
+    in_line_ = text.back() != '\n';
+    empty_ = false;
+  }
+
+  // Ends the line and leaves one empty.
+  void Break() {
+    out_.Write(in_line_ ? "\n\n" : "\n");
+    in_line_ = false;
+  }
+
+  Output& out_;
+  AnswerEvent::Kind last_ = AnswerEvent::Kind::kText;
+  bool empty_ = true;
+  bool in_line_ = false;
+  std::string call_;
+};
 
 // Reads lines, answers messages and runs commands.
 class ChatLoop {
@@ -225,18 +319,18 @@ class ChatLoop {
   template <class Ask>
   absl::Status Answer(const Ask& ask) {
     const InterruptWatch interrupt;
-    bool ends_line = false;
+    AnswerPrinter printer(out_);
+    std::optional<AnswerParser> parser;
     const TextCallback show = [&](absl::string_view text) {
-      ends_line = text.back() == '\n';
-      out_.Write(text);
-      out_.Flush();
+      if (!parser.has_value()) parser = session_.StartAnswer();
+      printer.Print(parser->Push(text));
     };
     auto result = ask(show, CancelCheck([&] { return interrupt.requested() || !out_.ok(); }));
     if (absl::IsCancelled(result.status()))
       return absl::CancelledError("interrupted before the answer began");
     if (!result.ok()) return result.status();
-    if (!ends_line) out_.Write("\n");
-    out_.Flush();
+    if (parser.has_value()) printer.Print(parser->Finish());
+    printer.EndLine();
     last_ = *std::move(result);
     if (last_.stop_reason == StopReason::kContextFull) {
       WriteNote(absl::StrCat("the context of ", Plural(session_.cache().max_length(), "token"),
@@ -291,10 +385,11 @@ class ChatLoop {
 
 absl::Status Run(const ChatFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const ChosenFormat chosen, ChosenFormat::Read(flags.chat_template));
+  INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
   // The user may want to save the chat, which needs the hash of the weights.
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
   const EngineInfo& info = model.engine->info();
-  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const ChatFormat> format, chosen.Make(model));
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const ChatFormat> format, chosen.Make(model, inputs));
   GenerateOptions options{.sampling = ResolveSampling(flags.sampling, info.sampling),
                           .stop_texts = flags.stop_texts};
   const int64_t most =
@@ -329,6 +424,18 @@ void AddChat(CLI::App& app, Action& action) {
   command.add_option("--chat-template", flags->chat_template,
                      "write the chat in a built-in format (gemma, granite, chatml, none) or by a "
                      "file with a Jinja template (default: by the model's own template)");
+  command.add_flag_callback(
+      "--think", [flags] { flags->think = true; },
+      "let the model think before it answers, where its chat template has the choice (default: as "
+      "the template decides)");
+  command
+      .add_flag_callback(
+          "--no-think", [flags] { flags->think = false; },
+          "let it answer without thinking, likewise")
+      ->excludes("--think");
+  command.add_option("--tools", flags->tools,
+                     "a file with definitions of tools, [{\"type\": \"function\", ...}]; calls are "
+                     "shown as [calls NAME {...}]");
   command
       .add_option(
           "-n,--predict", flags->max_tokens,

@@ -15,6 +15,7 @@
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
 #include "io/store/state_store.h"
+#include "io/template/json_input.h"
 #include "tests/gemma_like/chat/chat_vocabulary.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/io/gguf/changed_gguf.h"
@@ -110,6 +111,40 @@ TEST(TemplateChatTest, TakesBackWhatATemplateWritesOtherwise) {
   EXPECT_EQ(Show(*tokenizer, conversation),
             "[<s>][<start_of_turn>]user\nu[<end_of_turn>][<start_of_turn>]assistant\nyes"
             "[<end_of_turn>][<start_of_turn>]user\nv[<end_of_turn>][<start_of_turn>]model\n");
+}
+
+// What a template in Qwen's manner gets of an earlier answer, whose thoughts the prompt opened.
+TEST(TemplateChatTest, TakesEarlierAnswersApart) {
+  constexpr char kApart[] =
+      "{%- for m in messages -%}{{ '(' ~ m.role ~ ')' }}{{ m.content }}"
+      "{{ '{' ~ m.reasoning_content ~ '}' if m.reasoning_content }}"
+      "{%- for c in m.tool_calls %}{{ '[' ~ c.id ~ c.function.name ~ c.function.arguments.x ~ ']' "
+      "}}"
+      "{% endfor %}{% endfor %}{{ tools | length if tools }}{# <tool_call> #}"
+      "{{ '(assistant)' ~ ('<think>\n' if enable_thinking else '</think>') "
+      "if add_generation_prompt }}";
+  const auto tokenizer = GemmaTokenizer();
+  const jinja::Value tools = Must(jinja::ParseJson(R"([{"type": "function"}])"));
+  const std::vector<Exchange> before = {
+      {"u", "\nHm\n</think>\n\nYes<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": 7}}"},
+      {"v", "<think>so</think>No"},
+      {"w", "cut"}};
+  const auto whole = [&](const jinja::Value& given, bool think) {
+    const auto variables = Must(jinja::ParseJson(think ? R"({"enable_thinking": true})" : "{}"));
+    const TemplateChatFormat format(Must(ChatRenderer::CreateFrom(*tokenizer, kApart)), given,
+                                    variables);
+    const Continuation next =
+        Must(format.Next({.system = "", .before = before, .user = "x"}, {}, false));
+    EXPECT_EQ(next.in_thinking, think);
+    return Show(*tokenizer, next.tokens);
+  };
+  EXPECT_EQ(whole(tools, true),
+            "[<s>](user)u(assistant)Yes{Hm}[call00000f7](user)v(assistant)No{so}(user)w"
+            "(assistant)cut(user)x1(assistant)<think>\n");
+  EXPECT_EQ(whole(jinja::Value::None(), true),
+            "[<s>](user)u(assistant)Yes<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": 7}}{Hm}"
+            "(user)v(assistant)No{so}(user)w(assistant)cut(user)x(assistant)<think>\n");
+  EXPECT_THAT(whole(tools, false), HasSubstr("u(assistant)\nHm\n</think>\n\nYes[call"));
 }
 
 TEST(TemplateChatTest, SaysWhyItCannotGoOn) {
