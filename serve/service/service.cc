@@ -22,12 +22,14 @@
 #include "serve/api/json_body.h"
 #include "serve/api/parse_call.h"
 #include "serve/api/reply.h"
+#include "serve/api/token_requests.h"
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/answer_log.h"
 #include "serve/service/answer_reply.h"
 #include "serve/service/fingerprint.h"
 #include "serve/service/metrics.h"
 #include "serve/service/replay.h"
+#include "serve/service/token_routes.h"
 #include "serve/service/visit.h"
 #include "serve/service/workers.h"
 
@@ -35,6 +37,7 @@ namespace inlay::serve {
 namespace {
 
 constexpr size_t kWorkers = 2;
+constexpr absl::string_view kEmbedsOnly = "this model embeds texts and generates none";
 
 Protocol ProtocolOf(absl::string_view path) {
   if (path == "/v1/chat/completions") return Protocol::kChatCompletions;
@@ -97,6 +100,9 @@ class ModelService final : public Service {
   void Answer(const Visit& visit);
   void CountTokens(const Visit& visit);
   void ApplyTemplate(const Visit& visit);
+  void Tokenize(const Visit& visit) { ReplyTokens(tokenizer_, visit); }
+  void Detokenize(const Visit& visit) { ReplyText(tokenizer_, visit); }
+  void Embeddings(const Visit& visit) { ReplyEmbeddings(model_, options_.model_name, visit); }
   void Replay(const Visit& visit);
 
   Json ModelJson() const;
@@ -161,6 +167,9 @@ absl::Span<const ModelService::Route> ModelService::Routes() {
       {"POST", "/v1/messages", &ModelService::Answer},
       {"POST", "/v1/messages/count_tokens", &ModelService::CountTokens},
       {"POST", "/apply-template", &ModelService::ApplyTemplate},
+      {"POST", "/tokenize", &ModelService::Tokenize},
+      {"POST", "/detokenize", &ModelService::Detokenize},
+      {"POST", "/v1/embeddings", &ModelService::Embeddings},
       {"POST", "/v1/replay", &ModelService::Replay},
   };
   return kRoutes;
@@ -218,7 +227,8 @@ void ModelService::Metrics(const Visit& visit) {
     connections = connections_;
   }
   visit.reply->Send(200, "text/plain; version=0.0.4",
-                    MetricsText(scheduler_->stats(), connections ? connections() : 0));
+                    MetricsText(scheduler_ == nullptr ? SchedulerStats() : scheduler_->stats(),
+                                connections ? connections() : 0));
 }
 
 Json ModelService::ModelJson() const {
@@ -229,7 +239,7 @@ Json ModelService::ModelJson() const {
           {"owned_by", "inlay"},
           {"meta",
            {{"config", std::string(info.config_name)},
-            {"context_length", scheduler_->context()},
+            {"context_length", scheduler_ == nullptr ? info.context_length : scheduler_->context()},
             {"trained_context_length", info.context_length},
             {"vocab_size", info.vocab_size},
             {"system_fingerprint", fingerprint_}}}};
@@ -316,6 +326,7 @@ absl::Status ModelService::SubmitAll(std::vector<AnswerRequest> requests, const 
 }
 
 absl::Status ModelService::TryAnswer(const Visit& visit) {
+  if (scheduler_ == nullptr) return absl::UnimplementedError(kEmbedsOnly);
   INLAY_ASSIGN_OR_RETURN(Call call, ParseCall(visit.protocol, visit.request.body,
                                               {.drop_billing_line = options_.drop_billing_line}));
   INLAY_ASSIGN_OR_RETURN(const AnswerRequest request, MakeRequest(call, visit));
@@ -369,7 +380,7 @@ void ModelService::CountTokens(const Visit& visit) {
   if (!call.ok()) return visit.Fail(call.status());
   const absl::StatusOr<RenderedChat> chat = Render(*call);
   if (!chat.ok()) return visit.Fail(chat.status());
-  visit.Send({{"input_tokens", chat->tokens.size()}});
+  visit.SendText(CountTokensBody(chat->tokens.size()));
 }
 
 void ModelService::ApplyTemplate(const Visit& visit) {
@@ -381,10 +392,13 @@ void ModelService::ApplyTemplate(const Visit& visit) {
   if (!input.ok()) return visit.Fail(input.status());
   const absl::StatusOr<jinja::Text> text = renderer_.RenderText(*input);
   if (!text.ok()) return visit.Fail(text.status());
-  visit.Send({{"prompt", std::string(text->bytes())}});
+  visit.SendText(ApplyTemplateBody(text->bytes()));
 }
 
-void ModelService::Replay(const Visit& visit) { ReplayAnswer(*scheduler_, fingerprint_, visit); }
+void ModelService::Replay(const Visit& visit) {
+  if (scheduler_ == nullptr) return visit.Fail(absl::UnimplementedError(kEmbedsOnly));
+  ReplayAnswer(*scheduler_, fingerprint_, visit);
+}
 
 void ModelService::Watch(const std::shared_ptr<AnswerReply>& answers) {
   absl::MutexLock lock(&mutex_);
@@ -409,7 +423,7 @@ void ModelService::PingAll() {
 
 void ModelService::Drain(absl::Duration most) {
   draining_ = true;
-  scheduler_->Drain(most);
+  if (scheduler_ != nullptr) scheduler_->Drain(most);
 }
 
 }  // namespace
@@ -424,8 +438,11 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(const LoadedModel& mode
     if (!options.answer_log.empty()) {
       INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(options.answer_log));
     }
-    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<Scheduler> scheduler,
-                           Scheduler::Create(*model.engine, *model.tokenizer, options.scheduler));
+    std::unique_ptr<Scheduler> scheduler;  // none for a model that embeds texts
+    if (model.engine->info().embedding_dim == 0) {
+      INLAY_ASSIGN_OR_RETURN(scheduler,
+                             Scheduler::Create(*model.engine, *model.tokenizer, options.scheduler));
+    }
     return std::make_unique<ModelService>(model, std::move(renderer), keys, std::move(options),
                                           std::move(fingerprint), std::move(log),
                                           std::move(scheduler));

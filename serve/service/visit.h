@@ -3,6 +3,7 @@
 #define INLAY_SERVE_SERVICE_VISIT_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,7 +21,8 @@ struct Visit {
   ApiClient client;
   Protocol protocol;
 
-  void Send(const Json& body) const { reply->Send(200, "application/json", DumpJson(body)); }
+  void Send(const Json& body) const { SendText(DumpJson(body)); }
+  void SendText(std::string body) const { reply->Send(200, "application/json", std::move(body)); }
   void Fail(const absl::Status& status) const {
     HttpHeaders headers;
     if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");

@@ -30,6 +30,7 @@
 #include "io/template/json_input.h"
 #include "io/template/value.h"
 #include "tools/commands/commands.h"
+#include "tools/flags/chat_template_flag.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
 #include "tools/flags/validators.h"
@@ -75,8 +76,6 @@ struct TemplateInputs {
   jinja::Value tools = jinja::Value::None();
   jinja::Value variables = jinja::Value::None();
 
-  bool empty() const { return tools.is(jinja::Type::kNone) && variables.is(jinja::Type::kNone); }
-
   // The file of tools is read at once, as that of a template.
   static absl::StatusOr<TemplateInputs> Read(const ChatFlags& flags) {
     TemplateInputs inputs;
@@ -97,66 +96,6 @@ struct TemplateInputs {
     inputs.tools = *tools;
     return inputs;
   }
-};
-
-constexpr std::pair<const char*, ChatTemplate> kFormats[] = {{"gemma", ChatTemplate::kGemma},
-                                                             {"granite", ChatTemplate::kGranite},
-                                                             {"chatml", ChatTemplate::kChatMl},
-                                                             {"none", ChatTemplate::kNone}};
-
-// The chat format that the flags ask for. A template in a file is read at once, since --sandbox
-// lets no file but the model be opened later.
-class ChosenFormat {
- public:
-  static absl::StatusOr<ChosenFormat> Read(const std::string& name_or_file) {
-    ChosenFormat chosen;
-    if (name_or_file.empty()) return chosen;
-    for (const auto& [name, built_in] : kFormats) {
-      if (name_or_file == name) chosen.built_in_ = built_in;
-    }
-    if (chosen.built_in_.has_value()) return chosen;
-    INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(name_or_file));
-    chosen.file_ = file.name();
-    INLAY_ASSIGN_OR_RETURN(chosen.source_, file.ReadAll());
-    return chosen;
-  }
-
-  absl::StatusOr<std::shared_ptr<const ChatFormat>> Make(const LoadedModel& model,
-                                                         const TemplateInputs& inputs) const {
-    if (built_in_.has_value()) {
-      if (!inputs.empty()) {
-        return absl::InvalidArgumentError(
-            "the built-in chat formats take neither --tools nor --think");
-      }
-      INLAY_ASSIGN_OR_RETURN(FixedChatFormat fixed,
-                             FixedChatFormat::Create(*model.tokenizer, *built_in_));
-      return std::make_shared<const FixedChatFormat>(std::move(fixed));
-    }
-    if (!source_.has_value()) {
-      auto own = MakeChatFormat(model, inputs.tools, inputs.variables);
-      if (own.ok() || !HasChatTemplate(*model.file)) return own;
-      return absl::Status(
-          own.status().code(),
-          absl::StrCat(own.status().message(), "; --chat-template NAME or FILE uses another"));
-    }
-    INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer,
-                           ChatRenderer::CreateFrom(*model.tokenizer, *source_, file_));
-    return std::make_shared<const TemplateChatFormat>(std::move(renderer), inputs.tools,
-                                                      inputs.variables);
-  }
-
-  // Whether nothing but a limit or the context ends an answer.
-  bool EndsNoAnswer(const LoadedModel& model) const {
-    if (source_.has_value()) return false;
-    if (built_in_.has_value()) return *built_in_ == ChatTemplate::kNone;
-    return !HasChatTemplate(*model.file) &&
-           model.engine->info().chat_template == ChatTemplate::kNone;
-  }
-
- private:
-  std::optional<ChatTemplate> built_in_;
-  std::optional<std::string> source_;  // of a template
-  std::string file_;                   // that it is from
 };
 
 struct Command {
@@ -384,12 +323,14 @@ class ChatLoop {
 };
 
 absl::Status Run(const ChatFlags& flags) {
-  INLAY_ASSIGN_OR_RETURN(const ChosenFormat chosen, ChosenFormat::Read(flags.chat_template));
+  INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
+                         ChatTemplateChoice::Read(flags.chat_template));
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
   // The user may want to save the chat, which needs the hash of the weights.
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
   const EngineInfo& info = model.engine->info();
-  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const ChatFormat> format, chosen.Make(model, inputs));
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const ChatFormat> format,
+                         chosen.MakeFormat(model, inputs.tools, inputs.variables));
   GenerateOptions options{.sampling = ResolveSampling(flags.sampling, info.sampling),
                           .stop_texts = flags.stop_texts};
   const int64_t most =
@@ -421,9 +362,7 @@ void AddChat(CLI::App& app, Action& action) {
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
   command.add_option("--system", flags->system, "instructions that precede the conversation");
-  command.add_option("--chat-template", flags->chat_template,
-                     "write the chat in a built-in format (gemma, granite, chatml, none) or by a "
-                     "file with a Jinja template (default: by the model's own template)");
+  AddChatTemplateFlag(command, flags->chat_template);
   command.add_flag_callback(
       "--think", [flags] { flags->think = true; },
       "let the model think before it answers, where its chat template has the choice (default: as "

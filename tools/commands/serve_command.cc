@@ -183,6 +183,7 @@ absl::Status Run(const ServeFlags& flags) {
 
 void AddServe(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<ServeFlags>();
+  flags->model.embeds = std::nullopt;
   CLI::App& command = *app.add_subcommand(
       "serve", "Answers clients over HTTP, as OpenAI's and Anthropic's servers do.");
   AddEngineFlags(command, flags->model);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "gemma_like/chat/builtin_templates.h"
+#include "gemma_like/chat/template_chat.h"
 #include "tools/read_input.h"
 
 namespace inlay {
@@ -36,15 +37,46 @@ absl::StatusOr<ChatTemplateChoice> ChatTemplateChoice::Read(const std::string& n
   return choice;
 }
 
-absl::StatusOr<ChatRenderer> ChatTemplateChoice::MakeRenderer(const LoadedModel& model) const {
-  if (built_in_.has_value())
-    return ChatRenderer::CreateFrom(*model.tokenizer, BuiltinTemplate(*built_in_));
-  if (source_.has_value()) return ChatRenderer::CreateFrom(*model.tokenizer, *source_, file_);
-  absl::StatusOr<ChatRenderer> own = ChatRenderer::Create(model);
+namespace {
+
+// What to do about a model's own template that cannot be run.
+template <class T>
+absl::StatusOr<T> OrAnother(absl::StatusOr<T> own, const LoadedModel& model) {
   if (own.ok() || !HasChatTemplate(*model.file)) return own;
   return absl::Status(
       own.status().code(),
       absl::StrCat(own.status().message(), "; --chat-template NAME or FILE uses another"));
+}
+
+}  // namespace
+
+absl::StatusOr<ChatRenderer> ChatTemplateChoice::MakeRenderer(const LoadedModel& model) const {
+  if (built_in_.has_value())
+    return ChatRenderer::CreateFrom(*model.tokenizer, BuiltinTemplate(*built_in_));
+  if (source_.has_value()) return ChatRenderer::CreateFrom(*model.tokenizer, *source_, file_);
+  return OrAnother(ChatRenderer::Create(model), model);
+}
+
+absl::StatusOr<std::shared_ptr<const ChatFormat>> ChatTemplateChoice::MakeFormat(
+    const LoadedModel& model, const jinja::Value& tools, const jinja::Value& variables) const {
+  if (built_in_.has_value()) {
+    if (!tools.is(jinja::Type::kNone) || !variables.is(jinja::Type::kNone)) {
+      return absl::InvalidArgumentError(
+          "the built-in chat formats take neither --tools nor --think");
+    }
+    INLAY_ASSIGN_OR_RETURN(FixedChatFormat fixed,
+                           FixedChatFormat::Create(*model.tokenizer, *built_in_));
+    return std::make_shared<const FixedChatFormat>(std::move(fixed));
+  }
+  if (!source_.has_value()) return OrAnother(MakeChatFormat(model, tools, variables), model);
+  INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer, MakeRenderer(model));
+  return std::make_shared<const TemplateChatFormat>(std::move(renderer), tools, variables);
+}
+
+bool ChatTemplateChoice::EndsNoAnswer(const LoadedModel& model) const {
+  if (source_.has_value()) return false;
+  if (built_in_.has_value()) return *built_in_ == ChatTemplate::kNone;
+  return !HasChatTemplate(*model.file) && model.engine->info().chat_template == ChatTemplate::kNone;
 }
 
 }  // namespace inlay

@@ -142,11 +142,11 @@ absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights
                                                        .hash_weights = hash_weights}));
   NoteIgnored(path, model.ignored);
   const EngineInfo& info = model.engine->info();
-  if (flags.embeds == (info.embedding_dim != 0)) return model;
+  if (flags.embeds.value_or(info.embedding_dim != 0) == (info.embedding_dim != 0)) return model;
   return absl::FailedPreconditionError(absl::StrCat(
       path, " holds a model of config ", info.config_name,
-      flags.embeds ? ", which generates text and does not embed it"
-                   : ", which embeds texts and generates none; use it with inlay embed"));
+      *flags.embeds ? ", which generates text and does not embed it"
+                    : ", which embeds texts and generates none; use it with inlay embed"));
 }
 
 KvType CacheType(const ModelFlags& flags) {

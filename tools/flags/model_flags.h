@@ -23,7 +23,8 @@ struct ModelFlags {
   size_t threads = 1;
   bool check_tensors = false;
   bool sandbox = false;
-  bool embeds = false;            // the command embeds texts instead of using logits
+  // Whether the command embeds texts instead of using logits; none: whatever the model does.
+  std::optional<bool> embeds = false;
   std::optional<size_t> context;  // tokens; 0: the trained length
   std::string cache_type = "f32";
   std::optional<size_t> cache_limit;  // MiB

@@ -1,0 +1,70 @@
+#include "serve/service/token_routes.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/status_macros.h"
+#include "gemma_like/embed.h"
+#include "serve/api/embeddings.h"
+#include "serve/api/token_requests.h"
+
+namespace inlay::serve {
+
+void ReplyTokens(const Tokenizer& tokenizer, const Visit& visit) {
+  const absl::StatusOr<TokenizeRequest> request = ParseTokenize(visit.request.body);
+  if (!request.ok()) return visit.Fail(request.status());
+  EncodeOptions options;
+  options.parse_special = request->parse_special;
+  if (!request->add_special) options.add_bos = false;
+  const auto tokens = tokenizer.Encode(request->content, options);
+  if (!tokens.ok()) return visit.Fail(tokens.status());
+  visit.SendText(TokenizeBody(*request, *tokens, tokenizer));
+}
+
+void ReplyText(const Tokenizer& tokenizer, const Visit& visit) {
+  const absl::StatusOr<DetokenizeRequest> request = ParseDetokenize(visit.request.body);
+  if (!request.ok()) return visit.Fail(request.status());
+  visit.SendText(DetokenizeBody(tokenizer.Decode(request->tokens)));
+}
+
+namespace {
+
+absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name, const Visit& visit) {
+  Engine& engine = *model.engine;
+  const size_t dim = engine.info().embedding_dim;
+  if (dim == 0) return absl::UnimplementedError("this model generates text and embeds none");
+  INLAY_ASSIGN_OR_RETURN(const EmbeddingsRequest request, ParseEmbeddings(visit.request.body));
+  INLAY_RETURN_IF_ERROR(CheckDimensions(request, dim));
+  std::vector<std::vector<int32_t>> texts;
+  size_t tokens = 0;
+  for (const TextOrTokens& input : request.inputs) {
+    if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
+      texts.push_back(*ids);
+    } else {
+      INLAY_ASSIGN_OR_RETURN(texts.emplace_back(),
+                             EncodeToEmbed(*model.tokenizer, std::get<std::string>(input),
+                                           engine.info().context_length));
+    }
+    tokens += texts.back().size();
+  }
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  visit.reply->OnGone([gone] { *gone = true; });
+  INLAY_ASSIGN_OR_RETURN(const std::vector<std::vector<float>> vectors,
+                         EmbedTexts(engine, texts, [gone] { return gone->load(); }));
+  visit.SendText(EmbeddingsBody(request, name, vectors, tokens));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void ReplyEmbeddings(const LoadedModel& model, absl::string_view name, const Visit& visit) {
+  if (const absl::Status status = TryEmbeddings(model, name, visit); !status.ok())
+    visit.Fail(status);
+}
+
+}  // namespace inlay::serve
