@@ -71,7 +71,7 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
 
 class ModelService final : public Service {
  public:
-  ModelService(const LoadedModel& model, ChatRenderer renderer, const ApiKeys& keys,
+  ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer> renderer, const ApiKeys& keys,
                ServiceOptions options, std::string fingerprint, std::unique_ptr<AnswerLog> log,
                std::unique_ptr<Scheduler> scheduler);
   ~ModelService() override;
@@ -106,6 +106,10 @@ class ModelService final : public Service {
   void Replay(const Visit& visit);
 
   Json ModelJson() const;
+  std::vector<int32_t> Markers(bool tools) const {
+    return renderer_.ok() ? MarkerTokens(tokenizer_, renderer_->answer_format(tools))
+                          : std::vector<int32_t>();
+  }
   absl::StatusOr<RenderedChat> Render(const Call& call) const;
   absl::Status TryAnswer(const Visit& visit);
   absl::StatusOr<AnswerRequest> MakeRequest(const Call& call, const Visit& visit) const;
@@ -117,7 +121,7 @@ class ModelService final : public Service {
 
   const LoadedModel& model_;
   const Tokenizer& tokenizer_;
-  const ChatRenderer renderer_;
+  const absl::StatusOr<ChatRenderer> renderer_;
   const ApiKeys& keys_;
   const ServiceOptions options_;
   const std::string fingerprint_;
@@ -134,8 +138,8 @@ class ModelService final : public Service {
   std::thread pings_;
 };
 
-ModelService::ModelService(const LoadedModel& model, ChatRenderer renderer, const ApiKeys& keys,
-                           ServiceOptions options, std::string fingerprint,
+ModelService::ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer> renderer,
+                           const ApiKeys& keys, ServiceOptions options, std::string fingerprint,
                            std::unique_ptr<AnswerLog> log, std::unique_ptr<Scheduler> scheduler)
     : model_(model),
       tokenizer_(*model.tokenizer),
@@ -143,8 +147,7 @@ ModelService::ModelService(const LoadedModel& model, ChatRenderer renderer, cons
       keys_(keys),
       options_(std::move(options)),
       fingerprint_(std::move(fingerprint)),
-      markers_{MarkerTokens(tokenizer_, renderer_.answer_format(/*tools=*/false)),
-               MarkerTokens(tokenizer_, renderer_.answer_format(/*tools=*/true))},
+      markers_{Markers(/*tools=*/false), Markers(/*tools=*/true)},
       log_(std::move(log)),
       scheduler_(std::move(scheduler)),
       workers_(std::make_unique<Workers>(kWorkers)),
@@ -256,11 +259,12 @@ void ModelService::Models(const Visit& visit) {
 }
 
 absl::StatusOr<RenderedChat> ModelService::Render(const Call& call) const {
+  INLAY_RETURN_IF_ERROR(renderer_.status());
   INLAY_ASSIGN_OR_RETURN(
       const ChatInput input,
       ChatInput::Parse(DumpJson(call.messages), call.tools.is_null() ? "" : DumpJson(call.tools),
                        DumpJson(call.template_variables)));
-  return renderer_.Render(input);
+  return renderer_->Render(input);
 }
 
 absl::StatusOr<AnswerRequest> ModelService::MakeRequest(const Call& call,
@@ -348,7 +352,7 @@ absl::Status ModelService::TryAnswer(const Visit& visit) {
     requests[0].prompt = std::move(chat.tokens);
     requests[0].marks = {chat.generation_prompt};
     requests[0].options.shown_control = markers_[call.tools.is_null() ? 0 : 1];
-    reading.format = &renderer_.answer_format(!call.tools.is_null());
+    reading.format = &renderer_->answer_format(!call.tools.is_null());
     reading.options.in_thinking = chat.in_thinking;
     reading.options.calls = call.parse_calls;
     if (!call.tools.is_null()) {
@@ -386,11 +390,12 @@ void ModelService::CountTokens(const Visit& visit) {
 void ModelService::ApplyTemplate(const Visit& visit) {
   const absl::StatusOr<Call> call = ParseCall(Protocol::kChatCompletions, visit.request.body);
   if (!call.ok()) return visit.Fail(call.status());
+  if (!renderer_.ok()) return visit.Fail(renderer_.status());
   const absl::StatusOr<ChatInput> input =
       ChatInput::Parse(DumpJson(call->messages), call->tools.is_null() ? "" : DumpJson(call->tools),
                        DumpJson(call->template_variables));
   if (!input.ok()) return visit.Fail(input.status());
-  const absl::StatusOr<jinja::Text> text = renderer_.RenderText(*input);
+  const absl::StatusOr<jinja::Text> text = renderer_->RenderText(*input);
   if (!text.ok()) return visit.Fail(text.status());
   visit.SendText(ApplyTemplateBody(text->bytes()));
 }
@@ -429,7 +434,8 @@ void ModelService::Drain(absl::Duration most) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Service>> Service::Create(const LoadedModel& model,
-                                                         ChatRenderer renderer, const ApiKeys& keys,
+                                                         absl::StatusOr<ChatRenderer> renderer,
+                                                         const ApiKeys& keys,
                                                          ServiceOptions options) {
   return OrOutOfMemory("the server", [&]() -> absl::StatusOr<std::unique_ptr<Service>> {
     INLAY_ASSIGN_OR_RETURN(std::string fingerprint,

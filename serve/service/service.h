@@ -30,9 +30,11 @@ struct ServiceOptions {
 // Replies to requests with the answers of one model. Safe to use from several threads.
 class Service {
  public:
-  // `model` and `keys` must outlive the service. Errors of Scheduler::Create and of the log's file.
+  // `model` and `keys` must outlive the service. Without a renderer (a model that knows no chats)
+  // chats are refused with its error. Errors of Scheduler::Create and of the log's file.
   static absl::StatusOr<std::unique_ptr<Service>> Create(const LoadedModel& model,
-                                                         ChatRenderer renderer, const ApiKeys& keys,
+                                                         absl::StatusOr<ChatRenderer> renderer,
+                                                         const ApiKeys& keys,
                                                          ServiceOptions options);
   virtual ~Service() = default;
 

@@ -150,7 +150,12 @@ absl::Status Run(const ServeFlags& flags) {
                          ChatTemplateChoice::Read(flags.chat_template));
   const Signals signals;
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
-  INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer, chosen.MakeRenderer(model));
+  absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
+  if (!renderer.ok()) {
+    if (!flags.chat_template.empty()) return renderer.status();
+    WriteNote(
+        absl::StrCat("inlay: no chats, completions alone: ", renderer.status().message(), "\n"));
+  }
   const ServiceOptions options = MakeServiceOptions(flags, model);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
                          Service::Create(model, std::move(renderer), keys, options));
