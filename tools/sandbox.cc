@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #endif
 
@@ -116,6 +117,17 @@ constexpr uint32_t kAllowed[] = {
 #endif
 };
 
+// What a server needs besides, to accept connections and to wait for them. It has no connect().
+constexpr uint32_t kServes[] = {
+    SYS_bind,           SYS_listen,          SYS_accept,     SYS_accept4,  SYS_getsockname,
+    SYS_getpeername,    SYS_getsockopt,      SYS_setsockopt, SYS_shutdown, SYS_recvmsg,
+    SYS_recvfrom,       SYS_epoll_create1,   SYS_epoll_ctl,  SYS_eventfd2, SYS_epoll_pwait,
+    SYS_timerfd_create, SYS_timerfd_settime,
+#ifdef __x86_64__
+    SYS_epoll_wait,     SYS_epoll_create,
+#endif
+};
+
 // The low half of a call's argument: flags and process ids fit in it.
 constexpr uint32_t Argument(size_t index) {
   return static_cast<uint32_t>(offsetof(seccomp_data, args) + index * sizeof(uint64_t));
@@ -127,7 +139,7 @@ constexpr uint32_t Errno(int error) { return SECCOMP_RET_ERRNO | static_cast<uin
 
 class Filter {
  public:
-  Filter() {
+  explicit Filter(SandboxNetwork network) {
     program_ = {Load(offsetof(seccomp_data, arch)),
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, INLAY_AUDIT_ARCH, 1, 0),
                 Return(SECCOMP_RET_KILL_PROCESS), Load(offsetof(seccomp_data, nr))};
@@ -157,6 +169,7 @@ class Filter {
     for (const uint32_t request :
          {TCGETS, TCSETS, TCSETSW, TCSETSF, TIOCGWINSZ, TIOCGPGRP, FIONREAD})
       AllowEqual(SYS_ioctl, 1, request);
+    if (network == SandboxNetwork::kServes) AllowServing();
     program_.push_back(Return(Errno(EPERM)));
   }
 
@@ -172,6 +185,17 @@ class Filter {
 
  private:
   static constexpr uint32_t kThread = 0x00010000;  // CLONE_THREAD
+
+  void AllowServing() {
+    for (const uint32_t call : kServes) Allow(call);
+    // Sockets of streams alone: one for datagrams needs no connection to send to anybody. Nor may a
+    // connection be made in passing, by what is sent first.
+    constexpr uint32_t kNoStream = 0xE;  // of the bits of a type, SOCK_STREAM has the lowest
+    AllowWithout(SYS_socket, 1, kNoStream);
+    AllowWithout(SYS_sendmsg, 2, MSG_FASTOPEN);
+    AllowWithout(SYS_sendto, 3, MSG_FASTOPEN);
+    AllowEqual(SYS_ioctl, 1, FIONBIO);
+  }
 
   void Answer(uint32_t call, uint32_t action) {
     program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
@@ -249,15 +273,16 @@ absl::Status RestrictReading(const std::vector<std::string>&) { return absl::OkS
 
 }  // namespace
 
-absl::Status EnterSandbox(const std::vector<std::string>& readable) {
+absl::Status EnterSandbox(const std::vector<std::string>& readable, SandboxNetwork network) {
 #ifdef INLAY_AUDIT_ARCH
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return absl::UnimplementedError("--sandbox cannot be enforced here: the kernel is too old");
   }
   INLAY_RETURN_IF_ERROR(RestrictReading(readable));
-  return Filter().Install();
+  return Filter(network).Install();
 #else
   (void)readable;
+  (void)network;
   return absl::UnimplementedError(
       "--sandbox cannot be enforced here: it needs Linux on x86-64 or ARM64");
 #endif

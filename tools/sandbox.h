@@ -9,6 +9,11 @@
 
 namespace inlay {
 
+enum class SandboxNetwork {
+  kNone,
+  kServes,  // connections may be accepted, but none made
+};
+
 // From this call on, for this process, all its threads and any code that gains control of it: no
 // network, no file created, changed, renamed or removed, no other program started, no other process
 // inspected or signalled. seccomp refuses everything but the system calls that computing, reading
@@ -18,7 +23,8 @@ namespace inlay {
 //
 // It cannot be undone. Call it before threads start: it applies to all that are started later.
 // Unimplemented where the system cannot enforce it: then nothing has changed.
-absl::Status EnterSandbox(const std::vector<std::string>& readable);
+absl::Status EnterSandbox(const std::vector<std::string>& readable,
+                          SandboxNetwork network = SandboxNetwork::kNone);
 
 }  // namespace inlay
 

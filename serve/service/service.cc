@@ -72,7 +72,7 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
 class ModelService final : public Service {
  public:
   ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer> renderer, const ApiKeys& keys,
-               ServiceOptions options, std::string fingerprint, std::unique_ptr<AnswerLog> log,
+               ServiceOptions options, std::string fingerprint,
                std::unique_ptr<Scheduler> scheduler);
   ~ModelService() override;
 
@@ -127,7 +127,6 @@ class ModelService final : public Service {
   const std::string fingerprint_;
   const int64_t started_ = absl::ToUnixSeconds(absl::Now());
   const std::array<std::vector<int32_t>, 2> markers_;  // of answers without and with tools
-  const std::unique_ptr<AnswerLog> log_;
   std::atomic<bool> draining_ = false;
   absl::Mutex mutex_;
   std::function<size_t()> connections_ ABSL_GUARDED_BY(mutex_);
@@ -140,7 +139,7 @@ class ModelService final : public Service {
 
 ModelService::ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer> renderer,
                            const ApiKeys& keys, ServiceOptions options, std::string fingerprint,
-                           std::unique_ptr<AnswerLog> log, std::unique_ptr<Scheduler> scheduler)
+                           std::unique_ptr<Scheduler> scheduler)
     : model_(model),
       tokenizer_(*model.tokenizer),
       renderer_(std::move(renderer)),
@@ -148,7 +147,6 @@ ModelService::ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer
       options_(std::move(options)),
       fingerprint_(std::move(fingerprint)),
       markers_{Markers(/*tools=*/false), Markers(/*tools=*/true)},
-      log_(std::move(log)),
       scheduler_(std::move(scheduler)),
       workers_(std::make_unique<Workers>(kWorkers)),
       pings_([this] { PingAll(); }) {}
@@ -291,7 +289,7 @@ absl::StatusOr<AnswerRequest> ModelService::MakeRequest(const Call& call,
 
 AnswerReply::OnAnswer ModelService::LogAnswers(const std::vector<AnswerRequest>& requests,
                                                const Visit& visit) {
-  if (log_ == nullptr) return nullptr;
+  if (options_.answer_log == nullptr) return nullptr;
   return [this, requests, id = visit.request.id, client = visit.client.name](size_t prompt,
                                                                              const AnswerEnd& end) {
     AnswerRecord record{.id = id,
@@ -304,7 +302,7 @@ AnswerReply::OnAnswer ModelService::LogAnswers(const std::vector<AnswerRequest>&
                         .reason = end.reason};
     record.options.sampling.choice += static_cast<uint32_t>(end.choice);
     // An answer is not withheld because it could not be written down.
-    (void)log_->Append(record);
+    (void)options_.answer_log->Append(record);
   };
 }
 
@@ -440,18 +438,13 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(const LoadedModel& mode
   return OrOutOfMemory("the server", [&]() -> absl::StatusOr<std::unique_ptr<Service>> {
     INLAY_ASSIGN_OR_RETURN(std::string fingerprint,
                            MakeFingerprint(*model.engine, options.scheduler.kv_type));
-    std::unique_ptr<AnswerLog> log;
-    if (!options.answer_log.empty()) {
-      INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(options.answer_log));
-    }
     std::unique_ptr<Scheduler> scheduler;  // none for a model that embeds texts
     if (model.engine->info().embedding_dim == 0) {
       INLAY_ASSIGN_OR_RETURN(scheduler,
                              Scheduler::Create(*model.engine, *model.tokenizer, options.scheduler));
     }
     return std::make_unique<ModelService>(model, std::move(renderer), keys, std::move(options),
-                                          std::move(fingerprint), std::move(log),
-                                          std::move(scheduler));
+                                          std::move(fingerprint), std::move(scheduler));
   });
 }
 

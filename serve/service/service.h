@@ -13,6 +13,7 @@
 #include "gemma_like/load_model.h"
 #include "serve/http/http_server.h"
 #include "serve/scheduler/scheduler_options.h"
+#include "serve/service/answer_log.h"
 #include "serve/service/api_keys.h"
 
 namespace inlay::serve {
@@ -24,7 +25,7 @@ struct ServiceOptions {
   bool drop_billing_line = true;                       // see ParseOptions
   absl::Duration deadline = absl::InfiniteDuration();  // of a request, from its arrival
   absl::Duration ping = absl::Seconds(15);             // between signs of life of a stream
-  std::string answer_log;  // a file that each answer is appended to; "": none
+  std::shared_ptr<AnswerLog> answer_log;  // which each answer is appended to; null: none
 };
 
 // Replies to requests with the answers of one model. Safe to use from several threads.

@@ -210,5 +210,55 @@ TEST_F(Sandbox, SavingIsRefusedInOneSentence) {
   EXPECT_EQ(access(other_.c_str(), F_OK), -1);
 }
 
+// Runs `act` in a child that may accept connections; whether it returned true there.
+bool InServersSandbox(const std::function<bool()>& act) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (!EnterSandbox({}, SandboxNetwork::kServes).ok()) _exit(1);
+    _exit(act() ? kHolds : 2);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  return WIFEXITED(status) && WEXITSTATUS(status) == kHolds;
+}
+
+// A socket that listens on the loopback interface, at *address; -1 where that is refused.
+int Listen(sockaddr_in* address) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  *address = {};
+  address->sin_family = AF_INET;
+  address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(*address);
+  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(address), size) != 0) return -1;
+  if (listen(fd, 4) != 0) return -1;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(address), &size) == 0 ? fd : -1;
+}
+
+TEST(ServersSandbox, ListensButMakesNoConnection) {
+  sockaddr_in other;
+  const int listener = Listen(&other);
+  ASSERT_GE(listener, 0);
+  const auto* to = reinterpret_cast<const sockaddr*>(&other);
+  EXPECT_TRUE(InServersSandbox([] {
+    sockaddr_in own;
+    return Listen(&own) >= 0;
+  }));
+  EXPECT_TRUE(InServersSandbox([&] {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    return fd >= 0 && connect(fd, to, sizeof(other)) < 0 && errno == EPERM;
+  })) << "connect";
+  EXPECT_TRUE(InServersSandbox([&] {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    return sendto(fd, "x", 1, MSG_FASTOPEN, to, sizeof(other)) < 0 && errno == EPERM;
+  })) << "a connection made by what is sent first";
+  EXPECT_TRUE(InServersSandbox([] { return socket(AF_INET, SOCK_DGRAM, 0) < 0 && errno == EPERM; }))
+      << "datagrams";
+  EXPECT_TRUE(InServersSandbox([] {
+    return socket(AF_NETLINK, SOCK_RAW, 0) < 0 && errno == EPERM;
+  })) << "raw sockets";
+  EXPECT_TRUE(InServersSandbox([] { return open("/tmp", O_TMPFILE | O_RDWR, 0600) < 0; }));
+  close(listener);
+}
+
 }  // namespace
 }  // namespace inlay

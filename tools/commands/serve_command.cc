@@ -25,6 +25,7 @@
 #include "gemma_like/model/memory_plan.h"
 #include "io/gguf/gguf.h"
 #include "serve/http/http_server.h"
+#include "serve/service/answer_log.h"
 #include "serve/service/api_keys.h"
 #include "serve/service/service.h"
 #include "tools/commands/commands.h"
@@ -39,6 +40,7 @@
 namespace inlay {
 namespace {
 
+using serve::AnswerLog;
 using serve::ApiKeys;
 using serve::HttpOptions;
 using serve::HttpServer;
@@ -127,7 +129,6 @@ ServiceOptions MakeServiceOptions(const ServeFlags& flags, const LoadedModel& mo
   options.scheduler.draft = flags.draft;
   options.share_prefixes = flags.share_prefixes;
   options.drop_billing_line = !flags.keep_billing_line;
-  options.answer_log = flags.answer_log;
   if (flags.timeout > 0) options.deadline = absl::Seconds(flags.timeout);
   return options;
 }
@@ -142,12 +143,19 @@ void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& key
   }
 }
 
-absl::Status Run(const ServeFlags& flags) {
+absl::Status Run(ServeFlags flags) {
+  flags.model.serves = true;
+  if (!flags.key_file.empty()) flags.model.readable = {flags.key_file};
   ApiKeys keys;
   INLAY_RETURN_IF_ERROR(ReadKeys(flags, keys));
   INLAY_RETURN_IF_ERROR(CheckAccess(flags, keys));
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.chat_template));
+  // Before the model: --sandbox lets no file be written after that.
+  std::shared_ptr<AnswerLog> log;
+  if (!flags.answer_log.empty()) {
+    INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(flags.answer_log));
+  }
   const Signals signals;
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
@@ -156,7 +164,8 @@ absl::Status Run(const ServeFlags& flags) {
     WriteNote(
         absl::StrCat("inlay: no chats, completions alone: ", renderer.status().message(), "\n"));
   }
-  const ServiceOptions options = MakeServiceOptions(flags, model);
+  ServiceOptions options = MakeServiceOptions(flags, model);
+  options.answer_log = std::move(log);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
                          Service::Create(model, std::move(renderer), keys, options));
   const HttpOptions http{.host = flags.host,

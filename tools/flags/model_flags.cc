@@ -116,7 +116,11 @@ void NoteIgnored(const std::string& path, const std::string& ignored) {
 
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(std::string path, ChooseModel(flags));
-  if (flags.sandbox) INLAY_RETURN_IF_ERROR(EnterSandbox(GgufPaths(path)));
+  if (!flags.sandbox) return path;
+  std::vector<std::string> readable = GgufPaths(path);
+  readable.insert(readable.end(), flags.readable.begin(), flags.readable.end());
+  INLAY_RETURN_IF_ERROR(
+      EnterSandbox(readable, flags.serves ? SandboxNetwork::kServes : SandboxNetwork::kNone));
   return path;
 }
 

@@ -23,6 +23,8 @@ struct ModelFlags {
   size_t threads = 1;
   bool check_tensors = false;
   bool sandbox = false;
+  bool serves = false;                // the command accepts connections, in the sandbox too
+  std::vector<std::string> readable;  // files that it reads later
   // Whether the command embeds texts instead of using logits; none: whatever the model does.
   std::optional<bool> embeds = false;
   std::optional<size_t> context;  // tokens; 0: the trained length

@@ -1,0 +1,170 @@
+// inlay serve and inlay replay as processes: their flags, signals and files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/serve/http/raw_client.h"
+#include "tests/tools/program.h"
+#include "tests/tools/server_process.h"
+
+namespace inlay {
+namespace {
+
+using serve::Get;
+using serve::RawClient;
+using serve::RawReply;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr char kModel[] = "models/bard.gguf";
+
+std::string Post(const std::string& path, const Json& body, const std::string& headers = "") {
+  const std::string text = body.dump();
+  return absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\n",
+                      "Content-Type: application/json\r\nContent-Length: ", text.size(), "\r\n",
+                      headers, "\r\n", text);
+}
+
+RawReply Ask(uint16_t port, const std::string& path, const Json& body,
+             const std::string& headers = "") {
+  RawClient client(port);
+  EXPECT_TRUE(client.Send(Post(path, body, headers)));
+  return client.Read();
+}
+
+Json Completion(const std::string& prompt, int max_tokens) {
+  return {{"model", "bard"}, {"prompt", prompt}, {"max_tokens", max_tokens}, {"temperature", 0}};
+}
+
+TEST(ServeTest, AnswersAsGenerateDoes) {
+  ServerProcess server({"-m", kModel, "-t", "2"});
+  const RawReply reply = Ask(server.port(), "/v1/completions", Completion("ROMEO:", 40));
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const Json json = Json::parse(reply.body);
+  const ProgramResult alone = RunProgram(
+      {"generate", "-m", kModel, "-p", "ROMEO:", "-n", "40", "--temp", "0", "-o", "json"});
+  EXPECT_EQ(json["choices"][0]["text"], alone.Json()["text"]);
+  EXPECT_EQ(json["model"], "bard");
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0) << server.err();
+}
+
+TEST(ServeTest, ASignalLetsRunningAnswersEnd) {
+  ServerProcess server({"-m", kModel, "-t", "1"});
+  RawClient client(server.port());
+  Json body = Completion("To be", 400);
+  body["stream"] = true;
+  body["ignore_eos"] = true;
+  ASSERT_TRUE(client.Send(Post("/v1/completions", body)));
+  ASSERT_TRUE(client.ReadUntil("data: "));
+  server.Signal(SIGTERM);
+  EXPECT_TRUE(client.ReadUntil("data: [DONE]")) << "the answer goes on to its end";
+  EXPECT_EQ(server.Wait(), 0) << server.err();
+}
+
+TEST(ServeTest, WithoutTimeToDrainAnswersAreEnded) {
+  ServerProcess server({"-m", kModel, "-t", "1", "--drain", "0"});
+  RawClient client(server.port());
+  Json body = Completion("To be", 2000);
+  body["stream"] = true;
+  body["ignore_eos"] = true;
+  ASSERT_TRUE(client.Send(Post("/v1/completions", body)));
+  ASSERT_TRUE(client.ReadUntil("data: "));
+  server.Signal(SIGINT);
+  client.ReadToEnd();
+  EXPECT_EQ(server.Wait(), 0) << server.err();
+}
+
+TEST(ServeTest, KeysAreNeededAndReadAgain) {
+  const std::string file = ScratchPath("keys");
+  WriteFile(file, "secret-one alice\n");
+  ServerProcess server({"-m", kModel, "-t", "1", "--api-key-file", file});
+  EXPECT_EQ(Get(server.port(), "/health").status, 200) << "needs no key";
+  EXPECT_EQ(Get(server.port(), "/v1/models").status, 401);
+  EXPECT_EQ(Get(server.port(), "/v1/models", "Authorization: Bearer wrong-key\r\n").status, 401);
+  EXPECT_EQ(Get(server.port(), "/v1/models", "Authorization: Bearer secret-one\r\n").status, 200);
+  EXPECT_EQ(Get(server.port(), "/v1/models", "x-api-key: secret-one\r\n").status, 200);
+  EXPECT_EQ(Get(server.port(), "/nowhere").status, 401) << "no path is told without a key";
+  WriteFile(file, "secret-two alice\n");
+  server.Signal(SIGHUP);
+  ASSERT_TRUE(server.WaitFor("read the API keys again"));
+  EXPECT_EQ(Get(server.port(), "/v1/models", "x-api-key: secret-one\r\n").status, 401);
+  EXPECT_EQ(Get(server.port(), "/v1/models", "x-api-key: secret-two\r\n").status, 200);
+  WriteFile(file, "bad\n");
+  server.Signal(SIGHUP);
+  ASSERT_TRUE(server.WaitFor("stay as they were"));
+  EXPECT_EQ(Get(server.port(), "/v1/models", "x-api-key: secret-two\r\n").status, 200);
+}
+
+TEST(ServeTest, RefusesToListenForOthersWithoutAKey) {
+  ExpectError(RunProgram({"serve", "-m", kModel, "--host", "0.0.0.0", "--port", "0"}), 2,
+              HasSubstr("--host 0.0.0.0 lets other machines in"));
+  ExpectError(RunProgram({"serve", "-m", kModel}, {.env = {{"INLAY_API_KEY", "short"}}}), 1,
+              HasSubstr("INLAY_API_KEY: line 1 has a key of 5 characters"));
+}
+
+TEST(ServeTest, APortInUseIsNamed) {
+  const ServerProcess server({"-m", kModel, "-t", "1"});
+  const std::string port = absl::StrCat(server.port());
+  ExpectError(RunProgram({"serve", "-m", kModel, "--port", port}), 1, HasSubstr(port));
+}
+
+TEST(ServeTest, LoggedAnswersAreTheSameWhenComputedAgain) {
+  const std::string log = ScratchPath("answers.jsonl");
+  ServerProcess server(
+      {"-m", kModel, "-t", "2", "-c", "300", "--chat-template", "chatml", "--answer-log", log});
+  for (int i = 0; i < 3; ++i) {
+    const Json body = {{"model", "bard"},
+                       {"messages", {{{"role", "user"}, {"content", absl::StrCat("Speak ", i)}}}},
+                       {"max_tokens", 20},
+                       {"n", 2}};
+    ASSERT_EQ(Ask(server.port(), "/v1/chat/completions", body).status, 200);
+  }
+  const std::string text = ReadFile(log);
+  const std::string first = text.substr(0, text.find('\n'));
+  const RawReply replay = Ask(server.port(), "/v1/replay", Json::parse(first));
+  EXPECT_EQ(replay.body, "{\"same\":true,\"same_fingerprint\":true}");
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+
+  const ProgramResult same = RunProgram({"replay", "-m", kModel, log, "-o", "json"});
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_EQ(same.Json()["answers"], 6);
+  EXPECT_EQ(same.Json()["same"], 6);
+  Json changed = Json::parse(first);
+  changed["tokens"][4] = changed["tokens"][4].get<int>() ^ 1;
+  WriteFile(log, changed.dump() + "\n");
+  const ProgramResult differs = RunProgram({"replay", "-m", kModel, log});
+  EXPECT_EQ(differs.status, 1);
+  EXPECT_THAT(differs.out, HasSubstr("differs at token 4"));
+  WriteFile(log, "{}\n");
+  ExpectError(RunProgram({"replay", "-m", kModel, log}), 1, HasSubstr(":1: the record is none"));
+}
+
+TEST(ServeTest, TokensAndTexts) {
+  const ServerProcess server({"-m", kModel, "-t", "1"});
+  const RawReply tokens = Ask(server.port(), "/tokenize", {{"content", "To be"}});
+  ASSERT_EQ(tokens.status, 200) << tokens.body;
+  const RawReply text =
+      Ask(server.port(), "/detokenize", {{"tokens", Json::parse(tokens.body)["tokens"]}});
+  EXPECT_EQ(Json::parse(text.body)["content"], "To be");
+  EXPECT_EQ(Ask(server.port(), "/v1/embeddings", {{"model", "m"}, {"input", "a"}}).status, 501);
+  EXPECT_EQ(Ask(server.port(), "/v1/nothing", Json::object()).status, 404);
+  const RawReply metrics = Get(server.port(), "/metrics");
+  EXPECT_THAT(metrics.body, HasSubstr("inlay_connections 1\n"));
+}
+
+TEST(ServeTest, ServesInTheSandbox) {
+  ServerProcess server({"-m", kModel, "-t", "2", "--sandbox"});
+  const RawReply reply = Ask(server.port(), "/v1/completions", Completion("ROMEO:", 5));
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0) << server.err();
+}
+
+}  // namespace
+}  // namespace inlay

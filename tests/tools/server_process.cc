@@ -1,0 +1,79 @@
+#include "tests/tools/server_process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace inlay {
+namespace {
+
+constexpr int kLongMs = 300'000;  // far beyond what anything takes on a busy machine
+
+}  // namespace
+
+ServerProcess::ServerProcess(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {INLAY_PROGRAM, "serve", "--port", "0"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int pipes[2];
+  EXPECT_EQ(pipe2(pipes, O_CLOEXEC), 0);
+  pid_ = fork();
+  if (pid_ == 0) {
+    dup2(pipes[1], STDERR_FILENO);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  close(pipes[1]);
+  err_fd_ = pipes[0];
+  if (!WaitFor("/v1;")) {
+    ADD_FAILURE() << "the server does not answer: " << err_;
+    return;
+  }
+  const size_t colon = err_.rfind(':', err_.find("/v1;"));
+  port_ = static_cast<uint16_t>(std::atoi(err_.c_str() + colon + 1));
+}
+
+ServerProcess::~ServerProcess() {
+  if (pid_ > 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  if (err_fd_ >= 0) close(err_fd_);
+}
+
+void ServerProcess::Signal(int signal) const { EXPECT_EQ(kill(pid_, signal), 0); }
+
+bool ServerProcess::ReadSome() {
+  pollfd ready = {.fd = err_fd_, .events = POLLIN, .revents = 0};
+  if (poll(&ready, 1, kLongMs) <= 0) return false;
+  char buffer[4096];
+  const ssize_t n = read(err_fd_, buffer, sizeof(buffer));
+  if (n <= 0) return false;
+  err_.append(buffer, static_cast<size_t>(n));
+  return true;
+}
+
+bool ServerProcess::WaitFor(const std::string& text) {
+  while (err_.find(text) == std::string::npos) {
+    if (!ReadSome()) return false;
+  }
+  return true;
+}
+
+int ServerProcess::Wait() {
+  while (ReadSome()) {
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace inlay
