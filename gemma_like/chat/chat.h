@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "configs/config.h"
+#include "gemma_like/chat/answer_format.h"
 #include "gemma_like/chat/answer_parser.h"
 #include "io/tokenizer/tokenizer.h"
 
@@ -50,7 +51,9 @@ class ChatFormat {
                                             absl::Span<const int32_t> conversation,
                                             bool ends_with_answer) const = 0;
 
-  // Reads an answer; `in_thinking` is of the continuation before it. The format must outlive it.
+  // How answers have their parts; MarkerTokens are to be in their texts. By default all is text.
+  virtual AnswerFormat answer_format() const { return {}; }
+  // Reads an answer; `in_thinking` is of the continuation before it.
   virtual AnswerParser StartAnswer(bool in_thinking) const;
 };
 

@@ -119,6 +119,8 @@ absl::StatusOr<Value> PrepareMessage(const Value& message, const MessageStyle& s
   if (!message.is(Type::kDict)) return absl::InvalidArgumentError("it is not an object");
   if (message.dict().Find("role") == nullptr) return absl::InvalidArgumentError("it has no role");
   INLAY_ASSIGN_OR_RETURN(auto copy, Copy(message.dict(), PrepareValue));
+  if (style.developer_is_system && copy->Find("role")->bytes() == "developer")
+    copy->Set(Key("role"), Key("system"));
   if (copy->Find("content") == nullptr) copy->Set(Key("content"), Key(""));
   INLAY_RETURN_IF_ERROR(PlaceCalls(style, *copy));
   PlaceReasoning(style, *copy);
@@ -136,6 +138,7 @@ MessageStyle MessageStyle::Of(absl::string_view source) {
            absl::StrContains(source, absl::StrCat(".get(\"", key, "\""));
   };
   MessageStyle style;
+  style.developer_is_system = !absl::StrContains(source, "developer");
   if (!absl::StrContains(source, "tool_calls")) {
     const AnswerFormat format = AnswerFormat::Of(source);
     if (CanWriteCalls(format.calls)) style.calls_in_content = format;

@@ -17,6 +17,8 @@ namespace inlay {
 // What templates differ in when they read the messages of an assistant. It is found in a template's
 // text.
 struct MessageStyle {
+  // The template knows no developer: what one says is the system's.
+  bool developer_is_system = false;
   // The key of what the assistant thought before it answered, besides "reasoning_content", which
   // every message has that has any: "reasoning", "thinking" or "".
   std::string reasoning_key;
@@ -30,7 +32,8 @@ struct MessageStyle {
 };
 
 // The messages as templates read them:
-//   - A role that is one of system, developer, user, assistant, tool, function and model is as
+//   - The role developer is system where `style` says so. A role that is one of system, developer,
+//   user, assistant, tool, function and model is as
 //     trusted as the template, since templates make control tokens of roles. All else, other roles
 //     included, is a message's text.
 //   - "content" is there: "" where it was missing or null.

@@ -21,13 +21,31 @@ namespace {
 using jinja::Origin;
 using jinja::Value;
 
-Value ChatMessage(absl::string_view role, absl::string_view content) {
+Value ChatMessage(absl::string_view role, Value content) {
   const auto message = std::make_shared<jinja::DictRep>();
   message->Set(Value::String("role", Origin::kTemplate), Value::String(role, Origin::kTemplate));
-  message->Set(Value::String("content", Origin::kTemplate),
-               Value::String(content, Origin::kMessage));
+  message->Set(Value::String("content", Origin::kTemplate), std::move(content));
   message->Finish(nullptr);
   return Value::Dict(message);
+}
+
+Value ChatMessage(absl::string_view role, absl::string_view content) {
+  return ChatMessage(role, Value::String(content, Origin::kMessage));
+}
+
+// An answer as the model wrote it. The first markers of its thoughts are control tokens again,
+// where they are any.
+Value WithThoughts(const AnswerFormat& format, absl::string_view answer) {
+  jinja::Text text;
+  for (const absl::string_view marker : {format.think_begin, format.think_end}) {
+    const size_t at = answer.find(marker);
+    if (at == absl::string_view::npos) continue;
+    text.Append(answer.substr(0, at), Origin::kMessage);
+    text.Append(marker, Origin::kTemplate);
+    answer.remove_prefix(at + marker.size());
+  }
+  text.Append(answer, Origin::kMessage);
+  return Value::String(std::move(text));
 }
 
 }  // namespace
@@ -36,6 +54,11 @@ TemplateChatFormat::TemplateChatFormat(ChatRenderer renderer, Value tools, Value
     : renderer_(std::move(renderer)) {
   input_.tools = std::move(tools);
   input_.variables = std::move(variables);
+  format_ = renderer_.answer_format(input_.has_tools());
+  if (!input_.has_tools()) {
+    format_.calls = CallSyntax::kNone;
+    format_.call_begin = format_.call_end = format_.quote = "";
+  }
   // What is wrong with the template shows in Next.
   if (const auto input = MakeInput("", {}, "Hi"); input.ok()) {
     const auto chat = renderer_.Render(*input);
@@ -44,26 +67,24 @@ TemplateChatFormat::TemplateChatFormat(ChatRenderer renderer, Value tools, Value
 }
 
 AnswerParser TemplateChatFormat::StartAnswer(bool in_thinking) const {
-  const bool tools = input_.has_tools();
-  return AnswerParser(renderer_.answer_format(tools),
-                      {.in_thinking = in_thinking, .calls = tools, .tools = input_.tools});
+  return AnswerParser(format_, {.in_thinking = in_thinking, .calls = true, .tools = input_.tools});
 }
 
 Value TemplateChatFormat::Answered(absl::string_view answer) const {
-  const bool tools = input_.has_tools();
-  const AnswerFormat& format = renderer_.answer_format(tools);
   // Thoughts that the prompt opened, and that did not end, may be an answer for which it did not.
-  const size_t end = answer.find(format.think_end);
+  const size_t end = answer.find(format_.think_end);
   const bool in_thinking =
-      thinks_ && end != absl::string_view::npos && answer.find(format.think_begin) > end;
+      thinks_ && end != absl::string_view::npos && answer.find(format_.think_begin) > end;
   AnswerParser parser = StartAnswer(in_thinking);
   std::vector<AnswerEvent> events = parser.Push(answer);
   for (AnswerEvent& event : parser.Finish()) events.push_back(std::move(event));
   const Value message = AnswerMessage(events);
   // A template that looks for thoughts in the content finds them as the model wrote them.
+  const bool in_content = renderer_.message_style(input_.has_tools()).reasoning_in_content;
+  const bool thoughts = message.dict().Find("reasoning_content") != nullptr;
   const bool calls = message.dict().Find("tool_calls") != nullptr;
-  const bool as_it_is = renderer_.message_style(tools).reasoning_in_content && !calls;
-  return as_it_is ? ChatMessage("assistant", answer) : message;
+  if (!in_content || !thoughts || calls) return message;
+  return ChatMessage("assistant", WithThoughts(format_, answer));
 }
 
 absl::StatusOr<ChatInput> TemplateChatFormat::MakeInput(absl::string_view system,

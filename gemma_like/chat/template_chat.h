@@ -34,6 +34,8 @@ class TemplateChatFormat : public ChatFormat {
   absl::StatusOr<Continuation> Next(const ChatTexts& texts, absl::Span<const int32_t> conversation,
                                     bool ends_with_answer) const override;
 
+  // Without tools, what would be a call is text.
+  AnswerFormat answer_format() const override { return format_; }
   AnswerParser StartAnswer(bool in_thinking) const override;
 
  private:
@@ -44,6 +46,7 @@ class TemplateChatFormat : public ChatFormat {
   jinja::Value Answered(absl::string_view answer) const;
 
   ChatRenderer renderer_;
+  AnswerFormat format_;
   ChatInput input_;      // without messages; one time for the whole chat
   bool thinks_ = false;  // the template opens the thoughts of an answer
 };

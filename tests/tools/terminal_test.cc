@@ -42,6 +42,18 @@ TEST(Terminal, ChatsWithAPersonAndSurvivesErrors) {
                                 HasSubstr("'/sing' is not a command"), HasSubstr("turns: 1;")));
 }
 
+// The template opens the thoughts, and the demo model, which knows of none, never ends them.
+TEST(Terminal, DimsThoughts) {
+  const std::string path = ScratchPath("thinks.jinja");
+  const std::vector<std::string> chat = {"chat", "-n", "5", "--chat-template", path};
+  WriteFile(path, "ROMEO:\n{{ '<think>' if add_generation_prompt }}{# </think> #}");
+  EXPECT_THAT(RunOnTerminal(chat, "x\n/exit\n", {{"TERM", "xterm"}}).out, HasSubstr("\033[2m"));
+  WriteFile(path, "ROMEO:\n{{ '<think></think>' if add_generation_prompt }}");
+  EXPECT_THAT(RunOnTerminal(chat, "x\n/exit\n", {{"TERM", "xterm"}}).out,
+              Not(HasSubstr("\033[2m")));
+  unlink(path.c_str());
+}
+
 // A sequence that changes the colour, in seven bits and in one C1 character, and one that turns the
 // text around.
 constexpr char kRed[] = "\x1b[31m";

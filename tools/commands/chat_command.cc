@@ -24,6 +24,7 @@
 #include "cache/cache_plan.h"
 #include "gemma_like/chat/answer_parser.h"
 #include "gemma_like/chat/chat_renderer.h"
+#include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/chat/template_chat.h"
 #include "gemma_like/sessions/chat_session.h"
 #include "io/store/state_store.h"
@@ -336,6 +337,7 @@ absl::Status Run(const ChatFlags& flags) {
   const int64_t most =
       flags.max_tokens.value_or(chosen.EndsNoAnswer(model) ? kTemplatelessTokens : -1);
   if (most >= 0) options.max_tokens = static_cast<size_t>(most);
+  options.shown_control = MarkerTokens(*model.tokenizer, format->answer_format());
   // At least one snapshot: the one to which an answer that fails goes back.
   INLAY_ASSIGN_OR_RETURN(
       std::unique_ptr<KVCache> cache,

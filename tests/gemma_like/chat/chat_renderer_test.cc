@@ -188,6 +188,12 @@ TEST_F(ChatRendererTest, MakesMessagesReady) {
             "[<s>]-FalseFalseTrue");
 }
 
+TEST_F(ChatRendererTest, ADeveloperIsTheSystemOfTemplatesThatKnowNone) {
+  const ChatInput input = Input(List({Said("developer", "")}));
+  EXPECT_EQ(Rendered("{{ messages[0].role }}", input), "[<s>]system");
+  EXPECT_EQ(Rendered("{{ messages[0].role }}{# developer #}", input), "[<s>]developer");
+}
+
 TEST_F(ChatRendererTest, PutsThoughtsWhereTheTemplateLooks) {
   json answer = Said("assistant", "Yes");
   answer["reasoning_content"] = "Hm";

@@ -147,6 +147,24 @@ TEST(TemplateChatTest, TakesEarlierAnswersApart) {
   EXPECT_THAT(whole(tools, false), HasSubstr("u(assistant)\nHm\n</think>\n\nYes[call"));
 }
 
+// A template that looks for thoughts in the content; in this vocabulary, as in LFM2's, their
+// markers are control tokens.
+TEST(TemplateChatTest, KeepsThoughtsInTheContent) {
+  TestVocabulary vocabulary = SpmBase();
+  for (const char* token : {"<think>", "</think>"}) vocabulary.Add(token, kControl);
+  vocabulary.flags = {{"add_bos_token", false}, {"add_space_prefix", false}};
+  const auto tokenizer = MustLoad(vocabulary);
+  const auto format = Format(*tokenizer,
+                             "{% for m in messages %}{{ m.content }}|{% endfor %}"
+                             "{{ 'unused'.split('</think>')[1] }}");
+  const std::vector<Exchange> before = {{"<think>", "<think>a\n</think> b <think></think>"},
+                                        {"u", " c "}};
+  EXPECT_EQ(
+      Show(*tokenizer,
+           Must(format->Next({.system = "", .before = before, .user = "x"}, {}, false)).tokens),
+      "<think>|[<think>]a\n[</think>] b <think></think>|u| c |x|");
+}
+
 TEST(TemplateChatTest, SaysWhyItCannotGoOn) {
   const auto tokenizer = GemmaTokenizer();
   EXPECT_THAT(ChatRenderer::CreateFrom(*tokenizer, "a\n{% for %}").status().message(),
