@@ -319,7 +319,10 @@ TEST_F(HttpStreamTest, TheServerEndsWhileOthersWrite) {
       writers.emplace_back([&, reply = std::move(reply)] {
         reply->StartStream(200, "text/plain");
         started.Add();
-        while (!stop) reply->Write("piece");
+        while (!stop) {
+          reply->Write("piece");
+          std::this_thread::yield();
+        }
       });
     });
     std::vector<std::unique_ptr<RawClient>> clients;
