@@ -257,6 +257,7 @@ void ParseMessages(FieldReader& body, const ParseOptions& options, bool counting
   body.NoEffect({"metadata", "service_tier", "speed", "cache_control", "inference_geo",
                  "diagnostics", "user_profile_id", "workspace_id"});
   for (const char* key : {"container", "mcp_servers"}) body.Refuse(key);
+  body.Refuse("thread", "is not supported: this server stores no messages, so send all of them");
 }
 
 }  // namespace inlay::serve

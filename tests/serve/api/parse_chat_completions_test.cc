@@ -174,6 +174,10 @@ TEST(ParseChatCompletions, ReadsMessages) {
        "{'role':'assistant','content':'','reasoning_content':'r'}"},
       {"{'role':'assistant','content':[{'type':'refusal','refusal':'no'}]}",
        "{'role':'assistant','content':'no'}"},
+      // As @openai/agents sends back what it got.
+      {"{'role':'assistant','content':[{'type':'text','text':'a','role':'assistant',"
+       "'refusal':null,'reasoning_content':'r','tool_calls':[]}],'tool_calls':[]}",
+       "{'role':'assistant','content':'a','reasoning_content':'r'}"},
       // Arguments become an object, and a result gets the name of the function.
       {"{'role':'assistant','content':null,'tool_calls':[{'index':0,'id':'c','type':'function',"
        "'function':{'name':'f','arguments':'{\\'x\\':[1,{}]}'}},"
@@ -214,6 +218,9 @@ TEST(ParseChatCompletions, RefusesMessagesByName) {
        "messages[0].content[0].~x~ is not a field that this server knows"},
       {"{'role':'user','content':'a'},{'role':'assistant','content':'a','prefix':true}",
        "messages[1].~prefix~ is not a field that this server knows"},
+      {"{'role':'assistant','content':[{'type':'text','text':'a','role':'assistant',"
+       "'reasoning_content':'r'}],'reasoning_content':'s'}",
+       "messages[0].content[0].~reasoning_content~ is not a field that this server knows"},
       {"{'role':'tool','content':'a'}", "messages[0].tool_call_id must be given"},
       {"{'role':'assistant','audio':{'id':'a'}}", "messages[0].audio is not supported"},
       {"{'role':'assistant','function_call':{'name':'f'}}",

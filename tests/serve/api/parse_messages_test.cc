@@ -169,6 +169,8 @@ TEST(ParseMessages, RefusesFieldsByName) {
        "server leaves nothing out of a conversation"},
       {"'container':'c'", "container is not supported"},
       {"'mcp_servers':[{}]", "mcp_servers is not supported"},
+      {"'thread':{'type':'create'}",
+       "thread is not supported: this server stores no messages, so send all of them"},
       {"'n':2", "~n~ is not a field that this server knows"},
       {"'logprobs':true", "~logprobs~ is not a field that this server knows"},
   };
