@@ -5,15 +5,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "serve/api/call.h"
+#include "serve/api/parse_options.h"
 
 namespace inlay::serve {
-
-struct ParseOptions {
-  // Messages: leave out a first block of the system prompt that starts with
-  // "x-anthropic-billing-header:". Claude Code writes it for who bills; as it changes from request
-  // to request, the prompt of no request could be reused for the next.
-  bool drop_billing_line = true;
-};
 
 // The call that `body`, a request of `protocol`, stands for. Every field of the protocol counts,
 // has no effect on an answer in any case (the parsers list those), or is refused: InvalidArgument

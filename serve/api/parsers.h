@@ -5,7 +5,7 @@
 
 #include "serve/api/call.h"
 #include "serve/api/field_reader.h"
-#include "serve/api/parse_call.h"
+#include "serve/api/parse_options.h"
 
 namespace inlay::serve {
 
