@@ -1,4 +1,4 @@
-// What a server may choose about how requests are read.
+// What a server chooses about the requests that it reads.
 #ifndef INLAY_SERVE_API_PARSE_OPTIONS_H_
 #define INLAY_SERVE_API_PARSE_OPTIONS_H_
 

@@ -183,13 +183,13 @@ TEST(ParseChatCompletions, ReadsMessages) {
        "'function':{'name':'f','arguments':'{\\'x\\':[1,{}]}'}},"
        "{'id':'d','function':{'name':'g','arguments':''}}]},"
        "{'role':'tool','tool_call_id':'c','content':'1'},"
-       "{'role':'tool','tool_call_id':'e','content':'2','name':'h'},"
+       "{'role':'tool','tool_call_id':'d','content':'2','name':'h'},"
        "{'role':'tool','tool_call_id':'e','content':[{'type':'text','text':'3'}]}",
        "{'role':'assistant','content':'','tool_calls':[{'id':'c','type':'function',"
        "'function':{'name':'f','arguments':{'x':[1,{}]}}},"
        "{'id':'d','type':'function','function':{'name':'g','arguments':{}}}]},"
        "{'role':'tool','content':'1','tool_call_id':'c','name':'f'},"
-       "{'role':'tool','content':'2','tool_call_id':'e','name':'h'},"
+       "{'role':'tool','content':'2','tool_call_id':'d','name':'h'},"
        "{'role':'tool','content':'3','tool_call_id':'e'}"},
   };
   for (const auto& [messages, expected] : table) {

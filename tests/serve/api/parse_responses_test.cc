@@ -43,6 +43,12 @@ TEST(ParseResponses, ReadsInput) {
        "{'role':'assistant','content':'','reasoning_content':'s','tool_calls':["
        "{'id':'e','type':'function','function':{'name':'f','arguments':{}}}]},"
        "{'role':'tool','content':'3','tool_call_id':'e','name':'f'}"},
+      {"[{'role':'assistant','content':'a'},"
+       "{'type':'reasoning','summary':[{'type':'summary_text','text':'s'}]},"
+       "{'type':'function_call','call_id':'c','name':'f','arguments':''}]",
+       "{'role':'assistant','content':'a'},{'role':'assistant','content':'',"
+       "'reasoning_content':'s','tool_calls':[{'id':'c','type':'function','function':"
+       "{'name':'f','arguments':{}}}]}"},
       // Thoughts that nothing followed: the client broke off.
       {"[{'type':'reasoning','summary':[{'type':'summary_text','text':'s'}]},"
        "{'role':'user','content':'a'}]",

@@ -98,6 +98,8 @@ TEST(ReplyMessages, SaysWhyItEnds) {
   EXPECT_EQ(reason(text, StopReason::kContextFull), "\"model_context_window_exceeded\" null");
   EXPECT_EQ(reason(AnswerWithCall(), StopReason::kEndOfGeneration), "\"tool_use\" null");
   EXPECT_EQ(reason(AnswerWithCall(), StopReason::kMaxTokens), "\"max_tokens\" null");
+  const ScriptedAnswer half = {.events = {{Kind::kCallBegin, "f", 0}}};
+  EXPECT_EQ(reason(half, StopReason::kEndOfGeneration), "\"end_turn\" null");
 }
 
 TEST(ReplyMessages, HidesThoughts) {
