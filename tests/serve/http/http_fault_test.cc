@@ -31,7 +31,7 @@ TEST_F(HttpFaultTest, AnIdleConnectionCostsLittle) {
   std::vector<std::unique_ptr<RawClient>> clients;
   const auto add = [&] {
     clients.push_back(std::make_unique<RawClient>(port()));
-    ASSERT_TRUE(clients.back()->Send(Post("/", std::string(100'000, 'x'))));
+    ASSERT_TRUE(clients.back()->Send(Post("/", std::string(100'000, 'x')) + "\r\n\r\n"));
     ASSERT_EQ(clients.back()->Read().status, 200);
   };
   clients.reserve(2 * kConnections);

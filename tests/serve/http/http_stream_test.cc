@@ -39,7 +39,6 @@ TEST_F(HttpStreamTest, PiecesArriveAsTheyAreWritten) {
     stream->Write(absl::StrCat("data: ", i, "\n\n"));
     EXPECT_TRUE(client.ReadUntil(absl::StrCat("9\r\ndata: ", i, "\n\n\r\n")));
   }
-  stream->Write("");  // would be the stream's end
   stream->Write("last");
   stream->Finish();
   EXPECT_TRUE(client.ReadUntil("4\r\nlast\r\n0\r\n\r\n"));
@@ -53,7 +52,10 @@ TEST_F(HttpStreamTest, ManyPiecesArriveInOrder) {
   Start([](HttpRequest, std::shared_ptr<HttpReply> reply) {
     std::thread([reply = std::move(reply)] {
       reply->StartStream(200, "text/plain");
-      for (int i = 0; i < kPieces; ++i) reply->Write(absl::StrCat(i, ","));
+      for (int i = 0; i < kPieces; ++i) {
+        reply->Write(absl::StrCat(i, ","));
+        if (i % 1000 == 0) reply->Write("");  // as a chunk it would be the end
+      }
       reply->Finish();
     }).detach();
   });
