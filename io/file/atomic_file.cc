@@ -65,6 +65,17 @@ absl::StatusOr<std::string> FollowLinks(const std::string& path) {
   return absl::ErrnoToStatus(ELOOP, absl::StrCat(path, " cannot be followed"));
 }
 
+absl::Status SyncFolderOf(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return absl::OkStatus();
+  const int error = fsync(fd) == 0 ? 0 : errno;
+  close(fd);
+  // Of the others, EINVAL and its kin say that there is no such operation.
+  if (error != EIO && error != ENOSPC && error != EDQUOT) return absl::OkStatus();
+  return absl::ErrnoToStatus(error, absl::StrCat(folder, " cannot be synced to the disk"));
+}
+
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileKind kind,
                                               Replace replace) {
   INLAY_RETURN_IF_ERROR(CheckReplace(path, kind, replace));
@@ -173,14 +184,8 @@ absl::Status AtomicFile::Commit() {
   }
   INLAY_RETURN_IF_ERROR(GiveName());
   close(std::exchange(fd_, -1));
-  // The name itself is stored in the folder, which is synced too. The file is complete and in place
-  // by now, so a file system that cannot sync folders is no reason to report a failure.
-  const int folder = open(FolderOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    fsync(folder);
-    close(folder);
-  }
-  return absl::OkStatus();
+  // The name itself is stored in the folder.
+  return SyncFolderOf(target_);
 }
 
 absl::Status AtomicFile::GiveName() {

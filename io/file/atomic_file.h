@@ -20,6 +20,10 @@ namespace inlay {
 // dangling ones too.
 absl::StatusOr<std::string> FollowLinks(const std::string& path);
 
+// Puts the names in a file's folder on the disk, as they are now. A file system that cannot sync
+// folders, or a folder that must not be read, is no error.
+absl::Status SyncFolderOf(const std::string& path);
+
 // Without Commit, the new file disappears with the object, and an existing file of that name is
 // unchanged. Where the file system supports O_TMPFILE, the new file has no name until Commit, so
 // that nothing is left even when the process is killed; elsewhere it has a TemporaryName in the

@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -24,6 +25,11 @@ absl::Status CheckStateKey(absl::string_view key) {
 
 absl::Status NoSuchState(absl::string_view key) {
   return absl::NotFoundError(absl::StrCat("there is no state '", key, "'"));
+}
+
+absl::Status TooManyStates(absl::string_view prefix) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "more than ", StateStore::kMostListed, " states have keys that begin with '", prefix, "'"));
 }
 
 class MemoryStateWriter final : public StateWriter {
@@ -91,6 +97,17 @@ absl::Status MemoryStore::Delete(absl::string_view key) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
   std::lock_guard<std::mutex> lock(mutex_);
   return states_.erase(std::string(key)) > 0 ? absl::OkStatus() : NoSuchState(key);
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryStore::List(absl::string_view prefix) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::string> keys;
+  for (auto it = states_.lower_bound(std::string(prefix));
+       it != states_.end() && absl::StartsWith(it->first, prefix); ++it) {
+    if (keys.size() == kMostListed) return TooManyStates(prefix);
+    keys.push_back(it->first);
+  }
+  return keys;
 }
 
 }  // namespace inlay

@@ -2,6 +2,7 @@
 #ifndef INLAY_IO_STORE_STATE_STORE_H_
 #define INLAY_IO_STORE_STATE_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -40,10 +41,15 @@ class StateStore {
   virtual absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) = 0;
   virtual absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) = 0;
   virtual absl::Status Delete(absl::string_view key) = 0;
+  // The keys that begin with `prefix`, ascending, at most kMostListed: ResourceExhausted where
+  // there are more. States that are stored or deleted meanwhile may be among them or not.
+  static constexpr size_t kMostListed = 100'000;
+  virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
 };
 
 absl::Status CheckStateKey(absl::string_view key);
 absl::Status NoSuchState(absl::string_view key);
+absl::Status TooManyStates(absl::string_view prefix);
 
 // Keeps states for as long as it lives; its readers and writers must not outlive it.
 class MemoryStore final : public StateStore {
@@ -51,6 +57,7 @@ class MemoryStore final : public StateStore {
   absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override;
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
   absl::Status Delete(absl::string_view key) override;
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
 
  private:
   friend class MemoryStateWriter;
@@ -61,13 +68,15 @@ class MemoryStore final : public StateStore {
 };
 
 // Keeps each state in a file of its own, accessible to its owner only (0600), in an existing
-// folder.
+// folder. What Commit and Delete did is on the disk when they return. Files of other programs may
+// be in the folder; those named KEY.state count as states.
 class FileStore final : public StateStore {
  public:
   explicit FileStore(std::string folder) : folder_(std::move(folder)) {}
   absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override;
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
   absl::Status Delete(absl::string_view key) override;
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
 
  private:
   std::string Path(absl::string_view key) const;

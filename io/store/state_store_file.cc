@@ -1,4 +1,5 @@
 // States in files.
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
 #include "io/store/state_store.h"
@@ -20,6 +23,9 @@ namespace inlay {
 namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
+
+// Keeps keys apart from the temporary files of other keys, whose names end otherwise.
+constexpr absl::string_view kSuffix = ".state";
 
 class FileStateWriter final : public StateWriter {
  public:
@@ -109,9 +115,8 @@ absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& pa
   return std::make_unique<FileStateReader>(path, fd, static_cast<uint64_t>(info.st_size));
 }
 
-// The suffix keeps keys apart from the temporary files of other keys.
 std::string FileStore::Path(absl::string_view key) const {
-  return absl::StrCat(folder_, "/", key, ".state");
+  return absl::StrCat(folder_, "/", key, kSuffix);
 }
 
 absl::StatusOr<std::unique_ptr<StateWriter>> FileStore::Put(absl::string_view key) {
@@ -127,8 +132,32 @@ absl::StatusOr<std::unique_ptr<StateReader>> FileStore::Get(absl::string_view ke
 absl::Status FileStore::Delete(absl::string_view key) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
   const std::string path = Path(key);
-  if (unlink(path.c_str()) == 0) return absl::OkStatus();
+  if (unlink(path.c_str()) == 0) return SyncFolderOf(path);
   return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be deleted"));
+}
+
+absl::StatusOr<std::vector<std::string>> FileStore::List(absl::string_view prefix) {
+  const auto failed = [this](int error) {
+    return absl::ErrnoToStatus(error, absl::StrCat(folder_, " cannot be listed"));
+  };
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_.c_str()), closedir);
+  if (folder == nullptr) return failed(errno);
+  std::vector<std::string> keys;
+  while (true) {
+    errno = 0;
+    const dirent* entry = readdir(folder.get());
+    if (entry == nullptr && errno != 0) return failed(errno);
+    if (entry == nullptr) break;
+    absl::string_view key = entry->d_name;
+    if (!absl::ConsumeSuffix(&key, kSuffix) || !absl::StartsWith(key, prefix)) continue;
+    struct stat info;
+    if (!CheckStateKey(key).ok() || stat(Path(key).c_str(), &info) != 0) continue;
+    if (!S_ISREG(info.st_mode)) continue;
+    if (keys.size() == kMostListed) return TooManyStates(prefix);
+    keys.emplace_back(key);
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
 
 }  // namespace inlay

@@ -5,10 +5,18 @@
 #include <cstddef>
 #include <cstring>
 #include <random>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
@@ -63,6 +71,27 @@ constexpr absl::string_view kPublish =
     "redis.call('UNLINK', KEYS[2]) "
     "redis.call('RENAME', KEYS[1], KEYS[2]) "
     "return 'OK'";
+
+// Arguments: the cursor, a pattern of keys. Answers the next cursor, and the keys of states that
+// this step of the search found, each after a newline: in one text, since RedisConnection reads no
+// arrays. A step looks at about 1000 keys.
+constexpr absl::string_view kList =
+    "local found = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000) "
+    "local words = {found[1]} "
+    "for _, key in ipairs(found[2]) do "
+    "if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, ARGV[3]) == 1 "
+    "then words[#words + 1] = key end end "
+    "return table.concat(words, '\\n')";
+
+// A pattern of Redis that only texts match that begin with `prefix`.
+std::string PatternOf(absl::string_view prefix) {
+  std::string pattern;
+  for (const char c : prefix) {
+    if (absl::string_view("*?[]^\\").find(c) != absl::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern + "*";
+}
 
 std::string WithChecksum(const void* data, size_t size, uint64_t seed) {
   std::string text(static_cast<const char*>(data), size);
@@ -301,7 +330,50 @@ class RedisStore final : public StateStore {
     return state.Delete();
   }
 
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
+    const absl::Time deadline = absl::Now() + options_.timeout;
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<RedisConnection> connection,
+                           RedisConnection::Connect(options_, kMaxReply));
+    const std::string pattern = PatternOf(absl::StrCat(options_.prefix, prefix));
+    // A search may find a key twice.
+    std::set<std::string> keys;
+    std::string cursor = "0";
+    do {
+      if (absl::Now() > deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("the states on the server took longer to list than ",
+                         absl::FormatDuration(options_.timeout)));
+      }
+      INLAY_ASSIGN_OR_RETURN(
+          const RedisReply reply,
+          connection->Command({"EVAL", kList, "0", cursor, pattern, kManifestField}));
+      INLAY_ASSIGN_OR_RETURN(cursor, TakeListed(reply, prefix, keys));
+    } while (cursor != "0");
+    return std::vector<std::string>(keys.begin(), keys.end());
+  }
+
  private:
+  // Adds the keys that one step of a listing found. Returns the next step's cursor.
+  absl::StatusOr<std::string> TakeListed(const RedisReply& reply, absl::string_view prefix,
+                                         std::set<std::string>& keys) const {
+    const std::vector<absl::string_view> words = absl::StrSplit(reply.text, '\n');
+    const absl::string_view cursor = words[0];
+    const bool is_cursor = !cursor.empty() && cursor.size() <= 20 &&
+                           std::all_of(cursor.begin(), cursor.end(),
+                                       [](unsigned char c) { return absl::ascii_isdigit(c); });
+    if (reply.kind != RedisReply::Kind::kText || !is_cursor)
+      return absl::DataLossError("the server sent an unexpected answer to a listing of states");
+    for (size_t i = 1; i < words.size(); ++i) {
+      absl::string_view key = words[i];
+      // Unfinished states have a colon in their names.
+      if (!absl::ConsumePrefix(&key, options_.prefix) || !CheckStateKey(key).ok()) continue;
+      if (!absl::StartsWith(key, prefix)) continue;
+      keys.emplace(key);
+      if (keys.size() > kMostListed) return TooManyStates(prefix);
+    }
+    return std::string(cursor);
+  }
+
   absl::StatusOr<RedisState> Open(absl::string_view key) {
     INLAY_RETURN_IF_ERROR(CheckStateKey(key));
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection,

@@ -87,6 +87,7 @@ void ExpectFailures(uint16_t port, absl::string_view what) {
   timed([&] { return PutState(*store, "a", RandomBytes(1'200'000, 1)); });
   timed([&] { return GetState(*store, "a").status(); });
   timed([&] { return store->Delete("a"); });
+  timed([&] { return store->List("a").status(); });
 }
 
 TEST(EvilServerTest, AnswersThatAreWrong) {
@@ -108,6 +109,7 @@ TEST(EvilServerTest, AnswersThatAreWrong) {
       ",1.5\r\n#t\r\n_\r\n",
       "$",
       "\r\n",
+      "$1\r\n7\r\n",  // the cursor of a search that never ends
       std::string(1000, '\0'),
   };
   for (const std::string& answer : answers) {

@@ -63,6 +63,15 @@ class RedisStoreTest : public ::testing::Test {
 TEST_F(RedisStoreTest, RoundTrips) { CheckRoundTrips(*store_); }
 TEST_F(RedisStoreTest, Replacing) { CheckReplacing(*store_); }
 TEST_F(RedisStoreTest, Deleting) { CheckDeleting(*store_); }
+// More than one step of a search finds; and what is no state.
+TEST_F(RedisStoreTest, Listing) {
+  CheckListing(*store_, 3000);
+  Eval(
+      "redis.call('SET', 'inlay:c.text', 'x') redis.call('HSET', 'inlay:c.hash', 'a', 'b') "
+      "redis.call('HSET', 'other:c.1', 'manifest', 'b') return 1");
+  ASSERT_TRUE(PutState(*store_, "c.1", {1}).ok());
+  EXPECT_EQ(ListStates(*store_, "c."), std::vector<std::string>{"c.1"});
+}
 TEST_F(RedisStoreTest, Keys) { CheckKeys(*store_); }
 TEST_F(RedisStoreTest, ConcurrentUse) { CheckConcurrentUse(*store_); }
 

@@ -95,6 +95,40 @@ inline void CheckDeleting(StateStore& store) {
   ExpectState(store, "b", {2});
 }
 
+inline std::vector<std::string> ListStates(StateStore& store, absl::string_view prefix) {
+  absl::StatusOr<std::vector<std::string>> keys = store.List(prefix);
+  EXPECT_TRUE(keys.ok()) << keys.status();
+  return keys.ok() ? *std::move(keys) : std::vector<std::string>();
+}
+
+// An empty store, of which `many` states are listed at once.
+inline void CheckListing(StateStore& store, int many_states) {
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(ListStates(store, ""), Keys{});
+  for (const char* key : {"b", "a.1", "a.2", "ab", "A", "a-"})
+    ASSERT_TRUE(PutState(store, key, {1}).ok());
+  const auto unfinished = store.Put("a.3");
+  ASSERT_TRUE(unfinished.ok());
+  ASSERT_TRUE((*unfinished)->Append(RandomBytes(1'200'000, 1)).ok());
+  EXPECT_EQ(ListStates(store, ""), (Keys{"A", "a-", "a.1", "a.2", "ab", "b"}));
+  EXPECT_EQ(ListStates(store, "a"), (Keys{"a-", "a.1", "a.2", "ab"}));
+  EXPECT_EQ(ListStates(store, "a."), (Keys{"a.1", "a.2"}));
+  EXPECT_EQ(ListStates(store, "a.1"), (Keys{"a.1"}));
+  EXPECT_EQ(ListStates(store, "c"), Keys{});
+  // No pattern is meant.
+  for (const char* prefix : {"*", "?", "a*", "[a-b]", "a\\", "[^b]"})
+    EXPECT_EQ(ListStates(store, prefix), Keys{}) << prefix;
+  ASSERT_TRUE((*unfinished)->Commit().ok());
+  ASSERT_TRUE(store.Delete("a.1").ok());
+  EXPECT_EQ(ListStates(store, "a."), (Keys{"a.2", "a.3"}));
+  Keys many;
+  for (int i = 0; i < many_states; ++i) {
+    many.push_back("many." + std::to_string(10000 + i));
+    ASSERT_TRUE(PutState(store, many.back(), {1}).ok());
+  }
+  EXPECT_EQ(ListStates(store, "many."), many);
+}
+
 inline void CheckKeys(StateStore& store) {
   for (const std::string key :
        {"", ".", "..", ".hidden", "a/b", "../a", "/etc/passwd", "a b", "a:b", "a\n", "\xc3\xa4"}) {

@@ -38,6 +38,22 @@ TEST_F(StateStoreTest, Deleting) { ForBoth(CheckDeleting); }
 TEST_F(StateStoreTest, Keys) { ForBoth(CheckKeys); }
 TEST_F(StateStoreTest, ConcurrentUse) { ForBoth(CheckConcurrentUse); }
 
+TEST_F(StateStoreTest, Listing) {
+  ForBoth([](StateStore& store) { CheckListing(store, 100); });
+}
+
+// Neither what other programs keep in the folder nor what a killed one left.
+TEST_F(StateStoreTest, FilesThatAreNotListed) {
+  ASSERT_TRUE(PutState(*file_, "mine", {1}).ok());
+  for (const char* name : {"notes.txt", "mine.state.1a2b3c4d", ".state", ".hidden.state",
+                           "with space.state", "state", "mine.state.lock"})
+    std::ofstream(folder_ + "/" + name) << "x";
+  ASSERT_EQ(mkfifo((folder_ + "/pipe.state").c_str(), 0600), 0);
+  ASSERT_EQ(mkdir((folder_ + "/folder.state").c_str(), 0700), 0);
+  ASSERT_EQ(symlink("nowhere", (folder_ + "/link.state").c_str()), 0);
+  EXPECT_EQ(ListStates(*file_, ""), std::vector<std::string>{"mine"});
+}
+
 TEST_F(StateStoreTest, FilesLeaveNothingBehind) {
   CheckReplacing(*file_);
   ASSERT_TRUE(file_->Delete("replaced").ok());
@@ -74,6 +90,7 @@ TEST_F(StateStoreTest, FolderThatIsMissing) {
   EXPECT_EQ(store.Put("a").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store.Get("a").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store.Delete("a").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.List("").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(StateStoreTest, NotARegularFile) {
