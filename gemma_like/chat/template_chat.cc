@@ -1,17 +1,16 @@
 #include "gemma_like/chat/template_chat.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "gemma_like/chat/chat_messages.h"
+#include "gemma_like/chat/continue_chat.h"
 #include "io/gguf/gguf.h"
 #include "io/template/text.h"
 
@@ -111,36 +110,19 @@ absl::StatusOr<Continuation> TemplateChatFormat::Next(const ChatTexts& texts,
                                                       absl::Span<const int32_t> conversation,
                                                       bool ends_with_answer) const {
   INLAY_ASSIGN_OR_RETURN(const ChatInput input, MakeInput(texts.system, texts.before, texts.user));
-  INLAY_ASSIGN_OR_RETURN(RenderedChat chat, renderer_.Render(input));
-  const jinja::Text& whole = chat.text;
-  std::vector<int32_t>& tokens = chat.tokens;
-  if (whole.empty()) return absl::InvalidArgumentError("the chat template writes nothing");
+  INLAY_ASSIGN_OR_RETURN(const RenderedChat chat, renderer_.Render(input));
+  std::optional<std::string> said;
   if (ends_with_answer && !texts.before.empty()) {
     const Exchange& last = texts.before.back();
     INLAY_ASSIGN_OR_RETURN(
         const ChatInput earlier,
         MakeInput(texts.system, texts.before.first(texts.before.size() - 1), last.user));
     INLAY_ASSIGN_OR_RETURN(const jinja::Text before, renderer_.RenderText(earlier));
-    const std::string said = absl::StrCat(before.bytes(), *last.answer);
-    if (absl::StartsWith(whole.bytes(), said)) {
-      INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> head,
-                             renderer_.Encode(whole.Part(0, said.size())));
-      // Where the answer's last word does not run on in what follows, the tokens after it are the
-      // same whatever tokens the answer has.
-      if (head.size() < tokens.size() && std::equal(head.begin(), head.end(), tokens.begin())) {
-        tokens.erase(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(head.size()));
-        return Continuation{.keep = conversation.size(),
-                            .tokens = std::move(tokens),
-                            .in_thinking = chat.in_thinking};
-      }
-    }
+    said = absl::StrCat(before.bytes(), *last.answer);
   }
-  const size_t most = std::min(conversation.size(), tokens.size() - 1);
-  const auto [end, unused] = std::mismatch(
-      conversation.begin(), conversation.begin() + static_cast<ptrdiff_t>(most), tokens.begin());
-  const size_t keep = static_cast<size_t>(end - conversation.begin());
-  tokens.erase(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(keep));
-  return Continuation{.keep = keep, .tokens = std::move(tokens), .in_thinking = chat.in_thinking};
+  INLAY_ASSIGN_OR_RETURN(Continuation next, ContinueChat(renderer_, chat.text, said, conversation));
+  next.in_thinking = chat.in_thinking;
+  return next;
 }
 
 absl::StatusOr<std::shared_ptr<const ChatFormat>> MakeChatFormat(const LoadedModel& model,

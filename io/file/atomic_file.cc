@@ -66,14 +66,14 @@ absl::StatusOr<std::string> FollowLinks(const std::string& path) {
 }
 
 absl::Status SyncFolderOf(const std::string& path) {
-  const std::string folder = FolderOf(path);
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return absl::OkStatus();
   const int error = fsync(fd) == 0 ? 0 : errno;
   close(fd);
   // Of the others, EINVAL and its kin say that there is no such operation.
   if (error != EIO && error != ENOSPC && error != EDQUOT) return absl::OkStatus();
-  return absl::ErrnoToStatus(error, absl::StrCat(folder, " cannot be synced to the disk"));
+  return absl::ErrnoToStatus(error,
+                             absl::StrCat(path, ": its folder cannot be synced to the disk"));
 }
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileKind kind,

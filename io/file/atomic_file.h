@@ -20,8 +20,8 @@ namespace inlay {
 // dangling ones too.
 absl::StatusOr<std::string> FollowLinks(const std::string& path);
 
-// Puts the names in a file's folder on the disk, as they are now. A file system that cannot sync
-// folders, or a folder that must not be read, is no error.
+// Puts the names in a file's folder on the disk, as they are now. A file system that knows no such
+// operation, or a folder that must not be read, is no error.
 absl::Status SyncFolderOf(const std::string& path);
 
 // Without Commit, the new file disappears with the object, and an existing file of that name is
@@ -49,6 +49,8 @@ class AtomicFile {
 
   // Flushes to the disk and gives the file its name; call once, last. Checks again what Create
   // checked: AlreadyExists under Replace::kNothing when a file of this name has appeared since.
+  // After an error nothing has changed, unless it is that the folder cannot be synced: then the
+  // file has its name, but a loss of power may take that back.
   absl::Status Commit();
 
   // As given to Create.

@@ -44,6 +44,14 @@ class MemoryStateWriter final : public StateWriter {
   absl::Status Commit() override {
     auto state = std::make_shared<const std::vector<uint8_t>>(std::move(bytes_));
     std::lock_guard<std::mutex> lock(store_.mutex_);
+    const auto old = store_.states_.find(key_);
+    const uint64_t others = store_.bytes_ - (old == store_.states_.end() ? 0 : old->second->size());
+    if (state->size() > store_.most_bytes_ - others) {
+      return absl::ResourceExhaustedError(absl::StrCat("the state '", key_, "' of ", state->size(),
+                                                       " bytes has no place beside the others' ",
+                                                       others, " of ", store_.most_bytes_));
+    }
+    store_.bytes_ = others + state->size();
     store_.states_.insert_or_assign(key_, std::move(state));
     return absl::OkStatus();
   }
@@ -96,7 +104,11 @@ absl::StatusOr<std::unique_ptr<StateReader>> MemoryStore::Get(absl::string_view 
 absl::Status MemoryStore::Delete(absl::string_view key) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
   std::lock_guard<std::mutex> lock(mutex_);
-  return states_.erase(std::string(key)) > 0 ? absl::OkStatus() : NoSuchState(key);
+  const auto it = states_.find(std::string(key));
+  if (it == states_.end()) return NoSuchState(key);
+  bytes_ -= it->second->size();
+  states_.erase(it);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> MemoryStore::List(absl::string_view prefix) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,6 +55,9 @@ absl::Status TooManyStates(absl::string_view prefix);
 // Keeps states for as long as it lives; its readers and writers must not outlive it.
 class MemoryStore final : public StateStore {
  public:
+  // Commit is ResourceExhausted for a state with which all would have more bytes.
+  explicit MemoryStore(uint64_t most_bytes = std::numeric_limits<uint64_t>::max())
+      : most_bytes_(most_bytes) {}
   absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override;
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
   absl::Status Delete(absl::string_view key) override;
@@ -63,8 +67,10 @@ class MemoryStore final : public StateStore {
   friend class MemoryStateWriter;
   using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
 
+  const uint64_t most_bytes_;
   std::mutex mutex_;
   std::map<std::string, Bytes> states_;
+  uint64_t bytes_ = 0;  // of all
 };
 
 // Keeps each state in a file of its own, accessible to its owner only (0600), in an existing

@@ -224,10 +224,11 @@ TEST_P(SaveFaultTest, EveryCallThatCanFail) {
         injection = Injection();
         ASSERT_TRUE(reached) << at;
         if (status.ok()) {
-          // The name is given and only the folder's sync, or nothing, has failed.
+          // The name is given and the folder cannot be synced at all, or nothing has failed.
           ASSERT_EQ(Saved(), 2) << at;
         } else {
-          ASSERT_EQ(Saved(), 1) << at;
+          // The sync of the folder is the last call: then the name is given, but may be lost.
+          ASSERT_EQ(Saved(), at == calls - 1 ? 2 : 1) << at;
           ASSERT_THAT(std::string(status.message()), HasSubstr("key.state"));
         }
         ASSERT_EQ(NumFiles(), 1u) << "a temporary file is left";
@@ -246,7 +247,7 @@ TEST_P(SaveFaultTest, InterruptedCallsAreMadeAgain) {
     injection = {.fault = Fault::kError, .error = EINTR, .at = at, .active = true};
     const absl::Status status = Save(2);
     injection = Injection();
-    ASSERT_EQ(Saved(), status.ok() ? 2 : 1);
+    ASSERT_EQ(Saved(), status.ok() ? 2 : 1) << at;
     done += status.ok();
     ASSERT_TRUE(Save(1).ok());
   }
