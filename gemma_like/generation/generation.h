@@ -15,7 +15,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
-#include "gemma_like/generation/chosen_token.h"
 #include "gemma_like/generation/prompt_reuse.h"
 #include "gemma_like/generation/sampler.h"
 #include "io/tokenizer/tokenizer.h"

@@ -11,9 +11,21 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "configs/text_defaults.h"
-#include "gemma_like/generation/chosen_token.h"
 
 namespace inlay {
+
+// A token and how likely the model finds it.
+struct TokenChance {
+  int32_t token;
+  float
+      logprob;  // the natural logarithm of the model's own probability, before any sampling option
+};
+
+struct ChosenToken {
+  int32_t token;
+  float logprob;
+  std::vector<TokenChance> top;  // the likeliest tokens, as many as asked for
+};
 
 // Goes up with every change after which the same logits and options may give another token.
 inline constexpr int kSamplerVersion = 1;

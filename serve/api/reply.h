@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gemma_like/chat/answer_event.h"
-#include "gemma_like/generation/chosen_token.h"
 #include "gemma_like/generation/generation.h"
+#include "gemma_like/generation/sampler.h"
 #include "io/tokenizer/tokenizer.h"
 #include "serve/api/call.h"
 

@@ -11,8 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "gemma_like/generation/chosen_token.h"
 #include "gemma_like/generation/generation.h"
+#include "gemma_like/generation/sampler.h"
 
 namespace inlay::serve {
 
