@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 
 namespace inlay::serve {
 namespace {
@@ -60,6 +61,10 @@ absl::StatusOr<std::vector<ApiKeys::Entry>> ApiKeys::Parse(absl::string_view tex
     // A key without a name is its own client, also where its line moves.
     const std::string& identity = words.size() > 1 ? words[1] : words[0];
     const int32_t next = static_cast<int32_t>(owners_.size()) + 1;
+    entry.client.identity =
+        words.size() > 1
+            ? absl::StrCat("name ", words[1])
+            : absl::StrCat("key ", absl::Hex(Xxh64Of(words[0].data(), words[0].size())));
     entry.client.owner = owners_.try_emplace(identity, next).first->second;
     entries.push_back(std::move(entry));
   }

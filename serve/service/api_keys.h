@@ -21,6 +21,9 @@ struct ApiClient {
   std::string name;
   int32_t owner = 0;  // of its prefixes and sessions: the same for keys of the same name
   int priority = 0;   // a larger one goes first
+  // The same for the same client after a restart, and different for others: what its sessions are
+  // stored under. Of a key without a name it holds a hash.
+  std::string identity = {};
 };
 
 // Safe to use from several threads.

@@ -29,6 +29,7 @@
 #include "serve/service/fingerprint.h"
 #include "serve/service/metrics.h"
 #include "serve/service/replay.h"
+#include "serve/service/session_routes.h"
 #include "serve/service/token_routes.h"
 #include "serve/service/visit.h"
 #include "serve/service/workers.h"
@@ -38,6 +39,8 @@ namespace {
 
 constexpr size_t kWorkers = 2;
 constexpr absl::string_view kEmbedsOnly = "this model embeds texts and generates none";
+// Of sessions that are kept in memory.
+constexpr uint64_t kSessionMemory = uint64_t{1} << 30;
 
 Protocol ProtocolOf(absl::string_view path) {
   if (path == "/v1/chat/completions") return Protocol::kChatCompletions;
@@ -91,6 +94,7 @@ class ModelService final : public Service {
     Run run;
     bool open = false;   // without a key
     bool quick = false;  // on the network's thread
+    bool below = false;  // the paths below this one, too
   };
   static absl::Span<const Route> Routes();
 
@@ -104,7 +108,9 @@ class ModelService final : public Service {
   void Detokenize(const Visit& visit) { ReplyText(tokenizer_, visit); }
   void Embeddings(const Visit& visit) { ReplyEmbeddings(model_, options_.model_name, visit); }
   void Replay(const Visit& visit);
+  void Sessions(const Visit& visit);
 
+  std::unique_ptr<SessionRoutes> MakeSessions(Scheduler* scheduler);
   Json ModelJson() const;
   std::vector<int32_t> Markers(bool tools) const {
     return renderer_.ok() ? MarkerTokens(tokenizer_, renderer_->answer_format(tools))
@@ -132,6 +138,7 @@ class ModelService final : public Service {
   std::function<size_t()> connections_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<AnswerReply>> watched_ ABSL_GUARDED_BY(mutex_);
   absl::Notification stop_;
+  const std::unique_ptr<SessionRoutes> sessions_;  // its turns are told of the scheduler's end
   const std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Workers> workers_;
   std::thread pings_;
@@ -147,6 +154,7 @@ ModelService::ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer
       options_(std::move(options)),
       fingerprint_(std::move(fingerprint)),
       markers_{Markers(/*tools=*/false), Markers(/*tools=*/true)},
+      sessions_(MakeSessions(scheduler.get())),
       scheduler_(std::move(scheduler)),
       workers_(std::make_unique<Workers>(kWorkers)),
       pings_([this] { PingAll(); }) {}
@@ -161,7 +169,7 @@ absl::Span<const ModelService::Route> ModelService::Routes() {
   static const Route kRoutes[] = {
       {"GET", "/health", &ModelService::Health, /*open=*/true, /*quick=*/true},
       {"GET", "/metrics", &ModelService::Metrics, /*open=*/false, /*quick=*/true},
-      {"GET", "/v1/models", &ModelService::Models, /*open=*/false, /*quick=*/true},
+      {"GET", "/v1/models", &ModelService::Models, /*open=*/false, /*quick=*/true, /*below=*/true},
       {"POST", "/v1/chat/completions", &ModelService::Answer},
       {"POST", "/v1/completions", &ModelService::Answer},
       {"POST", "/v1/responses", &ModelService::Answer},
@@ -172,6 +180,9 @@ absl::Span<const ModelService::Route> ModelService::Routes() {
       {"POST", "/detokenize", &ModelService::Detokenize},
       {"POST", "/v1/embeddings", &ModelService::Embeddings},
       {"POST", "/v1/replay", &ModelService::Replay},
+      {"GET", "/v1/sessions", &ModelService::Sessions, false, false, /*below=*/true},
+      {"POST", "/v1/sessions", &ModelService::Sessions, false, false, /*below=*/true},
+      {"DELETE", "/v1/sessions", &ModelService::Sessions, false, false, /*below=*/true},
   };
   return kRoutes;
 }
@@ -186,8 +197,8 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
   const Route* route = nullptr;
   bool known = false;
   for (const Route& candidate : Routes()) {
-    const bool model = candidate.path == "/v1/models" && absl::StartsWith(path, "/v1/models/");
-    if (candidate.path != path && !model) continue;
+    const bool below = candidate.below && absl::StartsWith(path, absl::StrCat(candidate.path, "/"));
+    if (candidate.path != path && !below) continue;
     known = true;
     if (candidate.method == visit->request.method) route = &candidate;
   }
@@ -403,6 +414,31 @@ void ModelService::Replay(const Visit& visit) {
   ReplayAnswer(*scheduler_, fingerprint_, visit);
 }
 
+std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) {
+  if (scheduler == nullptr || !renderer_.ok()) return nullptr;
+  return std::make_unique<SessionRoutes>(
+      SessionHost{.tokenizer = tokenizer_,
+                  .renderer = *renderer_,
+                  .scheduler = *scheduler,
+                  .fingerprint = fingerprint_,
+                  .markers = markers_,
+                  .make_request = [this](const Call& call,
+                                         const Visit& visit) { return MakeRequest(call, visit); },
+                  .logger = [this](const AnswerRequest& request,
+                                   const Visit& visit) -> std::function<void(const AnswerEnd&)> {
+                    AnswerReply::OnAnswer log = LogAnswers({request}, visit);
+                    if (log == nullptr) return nullptr;
+                    return [log](const AnswerEnd& end) { log(0, end); };
+                  }},
+      options_.sessions ? options_.sessions : std::make_shared<MemoryStore>(kSessionMemory));
+}
+
+void ModelService::Sessions(const Visit& visit) {
+  if (scheduler_ == nullptr) return visit.Fail(absl::UnimplementedError(kEmbedsOnly));
+  if (sessions_ == nullptr) return visit.Fail(renderer_.status());
+  sessions_->Handle(visit);
+}
+
 void ModelService::Watch(const std::shared_ptr<AnswerReply>& answers) {
   absl::MutexLock lock(&mutex_);
   std::erase_if(watched_, [](const auto& weak) { return weak.expired(); });
@@ -411,6 +447,7 @@ void ModelService::Watch(const std::shared_ptr<AnswerReply>& answers) {
 
 void ModelService::PingAll() {
   while (!stop_.WaitForNotificationWithTimeout(options_.ping / 3)) {
+    sessions_->Ping(absl::Now() - options_.ping);
     std::vector<std::weak_ptr<AnswerReply>> watched;
     {
       absl::MutexLock lock(&mutex_);

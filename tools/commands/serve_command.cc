@@ -31,6 +31,7 @@
 #include "tools/commands/commands.h"
 #include "tools/flags/chat_template_flag.h"
 #include "tools/flags/model_flags.h"
+#include "tools/flags/session_store_flag.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/format.h"
@@ -62,6 +63,7 @@ struct ServeFlags {
   double timeout = 0;  // seconds; 0: none
   double drain = 30;   // seconds
   std::string answer_log;
+  std::string sessions = "memory";
   bool share_prefixes = false;
   bool keep_billing_line = false;
 };
@@ -156,6 +158,7 @@ absl::Status Run(ServeFlags flags) {
   if (!flags.answer_log.empty()) {
     INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(flags.answer_log));
   }
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
   const Signals signals;
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
@@ -166,6 +169,7 @@ absl::Status Run(ServeFlags flags) {
   }
   ServiceOptions options = MakeServiceOptions(flags, model);
   options.answer_log = std::move(log);
+  options.sessions = std::move(sessions);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
                          Service::Create(model, std::move(renderer), keys, options));
   const HttpOptions http{.host = flags.host,
@@ -245,6 +249,7 @@ void AddServe(CLI::App& app, Action& action) {
       .add_option("--drain", flags->drain,
                   "seconds that running answers get when the server ends (default: 30)")
       ->check(Between(0, 1e9));
+  AddSessionStoreFlag(command, flags->sessions);
   command.add_option("--answer-log", flags->answer_log,
                      "append each answer to this file, prompts included, for inlay replay");
   command.add_flag("--share-prefixes", flags->share_prefixes,

@@ -1,0 +1,74 @@
+#include "serve/service/session_answer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/utf8_stream.h"
+
+namespace inlay::serve {
+
+std::string GeneratedText(const Tokenizer& tokenizer, absl::Span<const int32_t> tokens,
+                          absl::Span<const int32_t> shown) {
+  Utf8Stream characters;
+  std::string text;
+  for (const int32_t token : tokens) {
+    const bool is_shown = std::binary_search(shown.begin(), shown.end(), token);
+    text += characters.Push(is_shown ? tokenizer.TokenText(token) : tokenizer.Piece(token));
+  }
+  return text + characters.Flush();
+}
+
+std::vector<AnswerEvent> SessionAnswerReader::Push(absl::string_view text) {
+  absl::StrAppend(&said_, text);
+  if (parser_.has_value()) return Collect(parser_->Push(text));
+  if (text.empty()) return {};
+  return Collect({{.kind = AnswerEvent::Kind::kText, .text = std::string(text)}});
+}
+
+std::vector<AnswerEvent> SessionAnswerReader::Finish() {
+  return parser_.has_value() ? Collect(parser_->Finish()) : std::vector<AnswerEvent>();
+}
+
+std::vector<AnswerEvent> SessionAnswerReader::Collect(std::vector<AnswerEvent> events) {
+  for (const AnswerEvent& event : events) {
+    switch (event.kind) {
+      case AnswerEvent::Kind::kText:
+        text_ += event.text;
+        break;
+      case AnswerEvent::Kind::kReasoning:
+        reasoning_ += event.text;
+        break;
+      case AnswerEvent::Kind::kCallBegin:
+        calls_.push_back({.id = absl::StrCat("call_", id_, "_", event.call),
+                          .name = event.text,
+                          .arguments = "",
+                          .complete = false});
+        break;
+      case AnswerEvent::Kind::kCallArguments:
+        calls_[event.call].arguments += event.text;
+        break;
+      case AnswerEvent::Kind::kCallEnd:
+        calls_[event.call].complete = true;
+        break;
+    }
+  }
+  return events;
+}
+
+SessionAnswer SessionAnswerReader::Take() {
+  SessionAnswer answer{.said = std::move(said_), .message = nullptr};
+  if (!parser_.has_value()) return answer;
+  answer.message = {{"role", "assistant"}, {"content", std::move(text_)}};
+  if (!reasoning_.empty()) answer.message["reasoning_content"] = std::move(reasoning_);
+  for (const CallText& call : calls_) {
+    if (!call.complete) continue;  // void: its text is in the content
+    answer.message["tool_calls"].push_back(
+        {{"id", call.id},
+         {"type", "function"},
+         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return answer;
+}
+
+}  // namespace inlay::serve

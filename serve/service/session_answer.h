@@ -1,0 +1,54 @@
+// Reads answers of sessions: text as a model writes it becomes events and a message.
+#ifndef INLAY_SERVE_SERVICE_SESSION_ANSWER_H_
+#define INLAY_SERVE_SERVICE_SESSION_ANSWER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemma_like/chat/answer_event.h"
+#include "gemma_like/chat/answer_format.h"
+#include "gemma_like/chat/answer_parser.h"
+#include "io/tokenizer/tokenizer.h"
+#include "serve/api/reply_parts.h"
+#include "serve/sessions/session.h"
+
+namespace inlay::serve {
+
+// The text of generated tokens, as Generation writes it: with the control tokens of `shown`
+// (ascending), without others.
+std::string GeneratedText(const Tokenizer& tokenizer, absl::Span<const int32_t> tokens,
+                          absl::Span<const int32_t> shown);
+
+class SessionAnswerReader {
+ public:
+  // A raw answer, which is text and no message.
+  SessionAnswerReader() = default;
+  // One that is read by the format. The ids of its calls begin with "call_" and `id`.
+  SessionAnswerReader(const AnswerFormat& format, const AnswerParserOptions& options,
+                      std::string id)
+      : parser_(std::in_place, format, options), id_(std::move(id)) {}
+
+  // What became certain with this piece of the answer, and with its end.
+  std::vector<AnswerEvent> Push(absl::string_view text);
+  std::vector<AnswerEvent> Finish();
+
+  // The answer so far; after Finish, all of it.
+  SessionAnswer Take();
+  bool called() const { return !calls_.empty() && calls_.back().complete; }
+
+ private:
+  std::vector<AnswerEvent> Collect(std::vector<AnswerEvent> events);
+
+  std::optional<AnswerParser> parser_;
+  std::string id_;
+  std::string said_, text_, reasoning_;
+  std::vector<CallText> calls_;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_SESSION_ANSWER_H_

@@ -1,0 +1,153 @@
+#include "serve/service/session_reply.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "serve/api/reply_parts.h"
+
+namespace inlay::serve {
+namespace {
+
+using Kind = SessionTurn::Kind;
+
+absl::string_view KindText(Kind kind) {
+  switch (kind) {
+    case Kind::kAnswer:
+      return "answer";
+    case Kind::kContinuation:
+      return "continuation";
+    case Kind::kRaw:
+      return "raw";
+    case Kind::kCut:
+      return "cut";
+  }
+  return "";
+}
+
+std::string FinishReason(const SessionTurn& turn) {
+  if (IsCut(turn.reason)) return "length";
+  const Json& message = turn.answer.message;
+  return message.is_object() && message.contains("tool_calls") ? "tool_calls" : "stop";
+}
+
+Json UsageJson(const ReplyUsage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}}};
+}
+
+// What a turn is, wherever it is told of.
+void AddTurn(const SessionTurn& turn, Json* json) {
+  Json& out = *json;
+  out["version"] = turn.version;
+  out["parent"] = turn.parent;
+  out["kind"] = std::string(KindText(turn.kind));
+  out["created"] = turn.created;
+  out["begin"] = turn.keep;
+  out["answer"] = turn.answer_begin();
+  out["end"] = turn.end();
+  if (turn.kind == Kind::kCut) return;
+  if (turn.kind == Kind::kRaw) {
+    out["text"] = turn.answer.said;
+  } else {
+    out["message"] = turn.answer.message;
+  }
+  out["finish_reason"] = FinishReason(turn);
+  if (!turn.stop_text.empty()) out["stop"] = turn.stop_text;
+  out["usage"] = UsageJson(turn.usage);
+  out["seed"] = turn.options.sampling.seed;
+  out["system_fingerprint"] = turn.fingerprint;
+  if (!turn.idempotency_key.empty()) out["idempotency_key"] = turn.idempotency_key;
+}
+
+}  // namespace
+
+Json SummaryJson(const SessionSummary& summary) {
+  return {{"name", summary.name},       {"version", summary.version}, {"length", summary.length},
+          {"created", summary.created}, {"updated", summary.updated}, {"bytes", summary.bytes}};
+}
+
+Json SessionJson(const Session& session, const Tokenizer* tokenizer) {
+  Json turns = Json::array();
+  for (const SessionTurn& turn : session.turns) {
+    Json json = Json::object();
+    AddTurn(turn, &json);
+    if (turn.kind == Kind::kAnswer) json["messages"] = turn.messages;
+    turns.push_back(std::move(json));
+  }
+  // Positions in a turn are those of its version: a later turn may have written them anew.
+  size_t intact = std::numeric_limits<size_t>::max();
+  for (size_t i = turns.size(); i > 0; --i) {
+    turns[i - 1]["intact"] = session.turns[i - 1].end() <= intact;
+    intact = std::min(intact, session.turns[i - 1].keep);
+  }
+  Json json = {{"object", "session"},         {"name", session.name},
+               {"version", session.version},  {"length", session.length()},
+               {"created", session.created},  {"updated", session.updated},
+               {"messages", session.messages}};
+  if (!session.tools.is_null()) json["tools"] = session.tools;
+  json["turns"] = std::move(turns);
+  if (tokenizer == nullptr) return json;
+  const std::vector<int32_t> tokens = session.Tokens();
+  Json& texts = json["texts"] = Json::array();
+  for (const int32_t token : tokens) texts.push_back(std::string(TokenBytes(*tokenizer, token)));
+  json["tokens"] = tokens;
+  return json;
+}
+
+Json TurnJson(const Session& session, const SessionTurn& turn) {
+  Json json = {{"object", "session.turn"}, {"session", session.name}};
+  AddTurn(turn, &json);
+  return json;
+}
+
+Json EventJson(const AnswerEvent& event) {
+  switch (event.kind) {
+    case AnswerEvent::Kind::kText:
+      return {{"type", "text"}, {"delta", event.text}};
+    case AnswerEvent::Kind::kReasoning:
+      return {{"type", "reasoning"}, {"delta", event.text}};
+    case AnswerEvent::Kind::kCallBegin:
+      return {{"type", "call"}, {"call", event.call}, {"name", event.text}};
+    case AnswerEvent::Kind::kCallArguments:
+      return {{"type", "call"}, {"call", event.call}, {"delta", event.text}};
+    case AnswerEvent::Kind::kCallEnd:
+      return {{"type", "call_end"}, {"call", event.call}};
+  }
+  return nullptr;
+}
+
+std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer) {
+  using EventKind = AnswerEvent::Kind;
+  std::vector<AnswerEvent> events;
+  const auto add = [&](EventKind kind, std::string text, size_t call = 0) {
+    if (text.empty() && (kind == EventKind::kText || kind == EventKind::kReasoning)) return;
+    events.push_back({.kind = kind, .text = std::move(text), .call = call});
+  };
+  const Json& message = answer.message;
+  if (!message.is_object()) {
+    add(EventKind::kText, answer.said);
+    return events;
+  }
+  const auto text_of = [](const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  add(EventKind::kReasoning, text_of(message, "reasoning_content"));
+  add(EventKind::kText, text_of(message, "content"));
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return events;
+  for (size_t i = 0; i < calls->size(); ++i) {
+    if (!(*calls)[i].is_object() || !(*calls)[i].contains("function")) continue;
+    const Json& function = (*calls)[i]["function"];
+    add(EventKind::kCallBegin, text_of(function, "name"), i);
+    add(EventKind::kCallArguments, text_of(function, "arguments"), i);
+    add(EventKind::kCallEnd, "", i);
+  }
+  return events;
+}
+
+}  // namespace inlay::serve

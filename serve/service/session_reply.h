@@ -1,0 +1,37 @@
+// What /v1/sessions replies.
+#ifndef INLAY_SERVE_SERVICE_SESSION_REPLY_H_
+#define INLAY_SERVE_SERVICE_SESSION_REPLY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gemma_like/chat/answer_event.h"
+#include "io/tokenizer/tokenizer.h"
+#include "serve/api/json_body.h"
+#include "serve/sessions/session.h"
+#include "serve/sessions/session_store.h"
+
+namespace inlay::serve {
+
+// {"name", "version", "length", "created", "updated", "bytes"}
+Json SummaryJson(const SessionSummary& summary);
+
+// A session with its turns; with `tokenizer` also its tokens, and the text of each.
+Json SessionJson(const Session& session, const Tokenizer* tokenizer = nullptr);
+
+// The turn as its reply: {"object": "session.turn", "session", "version", "parent", "kind",
+// "begin", "answer", "end", "message" or "text", "finish_reason", "usage", "seed",
+// "system_fingerprint"...}
+Json TurnJson(const Session& session, const SessionTurn& turn);
+
+// What a stream says of an event: {"type": "text" or "reasoning", "delta"}; {"type": "call",
+// "call", "name"}, then {"type": "call", "call", "delta"}; {"type": "call_end", "call"}.
+Json EventJson(const AnswerEvent& event);
+
+// The events of an answer that is known in whole.
+std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer);
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_SESSION_REPLY_H_

@@ -1,0 +1,430 @@
+#include "serve/service/session_routes.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "base/xxh64.h"
+#include "gemma_like/chat/continue_chat.h"
+#include "io/template/json_input.h"
+#include "serve/api/json_body.h"
+#include "serve/api/reply_parts.h"
+#include "serve/service/session_reply.h"
+#include "serve/sessions/session_json.h"
+
+namespace inlay::serve {
+namespace {
+
+using Kind = SessionTurn::Kind;
+
+constexpr absl::string_view kPath = "/v1/sessions";
+constexpr size_t kSavers = 2;
+
+// Two models with the same vocabulary can go on with each other's tokens.
+std::string VocabularyOf(const Tokenizer& tokenizer) {
+  Xxh64 hash(tokenizer.size());
+  for (int32_t id = 0; static_cast<size_t>(id) < tokenizer.size(); ++id) {
+    const absl::string_view text = tokenizer.TokenText(id);
+    const uint64_t size = text.size();
+    hash.Update(&size, sizeof(size));
+    hash.Update(text.data(), text.size());
+  }
+  return absl::StrCat(absl::Hex(hash.Digest(), absl::kZeroPad16));
+}
+
+std::string RandomName() {
+  thread_local std::random_device device;
+  const uint64_t high = device(), low = device();
+  return absl::StrFormat("s-%016x", high << 32 | low);
+}
+
+// The client, as its sessions are found again.
+absl::string_view ClientOf(const Visit& visit) { return visit.client.identity; }
+
+int64_t NowSeconds() { return absl::ToUnixSeconds(absl::Now()); }
+
+// Requests of the original are not requests of the copy.
+void ForgetKeys(Session& session) {
+  for (SessionTurn& turn : session.turns) {
+    turn.idempotency_key.clear();
+    turn.request_hash = 0;
+  }
+}
+
+absl::Status StaleParent(const Session& session, uint64_t parent) {
+  return absl::AbortedError(absl::StrCat("the session ", session.name, " is at version ",
+                                         session.version, ", not at ", parent));
+}
+
+// An error that also has the session's version as a number.
+void SendStale(const Visit& visit, const absl::Status& status, uint64_t version) {
+  Json body = OpenAiError(status);
+  body["error"]["version"] = version;
+  visit.reply->Send(HttpStatusOf(status), "application/json", DumpJson(body));
+}
+
+}  // namespace
+
+SessionRoutes::SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore> store,
+                             const SessionLimits& limits)
+    : host_(host),
+      vocabulary_(VocabularyOf(host.tokenizer)),
+      store_(std::move(store), limits),
+      savers_(kSavers) {}
+
+void SessionRoutes::Ping(absl::Time before) {
+  std::vector<std::weak_ptr<RunningTurn>> running;
+  {
+    absl::MutexLock lock(&mutex_);
+    std::erase_if(running_, [](const auto& weak) { return weak.expired(); });
+    running = running_;
+  }
+  for (const auto& weak : running) {
+    if (const std::shared_ptr<RunningTurn> turn = weak.lock()) turn->Ping(before);
+  }
+}
+
+void SessionRoutes::Handle(const Visit& visit) {
+  absl::string_view name = absl::StripPrefix(visit.request.path, kPath);
+  absl::ConsumePrefix(&name, "/");
+  absl::string_view action;
+  if (const size_t slash = name.find('/'); slash != absl::string_view::npos) {
+    action = name.substr(slash + 1);
+    name = name.substr(0, slash);
+  }
+  if (visit.request.method == "POST" && action == "turns") return Turn(visit, name);
+  const absl::StatusOr<Json> reply = Reply(visit, name, action);
+  if (!reply.ok()) return visit.Fail(reply.status());
+  visit.Send(*reply);
+}
+
+absl::StatusOr<Json> SessionRoutes::Reply(const Visit& visit, absl::string_view name,
+                                          absl::string_view action) {
+  const std::string& method = visit.request.method;
+  if (name.empty() && action.empty()) {
+    if (method == "GET") return List(visit);
+    if (method == "POST") return Create(visit);
+  } else if (action.empty()) {
+    if (method == "GET") return Show(visit, name);
+    if (method == "DELETE") return Delete(visit, name);
+  } else if (method == "POST") {
+    if (action == "fork") return Fork(visit, name);
+    if (action == "rewind") return Rewind(visit, name);
+    if (action == "save") return SaveDocument(visit, name);
+    if (action == "load") return LoadDocument(visit, name);
+  }
+  return absl::NotFoundError(absl::StrCat("there is no ", method, " ", visit.request.path));
+}
+
+absl::StatusOr<Json> SessionRoutes::List(const Visit& visit) {
+  INLAY_ASSIGN_OR_RETURN(const std::vector<SessionSummary> sessions, store_.List(ClientOf(visit)));
+  Json list = Json::array();
+  for (const SessionSummary& session : sessions) list.push_back(SummaryJson(session));
+  return Json{{"object", "list"}, {"data", std::move(list)}};
+}
+
+absl::StatusOr<Json> SessionRoutes::Create(const Visit& visit) {
+  INLAY_ASSIGN_OR_RETURN(Session session, ParseNewSession(visit.request.body));
+  if (session.name.empty()) session.name = RandomName();
+  session.vocabulary = vocabulary_;
+  session.created = NowSeconds();
+  return Store(visit, std::move(session));
+}
+
+absl::StatusOr<Json> SessionRoutes::Store(const Visit& visit, Session session) {
+  session.updated = NowSeconds();
+  INLAY_ASSIGN_OR_RETURN(const SessionStore::Hold hold,
+                         store_.Acquire(ClientOf(visit), session.name));
+  INLAY_RETURN_IF_ERROR(store_.Create(hold, ClientOf(visit), session));
+  return SessionJson(session);
+}
+
+absl::StatusOr<Session> SessionRoutes::LoadOwn(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(Session session, store_.Load(ClientOf(visit), name));
+  if (session.vocabulary == vocabulary_) return session;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the session ", session.name, " was made with a model of another vocabulary"));
+}
+
+absl::StatusOr<Json> SessionRoutes::Show(const Visit& visit, absl::string_view name) {
+  const std::string& query = visit.request.query;
+  if (!query.empty() && query != "tokens=0" && query != "tokens=1") {
+    return absl::InvalidArgumentError(
+        "the query of a session may be tokens=1 or tokens=0, and nothing else");
+  }
+  INLAY_ASSIGN_OR_RETURN(const Session session, LoadOwn(visit, name));
+  return SessionJson(session, query == "tokens=1" ? &host_.tokenizer : nullptr);
+}
+
+absl::StatusOr<Json> SessionRoutes::Delete(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(const SessionStore::Hold hold, store_.Acquire(ClientOf(visit), name));
+  INLAY_RETURN_IF_ERROR(store_.Delete(hold, name));
+  return Json{{"object", "session"}, {"name", std::string(name)}, {"deleted", true}};
+}
+
+absl::Status SessionRoutes::GoTo(const SessionPlace& place, Session* session) const {
+  if (place.version.has_value()) return RewindToVersion(*session, *place.version);
+  if (!place.position.has_value()) return absl::OkStatus();
+  absl::Status error;
+  const auto read = [&](const Session& cut, size_t turn,
+                        absl::Span<const int32_t> tokens) -> SessionAnswer {
+    absl::StatusOr<SessionAnswerReader> reader =
+        ReaderOf(cut, cut.turns[cut.AnswerTurn(turn)], cut.version);
+    if (!reader.ok()) {
+      error = reader.status();
+      return {};
+    }
+    const SessionTurn& first = cut.turns[cut.AnswerTurn(turn)];
+    const bool raw = first.kind == Kind::kRaw;
+    reader->Push(GeneratedText(host_.tokenizer, tokens,
+                               raw ? absl::Span<const int32_t>() : host_.markers[first.tools]));
+    reader->Finish();
+    return reader->Take();
+  };
+  INLAY_RETURN_IF_ERROR(RewindToPosition(*session, *place.position, read));
+  return error;
+}
+
+absl::StatusOr<Json> SessionRoutes::Fork(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(const ForkBody body, ParseFork(visit.request.body));
+  INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(visit, name));
+  INLAY_RETURN_IF_ERROR(GoTo(body.place, &session));
+  session.name = body.name.empty() ? RandomName() : body.name;
+  ForgetKeys(session);
+  return Store(visit, std::move(session));
+}
+
+absl::StatusOr<Json> SessionRoutes::Rewind(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(const RewindBody body, ParseRewind(visit.request.body));
+  INLAY_ASSIGN_OR_RETURN(const SessionStore::Hold hold, store_.Acquire(ClientOf(visit), name));
+  INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(visit, name));
+  if (body.parent.value_or(session.version) != session.version)
+    return StaleParent(session, *body.parent);
+  const uint64_t before = session.version;
+  INLAY_RETURN_IF_ERROR(GoTo(body.place, &session));
+  if (session.version != before) {
+    session.updated = NowSeconds();
+    INLAY_RETURN_IF_ERROR(store_.Save(hold, session));
+  }
+  return SessionJson(session);
+}
+
+absl::StatusOr<Json> SessionRoutes::SaveDocument(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(Session session, store_.Load(ClientOf(visit), name));
+  ForgetKeys(session);
+  return SessionDocument(session);
+}
+
+absl::Status SessionRoutes::CheckTokens(const Session& session) const {
+  if (session.vocabulary != vocabulary_)
+    return absl::InvalidArgumentError("the session was made with a model of another vocabulary");
+  for (const SessionTurn& turn : session.turns) {
+    if (turn.end() > host_.scheduler.context()) {
+      return absl::OutOfRangeError(absl::StrCat("the session has ", turn.end(),
+                                                " tokens, more than the context's ",
+                                                host_.scheduler.context()));
+    }
+    for (const int32_t token : turn.tokens) {
+      if (static_cast<size_t>(token) < host_.tokenizer.size()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("the session has the token ", token,
+                                                     ", outside of the vocabulary of ",
+                                                     host_.tokenizer.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Json> SessionRoutes::LoadDocument(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the body", visit.request.body));
+  INLAY_ASSIGN_OR_RETURN(Session session, ParseSession(json));
+  INLAY_RETURN_IF_ERROR(CheckTokens(session));
+  session.name = std::string(name);
+  ForgetKeys(session);
+  return Store(visit, std::move(session));
+}
+
+void SessionRoutes::Turn(const Visit& visit, absl::string_view name) {
+  if (const absl::Status status = TryTurn(visit, name); !status.ok()) visit.Fail(status);
+}
+
+absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(const TurnBody body, ParseTurn(visit.request.body));
+  std::optional<absl::StatusOr<SessionStore::Hold>> hold = store_.Acquire(ClientOf(visit), name);
+  INLAY_RETURN_IF_ERROR(hold->status());
+  INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(visit, name));
+  if (const SessionTurn* turn = session.FindKey(body.idempotency_key); turn != nullptr) {
+    if (turn->request_hash != body.hash) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "the idempotency key was used for another request, that of version ", turn->version));
+    }
+    hold.reset();
+    SendTurn(visit, body.rest.value("stream", Json()) == true, session, *turn);
+    return absl::OkStatus();
+  }
+  if (body.parent != session.version) {
+    hold.reset();
+    SendStale(visit, StaleParent(session, body.parent), session.version);
+    return absl::OkStatus();
+  }
+  return StartTurn(visit, body, std::move(session), **std::move(hold));
+}
+
+absl::StatusOr<ChatInput> SessionRoutes::InputOf(const Session& session, const Json& messages,
+                                                 bool tools, const Json& variables) const {
+  INLAY_ASSIGN_OR_RETURN(ChatInput input,
+                         ChatInput::Parse(DumpJson(messages), tools ? DumpJson(session.tools) : "",
+                                          DumpJson(variables)));
+  // One time for all turns, since the text must stay the same.
+  input.options.now = absl::FromUnixSeconds(session.created);
+  return input;
+}
+
+absl::StatusOr<SessionAnswerReader> SessionRoutes::ReaderOf(const Session& session,
+                                                            const SessionTurn& turn,
+                                                            uint64_t version) const {
+  if (turn.kind == Kind::kRaw) return SessionAnswerReader();
+  AnswerParserOptions options;
+  options.in_thinking = turn.in_thinking;
+  options.calls = turn.tools;
+  if (turn.tools) {
+    INLAY_ASSIGN_OR_RETURN(options.tools, jinja::ParseJson(DumpJson(session.tools)));
+  }
+  const std::string id = absl::StrCat(
+      absl::Hex(Xxh64Of(session.name.data(), session.name.size(), version), absl::kZeroPad16));
+  return SessionAnswerReader(host_.renderer.answer_format(turn.tools), options, id);
+}
+
+// The prompt of the answer that the session ends with, as it was rendered.
+absl::StatusOr<jinja::Text> SessionRoutes::RenderAnswered(const Session& session) const {
+  const size_t first = session.AnswerTurn(session.turns.size() - 1);
+  const SessionTurn& turn = session.turns[first];
+  Json messages = session.Messages(first);
+  for (const Json& message : turn.messages) messages.push_back(message);
+  INLAY_ASSIGN_OR_RETURN(const ChatInput input,
+                         InputOf(session, messages, turn.tools, turn.variables));
+  return host_.renderer.RenderText(input);
+}
+
+absl::StatusOr<SessionAnswerReader> SessionRoutes::PrepareMessages(const Session& session,
+                                                                   const Call& call,
+                                                                   SessionTurn* turn,
+                                                                   AnswerRequest* request) {
+  if (!session.is_chat()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the session ", session.name,
+        " goes on from raw text, which no chat template writes: give prompt or tokens"));
+  }
+  turn->kind = Kind::kAnswer;
+  turn->messages = call.messages;
+  turn->tools = !call.tools.is_null();
+  turn->variables = session.variables;
+  turn->variables.update(call.template_variables);
+  Json messages = session.Messages();
+  for (const Json& message : call.messages) messages.push_back(message);
+  INLAY_ASSIGN_OR_RETURN(const ChatInput input,
+                         InputOf(session, messages, turn->tools, turn->variables));
+  INLAY_ASSIGN_OR_RETURN(const RenderedChat chat, host_.renderer.Render(input));
+  INLAY_ASSIGN_OR_RETURN(const jinja::Text whole, host_.renderer.RenderText(input));
+  std::optional<std::string> said;
+  if (session.ends_with_answer()) {
+    INLAY_ASSIGN_OR_RETURN(const jinja::Text before, RenderAnswered(session));
+    said = absl::StrCat(before.bytes(), session.turns.back().answer.said);
+  }
+  request->prompt = session.Tokens();
+  INLAY_ASSIGN_OR_RETURN(Continuation next,
+                         ContinueChat(host_.renderer, whole, said, request->prompt));
+  turn->keep = next.keep;
+  turn->tokens = std::move(next.tokens);
+  turn->in_thinking = chat.in_thinking;
+  request->prompt.resize(next.keep);
+  request->prompt.insert(request->prompt.end(), turn->tokens.begin(), turn->tokens.end());
+  const size_t prompted = chat.tokens.size() - chat.generation_prompt;
+  request->marks = {request->prompt.size() - std::min(prompted, request->prompt.size())};
+  request->options.shown_control = host_.markers[turn->tools];
+  return ReaderOf(session, *turn, turn->version);
+}
+
+absl::StatusOr<SessionAnswerReader> SessionRoutes::PrepareRaw(const Session& session,
+                                                              const Call& call, SessionTurn* turn,
+                                                              AnswerRequest* request) {
+  if (session.waits_for_messages()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the session ", session.name,
+                     " has messages or tools but no turn yet: the first one needs content or "
+                     "messages"));
+  }
+  const bool goes_on = session.ends_with_answer();
+  turn->kind = goes_on ? Kind::kContinuation : Kind::kRaw;
+  request->prompt = session.Tokens();
+  turn->keep = request->prompt.size();
+  if (const auto* tokens = std::get_if<std::vector<int32_t>>(&call.prompts[0])) {
+    turn->tokens = *tokens;
+  } else {
+    EncodeOptions options;
+    if (!request->prompt.empty()) options.add_bos = false;
+    INLAY_ASSIGN_OR_RETURN(turn->tokens,
+                           host_.tokenizer.Encode(std::get<std::string>(call.prompts[0]), options));
+  }
+  request->prompt.insert(request->prompt.end(), turn->tokens.begin(), turn->tokens.end());
+  if (!goes_on) return SessionAnswerReader();
+  const SessionTurn& first = session.turns[session.AnswerTurn(session.turns.size() - 1)];
+  request->options.shown_control = host_.markers[first.tools];
+  INLAY_ASSIGN_OR_RETURN(SessionAnswerReader reader, ReaderOf(session, first, turn->version));
+  reader.Push(GeneratedText(host_.tokenizer,
+                            absl::MakeConstSpan(request->prompt).subspan(first.answer_begin()),
+                            request->options.shown_control));
+  return reader;
+}
+
+absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, Session session,
+                                      SessionStore::Hold hold) {
+  INLAY_ASSIGN_OR_RETURN(const Call call, CallOf(body, session));
+  INLAY_ASSIGN_OR_RETURN(AnswerRequest request, host_.make_request(call, visit));
+  SessionTurn turn;
+  turn.version = session.version + 1;
+  turn.parent = session.version;
+  turn.idempotency_key = body.idempotency_key;
+  turn.request_hash = body.hash;
+  turn.fingerprint = host_.fingerprint;
+  absl::StatusOr<SessionAnswerReader> reader =
+      body.raw ? PrepareRaw(session, call, &turn, &request)
+               : PrepareMessages(session, call, &turn, &request);
+  INLAY_RETURN_IF_ERROR(reader.status());
+  turn.given = turn.tokens.size();
+  turn.options = request.options;
+  std::function<void(const AnswerEnd&)> on_answer;
+  if (host_.logger) on_answer = host_.logger(request, visit);
+  const auto running =
+      std::make_shared<RunningTurn>(RunningTurn::Parts{.session = std::move(session),
+                                                       .turn = std::move(turn),
+                                                       .store = &store_,
+                                                       .hold = std::move(hold),
+                                                       .reader = *std::move(reader),
+                                                       .one_call = call.one_call,
+                                                       .stream = call.stream,
+                                                       .visit = visit,
+                                                       .savers = &savers_,
+                                                       .on_answer = std::move(on_answer)});
+  {
+    absl::MutexLock lock(&mutex_);
+    running_.push_back(running);
+  }
+  const absl::StatusOr<uint64_t> id = host_.scheduler.Submit(std::move(request), running);
+  if (!id.ok()) {
+    running->Fail(id.status());
+    return absl::OkStatus();
+  }
+  running->Accepted();
+  visit.reply->OnGone([this, id = *id] { host_.scheduler.Cancel(id); });
+  return absl::OkStatus();
+}
+
+}  // namespace inlay::serve

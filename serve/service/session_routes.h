@@ -1,0 +1,100 @@
+// /v1/sessions: conversations that the server keeps.
+#ifndef INLAY_SERVE_SERVICE_SESSION_ROUTES_H_
+#define INLAY_SERVE_SERVICE_SESSION_ROUTES_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "gemma_like/chat/chat_renderer.h"
+#include "io/store/state_store.h"
+#include "io/tokenizer/tokenizer.h"
+#include "serve/api/call.h"
+#include "serve/scheduler/scheduler.h"
+#include "serve/service/session_body.h"
+#include "serve/service/session_turn.h"
+#include "serve/service/visit.h"
+#include "serve/service/workers.h"
+#include "serve/sessions/session_store.h"
+
+namespace inlay::serve {
+
+// What sessions use of the service. All must outlive the SessionRoutes.
+struct SessionHost {
+  const Tokenizer& tokenizer;
+  const ChatRenderer& renderer;
+  Scheduler& scheduler;
+  const std::string& fingerprint;
+  // Control tokens that show in answers without and with tools.
+  const std::array<std::vector<int32_t>, 2>& markers;
+  // Resolves a call's options; the prompt is left empty.
+  std::function<absl::StatusOr<AnswerRequest>(const Call&, const Visit&)> make_request;
+  // What is told of an answer to this request that ended as it should; may be null.
+  std::function<std::function<void(const AnswerEnd&)>(const AnswerRequest&, const Visit&)> logger;
+};
+
+class SessionRoutes {
+ public:
+  SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore> store,
+                const SessionLimits& limits = {});
+
+  // Replies to a request whose path is /v1/sessions or below. Waits for the store.
+  void Handle(const Visit& visit);
+  // Sends signs of life on streams where nothing was sent since `before`.
+  void Ping(absl::Time before);
+
+ private:
+  // The reply to a request that needs no answer of the model.
+  absl::StatusOr<Json> Reply(const Visit& visit, absl::string_view name, absl::string_view action);
+  absl::StatusOr<Json> List(const Visit& visit);
+  absl::StatusOr<Json> Create(const Visit& visit);
+  absl::StatusOr<Json> Show(const Visit& visit, absl::string_view name);
+  absl::StatusOr<Json> Delete(const Visit& visit, absl::string_view name);
+  absl::StatusOr<Json> Fork(const Visit& visit, absl::string_view name);
+  absl::StatusOr<Json> Rewind(const Visit& visit, absl::string_view name);
+  absl::StatusOr<Json> SaveDocument(const Visit& visit, absl::string_view name);
+  absl::StatusOr<Json> LoadDocument(const Visit& visit, absl::string_view name);
+
+  void Turn(const Visit& visit, absl::string_view name);
+  absl::Status TryTurn(const Visit& visit, absl::string_view name);
+  absl::Status StartTurn(const Visit& visit, const TurnBody& body, Session session,
+                         SessionStore::Hold hold);
+  // Sets the turn's tokens, and those of the request. Returns the reader of the answer.
+  absl::StatusOr<SessionAnswerReader> PrepareMessages(const Session& session, const Call& call,
+                                                      SessionTurn* turn, AnswerRequest* request);
+  absl::StatusOr<SessionAnswerReader> PrepareRaw(const Session& session, const Call& call,
+                                                 SessionTurn* turn, AnswerRequest* request);
+  absl::StatusOr<jinja::Text> RenderAnswered(const Session& session) const;
+  absl::StatusOr<ChatInput> InputOf(const Session& session, const Json& messages, bool tools,
+                                    const Json& variables) const;
+  absl::StatusOr<SessionAnswerReader> ReaderOf(const Session& session, const SessionTurn& turn,
+                                               uint64_t version) const;
+
+  // The session, which must be one of this model.
+  absl::StatusOr<Session> LoadOwn(const Visit& visit, absl::string_view name);
+  // Makes a session that has no name yet, or this one.
+  absl::StatusOr<Json> Store(const Visit& visit, Session session);
+  absl::Status GoTo(const SessionPlace& place, Session* session) const;
+  absl::Status CheckTokens(const Session& session) const;
+
+  const SessionHost host_;
+  const std::string vocabulary_;
+  SessionStore store_;
+  absl::Mutex mutex_;
+  std::vector<std::weak_ptr<RunningTurn>> running_ ABSL_GUARDED_BY(mutex_);
+  Workers savers_;  // last: it uses the store
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_SESSION_ROUTES_H_

@@ -1,0 +1,163 @@
+#include "serve/service/session_turn.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "base/out_of_memory.h"
+#include "serve/api/reply_parts.h"
+#include "serve/api/sse.h"
+#include "serve/service/session_reply.h"
+
+namespace inlay::serve {
+namespace {
+
+constexpr absl::string_view kTurnStream = "text/event-stream";
+
+// The last event of a stream: the turn, or why there is none.
+std::string TurnEvent(const Session& session, const SessionTurn& turn) {
+  Json json = {{"type", "turn"}};
+  json.update(TurnJson(session, turn));
+  return SseData(json);
+}
+
+std::string ErrorEvent(const absl::Status& status) {
+  Json json = {{"type", "error"}};
+  json.update(OpenAiError(status));
+  return SseData(json);
+}
+
+}  // namespace
+
+RunningTurn::RunningTurn(Parts parts)
+    : parts_(std::move(parts)), hold_(std::move(parts_.hold)), last_written_(absl::Now()) {}
+
+void RunningTurn::StartStream() {
+  if (!parts_.stream || streams_ || failed_) return;
+  parts_.visit.reply->StartStream(200, kTurnStream);
+  streams_ = true;
+}
+
+void RunningTurn::Write(std::string bytes) {
+  if (!streams_ || bytes.empty()) return;
+  last_written_ = absl::Now();
+  parts_.visit.reply->Write(std::move(bytes));
+}
+
+void RunningTurn::Accepted() {
+  absl::MutexLock lock(&mutex_);
+  StartStream();
+}
+
+void RunningTurn::Ping(absl::Time before) {
+  // While the turn is saved, nobody who pings others is to wait for it.
+  if (!mutex_.TryLock()) return;
+  if (streams_ && !failed_ && last_written_ < before) Write(std::string(kSsePing));
+  mutex_.Unlock();
+}
+
+void RunningTurn::Fail(const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  FailLocked(status);
+}
+
+void RunningTurn::FailLocked(const absl::Status& status) {
+  if (failed_) return;
+  failed_ = true;
+  // First, so that who reads the reply finds the session free.
+  hold_.reset();
+  if (streams_) {
+    Write(ErrorEvent(status));
+    return parts_.visit.reply->Finish();
+  }
+  parts_.visit.Fail(status);
+}
+
+void RunningTurn::OnStart(const AnswerUsage& usage) {
+  absl::MutexLock lock(&mutex_);
+  // The first answer may be ready before the thread that submitted it has come to Accepted().
+  StartStream();
+  parts_.turn.usage.prompt_tokens = usage.prompt_tokens;
+  parts_.turn.usage.cached_tokens = usage.cached_tokens;
+}
+
+void RunningTurn::WriteEvents(std::vector<AnswerEvent> events, size_t generated) {
+  std::string bytes;
+  for (const AnswerEvent& event : events) {
+    if (enough_) break;
+    if (event.kind == AnswerEvent::Kind::kReasoning) reasoning_tokens_ = generated;
+    if (event.kind == AnswerEvent::Kind::kCallEnd && parts_.one_call) enough_ = true;
+    if (streams_) bytes += SseData(EventJson(event));
+  }
+  Write(std::move(bytes));
+}
+
+bool RunningTurn::OnUpdate(const AnswerUpdate& update) {
+  absl::MutexLock lock(&mutex_);
+  if (failed_ || enough_) return false;
+  WriteEvents(parts_.reader.Push(update.text), update.generated);
+  return !enough_;
+}
+
+void RunningTurn::Complete(const AnswerEnd& end) {
+  if (!enough_) WriteEvents(parts_.reader.Finish(), end.usage.completion_tokens);
+  SessionTurn& turn = parts_.turn;
+  turn.answer = parts_.reader.Take();
+  turn.tokens.insert(turn.tokens.end(), end.tokens.begin(), end.tokens.end());
+  turn.reason = enough_ ? StopReason::kEndOfGeneration : end.reason;
+  turn.stop_text = end.stop_text;
+  turn.usage = {.prompt_tokens = end.usage.prompt_tokens,
+                .cached_tokens = end.usage.cached_tokens,
+                .completion_tokens = end.usage.completion_tokens,
+                .reasoning_tokens = std::min(reasoning_tokens_, end.usage.completion_tokens)};
+  turn.created = absl::ToUnixSeconds(absl::Now());
+  parts_.session.version = turn.version;
+  parts_.session.updated = turn.created;
+  parts_.session.turns.push_back(std::move(turn));
+}
+
+void RunningTurn::OnEnd(const AnswerEnd& end) {
+  absl::MutexLock lock(&mutex_);
+  if (failed_) return;
+  if (!end.status.ok()) return FailLocked(end.status);
+  if (parts_.on_answer) parts_.on_answer(end);
+  const absl::Status status = OrOutOfMemory("this turn", [&] {
+    Complete(end);
+    // The store may take its time, which the scheduler has not.
+    parts_.savers->Add([self = shared_from_this()] { self->SaveAndReply(); });
+    return absl::OkStatus();
+  });
+  if (!status.ok()) FailLocked(status);
+}
+
+void RunningTurn::SaveAndReply() {
+  absl::MutexLock lock(&mutex_);
+  if (failed_) return;
+  const absl::Status status = OrOutOfMemory("this turn", [&] {
+    const absl::Status saved = parts_.store->Save(*hold_, parts_.session);
+    if (!saved.ok()) return saved;
+    hold_.reset();
+    const SessionTurn& turn = parts_.session.turns.back();
+    if (!streams_) {
+      parts_.visit.Send(TurnJson(parts_.session, turn));
+      return absl::OkStatus();
+    }
+    Write(TurnEvent(parts_.session, turn));
+    parts_.visit.reply->Finish();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) FailLocked(status);
+}
+
+void SendTurn(const Visit& visit, bool stream, const Session& session, const SessionTurn& turn) {
+  if (!stream) return visit.Send(TurnJson(session, turn));
+  visit.reply->StartStream(200, kTurnStream);
+  std::string bytes;
+  for (const AnswerEvent& event : EventsOf(turn.answer)) bytes += SseData(EventJson(event));
+  visit.reply->Write(bytes + TurnEvent(session, turn));
+  visit.reply->Finish();
+}
+
+}  // namespace inlay::serve

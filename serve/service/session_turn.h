@@ -1,0 +1,79 @@
+// One turn of a session on its way: from the request to the record in the store and the reply.
+#ifndef INLAY_SERVE_SERVICE_SESSION_TURN_H_
+#define INLAY_SERVE_SERVICE_SESSION_TURN_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "serve/http/http_server.h"
+#include "serve/scheduler/answer_request.h"
+#include "serve/service/session_answer.h"
+#include "serve/service/visit.h"
+#include "serve/service/workers.h"
+#include "serve/sessions/session.h"
+#include "serve/sessions/session_store.h"
+
+namespace inlay::serve {
+
+// The session with the turn is saved when the answer has ended, and only then the reply ends. A
+// turn that fails leaves the session as it was.
+class RunningTurn final : public AnswerListener, public std::enable_shared_from_this<RunningTurn> {
+ public:
+  struct Parts {
+    Session session;   // before the turn
+    SessionTurn turn;  // without what the answer adds
+    SessionStore* store;
+    SessionStore::Hold hold;
+    SessionAnswerReader reader;  // which has read what the answer goes on with
+    bool one_call = false;       // the answer ends after its first call
+    bool stream = false;
+    Visit visit;
+    Workers* savers;                                  // on whose threads the turn is saved
+    std::function<void(const AnswerEnd&)> on_answer;  // null: none
+  };
+  // The store and the savers must outlive the turn.
+  explicit RunningTurn(Parts parts);
+
+  // The request is accepted: starts the stream, if there is to be one.
+  void Accepted();
+  // The turn failed before or after that; later news is ignored.
+  void Fail(const absl::Status& status);
+  // Sends a sign of life where nothing was sent since `before`.
+  void Ping(absl::Time before);
+
+  void OnStart(const AnswerUsage& usage) override;
+  bool OnUpdate(const AnswerUpdate& update) override;
+  void OnEnd(const AnswerEnd& end) override;
+
+ private:
+  void StartStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Write(std::string bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sends what is not of a call that comes after enough.
+  void WriteEvents(std::vector<AnswerEvent> events, size_t generated)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Complete(const AnswerEnd& end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SaveAndReply();
+
+  absl::Mutex mutex_;
+  Parts parts_ ABSL_GUARDED_BY(mutex_);
+  std::optional<SessionStore::Hold> hold_ ABSL_GUARDED_BY(mutex_);  // until the reply ends
+  size_t reasoning_tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool enough_ ABSL_GUARDED_BY(mutex_) = false;
+  bool streams_ ABSL_GUARDED_BY(mutex_) = false;
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time last_written_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Replies with a turn that is in the session.
+void SendTurn(const Visit& visit, bool stream, const Session& session, const SessionTurn& turn);
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_SESSION_TURN_H_

@@ -1,0 +1,211 @@
+#include "serve/sessions/session_store.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "base/xxh64.h"
+#include "serve/api/json_body.h"
+#include "serve/api/options_json.h"
+#include "serve/sessions/session_json.h"
+
+namespace inlay::serve {
+namespace {
+
+// A state: StateHead, the summary and the document as JSON.
+struct StateHead {
+  std::array<char, 8> magic = {'i', 'n', 'l', 'a', 'y', 'S', 'e', '1'};
+  uint64_t summary_bytes = 0;
+  uint64_t document_bytes = 0;
+  uint64_t checksum = 0;  // of the summary and the document, with Seed()
+
+  // The head's own figures count too.
+  uint64_t Seed() const { return summary_bytes * 31 + document_bytes; }
+};
+static_assert(sizeof(StateHead) == 32);
+
+constexpr uint64_t kMostSummary = 4096;
+
+absl::Span<const uint8_t> Bytes(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+// 128 bits of hash, so that two clients never share keys.
+std::string PrefixOf(absl::string_view client) {
+  const uint64_t first = Xxh64Of(client.data(), client.size(), 1);
+  const uint64_t second = Xxh64Of(client.data(), client.size(), 2);
+  return absl::StrCat("s.", absl::Hex(first, absl::kZeroPad16), absl::Hex(second, absl::kZeroPad16),
+                      ".");
+}
+
+std::string KeyOf(absl::string_view client, absl::string_view name) {
+  return absl::StrCat(PrefixOf(client), name);
+}
+
+absl::Status NoSession(absl::string_view name) {
+  return absl::NotFoundError(absl::StrCat("there is no session ", name));
+}
+
+absl::Status Damaged(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("the stored session ", what));
+}
+
+// Up to `size` bytes, which were claimed but may not be there.
+absl::StatusOr<std::string> ReadText(StateReader& reader, uint64_t size, uint64_t most) {
+  if (size > most || size > reader.remaining()) return Damaged("is shorter than it says");
+  std::string text(static_cast<size_t>(size), '\0');
+  INLAY_RETURN_IF_ERROR(reader.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()}));
+  return text;
+}
+
+absl::StatusOr<StateHead> ReadHead(StateReader& reader) {
+  StateHead head;
+  if (reader.remaining() < sizeof(head)) return Damaged("is cut off");
+  INLAY_RETURN_IF_ERROR(reader.Read({reinterpret_cast<uint8_t*>(&head), sizeof(head)}));
+  if (head.magic != StateHead().magic) return Damaged("is none");
+  return head;
+}
+
+absl::StatusOr<Session> ReadSession(StateReader& reader, uint64_t most_bytes) {
+  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader));
+  INLAY_ASSIGN_OR_RETURN(const std::string summary,
+                         ReadText(reader, head.summary_bytes, kMostSummary));
+  INLAY_ASSIGN_OR_RETURN(const std::string text, ReadText(reader, head.document_bytes, most_bytes));
+  Xxh64 hash(head.Seed());
+  hash.Update(summary.data(), summary.size());
+  hash.Update(text.data(), text.size());
+  if (hash.Digest() != head.checksum) return Damaged("is damaged");
+  INLAY_ASSIGN_OR_RETURN(const Json document, ParseJson("the stored session", text));
+  absl::StatusOr<Session> session = ParseSession(document);
+  if (absl::IsInvalidArgument(session.status())) return Damaged(session.status().message());
+  return session;
+}
+
+std::string SummaryText(const Session& session) {
+  return DumpJson({{"version", session.version},
+                   {"length", session.length()},
+                   {"created", session.created},
+                   {"updated", session.updated}});
+}
+
+absl::StatusOr<SessionSummary> ReadSummary(StateReader& reader) {
+  SessionSummary summary;
+  summary.bytes = reader.remaining();
+  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader));
+  INLAY_ASSIGN_OR_RETURN(const std::string text,
+                         ReadText(reader, head.summary_bytes, kMostSummary));
+  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the summary", text));
+  try {
+    summary.version = IntegerOf<uint64_t>(json.at("version"));
+    summary.length = IntegerOf<size_t>(json.at("length"));
+    summary.created = IntegerOf<int64_t>(json.at("created"));
+    summary.updated = IntegerOf<int64_t>(json.at("updated"));
+  } catch (const nlohmann::json::exception&) {
+    return Damaged("has a damaged summary");
+  }
+  return summary;
+}
+
+}  // namespace
+
+SessionStore::Hold::~Hold() {
+  if (store_ != nullptr) store_->Release(key_);
+}
+
+void SessionStore::Release(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  held_.erase(key);
+}
+
+absl::StatusOr<SessionStore::Hold> SessionStore::Acquire(absl::string_view client,
+                                                         absl::string_view name) {
+  INLAY_RETURN_IF_ERROR(CheckSessionName(name));
+  std::string key = KeyOf(client, name);
+  absl::MutexLock lock(&mutex_);
+  if (!held_.insert(key).second) {
+    return absl::AbortedError(absl::StrCat(
+        "the session ", name, " is being changed by another request: try again when it has ended"));
+  }
+  return Hold(this, std::move(key));
+}
+
+absl::StatusOr<Session> SessionStore::Load(absl::string_view client, absl::string_view name) {
+  INLAY_RETURN_IF_ERROR(CheckSessionName(name));
+  return OrOutOfMemory("this session", [&]() -> absl::StatusOr<Session> {
+    const auto reader = store_->Get(KeyOf(client, name));
+    if (absl::IsNotFound(reader.status())) return NoSession(name);
+    INLAY_RETURN_IF_ERROR(reader.status());
+    INLAY_ASSIGN_OR_RETURN(Session session, ReadSession(**reader, limits_.most_bytes));
+    if (session.name != name) return Damaged("is another one");
+    return session;
+  });
+}
+
+absl::Status SessionStore::Create(const Hold& hold, absl::string_view client,
+                                  const Session& session) {
+  absl::MutexLock lock(&creating_);
+  const std::string prefix = PrefixOf(client);
+  INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
+  if (std::binary_search(keys.begin(), keys.end(), hold.key_)) {
+    return absl::AlreadyExistsError(absl::StrCat("the session ", session.name, " exists already"));
+  }
+  if (keys.size() >= limits_.most_sessions) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "there are ", keys.size(), " sessions, and may be no more than ", limits_.most_sessions));
+  }
+  return Save(hold, session);
+}
+
+absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
+  return OrOutOfMemory("this session", [&]() -> absl::Status {
+    const std::string summary = SummaryText(session);
+    const std::string document = DumpJson(SessionDocument(session));
+    if (document.size() > limits_.most_bytes) {
+      return absl::OutOfRangeError(absl::StrCat("the session ", session.name, " would have ",
+                                                document.size(), " bytes, more than ",
+                                                limits_.most_bytes));
+    }
+    StateHead head;
+    head.summary_bytes = summary.size();
+    head.document_bytes = document.size();
+    Xxh64 hash(head.Seed());
+    hash.Update(summary.data(), summary.size());
+    hash.Update(document.data(), document.size());
+    head.checksum = hash.Digest();
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(hold.key_));
+    INLAY_RETURN_IF_ERROR(writer->Append({reinterpret_cast<const uint8_t*>(&head), sizeof(head)}));
+    INLAY_RETURN_IF_ERROR(writer->Append(Bytes(summary)));
+    INLAY_RETURN_IF_ERROR(writer->Append(Bytes(document)));
+    return writer->Commit();
+  });
+}
+
+absl::Status SessionStore::Delete(const Hold& hold, absl::string_view name) {
+  const absl::Status status = store_->Delete(hold.key_);
+  return absl::IsNotFound(status) ? NoSession(name) : status;
+}
+
+absl::StatusOr<std::vector<SessionSummary>> SessionStore::List(absl::string_view client) {
+  const std::string prefix = PrefixOf(client);
+  INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
+  std::vector<SessionSummary> sessions;
+  for (const std::string& key : keys) {
+    const auto reader = store_->Get(key);
+    // It may have been deleted meanwhile.
+    if (absl::IsNotFound(reader.status())) continue;
+    INLAY_RETURN_IF_ERROR(reader.status());
+    absl::StatusOr<SessionSummary> summary = ReadSummary(**reader);
+    if (!summary.ok()) continue;
+    summary->name = std::string(absl::StripPrefix(key, prefix));
+    sessions.push_back(*std::move(summary));
+  }
+  return sessions;
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,96 @@
+// Sessions in a state store, each client's apart from all others'.
+#ifndef INLAY_SERVE_SESSIONS_SESSION_STORE_H_
+#define INLAY_SERVE_SESSIONS_SESSION_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "io/store/state_store.h"
+#include "serve/sessions/session.h"
+
+namespace inlay::serve {
+
+struct SessionLimits {
+  size_t most_sessions = 1000;           // of one client
+  size_t most_bytes = size_t{32} << 20;  // of one session as a document
+};
+
+// What a list of sessions tells of one.
+struct SessionSummary {
+  std::string name;
+  uint64_t version = 0;
+  size_t length = 0;                 // in tokens
+  int64_t created = 0, updated = 0;  // seconds since 1970
+  uint64_t bytes = 0;                // in the store
+};
+
+// Keeps nothing itself: what it returns is in the store, and what it has saved is there when it
+// returns. Sessions of one name that belong to different clients (`client`: any text) are different
+// ones. The functions wait for the store. Safe to use from several threads; one store must not be
+// written by several servers at a time, as the last one would win.
+class SessionStore {
+ public:
+  SessionStore(std::shared_ptr<StateStore> store, SessionLimits limits)
+      : store_(std::move(store)), limits_(limits) {}
+
+  // While it exists, nobody else changes the session. It must not outlive the store.
+  class Hold {
+   public:
+    Hold(Hold&& other) noexcept
+        : store_(std::exchange(other.store_, nullptr)), key_(std::move(other.key_)) {}
+    Hold& operator=(Hold&&) = delete;
+    ~Hold();
+
+   private:
+    friend class SessionStore;
+    Hold(SessionStore* store, std::string key) : store_(store), key_(std::move(key)) {}
+    SessionStore* store_;
+    std::string key_;
+  };
+
+  // To change the session of this name, or to make it: Aborted when another thread holds it,
+  // InvalidArgument for what is no name.
+  absl::StatusOr<Hold> Acquire(absl::string_view client, absl::string_view name);
+
+  // NotFound when there is no such session, DataLoss when it is damaged; or an error of the store.
+  absl::StatusOr<Session> Load(absl::string_view client, absl::string_view name);
+
+  // AlreadyExists; ResourceExhausted when the client has the most sessions; errors of Save.
+  absl::Status Create(const Hold& hold, absl::string_view client, const Session& session);
+
+  // Replaces the session in one step. OutOfRange when it is larger than it may be; else an error of
+  // the store, after which the store has the session as it was or, if it could not tell in time, as
+  // it is to be.
+  absl::Status Save(const Hold& hold, const Session& session);
+
+  // NotFound when there is no such session.
+  absl::Status Delete(const Hold& hold, absl::string_view name);
+
+  // The client's sessions by their names, ascending. One that is damaged is left out.
+  absl::StatusOr<std::vector<SessionSummary>> List(absl::string_view client);
+
+  const SessionLimits& limits() const { return limits_; }
+
+ private:
+  void Release(const std::string& key);
+
+  const std::shared_ptr<StateStore> store_;
+  const SessionLimits limits_;
+  absl::Mutex creating_;  // so that sessions are counted one after the other
+  absl::Mutex mutex_;
+  absl::flat_hash_set<std::string> held_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SESSIONS_SESSION_STORE_H_

@@ -1,0 +1,119 @@
+// A reply that a test looks at, in place of one over HTTP.
+#ifndef INLAY_TESTS_SERVE_SERVICE_FAKE_REPLY_H_
+#define INLAY_TESTS_SERVE_SERVICE_FAKE_REPLY_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "nlohmann/json.hpp"
+#include "serve/http/http_server.h"
+#include "serve/service/service.h"
+
+namespace inlay::serve {
+
+class FakeReply final : public HttpReply {
+ public:
+  void Send(int status, absl::string_view content_type, std::string body,
+            HttpHeaders headers) override {
+    StartStream(status, content_type, std::move(headers));
+    Write(std::move(body));
+    Finish();
+  }
+  void StartStream(int status, absl::string_view, HttpHeaders headers) override {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_EQ(status_, 0) << "a reply starts once";
+    status_ = status;
+    headers_ = std::move(headers);
+  }
+  void Write(std::string piece) override {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_FALSE(finished_.HasBeenNotified());
+    body_ += piece;
+  }
+  void Finish() override { finished_.Notify(); }
+  void OnGone(std::function<void()> gone) override {
+    absl::MutexLock lock(&mutex_);
+    gone_ = std::move(gone);
+  }
+
+  // The client closes the connection.
+  void Leave() {
+    std::function<void()> gone;
+    {
+      absl::MutexLock lock(&mutex_);
+      gone = gone_;
+    }
+    if (gone) gone();
+  }
+  void Wait() { finished_.WaitForNotification(); }
+  bool finished() const { return finished_.HasBeenNotified(); }
+  // Waits until this has been written.
+  void WaitFor(absl::string_view text) {
+    const auto there = [&]() { return absl::StrContains(body_, text); };
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&there));
+  }
+  int status() {
+    absl::MutexLock lock(&mutex_);
+    return status_;
+  }
+  std::string body() {
+    absl::MutexLock lock(&mutex_);
+    return body_;
+  }
+  nlohmann::json Json() {
+    nlohmann::json json = nlohmann::json::parse(body(), nullptr, /*allow_exceptions=*/false);
+    EXPECT_FALSE(json.is_discarded()) << body();
+    return json;
+  }
+  // The data of server-sent events.
+  std::vector<nlohmann::json> Events() {
+    std::vector<nlohmann::json> events;
+    const std::string all = body();
+    for (absl::string_view event : absl::StrSplit(all, "\n\n", absl::SkipEmpty())) {
+      if (absl::StartsWith(event, ":")) continue;
+      EXPECT_TRUE(absl::ConsumePrefix(&event, "data: ")) << event;
+      events.push_back(nlohmann::json::parse(event, nullptr, /*allow_exceptions=*/false));
+    }
+    return events;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int status_ = 0;
+  HttpHeaders headers_;
+  std::string body_;
+  std::function<void()> gone_;
+  absl::Notification finished_;
+};
+
+// Sends a request, without waiting for its reply.
+inline std::shared_ptr<FakeReply> Ask(Service& service, const std::string& method,
+                                      const std::string& target, const std::string& body = "",
+                                      const std::string& key = "") {
+  auto reply = std::make_shared<FakeReply>();
+  HttpRequest request;
+  request.method = method;
+  const size_t mark = target.find('?');
+  request.path = target.substr(0, mark);
+  if (mark != std::string::npos) request.query = target.substr(mark + 1);
+  request.body = body;
+  if (!key.empty()) request.headers.emplace_back("Authorization", "Bearer " + key);
+  service.Handle(std::move(request), reply);
+  return reply;
+}
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_TESTS_SERVE_SERVICE_FAKE_REPLY_H_

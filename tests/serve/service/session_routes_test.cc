@@ -1,0 +1,571 @@
+// /v1/sessions: turns, forks and rewinds as clients see them, with the demo model.
+#include "serve/service/session_routes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gemma_like/chat/builtin_templates.h"
+#include "gemma_like/load_model.h"
+#include "serve/service/service.h"
+#include "tests/must.h"
+#include "tests/serve/service/fake_reply.h"
+#include "tests/temp_folder.h"
+
+namespace inlay::serve {
+namespace {
+
+using ::nlohmann::json;
+using ::testing::HasSubstr;
+
+// The demo model has no thoughts; this template makes some of what it says: what stands before the
+// first "e" was thought, and earlier thoughts are left out.
+constexpr absl::string_view kForgetful =
+    "{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content.split('e')[-1] }}"
+    "{% else %}{{ m.role }}: {{ m.content }}{% endif %}\n{% endfor %}"
+    "{% if add_generation_prompt %}answer: {% endif %}";
+
+const LoadedModel& Model() {
+  static const LoadedModel* const model = new LoadedModel(Must(LoadModel("models/bard.gguf")));
+  return *model;
+}
+
+class SessionRoutesTest : public ::testing::Test {
+ protected:
+  SessionRoutesTest() { Start(); }
+
+  void Start() {
+    service_ = nullptr;
+    ServiceOptions options;
+    options.model_name = "bard";
+    options.scheduler.context = 512;
+    options.scheduler.memory = size_t{64} << 20;
+    options.sessions = std::make_shared<FileStore>(folder_.path());
+    options.answer_log = log_;
+    service_ = Must(Service::Create(
+        Model(), Must(ChatRenderer::CreateFrom(*Model().tokenizer, template_)), keys_, options));
+  }
+
+  std::shared_ptr<FakeReply> Send(const std::string& method, const std::string& path,
+                                  const std::string& body, const std::string& key = "") {
+    const auto reply = Ask(*service_, method, path, body, key);
+    reply->Wait();
+    return reply;
+  }
+  // The reply's body, where its status is 200.
+  json Ok(const std::string& method, const std::string& path, const json& body = json()) {
+    const auto reply = Send(method, path, body.is_null() ? "" : body.dump());
+    EXPECT_EQ(reply->status(), 200) << method << " " << path << " " << body << reply->body();
+    return reply->Json();
+  }
+  json Post(const std::string& path, const json& body = json::object()) {
+    return Ok("POST", absl::StrCat("/v1/sessions", path), body);
+  }
+  json Get(const std::string& path) { return Ok("GET", absl::StrCat("/v1/sessions", path)); }
+  std::vector<int32_t> Tokens(const std::string& name) {
+    return Get(absl::StrCat("/", name, "?tokens=1"))["tokens"].get<std::vector<int32_t>>();
+  }
+  void ExpectError(const std::string& method, const std::string& path, const std::string& body,
+                   int status, const std::string& message, const std::string& key = "") {
+    const auto reply = Send(method, absl::StrCat("/v1/sessions", path), body, key);
+    EXPECT_EQ(reply->status(), status) << method << " " << path << " " << body;
+    EXPECT_THAT(reply->Json()["error"]["message"].get<std::string>(), HasSubstr(message));
+  }
+  // What the model answers to these tokens alone.
+  std::string Alone(std::vector<int32_t> prompt, int seed, int most) {
+    return Ok("POST", "/v1/completions",
+              {{"prompt", std::move(prompt)},
+               {"seed", seed},
+               {"max_tokens", most}})["choices"][0]["text"];
+  }
+
+  const TempFolder folder_;
+  std::string template_ = std::string(BuiltinTemplate(ChatTemplate::kChatMl));
+  std::string log_;
+  ApiKeys keys_;
+  std::unique_ptr<Service> service_;
+};
+
+json Turn(uint64_t parent, const std::string& content, int seed = 1, int most = 8) {
+  return {{"parent", parent}, {"content", content}, {"seed", seed}, {"max_tokens", most}};
+}
+
+TEST_F(SessionRoutesTest, MakesListsAndDeletes) {
+  const json made = Post("", {{"name", "talk"}, {"system", "Be brief."}});
+  EXPECT_EQ(made["name"], "talk");
+  EXPECT_EQ(made["version"], 0);
+  EXPECT_EQ(made["length"], 0);
+  EXPECT_EQ(made["messages"][0]["content"], "Be brief.");
+  ExpectError("POST", "", R"({"name": "talk"})", 409, "exists already");
+  const std::string random = Post("")["name"];
+  EXPECT_NE(random, Post("")["name"]);
+  Post("/talk/turns", Turn(0, "ROMEO:"));
+  const json list = Get("")["data"];
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[2]["name"], "talk");
+  EXPECT_EQ(list[2]["version"], 1);
+  EXPECT_GT(list[2]["length"], 8);
+  EXPECT_GT(list[2]["bytes"], 500);
+  EXPECT_TRUE(Ok("DELETE", "/v1/sessions/talk")["deleted"]);
+  ExpectError("GET", "/talk", "", 404, "no session talk");
+  ExpectError("DELETE", "/talk", "", 404, "no session talk");
+  EXPECT_EQ(Get("")["data"].size(), 2u);
+}
+
+// The answer is that of the same request alone; the second one, that to the tokens so far and what
+// the template puts behind them.
+TEST_F(SessionRoutesTest, AnswersAsOtherRequestsDo) {
+  Post("", {{"name", "talk"}, {"system", "Be brief."}});
+  const json one = Post("/talk/turns", Turn(0, "ROMEO:", 7, 20));
+  json messages = {{{"role", "system"}, {"content", "Be brief."}},
+                   {{"role", "user"}, {"content", "ROMEO:"}}};
+  const json chat =
+      Ok("POST", "/v1/chat/completions", {{"messages", messages}, {"seed", 7}, {"max_tokens", 20}});
+  EXPECT_EQ(one["message"]["content"], chat["choices"][0]["message"]["content"]);
+  EXPECT_EQ(one["seed"], 7);
+  EXPECT_EQ(one["version"], 1);
+  EXPECT_EQ(one["parent"], 0);
+  EXPECT_EQ(one["system_fingerprint"], service_->fingerprint());
+  EXPECT_EQ(one["usage"]["completion_tokens"], 20);
+  const std::vector<int32_t> first = Tokens("talk");
+  EXPECT_EQ(first.size(), one["end"]);
+
+  const json two = Post("/talk/turns", Turn(1, "JULIET:", 8, 20));
+  const std::vector<int32_t> tokens = Tokens("talk");
+  EXPECT_EQ(two["begin"], first.size()) << "all of it is kept, as it was generated";
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), tokens.begin()));
+  const size_t answer = two["answer"];
+  EXPECT_EQ(two["message"]["content"], Alone({tokens.begin(), tokens.begin() + answer}, 8, 20));
+  // What was computed for the turn before need not be computed again.
+  EXPECT_GE(two["usage"]["prompt_tokens_details"]["cached_tokens"], first.size() - 1);
+  const json shown = Get("/talk");
+  EXPECT_EQ(shown["turns"][1]["messages"][0]["content"], "JULIET:");
+  EXPECT_EQ(shown["turns"][1]["message"], two["message"]);
+  EXPECT_FALSE(shown.contains("tokens"));
+}
+
+// A template that writes earlier answers otherwise than they were: the tokens are kept as far as
+// they agree.
+TEST_F(SessionRoutesTest, TemplatesThatRewriteAnswers) {
+  template_ = std::string(kForgetful);
+  Start();
+  Post("", {{"name", "talk"}});
+  json messages = json::array();
+  bool rewritten = false;
+  for (int i = 0; i < 4; ++i) {
+    messages.push_back({{"role", "user"}, {"content", absl::StrCat("Speak ", i, ".")}});
+    const std::vector<int32_t> before = Tokens("talk");
+    const json turn = Post("/talk/turns", Turn(i, absl::StrCat("Speak ", i, "."), i, 16));
+    const json chat = Ok("POST", "/v1/chat/completions",
+                         {{"messages", messages}, {"seed", i}, {"max_tokens", 16}});
+    rewritten = rewritten || turn["begin"] < before.size();
+    EXPECT_EQ(turn["message"]["content"], chat["choices"][0]["message"]["content"]) << i;
+    messages.push_back(turn["message"]);
+  }
+  EXPECT_TRUE(rewritten);
+  // Each version has its tokens, although later ones have written them anew.
+  const json shown = Get("/talk");
+  EXPECT_FALSE(shown["turns"][0]["intact"]);
+  const json back = Post("/talk/rewind", {{"version", 2}});
+  EXPECT_EQ(back["length"], shown["turns"][1]["end"]);
+}
+
+TEST_F(SessionRoutesTest, Streams) {
+  Post("", {{"name", "talk"}});
+  json body = Turn(0, "ROMEO:", 3, 20);
+  body["idempotency_key"] = "once";
+  body["stream"] = true;
+  const auto reply = Send("POST", "/v1/sessions/talk/turns", body.dump());
+  const auto check = [&](FakeReply& from) {
+    const std::vector<json> events = from.Events();
+    std::string text;
+    for (size_t i = 0; i + 1 < events.size(); ++i) {
+      EXPECT_EQ(events[i]["type"], "text");
+      text += events[i]["delta"];
+    }
+    const json last = events.back();
+    EXPECT_EQ(last["type"], "turn");
+    EXPECT_EQ(last["version"], 1);
+    EXPECT_EQ(last["message"]["content"], text);
+    return text;
+  };
+  const std::string text = check(*reply);
+  EXPECT_GT(reply->Events().size(), 4u);
+  // The stored turn as a stream, and as a whole.
+  EXPECT_EQ(check(*Send("POST", "/v1/sessions/talk/turns", body.dump())), text);
+  body.erase("stream");
+  EXPECT_EQ(Post("/talk/turns", body)["message"]["content"], text);
+  EXPECT_EQ(Get("/talk")["turns"].size(), 1u);
+}
+
+TEST_F(SessionRoutesTest, ATurnFollowsTheNewestVersion) {
+  Post("", {{"name", "talk"}});
+  Post("/talk/turns", Turn(0, "ROMEO:"));
+  const auto stale = Send("POST", "/v1/sessions/talk/turns", Turn(0, "again").dump());
+  EXPECT_EQ(stale->status(), 409);
+  EXPECT_EQ(stale->Json()["error"]["version"], 1);
+  EXPECT_THAT(stale->body(), HasSubstr("is at version 1, not at 0"));
+  ExpectError("POST", "/talk/turns", Turn(2, "again").dump(), 409, "is at version 1, not at 2");
+  ExpectError("POST", "/talk/rewind", R"({"parent": 0, "version": 0})", 409, "at version 1");
+  // A rewind is a new version too.
+  EXPECT_EQ(Post("/talk/rewind", {{"version", 0}, {"parent", 1}})["version"], 2);
+  ExpectError("POST", "/talk/turns", Turn(0, "again").dump(), 409, "is at version 2");
+  EXPECT_EQ(Post("/talk/turns", Turn(2, "again"))["version"], 3);
+}
+
+// Retries append once, also after a restart; another request with the key is none.
+TEST_F(SessionRoutesTest, KeysAppendOnce) {
+  Post("", {{"name", "talk"}});
+  json body = Turn(0, "ROMEO:");
+  body["idempotency_key"] = "k1";
+  body.erase("seed");  // each time another one, if it were computed again
+  const json one = Post("/talk/turns", body);
+  EXPECT_EQ(Post("/talk/turns", body), one);
+  Start();
+  EXPECT_EQ(Post("/talk/turns", body), one);
+  EXPECT_EQ(Get("/talk")["turns"].size(), 1u);
+  json other = body;
+  other["content"] = "JULIET:";
+  ExpectError("POST", "/talk/turns", other.dump(), 409, "used for another request");
+  // A copy has had no such request.
+  Post("/talk/fork", {{"name", "copy"}});
+  other["parent"] = 1;
+  EXPECT_EQ(Post("/copy/turns", other)["version"], 2);
+  // What was rewound is no answer any more.
+  Post("/talk/rewind", {{"version", 0}});
+  ExpectError("POST", "/talk/turns", body.dump(), 409, "is at version 2");
+}
+
+TEST_F(SessionRoutesTest, OneOfTwoTurnsWins) {
+  Post("", {{"name", "talk"}});
+  for (uint64_t version = 0; version < 5; ++version) {
+    std::vector<std::shared_ptr<FakeReply>> replies;
+    std::vector<std::thread> threads;
+    replies.resize(4);
+    for (size_t i = 0; i < replies.size(); ++i) {
+      threads.emplace_back([&, i] {
+        replies[i] =
+            Send("POST", "/v1/sessions/talk/turns", Turn(version, absl::StrCat("To ", i)).dump());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    size_t won = 0;
+    for (const auto& reply : replies) {
+      if (reply->status() == 200) ++won;
+      EXPECT_THAT(reply->status(), testing::AnyOf(200, 409)) << reply->body();
+    }
+    EXPECT_EQ(won, 1u);
+    EXPECT_EQ(Get("/talk")["version"], version + 1);
+  }
+}
+
+// A client that goes away leaves the session as it was, and free.
+TEST_F(SessionRoutesTest, TurnsThatAreCancelled) {
+  Post("", {{"name", "talk"}});
+  json body = Turn(0, "ROMEO:", 1, 400);
+  body["stream"] = true;
+  body["ignore_eos"] = true;
+  const auto reply = Ask(*service_, "POST", "/v1/sessions/talk/turns", body.dump());
+  reply->WaitFor("delta");
+  ExpectError("POST", "/talk/turns", Turn(0, "and?").dump(), 409, "changed by another request");
+  ExpectError("POST", "/talk/rewind", R"({"version": 0})", 409, "changed by another request");
+  ExpectError("DELETE", "/talk", "", 409, "changed by another request");
+  EXPECT_EQ(Get("/talk")["version"], 0) << "as the store has it";
+  reply->Leave();
+  reply->Wait();
+  EXPECT_EQ(reply->Events().back()["type"], "error");
+  EXPECT_EQ(Get("/talk")["version"], 0);
+  EXPECT_EQ(Post("/talk/turns", Turn(0, "and?"))["version"], 1);
+}
+
+TEST_F(SessionRoutesTest, ForksAndRewindsToAnyToken) {
+  Post("", {{"name", "talk"}});
+  Post("/talk/turns", Turn(0, "ROMEO:", 1, 12));
+  const json second = Post("/talk/turns", Turn(1, "JULIET:", 2, 12));
+  const std::vector<int32_t> tokens = Tokens("talk");
+  for (size_t position = 0; position <= tokens.size(); ++position) {
+    const std::string name = absl::StrCat("fork-", position);
+    const json fork = Post("/talk/fork", {{"name", name}, {"position", position}});
+    EXPECT_EQ(fork["length"], position);
+    EXPECT_EQ(Tokens(name), std::vector<int32_t>(tokens.begin(), tokens.begin() + position));
+    Ok("DELETE", absl::StrCat("/v1/sessions/", name));
+  }
+  EXPECT_EQ(Tokens("talk"), tokens);
+  EXPECT_EQ(Get("/talk")["version"], 2);
+  // Back into the answer, and on from there with the same seed: the same answer.
+  const size_t begin = second["answer"];
+  const json cut = Post("/talk/rewind", {{"position", begin + 5}});
+  EXPECT_EQ(cut["version"], 3);
+  EXPECT_EQ(cut["turns"][1]["version"], 3);
+  EXPECT_THAT(second["message"]["content"].get<std::string>(),
+              testing::StartsWith(cut["turns"][1]["message"]["content"].get<std::string>()));
+  const json again =
+      Post("/talk/turns", {{"parent", 3}, {"prompt", ""}, {"seed", 2}, {"max_tokens", 7}});
+  EXPECT_EQ(again["kind"], "continuation");
+  EXPECT_EQ(again["message"], second["message"]);
+  EXPECT_EQ(Tokens("talk"), tokens);
+  // And messages go on from that.
+  const json third = Post("/talk/turns", Turn(4, "More.", 3));
+  EXPECT_EQ(third["begin"], tokens.size());
+  ExpectError("POST", "/talk/rewind", R"({"position": 100000})", 400, "beyond");
+  ExpectError("POST", "/talk/rewind", R"({"version": 77})", 404, "no version 77");
+  ExpectError("POST", "/talk/fork", R"({"name": "talk"})", 409, "exists already");
+}
+
+TEST_F(SessionRoutesTest, RawTextWithoutATemplate) {
+  Post("", {{"name", "raw"}});
+  const json one =
+      Post("/raw/turns", {{"parent", 0}, {"prompt", "ROMEO:\n"}, {"seed", 1}, {"max_tokens", 10}});
+  const json whole =
+      Ok("POST", "/v1/completions", {{"prompt", "ROMEO:\n"}, {"seed", 1}, {"max_tokens", 10}});
+  EXPECT_EQ(one["text"], whole["choices"][0]["text"]);
+  EXPECT_EQ(one["kind"], "raw");
+  std::vector<int32_t> tokens = Tokens("raw");
+  const json two =
+      Post("/raw/turns", {{"parent", 1}, {"tokens", {5, 6, 7}}, {"seed", 2}, {"max_tokens", 10}});
+  tokens.insert(tokens.end(), {5, 6, 7});
+  EXPECT_EQ(two["text"], Alone(tokens, 2, 10));
+  ExpectError("POST", "/raw/turns", Turn(2, "Hello").dump(), 400, "goes on from raw text");
+  Post("", {{"name", "chat"}, {"system", "Be brief."}});
+  ExpectError("POST", "/chat/turns", R"({"parent": 0, "prompt": "x"})", 400,
+              "needs content or messages");
+}
+
+TEST_F(SessionRoutesTest, SavesAndLoads) {
+  Post("", {{"name", "talk"}, {"system", "Be brief."}});
+  json body = Turn(0, "ROMEO:");
+  body["idempotency_key"] = "k";
+  Post("/talk/turns", body);
+  const json document = Post("/talk/save");
+  const json loaded = Post("/other/load", document);
+  EXPECT_EQ(loaded["version"], 1);
+  EXPECT_EQ(Tokens("other"), Tokens("talk"));
+  ExpectError("POST", "/talk/load", document.dump(), 409, "exists already");
+  // Both go on alike.
+  const json one = Post("/talk/turns", Turn(1, "On.", 5)),
+             two = Post("/other/turns", Turn(1, "On.", 5));
+  EXPECT_EQ(one["message"], two["message"]);
+  EXPECT_EQ(Tokens("other"), Tokens("talk"));
+  json bad = document;
+  bad["turns"][0]["tokens"][0] = 1'000'000;
+  ExpectError("POST", "/bad/load", bad.dump(), 400, "outside of the vocabulary");
+  bad = document;
+  bad["turns"][0]["tokens"] = std::vector<int>(600, 1);
+  ExpectError("POST", "/bad/load", bad.dump(), 400, "more than the context's");
+  bad = document;
+  bad["vocabulary"] = "other";
+  ExpectError("POST", "/bad/load", bad.dump(), 400, "another vocabulary");
+  ExpectError("POST", "/bad/load", "{}", 400, "no saved session");
+  ExpectError("POST", "/a.b/load", document.dump(), 400, "'a.b'");
+}
+
+TEST_F(SessionRoutesTest, ClientsAreApart) {
+  ASSERT_TRUE(keys_.Replace("key-of-ann ann\nkey-of-bob bob\nkey-of-nobody\n").ok());
+  for (const char* key : {"key-of-ann", "key-of-bob", "key-of-nobody"}) {
+    EXPECT_EQ(Send("POST", "/v1/sessions", R"({"name": "talk"})", key)->status(), 200) << key;
+  }
+  Send("POST", "/v1/sessions/talk/turns", Turn(0, "ROMEO:").dump(), "key-of-ann");
+  EXPECT_EQ(Send("GET", "/v1/sessions/talk", "", "key-of-ann")->Json()["version"], 1);
+  EXPECT_EQ(Send("GET", "/v1/sessions/talk", "", "key-of-bob")->Json()["version"], 0);
+  EXPECT_EQ(Send("GET", "/v1/sessions", "", "key-of-bob")->Json()["data"].size(), 1u);
+  ExpectError("GET", "/talk", "", 401, "not known", "key-of-eve");
+  // The lines of keys move.
+  ASSERT_TRUE(keys_.Replace("key-of-nobody\nkey-of-bob bob\nanother-key ann\n").ok());
+  Start();
+  EXPECT_EQ(Send("GET", "/v1/sessions/talk", "", "another-key")->Json()["version"], 1);
+  EXPECT_EQ(Send("GET", "/v1/sessions/talk", "", "key-of-nobody")->Json()["version"], 0);
+}
+
+TEST_F(SessionRoutesTest, RefusesWhatItDoesNotKnow) {
+  Post("", {{"name", "talk"}});
+  ExpectError("POST", "", R"({"name": "a b"})", 400, "'a b'");
+  ExpectError("POST", "", R"({"name": 7})", 400, "name must be a string");
+  ExpectError("POST", "", R"({"temperature": 1})", 400, "temperature");
+  ExpectError("POST", "", "{", 400, "not JSON");
+  ExpectError("POST", "", R"({"messages": [{"role": "wizard", "content": ""}]})", 400, "role");
+  ExpectError("POST", "/talk/turns", R"({"content": "x"})", 400, "parent must be given");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0})", 400, "must be given, and only one");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "content": "x", "prompt": "y"})", 400,
+              "only one");
+  ExpectError("POST", "/talk/turns", R"({"parent": -1, "content": "x"})", 400, "parent");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "content": "x", "magic": 1})", 400, "magic");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "content": "x", "n": 2})", 400,
+              "n must be 1");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "content": "x", "logprobs": true})", 400,
+              "logprobs");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "prompt": ["x", "y"]})", 400, "one prompt");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "tokens": [99999999]})", 400, "99999999");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "tokens": "x"})", 400, "tokens");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "content": "x", "tools": [{}]})", 400,
+              "when the session is made");
+  ExpectError(
+      "POST", "/talk/turns",
+      json{{"parent", 0}, {"content", "x"}, {"idempotency_key", std::string(201, 'k')}}.dump(), 400,
+      "more than 200");
+  ExpectError("POST", "/talk/turns", Turn(0, std::string(4000, 'x')).dump(), 400, "tokens");
+  ExpectError("POST", "/nobody/turns", Turn(0, "x").dump(), 404, "no session nobody");
+  ExpectError("POST", "/talk/rewind", "{}", 400, "must be given");
+  ExpectError("POST", "/talk/rewind", R"({"version": 0, "position": 0})", 400, "cannot be given");
+  ExpectError("GET", "/talk?tokens=2", "", 400, "tokens=1");
+  ExpectError("POST", "/talk/dance", "", 404, "no POST");
+  ExpectError("GET", "/talk/turns", "", 404, "no GET");
+  EXPECT_EQ(Get("/talk")["version"], 0);
+}
+
+// Any turns, forks, rewinds, retries and restarts, compared with what a plain model of sessions
+// says: the tokens of every version, and that each answer is that to its prompt alone.
+class Programs : public SessionRoutesTest {
+ protected:
+  struct Known {
+    uint64_t version = 0;
+    std::vector<int32_t> tokens;
+    std::map<uint64_t, std::vector<int32_t>> versions = {{0, {}}};  // still there
+    json last_body, last_reply;                                     // of a turn with a key
+  };
+
+  size_t Below(size_t n) { return static_cast<size_t>(random_() % n); }
+  std::string Pick() {
+    auto it = known_.begin();
+    std::advance(it, static_cast<ptrdiff_t>(Below(known_.size())));
+    return it->first;
+  }
+
+  void Say(const std::string& name) {
+    Known& known = known_[name];
+    if (known.tokens.size() > 300) return GoBack(name);
+    const int seed = static_cast<int>(Below(1000)), most = static_cast<int>(Below(6));
+    json body = {{"parent", known.version}, {"seed", seed}, {"max_tokens", most}};
+    if (most == 0) body["max_tokens"] = 1;
+    const bool goes_on = ends_with_answer_[name] && Below(4) == 0;
+    if (goes_on) {
+      body["prompt"] = Below(2) == 0 ? "" : " and";
+    } else {
+      body["content"] = absl::StrCat("line ", Below(100));
+    }
+    if (Below(2) == 0) body["idempotency_key"] = absl::StrCat("key ", ++keys_given_);
+    const json reply = Post(absl::StrCat("/", name, "/turns"), body);
+    const std::vector<int32_t> tokens = Tokens(name);
+    ASSERT_EQ(reply["version"], known.version + 1);
+    ASSERT_EQ(reply["end"], tokens.size());
+    const size_t begin = reply["begin"], answer = reply["answer"];
+    ASSERT_LE(begin, known.tokens.size());
+    ASSERT_TRUE(std::equal(tokens.begin(), tokens.begin() + begin, known.tokens.begin()));
+    if (ends_with_answer_[name]) {
+      ASSERT_EQ(begin, known.tokens.size());
+    }
+    const std::string text = reply["message"]["content"];
+    const std::string alone =
+        Alone({tokens.begin(), tokens.begin() + answer}, seed, body["max_tokens"].get<int>());
+    ASSERT_THAT(text, testing::EndsWith(alone));
+    if (!goes_on) {
+      ASSERT_EQ(text, alone);
+    }
+    known.version = reply["version"];
+    known.tokens = tokens;
+    known.versions[known.version] = tokens;
+    ends_with_answer_[name] = true;
+    if (body.contains("idempotency_key")) {
+      known.last_body = body;
+      known.last_reply = reply;
+    }
+  }
+
+  // What is left of a session whose tokens are cut.
+  void Cut(const std::string& name, const json& shown) {
+    Known& known = known_[name];
+    known.version = shown["version"];
+    std::map<uint64_t, std::vector<int32_t>> left = {{0, {}}};
+    bool has_key = false;
+    for (const json& turn : shown["turns"]) {
+      const uint64_t version = turn["version"];
+      left[version] = version == known.version ? known.tokens : known.versions.at(version);
+      has_key =
+          has_key || (known.last_reply.is_object() && version == known.last_reply["version"] &&
+                      turn.contains("idempotency_key"));
+    }
+    if (!has_key) known.last_body = json();
+    known.versions = std::move(left);
+    const json& turns = shown["turns"];
+    ends_with_answer_[name] = !turns.empty() && (turns.back()["kind"] == "answer" ||
+                                                 turns.back()["kind"] == "continuation");
+  }
+
+  void GoBack(const std::string& name) {
+    Known& known = known_[name];
+    json body;
+    if (Below(2) == 0) {
+      auto it = known.versions.begin();
+      std::advance(it, static_cast<ptrdiff_t>(Below(known.versions.size())));
+      body["version"] = it->first;
+      known.tokens = std::vector<int32_t>(it->second);
+    } else {
+      const size_t position = Below(known.tokens.size() + 1);
+      body["position"] = position;
+      known.tokens.resize(position);
+    }
+    Cut(name, Post(absl::StrCat("/", name, "/rewind"), body));
+    ASSERT_EQ(Tokens(name), known.tokens) << body;
+  }
+
+  void Fork(const std::string& name) {
+    const std::string copy = absl::StrCat("s", known_.size());
+    json body = {{"name", copy}};
+    Known known = known_[name];
+    if (Below(2) == 0) {
+      const size_t position = Below(known.tokens.size() + 1);
+      body["position"] = position;
+      known.tokens.resize(position);
+    }
+    const json shown = Post(absl::StrCat("/", name, "/fork"), body);
+    known_[copy] = known;
+    Cut(copy, shown);
+    known_[copy].last_body = json();
+    ASSERT_EQ(Tokens(copy), known.tokens);
+    ASSERT_EQ(Tokens(name), known_[name].tokens);
+  }
+
+  void Retry(const std::string& name) {
+    const Known& known = known_[name];
+    if (known.last_body.is_null()) return;
+    ASSERT_EQ(Post(absl::StrCat("/", name, "/turns"), known.last_body), known.last_reply);
+    ASSERT_EQ(Get(absl::StrCat("/", name))["version"], known.version);
+  }
+
+  std::mt19937 random_{1};
+  std::map<std::string, Known> known_;
+  std::map<std::string, bool> ends_with_answer_;
+  int keys_given_ = 0;
+};
+
+TEST_F(Programs, AreWhatAPlainModelSays) {
+  Post("", {{"name", "s0"}});
+  known_["s0"];
+  for (int step = 0; step < 150 && !HasFatalFailure(); ++step) {
+    SCOPED_TRACE(step);
+    const std::string name = Pick();
+    const size_t what = Below(20);
+    if (what < 10) {
+      Say(name);
+    } else if (what < 13) {
+      GoBack(name);
+    } else if (what < 15 && known_.size() < 5) {
+      Fork(name);
+    } else if (what < 19) {
+      Retry(name);
+    } else {
+      Start();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace inlay::serve

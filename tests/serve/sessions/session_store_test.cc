@@ -1,0 +1,158 @@
+// Sessions in a store: whole, apart by client, within limits.
+#include "serve/sessions/session_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serve/sessions/session_json.h"
+#include "tests/must.h"
+#include "tests/serve/sessions/session_maker.h"
+#include "tests/temp_folder.h"
+
+namespace inlay::serve {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = SessionTurn::Kind;
+
+class SessionStoreTest : public ::testing::Test {
+ protected:
+  absl::Status Create(absl::string_view client, const std::string& name) {
+    auto hold = store_.Acquire(client, name);
+    return hold.ok() ? store_.Create(*hold, client, MakeSession(name)) : hold.status();
+  }
+  std::vector<std::string> Names(absl::string_view client) {
+    std::vector<std::string> names;
+    for (const SessionSummary& session : Must(store_.List(client))) names.push_back(session.name);
+    return names;
+  }
+
+  const std::shared_ptr<MemoryStore> states_ = std::make_shared<MemoryStore>();
+  SessionStore store_{states_, {.most_sessions = 3, .most_bytes = 20'000}};
+};
+
+TEST_F(SessionStoreTest, KeepsSessions) {
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  Session session = Must(store_.Load("ann", "talk"));
+  AddTurn(session, Kind::kAnswer, 0, {1, 2}, {3});
+  {
+    const auto hold = Must(store_.Acquire("ann", "talk"));
+    ASSERT_TRUE(store_.Save(hold, session).ok());
+  }
+  EXPECT_EQ(SessionDocument(Must(store_.Load("ann", "talk"))), SessionDocument(session));
+  const std::vector<SessionSummary> list = Must(store_.List("ann"));
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0].name, "talk");
+  EXPECT_EQ(list[0].version, 1u);
+  EXPECT_EQ(list[0].length, 3u);
+  EXPECT_EQ(list[0].created, 100);
+  EXPECT_EQ(list[0].updated, 200);
+  EXPECT_GT(list[0].bytes, 500u);
+  {
+    const auto hold = Must(store_.Acquire("ann", "talk"));
+    ASSERT_TRUE(store_.Delete(hold, "talk").ok());
+    EXPECT_EQ(store_.Delete(hold, "talk").code(), absl::StatusCode::kNotFound);
+  }
+  const absl::Status gone = store_.Load("ann", "talk").status();
+  EXPECT_EQ(gone.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(gone.message()), HasSubstr("no session talk"));
+}
+
+TEST_F(SessionStoreTest, ClientsAreApart) {
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  ASSERT_TRUE(Create("ann", "other").ok());
+  EXPECT_EQ(store_.Load("bob", "talk").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(Create("bob", "talk").ok());
+  ASSERT_TRUE(Create("", "talk").ok());
+  EXPECT_EQ(Names("ann"), (std::vector<std::string>{"other", "talk"}));
+  EXPECT_EQ(Names("bob"), (std::vector<std::string>{"talk"}));
+  // Each holds its own.
+  const auto hold = Must(store_.Acquire("ann", "talk"));
+  EXPECT_TRUE(store_.Acquire("bob", "talk").ok());
+}
+
+TEST_F(SessionStoreTest, OneHoldsASession) {
+  std::optional<SessionStore::Hold> hold = Must(store_.Acquire("ann", "talk"));
+  EXPECT_EQ(store_.Acquire("ann", "talk").status().code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(store_.Acquire("ann", "other").ok());
+  SessionStore::Hold moved = *std::move(hold);
+  hold.reset();
+  EXPECT_FALSE(store_.Acquire("ann", "talk").ok());
+  { const SessionStore::Hold last = std::move(moved); }
+  EXPECT_TRUE(store_.Acquire("ann", "talk").ok());
+}
+
+TEST_F(SessionStoreTest, Limits) {
+  EXPECT_EQ(Create("ann", "a b").code(), absl::StatusCode::kInvalidArgument);
+  for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(Create("ann", name).ok());
+  EXPECT_EQ(Create("ann", "a").code(), absl::StatusCode::kAlreadyExists);
+  const absl::Status full = Create("ann", "d");
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()), HasSubstr("no more than 3"));
+  EXPECT_TRUE(Create("bob", "d").ok());
+  Session session = Must(store_.Load("ann", "a"));
+  AddTurn(session, Kind::kAnswer, 0, std::vector<int32_t>(10'000, 1), {});
+  const auto hold = Must(store_.Acquire("ann", "a"));
+  EXPECT_EQ(store_.Save(hold, session).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(Must(store_.Load("ann", "a")).length(), 0u) << "as it was";
+}
+
+// Whatever bytes there are: an error, and the other sessions are there.
+TEST_F(SessionStoreTest, DamagedStates) {
+  ASSERT_TRUE(Create("ann", "good").ok());
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  const std::string key = Must(states_->List(""))[1];
+  std::vector<uint8_t> bytes;
+  {
+    const auto reader = Must(states_->Get(key));
+    bytes.resize(reader->remaining());
+    ASSERT_TRUE(reader->Read(absl::MakeSpan(bytes)).ok());
+  }
+  const auto load_with = [&](const std::vector<uint8_t>& damaged) {
+    const auto writer = Must(states_->Put(key));
+    EXPECT_TRUE(writer->Append(damaged).ok());
+    EXPECT_TRUE(writer->Commit().ok());
+    EXPECT_TRUE(store_.Load("ann", "good").ok());
+    EXPECT_TRUE(store_.List("ann").ok());
+    return store_.Load("ann", "talk").status().code();
+  };
+  EXPECT_EQ(load_with(bytes), absl::StatusCode::kOk);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::vector<uint8_t> damaged = bytes;
+    damaged[i] ^= 1;
+    EXPECT_EQ(load_with(damaged), absl::StatusCode::kDataLoss) << i;
+    EXPECT_EQ(load_with({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(i)}),
+              absl::StatusCode::kDataLoss)
+        << i;
+  }
+}
+
+// The same states under another store object, as after a restart.
+TEST(SessionStoreFiles, OutliveTheServer) {
+  const TempFolder folder;
+  Session session = MakeSession("talk");
+  AddTurn(session, Kind::kRaw, 0, {1}, {2});
+  {
+    SessionStore store(std::make_shared<FileStore>(folder.path()), {});
+    const auto hold = Must(store.Acquire("ann", "talk"));
+    ASSERT_TRUE(store.Create(hold, "ann", session).ok());
+  }
+  SessionStore store(std::make_shared<FileStore>(folder.path()), {});
+  EXPECT_EQ(SessionDocument(Must(store.Load("ann", "talk"))), SessionDocument(session));
+  const auto hold = Must(store.Acquire("ann", "talk"));
+  EXPECT_EQ(store.Create(hold, "ann", session).code(), absl::StatusCode::kAlreadyExists);
+  // Names of any length are within those of keys.
+  const std::string longest(64, 'x');
+  const auto other = Must(store.Acquire("ann", longest));
+  EXPECT_TRUE(store.Create(other, "ann", MakeSession(longest)).ok());
+}
+
+}  // namespace
+}  // namespace inlay::serve

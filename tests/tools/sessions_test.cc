@@ -1,0 +1,208 @@
+// inlay serve --sessions: conversations outlive a server that is killed at any moment.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "nlohmann/json.hpp"
+#include "tests/serve/http/raw_client.h"
+#include "tests/temp_folder.h"
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using nlohmann::json;
+using serve::RawClient;
+using serve::RawReply;
+using testing::HasSubstr;
+
+constexpr int kTurns = 30;
+
+// One that nobody has now.
+uint16_t FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+RawReply Ask(uint16_t port, const std::string& method, const std::string& path,
+             const std::string& body = "") {
+  RawClient client(port);
+  if (!client.connected()) return {};
+  client.Send(absl::StrCat(method, " ", path,
+                           " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+                           "Content-Type: application/json\r\nContent-Length: ",
+                           body.size(), "\r\n\r\n", body));
+  return client.Read();
+}
+
+// Runs a server with these sessions; `talk` gets its port and process, once it answers.
+ProgramResult Serve(const std::string& sessions, const std::function<void(uint16_t, pid_t)>& talk) {
+  const uint16_t port = FreePort();
+  return RunProgram({"serve", "--port", absl::StrCat(port), "--chat-template", "chatml", "-c",
+                     "2048", "--cache-limit", "64", "--sessions", sessions},
+                    {.while_running = [&](pid_t pid) {
+                      const absl::Time patience = absl::Now() + absl::Seconds(60);
+                      while (!RawClient(port).connected() && absl::Now() < patience)
+                        absl::SleepFor(absl::Milliseconds(5));
+                      talk(port, pid);
+                    }});
+}
+
+json TurnBody(int i) {
+  return {{"parent", i},
+          {"content", absl::StrCat("Line ", i)},
+          {"seed", i},
+          {"max_tokens", 6},
+          {"idempotency_key", absl::StrCat("key ", i)}};
+}
+
+// What clients know of the session's answers after a server that nobody disturbs.
+std::vector<json> UndisturbedAnswers() {
+  std::vector<json> answers;
+  Serve("memory", [&](uint16_t port, pid_t pid) {
+    Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})");
+    for (int i = 0; i < kTurns; ++i) {
+      const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
+      EXPECT_EQ(reply.status, 200) << reply.body;
+      answers.push_back(json::parse(reply.body, nullptr, false)["message"]);
+    }
+    kill(pid, SIGKILL);
+  });
+  return answers;
+}
+
+// The session holds each answer that was acknowledged, at most the one that was being
+// acknowledged besides, and nothing else. Returns how many.
+int CheckSession(uint16_t port, const std::vector<json>& acknowledged) {
+  const RawReply reply = Ask(port, "GET", "/v1/sessions/talk");
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  const json session = json::parse(reply.body, nullptr, false);
+  const size_t turns = session["turns"].size();
+  EXPECT_GE(turns, acknowledged.size());
+  EXPECT_LE(turns, acknowledged.size() + 1);
+  EXPECT_EQ(session["version"], turns);
+  for (size_t i = 0; i < std::min(turns, acknowledged.size()); ++i)
+    EXPECT_EQ(session["turns"][i]["message"], acknowledged[i]) << i;
+  return static_cast<int>(turns);
+}
+
+// The file of the one session there is; 0 when there is none.
+ino_t SessionFile(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    struct stat info;
+    if (entry.path().extension() == ".state" && stat(entry.path().c_str(), &info) == 0)
+      return info.st_ino;
+  }
+  return 0;
+}
+
+// Kills the process at a random moment, or as soon as a random number of turns was stored: most
+// often before the last one's reply was sent.
+void KillSometime(const std::string& folder, pid_t pid, std::mt19937& random) {
+  const bool at_stores = random() % 2 == 0;
+  const absl::Time end =
+      absl::Now() + (at_stores ? absl::Seconds(20) : absl::Milliseconds(random() % 300));
+  for (size_t stores = 1 + random() % 4; stores > 0 && absl::Now() < end; --stores) {
+    const ino_t file = SessionFile(folder);
+    while (SessionFile(folder) == file && absl::Now() < end) continue;
+  }
+  if (!at_stores) absl::SleepFor(end - absl::Now());
+  kill(pid, SIGKILL);
+}
+
+TEST(Sessions, OutliveAServerThatIsKilled) {
+  const std::vector<json> expected = UndisturbedAnswers();
+  ASSERT_EQ(expected.size(), static_cast<size_t>(kTurns));
+  const TempFolder folder;
+  std::mt19937 random(1);
+  std::vector<json> acknowledged;
+  int kills = 0, unheard = 0;
+  while (static_cast<int>(acknowledged.size()) < kTurns && kills < 200 &&
+         !testing::Test::HasFailure()) {
+    Serve(folder.path(), [&](uint16_t port, pid_t pid) {
+      if (Ask(port, "GET", "/v1/sessions/talk").status == 404) {
+        EXPECT_EQ(Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
+      }
+      const int there = CheckSession(port, acknowledged);
+      unheard += there - static_cast<int>(acknowledged.size());
+      std::thread killer([&] { KillSometime(folder.path(), pid, random); });
+      // The turn whose reply did not come is asked for again, with its key.
+      while (static_cast<int>(acknowledged.size()) < kTurns) {
+        const int i = static_cast<int>(acknowledged.size());
+        const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
+        if (!reply.whole) break;
+        EXPECT_EQ(reply.status, 200) << reply.body;
+        if (reply.status != 200) break;
+        acknowledged.push_back(json::parse(reply.body, nullptr, false)["message"]);
+        EXPECT_EQ(acknowledged.back(), expected[static_cast<size_t>(i)]) << i;
+      }
+      killer.join();
+    });
+    ++kills;
+  }
+  EXPECT_EQ(acknowledged, expected);
+  EXPECT_GT(kills, 3);
+  EXPECT_GT(unheard, 0);
+  Serve(folder.path(), [&](uint16_t port, pid_t pid) {
+    EXPECT_EQ(CheckSession(port, acknowledged), kTurns);
+    kill(pid, SIGKILL);
+  });
+  std::printf("killed %d times, %d turns were stored but not replied\n", kills, unheard);
+}
+
+// Two servers would overwrite each other's turns.
+TEST(Sessions, AFolderIsOneServers) {
+  const TempFolder folder;
+  Serve(folder.path(), [&](uint16_t, pid_t pid) {
+    ExpectError(RunProgram({"serve", "--port", "0", "--sessions", folder.path()}), 1,
+                HasSubstr("server"));
+    kill(pid, SIGTERM);
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Sessions, PlacesThatAreNone) {
+  const auto refused = [](const std::string& place, int status, const std::string& why) {
+    ExpectError(RunProgram({"serve", "--port", "0", "--sessions", place}), status, HasSubstr(why));
+  };
+  refused("/nowhere/at/all", 2, "no existing folder");
+  refused("models/bard.gguf", 2, "no existing folder");
+  refused("redis://", 2, "the host is missing");
+  refused("redis://host:0", 2, "the port");
+  refused("redis://host:99999", 2, "the port");
+  refused("redis://host:x", 2, "the port");
+  refused("redis://host/x", 2, "the database");
+  refused("redis://secret@host", 2, "[USER]:PASSWORD");
+  refused("redis://a:%zz@host", 2, "hexadecimal");
+  refused("redis://[::1", 2, "no ]");
+  refused(absl::StrCat("redis://:secret@127.0.0.1:", FreePort()), 1, "cannot be reached");
+  const ProgramResult result = RunProgram({"serve", "--sessions", "redis://a:secret@h:x"});
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("secret")));
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,139 @@
+#include "tools/flags/session_store_flag.h"
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/about.h"
+#include "base/status_macros.h"
+#include "io/file/file_lock.h"
+#include "io/store/state_store_redis.h"
+#include "tools/flags/usage_error.h"
+
+namespace inlay {
+namespace {
+
+constexpr absl::string_view kScheme = "redis://";
+
+absl::Status BadAddress(absl::string_view what) {
+  // The address may hold a password, so it is not repeated.
+  return UsageError(
+      absl::StrCat("--sessions redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]: ", what));
+}
+
+// Replaces each %XX by its byte; none where one is not whole.
+std::optional<std::string> DecodePercents(absl::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size() || !absl::ascii_isxdigit(static_cast<unsigned char>(text[i + 1])) ||
+        !absl::ascii_isxdigit(static_cast<unsigned char>(text[i + 2])))
+      return std::nullopt;
+    decoded += absl::HexStringToBytes(text.substr(i + 1, 2));
+    i += 2;
+  }
+  return decoded;
+}
+
+absl::Status ParseLogin(absl::string_view login, RedisOptions* options) {
+  const size_t colon = login.find(':');
+  if (colon == absl::string_view::npos)
+    return BadAddress("before the @ there must be [USER]:PASSWORD");
+  std::optional<std::string> user = DecodePercents(login.substr(0, colon));
+  std::optional<std::string> password = DecodePercents(login.substr(colon + 1));
+  if (!user.has_value() || !password.has_value())
+    return BadAddress("each % must be followed by two hexadecimal digits");
+  if (password->empty()) return BadAddress("the password is empty");
+  options->user = *std::move(user);
+  options->password = *std::move(password);
+  return absl::OkStatus();
+}
+
+// HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT.
+absl::Status ParseHost(absl::string_view place, RedisOptions* options) {
+  absl::string_view port;
+  if (absl::ConsumePrefix(&place, "[")) {
+    const size_t end = place.find(']');
+    if (end == absl::string_view::npos) return BadAddress("the [ has no ]");
+    port = place.substr(end + 1);
+    place = place.substr(0, end);
+  } else if (const size_t colon = place.rfind(':'); colon != absl::string_view::npos) {
+    port = place.substr(colon);
+    place = place.substr(0, colon);
+  }
+  if (place.empty()) return BadAddress("the host is missing");
+  options->host = std::string(place);
+  if (port.empty()) return absl::OkStatus();
+  int number = 0;
+  if (!absl::ConsumePrefix(&port, ":") || !absl::SimpleAtoi(port, &number) || number < 1 ||
+      number > 65535)
+    return BadAddress("the port must be a number from 1 to 65535");
+  options->port = static_cast<uint16_t>(number);
+  return absl::OkStatus();
+}
+
+// A folder that no other server uses at the same time: each would overwrite what the other has
+// stored since.
+absl::StatusOr<std::shared_ptr<StateStore>> OpenFolder(const std::string& folder) {
+  INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(absl::StrCat(folder, "/server")));
+  struct Locked {
+    FileLock lock;
+    FileStore store;
+  };
+  const auto locked = std::make_shared<Locked>(Locked{std::move(lock), FileStore(folder)});
+  return std::shared_ptr<StateStore>(locked, &locked->store);
+}
+
+}  // namespace
+
+absl::StatusOr<RedisOptions> ParseRedisAddress(absl::string_view address) {
+  RedisOptions options;
+  if (!absl::ConsumePrefix(&address, kScheme)) return BadAddress("redis:// is missing");
+  if (const size_t at = address.rfind('@'); at != absl::string_view::npos) {
+    INLAY_RETURN_IF_ERROR(ParseLogin(address.substr(0, at), &options));
+    address.remove_prefix(at + 1);
+  }
+  const size_t slash = address.find('/');
+  if (slash != absl::string_view::npos && slash + 1 < address.size()) {
+    if (!absl::SimpleAtoi(address.substr(slash + 1), &options.database) || options.database < 0)
+      return BadAddress("the database must be a number of at least 0");
+  }
+  INLAY_RETURN_IF_ERROR(ParseHost(address.substr(0, slash), &options));
+  return options;
+}
+
+absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& place) {
+  if (place == "memory") return nullptr;
+  std::shared_ptr<StateStore> store;
+  if (absl::StartsWith(place, kScheme)) {
+    INLAY_ASSIGN_OR_RETURN(RedisOptions options, ParseRedisAddress(place));
+    INLAY_ASSIGN_OR_RETURN(store, OpenRedisStore(std::move(options)));
+  } else if (struct stat info; stat(place.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    INLAY_ASSIGN_OR_RETURN(store, OpenFolder(place));
+  } else {
+    return UsageError(
+        absl::StrCat("--sessions ", place, " is no existing folder, memory or redis://HOST"));
+  }
+  INLAY_RETURN_IF_ERROR(About("--sessions", store->List("").status()));
+  return store;
+}
+
+void AddSessionStoreFlag(CLI::App& command, std::string& place) {
+  command.add_option("--sessions", place,
+                     "where the conversations of /v1/sessions are kept: memory (default, until "
+                     "the server ends), a folder, or "
+                     "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
+}
+
+}  // namespace inlay

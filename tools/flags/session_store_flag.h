@@ -1,0 +1,29 @@
+// --sessions of inlay serve: where conversations are kept.
+#ifndef INLAY_TOOLS_FLAGS_SESSION_STORE_FLAG_H_
+#define INLAY_TOOLS_FLAGS_SESSION_STORE_FLAG_H_
+
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/store/redis_options.h"
+#include "io/store/state_store.h"
+
+namespace inlay {
+
+void AddSessionStoreFlag(CLI::App& command, std::string& place);
+
+// The store at "memory", "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]" or in an existing
+// folder; null for "memory". A usage error for what is none of these; an error of the store when
+// it cannot be listed, so that a server does not begin with a store that fails.
+absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& place);
+
+// The options that a redis:// address stands for. In the user's name and the password, %XX is the
+// byte of that number.
+absl::StatusOr<RedisOptions> ParseRedisAddress(absl::string_view address);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_FLAGS_SESSION_STORE_FLAG_H_
