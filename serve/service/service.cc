@@ -163,6 +163,7 @@ ModelService::~ModelService() {
   stop_.Notify();
   pings_.join();
   workers_ = nullptr;
+  sessions_->Stop();
 }
 
 absl::Span<const ModelService::Route> ModelService::Routes() {
@@ -180,9 +181,9 @@ absl::Span<const ModelService::Route> ModelService::Routes() {
       {"POST", "/detokenize", &ModelService::Detokenize},
       {"POST", "/v1/embeddings", &ModelService::Embeddings},
       {"POST", "/v1/replay", &ModelService::Replay},
-      {"GET", "/v1/sessions", &ModelService::Sessions, false, false, /*below=*/true},
-      {"POST", "/v1/sessions", &ModelService::Sessions, false, false, /*below=*/true},
-      {"DELETE", "/v1/sessions", &ModelService::Sessions, false, false, /*below=*/true},
+      {"GET", "/v1/sessions", &ModelService::Sessions, false, /*quick=*/true, /*below=*/true},
+      {"POST", "/v1/sessions", &ModelService::Sessions, false, /*quick=*/true, /*below=*/true},
+      {"DELETE", "/v1/sessions", &ModelService::Sessions, false, /*quick=*/true, /*below=*/true},
   };
   return kRoutes;
 }
@@ -447,7 +448,7 @@ void ModelService::Watch(const std::shared_ptr<AnswerReply>& answers) {
 
 void ModelService::PingAll() {
   while (!stop_.WaitForNotificationWithTimeout(options_.ping / 3)) {
-    sessions_->Ping(absl::Now() - options_.ping);
+    if (sessions_ != nullptr) sessions_->Ping(absl::Now() - options_.ping);
     std::vector<std::weak_ptr<AnswerReply>> watched;
     {
       absl::MutexLock lock(&mutex_);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "gemma_like/chat/continue_chat.h"
@@ -26,6 +27,7 @@ namespace {
 using Kind = SessionTurn::Kind;
 
 constexpr absl::string_view kPath = "/v1/sessions";
+constexpr size_t kThreads = 2;
 constexpr size_t kSavers = 2;
 
 // Two models with the same vocabulary can go on with each other's tokens.
@@ -78,7 +80,8 @@ SessionRoutes::SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore
     : host_(host),
       vocabulary_(VocabularyOf(host.tokenizer)),
       store_(std::move(store), limits),
-      savers_(kSavers) {}
+      savers_(kSavers),
+      threads_(std::make_unique<Workers>(kThreads)) {}
 
 void SessionRoutes::Ping(absl::Time before) {
   std::vector<std::weak_ptr<RunningTurn>> running;
@@ -93,6 +96,16 @@ void SessionRoutes::Ping(absl::Time before) {
 }
 
 void SessionRoutes::Handle(const Visit& visit) {
+  threads_->Add([this, visit] {
+    const absl::Status status = OrOutOfMemory("this request", [&] {
+      Answer(visit);
+      return absl::OkStatus();
+    });
+    if (!status.ok()) visit.Fail(status);
+  });
+}
+
+void SessionRoutes::Answer(const Visit& visit) {
   absl::string_view name = absl::StripPrefix(visit.request.path, kPath);
   absl::ConsumePrefix(&name, "/");
   absl::string_view action;

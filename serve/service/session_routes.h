@@ -48,12 +48,17 @@ class SessionRoutes {
   SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore> store,
                 const SessionLimits& limits = {});
 
-  // Replies to a request whose path is /v1/sessions or below. Waits for the store.
+  // Replies to a request whose path is /v1/sessions or below, on a thread of its own: who waits for
+  // the store keeps no other requests waiting.
   void Handle(const Visit& visit);
+  // Begins no more requests, and waits for those that are in progress. To be called before the
+  // scheduler is destroyed, which ends the turns.
+  void Stop() { threads_ = nullptr; }
   // Sends signs of life on streams where nothing was sent since `before`.
   void Ping(absl::Time before);
 
  private:
+  void Answer(const Visit& visit);
   // The reply to a request that needs no answer of the model.
   absl::StatusOr<Json> Reply(const Visit& visit, absl::string_view name, absl::string_view action);
   absl::StatusOr<Json> List(const Visit& visit);
@@ -92,7 +97,9 @@ class SessionRoutes {
   SessionStore store_;
   absl::Mutex mutex_;
   std::vector<std::weak_ptr<RunningTurn>> running_ ABSL_GUARDED_BY(mutex_);
-  Workers savers_;  // last: it uses the store
+  // They use all others. Requests begin on some threads, turns are saved on others.
+  Workers savers_;
+  std::unique_ptr<Workers> threads_;
 };
 
 }  // namespace inlay::serve

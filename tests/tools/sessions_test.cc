@@ -19,7 +19,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "io/store/state_store_redis.h"
 #include "nlohmann/json.hpp"
+#include "tests/io/store/redis_server.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/program.h"
@@ -125,7 +127,7 @@ ino_t SessionFile(const std::string& folder) {
 void KillSometime(const std::string& folder, pid_t pid, std::mt19937& random) {
   const bool at_stores = random() % 2 == 0;
   const absl::Time end =
-      absl::Now() + (at_stores ? absl::Seconds(20) : absl::Milliseconds(random() % 300));
+      absl::Now() + (at_stores ? absl::Seconds(3) : absl::Milliseconds(random() % 300));
   for (size_t stores = 1 + random() % 4; stores > 0 && absl::Now() < end; --stores) {
     const ino_t file = SessionFile(folder);
     while (SessionFile(folder) == file && absl::Now() < end) continue;
@@ -172,6 +174,30 @@ TEST(Sessions, OutliveAServerThatIsKilled) {
     kill(pid, SIGKILL);
   });
   std::printf("killed %d times, %d turns were stored but not replied\n", kills, unheard);
+}
+
+TEST(Sessions, OnRedis) {
+  const RedisServer redis;
+  const std::string place = absl::StrCat("redis://127.0.0.1:", redis.port(), "/3");
+  if (OpenRedisStore({}).status().code() == absl::StatusCode::kUnimplemented) GTEST_SKIP();
+  ASSERT_TRUE(redis.started());
+  json answer;
+  Serve(place, [&](uint16_t port, pid_t pid) {
+    EXPECT_EQ(Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
+    const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    answer = json::parse(reply.body, nullptr, false);
+    kill(pid, SIGKILL);
+  });
+  Serve(place, [&](uint16_t port, pid_t pid) {
+    EXPECT_EQ(CheckSession(port, {answer["message"]}), 1);
+    const RawReply again = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
+    EXPECT_EQ(json::parse(again.body, nullptr, false), answer);
+    EXPECT_THAT(Ask(port, "GET", "/v1/sessions").body, HasSubstr("\"talk\""));
+    EXPECT_EQ(Ask(port, "DELETE", "/v1/sessions/talk").status, 200);
+    EXPECT_EQ(Ask(port, "GET", "/v1/sessions/talk").status, 404);
+    kill(pid, SIGKILL);
+  });
 }
 
 // Two servers would overwrite each other's turns.
