@@ -50,7 +50,7 @@ class SessionRoutesTest : public ::testing::Test {
     options.scheduler.context = 512;
     options.scheduler.memory = size_t{64} << 20;
     options.sessions = std::make_shared<FileStore>(folder_.path());
-    options.answer_log = log_;
+    if (!log_.empty()) options.answer_log = Must(AnswerLog::Open(log_));
     service_ = Must(Service::Create(
         Model(), Must(ChatRenderer::CreateFrom(*Model().tokenizer, template_)), keys_, options));
   }
