@@ -1,10 +1,8 @@
 #include "serve/service/session_routes.h"
 
-#include <algorithm>
 #include <optional>
 #include <random>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,8 +12,6 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
-#include "gemma_like/chat/continue_chat.h"
-#include "io/template/json_input.h"
 #include "serve/api/json_body.h"
 #include "serve/api/reply_parts.h"
 #include "serve/service/session_reply.h"
@@ -23,8 +19,6 @@
 
 namespace inlay::serve {
 namespace {
-
-using Kind = SessionTurn::Kind;
 
 constexpr absl::string_view kPath = "/v1/sessions";
 constexpr size_t kThreads = 2;
@@ -78,6 +72,7 @@ void SendStale(const Visit& visit, const absl::Status& status, uint64_t version)
 SessionRoutes::SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore> store,
                              const SessionLimits& limits)
     : host_(host),
+      prompts_(host.tokenizer, host.renderer, host.markers),
       vocabulary_(VocabularyOf(host.tokenizer)),
       store_(std::move(store), limits),
       savers_(kSavers),
@@ -187,20 +182,10 @@ absl::Status SessionRoutes::GoTo(const SessionPlace& place, Session* session) co
   if (place.version.has_value()) return RewindToVersion(*session, *place.version);
   if (!place.position.has_value()) return absl::OkStatus();
   absl::Status error;
-  const auto read = [&](const Session& cut, size_t turn,
-                        absl::Span<const int32_t> tokens) -> SessionAnswer {
-    absl::StatusOr<SessionAnswerReader> reader =
-        ReaderOf(cut, cut.turns[cut.AnswerTurn(turn)], cut.version);
-    if (!reader.ok()) {
-      error = reader.status();
-      return {};
-    }
-    const SessionTurn& first = cut.turns[cut.AnswerTurn(turn)];
-    const bool raw = first.kind == Kind::kRaw;
-    reader->Push(GeneratedText(host_.tokenizer, tokens,
-                               raw ? absl::Span<const int32_t>() : host_.markers[first.tools]));
-    reader->Finish();
-    return reader->Take();
+  const auto read = [&](const Session& cut, size_t turn, absl::Span<const int32_t> tokens) {
+    absl::StatusOr<SessionAnswer> answer = prompts_.ReadAgain(cut, turn, tokens);
+    if (!answer.ok()) error = answer.status();
+    return answer.ok() ? *std::move(answer) : SessionAnswer();
   };
   INLAY_RETURN_IF_ERROR(RewindToPosition(*session, *place.position, read));
   return error;
@@ -290,113 +275,6 @@ absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) 
   return StartTurn(visit, body, std::move(session), **std::move(hold));
 }
 
-absl::StatusOr<ChatInput> SessionRoutes::InputOf(const Session& session, const Json& messages,
-                                                 bool tools, const Json& variables) const {
-  INLAY_ASSIGN_OR_RETURN(ChatInput input,
-                         ChatInput::Parse(DumpJson(messages), tools ? DumpJson(session.tools) : "",
-                                          DumpJson(variables)));
-  // One time for all turns, since the text must stay the same.
-  input.options.now = absl::FromUnixSeconds(session.created);
-  return input;
-}
-
-absl::StatusOr<SessionAnswerReader> SessionRoutes::ReaderOf(const Session& session,
-                                                            const SessionTurn& turn,
-                                                            uint64_t version) const {
-  if (turn.kind == Kind::kRaw) return SessionAnswerReader();
-  AnswerParserOptions options;
-  options.in_thinking = turn.in_thinking;
-  options.calls = turn.tools;
-  if (turn.tools) {
-    INLAY_ASSIGN_OR_RETURN(options.tools, jinja::ParseJson(DumpJson(session.tools)));
-  }
-  const std::string id = absl::StrCat(
-      absl::Hex(Xxh64Of(session.name.data(), session.name.size(), version), absl::kZeroPad16));
-  return SessionAnswerReader(host_.renderer.answer_format(turn.tools), options, id);
-}
-
-// The prompt of the answer that the session ends with, as it was rendered.
-absl::StatusOr<jinja::Text> SessionRoutes::RenderAnswered(const Session& session) const {
-  const size_t first = session.AnswerTurn(session.turns.size() - 1);
-  const SessionTurn& turn = session.turns[first];
-  Json messages = session.Messages(first);
-  for (const Json& message : turn.messages) messages.push_back(message);
-  INLAY_ASSIGN_OR_RETURN(const ChatInput input,
-                         InputOf(session, messages, turn.tools, turn.variables));
-  return host_.renderer.RenderText(input);
-}
-
-absl::StatusOr<SessionAnswerReader> SessionRoutes::PrepareMessages(const Session& session,
-                                                                   const Call& call,
-                                                                   SessionTurn* turn,
-                                                                   AnswerRequest* request) {
-  if (!session.is_chat()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the session ", session.name,
-        " goes on from raw text, which no chat template writes: give prompt or tokens"));
-  }
-  turn->kind = Kind::kAnswer;
-  turn->messages = call.messages;
-  turn->tools = !call.tools.is_null();
-  turn->variables = session.variables;
-  turn->variables.update(call.template_variables);
-  Json messages = session.Messages();
-  for (const Json& message : call.messages) messages.push_back(message);
-  INLAY_ASSIGN_OR_RETURN(const ChatInput input,
-                         InputOf(session, messages, turn->tools, turn->variables));
-  INLAY_ASSIGN_OR_RETURN(const RenderedChat chat, host_.renderer.Render(input));
-  INLAY_ASSIGN_OR_RETURN(const jinja::Text whole, host_.renderer.RenderText(input));
-  std::optional<std::string> said;
-  if (session.ends_with_answer()) {
-    INLAY_ASSIGN_OR_RETURN(const jinja::Text before, RenderAnswered(session));
-    said = absl::StrCat(before.bytes(), session.turns.back().answer.said);
-  }
-  request->prompt = session.Tokens();
-  INLAY_ASSIGN_OR_RETURN(Continuation next,
-                         ContinueChat(host_.renderer, whole, said, request->prompt));
-  turn->keep = next.keep;
-  turn->tokens = std::move(next.tokens);
-  turn->in_thinking = chat.in_thinking;
-  request->prompt.resize(next.keep);
-  request->prompt.insert(request->prompt.end(), turn->tokens.begin(), turn->tokens.end());
-  const size_t prompted = chat.tokens.size() - chat.generation_prompt;
-  request->marks = {request->prompt.size() - std::min(prompted, request->prompt.size())};
-  request->options.shown_control = host_.markers[turn->tools];
-  return ReaderOf(session, *turn, turn->version);
-}
-
-absl::StatusOr<SessionAnswerReader> SessionRoutes::PrepareRaw(const Session& session,
-                                                              const Call& call, SessionTurn* turn,
-                                                              AnswerRequest* request) {
-  if (session.waits_for_messages()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the session ", session.name,
-                     " has messages or tools but no turn yet: the first one needs content or "
-                     "messages"));
-  }
-  const bool goes_on = session.ends_with_answer();
-  turn->kind = goes_on ? Kind::kContinuation : Kind::kRaw;
-  request->prompt = session.Tokens();
-  turn->keep = request->prompt.size();
-  if (const auto* tokens = std::get_if<std::vector<int32_t>>(&call.prompts[0])) {
-    turn->tokens = *tokens;
-  } else {
-    EncodeOptions options;
-    if (!request->prompt.empty()) options.add_bos = false;
-    INLAY_ASSIGN_OR_RETURN(turn->tokens,
-                           host_.tokenizer.Encode(std::get<std::string>(call.prompts[0]), options));
-  }
-  request->prompt.insert(request->prompt.end(), turn->tokens.begin(), turn->tokens.end());
-  if (!goes_on) return SessionAnswerReader();
-  const SessionTurn& first = session.turns[session.AnswerTurn(session.turns.size() - 1)];
-  request->options.shown_control = host_.markers[first.tools];
-  INLAY_ASSIGN_OR_RETURN(SessionAnswerReader reader, ReaderOf(session, first, turn->version));
-  reader.Push(GeneratedText(host_.tokenizer,
-                            absl::MakeConstSpan(request->prompt).subspan(first.answer_begin()),
-                            request->options.shown_control));
-  return reader;
-}
-
 absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, Session session,
                                       SessionStore::Hold hold) {
   INLAY_ASSIGN_OR_RETURN(const Call call, CallOf(body, session));
@@ -407,12 +285,14 @@ absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, 
   turn.idempotency_key = body.idempotency_key;
   turn.request_hash = body.hash;
   turn.fingerprint = host_.fingerprint;
-  absl::StatusOr<SessionAnswerReader> reader =
-      body.raw ? PrepareRaw(session, call, &turn, &request)
-               : PrepareMessages(session, call, &turn, &request);
-  INLAY_RETURN_IF_ERROR(reader.status());
+  INLAY_ASSIGN_OR_RETURN(SessionAnswerReader reader,
+                         body.raw ? prompts_.PrepareRaw(session, call, &turn, &request)
+                                  : prompts_.PrepareMessages(session, call, &turn, &request));
   turn.given = turn.tokens.size();
   turn.options = request.options;
+  // Without the body, of which nothing is needed any more.
+  Visit kept{
+      .request = {}, .reply = visit.reply, .client = visit.client, .protocol = visit.protocol};
   std::function<void(const AnswerEnd&)> on_answer;
   if (host_.logger) on_answer = host_.logger(request, visit);
   const auto running =
@@ -420,10 +300,10 @@ absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, 
                                                        .turn = std::move(turn),
                                                        .store = &store_,
                                                        .hold = std::move(hold),
-                                                       .reader = *std::move(reader),
+                                                       .reader = std::move(reader),
                                                        .one_call = call.one_call,
                                                        .stream = call.stream,
-                                                       .visit = visit,
+                                                       .visit = std::move(kept),
                                                        .savers = &savers_,
                                                        .on_answer = std::move(on_answer)});
   {

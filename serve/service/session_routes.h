@@ -15,13 +15,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "io/store/state_store.h"
 #include "io/tokenizer/tokenizer.h"
 #include "serve/api/call.h"
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/session_body.h"
+#include "serve/service/session_prompt.h"
 #include "serve/service/session_turn.h"
 #include "serve/service/visit.h"
 #include "serve/service/workers.h"
@@ -74,16 +74,6 @@ class SessionRoutes {
   absl::Status TryTurn(const Visit& visit, absl::string_view name);
   absl::Status StartTurn(const Visit& visit, const TurnBody& body, Session session,
                          SessionStore::Hold hold);
-  // Sets the turn's tokens, and those of the request. Returns the reader of the answer.
-  absl::StatusOr<SessionAnswerReader> PrepareMessages(const Session& session, const Call& call,
-                                                      SessionTurn* turn, AnswerRequest* request);
-  absl::StatusOr<SessionAnswerReader> PrepareRaw(const Session& session, const Call& call,
-                                                 SessionTurn* turn, AnswerRequest* request);
-  absl::StatusOr<jinja::Text> RenderAnswered(const Session& session) const;
-  absl::StatusOr<ChatInput> InputOf(const Session& session, const Json& messages, bool tools,
-                                    const Json& variables) const;
-  absl::StatusOr<SessionAnswerReader> ReaderOf(const Session& session, const SessionTurn& turn,
-                                               uint64_t version) const;
 
   // The session, which must be one of this model.
   absl::StatusOr<Session> LoadOwn(const Visit& visit, absl::string_view name);
@@ -93,6 +83,7 @@ class SessionRoutes {
   absl::Status CheckTokens(const Session& session) const;
 
   const SessionHost host_;
+  const SessionPrompts prompts_;
   const std::string vocabulary_;
   SessionStore store_;
   absl::Mutex mutex_;

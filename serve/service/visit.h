@@ -26,6 +26,7 @@ struct Visit {
   void Fail(const absl::Status& status) const {
     HttpHeaders headers;
     if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");
+    if (absl::IsResourceExhausted(status)) headers.emplace_back("Retry-After", "1");
     reply->Send(HttpStatusOf(status), "application/json", ErrorBody(protocol, status),
                 std::move(headers));
   }

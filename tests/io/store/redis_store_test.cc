@@ -71,6 +71,11 @@ TEST_F(RedisStoreTest, Listing) {
       "redis.call('HSET', 'other:c.1', 'manifest', 'b') return 1");
   ASSERT_TRUE(PutState(*store_, "c.1", {1}).ok());
   EXPECT_EQ(ListStates(*store_, "c."), std::vector<std::string>{"c.1"});
+  // The prefix of all keys is no pattern either.
+  const auto other = OpenRedisStore({.port = server_.port(), .prefix = "in[l]ay*?\\:"});
+  ASSERT_TRUE(other.ok());
+  ASSERT_TRUE(PutState(**other, "mine", {1}).ok());
+  EXPECT_EQ(ListStates(**other, ""), std::vector<std::string>{"mine"});
 }
 TEST_F(RedisStoreTest, Keys) { CheckKeys(*store_); }
 TEST_F(RedisStoreTest, ConcurrentUse) { CheckConcurrentUse(*store_); }

@@ -42,6 +42,19 @@ TEST_F(StateStoreTest, Listing) {
   ForBoth([](StateStore& store) { CheckListing(store, 100); });
 }
 
+TEST_F(StateStoreTest, MemoryHasABound) {
+  MemoryStore store(1000);
+  ASSERT_TRUE(PutState(store, "a", RandomBytes(600, 1)).ok());
+  EXPECT_EQ(PutState(store, "b", RandomBytes(401, 2)).code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(PutState(store, "b", RandomBytes(400, 2)).ok());
+  // What is replaced or deleted makes room.
+  ASSERT_TRUE(PutState(store, "a", RandomBytes(500, 3)).ok());
+  EXPECT_FALSE(PutState(store, "a", RandomBytes(601, 3)).ok());
+  ExpectState(store, "a", RandomBytes(500, 3));
+  ASSERT_TRUE(store.Delete("a").ok());
+  EXPECT_TRUE(PutState(store, "c", RandomBytes(600, 4)).ok());
+}
+
 // Neither what other programs keep in the folder nor what a killed one left.
 TEST_F(StateStoreTest, FilesThatAreNotListed) {
   ASSERT_TRUE(PutState(*file_, "mine", {1}).ok());
