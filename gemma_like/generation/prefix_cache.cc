@@ -75,9 +75,12 @@ bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner) {
 PrefixCost PrefixCache::Cost(absl::Span<const int32_t> tokens, int32_t owner) const {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto index = indices_.find(owner);
-  const size_t reused =
-      index == indices_.end() ? 0 : index->second.Find(WithoutLast(tokens)).length;
-  return {.reused = reused, .computed = tokens.size() - reused};
+  PrefixCost cost{.reused = 0, .computed = tokens.size(), .shared = 0};
+  if (index == indices_.end()) return cost;
+  cost.reused = index->second.Find(WithoutLast(tokens)).length;
+  cost.computed = tokens.size() - cost.reused;
+  cost.shared = index->second.Shared(tokens);
+  return cost;
 }
 
 std::unique_ptr<KVCache> PrefixCache::Take(absl::Span<const int32_t> tokens, int32_t owner) {

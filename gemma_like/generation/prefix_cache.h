@@ -20,6 +20,9 @@ namespace inlay {
 struct PrefixCost {
   size_t reused = 0;    // tokens whose state a snapshot holds
   size_t computed = 0;  // tokens that the model has to compute
+  // The first tokens of any stored snapshot's, at least `reused`: where this conversation parts
+  // from others, and others are likely to part again.
+  size_t shared = 0;
 };
 
 // Snapshots (forks) of conversations within a budget of bytes; the least recently used snapshot is

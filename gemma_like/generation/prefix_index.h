@@ -68,6 +68,10 @@ class PrefixIndex {
     UpdateLowest(node);
   }
 
+  // How many tokens the longest prefix has that `tokens` share with any sequence, whether that
+  // serves them or not.
+  size_t Shared(absl::Span<const int32_t> tokens) const { return Descend(tokens).at; }
+
   // The sequence that shares the longest prefix with `tokens` among those that serve it; a length
   // of 0 when there is none.
   Match Find(absl::Span<const int32_t> tokens) const {

@@ -12,10 +12,12 @@ class PrefixCache;
 
 struct PromptReuse {
   PrefixCache* prefixes = nullptr;  // nullptr: the whole prompt is computed
-  // A snapshot is stored after every `stride` tokens and at the end; 0: only at the end.
+  // A snapshot is stored after every `stride` tokens; 0: none of these.
   size_t stride = 0;
   // And after so many tokens: places where other prompts are likely to part. Ascending.
   std::vector<size_t> marks = {};
+  // And at the end.
+  bool at_end = true;
   // Only snapshots of the same owner are reused; 0 or more.
   int32_t owner = 0;
 };

@@ -62,7 +62,9 @@ absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
 }
 
 void PromptSteps::Accept() {
-  const bool snapshot = reuse_.prefixes != nullptr && done_ + step_ == NextSnapshot();
+  const bool last = done_ + step_ == tokens_.size();
+  const bool snapshot =
+      reuse_.prefixes != nullptr && done_ + step_ == NextSnapshot() && (!last || reuse_.at_end);
   done_ += step_;
   step_ = 0;
   if (snapshot) reuse_.prefixes->Insert(cache_, reuse_.owner);

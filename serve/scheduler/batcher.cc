@@ -17,6 +17,8 @@ namespace {
 
 // Tokens drafted from the text pay where a step has to read all weights for few tokens.
 constexpr size_t kMostDrafting = 4;
+// Tokens after a mark for which another snapshot does not pay.
+constexpr size_t kNearMark = 32;
 // The prompt that waits longest gets at least a quarter of a step.
 constexpr size_t kOldestShare = 4;
 
@@ -170,6 +172,26 @@ size_t Batcher::FirstBound(const Answer& answer) const {
   return std::min(length, context_);
 }
 
+PromptReuse Batcher::ReuseFor(const Answer& answer) {
+  const AnswerRequest& request = answer.ticket().request;
+  PromptReuse reuse{.prefixes = &prefixes_, .stride = options_.snapshot_stride};
+  reuse.marks = request.marks;
+  // Where this prompt parts from earlier ones, the next is likely to part again.
+  const PrefixCost cost = prefixes_.Cost(request.prompt, request.owner);
+  const auto next = std::lower_bound(reuse.marks.begin(), reuse.marks.end(), cost.shared);
+  const bool close = next != reuse.marks.end() && *next - cost.shared <= kNearMark;
+  if (cost.shared > cost.reused + kNearMark && cost.shared < request.prompt.size() && !close)
+    reuse.marks.insert(next, cost.shared);
+  // A snapshot costs as much as the states that it keeps from being written over. The few tokens
+  // after the last mark are not worth another, unless further answers start there.
+  const bool near =
+      !request.marks.empty() &&
+      request.prompt.size() - std::min(request.prompt.size(), request.marks.back()) <= kNearMark;
+  reuse.at_end = !near || request.choices > 1;
+  reuse.owner = request.owner;
+  return reuse;
+}
+
 void Batcher::Admit() {
   while (!waiting_.empty() && running_.size() < options_.most_running) {
     const Answer& next = *waiting_.front();
@@ -181,11 +203,7 @@ void Batcher::Admit() {
     Answer& answer = *running_.back();
     answer.reserved = bytes;
     answer.bound = bound;
-    const PromptReuse reuse{.prefixes = &prefixes_,
-                            .stride = options_.snapshot_stride,
-                            .marks = answer.ticket().request.marks,
-                            .owner = answer.ticket().request.owner};
-    const absl::Status status = answer.Start(*empty_, tokenizer_, reuse, options_.draft);
+    const absl::Status status = answer.Start(*empty_, tokenizer_, ReuseFor(answer), options_.draft);
     if (!status.ok()) End(answer, status);
   }
 }

@@ -60,6 +60,8 @@ class Batcher {
 
   void EndCancelled();
   void Admit();
+  // Where the answer's prompt may begin, and where it leaves snapshots.
+  PromptReuse ReuseFor(const Answer& answer);
   // Whether memory for the whole answer is promised when it is admitted.
   bool IsBounded(const AnswerRequest& request) const;
   // The length that memory is promised for then.

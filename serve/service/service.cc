@@ -163,7 +163,7 @@ ModelService::~ModelService() {
   stop_.Notify();
   pings_.join();
   workers_ = nullptr;
-  sessions_->Stop();
+  if (sessions_ != nullptr) sessions_->Stop();
 }
 
 absl::Span<const ModelService::Route> ModelService::Routes() {

@@ -19,13 +19,13 @@ struct Entry {
 };
 
 // What the index is to find, by looking at all sequences.
-size_t LongestOf(const std::map<Tokens, Entry>& all, const Tokens& text) {
+size_t LongestOf(const std::map<Tokens, Entry>& all, const Tokens& text, bool that_serves = true) {
   size_t longest = 0;
   for (const auto& [tokens, entry] : all) {
     const size_t most = std::min(tokens.size(), text.size());
     size_t common = 0;
     while (common < most && tokens[common] == text[common]) ++common;
-    if (common >= entry.floor) longest = std::max(longest, common);
+    if (common >= entry.floor || !that_serves) longest = std::max(longest, common);
   }
   return longest;
 }
@@ -79,6 +79,7 @@ TEST(PrefixIndexTest, RandomSequences) {
       const Tokens text = sequence();
       const auto found = index.Find(text);
       ASSERT_EQ(found.length, LongestOf(all, text)) << "round " << round << " step " << step;
+      ASSERT_EQ(index.Shared(text), LongestOf(all, text, /*that_serves=*/false));
       if (found.length == 0) continue;
       const auto by_value = std::find_if(all.begin(), all.end(), [&](const auto& entry) {
         return entry.second.value == found.value;

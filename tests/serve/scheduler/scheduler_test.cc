@@ -329,6 +329,40 @@ TEST_F(BardSchedulerTest, PrefixesAreTheOwnersAlone) {
   EXPECT_GT(cached(2, text), 10u);
 }
 
+// The first prompt leaves a snapshot at its end alone. The second shares its beginning, but goes on
+// otherwise, so what it shares is computed again, and a snapshot is left where the two part: the
+// third begins there.
+TEST_F(BardSchedulerTest, SnapshotsAreLeftWherePromptsPart) {
+  auto scheduler = Make({.snapshot_stride = 0, .draft = 0});
+  std::vector<int32_t> shared;
+  for (int32_t i = 0; i < 150; ++i) shared.push_back(10 + i);
+  const auto cached = [&](int32_t first, size_t more) {
+    AnswerRequest request;
+    request.prompt = shared;
+    for (size_t i = 0; i < more; ++i) request.prompt.push_back(first + static_cast<int32_t>(i));
+    request.options.max_tokens = 1;
+    const auto listener = std::make_shared<Listener>(1);
+    Must(scheduler->Submit(request, listener));
+    listener->Wait();
+    EXPECT_TRUE(listener->told().end->status.ok());
+    return listener->usage().cached_tokens;
+  };
+  EXPECT_EQ(cached(200, 90), 0u);
+  EXPECT_LT(cached(400, 90), shared.size()) << "further back than a rewind goes";
+  EXPECT_EQ(cached(600, 90), shared.size());
+}
+
+TEST_F(BardSchedulerTest, ChatsLeaveNoSecondSnapshotAtTheirEnd) {
+  auto scheduler = Make({.snapshot_stride = 0, .draft = 0});
+  AnswerRequest request = Request("What light through yonder window breaks?", 1);
+  request.marks = {request.prompt.size() - 2};
+  const auto listener = std::make_shared<Listener>(1);
+  Must(scheduler->Submit(request, listener));
+  listener->Wait();
+  scheduler->Drain(absl::InfiniteDuration());
+  EXPECT_EQ(scheduler->stats().snapshots, 2u) << "before the generation prompt, after the answer";
+}
+
 TEST_F(BardSchedulerTest, RefusesWhatCannotBeAnswered) {
   auto scheduler = Make();
   const auto refused = [&](const AnswerRequest& request) {
