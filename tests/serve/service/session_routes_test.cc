@@ -107,7 +107,7 @@ TEST_F(SessionRoutesTest, MakesListsAndDeletes) {
   EXPECT_EQ(made["messages"][0]["content"], "Be brief.");
   ExpectError("POST", "", R"({"name": "talk"})", 409, "exists already");
   const std::string random = Post("")["name"];
-  EXPECT_NE(random, Post("")["name"]);
+  EXPECT_NE(random, Post("")["name"].get<std::string>());
   Post("/talk/turns", Turn(0, "ROMEO:"));
   const json list = Get("")["data"];
   ASSERT_EQ(list.size(), 3u);
