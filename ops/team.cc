@@ -31,13 +31,13 @@ constexpr Clock::duration kMostAwake = std::chrono::microseconds(500);
 constexpr int kPatience = 4;
 
 // The time that the caller loses, because threads are late or it has no processor itself, is added
-// up; 1 / kForgotten of the time that passes is deducted, because a little loss is chance. A loss
-// above kMostLost means that there are more threads than processors, and one of them rests: it gets
-// no range for a while, at first for about a time slice, and twice as long each time that it is
-// late again within kForgivenRests rests, up to kLongestRest: there the next attempt, which costs
-// some time slices, costs a few percent.
-constexpr int kForgotten = 32;
-constexpr Clock::duration kMostLost = std::chrono::milliseconds(1);
+// up. Of T threads each is worth 1 / T of the time that passes; half of that is deducted, so that
+// short work of other programs, such as a server's clients, is no reason to do without a thread. A
+// loss above kMostLost means that there are more threads than processors, and one of them rests: it
+// gets no range for a while, at first for about a time slice, and twice as long each time that it
+// is late again within kForgivenRests rests, up to kLongestRest: there the next attempt, which
+// costs some time slices, costs a few percent.
+constexpr Clock::duration kMostLost = std::chrono::milliseconds(3);
 constexpr int kForgivenRests = 8;
 constexpr Clock::duration kFirstRest = std::chrono::milliseconds(4);
 constexpr Clock::duration kLongestRest = std::chrono::milliseconds(1000);
@@ -325,7 +325,7 @@ struct Team::Impl {
     const Clock::duration used = ProcessorTime() - region_used;
     const Clock::duration preempted = passed - used - slept;
     if (used > Clock::duration() && preempted > kAwake) Lose(preempted, nullptr, now);
-    lost -= std::min(lost, passed / kForgotten);
+    lost -= std::min(lost, passed / static_cast<int>(2 * slots.size()));
   }
 
   static void Wake(Slot& slot) {
