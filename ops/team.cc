@@ -13,6 +13,7 @@
 
 #ifdef __linux__
 #include <sched.h>
+#include <sys/resource.h>
 #endif
 
 #include "hwy/cache_control.h"
@@ -30,13 +31,15 @@ constexpr Clock::duration kAwake = std::chrono::microseconds(50);
 constexpr Clock::duration kMostAwake = std::chrono::microseconds(500);
 constexpr int kPatience = 4;
 
-// The time that the caller loses, because threads are late or it has no processor itself, is added
-// up. Of T threads each is worth 1 / T of the time that passes; half of that is deducted, so that
-// short work of other programs, such as a server's clients, is no reason to do without a thread. A
-// loss above kMostLost means that there are more threads than processors, and one of them rests: it
-// gets no range for a while, at first for about a time slice, and twice as long each time that it
-// is late again within kForgivenRests rests, up to kLongestRest: there the next attempt, which
-// costs some time slices, costs a few percent.
+// The time that the caller loses, because it or a thread that it waits for had to give its
+// processor to others, is added up. (Without that a thread may be late too, while the system gets
+// memory for it: whoever computed its chunk would have been.) Of T threads each is worth 1 / T of
+// the time that passes; half of that is deducted, so that short work of other programs, such as a
+// server's clients, is no reason to do without a thread. A loss above kMostLost means that there
+// are more threads than processors, and one of them rests: it gets no range for a while, at first
+// for about a time slice, and twice as long each time that it is late again within kForgivenRests
+// rests, up to kLongestRest: there the next attempt, which costs some time slices, costs a few
+// percent.
 constexpr Clock::duration kMostLost = std::chrono::milliseconds(3);
 constexpr int kForgivenRests = 8;
 constexpr Clock::duration kFirstRest = std::chrono::milliseconds(4);
@@ -61,6 +64,17 @@ Clock::duration ProcessorTime() {
   return {};
 }
 
+// How often the calling thread had to give its processor to another one; where the system does not
+// report it, another number each time.
+long Preemptions() {
+#ifdef RUSAGE_THREAD
+  rusage usage;
+  if (getrusage(RUSAGE_THREAD, &usage) == 0) return usage.ru_nivcsw;
+#endif
+  static thread_local long unknown = 0;
+  return ++unknown;
+}
+
 // A range of chunks [begin, end) as one word, so that its owner and others claim chunks of it
 // without a lock.
 constexpr uint64_t RangeWord(uint64_t begin, uint64_t end) { return begin << 32 | end; }
@@ -79,8 +93,12 @@ struct Team::Impl {
     std::atomic<uint32_t> wakings{0};  // a sleeping thread waits until it changes
     std::atomic<bool> asleep{false};
     std::atomic<bool> in_chunk{false};  // for the caller, to see which thread is late
-    size_t range_index = 0;             // the range's number, for PhaseAhead::Head
-    MemoryAhead ahead;                  // what the thread itself prefetches next
+    // Set by the caller, to be told with the end of the chunk whether the thread was preempted.
+    std::atomic<bool> asked{false};
+    bool preempted = false;
+    long preemptions = 0;    // when it was last looked at; used by the thread itself
+    size_t range_index = 0;  // the range's number, for PhaseAhead::Head
+    MemoryAhead ahead;       // what the thread itself prefetches next
     // Used by the caller only.
     bool rests = false;
     Clock::time_point late;  // when it was last late
@@ -248,6 +266,8 @@ struct Team::Impl {
   // Counts `chunks` as done. Returns whether they were the last ones of the phase.
   bool Finish(Slot& own, uint32_t chunks) {
     own.in_chunk.store(false, std::memory_order_relaxed);
+    if (own.asked.load(std::memory_order_relaxed))
+      own.preempted = own.preemptions != std::exchange(own.preemptions, Preemptions());
     if (pending.fetch_sub(chunks, std::memory_order_acq_rel) != chunks) return false;
     if (&own != &slots[0]) pending.notify_one();
     return true;
@@ -289,11 +309,14 @@ struct Team::Impl {
     for (Slot& slot : slots) {
       if (&slot != &own && slot.in_chunk.load(std::memory_order_relaxed)) late = &slot;
     }
+    if (late != nullptr) late->asked.store(true, std::memory_order_relaxed);
     const Clock::time_point asleep = Clock::now();
     for (uint32_t left; (left = pending.load(std::memory_order_acquire)) != 0;) pending.wait(left);
     const Clock::time_point now = Clock::now();
     slept += now - asleep;
-    Lose(now - start, late, now);
+    if (late == nullptr) return;
+    late->asked.store(false, std::memory_order_relaxed);
+    if (std::exchange(late->preempted, false) || tests.preempted) Lose(now - start, late, now);
   }
 
   // The caller has lost `time` to `slot`, or to an unknown thread if that is nullptr. If the loss
@@ -315,6 +338,7 @@ struct Team::Impl {
     WakeActive();
     region_start = Clock::now();
     region_used = ProcessorTime();
+    slots[0].preemptions = Preemptions();
     slept = Clock::duration();
   }
 
@@ -324,7 +348,8 @@ struct Team::Impl {
     const Clock::duration passed = now - region_start;
     const Clock::duration used = ProcessorTime() - region_used;
     const Clock::duration preempted = passed - used - slept;
-    if (used > Clock::duration() && preempted > kAwake) Lose(preempted, nullptr, now);
+    if (used > Clock::duration() && preempted > kAwake && slots[0].preemptions != Preemptions())
+      Lose(preempted, nullptr, now);
     lost -= std::min(lost, passed / static_cast<int>(2 * slots.size()));
   }
 
@@ -338,11 +363,12 @@ struct Team::Impl {
     return RangeBegin(range) != RangeEnd(range);
   }
 
-  void Sleep(Slot& slot) const {
+  void Sleep(Slot& slot) {
     const uint32_t wakings = slot.wakings.load();
     slot.asleep.store(true);
     if (!HasChunks(slot) && !stop.load()) slot.wakings.wait(wakings);
     slot.asleep.store(false);
+    slot.preemptions = Preemptions();
   }
 
   void Serve(size_t index) {

@@ -91,8 +91,9 @@ class Team {
 
   struct ForTests {
     std::function<void(size_t thread)> before_chunk = nullptr;
-    size_t chunks = 0;    // a phase has at least this many, if it has as many units
-    bool fetches = true;  // whether waiting threads prefetch for the phase ahead
+    size_t chunks = 0;       // a phase has at least this many, if it has as many units
+    bool fetches = true;     // whether waiting threads prefetch for the phase ahead
+    bool preempted = false;  // a thread that is late counts as one that lost its processor
   };
   // For tests, because small models have phases that are not worth another thread and threads do
   // not stall when a test needs it; and for a benchmark that measures what prefetching is worth.

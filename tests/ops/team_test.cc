@@ -123,11 +123,13 @@ TEST(Team, AStalledThreadKeepsNoMoreThanItsChunk) {
 }
 
 // Makes another thread than the caller late by so much.
-void RunWithOneLate(Team& team, std::chrono::milliseconds late) {
+void RunWithOneLate(Team& team, std::chrono::milliseconds late, bool preempted = true) {
   std::atomic<bool> came = false;
-  team.Set({.before_chunk = [&](size_t thread) {
-    if (thread != 0 && !came.exchange(true)) std::this_thread::sleep_for(late);
-  }});
+  team.Set({.before_chunk =
+                [&](size_t thread) {
+                  if (thread != 0 && !came.exchange(true)) std::this_thread::sleep_for(late);
+                },
+            .preempted = preempted});
   team.Run(100, 1, [&](const Share& share) {
     while (share.begin == 10 && !came) std::this_thread::yield();
   });
@@ -152,6 +154,19 @@ TEST(Team, AThreadThatIsLateRestsForAWhileAndComesBack) {
   }
   EXPECT_EQ(team.active(), 2u);
 }
+
+#ifdef __linux__
+TEST(Team, AThreadThatIsLateForAnotherReasonThanItsProcessorKeepsItsPlace) {
+  Team team(2);
+  // On a busy machine a thread may really lose its processor meanwhile, but hardly each time.
+  bool rested = true;
+  for (int attempt = 0; attempt < 20 && rested; ++attempt) {
+    RunWithOneLate(team, std::chrono::milliseconds(20), false);
+    rested = team.active() == 1;
+  }
+  EXPECT_FALSE(rested);
+}
+#endif
 
 TEST(Team, AThreadComesBackInTheMiddleOfALongPhase) {
   Team team(2);

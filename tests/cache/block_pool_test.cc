@@ -1,0 +1,116 @@
+#include "cache/block_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+namespace inlay {
+namespace {
+
+constexpr size_t kMegabyte = size_t{1} << 20;
+
+std::vector<BlockRef> Fill(BlockPool& pool, size_t bytes) {
+  std::vector<BlockRef> blocks;
+  while (BlockRef block = pool.Allocate(bytes)) {
+    std::memset(block.data(), static_cast<int>(blocks.size() % 251), bytes);
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+TEST(BlockPool, GivesAlignedBlocksThatDoNotOverlap) {
+  // Below and above the sizes of blocks and pools that get large pages.
+  for (const size_t bytes : {size_t{100}, size_t{40000}, kMegabyte - 1000, 3 * kMegabyte}) {
+    const size_t count = 90 * kMegabyte / bytes < 5000 ? 90 * kMegabyte / bytes : 5000;
+    BlockPool pool({.limit_bytes = count * bytes});
+    const std::vector<BlockRef> blocks = Fill(pool, bytes);
+    ASSERT_EQ(blocks.size(), count);
+    EXPECT_EQ(pool.used_bytes(), count * bytes);
+    for (size_t i = 0; i < count; ++i) {
+      const auto* data = static_cast<const unsigned char*>(blocks[i].data());
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(data) % kBlockAlignment, 0u);
+      for (size_t at = 0; at < bytes; at += 64) ASSERT_EQ(data[at], i % 251) << bytes << " " << i;
+      ASSERT_EQ(data[bytes - 1], i % 251);
+    }
+  }
+}
+
+TEST(BlockPool, ReusesReturnedBlocks) {
+  BlockPool pool({.limit_bytes = 80 * kMegabyte});
+  std::vector<BlockRef> blocks = Fill(pool, kMegabyte / 2);
+  std::set<void*> before;
+  for (const BlockRef& block : blocks) before.insert(block.data());
+  blocks.clear();
+  for (const BlockRef& block : Fill(pool, kMegabyte / 2)) before.erase(block.data());
+  EXPECT_TRUE(before.empty());
+}
+
+#ifdef __linux__
+// Bytes of this block's pages that are in memory.
+size_t Resident(const void* data, size_t bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / page * page;
+  std::vector<unsigned char> pages((end - begin) / page);
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), end - begin, pages.data()), 0);
+  size_t resident = 0;
+  for (const unsigned char present : pages) resident += (present & 1) * page;
+  return resident;
+}
+
+TEST(BlockPool, FreeBlocksOfAnotherSizeDoNotKeepMemoryBeyondTheLimit) {
+  constexpr size_t kLimit = 96 * kMegabyte, kSmall = kMegabyte / 4, kLarge = kMegabyte / 2;
+  BlockPool pool({.limit_bytes = kLimit});
+  std::vector<BlockRef> small = Fill(pool, kSmall);
+  std::vector<const void*> freed;
+  // Every second one is freed: no slab is free as a whole.
+  for (size_t i = 0; i < small.size(); i += 2) {
+    freed.push_back(small[i].data());
+    small[i] = BlockRef();
+  }
+  const std::vector<BlockRef> large = Fill(pool, kLarge);
+  EXPECT_EQ(pool.used_bytes(), kLimit);
+  // The first ones were allocated while the pool was small: their memory is gone.
+  for (size_t i = freed.size() / 2; i < freed.size(); ++i)
+    EXPECT_EQ(Resident(freed[i], kSmall), 0u) << i;
+  for (size_t i = 1; i < small.size(); i += 2) {
+    const auto* data = static_cast<const unsigned char*>(small[i].data());
+    for (size_t at = 0; at < kSmall; at += 64) ASSERT_EQ(data[at], i % 251);
+  }
+}
+#endif
+
+TEST(BlockPool, SaysWhyThereIsNoBlock) {
+  BlockPool pool({.limit_bytes = 1000});
+  const BlockRef block = pool.Allocate(900);
+  ASSERT_TRUE(block);
+  EXPECT_FALSE(pool.Allocate(101));
+  EXPECT_EQ(pool.WhyNot(101), "900 of 1000 bytes are in use");
+  EXPECT_FALSE(pool.Allocate(SIZE_MAX));
+}
+
+TEST(BlockPool, PoisonsReusedBlocks) {
+  BlockPool pool({.limit_bytes = 80 * kMegabyte, .poison = true});
+  for (int turn = 0; turn < 2; ++turn) {
+    std::vector<BlockRef> blocks;
+    while (BlockRef block = pool.Allocate(kMegabyte / 2)) {
+      const auto* data = static_cast<const unsigned char*>(block.data());
+      for (size_t at = 0; at < kMegabyte / 2; at += 512) ASSERT_EQ(data[at], 0xFF);
+      std::memset(block.data(), 0, kMegabyte / 2);
+      blocks.push_back(std::move(block));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace inlay
