@@ -10,7 +10,6 @@
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace inlay {
 
@@ -21,8 +20,6 @@ struct Header {
   std::atomic<size_t> references;
   size_t bytes;
   BlockPool* pool;
-  bool in_slab = false;         // part of a slab, which the pool frees as a whole
-  bool resident = true;         // a free block whose memory the system has not got back
   Header* next_free = nullptr;  // in the pool's free list
 };
 }  // namespace block_internal
@@ -58,9 +55,7 @@ inline constexpr size_t kBlockAlignment = 64;  // a cache line, and the widest v
 // Allocates blocks up to a limit in bytes. There are few sizes (one or two per distinct layer type)
 // and returned blocks are kept for the next request of the same size, so memory cannot fragment: a
 // request fails only when the bytes in use plus the bytes requested exceed the limit, or the system
-// has no memory. A large pool takes memory from the system in slabs of large pages, many blocks at
-// a time: blocks are written soon after they are allocated, and small pages cost several times as
-// long to be cleared. Thread-safe. Must outlive its blocks.
+// has no memory. Thread-safe. Must outlive its blocks.
 class BlockPool {
  public:
   struct Options {
@@ -89,27 +84,18 @@ class BlockPool {
  private:
   friend class BlockRef;
   void Return(block_internal::Header* header);
-  // The blocks of one size that are not in use.
-  struct SizeClass {
-    // The list is linked through the blocks themselves: returning a block allocates nothing, so it
-    // cannot fail.
-    block_internal::Header* free = nullptr;
-    char* slab = nullptr;  // where the next block of the newest slab begins
-    char* slab_end = nullptr;
-  };
-  // Created if it is new; nullptr without memory for that. Requires mutex_.
-  SizeClass* SizeClassOf(size_t bytes);
-  // The next block of a slab; nullptr where the pool or the block is small, and without memory.
-  // Requires mutex_.
-  block_internal::Header* NextOfSlab(size_t bytes, SizeClass& size_class);
-  void ReleaseFree();  // returns the memory of free blocks to the system; requires mutex_
+  // The free list of this size, created if it is new; nullptr without memory for that. Requires
+  // mutex_.
+  block_internal::Header** FreeList(size_t bytes);
+  void ReleaseFree();  // frees all returned blocks; requires mutex_
 
   const Options options_;
   mutable std::mutex mutex_;
   size_t used_ = 0;
-  size_t free_ = 0;                      // bytes of resident free blocks
-  std::map<size_t, SizeClass> classes_;  // by block size
-  std::vector<void*> slabs_;
+  size_t free_ = 0;
+  // Heads of the free lists by block size. The lists are linked through the blocks themselves:
+  // returning a block allocates nothing, so it cannot fail.
+  std::map<size_t, block_internal::Header*> free_blocks_;
 };
 
 }  // namespace inlay
