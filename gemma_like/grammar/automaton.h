@@ -1,0 +1,136 @@
+// Runs a grammar over bytes: a pushdown automaton whose deterministic states are made as texts get
+// there, and kept.
+#ifndef INLAY_GEMMA_LIKE_GRAMMAR_AUTOMATON_H_
+#define INLAY_GEMMA_LIKE_GRAMMAR_AUTOMATON_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gemma_like/grammar/frame_table.h"
+#include "gemma_like/grammar/grammar.h"
+#include "gemma_like/grammar/word_lists.h"
+
+namespace inlay {
+
+// A configuration is the set of all ways to read a text so far: groups of a frame and a stack of
+// the frames that follow when it ends. Equal ones have the same number. It says all that matters of
+// the text, and every configuration can be continued to a whole text of the grammar.
+//
+// Not thread-safe; a const object is. The grammar must outlive it.
+class Automaton {
+ public:
+  using Frame = FrameTable::Frame;
+  using Config = uint32_t;
+  using Node = uint32_t;
+
+  static constexpr Config kDead = std::numeric_limits<Config>::max();
+  // More than kMostGroups groups, or kMostStates states of the grammar.
+  static constexpr Config kTooMany = kDead - 1;
+  static constexpr size_t kMostGroups = 1000;
+  static constexpr size_t kMostStates = 100000;
+
+  // Stacks: nothing follows, or it is not known what follows.
+  static constexpr Node kBottom = 0;
+  static constexpr Node kOpen = 1;
+
+  struct Group {
+    Node node;
+    Frame frame;
+    bool operator==(const Group&) const = default;
+    auto operator<=>(const Group&) const = default;
+  };
+
+  explicit Automaton(const Grammar& grammar);
+
+  const Grammar& grammar() const { return grammar_; }
+
+  // Before any text.
+  Config Start();
+
+  // After a byte of the class; kDead when no text goes on so, or kTooMany.
+  Config Step(Config config, uint8_t byte_class) {
+    const uint32_t row = t_->infos[config].row;
+    if (row != kNone) {
+      const Config next = t_->rows[row * size_t{classes_} + byte_class];
+      if (next != kNone) return next;
+    }
+    return FindStep(config, byte_class);
+  }
+
+  // Whether the text is complete; whether it may go on.
+  bool CanEnd(Config config) const { return t_->infos[config].can_end; }
+  bool MayGoOn(Config config) const { return t_->infos[config].may_go_on; }
+
+  // How many states of the grammar it has: what a step costs.
+  size_t StatesOf(Config config) const { return t_->infos[config].states; }
+
+  std::vector<Group> Groups(Config config) const;
+
+  // The group of `frame` over kOpen alone.
+  Config Below(Frame frame);
+
+  // Whether some group over kOpen may end: what comes then is not in the configuration.
+  bool MayLeave(Config config) const { return t_->infos[config].may_leave; }
+
+  // After the end of a frame over `node`, which is neither kBottom nor kOpen.
+  Config Leave(Node node);
+
+  // What everything that was made so far takes.
+  size_t bytes() const;
+
+  // Forgets everything, in whatever state std::bad_alloc left it.
+  void Clear() { t_ = std::make_unique<Tables>(grammar_); }
+
+  // Forgets all but these configurations, whose numbers change. The order of their groups stays.
+  void Compact(absl::Span<Config* const> configs);
+
+ private:
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max() - 2;
+
+  struct Info {
+    uint32_t row = kNone;
+    uint32_t states = 0;
+    bool can_end = false, may_go_on = false, may_leave = false;
+  };
+
+  // All that is made on the way.
+  struct Tables {
+    explicit Tables(const Grammar& grammar) : frames(grammar) {}
+
+    FrameTable frames;
+    WordLists nodes;           // by node - 2: the frame that follows, and the node below
+    WordLists configs;         // node, frame, node, frame, ..., ascending
+    std::vector<Info> infos;   // by config
+    std::vector<Config> rows;  // [rows][classes]: the next config; kNone: not known
+  };
+
+  Node MakeNode(Frame after, Node below);
+  Frame AfterOf(Node node) const { return t_->nodes[node - 2][0]; }
+  Node BelowOf(Node node) const { return t_->nodes[node - 2][1]; }
+
+  // `node`, made over kOpen, over another one.
+  Node Rebase(Node node, Node onto);
+
+  Config FindStep(Config config, uint8_t byte_class);
+  // The groups after the byte, before Normalize; false: too many.
+  bool StepGroups(Config config, uint8_t byte_class, std::vector<Group>* next);
+  bool StepFrame(Frame frame, uint8_t byte_class, std::vector<Group>* next);
+  bool AppendStep(Frame frame, uint8_t byte_class, Node onto, std::vector<Group>* next);
+
+  // Adds what follows where frames may end, and merges what has the same stack.
+  Config Normalize(std::vector<Group> groups);
+  void MergeFrames(std::vector<Frame>* frames);
+  Config Intern(absl::Span<const Group> groups);
+
+  const Grammar& grammar_;
+  uint32_t classes_;
+  std::unique_ptr<Tables> t_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_GRAMMAR_AUTOMATON_H_

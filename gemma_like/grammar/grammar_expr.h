@@ -1,0 +1,82 @@
+// What a GrammarBuilder collects, before it is compiled.
+#ifndef INLAY_GEMMA_LIKE_GRAMMAR_GRAMMAR_EXPR_H_
+#define INLAY_GEMMA_LIKE_GRAMMAR_GRAMMAR_EXPR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gemma_like/grammar/utf8_machine.h"
+
+namespace inlay {
+
+// How much white space a JSON object may have, out of " \t\n\r", and at most kMostJsonSpace
+// characters at one place.
+enum class JsonSpace {
+  kSerialized,  // as serializers write it: none before ':' and ','
+  kAny,         // anywhere JSON allows it
+};
+
+inline constexpr uint32_t kMostJsonSpace = 100;
+
+// A pair of a JSON object.
+struct GrammarMember {
+  std::string name;  // UTF-8, not escaped
+  int32_t value;     // a rule
+  bool required = false;
+};
+
+// A JSON object from '{' to '}'. Each name has one spelling, JsonSpelling(name).
+struct GrammarObject {
+  std::vector<GrammarMember> members;  // the listed names, each at most once in an object
+  std::optional<int32_t> other;        // the rule of the values of all other names; none: no others
+  size_t least = 0;                    // pairs, listed or not; another name counts each time
+  size_t most = std::numeric_limits<size_t>::max();
+  bool in_order = false;  // listed names come in the order of `members`, others after them
+  JsonSpace space = JsonSpace::kSerialized;
+};
+
+struct GrammarExpr {
+  enum class Kind {
+    kEmpty,
+    kNothing,
+    kBytes,
+    kText,
+    kCodePoint,
+    kSequence,
+    kChoice,
+    kRepeat,
+    kCall
+  };
+
+  Kind kind;
+  uint32_t depth = 1;
+  uint64_t states = 0;       // what it adds to the automaton at most, and how often it is visited
+  std::string text = {};     // kText
+  Utf8Machine machine = {};  // kCodePoint; kBytes: a machine with one edge
+  std::vector<int32_t> parts = {};  // kSequence, kChoice; one for kRepeat
+  uint64_t least = 0, most = 0;     // kRepeat
+  int32_t rule = -1;                // kCall
+};
+
+inline constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+
+// Either an expression or an object.
+struct GrammarRuleSource {
+  std::string name;
+  int32_t expr = -1;
+  int32_t object = -1;
+};
+
+struct GrammarSource {
+  std::vector<GrammarExpr> exprs;
+  std::vector<GrammarRuleSource> rules;
+  std::vector<GrammarObject> objects;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_GRAMMAR_GRAMMAR_EXPR_H_
