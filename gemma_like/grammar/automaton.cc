@@ -12,15 +12,7 @@ Automaton::Automaton(const Grammar& grammar)
       classes_(static_cast<uint32_t>(grammar.representatives.size())),
       t_(std::make_unique<Tables>(grammar)) {}
 
-Automaton::Config Automaton::Start() {
-  const Group group{kBottom, t_->frames.First(grammar_.start)};
-  return Intern({&group, 1});
-}
-
-Automaton::Config Automaton::Below(Frame frame) {
-  const Group group{kOpen, frame};
-  return Intern({&group, 1});
-}
+Automaton::Config Automaton::Start() { return Only({kBottom, t_->frames.First(grammar_.start)}); }
 
 Automaton::Config Automaton::Leave(Node node) {
   assert(node > kOpen);
@@ -86,7 +78,7 @@ bool Automaton::StepFrame(Frame frame, uint8_t byte_class, std::vector<Group>* n
 }
 
 bool Automaton::AppendStep(Frame frame, uint8_t byte_class, Node onto, std::vector<Group>* next) {
-  const Config config = Step(Below(frame), byte_class);
+  const Config config = Step(Only({kOpen, frame}), byte_class);
   if (config == kDead) return true;
   if (config == kTooMany) return false;
   for (const Group& group : Groups(config))
@@ -184,6 +176,7 @@ void Automaton::Compact(absl::Span<Config* const> configs) {
   }
   std::sort(frames.begin(), frames.end());
   frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+  ++epoch_;
   const std::unique_ptr<Tables> old = std::exchange(t_, std::make_unique<Tables>(grammar_));
   std::vector<Frame> new_frame(old->frames.size());
   for (const Frame frame : frames) new_frame[frame] = t_->frames.CopyFrom(old->frames, frame);

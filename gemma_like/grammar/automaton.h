@@ -70,8 +70,8 @@ class Automaton {
 
   std::vector<Group> Groups(Config config) const;
 
-  // The group of `frame` over kOpen alone.
-  Config Below(Frame frame);
+  // One group alone, which was in a configuration or is over kOpen.
+  Config Only(Group group) { return Intern({&group, 1}); }
 
   // Whether some group over kOpen may end: what comes then is not in the configuration.
   bool MayLeave(Config config) const { return t_->infos[config].may_leave; }
@@ -82,8 +82,14 @@ class Automaton {
   // What everything that was made so far takes.
   size_t bytes() const;
 
+  // Changes with every Compact and Clear, as the numbers of configurations, frames and nodes do.
+  uint64_t epoch() const { return epoch_; }
+
   // Forgets everything, in whatever state std::bad_alloc left it.
-  void Clear() { t_ = std::make_unique<Tables>(grammar_); }
+  void Clear() {
+    t_ = std::make_unique<Tables>(grammar_);
+    ++epoch_;
+  }
 
   // Forgets all but these configurations, whose numbers change. The order of their groups stays.
   void Compact(absl::Span<Config* const> configs);
@@ -129,6 +135,7 @@ class Automaton {
   const Grammar& grammar_;
   uint32_t classes_;
   std::unique_ptr<Tables> t_;
+  uint64_t epoch_ = 1;
 };
 
 }  // namespace inlay

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
-#include "base/status_macros.h"
 
 namespace inlay {
 
@@ -16,20 +14,19 @@ absl::StatusOr<std::shared_ptr<CompiledGrammar>> CompiledGrammar::Create(
 }
 
 void CompiledGrammar::LimitMemory(Place* place) {
-  if (automaton_.bytes() <= options_.cache_bytes) return;
+  if (automaton_.bytes() <= options_.cache_bytes / 2) return;
   Automaton::Config* const config = &place->config;
   automaton_.Compact({&config, 1});
-  place->epoch = ++epoch_;
+  place->epoch = automaton_.epoch();
 }
 
 absl::Status CompiledGrammar::Find(absl::string_view text, Place* place) {
   if (broken_) {
     automaton_.Clear();
-    ++epoch_;
     broken_ = false;
   }
-  if (place->epoch == epoch_) return absl::OkStatus();
-  *place = {epoch_, automaton_.Start()};
+  if (place->epoch == automaton_.epoch()) return absl::OkStatus();
+  *place = {automaton_.epoch(), automaton_.Start()};
   return Read(text, place);
 }
 
@@ -39,13 +36,16 @@ absl::Status CompiledGrammar::Read(absl::string_view bytes, Place* place) {
     const uint8_t byte_class = grammar_->class_of[static_cast<uint8_t>(c)];
     place->config = automaton_.Step(place->config, byte_class);
     if (place->config == Automaton::kDead) return absl::OkStatus();
-    if (place->config == Automaton::kTooMany) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the grammar is too ambiguous: there are more than ", Automaton::kMostGroups,
-                       " ways to read a text, or more than ", Automaton::kMostStates, " states"));
-    }
+    if (place->config == Automaton::kTooMany) return TooAmbiguous();
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const TokenBits>> CompiledGrammar::AllowedAt(Place* place) {
+  LimitMemory(place);
+  auto allowed = masks_->Of(&place->config);
+  place->epoch = automaton_.epoch();
+  return allowed;
 }
 
 std::optional<uint8_t> CompiledGrammar::OnlyByte(Automaton::Config config) {

@@ -15,11 +15,19 @@
 #include "absl/strings/string_view.h"
 #include "gemma_like/grammar/automaton.h"
 #include "gemma_like/grammar/grammar.h"
+#include "gemma_like/grammar/token_masks.h"
+#include "gemma_like/grammar/token_trie.h"
 
 namespace inlay {
 
 struct CompiledGrammarOptions {
-  size_t cache_bytes = size_t{64} << 20;  // what is kept of the work at most, about
+  // Whose tokens matchers are asked for; without it they read bytes only.
+  std::shared_ptr<const TokenTrie> tokens = nullptr;
+  // The tokens that end an answer: they are allowed exactly where the text is complete.
+  std::vector<int32_t> ends = {};
+  // About what is kept of the work at most. Half of it goes to masks of tokens, of which the most
+  // recently used ones are kept.
+  size_t cache_bytes = size_t{64} << 20;
 };
 
 // May be shared by any number of threads, each with matchers of its own. What was found for one
@@ -27,26 +35,33 @@ struct CompiledGrammarOptions {
 // answers.
 class CompiledGrammar {
  public:
+  // Fails, without memory, with ResourceExhausted. All of options.ends are tokens.
   static absl::StatusOr<std::shared_ptr<CompiledGrammar>> Create(
       std::shared_ptr<const Grammar> grammar, const CompiledGrammarOptions& options = {});
 
  private:
   friend class GrammarMatcher;
 
-  // A configuration of automaton_, while `epoch` is epoch_.
+  // A configuration of automaton_, while `epoch` is its epoch.
   struct Place {
     uint64_t epoch = 0;
     Automaton::Config config = Automaton::kDead;
   };
 
   CompiledGrammar(std::shared_ptr<const Grammar> grammar, const CompiledGrammarOptions& options)
-      : grammar_(std::move(grammar)), options_(options), automaton_(*grammar_) {}
+      : grammar_(std::move(grammar)), options_(options), automaton_(*grammar_) {
+    if (options.tokens != nullptr) {
+      masks_.emplace(automaton_, *options.tokens, options.ends, options.cache_bytes);
+    }
+  }
 
   // The place after `text`, which was read before: `place` if it is still known.
   absl::Status Find(absl::string_view text, Place* place);
   // Reads on from a place that is known; kDead in `place` where the text is not accepted.
   absl::Status Read(absl::string_view bytes, Place* place);
   void LimitMemory(Place* place);
+  // The tokens that may come next.
+  absl::StatusOr<std::shared_ptr<const TokenBits>> AllowedAt(Place* place);
   // The only byte that may come next, where the text must go on.
   std::optional<uint8_t> OnlyByte(Automaton::Config config);
 
@@ -54,7 +69,7 @@ class CompiledGrammar {
   const CompiledGrammarOptions options_;
   std::mutex mutex_;  // of what follows
   Automaton automaton_;
-  uint64_t epoch_ = 1;   // of the numbers of configurations
+  std::optional<TokenMasks> masks_;
   bool broken_ = false;  // std::bad_alloc came in the middle of a change
 };
 

@@ -1,7 +1,10 @@
 #include "gemma_like/grammar/grammar_matcher.h"
 
+#include <algorithm>
+#include <cassert>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
@@ -27,7 +30,35 @@ auto GrammarMatcher::Locked(const Act& act)
   });
 }
 
+absl::StatusOr<absl::Span<const uint64_t>> GrammarMatcher::Allowed() {
+  using Result = absl::StatusOr<absl::Span<const uint64_t>>;
+  assert(grammar_->masks_.has_value());
+  return Locked([&](CompiledGrammar::Place* place) -> Result {
+    if (ended_) {
+      allowed_ = std::make_shared<const TokenBits>(grammar_->options_.tokens->words());
+    } else {
+      INLAY_ASSIGN_OR_RETURN(allowed_, grammar_->AllowedAt(place));
+    }
+    return absl::MakeConstSpan(*allowed_);
+  });
+}
+
+absl::StatusOr<bool> GrammarMatcher::Accept(int32_t token) {
+  assert(grammar_->masks_.has_value());
+  const std::vector<int32_t>& ends = grammar_->options_.ends;
+  if (std::find(ends.begin(), ends.end(), token) != ends.end()) {
+    INLAY_ASSIGN_OR_RETURN(const bool can_end, CanEnd());
+    if (!can_end || ended_) return false;
+    ended_ = true;
+    return true;
+  }
+  const absl::string_view bytes = grammar_->options_.tokens->Bytes(token);
+  if (bytes.empty()) return false;
+  return AcceptBytes(bytes);
+}
+
 absl::StatusOr<bool> GrammarMatcher::AcceptBytes(absl::string_view bytes) {
+  if (ended_) return bytes.empty();
   return Locked([&](CompiledGrammar::Place* place) -> absl::StatusOr<bool> {
     CompiledGrammar::Place next = *place;
     INLAY_RETURN_IF_ERROR(grammar_->Read(bytes, &next));

@@ -10,7 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gemma_like/grammar/compiled_grammar.h"
+#include "gemma_like/grammar/token_trie.h"
 
 namespace inlay {
 
@@ -22,9 +24,20 @@ class GrammarMatcher {
   // Before any text.
   explicit GrammarMatcher(std::shared_ptr<CompiledGrammar> grammar);
 
+  // The tokens that may come next: those whose bytes some text of the grammar goes on with, and the
+  // ends where the text is complete; none after an end. Valid while the matcher exists and until
+  // the next call. The grammar must have tokens.
+  absl::StatusOr<absl::Span<const uint64_t>> Allowed();
+
+  // Reads the token if it is allowed; otherwise returns false and changes nothing.
+  absl::StatusOr<bool> Accept(int32_t token);
+
   // Reads the bytes if some text of the grammar goes on so; otherwise returns false and changes
   // nothing.
   absl::StatusOr<bool> AcceptBytes(absl::string_view bytes);
+
+  // Whether an end was accepted, after which nothing is.
+  bool ended() const { return ended_; }
 
   // Whether the text so far is a whole text of the grammar.
   absl::StatusOr<bool> CanEnd();
@@ -44,6 +57,8 @@ class GrammarMatcher {
   std::shared_ptr<CompiledGrammar> grammar_;
   CompiledGrammar::Place place_;
   std::string text_;
+  bool ended_ = false;  // by a token
+  std::shared_ptr<const TokenBits> allowed_;
 };
 
 }  // namespace inlay

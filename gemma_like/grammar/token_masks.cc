@@ -1,0 +1,207 @@
+#include "gemma_like/grammar/token_masks.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace inlay {
+namespace {
+
+void Set(absl::Span<const int32_t> tokens, TokenBits* bits) {
+  for (const int32_t token : tokens) (*bits)[token / 64] |= uint64_t{1} << token % 64;
+}
+
+void Clear(absl::Span<const int32_t> tokens, TokenBits* bits) {
+  for (const int32_t token : tokens) (*bits)[token / 64] &= ~(uint64_t{1} << token % 64);
+}
+
+void Add(const TokenBits& more, TokenBits* bits) {
+  for (size_t i = 0; i < more.size(); ++i) (*bits)[i] |= more[i];
+}
+
+}  // namespace
+
+absl::Status TooAmbiguous() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the grammar is too ambiguous: there are more than ", Automaton::kMostGroups,
+                   " ways to read a text, more than ", Automaton::kMostStates,
+                   " states in them, or too many of these for the tokens that may come next"));
+}
+
+TokenMasks::TokenMasks(Automaton& automaton, const TokenTrie& trie, absl::Span<const int32_t> ends,
+                       size_t cache_bytes)
+    : automaton_(automaton),
+      trie_(trie),
+      ends_(ends.begin(), ends.end()),
+      cache_bytes_(cache_bytes),
+      plain_steps_(automaton) {}
+
+absl::StatusOr<std::shared_ptr<const TokenBits>> TokenMasks::Of(Config* config) {
+  std::shared_ptr<const Mask> mask = Find(2 * uint64_t{*config});
+  if (mask == nullptr) {
+    INLAY_ASSIGN_OR_RETURN(mask, MaskOf(config));
+  }
+  return std::shared_ptr<const TokenBits>(mask, &mask->bits);
+}
+
+absl::StatusOr<std::shared_ptr<const TokenMasks::Mask>> TokenMasks::MaskOf(Config* config) {
+  Mask mask{.bits = TokenBits(trie_.words())};
+  const size_t groups = automaton_.Groups(*config).size();
+  for (size_t i = 0; i < groups; ++i) INLAY_RETURN_IF_ERROR(AddGroup(i, config, &mask));
+  (automaton_.CanEnd(*config) ? Set : Clear)(ends_, &mask.bits);
+  return Keep(2 * uint64_t{*config}, std::move(mask));
+}
+
+absl::Status TokenMasks::AddGroup(size_t index, Config* config, Mask* mask) {
+  const auto group = [&] { return automaton_.Groups(*config)[index]; };  // numbers may change
+  INLAY_ASSIGN_OR_RETURN(const std::shared_ptr<const Mask> of_frame,
+                         FrameMask(group().frame, config));
+  mask->work += of_frame->work;
+  Add(of_frame->bits, &mask->bits);
+  if (group().node <= Automaton::kOpen) return absl::OkStatus();
+  if (of_frame->leaves.empty() && !of_frame->leaves_plain) return absl::OkStatus();
+  Walk walk{.mask = mask, .keep = config, .path = {automaton_.Leave(group().node)}};
+  if (walk.path[0] == Automaton::kTooMany) return TooAmbiguous();
+  for (const uint32_t node : of_frame->leaves) INLAY_RETURN_IF_ERROR(WalkOthers(node, &walk));
+  if (!of_frame->leaves_plain) return absl::OkStatus();
+  if (plain_steps_.Step(walk.path[0], &mask->work) == Automaton::kDead) return absl::OkStatus();
+  // What follows accepts plain characters too.
+  walk.path = {automaton_.Only(group())};
+  return AddPlain(&walk);
+}
+
+absl::StatusOr<std::shared_ptr<const TokenMasks::Mask>> TokenMasks::FrameMask(
+    Automaton::Frame frame, Config* keep) {
+  const Config config = automaton_.Only({Automaton::kOpen, frame});
+  if (auto mask = Find(2 * uint64_t{config} + 1)) return mask;
+  Mask mask{.bits = TokenBits(trie_.words())};
+  Walk walk{.mask = &mask, .keep = keep, .path = {config}};
+  INLAY_RETURN_IF_ERROR(AddPlain(&walk));
+  INLAY_RETURN_IF_ERROR(WalkOthers(0, &walk));
+  return Keep(2 * uint64_t{walk.path[0]} + 1, std::move(mask));
+}
+
+absl::Status TokenMasks::WalkOthers(uint32_t from, Walk* walk) {
+  const Part& part = trie_.others();
+  for (uint32_t i = from + 1; i < part.nodes[from].skip;) {
+    const TokenTrie::Node& node = part.nodes[i];
+    const size_t depth = node.depth - part.nodes[from].depth;
+    INLAY_RETURN_IF_ERROR(Step(node.byte, depth, walk));
+    const Config config = walk->path.back();
+    if (config == Automaton::kDead) {
+      i = node.skip;
+      continue;
+    }
+    Set(part.TokensOf(i), &walk->mask->bits);
+    if (automaton_.MayLeave(config) && node.skip > i + 1) walk->mask->leaves.push_back(i);
+    ++i;
+  }
+  walk->path.resize(1);
+  return absl::OkStatus();
+}
+
+absl::Status TokenMasks::AddPlain(Walk* walk) {
+  Mask& mask = *walk->mask;
+  Config config = walk->path[0];
+  bool leaves = false;
+  for (size_t run = 0;; ++run) {
+    const Config next = plain_steps_.Step(config, &mask.work);
+    if (next == PlainSteps::kDiffer) return WalkPlain(walk);
+    const bool all = next == config || run == TokenTrie::kMostPlain;
+    if (next != Automaton::kDead) leaves = leaves || automaton_.MayLeave(next);
+    if (next != Automaton::kDead && !all) {
+      config = next;
+      continue;
+    }
+    Add(trie_.PlainUpTo(all ? TokenTrie::kMostPlain : run), &mask.bits);
+    mask.leaves_plain = leaves;
+    return absl::OkStatus();
+  }
+}
+
+// Where most tokens are accepted, starts with all of them.
+absl::Status TokenMasks::WalkPlain(Walk* walk) {
+  const Part& part = trie_.plain();
+  Mask& mask = *walk->mask;
+  const bool most = MostAreLoops(walk);
+  TokenBits bits = most ? trie_.PlainUpTo(TokenTrie::kMostPlain) : TokenBits(trie_.words());
+  for (uint32_t i = 1; i < part.end();) {
+    const TokenTrie::Node& node = part.nodes[i];
+    INLAY_RETURN_IF_ERROR(Step(node.byte, node.depth, walk));
+    const Config config = walk->path.back();
+    const bool dead = config == Automaton::kDead;
+    mask.leaves_plain = mask.leaves_plain || (!dead && automaton_.MayLeave(config));
+    const bool alike =
+        dead || (node.whole && node.skip > i + 1 && plain_steps_.IsLoop(config, &mask.work));
+    if (dead && most) Clear(part.TokensUnder(i), &bits);
+    if (!dead && !most) Set(alike ? part.TokensUnder(i) : part.TokensOf(i), &bits);
+    i = alike ? node.skip : i + 1;
+  }
+  walk->path.resize(1);
+  Add(bits, &mask.bits);
+  return absl::OkStatus();
+}
+
+// Whether after most plain tokens' first characters all plain characters are accepted.
+bool TokenMasks::MostAreLoops(Walk* walk) {
+  const Part& part = trie_.plain();
+  size_t tokens = 0;
+  for (uint32_t i = 1; i < part.end(); i = part.nodes[i].skip) {
+    const uint8_t byte_class = automaton_.grammar().class_of[part.nodes[i].byte];
+    const Config config = automaton_.Step(walk->path[0], byte_class);
+    if (config == Automaton::kDead || config == Automaton::kTooMany) continue;
+    if (!part.nodes[i].whole || !plain_steps_.IsLoop(config, &walk->mask->work)) continue;
+    tokens += part.TokensUnder(i).size();
+  }
+  return 2 * tokens > part.tokens.size();
+}
+
+absl::Status TokenMasks::Step(uint8_t byte, size_t depth, Walk* walk) {
+  // Here, between steps, all numbers that are in use are in `walk`.
+  if (++steps_ % 256 == 0) LimitMemory(walk, depth);
+  walk->path.resize(depth);
+  const Config config = automaton_.Step(walk->path.back(), automaton_.grammar().class_of[byte]);
+  if (config == Automaton::kTooMany) return TooAmbiguous();
+  walk->path.push_back(config);
+  walk->mask->work += 1 + (config == Automaton::kDead ? 0 : automaton_.StatesOf(config));
+  return walk->mask->work > kMostWork ? TooAmbiguous() : absl::OkStatus();
+}
+
+void TokenMasks::LimitMemory(Walk* walk, size_t depth) {
+  if (automaton_.bytes() <= cache_bytes_ / 2) return;
+  walk->path.resize(depth);
+  std::vector<Config*> used = {walk->keep};
+  for (Config& config : walk->path) used.push_back(&config);
+  automaton_.Compact(used);
+}
+
+std::shared_ptr<const TokenMasks::Mask> TokenMasks::Find(uint64_t key) {
+  if (epoch_ != automaton_.epoch()) return nullptr;
+  const auto place = places_.find(key);
+  if (place == places_.end()) return nullptr;
+  kept_.splice(kept_.begin(), kept_, place->second);
+  return kept_.front().second;
+}
+
+std::shared_ptr<const TokenMasks::Mask> TokenMasks::Keep(uint64_t key, Mask mask) {
+  if (epoch_ != automaton_.epoch()) {
+    places_.clear();
+    kept_.clear();
+    kept_bytes_ = 0;
+    epoch_ = automaton_.epoch();
+  }
+  const auto size = [](const Mask& m) {
+    return sizeof(Mask) + m.bits.size() * sizeof(m.bits[0]) + m.leaves.size() * sizeof(m.leaves[0]);
+  };
+  auto kept = std::make_shared<const Mask>(std::move(mask));
+  kept_.emplace_front(key, kept);
+  places_[key] = kept_.begin();
+  kept_bytes_ += size(*kept);
+  while (kept_bytes_ > cache_bytes_ / 2) {
+    kept_bytes_ -= size(*kept_.back().second);
+    places_.erase(kept_.back().first);
+    kept_.pop_back();
+  }
+  return kept;
+}
+
+}  // namespace inlay

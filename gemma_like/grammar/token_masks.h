@@ -1,0 +1,102 @@
+// Which tokens a grammar accepts next, in every configuration.
+#ifndef INLAY_GEMMA_LIKE_GRAMMAR_TOKEN_MASKS_H_
+#define INLAY_GEMMA_LIKE_GRAMMAR_TOKEN_MASKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "gemma_like/grammar/automaton.h"
+#include "gemma_like/grammar/plain_steps.h"
+#include "gemma_like/grammar/token_trie.h"
+
+namespace inlay {
+
+// The tokens that a frame accepts do not depend on what follows it, unless the frame ends within
+// the token. So the mask of a frame is found once, together with the places in the trie where the
+// frame may end, and the mask of a configuration is put together from those of its frames and from
+// what follows at these places. Masks are kept, the most recently used ones.
+//
+// Whether an answer takes too much work does not depend on what was kept.
+//
+// Not thread-safe. The automaton and the trie must outlive it.
+class TokenMasks {
+ public:
+  using Config = Automaton::Config;
+
+  // `ends` are accepted exactly where the text is complete. About `cache_bytes` are kept, half of
+  // them by the automaton.
+  TokenMasks(Automaton& automaton, const TokenTrie& trie, absl::Span<const int32_t> ends,
+             size_t cache_bytes);
+
+  // The tokens whose bytes are accepted next. The automaton may be compacted, which changes the
+  // number `config`. ResourceExhausted if that takes more than kMostWork steps, or one of the
+  // configurations has too many ways to read the text.
+  absl::StatusOr<std::shared_ptr<const TokenBits>> Of(Config* config);
+
+  static constexpr uint64_t kMostWork = 100000000;  // in states of the grammar
+
+ private:
+  using Part = TokenTrie::Part;
+
+  struct Mask {
+    TokenBits bits;
+    std::vector<uint32_t> leaves =
+        {};                     // nodes of others() with more below, where the frame may end
+    bool leaves_plain = false;  // it may end after a plain token, or within one
+    uint64_t work = 0;          // what it took, in states of the grammar
+  };
+
+  // A walk through the trie: what it finds, and the configurations that it must not lose when the
+  // automaton is compacted.
+  struct Walk {
+    Mask* mask;
+    Config* keep;
+    std::vector<Config> path;  // by depth; the first is the configuration where it starts
+  };
+
+  absl::StatusOr<std::shared_ptr<const Mask>> MaskOf(Config* config);
+  absl::Status AddGroup(size_t index, Config* config, Mask* mask);
+  absl::StatusOr<std::shared_ptr<const Mask>> FrameMask(Automaton::Frame frame, Config* keep);
+
+  // Walk the part of the trie below a node, or all of it, from walk->path[0] alone, and leave the
+  // path so.
+  absl::Status WalkOthers(uint32_t from, Walk* walk);
+  absl::Status AddPlain(Walk* walk);
+  absl::Status WalkPlain(Walk* walk);
+  bool MostAreLoops(Walk* walk);
+  // Puts the configuration after the byte, or kDead, at `depth` of the path.
+  absl::Status Step(uint8_t byte, size_t depth, Walk* walk);
+  void LimitMemory(Walk* walk, size_t depth);
+
+  std::shared_ptr<const Mask> Find(uint64_t key);
+  std::shared_ptr<const Mask> Keep(uint64_t key, Mask mask);
+
+  Automaton& automaton_;
+  const TokenTrie& trie_;
+  const std::vector<int32_t> ends_;
+  const size_t cache_bytes_;
+  PlainSteps plain_steps_;
+  uint64_t steps_ = 0;
+
+  // By key: twice the number of a configuration, plus one if the mask is without `ends`.
+  using Kept = std::list<std::pair<uint64_t, std::shared_ptr<const Mask>>>;
+  uint64_t epoch_ = 0;
+  Kept kept_;  // the most recently used one first
+  std::unordered_map<uint64_t, Kept::iterator> places_;
+  size_t kept_bytes_ = 0;
+};
+
+// ResourceExhausted: a step led to Automaton::kTooMany.
+absl::Status TooAmbiguous();
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_GRAMMAR_TOKEN_MASKS_H_

@@ -1,0 +1,94 @@
+#include "gemma_like/grammar/token_masks.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/gemma_like/grammar/grammar_text.h"
+#include "tests/gemma_like/grammar/random_grammar.h"
+
+namespace inlay {
+namespace {
+
+constexpr int32_t kEnd = 3;
+
+// Tokens 0 to 2 are control tokens, kEnd ends an answer; the others are put together from pieces.
+std::shared_ptr<const TokenTrie> RandomVocabulary(const UpTo& up_to) {
+  static const char* const kPieces[] = {"a",        "b",
+                                        "1",        "\"",
+                                        "\\",       "{",
+                                        "}",        ":",
+                                        ",",        " ",
+                                        "\n",       "u",
+                                        "00",       "\xC3",
+                                        "\xA9",     "\xC3\xA9",
+                                        "\xFF",     "ab",
+                                        "c",        "\xF0\x90",
+                                        "\x80\x80", "aaaaaaaaaaaaaaaaa"};
+  std::vector<std::string> pieces = {"<x>", "<y>", "<z>", "<end>", ""};
+  for (const char* piece : kPieces) pieces.push_back(piece);
+  for (int i = 0; i < 60; ++i) {
+    std::string piece;
+    for (size_t n = 1 + up_to(4); n > 0; --n) piece += kPieces[up_to(std::size(kPieces) - 1)];
+    pieces.push_back(piece);
+  }
+  return Must(TokenTrie::Create(pieces, {0, 1, 2}));
+}
+
+bool Has(absl::Span<const uint64_t> bits, int32_t token) {
+  return (bits[token / 64] >> token % 64 & 1) != 0;
+}
+
+// Holds the mask of `matcher` against each token, and returns those that are allowed.
+std::vector<int32_t> CheckAllowed(const TokenTrie& trie, GrammarMatcher& matcher) {
+  const absl::Span<const uint64_t> mask = Must(matcher.Allowed());
+  EXPECT_EQ(mask.size(), trie.words());
+  const std::vector<uint64_t> allowed(mask.begin(), mask.end());
+  const bool can_end = Must(matcher.CanEnd());
+  std::vector<int32_t> tokens;
+  for (int32_t token = 0; token < static_cast<int32_t>(64 * trie.words()); ++token) {
+    GrammarMatcher copy = matcher;
+    const absl::string_view bytes = trie.Bytes(token);
+    const bool expected = token == kEnd ? can_end : !bytes.empty() && Must(copy.AcceptBytes(bytes));
+    EXPECT_EQ(Has(allowed, token), expected) << token << ": " << bytes;
+    if (expected) tokens.push_back(token);
+  }
+  return tokens;
+}
+
+TEST(TokenMasksTest, AllowWhatIsAcceptedByteByByte) {
+  size_t grammars = 0, steps = 0;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const UpTo up_to = [&](size_t most) { return static_cast<size_t>(random() % (most + 1)); };
+    const auto built = RandomGrammar::Make(up_to, /*objects=*/true).Build();
+    if (!built.ok()) continue;
+    ++grammars;
+    const auto trie = RandomVocabulary(up_to);
+    const auto create = [&](size_t bytes) {
+      return GrammarMatcher(Must(
+          CompiledGrammar::Create(*built, {.tokens = trie, .ends = {kEnd}, .cache_bytes = bytes})));
+    };
+    GrammarMatcher matcher = create(size_t{64} << 20), forgetful = create(0);
+    for (int i = 0; i < 12; ++i, ++steps) {
+      const std::vector<int32_t> allowed = CheckAllowed(*trie, matcher);
+      const auto mask = Must(matcher.Allowed()), same = Must(forgetful.Allowed());
+      ASSERT_TRUE(std::equal(mask.begin(), mask.end(), same.begin(), same.end()));
+      if (HasFailure() || allowed.empty()) break;
+      const int32_t token = allowed[up_to(allowed.size() - 1)];
+      ASSERT_TRUE(Must(matcher.Accept(token)));
+      ASSERT_TRUE(Must(forgetful.Accept(token)));
+      if (token == kEnd) break;
+    }
+    if (HasFailure()) break;
+  }
+  EXPECT_GT(grammars, 300u);
+  EXPECT_GT(steps, 1000u);
+}
+
+}  // namespace
+}  // namespace inlay
