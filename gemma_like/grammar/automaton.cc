@@ -43,9 +43,15 @@ Automaton::Config Automaton::FindStep(Config config, uint8_t byte_class) {
   const Config next =
       StepGroups(config, byte_class, &groups) ? Normalize(std::move(groups)) : kTooMany;
   Info& info = t_->infos[config];
+  if (info.row == kNone && info.first_next == kNone) {
+    info.first_next = next;
+    info.first_class = byte_class;
+    return next;
+  }
   if (info.row == kNone) {
     info.row = static_cast<uint32_t>(t_->rows.size() / classes_);
     t_->rows.resize(t_->rows.size() + classes_, kNone);
+    t_->rows[info.row * size_t{classes_} + info.first_class] = info.first_next;
   }
   t_->rows[info.row * size_t{classes_} + byte_class] = next;
   return next;

@@ -53,10 +53,12 @@ class Automaton {
 
   // After a byte of the class; kDead when no text goes on so, or kTooMany.
   Config Step(Config config, uint8_t byte_class) {
-    const uint32_t row = t_->infos[config].row;
-    if (row != kNone) {
-      const Config next = t_->rows[row * size_t{classes_} + byte_class];
+    const Info& info = t_->infos[config];
+    if (info.row != kNone) {
+      const Config next = t_->rows[info.row * size_t{classes_} + byte_class];
       if (next != kNone) return next;
+    } else if (info.first_next != kNone && info.first_class == byte_class) {
+      return info.first_next;
     }
     return FindStep(config, byte_class);
   }
@@ -98,6 +100,9 @@ class Automaton {
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max() - 2;
 
   struct Info {
+    // The first step that was found; once there is another one, all are in a row.
+    Config first_next = kNone;
+    uint8_t first_class = 0;
     uint32_t row = kNone;
     uint32_t states = 0;
     bool can_end = false, may_go_on = false, may_leave = false;

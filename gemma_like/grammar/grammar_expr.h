@@ -31,9 +31,10 @@ struct GrammarMember {
 
 // A JSON object from '{' to '}'. Each name has one spelling, JsonSpelling(name).
 struct GrammarObject {
-  std::vector<GrammarMember> members;  // the listed names, each at most once in an object
-  std::optional<int32_t> other;        // the rule of the values of all other names; none: no others
-  size_t least = 0;                    // pairs, listed or not; another name counts each time
+  std::vector<GrammarMember> members = {};  // the listed names, each at most once in an object
+  std::optional<int32_t> other =
+      std::nullopt;  // the rule of the values of all other names; none: no others
+  size_t least = 0;  // pairs, listed or not; another name counts each time
   size_t most = std::numeric_limits<size_t>::max();
   bool in_order = false;  // listed names come in the order of `members`, others after them
   JsonSpace space = JsonSpace::kSerialized;

@@ -46,7 +46,9 @@ absl::StatusOr<std::shared_ptr<const TokenBits>> TokenMasks::Of(Config* config) 
 absl::StatusOr<std::shared_ptr<const TokenMasks::Mask>> TokenMasks::MaskOf(Config* config) {
   Mask mask{.bits = TokenBits(trie_.words())};
   const size_t groups = automaton_.Groups(*config).size();
-  for (size_t i = 0; i < groups; ++i) INLAY_RETURN_IF_ERROR(AddGroup(i, config, &mask));
+  for (size_t i = 0; i < groups; ++i) {
+    INLAY_RETURN_IF_ERROR(AddGroup(i, config, &mask));
+  }
   (automaton_.CanEnd(*config) ? Set : Clear)(ends_, &mask.bits);
   return Keep(2 * uint64_t{*config}, std::move(mask));
 }
@@ -59,14 +61,16 @@ absl::Status TokenMasks::AddGroup(size_t index, Config* config, Mask* mask) {
   Add(of_frame->bits, &mask->bits);
   if (group().node <= Automaton::kOpen) return absl::OkStatus();
   if (of_frame->leaves.empty() && !of_frame->leaves_plain) return absl::OkStatus();
-  Walk walk{.mask = mask, .keep = config, .path = {automaton_.Leave(group().node)}};
+  Walk walk{.mask = mask, .keep = {config}, .path = {automaton_.Leave(group().node)}};
   if (walk.path[0] == Automaton::kTooMany) return TooAmbiguous();
-  for (const uint32_t node : of_frame->leaves) INLAY_RETURN_IF_ERROR(WalkOthers(node, &walk));
+  for (const Leaf& leaf : of_frame->leaves) {
+    INLAY_RETURN_IF_ERROR(WalkPart(*leaf.part, leaf.node, &walk));
+  }
   if (!of_frame->leaves_plain) return absl::OkStatus();
   if (plain_steps_.Step(walk.path[0], &mask->work) == Automaton::kDead) return absl::OkStatus();
   // What follows accepts plain characters too.
   walk.path = {automaton_.Only(group())};
-  return AddPlain(&walk);
+  return AddPlain(FindPlainRun(walk.path[0], &mask->work), &walk);
 }
 
 absl::StatusOr<std::shared_ptr<const TokenMasks::Mask>> TokenMasks::FrameMask(
@@ -74,48 +78,61 @@ absl::StatusOr<std::shared_ptr<const TokenMasks::Mask>> TokenMasks::FrameMask(
   const Config config = automaton_.Only({Automaton::kOpen, frame});
   if (auto mask = Find(2 * uint64_t{config} + 1)) return mask;
   Mask mask{.bits = TokenBits(trie_.words())};
-  Walk walk{.mask = &mask, .keep = keep, .path = {config}};
-  INLAY_RETURN_IF_ERROR(AddPlain(&walk));
-  INLAY_RETURN_IF_ERROR(WalkOthers(0, &walk));
+  Walk walk{.mask = &mask, .keep = {keep}, .path = {config}};
+  INLAY_RETURN_IF_ERROR(AddAll(&walk));
   return Keep(2 * uint64_t{walk.path[0]} + 1, std::move(mask));
 }
 
-absl::Status TokenMasks::WalkOthers(uint32_t from, Walk* walk) {
-  const Part& part = trie_.others();
+absl::Status TokenMasks::AddAll(Walk* walk) {
+  PlainRun run = FindPlainRun(walk->path[0], &walk->mask->work);
+  INLAY_RETURN_IF_ERROR(AddPlain(run, walk));
+  if (!run.alike || run.leaves) return WalkPart(trie_.others(), 0, walk);
+  const size_t kept = walk->keep.size();
+  for (Config& config : run.configs) walk->keep.push_back(&config);
+  for (size_t i = 0; i < run.configs.size(); ++i) {
+    walk->path = {run.configs[i]};
+    INLAY_RETURN_IF_ERROR(WalkPart(trie_.after_plain(i), 0, walk));
+  }
+  walk->path = {run.configs[0]};
+  walk->keep.resize(kept);
+  return absl::OkStatus();
+}
+
+absl::Status TokenMasks::WalkPart(const Part& part, uint32_t from, Walk* walk) {
   for (uint32_t i = from + 1; i < part.nodes[from].skip;) {
     const TokenTrie::Node& node = part.nodes[i];
-    const size_t depth = node.depth - part.nodes[from].depth;
-    INLAY_RETURN_IF_ERROR(Step(node.byte, depth, walk));
+    if (!Step(node.byte, node.depth - part.nodes[from].depth, walk)) return TooAmbiguous();
     const Config config = walk->path.back();
     if (config == Automaton::kDead) {
       i = node.skip;
       continue;
     }
     Set(part.TokensOf(i), &walk->mask->bits);
-    if (automaton_.MayLeave(config) && node.skip > i + 1) walk->mask->leaves.push_back(i);
+    if (automaton_.MayLeave(config) && node.skip > i + 1) walk->mask->leaves.push_back({&part, i});
     ++i;
   }
   walk->path.resize(1);
   return absl::OkStatus();
 }
 
-absl::Status TokenMasks::AddPlain(Walk* walk) {
-  Mask& mask = *walk->mask;
-  Config config = walk->path[0];
-  bool leaves = false;
-  for (size_t run = 0;; ++run) {
-    const Config next = plain_steps_.Step(config, &mask.work);
-    if (next == PlainSteps::kDiffer) return WalkPlain(walk);
-    const bool all = next == config || run == TokenTrie::kMostPlain;
-    if (next != Automaton::kDead) leaves = leaves || automaton_.MayLeave(next);
-    if (next != Automaton::kDead && !all) {
-      config = next;
-      continue;
-    }
-    Add(trie_.PlainUpTo(all ? TokenTrie::kMostPlain : run), &mask.bits);
-    mask.leaves_plain = leaves;
-    return absl::OkStatus();
+TokenMasks::PlainRun TokenMasks::FindPlainRun(Config config, uint64_t* work) {
+  PlainRun run;
+  run.configs.push_back(config);
+  while (run.configs.size() <= TokenTrie::kMostPlain) {
+    const Config next = plain_steps_.Step(run.configs.back(), work);
+    run.alike = next != PlainSteps::kDiffer;
+    if (!run.alike || next == Automaton::kDead) break;
+    run.leaves = run.leaves || automaton_.MayLeave(next);
+    run.configs.push_back(next);
   }
+  return run;
+}
+
+absl::Status TokenMasks::AddPlain(const PlainRun& run, Walk* walk) {
+  if (!run.alike) return WalkPlain(walk);
+  Add(trie_.PlainUpTo(run.configs.size() - 1), &walk->mask->bits);
+  walk->mask->leaves_plain = run.leaves;
+  return absl::OkStatus();
 }
 
 // Where most tokens are accepted, starts with all of them.
@@ -126,7 +143,7 @@ absl::Status TokenMasks::WalkPlain(Walk* walk) {
   TokenBits bits = most ? trie_.PlainUpTo(TokenTrie::kMostPlain) : TokenBits(trie_.words());
   for (uint32_t i = 1; i < part.end();) {
     const TokenTrie::Node& node = part.nodes[i];
-    INLAY_RETURN_IF_ERROR(Step(node.byte, node.depth, walk));
+    if (!Step(node.byte, node.depth, walk)) return TooAmbiguous();
     const Config config = walk->path.back();
     const bool dead = config == Automaton::kDead;
     mask.leaves_plain = mask.leaves_plain || (!dead && automaton_.MayLeave(config));
@@ -155,21 +172,22 @@ bool TokenMasks::MostAreLoops(Walk* walk) {
   return 2 * tokens > part.tokens.size();
 }
 
-absl::Status TokenMasks::Step(uint8_t byte, size_t depth, Walk* walk) {
+bool TokenMasks::Step(uint8_t byte, size_t depth, Walk* walk) {
   // Here, between steps, all numbers that are in use are in `walk`.
   if (++steps_ % 256 == 0) LimitMemory(walk, depth);
+  const Config from = walk->path[depth - 1];
+  const Config config = automaton_.Step(from, automaton_.grammar().class_of[byte]);
+  if (config == Automaton::kTooMany) return false;
   walk->path.resize(depth);
-  const Config config = automaton_.Step(walk->path.back(), automaton_.grammar().class_of[byte]);
-  if (config == Automaton::kTooMany) return TooAmbiguous();
   walk->path.push_back(config);
   walk->mask->work += 1 + (config == Automaton::kDead ? 0 : automaton_.StatesOf(config));
-  return walk->mask->work > kMostWork ? TooAmbiguous() : absl::OkStatus();
+  return walk->mask->work <= kMostWork;
 }
 
 void TokenMasks::LimitMemory(Walk* walk, size_t depth) {
   if (automaton_.bytes() <= cache_bytes_ / 2) return;
   walk->path.resize(depth);
-  std::vector<Config*> used = {walk->keep};
+  std::vector<Config*> used = walk->keep;
   for (Config& config : walk->path) used.push_back(&config);
   automaton_.Compact(used);
 }

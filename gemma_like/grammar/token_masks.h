@@ -46,10 +46,15 @@ class TokenMasks {
  private:
   using Part = TokenTrie::Part;
 
+  // A node with more below, where the frame may end.
+  struct Leaf {
+    const Part* part;
+    uint32_t node;
+  };
+
   struct Mask {
     TokenBits bits;
-    std::vector<uint32_t> leaves =
-        {};                     // nodes of others() with more below, where the frame may end
+    std::vector<Leaf> leaves = {};
     bool leaves_plain = false;  // it may end after a plain token, or within one
     uint64_t work = 0;          // what it took, in states of the grammar
   };
@@ -58,7 +63,7 @@ class TokenMasks {
   // automaton is compacted.
   struct Walk {
     Mask* mask;
-    Config* keep;
+    std::vector<Config*> keep;
     std::vector<Config> path;  // by depth; the first is the configuration where it starts
   };
 
@@ -66,14 +71,25 @@ class TokenMasks {
   absl::Status AddGroup(size_t index, Config* config, Mask* mask);
   absl::StatusOr<std::shared_ptr<const Mask>> FrameMask(Automaton::Frame frame, Config* keep);
 
-  // Walk the part of the trie below a node, or all of it, from walk->path[0] alone, and leave the
-  // path so.
-  absl::Status WalkOthers(uint32_t from, Walk* walk);
-  absl::Status AddPlain(Walk* walk);
+  // From walk->path[0] alone; they leave the path so.
+  absl::Status AddAll(Walk* walk);
+  // Adds the tokens of a part below a node, or all of them.
+  absl::Status WalkPart(const Part& part, uint32_t from, Walk* walk);
   absl::Status WalkPlain(Walk* walk);
   bool MostAreLoops(Walk* walk);
-  // Puts the configuration after the byte, or kDead, at `depth` of the path.
-  absl::Status Step(uint8_t byte, size_t depth, Walk* walk);
+
+  // The configurations after 0, 1, ... plain characters, as long as some are accepted, up to
+  // kMostPlain of them.
+  struct PlainRun {
+    bool alike = true;    // there is one such configuration for all plain characters
+    bool leaves = false;  // the frame may end after one of them
+    std::vector<Config> configs;
+  };
+  PlainRun FindPlainRun(Config config, uint64_t* work);
+  absl::Status AddPlain(const PlainRun& run, Walk* walk);
+
+  // Puts the configuration after the byte, or kDead, at `depth` of the path; false: too ambiguous.
+  bool Step(uint8_t byte, size_t depth, Walk* walk);
   void LimitMemory(Walk* walk, size_t depth);
 
   std::shared_ptr<const Mask> Find(uint64_t key);

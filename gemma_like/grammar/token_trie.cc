@@ -16,16 +16,22 @@ namespace {
 
 constexpr size_t kMostTokens = size_t{1} << 24;
 
-// How many characters a plain token has; none for others.
-std::optional<size_t> PlainCharacters(absl::string_view bytes) {
+// What `bytes` begins with: plain characters, at most kMostPlain.
+struct PlainPrefix {
   size_t characters = 0;
-  for (; !bytes.empty(); ++characters) {
-    const CodePoint c = DecodeUtf8(bytes);
+  size_t bytes = 0;
+};
+
+PlainPrefix FindPlainPrefix(absl::string_view bytes) {
+  PlainPrefix prefix;
+  while (prefix.bytes < bytes.size() && prefix.characters < TokenTrie::kMostPlain) {
+    const CodePoint c = DecodeUtf8(bytes.substr(prefix.bytes));
     const bool special = c.value < 0x20 || c.value == '"' || c.value == '\\' || c.value == 0x7F;
-    if (!c.valid || special || characters == TokenTrie::kMostPlain) return std::nullopt;
-    bytes.remove_prefix(c.length);
+    if (!c.valid || special) break;
+    prefix.bytes += c.length;
+    ++prefix.characters;
   }
-  return characters;
+  return prefix;
 }
 
 // The first eight bytes as a number that is ordered as they are; zeros where there are fewer.
@@ -90,17 +96,24 @@ absl::StatusOr<std::shared_ptr<const TokenTrie>> TokenTrie::Create(
 
 void TokenTrie::Build() {
   plain_up_to_.fill(TokenBits(words()));
-  std::vector<int32_t> plain, others;
+  std::vector<Tail> plain, others;
+  std::array<std::vector<Tail>, kMostPlain + 1> after_plain;
   for (size_t i = 0; i < size(); ++i) {
     const int32_t token = static_cast<int32_t>(i);
     const absl::string_view bytes = Bytes(token);
     if (bytes.empty()) continue;
-    const std::optional<size_t> characters = PlainCharacters(bytes);
-    (characters.has_value() ? plain : others).push_back(token);
-    if (characters.has_value()) AddPlain(token, *characters);
+    const PlainPrefix prefix = FindPlainPrefix(bytes);
+    if (prefix.bytes == bytes.size()) {
+      plain.push_back({token, 0});
+      AddPlain(token, prefix.characters);
+    } else {
+      others.push_back({token, 0});
+      after_plain[prefix.characters].push_back({token, prefix.bytes});
+    }
   }
-  plain_ = MakePart(std::move(plain));
-  others_ = MakePart(std::move(others));
+  plain_ = MakePart(plain);
+  others_ = MakePart(others);
+  for (size_t i = 0; i <= kMostPlain; ++i) after_plain_[i] = MakePart(after_plain[i]);
 }
 
 void TokenTrie::AddPlain(int32_t token, size_t characters) {
@@ -109,17 +122,25 @@ void TokenTrie::AddPlain(int32_t token, size_t characters) {
   }
 }
 
-TokenTrie::Part TokenTrie::MakePart(std::vector<int32_t> tokens) const {
-  std::vector<std::pair<uint64_t, int32_t>> sorted;
-  sorted.reserve(tokens.size());
-  for (const int32_t token : tokens) sorted.emplace_back(Head(Bytes(token)), token);
-  std::sort(sorted.begin(), sorted.end(), [this](const auto& a, const auto& b) {
-    if (a.first != b.first) return a.first < b.first;
-    const int order = Bytes(a.second).compare(Bytes(b.second));
-    return order != 0 ? order < 0 : a.second < b.second;
+TokenTrie::Part TokenTrie::MakePart(absl::Span<const Tail> tails) const {
+  struct Entry {
+    uint64_t head;
+    absl::string_view bytes;
+    int32_t token;
+  };
+  std::vector<Entry> sorted;
+  sorted.reserve(tails.size());
+  for (const Tail& tail : tails) {
+    const absl::string_view bytes = Bytes(tail.token).substr(tail.skipped);
+    sorted.push_back({Head(bytes), bytes, tail.token});
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) {
+    if (a.head != b.head) return a.head < b.head;
+    const int order = a.bytes.compare(b.bytes);
+    return order != 0 ? order < 0 : a.token < b.token;
   });
   Part part;
-  part.tokens.reserve(tokens.size());
+  part.tokens.reserve(tails.size());
   part.nodes.push_back({0, 0, 0, 0, true});
   std::vector<uint32_t> path = {0};  // the nodes of the prefixes of `last`
   absl::string_view last;
@@ -128,8 +149,7 @@ TokenTrie::Part TokenTrie::MakePart(std::vector<int32_t> tokens) const {
       part.nodes[path.back()].skip = static_cast<uint32_t>(part.nodes.size());
     }
   };
-  for (const auto& [head, token] : sorted) {
-    const absl::string_view bytes = Bytes(token);
+  for (const auto& [head, bytes, token] : sorted) {
     size_t depth = CommonPrefix(bytes, last);
     leave(depth + 1);
     for (; depth < bytes.size(); ++depth) {

@@ -74,7 +74,12 @@ class TokenTrie {
   absl::string_view Bytes(int32_t token) const;
 
   const Part& plain() const { return plain_; }
+
+  // The tokens that are not plain. For frames that treat all plain characters alike they are there
+  // once more without their first ones: by how many plain characters they begin with, at most
+  // kMostPlain, what follows these. That has far fewer nodes.
   const Part& others() const { return others_; }
+  const Part& after_plain(size_t characters) const { return after_plain_[characters]; }
 
   // The plain tokens of at most `characters` characters, 0 to kMostPlain.
   const TokenBits& PlainUpTo(size_t characters) const { return plain_up_to_[characters]; }
@@ -88,11 +93,18 @@ class TokenTrie {
                                                                const IsControl& is_control);
   void Build();
   void AddPlain(int32_t token, size_t characters);
-  Part MakePart(std::vector<int32_t> tokens) const;
+
+  // A token without its first bytes.
+  struct Tail {
+    int32_t token;
+    size_t skipped;
+  };
+  Part MakePart(absl::Span<const Tail> tails) const;
 
   std::string bytes_;
   std::vector<size_t> ends_;  // by token, in bytes_
   Part plain_, others_;
+  std::array<Part, kMostPlain + 1> after_plain_;
   std::array<TokenBits, kMostPlain + 1> plain_up_to_;
 };
 
