@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "serve/api/json_body.h"
+#include "gemma_like/parse_json.h"
 
 namespace inlay::serve {
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "gemma_like/generation/generation.h"
-#include "serve/api/json_body.h"
+#include "gemma_like/parse_json.h"
 
 namespace inlay::serve {
 

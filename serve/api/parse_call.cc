@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "gemma_like/parse_json.h"
 #include "serve/api/field_reader.h"
-#include "serve/api/json_body.h"
 #include "serve/api/parsers.h"
 
 namespace inlay::serve {

@@ -5,8 +5,8 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "gemma_like/parse_json.h"
 #include "serve/api/field_reader.h"
-#include "serve/api/json_body.h"
 #include "serve/api/reply_parts.h"
 #include "serve/api/text_or_tokens.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "gemma_like/parse_json.h"
 #include "serve/api/call.h"
-#include "serve/api/json_body.h"
 #include "serve/api/reply.h"
 #include "serve/http/http_server.h"
 #include "serve/service/api_keys.h"

@@ -7,8 +7,8 @@
 
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
+#include "gemma_like/parse_json.h"
 #include "serve/api/embeddings.h"
-#include "serve/api/json_body.h"
 #include "serve/api/parse_call.h"
 #include "serve/api/reply.h"
 #include "serve/api/token_requests.h"

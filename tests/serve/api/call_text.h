@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "gemma_like/parse_json.h"
 #include "serve/api/call.h"
-#include "serve/api/json_body.h"
 #include "serve/api/parse_call.h"
 
 namespace inlay::serve {

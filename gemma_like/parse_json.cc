@@ -1,4 +1,4 @@
-#include "serve/api/json_body.h"
+#include "gemma_like/parse_json.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 
-namespace inlay::serve {
+namespace inlay {
 namespace {
 
 // Puts values together as nlohmann's parser finds their parts. Its own builder limits no depth, and
@@ -114,4 +114,4 @@ std::string DumpJson(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace inlay::serve
+}  // namespace inlay

@@ -1,6 +1,6 @@
 // JSON from strangers, read within bounds, and JSON for them, always valid UTF-8.
-#ifndef INLAY_SERVE_API_JSON_BODY_H_
-#define INLAY_SERVE_API_JSON_BODY_H_
+#ifndef INLAY_GEMMA_LIKE_PARSE_JSON_H_
+#define INLAY_GEMMA_LIKE_PARSE_JSON_H_
 
 #include <cstddef>
 #include <string>
@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
-namespace inlay::serve {
+namespace inlay {
 
 using Json = nlohmann::ordered_json;
 
@@ -25,6 +25,6 @@ absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text);
 // `json` on one line. Bytes of its strings that are not UTF-8 become U+FFFD.
 std::string DumpJson(const Json& json);
 
-}  // namespace inlay::serve
+}  // namespace inlay
 
-#endif  // INLAY_SERVE_API_JSON_BODY_H_
+#endif  // INLAY_GEMMA_LIKE_PARSE_JSON_H_

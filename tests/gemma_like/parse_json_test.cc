@@ -1,14 +1,17 @@
-#include "serve/api/json_body.h"
+#include "gemma_like/parse_json.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tests/serve/api/call_text.h"
+#include "absl/strings/str_replace.h"
 
-namespace inlay::serve {
+namespace inlay {
 namespace {
+
+// JSON may be written with single quotes here.
+std::string Quoted(absl::string_view text) { return absl::StrReplaceAll(text, {{"'", "\""}}); }
 
 std::string Read(absl::string_view text) {
   const auto json = ParseJson("the body", Quoted(text));
@@ -54,4 +57,4 @@ TEST(DumpJson, IsAlwaysUtf8) {
 }
 
 }  // namespace
-}  // namespace inlay::serve
+}  // namespace inlay
