@@ -1,0 +1,47 @@
+// JSON numbers within bounds as grammars.
+#ifndef INLAY_GEMMA_LIKE_GRAMMAR_NUMBER_GRAMMAR_H_
+#define INLAY_GEMMA_LIKE_GRAMMAR_NUMBER_GRAMMAR_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "gemma_like/grammar/grammar_builder.h"
+
+namespace inlay {
+
+struct NumberConstraints {
+  // Both included; no infinities.
+  double least = std::numeric_limits<double>::lowest();
+  double most = std::numeric_limits<double>::max();
+  bool whole = false;
+  // The number must be a multiple of divisor / 2^halvings; 0: of nothing.
+  uint32_t divisor = 0;
+  uint32_t halvings = 0;
+};
+
+// The largest divisor * 5^halvings, and the most halvings, that AddNumber takes.
+inline constexpr uint32_t kMostDivisor = 1000;
+inline constexpr uint32_t kMostHalvings = 3;
+
+// The most digits that a number has before the point, and after it. Doubles have no more than 17
+// that count, and serializers write fewer than 7 zeros after the point.
+inline constexpr size_t kMostWholeDigits = 40;
+inline constexpr size_t kMostFractionDigits = 25;
+
+// Numbers whose double is within the constraints, in every spelling that JavaScript and Python
+// write and some more. A whole one has neither point nor exponent. An exponent comes after one
+// digit other than 0 and perhaps a fraction. Multiples have at most 15 digits and no exponent:
+// divisions of such doubles by the divisor are exact.
+GrammarBuilder::Expr AddNumber(GrammarBuilder& builder, const NumberConstraints& constraints);
+
+// Whether a double satisfies them.
+bool Satisfies(const NumberConstraints& constraints, double number);
+
+// The shortest text that reads as this finite double, as JavaScript writes it.
+std::string JsonNumber(double number);
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_GRAMMAR_NUMBER_GRAMMAR_H_

@@ -1,0 +1,77 @@
+// Takes JSON schemas apart into shapes: $ref is followed, and what holds together is put together.
+#ifndef INLAY_GEMMA_LIKE_GRAMMAR_SCHEMA_READER_H_
+#define INLAY_GEMMA_LIKE_GRAMMAR_SCHEMA_READER_H_
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gemma_like/grammar/schema_document.h"
+#include "gemma_like/grammar/schema_keywords.h"
+#include "gemma_like/grammar/schema_shape.h"
+
+namespace inlay {
+
+class SchemaReader {
+ public:
+  // The most work that a schema may cause; about a second.
+  static constexpr size_t kMostSteps = 1'000'000;
+
+  // `document` must outlive this.
+  explicit SchemaReader(const SchemaDocument& document)
+      : document_(document), keywords_(document) {}
+
+  // Schemas that stand for these: $ref followed where nothing is beside it, what allows everything
+  // left out, each once. An error for one that refers to itself for the same value.
+  absl::StatusOr<SchemaSet> Resolved(absl::Span<const Json* const> nodes);
+
+  // A value is valid by all of `schemas`, which are resolved, if and only if it is by one of the
+  // shapes, provided that the branches of every oneOf in OneOfs() are disjoint. They live as long
+  // as this reader.
+  absl::StatusOr<const std::vector<SchemaShape>*> Shapes(const SchemaSet& schemas);
+
+  // The schemas that a schema chooses among, if it says nothing else; else none.
+  absl::StatusOr<std::vector<const Json*>> Alternatives(const SchemaSet& schemas);
+
+  // The branches of each oneOf that was read so far.
+  const std::vector<const Json*>& one_ofs() const { return one_ofs_; }
+
+  // What shapes ask of the value of a name, of the value of any name that none of their schemas
+  // lists, of an item.
+  absl::StatusOr<SchemaSet> OfName(const SchemaShape& shape, absl::string_view name);
+  absl::StatusOr<SchemaSet> OfOtherNames(const SchemaShape& shape);
+  absl::StatusOr<SchemaSet> OfItem(const SchemaShape& shape, size_t index);
+
+  // Counts work; ResourceExhausted when it becomes too much.
+  absl::Status Step(size_t steps = 1);
+
+ private:
+  struct Alternative;
+
+  absl::Status Expand(Alternative alternative, std::vector<Alternative>* work,
+                      std::vector<SchemaShape>* shapes);
+  absl::StatusOr<bool> AddSchema(const Json& schema, Alternative* alternative);
+  absl::StatusOr<const Json*> Branches(const Json& schema, absl::string_view keyword);
+  absl::StatusOr<const Json*> FollowPlainRefs(const Json* node);
+  absl::Status CheckCircles(const Json* node);
+  absl::StatusOr<std::vector<const Json*>> SameValue(const Json& schema);
+
+  const SchemaDocument& document_;
+  SchemaKeywords keywords_;
+  size_t steps_ = 0;
+  // Schemas whose values CheckCircles() went through; true: it is among the ones it is in.
+  absl::flat_hash_map<const Json*, bool> visited_;
+  std::map<SchemaSet, std::vector<SchemaShape>> shapes_;  // by sorted schemas
+  std::vector<const Json*> one_ofs_;
+  absl::flat_hash_set<const Json*> known_one_ofs_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_GRAMMAR_SCHEMA_READER_H_

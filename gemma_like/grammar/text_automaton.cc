@@ -1,0 +1,385 @@
+#include "gemma_like/grammar/text_automaton.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "gemma_like/grammar/regex_grammar.h"
+
+namespace inlay {
+namespace {
+
+using Expr = GrammarBuilder::Expr;
+using StateSet = std::vector<uint32_t>;  // ascending
+
+// Bounds the time that automata take, in states that are looked at.
+constexpr size_t kMostWork = 10'000'000;
+
+absl::Status TooLarge() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a regular expression, with what else restricts the text, needs more than ",
+                   kMostTextStates, " states"));
+}
+
+// Thompson's automaton of a regular expression that is searched for, over code points.
+class CodePointNfa {
+ public:
+  static absl::StatusOr<CodePointNfa> Make(const Regex& regex) {
+    CodePointNfa nfa;
+    nfa.end_ = nfa.NewState();
+    nfa.start_ = nfa.NewState();
+    for (const RegexBranch& branch : regex.branches) {
+      const uint32_t first = nfa.NewState(), last = nfa.NewState();
+      nfa.Jump(nfa.start_, first);
+      nfa.Jump(last, nfa.end_);
+      if (!branch.from_start) nfa.states_[first].steps.push_back({CodePointSet::All(), first});
+      if (!branch.to_end) nfa.states_[last].steps.push_back({CodePointSet::All(), last});
+      // Not from `last` itself, which a repetition at the end of the core might leave again.
+      const uint32_t core_end = nfa.NewState();
+      nfa.Jump(core_end, last);
+      const uint32_t core_start = nfa.NewState();
+      nfa.Jump(first, core_start);
+      if (!nfa.Add(branch.core, core_start, core_end)) return TooLarge();
+    }
+    return nfa;
+  }
+
+  StateSet Start() const { return Close({start_}); }
+  bool Accepts(const StateSet& states) const {
+    return std::binary_search(states.begin(), states.end(), end_);
+  }
+  StateSet After(const StateSet& states, uint32_t code_point) const {
+    StateSet next;
+    for (const uint32_t state : states)
+      for (const Step& step : states_[state].steps)
+        if (step.set.Contains(code_point)) next.push_back(step.target);
+    return Close(std::move(next));
+  }
+
+  void CollectSets(std::vector<CodePointSet>* sets) const {
+    for (const State& state : states_)
+      for (const Step& step : state.steps) sets->push_back(step.set);
+  }
+
+ private:
+  struct Step {
+    CodePointSet set;
+    uint32_t target;
+  };
+  struct State {
+    std::vector<Step> steps;
+    std::vector<uint32_t> jumps;
+  };
+
+  uint32_t NewState() {
+    states_.emplace_back();
+    return static_cast<uint32_t>(states_.size() - 1);
+  }
+  void Jump(uint32_t from, uint32_t to) { states_[from].jumps.push_back(to); }
+
+  // Adds the ways from `from` to `to` that `node` has; false beyond the bound.
+  bool Add(const RegexNode& node, uint32_t from, uint32_t to) {
+    if (states_.size() > kMostTextStates) return false;
+    switch (node.kind) {
+      case RegexNode::Kind::kClass:
+        states_[from].steps.push_back({node.set, to});
+        return true;
+      case RegexNode::Kind::kChoice:
+        return std::all_of(node.parts.begin(), node.parts.end(), [&](const RegexNode& part) {
+          const uint32_t start = NewState();
+          Jump(from, start);
+          return Add(part, start, to);
+        });
+      case RegexNode::Kind::kRepeat:
+        return AddRepeat(node, from, to);
+      default:
+        for (const RegexNode& part : node.parts) {
+          const uint32_t next = NewState();
+          if (!Add(part, from, next)) return false;
+          from = next;
+        }
+        Jump(from, to);
+        return true;
+    }
+  }
+
+  bool AddRepeat(const RegexNode& node, uint32_t from, uint32_t to) {
+    const RegexNode& part = node.parts[0];
+    // Repetitions of the empty text add nothing.
+    if (MostCodePoints(part) == size_t{0}) {
+      Jump(from, to);
+      return true;
+    }
+    for (size_t i = 0; i < node.most.value_or(node.least); ++i) {
+      if (i >= node.least) Jump(from, to);
+      const uint32_t next = NewState();
+      if (!Add(part, from, next)) return false;
+      from = next;
+    }
+    if (!node.most) {
+      const uint32_t loop = NewState(), back = NewState();
+      Jump(from, loop);
+      if (!Add(part, loop, back)) return false;
+      Jump(back, loop);
+      from = loop;
+    }
+    Jump(from, to);
+    return true;
+  }
+
+  // Adds what jumps lead to; ascending.
+  StateSet Close(StateSet states) const {
+    absl::flat_hash_set<uint32_t> seen(states.begin(), states.end());
+    states.assign(seen.begin(), seen.end());
+    for (size_t i = 0; i < states.size(); ++i)
+      for (const uint32_t next : states_[states[i]].jumps)
+        if (seen.insert(next).second) states.push_back(next);
+    std::sort(states.begin(), states.end());
+    return states;
+  }
+
+  std::vector<State> states_;
+  uint32_t start_ = 0, end_ = 0;
+};
+
+absl::StatusOr<std::vector<CodePointNfa>> MakeNfas(absl::Span<const Regex* const> regexes) {
+  std::vector<CodePointNfa> nfas;
+  for (const Regex* regex : regexes) {
+    INLAY_ASSIGN_OR_RETURN(CodePointNfa nfa, CodePointNfa::Make(*regex));
+    nfas.push_back(std::move(nfa));
+  }
+  return nfas;
+}
+
+// The coarsest partition of all code points such that each set is a union of its classes.
+std::vector<CodePointSet> Classes(std::vector<CodePointSet> sets) {
+  std::sort(sets.begin(), sets.end());
+  sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+  std::vector<uint32_t> starts = {0};
+  for (const CodePointSet& set : sets)
+    for (const CodePointRange& range : set.ranges()) {
+      starts.push_back(range.first);
+      if (range.last < kLastCodePoint) starts.push_back(range.last + 1);
+    }
+  std::sort(starts.begin(), starts.end());
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+  std::map<std::vector<bool>, std::vector<CodePointRange>> ranges;  // by the sets that they are in
+  for (size_t i = 0; i < starts.size(); ++i) {
+    std::vector<bool> members;
+    for (const CodePointSet& set : sets) members.push_back(set.Contains(starts[i]));
+    const uint32_t last = i + 1 < starts.size() ? starts[i + 1] - 1 : kLastCodePoint;
+    ranges[members].push_back({starts[i], last});
+  }
+  std::vector<CodePointSet> classes;
+  for (auto& [members, of_class] : ranges) classes.emplace_back(std::move(of_class));
+  return classes;
+}
+
+// The deterministic automaton of all regular expressions together with the length.
+class TextAutomaton {
+ public:
+  TextAutomaton(const TextConstraints& constraints, std::vector<CodePointNfa> nfas)
+      : constraints_(constraints), nfas_(std::move(nfas)) {}
+
+  absl::Status Build() {
+    std::vector<CodePointSet> sets;
+    for (const CodePointNfa& nfa : nfas_) nfa.CollectSets(&sets);
+    classes_ = Classes(std::move(sets));
+    Key start;
+    for (const CodePointNfa& nfa : nfas_) start.states.push_back(nfa.Start());
+    Intern(std::move(start));
+    for (size_t at = 0; at < states_.size(); ++at) {
+      if (work_ > kMostWork || states_.size() > kMostTextStates) return TooLarge();
+      Expand(at);
+    }
+    return absl::OkStatus();
+  }
+
+  bool HasText() const { return Alive()[0]; }
+
+  // One rule a state: what may follow it.
+  Expr Add(GrammarBuilder& builder, CharacterSpeller& speller) const {
+    const std::vector<bool> alive = Alive();
+    if (!alive[0]) return builder.Nothing();
+    std::vector<GrammarBuilder::Rule> rules;
+    for (size_t i = 0; i < states_.size(); ++i)
+      rules.push_back(alive[i] ? builder.Declare("a text with several constraints") : -1);
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (!alive[i]) continue;
+      std::map<size_t, CodePointSet> targets;
+      for (size_t c = 0; c < classes_.size(); ++c) {
+        const std::optional<size_t> next = states_[i].next[c];
+        if (next && alive[*next]) targets[*next] = targets[*next].Union(classes_[c]);
+      }
+      std::vector<Expr> options;
+      if (states_[i].accepts) options.push_back(builder.Empty());
+      for (const auto& [target, set] : targets)
+        options.push_back(builder.Sequence({speller.One(set), builder.Call(rules[target])}));
+      builder.Define(rules[i], builder.Choice(std::move(options)));
+    }
+    return builder.Call(rules[0]);
+  }
+
+ private:
+  struct Key {
+    std::vector<StateSet> states;  // of each automaton
+    size_t length = 0;             // counted as far as it matters
+    bool operator<(const Key& other) const {
+      return std::tie(length, states) < std::tie(other.length, other.states);
+    }
+  };
+  struct State {
+    const Key* key;
+    bool accepts;
+    std::vector<std::optional<size_t>> next;  // by class
+  };
+
+  size_t Intern(Key key) {
+    const auto [place, is_new] = known_.try_emplace(std::move(key), states_.size());
+    if (is_new) {
+      bool accepts = place->first.length >= constraints_.least;
+      for (size_t i = 0; i < nfas_.size(); ++i)
+        accepts = accepts && nfas_[i].Accepts(place->first.states[i]);
+      states_.push_back({&place->first, accepts, {}});
+    }
+    return place->second;
+  }
+
+  void Expand(size_t at) {
+    const Key key = *states_[at].key;
+    std::vector<std::optional<size_t>> next(classes_.size());
+    const bool is_full = constraints_.most && key.length == *constraints_.most;
+    for (size_t c = 0; c < classes_.size() && !is_full; ++c) {
+      Key after;
+      after.length = key.length + (constraints_.most || key.length < constraints_.least ? 1 : 0);
+      const uint32_t member = classes_[c].ranges()[0].first;
+      for (size_t i = 0; i < nfas_.size(); ++i) {
+        after.states.push_back(nfas_[i].After(key.states[i], member));
+        work_ += 10 + key.states[i].size() + after.states[i].size();
+      }
+      const bool is_dead = std::any_of(after.states.begin(), after.states.end(),
+                                       [](const StateSet& states) { return states.empty(); });
+      if (!is_dead) next[c] = Intern(std::move(after));
+    }
+    states_[at].next = std::move(next);
+  }
+
+  // By state: whether a text can still end well.
+  std::vector<bool> Alive() const {
+    std::vector<std::vector<size_t>> before(states_.size());
+    std::vector<size_t> work;
+    std::vector<bool> alive(states_.size());
+    for (size_t i = 0; i < states_.size(); ++i) {
+      for (const std::optional<size_t>& next : states_[i].next)
+        if (next) before[*next].push_back(i);
+      if (states_[i].accepts) work.push_back(i);
+    }
+    while (!work.empty()) {
+      const size_t state = work.back();
+      work.pop_back();
+      if (alive[state]) continue;
+      alive[state] = true;
+      work.insert(work.end(), before[state].begin(), before[state].end());
+    }
+    return alive;
+  }
+
+  const TextConstraints& constraints_;
+  const std::vector<CodePointNfa> nfas_;
+  std::vector<CodePointSet> classes_;
+  std::map<Key, size_t> known_;
+  std::vector<State> states_;
+  size_t work_ = 0;
+};
+
+// The repetition of one class that `regex` is, if it is one.
+const RegexNode* OneRepetition(const Regex& regex) {
+  if (regex.branches.size() != 1) return nullptr;
+  const RegexBranch& branch = regex.branches[0];
+  if (!branch.from_start || !branch.to_end) return nullptr;
+  const RegexNode* node = &branch.core;
+  while (node->kind == RegexNode::Kind::kSequence && node->parts.size() == 1)
+    node = &node->parts[0];
+  const bool is_one =
+      node->kind == RegexNode::Kind::kRepeat && node->parts[0].kind == RegexNode::Kind::kClass;
+  return is_one ? node : nullptr;
+}
+
+// Whether all texts that `regex` matches are as long as they must be.
+bool HasLength(const Regex& regex, const TextConstraints& constraints) {
+  return std::all_of(regex.branches.begin(), regex.branches.end(), [&](const RegexBranch& branch) {
+    if (FewestCodePoints(branch.core) < constraints.least) return false;
+    if (!constraints.most) return true;
+    const std::optional<size_t> most = MostCodePoints(branch.core);
+    return branch.from_start && branch.to_end && most && *most <= *constraints.most;
+  });
+}
+
+Expr Repetition(GrammarBuilder& builder, CharacterSpeller& speller, const CodePointSet& set,
+                size_t least, std::optional<size_t> most) {
+  if (most && *most < least) return builder.Nothing();
+  return builder.Repeat(speller.One(set), least, most);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> Satisfies(const TextConstraints& constraints, absl::string_view text) {
+  INLAY_ASSIGN_OR_RETURN(const std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes));
+  std::vector<StateSet> states;
+  for (const CodePointNfa& nfa : nfas) states.push_back(nfa.Start());
+  size_t length = 0, work = 0;
+  for (; !text.empty(); ++length) {
+    const CodePoint code_point = DecodeUtf8(text);
+    text.remove_prefix(code_point.length);
+    for (size_t i = 0; i < nfas.size(); ++i) {
+      work += states[i].size();
+      states[i] = nfas[i].After(states[i], code_point.value);
+    }
+    if (work > kMostWork) return TooLarge();
+  }
+  if (length < constraints.least || (constraints.most && length > *constraints.most)) return false;
+  for (size_t i = 0; i < nfas.size(); ++i)
+    if (!nfas[i].Accepts(states[i])) return false;
+  return true;
+}
+
+absl::StatusOr<bool> IsSatisfiable(const TextConstraints& constraints) {
+  INLAY_ASSIGN_OR_RETURN(std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes));
+  TextAutomaton automaton(constraints, std::move(nfas));
+  INLAY_RETURN_IF_ERROR(automaton.Build());
+  return automaton.HasText();
+}
+
+absl::StatusOr<Expr> AddText(GrammarBuilder& builder, CharacterSpeller& speller,
+                             const TextConstraints& constraints) {
+  if (constraints.regexes.empty())
+    return Repetition(builder, speller, CodePointSet::All(), constraints.least, constraints.most);
+  if (constraints.regexes.size() == 1) {
+    const Regex& regex = *constraints.regexes[0];
+    if (HasLength(regex, constraints))
+      return AddRegex(builder, speller, regex, RegexMatch::kSearch);
+    if (const RegexNode* repeat = OneRepetition(regex)) {
+      const size_t least = std::max(repeat->least, constraints.least);
+      const std::optional<size_t> most = repeat->most && constraints.most
+                                             ? std::min(*repeat->most, *constraints.most)
+                                             : (repeat->most ? repeat->most : constraints.most);
+      return Repetition(builder, speller, repeat->parts[0].set, least, most);
+    }
+  }
+  INLAY_ASSIGN_OR_RETURN(std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes));
+  TextAutomaton automaton(constraints, std::move(nfas));
+  INLAY_RETURN_IF_ERROR(automaton.Build());
+  return automaton.Add(builder, speller);
+}
+
+}  // namespace inlay

@@ -1,0 +1,43 @@
+// read_by_schema: for each line of standard input, {"schema": TEXT, "documents": [TEXT...]}, a line
+// with what the schema's grammar makes of the documents, {"accepts": [BOOLEAN...]}, or with why there
+// is none, {"error": SENTENCE}.
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "gemma_like/grammar/compiled_grammar.h"
+#include "gemma_like/grammar/grammar_matcher.h"
+#include "gemma_like/grammar/json_schema.h"
+#include "gemma_like/parse_json.h"
+#include "tests/must.h"
+
+namespace inlay {
+namespace {
+
+bool Accepts(const std::shared_ptr<CompiledGrammar>& grammar, const std::string& document) {
+  GrammarMatcher matcher(grammar);
+  return Must(matcher.AcceptBytes(document)) && Must(matcher.CanEnd());
+}
+
+Json Answer(const Json& line) {
+  const auto grammar = CompileJsonSchema(line["schema"].get_ref<const std::string&>(),
+                                         {.in_order = false, .space = JsonSpace::kAny});
+  if (!grammar.ok()) return {{"error", std::string(grammar.status().message())}};
+  const auto compiled = Must(CompiledGrammar::Create(*grammar));
+  Json accepts = Json::array();
+  for (const Json& document : line["documents"])
+    accepts.push_back(Accepts(compiled, document.get_ref<const std::string&>()));
+  return {{"accepts", std::move(accepts)}};
+}
+
+}  // namespace
+}  // namespace inlay
+
+int main() {
+  std::string line;
+  while (std::getline(std::cin, line))
+    std::cout << inlay::DumpJson(inlay::Answer(inlay::Must(inlay::ParseJson("a line", line))))
+              << "\n";
+}
