@@ -36,11 +36,16 @@ function damaged(text, random) {
   return characters.join('');
 }
 
-// Whole numbers that JSON.stringify writes with an exponent, and multiples with too many digits, are
-// numbers that grammars leave out.
+// Numbers that grammars leave out, or that ajv does not judge exactly: whole ones that JSON.stringify
+// writes with an exponent, ones beyond int64, multiples with too many digits or next to 0.
+function isUnusual(number, schemaText) {
+  const size = Math.abs(number);
+  return size >= 1e21 || (size >= 2 ** 63 && schemaText.includes('int64'))
+    || (schemaText.includes('multipleOf') && (String(size).length > 15 || (size > 0 && size < 1e-300)));
+}
+
 function hasUnusualNumber(value, schemaText) {
-  if (typeof value === 'number')
-    return Math.abs(value) >= 1e21 || (schemaText.includes('multipleOf') && String(Math.abs(value)).length > 15);
+  if (typeof value === 'number') return isUnusual(value, schemaText);
   return value !== null && typeof value === 'object' && Object.values(value).some((part) => hasUnusualNumber(part, schemaText));
 }
 

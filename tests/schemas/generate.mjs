@@ -172,7 +172,8 @@ export class Generator {
       schema.properties = {};
       for (const name of names) schema.properties[name] = random.chance(0.03) ? random.chance(0.5) : this.schema(depth + 1);
     }
-    if (random.chance(0.6)) schema.required = random.some(names, 0.5);
+    // ajv takes an empty name for one that is there.
+    if (random.chance(0.6)) schema.required = random.some(names.filter((name) => name), 0.5);
     if (random.chance(0.05)) schema.required = [...schema.required ?? [], 'extra'];
     if (random.chance(0.5)) schema.additionalProperties = random.chance(0.6) ? false : this.schema(depth + 1);
     if (random.chance(0.1)) schema.minProperties = random.integer(0, schema.additionalProperties === false ? 3 : 1);
