@@ -364,7 +364,7 @@ class MultipleWriter {
 };
 
 // `decimal` times 10^places, rounded.
-std::string Scaled(const Decimal& decimal, size_t places, bool up) {
+std::string ScaledBy(const Decimal& decimal, size_t places, bool up) {
   const Decimal rounded = Rounded(decimal, places, up);
   std::string digits = rounded.whole + rounded.fraction;
   digits.append(places - rounded.fraction.size(), '0');
@@ -380,8 +380,8 @@ Expr MultiplesBetween(GrammarBuilder& builder, const NumberConstraints& constrai
   for (size_t places = 0; places <= most_places; ++places, divisor *= 10) {
     const uint32_t reduced = divisor / std::gcd(divisor, 1u << constraints.halvings);
     Expr multiples = MultipleWriter(builder, reduced, places)
-                         .Between(Scaled(ToDecimal(least), places, /*up=*/true),
-                                  Scaled(ToDecimal(most), places, /*up=*/false));
+                         .Between(ScaledBy(ToDecimal(least), places, /*up=*/true),
+                                  ScaledBy(ToDecimal(most), places, /*up=*/false));
     if (places == 0 && !constraints.whole)  // as Python writes them
       multiples = builder.Sequence({multiples, builder.Repeat(builder.Text(".0"), 0, 1)});
     options.push_back(multiples);

@@ -25,7 +25,7 @@ constexpr size_t kMostRepetitions = 1'000'000;
 constexpr size_t kMostBranches = 1000;
 constexpr size_t kManyCodePoints = size_t{1} << 40;
 
-CodePointSet Digits() { return CodePointSet({{'0', '9'}}); }
+CodePointSet DigitSet() { return CodePointSet({{'0', '9'}}); }
 CodePointSet WordCharacters() {
   return CodePointSet({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}});
 }
@@ -254,7 +254,7 @@ class Parser {
     if (named != absl::string_view::npos) {
       set = one(static_cast<uint8_t>(kMeant[named]));
     } else if (c == 'd' || c == 'D') {
-      set = c == 'd' ? Digits() : Digits().Complement();
+      set = c == 'd' ? DigitSet() : DigitSet().Complement();
     } else if (c == 'w' || c == 'W') {
       set = c == 'w' ? WordCharacters() : WordCharacters().Complement();
     } else if (c == 's' || c == 'S') {
