@@ -11,6 +11,8 @@
 #include "gemma_like/generation/prompt_steps.h"
 #include "gemma_like/generation/speculate.h"
 #include "gemma_like/generation/stop_matcher.h"
+#include "gemma_like/grammar/answer_grammars.h"
+#include "gemma_like/grammar/grammar_guide.h"
 
 namespace inlay {
 
@@ -56,12 +58,23 @@ class GenerationSteps final : public Generation {
   }
   size_t drafted() const override { return drafted_tokens_.drafted(); }
   size_t accepted() const override { return drafted_tokens_.accepted(); }
+  size_t forced() const override { return forced_count_; }
+  size_t pending() const override { return pending_.size(); }
 
  private:
   absl::StatusOr<Step> NextStep(size_t most);
   absl::Status AcceptStep(ConstFloatRows logits);
-  // Samples tokens as long as their logits have been computed.
+  // Chooses tokens as long as their logits have been computed.
   absl::Status Choose(ConstFloatRows logits);
+  // What ends the answer once all of its tokens are in the conversation.
+  void FinishIfEnded();
+  // The next token, from the grammar or from the logits after the last one.
+  absl::StatusOr<int32_t> NextToken(absl::Span<const float> logits);
+  absl::StatusOr<int32_t> Sample(absl::Span<const float> logits);
+  // Looks for tokens that must come; whether there are any.
+  absl::StatusOr<bool> FindForced();
+  absl::StatusOr<int32_t> TakeForced();
+  void Add(int32_t token);
   void Finish(StopReason reason);
   // Whether the token chosen last ends the answer once it is appended.
   bool Ends() const;
@@ -78,6 +91,11 @@ class GenerationSteps final : public Generation {
   PromptSteps prompt_steps_;
   Utf8Stream characters_;
   StopMatcher stop_;
+  std::optional<GrammarGuide> guide_;
+  std::vector<int32_t> forced_;  // tokens that must come next, the last first
+  size_t forced_count_ = 0;
+  std::vector<int32_t> pending_;
+  bool complete_ = false;  // the grammar has nothing more
   std::string text_;
   size_t returned_ = 0;  // bytes of text_ that TakeText() has returned
   std::vector<int32_t> tokens_;
@@ -97,7 +115,9 @@ GenerationSteps::GenerationSteps(const Tokenizer& tokenizer, KVCache& cache,
       sampler_(options_.sampling),
       drafted_tokens_(cache, &lookup_, options_.draft),
       prompt_steps_(cache, prompt_, std::move(reuse)),
-      stop_(options_.stop_texts) {}
+      stop_(options_.stop_texts) {
+  if (options_.grammar != nullptr) guide_.emplace(tokenizer_, options_.grammar);
+}
 
 absl::StatusOr<Generation::Step> GenerationSteps::Next(size_t most) {
   assert(!done_ && most > 0);
@@ -110,14 +130,18 @@ absl::StatusOr<Generation::Step> GenerationSteps::NextStep(size_t most) {
     const bool wanted = prompt_steps_.last() && options_.max_tokens > 0;
     return Step{.tokens = tokens, .logit_rows = wanted ? size_t{1} : size_t{0}};
   }
-  if (Ends()) return Step{.tokens = drafted_tokens_.Plan(tokens_.back(), 1), .logit_rows = 0};
-  const absl::Span<const int32_t> tokens = drafted_tokens_.Plan(tokens_.back(), most);
+  if (Ends() || pending_.size() > 1) {
+    const absl::Span<const int32_t> tokens = drafted_tokens_.PlanCertain(pending_, most);
+    const bool wanted = !Ends() && tokens.size() == pending_.size();
+    return Step{.tokens = tokens, .logit_rows = wanted ? size_t{1} : size_t{0}};
+  }
+  const absl::Span<const int32_t> tokens = drafted_tokens_.Plan(pending_.front(), most);
   return Step{.tokens = tokens, .logit_rows = tokens.size()};
 }
 
 bool GenerationSteps::Ends() const {
-  return stop_.stopped() || cancelled_ || tokens_.size() >= options_.max_tokens ||
-         drafted_tokens_.tokens().size() + 1 >= cache_.max_length();
+  return stop_.stopped() || cancelled_ || complete_ || tokens_.size() >= options_.max_tokens ||
+         drafted_tokens_.tokens().size() + pending_.size() >= cache_.max_length();
 }
 
 absl::Status GenerationSteps::Accept(ConstFloatRows logits) {
@@ -132,42 +156,101 @@ absl::Status GenerationSteps::AcceptStep(ConstFloatRows logits) {
     if (in_prompt()) return absl::OkStatus();
     drafted_tokens_.Synchronize();
   } else {
+    const size_t before = drafted_tokens_.tokens().size();
     drafted_tokens_.Appended();
+    const size_t appended = drafted_tokens_.tokens().size() - before;
+    pending_.erase(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(appended));
+    if (!pending_.empty()) return absl::OkStatus();
   }
   return Choose(logits);
 }
 
+void GenerationSteps::FinishIfEnded() {
+  if (stop_.stopped()) {
+    Finish(StopReason::kStopText);
+  } else if (complete_) {
+    Finish(StopReason::kEndOfGeneration);
+  } else if (tokens_.size() >= options_.max_tokens) {
+    Finish(StopReason::kMaxTokens);
+  } else if (drafted_tokens_.tokens().size() >= cache_.max_length()) {
+    Finish(StopReason::kContextFull);
+  } else if (cancelled_) {
+    Finish(StopReason::kCancelled);
+  }
+}
+
 absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
   do {
-    if (stop_.stopped()) {
-      Finish(StopReason::kStopText);
-    } else if (tokens_.size() >= options_.max_tokens) {
-      Finish(StopReason::kMaxTokens);
-    } else if (drafted_tokens_.tokens().size() >= cache_.max_length()) {
-      Finish(StopReason::kContextFull);
-    } else if (cancelled_) {
-      Finish(StopReason::kCancelled);
-    }
+    FinishIfEnded();
     if (done_) return absl::OkStatus();
     // The embedding may have more rows than there are tokens, for padding.
     const size_t tokens = tokenizer_.size() == 0 ? logits.cols : tokenizer_.size();
     const absl::Span<const float> row(logits.Row(drafted_tokens_.row()),
                                       std::min(tokens, logits.cols));
-    INLAY_ASSIGN_OR_RETURN(const int32_t token,
-                           sampler_.Sample(row, drafted_tokens_.tokens(), tokens_.size()));
-    if (!options_.ignore_eos && tokenizer_.IsEndOfGeneration(token)) {
+    INLAY_ASSIGN_OR_RETURN(const int32_t token, NextToken(row));
+    const bool ends = guide_.has_value() || !options_.ignore_eos;
+    if (ends && tokenizer_.IsEndOfGeneration(token)) {
       Finish(StopReason::kEndOfGeneration);
       return absl::OkStatus();
     }
-    tokens_.push_back(token);
+    Add(token);
     if (options_.top_chances.has_value())
       chosen_.push_back(ChanceOf(row, token, *options_.top_chances));
-    const bool shown =
-        std::binary_search(options_.shown_control.begin(), options_.shown_control.end(), token);
-    text_ +=
-        stop_.Push(characters_.Push(shown ? tokenizer_.TokenText(token) : tokenizer_.Piece(token)));
   } while (drafted_tokens_.Follow(tokens_.back()));
+  pending_ = {tokens_.back()};
+  // Probabilities need the logits before each token, so those come one by one.
+  while (guide_.has_value() && !options_.top_chances.has_value() && !Ends()) {
+    INLAY_ASSIGN_OR_RETURN(const bool forced, FindForced());
+    if (!forced) break;
+    INLAY_ASSIGN_OR_RETURN(const int32_t token, TakeForced());
+    pending_.push_back(token);
+    Add(token);
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int32_t> GenerationSteps::NextToken(absl::Span<const float> logits) {
+  if (!guide_.has_value()) return sampler_.Sample(logits, drafted_tokens_.tokens(), tokens_.size());
+  INLAY_ASSIGN_OR_RETURN(const bool forced, FindForced());
+  return forced ? TakeForced() : Sample(logits);
+}
+
+absl::StatusOr<int32_t> GenerationSteps::Sample(absl::Span<const float> logits) {
+  while (true) {
+    INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint64_t> allowed, guide_->Allowed());
+    INLAY_ASSIGN_OR_RETURN(const int32_t token, sampler_.Sample(logits, drafted_tokens_.tokens(),
+                                                                tokens_.size(), allowed));
+    INLAY_ASSIGN_OR_RETURN(const bool accepted, guide_->Accept(token));
+    if (!accepted) continue;
+    INLAY_ASSIGN_OR_RETURN(complete_, guide_->IsComplete());
+    return token;
+  }
+}
+
+absl::StatusOr<bool> GenerationSteps::FindForced() {
+  if (forced_.empty()) {
+    INLAY_ASSIGN_OR_RETURN(forced_, guide_->Forced());
+    std::reverse(forced_.begin(), forced_.end());
+  }
+  return !forced_.empty();
+}
+
+absl::StatusOr<int32_t> GenerationSteps::TakeForced() {
+  const int32_t token = forced_.back();
+  INLAY_ASSIGN_OR_RETURN([[maybe_unused]] const bool accepted, guide_->Accept(token));
+  assert(accepted);
+  INLAY_ASSIGN_OR_RETURN(complete_, guide_->IsComplete());
+  forced_.pop_back();
+  ++forced_count_;
+  return token;
+}
+
+void GenerationSteps::Add(int32_t token) {
+  tokens_.push_back(token);
+  const bool shown =
+      std::binary_search(options_.shown_control.begin(), options_.shown_control.end(), token);
+  text_ +=
+      stop_.Push(characters_.Push(shown ? tokenizer_.TokenText(token) : tokenizer_.Piece(token)));
 }
 
 void GenerationSteps::Cancel() {

@@ -22,6 +22,8 @@
 
 namespace inlay {
 
+struct AnswerGrammar;
+
 enum class StopReason { kMaxTokens, kEndOfGeneration, kStopText, kContextFull, kCancelled };
 
 // "length", "end", "stop", "context", "cancelled".
@@ -41,6 +43,10 @@ struct GenerateOptions {
   // Draft up to `draft` tokens (at most DraftedTokens::kMost) by prompt lookup and check them in
   // one pass; the answer is the same. 0: none.
   size_t draft = 0;
+  // The shape of the answer (see grammar/answer_grammars.h). Tokens are chosen among those that may
+  // come next as if there were no others; text that must come is appended in one pass; the answer
+  // ends with the shape, whatever ignore_eos says. Limits and stop texts may end it before.
+  std::shared_ptr<const AnswerGrammar> grammar = nullptr;
 };
 
 // Appends a prompt to a conversation, then generates tokens until a stop condition holds. It does
@@ -93,6 +99,10 @@ class Generation {
   // The most rows of logits that any step needs.
   virtual size_t most_logit_rows() const = 0;
 
+  // The tokens after the prompt that are chosen and not yet in the conversation: one, or more where
+  // a grammar leaves no choice.
+  virtual size_t pending() const = 0;
+
   // The step to run next, at most `most` >= 1 tokens. Must not be called once done(). May be called
   // again with another `most` if the step failed for lack of memory. ResourceExhausted without
   // memory.
@@ -119,6 +129,7 @@ class Generation {
   virtual const std::string& stop_text() const = 0;  // which one, for kStopText
   virtual size_t drafted() const = 0;                // drafted tokens checked
   virtual size_t accepted() const = 0;               // of these, how many were accepted
+  virtual size_t forced() const = 0;                 // tokens that the grammar left no choice about
 
  protected:
   Generation() = default;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -112,11 +113,28 @@ void Sampler::PenalizePresent(absl::Span<const int32_t> answer) {
   }
 }
 
+namespace {
+
+// Sets the values of tokens that are not allowed to minus infinity.
+void Forbid(absl::Span<const uint64_t> allowed, std::vector<float>& values) {
+  constexpr size_t kBits = 64;
+  for (size_t begin = 0; begin < values.size(); begin += kBits) {
+    const uint64_t word = begin / kBits < allowed.size() ? allowed[begin / kBits] : 0;
+    const size_t end = std::min(begin + kBits, values.size());
+    for (size_t i = begin; i < end; ++i) {
+      if ((word >> (i - begin) & 1) == 0) values[i] = -std::numeric_limits<float>::infinity();
+    }
+  }
+}
+
+}  // namespace
+
 absl::Span<const float> Sampler::Adjust(absl::Span<const float> logits,
-                                        absl::Span<const int32_t> history, size_t answer) {
+                                        absl::Span<const int32_t> history, size_t answer,
+                                        absl::Span<const uint64_t> allowed) {
   const bool repeated = options_.repeat_penalty != 1.0f && options_.repeat_last_n > 0;
   const bool present = options_.presence_penalty != 0 || options_.frequency_penalty != 0;
-  if (!repeated && !present && options_.logit_bias.empty()) return logits;
+  if (!repeated && !present && options_.logit_bias.empty() && allowed.empty()) return logits;
   adjusted_.assign(logits.begin(), logits.end());
   for (const auto& [token, bias] : options_.logit_bias) {
     if (token >= 0 && static_cast<size_t>(token) < adjusted_.size())
@@ -125,20 +143,23 @@ absl::Span<const float> Sampler::Adjust(absl::Span<const float> logits,
   const auto last = [&](size_t count) { return history.last(std::min(history.size(), count)); };
   if (repeated) PenalizeRepeated(last(static_cast<size_t>(options_.repeat_last_n)));
   if (present) PenalizePresent(last(answer));
+  if (!allowed.empty()) Forbid(allowed, adjusted_);
   return adjusted_;
 }
 
 absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
-                                        absl::Span<const int32_t> history, size_t answer) {
+                                        absl::Span<const int32_t> history, size_t answer,
+                                        absl::Span<const uint64_t> allowed) {
   assert(!logits.empty());
   const FloatEnvironment environment;  // the token drawn is a result, too
   if (!AllFinite(logits.data(), logits.size()))
     return NotFinite(history.size() - std::min<size_t>(history.size(), 1));
-  const absl::Span<const float> values = Adjust(logits, history, answer);
+  const absl::Span<const float> values = Adjust(logits, history, answer, allowed);
   if (options_.temperature == 0) return static_cast<int32_t>(ArgMax(values.data(), values.size()));
 
   const size_t k = options_.top_k == 0 ? values.size() : static_cast<size_t>(options_.top_k);
   std::vector<IndexedValue> candidates = TopK(values.data(), values.size(), k);
+  while (candidates.back().value == -std::numeric_limits<float>::infinity()) candidates.pop_back();
   candidates.resize(Cut(candidates, options_.top_p, options_.min_p));
 
   const double largest = candidates.front().value;

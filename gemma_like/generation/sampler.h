@@ -69,19 +69,20 @@ class Sampler {
   // The next token. Applies bias and penalties, top-k, top-p, min-p, then temperature; top-p and
   // min-p use the probabilities at temperature 1, so that the temperature does not change which
   // tokens remain. `history` holds the tokens before it, the last `answer` of which are the
-  // answer's; their number is the position of the random number. DataLoss when a logit is NaN or
-  // infinite.
+  // answer's; their number is the position of the random number. If `allowed` is not empty, only
+  // tokens t with bit t % 64 of its word t / 64 are chosen, as if there were no others; at least
+  // one of them has a logit. DataLoss when a logit is NaN or infinite.
   absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, absl::Span<const int32_t> history,
-                                 size_t answer = 0);
+                                 size_t answer = 0, absl::Span<const uint64_t> allowed = {});
 
  private:
   absl::Span<const float> Adjust(absl::Span<const float> logits, absl::Span<const int32_t> history,
-                                 size_t answer);
+                                 size_t answer, absl::Span<const uint64_t> allowed);
   void PenalizeRepeated(absl::Span<const int32_t> recent);
   void PenalizePresent(absl::Span<const int32_t> answer);
 
   SamplingOptions options_;
-  std::vector<float> adjusted_;  // a copy, when there is a bias or a penalty
+  std::vector<float> adjusted_;  // a copy, when there is a bias, a penalty or a choice of tokens
 };
 
 }  // namespace inlay

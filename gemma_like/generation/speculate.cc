@@ -61,6 +61,7 @@ absl::Span<const int32_t> DraftedTokens::Plan(int32_t token, size_t most) {
   assert(most > 0);
   Drop();
   planned_ = {token};
+  certain_ = 1;
   const size_t room = cache_.max_length() - std::min(cache_.max_length(), length_ + 1);
   const size_t most_drafted = std::min({most_, room, cache_.max_append() - 1, most - 1});
   if (most_drafted > 0) {
@@ -73,11 +74,21 @@ absl::Span<const int32_t> DraftedTokens::Plan(int32_t token, size_t most) {
   return planned_;
 }
 
+absl::Span<const int32_t> DraftedTokens::PlanCertain(absl::Span<const int32_t> tokens,
+                                                     size_t most) {
+  assert(most > 0 && !tokens.empty());
+  Drop();
+  const absl::Span<const int32_t> first = tokens.subspan(0, std::min(most, cache_.max_append()));
+  planned_.assign(first.begin(), first.end());
+  certain_ = planned_.size();
+  return planned_;
+}
+
 void DraftedTokens::Appended() {
   assert(cache_.length() == length_ + planned_.size());
-  drafted_ += planned_.size() - 1;
+  drafted_ += planned_.size() - certain_;
   row_ = 0;
-  ++length_;
+  length_ += certain_;
 }
 
 DraftedDecoder::DraftedDecoder(Engine& engine, KVCache& cache, Drafter* drafter, size_t most)

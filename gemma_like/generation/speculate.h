@@ -60,7 +60,10 @@ class DraftedTokens {
   // After Follow() returned false: the tokens to append, which are `token` and drafted ones after
   // it, at most `most` >= 1 in total. Removes earlier drafted tokens from the cache.
   absl::Span<const int32_t> Plan(int32_t token, size_t most);
-  // To be called once the tokens of Plan() are in the cache; accepts the first of them.
+  // The same for tokens that are certain: the first `most` >= 1 of them, without any drafted ones.
+  absl::Span<const int32_t> PlanCertain(absl::Span<const int32_t> tokens, size_t most);
+  // To be called once the tokens of Plan() are in the cache; accepts the first of them, or all that
+  // are certain.
   void Appended();
 
   // The row of the conversation's last token among those of the last append.
@@ -75,6 +78,7 @@ class DraftedTokens {
   Drafter* const drafter_;
   const size_t most_;
   std::vector<int32_t> planned_;
+  size_t certain_ = 0;  // so many of them
   size_t row_ = 0;
   size_t length_;  // of the conversation; the cache may have drafted tokens after it
   size_t drafted_ = 0;
