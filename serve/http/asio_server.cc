@@ -5,7 +5,6 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cassert>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +23,7 @@
 #include "absl/time/time.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/wait_for.h"
 #include "serve/http/http_connection.h"
 #include "serve/http/http_listener.h"
 #include "serve/http/http_server.h"
@@ -177,12 +177,7 @@ void AsioServer::Drain(absl::Duration most) {
     // Each then ends after its next reply, or when it has been idle for long.
   }
   std::unique_lock lock(mutex_);
-  const auto none = [this] { return connections_.empty(); };
-  if (most < absl::Hours(24 * 365)) {
-    none_left_.wait_for(lock, absl::ToChronoNanoseconds(most), none);
-  } else {
-    none_left_.wait(lock, none);
-  }
+  WaitFor(none_left_, lock, most, [this] { return connections_.empty(); });
 }
 
 }  // namespace

@@ -1,17 +1,18 @@
 #include "serve/scheduler/scheduler.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/wait_for.h"
 #include "serve/scheduler/batcher.h"
 
 namespace inlay::serve {
@@ -27,11 +28,12 @@ class ThreadedScheduler final : public Scheduler {
 
   ~ThreadedScheduler() override {
     {
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard lock(mutex_);
       draining_ = true;
       stop_ = true;
       CancelAll();
     }
+    work_.notify_one();
     thread_.join();
   }
 
@@ -43,7 +45,7 @@ class ThreadedScheduler final : public Scheduler {
       ticket->request = std::move(request);
       ticket->listener = std::move(listener);
       ticket->arrived = absl::Now();
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard lock(mutex_);
       if (draining_) return absl::UnavailableError("the server is shutting down");
       if (arrived_.size() + stats_.waiting >= options_.most_waiting) {
         ++refused_;
@@ -54,30 +56,29 @@ class ThreadedScheduler final : public Scheduler {
       ticket->id = ++last_id_;
       tickets_[ticket->id] = ticket;
       arrived_.push_back(std::move(ticket));
+      work_.notify_one();
       return last_id_;
     });
   }
 
   void Cancel(uint64_t id) override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     const auto at = tickets_.find(id);
     if (at == tickets_.end()) return;
     if (const std::shared_ptr<Ticket> ticket = at->second.lock()) ticket->cancelled = true;
   }
 
   void Drain(absl::Duration most) override {
-    absl::MutexLock lock(&mutex_);
+    std::unique_lock lock(mutex_);
     draining_ = true;
-    const auto empty = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return idle_ && arrived_.empty();
-    };
-    if (mutex_.AwaitWithTimeout(absl::Condition(&empty), most)) return;
+    const auto empty = [this] { return idle_ && arrived_.empty(); };
+    if (WaitFor(emptied_, lock, most, empty)) return;
     CancelAll();
-    mutex_.Await(absl::Condition(&empty));
+    emptied_.wait(lock, empty);
   }
 
   SchedulerStats stats() const override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     SchedulerStats stats = stats_;
     stats.waiting += arrived_.size();
     stats.refused = refused_;
@@ -87,14 +88,15 @@ class ThreadedScheduler final : public Scheduler {
   size_t context() const override { return batcher_->context(); }
 
  private:
-  void CancelAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // Under the lock, as the next one.
+  void CancelAll() {
     for (const auto& [id, weak] : tickets_) {
       if (const std::shared_ptr<Ticket> ticket = weak.lock()) ticket->cancelled = true;
     }
   }
 
   // Forgets tickets that nobody else has, whenever their number has doubled.
-  void ForgetEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void ForgetEnded() {
     if (tickets_.size() < forget_at_) return;
     std::erase_if(tickets_, [](const auto& entry) { return entry.second.expired(); });
     forget_at_ = std::max<size_t>(64, 2 * tickets_.size());
@@ -103,14 +105,12 @@ class ThreadedScheduler final : public Scheduler {
   // Waits for something to do, and takes the requests that have arrived. False once there is
   // nothing more to do.
   bool Next(std::vector<std::shared_ptr<Ticket>>& arrived) {
-    absl::MutexLock lock(&mutex_);
+    std::unique_lock lock(mutex_);
     stats_ = batcher_->stats();
     if (batcher_->idle()) {
       idle_ = true;
-      const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return !arrived_.empty() || stop_;
-      };
-      mutex_.Await(absl::Condition(&work));
+      if (arrived_.empty()) emptied_.notify_all();
+      work_.wait(lock, [this] { return !arrived_.empty() || stop_; });
       if (arrived_.empty()) return false;
     }
     idle_ = false;
@@ -133,16 +133,18 @@ class ThreadedScheduler final : public Scheduler {
 
   const std::unique_ptr<Batcher> batcher_;
   const SchedulerOptions options_;
-  mutable absl::Mutex mutex_;
-  std::vector<std::shared_ptr<Ticket>> arrived_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<uint64_t, std::weak_ptr<Ticket>> tickets_ ABSL_GUARDED_BY(mutex_);
-  size_t forget_at_ ABSL_GUARDED_BY(mutex_) = 64;
-  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  bool idle_ ABSL_GUARDED_BY(mutex_) = true;
-  SchedulerStats stats_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;         // guards the members below, but for the thread
+  std::condition_variable work_;     // something arrived, or stop_
+  std::condition_variable emptied_;  // idle_, and nothing arrived
+  std::vector<std::shared_ptr<Ticket>> arrived_;
+  std::unordered_map<uint64_t, std::weak_ptr<Ticket>> tickets_;
+  size_t forget_at_ = 64;
+  uint64_t last_id_ = 0;
+  uint64_t refused_ = 0;
+  bool draining_ = false;
+  bool stop_ = false;
+  bool idle_ = true;
+  SchedulerStats stats_;
   std::thread thread_;  // last: it uses all others
 };
 

@@ -50,19 +50,19 @@ void AnswerReply::Write(std::string bytes) {
 }
 
 void AnswerReply::Accepted() {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (!call_.stream || failed_ || streams_) return;
   reply_->StartStream(200, kEvents);
   streams_ = true;
 }
 
 void AnswerReply::Ping(absl::Time before) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (streams_ && !failed_ && last_written_ < before) Write(writer_->Ping());
 }
 
 void AnswerReply::Fail(const absl::Status& status) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   FailLocked(status);
 }
 
@@ -79,7 +79,7 @@ void AnswerReply::FailLocked(const absl::Status& status) {
 }
 
 void AnswerReply::OnStart(const AnswerUsage& usage) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (failed_ || begun_) return;
   // The first answer may be ready before the thread that submitted it has come to Accepted().
   if (call_.stream && !streams_) {
@@ -96,7 +96,7 @@ std::vector<AnswerEvent> AnswerReply::Events(Choice& choice, absl::string_view t
 }
 
 bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (failed_) return false;
   const size_t number = ChoiceOf(prompt, update.choice);
   Choice& choice = choices_[number];
@@ -115,7 +115,7 @@ bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
 
 void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
   if (end.status.ok() && on_answer_) on_answer_(prompt, end);
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (failed_) return;
   if (!end.status.ok()) return FailLocked(end.status);
   const size_t number = ChoiceOf(prompt, end.choice);

@@ -5,13 +5,12 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gemma_like/chat/answer_format.h"
 #include "gemma_like/chat/answer_parser.h"
@@ -64,22 +63,22 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
   void OnEnd(size_t prompt, const AnswerEnd& end);
 
   size_t ChoiceOf(size_t prompt, size_t choice) const { return prompt * call_.choices + choice; }
-  void FailLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<AnswerEvent> Events(Choice& choice, absl::string_view text)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Write(std::string bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Under the lock, as the next two.
+  void FailLocked(const absl::Status& status);
+  std::vector<AnswerEvent> Events(Choice& choice, absl::string_view text);
+  void Write(std::string bytes);
 
   const Call call_;
   const std::shared_ptr<HttpReply> reply_;
   const OnAnswer on_answer_;
-  absl::Mutex mutex_;
-  const std::unique_ptr<ReplyWriter> writer_ ABSL_PT_GUARDED_BY(mutex_);
-  std::vector<Choice> choices_ ABSL_GUARDED_BY(mutex_);
-  bool begun_ ABSL_GUARDED_BY(mutex_) = false;    // the writer has
-  bool streams_ ABSL_GUARDED_BY(mutex_) = false;  // the reply has
-  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
-  size_t ends_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Time last_written_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;  // guards the members below
+  const std::unique_ptr<ReplyWriter> writer_;
+  std::vector<Choice> choices_;
+  bool begun_ = false;    // the writer has
+  bool streams_ = false;  // the reply has
+  bool failed_ = false;
+  size_t ends_ = 0;
+  absl::Time last_written_;
 };
 
 }  // namespace inlay::serve

@@ -73,18 +73,18 @@ absl::StatusOr<std::vector<ApiKeys::Entry>> ApiKeys::Parse(absl::string_view tex
 }
 
 absl::Status ApiKeys::Replace(absl::string_view text) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   INLAY_ASSIGN_OR_RETURN(entries_, Parse(text));
   return absl::OkStatus();
 }
 
 bool ApiKeys::required() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   return !entries_.empty();
 }
 
 std::optional<ApiClient> ApiKeys::Find(absl::string_view key) const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (entries_.empty()) return ApiClient{};
   std::optional<ApiClient> found;
   for (const Entry& entry : entries_) {

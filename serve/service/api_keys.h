@@ -3,16 +3,15 @@
 #define INLAY_SERVE_SERVICE_API_KEYS_H_
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 
 namespace inlay::serve {
 
@@ -49,13 +48,13 @@ class ApiKeys {
     std::string key;
     ApiClient client;
   };
-  absl::StatusOr<std::vector<Entry>> Parse(absl::string_view text)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Under the lock.
+  absl::StatusOr<std::vector<Entry>> Parse(absl::string_view text);
 
-  mutable absl::Mutex mutex_;
-  std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // guards the members below
+  std::vector<Entry> entries_;
   // Owners stay the same when keys are read again.
-  absl::flat_hash_map<std::string, int32_t> owners_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, int32_t> owners_;
 };
 
 }  // namespace inlay::serve

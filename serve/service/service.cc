@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <limits>
+#include <mutex>
 #include <random>
 #include <utility>
 #include <vector>
@@ -12,10 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/wait_for.h"
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/generation/sampler.h"
 #include "gemma_like/parse_json.h"
@@ -82,7 +84,7 @@ class ModelService final : public Service {
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   void Drain(absl::Duration most) override;
   void CountConnections(std::function<size_t()> count) override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     connections_ = std::move(count);
   }
   const std::string& fingerprint() const override { return fingerprint_; }
@@ -134,10 +136,11 @@ class ModelService final : public Service {
   const int64_t started_ = absl::ToUnixSeconds(absl::Now());
   const std::array<std::vector<int32_t>, 2> markers_;  // of answers without and with tools
   std::atomic<bool> draining_ = false;
-  absl::Mutex mutex_;
-  std::function<size_t()> connections_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<AnswerReply>> watched_ ABSL_GUARDED_BY(mutex_);
-  absl::Notification stop_;
+  std::condition_variable stopped_;
+  std::mutex mutex_;  // guards the next three members
+  bool stop_ = false;
+  std::function<size_t()> connections_;
+  std::vector<std::weak_ptr<AnswerReply>> watched_;
   const std::unique_ptr<SessionRoutes> sessions_;  // its turns are told of the scheduler's end
   const std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Workers> workers_;
@@ -160,7 +163,11 @@ ModelService::ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer
       pings_([this] { PingAll(); }) {}
 
 ModelService::~ModelService() {
-  stop_.Notify();
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_one();
   pings_.join();
   workers_ = nullptr;
   if (sessions_ != nullptr) sessions_->Stop();
@@ -236,7 +243,7 @@ void ModelService::Health(const Visit& visit) {
 void ModelService::Metrics(const Visit& visit) {
   std::function<size_t()> connections;
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     connections = connections_;
   }
   visit.reply->Send(200, "text/plain; version=0.0.4",
@@ -441,20 +448,21 @@ void ModelService::Sessions(const Visit& visit) {
 }
 
 void ModelService::Watch(const std::shared_ptr<AnswerReply>& answers) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   std::erase_if(watched_, [](const auto& weak) { return weak.expired(); });
   watched_.push_back(answers);
 }
 
 void ModelService::PingAll() {
-  while (!stop_.WaitForNotificationWithTimeout(options_.ping / 3)) {
-    if (sessions_ != nullptr) sessions_->Ping(absl::Now() - options_.ping);
+  while (true) {
     std::vector<std::weak_ptr<AnswerReply>> watched;
     {
-      absl::MutexLock lock(&mutex_);
+      std::unique_lock lock(mutex_);
+      if (WaitFor(stopped_, lock, options_.ping / 3, [this] { return stop_; })) return;
       std::erase_if(watched_, [](const auto& weak) { return weak.expired(); });
       watched = watched_;
     }
+    if (sessions_ != nullptr) sessions_->Ping(absl::Now() - options_.ping);
     for (const auto& weak : watched) {
       if (const std::shared_ptr<AnswerReply> answers = weak.lock())
         answers->Ping(absl::Now() - options_.ping);

@@ -81,7 +81,7 @@ SessionRoutes::SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore
 void SessionRoutes::Ping(absl::Time before) {
   std::vector<std::weak_ptr<RunningTurn>> running;
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     std::erase_if(running_, [](const auto& weak) { return weak.expired(); });
     running = running_;
   }
@@ -307,7 +307,7 @@ absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, 
                                                        .savers = &savers_,
                                                        .on_answer = std::move(on_answer)});
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     running_.push_back(running);
   }
   const absl::StatusOr<uint64_t> id = host_.scheduler.Submit(std::move(request), running);

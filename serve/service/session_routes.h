@@ -6,14 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "io/store/state_store.h"
@@ -86,8 +85,8 @@ class SessionRoutes {
   const SessionPrompts prompts_;
   const std::string vocabulary_;
   SessionStore store_;
-  absl::Mutex mutex_;
-  std::vector<std::weak_ptr<RunningTurn>> running_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;  // guards the next member
+  std::vector<std::weak_ptr<RunningTurn>> running_;
   // They use all others. Requests begin on some threads, turns are saved on others.
   Workers savers_;
   std::unique_ptr<Workers> threads_;

@@ -47,19 +47,19 @@ void RunningTurn::Write(std::string bytes) {
 }
 
 void RunningTurn::Accepted() {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   StartStream();
 }
 
 void RunningTurn::Ping(absl::Time before) {
   // While the turn is saved, nobody who pings others is to wait for it.
-  if (!mutex_.TryLock()) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
   if (streams_ && !failed_ && last_written_ < before) Write(std::string(kSsePing));
-  mutex_.Unlock();
 }
 
 void RunningTurn::Fail(const absl::Status& status) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   FailLocked(status);
 }
 
@@ -76,7 +76,7 @@ void RunningTurn::FailLocked(const absl::Status& status) {
 }
 
 void RunningTurn::OnStart(const AnswerUsage& usage) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   // The first answer may be ready before the thread that submitted it has come to Accepted().
   StartStream();
   parts_.turn.usage.prompt_tokens = usage.prompt_tokens;
@@ -95,7 +95,7 @@ void RunningTurn::WriteEvents(std::vector<AnswerEvent> events, size_t generated)
 }
 
 bool RunningTurn::OnUpdate(const AnswerUpdate& update) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (failed_ || enough_) return false;
   WriteEvents(parts_.reader.Push(update.text), update.generated);
   return !enough_;
@@ -119,7 +119,7 @@ void RunningTurn::Complete(const AnswerEnd& end) {
 }
 
 void RunningTurn::OnEnd(const AnswerEnd& end) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (failed_) return;
   if (!end.status.ok()) return FailLocked(end.status);
   if (parts_.on_answer) parts_.on_answer(end);
@@ -133,7 +133,7 @@ void RunningTurn::OnEnd(const AnswerEnd& end) {
 }
 
 void RunningTurn::SaveAndReply() {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (failed_) return;
   const absl::Status status = OrOutOfMemory("this turn", [&] {
     const absl::Status saved = parts_.store->Save(*hold_, parts_.session);

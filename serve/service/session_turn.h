@@ -5,11 +5,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "serve/http/http_server.h"
 #include "serve/scheduler/answer_request.h"
@@ -52,23 +51,23 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   void OnEnd(const AnswerEnd& end) override;
 
  private:
-  void StartStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Write(std::string bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FailLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Under the lock, but for SaveAndReply.
+  void StartStream();
+  void Write(std::string bytes);
+  void FailLocked(const absl::Status& status);
   // Sends what is not of a call that comes after enough.
-  void WriteEvents(std::vector<AnswerEvent> events, size_t generated)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Complete(const AnswerEnd& end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteEvents(std::vector<AnswerEvent> events, size_t generated);
+  void Complete(const AnswerEnd& end);
   void SaveAndReply();
 
-  absl::Mutex mutex_;
-  Parts parts_ ABSL_GUARDED_BY(mutex_);
-  std::optional<SessionStore::Hold> hold_ ABSL_GUARDED_BY(mutex_);  // until the reply ends
-  size_t reasoning_tokens_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool enough_ ABSL_GUARDED_BY(mutex_) = false;
-  bool streams_ ABSL_GUARDED_BY(mutex_) = false;
-  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time last_written_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;  // guards the members below
+  Parts parts_;
+  std::optional<SessionStore::Hold> hold_;  // until the reply ends
+  size_t reasoning_tokens_ = 0;
+  bool enough_ = false;
+  bool streams_ = false;
+  bool failed_ = false;
+  absl::Time last_written_;
 };
 
 // Replies with a turn that is in the session.

@@ -2,15 +2,14 @@
 #ifndef INLAY_SERVE_SERVICE_WORKERS_H_
 #define INLAY_SERVE_SERVICE_WORKERS_H_
 
+#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 
 namespace inlay::serve {
 
@@ -22,9 +21,10 @@ class Workers {
   // Drops what has not begun.
   ~Workers() {
     {
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard lock(mutex_);
       stop_ = true;
     }
+    due_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
   Workers(const Workers&) = delete;
@@ -32,20 +32,18 @@ class Workers {
 
   // Runs `work`, which must not throw, on one of the threads.
   void Add(std::function<void()> work) {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(work));
+    due_.notify_one();
   }
 
  private:
   void Run() {
-    const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stop_ || !waiting_.empty();
-    };
     while (true) {
       std::function<void()> work;
       {
-        absl::MutexLock lock(&mutex_);
-        mutex_.Await(absl::Condition(&due));
+        std::unique_lock lock(mutex_);
+        due_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
         if (stop_) return;
         work = std::move(waiting_.front());
         waiting_.pop_front();
@@ -54,9 +52,10 @@ class Workers {
     }
   }
 
-  absl::Mutex mutex_;
-  std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::mutex mutex_;             // guards waiting_ and stop_
+  std::condition_variable due_;  // something waits, or stop_
+  std::deque<std::function<void()>> waiting_;
+  bool stop_ = false;
   std::vector<std::thread> threads_;  // last: they use all others
 };
 

@@ -119,7 +119,7 @@ SessionStore::Hold::~Hold() {
 }
 
 void SessionStore::Release(const std::string& key) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   held_.erase(key);
 }
 
@@ -127,7 +127,7 @@ absl::StatusOr<SessionStore::Hold> SessionStore::Acquire(absl::string_view clien
                                                          absl::string_view name) {
   INLAY_RETURN_IF_ERROR(CheckSessionName(name));
   std::string key = KeyOf(client, name);
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (!held_.insert(key).second) {
     return absl::AbortedError(absl::StrCat(
         "the session ", name, " is being changed by another request: try again when it has ended"));
@@ -149,7 +149,7 @@ absl::StatusOr<Session> SessionStore::Load(absl::string_view client, absl::strin
 
 absl::Status SessionStore::Create(const Hold& hold, absl::string_view client,
                                   const Session& session) {
-  absl::MutexLock lock(&creating_);
+  const std::lock_guard lock(creating_);
   const std::string prefix = PrefixOf(client);
   INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
   if (std::binary_search(keys.begin(), keys.end(), hold.key_)) {

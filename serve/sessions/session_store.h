@@ -5,16 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "io/store/state_store.h"
 #include "serve/sessions/session.h"
 
@@ -86,9 +85,9 @@ class SessionStore {
 
   const std::shared_ptr<StateStore> store_;
   const SessionLimits limits_;
-  absl::Mutex creating_;  // so that sessions are counted one after the other
-  absl::Mutex mutex_;
-  absl::flat_hash_set<std::string> held_ ABSL_GUARDED_BY(mutex_);
+  std::mutex creating_;  // so that sessions are counted one after the other
+  std::mutex mutex_;     // guards the next member
+  absl::flat_hash_set<std::string> held_;
 };
 
 }  // namespace inlay::serve

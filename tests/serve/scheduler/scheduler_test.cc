@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -17,8 +19,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "cache/cache_bytes.h"
 #include "gemma_like/generation/generate.h"
 #include "io/tokenizer/load_tokenizer.h"
@@ -46,12 +46,12 @@ class Listener final : public AnswerListener {
       : enough_(enough), told_(choices) {}
 
   void OnStart(const AnswerUsage& usage) override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     ++starts_;
     usage_ = usage;
   }
   bool OnUpdate(const AnswerUpdate& update) override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     EXPECT_EQ(starts_, 1);
     Told& told = told_.at(update.choice);
     EXPECT_FALSE(told.end.has_value());
@@ -60,25 +60,32 @@ class Listener final : public AnswerListener {
     return told.text.size() < enough_;
   }
   void OnEnd(const AnswerEnd& end) override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     EXPECT_FALSE(told_.at(end.choice).end.has_value()) << "an end is told once";
     told_[end.choice].end = end;
-    if (++ends_ == told_.size()) ended_.Notify();
+    if (++ends_ == told_.size()) ended_.notify_all();
   }
 
-  bool ended() const { return ended_.HasBeenNotified(); }
-  void Wait() const { ended_.WaitForNotification(); }
+  bool ended() const {
+    const std::lock_guard lock(mutex_);
+    return ends_ == told_.size();
+  }
+  void Wait() const {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return ends_ == told_.size(); });
+  }
+  // What it was told, once the answers have ended.
   const Told& told(size_t choice = 0) const { return told_[choice]; }
   const AnswerUsage& usage() const { return usage_; }
 
  private:
   const size_t enough_;
-  absl::Mutex mutex_;
+  mutable std::mutex mutex_;  // guards the members below
+  mutable std::condition_variable ended_;
   std::vector<Told> told_;
   AnswerUsage usage_;
   int starts_ = 0;
   size_t ends_ = 0;
-  absl::Notification ended_;
 };
 
 // A request, and what each of its answers is when nothing else runs.

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +16,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "nlohmann/json.hpp"
 #include "serve/http/http_server.h"
 #include "serve/service/service.h"
@@ -31,19 +31,25 @@ class FakeReply final : public HttpReply {
     Finish();
   }
   void StartStream(int status, absl::string_view, HttpHeaders headers) override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     EXPECT_EQ(status_, 0) << "a reply starts once";
     status_ = status;
     headers_ = std::move(headers);
   }
   void Write(std::string piece) override {
-    absl::MutexLock lock(&mutex_);
-    EXPECT_FALSE(finished_.HasBeenNotified());
+    const std::lock_guard lock(mutex_);
+    EXPECT_FALSE(finished_);
     body_ += piece;
+    changed_.notify_all();
   }
-  void Finish() override { finished_.Notify(); }
+  void Finish() override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_FALSE(finished_) << "a reply ends once";
+    finished_ = true;
+    changed_.notify_all();
+  }
   void OnGone(std::function<void()> gone) override {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     gone_ = std::move(gone);
   }
 
@@ -51,25 +57,30 @@ class FakeReply final : public HttpReply {
   void Leave() {
     std::function<void()> gone;
     {
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard lock(mutex_);
       gone = gone_;
     }
     if (gone) gone();
   }
-  void Wait() { finished_.WaitForNotification(); }
-  bool finished() const { return finished_.HasBeenNotified(); }
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return finished_; });
+  }
+  bool finished() {
+    const std::lock_guard lock(mutex_);
+    return finished_;
+  }
   // Waits until this has been written.
   void WaitFor(absl::string_view text) {
-    const auto there = [&]() { return absl::StrContains(body_, text); };
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(&there));
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return absl::StrContains(body_, text); });
   }
   int status() {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     return status_;
   }
   std::string body() {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     return body_;
   }
   nlohmann::json Json() {
@@ -90,12 +101,13 @@ class FakeReply final : public HttpReply {
   }
 
  private:
-  absl::Mutex mutex_;
+  std::mutex mutex_;  // guards the members below
+  std::condition_variable changed_;
   int status_ = 0;
   HttpHeaders headers_;
   std::string body_;
   std::function<void()> gone_;
-  absl::Notification finished_;
+  bool finished_ = false;
 };
 
 // Sends a request, without waiting for its reply.
