@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "gemma_like/chat/call_writer.h"
+#include "gemma_like/chat/message_dict.h"
 #include "io/template/json_input.h"
 
 namespace inlay {
@@ -23,8 +24,6 @@ using jinja::Value;
 constexpr absl::string_view kKnownRoles[] = {"system", "developer", "user", "assistant",
                                              "tool",   "function",  "model"};
 
-Value Key(absl::string_view name) { return Value::String(name, Origin::kTemplate); }
-
 bool IsList(const Value& value) { return value.is_sequence(jinja::SequenceKind::kList); }
 
 // A copy of `dict` whose values `change(key, value)` may change; a value that it makes undefined is
@@ -37,11 +36,6 @@ absl::StatusOr<std::shared_ptr<DictRep>> Copy(const DictRep& dict, const Change&
     if (!changed.is(Type::kUndefined)) copy->Set(key, std::move(changed));
   }
   return copy;
-}
-
-Value Finished(std::shared_ptr<DictRep> dict) {
-  dict->Finish(nullptr);
-  return Value::Dict(std::move(dict));
 }
 
 // A template that takes texts too gets one that is no JSON object as it is.

@@ -30,6 +30,9 @@ using jinja::Value;
 constexpr std::array<absl::string_view, 5> kRendererVariables = {
     "messages", "tools", "add_generation_prompt", "bos_token", "eos_token"};
 
+// For a chat of a few words, with which a template is tried.
+constexpr uint64_t kMostProbeSteps = 200'000;
+
 Value VariableName(absl::string_view name) { return Value::String(name, Origin::kTemplate); }
 
 absl::Status AddVariables(const Value& variables, DictRep& inputs) {
@@ -93,19 +96,28 @@ bool HasChatTemplate(const GgufFile& file) {
   return file.Find(kChatTemplateKey) != nullptr || file.Find(kToolUseTemplateKey) != nullptr;
 }
 
-absl::StatusOr<ChatRenderer::Source> ChatRenderer::Parse(absl::string_view text, std::string name) {
+absl::StatusOr<ChatRenderer::Source> ChatRenderer::Parse(const Tokenizer& tokenizer,
+                                                         absl::string_view text, std::string name) {
   auto parsed = jinja::Template::Parse(text);
   if (!parsed.ok()) return About(name, parsed.status());
-  return Source{.name = std::move(name),
+  Source source{.name = std::move(name),
                 .parsed = *std::move(parsed),
                 .format = AnswerFormat::Of(text),
-                .style = MessageStyle::Of(text)};
+                .style = MessageStyle::Of(text),
+                .rules = {}};
+  ChatInput input;
+  input.options.limits.max_steps = kMostProbeSteps;
+  source.rules = TurnRules::Of([&](const Value& messages) -> absl::StatusOr<jinja::Text> {
+    INLAY_ASSIGN_OR_RETURN(const Value prepared, PrepareMessages(messages, source.style));
+    return RenderMessages(tokenizer, source, prepared, input);
+  });
+  return source;
 }
 
 absl::StatusOr<ChatRenderer> ChatRenderer::CreateFrom(const Tokenizer& tokenizer,
                                                       absl::string_view source,
                                                       absl::string_view name) {
-  INLAY_ASSIGN_OR_RETURN(Source parsed, Parse(source, std::string(name)));
+  INLAY_ASSIGN_OR_RETURN(Source parsed, Parse(tokenizer, source, std::string(name)));
   return ChatRenderer(tokenizer, std::move(parsed));
 }
 
@@ -123,7 +135,7 @@ absl::StatusOr<ChatRenderer> ChatRenderer::Create(const GgufFile& file, const To
   const auto read = [&](absl::string_view key) -> absl::StatusOr<Source> {
     INLAY_ASSIGN_OR_RETURN(const absl::string_view text, file.GetString(key));
     const absl::string_view variant = key == kChatTemplateKey ? "" : " for tools";
-    return Parse(text, absl::StrCat(file.name(), ": its chat template", variant));
+    return Parse(tokenizer, text, absl::StrCat(file.name(), ": its chat template", variant));
   };
   // A file may have the template for tools alone.
   const bool has_default = file.Find(kChatTemplateKey) != nullptr;
@@ -137,21 +149,28 @@ absl::StatusOr<ChatRenderer> ChatRenderer::Create(const GgufFile& file, const To
 
 absl::StatusOr<jinja::Text> ChatRenderer::RenderText(const ChatInput& input) const {
   const Source& used = source(input.has_tools());
+  INLAY_ASSIGN_OR_RETURN(const Value messages, PrepareMessages(input.messages, used.style));
+  return RenderMessages(*tokenizer_, used, used.rules.Adapt(messages), input);
+}
+
+absl::StatusOr<jinja::Text> ChatRenderer::RenderMessages(const Tokenizer& tokenizer,
+                                                         const Source& source,
+                                                         const Value& messages,
+                                                         const ChatInput& input) {
   const auto inputs = std::make_shared<DictRep>();
-  INLAY_ASSIGN_OR_RETURN(Value messages, PrepareMessages(input.messages, used.style));
   const bool no_tools = input.tools.is(Type::kNone) || input.tools.is(Type::kUndefined);
   if (!no_tools && !input.tools.is_sequence(jinja::SequenceKind::kList))
     return absl::InvalidArgumentError("the tools are not a list");
-  inputs->Set(VariableName("messages"), std::move(messages));
+  inputs->Set(VariableName("messages"), messages);
   inputs->Set(VariableName("tools"), input.has_tools() ? input.tools : Value::None());
   inputs->Set(VariableName("documents"), Value::None());
   inputs->Set(VariableName("add_generation_prompt"), Value::Bool(input.add_generation_prompt));
-  SetTokenTexts(*tokenizer_, *inputs);
+  SetTokenTexts(tokenizer, *inputs);
   INLAY_RETURN_IF_ERROR(AddVariables(input.variables, *inputs));
   inputs->Finish(nullptr);
-  absl::StatusOr<jinja::Text> text = used.parsed.Render(Value::Dict(inputs), input.options);
+  absl::StatusOr<jinja::Text> text = source.parsed.Render(Value::Dict(inputs), input.options);
   if (text.ok() || absl::IsFailedPrecondition(text.status())) return text;
-  return About(used.name, text.status());
+  return About(source.name, text.status());
 }
 
 absl::StatusOr<std::vector<int32_t>> ChatRenderer::Encode(const jinja::Text& text) const {

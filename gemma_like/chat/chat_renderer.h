@@ -14,6 +14,7 @@
 #include "configs/config.h"
 #include "gemma_like/chat/answer_format.h"
 #include "gemma_like/chat/chat_messages.h"
+#include "gemma_like/chat/turn_rules.h"
 #include "gemma_like/load_model.h"
 #include "io/template/jinja.h"
 #include "io/template/text.h"
@@ -59,7 +60,8 @@ struct RenderedChat {
 };
 
 // Renders messages by a model file's own template, by a built-in one where the file has none, or by
-// a template that the user gives. Safe to call from several threads; one chat that is rendered
+// a template that the user gives. What the template does not take of the order of roles is adapted
+// to it (TurnRules). Safe to call from several threads; one chat that is rendered
 // again and again must be given one time (ChatInput::options).
 class ChatRenderer {
  public:
@@ -86,8 +88,9 @@ class ChatRenderer {
 
   // The format of answers in chats with tools, or without them.
   const AnswerFormat& answer_format(bool tools) const { return source(tools).format; }
-  // What their templates differ in when they read messages.
+  // What their templates differ in when they read messages, and what they do not take.
   const MessageStyle& message_style(bool tools) const { return source(tools).style; }
+  const TurnRules& turn_rules(bool tools) const { return source(tools).rules; }
 
  private:
   struct Source {
@@ -95,13 +98,20 @@ class ChatRenderer {
     jinja::Template parsed;
     AnswerFormat format;
     MessageStyle style;
+    TurnRules rules;
   };
 
   ChatRenderer(const Tokenizer& tokenizer, Source source)
       : tokenizer_(&tokenizer), source_(std::move(source)) {}
 
   absl::StatusOr<RenderedChat> RenderBoth(const ChatInput& input) const;
-  static absl::StatusOr<Source> Parse(absl::string_view text, std::string name);
+  static absl::StatusOr<Source> Parse(const Tokenizer& tokenizer, absl::string_view text,
+                                      std::string name);
+  // `messages` as PrepareMessages makes them, all else from `input`.
+  static absl::StatusOr<jinja::Text> RenderMessages(const Tokenizer& tokenizer,
+                                                    const Source& source,
+                                                    const jinja::Value& messages,
+                                                    const ChatInput& input);
   const Source& source(bool tools) const {
     return tools && tool_use_.has_value() ? *tool_use_ : source_;
   }

@@ -1,0 +1,245 @@
+#include "gemma_like/chat/turn_rules.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gemma_like/chat/message_dict.h"
+
+namespace inlay {
+namespace {
+
+using jinja::DictRep;
+using jinja::Origin;
+using jinja::Type;
+using jinja::Value;
+using jinja::Values;
+
+std::shared_ptr<DictRep> CopyMessage(const Value& message) {
+  auto copy = std::make_shared<DictRep>();
+  for (const auto& [key, value] : message.dict().entries()) copy->Set(key, value);
+  return copy;
+}
+
+absl::string_view RoleOf(const Value& message) { return message.dict().Find("role")->bytes(); }
+bool IsUser(const Value& message) { return RoleOf(message) == "user"; }
+bool IsAssistant(const Value& message) {
+  return RoleOf(message) == "assistant" || RoleOf(message) == "model";
+}
+bool IsResult(const Value& message) {
+  return RoleOf(message) == "tool" || RoleOf(message) == "function";
+}
+bool IsSystem(const Value& message) {
+  return RoleOf(message) == "system" || RoleOf(message) == "developer";
+}
+bool HasCalls(const Value& message) { return message.dict().Find("tool_calls") != nullptr; }
+
+// Keys under which messages have texts that are joined: the last three are an assistant's thoughts.
+constexpr absl::string_view kTexts[] = {"content", "reasoning_content", "reasoning", "thinking"};
+
+// Calls `append` with the text of a value: of all parts of a list. False where a part is no text.
+template <class Append>
+bool ForTexts(const Value& value, const Append& append) {
+  if (value.is(Type::kNone)) return true;
+  if (value.is(Type::kString)) {
+    append(value.text());
+    return true;
+  }
+  if (!value.is_sequence(jinja::SequenceKind::kList)) return false;
+  for (const Value& part : value.sequence()->items) {
+    const Value* text = part.is(Type::kDict) ? part.dict().Find("text") : nullptr;
+    if (text == nullptr || !text->is(Type::kString)) return false;
+    append(text->text());
+  }
+  return true;
+}
+
+bool CanJoin(const Value& message) {
+  for (const absl::string_view key : kTexts) {
+    const Value* value = message.dict().Find(key);
+    if (value != nullptr && !ForTexts(*value, [](const jinja::Text&) {})) return false;
+  }
+  return true;
+}
+
+// One message of those that are joined: the first, with the texts of all, and what else the
+// assistant's others have.
+Value Join(const Values& messages) {
+  auto joined = CopyMessage(messages[0]);
+  for (const Value& message : messages) {
+    if (!IsAssistant(message)) continue;
+    for (const auto& [key, value] : message.dict().entries()) {
+      if (joined->Find(key) == nullptr) joined->Set(key, value);
+    }
+  }
+  for (const absl::string_view key : kTexts) {
+    jinja::Text whole;
+    bool there = false;
+    for (const Value& message : messages) {
+      const Value* value = message.dict().Find(key);
+      if (value == nullptr) continue;
+      there = true;
+      jinja::Text text;
+      ForTexts(*value, [&](const jinja::Text& part) { text.Append(part); });
+      if (!whole.empty() && !text.empty()) whole.Append("\n\n", Origin::kMessage);
+      whole.Append(text);
+    }
+    if (there) joined->Set(Key(key), Value::String(std::move(whole)));
+  }
+  return Finished(std::move(joined));
+}
+
+// Puts adapted messages one after the other.
+class Adapter {
+ public:
+  explicit Adapter(const TurnRules& rules) : rules_(rules) {}
+
+  // `result_follows`: the next message that is not the system's is a result of a tool.
+  void Add(const Value& message, bool result_follows) {
+    if (IsSystem(message)) return AddSystem(message, result_follows);
+    if (!IsResult(message)) Release();
+    all_system_ = false;
+    Push(message);
+  }
+
+  Values Take() {
+    Release();
+    Values messages;
+    for (const Values& group : groups_)
+      messages.push_back(group.size() == 1 ? group[0] : Join(group));
+    return messages;
+  }
+
+ private:
+  void AddSystem(const Value& message, bool result_follows) {
+    const bool to_user = all_system_ ? rules_.system_is_user : rules_.late_system_is_user;
+    if (!to_user) return Push(message);
+    auto copy = CopyMessage(message);
+    copy->Set(Key("role"), Key("user"));
+    if (!all_system_ && result_follows) return held_.push_back(Finished(std::move(copy)));
+    Push(Finished(std::move(copy)));
+  }
+
+  // Whether the message is to be part of those before.
+  bool Joins(const Values& before, const Value& message) const {
+    const Value& first = before.front();
+    if (IsSystem(message)) return all_system_ && rules_.one_system;
+    if (IsAssistant(message))
+      return rules_.one_assistant && IsAssistant(first) && !HasCalls(before.back());
+    if (!IsUser(message)) return false;
+    return (rules_.one_user && IsUser(first)) || (rules_.no_user_after_result && IsResult(first));
+  }
+
+  void Push(const Value& message) {
+    if (!groups_.empty() && Joins(groups_.back(), message) && CanJoin(groups_.back().back()) &&
+        CanJoin(message)) {
+      groups_.back().push_back(message);
+    } else {
+      groups_.push_back({message});
+    }
+  }
+
+  void Release() {
+    for (const Value& message : std::exchange(held_, {})) Push(message);
+  }
+
+  const TurnRules& rules_;
+  std::vector<Values> groups_;  // of messages that become one
+  Values held_;                 // what comes after the results that follow
+  bool all_system_ = true;      // every message so far
+};
+
+// A chat by which a template is tried: one letter for each message.
+class Probe {
+ public:
+  // s: system, u: user, a: assistant, c: assistant with a call, r: the call's result.
+  explicit Probe(absl::string_view roles) {
+    Values messages;
+    for (const char role : roles) {
+      const std::string text = absl::StrCat("text", messages.size(), "of", roles);
+      messages.push_back(Message(role, text));
+      if (role != 'c') texts_.push_back(text);
+    }
+    messages_ = Value::List(std::move(messages));
+  }
+
+  // Whether the template takes it, and writes every text.
+  bool Passes(TurnRules::Render render) const {
+    const absl::StatusOr<jinja::Text> written = render(messages_);
+    if (!written.ok()) return false;
+    for (const std::string& text : texts_) {
+      if (!absl::StrContains(written->bytes(), text)) return false;
+    }
+    return true;
+  }
+
+ private:
+  static Value Message(char role, absl::string_view text) {
+    const auto message = std::make_shared<DictRep>();
+    const auto set = [](DictRep& dict, absl::string_view key, absl::string_view value) {
+      dict.Set(Key(key), Value::String(value, Origin::kMessage));
+    };
+    message->Set(Key("role"), Key(role == 's'   ? "system"
+                                  : role == 'u' ? "user"
+                                  : role == 'r' ? "tool"
+                                                : "assistant"));
+    if (role != 'c') set(*message, "content", text);
+    if (role == 'r') {
+      set(*message, "tool_call_id", kCallId);
+      set(*message, "name", "look");
+    }
+    if (role == 'c') {
+      const auto function = std::make_shared<DictRep>(), call = std::make_shared<DictRep>();
+      const auto arguments = std::make_shared<DictRep>();
+      set(*arguments, "at", text);
+      set(*function, "name", "look");
+      function->Set(Key("arguments"), Finished(arguments));
+      set(*call, "id", kCallId);
+      set(*call, "type", "function");
+      call->Set(Key("function"), Finished(function));
+      message->Set(Key("tool_calls"), Value::List({Finished(call)}));
+    }
+    return Finished(message);
+  }
+
+  // Mistral's templates want nine letters and digits.
+  static constexpr absl::string_view kCallId = "call00000";
+
+  std::vector<std::string> texts_;  // but the call's
+  Value messages_;
+};
+
+}  // namespace
+
+TurnRules TurnRules::Of(Render render) {
+  const auto passes = [&](absl::string_view roles) { return Probe(roles).Passes(render); };
+  TurnRules rules;
+  if (!passes("u")) return rules;
+  const bool has_system = passes("su");
+  rules.system_is_user = !has_system;
+  rules.one_system = has_system && !passes("ssu");
+  if (!passes("uau")) return rules;
+  rules.one_user = !passes("uu") || !passes("uuau");
+  rules.late_system_is_user = !passes("us") || !passes("uasu");
+  rules.one_assistant = !passes("uaau");
+  rules.no_user_after_result = passes("ucr") && !passes("ucru");
+  return rules;
+}
+
+Value TurnRules::Adapt(const Value& messages) const {
+  if (*this == TurnRules()) return messages;
+  const Values& all = messages.sequence()->items;
+  // From behind: the role that follows each of the system's messages.
+  std::vector<bool> result_follows(all.size());
+  for (size_t i = all.size(); i-- > 1;)
+    result_follows[i - 1] = IsSystem(all[i]) ? result_follows[i] : IsResult(all[i]);
+  Adapter adapter(*this);
+  for (size_t i = 0; i < all.size(); ++i) adapter.Add(all[i], result_follows[i]);
+  return Value::List(adapter.Take());
+}
+
+}  // namespace inlay
