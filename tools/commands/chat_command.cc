@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -13,13 +14,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/about.h"
-#include "base/out_of_memory.h"
 #include "base/plural.h"
-#include "base/printable.h"
 #include "base/status_macros.h"
 #include "cache/cache_plan.h"
 #include "gemma_like/chat/answer_parser.h"
@@ -30,10 +28,12 @@
 #include "io/store/state_store.h"
 #include "io/template/json_input.h"
 #include "io/template/value.h"
+#include "tools/chat_loop.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/chat_template_flag.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
+#include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/footer.h"
 #include "tools/format.h"
@@ -42,23 +42,14 @@
 #include "tools/output.h"
 #include "tools/overwrite.h"
 #include "tools/read_input.h"
+#ifndef INLAY_NO_SERVER
+#include "tools/server_chat.h"
+#endif
 
 namespace inlay {
 namespace {
 
 constexpr int64_t kTemplatelessTokens = 128;  // without a template nothing else ends an answer
-
-constexpr char kHelp[] =
-    "/regen       regenerate the last answer\n"
-    "/rewind [N]  remove the last turn, or the last N\n"
-    "/fork        keep a copy of the conversation, under a number\n"
-    "/fork N      continue from fork N\n"
-    "/save FILE   save the conversation to a file; /save! replaces an existing one\n"
-    "/load FILE   continue the conversation in a file\n"
-    "/clear       remove all turns\n"
-    "/stats       show length, memory and speed\n"
-    "/exit        quit (as does Ctrl-D)\n"
-    "//text       send /text; a line that ends with \\ continues on the next\n";
 
 struct ChatFlags {
   ModelFlags model;
@@ -70,6 +61,10 @@ struct ChatFlags {
   bool exact = false;
   std::optional<bool> think;  // none: as the template decides
   std::string tools;          // a file with definitions; "": none
+  std::string server;         // the URL of a server whose model answers; "": the model runs here
+  std::string key_file;
+  // The flag on the command line that only a model that runs here can follow; "": none.
+  std::string local_flag;
 };
 
 // What the flags give the chat template.
@@ -99,136 +94,114 @@ struct TemplateInputs {
   }
 };
 
-struct Command {
-  std::string name;              // "/fork"
-  std::optional<size_t> number;  // its argument: a number
-  std::string file;              // or a file
-};
+// What only a model that runs here can follow.
+constexpr const char* kLocalFlags[] = {"--threads",       "--check-tensors", "--sandbox",
+                                       "--ctx-size",      "--cache-type",    "--cache-limit",
+                                       "--chat-template", "--exact",         "--repeat-last-n"};
 
-absl::StatusOr<Command> ParseCommand(const std::string& line) {
-  const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-  Command command{.name = words[0], .number = std::nullopt, .file = ""};
-  if (command.name == "/save" || command.name == "/save!" || command.name == "/load") {
-    // The rest of the line, whatever it holds.
-    command.file = std::string(absl::StripAsciiWhitespace(line.substr(command.name.size())));
-    if (!command.file.empty()) return command;
-    return absl::InvalidArgumentError(absl::StrCat(command.name, " needs a file"));
+#ifndef INLAY_NO_SERVER
+
+// The first key of --api-key-file or $INLAY_API_KEY, which may have lines as for inlay serve.
+absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {
+  const char* const variable = std::getenv("INLAY_API_KEY");
+  std::string text = variable == nullptr ? "" : variable;
+  if (!flags.key_file.empty()) {
+    INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.key_file));
+    INLAY_ASSIGN_OR_RETURN(text, file.ReadAll());
   }
-  if (words.size() == 1) return command;
-  size_t number = 0;
-  const bool numbered = command.name == "/rewind" || command.name == "/fork";
-  if (!numbered || words.size() > 2 || !absl::SimpleAtoi(words[1], &number)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        command.name, numbered ? " accepts one number, not " : " accepts no argument such as ",
-        QuoteForMessage(words.back())));
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
+    const std::string key(line.substr(0, line.find_first_of(" \t")));
+    const bool plain =
+        std::all_of(key.begin(), key.end(), [](unsigned char c) { return absl::ascii_isgraph(c); });
+    if (!plain) return absl::InvalidArgumentError("the API key holds a byte that no header can");
+    if (!key.empty()) return key;
   }
-  command.number = number;
-  return command;
+  if (flags.key_file.empty()) return "";
+  return absl::InvalidArgumentError(absl::StrCat(flags.key_file, " holds no key"));
 }
 
-// Shows an answer: thoughts dimmed, calls as lines.
-class AnswerPrinter {
+// What the flags make of each request. What they leave out is the server's default.
+absl::StatusOr<nlohmann::ordered_json> RequestFields(const ChatFlags& flags) {
+  nlohmann::ordered_json fields = nlohmann::ordered_json::object();
+  const auto set = [&](const char* name, const auto& value) {
+    if (value.has_value()) fields[name] = *value;
+  };
+  const SamplingFlags& sampling = flags.sampling;
+  set("temperature", sampling.temperature);
+  set("top_k", sampling.top_k);
+  set("top_p", sampling.top_p);
+  set("min_p", sampling.min_p);
+  set("repeat_penalty", sampling.repeat_penalty);
+  if (sampling.seed.value_or(-1) >= 0) fields["seed"] = *sampling.seed;
+  if (flags.max_tokens.value_or(-1) >= 0) fields["max_tokens"] = *flags.max_tokens;
+  if (!flags.stop_texts.empty()) fields["stop"] = flags.stop_texts;
+  if (flags.think.has_value()) fields["chat_template_kwargs"]["enable_thinking"] = *flags.think;
+  if (flags.tools.empty()) return fields;
+  INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.tools));
+  INLAY_ASSIGN_OR_RETURN(const std::string json, file.ReadAll());
+  fields["tools"] = nlohmann::ordered_json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (fields["tools"].is_array()) return fields;
+  return absl::InvalidArgumentError(absl::StrCat(
+      file.name(), " holds no JSON list: [{\"type\": \"function\", ...}] is expected"));
+}
+
+absl::Status ChatWithServer(const ChatFlags& flags) {
+  if (flags.local_flag == "--sandbox") {
+    return UsageError(
+        "--sandbox is for a model that runs here; with --server no model does, and that server can "
+        "have a --sandbox of its own");
+  }
+  if (!flags.local_flag.empty()) {
+    return UsageError(
+        absl::StrCat(flags.local_flag, " is for a model that runs here, not for that of --server"));
+  }
+  ServerChatOptions options{.url = flags.server,
+                            .model = flags.model.model,
+                            .key = {},
+                            .system = flags.system,
+                            .fields = {}};
+  INLAY_ASSIGN_OR_RETURN(options.key, ReadKey(flags));
+  INLAY_ASSIGN_OR_RETURN(options.fields, RequestFields(flags));
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<ChatPartner> partner,
+                         ConnectToServer(std::move(options)));
+  return RunChatLoop(*partner);
+}
+
+// --server and what goes with it.
+void AddServerFlags(CLI::App& command, ChatFlags& flags) {
+  CLI::Option* const server =
+      command.add_option("--server", flags.server,
+                         "chat with the model of a running server: http://HOST:PORT; then -m is "
+                         "the model's name there (default: the first)");
+  command
+      .add_option("--api-key-file", flags.key_file,
+                  "a file with the server's key (default: $INLAY_API_KEY)")
+      ->needs(server);
+}
+
+#endif  // INLAY_NO_SERVER
+
+// The model of this process.
+class LocalPartner final : public ChatPartner {
  public:
-  explicit AnswerPrinter(Output& out) : out_(out) {}
+  LocalPartner(ChatSession session, bool exact) : session_(std::move(session)), exact_(exact) {}
 
-  void Print(const std::vector<AnswerEvent>& events) {
-    using Kind = AnswerEvent::Kind;
-    for (const AnswerEvent& event : events) {
-      if (event.kind != last_ && last_ == Kind::kReasoning) Break();
-      last_ = event.kind;
-      if (event.kind == Kind::kText) {
-        Write(event.text);
-      } else if (event.kind == Kind::kReasoning) {
-        out_.WriteDimmed(event.text);
-        in_line_ = true;
-        empty_ = false;
-      } else if (event.kind == Kind::kCallBegin) {
-        call_ = absl::StrCat("[calls ", event.text, " ");
-      } else if (event.kind == Kind::kCallArguments) {
-        call_ += event.text;
-      } else {
-        if (in_line_) out_.Write("\n");
-        Write(absl::StrCat(call_, "]\n"));
-      }
-    }
-    out_.Flush();
+  absl::Status Say(const std::string& text, AnswerPrinter& printer,
+                   const CancelCheck& cancel) override {
+    return Answer(printer, [&](auto& show) { return session_.Say(text, show, cancel); });
   }
 
-  // At the end: an answer is at least one line.
-  void EndLine() {
-    if (in_line_ || empty_) out_.Write("\n");
-    out_.Flush();
+  absl::Status Regenerate(AnswerPrinter& printer, const CancelCheck& cancel) override {
+    return Answer(printer, [&](auto& show) { return session_.Regenerate(show, cancel); });
   }
 
- private:
-  void Write(absl::string_view text) {
-    out_.Write(text);
-    in_line_ = text.back() != '\n';
-    empty_ = false;
-  }
-
-  // Ends the line and leaves one empty.
-  void Break() {
-    out_.Write(in_line_ ? "\n\n" : "\n");
-    in_line_ = false;
-  }
-
-  Output& out_;
-  AnswerEvent::Kind last_ = AnswerEvent::Kind::kText;
-  bool empty_ = true;
-  bool in_line_ = false;
-  std::string call_;
-};
-
-// Reads lines, answers messages and runs commands.
-class ChatLoop {
- public:
-  ChatLoop(ChatSession session, bool exact) : session_(std::move(session)), exact_(exact) {}
-
-  // Where no user can react, the first error ends the chat.
-  absl::Status Run() {
-    if (reader_.interactive()) WriteNote("Say something; /help lists the commands.\n");
-    while (!done_) {
-      const std::optional<std::string> line = reader_.Next("> ");
-      if (!line.has_value()) break;
-      const absl::Status status = OrOutOfMemory("this", [&] { return Handle(*line); });
-      if (!out_.ok()) break;
-      if (status.ok()) continue;
-      if (!reader_.interactive()) return status;
-      WriteNote(absl::StrCat("inlay: ", status.message(), "\n"));
-    }
-    return out_.Finish();
-  }
-
- private:
-  absl::Status Handle(const std::string& line) {
-    if (line.empty()) return absl::OkStatus();
-    if (line[0] != '/') return Answer([&](auto... how) { return session_.Say(line, how...); });
-    if (line.size() > 1 && line[1] == '/') {
-      const std::string text = line.substr(1);
-      return Answer([&](auto... how) { return session_.Say(text, how...); });
-    }
-    INLAY_ASSIGN_OR_RETURN(const Command command, ParseCommand(line));
-    INLAY_ASSIGN_OR_RETURN(const std::string note, RunCommand(command));
-    WriteNote(note);
-    return absl::OkStatus();
-  }
-
-  // Runs a command; returns the note to show.
-  absl::StatusOr<std::string> RunCommand(const Command& command) {
+  absl::StatusOr<std::optional<std::string>> Run(const ChatCommand& command,
+                                                 LineReader& reader) override {
     const auto& [name, number, file] = command;
-    if (name == "/help") return kHelp;
     if (name == "/stats") return Stats();
-    if (name == "/exit" || name == "/quit") {
-      done_ = true;
-      return "";
-    }
-    if (name == "/regen") {
-      INLAY_RETURN_IF_ERROR(Answer([&](auto... how) { return session_.Regenerate(how...); }));
-      return "";
-    }
     if (name == "/save" || name == "/save!") {
-      INLAY_RETURN_IF_ERROR(Save(file, name == "/save!"));
+      INLAY_RETURN_IF_ERROR(Save(file, name == "/save!", reader));
       return absl::StrCat("saved ", Plural(session_.turns().size(), "turn"), "\n");
     }
     if (name == "/load") {
@@ -252,22 +225,18 @@ class ChatLoop {
       INLAY_ASSIGN_OR_RETURN(const size_t fork, session_.Fork());
       return absl::StrCat("kept; /fork ", fork, " continues from here\n");
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat(QuoteForMessage(name), " is not a command; /help lists them"));
+    return std::nullopt;
   }
 
+ private:
   template <class Ask>
-  absl::Status Answer(const Ask& ask) {
-    const InterruptWatch interrupt;
-    AnswerPrinter printer(out_);
+  absl::Status Answer(AnswerPrinter& printer, const Ask& ask) {
     std::optional<AnswerParser> parser;
     const TextCallback show = [&](absl::string_view text) {
       if (!parser.has_value()) parser = session_.StartAnswer();
       printer.Print(parser->Push(text));
     };
-    auto result = ask(show, CancelCheck([&] { return interrupt.requested() || !out_.ok(); }));
-    if (absl::IsCancelled(result.status()))
-      return absl::CancelledError("interrupted before the answer began");
+    auto result = ask(show);
     if (!result.ok()) return result.status();
     if (parser.has_value()) printer.Print(parser->Finish());
     printer.EndLine();
@@ -279,11 +248,11 @@ class ChatLoop {
     return absl::OkStatus();
   }
 
-  absl::Status Save(const std::string& file, bool force) {
+  absl::Status Save(const std::string& file, bool force, LineReader& reader) {
     // A line of its own, since line editing breaks a long prompt where the terminal ends.
     const auto ask = [&](const std::string& fact, const char* question) {
-      WriteNote(absl::StrCat(fact, reader_.interactive() ? "\n" : absl::StrCat("; ", question)));
-      return reader_.Next(question);
+      WriteNote(absl::StrCat(fact, reader.interactive() ? "\n" : absl::StrCat("; ", question)));
+      return reader.Next(question);
     };
     INLAY_ASSIGN_OR_RETURN(const Replace replace,
                            MayReplace(file, FileKind::kChat, force, "/save!", ask));
@@ -317,13 +286,13 @@ class ChatLoop {
 
   ChatSession session_;
   const bool exact_;  // refuse to load a conversation that has to be computed again
-  LineReader reader_;
-  Output out_;
   GenerateResult last_;
-  bool done_ = false;
 };
 
 absl::Status Run(const ChatFlags& flags) {
+#ifndef INLAY_NO_SERVER
+  if (!flags.server.empty()) return ChatWithServer(flags);
+#endif
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.chat_template));
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
@@ -352,7 +321,8 @@ absl::Status Run(const ChatFlags& flags) {
       ChatSession session,
       ChatSession::Create(*model.engine, *model.tokenizer, std::move(format), std::move(cache),
                           flags.system, std::move(options), snapshots));
-  return ChatLoop(std::move(session), flags.exact).Run();
+  LocalPartner partner(std::move(session), flags.exact);
+  return RunChatLoop(partner);
 }
 
 }  // namespace
@@ -390,9 +360,17 @@ void AddChat(CLI::App& app, Action& action) {
       "refuse to /load a conversation that would have to be computed again: one of another "
       "version of this program, other weights, another CPU target or --cache-type");
   AddSamplingFlags(command, flags->sampling);
-  command.footer(absl::StrCat("In the chat:\n", kHelp,
+  command.footer(absl::StrCat("In the chat:\n", kChatHelp,
                               "Ctrl-C stops an answer; at the prompt it ends the program."));
-  command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
+#ifndef INLAY_NO_SERVER
+  AddServerFlags(command, *flags);
+#endif
+  command.callback([flags, &command, &action] {
+    for (const char* name : kLocalFlags) {
+      if (command.count(name) > 0) flags->local_flag = name;
+    }
+    action = [flags] { return Run(*flags); };
+  });
 }
 
 }  // namespace inlay
