@@ -44,7 +44,9 @@ inlay_dependency(absl "" abseil/abseil-cpp 4447c7562e3bc702ade25105912dce503f0c4
 inlay_dependency(CLI11 2.1 CLIUtils/CLI11 6c7b07a878ad834957b98d0f9ce1dbe0cb204fc9)
 inlay_dependency(nlohmann_json 3.11 nlohmann/json 9cca280a4d0ccf0c08f47a99aa71d1b0e52f8d03)
 # Asio and Beast: headers only. Boost has no single repository to fetch.
-find_package(Boost 1.74 REQUIRED)
+if(INLAY_SERVER)
+  find_package(Boost 1.74 REQUIRED)
+endif()
 if(INLAY_BUILD_TESTS)
   inlay_dependency(GTest 1.12 google/googletest b514bdc898e2951020cbdca1304b75f5950d1f59)
 endif()

@@ -1,19 +1,20 @@
-# inlay_add_model_binary(NAME name CONFIG config [WEIGHTS file.gguf])
+# inlay_add_model_binary(NAME name CONFIG config [WEIGHTS file.gguf] [SERVER])
 #
 # A program like inlay in which one config of configs/config_list.txt is compiled in ("gemma_3_1b")
 # and, with WEIGHTS, that model packed inside the program's own file, from which it is mapped: then
 # `name "To be"` needs no other file. Here and, after find_package(inlay), in other projects. There
 # too the program needs the C library alone: it holds the C++ runtime, and abseil's archives where they
 # are installed, as does whatever else links abseil in that project. INLAY_STATIC_DEPS=OFF keeps the
-# shared libraries.
+# shared libraries. Without SERVER the commands serve, replay and chat --server are left out with their
+# code.
 include(${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/InlayStaticAbseil.cmake)
 
 function(inlay_add_model_binary)
-  cmake_parse_arguments(arg "" "NAME;CONFIG;WEIGHTS" "" ${ARGN})
+  cmake_parse_arguments(arg "SERVER" "NAME;CONFIG;WEIGHTS" "" ${ARGN})
   if(NOT arg_NAME OR NOT arg_CONFIG OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR
-      "inlay_add_model_binary needs NAME and CONFIG, may have WEIGHTS, and no more")
+      "inlay_add_model_binary needs NAME and CONFIG, may have WEIGHTS and SERVER, and no more")
   endif()
   if(INLAY_STATIC_DEPS OR NOT DEFINED INLAY_STATIC_DEPS)
     inlay_link_abseil_statically()
@@ -26,6 +27,14 @@ function(inlay_add_model_binary)
   file(COPY_FILE ${folder}/main.cc.new ${folder}/main.cc ONLY_IF_DIFFERENT)
   # The list of configs among these sources is found before that of the engine's library, whose own
   # configs then stay out.
+  if(NOT arg_SERVER)
+    # Likewise, as that of the library brings the server along.
+    set(no_server ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../tools/no_server_hooks.cc)
+    if(NOT EXISTS ${no_server})
+      set(no_server ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/sources/tools/no_server_hooks.cc)  # installed
+    endif()
+    list(APPEND sources ${no_server})
+  endif()
   add_executable(${arg_NAME} ${folder}/main.cc ${sources})
   target_link_libraries(${arg_NAME} PRIVATE inlay::tools)
   if(INLAY_STATIC_DEPS OR NOT DEFINED INLAY_STATIC_DEPS)

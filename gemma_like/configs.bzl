@@ -43,13 +43,14 @@ config_sources = rule(
     },
 )
 
-def inlay_model_binary(name, config, weights = None, visibility = None):
+def inlay_model_binary(name, config, weights = None, server = False, visibility = None):
     """A program like inlay with one config compiled in and, if wanted, its model inside.
 
     Args:
       name: of the program.
       config: a name from configs/config_list.txt, "gemma_3_1b".
       weights: a GGUF file; packed, it becomes part of the program's file.
+      server: whether the commands serve, replay and chat --server are in it.
       visibility: of the program.
     """
     config_sources(
@@ -62,10 +63,11 @@ def inlay_model_binary(name, config, weights = None, visibility = None):
     program = name + "_program" if weights else name
 
     # The list of configs among these sources is found before that of the engine's library, whose
-    # own configs then stay out.
+    # own configs then stay out. So does the server, where what stands in for it is among them.
     cc_binary(
         name = program,
-        srcs = ["//tools:main.cc", name + "_config_sources"],
+        srcs = ["//tools:main.cc", name + "_config_sources"] +
+               ([] if server else ["//tools:no_server_hooks.cc"]),
         copts = ["-std=c++20"],
         linkstatic = True,
         visibility = visibility,

@@ -27,6 +27,7 @@
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/output.h"
+#include "tools/server_hooks.h"
 
 namespace inlay {
 namespace {
@@ -187,8 +188,8 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddInspect(app, action);
   AddConfigs(app, action);
   AddLimits(app, action);
-  AddReplay(app, action);
-  AddServe(app, action);
+  if (const ServerHooks* const server = FindServerHooks(); server != nullptr)
+    server->add_commands(app, action);
   AddSynth(app, action);
   AddQuantize(app, action);
   AddPack(app, action);

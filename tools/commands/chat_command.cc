@@ -42,9 +42,8 @@
 #include "tools/output.h"
 #include "tools/overwrite.h"
 #include "tools/read_input.h"
-#ifndef INLAY_NO_SERVER
 #include "tools/server_chat.h"
-#endif
+#include "tools/server_hooks.h"
 
 namespace inlay {
 namespace {
@@ -98,8 +97,6 @@ struct TemplateInputs {
 constexpr const char* kLocalFlags[] = {"--threads",       "--check-tensors", "--sandbox",
                                        "--ctx-size",      "--cache-type",    "--cache-limit",
                                        "--chat-template", "--exact",         "--repeat-last-n"};
-
-#ifndef INLAY_NO_SERVER
 
 // The first key of --api-key-file or $INLAY_API_KEY, which may have lines as for inlay serve.
 absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {
@@ -164,7 +161,7 @@ absl::Status ChatWithServer(const ChatFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(options.key, ReadKey(flags));
   INLAY_ASSIGN_OR_RETURN(options.fields, RequestFields(flags));
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<ChatPartner> partner,
-                         ConnectToServer(std::move(options)));
+                         FindServerHooks()->connect(std::move(options)));
   return RunChatLoop(*partner);
 }
 
@@ -179,8 +176,6 @@ void AddServerFlags(CLI::App& command, ChatFlags& flags) {
                   "a file with the server's key (default: $INLAY_API_KEY)")
       ->needs(server);
 }
-
-#endif  // INLAY_NO_SERVER
 
 // The model of this process.
 class LocalPartner final : public ChatPartner {
@@ -290,9 +285,7 @@ class LocalPartner final : public ChatPartner {
 };
 
 absl::Status Run(const ChatFlags& flags) {
-#ifndef INLAY_NO_SERVER
   if (!flags.server.empty()) return ChatWithServer(flags);
-#endif
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.chat_template));
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
@@ -362,9 +355,7 @@ void AddChat(CLI::App& app, Action& action) {
   AddSamplingFlags(command, flags->sampling);
   command.footer(absl::StrCat("In the chat:\n", kChatHelp,
                               "Ctrl-C stops an answer; at the prompt it ends the program."));
-#ifndef INLAY_NO_SERVER
-  AddServerFlags(command, *flags);
-#endif
+  if (FindServerHooks() != nullptr) AddServerFlags(command, *flags);
   command.callback([flags, &command, &action] {
     for (const char* name : kLocalFlags) {
       if (command.count(name) > 0) flags->local_flag = name;
