@@ -4,9 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "serve/api/reply_choices.h"
 #include "serve/api/reply_parts.h"
-#include "serve/api/sse.h"
 
 namespace inlay::serve {
 namespace {
@@ -25,10 +24,16 @@ Json ChosenJson(const Tokenizer& tokenizer, const ChosenToken& chosen) {
   return json;
 }
 
-class ChatCompletionsWriter : public ReplyWriter {
+class ChatCompletionsWriter final : public ChoicesWriter {
  public:
   ChatCompletionsWriter(const Call& call, const ReplyHeader& header, const Tokenizer& tokenizer)
-      : call_(call), header_(header), tokenizer_(tokenizer), answers_(call.choices), usage_(call) {}
+      : ChoicesWriter(call, header, call.choices,
+                      {.id_prefix = "chatcmpl-",
+                       .whole_object = "chat.completion",
+                       .chunk_object = "chat.completion.chunk",
+                       .protocol = Protocol::kChatCompletions}),
+        tokenizer_(tokenizer),
+        answers_(call.choices) {}
 
   std::string Begin(size_t, size_t) override {
     std::string out;
@@ -48,32 +53,24 @@ class ChatCompletionsWriter : public ReplyWriter {
 
   std::string End(const ReplyEnd& end) override {
     Answer& answer = answers_[end.choice];
-    usage_.Add(end);
+    AddUsage(end);
     const bool called = !answer.calls.empty() && answer.calls.back().complete;
     answer.finish_reason = IsCut(end.reason) ? "length" : called ? "tool_calls" : "stop";
     std::string out;
     // Tokens whose text never came: those of a stop text, say.
-    if (call_.stream && !answer.logprobs.empty()) out = Chunk(end.choice, Json::object());
+    if (call().stream && !answer.logprobs.empty()) out = Chunk(end.choice, Json::object());
     return out + Chunk(end.choice, Json::object(), answer.finish_reason);
   }
 
-  std::string Finish() override {
-    if (!call_.stream) return DumpJson(Whole());
-    std::string out;
-    if (call_.stream_usage) {
-      Json chunk = Header("chat.completion.chunk");
-      chunk["choices"] = Json::array();
-      chunk["usage"] = usage_.ToJson();
-      out = SseData(chunk);
-    }
-    return absl::StrCat(out, kSseDone);
-  }
-
-  std::string Ping() override { return call_.stream ? std::string(kSsePing) : ""; }
-
-  std::string Fail(const absl::Status& status) override {
-    return call_.stream ? SseData(OpenAiError(status))
-                        : ErrorBody(Protocol::kChatCompletions, status);
+ protected:
+  Json WholeChoice(size_t choice) override {
+    Answer& answer = answers_[choice];
+    Json logprobs;
+    if (call().logprobs) logprobs = {{"content", std::move(answer.logprobs)}, {"refusal", nullptr}};
+    return {{"index", choice},
+            {"message", Message(answer)},
+            {"logprobs", std::move(logprobs)},
+            {"finish_reason", answer.finish_reason}};
   }
 
  private:
@@ -83,15 +80,6 @@ class ChatCompletionsWriter : public ReplyWriter {
     Json logprobs = Json::array();  // of a streamed one, those that were not sent yet
     std::string finish_reason;
   };
-
-  Json Header(absl::string_view object) const {
-    return {{"id", "chatcmpl-" + header_.id},
-            {"object", std::string(object)},
-            {"created", header_.created},
-            {"model", header_.model},
-            {"system_fingerprint", header_.system_fingerprint},
-            {"seed", header_.seed}};
-  }
 
   // Takes up one event; the bytes to send of it.
   std::string Add(size_t choice, const AnswerEvent& event) {
@@ -103,14 +91,14 @@ class ChatCompletionsWriter : public ReplyWriter {
         return AddText(choice, "reasoning_content", event.text, &answer.reasoning);
       case AnswerEvent::Kind::kCallBegin: {
         const CallText& call = answer.calls.emplace_back(
-            CallText{CallId("call_", header_, choice, event.call), event.text, "", false});
+            CallText{CallId("call_", header(), choice, event.call), event.text, "", false});
         return CallChunk(choice, {{"index", event.call},
                                   {"id", call.id},
                                   {"type", "function"},
                                   {"function", {{"name", call.name}, {"arguments", ""}}}});
       }
       case AnswerEvent::Kind::kCallArguments:
-        if (!call_.stream) answer.calls[event.call].arguments += event.text;
+        if (!call().stream) answer.calls[event.call].arguments += event.text;
         if (event.text.empty()) return "";
         return CallChunk(choice,
                          {{"index", event.call}, {"function", {{"arguments", event.text}}}});
@@ -123,7 +111,7 @@ class ChatCompletionsWriter : public ReplyWriter {
 
   std::string AddText(size_t choice, const char* name, const std::string& text, std::string* all) {
     if (text.empty()) return "";
-    if (!call_.stream) *all += text;
+    if (!call().stream) *all += text;
     return Chunk(choice, {{name, text}});
   }
 
@@ -135,18 +123,15 @@ class ChatCompletionsWriter : public ReplyWriter {
 
   // A chunk with one change; all logprobs that wait go along.
   std::string Chunk(size_t choice, Json delta, const Json& finish_reason = nullptr) {
-    if (!call_.stream) return "";
-    Json chunk = Header("chat.completion.chunk");
+    if (!call().stream) return "";
     Json logprobs;
     Json& waiting = answers_[choice].logprobs;
     if (!waiting.empty()) logprobs = {{"content", std::move(waiting)}, {"refusal", nullptr}};
     waiting = Json::array();
-    chunk["choices"].push_back({{"index", choice},
-                                {"delta", std::move(delta)},
-                                {"logprobs", std::move(logprobs)},
-                                {"finish_reason", finish_reason}});
-    if (call_.stream_usage) chunk["usage"] = nullptr;
-    return SseData(chunk);
+    return ChunkOf({{"index", choice},
+                    {"delta", std::move(delta)},
+                    {"logprobs", std::move(logprobs)},
+                    {"finish_reason", finish_reason}});
   }
 
   Json Message(Answer& answer) const {
@@ -164,28 +149,8 @@ class ChatCompletionsWriter : public ReplyWriter {
     return message;
   }
 
-  Json Whole() {
-    Json reply = Header("chat.completion");
-    reply["choices"] = Json::array();
-    for (size_t choice = 0; choice < answers_.size(); ++choice) {
-      Answer& answer = answers_[choice];
-      Json logprobs;
-      if (call_.logprobs)
-        logprobs = {{"content", std::move(answer.logprobs)}, {"refusal", nullptr}};
-      reply["choices"].push_back({{"index", choice},
-                                  {"message", Message(answer)},
-                                  {"logprobs", std::move(logprobs)},
-                                  {"finish_reason", answer.finish_reason}});
-    }
-    reply["usage"] = usage_.ToJson();
-    return reply;
-  }
-
-  const Call& call_;
-  const ReplyHeader header_;
   const Tokenizer& tokenizer_;
   std::vector<Answer> answers_;
-  UsageSum usage_;
 };
 
 }  // namespace

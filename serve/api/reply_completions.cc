@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "serve/api/reply_choices.h"
 #include "serve/api/reply_parts.h"
-#include "serve/api/sse.h"
 
 namespace inlay::serve {
 namespace {
@@ -19,18 +19,20 @@ size_t Characters(absl::string_view bytes) {
       bytes.begin(), bytes.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
 }
 
-class CompletionsWriter : public ReplyWriter {
+class CompletionsWriter final : public ChoicesWriter {
  public:
   CompletionsWriter(const Call& call, const ReplyHeader& header, const Tokenizer& tokenizer)
-      : call_(call),
-        header_(header),
+      : ChoicesWriter(call, header, call.prompts.size() * call.choices,
+                      {.id_prefix = "cmpl-",
+                       .whole_object = "text_completion",
+                       .chunk_object = "text_completion",
+                       .protocol = Protocol::kCompletions}),
         tokenizer_(tokenizer),
-        answers_(call.prompts.size() * call.choices),
-        usage_(call) {}
+        answers_(choices()) {}
 
   std::string Begin(size_t, size_t) override {
     std::string out;
-    for (size_t choice = 0; call_.echo && choice < answers_.size(); ++choice)
+    for (size_t choice = 0; call().echo && choice < answers_.size(); ++choice)
       out += AddText(choice, Prompt(choice));
     return out;
   }
@@ -44,28 +46,19 @@ class CompletionsWriter : public ReplyWriter {
   }
 
   std::string End(const ReplyEnd& end) override {
-    usage_.Add(end);
+    AddUsage(end);
     Answer& answer = answers_[end.choice];
     answer.finish_reason = IsCut(end.reason) ? "length" : "stop";
     return Chunk(end.choice, "", answer.finish_reason);
   }
 
-  std::string Finish() override {
-    if (!call_.stream) return DumpJson(Whole());
-    std::string out;
-    if (call_.stream_usage) {
-      Json chunk = Header();
-      chunk["choices"] = Json::array();
-      chunk["usage"] = usage_.ToJson();
-      out = SseData(chunk);
-    }
-    return absl::StrCat(out, kSseDone);
-  }
-
-  std::string Ping() override { return call_.stream ? std::string(kSsePing) : ""; }
-
-  std::string Fail(const absl::Status& status) override {
-    return call_.stream ? SseData(OpenAiError(status)) : ErrorBody(Protocol::kCompletions, status);
+ protected:
+  Json WholeChoice(size_t choice) override {
+    Answer& answer = answers_[choice];
+    return {{"text", std::move(answer.text)},
+            {"index", choice},
+            {"logprobs", TakeLogprobs(answer)},
+            {"finish_reason", answer.finish_reason}};
   }
 
  private:
@@ -81,18 +74,9 @@ class CompletionsWriter : public ReplyWriter {
   };
 
   std::string Prompt(size_t choice) const {
-    const auto& prompt = call_.prompts[choice / call_.choices];
+    const auto& prompt = call().prompts[choice / call().choices];
     if (const auto* const text = std::get_if<std::string>(&prompt)) return *text;
     return tokenizer_.Decode(std::get<std::vector<int32_t>>(prompt));
-  }
-
-  Json Header() const {
-    return {{"id", "cmpl-" + header_.id},
-            {"object", "text_completion"},
-            {"created", header_.created},
-            {"model", header_.model},
-            {"system_fingerprint", header_.system_fingerprint},
-            {"seed", header_.seed}};
   }
 
   void AddToken(Answer& answer, const ChosenToken& chosen) {
@@ -111,7 +95,7 @@ class CompletionsWriter : public ReplyWriter {
   }
 
   Json TakeLogprobs(Answer& answer) {
-    if (!call_.logprobs) return nullptr;
+    if (!call().logprobs) return nullptr;
     Logprobs taken = std::exchange(answer.logprobs, {});
     return {{"tokens", std::move(taken.tokens)},
             {"token_logprobs", std::move(taken.token_logprobs)},
@@ -121,39 +105,20 @@ class CompletionsWriter : public ReplyWriter {
 
   std::string AddText(size_t choice, const std::string& text) {
     if (text.empty()) return "";
-    if (!call_.stream) answers_[choice].text += text;
+    if (!call().stream) answers_[choice].text += text;
     return Chunk(choice, text);
   }
 
   std::string Chunk(size_t choice, const std::string& text, const Json& finish_reason = nullptr) {
-    if (!call_.stream) return "";
-    Json chunk = Header();
-    chunk["choices"].push_back({{"text", text},
-                                {"index", choice},
-                                {"logprobs", TakeLogprobs(answers_[choice])},
-                                {"finish_reason", finish_reason}});
-    if (call_.stream_usage) chunk["usage"] = nullptr;
-    return SseData(chunk);
+    if (!call().stream) return "";
+    return ChunkOf({{"text", text},
+                    {"index", choice},
+                    {"logprobs", TakeLogprobs(answers_[choice])},
+                    {"finish_reason", finish_reason}});
   }
 
-  Json Whole() {
-    Json reply = Header();
-    for (size_t choice = 0; choice < answers_.size(); ++choice) {
-      Answer& answer = answers_[choice];
-      reply["choices"].push_back({{"text", std::move(answer.text)},
-                                  {"index", choice},
-                                  {"logprobs", TakeLogprobs(answer)},
-                                  {"finish_reason", answer.finish_reason}});
-    }
-    reply["usage"] = usage_.ToJson();
-    return reply;
-  }
-
-  const Call& call_;
-  const ReplyHeader header_;
   const Tokenizer& tokenizer_;
   std::vector<Answer> answers_;
-  UsageSum usage_;
 };
 
 }  // namespace
