@@ -11,25 +11,11 @@
 #include "absl/time/time.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/load_model.h"
-#include "io/store/state_store.h"
 #include "serve/http/http_server.h"
-#include "serve/scheduler/scheduler_options.h"
-#include "serve/service/answer_log.h"
 #include "serve/service/api_keys.h"
+#include "serve/service/service_options.h"
 
 namespace inlay::serve {
-
-struct ServiceOptions {
-  std::string model_name;  // as replies and /v1/models name it
-  SchedulerOptions scheduler;
-  bool share_prefixes = false;                         // among the keys, too
-  bool drop_billing_line = true;                       // see ParseOptions
-  absl::Duration deadline = absl::InfiniteDuration();  // of a request, from its arrival
-  absl::Duration ping = absl::Seconds(15);             // between signs of life of a stream
-  std::shared_ptr<AnswerLog> answer_log;  // which each answer is appended to; null: none
-  // Where sessions are kept; null: in memory, as long as the service lives.
-  std::shared_ptr<StateStore> sessions = nullptr;
-};
 
 // Replies to requests with the answers of one model. Safe to use from several threads.
 class Service {

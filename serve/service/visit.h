@@ -32,6 +32,11 @@ struct Visit {
   }
 };
 
+// Of a request for an answer to a model that gives none.
+inline absl::Status EmbedsOnly() {
+  return absl::UnimplementedError("this model embeds texts and generates none");
+}
+
 }  // namespace inlay::serve
 
 #endif  // INLAY_SERVE_SERVICE_VISIT_H_

@@ -1,0 +1,230 @@
+#include "serve/service/answer_routes.h"
+
+#include <limits>
+#include <optional>
+#include <random>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "gemma_like/chat/marker_tokens.h"
+#include "gemma_like/generation/sampler.h"
+#include "io/template/json_input.h"
+#include "serve/api/json_body.h"
+#include "serve/api/parse_call.h"
+#include "serve/api/reply.h"
+#include "serve/api/token_requests.h"
+#include "serve/service/answer_log.h"
+
+namespace inlay::serve {
+namespace {
+
+uint64_t RandomNumber() {
+  thread_local std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// Short enough to be typed again, and a number that JavaScript holds exactly.
+uint64_t RandomSeed() { return RandomNumber() >> 32; }
+
+SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSampling& call) {
+  SamplingOptions sampling = SamplingOptions::From(defaults);
+  sampling.temperature = call.temperature.value_or(sampling.temperature);
+  sampling.top_k = call.top_k.value_or(sampling.top_k);
+  sampling.top_p = call.top_p.value_or(sampling.top_p);
+  sampling.min_p = call.min_p.value_or(sampling.min_p);
+  sampling.repeat_penalty = call.repeat_penalty.value_or(sampling.repeat_penalty);
+  sampling.presence_penalty = call.presence_penalty.value_or(0.0f);
+  sampling.frequency_penalty = call.frequency_penalty.value_or(0.0f);
+  sampling.logit_bias = call.logit_bias;
+  sampling.seed = call.seed.has_value() ? *call.seed : RandomSeed();
+  return sampling;
+}
+
+}  // namespace
+
+AnswerRoutes::AnswerRoutes(const LoadedModel& model, const absl::StatusOr<ChatRenderer>& renderer,
+                           const ServiceOptions& options, const std::string& fingerprint,
+                           Scheduler* scheduler)
+    : model_(model),
+      tokenizer_(*model.tokenizer),
+      renderer_(renderer),
+      options_(options),
+      fingerprint_(fingerprint),
+      scheduler_(scheduler),
+      markers_{Markers(/*tools=*/false), Markers(/*tools=*/true)} {}
+
+std::vector<int32_t> AnswerRoutes::Markers(bool tools) const {
+  return renderer_.ok() ? MarkerTokens(tokenizer_, renderer_->answer_format(tools))
+                        : std::vector<int32_t>();
+}
+
+absl::StatusOr<ChatInput> AnswerRoutes::InputOf(const Call& call) const {
+  INLAY_RETURN_IF_ERROR(renderer_.status());
+  return ChatInput::Parse(DumpJson(call.messages), call.tools.is_null() ? "" : DumpJson(call.tools),
+                          DumpJson(call.template_variables));
+}
+
+absl::StatusOr<RenderedChat> AnswerRoutes::Render(const Call& call) const {
+  INLAY_ASSIGN_OR_RETURN(const ChatInput input, InputOf(call));
+  return renderer_->Render(input);
+}
+
+absl::StatusOr<AnswerRequest> AnswerRoutes::MakeRequest(const Call& call,
+                                                        const Visit& visit) const {
+  AnswerRequest request;
+  GenerateOptions& options = request.options;
+  options.sampling = ResolveSampling(model_.engine->info().sampling, call.sampling);
+  for (const auto& [token, bias] : options.sampling.logit_bias) {
+    if (static_cast<size_t>(token) < model_.engine->info().vocab_size) continue;
+    return absl::InvalidArgumentError(absl::StrCat("logit_bias names the token ", token,
+                                                   ", outside of the vocabulary of ",
+                                                   model_.engine->info().vocab_size));
+  }
+  options.max_tokens = call.max_tokens.value_or(std::numeric_limits<size_t>::max());
+  options.stop_texts = call.stop_texts;
+  options.ignore_eos = call.ignore_eos;
+  if (call.logprobs) options.top_chances = call.top_logprobs;
+  request.choices = call.choices;
+  request.owner = options_.share_prefixes ? 0 : visit.client.owner;
+  request.priority = visit.client.priority;
+  request.deadline = absl::Now() + options_.deadline;
+  return request;
+}
+
+AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>& requests,
+                                               const Visit& visit) const {
+  if (options_.answer_log == nullptr) return nullptr;
+  return [this, requests, id = visit.request.id, client = visit.client.name](size_t prompt,
+                                                                             const AnswerEnd& end) {
+    AnswerRecord record{.id = id,
+                        .time = absl::FormatTime(absl::Now(), absl::UTCTimeZone()),
+                        .client = client,
+                        .fingerprint = fingerprint_,
+                        .prompt = requests[prompt].prompt,
+                        .options = requests[prompt].options,
+                        .tokens = end.tokens,
+                        .reason = end.reason};
+    record.options.sampling.choice += static_cast<uint32_t>(end.choice);
+    // An answer is not withheld because it could not be written down.
+    (void)options_.answer_log->Append(record);
+  };
+}
+
+absl::Status AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const Visit& visit,
+                                     const std::shared_ptr<AnswerReply>& answers) {
+  std::vector<uint64_t> ids;
+  absl::Status status;
+  for (size_t i = 0; i < requests.size() && status.ok(); ++i) {
+    const absl::StatusOr<uint64_t> id =
+        scheduler_->Submit(std::move(requests[i]), answers->ListenerOf(i));
+    status = id.status();
+    if (id.ok()) ids.push_back(*id);
+  }
+  if (!status.ok()) {
+    for (const uint64_t id : ids) scheduler_->Cancel(id);
+    return status;
+  }
+  answers->Accepted();
+  visit.reply->OnGone([this, ids] {
+    for (const uint64_t id : ids) scheduler_->Cancel(id);
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
+    const Call& call, const Visit& visit, AnswerReply::Reading* reading) const {
+  INLAY_ASSIGN_OR_RETURN(const AnswerRequest request, MakeRequest(call, visit));
+  std::vector<AnswerRequest> requests;
+  if (visit.protocol == Protocol::kCompletions) {
+    for (const auto& prompt : call.prompts) {
+      requests.push_back(request);
+      if (const auto* tokens = std::get_if<std::vector<int32_t>>(&prompt)) {
+        requests.back().prompt = *tokens;
+        continue;
+      }
+      INLAY_ASSIGN_OR_RETURN(requests.back().prompt,
+                             tokenizer_.Encode(std::get<std::string>(prompt)));
+    }
+    return requests;
+  }
+  INLAY_ASSIGN_OR_RETURN(RenderedChat chat, Render(call));
+  requests.push_back(request);
+  requests[0].prompt = std::move(chat.tokens);
+  requests[0].marks = {chat.generation_prompt};
+  requests[0].options.shown_control = markers_[call.tools.is_null() ? 0 : 1];
+  reading->format = &renderer_->answer_format(!call.tools.is_null());
+  reading->options.in_thinking = chat.in_thinking;
+  reading->options.calls = call.parse_calls;
+  if (!call.tools.is_null()) {
+    INLAY_ASSIGN_OR_RETURN(reading->options.tools, jinja::ParseJson(DumpJson(call.tools)));
+  }
+  return requests;
+}
+
+absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
+  if (scheduler_ == nullptr) return EmbedsOnly();
+  INLAY_ASSIGN_OR_RETURN(Call call, ParseCall(visit.protocol, visit.request.body,
+                                              {.drop_billing_line = options_.drop_billing_line}));
+  AnswerReply::Reading reading;
+  INLAY_ASSIGN_OR_RETURN(std::vector<AnswerRequest> requests, MakeRequests(call, visit, &reading));
+  const ReplyHeader header{.id = absl::StrFormat("%016x%016x", RandomNumber(), RandomNumber()),
+                           .model = options_.model_name,
+                           .created = absl::ToUnixSeconds(absl::Now()),
+                           .system_fingerprint = fingerprint_,
+                           .seed = requests[0].options.sampling.seed};
+  AnswerReply::OnAnswer on_answer = LogAnswers(requests, visit);
+  const auto answers =
+      std::make_shared<AnswerReply>(std::move(call), header, tokenizer_, reading, visit.reply,
+                                    requests.size(), std::move(on_answer));
+  Watch(answers);
+  if (const absl::Status status = SubmitAll(std::move(requests), visit, answers); !status.ok())
+    answers->Fail(status);
+  return absl::OkStatus();
+}
+
+void AnswerRoutes::Answer(const Visit& visit) {
+  if (const absl::Status status = TryAnswer(visit); !status.ok()) visit.Fail(status);
+}
+
+void AnswerRoutes::CountTokens(const Visit& visit) const {
+  const absl::StatusOr<Call> call =
+      ParseCountTokens(visit.request.body, {.drop_billing_line = options_.drop_billing_line});
+  if (!call.ok()) return visit.Fail(call.status());
+  const absl::StatusOr<RenderedChat> chat = Render(*call);
+  if (!chat.ok()) return visit.Fail(chat.status());
+  visit.SendText(CountTokensBody(chat->tokens.size()));
+}
+
+void AnswerRoutes::ApplyTemplate(const Visit& visit) const {
+  const absl::StatusOr<Call> call = ParseCall(Protocol::kChatCompletions, visit.request.body);
+  if (!call.ok()) return visit.Fail(call.status());
+  const absl::StatusOr<ChatInput> input = InputOf(*call);
+  if (!input.ok()) return visit.Fail(input.status());
+  const absl::StatusOr<jinja::Text> text = renderer_->RenderText(*input);
+  if (!text.ok()) return visit.Fail(text.status());
+  visit.SendText(ApplyTemplateBody(text->bytes()));
+}
+
+void AnswerRoutes::Watch(const std::shared_ptr<AnswerReply>& answers) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(watched_, [](const auto& weak) { return weak.expired(); });
+  watched_.push_back(answers);
+}
+
+void AnswerRoutes::Ping(absl::Time before) {
+  std::vector<std::weak_ptr<AnswerReply>> watched;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(watched_, [](const auto& weak) { return weak.expired(); });
+    watched = watched_;
+  }
+  for (const auto& weak : watched) {
+    if (const std::shared_ptr<AnswerReply> answers = weak.lock()) answers->Ping(before);
+  }
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,29 @@
+// How the service answers.
+#ifndef INLAY_SERVE_SERVICE_SERVICE_OPTIONS_H_
+#define INLAY_SERVE_SERVICE_SERVICE_OPTIONS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "io/store/state_store.h"
+#include "serve/scheduler/scheduler_options.h"
+#include "serve/service/answer_log.h"
+
+namespace inlay::serve {
+
+struct ServiceOptions {
+  std::string model_name;  // as replies and /v1/models name it
+  SchedulerOptions scheduler;
+  bool share_prefixes = false;                         // among the keys, too
+  bool drop_billing_line = true;                       // see ParseOptions
+  absl::Duration deadline = absl::InfiniteDuration();  // of a request, from its arrival
+  absl::Duration ping = absl::Seconds(15);             // between signs of life of a stream
+  std::shared_ptr<AnswerLog> answer_log;  // which each answer is appended to; null: none
+  // Where sessions are kept; null: in memory, as long as the service lives.
+  std::shared_ptr<StateStore> sessions = nullptr;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SERVICE_SERVICE_OPTIONS_H_
