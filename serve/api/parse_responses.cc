@@ -199,7 +199,9 @@ class ToolReader {
   // would find nothing, so the model is not told of it.
   void ReadWebSearch(FieldReader& tool) {
     if (tool.Bool("external_web_access").value_or(true))
-      tool.Fail("type", "is 'web_search', a tool that this server does not have");
+      tool.Fail("type",
+                "is 'web_search', a tool that this server does not have: leave it out, or set its "
+                "external_web_access to false (in Codex's config.toml: web_search = \"disabled\")");
     tool.NoEffect({"filters", "search_context_size", "search_content_types", "user_location"});
   }
 

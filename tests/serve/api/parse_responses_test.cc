@@ -143,7 +143,8 @@ TEST(ParseResponses, RefusesFieldsByName) {
       {"'reasoning':{'mode':'pro'}", "reasoning.mode must be standard, not ~pro~"},
       {"'reasoning':{'context':'all_turns'}", "reasoning.context must be auto, not ~all_turns~"},
       {"'tools':[{'type':'web_search'}]",
-       "tools[0].type is ~web_search~, a tool that this server does not have"},
+       "tools[0].type is ~web_search~, a tool that this server does not have: leave it out, or set "
+       "its external_web_access to false (in Codex~s config.toml: web_search = 'disabled')"},
       {"'tools':[{'type':'custom','name':'f'}]",
        "tools[0].type is ~custom~, a tool that this server does not have"},
       {"'tools':[{'type':'namespace','name':'a','tools':[{'type':'custom'}]}]",
