@@ -82,6 +82,8 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
+std::string InlayProgram() { return kProgram; }
+
 nlohmann::json ProgramResult::Json() const {
   nlohmann::json json = nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false);
   EXPECT_FALSE(json.is_discarded()) << out;

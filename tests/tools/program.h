@@ -39,6 +39,9 @@ struct ProgramResult {
   nlohmann::json Json() const;
 };
 
+// The path of the inlay program.
+std::string InlayProgram();
+
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
                          const ProgramOptions& options = {});
 

@@ -9,6 +9,8 @@
 
 #include <cstdlib>
 
+#include "tests/tools/program.h"
+
 namespace inlay {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr int kLongMs = 300'000;  // far beyond what anything takes on a busy ma
 }  // namespace
 
 ServerProcess::ServerProcess(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {INLAY_PROGRAM, "serve", "--port", "0"};
+  std::vector<std::string> words = {InlayProgram(), "serve", "--port", "0"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

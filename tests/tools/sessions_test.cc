@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 #include <random>
 #include <string>
 #include <thread>
@@ -25,6 +24,7 @@
 #include "tests/serve/http/raw_client.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/program.h"
+#include "tests/tools/server_process.h"
 
 namespace inlay {
 namespace {
@@ -61,17 +61,10 @@ RawReply Ask(uint16_t port, const std::string& method, const std::string& path,
   return client.Read();
 }
 
-// Runs a server with these sessions; `talk` gets its port and process, once it answers.
-ProgramResult Serve(const std::string& sessions, const std::function<void(uint16_t, pid_t)>& talk) {
-  const uint16_t port = FreePort();
-  return RunProgram({"serve", "--port", absl::StrCat(port), "--chat-template", "chatml", "-c",
-                     "2048", "--cache-limit", "64", "--sessions", sessions},
-                    {.while_running = [&](pid_t pid) {
-                      const absl::Time patience = absl::Now() + absl::Seconds(60);
-                      while (!RawClient(port).connected() && absl::Now() < patience)
-                        absl::SleepFor(absl::Milliseconds(5));
-                      talk(port, pid);
-                    }});
+// The arguments of a server with these sessions.
+std::vector<std::string> With(const std::string& sessions) {
+  return {"-m", "models/bard.gguf", "--chat-template", "chatml", "-c", "2048", "--cache-limit",
+          "64", "--sessions",       sessions};
 }
 
 json TurnBody(int i) {
@@ -85,15 +78,14 @@ json TurnBody(int i) {
 // What clients know of the session's answers after a server that nobody disturbs.
 std::vector<json> UndisturbedAnswers() {
   std::vector<json> answers;
-  Serve("memory", [&](uint16_t port, pid_t pid) {
-    Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})");
-    for (int i = 0; i < kTurns; ++i) {
-      const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
-      EXPECT_EQ(reply.status, 200) << reply.body;
-      answers.push_back(json::parse(reply.body, nullptr, false)["message"]);
-    }
-    kill(pid, SIGKILL);
-  });
+  const ServerProcess server(With("memory"));
+  Ask(server.port(), "POST", "/v1/sessions", R"({"name": "talk"})");
+  for (int i = 0; i < kTurns; ++i) {
+    const RawReply reply =
+        Ask(server.port(), "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    answers.push_back(json::parse(reply.body, nullptr, false)["message"]);
+  }
   return answers;
 }
 
@@ -146,33 +138,31 @@ TEST(Sessions, OutliveAServerThatIsKilled) {
   int kills = 0, unheard = 0;
   while (static_cast<int>(acknowledged.size()) < kTurns && kills < 200 &&
          !testing::Test::HasFailure()) {
-    Serve(folder.path(), [&](uint16_t port, pid_t pid) {
-      if (Ask(port, "GET", "/v1/sessions/talk").status == 404) {
-        EXPECT_EQ(Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
-      }
-      const int there = CheckSession(port, acknowledged);
-      unheard += there - static_cast<int>(acknowledged.size());
-      std::thread killer([&] { KillSometime(folder.path(), pid, random); });
-      // The turn whose reply did not come is asked for again, with its key.
-      for (int turns = 0; turns < kTurnsOfALife && std::ssize(acknowledged) < kTurns; ++turns) {
-        const int i = static_cast<int>(acknowledged.size());
-        const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
-        if (!reply.whole) break;
-        EXPECT_EQ(reply.status, 200) << reply.body;
-        if (reply.status != 200) break;
-        acknowledged.push_back(json::parse(reply.body, nullptr, false)["message"]);
-        EXPECT_EQ(acknowledged.back(), expected[static_cast<size_t>(i)]) << i;
-      }
-      killer.join();
-    });
+    const ServerProcess server(With(folder.path()));
+    const uint16_t port = server.port();
+    if (Ask(port, "GET", "/v1/sessions/talk").status == 404) {
+      EXPECT_EQ(Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
+    }
+    const int there = CheckSession(port, acknowledged);
+    unheard += there - static_cast<int>(acknowledged.size());
+    std::thread killer([&] { KillSometime(folder.path(), server.pid(), random); });
+    // The turn whose reply did not come is asked for again, with its key.
+    for (int turns = 0; turns < kTurnsOfALife && std::ssize(acknowledged) < kTurns; ++turns) {
+      const int i = static_cast<int>(acknowledged.size());
+      const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
+      if (!reply.whole) break;
+      EXPECT_EQ(reply.status, 200) << reply.body;
+      if (reply.status != 200) break;
+      acknowledged.push_back(json::parse(reply.body, nullptr, false)["message"]);
+      EXPECT_EQ(acknowledged.back(), expected[static_cast<size_t>(i)]) << i;
+    }
+    killer.join();
     ++kills;
   }
   EXPECT_EQ(acknowledged, expected);
   EXPECT_GT(kills, 3) << "no server lives for more than a few turns, however fast it is";
-  Serve(folder.path(), [&](uint16_t port, pid_t pid) {
-    EXPECT_EQ(CheckSession(port, acknowledged), kTurns);
-    kill(pid, SIGKILL);
-  });
+  const ServerProcess server(With(folder.path()));
+  EXPECT_EQ(CheckSession(server.port(), acknowledged), kTurns);
   std::printf("killed %d times, %d turns were stored but not replied\n", kills, unheard);
 }
 
@@ -182,32 +172,32 @@ TEST(Sessions, OnRedis) {
   if (OpenRedisStore({}).status().code() == absl::StatusCode::kUnimplemented) GTEST_SKIP();
   ASSERT_TRUE(redis.started());
   json answer;
-  Serve(place, [&](uint16_t port, pid_t pid) {
+  {
+    const ServerProcess first(With(place));
+    const uint16_t port = first.port();
     EXPECT_EQ(Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
     const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
     EXPECT_EQ(reply.status, 200) << reply.body;
     answer = json::parse(reply.body, nullptr, false);
-    kill(pid, SIGKILL);
-  });
-  Serve(place, [&](uint16_t port, pid_t pid) {
-    EXPECT_EQ(CheckSession(port, {answer["message"]}), 1);
-    const RawReply again = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
-    EXPECT_EQ(json::parse(again.body, nullptr, false), answer);
-    EXPECT_THAT(Ask(port, "GET", "/v1/sessions").body, HasSubstr("\"talk\""));
-    EXPECT_EQ(Ask(port, "DELETE", "/v1/sessions/talk").status, 200);
-    EXPECT_EQ(Ask(port, "GET", "/v1/sessions/talk").status, 404);
-    kill(pid, SIGKILL);
-  });
+  }
+  const ServerProcess second(With(place));
+  const uint16_t port = second.port();
+  EXPECT_EQ(CheckSession(port, {answer["message"]}), 1);
+  const RawReply again = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
+  EXPECT_EQ(json::parse(again.body, nullptr, false), answer);
+  EXPECT_THAT(Ask(port, "GET", "/v1/sessions").body, HasSubstr("\"talk\""));
+  EXPECT_EQ(Ask(port, "DELETE", "/v1/sessions/talk").status, 200);
+  EXPECT_EQ(Ask(port, "GET", "/v1/sessions/talk").status, 404);
 }
 
 // Two servers would overwrite each other's turns.
 TEST(Sessions, AFolderIsOneServers) {
   const TempFolder folder;
-  Serve(folder.path(), [&](uint16_t, pid_t pid) {
-    ExpectError(RunProgram({"serve", "--port", "0", "--sessions", folder.path()}), 1,
-                HasSubstr("server"));
-    kill(pid, SIGTERM);
-  });
+  ServerProcess server(With(folder.path()));
+  ExpectError(RunProgram({"serve", "--port", "0", "--sessions", folder.path()}), 1,
+              HasSubstr("server"));
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0) << server.err();
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
