@@ -112,6 +112,11 @@ build(shakespeare -DWEIGHTS=${model})
 file(COPY ${SCRATCH}/build/shakespeare/shakespeare DESTINATION ${SCRATCH}/empty)
 expect_output("^To be..........+stopped by" env -i -C ${SCRATCH}/empty ./shakespeare "To be" -n 20)
 expect_output("layers\nbard +bard +8\n$" env -i -C ${SCRATCH}/empty ./shakespeare configs)
+# It did not ask for the server.
+file(STRINGS ${SCRATCH}/empty/shakespeare found REGEX "text/event-stream" LIMIT_COUNT 1)
+if(found)
+  message(FATAL_ERROR "the program has the server's code: ${found}")
+endif()
 run(${CMAKE_COMMAND} -DREADELF=${READELF} -DPROGRAM=${SCRATCH}/empty/shakespeare
     -P ${SOURCE}/cmake/CheckNeeded.cmake)
 message(STATUS "${output}")
