@@ -51,7 +51,7 @@ class CompiledGrammar {
   CompiledGrammar(std::shared_ptr<const Grammar> grammar, const CompiledGrammarOptions& options)
       : grammar_(std::move(grammar)), options_(options), automaton_(*grammar_) {
     if (options.tokens != nullptr) {
-      masks_.emplace(automaton_, *options.tokens, options.ends, options.cache_bytes);
+      masks_.emplace(automaton_, *options.tokens, options.ends, cache_bytes());
     }
   }
 
@@ -60,6 +60,8 @@ class CompiledGrammar {
   // Reads on from a place that is known; kDead in `place` where the text is not accepted.
   absl::Status Read(absl::string_view bytes, Place* place);
   void LimitMemory(Place* place);
+  // Of the automaton, and of the masks.
+  size_t cache_bytes() const { return options_.cache_bytes / 2; }
   // The tokens that may come next.
   absl::StatusOr<std::shared_ptr<const TokenBits>> AllowedAt(Place* place);
   // The only byte that may come next, where the text must go on.

@@ -185,7 +185,7 @@ bool TokenMasks::Step(uint8_t byte, size_t depth, Walk* walk) {
 }
 
 void TokenMasks::LimitMemory(Walk* walk, size_t depth) {
-  if (automaton_.bytes() <= cache_bytes_ / 2) return;
+  if (automaton_.bytes() <= cache_bytes_) return;
   walk->path.resize(depth);
   std::vector<Config*> used = walk->keep;
   for (Config& config : walk->path) used.push_back(&config);
@@ -214,7 +214,7 @@ std::shared_ptr<const TokenMasks::Mask> TokenMasks::Keep(uint64_t key, Mask mask
   kept_.emplace_front(key, kept);
   places_[key] = kept_.begin();
   kept_bytes_ += size(*kept);
-  while (kept_bytes_ > cache_bytes_ / 2) {
+  while (kept_bytes_ > cache_bytes_) {
     kept_bytes_ -= size(*kept_.back().second);
     places_.erase(kept_.back().first);
     kept_.pop_back();

@@ -31,8 +31,8 @@ class TokenMasks {
  public:
   using Config = Automaton::Config;
 
-  // `ends` are accepted exactly where the text is complete. About `cache_bytes` are kept, half of
-  // them by the automaton.
+  // `ends` are accepted exactly where the text is complete. About `cache_bytes` of masks are kept,
+  // and the automaton is compacted when it takes more than that.
   TokenMasks(Automaton& automaton, const TokenTrie& trie, absl::Span<const int32_t> ends,
              size_t cache_bytes);
 

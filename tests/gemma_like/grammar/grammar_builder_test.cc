@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "tests/gemma_like/grammar/grammar_text.h"
 
@@ -60,6 +62,82 @@ TEST(GrammarBuilderTest, ObjectsInAnyOrderHaveTheirRequiredNames) {
   EXPECT_EQ(Must(matcher.ForcedBytes(100)), ",");
   EXPECT_TRUE(Must(matcher.AcceptBytes(R"(,")")));
   EXPECT_EQ(Must(matcher.ForcedBytes(100)), R"(a":)");
+}
+
+std::string ErrorOf(const std::function<Expr(GrammarBuilder&)>& define) {
+  return std::string(BuildGrammar(define).status().message());
+}
+
+TEST(GrammarBuilderTest, LeftRecursionIsRefused) {
+  GrammarBuilder b;
+  const auto list = b.Declare("list"), nothing = b.Declare("nothing"), other = b.Declare("other");
+  b.Define(nothing, b.Repeat(b.Text("x"), 0, 1));
+  b.Define(other, b.Sequence({b.Call(nothing), b.Call(list), b.Text("y")}));
+  b.Define(list, b.Choice({b.Call(other), b.Text("z")}));
+  const auto grammar = std::move(b).Build(list);
+  EXPECT_EQ(grammar.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(grammar.status().message(),
+            "rule 'list' is left-recursive: a text of it may begin with another one");
+}
+
+TEST(GrammarBuilderTest, WhatCannotBeBuiltIsRefusedByItsName) {
+  EXPECT_EQ(ErrorOf([](GrammarBuilder& b) { return b.Call(b.Declare("missing")); }),
+            "rule 'missing' is not defined");
+  EXPECT_EQ(ErrorOf([](GrammarBuilder& b) {
+              return b.Sequence({b.Text("a"), b.Nothing()});
+            }),
+            "no text matches rule 'root'");
+  EXPECT_EQ(ErrorOf([](GrammarBuilder& b) {
+              const auto loop = b.Declare("loop");
+              b.Define(loop, b.Sequence({b.Text("a"), b.Call(loop)}));
+              return b.Call(loop);
+            }),
+            "no text matches rule 'root'");
+  EXPECT_EQ(ErrorOf([](GrammarBuilder& b) {
+              return b.AnyObject({.members = {{"a", b.Declare("x")}}});
+            }),
+            "rule 'x' is not defined");
+}
+
+TEST(GrammarBuilderTest, SizesAreBounded) {
+  EXPECT_NE(ErrorOf([](GrammarBuilder& b) {
+              Expr expr = b.Text("a");
+              for (int i = 0; i < 100; ++i) expr = b.Sequence({expr, expr});
+              return expr;
+            }).find("more than 1000000"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf([](GrammarBuilder& b) {
+              return b.Repeat(b.Repeat(b.Empty(), SIZE_MAX, std::nullopt), 0, SIZE_MAX);
+            }).find("more than 1000000"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf([](GrammarBuilder& b) {
+              Expr expr = b.Text("a");
+              for (int i = 0; i < 200; ++i) expr = b.Sequence({expr});
+              return expr;
+            }).find("201 deep"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf([](GrammarBuilder& b) {
+              GrammarBuilder::Rule rule = b.Declare("first");
+              b.Define(rule, b.Text("a"));
+              for (size_t i = 0; i < kMostLeftCalls; ++i) {
+                const auto next = b.Declare("next");
+                b.Define(next, b.Call(std::exchange(rule, next)));
+              }
+              return b.Call(rule);
+            }).find("begins with more than 1000 rules"),
+            std::string::npos);
+}
+
+TEST(GrammarBuilderTest, TheByteOfControlTokensIsTheirsAlone) {
+  const auto grammar = Compiled([](GrammarBuilder& b) {
+    return b.Choice({b.Repeat(b.Byte(ByteSet().set()), 0, std::nullopt), b.ControlToken(0x010203),
+                     b.Text("a\xFF")});
+  });
+  EXPECT_EQ(Read(grammar, "any\x80\xFE"), Reads::kWhole);
+  EXPECT_EQ(Read(grammar, "a\xFF"), Reads::kNot);
+  EXPECT_EQ(Read(grammar, "\xFF\x01\x02"), Reads::kAsBeginning);
+  EXPECT_EQ(Read(grammar, "\xFF\x01\x02\x03"), Reads::kWhole);
+  EXPECT_EQ(Read(grammar, "\xFF\x01\x02\x04"), Reads::kNot);
 }
 
 }  // namespace
