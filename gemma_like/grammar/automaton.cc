@@ -49,12 +49,16 @@ Automaton::Config Automaton::FindStep(Config config, uint8_t byte_class) {
     return next;
   }
   if (info.row == kNone) {
-    info.row = static_cast<uint32_t>(t_->rows.size() / classes_);
-    t_->rows.resize(t_->rows.size() + classes_, kNone);
-    t_->rows[info.row * size_t{classes_} + info.first_class] = info.first_next;
+    info.row = NewRow();
+    RowOf(info.row)[info.first_class] = info.first_next;
   }
-  t_->rows[info.row * size_t{classes_} + byte_class] = next;
+  RowOf(info.row)[byte_class] = next;
   return next;
+}
+
+uint32_t Automaton::NewRow() {
+  if (t_->next_row % kBlock == 0) t_->rows.emplace_back(kBlock * size_t{classes_}, kNone);
+  return t_->next_row++;
 }
 
 bool Automaton::StepGroups(Config config, uint8_t byte_class, std::vector<Group>* next) {
@@ -163,7 +167,7 @@ Automaton::Config Automaton::Intern(absl::Span<const Group> groups) {
 
 size_t Automaton::bytes() const {
   return t_->frames.bytes() + t_->nodes.bytes() + t_->configs.bytes() +
-         t_->infos.capacity() * sizeof(Info) + t_->rows.capacity() * sizeof(Config);
+         t_->infos.capacity() * sizeof(Info) + t_->rows.size() * kBlock * classes_ * sizeof(Config);
 }
 
 void Automaton::Compact(absl::Span<Config* const> configs) {

@@ -55,7 +55,7 @@ class Automaton {
   Config Step(Config config, uint8_t byte_class) {
     const Info& info = t_->infos[config];
     if (info.row != kNone) {
-      const Config next = t_->rows[info.row * size_t{classes_} + byte_class];
+      const Config next = RowOf(info.row)[byte_class];
       if (next != kNone) return next;
     } else if (info.first_next != kNone && info.first_class == byte_class) {
       return info.first_next;
@@ -113,11 +113,20 @@ class Automaton {
     explicit Tables(const Grammar& grammar) : frames(grammar) {}
 
     FrameTable frames;
-    WordLists nodes;           // by node - 2: the frame that follows, and the node below
-    WordLists configs;         // node, frame, node, frame, ..., ascending
-    std::vector<Info> infos;   // by config
-    std::vector<Config> rows;  // [rows][classes]: the next config; kNone: not known
+    WordLists nodes;          // by node - 2: the frame that follows, and the node below
+    WordLists configs;        // node, frame, node, frame, ..., ascending
+    std::vector<Info> infos;  // by config
+    // [kBlock rows][classes] each: the next config; kNone: not known. In blocks, since one list
+    // would be copied whole where it grows.
+    std::vector<std::vector<Config>> rows;
+    uint32_t next_row = 0;
   };
+
+  static constexpr uint32_t kBlock = 64;
+  Config* RowOf(uint32_t row) {
+    return t_->rows[row / kBlock].data() + size_t{row % kBlock} * classes_;
+  }
+  uint32_t NewRow();
 
   Node MakeNode(Frame after, Node below);
   Frame AfterOf(Node node) const { return t_->nodes[node - 2][0]; }

@@ -14,7 +14,7 @@ absl::StatusOr<std::shared_ptr<CompiledGrammar>> CompiledGrammar::Create(
 }
 
 void CompiledGrammar::LimitMemory(Place* place) {
-  if (automaton_.bytes() <= cache_bytes()) return;
+  if (automaton_.bytes() <= state_bytes()) return;
   Automaton::Config* const config = &place->config;
   automaton_.Compact({&config, 1});
   place->epoch = automaton_.epoch();

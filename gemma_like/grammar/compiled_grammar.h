@@ -25,8 +25,8 @@ struct CompiledGrammarOptions {
   std::shared_ptr<const TokenTrie> tokens = nullptr;
   // The tokens that end an answer: they are allowed exactly where the text is complete.
   std::vector<int32_t> ends = {};
-  // About what is kept of the work at most. Half of it goes to masks of tokens, of which the most
-  // recently used ones are kept.
+  // About what is kept of the work at most: three quarters masks of tokens, of which the most
+  // recently used ones stay, and one quarter states, which are dropped together.
   size_t cache_bytes = size_t{64} << 20;
 };
 
@@ -51,7 +51,8 @@ class CompiledGrammar {
   CompiledGrammar(std::shared_ptr<const Grammar> grammar, const CompiledGrammarOptions& options)
       : grammar_(std::move(grammar)), options_(options), automaton_(*grammar_) {
     if (options.tokens != nullptr) {
-      masks_.emplace(automaton_, *options.tokens, options.ends, cache_bytes());
+      masks_.emplace(automaton_, *options.tokens, options.ends, state_bytes(),
+                     options.cache_bytes - state_bytes());
     }
   }
 
@@ -60,8 +61,8 @@ class CompiledGrammar {
   // Reads on from a place that is known; kDead in `place` where the text is not accepted.
   absl::Status Read(absl::string_view bytes, Place* place);
   void LimitMemory(Place* place);
-  // Of the automaton, and of the masks.
-  size_t cache_bytes() const { return options_.cache_bytes / 2; }
+  // Of the automaton. Dropping its states takes time that a token waits for, so they get less.
+  size_t state_bytes() const { return options_.cache_bytes / 4; }
   // The tokens that may come next.
   absl::StatusOr<std::shared_ptr<const TokenBits>> AllowedAt(Place* place);
   // The only byte that may come next, where the text must go on.

@@ -28,10 +28,11 @@ absl::Status TooAmbiguous() {
 }
 
 TokenMasks::TokenMasks(Automaton& automaton, const TokenTrie& trie, absl::Span<const int32_t> ends,
-                       size_t cache_bytes)
+                       size_t state_bytes, size_t cache_bytes)
     : automaton_(automaton),
       trie_(trie),
       ends_(ends.begin(), ends.end()),
+      state_bytes_(state_bytes),
       cache_bytes_(cache_bytes),
       plain_steps_(automaton) {}
 
@@ -185,7 +186,7 @@ bool TokenMasks::Step(uint8_t byte, size_t depth, Walk* walk) {
 }
 
 void TokenMasks::LimitMemory(Walk* walk, size_t depth) {
-  if (automaton_.bytes() <= cache_bytes_) return;
+  if (automaton_.bytes() <= state_bytes_) return;
   walk->path.resize(depth);
   std::vector<Config*> used = walk->keep;
   for (Config& config : walk->path) used.push_back(&config);

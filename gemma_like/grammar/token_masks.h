@@ -32,9 +32,9 @@ class TokenMasks {
   using Config = Automaton::Config;
 
   // `ends` are accepted exactly where the text is complete. About `cache_bytes` of masks are kept,
-  // and the automaton is compacted when it takes more than that.
+  // and the automaton is compacted when it takes more than `state_bytes`.
   TokenMasks(Automaton& automaton, const TokenTrie& trie, absl::Span<const int32_t> ends,
-             size_t cache_bytes);
+             size_t state_bytes, size_t cache_bytes);
 
   // The tokens whose bytes are accepted next. The automaton may be compacted, which changes the
   // number `config`. ResourceExhausted if that takes more than kMostWork steps, or one of the
@@ -98,7 +98,7 @@ class TokenMasks {
   Automaton& automaton_;
   const TokenTrie& trie_;
   const std::vector<int32_t> ends_;
-  const size_t cache_bytes_;
+  const size_t state_bytes_, cache_bytes_;
   PlainSteps plain_steps_;
   uint64_t steps_ = 0;
 
