@@ -13,7 +13,7 @@
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/generation/sampler.h"
 #include "io/template/json_input.h"
-#include "serve/api/json_body.h"
+#include "gemma_like/parse_json.h"
 #include "serve/api/parse_call.h"
 #include "serve/api/reply.h"
 #include "serve/api/token_requests.h"
