@@ -24,9 +24,9 @@ namespace {
 
 using Expr = GrammarBuilder::Expr;
 
-constexpr size_t kMostSize = size_t{1} << 20;
-constexpr size_t kMostDepth = 60;
-constexpr size_t kMostRepetitions = 1'000'000;
+constexpr size_t kMostGbnfSize = size_t{1} << 20;
+constexpr size_t kMostGbnfDepth = 60;
+constexpr size_t kMostGbnfRepetitions = 1'000'000;
 
 bool IsNameCharacter(char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_'; }
 
@@ -141,8 +141,8 @@ class GbnfParser {
     if (Take(".")) return builder_.CodePoint(CodePointSet::All().ranges());
     if (Sees("<") || Sees("!")) return Token();
     if (Sees("(")) {
-      if (depth == kMostDepth)
-        return Error(absl::StrCat("groups inside each other beyond ", kMostDepth));
+      if (depth == kMostGbnfDepth)
+        return Error(absl::StrCat("groups inside each other beyond ", kMostGbnfDepth));
       const size_t start = at_;
       Take("(");
       INLAY_ASSIGN_OR_RETURN(const Expr group, Choice(depth + 1));
@@ -170,7 +170,7 @@ class GbnfParser {
       } else {
         return absl::OkStatus();
       }
-      if (count == kMostDepth) return Error("too many repetitions of one symbol");
+      if (count == kMostGbnfDepth) return Error("too many repetitions of one symbol");
       *part = builder_.Repeat(*part, least, most);
       Skip(/*lines=*/depth > 0);
     }
@@ -190,8 +190,8 @@ class GbnfParser {
       Skip(/*lines=*/false);
     }
     if ((!low && !high) || !Take("}")) return ErrorAt(start, "a '{' that begins no repetition");
-    if (std::max(low.value_or(0), high.value_or(0)) > kMostRepetitions)
-      return ErrorAt(start, absl::StrCat("more than ", kMostRepetitions, " repetitions"));
+    if (std::max(low.value_or(0), high.value_or(0)) > kMostGbnfRepetitions)
+      return ErrorAt(start, absl::StrCat("more than ", kMostGbnfRepetitions, " repetitions"));
     *least = low.value_or(0);
     *most = high;
     if (high && *high < *least)
@@ -203,7 +203,8 @@ class GbnfParser {
     const size_t start = at_;
     size_t count = 0;
     for (; !Ends() && absl::ascii_isdigit(text_[at_]); ++at_)
-      count = std::min(count * 10 + static_cast<size_t>(text_[at_] - '0'), kMostRepetitions + 1);
+      count =
+          std::min(count * 10 + static_cast<size_t>(text_[at_] - '0'), kMostGbnfRepetitions + 1);
     return at_ == start ? std::nullopt : std::optional<size_t>(count);
   }
 
@@ -287,9 +288,9 @@ class GbnfParser {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Grammar>> ParseGbnf(absl::string_view text) {
-  if (text.size() > kMostSize)
-    return absl::InvalidArgumentError(
-        absl::StrCat("the grammar has ", text.size(), " bytes; at most ", kMostSize, " are read"));
+  if (text.size() > kMostGbnfSize)
+    return absl::InvalidArgumentError(absl::StrCat("the grammar has ", text.size(),
+                                                   " bytes; at most ", kMostGbnfSize, " are read"));
   return OrOutOfMemory("a grammar", [&] { return GbnfParser(text).Parse(); });
 }
 

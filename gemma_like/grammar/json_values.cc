@@ -93,12 +93,16 @@ Expr JsonValues::Array(const std::function<Rule(size_t)>& item, size_t same, siz
                            most ? std::optional<size_t>(*most - same) : std::nullopt);
   }
   for (size_t i = different; i-- > least;) {
-    const Expr from_here = builder_.Sequence({one(i), rest});
-    rest = builder_.Call(RuleOf("items", builder_.Choice({builder_.Empty(), from_here})));
+    std::vector<Expr> from_here = {one(i), rest};
+    if (i == 0) from_here.push_back(Space());
+    rest = builder_.Call(RuleOf(
+        "items", builder_.Choice({builder_.Empty(), builder_.Sequence(std::move(from_here))})));
   }
   items.push_back(rest);
-  return builder_.Sequence({builder_.Text("["), Space(), builder_.Sequence(std::move(items)),
-                            Space(), builder_.Text("]")});
+  // An empty list has white space at one place only.
+  if (least > 0) items.push_back(Space());
+  return builder_.Sequence(
+      {builder_.Text("["), Space(), builder_.Sequence(std::move(items)), builder_.Text("]")});
 }
 
 // A number as JavaScript writes it, as it stands in the schema, and as Python writes it.

@@ -19,7 +19,7 @@ namespace inlay {
 namespace {
 
 using Expr = GrammarBuilder::Expr;
-using Digits = absl::string_view;
+using DigitText = absl::string_view;
 
 constexpr size_t kMostMultipleDigits = 15;
 
@@ -97,7 +97,7 @@ Decimal Rounded(const Decimal& decimal, size_t places, bool up) {
 }
 
 // Orders whole numbers without needless zeros.
-bool Less(Digits a, Digits b) { return a.size() != b.size() ? a.size() < b.size() : a < b; }
+bool Less(DigitText a, DigitText b) { return a.size() != b.size() ? a.size() < b.size() : a < b; }
 
 bool Less(const Decimal& a, const Decimal& b) {
   return a.whole == b.whole ? a.fraction < b.fraction : Less(a.whole, b.whole);
@@ -124,7 +124,7 @@ class DigitWriter {
   }
 
   // Numbers from `first` to `last`, without needless zeros.
-  Expr WholeBetween(Digits first, Digits last) {
+  Expr WholeBetween(DigitText first, DigitText last) {
     if (Less(last, first)) return builder_.Nothing();
     if (first.size() == last.size()) return SameSizeBetween(first, last);
     std::vector<Expr> options = {SameSizeAtLeast(first)};
@@ -136,11 +136,11 @@ class DigitWriter {
 
   // What may follow the digits before the point, for a fraction of at least, or at most, this one.
   Expr AnyFraction() { return Optional(Then(Text("."), AnyDigits(1, kMostFractionDigits))); }
-  Expr FractionAtLeast(Digits least) {
+  Expr FractionAtLeast(DigitText least) {
     return least.empty() ? AnyFraction() : Then(Text("."), AtLeast(least));
   }
-  Expr FractionAtMost(Digits most) { return Optional(Then(Text("."), AtMost(most))); }
-  Expr FractionBetween(Digits least, Digits most) {
+  Expr FractionAtMost(DigitText most) { return Optional(Then(Text("."), AtMost(most))); }
+  Expr FractionBetween(DigitText least, DigitText most) {
     return least.empty() ? FractionAtMost(most) : Then(Text("."), Between(least, most));
   }
 
@@ -159,19 +159,20 @@ class DigitWriter {
   static std::string One(char digit) { return std::string(1, digit); }
 
   // Numbers of as many digits.
-  Expr SameSizeAtLeast(Digits least) {
-    if (least.find_first_not_of('0') == Digits::npos) return AnyDigits(least.size(), least.size());
+  Expr SameSizeAtLeast(DigitText least) {
+    if (least.find_first_not_of('0') == DigitText::npos)
+      return AnyDigits(least.size(), least.size());
     std::vector<Expr> options = {Then(Text(least.substr(0, 1)), SameSizeAtLeast(least.substr(1)))};
     AddFree(static_cast<char>(least[0] + 1), '9', least.size() - 1, &options);
     return Choice(std::move(options));
   }
-  Expr SameSizeAtMost(Digits most) {
-    if (most.find_first_not_of('9') == Digits::npos) return AnyDigits(most.size(), most.size());
+  Expr SameSizeAtMost(DigitText most) {
+    if (most.find_first_not_of('9') == DigitText::npos) return AnyDigits(most.size(), most.size());
     std::vector<Expr> options = {Then(Text(most.substr(0, 1)), SameSizeAtMost(most.substr(1)))};
     AddFree('0', static_cast<char>(most[0] - 1), most.size() - 1, &options);
     return Choice(std::move(options));
   }
-  Expr SameSizeBetween(Digits least, Digits most) {
+  Expr SameSizeBetween(DigitText least, DigitText most) {
     size_t same = 0;
     while (same < least.size() && least[same] == most[same]) ++same;
     const Expr prefix = Text(least.substr(0, same));
@@ -189,25 +190,25 @@ class DigitWriter {
     if (first <= last) options->push_back(Then(Digit(first, last), AnyDigits(rest, rest)));
   }
 
-  // Digits after the point, at least one; missing ones are zeros. `least` and `most` have no zeros
-  // at their ends, and `least` is not empty.
+  // DigitText after the point, at least one; missing ones are zeros. `least` and `most` have no
+  // zeros at their ends, and `least` is not empty.
   Expr Tail() { return AnyDigits(0, kMostFractionDigits); }
-  Expr AtLeast(Digits least) {
-    const Digits rest = least.substr(1);
+  Expr AtLeast(DigitText least) {
+    const DigitText rest = least.substr(1);
     std::vector<Expr> options = {
         Then(Text(least.substr(0, 1)), rest.empty() ? Tail() : AtLeast(rest))};
     if (least[0] < '9')
       options.push_back(Then(Digit(static_cast<char>(least[0] + 1), '9'), Tail()));
     return Choice(std::move(options));
   }
-  Expr AtMost(Digits most) {
+  Expr AtMost(DigitText most) {
     if (most.empty()) return builder_.Repeat(Text("0"), 1, kMostFractionDigits);
     std::vector<Expr> options = {Then(Text(most.substr(0, 1)), Optional(AtMost(most.substr(1))))};
     if (most[0] > '0') options.push_back(Then(Digit('0', static_cast<char>(most[0] - 1)), Tail()));
     return Choice(std::move(options));
   }
-  Expr Between(Digits least, Digits most) {
-    const Digits rest = least.substr(1), rest_of_most = most.substr(1);
+  Expr Between(DigitText least, DigitText most) {
+    const DigitText rest = least.substr(1), rest_of_most = most.substr(1);
     if (least[0] == most[0])
       return Then(Text(least.substr(0, 1)),
                   rest.empty() ? Optional(AtMost(rest_of_most)) : Between(rest, rest_of_most));

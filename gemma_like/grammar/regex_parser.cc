@@ -21,7 +21,7 @@ namespace {
 
 using Kind = RegexNode::Kind;
 
-constexpr size_t kMostRepetitions = 1'000'000;
+constexpr size_t kMostRegexRepetitions = 1'000'000;
 constexpr size_t kMostBranches = 1000;
 constexpr size_t kManyCodePoints = size_t{1} << 40;
 
@@ -59,9 +59,9 @@ RegexNode NodeOf(Kind kind, std::vector<RegexNode> parts = {}) {
 }
 
 // Reads one pattern, once.
-class Parser {
+class RegexParser {
  public:
-  explicit Parser(absl::string_view pattern) : pattern_(pattern) {}
+  explicit RegexParser(absl::string_view pattern) : pattern_(pattern) {}
 
   absl::StatusOr<RegexNode> Parse() {
     INLAY_ASSIGN_OR_RETURN(RegexNode node, Choice(0));
@@ -174,8 +174,8 @@ class Parser {
       at_ = start;
       return Error("a '{' that begins no quantifier (it is written \\{)");
     }
-    if (*low > kMostRepetitions || high.value_or(0) > kMostRepetitions)
-      return Error(absl::StrCat("more than ", kMostRepetitions, " repetitions"));
+    if (*low > kMostRegexRepetitions || high.value_or(0) > kMostRegexRepetitions)
+      return Error(absl::StrCat("more than ", kMostRegexRepetitions, " repetitions"));
     if (high && *high < *low) return Error("a quantifier whose bounds are in the wrong order");
     *least = *low;
     *most = high;
@@ -186,7 +186,8 @@ class Parser {
     const size_t start = at_;
     size_t count = 0;
     for (; !Ends() && absl::ascii_isdigit(pattern_[at_]); ++at_)
-      count = std::min(count * 10 + static_cast<size_t>(pattern_[at_] - '0'), kMostRepetitions + 1);
+      count = std::min(count * 10 + static_cast<size_t>(pattern_[at_] - '0'),
+                       kMostRegexRepetitions + 1);
     if (at_ == start) return std::nullopt;
     return count;
   }
@@ -456,7 +457,7 @@ size_t FewestCodePoints(const RegexNode& node) {
       for (const RegexNode& part : node.parts) fewest = std::min(fewest, FewestCodePoints(part));
       return fewest;
     case Kind::kRepeat:
-      return Bounded(std::min(node.least, kMostRepetitions) * FewestCodePoints(node.parts[0]));
+      return Bounded(std::min(node.least, kMostRegexRepetitions) * FewestCodePoints(node.parts[0]));
     default:
       return 0;
   }
@@ -483,7 +484,7 @@ absl::StatusOr<Regex> ParseRegex(absl::string_view pattern) {
     return absl::InvalidArgumentError(absl::StrCat("a regular expression has ", pattern.size(),
                                                    " bytes; at most ", kMostRegexSize,
                                                    " are read"));
-  INLAY_ASSIGN_OR_RETURN(RegexNode node, Parser(pattern).Parse());
+  INLAY_ASSIGN_OR_RETURN(RegexNode node, RegexParser(pattern).Parse());
   Regex regex;
   if (!AnchorSplitter().Split(std::move(node), &regex.branches))
     return absl::InvalidArgumentError(

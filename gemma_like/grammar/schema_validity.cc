@@ -15,7 +15,7 @@ namespace inlay {
 namespace {
 
 // How deep schemas of members and items are compared.
-constexpr size_t kMostDepth = 4;
+constexpr size_t kMostComparedDepth = 4;
 
 uint32_t TypeOf(const Json& value) {
   if (value.is_null()) return kNullType;
@@ -193,7 +193,7 @@ absl::StatusOr<bool> IsValidBesideValues(SchemaReader& reader, const SchemaShape
 }
 
 absl::StatusOr<bool> AreDisjoint(SchemaReader& reader, const SchemaSet& a, const SchemaSet& b) {
-  return AreDisjoint(reader, a, b, kMostDepth);
+  return AreDisjoint(reader, a, b, kMostComparedDepth);
 }
 
 }  // namespace inlay

@@ -249,7 +249,8 @@ export class Generator {
     const random = this.random;
     let text = random.pick(WORDS);
     if (schema.pattern) text = random.pick(PATTERNS.find(([pattern]) => pattern === schema.pattern)[1]);
-    else if (schema.format) text = random.pick(FORMATS[schema.format] ?? WORDS);
+    // Cut off, it would be no usual text of its format.
+    else if (schema.format) return random.pick(FORMATS[schema.format] ?? WORDS);
     const characters = [...text];
     if (schema.maxLength !== undefined && characters.length > schema.maxLength) text = characters.slice(0, schema.maxLength).join('');
     if (schema.minLength !== undefined && characters.length < schema.minLength) text += 'z'.repeat(schema.minLength - characters.length);
