@@ -1,6 +1,7 @@
 #include "gemma_like/grammar/json_schema.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -24,6 +25,12 @@ namespace {
 
 using Expr = GrammarBuilder::Expr;
 using Rule = GrammarBuilder::Rule;
+
+// How much a number adds to a grammar: multiples have a rule for each remainder, with an option for
+// each digit, at each of fifteen places.
+size_t Cost(const NumberConstraints& number) {
+  return 10 + size_t{150} * number.divisor * static_cast<size_t>(std::pow(5, number.halvings));
+}
 
 // Writes the grammar of one document: a rule for each set of schemas that hold together.
 class SchemaWriter {
@@ -93,10 +100,16 @@ class SchemaWriter {
     if (shape.types & kNullType) options->push_back(builder_.Text("null"));
     if (shape.types & kBooleanType)
       options->push_back(builder_.Choice({builder_.Text("true"), builder_.Text("false")}));
-    if (shape.types & kNumberType) options->push_back(values_.Number(shape.number));
+    if (shape.types & kNumberType) {
+      if (!values_.Knows(shape.number)) INLAY_RETURN_IF_ERROR(reader_.Step(Cost(shape.number)));
+      options->push_back(values_.Number(shape.number));
+    }
     if ((shape.types & kStringType) && shape.least_length <= shape.most_length) {
-      const auto string = values_.String(shape.Text());
-      if (!string.ok()) return document_.Error(schemas[0], string.status().message());
+      const auto string = values_.String(shape.Text(), reader_.text_budget());
+      if (!string.ok())
+        return absl::Status(string.status().code(),
+                            absl::StrCat("the JSON schema at ", document_.PointerTo(schemas[0]),
+                                         ": ", string.status().message()));
       options->push_back(*string);
     }
     if (shape.types & kArrayType) {

@@ -56,17 +56,23 @@ JsonValues::Rule JsonValues::Any() {
   return *any_;
 }
 
+JsonValues::NumberKey JsonValues::KeyOf(const NumberConstraints& constraints) {
+  return {constraints.least, constraints.most, constraints.whole, constraints.divisor,
+          constraints.halvings};
+}
+
+bool JsonValues::Knows(const NumberConstraints& constraints) const {
+  return numbers_.contains(KeyOf(constraints));
+}
+
 Expr JsonValues::Number(const NumberConstraints& constraints) {
-  const auto [place, is_new] =
-      numbers_.try_emplace({constraints.least, constraints.most, constraints.whole,
-                            constraints.divisor, constraints.halvings},
-                           0);
+  const auto [place, is_new] = numbers_.try_emplace(KeyOf(constraints), 0);
   if (is_new) place->second = RuleOf("a number", AddNumber(builder_, constraints));
   return builder_.Call(place->second);
 }
 
-absl::StatusOr<Expr> JsonValues::String(const TextConstraints& constraints) {
-  INLAY_ASSIGN_OR_RETURN(const Expr text, AddText(builder_, speller_, constraints));
+absl::StatusOr<Expr> JsonValues::String(const TextConstraints& constraints, TextBudget& budget) {
+  INLAY_ASSIGN_OR_RETURN(const Expr text, AddText(builder_, speller_, constraints, budget));
   return builder_.Sequence({builder_.Text("\""), text, builder_.Text("\"")});
 }
 

@@ -30,8 +30,10 @@ class JsonValues {
   // Any value at all.
   Rule Any();
   Expr Number(const NumberConstraints& constraints);
+  // Whether Number() has made a rule for them.
+  bool Knows(const NumberConstraints& constraints) const;
   // A string in its quotes. Errors: those of AddText.
-  absl::StatusOr<Expr> String(const TextConstraints& constraints);
+  absl::StatusOr<Expr> String(const TextConstraints& constraints, TextBudget& budget);
   // A list of `least` to `most` items, where item i is of item(i); from item(same) on they are all
   // alike.
   Expr Array(const std::function<Rule(size_t)>& item, size_t same, size_t least,
@@ -56,7 +58,9 @@ class JsonValues {
   CharacterSpeller speller_;
   const Rule space_rule_;
   std::optional<Rule> any_;
-  std::map<std::tuple<double, double, bool, uint32_t, uint32_t>, Rule> numbers_;
+  using NumberKey = std::tuple<double, double, bool, uint32_t, uint32_t>;
+  static NumberKey KeyOf(const NumberConstraints& constraints);
+  std::map<NumberKey, Rule> numbers_;
 };
 
 }  // namespace inlay

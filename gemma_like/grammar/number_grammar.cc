@@ -88,7 +88,7 @@ std::string WithoutEndZeros(std::string digits) {
 
 // With at most `places` digits after the point: the next number that is at least `decimal`, or at
 // most.
-Decimal Rounded(const Decimal& decimal, size_t places, bool up) {
+Decimal RoundedDecimal(const Decimal& decimal, size_t places, bool up) {
   if (decimal.fraction.size() <= places) return decimal;
   std::string digits = decimal.whole + decimal.fraction.substr(0, places);
   if (up) digits = PlusOne(std::move(digits));
@@ -246,8 +246,8 @@ class MagnitudeWriter : public DigitWriter {
   static constexpr int kLeastExponent = -324;
 
   Expr Plain(double least, double most) {
-    const Decimal first = Rounded(ToDecimal(least), kMostFractionDigits, /*up=*/true);
-    Decimal last = Rounded(ToDecimal(most), kMostFractionDigits, /*up=*/false);
+    const Decimal first = RoundedDecimal(ToDecimal(least), kMostFractionDigits, /*up=*/true);
+    Decimal last = RoundedDecimal(ToDecimal(most), kMostFractionDigits, /*up=*/false);
     if (last.whole.size() > kMostWholeDigits) last = {std::string(kMostWholeDigits, '9'), ""};
     return DecimalBetween(first, last);
   }
@@ -365,8 +365,8 @@ class MultipleWriter {
 };
 
 // `decimal` times 10^places, rounded.
-std::string ScaledBy(const Decimal& decimal, size_t places, bool up) {
-  const Decimal rounded = Rounded(decimal, places, up);
+std::string TimesPowerOfTen(const Decimal& decimal, size_t places, bool up) {
+  const Decimal rounded = RoundedDecimal(decimal, places, up);
   std::string digits = rounded.whole + rounded.fraction;
   digits.append(places - rounded.fraction.size(), '0');
   const size_t start = std::min(digits.find_first_not_of('0'), digits.size() - 1);
@@ -381,8 +381,8 @@ Expr MultiplesBetween(GrammarBuilder& builder, const NumberConstraints& constrai
   for (size_t places = 0; places <= most_places; ++places, divisor *= 10) {
     const uint32_t reduced = divisor / std::gcd(divisor, 1u << constraints.halvings);
     Expr multiples = MultipleWriter(builder, reduced, places)
-                         .Between(ScaledBy(ToDecimal(least), places, /*up=*/true),
-                                  ScaledBy(ToDecimal(most), places, /*up=*/false));
+                         .Between(TimesPowerOfTen(ToDecimal(least), places, /*up=*/true),
+                                  TimesPowerOfTen(ToDecimal(most), places, /*up=*/false));
     if (places == 0 && !constraints.whole)  // as Python writes them
       multiples = builder.Sequence({multiples, builder.Repeat(builder.Text(".0"), 0, 1)});
     options.push_back(multiples);

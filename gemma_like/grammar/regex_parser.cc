@@ -25,7 +25,7 @@ constexpr size_t kMostRegexRepetitions = 1'000'000;
 constexpr size_t kMostBranches = 1000;
 constexpr size_t kManyCodePoints = size_t{1} << 40;
 
-CodePointSet DigitSet() { return CodePointSet({{'0', '9'}}); }
+CodePointSet Digits() { return CodePointSet({{'0', '9'}}); }
 CodePointSet WordCharacters() {
   return CodePointSet({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}});
 }
@@ -255,7 +255,7 @@ class RegexParser {
     if (named != absl::string_view::npos) {
       set = one(static_cast<uint8_t>(kMeant[named]));
     } else if (c == 'd' || c == 'D') {
-      set = c == 'd' ? DigitSet() : DigitSet().Complement();
+      set = c == 'd' ? Digits() : Digits().Complement();
     } else if (c == 'w' || c == 'W') {
       set = c == 'w' ? WordCharacters() : WordCharacters().Complement();
     } else if (c == 's' || c == 'S') {

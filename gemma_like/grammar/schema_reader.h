@@ -48,6 +48,9 @@ class SchemaReader {
   absl::StatusOr<SchemaSet> OfOtherNames(const SchemaShape& shape);
   absl::StatusOr<SchemaSet> OfItem(const SchemaShape& shape, size_t index);
 
+  // What regular expressions may still take.
+  TextBudget& text_budget() { return text_budget_; }
+
   // Counts work; ResourceExhausted when it becomes too much.
   absl::Status Step(size_t steps = 1);
 
@@ -65,6 +68,7 @@ class SchemaReader {
   const SchemaDocument& document_;
   SchemaKeywords keywords_;
   size_t steps_ = 0;
+  TextBudget text_budget_;
   // Schemas whose values CheckCircles() went through; true: it is among the ones it is in.
   absl::flat_hash_map<const Json*, bool> visited_;
   std::map<SchemaSet, std::vector<SchemaShape>> shapes_;  // by sorted schemas

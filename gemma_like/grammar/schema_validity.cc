@@ -91,7 +91,7 @@ absl::StatusOr<bool> ListsNoneOf(SchemaReader& reader, const SchemaShape& a, uin
 }
 
 // Whether no text satisfies both.
-absl::StatusOr<bool> HaveNoText(const SchemaShape& a, const SchemaShape& b) {
+absl::StatusOr<bool> HaveNoText(SchemaReader& reader, const SchemaShape& a, const SchemaShape& b) {
   SchemaShape both;
   both.least_length = std::max(a.least_length, b.least_length);
   both.most_length = std::min(a.most_length, b.most_length);
@@ -99,7 +99,7 @@ absl::StatusOr<bool> HaveNoText(const SchemaShape& a, const SchemaShape& b) {
   if (a.regexes.empty() || b.regexes.empty()) return false;
   both.regexes = a.regexes;
   both.regexes.insert(both.regexes.end(), b.regexes.begin(), b.regexes.end());
-  const absl::StatusOr<bool> exists = IsSatisfiable(both.Text());
+  const absl::StatusOr<bool> exists = IsSatisfiable(both.Text(), reader.text_budget());
   return exists.ok() && !*exists;
 }
 
@@ -144,7 +144,7 @@ absl::StatusOr<bool> AreDisjointOfType(SchemaReader& reader, uint32_t type, cons
     case kNumberType:
       return a.number.least > b.number.most || b.number.least > a.number.most;
     case kStringType:
-      return HaveNoText(a, b);
+      return HaveNoText(reader, a, b);
     case kArrayType:
       return HaveDisjointItems(reader, a, b, depth);
     case kObjectType:
@@ -182,7 +182,7 @@ absl::StatusOr<bool> IsValidBesideValues(SchemaReader& reader, const SchemaShape
     case kNumberType:
       return Satisfies(shape.number, value.get<double>());
     case kStringType:
-      return Satisfies(shape.Text(), value.get_ref<const std::string&>());
+      return Satisfies(shape.Text(), value.get_ref<const std::string&>(), reader.text_budget());
     case kArrayType:
       return HasValidItems(reader, shape, value);
     case kObjectType:

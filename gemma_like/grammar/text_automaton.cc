@@ -22,19 +22,19 @@ namespace {
 using Expr = GrammarBuilder::Expr;
 using StateSet = std::vector<uint32_t>;  // ascending
 
-// Bounds the time that automata take, in states that are looked at.
-constexpr size_t kMostWork = 10'000'000;
+// The most states of the automaton of one regular expression before it is made deterministic.
+constexpr size_t kMostNfaStates = 20'000;
 
 absl::Status TooLarge() {
   return absl::ResourceExhaustedError(
-      absl::StrCat("a regular expression, with what else restricts the text, needs more than ",
-                   kMostTextStates, " states"));
+      absl::StrCat("regular expressions, with what else restricts their texts, need more than ",
+                   TextBudget::kMostStates, " states"));
 }
 
 // Thompson's automaton of a regular expression that is searched for, over code points.
 class CodePointNfa {
  public:
-  static absl::StatusOr<CodePointNfa> Make(const Regex& regex) {
+  static absl::StatusOr<CodePointNfa> Make(const Regex& regex, TextBudget& budget) {
     CodePointNfa nfa;
     nfa.end_ = nfa.NewState();
     nfa.start_ = nfa.NewState();
@@ -51,6 +51,7 @@ class CodePointNfa {
       nfa.Jump(first, core_start);
       if (!nfa.Add(branch.core, core_start, core_end)) return TooLarge();
     }
+    if (!budget.Spend(0, nfa.states_.size())) return TooLarge();
     return nfa;
   }
 
@@ -89,7 +90,7 @@ class CodePointNfa {
 
   // Adds the ways from `from` to `to` that `node` has; false beyond the bound.
   bool Add(const RegexNode& node, uint32_t from, uint32_t to) {
-    if (states_.size() > kMostTextStates) return false;
+    if (states_.size() > kMostNfaStates) return false;
     switch (node.kind) {
       case RegexNode::Kind::kClass:
         states_[from].steps.push_back({node.set, to});
@@ -152,10 +153,11 @@ class CodePointNfa {
   uint32_t start_ = 0, end_ = 0;
 };
 
-absl::StatusOr<std::vector<CodePointNfa>> MakeNfas(absl::Span<const Regex* const> regexes) {
+absl::StatusOr<std::vector<CodePointNfa>> MakeNfas(absl::Span<const Regex* const> regexes,
+                                                   TextBudget& budget) {
   std::vector<CodePointNfa> nfas;
   for (const Regex* regex : regexes) {
-    INLAY_ASSIGN_OR_RETURN(CodePointNfa nfa, CodePointNfa::Make(*regex));
+    INLAY_ASSIGN_OR_RETURN(CodePointNfa nfa, CodePointNfa::Make(*regex, budget));
     nfas.push_back(std::move(nfa));
   }
   return nfas;
@@ -191,7 +193,7 @@ class TextAutomaton {
   TextAutomaton(const TextConstraints& constraints, std::vector<CodePointNfa> nfas)
       : constraints_(constraints), nfas_(std::move(nfas)) {}
 
-  absl::Status Build() {
+  absl::Status Build(TextBudget& budget) {
     std::vector<CodePointSet> sets;
     for (const CodePointNfa& nfa : nfas_) nfa.CollectSets(&sets);
     classes_ = Classes(std::move(sets));
@@ -199,9 +201,11 @@ class TextAutomaton {
     for (const CodePointNfa& nfa : nfas_) start.states.push_back(nfa.Start());
     Intern(std::move(start));
     for (size_t at = 0; at < states_.size(); ++at) {
-      if (work_ > kMostWork || states_.size() > kMostTextStates) return TooLarge();
+      work_ = 0;
       Expand(at);
+      if (states_.size() > budget.states || !budget.Spend(0, work_)) return TooLarge();
     }
+    budget.Spend(states_.size(), 0);
     return absl::OkStatus();
   }
 
@@ -299,7 +303,7 @@ class TextAutomaton {
   std::vector<CodePointSet> classes_;
   std::map<Key, size_t> known_;
   std::vector<State> states_;
-  size_t work_ = 0;
+  size_t work_ = 0;  // of the last Expand()
 };
 
 // The repetition of one class that `regex` is, if it is one.
@@ -333,19 +337,27 @@ Expr Repetition(GrammarBuilder& builder, CharacterSpeller& speller, const CodePo
 
 }  // namespace
 
-absl::StatusOr<bool> Satisfies(const TextConstraints& constraints, absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes));
+bool TextBudget::Spend(size_t states_made, size_t work_done) {
+  const bool is_enough = states_made <= states && work_done <= work;
+  states -= std::min(states, states_made);
+  work -= std::min(work, work_done);
+  return is_enough;
+}
+
+absl::StatusOr<bool> Satisfies(const TextConstraints& constraints, absl::string_view text,
+                               TextBudget& budget) {
+  INLAY_ASSIGN_OR_RETURN(const std::vector<CodePointNfa> nfas,
+                         MakeNfas(constraints.regexes, budget));
   std::vector<StateSet> states;
   for (const CodePointNfa& nfa : nfas) states.push_back(nfa.Start());
-  size_t length = 0, work = 0;
+  size_t length = 0;
   for (; !text.empty(); ++length) {
     const CodePoint code_point = DecodeUtf8(text);
     text.remove_prefix(code_point.length);
     for (size_t i = 0; i < nfas.size(); ++i) {
-      work += states[i].size();
+      if (!budget.Spend(0, states[i].size())) return TooLarge();
       states[i] = nfas[i].After(states[i], code_point.value);
     }
-    if (work > kMostWork) return TooLarge();
   }
   if (length < constraints.least || (constraints.most && length > *constraints.most)) return false;
   for (size_t i = 0; i < nfas.size(); ++i)
@@ -353,15 +365,15 @@ absl::StatusOr<bool> Satisfies(const TextConstraints& constraints, absl::string_
   return true;
 }
 
-absl::StatusOr<bool> IsSatisfiable(const TextConstraints& constraints) {
-  INLAY_ASSIGN_OR_RETURN(std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes));
+absl::StatusOr<bool> IsSatisfiable(const TextConstraints& constraints, TextBudget& budget) {
+  INLAY_ASSIGN_OR_RETURN(std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes, budget));
   TextAutomaton automaton(constraints, std::move(nfas));
-  INLAY_RETURN_IF_ERROR(automaton.Build());
+  INLAY_RETURN_IF_ERROR(automaton.Build(budget));
   return automaton.HasText();
 }
 
 absl::StatusOr<Expr> AddText(GrammarBuilder& builder, CharacterSpeller& speller,
-                             const TextConstraints& constraints) {
+                             const TextConstraints& constraints, TextBudget& budget) {
   if (constraints.regexes.empty())
     return Repetition(builder, speller, CodePointSet::All(), constraints.least, constraints.most);
   if (constraints.regexes.size() == 1) {
@@ -376,9 +388,9 @@ absl::StatusOr<Expr> AddText(GrammarBuilder& builder, CharacterSpeller& speller,
       return Repetition(builder, speller, repeat->parts[0].set, least, most);
     }
   }
-  INLAY_ASSIGN_OR_RETURN(std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes));
+  INLAY_ASSIGN_OR_RETURN(std::vector<CodePointNfa> nfas, MakeNfas(constraints.regexes, budget));
   TextAutomaton automaton(constraints, std::move(nfas));
-  INLAY_RETURN_IF_ERROR(automaton.Build());
+  INLAY_RETURN_IF_ERROR(automaton.Build(budget));
   return automaton.Add(builder, speller);
 }
 

@@ -21,20 +21,32 @@ struct TextConstraints {
   std::optional<size_t> most;
 };
 
-// The most states that are built for constraints that hold together.
-inline constexpr size_t kMostTextStates = 20000;
+// The most states that automata of texts have, and the most work they take, together. Shared by all
+// texts of a schema, so that many of them do not take more than one may.
+struct TextBudget {
+  static constexpr size_t kMostStates = 50'000;
+  static constexpr size_t kMostWork = 20'000'000;  // states that are looked at; about a second
 
-// Whether `text`, in UTF-8, is such a text. ResourceExhausted for regular expressions whose
-// repetitions need more than kMostTextStates states.
-absl::StatusOr<bool> Satisfies(const TextConstraints& constraints, absl::string_view text);
+  size_t states = kMostStates;
+  size_t work = kMostWork;
 
-// Whether there is such a text. Errors: those of AddText.
-absl::StatusOr<bool> IsSatisfiable(const TextConstraints& constraints);
+  // False when less was left.
+  bool Spend(size_t states_made, size_t work_done);
+};
 
-// These texts, spelled by `speller`. ResourceExhausted when a regular expression would need more
-// than kMostTextStates states together with the others or with the bounds.
+// Whether `text`, in UTF-8, is such a text. This and the following are ResourceExhausted beyond
+// `budget`, which they spend.
+absl::StatusOr<bool> Satisfies(const TextConstraints& constraints, absl::string_view text,
+                               TextBudget& budget);
+
+// Whether there is such a text.
+absl::StatusOr<bool> IsSatisfiable(const TextConstraints& constraints, TextBudget& budget);
+
+// These texts, spelled by `speller`. Only several regular expressions, or one together with bounds
+// that it does not keep itself, take of the budget.
 absl::StatusOr<GrammarBuilder::Expr> AddText(GrammarBuilder& builder, CharacterSpeller& speller,
-                                             const TextConstraints& constraints);
+                                             const TextConstraints& constraints,
+                                             TextBudget& budget);
 
 }  // namespace inlay
 

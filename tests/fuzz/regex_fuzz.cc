@@ -64,8 +64,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const std::string text = input.substr(std::min(zero + 1, input.size())).substr(0, 200);
   if (!IsValidUtf8(text)) return 0;
+  TextBudget budget;
   const Regex* regexes[] = {&*regex};
-  const auto expected = Satisfies({regexes, 0, std::nullopt}, text);
+  const auto expected = Satisfies({regexes, 0, std::nullopt}, text, budget);
   if (!expected.ok()) {
     CheckRefusal(expected.status());
     return 0;

@@ -1,6 +1,6 @@
 // read_by_schema: for each line of standard input, {"schema": TEXT, "documents": [TEXT...]}, a line
-// with what the schema's grammar makes of the documents, {"accepts": [BOOLEAN...]}, or with why there
-// is none, {"error": SENTENCE}.
+// with what the schema's grammar makes of the documents, {"accepts": [BOOLEAN...]}, or with why
+// there is none, {"error": SENTENCE}.
 #include <cstdio>
 #include <iostream>
 #include <memory>

@@ -404,8 +404,16 @@ TEST(JsonSchema, HostileSchemasAreRefusedOrCheap) {
   EXPECT_THAT(Error("{'type':'string','maxLength':10000000}"), HasSubstr("states"));
   EXPECT_THAT(Error("{'type':'string','pattern':'((a{1000}){1000}){1000}'}"), HasSubstr("states"));
   EXPECT_THAT(Error("{'type':'string','pattern':'(a|b)*a(a|b){30}$','maxLength':1000}"),
-              HasSubstr("more than 20000 states"));
+              HasSubstr("more than 50000 states"));
   EXPECT_THAT(Error(std::string(200, '[') + std::string(200, ']')), HasSubstr("nests deeper"));
+  std::string multiples = "{'properties':{", patterns = multiples;
+  for (int i = 0; i < 300; ++i) {
+    absl::StrAppend(&multiples, i ? "," : "", "'", i, "':{'multipleOf':", 500 + i, "}");
+    absl::StrAppend(&patterns, i ? "," : "", "'", i, "':{'pattern':'[ab]{9}", i,
+                    "$','maxLength':999}");
+  }
+  EXPECT_THAT(Error(multiples + "}}"), HasSubstr("too many combinations"));
+  EXPECT_THAT(Error(patterns + "}}"), HasSubstr("more than 50000 states"));
   std::string arrays = "{'type':'array','items':", nested;
   for (int i = 0; i < 100; ++i) nested += arrays;
   EXPECT_EQ(Error(nested + "{}" + std::string(100, '}')), "");

@@ -146,8 +146,9 @@ TEST(Regex, HostilePatternsAreRefusedQuickly) {
   const Regex* regexes[] = {&exponential};
   GrammarBuilder builder;
   CharacterSpeller speller(builder, CharacterSpelling::kPlain);
-  EXPECT_THAT(AddText(builder, speller, {regexes, 0, 5000}).status().message(),
-              HasSubstr("more than 20000 states"));
+  TextBudget budget;
+  EXPECT_THAT(AddText(builder, speller, {regexes, 0, 5000}, budget).status().message(),
+              HasSubstr("more than 50000 states"));
 }
 
 // Patterns in what ECMA-262 and std::regex have in common, and texts over few letters.
@@ -216,6 +217,7 @@ TEST(Regex, RandomPatternsMatchWhatStdRegexMatches) {
     const auto json = RegexTexts(pattern, {CharacterSpelling::kJsonString, RegexMatch::kSearch});
     const Regex regex = Must(ParseRegex(pattern));
     const Regex* regexes[] = {&regex};
+    TextBudget budget;
     for (int j = 0; j < 12; ++j) {
       const std::string text = random.Text();
       const bool expected = std::regex_search(text, std_regex);
@@ -225,7 +227,7 @@ TEST(Regex, RandomPatternsMatchWhatStdRegexMatches) {
           << pattern << " in " << text;
       EXPECT_EQ(Read(json, Escaped(text, random)) == Reads::kWhole, expected)
           << pattern << " in " << text;
-      EXPECT_EQ(Must(Satisfies({regexes, 0, std::nullopt}, text)), expected)
+      EXPECT_EQ(Must(Satisfies({regexes, 0, std::nullopt}, text, budget)), expected)
           << pattern << " in " << text;
     }
   }
@@ -242,10 +244,11 @@ TEST(Regex, LengthsAndOtherPatternsHoldToo) {
     const TextConstraints constraints = {
         absl::MakeSpan(regexes).subspan(0, static_cast<size_t>(random.Integer(0, 2))), least,
         random.Integer(0, 1) ? std::optional<size_t>(least + 2) : std::nullopt};
+    TextBudget budget;
     const auto grammar = Compiled([&](GrammarBuilder& builder) {
       CharacterSpeller speller(builder, CharacterSpelling::kPlain);
       return builder.Choice(
-          {Must(AddText(builder, speller, constraints)), builder.ControlToken(1)});
+          {Must(AddText(builder, speller, constraints, budget)), builder.ControlToken(1)});
     });
     for (int j = 0; j < 30; ++j) {
       const std::string text = random.Text();
@@ -255,7 +258,7 @@ TEST(Regex, LengthsAndOtherPatternsHoldToo) {
         expected = expected && std::regex_search(text, std::regex(patterns[k]));
       EXPECT_EQ(Read(grammar, text) == Reads::kWhole, expected)
           << patterns[0] << " " << patterns[1] << " in " << text;
-      EXPECT_EQ(Must(Satisfies(constraints, text)), expected);
+      EXPECT_EQ(Must(Satisfies(constraints, text, budget)), expected);
     }
   }
 }
