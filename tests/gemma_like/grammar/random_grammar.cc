@@ -41,7 +41,7 @@ class Maker {
 
   RandomGrammar Make() && {
     made_.rules.resize(1 + up_to_(3));
-    for (size_t& rule : made_.rules) rule = AddExpr(0);
+    for (rule_ = 0; rule_ < made_.rules.size(); ++rule_) made_.rules[rule_] = AddExpr(0);
     return std::move(made_);
   }
 
@@ -49,12 +49,17 @@ class Maker {
   size_t Pick(size_t count) { return up_to_(count - 1); }
 
   size_t AddExpr(size_t depth) {
+    // Leaves first, then what has parts, then what the reference cannot read.
     static constexpr Kind kKinds[] = {
-        Kind::kText,   Kind::kBytes,    Kind::kCodePoint, Kind::kCall,     Kind::kEmpty,
-        Kind::kText,   Kind::kCall,     Kind::kNothing,   Kind::kSequence, Kind::kChoice,
-        Kind::kRepeat, Kind::kSequence, Kind::kControl,   Kind::kObject};
+        Kind::kEmpty,    Kind::kNothing,  Kind::kBytes,  Kind::kBytes,  Kind::kCodePoint,
+        Kind::kText,     Kind::kText,     Kind::kText,   Kind::kCall,   Kind::kCall,
+        Kind::kSequence, Kind::kSequence, Kind::kChoice, Kind::kRepeat, Kind::kRepeat,
+        Kind::kControl,  Kind::kObject,   Kind::kObject};
+    constexpr size_t kLeaves = 10, kReadable = 15;
+    const size_t first = depth == 0 ? kLeaves : 0;
+    const size_t last = depth > 3 ? kLeaves : objects_ ? std::size(kKinds) : kReadable;
     RandomGrammar::Expr expr;
-    expr.kind = kKinds[depth > 3 ? Pick(5) : Pick(std::size(kKinds) - (objects_ ? 0 : 2))];
+    expr.kind = kKinds[first + Pick(last - first)];
     switch (expr.kind) {
       case Kind::kText:
         expr.text = kTexts[Pick(std::size(kTexts))];
@@ -67,7 +72,10 @@ class Maker {
         break;
       case Kind::kSequence:
       case Kind::kChoice:
-        for (size_t n = up_to_(3); n > 0; --n) expr.parts.push_back(AddExpr(depth + 1));
+        // None of them now and then.
+        for (size_t n = up_to_(20) == 0 ? 0 : 1 + up_to_(2); n > 0; --n) {
+          expr.parts.push_back(AddExpr(depth + 1));
+        }
         break;
       case Kind::kRepeat:
         expr.parts = {AddExpr(depth + 1)};
@@ -75,8 +83,7 @@ class Maker {
         expr.most = up_to_(RandomGrammar::kMany + 1);
         break;
       case Kind::kCall:
-        expr.rule = Pick(made_.rules.size());
-        break;
+        return AddCall();
       case Kind::kControl:
         expr.rule = Pick(3);
         break;
@@ -86,8 +93,22 @@ class Maker {
       default:
         break;
     }
+    return Add(std::move(expr));
+  }
+
+  size_t Add(RandomGrammar::Expr expr) {
     made_.exprs.push_back(std::move(expr));
     return made_.exprs.size() - 1;
+  }
+
+  // Of a later rule, or after a text, since most grammars would be left-recursive otherwise.
+  size_t AddCall() {
+    const size_t later = made_.rules.size() - rule_ - 1;
+    if (later > 0 && up_to_(2) > 0)
+      return Add({.kind = Kind::kCall, .rule = rule_ + 1 + Pick(later)});
+    const size_t text = Add({.kind = Kind::kText, .text = kTexts[Pick(std::size(kTexts))]});
+    const size_t call = Add({.kind = Kind::kCall, .rule = Pick(made_.rules.size())});
+    return Add({.kind = Kind::kSequence, .parts = {text, call}});
   }
 
   GrammarObject AddObject() {
@@ -107,6 +128,7 @@ class Maker {
 
   const UpTo& up_to_;
   const bool objects_;
+  size_t rule_ = 0;  // that is being made
   RandomGrammar made_;
 };
 

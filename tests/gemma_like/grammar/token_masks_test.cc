@@ -42,17 +42,20 @@ bool Has(absl::Span<const uint64_t> bits, int32_t token) {
   return (bits[token / 64] >> token % 64 & 1) != 0;
 }
 
-// Holds the mask of `matcher` against each token, and returns those that are allowed.
+// Holds the mask of `matcher` against each token, and returns those that are allowed; none where
+// the grammar is too ambiguous.
 std::vector<int32_t> CheckAllowed(const TokenTrie& trie, GrammarMatcher& matcher) {
-  const absl::Span<const uint64_t> mask = Must(matcher.Allowed());
-  EXPECT_EQ(mask.size(), trie.words());
-  const std::vector<uint64_t> allowed(mask.begin(), mask.end());
-  const bool can_end = Must(matcher.CanEnd());
+  const auto mask = matcher.Allowed();
+  if (!mask.ok()) return {};
+  EXPECT_EQ(mask->size(), trie.words());
+  const std::vector<uint64_t> allowed(mask->begin(), mask->end());
   std::vector<int32_t> tokens;
   for (int32_t token = 0; token < static_cast<int32_t>(64 * trie.words()); ++token) {
     GrammarMatcher copy = matcher;
     const absl::string_view bytes = trie.Bytes(token);
-    const bool expected = token == kEnd ? can_end : !bytes.empty() && Must(copy.AcceptBytes(bytes));
+    const auto accepted = token == kEnd ? copy.CanEnd() : copy.AcceptBytes(bytes);
+    if (!accepted.ok()) continue;
+    const bool expected = *accepted && (token == kEnd || !bytes.empty());
     EXPECT_EQ(Has(allowed, token), expected) << token << ": " << bytes;
     if (expected) tokens.push_back(token);
   }
@@ -61,7 +64,7 @@ std::vector<int32_t> CheckAllowed(const TokenTrie& trie, GrammarMatcher& matcher
 
 TEST(TokenMasksTest, AllowWhatIsAcceptedByteByByte) {
   size_t grammars = 0, steps = 0;
-  for (uint64_t seed = 0; seed < 1500; ++seed) {
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
     const UpTo up_to = [&](size_t most) { return static_cast<size_t>(random() % (most + 1)); };
@@ -76,18 +79,20 @@ TEST(TokenMasksTest, AllowWhatIsAcceptedByteByByte) {
     GrammarMatcher matcher = create(size_t{64} << 20), forgetful = create(0);
     for (int i = 0; i < 12; ++i, ++steps) {
       const std::vector<int32_t> allowed = CheckAllowed(*trie, matcher);
-      const auto mask = Must(matcher.Allowed()), same = Must(forgetful.Allowed());
-      ASSERT_TRUE(std::equal(mask.begin(), mask.end(), same.begin(), same.end()));
+      const auto mask = matcher.Allowed(), same = forgetful.Allowed();
+      ASSERT_EQ(mask.ok(), same.ok());
+      ASSERT_TRUE(!mask.ok() || *mask == *same);
       if (HasFailure() || allowed.empty()) break;
-      const int32_t token = allowed[up_to(allowed.size() - 1)];
+      int32_t token = allowed[up_to(allowed.size() - 1)];
+      if (token == kEnd) token = allowed[up_to(allowed.size() - 1)];
       ASSERT_TRUE(Must(matcher.Accept(token)));
       ASSERT_TRUE(Must(forgetful.Accept(token)));
       if (token == kEnd) break;
     }
     if (HasFailure()) break;
   }
-  EXPECT_GT(grammars, 300u);
-  EXPECT_GT(steps, 1000u);
+  EXPECT_GT(grammars, 1000u);
+  EXPECT_GT(steps, 5000u);
 }
 
 }  // namespace
