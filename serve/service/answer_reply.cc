@@ -51,14 +51,14 @@ void AnswerReply::Write(std::string bytes) {
 
 void AnswerReply::Accepted() {
   const std::lock_guard lock(mutex_);
-  if (!call_.stream || failed_ || streams_) return;
+  if (!call_.stream || over_ || streams_) return;
   reply_->StartStream(200, kEvents);
   streams_ = true;
 }
 
 void AnswerReply::Ping(absl::Time before) {
   const std::lock_guard lock(mutex_);
-  if (streams_ && !failed_ && last_written_ < before) Write(writer_->Ping());
+  if (streams_ && !over_ && last_written_ < before) Write(writer_->Ping());
 }
 
 void AnswerReply::Fail(const absl::Status& status) {
@@ -67,8 +67,8 @@ void AnswerReply::Fail(const absl::Status& status) {
 }
 
 void AnswerReply::FailLocked(const absl::Status& status) {
-  if (failed_) return;
-  failed_ = true;
+  if (over_) return;
+  over_ = true;
   if (streams_) {
     Write(writer_->Fail(status));
     return reply_->Finish();
@@ -80,7 +80,7 @@ void AnswerReply::FailLocked(const absl::Status& status) {
 
 void AnswerReply::OnStart(const AnswerUsage& usage) {
   const std::lock_guard lock(mutex_);
-  if (failed_ || begun_) return;
+  if (over_ || begun_) return;
   // The first answer may be ready before the thread that submitted it has come to Accepted().
   if (call_.stream && !streams_) {
     reply_->StartStream(200, kEvents);
@@ -97,7 +97,7 @@ std::vector<AnswerEvent> AnswerReply::Events(Choice& choice, absl::string_view t
 
 bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
   const std::lock_guard lock(mutex_);
-  if (failed_) return false;
+  if (over_) return false;
   const size_t number = ChoiceOf(prompt, update.choice);
   Choice& choice = choices_[number];
   if (choice.enough) return false;
@@ -116,7 +116,7 @@ bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
 void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
   if (end.status.ok() && on_answer_) on_answer_(prompt, end);
   const std::lock_guard lock(mutex_);
-  if (failed_) return;
+  if (over_) return;
   if (!end.status.ok()) return FailLocked(end.status);
   const size_t number = ChoiceOf(prompt, end.choice);
   Choice& choice = choices_[number];
@@ -134,6 +134,7 @@ void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
                                                                   end.usage.completion_tokens)}};
   Write(writer_->End(reply_end));
   if (++ends_ < choices_.size()) return;
+  over_ = true;
   std::string last = writer_->Finish();
   if (!streams_) return reply_->Send(200, kJson, std::move(last));
   Write(std::move(last));

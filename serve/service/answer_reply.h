@@ -76,7 +76,7 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
   std::vector<Choice> choices_;
   bool begun_ = false;    // the writer has
   bool streams_ = false;  // the reply has
-  bool failed_ = false;
+  bool over_ = false;     // the reply has ended: complete, or failed
   size_t ends_ = 0;
   absl::Time last_written_;
 };

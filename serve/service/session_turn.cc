@@ -35,7 +35,7 @@ RunningTurn::RunningTurn(Parts parts)
     : parts_(std::move(parts)), hold_(std::move(parts_.hold)), last_written_(absl::Now()) {}
 
 void RunningTurn::StartStream() {
-  if (!parts_.stream || streams_ || failed_) return;
+  if (!parts_.stream || streams_ || over_) return;
   parts_.visit.reply->StartStream(200, kTurnStream);
   streams_ = true;
 }
@@ -55,7 +55,7 @@ void RunningTurn::Ping(absl::Time before) {
   // While the turn is saved, nobody who pings others is to wait for it.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
-  if (streams_ && !failed_ && last_written_ < before) Write(std::string(kSsePing));
+  if (streams_ && !over_ && last_written_ < before) Write(std::string(kSsePing));
 }
 
 void RunningTurn::Fail(const absl::Status& status) {
@@ -64,8 +64,8 @@ void RunningTurn::Fail(const absl::Status& status) {
 }
 
 void RunningTurn::FailLocked(const absl::Status& status) {
-  if (failed_) return;
-  failed_ = true;
+  if (over_) return;
+  over_ = true;
   // First, so that who reads the reply finds the session free.
   hold_.reset();
   if (streams_) {
@@ -96,7 +96,7 @@ void RunningTurn::WriteEvents(std::vector<AnswerEvent> events, size_t generated)
 
 bool RunningTurn::OnUpdate(const AnswerUpdate& update) {
   const std::lock_guard lock(mutex_);
-  if (failed_ || enough_) return false;
+  if (over_ || enough_) return false;
   WriteEvents(parts_.reader.Push(update.text), update.generated);
   return !enough_;
 }
@@ -120,7 +120,7 @@ void RunningTurn::Complete(const AnswerEnd& end) {
 
 void RunningTurn::OnEnd(const AnswerEnd& end) {
   const std::lock_guard lock(mutex_);
-  if (failed_) return;
+  if (over_) return;
   if (!end.status.ok()) return FailLocked(end.status);
   if (parts_.on_answer) parts_.on_answer(end);
   const absl::Status status = OrOutOfMemory("this turn", [&] {
@@ -134,7 +134,7 @@ void RunningTurn::OnEnd(const AnswerEnd& end) {
 
 void RunningTurn::SaveAndReply() {
   const std::lock_guard lock(mutex_);
-  if (failed_) return;
+  if (over_) return;
   const absl::Status status = OrOutOfMemory("this turn", [&] {
     const absl::Status saved = parts_.store->Save(*hold_, parts_.session);
     if (!saved.ok()) return saved;
@@ -142,10 +142,11 @@ void RunningTurn::SaveAndReply() {
     const SessionTurn& turn = parts_.session.turns.back();
     if (!streams_) {
       parts_.visit.Send(TurnJson(parts_.session, turn));
-      return absl::OkStatus();
+    } else {
+      Write(TurnEvent(parts_.session, turn));
+      parts_.visit.reply->Finish();
     }
-    Write(TurnEvent(parts_.session, turn));
-    parts_.visit.reply->Finish();
+    over_ = true;
     return absl::OkStatus();
   });
   if (!status.ok()) FailLocked(status);

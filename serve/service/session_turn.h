@@ -66,7 +66,7 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   size_t reasoning_tokens_ = 0;
   bool enough_ = false;
   bool streams_ = false;
-  bool failed_ = false;
+  bool over_ = false;  // the reply has ended: complete, or failed
   absl::Time last_written_;
 };
 

@@ -1,0 +1,69 @@
+// One client's reply: what ends it, and that nothing follows.
+#include "serve/service/answer_reply.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "tests/gemma_like/chat/chat_vocabulary.h"
+#include "tests/serve/service/fake_reply.h"
+
+namespace inlay::serve {
+namespace {
+
+// The reply itself fails the test when something is written after its end.
+class AnswerReplyTest : public testing::TestWithParam<bool> {
+ protected:
+  std::shared_ptr<AnswerReply> Make() {
+    Call call;
+    call.protocol = Protocol::kCompletions;
+    call.prompts = {std::string("a")};
+    call.stream = GetParam();
+    return std::make_shared<AnswerReply>(std::move(call), ReplyHeader{}, *tokenizer_,
+                                         AnswerReply::Reading{}, reply_, 1, nullptr);
+  }
+
+  const std::unique_ptr<Tokenizer> tokenizer_ = MustLoad(SpmBase());
+  const std::shared_ptr<FakeReply> reply_ = std::make_shared<FakeReply>();
+};
+
+INSTANTIATE_TEST_SUITE_P(Forms, AnswerReplyTest, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "Streamed" : "Whole");
+});
+
+TEST_P(AnswerReplyTest, NothingFollowsTheEnd) {
+  const auto answers = Make();
+  const auto listener = answers->ListenerOf(0);
+  answers->Accepted();
+  listener->OnStart({});
+  answers->Ping(absl::InfiniteFuture());
+  listener->OnEnd({});
+  ASSERT_TRUE(reply_->finished());
+  const std::string body = reply_->body();
+  answers->Ping(absl::InfiniteFuture());
+  answers->Fail(absl::InternalError("too late"));
+  EXPECT_EQ(reply_->body(), body);
+  EXPECT_EQ(reply_->status(), 200);
+}
+
+TEST_P(AnswerReplyTest, NothingFollowsAFailure) {
+  const auto answers = Make();
+  const auto listener = answers->ListenerOf(0);
+  answers->Accepted();
+  answers->Fail(absl::InternalError("first"));
+  ASSERT_TRUE(reply_->finished());
+  const std::string body = reply_->body();
+  EXPECT_THAT(body, testing::HasSubstr("first"));
+  answers->Ping(absl::InfiniteFuture());
+  answers->Fail(absl::InternalError("second"));
+  listener->OnStart({});
+  listener->OnEnd({});
+  EXPECT_EQ(reply_->body(), body);
+}
+
+}  // namespace
+}  // namespace inlay::serve
