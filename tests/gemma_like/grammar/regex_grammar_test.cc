@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -287,6 +290,39 @@ TEST(Regex, JsonStringsHaveEscapesForEachCharacter) {
   EXPECT_TRUE(json("\\x7f", "\x7f"));
   EXPECT_FALSE(json(".", "\\ud800"));
   EXPECT_FALSE(json(".", "\\n"));
+}
+
+TEST(Regex, EscapesAreThoseOfTheMembersOfASet) {
+  std::mt19937 random(3);
+  const uint32_t edges[] = {0x20,    0x7F,    0x80,     0x7FF,   0x800,   0xD7FF,
+                            0xE000,  0xFFFF,  0x10000,  0x103FF, 0x10400, 0x1F3FF,
+                            0x1F400, 0x1F64F, 0x10FC00, 0x10FFFF};
+  const auto any = [&] {
+    const uint32_t edge = edges[random() % std::size(edges)] + random() % 5;
+    return std::min(random() % 3 ? edge : static_cast<uint32_t>(random() % 0x110000),
+                    kLastCodePoint);
+  };
+  for (int i = 0; i < 300; ++i) {
+    const uint32_t a = any(), b = any();
+    const CodePointSet set({{std::min(a, b), std::max(a, b)}});
+    const auto grammar = Compiled([&](GrammarBuilder& builder) {
+      CharacterSpeller speller(builder, CharacterSpelling::kJsonString);
+      return builder.Choice({speller.One(set), builder.ControlToken(1)});
+    });
+    for (const uint32_t near : {a, b}) {
+      for (uint32_t c = std::max(near, 2u) - 2; c <= std::min(near + 2, kLastCodePoint); ++c) {
+        if (c >= 0xD800 && c < 0xE000) continue;
+        char text[16];
+        if (c < 0x10000)
+          std::snprintf(text, sizeof(text), "\\u%04x", c);
+        else
+          std::snprintf(text, sizeof(text), "\\u%04x\\u%04X", 0xD7C0 + (c >> 10),
+                        0xDC00 + (c & 0x3FF));
+        EXPECT_EQ(Read(grammar, text) == Reads::kWhole, set.Contains(c))
+            << text << " in " << a << " to " << b;
+      }
+    }
+  }
 }
 
 }  // namespace
