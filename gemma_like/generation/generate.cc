@@ -110,7 +110,8 @@ absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& toke
                         .prompt_seconds = std::chrono::duration<double>(prompt_end - start).count(),
                         .decode_seconds = SecondsSince(prompt_end),
                         .drafted_tokens = generation->drafted(),
-                        .accepted_tokens = generation->accepted()};
+                        .accepted_tokens = generation->accepted(),
+                        .forced_tokens = generation->forced()};
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct GenerateResult {
   double decode_seconds = 0;  // after them
   size_t drafted_tokens = 0;
   size_t accepted_tokens = 0;  // of the drafted ones
+  size_t forced_tokens = 0;    // about which the grammar left no choice
 };
 
 // Appends any number of tokens to a conversation, in as many batches as they need, and writes the

@@ -37,7 +37,7 @@ bool IsSilent(absl::string_view keyword) {
 }
 
 // The names of what is in a list of texts; none if it is something else.
-std::optional<std::vector<std::string>> Texts(const Json& list) {
+std::optional<std::vector<std::string>> TextsOf(const Json& list) {
   if (!list.is_array()) return std::nullopt;
   std::vector<std::string> texts;
   for (const Json& item : list) {
@@ -133,7 +133,7 @@ absl::Status SchemaKeywords::CheckId(const Json& schema, absl::string_view keywo
 absl::Status SchemaKeywords::AddType(const Json& schema, absl::string_view, const Json& value,
                                      SchemaShape& shape) {
   const auto names =
-      value.is_string() ? std::vector<std::string>{value.get<std::string>()} : Texts(value);
+      value.is_string() ? std::vector<std::string>{value.get<std::string>()} : TextsOf(value);
   if (!names) return document_.Error(&value, "must be the name of a type or a list of such names");
   uint32_t types = 0;
   bool whole = false, fraction = false;
@@ -273,7 +273,7 @@ absl::Status SchemaKeywords::AddFormat(const Json& schema, absl::string_view key
 
 absl::Status SchemaKeywords::AddRequired(const Json&, absl::string_view, const Json& value,
                                          SchemaShape& shape) {
-  auto names = Texts(value);
+  auto names = TextsOf(value);
   if (!names) return document_.Error(&value, "must be a list of names");
   absl::flat_hash_set<std::string> known(shape.required.begin(), shape.required.end());
   for (std::string& name : *names)
@@ -290,7 +290,7 @@ absl::Status SchemaKeywords::AddPropertyNames(const Json& schema, absl::string_v
   for (const auto& [name, part] :
        value.is_object() ? value.get_ref<const Json::object_t&>() : Json::object_t()) {
     if (name == "type" && part == "string") continue;
-    if (name == "enum") names = Texts(part);
+    if (name == "enum") names = TextsOf(part);
     if (name == "const" && part.is_string()) names = {part.get<std::string>()};
     const bool is_understood = (name == "enum" || name == "const")
                                    ? names.has_value()

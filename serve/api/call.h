@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "gemma_like/grammar/answer_shape.h"
 #include "nlohmann/json.hpp"
 
 namespace inlay::serve {
@@ -70,6 +71,7 @@ struct Call {
   CallSampling sampling;
   std::optional<size_t> max_tokens;
   std::vector<std::string> stop_texts;
+  std::optional<AnswerShape> shape;  // without `after`, which depends on the rendered chat
   bool ignore_eos = false;  // end-of-generation tokens do not end the answer
   size_t choices = 1;       // for each prompt; those of a prompt are neighbours
   bool logprobs = false;

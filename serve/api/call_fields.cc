@@ -188,8 +188,43 @@ bool ReadToolChoice(FieldReader& body) {
   return false;
 }
 
-std::string FormatRefusal(absl::string_view format) {
-  return absl::StrCat("is ", QuoteForMessage(format), ", which is not supported yet: use text");
+namespace {
+
+void ReadSchema(FieldReader& schema, Call* call) {
+  schema.NoEffect({"name", "description"});
+  const Json* const source = schema.Find("schema");
+  if (source == nullptr) return schema.Fail("schema", "must be given");
+  call->shape = AnswerShape{.kind = AnswerShape::Kind::kJsonSchema,
+                            .source = DumpJson(*source),
+                            .in_order = schema.Bool("strict").value_or(false)};
+  schema.Finish();
+}
+
+}  // namespace
+
+void ReadFormat(FieldReader& format, const char* nested, Call* call) {
+  const std::string type = format.NeedText("type");
+  if (type == "json_object") {
+    call->shape = AnswerShape{.source = R"({"type":"object"})"};
+  } else if (type == "json_schema" && nested != nullptr) {
+    const Json* const json = format.Object(nested);
+    if (json == nullptr) return format.Fail(nested, "must be given");
+    FieldReader schema(*json, format.Path(nested), format.error());
+    ReadSchema(schema, call);
+  } else if (type == "json_schema") {
+    return ReadSchema(format, call);
+  } else if (type != "text") {
+    return format.Fail("type", absl::StrCat("is ", QuoteForMessage(type),
+                                            ", not text, json_object or json_schema"));
+  }
+  format.Finish();
+}
+
+void ReadGrammar(FieldReader& body, Call* call) {
+  const std::optional<std::string> grammar = body.Text("grammar");
+  if (!grammar.has_value()) return;
+  if (call->shape.has_value()) return body.Fail("grammar", "cannot be combined with a schema");
+  call->shape = AnswerShape{.kind = AnswerShape::Kind::kGbnf, .source = *grammar};
 }
 
 std::string ReadTexts(const Json& content, const std::string& path, absl::Status* error) {

@@ -55,7 +55,12 @@ bool ReadToolChoice(FieldReader& body);
 // A reason to refuse a choice of tools that needs constrained decoding.
 std::string ForcedCallRefusal(absl::string_view choice);
 // The same for a format of the answer other than text.
-std::string FormatRefusal(absl::string_view format);
+// Reads the format {"type": "text" | "json_object" | "json_schema"...} of an answer; the members of
+// a schema, {"schema", "strict"}, are in `format` itself or, as chat/completions has them, in its
+// member `nested`. With `strict` members of objects come in the order of the schema.
+void ReadFormat(FieldReader& format, const char* nested, Call* call);
+// The grammar (GBNF) that llama.cpp's clients send.
+void ReadGrammar(FieldReader& body, Call* call);
 
 // The texts of `content`: a text, or a list of parts that are {"type": "text", "text"} (or another
 // type that holds nothing but a text), put together with a newline between. An error named after

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "gemma_like/grammar/answer_grammars.h"
 
 namespace inlay::serve {
 namespace {
@@ -57,6 +60,16 @@ SamplingOptions SamplingOf(const Json& json) {
   return sampling;
 }
 
+AnswerShape::Kind ShapeKindOf(const Json& name) {
+  const std::string text = name.get<std::string>();
+  for (const auto kind :
+       {AnswerShape::Kind::kJsonSchema, AnswerShape::Kind::kRegex, AnswerShape::Kind::kGbnf}) {
+    if (ShapeKindName(kind) == text) return kind;
+  }
+  name.get<bool>();  // throws
+  return AnswerShape::Kind::kJsonSchema;
+}
+
 }  // namespace
 
 Json OptionsJson(const GenerateOptions& options) {
@@ -64,7 +77,15 @@ Json OptionsJson(const GenerateOptions& options) {
                {"max_tokens", nullptr},
                {"stop", options.stop_texts},
                {"ignore_eos", options.ignore_eos},
-               {"shown_control", options.shown_control}};
+               {"shown_control", options.shown_control},
+               {"shape", nullptr}};
+  if (options.grammar != nullptr) {
+    const AnswerShape& shape = options.grammar->shape;
+    json["shape"] = {{"kind", std::string(ShapeKindName(shape.kind))},
+                     {"source", shape.source},
+                     {"in_order", shape.in_order},
+                     {"after", shape.after}};
+  }
   if (options.max_tokens != std::numeric_limits<size_t>::max())
     json["max_tokens"] = options.max_tokens;
   return json;
@@ -79,6 +100,15 @@ GenerateOptions OptionsOf(const Json& json) {
   options.ignore_eos = json.at("ignore_eos").get<bool>();
   for (const Json& token : json.at("shown_control"))
     options.shown_control.push_back(IntegerOf<int32_t>(token));
+  // Records of earlier versions have none.
+  if (const auto shape = json.find("shape"); shape != json.end() && !shape->is_null()) {
+    auto grammar = std::make_shared<AnswerGrammar>();
+    grammar->shape = {.kind = ShapeKindOf(shape->at("kind")),
+                      .source = shape->at("source").get<std::string>(),
+                      .in_order = shape->at("in_order").get<bool>(),
+                      .after = shape->at("after").get<std::string>()};
+    options.grammar = std::move(grammar);
+  }
   return options;
 }
 

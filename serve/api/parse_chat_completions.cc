@@ -133,13 +133,11 @@ void ReadChatTools(FieldReader& body, Call* call) {
   call->one_call = !body.Bool("parallel_tool_calls").value_or(true);
 }
 
-void ReadChatFormat(FieldReader& body) {
+void ReadChatFormat(FieldReader& body, Call* call) {
   const Json* const json = body.Object("response_format");
   if (json == nullptr) return;
   FieldReader format(*json, "response_format", body.error());
-  const std::string type = format.NeedText("type");
-  if (type != "text") return format.Fail("type", FormatRefusal(type));
-  format.Finish();
+  ReadFormat(format, "json_schema", call);
 }
 
 void ReadChatLength(FieldReader& body, Call* call) {
@@ -174,7 +172,8 @@ void ParseChatCompletions(FieldReader& body, Call* call) {
   ReadChoices(body, call);
   ReadChatLogprobs(body, call);
   ReadStream(body, call);
-  ReadChatFormat(body);
+  ReadChatFormat(body, call);
+  ReadGrammar(body, call);
   call->ignore_eos = body.Bool("ignore_eos").value_or(false);
   AcceptBookkeeping(body);
   body.Refuse("store", "cannot be true: this server stores no answers");

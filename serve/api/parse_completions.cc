@@ -32,6 +32,7 @@ void ParseCompletions(FieldReader& body, Call* call) {
   call->prompts = ReadTextsOrTokens(body, "prompt", kMostPrompts);
   call->echo = body.Bool("echo").value_or(false);
   ReadSampling(body, call);
+  ReadGrammar(body, call);
   call->max_tokens = static_cast<size_t>(
       body.Integer("max_tokens", 0, kMostMaxTokens).value_or(kDefaultMaxTokens));
   ReadStopTexts(body, "stop", call);

@@ -217,7 +217,7 @@ void ReadAnthropicOutput(FieldReader& body, Call* call) {
   SetEffort(output.Choice("effort", {"low", "medium", "high", "xhigh", "max"}), call);
   if (const Json* const format = output.Object("format"); format != nullptr) {
     FieldReader reader(*format, "output_config.format", body.error());
-    reader.Fail("type", FormatRefusal(reader.NeedText("type")));
+    ReadFormat(reader, nullptr, call);
   }
   output.Finish();
 }

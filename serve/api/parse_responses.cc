@@ -240,9 +240,7 @@ void ReadResponsesText(FieldReader& body, Call* call) {
   SetVerbosity(text.Choice("verbosity", {"low", "medium", "high"}), call);
   if (const Json* const member = text.Object("format"); member != nullptr) {
     FieldReader format(*member, "text.format", body.error());
-    const std::string type = format.NeedText("type");
-    if (type != "text") format.Fail("type", FormatRefusal(type));
-    format.Finish();
+    ReadFormat(format, nullptr, call);
   }
   text.Finish();
 }

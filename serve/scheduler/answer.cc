@@ -1,5 +1,6 @@
 #include "serve/scheduler/answer.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -73,6 +74,8 @@ size_t Answer::prompt_left() const {
   if (refill_ != nullptr) return tokens_.size() - cache_->length();
   return ticket_->request.prompt.size() - cache_->length();
 }
+
+size_t Answer::certain() const { return std::max<size_t>(1, generation_->pending()); }
 
 bool Answer::drafts_well() const {
   const size_t drafted = generation_->drafted();

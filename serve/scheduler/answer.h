@@ -66,6 +66,8 @@ class Answer {
   bool done() const { return refill_ == nullptr && generation_->done(); }
   // Whether tokens drafted from the text were right often enough to go on with it.
   bool drafts_well() const;
+  // Tokens that the next step after the prompt appends in any case, at least one.
+  size_t certain() const;
 
   // The next step, of at most `most` tokens, and what came of it; see Generation.
   absl::StatusOr<Generation::Step> Next(size_t most);

@@ -271,7 +271,8 @@ std::vector<Batcher::Share> Batcher::Compose() {
     const bool paused = std::none_of(running_.begin(), running_.end(),
                                      [&](const AnswerPtr& other) { return other.get() == answer; });
     if (paused || left == 0) continue;
-    const size_t most = Extend(*answer, 1 + DraftFor(*answer, decoding.size()));
+    const size_t wanted = std::max(answer->certain(), 1 + DraftFor(*answer, decoding.size()));
+    const size_t most = Extend(*answer, wanted);
     if (most > 0 && AddShare(*answer, std::min(most, left), shares))
       left -= shares.back().step.tokens.size();
   }

@@ -70,8 +70,12 @@ std::optional<AnswerDifference> Compare(const std::vector<int32_t>& expected,
   return difference;
 }
 
-GenerateOptions ReplayOptions(const AnswerRecord& record) {
+absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record,
+                                              AnswerGrammars& grammars) {
   GenerateOptions options = record.options;
+  if (options.grammar != nullptr) {
+    INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(options.grammar->shape));
+  }
   if (record.reason == StopReason::kCancelled) options.max_tokens = record.tokens.size();
   return options;
 }

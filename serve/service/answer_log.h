@@ -15,6 +15,7 @@
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/generation/generation.h"
+#include "gemma_like/grammar/answer_grammars.h"
 #include "io/tokenizer/tokenizer.h"
 
 namespace inlay::serve {
@@ -48,8 +49,9 @@ std::optional<AnswerDifference> Compare(const std::vector<int32_t>& expected,
                                         const std::vector<int32_t>& recomputed);
 
 // The options to compute a recorded answer again with: an answer that was cut short, because its
-// reader had enough, is computed as far as it went.
-GenerateOptions ReplayOptions(const AnswerRecord& record);
+// reader had enough, is computed as far as it went. Fails with the errors of AnswerGrammars::Get
+// for an answer that had a shape.
+absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record, AnswerGrammars& grammars);
 
 // A file to which records are appended. Safe to use from several threads.
 class AnswerLog {

@@ -12,8 +12,8 @@
 #include "base/status_macros.h"
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/generation/sampler.h"
-#include "io/template/json_input.h"
 #include "gemma_like/parse_json.h"
+#include "io/template/json_input.h"
 #include "serve/api/parse_call.h"
 #include "serve/api/reply.h"
 #include "serve/api/token_requests.h"
@@ -48,13 +48,14 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
 
 AnswerRoutes::AnswerRoutes(const LoadedModel& model, const absl::StatusOr<ChatRenderer>& renderer,
                            const ServiceOptions& options, const std::string& fingerprint,
-                           Scheduler* scheduler)
+                           Scheduler* scheduler, AnswerGrammars& grammars)
     : model_(model),
       tokenizer_(*model.tokenizer),
       renderer_(renderer),
       options_(options),
       fingerprint_(fingerprint),
       scheduler_(scheduler),
+      grammars_(grammars),
       markers_{Markers(/*tools=*/false), Markers(/*tools=*/true)} {}
 
 std::vector<int32_t> AnswerRoutes::Markers(bool tools) const {
@@ -135,11 +136,28 @@ absl::Status AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const 
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerRoutes::GrammarFor(
+    const Call& call, bool in_thinking) const {
+  if (!call.shape.has_value()) return nullptr;
+  if (!call.tools.is_null()) {
+    return absl::InvalidArgumentError(
+        "a format of the answer cannot be combined with tools that may be called");
+  }
+  AnswerShape shape = *call.shape;
+  if (in_thinking) shape.after = std::string(renderer_->answer_format(false).think_end);
+  absl::StatusOr<std::shared_ptr<const AnswerGrammar>> grammar = grammars_.Get(shape);
+  if (grammar.ok()) return grammar;
+  // What is too large for a grammar is an error of the request, not a shortage that passes.
+  const absl::Status& status = grammar.status();
+  return absl::InvalidArgumentError(absl::StrCat("the format of the answer: ", status.message()));
+}
+
 absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
     const Call& call, const Visit& visit, AnswerReply::Reading* reading) const {
-  INLAY_ASSIGN_OR_RETURN(const AnswerRequest request, MakeRequest(call, visit));
+  INLAY_ASSIGN_OR_RETURN(AnswerRequest request, MakeRequest(call, visit));
   std::vector<AnswerRequest> requests;
   if (visit.protocol == Protocol::kCompletions) {
+    INLAY_ASSIGN_OR_RETURN(request.options.grammar, GrammarFor(call, /*in_thinking=*/false));
     for (const auto& prompt : call.prompts) {
       requests.push_back(request);
       if (const auto* tokens = std::get_if<std::vector<int32_t>>(&prompt)) {
@@ -152,6 +170,7 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
     return requests;
   }
   INLAY_ASSIGN_OR_RETURN(RenderedChat chat, Render(call));
+  INLAY_ASSIGN_OR_RETURN(request.options.grammar, GrammarFor(call, chat.in_thinking));
   requests.push_back(request);
   requests[0].prompt = std::move(chat.tokens);
   requests[0].marks = {chat.generation_prompt};

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gemma_like/chat/chat_renderer.h"
+#include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/load_model.h"
 #include "io/tokenizer/tokenizer.h"
 #include "serve/api/call.h"
@@ -31,7 +32,8 @@ class AnswerRoutes {
   // What the arguments refer to must outlive the object, except the scheduler (null for a model
   // that answers nothing): it is destroyed before the object, which is told of its last answers.
   AnswerRoutes(const LoadedModel& model, const absl::StatusOr<ChatRenderer>& renderer,
-               const ServiceOptions& options, const std::string& fingerprint, Scheduler* scheduler);
+               const ServiceOptions& options, const std::string& fingerprint, Scheduler* scheduler,
+               AnswerGrammars& grammars);
 
   // /v1/chat/completions, /v1/completions, /v1/responses and /v1/messages
   void Answer(const Visit& visit);
@@ -60,6 +62,9 @@ class AnswerRoutes {
   // The requests of a call, with their prompts, and how their answers are read.
   absl::StatusOr<std::vector<AnswerRequest>> MakeRequests(const Call& call, const Visit& visit,
                                                           AnswerReply::Reading* reading) const;
+  // The grammar of answers to a call, which begin after the thoughts that the prompt has begun.
+  absl::StatusOr<std::shared_ptr<const AnswerGrammar>> GrammarFor(const Call& call,
+                                                                  bool in_thinking) const;
   absl::Status SubmitAll(std::vector<AnswerRequest> requests, const Visit& visit,
                          const std::shared_ptr<AnswerReply>& answers);
   void Watch(const std::shared_ptr<AnswerReply>& answers);
@@ -70,6 +75,7 @@ class AnswerRoutes {
   const ServiceOptions& options_;
   const std::string& fingerprint_;
   Scheduler* const scheduler_;
+  AnswerGrammars& grammars_;
   const std::array<std::vector<int32_t>, 2> markers_;
   std::mutex mutex_;  // guards the next member
   std::vector<std::weak_ptr<AnswerReply>> watched_;

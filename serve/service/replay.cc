@@ -38,10 +38,13 @@ class ReplayListener final : public AnswerListener {
 
 }  // namespace
 
-void ReplayAnswer(Scheduler& scheduler, const std::string& fingerprint, const Visit& visit) {
+void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars, const std::string& fingerprint,
+                  const Visit& visit) {
   const absl::StatusOr<AnswerRecord> record = ParseRecord(visit.request.body);
   if (!record.ok()) return visit.Fail(record.status());
-  AnswerRequest request{.prompt = record->prompt, .options = ReplayOptions(*record)};
+  absl::StatusOr<GenerateOptions> options = ReplayOptions(*record, grammars);
+  if (!options.ok()) return visit.Fail(options.status());
+  AnswerRequest request{.prompt = record->prompt, .options = *std::move(options)};
   request.owner = visit.client.owner;
   request.priority = visit.client.priority;
   const auto listener =

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "gemma_like/grammar/answer_grammars.h"
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/visit.h"
 
@@ -11,7 +12,8 @@ namespace inlay::serve {
 
 // Replies whether the answer of the record in the request's body is the same now, and where not, at
 // which token it differs. `fingerprint`: this server's.
-void ReplayAnswer(Scheduler& scheduler, const std::string& fingerprint, const Visit& visit);
+void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars, const std::string& fingerprint,
+                  const Visit& visit);
 
 }  // namespace inlay::serve
 

@@ -96,6 +96,7 @@ class ModelService final : public Service {
   std::mutex mutex_;  // guards the next two members
   bool stop_ = false;
   std::function<size_t()> connections_;
+  AnswerGrammars grammars_;
   // The scheduler's end is told to the answers and turns of these.
   AnswerRoutes answers_;
   const std::unique_ptr<SessionRoutes> sessions_;
@@ -113,7 +114,8 @@ ModelService::ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer
       keys_(keys),
       options_(std::move(options)),
       fingerprint_(std::move(fingerprint)),
-      answers_(model_, renderer_, options_, fingerprint_, scheduler.get()),
+      grammars_(*model_.tokenizer),
+      answers_(model_, renderer_, options_, fingerprint_, scheduler.get(), grammars_),
       sessions_(MakeSessions(scheduler.get())),
       scheduler_(std::move(scheduler)),
       workers_(std::make_unique<Workers>(kWorkers)),
@@ -234,7 +236,7 @@ void ModelService::Models(const Visit& visit) {
 
 void ModelService::Replay(const Visit& visit) {
   if (scheduler_ == nullptr) return visit.Fail(EmbedsOnly());
-  ReplayAnswer(*scheduler_, fingerprint_, visit);
+  ReplayAnswer(*scheduler_, grammars_, fingerprint_, visit);
 }
 
 std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) {

@@ -123,6 +123,8 @@ absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session) {
   if (call.choices != 1)
     return absl::InvalidArgumentError("n must be 1: a turn has one answer (fork for others)");
   if (call.logprobs) return absl::InvalidArgumentError("logprobs is not supported in a session");
+  if (call.shape.has_value())
+    return absl::InvalidArgumentError("a format of the answer is not supported in a session");
   if (call.echo) return absl::InvalidArgumentError("echo is not supported in a session");
   if (turn.raw && call.prompts.size() != 1)
     return absl::InvalidArgumentError("prompt must be one prompt");

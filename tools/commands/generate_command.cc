@@ -23,6 +23,7 @@
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/prompt_steps.h"
 #include "gemma_like/generation/speculate.h"
+#include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/sessions/session.h"
 #include "io/file/file_lock.h"
 #include "io/gguf/gguf.h"
@@ -30,6 +31,7 @@
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
+#include "tools/flags/shape_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/footer.h"
@@ -45,6 +47,7 @@ namespace {
 struct GenerateFlags {
   ModelFlags model;
   SamplingFlags sampling;
+  ShapeFlags shape;
   std::optional<std::string> prompt;
   std::string file;
   bool escapes = false;
@@ -184,6 +187,7 @@ absl::Status Run(GenerateFlags flags) {
   if (flags.escapes) {
     for (std::string& stop : flags.stop_texts) INLAY_RETURN_IF_ERROR(Unescape("--stop", stop));
   }
+  INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
   const auto start = std::chrono::steady_clock::now();
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model,
                          LoadModel(flags.model, /*hash_weights=*/!flags.session.empty()));
@@ -204,7 +208,11 @@ absl::Status Run(GenerateFlags flags) {
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  const GenerateOptions options = OptionsOf(flags, model.engine->info());
+  GenerateOptions options = OptionsOf(flags, model.engine->info());
+  AnswerGrammars grammars(*model.tokenizer);
+  if (shape.has_value()) {
+    INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(*shape));
+  }
 
   Output out(STDOUT_FILENO, Output::Form::kRawUnlessShown);
   bool echo = !flags.no_echo && !flags.json;
@@ -275,6 +283,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->check(Between(0, DraftedTokens::kMost));
   AddFormatFlag(command, flags->json);
   AddSamplingFlags(command, flags->sampling);
+  AddShapeFlags(command, flags->shape);
   command.footer("Ctrl-C stops the text, a second one the program. Timings go to standard error.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }

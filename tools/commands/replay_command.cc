@@ -45,15 +45,17 @@ struct Tally {
 absl::StatusOr<std::optional<AnswerDifference>> Recompute(const LoadedModel& model,
                                                           const ModelFlags& flags,
                                                           const AnswerRecord& record,
+                                                          AnswerGrammars& grammars,
                                                           const CancelCheck& cancel) {
   INLAY_ASSIGN_OR_RETURN(
       const std::unique_ptr<KVCache> cache,
       CreateCache(
           flags, *model.engine,
           flags.context.value_or(0) == 0 ? model.engine->info().context_length : *flags.context));
-  INLAY_ASSIGN_OR_RETURN(const GenerateResult result,
-                         Generate(*model.engine, *model.tokenizer, *cache, record.prompt,
-                                  serve::ReplayOptions(record), nullptr, cancel));
+  INLAY_ASSIGN_OR_RETURN(const GenerateOptions options, serve::ReplayOptions(record, grammars));
+  INLAY_ASSIGN_OR_RETURN(
+      const GenerateResult result,
+      Generate(*model.engine, *model.tokenizer, *cache, record.prompt, options, nullptr, cancel));
   if (cancel()) return absl::CancelledError("interrupted");
   return serve::Compare(record.tokens, result.tokens);
 }
@@ -72,6 +74,7 @@ absl::Status Run(const ReplayFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   INLAY_ASSIGN_OR_RETURN(const std::string fingerprint,
                          serve::MakeFingerprint(*model.engine, CacheType(flags.model)));
+  AnswerGrammars grammars(*model.tokenizer);
   const InterruptWatch interrupt;
   Output out;
   Tally tally;
@@ -82,8 +85,8 @@ absl::Status Run(const ReplayFlags& flags) {
     const std::string where = absl::StrCat(input.name(), ":", number);
     const absl::StatusOr<AnswerRecord> record = serve::ParseRecord(line);
     if (!record.ok()) return About(where, record.status());
-    const auto difference =
-        Recompute(model, flags.model, *record, [&] { return interrupt.requested() || !out.ok(); });
+    const auto difference = Recompute(model, flags.model, *record, grammars,
+                                      [&] { return interrupt.requested() || !out.ok(); });
     if (!difference.ok()) return About(where, difference.status());
     ++tally.answers;
     tally.same += !difference->has_value();

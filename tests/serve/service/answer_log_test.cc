@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "tests/io/tokenizer/test_vocabulary.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
 
@@ -92,10 +93,33 @@ TEST(AnswerLogTest, FindsTheFirstDifference) {
 }
 
 TEST(AnswerLogTest, AnAnswerThatWasCutShortIsComputedAsFarAsItWent) {
+  const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
+  AnswerGrammars grammars(*tokenizer);
   AnswerRecord record = Example();
-  EXPECT_EQ(ReplayOptions(record).max_tokens, 20u);
+  EXPECT_EQ(Must(ReplayOptions(record, grammars)).max_tokens, 20u);
   record.reason = StopReason::kCancelled;
-  EXPECT_EQ(ReplayOptions(record).max_tokens, 2u);
+  EXPECT_EQ(Must(ReplayOptions(record, grammars)).max_tokens, 2u);
+}
+
+TEST(AnswerLogTest, KeepsTheShapeOfAnAnswer) {
+  const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
+  AnswerGrammars grammars(*tokenizer);
+  AnswerRecord record = Example();
+  EXPECT_EQ(Must(ReplayOptions(record, grammars)).grammar, nullptr);
+  for (const auto kind :
+       {AnswerShape::Kind::kJsonSchema, AnswerShape::Kind::kRegex, AnswerShape::Kind::kGbnf}) {
+    // Each of the three reads this as something.
+    const AnswerShape shape{.kind = kind,
+                            .source = kind == AnswerShape::Kind::kGbnf ? "root ::= \"a\"" : "true",
+                            .in_order = true,
+                            .after = "</think>"};
+    record.options.grammar = Must(grammars.Get(shape));
+    const AnswerRecord read = Must(ParseRecord(RecordLine(record)));
+    EXPECT_EQ(Must(ReplayOptions(read, grammars)).grammar, record.options.grammar);
+  }
+  std::string line = RecordLine(record);
+  line.replace(line.find("gbnf"), 4, "html");
+  EXPECT_EQ(ParseRecord(line).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(AnswerLogTest, AppendsToAFileOfItsOwnersAlone) {
