@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/gemma_like/grammar/grammar_text.h"
@@ -93,6 +94,35 @@ TEST(TokenMasksTest, AllowWhatIsAcceptedByteByByte) {
   }
   EXPECT_GT(grammars, 1000u);
   EXPECT_GT(steps, 5000u);
+}
+
+// Frames that treat all plain characters alike and may end between them, before more of these or
+// before others.
+TEST(TokenMasksTest, FramesMayEndBetweenPlainCharacters) {
+  size_t steps = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const UpTo up_to = [&](size_t most) { return static_cast<size_t>(random() % (most + 1)); };
+    GrammarBuilder b;
+    const auto text = b.Declare("text"), root = b.Declare("root");
+    std::optional<size_t> most;
+    if (seed % 2 == 0) most = up_to(20);
+    b.Define(text, b.Repeat(b.CodePoint({{0x20, 0x10FFFF}}), up_to(most.value_or(2)), most));
+    b.Define(root, b.Sequence({b.Call(text), b.Text(seed % 3 == 0 ? "a" : "\n"), b.Call(text),
+                               b.Text("\n\"")}));
+    const auto trie = RandomVocabulary(up_to);
+    GrammarMatcher matcher(Must(
+        CompiledGrammar::Create(Must(std::move(b).Build(root)), {.tokens = trie, .ends = {kEnd}})));
+    for (int i = 0; i < 8; ++i, ++steps) {
+      const std::vector<int32_t> allowed = CheckAllowed(*trie, matcher);
+      if (HasFailure()) return;
+      if (allowed.empty()) break;
+      if (!Must(matcher.Accept(allowed[up_to(allowed.size() - 1)]))) break;
+      if (matcher.ended()) break;
+    }
+  }
+  EXPECT_GT(steps, 600u);
 }
 
 }  // namespace
