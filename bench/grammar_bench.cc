@@ -106,7 +106,7 @@ Case AnyValue() {
   GrammarBuilder b;
   const Rule value = b.Declare("value"), string = b.Declare("string");
   b.Define(string, String(b, std::nullopt));
-  ByteSet digits, space, sign;
+  ByteSet digits, space;
   for (char c = '0'; c <= '9'; ++c) digits.set(c);
   for (const char c : absl::string_view(" \t\n\r")) space.set(c);
   const Expr some = b.Repeat(b.Byte(digits), 1, std::nullopt);

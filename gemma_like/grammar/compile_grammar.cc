@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "gemma_like/grammar/expand_rules.h"
 #include "gemma_like/grammar/grammar_analysis.h"
-#include "gemma_like/grammar/grammar_builder.h"
 
 namespace inlay {
 namespace {

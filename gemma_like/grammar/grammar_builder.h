@@ -19,11 +19,6 @@ namespace inlay {
 
 class Grammar;
 
-// What a grammar may need at most: states of its automaton, with repetitions written out, and
-// expressions within expressions.
-inline constexpr size_t kMostGrammarStates = 1000000;
-inline constexpr uint32_t kMostExpressionDepth = 200;
-
 // Expressions and rules are numbers that mean something to this builder only. An expression may be
 // used several times; each use adds its states to the grammar.
 //

@@ -40,6 +40,11 @@ struct GrammarObject {
   JsonSpace space = JsonSpace::kSerialized;
 };
 
+// What a grammar may need at most: states of its automaton, with repetitions written out, and
+// expressions within expressions.
+inline constexpr size_t kMostGrammarStates = 1000000;
+inline constexpr uint32_t kMostExpressionDepth = 200;
+
 struct GrammarExpr {
   enum class Kind {
     kEmpty,
