@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <random>
 #include <set>
 #include <vector>
 
 #include "gemma_like/generation/counter_random.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -148,6 +150,33 @@ TEST(Sampler, RefusesLogitsThatAreNotFinite) {
   for (float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
     const std::vector<float> logits = {1.0f, bad};
     EXPECT_EQ(sampler.Sample(logits, History(3)).status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+// A choice of tokens is as if the model had no others.
+TEST(Sampler, ChoosesAmongAllowedTokensAsIfThereWereNoOthers) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0, 3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> logits(150);
+    for (float& logit : logits) logit = normal(random);
+    std::vector<uint64_t> allowed(3);
+    for (uint64_t& word : allowed) word = (uint64_t{random()} << 32 | random()) & random();
+    std::vector<float> few;
+    std::vector<int32_t> ids;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if ((allowed[i / 64] >> i % 64 & 1) == 0) continue;
+      few.push_back(logits[i]);
+      ids.push_back(static_cast<int32_t>(i));
+    }
+    if (few.empty()) continue;
+    SamplingOptions options{.temperature = round % 3 == 0 ? 0.0f : 1.3f,
+                            .top_k = round % 5 == 0 ? 0 : 40,
+                            .top_p = round % 2 == 0 ? 1.0f : 0.9f,
+                            .seed = static_cast<uint64_t>(round)};
+    const int32_t token = Must(Sampler(options).Sample(logits, {}, 0, allowed));
+    const int32_t alone = Must(Sampler(options).Sample(few, {}));
+    EXPECT_EQ(token, ids[static_cast<size_t>(alone)]) << round;
   }
 }
 

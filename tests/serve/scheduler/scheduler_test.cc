@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/cache_bytes.h"
 #include "gemma_like/generation/generate.h"
+#include "gemma_like/grammar/answer_grammars.h"
 #include "io/tokenizer/load_tokenizer.h"
 #include "serve/scheduler/batcher.h"
 #include "tests/gemma_like/family_fixture.h"
@@ -305,6 +306,61 @@ TEST_F(BardSchedulerTest, TextsStopTextsAndChancesArriveAsTheyAreAlone) {
     EXPECT_LT(told.chosen[i].logprob, 0);
   }
   EXPECT_EQ(listener->usage().prompt_tokens, request.prompt.size());
+}
+
+// Steps of answers with a shape differ in length, where their text must come; memory for them is
+// promised, taken away and given again as for others.
+TEST_F(BardSchedulerTest, AnswersOfAShapeAreTheSameUnderAnyLoad) {
+  std::mt19937_64 random(7);
+  AnswerGrammars grammars(*model_.tokenizer);
+  std::vector<std::shared_ptr<const AnswerGrammar>> shapes = {nullptr};
+  for (const char* source :
+       {R"({"type":"object","properties":{"name":{"type":"string","maxLength":12},"fool":)"
+        R"({"type":"boolean"}},"required":["name","fool"],"additionalProperties":false})",
+        R"({"enum":["To be, or not to be: that is the question","Exit, pursued by a bear"]})",
+        R"({"type":"array","items":{"type":"integer","minimum":0,"maximum":99},"maxItems":6})"}) {
+    shapes.push_back(Must(grammars.Get({.source = source, .in_order = true})));
+  }
+  std::vector<Known> requests;
+  for (size_t i = 0; i < 16; ++i) {
+    AnswerRequest request = Request(i % 2 == 0 ? "ROMEO:\n" : "To be, or not to be, that is", 60);
+    if (i % 3 == 0) request.options.max_tokens = std::numeric_limits<size_t>::max();
+    request.options.sampling.temperature = 1.2f;
+    request.options.sampling.seed = i;
+    request.options.grammar = shapes[i % shapes.size()];
+    request.choices = 1 + i % 3 / 2;
+    requests.push_back(Compute(*model_.engine, *model_.tokenizer, KvType::kF32, 160, request));
+  }
+  const CacheBytes plan = model_.engine->PlanCache(KvType::kF32);
+  const size_t vocab_size = model_.engine->info().vocab_size;
+  uint64_t pauses = 0;
+  for (size_t run = 0; run < 6; ++run) {
+    const SchedulerOptions options{
+        .context = 160,
+        // For the beginnings of two conversations, of which one can grow.
+        .memory = 2 * (plan.At(40) + plan.append + plan.snapshot + 5 * vocab_size * sizeof(float)) +
+                  plan.per_block,
+        .reserve = 8,
+        .draft = random() % 5};
+    auto batcher = Must(Batcher::Create(*model_.engine, *model_.tokenizer, options));
+    std::vector<std::shared_ptr<Listener>> listeners;
+    for (const Known& known : requests) {
+      auto ticket = std::make_shared<Ticket>();
+      listeners.push_back(std::make_shared<Listener>(known.request.choices));
+      ticket->request = known.request;
+      ticket->listener = listeners.back();
+      ticket->arrived = absl::Now();
+      batcher->Add(ticket);
+      for (size_t steps = random() % 6; steps > 0; --steps) batcher->Step();
+    }
+    while (!batcher->idle()) batcher->Step();
+    for (size_t i = 0; i < requests.size(); ++i) {
+      for (size_t n = 0; n < requests[i].request.choices; ++n)
+        ExpectSame(listeners[i]->told(n), requests[i].alone[n]);
+    }
+    pauses += batcher->stats().pauses;
+  }
+  EXPECT_GT(pauses, 0u);
 }
 
 TEST_F(BardSchedulerTest, AListenerThatHasEnoughEndsTheAnswer) {
