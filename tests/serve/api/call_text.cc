@@ -57,6 +57,10 @@ Json CallJson(const Call& call) {
   PutSampling(json, call.sampling);
   if (call.max_tokens.has_value()) json["max_tokens"] = *call.max_tokens;
   Put(json, "stop_texts", call.stop_texts, empty.stop_texts);
+  if (call.shape.has_value()) {
+    json["shape"] = {std::string(ShapeKindName(call.shape->kind)), call.shape->source,
+                     call.shape->in_order};
+  }
   Put(json, "ignore_eos", call.ignore_eos, false);
   Put(json, "choices", call.choices, empty.choices);
   Put(json, "logprobs", call.logprobs, false);
