@@ -13,13 +13,19 @@
 
 namespace inlay {
 
-// How much white space a JSON object may have, out of " \t\n\r", and at most kMostJsonSpace
-// characters at one place.
+// Which white space JSON objects and lists may have.
 enum class JsonSpace {
-  kSerialized,  // as serializers write it: none before ':' and ','
-  kAny,         // anywhere JSON allows it
+  // What serializers write, so that a model cannot go on with white space for long. At each place
+  // nothing or one space; after '{', '[' and ',', and before '}' and ']', also one line end and
+  // then at most kMostIndent spaces or kMostIndentTabs tabs. Nothing before ':' and ',', and
+  // nothing in what is empty.
+  kSerialized,
+  // Up to kMostJsonSpace characters out of " \t\n\r" anywhere JSON allows it.
+  kAny,
 };
 
+inline constexpr uint32_t kMostIndent = 64;
+inline constexpr uint32_t kMostIndentTabs = 16;
 inline constexpr uint32_t kMostJsonSpace = 100;
 
 // A pair of a JSON object.

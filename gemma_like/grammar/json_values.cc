@@ -27,9 +27,16 @@ JsonValues::JsonValues(GrammarBuilder& builder, JsonSpace space)
       space_(space),
       speller_(builder, CharacterSpelling::kJsonString),
       space_rule_(builder.Declare("white space")) {
-  ByteSet spaces;
-  for (const char c : {' ', '\t', '\n', '\r'}) spaces.set(static_cast<uint8_t>(c));
-  builder_.Define(space_rule_, builder_.Repeat(builder_.Byte(spaces), 0, kMostJsonSpace));
+  if (space == JsonSpace::kAny) {
+    ByteSet spaces;
+    for (const char c : {' ', '\t', '\n', '\r'}) spaces.set(static_cast<uint8_t>(c));
+    builder_.Define(space_rule_, builder_.Repeat(builder_.Byte(spaces), 0, kMostJsonSpace));
+    return;
+  }
+  const Expr indent = builder_.Choice({builder_.Repeat(builder_.Text(" "), 0, kMostIndent),
+                                       builder_.Repeat(builder_.Text("\t"), 1, kMostIndentTabs)});
+  builder_.Define(space_rule_, builder_.Choice({builder_.Empty(), builder_.Text(" "),
+                                                builder_.Sequence({builder_.Text("\n"), indent})}));
 }
 
 Expr JsonValues::Around() { return space_ == JsonSpace::kAny ? Space() : builder_.Empty(); }
@@ -77,9 +84,7 @@ absl::StatusOr<Expr> JsonValues::String(const TextConstraints& constraints, Text
 }
 
 Expr JsonValues::Next(Rule item) {
-  const Expr comma = space_ == JsonSpace::kAny ? builder_.Sequence({Space(), builder_.Text(",")})
-                                               : builder_.Text(",");
-  return builder_.Sequence({comma, Space(), builder_.Call(item)});
+  return builder_.Sequence({Around(), builder_.Text(","), Space(), builder_.Call(item)});
 }
 
 // Items that must be there are a sequence; of the others that differ, each is a rule with all that
@@ -87,28 +92,28 @@ Expr JsonValues::Next(Rule item) {
 Expr JsonValues::Array(const std::function<Rule(size_t)>& item, size_t same, size_t least,
                        std::optional<size_t> most) {
   if (most && *most < least) return builder_.Nothing();
+  const Expr open = builder_.Text("["), close = builder_.Text("]");
+  const Expr empty = builder_.Sequence({open, Around(), close});
+  if (most == 0) return empty;
   same = std::max<size_t>(same, 1);  // the first item has no comma
   const auto one = [&](size_t i) { return i == 0 ? builder_.Call(item(0)) : Next(item(i)); };
   const size_t different = std::min(same, most.value_or(same));
-  std::vector<Expr> items;
-  for (size_t i = 0; i < std::min(least, different); ++i) items.push_back(one(i));
+  const size_t needed = std::max<size_t>(least, 1);  // unless the list is empty
+  std::vector<Expr> items = {open, Space()};
+  for (size_t i = 0; i < std::min(needed, different); ++i) items.push_back(one(i));
   Expr rest = builder_.Empty();
   if (!most || *most > same) {
-    const size_t fixed = std::max(least, same) - same;
+    const size_t fixed = std::max(needed, same) - same;
     rest = builder_.Repeat(Next(item(same)), fixed,
                            most ? std::optional<size_t>(*most - same) : std::nullopt);
   }
-  for (size_t i = different; i-- > least;) {
-    std::vector<Expr> from_here = {one(i), rest};
-    if (i == 0) from_here.push_back(Space());
-    rest = builder_.Call(RuleOf(
-        "items", builder_.Choice({builder_.Empty(), builder_.Sequence(std::move(from_here))})));
+  for (size_t i = different; i-- > needed;) {
+    rest = builder_.Call(
+        RuleOf("items", builder_.Choice({builder_.Empty(), builder_.Sequence({one(i), rest})})));
   }
-  items.push_back(rest);
-  // An empty list has white space at one place only.
-  if (least > 0) items.push_back(Space());
-  return builder_.Sequence(
-      {builder_.Text("["), Space(), builder_.Sequence(std::move(items)), builder_.Text("]")});
+  items.insert(items.end(), {rest, Space(), close});
+  const Expr list = builder_.Sequence(std::move(items));
+  return least == 0 ? builder_.Choice({empty, list}) : list;
 }
 
 // A number as JavaScript writes it, as it stands in the schema, and as Python writes it.

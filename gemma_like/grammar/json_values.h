@@ -41,7 +41,7 @@ class JsonValues {
   // One of the values. Strings have one spelling.
   Expr OneOf(const std::vector<const Json*>& values);
 
-  // White space that may stand before or after a whole text.
+  // White space where serializers write none: around a whole text, before commas, in empty lists.
   Expr Around();
 
  private:

@@ -175,29 +175,23 @@ std::optional<ObjectRule::State> ObjectRule::Step(const State& state, uint8_t by
 
 // Outside names and values.
 std::optional<ObjectRule::State> ObjectRule::StepBetween(const State& state, uint8_t byte) const {
+  if (IsSpace(byte)) return StepSpace(state, byte);
   const uint32_t phase = state[kPhase];
-  State next = state;
-  next[kSpaces] = 0;
-  if (IsSpace(byte)) {
-    const bool allowed =
-        phase != kOpen && (object_.space == JsonSpace::kAny ||
-                           (phase == kAfterValue ? MayClose(state) : phase != kColon));
-    if (!allowed || state[kSpaces] >= kMostJsonSpace) return std::nullopt;
-    next[kSpaces] = state[kSpaces] + 1;
-    return next;
-  }
+  const bool after_space = state[kSpaces] > 0 && object_.space == JsonSpace::kSerialized;
   if (byte == '}') {
-    if ((phase != kFirst && phase != kAfterValue) || !MayClose(state)) return std::nullopt;
+    const bool empty = phase == kFirst && !after_space;
+    if ((!empty && phase != kAfterValue) || !MayClose(state)) return std::nullopt;
     return State{kDone};
   }
-  const bool comma_after_space = state[kSpaces] > 0 && object_.space == JsonSpace::kSerialized;
+  State next = state;
+  next[kSpaces] = 0;
   if (byte == '{' && phase == kOpen) {
     next[kPhase] = kFirst;
   } else if (byte == '"' && (phase == kFirst || phase == kNext)) {
     next[kPhase] = kName;
   } else if (byte == ':' && phase == kColon) {
     next[kPhase] = kValue;
-  } else if (byte == ',' && phase == kAfterValue && !comma_after_space) {
+  } else if (byte == ',' && phase == kAfterValue && !after_space) {
     next[kPhase] = kNext;
   } else {
     return std::nullopt;
@@ -205,6 +199,37 @@ std::optional<ObjectRule::State> ObjectRule::StepBetween(const State& state, uin
   // Before a name: is there one?
   if ((byte == '"' || byte == ',') && !AnyMayCome(state, 0, members())) return std::nullopt;
   return next;
+}
+
+std::optional<ObjectRule::State> ObjectRule::StepSpace(const State& state, uint8_t byte) const {
+  const uint32_t so_far = state[kSpaces];
+  if (so_far == 0 && !MayHaveSpace(state)) return std::nullopt;
+  State next = state;
+  ++next[kSpaces];
+  if (object_.space == JsonSpace::kAny) {
+    if (so_far >= kMostJsonSpace) return std::nullopt;
+  } else if (so_far == 0) {
+    const bool line_end = byte == '\n' && state[kPhase] != kValue;
+    if (!line_end && byte != ' ') return std::nullopt;
+    next[kSpaces] = line_end ? kLineEnd : kOneSpace;
+  } else if (byte == ' ') {
+    if (so_far < kLineEnd || so_far >= kLineEnd + kMostIndent) return std::nullopt;
+  } else {
+    const bool first = so_far == kLineEnd;
+    const bool more = so_far > kTabs && so_far < kTabs + kMostIndentTabs;
+    if (byte != '\t' || (!first && !more)) return std::nullopt;
+    if (first) next[kSpaces] = kTabs + 1;
+  }
+  return next;
+}
+
+bool ObjectRule::MayHaveSpace(const State& state) const {
+  const uint32_t phase = state[kPhase];
+  if (object_.space == JsonSpace::kAny) return phase != kOpen;
+  // After white space must come what it stands before: a name, not '}', or '}', not ','.
+  if (phase == kFirst) return AnyMayCome(state, 0, members());
+  if (phase == kAfterValue) return MayClose(state);
+  return phase == kValue || phase == kNext;
 }
 
 std::optional<ObjectRule::State> ObjectRule::StepName(const State& state, uint8_t byte) const {

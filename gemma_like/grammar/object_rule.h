@@ -69,6 +69,10 @@ class ObjectRule {
   // word, the first member that may still come.
   enum Word { kPhase, kPosition, kSpaces, kPairsLow, kPairsHigh, kSeen };
 
+  // kSpaces with JsonSpace::kAny: how many characters of white space there are. With kSerialized:
+  // 0, or one of these, kLineEnd plus the number of spaces after it, or kTabs plus that of tabs.
+  enum SerializedSpace : uint32_t { kOneSpace = 1, kLineEnd = 2, kTabs = kLineEnd + kMostIndent };
+
   // kPosition in kName: a node, or kUnlisted + JsonSpellingReader::State. In kColon and kValue: a
   // member, or kUnlisted. Otherwise 0.
   static constexpr uint32_t kUnlisted = uint32_t{1} << 31;
@@ -106,6 +110,9 @@ class ObjectRule {
   bool MayClose(const State& state) const;
 
   std::optional<State> StepBetween(const State& state, uint8_t byte) const;
+  std::optional<State> StepSpace(const State& state, uint8_t byte) const;
+  // Whether there may be white space in the phase, given what has come.
+  bool MayHaveSpace(const State& state) const;
   std::optional<State> StepName(const State& state, uint8_t byte) const;
   std::optional<State> EndName(const State& state, uint32_t member) const;
 

@@ -48,7 +48,7 @@ TEST(JsonSchema, Types) {
   ExpectRows({
       {"true",
        {"null", "1", "'a'", "[1,{'a':[]}]", "{'a':{},'b':2}"},
-       {"", "nul", "[1,]", "{a:1}", "1 "}},
+       {"", "nul", "[1,]", "{a:1}", "1 ", " 1", "[] ", "\n{}", "{}\n", "'a' "}},
       {"{}", {"false", "-1.5e-7"}, {"01", "'\n'"}},
       {"{'type':'null'}", {"null"}, {"0", "false"}},
       {"{'type':'boolean'}", {"true", "false"}, {"null", "1"}},
@@ -117,18 +117,57 @@ TEST(JsonSchema, OrderAndSpace) {
   const char* schema = "{'type':'object','properties':{'a':{'type':'null'},'b':{'type':'array'}}}";
   ExpectRows({{schema,
                {"{'b':[],'a':null}", "{ 'a': null, 'b': [\n1, 2]}"},
-               {"{'a' :null}", "{'b':[1 ,2]}", " {}"}}});
+               {"{'a' :null}", "{'b':[1 ,2]}", " {}", "{}\n", "{'b':[\n]}", "{'b':[ ]}"}}});
   ExpectRows({{schema,
                {"{'a':null,'b':[],'c':1}", "{'b':[]}"},
                {"{'b':[],'a':null}", "{'c':1,'a':null}"}}},
              {.in_order = true});
-  ExpectRows({{schema, {" { 'b' : [ 1 , 2 ] , 'a' : null } \n"}, {"{'a':nu ll}"}}},
+  ExpectRows({{schema,
+               {" { 'b' : [ 1 , 2 ] , 'a' : null } \n", "{'b':[ \r\t]}", "\n{ } "},
+               {"{'a':nu ll}"}}},
              {.space = JsonSpace::kAny});
-  const std::string much(101, ' ');
-  const auto grammar =
-      Must(CompiledGrammar::Create(Must(CompileJsonSchema("{\"type\":\"array\"}"))));
-  EXPECT_EQ(Read(grammar, "[" + much.substr(1) + "]"), Reads::kWhole);
-  EXPECT_EQ(Read(grammar, "[" + much + "]"), Reads::kNot);
+}
+
+// What a list may have after '[' and ',', and before ']'.
+TEST(JsonSchema, SpaceInArraysHasABound) {
+  const auto compiled = [](JsonSpace space) {
+    return Must(
+        CompiledGrammar::Create(Must(CompileJsonSchema("{\"type\":\"array\"}", {.space = space}))));
+  };
+  const auto text = [](const std::string& space) {
+    return absl::StrCat("[", space, "1,", space, "2", space, "]");
+  };
+  const auto serialized = compiled(JsonSpace::kSerialized), any = compiled(JsonSpace::kAny);
+  const std::string spaces(kMostIndent, ' '), tabs(kMostIndentTabs, '\t');
+  for (const std::string& space : {std::string(), std::string(" "), "\n" + spaces, "\n" + tabs})
+    EXPECT_EQ(Read(serialized, text(space)), Reads::kWhole) << space;
+  for (const std::string& space :
+       {std::string("  "), std::string("\t"), std::string("\r\n"), std::string(" \n"),
+        std::string("\n\n"), std::string("\n \t"), "\n " + spaces, "\n\t" + tabs})
+    EXPECT_EQ(Read(serialized, text(space)), Reads::kNot) << space;
+  const std::string most(kMostJsonSpace, '\r');
+  EXPECT_EQ(Read(any, text(most)), Reads::kWhole);
+  EXPECT_EQ(Read(any, text(most + " ")), Reads::kNot);
+}
+
+// One value as JSON.stringify(x), JSON.stringify(x, null, 4), JSON.stringify(x, null, "\t"),
+// json.dumps(x), json.dumps(x, indent=1) and json.dumps(x, indent=0) write it.
+TEST(JsonSchema, SerializersTextsAreAccepted) {
+  const std::vector<const char*> texts = {
+      "{'a':[1,{'b':[]},[]],'c':{}}",
+      "{\n    'a': [\n        1,\n        {\n            'b': []\n        },\n        []\n    ],\n"
+      "    'c': {}\n}",
+      "{\n\t'a': [\n\t\t1,\n\t\t{\n\t\t\t'b': []\n\t\t},\n\t\t[]\n\t],\n\t'c': {}\n}",
+      "{'a': [1, {'b': []}, []], 'c': {}}",
+      "{\n 'a': [\n  1,\n  {\n   'b': []\n  },\n  []\n ],\n 'c': {}\n}",
+      "{\n'a': [\n1,\n{\n'b': []\n},\n[]\n],\n'c': {}\n}"};
+  const char* listed =
+      "{'type':'object','required':['a','c'],'additionalProperties':false,'properties':{"
+      "'a':{'type':'array','prefixItems':[{'type':'integer'},{'type':'object'}],'minItems':2},"
+      "'c':{'type':'object','additionalProperties':false}}}";
+  const char* exact = "{'const':{'a':[1,{'b':[]},[]],'c':{}}}";
+  for (const JsonSpace space : {JsonSpace::kSerialized, JsonSpace::kAny})
+    ExpectRows({{"{}", texts, {}}, {listed, texts, {}}, {exact, texts, {}}}, {.space = space});
 }
 
 TEST(JsonSchema, Arrays) {
@@ -167,7 +206,7 @@ TEST(JsonSchema, Values) {
       {"{'const':{'a':[1,'x'],'b':null}}",
        {"{'a':[1,'x'],'b':null}", "{'b':null, 'a':[1, 'x']}"},
        {"{'a':[1,'x']}", "{'a':['x',1],'b':null}"}},
-      {"{'const':[]}", {"[]", "[ ]"}, {"[1]"}},
+      {"{'const':[]}", {"[]"}, {"[1]", "[ ]"}},
       {"{'enum':[1e22,9007199254740993]}",
        {"1e+22", "9007199254740993", "9007199254740992"},
        {"9007199254740991"}},

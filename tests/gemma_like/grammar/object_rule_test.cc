@@ -126,18 +126,57 @@ std::shared_ptr<CompiledGrammar> Spaced(JsonSpace space) {
 
 TEST(ObjectRuleTest, SpaceStandsWhereSerializersWriteIt) {
   const auto serialized = Spaced(JsonSpace::kSerialized), any = Spaced(JsonSpace::kAny);
-  for (const char* text : {"{\"a\":1}", "{ \"a\": 1 }", "{\n\t\"a\": 1,\r\n\t\"b\": 1\n}"}) {
+  for (const char* text :
+       {"{\"a\":1}", "{ \"a\": 1 }", "{\n\t\"a\": 1,\n\t\"b\":1\n}", "{\n\"a\":1, \"b\": 1}"}) {
     EXPECT_EQ(Read(serialized, text), Reads::kWhole) << text;
     EXPECT_EQ(Read(any, text), Reads::kWhole) << text;
   }
-  for (const char* text : {"{\"a\" :1}", "{\"a\":1 ,\"b\":1}"}) {
+  for (const char* text : {"{\"a\" :1}", "{\"a\":1 ,\"b\":1}", "{\"a\":\n1}", "{\"a\":  1}",
+                           "{\t\"a\":1}", "{\r\n\"a\":1}", "{  \"a\":1}", "{ \n\"a\":1}",
+                           "{\n\n\"a\":1}", "{\n \t\"a\":1}", "{\n\t \"a\":1}", "{\"a\":1\n\n}"}) {
     EXPECT_EQ(Read(serialized, text), Reads::kNot) << text;
     EXPECT_EQ(Read(any, text), Reads::kWhole) << text;
+  }
+  for (const auto& grammar : {serialized, any}) EXPECT_EQ(Read(grammar, " {"), Reads::kNot);
+}
+
+TEST(ObjectRuleTest, SpaceHasABound) {
+  const auto serialized = Spaced(JsonSpace::kSerialized), any = Spaced(JsonSpace::kAny);
+  const std::string spaces = "\n" + std::string(kMostIndent, ' ');
+  const std::string tabs = "\n" + std::string(kMostIndentTabs, '\t');
+  for (const std::string& most : {spaces, tabs}) {
+    const std::string text = "{" + most + "\"a\":1," + most + "\"b\":1" + most;
+    EXPECT_EQ(Read(serialized, text + "}"), Reads::kWhole);
+    EXPECT_EQ(Read(serialized, text + most.back()), Reads::kNot);
+    EXPECT_EQ(Read(serialized, text + "\n"), Reads::kNot);
   }
   const std::string most(kMostJsonSpace, ' ');
   EXPECT_EQ(Read(any, "{" + most + "\"a\"" + most + ":" + most + "1" + most + "}"), Reads::kWhole);
   EXPECT_EQ(Read(any, "{" + most + " "), Reads::kNot);
-  EXPECT_EQ(Read(any, " {"), Reads::kNot);
+}
+
+TEST(ObjectRuleTest, SerializersWriteNoSpaceBeforeWhatCannotCome) {
+  const auto closed = [](std::vector<GrammarMember> members, JsonSpace space) {
+    GrammarBuilder b;
+    const auto value = b.Declare("value"), root = b.Declare("root");
+    b.Define(value, b.Text("1"));
+    GrammarObject object{.members = std::move(members)};
+    object.space = space;
+    b.Define(root, b.AnyObject(object));
+    return Must(CompiledGrammar::Create(Must(std::move(b).Build(root))));
+  };
+  const auto optional = closed({{"a", 0}}, JsonSpace::kSerialized);
+  EXPECT_EQ(Read(optional, "{}"), Reads::kWhole);
+  EXPECT_EQ(Read(optional, "{ }"), Reads::kNot);
+  EXPECT_EQ(Read(optional, "{\n}"), Reads::kNot);
+  EXPECT_EQ(Read(optional, "{ \"a\":1 }"), Reads::kWhole);
+  const auto empty = closed({}, JsonSpace::kSerialized);
+  EXPECT_EQ(Read(empty, "{}"), Reads::kWhole);
+  EXPECT_EQ(Read(empty, "{ "), Reads::kNot);
+  EXPECT_EQ(Read(closed({}, JsonSpace::kAny), "{ \r}"), Reads::kWhole);
+  const auto both = closed({{"a", 0, true}, {"b", 0, true}}, JsonSpace::kSerialized);
+  EXPECT_EQ(Read(both, "{\"a\":1 "), Reads::kNot);
+  EXPECT_EQ(Read(both, "{\"a\":1,\n\"b\":1 "), Reads::kAsBeginning);
 }
 
 TEST(ObjectRuleTest, NamesHaveOneSpelling) {
