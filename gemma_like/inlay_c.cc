@@ -16,17 +16,31 @@
 #include "base/version.h"
 #include "gemma_like/cache_limit.h"
 #include "gemma_like/generation/generate.h"
+#include "gemma_like/grammar/answer_grammars.h"
+#include "gemma_like/grammar/answer_shape.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/sessions/session.h"
 #include "io/store/state_store.h"
 #include "ops/team.h"
 
+namespace inlay {
+
+// What a model's handle and those of its conversations share.
+struct SharedModel {
+  explicit SharedModel(LoadedModel model) : loaded(std::move(model)), grammars(*loaded.tokenizer) {}
+
+  const LoadedModel loaded;
+  AnswerGrammars grammars;
+};
+
+}  // namespace inlay
+
 struct inlay_model {
-  std::shared_ptr<const inlay::LoadedModel> loaded;
+  std::shared_ptr<inlay::SharedModel> shared;
 };
 
 struct inlay_cache {
-  std::shared_ptr<const inlay::LoadedModel> loaded;
+  std::shared_ptr<inlay::SharedModel> shared;
   std::unique_ptr<inlay::KVCache> cache;
 };
 
@@ -149,10 +163,40 @@ inlay_options DefaultsOf(const LoadedModel& model) {
           .stop_texts = nullptr,
           .stop_text_count = 0,
           .ignore_end = 0,
-          .draft = 0};
+          .draft = 0,
+          .shape_kind = INLAY_SHAPE_NONE,
+          .shape = nullptr,
+          .shape_after = nullptr,
+          .shape_in_order = 0};
 }
 
-absl::StatusOr<GenerateOptions> OptionsOf(const inlay_options& o) {
+absl::StatusOr<AnswerShape::Kind> ShapeKindOf(int kind) {
+  switch (kind) {
+    case INLAY_SHAPE_JSON_SCHEMA:
+      return AnswerShape::Kind::kJsonSchema;
+    case INLAY_SHAPE_REGEX:
+      return AnswerShape::Kind::kRegex;
+    case INLAY_SHAPE_GBNF:
+      return AnswerShape::Kind::kGbnf;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("shape_kind is ", kind, ", not an inlay_shape_kind"));
+}
+
+// Null for an answer of any shape.
+absl::StatusOr<std::shared_ptr<const AnswerGrammar>> GrammarOf(const inlay_options& o,
+                                                               AnswerGrammars& grammars) {
+  if (o.shape_kind == INLAY_SHAPE_NONE) return nullptr;
+  AnswerShape shape;
+  INLAY_ASSIGN_OR_RETURN(shape.kind, ShapeKindOf(o.shape_kind));
+  INLAY_RETURN_IF_ERROR(CheckNotNull({{"shape", o.shape}}));
+  shape.source = o.shape;
+  if (o.shape_after != nullptr) shape.after = o.shape_after;
+  shape.in_order = o.shape_in_order != 0;
+  return grammars.Get(shape);
+}
+
+absl::StatusOr<GenerateOptions> OptionsOf(const inlay_options& o, AnswerGrammars& grammars) {
   GenerateOptions options;
   options.max_tokens = o.max_tokens;
   options.sampling = {.temperature = o.temperature,
@@ -169,6 +213,7 @@ absl::StatusOr<GenerateOptions> OptionsOf(const inlay_options& o) {
   }
   options.ignore_eos = o.ignore_end != 0;
   options.draft = o.draft;
+  INLAY_ASSIGN_OR_RETURN(options.grammar, GrammarOf(o, grammars));
   return options;
 }
 
@@ -211,10 +256,10 @@ absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacit
           absl::StrCat("the size of inlay_step is ", step.size, ", not ", sizeof(inlay_step)));
     }
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", step.cache}, {"tokens", step.tokens}}));
-    if (model != nullptr && model != step.cache->loaded.get()) {
+    if (model != nullptr && model != &step.cache->shared->loaded) {
       return absl::InvalidArgumentError("the conversations are of different models");
     }
-    model = step.cache->loaded.get();
+    model = &step.cache->shared->loaded;
     sequences.push_back({.cache = step.cache->cache.get(),
                          .tokens = {step.tokens, step.count},
                          .logit_rows = step.logit_rows});
@@ -239,16 +284,17 @@ absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacit
 absl::Status Answer(inlay_cache& cache, absl::Span<const int32_t> prompt,
                     const inlay_options* options, inlay_text_callback callback, void* user,
                     inlay_stop_reason* reason) {
+  const LoadedModel& model = cache.shared->loaded;
   INLAY_ASSIGN_OR_RETURN(const inlay_options all,
-                         Complete("inlay_options", options, DefaultsOf(*cache.loaded)));
-  INLAY_ASSIGN_OR_RETURN(const GenerateOptions generate, OptionsOf(all));
+                         Complete("inlay_options", options, DefaultsOf(model)));
+  INLAY_ASSIGN_OR_RETURN(const GenerateOptions generate, OptionsOf(all, cache.shared->grammars));
   bool stop = false;
   const auto on_text = [&](absl::string_view text) {
     if (callback != nullptr && callback(text.data(), text.size(), user) != 0) stop = true;
   };
   INLAY_ASSIGN_OR_RETURN(const GenerateResult result,
-                         Generate(*cache.loaded->engine, *cache.loaded->tokenizer, *cache.cache,
-                                  prompt, generate, on_text, [&] { return stop; }));
+                         Generate(*model.engine, *model.tokenizer, *cache.cache, prompt, generate,
+                                  on_text, [&] { return stop; }));
   if (reason != nullptr) *reason = ReasonOf(result.stop_reason);
   return absl::OkStatus();
 }
@@ -263,7 +309,7 @@ const char* inlay_last_error(void) { return inlay::last_error.c_str(); }
 
 const char* inlay_version(void) { return INLAY_VERSION; }
 
-int inlay_interface_version(void) { return 2; }
+int inlay_interface_version(void) { return 3; }
 
 inlay_status inlay_load_model(const char* path, const inlay_model_options* options,
                               inlay_model** model) {
@@ -282,8 +328,7 @@ inlay_status inlay_load_model(const char* path, const inlay_model_options* optio
     INLAY_ASSIGN_OR_RETURN(
         inlay::LoadedModel loaded,
         inlay::LoadModel(path, {.threads = threads, .check_tensors = o.check_tensors != 0}));
-    auto shared = std::make_shared<const inlay::LoadedModel>(std::move(loaded));
-    *model = new inlay_model{std::move(shared)};
+    *model = new inlay_model{std::make_shared<inlay::SharedModel>(std::move(loaded))};
     return absl::OkStatus();
   });
 }
@@ -291,7 +336,7 @@ inlay_status inlay_load_model(const char* path, const inlay_model_options* optio
 void inlay_free_model(inlay_model* model) { delete model; }
 
 size_t inlay_vocabulary_size(const inlay_model* model) {
-  return model == nullptr ? 0 : model->loaded->engine->info().vocab_size;
+  return model == nullptr ? 0 : model->shared->loaded.engine->info().vocab_size;
 }
 
 inlay_status inlay_tokenize(const inlay_model* model, const char* text, size_t size,
@@ -300,7 +345,7 @@ inlay_status inlay_tokenize(const inlay_model* model, const char* text, size_t s
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"text", text}, {"count", count}}));
     if (capacity > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"tokens", tokens}}));
     INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                           model->loaded->tokenizer->Encode(absl::string_view(text, size)));
+                           model->shared->loaded.tokenizer->Encode(absl::string_view(text, size)));
     return inlay::CopyOut("tokens", ids.data(), ids.size(), tokens, capacity, count);
   });
 }
@@ -311,7 +356,7 @@ inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, s
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"tokens", tokens}, {"size", size}}));
     if (capacity > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"text", text}}));
     INLAY_RETURN_IF_ERROR(inlay::CheckIds({tokens, count}, inlay_vocabulary_size(model)));
-    const std::string decoded = model->loaded->tokenizer->Decode({tokens, count});
+    const std::string decoded = model->shared->loaded.tokenizer->Decode({tokens, count});
     return inlay::CopyOut("bytes of text", decoded.data(), decoded.size(), text, capacity, size);
   });
 }
@@ -321,8 +366,8 @@ inlay_status inlay_create_cache(const inlay_model* model, const inlay_cache_opti
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"cache", cache}}));
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<inlay::KVCache> created,
-                           inlay::CreateFor(*model->loaded, options));
-    *cache = new inlay_cache{model->loaded, std::move(created)};
+                           inlay::CreateFor(model->shared->loaded, options));
+    *cache = new inlay_cache{model->shared, std::move(created)};
     return absl::OkStatus();
   });
 }
@@ -331,7 +376,7 @@ inlay_status inlay_fork_cache(const inlay_cache* cache, inlay_cache** fork) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"fork", fork}}));
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<inlay::KVCache> forked, cache->cache->Fork());
-    *fork = new inlay_cache{cache->loaded, std::move(forked)};
+    *fork = new inlay_cache{cache->shared, std::move(forked)};
     return absl::OkStatus();
   });
 }
@@ -364,7 +409,7 @@ inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_
 inlay_status inlay_append(inlay_cache* cache, const int32_t* tokens, size_t count, float* logits) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"tokens", tokens}}));
-    inlay::Engine& engine = *cache->loaded->engine;
+    inlay::Engine& engine = *cache->shared->loaded.engine;
     return inlay::Prefill(
         engine, *cache->cache, {tokens, count},
         inlay::FloatRows(logits, logits == nullptr ? 0 : 1, engine.info().vocab_size));
@@ -383,7 +428,7 @@ inlay_status inlay_save_cache(const inlay_cache* cache, const char* path) {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"path", path}}));
     INLAY_ASSIGN_OR_RETURN(const auto writer,
                            inlay::WriteStateFile(path, inlay::FileKind::kSession));
-    return inlay::SaveSession(*cache->loaded->engine, *cache->cache, *writer);
+    return inlay::SaveSession(*cache->shared->loaded.engine, *cache->cache, *writer);
   });
 }
 
@@ -396,7 +441,7 @@ inlay_status inlay_load_cache(inlay_cache* cache, const char* path, int exact, s
         .exact = exact != 0,
         .on_recompute = [&](absl::string_view, size_t tokens) { again = tokens; }};
     const absl::Status status =
-        inlay::LoadSession(*cache->loaded->engine, *reader, *cache->cache, options);
+        inlay::LoadSession(*cache->shared->loaded.engine, *reader, *cache->cache, options);
     if (status.ok() && recomputed != nullptr) *recomputed = again;
     return inlay::About(path, status);
   });
@@ -405,7 +450,7 @@ inlay_status inlay_load_cache(inlay_cache* cache, const char* path, int exact, s
 inlay_status inlay_default_options(const inlay_model* model, inlay_options* options) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"options", options}}));
-    inlay_options defaults = inlay::DefaultsOf(*model->loaded);
+    inlay_options defaults = inlay::DefaultsOf(model->shared->loaded);
     INLAY_RETURN_IF_ERROR(inlay::Complete("inlay_options", options, defaults).status());
     defaults.size = options->size;
     std::memcpy(options, &defaults, std::min(options->size, sizeof(defaults)));

@@ -140,6 +140,14 @@ inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_
  * size] unless `logits` is NULL. */
 inlay_status inlay_append(inlay_cache* cache, const int32_t* tokens, size_t count, float* logits);
 
+/* What an answer may be kept to. */
+typedef enum inlay_shape_kind {
+  INLAY_SHAPE_NONE = 0,
+  INLAY_SHAPE_JSON_SCHEMA = 1, /* JSON that is valid by a schema; by {} any JSON */
+  INLAY_SHAPE_REGEX = 2,       /* a text that a regular expression matches as a whole */
+  INLAY_SHAPE_GBNF = 3         /* a text of a grammar in GBNF, as llama.cpp has them */
+} inlay_shape_kind;
+
 typedef struct inlay_options {
   size_t size;
   size_t max_tokens;    /* to generate */
@@ -152,8 +160,13 @@ typedef struct inlay_options {
   uint64_t seed;                 /* the same seed gives the same answer */
   const char* const* stop_texts; /* the answer ends before the first of these, each with a NUL */
   size_t stop_text_count;
-  int ignore_end; /* not 0: continue after an end-of-generation token */
-  size_t draft;   /* tokens to draft at once by prompt lookup; the answer is the same; 0: none */
+  int ignore_end;    /* not 0: continue after an end-of-generation token */
+  size_t draft;      /* tokens to draft at once by prompt lookup; the answer is the same; 0: none */
+  int shape_kind;    /* an inlay_shape_kind: what the answer has to look like */
+  const char* shape; /* the schema, expression or grammar, with a NUL */
+  const char* shape_after; /* the shape begins after this text, which ends the model's thoughts;
+                              NULL or "": at once */
+  int shape_in_order;      /* not 0: members of JSON objects come in the order of the schema */
 } inlay_options;
 
 /* Sets options, whose size must be set, to the model's defaults, with 256 tokens and seed 0. */
@@ -173,7 +186,10 @@ typedef int (*inlay_text_callback)(const char* text, size_t size, void* user);
 
 /* Appends the `count` >= 1 tokens of a prompt to the conversation, then generates the answer.
  * `options` may be NULL for the defaults, `callback` and `reason` may be NULL; `user` is passed on
- * to the callback. */
+ * to the callback. An answer with a shape is complete only if `reason` is INLAY_STOP_END. A shape
+ * that cannot be read or holds what is not supported is INLAY_INVALID_ARGUMENT, one that is too
+ * large INLAY_RESOURCE_EXHAUSTED. A model keeps its latest 32 shapes ready: the first answer with
+ * one takes milliseconds more, the first of all the time to sort the vocabulary. */
 inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t count,
                             const inlay_options* options, inlay_text_callback callback, void* user,
                             inlay_stop_reason* reason);

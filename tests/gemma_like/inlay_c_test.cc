@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -177,6 +178,107 @@ TEST_F(InlayCTest, StopTextsAndDraftsAsInTheEngine) {
             INLAY_INVALID_ARGUMENT);
 }
 
+TEST_F(InlayCTest, KeepsAnswersToTheirShape) {
+  const struct {
+    inlay_shape_kind kind;
+    const char* shape;
+    const char* matches;
+  } cases[] = {
+      {INLAY_SHAPE_REGEX, "(one|two|three)-[a-f]{4}", "(one|two|three)-[a-f]{4}"},
+      {INLAY_SHAPE_GBNF, "root ::= \"<\" [0-9]? \">\" | \"none\"", "<[0-9]?>|none"},
+      {INLAY_SHAPE_JSON_SCHEMA, "{\"enum\": [\"red\", 7, null]}", "\\s*(\"red\"|7|null)\\s*"},
+  };
+  options_.max_tokens = 100;
+  for (const auto& [kind, shape, matches] : cases) {
+    options_.shape_kind = kind;
+    options_.shape = shape;
+    for (options_.seed = 0; options_.seed < 5; ++options_.seed) {
+      inlay_cache* cache = NewCache();
+      std::string text;
+      inlay_stop_reason reason = INLAY_STOP_CANCELLED;
+      ASSERT_EQ(
+          inlay_generate(cache, prompt_.data(), prompt_.size(), &options_, Collect, &text, &reason),
+          INLAY_OK)
+          << inlay_last_error();
+      if (reason == INLAY_STOP_END) {
+        EXPECT_TRUE(std::regex_match(text, std::regex(matches))) << text;
+      } else {  // white space without end
+        EXPECT_EQ(kind, INLAY_SHAPE_JSON_SCHEMA) << text;
+      }
+      inlay_free_cache(cache);
+    }
+  }
+}
+
+TEST_F(InlayCTest, ShapesMayFollowThoughtsAndHaveAnOrder) {
+  // Bard ends lines by itself.
+  options_.max_tokens = 150;
+  options_.shape_kind = INLAY_SHAPE_REGEX;
+  options_.shape = "shape [0-9]";
+  options_.shape_after = "\n";
+  const std::string text = Answer(cache_);
+  EXPECT_TRUE(std::regex_match(text, std::regex("[^\n]+\nshape [0-9]"))) << text;
+  options_.shape_after = "";
+  EXPECT_TRUE(std::regex_match(Answer(cache_), std::regex(options_.shape)));
+
+  // Members come in any order unless theirs is asked for.
+  options_.shape_kind = INLAY_SHAPE_JSON_SCHEMA;
+  options_.shape =
+      "{\"properties\": {\"x\": {\"const\": 1}, \"y\": {\"const\": 2}}, \"required\": [\"x\", "
+      "\"y\"], "
+      "\"type\": \"object\", \"additionalProperties\": false}";
+  const auto second_first = [&](int in_order) {
+    options_.shape_in_order = in_order;
+    int found = 0;
+    for (options_.seed = 0; options_.seed < 12; ++options_.seed) {
+      inlay_cache* cache = NewCache();
+      const std::string json = Answer(cache);
+      found += json.find("\"y\"") < json.find("\"x\"");
+      inlay_free_cache(cache);
+    }
+    return found;
+  };
+  EXPECT_GT(second_first(0), 0);
+  EXPECT_EQ(second_first(1), 0);
+}
+
+// The grammars of a model stay as long as its last conversation.
+TEST_F(InlayCTest, ShapesOutliveTheModelsHandle) {
+  options_.shape_kind = INLAY_SHAPE_REGEX;
+  options_.shape = "[a-z]{3}";
+  inlay_cache* other = NewCache();
+  const std::string text = Answer(cache_);
+  inlay_free_model(model_);
+  model_ = nullptr;
+  EXPECT_EQ(Answer(other), text);
+  options_.shape = "[A-Z]{3}";
+  EXPECT_TRUE(std::regex_match(Answer(other), std::regex(options_.shape)));
+  inlay_free_cache(other);
+}
+
+TEST_F(InlayCTest, RefusesShapesWithASentence) {
+  const auto refusal = [&](int kind, const char* shape, inlay_status status) {
+    options_.shape_kind = kind;
+    options_.shape = shape;
+    std::string text;
+    EXPECT_EQ(
+        inlay_generate(cache_, prompt_.data(), prompt_.size(), &options_, Collect, &text, nullptr),
+        status);
+    EXPECT_EQ(text, "");
+    EXPECT_EQ(inlay_cache_length(cache_), 0u);
+    return std::string(inlay_last_error());
+  };
+  const inlay_status invalid = INLAY_INVALID_ARGUMENT;
+  EXPECT_EQ(refusal(9, "a", invalid), "shape_kind is 9, not an inlay_shape_kind");
+  EXPECT_EQ(refusal(INLAY_SHAPE_REGEX, nullptr, invalid), "shape is NULL");
+  EXPECT_THAT(refusal(INLAY_SHAPE_REGEX, "a(", invalid), HasSubstr("'a('"));
+  EXPECT_THAT(refusal(INLAY_SHAPE_GBNF, "root ::= word", invalid), HasSubstr("'word'"));
+  EXPECT_THAT(refusal(INLAY_SHAPE_JSON_SCHEMA, "{\"not\": {}}", invalid), HasSubstr("'not'"));
+  EXPECT_THAT(refusal(INLAY_SHAPE_JSON_SCHEMA, "{", invalid), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal(INLAY_SHAPE_REGEX, "((a{900}){900}){900}", INLAY_RESOURCE_EXHAUSTED),
+              HasSubstr("more than 1000000"));
+}
+
 // A caller who was compiled with fewer fields.
 TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
   const std::string expected = Answer(cache_);
@@ -187,6 +289,7 @@ TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
   older.options.size = offsetof(inlay_options, stop_texts);
   older.options.stop_text_count = 99;
   older.options.draft = 99;
+  older.options.shape_kind = 99;
   inlay_cache* cache = NewCache();
   std::string text;
   EXPECT_EQ(inlay_generate(cache, prompt_.data(), prompt_.size(), &older.options, Collect, &text,
@@ -199,7 +302,7 @@ TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
   EXPECT_EQ(inlay_default_options(model_, &older.options), INLAY_OK);
   EXPECT_EQ(older.options.top_k, options_.top_k);
   EXPECT_EQ(older.options.draft, 99u) << "beyond the size";
-  EXPECT_GE(inlay_interface_version(), 2);
+  EXPECT_GE(inlay_interface_version(), 3);
   EXPECT_THAT(inlay_version(), HasSubstr("."));
 }
 

@@ -1,5 +1,6 @@
 """The C API from Python, by ctypes alone: inlay_ctypes_test.py LIBRARY MODEL"""
 import ctypes
+import re
 import sys
 
 lib = ctypes.CDLL(sys.argv[1])
@@ -15,7 +16,9 @@ class Options(ctypes.Structure):
                 ("top_k", ctypes.c_int), ("top_p", ctypes.c_float), ("min_p", ctypes.c_float),
                 ("repeat_penalty", ctypes.c_float), ("repeat_last_n", ctypes.c_int),
                 ("seed", ctypes.c_uint64), ("stop_texts", ctypes.POINTER(ctypes.c_char_p)),
-                ("stop_text_count", size_t), ("ignore_end", ctypes.c_int), ("draft", size_t)]
+                ("stop_text_count", size_t), ("ignore_end", ctypes.c_int), ("draft", size_t),
+                ("shape_kind", ctypes.c_int), ("shape", ctypes.c_char_p),
+                ("shape_after", ctypes.c_char_p), ("shape_in_order", ctypes.c_int)]
 
 
 class Step(ctypes.Structure):
@@ -77,9 +80,21 @@ check(lib.inlay_detokenize(model, ids, size_t(20), buffer, size_t(1000), ctypes.
 assert b"".join(answer) == buffer.raw[:size.value], (answer, buffer.raw[:size.value])
 assert lib.inlay_cache_length(by_hand) == lib.inlay_cache_length(generated) == count.value + 20
 
+# An answer that a regular expression matches, which ends there.
+options.shape_kind = 2
+options.shape = b" (one|two), (three|four)[.]"
+answer.clear()
+shaped = new_cache(model)
+reason = ctypes.c_int()
+check(lib.inlay_generate(shaped, tokens, count, ctypes.byref(options), on_text, None,
+                         ctypes.byref(reason)))
+assert re.fullmatch(options.shape, b"".join(answer)) and reason.value == 1, (answer, reason)
+options.shape = b"("
+assert lib.inlay_generate(shaped, tokens, count, ctypes.byref(options), on_text, None, None) == 1
+
 assert lib.inlay_load_model(b"no/such/file", None, ctypes.byref(pointer())) == 2
 assert b"no/such/file" in lib.inlay_last_error()
-for cache in (generated, by_hand):
+for cache in (generated, by_hand, shaped):
     lib.inlay_free_cache(cache)
 lib.inlay_free_model(model)
 print(lib.inlay_version().decode(), b"".join(answer).decode())
