@@ -49,7 +49,8 @@ nlohmann::ordered_json TimingsJson(const GenerateResult& result, double load_sec
           {"generated_seconds", result.decode_seconds},
           {"generated_tokens_per_second", RateJson(result.tokens.size(), result.decode_seconds)},
           {"drafted_tokens", result.drafted_tokens},
-          {"accepted_tokens", result.accepted_tokens}};
+          {"accepted_tokens", result.accepted_tokens},
+          {"forced_tokens", result.forced_tokens}};
 }
 
 }  // namespace inlay

@@ -243,6 +243,72 @@ TEST(Generate, OneAtATimeGoesOnFromASession) {
   std::filesystem::remove(pipe);
 }
 
+// The answer to a short prompt, by these flags.
+nlohmann::json Shaped(std::vector<std::string> more) {
+  more.insert(more.begin(), {"generate", "-p", kPrompt, "-o", "json"});
+  const ProgramResult result = RunProgram(more);
+  EXPECT_EQ(result.status, 0) << result.err;
+  return result.Json();
+}
+
+TEST(Generate, KeepsAnswersToAShape) {
+  const std::string file = ScratchPath("shape");
+  WriteFile(file, "root ::= \"yes\" | \"no, \" [a-c]{3}\n");
+  for (const char* seed : {"1", "2", "3"}) {
+    const auto regex = Shaped({"--regex", "Act [IVX]{1,4}, scene [0-9]{1,3}[.]", "-s", seed});
+    EXPECT_EQ(regex["stop_reason"], "end");
+    EXPECT_THAT(regex["text"].get<std::string>(),
+                testing::MatchesRegex("Act [IVX]{1,4}, scene [0-9]{1,3}[.]"));
+    const auto grammar = Shaped({"--grammar", "@" + file, "-s", seed});
+    EXPECT_EQ(grammar["stop_reason"], "end");
+    EXPECT_THAT(grammar["text"].get<std::string>(), testing::MatchesRegex("yes|no, [a-c]{3}"));
+  }
+  // A grammar on the command line is the same; so is a schema, which has another name, too.
+  EXPECT_EQ(Shaped({"--grammar", ReadFile(file), "-s", "4"})["text"],
+            Shaped({"--grammar", "@" + file, "-s", "4"})["text"]);
+  const std::string schema = R"({"type": "array", "items": {"type": "integer", "maximum": 9},)"
+                             R"( "minItems": 2, "maxItems": 3})";
+  WriteFile(file, schema);
+  size_t complete = 0;
+  for (const char* seed : {"1", "2", "3", "4"}) {
+    const auto answer = Shaped({"--schema", "@" + file, "-s", seed});
+    EXPECT_EQ(answer["text"], Shaped({"--json-schema", schema, "-s", seed})["text"]);
+    if (answer["stop_reason"] != "end") continue;
+    ++complete;
+    const auto list = nlohmann::json::parse(answer["text"].get<std::string>(), nullptr, false);
+    ASSERT_TRUE(list.is_array()) << answer["text"];
+    EXPECT_TRUE(list.size() == 2 || list.size() == 3) << list;
+    for (const auto& item : list) EXPECT_TRUE(item.is_number() && item <= 9) << list;
+  }
+  EXPECT_GT(complete, 0u);
+}
+
+TEST(Generate, CountsTokensThatAShapeForces) {
+  const auto shaped = Shaped({"--regex", "And then they lived happily[.]"});
+  EXPECT_EQ(shaped["text"], "And then they lived happily.");
+  EXPECT_GT(shaped["timings"]["forced_tokens"], 3);
+  EXPECT_LE(shaped["timings"]["forced_tokens"], shaped["timings"]["generated_tokens"]);
+  EXPECT_EQ(Shaped({"-n", "5"})["timings"]["forced_tokens"], 0);
+}
+
+TEST(Generate, RefusesWhatIsNoShape) {
+  const auto refused = [](std::vector<std::string> flags, int status, const char* sentence) {
+    flags.insert(flags.begin(), {"generate", "-p", kPrompt});
+    ExpectError(RunProgram(flags), status, HasSubstr(sentence));
+  };
+  refused({"--schema", "{\"not\": {}}"}, 1, "keyword 'not' at #");
+  refused({"--schema", "{\"properties\": {\"a\": {\"patternProperties\": {\"b\": {}}}}}"}, 1,
+          "keyword 'patternProperties' at #/properties/a");
+  refused({"--schema", "{"}, 1, "not JSON");
+  refused({"--grammar", "root ::= word"}, 1, "'word'");
+  refused({"--regex", "a("}, 1, "'a('");
+  refused({"--schema", "@no/such/file"}, 1, "'no/such/file'");
+  refused({"--grammar", "@no/such/file"}, 1, "'no/such/file'");
+  refused({"--schema", "{}", "--regex", "a"}, 2, "--schema excludes --regex");
+  refused({"--schema", "{}", "--grammar", "root ::= \"a\""}, 2, "--schema excludes --grammar");
+  refused({"--grammar", "root ::= \"a\"", "--regex", "a"}, 2, "--grammar excludes --regex");
+}
+
 TEST(Generate, DraftsChangeNothingButTheTime) {
   const auto run = [](const char* draft, const char* temperature) {
     return RunProgram({"generate", "-p", "ROMEO:\nO Romeo, Romeo, ROMEO:\nO Romeo,", "-n", "100",

@@ -145,6 +145,43 @@ TEST(ServeTest, LoggedAnswersAreTheSameWhenComputedAgain) {
   ExpectError(RunProgram({"replay", "-m", kModel, log}), 1, HasSubstr(":1: the record is none"));
 }
 
+TEST(ServeTest, LoggedAnswersOfAShapeAreTheSameWhenComputedAgain) {
+  const std::string log = ScratchPath("answers.jsonl");
+  ServerProcess server(
+      {"-m", kModel, "-t", "2", "-c", "300", "--chat-template", "chatml", "--answer-log", log});
+  const Json schema = {{"type", "array"}, {"items", {{"enum", {"a", "b"}}}}, {"maxItems", 3}};
+  const Json shapes[] = {
+      {{"response_format",
+        {{"type", "json_schema"}, {"json_schema", {{"name", "list"}, {"schema", schema}}}}}},
+      {{"grammar", "root ::= \"no, \" [a-z]{5}"}}};
+  for (const Json& shape : shapes) {
+    Json body = {{"model", "bard"},
+                 {"messages", {{{"role", "user"}, {"content", "Speak"}}}},
+                 {"max_tokens", 40},
+                 {"seed", 3}};
+    body.update(shape);
+    const RawReply reply = Ask(server.port(), "/v1/chat/completions", body);
+    ASSERT_EQ(reply.status, 200) << reply.body;
+  }
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+  const ProgramResult same = RunProgram({"replay", "-m", kModel, log, "-o", "json"});
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_EQ(same.Json()["same"], 2);
+
+  // The record has the shape: by another one the answer is another.
+  const std::string text = ReadFile(log);
+  std::string last = text.substr(text.find('\n') + 1);
+  const size_t at = last.find("[a-z]");
+  ASSERT_NE(at, std::string::npos) << last;
+  WriteFile(log, last.replace(at, 5, "[0-9]"));
+  const ProgramResult differs = RunProgram({"replay", "-m", kModel, log});
+  EXPECT_EQ(differs.status, 1);
+  EXPECT_THAT(differs.out, HasSubstr("differs at token"));
+  WriteFile(log, last.replace(at, 5, "[0-9)"));
+  ExpectError(RunProgram({"replay", "-m", kModel, log}), 1, HasSubstr(":1: "));
+}
+
 TEST(ServeTest, TokensAndTexts) {
   const ServerProcess server({"-m", kModel, "-t", "1"});
   const RawReply tokens = Ask(server.port(), "/tokenize", {{"content", "To be"}});
