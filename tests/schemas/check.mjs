@@ -1,6 +1,6 @@
 // check.mjs READ_BY_SCHEMA [SCHEMAS [SEED]]: holds the grammars of random schemas against the validator
-// ajv. What a grammar accepts must be valid, and what JSON.stringify writes and is valid must be
-// accepted.
+// ajv. What a grammar accepts must be valid, and what serializers write and is valid must be accepted,
+// also where white space is kept to theirs.
 import { spawnSync } from 'node:child_process';
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -25,6 +25,13 @@ function loosely(value, random) {
     return '{' + space() + Object.entries(part).map(([name, member]) => JSON.stringify(name) + space() + ':' + space() + write(member)).join(space() + ',' + space()) + space() + '}';
   };
   return space() + write(value) + space();
+}
+
+// As json.dumps writes it in Python on one line.
+function onOneLine(value) {
+  if (Array.isArray(value)) return '[' + value.map(onOneLine).join(', ') + ']';
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  return '{' + Object.entries(value).map(([name, member]) => JSON.stringify(name) + ': ' + onOneLine(member)).join(', ') + '}';
 }
 
 // A small change of the text, which may make it something that is not JSON.
@@ -56,7 +63,8 @@ function makeCase(seed) {
   const texts = [];
   for (const { value, usual } of documents) {
     const must = (usual || !schemaText.includes('"format"')) && !hasUnusualNumber(value, schemaText);
-    texts.push({ text: JSON.stringify(value), must }, { text: JSON.stringify(value, null, 2), must });
+    texts.push({ text: JSON.stringify(value), must }, { text: onOneLine(value), must });
+    texts.push({ text: JSON.stringify(value, null, random.pick([1, 2, 4, '\t'])), must });
     texts.push({ text: loosely(value, random), must: false });
     texts.push({ text: damaged(JSON.stringify(value), random), must: false });
   }
@@ -100,7 +108,8 @@ cases.forEach((one, i) => {
     counts.valid += verdicts[j];
     counts.accepted += answers[i].accepts[j];
     if (answers[i].accepts[j] && !verdicts[j]) wrong('the grammar accepts what is not valid', one, text);
-    if (verdicts[j] && must && !answers[i].accepts[j]) wrong('the grammar refuses what is valid', one, text);
+    if (verdicts[j] && must && !answers[i].serialized[j]) wrong('the grammar of serialized texts refuses one', one, text);
+    if (answers[i].serialized[j] && !answers[i].accepts[j]) wrong('the grammar refuses what is serialized', one, text);
   });
 });
 console.log(JSON.stringify(counts));
