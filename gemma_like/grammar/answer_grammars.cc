@@ -1,6 +1,7 @@
 #include "gemma_like/grammar/answer_grammars.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -8,6 +9,12 @@
 #include "base/status_macros.h"
 
 namespace inlay {
+
+std::shared_ptr<const AnswerGrammar> AnswerGrammar::After(absl::string_view text) const {
+  auto copy = std::make_shared<AnswerGrammar>(*this);
+  copy->shape.after = std::string(text);
+  return copy;
+}
 
 absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerGrammars::Get(const AnswerShape& shape) {
   const auto find = [&] {

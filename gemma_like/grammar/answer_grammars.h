@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "gemma_like/grammar/answer_shape.h"
 #include "gemma_like/grammar/compiled_grammar.h"
 #include "gemma_like/grammar/token_trie.h"
@@ -22,6 +23,9 @@ struct AnswerGrammar {
   std::shared_ptr<CompiledGrammar> compiled;
   std::shared_ptr<const TokenTrie> tokens;
   std::vector<int32_t> ends;  // the tokens that end an answer
+
+  // The same, but that the shape begins after the first occurrence of this text (AnswerShape).
+  std::shared_ptr<const AnswerGrammar> After(absl::string_view text) const;
 };
 
 // Thread-safe. Compiling takes milliseconds, the first shape of all also the time to sort the

@@ -6,6 +6,7 @@
 #include "base/out_of_memory.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
+#include "gemma_like/grammar/answer_grammars.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -73,6 +74,8 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
   GenerateOptions options = options_;
   options.sampling.seed += answers_++;
   in_thinking_ = next.in_thinking;
+  if (options.grammar != nullptr && in_thinking_)
+    options.grammar = options.grammar->After(format_->answer_format().think_end);
   INLAY_ASSIGN_OR_RETURN(GenerateResult result, Generate(engine_, tokenizer_, *cache_, next.tokens,
                                                          options, on_text, cancel));
   turns_.back().answer = result.text;

@@ -41,9 +41,9 @@ class ChatSession {
   };
 
   // The engine and tokenizer must outlive the session; `cache` is empty. `options` are those of
-  // every answer; the n-th (from 0) adds n to the seed, so that a regenerated answer differs. At
-  // most `snapshots` (at least 1) are kept, including that of the current answer. ResourceExhausted
-  // without memory.
+  // every answer; the n-th (from 0) adds n to the seed, so that a regenerated answer differs, and
+  // a grammar begins after the thoughts that the prompt has opened. At most `snapshots` (at least
+  // 1) are kept, including that of the current answer. ResourceExhausted without memory.
   static absl::StatusOr<ChatSession> Create(Engine& engine, const Tokenizer& tokenizer,
                                             std::shared_ptr<const ChatFormat> format,
                                             std::unique_ptr<KVCache> cache, std::string system,

@@ -109,6 +109,21 @@ TEST(Chat, GivesTheTemplateToolsAndThinking) {
   for (const std::string& file : {path, tools, name}) unlink(file.c_str());
 }
 
+TEST(Chat, KeepsAnswersToAShape) {
+  const ProgramResult result = Chat("ROMEO:\nJULIET:\n/regen\n", {"--regex", "[a-z]{3,5}!"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, testing::MatchesRegex("([a-z]{3,5}!\n){3}"));
+  const std::string path = ScratchPath("shape");
+  WriteFile(path, "root ::= [0-9]{2}");
+  EXPECT_THAT(Chat("ROMEO:\n", {"--grammar", "@" + path, "--sandbox"}).out,
+              testing::MatchesRegex("[0-9]{2}\n"));
+  ExpectError(Chat("A\n", {"--schema", "{\"not\": {}}"}), 1, HasSubstr("keyword 'not'"));
+  ExpectError(Chat("A\n", {"--schema", "@no/such/file"}), 1, HasSubstr("'no/such/file'"));
+  ExpectError(Chat("A\n", {"--schema", "{}", "--grammar", "x"}), 2, HasSubstr("excludes"));
+  ExpectError(Chat("A\n", {"--schema", "{}", "--tools", path}), 2, HasSubstr("excludes"));
+  unlink(path.c_str());
+}
+
 TEST(Chat, SaysWhenTheContextIsFull) {
   EXPECT_THAT(Chat("ROMEO:\n", {"-c", "15"}).err, HasSubstr("the context of 15 tokens is full"));
 }

@@ -14,6 +14,7 @@
 #include "serve/http/http_server.h"
 #include "tests/must.h"
 #include "tests/serve/http/raw_client.h"
+#include "tests/serve/scripted_model.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
 
@@ -111,6 +112,33 @@ TEST(ServerChat, ThoughtsAreDimmed) {
   ServerProcess server({"-m", "models/bard.gguf", "--chat-template", path});
   const std::vector<std::string> chat = {"chat", "--server", Url(server.port()), "-n", "5"};
   EXPECT_THAT(RunOnTerminal(chat, "x\n/exit\n", {{"TERM", "xterm"}}).out, HasSubstr("\033[2m"));
+  unlink(path.c_str());
+}
+
+// A model that thinks answers in a shape after its thoughts, here as there.
+TEST(ServerChat, ShapesFollowThoughts) {
+  const std::string path = ScratchPath("thinks.gguf");
+  const ModelScript script = {
+      .chat_template =
+          "{% for m in messages %}{{ m.content }}{% endfor %}"
+          "{% if add_generation_prompt %}<think><|go|>{% endif %}{# </think> #}",
+      .control_tokens = {"<think>", "</think>", "<|go|>"},
+      .answers = {{.start = "<|go|>", .pieces = {"Hm", ".", "</think>", "\"", "b", "\""}}}};
+  ASSERT_TRUE(WriteScriptedModel(script, path).ok());
+  const ServerProcess server({"-m", path, "-c", "200"});
+  const auto both = [&](std::vector<std::string> flags, const std::string& answer) {
+    EXPECT_EQ(Chat(server.port(), "A\n", flags).out, "Hm.\n\n" + answer + "\n");
+    flags.insert(flags.begin(), {"chat", "-m", path, "--temp", "0", "-n", "20"});
+    EXPECT_EQ(RunProgram(flags, {.input = "A\n"}).out, "Hm.\n\n" + answer + "\n");
+  };
+  both({}, "\"b\"");
+  both({"--schema", "{\"enum\": [\"a\", \"b\"]}"}, "\"b\"");
+  both({"--grammar", "root ::= \"yes\""}, "yes");
+  ExpectError(Chat(server.port(), "A\n", {"--schema", "{\"not\": {}}"}), 1,
+              AllOf(HasSubstr("the server says: "), HasSubstr("keyword 'not'")));
+  ExpectError(Chat(server.port(), "A\n", {"--schema", "{"}), 1, HasSubstr("the JSON schema"));
+  ExpectError(Chat(server.port(), "A\n", {"--regex", "a"}), 2,
+              HasSubstr("--regex is for a model that runs here"));
   unlink(path.c_str());
 }
 

@@ -24,6 +24,9 @@
 #include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/chat/template_chat.h"
+#include "gemma_like/grammar/answer_grammars.h"
+#include "gemma_like/grammar/answer_shape.h"
+#include "gemma_like/parse_json.h"
 #include "gemma_like/sessions/chat_session.h"
 #include "io/store/state_store.h"
 #include "io/template/json_input.h"
@@ -33,6 +36,7 @@
 #include "tools/flags/chat_template_flag.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
+#include "tools/flags/shape_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/footer.h"
@@ -53,6 +57,7 @@ constexpr int64_t kTemplatelessTokens = 128;  // without a template nothing else
 struct ChatFlags {
   ModelFlags model;
   SamplingFlags sampling;
+  ShapeFlags shape;
   std::string system;
   std::string chat_template;          // a built-in format or a file; "": the model's own
   std::optional<int64_t> max_tokens;  // -1: no limit
@@ -94,9 +99,9 @@ struct TemplateInputs {
 };
 
 // What only a model that runs here can follow.
-constexpr const char* kLocalFlags[] = {"--threads",       "--check-tensors", "--sandbox",
-                                       "--ctx-size",      "--cache-type",    "--cache-limit",
-                                       "--chat-template", "--exact",         "--repeat-last-n"};
+constexpr const char* kLocalFlags[] = {
+    "--threads",     "--check-tensors", "--sandbox", "--ctx-size",      "--cache-type",
+    "--cache-limit", "--chat-template", "--exact",   "--repeat-last-n", "--regex"};
 
 // The first key of --api-key-file or $INLAY_API_KEY, which may have lines as for inlay serve.
 absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {
@@ -118,9 +123,22 @@ absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {
   return absl::InvalidArgumentError(absl::StrCat(flags.key_file, " holds no key"));
 }
 
+// What a server is asked for an answer of this shape, which is no regular expression.
+absl::Status AddShapeField(const AnswerShape& shape, Json& fields) {
+  if (shape.kind == AnswerShape::Kind::kGbnf) {
+    fields["grammar"] = shape.source;
+    return absl::OkStatus();
+  }
+  INLAY_ASSIGN_OR_RETURN(Json schema, ParseJson("the JSON schema", shape.source));
+  fields["response_format"] = {
+      {"type", "json_schema"},
+      {"json_schema", {{"name", "answer"}, {"schema", std::move(schema)}}}};
+  return absl::OkStatus();
+}
+
 // What the flags make of each request. What they leave out is the server's default.
-absl::StatusOr<nlohmann::ordered_json> RequestFields(const ChatFlags& flags) {
-  nlohmann::ordered_json fields = nlohmann::ordered_json::object();
+absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
+  Json fields = Json::object();
   const auto set = [&](const char* name, const auto& value) {
     if (value.has_value()) fields[name] = *value;
   };
@@ -134,10 +152,12 @@ absl::StatusOr<nlohmann::ordered_json> RequestFields(const ChatFlags& flags) {
   if (flags.max_tokens.value_or(-1) >= 0) fields["max_tokens"] = *flags.max_tokens;
   if (!flags.stop_texts.empty()) fields["stop"] = flags.stop_texts;
   if (flags.think.has_value()) fields["chat_template_kwargs"]["enable_thinking"] = *flags.think;
+  INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
+  if (shape.has_value()) INLAY_RETURN_IF_ERROR(AddShapeField(*shape, fields));
   if (flags.tools.empty()) return fields;
   INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.tools));
   INLAY_ASSIGN_OR_RETURN(const std::string json, file.ReadAll());
-  fields["tools"] = nlohmann::ordered_json::parse(json, nullptr, /*allow_exceptions=*/false);
+  fields["tools"] = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (fields["tools"].is_array()) return fields;
   return absl::InvalidArgumentError(absl::StrCat(
       file.name(), " holds no JSON list: [{\"type\": \"function\", ...}] is expected"));
@@ -289,6 +309,7 @@ absl::Status Run(const ChatFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.chat_template));
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
+  INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
   // The user may want to save the chat, which needs the hash of the weights.
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
   const EngineInfo& info = model.engine->info();
@@ -300,6 +321,9 @@ absl::Status Run(const ChatFlags& flags) {
       flags.max_tokens.value_or(chosen.EndsNoAnswer(model) ? kTemplatelessTokens : -1);
   if (most >= 0) options.max_tokens = static_cast<size_t>(most);
   options.shown_control = MarkerTokens(*model.tokenizer, format->answer_format());
+  if (shape.has_value()) {
+    INLAY_ASSIGN_OR_RETURN(options.grammar, AnswerGrammars(*model.tokenizer).Get(*shape));
+  }
   // At least one snapshot: the one to which an answer that fails goes back.
   INLAY_ASSIGN_OR_RETURN(
       std::unique_ptr<KVCache> cache,
@@ -353,6 +377,9 @@ void AddChat(CLI::App& app, Action& action) {
       "refuse to /load a conversation that would have to be computed again: one of another "
       "version of this program, other weights, another CPU target or --cache-type");
   AddSamplingFlags(command, flags->sampling);
+  AddShapeFlags(command, flags->shape);
+  for (const char* shape : {"--schema", "--grammar", "--regex"})
+    command.get_option(shape)->excludes("--tools");
   command.footer(absl::StrCat("In the chat:\n", kChatHelp,
                               "Ctrl-C stops an answer; at the prompt it ends the program."));
   if (FindServerHooks() != nullptr) AddServerFlags(command, *flags);
