@@ -127,7 +127,7 @@ test('messages: errors are typed', async () => {
     [{ messages: [] }, /messages/],
     [{ tools, tool_choice: { type: 'any' } }, /tool_choice/],
     [{ tools, tool_choice: { type: 'tool', name: 'add' } }, /tool_choice/],
-    [{ output_config: { format: { type: 'json_schema', schema: {} } } }, /json_schema/],
+    [{ output_config: { format: { type: 'json_schema' } } }, /output_config.format.schema/],
   ];
   for (const [request, message] of refusals) {
     for (const stream of [false, true]) {

@@ -259,10 +259,11 @@ test('errors are typed', async () => {
     [{ messages: [] }, /messages/],
     [{ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:' } }] }] }, /image_url/],
     [{ nonsense: 1 }, /nonsense/],
-    // These take constrained decoding, which is to come.
+    // These are to come.
     [{ tools, tool_choice: 'required' }, /tool_choice.*required/],
     [{ tools, tool_choice: { type: 'function', function: { name: 'add' } } }, /tool_choice/],
-    [{ response_format: { type: 'json_schema', json_schema: { name: 'x', schema: {} } } }, /json_schema/],
+    [{ response_format: { type: 'json_schema', json_schema: { name: 'x' } } }, /json_schema.schema/],
+    [{ response_format: { type: 'xml' } }, /response_format.type.*xml/],
   ];
   for (const [request, message] of refusals) {
     for (const stream of [false, true]) {

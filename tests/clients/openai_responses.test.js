@@ -136,7 +136,7 @@ test('responses: errors are typed', async () => {
     [{ input: [] }, /input/],
     [{ input: 'Add', tools, tool_choice: 'required' }, /tool_choice.*required/],
     [{ input: 'Add', tools, tool_choice: { type: 'function', name: 'add' } }, /tool_choice/],
-    [{ input: 'Hello', text: { format: { type: 'json_schema', name: 'x', schema: {} } } }, /json_schema/],
+    [{ input: 'Hello', text: { format: { type: 'json_schema', name: 'x' } } }, /text.format.schema/],
   ];
   for (const [request, message] of refusals) {
     for (const stream of [false, true]) {
