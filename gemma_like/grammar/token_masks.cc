@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 
 namespace inlay {
 namespace {
@@ -41,16 +42,16 @@ absl::StatusOr<std::shared_ptr<const TokenBits>> TokenMasks::Of(Config* config) 
   if (mask == nullptr) {
     INLAY_ASSIGN_OR_RETURN(mask, MaskOf(config));
   }
-  return std::shared_ptr<const TokenBits>(mask, &mask->bits);
+  return std::shared_ptr<const TokenBits>(mask->shared, &mask->shared->bits);
 }
 
 absl::StatusOr<std::shared_ptr<const TokenMasks::Mask>> TokenMasks::MaskOf(Config* config) {
-  Mask mask{.bits = TokenBits(trie_.words())};
+  Mask mask(trie_.words());
   const size_t groups = automaton_.Groups(*config).size();
   for (size_t i = 0; i < groups; ++i) {
     INLAY_RETURN_IF_ERROR(AddGroup(i, config, &mask));
   }
-  (automaton_.CanEnd(*config) ? Set : Clear)(ends_, &mask.bits);
+  (automaton_.CanEnd(*config) ? Set : Clear)(ends_, &mask.bits());
   return Keep(2 * uint64_t{*config}, std::move(mask));
 }
 
@@ -59,7 +60,7 @@ absl::Status TokenMasks::AddGroup(size_t index, Config* config, Mask* mask) {
   INLAY_ASSIGN_OR_RETURN(const std::shared_ptr<const Mask> of_frame,
                          FrameMask(group().frame, config));
   mask->work += of_frame->work;
-  Add(of_frame->bits, &mask->bits);
+  Add(of_frame->shared->bits, &mask->bits());
   if (group().node <= Automaton::kOpen) return absl::OkStatus();
   if (of_frame->leaves.empty() && !of_frame->leaves_plain) return absl::OkStatus();
   Walk walk{.mask = mask, .keep = {config}, .path = {automaton_.Leave(group().node)}};
@@ -78,7 +79,7 @@ absl::StatusOr<std::shared_ptr<const TokenMasks::Mask>> TokenMasks::FrameMask(
     Automaton::Frame frame, Config* keep) {
   const Config config = automaton_.Only({Automaton::kOpen, frame});
   if (auto mask = Find(2 * uint64_t{config} + 1)) return mask;
-  Mask mask{.bits = TokenBits(trie_.words())};
+  Mask mask(trie_.words());
   Walk walk{.mask = &mask, .keep = {keep}, .path = {config}};
   INLAY_RETURN_IF_ERROR(AddAll(&walk));
   return Keep(2 * uint64_t{walk.path[0]} + 1, std::move(mask));
@@ -108,7 +109,7 @@ absl::Status TokenMasks::WalkPart(const Part& part, uint32_t from, Walk* walk) {
       i = node.skip;
       continue;
     }
-    Set(part.TokensOf(i), &walk->mask->bits);
+    Set(part.TokensOf(i), &walk->mask->bits());
     if (automaton_.MayLeave(config) && node.skip > i + 1) walk->mask->leaves.push_back({&part, i});
     ++i;
   }
@@ -131,7 +132,7 @@ TokenMasks::PlainRun TokenMasks::FindPlainRun(Config config, uint64_t* work) {
 
 absl::Status TokenMasks::AddPlain(const PlainRun& run, Walk* walk) {
   if (!run.alike) return WalkPlain(walk);
-  Add(trie_.PlainUpTo(run.configs.size() - 1), &walk->mask->bits);
+  Add(trie_.PlainUpTo(run.configs.size() - 1), &walk->mask->bits());
   walk->mask->leaves_plain = run.leaves;
   return absl::OkStatus();
 }
@@ -155,7 +156,7 @@ absl::Status TokenMasks::WalkPlain(Walk* walk) {
     i = alike ? node.skip : i + 1;
   }
   walk->path.resize(1);
-  Add(bits, &mask.bits);
+  Add(bits, &mask.bits());
   return absl::OkStatus();
 }
 
@@ -205,22 +206,35 @@ std::shared_ptr<const TokenMasks::Mask> TokenMasks::Keep(uint64_t key, Mask mask
   if (epoch_ != automaton_.epoch()) {
     places_.clear();
     kept_.clear();
+    shared_.clear();
     kept_bytes_ = 0;
     epoch_ = automaton_.epoch();
   }
-  const auto size = [](const Mask& m) {
-    return sizeof(Mask) + m.bits.size() * sizeof(m.bits[0]) + m.leaves.size() * sizeof(m.leaves[0]);
-  };
+  ShareBits(&mask);
   auto kept = std::make_shared<const Mask>(std::move(mask));
   kept_.emplace_front(key, kept);
+  kept_bytes_ += kept->bytes();
   places_[key] = kept_.begin();
-  kept_bytes_ += size(*kept);
-  while (kept_bytes_ > cache_bytes_) {
-    kept_bytes_ -= size(*kept_.back().second);
-    places_.erase(kept_.back().first);
-    kept_.pop_back();
-  }
+  while (kept_bytes_ > cache_bytes_ && !kept_.empty()) DropOldest();
   return kept;
+}
+
+void TokenMasks::ShareBits(Mask* mask) {
+  const TokenBits& bits = mask->bits();
+  mask->shared->hash = Xxh64Of(bits.data(), bits.size() * sizeof(bits[0]));
+  mask->shared = *shared_.insert(mask->shared).first;
+  if (++mask->shared->masks == 1) kept_bytes_ += bits.size() * sizeof(bits[0]);
+}
+
+void TokenMasks::DropOldest() {
+  const std::shared_ptr<const Mask>& mask = kept_.back().second;
+  kept_bytes_ -= mask->bytes();
+  if (--mask->shared->masks == 0) {
+    kept_bytes_ -= mask->shared->bits.size() * sizeof(mask->shared->bits[0]);
+    shared_.erase(mask->shared);
+  }
+  places_.erase(kept_.back().first);
+  kept_.pop_back();
 }
 
 }  // namespace inlay

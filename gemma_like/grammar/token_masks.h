@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,9 @@ namespace inlay {
 // The tokens that a frame accepts do not depend on what follows it, unless the frame ends within
 // the token. So the mask of a frame is found once, together with the places in the trie where the
 // frame may end, and the mask of a configuration is put together from those of its frames and from
-// what follows at these places. Masks are kept, the most recently used ones.
+// what follows at these places. Masks are kept, the most recently used ones. Many have the same
+// tokens, as those of a string have for every number of characters that it may still get as long as
+// no token has so many; these tokens are kept once.
 //
 // Whether an answer takes too much work does not depend on what was kept.
 //
@@ -52,8 +55,21 @@ class TokenMasks {
     uint32_t node;
   };
 
-  struct Mask {
+  // What masks have in common.
+  struct SharedBits {
     TokenBits bits;
+    uint64_t hash = 0;  // once they are kept
+    size_t masks = 0;   // that are kept and have them
+  };
+
+  struct Mask {
+    explicit Mask(size_t words)
+        : shared(std::make_shared<SharedBits>(SharedBits{TokenBits(words)})) {}
+
+    TokenBits& bits() { return shared->bits; }
+    size_t bytes() const { return sizeof(Mask) + leaves.capacity() * sizeof(Leaf); }
+
+    std::shared_ptr<SharedBits> shared;  // changed only while it is this mask's alone
     std::vector<Leaf> leaves = {};
     bool leaves_plain = false;  // it may end after a plain token, or within one
     uint64_t work = 0;          // what it took, in states of the grammar
@@ -94,6 +110,8 @@ class TokenMasks {
 
   std::shared_ptr<const Mask> Find(uint64_t key);
   std::shared_ptr<const Mask> Keep(uint64_t key, Mask mask);
+  void ShareBits(Mask* mask);
+  void DropOldest();
 
   Automaton& automaton_;
   const TokenTrie& trie_;
@@ -107,7 +125,17 @@ class TokenMasks {
   uint64_t epoch_ = 0;
   Kept kept_;  // the most recently used one first
   std::unordered_map<uint64_t, Kept::iterator> places_;
-  size_t kept_bytes_ = 0;
+  struct HashOfBits {
+    size_t operator()(const std::shared_ptr<SharedBits>& shared) const { return shared->hash; }
+  };
+  struct SameBits {
+    bool operator()(const std::shared_ptr<SharedBits>& a,
+                    const std::shared_ptr<SharedBits>& b) const {
+      return a == b || a->bits == b->bits;
+    }
+  };
+  std::unordered_set<std::shared_ptr<SharedBits>, HashOfBits, SameBits> shared_;  // of kept_
+  size_t kept_bytes_ = 0;                                                         // of both
 };
 
 // ResourceExhausted: a step led to Automaton::kTooMany.

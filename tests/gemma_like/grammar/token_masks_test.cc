@@ -125,5 +125,64 @@ TEST(TokenMasksTest, FramesMayEndBetweenPlainCharacters) {
   EXPECT_GT(steps, 600u);
 }
 
+// As long as more characters are left than any token has, their number does not matter.
+TEST(TokenMasksTest, EqualMasksAreKeptOnce) {
+  const auto grammar = Must(BuildGrammar([](GrammarBuilder& b) {
+    return b.Sequence({b.Repeat(b.CodePoint({{0x20, 0x10FFFF}}), 0, 40), b.Text("\n")});
+  }));
+  const auto trie = Must(TokenTrie::Create({"a", "abc", "ab\n", "\n", "b\n\n"}, {}));
+  // Room for all; for two masks with tokens of their own, but for some that share them; for none.
+  for (const size_t cache_bytes : {size_t{1} << 20, size_t{500}, size_t{0}}) {
+    Automaton automaton(*grammar);
+    TokenMasks masks(automaton, *trie, {}, size_t{1} << 20, cache_bytes);
+    const uint8_t a = grammar->class_of['a'];
+    for (int round = 0; round < 2; ++round) {
+      Automaton::Config config = automaton.Start();
+      const auto first = Must(masks.Of(&config));
+      for (int left = 40; left >= 0; --left) {
+        const auto mask = Must(masks.Of(&config));
+        const uint64_t expected = left >= 3 ? 15 : left == 2 ? 13 : left == 1 ? 9 : 8;
+        EXPECT_EQ((*mask)[0], expected) << left;
+        if (cache_bytes > 500) {
+          EXPECT_EQ(mask == first, left >= 3) << left;
+        }
+        config = automaton.Step(config, a);
+      }
+      EXPECT_EQ(config, Automaton::kDead);
+    }
+  }
+}
+
+// 5000 ways to read each text, for tens of thousands of beginnings of tokens.
+TEST(TokenMasksTest, MasksThatTakeTooMuchWorkAreAnError) {
+  std::vector<std::string> tokens = {"a", "b"};
+  for (size_t i = 0; i < tokens.size() && tokens[i].size() < 16; ++i) {
+    for (const char c : {'a', 'b'}) tokens.push_back(tokens[i] + c);
+  }
+  ByteSet letters;
+  letters.set('a').set('b');
+  const auto matcher = [&](size_t ways) {
+    const auto grammar = Must(BuildGrammar([&](GrammarBuilder& b) {
+      std::vector<GrammarBuilder::Expr> texts;
+      for (size_t i = 0; i < ways; ++i) {
+        texts.push_back(b.Sequence({b.Repeat(b.Byte(letters), 20, 20), b.Text("!")}));
+      }
+      return b.Choice(std::move(texts));
+    }));
+    return GrammarMatcher(
+        Must(CompiledGrammar::Create(grammar, {.tokens = Must(TokenTrie::Create(tokens, {}))})));
+  };
+  GrammarMatcher few = matcher(100), many = matcher(5000);
+  EXPECT_NE(Must(few.Allowed())[0], 0u);
+  for (int round = 0; round < 2; ++round) {
+    const absl::Status status = many.Allowed().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_NE(status.message().find("too many of these for the tokens"), std::string::npos);
+    EXPECT_TRUE(Must(many.Accept(round)));  // what was read before is not lost
+  }
+  EXPECT_TRUE(Must(many.AcceptBytes(std::string(18, 'a') + "!")));
+  EXPECT_TRUE(Must(many.MustEnd()));
+}
+
 }  // namespace
 }  // namespace inlay
