@@ -58,7 +58,8 @@ absl::Status AnswerGrammars::SortVocabulary() {
 
 absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerGrammars::Compile(
     const AnswerShape& shape) {
-  INLAY_ASSIGN_OR_RETURN(const std::shared_ptr<const Grammar> grammar, CompileShape(shape));
+  INLAY_ASSIGN_OR_RETURN(const std::shared_ptr<const Grammar> grammar,
+                         CompileShape(shape, tokenizer_));
   INLAY_RETURN_IF_ERROR(SortVocabulary());
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<CompiledGrammar> compiled,
                          CompiledGrammar::Create(grammar, {.tokens = tokens_, .ends = ends_}));

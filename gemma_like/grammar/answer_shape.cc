@@ -1,5 +1,8 @@
 #include "gemma_like/grammar/answer_shape.h"
 
+#include "base/status_macros.h"
+#include "gemma_like/grammar/call_grammar.h"
+#include "gemma_like/grammar/call_rules.h"
 #include "gemma_like/grammar/gbnf_grammar.h"
 #include "gemma_like/grammar/json_schema.h"
 #include "gemma_like/grammar/regex_grammar.h"
@@ -14,11 +17,14 @@ absl::string_view ShapeKindName(AnswerShape::Kind kind) {
       return "regex";
     case AnswerShape::Kind::kGbnf:
       return "gbnf";
+    case AnswerShape::Kind::kCalls:
+      return "calls";
   }
   return "";
 }
 
-absl::StatusOr<std::shared_ptr<const Grammar>> CompileShape(const AnswerShape& shape) {
+absl::StatusOr<std::shared_ptr<const Grammar>> CompileShape(const AnswerShape& shape,
+                                                            const Tokenizer& tokenizer) {
   switch (shape.kind) {
     case AnswerShape::Kind::kJsonSchema:
       return CompileJsonSchema(shape.source,
@@ -26,9 +32,12 @@ absl::StatusOr<std::shared_ptr<const Grammar>> CompileShape(const AnswerShape& s
     case AnswerShape::Kind::kRegex:
       return CompileRegex(shape.source);
     case AnswerShape::Kind::kGbnf:
+      return ParseGbnf(shape.source);
+    case AnswerShape::Kind::kCalls:
       break;
   }
-  return ParseGbnf(shape.source);
+  INLAY_ASSIGN_OR_RETURN(const CallRules rules, ParseCallRules(shape.source));
+  return CompileCalls(rules, tokenizer);
 }
 
 }  // namespace inlay

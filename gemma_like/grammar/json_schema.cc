@@ -15,6 +15,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "gemma_like/grammar/json_values.h"
+#include "gemma_like/grammar/schema_budget.h"
 #include "gemma_like/grammar/schema_document.h"
 #include "gemma_like/grammar/schema_reader.h"
 #include "gemma_like/grammar/schema_shape.h"
@@ -35,15 +36,22 @@ size_t Cost(const NumberConstraints& number) {
 // Writes the grammar of one document: a rule for each set of schemas that hold together.
 class SchemaWriter {
  public:
-  SchemaWriter(const SchemaDocument& document, const JsonSchemaOptions& options)
+  SchemaWriter(const SchemaDocument& document, const JsonSchemaOptions& options,
+               GrammarBuilder& builder, SchemaBudget& budget)
       : document_(document),
         options_(options),
-        reader_(document),
-        values_(builder_, options.space) {}
+        builder_(builder),
+        reader_(document, budget),
+        values_(builder, options.space) {}
 
-  absl::StatusOr<std::shared_ptr<const Grammar>> Write() && {
-    const Json* root[] = {document_.root()};
-    INLAY_ASSIGN_OR_RETURN(const Rule value, RuleOfNodes(root));
+  // The values of each of these schemas of the document.
+  absl::StatusOr<std::vector<Expr>> Write(const std::vector<const Json*>& nodes) {
+    std::vector<Expr> values;
+    for (const Json* const node : nodes) {
+      INLAY_ASSIGN_OR_RETURN(const Rule value, RuleOfNodes({&node, 1}));
+      values.push_back(
+          builder_.Sequence({values_.Around(), builder_.Call(value), values_.Around()}));
+    }
     while (!todo_.empty()) {
       const auto [schemas, rule] = std::move(todo_.front());
       todo_.pop_front();
@@ -51,10 +59,7 @@ class SchemaWriter {
       builder_.Define(rule, expr);
     }
     INLAY_RETURN_IF_ERROR(CheckOneOfs());
-    const Rule start = builder_.Declare("the JSON schema");
-    builder_.Define(start,
-                    builder_.Sequence({values_.Around(), builder_.Call(value), values_.Around()}));
-    return std::move(builder_).Build(start);
+    return values;
   }
 
  private:
@@ -225,7 +230,7 @@ class SchemaWriter {
 
   const SchemaDocument& document_;
   const JsonSchemaOptions options_;
-  GrammarBuilder builder_;
+  GrammarBuilder& builder_;
   SchemaReader reader_;
   JsonValues values_;
   std::map<SchemaSet, Rule> rules_;  // by sorted schemas
@@ -234,11 +239,28 @@ class SchemaWriter {
 
 }  // namespace
 
+absl::StatusOr<std::vector<Expr>> AddJsonSchema(GrammarBuilder& builder, absl::string_view schema,
+                                                const JsonSchemaOptions& options,
+                                                SchemaBudget& budget,
+                                                const std::vector<std::string>& places) {
+  INLAY_ASSIGN_OR_RETURN(const SchemaDocument document, SchemaDocument::Parse(schema));
+  std::vector<const Json*> nodes;
+  for (const std::string& place : places) {
+    INLAY_ASSIGN_OR_RETURN(nodes.emplace_back(), document.Resolve(Json(place)));
+  }
+  return SchemaWriter(document, options, builder, budget).Write(nodes);
+}
+
 absl::StatusOr<std::shared_ptr<const Grammar>> CompileJsonSchema(absl::string_view schema,
                                                                  const JsonSchemaOptions& options) {
   return OrOutOfMemory("a JSON schema", [&]() -> absl::StatusOr<std::shared_ptr<const Grammar>> {
-    INLAY_ASSIGN_OR_RETURN(const SchemaDocument document, SchemaDocument::Parse(schema));
-    return SchemaWriter(document, options).Write();
+    GrammarBuilder builder;
+    SchemaBudget budget;
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Expr> values,
+                           AddJsonSchema(builder, schema, options, budget));
+    const Rule start = builder.Declare("the JSON schema");
+    builder.Define(start, values[0]);
+    return std::move(builder).Build(start);
   });
 }
 

@@ -3,10 +3,13 @@
 #define INLAY_GEMMA_LIKE_GRAMMAR_JSON_SCHEMA_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemma_like/grammar/grammar_builder.h"
+#include "gemma_like/grammar/schema_budget.h"
 
 namespace inlay {
 
@@ -31,6 +34,12 @@ struct JsonSchemaOptions {
 // ResourceExhausted.
 absl::StatusOr<std::shared_ptr<const Grammar>> CompileJsonSchema(
     absl::string_view schema, const JsonSchemaOptions& options = {});
+
+// The same texts as parts of another grammar: one part for each of the schemas at `places`, which
+// are pointers into `schema`, such as "#/properties/a". Lets std::bad_alloc out.
+absl::StatusOr<std::vector<GrammarBuilder::Expr>> AddJsonSchema(
+    GrammarBuilder& builder, absl::string_view schema, const JsonSchemaOptions& options,
+    SchemaBudget& budget, const std::vector<std::string>& places = {"#"});
 
 }  // namespace inlay
 

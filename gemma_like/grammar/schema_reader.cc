@@ -34,8 +34,10 @@ struct SchemaReader::Alternative {
 };
 
 absl::Status SchemaReader::Step(size_t steps) {
-  steps_ += steps;
-  if (steps_ <= kMostSteps) return absl::OkStatus();
+  if (steps <= budget_.steps) {
+    budget_.steps -= steps;
+    return absl::OkStatus();
+  }
   return absl::ResourceExhaustedError("the JSON schema has too many combinations of its parts");
 }
 

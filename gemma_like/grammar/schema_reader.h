@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "gemma_like/grammar/schema_budget.h"
 #include "gemma_like/grammar/schema_document.h"
 #include "gemma_like/grammar/schema_keywords.h"
 #include "gemma_like/grammar/schema_shape.h"
@@ -20,12 +21,9 @@ namespace inlay {
 
 class SchemaReader {
  public:
-  // The most work that a schema may cause; about a second.
-  static constexpr size_t kMostSteps = 1'000'000;
-
-  // `document` must outlive this.
-  explicit SchemaReader(const SchemaDocument& document)
-      : document_(document), keywords_(document) {}
+  // Both must outlive this.
+  SchemaReader(const SchemaDocument& document, SchemaBudget& budget)
+      : document_(document), keywords_(document), budget_(budget) {}
 
   // Schemas that stand for these: $ref followed where nothing is beside it, what allows everything
   // left out, each once. An error for one that refers to itself for the same value.
@@ -49,7 +47,7 @@ class SchemaReader {
   absl::StatusOr<SchemaSet> OfItem(const SchemaShape& shape, size_t index);
 
   // What regular expressions may still take.
-  TextBudget& text_budget() { return text_budget_; }
+  TextBudget& text_budget() { return budget_.text; }
 
   // Counts work; ResourceExhausted when it becomes too much.
   absl::Status Step(size_t steps = 1);
@@ -67,8 +65,7 @@ class SchemaReader {
 
   const SchemaDocument& document_;
   SchemaKeywords keywords_;
-  size_t steps_ = 0;
-  TextBudget text_budget_;
+  SchemaBudget& budget_;
   // Schemas whose values CheckCircles() went through; true: it is among the ones it is in.
   absl::flat_hash_map<const Json*, bool> visited_;
   std::map<SchemaSet, std::vector<SchemaShape>> shapes_;  // by sorted schemas

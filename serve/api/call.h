@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -38,6 +39,15 @@ struct NamespacedTool {
   std::string name_space, name;
 };
 
+// Which tools may be called. Names are those in Call::tools.
+struct ToolChoice {
+  bool may_call = true;
+  bool must_call = false;  // the answer is one call or more, and nothing else
+  std::optional<std::vector<std::string>> only = std::nullopt;  // no others
+
+  friend bool operator==(const ToolChoice&, const ToolChoice&) = default;
+};
+
 struct Call {
   Protocol protocol = Protocol::kChatCompletions;
   std::string model;  // as the client names it
@@ -54,6 +64,9 @@ struct Call {
   bool parse_calls = false;
   // At most one call in an answer: it ends after the first.
   bool one_call = false;
+  ToolChoice tool_choice;
+  // The tools whose arguments must be valid by their parameters.
+  std::set<std::string> strict_tools;
   // Responses: functions of a namespace, which a chat template knows by one name, "agents.wait".
   std::map<std::string, NamespacedTool> namespaced_tools;
   // Responses: what the reply repeats of the request, {"instructions", "temperature", "tools"...}.
@@ -72,8 +85,8 @@ struct Call {
   std::optional<size_t> max_tokens;
   std::vector<std::string> stop_texts;
   std::optional<AnswerShape> shape;  // without `after`, which depends on the rendered chat
-  bool ignore_eos = false;  // end-of-generation tokens do not end the answer
-  size_t choices = 1;       // for each prompt; those of a prompt are neighbours
+  bool ignore_eos = false;           // end-of-generation tokens do not end the answer
+  size_t choices = 1;                // for each prompt; those of a prompt are neighbours
   bool logprobs = false;
   size_t top_logprobs = 0;
 

@@ -173,19 +173,67 @@ void AcceptBookkeeping(FieldReader& body) {
                  "timings_per_token"});
 }
 
-std::string ForcedCallRefusal(absl::string_view choice) {
-  return absl::StrCat("is ", QuoteForMessage(choice),
-                      ", but a call of a tool cannot be forced yet: use auto or none");
+namespace {
+
+// The name in {"type": "function", "name"} or {"type": "function", "function": {"name"}}.
+std::string ReadFunctionChoice(FieldReader& choice) {
+  const Json* const nested = choice.Object("function");
+  if (nested == nullptr) return choice.NeedText("name");
+  FieldReader function(*nested, choice.Path("function"), choice.error());
+  std::string name = function.NeedText("name");
+  function.Finish();
+  return name;
 }
 
-bool ReadToolChoice(FieldReader& body) {
-  const Json* const choice = body.Find("tool_choice");
-  if (choice == nullptr || *choice == "auto") return true;
-  if (*choice == "none") return false;
-  const Json kind = choice->is_object() ? choice->value("type", Json()) : *choice;
-  body.Fail("tool_choice",
-            ForcedCallRefusal(kind.is_string() ? kind.get<std::string>() : KindOf(*choice)));
-  return false;
+// {"mode": "auto" | "required", "tools": [...]}.
+void ReadAllowedTools(FieldReader& allowed, ToolChoice* choice) {
+  choice->must_call = allowed.Choice("mode", {"auto", "required"}) == "required";
+  const Json* const list = allowed.NeedList("tools");
+  choice->only.emplace();
+  for (size_t i = 0; list != nullptr && i < list->size() && allowed.error()->ok(); ++i) {
+    FieldReader tool((*list)[i], absl::StrCat(allowed.Path("tools"), "[", i, "]"), allowed.error());
+    if (const std::string type = tool.NeedText("type"); type != "function")
+      tool.Fail("type", absl::StrCat("must be function, not ", QuoteForMessage(type)));
+    choice->only->push_back(ReadFunctionChoice(tool));
+    tool.Finish();
+  }
+}
+
+}  // namespace
+
+ToolChoice ReadToolChoice(FieldReader& body, Call* call) {
+  const Json* const json = body.Find("tool_choice");
+  ToolChoice choice;
+  if (json == nullptr || *json == "auto") return choice;
+  choice.may_call = *json != "none";
+  choice.must_call = *json == "required";
+  if (!choice.may_call || choice.must_call) return choice;
+  if (!json->is_object()) {
+    body.Fail("tool_choice",
+              absl::StrCat(
+                  "must be auto, none, required or an object, not ",
+                  json->is_string() ? QuoteForMessage(json->get<std::string>()) : KindOf(*json)));
+    return choice;
+  }
+  FieldReader reader(*json, body.Path("tool_choice"), body.error());
+  const std::string type = reader.NeedText("type");
+  if (type == "function") {
+    choice.must_call = call->one_call = true;
+    choice.only = {ReadFunctionChoice(reader)};
+  } else if (type == "allowed_tools") {
+    if (const Json* const nested = reader.Object("allowed_tools"); nested != nullptr) {
+      FieldReader allowed(*nested, reader.Path("allowed_tools"), body.error());
+      ReadAllowedTools(allowed, &choice);
+      allowed.Finish();
+    } else {
+      ReadAllowedTools(reader, &choice);
+    }
+  } else {
+    reader.Fail("type",
+                absl::StrCat("is ", QuoteForMessage(type), ", not function or allowed_tools"));
+  }
+  reader.Finish();
+  return choice;
 }
 
 namespace {
@@ -243,7 +291,8 @@ std::string ReadTexts(const Json& content, const std::string& path, absl::Status
 }
 
 void ToolList::Add(const std::string& path, const std::string& name,
-                   const std::optional<std::string>& description, const Json* parameters) {
+                   const std::optional<std::string>& description, const Json* parameters,
+                   bool strict) {
   if (!IsFunctionName(name)) {
     Complain(error_, absl::StrCat(path, " is ", QuoteForMessage(name),
                                   ", not 1 to 128 of the characters A-Z, a-z, 0-9, _, . and -"));
@@ -251,6 +300,7 @@ void ToolList::Add(const std::string& path, const std::string& name,
     Complain(error_,
              absl::StrCat(path, " is ", QuoteForMessage(name), ", as that of a tool before it"));
   }
+  if (strict) strict_.insert(name);
   Json function = {{"name", name}};
   if (description.has_value()) function["description"] = *description;
   function["parameters"] = parameters != nullptr
@@ -259,10 +309,22 @@ void ToolList::Add(const std::string& path, const std::string& name,
   tools_.push_back({{"type", "function"}, {"function", std::move(function)}});
 }
 
-void ToolList::Finish(bool may_call) {
-  if (tools_.empty() || !may_call) return;
+void ToolList::Finish(ToolChoice choice) {
+  if (choice.must_call && (tools_.empty() || (choice.only.has_value() && choice.only->empty())))
+    Complain(error_, "tool_choice demands a call of a tool, but there is none to be called");
+  if (choice.only.has_value()) {
+    for (const std::string& name : *choice.only) {
+      if (names_.contains(name)) continue;
+      Complain(error_, absl::StrCat("tool_choice names ", QuoteForMessage(name),
+                                    ", which is none of the tools"));
+    }
+    if (choice.only->empty()) choice.may_call = false;
+  }
+  if (tools_.empty() || !choice.may_call) return;
   call_->tools = std::move(tools_);
   call_->parse_calls = true;
+  call_->tool_choice = std::move(choice);
+  call_->strict_tools = std::move(strict_);
 }
 
 }  // namespace inlay::serve

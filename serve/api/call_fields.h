@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -49,12 +50,9 @@ void SetVerbosity(const std::optional<std::string>& verbosity, Call* call);
 // measured besides.
 void AcceptBookkeeping(FieldReader& body);
 
-// OpenAI's "tool_choice": whether tools may be called at all.
-bool ReadToolChoice(FieldReader& body);
+// OpenAI's "tool_choice". One function by its name is called exactly once.
+ToolChoice ReadToolChoice(FieldReader& body, Call* call);
 
-// A reason to refuse a choice of tools that needs constrained decoding.
-std::string ForcedCallRefusal(absl::string_view choice);
-// The same for a format of the answer other than text.
 // Reads the format {"type": "text" | "json_object" | "json_schema"...} of an answer; the members of
 // a schema, {"schema", "strict"}, are in `format` itself or, as chat/completions has them, in its
 // member `nested`. With `strict` members of objects come in the order of the schema.
@@ -75,15 +73,17 @@ class ToolList {
   // An error for a name that is no name or was there before. `parameters`, a JSON schema, may be
   // null: the function has none then.
   void Add(const std::string& path, const std::string& name,
-           const std::optional<std::string>& description, const Json* parameters);
-  // A call without tools, or with a choice of none, looks for no calls.
-  void Finish(bool may_call);
+           const std::optional<std::string>& description, const Json* parameters, bool strict);
+  // A call without tools, or with a choice of none, looks for no calls. An error for a choice of
+  // tools that were not added.
+  void Finish(ToolChoice choice);
 
  private:
   Call* const call_;
   absl::Status* const error_;
   Json tools_ = Json::array();
   absl::flat_hash_set<std::string> names_;
+  std::set<std::string> strict_;
 };
 
 }  // namespace inlay::serve

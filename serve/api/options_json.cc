@@ -62,8 +62,8 @@ SamplingOptions SamplingOf(const Json& json) {
 
 AnswerShape::Kind ShapeKindOf(const Json& name) {
   const std::string text = name.get<std::string>();
-  for (const auto kind :
-       {AnswerShape::Kind::kJsonSchema, AnswerShape::Kind::kRegex, AnswerShape::Kind::kGbnf}) {
+  for (const auto kind : {AnswerShape::Kind::kJsonSchema, AnswerShape::Kind::kRegex,
+                          AnswerShape::Kind::kGbnf, AnswerShape::Kind::kCalls}) {
     if (ShapeKindName(kind) == text) return kind;
   }
   name.get<bool>();  // throws

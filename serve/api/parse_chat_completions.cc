@@ -115,10 +115,8 @@ void ReadChatTool(const Json& json, const std::string& path, absl::Status* error
   FieldReader function(*definition, tool.Path("function"), error);
   const std::string name = function.NeedText("name");
   const std::optional<std::string> description = function.Text("description");
-  tools->Add(function.Path("name"), name, description, function.Object("parameters"));
-  // "strict" asks that arguments keep to the schema, which takes constrained decoding. Clients set
-  // it without being asked and check what they get, so it is not refused.
-  function.Bool("strict");
+  tools->Add(function.Path("name"), name, description, function.Object("parameters"),
+             function.Bool("strict").value_or(false));
   function.Finish();
   tool.NoEffect({"cache_control"});
   tool.Finish();
@@ -129,8 +127,8 @@ void ReadChatTools(FieldReader& body, Call* call) {
   const Json* const list = body.List("tools");
   for (size_t i = 0; list != nullptr && i < list->size() && body.error()->ok(); ++i)
     ReadChatTool((*list)[i], absl::StrCat("tools[", i, "]"), body.error(), &tools);
-  tools.Finish(ReadToolChoice(body));
   call->one_call = !body.Bool("parallel_tool_calls").value_or(true);
+  tools.Finish(ReadToolChoice(body, call));
 }
 
 void ReadChatFormat(FieldReader& body, Call* call) {

@@ -165,26 +165,30 @@ void ReadAnthropicTool(const Json& json, const std::string& path, absl::Status* 
   const std::optional<std::string> description = tool.Text("description");
   const Json* const schema = tool.Object("input_schema");
   if (schema == nullptr) tool.Fail("input_schema", "must be given");
-  tools->Add(tool.Path("name"), name, description, schema);
+  tools->Add(tool.Path("name"), name, description, schema, tool.Bool("strict").value_or(false));
   tool.Refuse("defer_loading", "cannot be true: this server does not search for tools");
   tool.Refuse("input_examples");
   if (const Json* const callers = tool.List("allowed_callers");
       callers != nullptr && *callers != Json::array({"direct"}))
     tool.Fail("allowed_callers", "must be [\"direct\"]");
-  tool.Bool("strict");  // as in chat/completions
   tool.NoEffect({"cache_control", "eager_input_streaming"});
   tool.Finish();
 }
 
-bool ReadAnthropicToolChoice(FieldReader& body, Call* call) {
+ToolChoice ReadAnthropicToolChoice(FieldReader& body, Call* call) {
+  ToolChoice choice;
   const Json* const json = body.Object("tool_choice");
-  if (json == nullptr) return true;
-  FieldReader choice(*json, "tool_choice", body.error());
-  const std::string type = choice.NeedText("type");
-  if (type != "auto" && type != "none") choice.Fail("type", ForcedCallRefusal(type));
-  call->one_call = choice.Bool("disable_parallel_tool_use").value_or(false);
-  choice.Finish();
-  return type == "auto";
+  if (json == nullptr) return choice;
+  FieldReader reader(*json, "tool_choice", body.error());
+  const std::optional<std::string> type = reader.Choice("type", {"auto", "none", "any", "tool"});
+  if (!type.has_value()) reader.Fail("type", "must be given");
+  choice.may_call = type != "none";
+  choice.must_call = type == "any" || type == "tool";
+  if (type == "tool") choice.only = {reader.NeedText("name")};
+  call->one_call = reader.Bool("disable_parallel_tool_use").value_or(false);
+  if (type == "tool") call->one_call = true;
+  reader.Finish();
+  return choice;
 }
 
 void ReadAnthropicTools(FieldReader& body, Call* call) {

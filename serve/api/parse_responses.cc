@@ -155,7 +155,7 @@ class ToolReader {
     tool.Finish();
   }
 
-  void Finish(bool may_call) { tools_.Finish(may_call); }
+  void Finish(ToolChoice choice) { tools_.Finish(std::move(choice)); }
 
  private:
   struct Namespace {
@@ -173,8 +173,8 @@ class ToolReader {
       if (!name_space->description.empty())
         description = absl::StrCat(name_space->description, "\n", description.value_or(""));
     }
-    tools_.Add(tool.Path("name"), name, description, tool.Object("parameters"));
-    tool.Bool("strict");  // as in chat/completions
+    tools_.Add(tool.Path("name"), name, description, tool.Object("parameters"),
+               tool.Bool("strict").value_or(false));
     tool.Refuse("async");
     tool.Refuse("output_schema");
     tool.Refuse("defer_loading", "cannot be true: this server does not search for tools");
@@ -215,8 +215,8 @@ void ReadResponsesTools(FieldReader& body, Call* call) {
   const Json* const list = body.List("tools");
   for (size_t i = 0; list != nullptr && i < list->size() && body.error()->ok(); ++i)
     tools.Read((*list)[i], absl::StrCat("tools[", i, "]"));
-  tools.Finish(ReadToolChoice(body));
   call->one_call = !body.Bool("parallel_tool_calls").value_or(true);
+  tools.Finish(ReadToolChoice(body, call));
 }
 
 void ReadResponsesReasoning(FieldReader& body, Call* call) {

@@ -18,6 +18,7 @@
 #include "serve/api/reply.h"
 #include "serve/api/token_requests.h"
 #include "serve/service/answer_log.h"
+#include "serve/service/answer_shapes.h"
 
 namespace inlay::serve {
 namespace {
@@ -137,15 +138,11 @@ absl::Status AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const 
 }
 
 absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerRoutes::GrammarFor(
-    const Call& call, bool in_thinking) const {
-  if (!call.shape.has_value()) return nullptr;
-  if (!call.tools.is_null()) {
-    return absl::InvalidArgumentError(
-        "a format of the answer cannot be combined with tools that may be called");
-  }
-  AnswerShape shape = *call.shape;
-  if (in_thinking) shape.after = std::string(renderer_->answer_format(false).think_end);
-  absl::StatusOr<std::shared_ptr<const AnswerGrammar>> grammar = grammars_.Get(shape);
+    const Call& call, const AnswerFormat& format, bool in_thinking) const {
+  INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape,
+                         ShapeOf(call, format, in_thinking));
+  if (!shape.has_value()) return nullptr;
+  absl::StatusOr<std::shared_ptr<const AnswerGrammar>> grammar = grammars_.Get(*shape);
   if (grammar.ok()) return grammar;
   // What is too large for a grammar is an error of the request, not a shortage that passes.
   const absl::Status& status = grammar.status();
@@ -157,7 +154,7 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
   INLAY_ASSIGN_OR_RETURN(AnswerRequest request, MakeRequest(call, visit));
   std::vector<AnswerRequest> requests;
   if (visit.protocol == Protocol::kCompletions) {
-    INLAY_ASSIGN_OR_RETURN(request.options.grammar, GrammarFor(call, /*in_thinking=*/false));
+    INLAY_ASSIGN_OR_RETURN(request.options.grammar, GrammarFor(call, {}, /*in_thinking=*/false));
     for (const auto& prompt : call.prompts) {
       requests.push_back(request);
       if (const auto* tokens = std::get_if<std::vector<int32_t>>(&prompt)) {
@@ -170,7 +167,8 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
     return requests;
   }
   INLAY_ASSIGN_OR_RETURN(RenderedChat chat, Render(call));
-  INLAY_ASSIGN_OR_RETURN(request.options.grammar, GrammarFor(call, chat.in_thinking));
+  INLAY_ASSIGN_OR_RETURN(request.options.grammar,
+                         GrammarFor(call, chat.answer_format, chat.in_thinking));
   requests.push_back(request);
   requests[0].prompt = std::move(chat.tokens);
   requests[0].marks = {chat.generation_prompt};

@@ -62,8 +62,10 @@ class AnswerRoutes {
   // The requests of a call, with their prompts, and how their answers are read.
   absl::StatusOr<std::vector<AnswerRequest>> MakeRequests(const Call& call, const Visit& visit,
                                                           AnswerReply::Reading* reading) const;
-  // The grammar of answers to a call, which begin after the thoughts that the prompt has begun.
+  // The grammar of answers to a call, in the format in which the model writes them; they begin
+  // after the thoughts that the prompt has begun.
   absl::StatusOr<std::shared_ptr<const AnswerGrammar>> GrammarFor(const Call& call,
+                                                                  const AnswerFormat& format,
                                                                   bool in_thinking) const;
   absl::Status SubmitAll(std::vector<AnswerRequest> requests, const Visit& visit,
                          const std::shared_ptr<AnswerReply>& answers);

@@ -84,7 +84,8 @@ class ShapedGenerationTest : public ::testing::Test {
   }
 
   bool HasShape(const std::string& text, const AnswerShape& shape) {
-    GrammarMatcher matcher(Must(CompiledGrammar::Create(Must(CompileShape(shape)))));
+    GrammarMatcher matcher(
+        Must(CompiledGrammar::Create(Must(CompileShape(shape, *model_.tokenizer)))));
     return Must(matcher.AcceptBytes(text)) && Must(matcher.CanEnd());
   }
 

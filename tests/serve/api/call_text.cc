@@ -47,6 +47,10 @@ Json CallJson(const Call& call) {
   Put(json, "variables", call.template_variables, empty.template_variables);
   Put(json, "parse_calls", call.parse_calls, false);
   Put(json, "one_call", call.one_call, false);
+  const ToolChoice& choice = call.tool_choice;
+  Put(json, "must_call", choice.must_call, false);
+  if (choice.only.has_value()) json["only"] = *choice.only;
+  if (!call.strict_tools.empty()) json["strict"] = call.strict_tools;
   for (const auto& [full_name, tool] : call.namespaced_tools)
     json["namespaced"][full_name] = {tool.name_space, tool.name};
   Put(json, "hide_reasoning", call.hide_reasoning, false);

@@ -89,7 +89,8 @@ TEST(ParseChatCompletions, AcceptsWhatChangesNoAnswer) {
         "'prompt_cache_key':'k','prompt_cache_retention':'24h','prompt_cache_options':{}",
         "'cache_prompt':true,'timings_per_token':true,'store':false",
         "'audio':null,'modalities':null,'functions':[],'prediction':null,'n':null,'stop':null",
-        "'tool_choice':'auto'", "'tool_choice':'none'", "'tools':[]", "'stream':false"})
+        "'tool_choice':'auto'", "'tool_choice':'none'", "'tools':[]", "'stream':false",
+        "'tool_choice':{'type':'allowed_tools','allowed_tools':{'mode':'auto','tools':[]}}"})
     EXPECT_EQ(ParseFields(fields), "{}") << fields;
 }
 
@@ -149,11 +150,24 @@ TEST(ParseChatCompletions, RefusesFieldsByName) {
       {"'response_format':{'type':'json_object'},'grammar':'root ::= [a-z]'",
        "grammar cannot be combined with a schema"},
       {"'tool_choice':'required'",
-       "tool_choice is ~required~, but a call of a tool cannot be forced yet: use auto or none"},
+       "tool_choice demands a call of a tool, but there is none to be called"},
       {"'tool_choice':{'type':'function','function':{'name':'f'}}",
-       "tool_choice is ~function~, but a call of a tool cannot be forced yet: use auto or none"},
-      {"'tool_choice':{'type':7}",
-       "tool_choice is ~an object~, but a call of a tool cannot be forced yet: use auto or none"},
+       "tool_choice demands a call of a tool, but there is none to be called"},
+      {"'tool_choice':{'type':'function'}", "tool_choice.name must be given"},
+      {"'tool_choice':{'type':7}", "tool_choice.type must be a string, not a number"},
+      {"'tool_choice':{'type':'custom'}",
+       "tool_choice.type is ~custom~, not function or allowed_tools"},
+      {"'tool_choice':'always'",
+       "tool_choice must be auto, none, required or an object, not ~always~"},
+      {"'tool_choice':7", "tool_choice must be auto, none, required or an object, not a number"},
+      {"'tool_choice':{'type':'function','function':{'name':'g'}},"
+       "'tools':[{'type':'function','function':{'name':'f'}}]",
+       "tool_choice names ~g~, which is none of the tools"},
+      {"'tool_choice':{'type':'allowed_tools','allowed_tools':{'mode':'required','tools':[]}},"
+       "'tools':[{'type':'function','function':{'name':'f'}}]",
+       "tool_choice demands a call of a tool, but there is none to be called"},
+      {"'tool_choice':{'type':'allowed_tools','allowed_tools':{'mode':'x','tools':[]}}",
+       "tool_choice.allowed_tools.mode must be auto or required, not ~x~"},
       {"'store':true", "store cannot be true: this server stores no answers"},
       {"'audio':{'voice':'a'}", "audio is not supported"},
       {"'prediction':{'type':'content'}", "prediction is not supported"},
@@ -266,7 +280,19 @@ TEST(ParseChatCompletions, ReadsTools) {
        "{'tools':[{'type':'function','function':{'name':'f','description':'d',"
        "'parameters':{'type':'object','properties':{'z':{},'a':{}}}}},"
        "{'type':'function','function':{'name':'a-b.c_9',"
-       "'parameters':{'type':'object','properties':{}}}}],'parse_calls':true}"},
+       "'parameters':{'type':'object','properties':{}}}}],'parse_calls':true,'strict':['f']}"},
+      {"'tools':[{'type':'function','function':{'name':'f'}}],'tool_choice':'required'",
+       "{'tools':[{'type':'function','function':{'name':'f','parameters':{'type':'object',"
+       "'properties':{}}}}],'parse_calls':true,'must_call':true}"},
+      {"'tools':[{'type':'function','function':{'name':'f'}}],"
+       "'tool_choice':{'type':'function','function':{'name':'f'}}",
+       "{'tools':[{'type':'function','function':{'name':'f','parameters':{'type':'object',"
+       "'properties':{}}}}],'parse_calls':true,'one_call':true,'must_call':true,'only':['f']}"},
+      {"'tools':[{'type':'function','function':{'name':'f'}}],'parallel_tool_calls':false,"
+       "'tool_choice':{'type':'allowed_tools','allowed_tools':{'mode':'auto','tools':["
+       "{'type':'function','function':{'name':'f'}}]}}",
+       "{'tools':[{'type':'function','function':{'name':'f','parameters':{'type':'object',"
+       "'properties':{}}}}],'parse_calls':true,'one_call':true,'only':['f']}"},
       {"'tools':[{'type':'function','function':{'name':'f'}}],'tool_choice':'none'", "{}"},
       {"'tools':[{'type':'custom','custom':{'name':'f'}}]",
        "tools[0].type must be function, not ~custom~"},

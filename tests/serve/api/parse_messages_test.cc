@@ -127,7 +127,13 @@ TEST(ParseMessages, ReadsFields) {
        "'cache_control':{},'eager_input_streaming':true,'strict':true,'defer_loading':false,"
        "'allowed_callers':['direct'],'input_examples':[]}]",
        "{'tools':[{'type':'function','function':{'name':'f','description':'d','parameters':"
-       "{'type':'object'}}}],'parse_calls':true,'max_tokens':9}"},
+       "{'type':'object'}}}],'parse_calls':true,'strict':['f'],'max_tokens':9}"},
+      {"'tools':[{'name':'f','input_schema':{}}],'tool_choice':{'type':'any'}",
+       "{'tools':[{'type':'function','function':{'name':'f','parameters':{}}}],"
+       "'parse_calls':true,'must_call':true,'max_tokens':9}"},
+      {"'tools':[{'name':'f','input_schema':{}}],'tool_choice':{'type':'tool','name':'f'}",
+       "{'tools':[{'type':'function','function':{'name':'f','parameters':{}}}],"
+       "'parse_calls':true,'one_call':true,'must_call':true,'only':['f'],'max_tokens':9}"},
       {"'tools':[{'name':'f','input_schema':{}}],'tool_choice':{'type':'none'}",
        "{'max_tokens':9}"},
       {"'tool_choice':{'type':'auto','disable_parallel_tool_use':true}",
@@ -155,7 +161,11 @@ TEST(ParseMessages, RefusesFieldsByName) {
       {"'output_config':{'format':{'type':'json_schema'}}",
        "output_config.format.schema must be given"},
       {"'tool_choice':{'type':'any'}",
-       "tool_choice.type is ~any~, but a call of a tool cannot be forced yet: use auto or none"},
+       "tool_choice demands a call of a tool, but there is none to be called"},
+      {"'tool_choice':{'type':'tool'}", "tool_choice.name must be given"},
+      {"'tool_choice':{}", "tool_choice.type must be given"},
+      {"'tool_choice':{'type':'x'}",
+       "tool_choice.type must be auto or none or any or tool, not ~x~"},
       {"'tool_choice':'auto'", "tool_choice must be an object, not a string"},
       {"'tools':[{'type':'web_search_20250305','name':'web_search'}]",
        "tools[0].type is ~web_search_20250305~, a tool that this server does not have"},

@@ -112,6 +112,15 @@ TEST(ParseResponses, ReadsFields) {
        "'parse_calls':true,'namespaced':{'agents.go':['agents','go'],"
        "'agents.wait':['agents','wait']}"},
       {"'tool_choice':'none','tools':[{'type':'function','name':'f'}]", ""},
+      {"'tool_choice':{'type':'function','name':'f'},'tools':[{'type':'function','name':'f',"
+       "'strict':true,'parameters':{}}]",
+       "'tools':[{'type':'function','function':{'name':'f','parameters':{}}}],"
+       "'parse_calls':true,'one_call':true,'must_call':true,'only':['f'],'strict':['f']"},
+      {"'tool_choice':{'type':'allowed_tools','mode':'required','tools':[{'type':'function',"
+       "'name':'g'}]},'tools':[{'type':'function','name':'f'},{'type':'function','name':'g'}]",
+       "'tools':[{'type':'function','function':{'name':'f','parameters':{'type':'object',"
+       "'properties':{}}}},{'type':'function','function':{'name':'g','parameters':{'type':"
+       "'object','properties':{}}}}],'parse_calls':true,'must_call':true,'only':['g']"},
       {"'store':false,'metadata':{},'prompt_cache_key':'k','client_metadata':{'a':'b'},"
        "'user':'u','service_tier':'auto','max_tool_calls':3,'truncation':'disabled',"
        "'top_logprobs':0,'background':false,'previous_response_id':null,'conversation':null,"
@@ -156,7 +165,9 @@ TEST(ParseResponses, RefusesFieldsByName) {
       {"'tools':[{'type':'function','name':'f','output_schema':{'a':1}}]",
        "tools[0].output_schema is not supported"},
       {"'tool_choice':'required'",
-       "tool_choice is ~required~, but a call of a tool cannot be forced yet: use auto or none"},
+       "tool_choice demands a call of a tool, but there is none to be called"},
+      {"'tool_choice':{'type':'hosted'}",
+       "tool_choice.type is ~hosted~, not function or allowed_tools"},
       {"'n':2", "~n~ is not a field that this server knows"},
   };
   for (const auto& [fields, expected] : table)

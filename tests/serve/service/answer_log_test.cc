@@ -8,7 +8,10 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "gemma_like/grammar/call_rules.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
@@ -106,13 +109,15 @@ TEST(AnswerLogTest, KeepsTheShapeOfAnAnswer) {
   AnswerGrammars grammars(*tokenizer);
   AnswerRecord record = Example();
   EXPECT_EQ(Must(ReplayOptions(record, grammars)).grammar, nullptr);
-  for (const auto kind :
-       {AnswerShape::Kind::kJsonSchema, AnswerShape::Kind::kRegex, AnswerShape::Kind::kGbnf}) {
-    // Each of the three reads this as something.
-    const AnswerShape shape{.kind = kind,
-                            .source = kind == AnswerShape::Kind::kGbnf ? "root ::= \"a\"" : "true",
-                            .in_order = true,
-                            .after = "</think>"};
+  const CallRules rules{
+      .begin = "<call>", .tools = {{.name = "f", .parameters = Json::object()}}, .schema = nullptr};
+  const std::vector<std::pair<AnswerShape::Kind, std::string>> sources = {
+      {AnswerShape::Kind::kJsonSchema, "true"},
+      {AnswerShape::Kind::kRegex, "true"},
+      {AnswerShape::Kind::kGbnf, "root ::= \"a\""},
+      {AnswerShape::Kind::kCalls, CallRulesJson(rules)}};
+  for (const auto& [kind, source] : sources) {
+    const AnswerShape shape{.kind = kind, .source = source, .in_order = true, .after = "</think>"};
     record.options.grammar = Must(grammars.Get(shape));
     const AnswerRecord read = Must(ParseRecord(RecordLine(record)));
     EXPECT_EQ(Must(ReplayOptions(read, grammars)).grammar, record.options.grammar);

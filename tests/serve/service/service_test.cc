@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "gemma_like/chat/chat_renderer.h"
 #include "nlohmann/json.hpp"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
@@ -44,6 +45,77 @@ TEST(ServiceTest, WithoutChatsCompletionsAreAnswered) {
     EXPECT_THAT(refused->body(), HasSubstr("this model knows no chats"));
   }
   EXPECT_EQ(ask("GET", "/v1/sessions", nullptr)->status(), 400);
+}
+
+// A choice of tools is kept by a model that would never call by itself, in the words of each
+// protocol.
+TEST(ServiceTest, CallsThatAreDemandedCome) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  ServiceOptions options;
+  options.model_name = "m";
+  const auto service_of = [&](const char* source) {
+    return Must(
+        Service::Create(model, ChatRenderer::CreateFrom(*model.tokenizer, source), keys, options));
+  };
+  constexpr const char* kTemplate = "{{ messages[-1].content }}{# <tool_call> #}";
+  const auto service = service_of(kTemplate);
+  const json schema = json::parse(R"({"type": "object", "properties": {"on": {"type": "boolean"}},
+                                      "required": ["on"], "additionalProperties": false})");
+  const json hello = {{{"role", "user"}, {"content", "hi"}}};
+  const auto ask = [&](Service& from, const char* path, const json& body) {
+    const auto reply = Ask(from, "POST", path, body.dump());
+    reply->Wait();
+    return reply;
+  };
+  const auto expect_call = [](const json& name, const json& arguments) {
+    EXPECT_EQ(name, "switch");
+    EXPECT_TRUE(arguments["on"].is_boolean() && arguments.size() == 1) << arguments;
+  };
+  json tools = {{{"type", "function"}, {"function", {{"name", "look"}}}},
+                {{"type", "function"}, {"function", {{"name", "switch"}, {"parameters", schema}}}}};
+  const json chosen = {{"type", "function"}, {"function", {{"name", "switch"}}}};
+  json chat = {{"model", "m"}, {"messages", hello}, {"tools", tools}, {"tool_choice", chosen}};
+  for (int seed = 0; seed < 3; ++seed) {
+    chat["seed"] = seed;
+    const json choice = ask(*service, "/v1/chat/completions", chat)->Json()["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "tool_calls");
+    ASSERT_EQ(choice["message"]["tool_calls"].size(), 1u) << choice;
+    const json& function = choice["message"]["tool_calls"][0]["function"];
+    expect_call(function["name"], json::parse(function["arguments"].get<std::string>()));
+  }
+  const json response =
+      ask(*service, "/v1/responses",
+          {{"model", "m"},
+           {"input", "hi"},
+           {"parallel_tool_calls", false},
+           {"tools", {{{"type", "function"}, {"name", "switch"}, {"parameters", schema}}}},
+           {"tool_choice", "required"}})
+          ->Json();
+  ASSERT_EQ(response["output"].size(), 1u) << response;
+  expect_call(response["output"][0]["name"],
+              json::parse(response["output"][0]["arguments"].get<std::string>()));
+  const json message = ask(*service, "/v1/messages",
+                           {{"model", "m"},
+                            {"messages", hello},
+                            {"max_tokens", 200},
+                            {"tools", {{{"name", "switch"}, {"input_schema", schema}}}},
+                            {"tool_choice", {{"type", "tool"}, {"name", "switch"}}}})
+                           ->Json();
+  EXPECT_EQ(message["stop_reason"], "tool_use");
+  ASSERT_EQ(message["content"].size(), 1u) << message;
+  expect_call(message["content"][0]["name"], message["content"][0]["input"]);
+
+  // What cannot be kept is refused by name.
+  chat["tools"][1]["function"]["parameters"]["properties"]["on"] = {{"uniqueItems", true}};
+  const auto refused = ask(*service, "/v1/chat/completions", chat);
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_THAT(refused->body(), HasSubstr("the tool 'switch': the JSON schema's keyword"));
+  const auto other = service_of("{{ messages[-1].content }}{# <|tool_call>call:<tool_call|> #}");
+  chat["tools"] = tools;
+  const auto unknown = ask(*other, "/v1/chat/completions", chat);
+  EXPECT_EQ(unknown->status(), 400);
+  EXPECT_THAT(unknown->body(), HasSubstr("tool_choice can only be auto or none"));
 }
 
 // The text of a completion, streamed or whole.

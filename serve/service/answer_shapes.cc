@@ -1,0 +1,80 @@
+#include "serve/service/answer_shapes.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/status_macros.h"
+#include "gemma_like/chat/call_shape.h"
+#include "gemma_like/grammar/call_rules.h"
+#include "gemma_like/parse_json.h"
+
+namespace inlay::serve {
+namespace {
+
+using Otherwise = CallRules::Otherwise;
+
+void AddTools(const Call& call, CallRules* rules) {
+  const ToolChoice& choice = call.tool_choice;
+  for (const Json& tool : call.tools) {
+    const Json& function = tool.at("function");
+    const std::string name = function.at("name").get<std::string>();
+    if (choice.only.has_value() &&
+        std::find(choice.only->begin(), choice.only->end(), name) == choice.only->end())
+      continue;
+    const bool strict = call.strict_tools.contains(name);
+    CallRules::Tool& added = rules->tools.emplace_back();
+    added.name = name;
+    if (strict || choice.must_call) added.parameters = function.at("parameters");
+    added.in_order = strict;
+  }
+}
+
+absl::StatusOr<std::optional<AnswerShape>> CallsOf(const Call& call, const AnswerFormat& format) {
+  const bool chosen = call.tool_choice.must_call || call.tool_choice.only.has_value();
+  std::optional<CallRules> rules = CallRulesOf(format);
+  if (!rules.has_value()) {
+    if (chosen) {
+      return absl::InvalidArgumentError(
+          "tool_choice can only be auto or none: this model's way of writing calls is none that "
+          "answers can be kept to");
+    }
+    if (call.shape.has_value()) {
+      return absl::InvalidArgumentError(
+          "a format of the answer cannot be combined with tools that may be called: this model's "
+          "way of writing calls is none that answers can be kept to");
+    }
+    return std::nullopt;
+  }
+  AddTools(call, &*rules);
+  rules->one_call = call.one_call;
+  rules->otherwise = call.tool_choice.must_call ? Otherwise::kNothing : Otherwise::kText;
+  // Where a call is demanded, there is no other answer that could have the call's own shape.
+  if (call.shape.has_value() && !call.tool_choice.must_call) {
+    if (call.shape->kind != AnswerShape::Kind::kJsonSchema) {
+      return absl::InvalidArgumentError(
+          "a grammar cannot be combined with tools that may be called");
+    }
+    rules->otherwise = Otherwise::kSchema;
+    INLAY_ASSIGN_OR_RETURN(rules->schema, ParseJson("the JSON schema", call.shape->source));
+    rules->schema_in_order = call.shape->in_order;
+  }
+  return AnswerShape{.kind = AnswerShape::Kind::kCalls, .source = CallRulesJson(*rules)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<AnswerShape>> ShapeOf(const Call& call, const AnswerFormat& format,
+                                                   bool in_thinking) {
+  std::optional<AnswerShape> shape = call.shape;
+  const bool shapes_calls = call.tool_choice.must_call || call.tool_choice.only.has_value() ||
+                            !call.strict_tools.empty() || call.shape.has_value();
+  if (!call.tools.is_null() && shapes_calls) {
+    INLAY_ASSIGN_OR_RETURN(shape, CallsOf(call, format));
+  }
+  if (shape.has_value() && in_thinking) shape->after = std::string(format.think_end);
+  return shape;
+}
+
+}  // namespace inlay::serve
