@@ -352,7 +352,8 @@ void AddChat(CLI::App& app, Action& action) {
   AddCacheLimitFlag(command, flags->model);
   command.add_option("--system", flags->system, "instructions that precede the conversation");
   AddChatTemplateFlag(command, flags->chat_template);
-  command.add_flag_callback(
+  // Options are excluded by pointer: CLI11 looks names up in a noexcept function that allocates.
+  CLI::Option* const think = command.add_flag_callback(
       "--think", [flags] { flags->think = true; },
       "let the model think before it answers, where its chat template has the choice (default: as "
       "the template decides)");
@@ -360,10 +361,11 @@ void AddChat(CLI::App& app, Action& action) {
       .add_flag_callback(
           "--no-think", [flags] { flags->think = false; },
           "let it answer without thinking, likewise")
-      ->excludes("--think");
-  command.add_option("--tools", flags->tools,
-                     "a file with definitions of tools, [{\"type\": \"function\", ...}]; calls are "
-                     "shown as [calls NAME {...}]");
+      ->excludes(think);
+  CLI::Option* const tools = command.add_option("--tools", flags->tools,
+                                                "a file with definitions of tools, [{\"type\": "
+                                                "\"function\", ...}]; calls are shown as [calls "
+                                                "NAME {...}]");
   command
       .add_option(
           "-n,--predict", flags->max_tokens,
@@ -377,9 +379,7 @@ void AddChat(CLI::App& app, Action& action) {
       "refuse to /load a conversation that would have to be computed again: one of another "
       "version of this program, other weights, another CPU target or --cache-type");
   AddSamplingFlags(command, flags->sampling);
-  AddShapeFlags(command, flags->shape);
-  for (const char* shape : {"--schema", "--grammar", "--regex"})
-    command.get_option(shape)->excludes("--tools");
+  for (CLI::Option* shape : AddShapeFlags(command, flags->shape)) shape->excludes(tools);
   command.footer(absl::StrCat("In the chat:\n", kChatHelp,
                               "Ctrl-C stops an answer; at the prompt it ends the program."));
   if (FindServerHooks() != nullptr) AddServerFlags(command, *flags);

@@ -18,7 +18,7 @@ absl::StatusOr<std::string> TextOrFile(const std::string& value) {
 
 }  // namespace
 
-void AddShapeFlags(CLI::App& command, ShapeFlags& flags) {
+std::array<CLI::Option*, 3> AddShapeFlags(CLI::App& command, ShapeFlags& flags) {
   CLI::Option* const schema =
       command.add_option("--schema,--json-schema", flags.schema,
                          "answer with JSON that is valid by this JSON schema; @FILE reads a file");
@@ -28,6 +28,7 @@ void AddShapeFlags(CLI::App& command, ShapeFlags& flags) {
       "--regex", flags.regex, "answer with a text that this regular expression matches");
   schema->excludes(grammar)->excludes(regex);
   grammar->excludes(regex);
+  return {schema, grammar, regex};
 }
 
 absl::StatusOr<std::optional<AnswerShape>> ShapeOf(const ShapeFlags& flags) {

@@ -2,6 +2,7 @@
 #ifndef INLAY_TOOLS_FLAGS_SHAPE_FLAGS_H_
 #define INLAY_TOOLS_FLAGS_SHAPE_FLAGS_H_
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -16,7 +17,7 @@ struct ShapeFlags {
 };
 
 // --schema --grammar --regex, of which one may be given.
-void AddShapeFlags(CLI::App& command, ShapeFlags& flags);
+std::array<CLI::Option*, 3> AddShapeFlags(CLI::App& command, ShapeFlags& flags);
 
 // The shape that was given, if any; it is not compiled yet. Reads the file that --schema or
 // --grammar may name, so it comes before the sandbox.
