@@ -103,6 +103,27 @@ TEST(GrammarMatcherTest, TooManyWaysAreAnErrorAndChangeNothing) {
   EXPECT_TRUE(Must(matcher.Accept(kB)));
 }
 
+// `options` of one frame after "aab".
+TEST(GrammarMatcherTest, TooManyStatesAreAnErrorAndChangeNothing) {
+  const auto matcher = [](size_t options) {
+    return GrammarMatcher(WithTokens([&](GrammarBuilder& b) {
+      const std::vector<GrammarBuilder::Expr> texts(options, b.Text("bb"));
+      return b.Sequence(
+          {b.Text("a"), b.Choice({b.Text("b"), b.Sequence({b.Text("a"), b.Choice(texts)})})});
+    }));
+  };
+  GrammarMatcher most = matcher(Automaton::kMostStates), more = matcher(Automaton::kMostStates + 1);
+  EXPECT_TRUE(Must(most.AcceptBytes("aabb")));
+  EXPECT_TRUE(Must(most.MustEnd()));
+  EXPECT_TRUE(Must(more.Accept(kA)));
+  const absl::Status status = more.Accept(kAB).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("more than 100000 states"), std::string::npos) << status;
+  EXPECT_EQ(more.Allowed().status(), status);
+  EXPECT_TRUE(Must(more.Accept(kB)));
+  EXPECT_TRUE(Must(more.MustEnd()));
+}
+
 TEST(GrammarMatcherTest, ThreadsShareAGrammarWithoutRoomForItsStates) {
   GrammarBuilder b;
   const auto root = b.Declare("root");
