@@ -21,6 +21,10 @@
 #include "gemma_like/files/quantization.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/prefix_cache.h"
+#include "gemma_like/grammar/compiled_grammar.h"
+#include "gemma_like/grammar/grammar_matcher.h"
+#include "gemma_like/grammar/json_schema.h"
+#include "gemma_like/grammar/token_trie.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/model/memory_plan.h"
 #include "gemma_like/registry.h"
@@ -341,6 +345,46 @@ TEST(AllocationFault, Generate) {
     cache = Must(model.engine->CreateCache({}));
     EXPECT_GT(Sweep(fault, generate, check, Error::kStatusOrWithout, 30), 20);
     EXPECT_EQ(cache->length(), length + 8);
+  }
+}
+
+// A grammar that was broken off in the middle of a change gives the same answers afterwards.
+TEST(AllocationFault, GrammarMatcher) {
+  // Outside, since destructors of nlohmann's JSON values need memory.
+  const auto compiled = Must(CompileJsonSchema(
+      R"({"type":"object","properties":{"a":{"type":"string","maxLength":5},"b":{"type":"array"}}})"));
+  const std::vector<std::string> pieces = {"{\"", "a",  "b", "\"", ": ",
+                                           "[1",  "xy", "}", "]",  "}, \""};
+  const std::string text = R"({"b": [1, {"c": []}], "a": "xyz"})";
+  for (const Fault fault : kFaults) {
+    std::shared_ptr<const TokenTrie> tokens;
+    std::shared_ptr<CompiledGrammar> grammar;
+    const auto create = [&]() -> absl::Status {
+      INLAY_ASSIGN_OR_RETURN(tokens, TokenTrie::Create(pieces, {}));
+      INLAY_ASSIGN_OR_RETURN(grammar, CompiledGrammar::Create(compiled, {.tokens = tokens}));
+      return absl::OkStatus();
+    };
+    EXPECT_GT(Sweep(
+                  fault, create, [&] { EXPECT_EQ(grammar, nullptr); }, Error::kStatus, 30),
+              20);
+    const auto other = grammar;
+    ASSERT_TRUE(create().ok());
+    GrammarMatcher matcher(grammar), reference(other);
+    int survived = 0;
+    for (const char c : text) {
+      const auto step = [&]() -> absl::Status {
+        INLAY_RETURN_IF_ERROR(matcher.Allowed().status());
+        INLAY_ASSIGN_OR_RETURN(const bool accepted, matcher.AcceptBytes({&c, 1}));
+        EXPECT_TRUE(accepted);
+        return absl::OkStatus();
+      };
+      const auto same = [&] { EXPECT_EQ(Must(matcher.Allowed()), Must(reference.Allowed())); };
+      survived += Sweep(fault, step, same, Error::kStatus, 5);
+      ASSERT_TRUE(Must(reference.AcceptBytes({&c, 1})));
+      same();
+    }
+    EXPECT_GT(survived, 100);
+    EXPECT_TRUE(Must(matcher.CanEnd()));
   }
 }
 
