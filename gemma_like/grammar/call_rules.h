@@ -35,9 +35,11 @@ struct CallRules {
   };
 
   Syntax syntax = Syntax::kJson;
-  std::string begin, end;              // the markers; `end` may be empty
-  std::string think_begin, think_end;  // around thoughts before the rest; empty: there are none
-  std::vector<Tool> tools;
+  // The markers around calls; `end` may be empty.
+  std::string begin = {}, end = {};
+  // Around thoughts before the rest; empty: there are none.
+  std::string think_begin = {}, think_end = {};
+  std::vector<Tool> tools = {};
   bool one_call = false;  // at most one call
   Otherwise otherwise = Otherwise::kNothing;
   Json schema = nullptr;

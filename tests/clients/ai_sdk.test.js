@@ -90,6 +90,12 @@ test('ai: an aborted stream ends the answer', async () => {
   await untilCancelled(before);
 });
 
+test('ai: a call that is demanded', async () => {
+  const { toolCalls } = await generateText({ model: scripted, prompt: 'Add 2 and 3', tools, toolChoice: 'required' });
+  assert.deepEqual(toolCalls.map(({ toolName, input }) => ({ toolName, input })),
+                   [{ toolName: 'add', input: { a: 2, b: 3 } }]);
+});
+
 test('ai: errors are typed', async () => {
   const refused = (request, message) => assert.rejects(
     generateText({ model: scripted, maxRetries: 0, prompt: 'Hello', ...request }),
@@ -100,5 +106,5 @@ test('ai: errors are typed', async () => {
       return true;
     });
   await refused({ temperature: 3 }, /temperature/);
-  await refused({ tools, toolChoice: 'required' }, /tool_choice.*required/);
+  await refused({ tools, toolChoice: { type: 'tool', toolName: 'turn' } }, /tool_choice.*turn/);
 });

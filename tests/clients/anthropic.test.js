@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
-import { addParameters, address, collect, key, metric, model, untilCancelled, weather, weatherParameters } from './server.js';
+import {
+  addParameters, address, collect, isTurn, key, metric, model, turnParameters, untilCancelled, weather,
+  weatherParameters,
+} from './server.js';
 
 const client = new Anthropic({ baseURL: address, apiKey: key, authToken: null, maxRetries: 0 });
 
@@ -104,6 +107,18 @@ test('messages: parallel calls', async () => {
   assert.equal(one.stop_reason, 'tool_use');
 });
 
+test('messages: calls that are demanded', async () => {
+  const natural = await bothWays({ messages: ask('Add 2 and 3'), tools, tool_choice: { type: 'any' } });
+  assert.deepEqual(natural.content.at(-1).input, { a: 2, b: 3 });
+  const turn = { name: 'turn', input_schema: turnParameters };
+  const { content, stop_reason } = await bothWays(
+    { messages: ask('Hello'), tools: [...tools, turn], tool_choice: { type: 'tool', name: 'turn' }, temperature: 0 });
+  assert.equal(stop_reason, 'tool_use');
+  const uses = content.filter(({ type }) => type === 'tool_use');
+  assert.equal(uses.length, 1);
+  assert.ok(isTurn(uses[0].name, uses[0].input));
+});
+
 test('messages: count_tokens', async () => {
   const request = { model, system: 'Be short.', messages: ask('Hello'), tools };
   const { input_tokens } = await client.messages.countTokens(request);
@@ -125,8 +140,8 @@ test('messages: errors are typed', async () => {
   const refusals = [
     [{ temperature: 3 }, /temperature/],
     [{ messages: [] }, /messages/],
-    [{ tools, tool_choice: { type: 'any' } }, /tool_choice/],
-    [{ tools, tool_choice: { type: 'tool', name: 'add' } }, /tool_choice/],
+    [{ tool_choice: { type: 'any' } }, /tool_choice/],
+    [{ tools, tool_choice: { type: 'tool', name: 'turn' } }, /tool_choice.*turn/],
     [{ output_config: { format: { type: 'json_schema' } } }, /output_config.format.schema/],
   ];
   for (const [request, message] of refusals) {

@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import OpenAI from 'openai';
-import { addParameters, address, collect, key, metric, model, untilCancelled, weather, weatherParameters } from './server.js';
+import {
+  addParameters, address, collect, isTurn, key, metric, model, turnParameters, untilCancelled, weather,
+  weatherParameters,
+} from './server.js';
 
 const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: key, maxRetries: 0 });
 
@@ -252,6 +255,28 @@ test('models', async () => {
   assert.equal((await client.models.retrieve(model)).id, model);
 });
 
+test('chat: calls that are demanded', async () => {
+  const natural = await bothWays({ messages: ask('Add 2 and 3'), tools, tool_choice: 'required' });
+  assert.deepEqual(JSON.parse(natural.message.tool_calls[0].function.arguments), { a: 2, b: 3 });
+  const turn = { type: 'function', function: { name: 'turn', strict: true, parameters: turnParameters } };
+  const named = { type: 'function', function: { name: 'turn' } };
+  for (const request of [
+    { tool_choice: named },
+    { tool_choice: 'required', parallel_tool_calls: false, tools: [turn] },
+    { tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [named] } },
+      parallel_tool_calls: false },
+  ]) {
+    const { message, finish_reason } = await bothWays(
+      { messages: ask('Hello'), tools: [...tools, turn], seed: 5, ...request });
+    assert.equal(finish_reason, 'tool_calls');
+    assert.equal(message.tool_calls.length, 1);
+    const [{ function: { name, arguments: text } }] = message.tool_calls;
+    assert.ok(isTurn(name, JSON.parse(text)), text);
+  }
+  const free = await bothWays({ messages: ask('Hello'), tools: [turn] });
+  assert.equal(free.message.content, 'Hello, world.');
+});
+
 test('errors are typed', async () => {
   const create = (request) => client.chat.completions.create({ model, messages: ask('Hello'), ...request });
   const refusals = [
@@ -259,9 +284,8 @@ test('errors are typed', async () => {
     [{ messages: [] }, /messages/],
     [{ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:' } }] }] }, /image_url/],
     [{ nonsense: 1 }, /nonsense/],
-    // These are to come.
-    [{ tools, tool_choice: 'required' }, /tool_choice.*required/],
-    [{ tools, tool_choice: { type: 'function', function: { name: 'add' } } }, /tool_choice/],
+    [{ tools, tool_choice: { type: 'function', function: { name: 'turn' } } }, /tool_choice.*turn/],
+    [{ tool_choice: 'required' }, /tool_choice/],
     [{ response_format: { type: 'json_schema', json_schema: { name: 'x' } } }, /json_schema.schema/],
     [{ response_format: { type: 'xml' } }, /response_format.type.*xml/],
   ];

@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import OpenAI from 'openai';
-import { addParameters, address, collect, key, metric, model, untilCancelled, weather, weatherParameters } from './server.js';
+import {
+  addParameters, address, collect, isTurn, key, metric, model, turnParameters, untilCancelled, weather,
+  weatherParameters,
+} from './server.js';
 
 const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: key, maxRetries: 0 });
 
@@ -110,6 +113,17 @@ test('responses: parallel calls', async () => {
   assert.equal(one.output.filter(({ type }) => type === 'function_call').length, 1);
 });
 
+test('responses: calls that are demanded', async () => {
+  const natural = await bothWays({ input: 'Add 2 and 3', tools, tool_choice: 'required' });
+  assert.deepEqual(JSON.parse(natural.output.at(-1).arguments), { a: 2, b: 3 });
+  const turn = { type: 'function', name: 'turn', parameters: turnParameters, strict: true };
+  const { output } = await bothWays({ input: 'Hello', tools: [...tools, turn], temperature: 0,
+    tool_choice: { type: 'function', name: 'turn' } });
+  const calls = output.filter(({ type }) => type === 'function_call');
+  assert.equal(calls.length, 1);
+  assert.ok(isTurn(calls[0].name, JSON.parse(calls[0].arguments)));
+});
+
 test('responses: the stream helper', async () => {
   const stream = client.responses.stream({ model, input: 'Hello' });
   let text = '';
@@ -134,8 +148,8 @@ test('responses: errors are typed', async () => {
     [{ input: 'Hello', previous_response_id: 'resp_1' }, /previous_response_id/],
     [{ input: 'Hello', store: true }, /store/],
     [{ input: [] }, /input/],
-    [{ input: 'Add', tools, tool_choice: 'required' }, /tool_choice.*required/],
-    [{ input: 'Add', tools, tool_choice: { type: 'function', name: 'add' } }, /tool_choice/],
+    [{ input: 'Add', tool_choice: 'required' }, /tool_choice/],
+    [{ input: 'Add', tools, tool_choice: { type: 'function', name: 'turn' } }, /tool_choice.*turn/],
     [{ input: 'Hello', text: { format: { type: 'json_schema', name: 'x' } } }, /text.format.schema/],
   ];
   for (const [request, message] of refusals) {

@@ -25,6 +25,15 @@ export const weatherParameters = {
   required: ['city'],
   additionalProperties: false,
 };
+// No answer of the script calls this tool: only who must call does.
+export const turnParameters = {
+  type: 'object',
+  properties: { side: { type: 'string', enum: ['left', 'right'] } },
+  required: ['side'],
+  additionalProperties: false,
+};
+export const isTurn = (name, { side, ...others }) =>
+  name === 'turn' && ['left', 'right'].includes(side) && Object.keys(others).length === 0;
 export const weather = { Paris: 'sun', Rome: 'rain' };
 
 // The number that /metrics has by this name.

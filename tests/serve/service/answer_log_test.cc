@@ -114,8 +114,8 @@ TEST(AnswerLogTest, KeepsTheShapeOfAnAnswer) {
   const std::vector<std::pair<AnswerShape::Kind, std::string>> sources = {
       {AnswerShape::Kind::kJsonSchema, "true"},
       {AnswerShape::Kind::kRegex, "true"},
-      {AnswerShape::Kind::kGbnf, "root ::= \"a\""},
-      {AnswerShape::Kind::kCalls, CallRulesJson(rules)}};
+      {AnswerShape::Kind::kCalls, CallRulesJson(rules)},
+      {AnswerShape::Kind::kGbnf, "root ::= \"a\""}};
   for (const auto& [kind, source] : sources) {
     const AnswerShape shape{.kind = kind, .source = source, .in_order = true, .after = "</think>"};
     record.options.grammar = Must(grammars.Get(shape));
