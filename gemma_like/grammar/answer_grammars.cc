@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 
@@ -48,9 +49,13 @@ absl::Status AnswerGrammars::SortVocabulary() {
         "an answer of a given shape needs a vocabulary, which the model's file lacks");
   }
   ends_.clear();
+  spaces_.clear();
   for (size_t id = 0; id < tokenizer_.size(); ++id) {
     const auto token = static_cast<int32_t>(id);
     if (tokenizer_.IsEndOfGeneration(token)) ends_.push_back(token);
+    const absl::string_view piece = tokenizer_.Piece(token);
+    if (!piece.empty() && absl::StripLeadingAsciiWhitespace(piece).empty())
+      spaces_.push_back(token);
   }
   INLAY_ASSIGN_OR_RETURN(tokens_, TokenTrie::Create(tokenizer_));
   return absl::OkStatus();
@@ -63,8 +68,11 @@ absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerGrammars::Compile(
   INLAY_RETURN_IF_ERROR(SortVocabulary());
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<CompiledGrammar> compiled,
                          CompiledGrammar::Create(grammar, {.tokens = tokens_, .ends = ends_}));
-  return std::make_shared<const AnswerGrammar>(AnswerGrammar{
-      .shape = shape, .compiled = std::move(compiled), .tokens = tokens_, .ends = ends_});
+  return std::make_shared<const AnswerGrammar>(AnswerGrammar{.shape = shape,
+                                                             .compiled = std::move(compiled),
+                                                             .tokens = tokens_,
+                                                             .ends = ends_,
+                                                             .spaces = spaces_});
 }
 
 }  // namespace inlay

@@ -22,7 +22,8 @@ struct AnswerGrammar {
   AnswerShape shape;
   std::shared_ptr<CompiledGrammar> compiled;
   std::shared_ptr<const TokenTrie> tokens;
-  std::vector<int32_t> ends;  // the tokens that end an answer
+  std::vector<int32_t> ends;    // the tokens that end an answer
+  std::vector<int32_t> spaces;  // and those of white space alone
 
   // The same, but that the shape begins after the first occurrence of this text (AnswerShape).
   std::shared_ptr<const AnswerGrammar> After(absl::string_view text) const;
@@ -46,9 +47,9 @@ class AnswerGrammars {
   absl::Status SortVocabulary();
 
   const Tokenizer& tokenizer_;
-  std::mutex vocabulary_mutex_;  // of the next two
+  std::mutex vocabulary_mutex_;  // of the next three
   std::shared_ptr<const TokenTrie> tokens_;
-  std::vector<int32_t> ends_;
+  std::vector<int32_t> ends_, spaces_;
   std::mutex mutex_;
   std::list<std::shared_ptr<const AnswerGrammar>> recent_;  // the latest first
 };

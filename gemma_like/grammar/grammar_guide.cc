@@ -30,6 +30,9 @@ absl::StatusOr<absl::Span<const uint64_t>> GrammarGuide::Allowed() {
   } else {
     INLAY_ASSIGN_OR_RETURN(allowed, matcher_.Allowed());
     allowed_.assign(allowed.begin(), allowed.end());
+    if (may_space_) {
+      for (const int32_t token : grammar_->spaces) Set(token);
+    }
   }
   for (const int32_t token : refused_) Clear(token);
   if (std::all_of(allowed_.begin(), allowed_.end(), [](uint64_t word) { return word == 0; })) {
@@ -39,16 +42,27 @@ absl::StatusOr<absl::Span<const uint64_t>> GrammarGuide::Allowed() {
   return absl::MakeConstSpan(allowed_);
 }
 
+void GrammarGuide::Set(int32_t token) {
+  const auto id = static_cast<size_t>(token);
+  allowed_[id / 64] |= uint64_t{1} << id % 64;
+}
+
 void GrammarGuide::Clear(int32_t token) {
   const auto id = static_cast<size_t>(token);
   allowed_[id / 64] &= ~(uint64_t{1} << id % 64);
 }
 
 absl::StatusOr<bool> GrammarGuide::Accept(int32_t token) {
+  if (may_space_ && std::binary_search(grammar_->spaces.begin(), grammar_->spaces.end(), token)) {
+    may_space_ = false;
+    return true;
+  }
+  const bool was_waiting = waits_;
   absl::StatusOr<bool> accepted = waits_ ? AcceptFree(token) : matcher_.Accept(token);
   if (!accepted.ok()) return accepted;
   if (*accepted) {
     refused_.clear();
+    if (!was_waiting) may_space_ = false;
   } else {
     refused_.push_back(token);
   }
@@ -65,16 +79,17 @@ absl::StatusOr<bool> GrammarGuide::AcceptFree(int32_t token) {
     tail_ = text.substr(text.size() - std::min(text.size(), after.size() - 1));
     return true;
   }
-  // Models write line ends between thoughts and answer.
+  // Models write line ends between thoughts and answer, in the same token or in one of its own.
   const absl::string_view rest =
       absl::StripLeadingAsciiWhitespace(absl::string_view(text).substr(found + after.size()));
   INLAY_ASSIGN_OR_RETURN(const bool begins, matcher_.AcceptBytes(rest));
-  if (begins) waits_ = false;
+  waits_ = !begins;
+  may_space_ = begins && rest.empty();
   return begins;
 }
 
 absl::StatusOr<std::vector<int32_t>> GrammarGuide::Forced() {
-  if (waits_) return std::vector<int32_t>();
+  if (waits_ || may_space_) return std::vector<int32_t>();
   INLAY_ASSIGN_OR_RETURN(const std::string text, matcher_.ForcedBytes(kMostForced));
   if (text.empty()) return std::vector<int32_t>();
   absl::StatusOr<std::vector<int32_t>> tokens = tokenizer_.Encode(text, {.add_bos = false});

@@ -42,14 +42,16 @@ class GrammarGuide {
 
  private:
   absl::StatusOr<bool> AcceptFree(int32_t token);
-  void Clear(int32_t token);  // in allowed_
+  void Set(int32_t token);  // in allowed_
+  void Clear(int32_t token);
 
   const Tokenizer& tokenizer_;
   const std::shared_ptr<const AnswerGrammar> grammar_;
   GrammarMatcher matcher_;
-  bool waits_;         // for the end of the thoughts
-  std::string tail_;   // the last bytes of the thoughts, in which their end may begin
-  TokenBits allowed_;  // a copy, without refused tokens
+  bool waits_;              // for the end of the thoughts
+  bool may_space_ = false;  // between the thoughts and the shape
+  std::string tail_;        // the last bytes of the thoughts, in which their end may begin
+  TokenBits allowed_;       // a copy, without refused tokens
   std::vector<int32_t> refused_;
 };
 

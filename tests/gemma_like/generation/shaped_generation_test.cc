@@ -16,6 +16,7 @@
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/generation.h"
 #include "gemma_like/grammar/answer_grammars.h"
+#include "gemma_like/grammar/grammar_guide.h"
 #include "gemma_like/grammar/grammar_matcher.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
@@ -240,6 +241,32 @@ TEST_F(ShapedGenerationTest, TheShapeBeginsAfterTheThoughts) {
     }
   }
   EXPECT_GT(with_thoughts, 5u);
+}
+
+TEST_F(ShapedGenerationTest, OneTokenOfWhiteSpaceMayComeBetweenThoughtsAndShape) {
+  AnswerShape shape{.kind = AnswerShape::Kind::kRegex, .source = "[0-9]{3}", .after = "."};
+  GrammarGuide guide(*model_.tokenizer, Must(grammars_->Get(shape)));
+  const auto token = [&](absl::string_view text) {
+    const Tokens tokens = Must(model_.tokenizer->Encode(text, {.add_bos = false}));
+    EXPECT_EQ(tokens.size(), 1u) << text;
+    return tokens[0];
+  };
+  const auto allowed = [&](int32_t id) {
+    return (Must(guide.Allowed())[static_cast<size_t>(id) / 64] >> id % 64 & 1) != 0;
+  };
+  EXPECT_TRUE(allowed(token("\n")));  // the thoughts are free
+  EXPECT_TRUE(Must(guide.Accept(token("\n"))));
+  EXPECT_TRUE(Must(guide.Accept(token("."))));
+  EXPECT_TRUE(allowed(token("\n")));
+  EXPECT_TRUE(allowed(token("7")));
+  EXPECT_FALSE(allowed(token("a")));
+  GrammarGuide without = guide;
+  EXPECT_TRUE(Must(guide.Accept(token("\n"))));
+  EXPECT_FALSE(allowed(token("\n")));
+  EXPECT_TRUE(Must(guide.Accept(token("7"))));
+  EXPECT_FALSE(allowed(token("\n")));
+  EXPECT_TRUE(Must(without.Accept(token("7"))));
+  EXPECT_FALSE(Must(without.Accept(token("\n"))));
 }
 
 TEST_F(ShapedGenerationTest, IgnoredEndsOfGenerationDoNotEndTheShapeEarly) {
