@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -44,6 +47,12 @@ class CallGrammar {
  private:
   // The text of a marker; what of it is a control token of the vocabulary is that token.
   Expr Marker(absl::string_view text) {
+    const auto [known, is_new] = markers_.try_emplace(std::string(text), 0);
+    if (is_new) known->second = NewMarker(text);
+    return known->second;
+  }
+
+  Expr NewMarker(absl::string_view text) {
     std::vector<Expr> parts;
     for (size_t plain = 0; plain < text.size();) {
       if (const std::optional<Expr> token = TakeControl(text.substr(plain), &plain)) {
@@ -56,15 +65,22 @@ class CallGrammar {
     return builder_.Sequence(std::move(parts));
   }
 
-  // The longest control token at the beginning of `text`, whose length is added to `at`.
+  // The longest control token at the beginning of `text`, whose length is added to `at`; where
+  // several have the same text, any of them.
   std::optional<Expr> TakeControl(absl::string_view text, size_t* at) {
-    for (size_t size = text.size(); size > 0; --size) {
-      const std::optional<int32_t> token = tokenizer_.FindSpecial(text.substr(0, size));
-      if (!token.has_value() || !tokenizer_.IsControl(*token)) continue;
-      *at += size;
-      return builder_.ControlToken(*token);
+    size_t longest = 1;
+    std::vector<Expr> tokens;
+    for (int32_t id = 0; static_cast<size_t>(id) < tokenizer_.size(); ++id) {
+      if (!tokenizer_.IsControl(id)) continue;
+      const absl::string_view token = tokenizer_.TokenText(id);
+      if (token.size() < longest || !absl::StartsWith(text, token)) continue;
+      if (token.size() > longest) tokens.clear();
+      longest = token.size();
+      tokens.push_back(builder_.ControlToken(id));
     }
-    return std::nullopt;
+    if (tokens.empty()) return std::nullopt;
+    *at += longest;
+    return builder_.Choice(std::move(tokens));
   }
 
   // Whether f[ARGS]{...} is how the model writes calls.
@@ -276,6 +292,7 @@ class CallGrammar {
   GrammarBuilder builder_;
   SchemaBudget budget_;
   std::optional<Rule> tagged_text_;
+  std::map<std::string, Expr> markers_;
 };
 
 }  // namespace

@@ -89,7 +89,8 @@ absl::StatusOr<bool> GrammarGuide::AcceptFree(int32_t token) {
 }
 
 absl::StatusOr<std::vector<int32_t>> GrammarGuide::Forced() {
-  if (waits_ || may_space_) return std::vector<int32_t>();
+  // Models write calls in tokens of their own, which are not always those of the text.
+  if (waits_ || grammar_->shape.kind == AnswerShape::Kind::kCalls) return std::vector<int32_t>();
   INLAY_ASSIGN_OR_RETURN(const std::string text, matcher_.ForcedBytes(kMostForced));
   if (text.empty()) return std::vector<int32_t>();
   absl::StatusOr<std::vector<int32_t>> tokens = tokenizer_.Encode(text, {.add_bos = false});
