@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -384,8 +385,11 @@ void AddChat(CLI::App& app, Action& action) {
                               "Ctrl-C stops an answer; at the prompt it ends the program."));
   if (FindServerHooks() != nullptr) AddServerFlags(command, *flags);
   command.callback([flags, &command, &action] {
-    for (const char* name : kLocalFlags) {
-      if (command.count(name) > 0) flags->local_flag = name;
+    for (const CLI::Option* option : command.get_options()) {
+      if (option->count() == 0) continue;
+      const auto at = std::find_if(std::begin(kLocalFlags), std::end(kLocalFlags),
+                                   [&](const char* name) { return option->check_lname(name + 2); });
+      if (at != std::end(kLocalFlags)) flags->local_flag = *at;
     }
     action = [flags] { return Run(*flags); };
   });
