@@ -354,10 +354,10 @@ class AnchorSplitter {
         if (branches->size() == kMostBranches) return false;
         branches->push_back({NodeOf(Kind::kSequence, std::move(sequence.items)),
                              sequence.from_start, sequence.to_end});
-      } else if (!Resolve(std::move(sequence),
-                          static_cast<size_t>(anchor - sequence.items.begin()))) {
-        return false;
+        continue;
       }
+      const auto at = static_cast<size_t>(anchor - sequence.items.begin());
+      if (!Resolve(std::move(sequence), at)) return false;
     }
     return true;
   }
@@ -420,7 +420,8 @@ class AnchorSplitter {
       sequence.items.erase(sequence.items.begin(), place);
       sequence.from_start = true;
     } else {
-      return Resolve(std::move(sequence), static_cast<size_t>(next - sequence.items.begin()));
+      const auto further = static_cast<size_t>(next - sequence.items.begin());
+      return Resolve(std::move(sequence), further);
     }
     return Push(std::move(sequence));
   }
