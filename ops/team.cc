@@ -75,6 +75,13 @@ long Preemptions() {
   return ++unknown;
 }
 
+// Whether the calling thread had to give its processor to another one since `known` was counted,
+// which is then counted again.
+bool PreemptedSince(long& known) {
+  const long before = std::exchange(known, Preemptions());
+  return known != before;
+}
+
 // A range of chunks [begin, end) as one word, so that its owner and others claim chunks of it
 // without a lock.
 constexpr uint64_t RangeWord(uint64_t begin, uint64_t end) { return begin << 32 | end; }
@@ -266,8 +273,7 @@ struct Team::Impl {
   // Counts `chunks` as done. Returns whether they were the last ones of the phase.
   bool Finish(Slot& own, uint32_t chunks) {
     own.in_chunk.store(false, std::memory_order_relaxed);
-    if (own.asked.load(std::memory_order_relaxed))
-      own.preempted = own.preemptions != std::exchange(own.preemptions, Preemptions());
+    if (own.asked.load(std::memory_order_relaxed)) own.preempted = PreemptedSince(own.preemptions);
     if (pending.fetch_sub(chunks, std::memory_order_acq_rel) != chunks) return false;
     if (&own != &slots[0]) pending.notify_one();
     return true;
@@ -348,7 +354,7 @@ struct Team::Impl {
     const Clock::duration passed = now - region_start;
     const Clock::duration used = ProcessorTime() - region_used;
     const Clock::duration preempted = passed - used - slept;
-    if (used > Clock::duration() && preempted > kAwake && slots[0].preemptions != Preemptions())
+    if (used > Clock::duration() && preempted > kAwake && PreemptedSince(slots[0].preemptions))
       Lose(preempted, nullptr, now);
     lost -= std::min(lost, passed / static_cast<int>(2 * slots.size()));
   }

@@ -18,6 +18,15 @@ std::shared_ptr<const AnswerGrammar> AnswerGrammar::After(absl::string_view text
 }
 
 absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerGrammars::Get(const AnswerShape& shape) {
+  if (!shape.after.empty()) {
+    AnswerShape at_once = shape;
+    at_once.after.clear();
+    INLAY_ASSIGN_OR_RETURN(const std::shared_ptr<const AnswerGrammar> grammar, Get(at_once));
+    return OrOutOfMemory("a grammar",
+                         [&]() -> absl::StatusOr<std::shared_ptr<const AnswerGrammar>> {
+                           return grammar->After(shape.after);
+                         });
+  }
   const auto find = [&] {
     const auto at = std::find_if(recent_.begin(), recent_.end(),
                                  [&](const auto& grammar) { return grammar->shape == shape; });

@@ -36,7 +36,8 @@ class AnswerGrammars {
   // The tokenizer must outlive the object; not what Get returned.
   explicit AnswerGrammars(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
-  // The grammar of this shape for GenerateOptions::grammar. The kKept most recent ones are kept.
+  // The grammar of this shape for GenerateOptions::grammar. The kKept most recent ones are kept,
+  // whatever text they come after.
   // Errors: those of CompileShape; FailedPrecondition for a model without a vocabulary.
   absl::StatusOr<std::shared_ptr<const AnswerGrammar>> Get(const AnswerShape& shape);
 

@@ -5,12 +5,9 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "gemma_like/grammar/answer_grammars.h"
 
 namespace inlay::serve {
 namespace {
@@ -77,15 +74,7 @@ Json OptionsJson(const GenerateOptions& options) {
                {"max_tokens", nullptr},
                {"stop", options.stop_texts},
                {"ignore_eos", options.ignore_eos},
-               {"shown_control", options.shown_control},
-               {"shape", nullptr}};
-  if (options.grammar != nullptr) {
-    const AnswerShape& shape = options.grammar->shape;
-    json["shape"] = {{"kind", std::string(ShapeKindName(shape.kind))},
-                     {"source", shape.source},
-                     {"in_order", shape.in_order},
-                     {"after", shape.after}};
-  }
+               {"shown_control", options.shown_control}};
   if (options.max_tokens != std::numeric_limits<size_t>::max())
     json["max_tokens"] = options.max_tokens;
   return json;
@@ -100,16 +89,21 @@ GenerateOptions OptionsOf(const Json& json) {
   options.ignore_eos = json.at("ignore_eos").get<bool>();
   for (const Json& token : json.at("shown_control"))
     options.shown_control.push_back(IntegerOf<int32_t>(token));
-  // Records of earlier versions have none.
-  if (const auto shape = json.find("shape"); shape != json.end() && !shape->is_null()) {
-    auto grammar = std::make_shared<AnswerGrammar>();
-    grammar->shape = {.kind = ShapeKindOf(shape->at("kind")),
-                      .source = shape->at("source").get<std::string>(),
-                      .in_order = shape->at("in_order").get<bool>(),
-                      .after = shape->at("after").get<std::string>()};
-    options.grammar = std::move(grammar);
-  }
   return options;
+}
+
+Json ShapeJson(const AnswerShape& shape) {
+  return {{"kind", std::string(ShapeKindName(shape.kind))},
+          {"source", shape.source},
+          {"in_order", shape.in_order},
+          {"after", shape.after}};
+}
+
+AnswerShape ShapeOf(const Json& json) {
+  return {.kind = ShapeKindOf(json.at("kind")),
+          .source = json.at("source").get<std::string>(),
+          .in_order = json.at("in_order").get<bool>(),
+          .after = json.at("after").get<std::string>()};
 }
 
 StopReason StopReasonOf(const Json& name) {

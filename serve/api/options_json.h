@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "gemma_like/generation/generation.h"
+#include "gemma_like/grammar/answer_shape.h"
 #include "gemma_like/parse_json.h"
 
 namespace inlay::serve {
@@ -14,10 +15,13 @@ namespace inlay::serve {
 // What an answer depends on besides its prompt: {"sampling", "max_tokens" (null: no limit), "stop",
 // "ignore_eos", "shown_control"}.
 Json OptionsJson(const GenerateOptions& options);
+// {"kind", "source", "in_order", "after"}.
+Json ShapeJson(const AnswerShape& shape);
 
-// The options that were written so, as members of `json`, and the reason of this name. Both throw
-// nlohmann's exceptions for what was not.
+// The options that were written so, as members of `json`, without a grammar; the shape; and the
+// reason of this name. All throw nlohmann's exceptions for what was not.
 GenerateOptions OptionsOf(const Json& json);
+AnswerShape ShapeOf(const Json& json);
 StopReason StopReasonOf(const Json& name);
 
 // A whole number within T's bounds. Throws one of nlohmann's exceptions for anything else, of which

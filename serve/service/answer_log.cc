@@ -26,6 +26,9 @@ AnswerRecord RecordOf(const Json& json) {
   record.fingerprint = json.at("fingerprint").get<std::string>();
   record.prompt = json.at("prompt").get<std::vector<int32_t>>();
   record.options = OptionsOf(json);
+  // Records of earlier versions have none.
+  if (const auto shape = json.find("shape"); shape != json.end() && !shape->is_null())
+    record.shape = ShapeOf(*shape);
   record.tokens = json.at("tokens").get<std::vector<int32_t>>();
   record.reason = StopReasonOf(json.at("reason"));
   return record;
@@ -40,6 +43,7 @@ std::string RecordLine(const AnswerRecord& record) {
                {"fingerprint", record.fingerprint},
                {"prompt", record.prompt}};
   json.update(OptionsJson(record.options));
+  json["shape"] = record.shape.has_value() ? ShapeJson(*record.shape) : Json();
   json["tokens"] = record.tokens;
   json["reason"] = std::string(StopReasonName(record.reason));
   return DumpJson(json) + "\n";
@@ -73,8 +77,8 @@ std::optional<AnswerDifference> Compare(const std::vector<int32_t>& expected,
 absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record,
                                               AnswerGrammars& grammars) {
   GenerateOptions options = record.options;
-  if (options.grammar != nullptr) {
-    INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(options.grammar->shape));
+  if (record.shape.has_value()) {
+    INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(*record.shape));
   }
   if (record.reason == StopReason::kCancelled) options.max_tokens = record.tokens.size();
   return options;

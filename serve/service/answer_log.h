@@ -27,7 +27,8 @@ struct AnswerRecord {
   std::string client;       // the name of its key
   std::string fingerprint;  // of the server
   std::vector<int32_t> prompt;
-  GenerateOptions options;
+  GenerateOptions options;                          // without a grammar
+  std::optional<AnswerShape> shape = std::nullopt;  // what the grammar is compiled from
   std::vector<int32_t> tokens;
   StopReason reason = StopReason::kEndOfGeneration;
 };

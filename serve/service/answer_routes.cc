@@ -111,6 +111,8 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
                         .tokens = end.tokens,
                         .reason = end.reason};
     record.options.sampling.choice += static_cast<uint32_t>(end.choice);
+    if (const auto grammar = std::exchange(record.options.grammar, nullptr))
+      record.shape = grammar->shape;
     // An answer is not withheld because it could not be written down.
     (void)options_.answer_log->Append(record);
   };

@@ -125,6 +125,8 @@ absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session) {
   if (call.logprobs) return absl::InvalidArgumentError("logprobs is not supported in a session");
   if (call.shape.has_value())
     return absl::InvalidArgumentError("a format of the answer is not supported in a session");
+  if (call.tool_choice != ToolChoice{})
+    return absl::InvalidArgumentError("tool_choice can only be auto or none in a session");
   if (call.echo) return absl::InvalidArgumentError("echo is not supported in a session");
   if (turn.raw && call.prompts.size() != 1)
     return absl::InvalidArgumentError("prompt must be one prompt");

@@ -123,7 +123,6 @@ SessionTurn TurnOf(const Json& json) {
     turn.answer.message.at("content").get<std::string>();
   }
   turn.options = OptionsOf(json.at("options"));
-  turn.options.grammar = nullptr;  // turns of sessions have none
   turn.reason = StopReasonOf(json.at("reason"));
   turn.stop_text = json.at("stop_text").get<std::string>();
   turn.usage = UsageOf(json.at("usage"));

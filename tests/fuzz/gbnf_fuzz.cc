@@ -9,17 +9,7 @@
 #include "gemma_like/grammar/gbnf_grammar.h"
 #include "gemma_like/grammar/grammar_matcher.h"
 #include "tests/fuzz/fuzz_input.h"
-
-namespace inlay {
-namespace {
-
-void CheckRefusal(const absl::Status& status) {
-  INLAY_FUZZ_CHECK(absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status));
-  INLAY_FUZZ_CHECK(!status.message().empty());
-}
-
-}  // namespace
-}  // namespace inlay
+#include "tests/fuzz/grammar_refusal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay;
@@ -27,23 +17,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t zero = std::min(input.find('\0'), input.size());
   const auto grammar = ParseGbnf(absl::string_view(input).substr(0, zero));
   if (!grammar.ok()) {
-    CheckRefusal(grammar.status());
+    CheckGrammarRefusal(grammar.status());
     return 0;
   }
   const auto compiled = CompiledGrammar::Create(*grammar);
   if (!compiled.ok()) {
-    CheckRefusal(compiled.status());
+    CheckGrammarRefusal(compiled.status());
     return 0;
   }
   GrammarMatcher matcher(*compiled);
   for (const char byte : input.substr(std::min(zero + 1, input.size())).substr(0, 200)) {
     const auto accepts = matcher.AcceptBytes({&byte, 1});
-    if (!accepts.ok()) CheckRefusal(accepts.status());
+    if (!accepts.ok()) CheckGrammarRefusal(accepts.status());
     if (!accepts.ok() || !*accepts) break;
   }
   const auto forced = matcher.ForcedBytes(20);
   if (!forced.ok()) {
-    CheckRefusal(forced.status());
+    CheckGrammarRefusal(forced.status());
     return 0;
   }
   const auto accepts = matcher.AcceptBytes(*forced);

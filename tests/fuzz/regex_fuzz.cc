@@ -13,14 +13,10 @@
 #include "gemma_like/grammar/regex_grammar.h"
 #include "gemma_like/grammar/text_automaton.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/grammar_refusal.h"
 
 namespace inlay {
 namespace {
-
-void CheckRefusal(const absl::Status& status) {
-  INLAY_FUZZ_CHECK(absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status));
-  INLAY_FUZZ_CHECK(!status.message().empty());
-}
 
 // The texts in which `regex` is found, and a zero byte, so that there is one in any case.
 absl::StatusOr<std::shared_ptr<CompiledGrammar>> Texts(const Regex& regex,
@@ -39,7 +35,7 @@ std::optional<bool> Accepts(const Regex& regex, CharacterSpelling spelling,
                             absl::string_view text) {
   const auto grammar = Texts(regex, spelling);
   if (!grammar.ok()) {
-    CheckRefusal(grammar.status());
+    CheckGrammarRefusal(grammar.status());
     return std::nullopt;
   }
   GrammarMatcher matcher(*grammar);
@@ -59,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t zero = std::min(input.find('\0'), input.size());
   const auto regex = ParseRegex(absl::string_view(input).substr(0, zero));
   if (!regex.ok()) {
-    CheckRefusal(regex.status());
+    CheckGrammarRefusal(regex.status());
     return 0;
   }
   const std::string text = input.substr(std::min(zero + 1, input.size())).substr(0, 200);
@@ -68,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Regex* regexes[] = {&*regex};
   const auto expected = Satisfies({regexes, 0, std::nullopt}, text, budget);
   if (!expected.ok()) {
-    CheckRefusal(expected.status());
+    CheckGrammarRefusal(expected.status());
     return 0;
   }
   const auto plain = Accepts(*regex, CharacterSpelling::kPlain, text);

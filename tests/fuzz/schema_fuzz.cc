@@ -11,23 +11,19 @@
 #include "gemma_like/grammar/json_schema.h"
 #include "nlohmann/json.hpp"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/grammar_refusal.h"
 
 namespace inlay {
 namespace {
-
-void CheckRefusal(const absl::Status& status) {
-  INLAY_FUZZ_CHECK(absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status));
-  INLAY_FUZZ_CHECK(!status.message().empty());
-}
 
 // Whether the whole text is one of the grammar's; false too where that is too ambiguous to say.
 bool Accepts(const std::shared_ptr<CompiledGrammar>& grammar, absl::string_view text) {
   GrammarMatcher matcher(grammar);
   const auto accepts = matcher.AcceptBytes(text);
-  if (!accepts.ok()) CheckRefusal(accepts.status());
+  if (!accepts.ok()) CheckGrammarRefusal(accepts.status());
   if (!accepts.ok() || !*accepts) return false;
   const auto ends = matcher.CanEnd();
-  if (!ends.ok()) CheckRefusal(ends.status());
+  if (!ends.ok()) CheckGrammarRefusal(ends.status());
   return ends.ok() && *ends;
 }
 
@@ -69,12 +65,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       absl::string_view(rest).substr(std::min(zero + 1, rest.size()));
   const auto schema = CompileJsonSchema(absl::string_view(rest).substr(0, zero), options);
   if (!schema.ok()) {
-    CheckRefusal(schema.status());
+    CheckGrammarRefusal(schema.status());
     return 0;
   }
   const auto grammar = CompiledGrammar::Create(*schema);
   if (!grammar.ok()) {
-    CheckRefusal(grammar.status());
+    CheckGrammarRefusal(grammar.status());
     return 0;
   }
   for (const std::string& text : {std::string(document), Walk(*grammar, document)})

@@ -13,6 +13,10 @@
 
 #include "gtest/gtest.h"
 
+#ifdef __linux__
+#include <sys/resource.h>
+#endif
+
 namespace inlay {
 namespace {
 
@@ -156,6 +160,55 @@ TEST(Team, AThreadThatIsLateRestsForAWhileAndComesBack) {
 }
 
 #ifdef __linux__
+// More threads than processors that are never idle, while it exists.
+class BusyThreads {
+ public:
+  BusyThreads() {
+    for (size_t i = 0; i < 2 * UsableCores() + 2; ++i) {
+      threads_.emplace_back([this] {
+        while (!stop_.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+  }
+  ~BusyThreads() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+long Preemptions() {
+  rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
+}
+
+TEST(Team, AThreadThatLosesItsProcessorRests) {
+  Team team(2);
+  const BusyThreads others;
+  bool rested = false;
+  for (int attempt = 0; attempt < 200 && !rested; ++attempt) {
+    std::atomic<bool> came = false;
+    team.Set({.before_chunk = [&](size_t thread) {
+      if (thread == 0 || came.exchange(true)) return;
+      const long before = Preemptions();
+      while (Preemptions() < before + 3) {
+      }
+    }});
+    // No region: the caller's own losses do not count.
+    team.Run(100, 1, [&](const Share& share) {
+      while (share.begin == 10 && !came) std::this_thread::yield();
+    });
+    team.Set({});
+    rested = team.active() == 1;
+  }
+  EXPECT_TRUE(rested);
+}
+
 TEST(Team, AThreadThatIsLateForAnotherReasonThanItsProcessorKeepsItsPlace) {
   Team team(2);
   // On a busy machine a thread may really lose its processor meanwhile, but hardly each time.

@@ -118,9 +118,12 @@ TEST(AnswerLogTest, KeepsTheShapeOfAnAnswer) {
       {AnswerShape::Kind::kGbnf, "root ::= \"a\""}};
   for (const auto& [kind, source] : sources) {
     const AnswerShape shape{.kind = kind, .source = source, .in_order = true, .after = "</think>"};
-    record.options.grammar = Must(grammars.Get(shape));
+    record.shape = shape;
     const AnswerRecord read = Must(ParseRecord(RecordLine(record)));
-    EXPECT_EQ(Must(ReplayOptions(read, grammars)).grammar, record.options.grammar);
+    const auto grammar = Must(ReplayOptions(read, grammars)).grammar;
+    ASSERT_NE(grammar, nullptr);
+    EXPECT_EQ(grammar->shape, shape);
+    EXPECT_EQ(grammar->compiled, Must(grammars.Get(shape))->compiled);
   }
   std::string line = RecordLine(record);
   line.replace(line.find("gbnf"), 4, "html");

@@ -402,6 +402,14 @@ TEST_F(SessionRoutesTest, RefusesWhatItDoesNotKnow) {
               "n must be 1");
   ExpectError("POST", "/talk/turns", R"({"parent": 0, "content": "x", "logprobs": true})", 400,
               "logprobs");
+  ExpectError("POST", "/talk/turns",
+              R"({"parent": 0, "content": "x", "response_format": {"type": "json_object"}})", 400,
+              "format of the answer");
+  ExpectError("POST", "/talk/turns", R"({"parent": 0, "prompt": "x", "grammar": "root ::= [a]"})",
+              400, "format of the answer");
+  Post("", {{"name", "tools"}, {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}});
+  ExpectError("POST", "/tools/turns", R"({"parent": 0, "content": "x", "tool_choice": "required"})",
+              400, "tool_choice can only be auto or none in a session");
   ExpectError("POST", "/talk/turns", R"({"parent": 0, "prompt": ["x", "y"]})", 400, "one prompt");
   ExpectError("POST", "/talk/turns", R"({"parent": 0, "tokens": [99999999]})", 400, "99999999");
   ExpectError("POST", "/talk/turns", R"({"parent": 0, "tokens": "x"})", 400, "tokens");
