@@ -88,6 +88,7 @@ absl::StatusOr<TurnBody> ParseTurn(absl::string_view text) {
     body.Fail("idempotency_key",
               absl::StrCat("has ", turn.idempotency_key.size(), " bytes, more than ", kLongestKey));
   }
+  turn.background = body.Bool("background").value_or(false);
   size_t inputs = 0;
   for (const char* key : {"content", "messages", "prompt", "tokens"})
     inputs += body.Find(key) != nullptr ? 1 : 0;
@@ -96,7 +97,7 @@ absl::StatusOr<TurnBody> ParseTurn(absl::string_view text) {
   body.List("tokens");
   body.Refuse("tools", "must be given when the session is made");
   INLAY_RETURN_IF_ERROR(error);
-  for (const char* key : {"parent", "idempotency_key", "tools"}) json.erase(key);
+  for (const char* key : {"parent", "idempotency_key", "background", "tools"}) json.erase(key);
   turn.raw = json.contains("prompt") || json.contains("tokens");
   if (json.contains("content")) {
     json["messages"] = Json::array({{{"role", "user"}, {"content", json["content"]}}});

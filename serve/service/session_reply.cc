@@ -26,6 +26,7 @@ absl::string_view KindText(Kind kind) {
 }
 
 std::string FinishReason(const SessionTurn& turn) {
+  if (turn.reason == StopReason::kCancelled) return "cancelled";
   if (IsCut(turn.reason)) return "length";
   const Json& message = turn.answer.message;
   return message.is_object() && message.contains("tool_calls") ? "tool_calls" : "stop";
@@ -66,8 +67,9 @@ void AddTurn(const SessionTurn& turn, Json* json) {
 }  // namespace
 
 Json SummaryJson(const SessionSummary& summary) {
-  return {{"name", summary.name},       {"version", summary.version}, {"length", summary.length},
-          {"created", summary.created}, {"updated", summary.updated}, {"bytes", summary.bytes}};
+  return {{"name", summary.name},       {"title", summary.title},   {"root", summary.root},
+          {"version", summary.version}, {"length", summary.length}, {"created", summary.created},
+          {"updated", summary.updated}, {"bytes", summary.bytes}};
 }
 
 Json SessionJson(const Session& session, const Tokenizer* tokenizer) {
@@ -84,16 +86,21 @@ Json SessionJson(const Session& session, const Tokenizer* tokenizer) {
     turns[i - 1]["intact"] = session.turns[i - 1].end() <= intact;
     intact = std::min(intact, session.turns[i - 1].keep);
   }
-  Json json = {{"object", "session"},         {"name", session.name},
-               {"version", session.version},  {"length", session.length()},
-               {"created", session.created},  {"updated", session.updated},
-               {"messages", session.messages}};
+  Json json = {
+      {"object", "session"},        {"name", session.name},       {"title", session.Title()},
+      {"root", session.root},       {"version", session.version}, {"length", session.length()},
+      {"created", session.created}, {"updated", session.updated}, {"messages", session.messages}};
   if (!session.tools.is_null()) json["tools"] = session.tools;
   json["turns"] = std::move(turns);
   if (tokenizer == nullptr) return json;
   const std::vector<int32_t> tokens = session.Tokens();
   Json& texts = json["texts"] = Json::array();
-  for (const int32_t token : tokens) texts.push_back(std::string(TokenBytes(*tokenizer, token)));
+  Json& sizes = json["sizes"] = Json::array();
+  for (const int32_t token : tokens) {
+    const absl::string_view bytes = TokenBytes(*tokenizer, token);
+    texts.push_back(std::string(bytes));
+    sizes.push_back(bytes.size());
+  }
   json["tokens"] = tokens;
   return json;
 }
@@ -102,6 +109,14 @@ Json TurnJson(const Session& session, const SessionTurn& turn) {
   Json json = {{"object", "session.turn"}, {"session", session.name}};
   AddTurn(turn, &json);
   return json;
+}
+
+Json RunningJson(const Session& session, const SessionTurn& turn) {
+  return {{"type", "running"},        {"object", "session.turn"},
+          {"session", session.name},  {"version", turn.version},
+          {"parent", turn.parent},    {"kind", std::string(KindText(turn.kind))},
+          {"begin", turn.keep},       {"answer", turn.answer_begin()},
+          {"messages", turn.messages}};
 }
 
 Json EventJson(const AnswerEvent& event) {

@@ -14,16 +14,20 @@
 
 namespace inlay::serve {
 
-// {"name", "version", "length", "created", "updated", "bytes"}
+// {"name", "title", "root", "version", "length", "created", "updated", "bytes"}
 Json SummaryJson(const SessionSummary& summary);
 
-// A session with its turns; with `tokenizer` also its tokens, and the text of each.
+// A session with its turns; with `tokenizer` also its tokens, and the text of each with its size in
+// bytes (of a part of a character the text is U+FFFD).
 Json SessionJson(const Session& session, const Tokenizer* tokenizer = nullptr);
 
 // The turn as its reply: {"object": "session.turn", "session", "version", "parent", "kind",
 // "begin", "answer", "end", "message" or "text", "finish_reason", "usage", "seed",
 // "system_fingerprint"...}
 Json TurnJson(const Session& session, const SessionTurn& turn);
+
+// The first event of a stream that follows a running turn.
+Json RunningJson(const Session& session, const SessionTurn& turn);
 
 // What a stream says of an event: {"type": "text" or "reasoning", "delta"}; {"type": "call",
 // "call", "name"}, then {"type": "call", "call", "delta"}; {"type": "call_end", "call"}.

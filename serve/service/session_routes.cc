@@ -79,14 +79,14 @@ SessionRoutes::SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore
       threads_(std::make_unique<Workers>(kThreads)) {}
 
 void SessionRoutes::Ping(absl::Time before) {
-  std::vector<std::weak_ptr<RunningTurn>> running;
+  std::vector<Entry> running;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(running_, [](const auto& weak) { return weak.expired(); });
+    std::erase_if(running_, [](const Entry& entry) { return entry.turn.expired(); });
     running = running_;
   }
-  for (const auto& weak : running) {
-    if (const std::shared_ptr<RunningTurn> turn = weak.lock()) turn->Ping(before);
+  for (const Entry& entry : running) {
+    if (const std::shared_ptr<RunningTurn> turn = entry.turn.lock()) turn->Ping(before);
   }
 }
 
@@ -109,6 +109,10 @@ void SessionRoutes::Answer(const Visit& visit) {
     name = name.substr(0, slash);
   }
   if (visit.request.method == "POST" && action == "turns") return Turn(visit, name);
+  if (visit.request.method == "GET" && action == "running") {
+    if (const absl::Status status = Follow(visit, name); !status.ok()) visit.Fail(status);
+    return;
+  }
   const absl::StatusOr<Json> reply = Reply(visit, name, action);
   if (!reply.ok()) return visit.Fail(reply.status());
   visit.Send(*reply);
@@ -128,6 +132,7 @@ absl::StatusOr<Json> SessionRoutes::Reply(const Visit& visit, absl::string_view 
     if (action == "rewind") return Rewind(visit, name);
     if (action == "save") return SaveDocument(visit, name);
     if (action == "load") return LoadDocument(visit, name);
+    if (action == "stop") return StopTurn(visit, name);
   }
   return absl::NotFoundError(absl::StrCat("there is no ", method, " ", visit.request.path));
 }
@@ -169,7 +174,10 @@ absl::StatusOr<Json> SessionRoutes::Show(const Visit& visit, absl::string_view n
         "the query of a session may be tokens=1 or tokens=0, and nothing else");
   }
   INLAY_ASSIGN_OR_RETURN(const Session session, LoadOwn(visit, name));
-  return SessionJson(session, query == "tokens=1" ? &host_.tokenizer : nullptr);
+  Json json = SessionJson(session, query == "tokens=1" ? &host_.tokenizer : nullptr);
+  const absl::StatusOr<Running> running = FindRunning(visit, name);
+  json["running"] = running.ok() && !running->turn->ended();
+  return json;
 }
 
 absl::StatusOr<Json> SessionRoutes::Delete(const Visit& visit, absl::string_view name) {
@@ -195,6 +203,7 @@ absl::StatusOr<Json> SessionRoutes::Fork(const Visit& visit, absl::string_view n
   INLAY_ASSIGN_OR_RETURN(const ForkBody body, ParseFork(visit.request.body));
   INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(visit, name));
   INLAY_RETURN_IF_ERROR(GoTo(body.place, &session));
+  if (session.root.empty()) session.root = session.name;
   session.name = body.name.empty() ? RandomName() : body.name;
   ForgetKeys(session);
   return Store(visit, std::move(session));
@@ -247,6 +256,34 @@ absl::StatusOr<Json> SessionRoutes::LoadDocument(const Visit& visit, absl::strin
   session.name = std::string(name);
   ForgetKeys(session);
   return Store(visit, std::move(session));
+}
+
+absl::StatusOr<SessionRoutes::Running> SessionRoutes::FindRunning(const Visit& visit,
+                                                                  absl::string_view name) {
+  std::vector<Entry> running;
+  {
+    const std::lock_guard lock(mutex_);
+    running = running_;
+  }
+  // The newest one: of others the replies have ended, but somebody still refers to them.
+  for (auto entry = running.rbegin(); entry != running.rend(); ++entry) {
+    std::shared_ptr<RunningTurn> turn = entry->turn.lock();
+    if (turn != nullptr && turn->IsOf(ClientOf(visit), name))
+      return Running{std::move(turn), entry->answer};
+  }
+  return absl::NotFoundError(absl::StrCat("no turn of the session ", name, " is computed now"));
+}
+
+absl::Status SessionRoutes::Follow(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(const Running running, FindRunning(visit, name));
+  if (running.turn->Follow(visit.reply)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("the turn of the session ", name, " has just ended"));
+}
+
+absl::StatusOr<Json> SessionRoutes::StopTurn(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(const Running running, FindRunning(visit, name));
+  if (!running.turn->Stop() && running.answer != 0) host_.scheduler.Cancel(running.answer);
+  return Json{{"object", "session.stop"}, {"session", std::string(name)}};
 }
 
 void SessionRoutes::Turn(const Visit& visit, absl::string_view name) {
@@ -308,15 +345,21 @@ absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, 
                                                        .on_answer = std::move(on_answer)});
   {
     const std::lock_guard lock(mutex_);
-    running_.push_back(running);
+    running_.push_back({.turn = running});
   }
   const absl::StatusOr<uint64_t> id = host_.scheduler.Submit(std::move(request), running);
   if (!id.ok()) {
     running->Fail(id.status());
     return absl::OkStatus();
   }
+  {
+    const std::lock_guard lock(mutex_);
+    for (Entry& entry : running_) {
+      if (entry.turn.lock() == running) entry.answer = *id;
+    }
+  }
   running->Accepted();
-  visit.reply->OnGone([this, id = *id] { host_.scheduler.Cancel(id); });
+  if (!body.background) visit.reply->OnGone([this, id = *id] { host_.scheduler.Cancel(id); });
   return absl::OkStatus();
 }
 

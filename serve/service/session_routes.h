@@ -69,6 +69,15 @@ class SessionRoutes {
   absl::StatusOr<Json> SaveDocument(const Visit& visit, absl::string_view name);
   absl::StatusOr<Json> LoadDocument(const Visit& visit, absl::string_view name);
 
+  // The turn of this session that is computed now; NotFound when there is none.
+  struct Running {
+    std::shared_ptr<RunningTurn> turn;
+    uint64_t answer;  // as the scheduler knows it
+  };
+  absl::StatusOr<Running> FindRunning(const Visit& visit, absl::string_view name);
+  absl::Status Follow(const Visit& visit, absl::string_view name);
+  absl::StatusOr<Json> StopTurn(const Visit& visit, absl::string_view name);
+
   void Turn(const Visit& visit, absl::string_view name);
   absl::Status TryTurn(const Visit& visit, absl::string_view name);
   absl::Status StartTurn(const Visit& visit, const TurnBody& body, Session session,
@@ -85,8 +94,12 @@ class SessionRoutes {
   const SessionPrompts prompts_;
   const std::string vocabulary_;
   SessionStore store_;
+  struct Entry {
+    std::weak_ptr<RunningTurn> turn;
+    uint64_t answer = 0;  // 0: not submitted yet
+  };
   std::mutex mutex_;  // guards the next member
-  std::vector<std::weak_ptr<RunningTurn>> running_;
+  std::vector<Entry> running_;
   // They use all others. Requests begin on some threads, turns are saved on others.
   Workers savers_;
   std::unique_ptr<Workers> threads_;

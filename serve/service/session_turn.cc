@@ -32,18 +32,50 @@ std::string ErrorEvent(const absl::Status& status) {
 }  // namespace
 
 RunningTurn::RunningTurn(Parts parts)
-    : parts_(std::move(parts)), hold_(std::move(parts_.hold)), last_written_(absl::Now()) {}
+    : client_(parts.visit.client.identity),
+      name_(parts.session.name),
+      parts_(std::move(parts)),
+      hold_(std::move(parts_.hold)),
+      last_written_(absl::Now()) {}
 
 void RunningTurn::StartStream() {
   if (!parts_.stream || streams_ || over_) return;
+  readers_.push_back(parts_.visit.reply);
   parts_.visit.reply->StartStream(200, kTurnStream);
   streams_ = true;
 }
 
-void RunningTurn::Write(std::string bytes) {
-  if (!streams_ || bytes.empty()) return;
+void RunningTurn::Write(const std::string& bytes) {
+  if (bytes.empty()) return;
   last_written_ = absl::Now();
-  parts_.visit.reply->Write(std::move(bytes));
+  for (const auto& reader : readers_) reader->Write(bytes);
+}
+
+void RunningTurn::Finish() {
+  for (const auto& reader : readers_) reader->Finish();
+  readers_.clear();
+}
+
+bool RunningTurn::Follow(std::shared_ptr<HttpReply> reply) {
+  const std::lock_guard lock(mutex_);
+  if (over_) return false;
+  std::string bytes = SseData(RunningJson(parts_.session, parts_.turn));
+  for (const AnswerEvent& event : said_) bytes += SseData(EventJson(event));
+  readers_.push_back(reply);
+  reply->StartStream(200, kTurnStream);
+  reply->Write(std::move(bytes));
+  return true;
+}
+
+bool RunningTurn::ended() {
+  const std::lock_guard lock(mutex_);
+  return over_;
+}
+
+bool RunningTurn::Stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  return begun_;
 }
 
 void RunningTurn::Accepted() {
@@ -55,7 +87,7 @@ void RunningTurn::Ping(absl::Time before) {
   // While the turn is saved, nobody who pings others is to wait for it.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
-  if (streams_ && !over_ && last_written_ < before) Write(std::string(kSsePing));
+  if (!over_ && last_written_ < before) Write(std::string(kSsePing));
 }
 
 void RunningTurn::Fail(const absl::Status& status) {
@@ -68,11 +100,9 @@ void RunningTurn::FailLocked(const absl::Status& status) {
   over_ = true;
   // First, so that who reads the reply finds the session free.
   hold_.reset();
-  if (streams_) {
-    Write(ErrorEvent(status));
-    return parts_.visit.reply->Finish();
-  }
-  parts_.visit.Fail(status);
+  Write(ErrorEvent(status));
+  Finish();
+  if (!streams_) parts_.visit.Fail(status);
 }
 
 void RunningTurn::OnStart(const AnswerUsage& usage) {
@@ -89,16 +119,30 @@ void RunningTurn::WriteEvents(std::vector<AnswerEvent> events, size_t generated)
     if (enough_) break;
     if (event.kind == AnswerEvent::Kind::kReasoning) reasoning_tokens_ = generated;
     if (event.kind == AnswerEvent::Kind::kCallEnd && parts_.one_call) enough_ = true;
-    if (streams_) bytes += SseData(EventJson(event));
+    if (!readers_.empty()) bytes += SseData(EventJson(event));
+    Remember(event);
   }
-  Write(std::move(bytes));
+  Write(bytes);
+}
+
+void RunningTurn::Remember(const AnswerEvent& event) {
+  const bool delta = event.kind == AnswerEvent::Kind::kText ||
+                     event.kind == AnswerEvent::Kind::kReasoning ||
+                     event.kind == AnswerEvent::Kind::kCallArguments;
+  if (delta && !said_.empty() && said_.back().kind == event.kind &&
+      said_.back().call == event.call) {
+    said_.back().text += event.text;
+  } else {
+    said_.push_back(event);
+  }
 }
 
 bool RunningTurn::OnUpdate(const AnswerUpdate& update) {
   const std::lock_guard lock(mutex_);
   if (over_ || enough_) return false;
+  begun_ = true;
   WriteEvents(parts_.reader.Push(update.text), update.generated);
-  return !enough_;
+  return !enough_ && !stopped_;
 }
 
 void RunningTurn::Complete(const AnswerEnd& end) {
@@ -140,12 +184,9 @@ void RunningTurn::SaveAndReply() {
     if (!saved.ok()) return saved;
     hold_.reset();
     const SessionTurn& turn = parts_.session.turns.back();
-    if (!streams_) {
-      parts_.visit.Send(TurnJson(parts_.session, turn));
-    } else {
-      Write(TurnEvent(parts_.session, turn));
-      parts_.visit.reply->Finish();
-    }
+    if (!readers_.empty()) Write(TurnEvent(parts_.session, turn));
+    Finish();
+    if (!streams_) parts_.visit.Send(TurnJson(parts_.session, turn));
     over_ = true;
     return absl::OkStatus();
   });

@@ -7,9 +7,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "gemma_like/chat/answer_event.h"
 #include "serve/http/http_server.h"
 #include "serve/scheduler/answer_request.h"
 #include "serve/service/session_answer.h"
@@ -21,7 +25,7 @@
 namespace inlay::serve {
 
 // The session with the turn is saved when the answer has ended, and only then the reply ends. A
-// turn that fails leaves the session as it was.
+// turn that fails leaves the session as it was. Other clients may follow the answer.
 class RunningTurn final : public AnswerListener, public std::enable_shared_from_this<RunningTurn> {
  public:
   struct Parts {
@@ -46,6 +50,19 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   // Sends a sign of life where nothing was sent since `before`.
   void Ping(absl::Time before);
 
+  // Streams the turn to this reply as well: what it has said, and what follows. False when it has
+  // ended.
+  bool Follow(std::shared_ptr<HttpReply> reply);
+  bool ended();
+  // Ends the answer where it is: the turn is kept with what it has. False when there is none of it
+  // yet, so that the answer may be cancelled.
+  bool Stop();
+
+  // Whether this is a turn of the client's session of this name.
+  bool IsOf(absl::string_view client, absl::string_view name) const {
+    return name == name_ && client == client_;
+  }
+
   void OnStart(const AnswerUsage& usage) override;
   bool OnUpdate(const AnswerUpdate& update) override;
   void OnEnd(const AnswerEnd& end) override;
@@ -53,20 +70,27 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
  private:
   // Under the lock, but for SaveAndReply.
   void StartStream();
-  void Write(std::string bytes);
+  void Write(const std::string& bytes);
+  void Finish();
   void FailLocked(const absl::Status& status);
   // Sends what is not of a call that comes after enough.
   void WriteEvents(std::vector<AnswerEvent> events, size_t generated);
+  void Remember(const AnswerEvent& event);
   void Complete(const AnswerEnd& end);
   void SaveAndReply();
 
-  std::mutex mutex_;  // guards the members below
+  const std::string client_, name_;  // whose session, and which
+  std::mutex mutex_;                 // guards the members below
   Parts parts_;
   std::optional<SessionStore::Hold> hold_;  // until the reply ends
   size_t reasoning_tokens_ = 0;
-  bool enough_ = false;
-  bool streams_ = false;
-  bool over_ = false;  // the reply has ended: complete, or failed
+  bool begun_ = false;   // there is something of the answer
+  bool enough_ = false;  // its one call is complete
+  bool stopped_ = false;
+  bool streams_ = false;                             // the request's own reply is a stream
+  std::vector<std::shared_ptr<HttpReply>> readers_;  // of the stream, the request's own among them
+  std::vector<AnswerEvent> said_;                    // for those who follow later; texts are joined
+  bool over_ = false;                                // it has ended: complete, or failed
   absl::Time last_written_;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 
 namespace inlay::serve {
 namespace {
@@ -49,7 +50,52 @@ void CutLastTurn(Session& session, size_t count, uint64_t version, const ReadSes
   turn.answer = read(session, last, absl::MakeConstSpan(tokens).subspan(begin));
 }
 
+// The text of a message: its content, or the texts among its parts.
+std::string TextOf(const Json& message) {
+  const auto content = message.find("content");
+  if (content == message.end()) return "";
+  if (content->is_string()) return content->get<std::string>();
+  std::string text;
+  if (!content->is_array()) return text;
+  for (const Json& part : *content) {
+    if (part.is_object() && part.contains("text") && part["text"].is_string())
+      absl::StrAppend(&text, part["text"].get<std::string>(), " ");
+  }
+  return text;
+}
+
+// The first lines of a text as one, of at most `most` bytes.
+std::string Line(absl::string_view text, size_t most) {
+  std::string line;
+  bool space = false;
+  while (!text.empty()) {
+    const CodePoint point = DecodeUtf8(text);
+    const absl::string_view bytes = text.substr(0, point.length);
+    text.remove_prefix(point.length);
+    if (point.value <= ' ' || point.value == 0x7f) {
+      space = !line.empty();
+      continue;
+    }
+    if (!point.valid) continue;
+    if (line.size() + (space ? 1 : 0) + bytes.size() > most) break;
+    absl::StrAppend(&line, space ? " " : "", bytes);
+    space = false;
+  }
+  return line;
+}
+
 }  // namespace
+
+std::string Session::Title() const {
+  std::string first;
+  for (const Json& message : Messages()) {
+    const std::string line = Line(TextOf(message), kMostTitle);
+    if (message.value("role", "") == "user" && !line.empty()) return line;
+    if (first.empty()) first = line;
+  }
+  if (!first.empty() || turns.empty()) return first;
+  return Line(turns.front().answer.said, kMostTitle);
+}
 
 std::vector<int32_t> Session::Tokens(size_t count) const {
   std::vector<int32_t> tokens;

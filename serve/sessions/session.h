@@ -65,6 +65,7 @@ struct Session {
   int64_t created = 0;     // seconds since 1970; what templates are told
   int64_t updated = 0;
   uint64_t version = 0;             // grows with every change
+  std::string root = {};            // the session that its forks go back to; "": it is no fork
   Json messages = Json::array();    // before the first turn
   Json tools = nullptr;             // as in Call
   Json variables = Json::object();  // of the template, unless a turn has others
@@ -90,6 +91,11 @@ struct Session {
   // The turn (kAnswer) in which the answer begins that turn `turn` (kAnswer or kContinuation) ends
   // with.
   size_t AnswerTurn(size_t turn) const;
+
+  // What it begins with, to be found by: the first words of its first user, or else its first text.
+  // A line of at most kMostTitle bytes; "" when there is no text.
+  static constexpr size_t kMostTitle = 80;
+  std::string Title() const;
 
   // The turn that this request made, or null.
   const SessionTurn* FindKey(absl::string_view idempotency_key) const;

@@ -139,6 +139,7 @@ Session SessionOf(const Json& json) {
   session.created = IntegerOf<int64_t>(json.at("created"));
   session.updated = IntegerOf<int64_t>(json.at("updated"));
   session.version = IntegerOf<uint64_t>(json.at("version"));
+  session.root = json.value("root", "");
   session.messages = MessagesOf(json.at("messages"));
   if (const Json& tools = json.at("tools"); !tools.is_null())
     session.tools = tools.get_ref<const Json::array_t&>();
@@ -201,6 +202,7 @@ Json SessionDocument(const Session& session) {
           {"created", session.created},
           {"updated", session.updated},
           {"vocabulary", session.vocabulary},
+          {"root", session.root},
           {"messages", session.messages},
           {"tools", session.tools},
           {"variables", session.variables},
@@ -224,6 +226,7 @@ absl::StatusOr<Session> ParseSession(const Json& document) {
           absl::StrCat("the document is no whole session: ", error.what()));
     }
     INLAY_RETURN_IF_ERROR(CheckSessionName(session.name));
+    if (!session.root.empty()) INLAY_RETURN_IF_ERROR(CheckSessionName(session.root));
     for (size_t i = 0; i < session.turns.size(); ++i) {
       if (const std::string wrong = WrongWith(session, i); !wrong.empty())
         return absl::InvalidArgumentError(absl::StrCat("the session's turn ", i, " ", wrong));

@@ -91,7 +91,9 @@ std::string SummaryText(const Session& session) {
   return DumpJson({{"version", session.version},
                    {"length", session.length()},
                    {"created", session.created},
-                   {"updated", session.updated}});
+                   {"updated", session.updated},
+                   {"title", session.Title()},
+                   {"root", session.root}});
 }
 
 absl::StatusOr<SessionSummary> ReadSummary(StateReader& reader) {
@@ -106,6 +108,9 @@ absl::StatusOr<SessionSummary> ReadSummary(StateReader& reader) {
     summary.length = IntegerOf<size_t>(json.at("length"));
     summary.created = IntegerOf<int64_t>(json.at("created"));
     summary.updated = IntegerOf<int64_t>(json.at("updated"));
+    // Sessions that were stored before there were these have neither.
+    summary.title = json.value("title", "");
+    summary.root = json.value("root", "");
   } catch (const nlohmann::json::exception&) {
     return Damaged("has a damaged summary");
   }

@@ -30,6 +30,8 @@ struct SessionSummary {
   uint64_t version = 0;
   size_t length = 0;                 // in tokens
   int64_t created = 0, updated = 0;  // seconds since 1970
+  std::string title;                 // see Session::Title
+  std::string root;                  // see Session
   uint64_t bytes = 0;                // in the store
 };
 

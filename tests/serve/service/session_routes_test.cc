@@ -47,7 +47,7 @@ class SessionRoutesTest : public ::testing::Test {
     service_ = nullptr;
     ServiceOptions options;
     options.model_name = "bard";
-    options.scheduler.context = 512;
+    options.scheduler.context = context_;
     options.scheduler.memory = size_t{64} << 20;
     options.sessions = std::make_shared<FileStore>(folder_.path());
     if (!log_.empty()) options.answer_log = Must(AnswerLog::Open(log_));
@@ -91,6 +91,7 @@ class SessionRoutesTest : public ::testing::Test {
   const TempFolder folder_;
   std::string template_ = std::string(BuiltinTemplate(ChatTemplate::kChatMl));
   std::string log_;
+  size_t context_ = 512;
   ApiKeys keys_;
   std::unique_ptr<Service> service_;
 };
@@ -151,6 +152,11 @@ TEST_F(SessionRoutesTest, AnswersAsOtherRequestsDo) {
   EXPECT_EQ(shown["turns"][1]["messages"][0]["content"], "JULIET:");
   EXPECT_EQ(shown["turns"][1]["message"], two["message"]);
   EXPECT_FALSE(shown.contains("tokens"));
+  const json whole = Get("/talk?tokens=1");
+  ASSERT_EQ(whole["sizes"].size(), tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i)
+    EXPECT_EQ(whole["sizes"][i], whole["texts"][i].get<std::string>().size())
+        << "all is ASCII here";
 }
 
 // A template that writes earlier answers otherwise than they were: the tokens are kept as far as
@@ -285,6 +291,120 @@ TEST_F(SessionRoutesTest, TurnsThatAreCancelled) {
   EXPECT_EQ(reply->Events().back()["type"], "error");
   EXPECT_EQ(Get("/talk")["version"], 0);
   EXPECT_EQ(Post("/talk/turns", Turn(0, "and?"))["version"], 1);
+}
+
+// A turn in the background outlives its client; others follow it, and stop it where it is.
+TEST_F(SessionRoutesTest, TurnsInTheBackground) {
+  context_ = 8192;
+  Start();
+  Post("", {{"name", "talk"}});
+  json body = Turn(0, "ROMEO:", 1, 8000);
+  body["stream"] = true;
+  body["ignore_eos"] = true;
+  body["background"] = true;
+  const auto first = Ask(*service_, "POST", "/v1/sessions/talk/turns", body.dump());
+  first->WaitFor("delta");
+  first->Leave();
+  EXPECT_TRUE(Get("/talk")["running"]);
+  const auto second = Ask(*service_, "GET", "/v1/sessions/talk/running");
+  second->WaitFor("delta");
+  EXPECT_FALSE(first->finished());
+  EXPECT_EQ(Post("/talk/stop")["session"], "talk");
+  first->Wait();
+  second->Wait();
+  const json turn = first->Events().back();
+  EXPECT_EQ(turn["type"], "turn");
+  EXPECT_EQ(turn["finish_reason"], "cancelled");
+  EXPECT_LT(turn["usage"]["completion_tokens"], 8000);
+  const auto text_of = [](const std::vector<json>& events) {
+    std::string text;
+    for (const json& event : events) {
+      if (event["type"] == "text") text += event["delta"];
+    }
+    return text;
+  };
+  EXPECT_EQ(text_of(first->Events()), turn["message"]["content"]);
+  EXPECT_EQ(text_of(second->Events()), turn["message"]["content"]);
+  EXPECT_EQ(second->Events().front()["type"], "running");
+  EXPECT_EQ(second->Events().front()["messages"][0]["content"], "ROMEO:");
+  EXPECT_EQ(second->Events().back(), turn);
+  const json shown = Get("/talk");
+  EXPECT_FALSE(shown["running"]);
+  EXPECT_EQ(shown["version"], 1);
+  EXPECT_EQ(shown["turns"][0]["message"], turn["message"]);
+  // It goes on where it was stopped, as if it had not been.
+  const size_t done = turn["usage"]["completion_tokens"];
+  const json more =
+      Post("/talk/turns",
+           {{"parent", 1}, {"prompt", ""}, {"seed", 1}, {"max_tokens", 10}, {"ignore_eos", true}});
+  const json whole = Ok("POST", "/v1/chat/completions",
+                        {{"messages", {{{"role", "user"}, {"content", "ROMEO:"}}}},
+                         {"seed", 1},
+                         {"max_tokens", done + 10},
+                         {"ignore_eos", true}});
+  EXPECT_EQ(more["message"]["content"], whole["choices"][0]["message"]["content"]);
+  ExpectError("GET", "/talk/running", "", 404, "no turn of the session talk");
+  ExpectError("POST", "/talk/stop", "", 404, "no turn of the session talk");
+}
+
+// Whether a turn is one of the background is not what it asks for.
+TEST_F(SessionRoutesTest, TheKeyOfATurnInTheBackground) {
+  Post("", {{"name", "talk"}});
+  json body = Turn(0, "ROMEO:");
+  body["idempotency_key"] = "k";
+  body["background"] = true;
+  const json one = Post("/talk/turns", body);
+  body.erase("background");
+  EXPECT_EQ(Post("/talk/turns", body), one);
+  body["background"] = "yes";
+  ExpectError("POST", "/talk/turns", body.dump(), 400, "background must be true or false");
+}
+
+// A turn that waits or reads its prompt has nothing to keep.
+TEST_F(SessionRoutesTest, StopsBeforeTheAnswer) {
+  context_ = 8192;
+  Start();
+  Post("", {{"name", "talk"}});
+  std::string text;
+  while (text.size() < 12'000) text += "To be, or not to be. ";
+  json body = Turn(0, text);
+  body["stream"] = true;
+  const auto reply = Ask(*service_, "POST", "/v1/sessions/talk/turns", body.dump());
+  while (!Get("/talk")["running"]) {
+  }
+  Post("/talk/stop");
+  reply->Wait();
+  const json last = reply->Events().back();
+  // The prompt may have been read by then: the answer is then kept with its first token.
+  if (last["type"] == "error") {
+    EXPECT_THAT(last["error"]["message"].get<std::string>(), HasSubstr("cancelled"));
+    EXPECT_EQ(Get("/talk")["version"], 0);
+  } else {
+    EXPECT_EQ(Get("/talk")["version"], 1);
+  }
+}
+
+TEST_F(SessionRoutesTest, TitlesAndRoots) {
+  Post("", {{"name", "talk"}, {"system", "Be  brief."}});
+  EXPECT_EQ(Get("/talk")["title"], "Be brief.");
+  Post("/talk/turns", Turn(0, "  What\n is\t\xc3\xa9 this?"));
+  Post("/talk/fork", {{"name", "fork"}, {"version", 1}});
+  Post("/fork/fork", {{"name", "again"}});
+  const json list = Get("")["data"];
+  ASSERT_EQ(list.size(), 3u);
+  for (const json& session : list) {
+    EXPECT_EQ(session["title"], "What is \xc3\xa9 this?");
+    EXPECT_EQ(session["root"], session["name"] == "talk" ? "" : "talk");
+  }
+  Post("/copy/load", Post("/again/save"));
+  EXPECT_EQ(Get("/copy")["root"], "talk");
+  std::string longest;
+  for (int i = 0; i < 79; ++i) longest += i % 2 == 0 ? "a" : "\xc3\xa9";
+  Post("", {{"name", "long"}, {"messages", {{{"role", "user"}, {"content", longest}}}}});
+  const std::string title = Get("/long")["title"];
+  EXPECT_LE(title.size(), 80u);
+  EXPECT_GE(title.size(), 79u);
+  EXPECT_TRUE(longest.starts_with(title));
 }
 
 TEST_F(SessionRoutesTest, ForksAndRewindsToAnyToken) {
