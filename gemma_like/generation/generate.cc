@@ -105,6 +105,7 @@ absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& toke
   }
   return GenerateResult{.text = generation->text(),
                         .tokens = generation->tokens(),
+                        .chosen = generation->chosen(),
                         .stop_reason = generation->stop_reason(),
                         .prompt_tokens = prompt.size(),
                         .prompt_seconds = std::chrono::duration<double>(prompt_end - start).count(),

@@ -15,6 +15,7 @@
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/generation/generation.h"
+#include "gemma_like/generation/sampler.h"
 #include "io/tokenizer/tokenizer.h"
 
 namespace inlay {
@@ -23,8 +24,9 @@ class PrefixCache;
 struct PrefixCost;
 
 struct GenerateResult {
-  std::string text;             // all that on_text received
-  std::vector<int32_t> tokens;  // generated, without an end-of-generation token
+  std::string text;                 // all that on_text received
+  std::vector<int32_t> tokens;      // generated, without an end-of-generation token
+  std::vector<ChosenToken> chosen;  // see Generation::chosen()
   StopReason stop_reason = StopReason::kMaxTokens;
   size_t prompt_tokens = 0;
   double prompt_seconds = 0;  // until the first logits

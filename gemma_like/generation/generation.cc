@@ -13,6 +13,7 @@
 #include "gemma_like/generation/stop_matcher.h"
 #include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/grammar/grammar_guide.h"
+#include "ops/softmax.h"
 
 namespace inlay {
 
@@ -32,7 +33,27 @@ absl::string_view StopReasonName(StopReason reason) {
   return "";
 }
 
+absl::Status CheckScoring(const GenerateOptions& options, size_t prompt_tokens) {
+  if (!options.score_from.has_value()) return absl::OkStatus();
+  if (!options.top_chances.has_value())
+    return absl::InvalidArgumentError("tokens of the prompt are scored only with top_chances");
+  if (*options.score_from < 1 || *options.score_from > prompt_tokens) {
+    return absl::InvalidArgumentError(absl::StrCat("score_from is ", *options.score_from,
+                                                   ", not between 1 and the ", prompt_tokens,
+                                                   " tokens of the prompt"));
+  }
+  if (options.scored_rows >= 1 && options.scored_rows <= kMostScoredRows) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("scored_rows is ", options.scored_rows,
+                                                 ", not between 1 and ", kMostScoredRows));
+}
+
 namespace {
+
+// The token at position p is scored by the row after the one before it.
+PromptRows RowsToScore(const GenerateOptions& options) {
+  if (!options.score_from.has_value()) return {};
+  return {.from = *options.score_from - 1, .most = options.scored_rows};
+}
 
 class GenerationSteps final : public Generation {
  public:
@@ -43,7 +64,10 @@ class GenerationSteps final : public Generation {
   bool in_prompt() const override { return !prompt_steps_.done(); }
   bool MakeRoom() override { return in_prompt() && prompt_steps_.MakeRoom(); }
   size_t reused() const override { return prompt_steps_.reused(); }
-  size_t most_logit_rows() const override { return 1 + options_.draft; }
+  size_t most_logit_rows() const override {
+    return std::max(1 + options_.draft,
+                    options_.score_from.has_value() ? options_.scored_rows : size_t{1});
+  }
   absl::StatusOr<Step> Next(size_t most) override;
   absl::Status Accept(ConstFloatRows logits) override;
   void Cancel() override;
@@ -64,6 +88,11 @@ class GenerationSteps final : public Generation {
  private:
   absl::StatusOr<Step> NextStep(size_t most);
   absl::Status AcceptStep(ConstFloatRows logits);
+  // Of a step of the prompt.
+  absl::Status AcceptPrompt(ConstFloatRows logits);
+  // The logits of tokens in row `row`: the embedding may have more rows than there are tokens, for
+  // padding.
+  absl::Span<const float> TokenLogits(ConstFloatRows logits, size_t row) const;
   // Chooses tokens as long as their logits have been computed.
   absl::Status Choose(ConstFloatRows logits);
   // What ends the answer once all of its tokens are in the conversation.
@@ -114,7 +143,7 @@ GenerationSteps::GenerationSteps(const Tokenizer& tokenizer, KVCache& cache,
       prompt_(prompt.begin(), prompt.end()),
       sampler_(options_.sampling),
       drafted_tokens_(cache, &lookup_, options_.draft),
-      prompt_steps_(cache, prompt_, std::move(reuse)),
+      prompt_steps_(cache, prompt_, std::move(reuse), RowsToScore(options_)),
       stop_(options_.stop_texts) {
   if (options_.grammar != nullptr) guide_.emplace(tokenizer_, options_.grammar);
 }
@@ -128,7 +157,8 @@ absl::StatusOr<Generation::Step> GenerationSteps::NextStep(size_t most) {
   if (in_prompt()) {
     INLAY_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens, prompt_steps_.Next(most));
     const bool wanted = prompt_steps_.last() && options_.max_tokens > 0;
-    return Step{.tokens = tokens, .logit_rows = wanted ? size_t{1} : size_t{0}};
+    return Step{.tokens = tokens,
+                .logit_rows = std::max(prompt_steps_.rows(), wanted ? size_t{1} : size_t{0})};
   }
   if (Ends() || pending_.size() > 1) {
     const absl::Span<const int32_t> tokens = drafted_tokens_.PlanCertain(pending_, most);
@@ -151,18 +181,38 @@ absl::Status GenerationSteps::Accept(ConstFloatRows logits) {
 }
 
 absl::Status GenerationSteps::AcceptStep(ConstFloatRows logits) {
-  if (in_prompt()) {
-    prompt_steps_.Accept();
-    if (in_prompt()) return absl::OkStatus();
-    drafted_tokens_.Synchronize();
-  } else {
-    const size_t before = drafted_tokens_.tokens().size();
-    drafted_tokens_.Appended();
-    const size_t appended = drafted_tokens_.tokens().size() - before;
-    pending_.erase(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(appended));
-    if (!pending_.empty()) return absl::OkStatus();
-  }
+  if (in_prompt()) return AcceptPrompt(logits);
+  const size_t before = drafted_tokens_.tokens().size();
+  drafted_tokens_.Appended();
+  const size_t appended = drafted_tokens_.tokens().size() - before;
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(appended));
+  if (!pending_.empty()) return absl::OkStatus();
   return Choose(logits);
+}
+
+absl::Status GenerationSteps::AcceptPrompt(ConstFloatRows logits) {
+  const size_t end = prompt_steps_.end(), rows = prompt_steps_.rows();
+  prompt_steps_.Accept();
+  for (size_t row = 0; row < rows; ++row) {
+    const size_t scored = end - rows + row + 1;
+    if (scored == prompt_.size()) break;
+    const absl::Span<const float> values = TokenLogits(logits, row);
+    if (!AllFinite(values.data(), values.size())) {
+      const size_t before = cache_.length() - end;  // of the conversation before the prompt
+      return NotFinite(before + scored - 1);
+    }
+    chosen_.push_back(ChanceOf(values, prompt_[scored], *options_.top_chances));
+  }
+  if (in_prompt()) return absl::OkStatus();
+  drafted_tokens_.Synchronize();
+  // The last row is that of the next token.
+  const size_t others = logits.rows - std::min<size_t>(logits.rows, 1);
+  return Choose(logits.Slice(others, logits.rows - others));
+}
+
+absl::Span<const float> GenerationSteps::TokenLogits(ConstFloatRows logits, size_t row) const {
+  const size_t tokens = tokenizer_.size() == 0 ? logits.cols : tokenizer_.size();
+  return {logits.Row(row), std::min(tokens, logits.cols)};
 }
 
 void GenerationSteps::FinishIfEnded() {
@@ -183,13 +233,12 @@ absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
   do {
     FinishIfEnded();
     if (done_) return absl::OkStatus();
-    // The embedding may have more rows than there are tokens, for padding.
-    const size_t tokens = tokenizer_.size() == 0 ? logits.cols : tokenizer_.size();
-    const absl::Span<const float> row(logits.Row(drafted_tokens_.row()),
-                                      std::min(tokens, logits.cols));
+    const absl::Span<const float> row = TokenLogits(logits, drafted_tokens_.row());
     INLAY_ASSIGN_OR_RETURN(const int32_t token, NextToken(row));
     const bool ends = guide_.has_value() || !options_.ignore_eos;
     if (ends && tokenizer_.IsEndOfGeneration(token)) {
+      if (options_.top_chances.has_value() && options_.end_chance)
+        chosen_.push_back(ChanceOf(row, token, *options_.top_chances));
       Finish(StopReason::kEndOfGeneration);
       return absl::OkStatus();
     }
@@ -284,6 +333,7 @@ absl::StatusOr<std::unique_ptr<Generation>> Generation::Begin(const Tokenizer& t
         absl::StrCat("a draft of ", options.draft, " tokens is more than ", DraftedTokens::kMost));
   }
   INLAY_RETURN_IF_ERROR(CheckPrompt(cache, prompt));
+  INLAY_RETURN_IF_ERROR(CheckScoring(options, prompt.size()));
   return OrOutOfMemory("this answer", [&]() -> absl::StatusOr<std::unique_ptr<Generation>> {
     return std::make_unique<GenerationSteps>(tokenizer, cache, prompt, std::move(options),
                                              std::move(reuse));

@@ -29,6 +29,10 @@ enum class StopReason { kMaxTokens, kEndOfGeneration, kStopText, kContextFull, k
 // "length", "end", "stop", "context", "cancelled".
 absl::string_view StopReasonName(StopReason reason);
 
+// The most rows of logits that a step of a prompt computes for GenerateOptions::score_from: enough
+// for steps that are nearly as fast as longer ones, and 32 MiB with a vocabulary of 262,144 tokens.
+inline constexpr size_t kMostScoredRows = 32;
+
 struct GenerateOptions {
   SamplingOptions sampling;
   size_t max_tokens = std::numeric_limits<size_t>::max();
@@ -40,6 +44,14 @@ struct GenerateOptions {
   std::vector<int32_t> shown_control = {};
   // Chosen() tells each token's probability, and those of this many of the likeliest.
   std::optional<size_t> top_chances = std::nullopt;
+  // With top_chances: Chosen() begins with the prompt's tokens from this position on, 1 (the first
+  // one follows nothing) to the prompt's length, which come with their probabilities, too.
+  std::optional<size_t> score_from = std::nullopt;
+  // Rows of logits in one step of the prompt for them, 1 to kMostScoredRows; the probabilities are
+  // the same.
+  size_t scored_rows = kMostScoredRows;
+  // With top_chances: Chosen() ends with the end-of-generation token if one ended the answer.
+  bool end_chance = false;
   // Draft up to `draft` tokens (at most DraftedTokens::kMost) by prompt lookup and check them in
   // one pass; the answer is the same. 0: none.
   size_t draft = 0;
@@ -48,6 +60,10 @@ struct GenerateOptions {
   // ends with the shape, whatever ignore_eos says. Limits and stop texts may end it before.
   std::shared_ptr<const AnswerGrammar> grammar = nullptr;
 };
+
+// InvalidArgument naming the option of these when tokens of a prompt of this length cannot be
+// scored as `options` ask.
+absl::Status CheckScoring(const GenerateOptions& options, size_t prompt_tokens);
 
 // Appends a prompt to a conversation, then generates tokens until a stop condition holds. It does
 // not run the model itself: the caller appends the tokens of Next() to the conversation, alone or
@@ -123,7 +139,8 @@ class Generation {
 
   virtual const std::string& text() const = 0;             // all final text
   virtual const std::vector<int32_t>& tokens() const = 0;  // generated so far
-  // The tokens with their probabilities, if GenerateOptions::top_chances asks for them.
+  // The tokens with their probabilities, if GenerateOptions::top_chances asks for them; before them
+  // those of the prompt that are scored.
   virtual const std::vector<ChosenToken>& chosen() const = 0;
   virtual StopReason stop_reason() const = 0;        // once it is done
   virtual const std::string& stop_text() const = 0;  // which one, for kStopText

@@ -32,7 +32,10 @@ PromptSteps::~PromptSteps() {
 absl::Status PromptSteps::Start() {
   if (reuse_.prefixes == nullptr || cache_.length() > 0) return absl::OkStatus();
   INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
-  if (std::unique_ptr<KVCache> prefix = reuse_.prefixes->Take(tokens_, reuse_.owner);
+  // All but the last of these may come from a snapshot.
+  const absl::Span<const int32_t> tokens =
+      rows_.from < tokens_.size() ? tokens_.first(rows_.from + 1) : tokens_;
+  if (std::unique_ptr<KVCache> prefix = reuse_.prefixes->Take(tokens, reuse_.owner);
       prefix != nullptr) {
     INLAY_RETURN_IF_ERROR(cache_.Restore(std::move(*prefix)));
     done_ = reused_ = cache_.length();
@@ -53,6 +56,7 @@ absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
     if (!started_) INLAY_RETURN_IF_ERROR(Start());
     started_ = true;
     step_ = std::min({NextSnapshot() - done_, most, cache_.max_append()});
+    step_ -= rows() - std::min(rows(), rows_.most);
     // A single step is a transaction itself. Several become one by keeping a snapshot to restore.
     if (!last() && before_ == nullptr) {
       INLAY_ASSIGN_OR_RETURN(before_, cache_.Fork());
@@ -62,10 +66,9 @@ absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
 }
 
 void PromptSteps::Accept() {
-  const bool last = done_ + step_ == tokens_.size();
   const bool snapshot =
-      reuse_.prefixes != nullptr && done_ + step_ == NextSnapshot() && (!last || reuse_.at_end);
-  done_ += step_;
+      reuse_.prefixes != nullptr && end() == NextSnapshot() && (!last() || reuse_.at_end);
+  done_ = end();
   step_ = 0;
   if (snapshot) reuse_.prefixes->Insert(cache_, reuse_.owner);
   if (done()) before_ = nullptr;

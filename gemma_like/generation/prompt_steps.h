@@ -2,8 +2,10 @@
 #ifndef INLAY_GEMMA_LIKE_GENERATION_PROMPT_STEPS_H_
 #define INLAY_GEMMA_LIKE_GENERATION_PROMPT_STEPS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -25,15 +27,23 @@ absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens)
 // least ").
 absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier = "");
 
+// After which tokens of a prompt logits are needed, besides the last one.
+struct PromptRows {
+  size_t from = std::numeric_limits<size_t>::max();  // after each one from this position on
+  size_t most = 1;                                   // at most so many in one step, 1 or more
+};
+
 // The caller appends the tokens of Next() to the conversation, alone or in a batch with steps of
 // other conversations, and then calls Accept(). If the object is destroyed before the whole prompt
 // is appended, the conversation is restored to its state before the prompt.
 class PromptSteps {
  public:
   // `tokens` have passed CheckPrompt. They and the cache must outlive the steps, and nothing else
-  // may change the cache meanwhile. A stored prefix is reused only in an empty conversation.
-  PromptSteps(KVCache& cache, absl::Span<const int32_t> tokens, PromptReuse reuse = {})
-      : cache_(cache), tokens_(tokens), reuse_(std::move(reuse)) {}
+  // may change the cache meanwhile. A stored prefix is reused only in an empty conversation, and
+  // only as far as no rows are needed.
+  PromptSteps(KVCache& cache, absl::Span<const int32_t> tokens, PromptReuse reuse = {},
+              PromptRows rows = {})
+      : cache_(cache), tokens_(tokens), reuse_(std::move(reuse)), rows_(rows) {}
   PromptSteps(const PromptSteps&) = delete;
   PromptSteps& operator=(const PromptSteps&) = delete;
   ~PromptSteps();
@@ -45,7 +55,10 @@ class PromptSteps {
   // memory.
   absl::StatusOr<absl::Span<const int32_t>> Next(size_t most);
   // Whether the step that Next() returned ends the prompt.
-  bool last() const { return done_ + step_ == tokens_.size(); }
+  bool last() const { return end() == tokens_.size(); }
+  // The position after that step, and how many of its last tokens PromptRows names.
+  size_t end() const { return done_ + step_; }
+  size_t rows() const { return end() - std::min(end(), std::max(done_, rows_.from)); }
 
   // To be called once the step is in the conversation.
   void Accept();
@@ -65,6 +78,7 @@ class PromptSteps {
   KVCache& cache_;
   const absl::Span<const int32_t> tokens_;
   const PromptReuse reuse_;
+  const PromptRows rows_;
   bool started_ = false;
   size_t reused_ = 0;
   size_t done_ = 0;  // tokens that are in the conversation

@@ -82,12 +82,14 @@ absl::Status NotFinite(size_t position) {
 }
 
 ChosenToken ChanceOf(absl::Span<const float> logits, int32_t token, size_t top) {
-  assert(token >= 0 && static_cast<size_t>(token) < logits.size());
   const FloatEnvironment environment;
   const double all = LogSumExp(logits.data(), logits.size());
   const auto logprob = [&](float logit) { return static_cast<float>(double{logit} - all); };
-  ChosenToken chosen{
-      .token = token, .logprob = logprob(logits[static_cast<size_t>(token)]), .top = {}};
+  const bool known = token >= 0 && static_cast<size_t>(token) < logits.size();
+  ChosenToken chosen{.token = token,
+                     .logprob = known ? logprob(logits[static_cast<size_t>(token)])
+                                      : -std::numeric_limits<float>::infinity(),
+                     .top = {}};
   for (const IndexedValue& value : TopK(logits.data(), logits.size(), top)) {
     chosen.top.push_back({.token = value.index, .logprob = logprob(value.value)});
   }

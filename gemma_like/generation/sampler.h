@@ -19,12 +19,16 @@ struct TokenChance {
   int32_t token;
   float
       logprob;  // the natural logarithm of the model's own probability, before any sampling option
+
+  friend bool operator==(const TokenChance&, const TokenChance&) = default;
 };
 
 struct ChosenToken {
   int32_t token;
   float logprob;
   std::vector<TokenChance> top;  // the likeliest tokens, as many as asked for
+
+  friend bool operator==(const ChosenToken&, const ChosenToken&) = default;
 };
 
 // Goes up with every change after which the same logits and options may give another token.
@@ -56,7 +60,7 @@ absl::Status CheckSampling(const SamplingOptions& options);
 absl::Status NotFinite(size_t position);
 
 // The token and its probability among all of the logits, and the `top` (at most all) likeliest
-// ones.
+// ones. The log probability of a token that has no logit is minus infinity.
 ChosenToken ChanceOf(absl::Span<const float> logits, int32_t token, size_t top);
 
 // Samples depend only on options, logits and history: a fork, a rewound conversation and another

@@ -251,6 +251,25 @@ TEST_F(GenerationTest, StopTextsAndFullContextsEndIt) {
   EXPECT_EQ(small->length(), small->max_length());
 }
 
+TEST_F(GenerationTest, TheTokenThatEndsTheAnswerHasAProbability) {
+  const int32_t end = model_.tokenizer->ends().front();
+  options_.sampling.logit_bias = {{end, 1000.0f}};
+  options_.top_chances = 2;
+  for (const bool told : {false, true}) {
+    options_.end_chance = told;
+    auto cache = NewCache();
+    const GenerateResult answer =
+        Must(Generate(*model_.engine, *model_.tokenizer, *cache, prompt_, options_));
+    EXPECT_EQ(answer.stop_reason, StopReason::kEndOfGeneration);
+    EXPECT_TRUE(answer.tokens.empty());
+    ASSERT_EQ(answer.chosen.size(), told ? 1u : 0u);
+    if (!told) continue;
+    EXPECT_EQ(answer.chosen[0].token, end);
+    EXPECT_EQ(answer.chosen[0].top.size(), 2u);
+    EXPECT_LT(answer.chosen[0].logprob, -0.1f) << "without the bias";
+  }
+}
+
 TEST_F(GenerationTest, RefusesWhatCannotBegin) {
   auto cache = NewCache();
   const auto code = [&](const Tokens& prompt) {
