@@ -32,7 +32,7 @@ size_t Answer::length() const {
 }
 
 absl::Status Answer::Start(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
-                           size_t draft) {
+                           size_t draft, size_t scored_rows) {
   return OrOutOfMemory("this answer", [&]() -> absl::Status {
     if (generation_ != nullptr) {
       refill_ = std::make_unique<PromptSteps>(*cache_, tokens_, std::move(reuse));
@@ -41,6 +41,8 @@ absl::Status Answer::Start(const KVCache& empty, const Tokenizer& tokenizer, Pro
     GenerateOptions options = ticket_->request.options;
     options.sampling.choice += static_cast<uint32_t>(choice_);
     options.draft = draft;
+    options.scored_rows = scored_rows;
+    if (choice_ > 0) options.score_from = std::nullopt;  // the first one has done it
     INLAY_ASSIGN_OR_RETURN(cache_, empty.Fork());
     INLAY_ASSIGN_OR_RETURN(generation_,
                            Generation::Begin(tokenizer, *cache_, ticket_->request.prompt,
@@ -111,14 +113,28 @@ AnswerUsage Answer::Usage() const {
 
 void Answer::Tell() {
   if (in_prompt()) return;
+  absl::Span<const ChosenToken> chosen = absl::MakeConstSpan(generation_->chosen()).subspan(told_);
+  std::vector<ChosenToken> all;
+  const AnswerRequest& request = ticket_->request;
+  if (!told_prompt_ && request.options.score_from.has_value() && request.choices > 1) {
+    // The first answer scores the prompt for all of them.
+    if (choice_ == 0) {
+      const absl::Span<const ChosenToken> scored =
+          chosen.first(request.prompt.size() - *request.options.score_from);
+      ticket_->scored.assign(scored.begin(), scored.end());
+    } else {
+      all = ticket_->scored;
+      all.insert(all.end(), chosen.begin(), chosen.end());
+      chosen = all;
+    }
+  }
   if (!ticket_->started) {
     ticket_->started = true;
     ticket_->listener->OnStart(Usage());
   }
+  told_prompt_ = true;
+  told_ = generation_->chosen().size();
   const absl::string_view text = generation_->TakeText();
-  const absl::Span<const ChosenToken> chosen =
-      absl::MakeConstSpan(generation_->chosen()).subspan(told_);
-  told_ += chosen.size();
   if (text.empty() && chosen.empty()) return;
   const bool goes_on = ticket_->listener->OnUpdate(
       {.choice = choice_, .text = text, .chosen = chosen, .generated = generated()});

@@ -30,6 +30,8 @@ struct Ticket {
   absl::Time arrived;
   std::atomic<bool> cancelled = false;
   bool started = false;  // its listener knows
+  // The prompt's tokens that are scored, once it is computed.
+  std::vector<ChosenToken> scored;
 
   bool late() const { return absl::Now() > request.deadline; }
 };
@@ -53,8 +55,9 @@ class Answer {
   size_t length() const;
 
   // Begins, in a copy of the conversation `empty`. After a pause it computes again what it had.
+  // `draft` and `scored_rows`: see GenerateOptions.
   absl::Status Start(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
-                     size_t draft);
+                     size_t draft, size_t scored_rows);
   // Gives the conversation's memory up, between steps.
   absl::Status Pause(const KVCache& empty);
   // Ends the generation. Returns the conversation, to be kept as a snapshot; null if there is none.
@@ -97,7 +100,8 @@ class Answer {
   std::vector<int32_t> tokens_;          // of the conversation, while it is paused or refilled
   std::unique_ptr<PromptSteps> refill_;  // appends these again
   std::unique_ptr<Generation> generation_;
-  size_t told_ = 0;  // of Generation::chosen()
+  size_t told_ = 0;           // of Generation::chosen()
+  bool told_prompt_ = false;  // its tokens that are scored
   bool ended_ = false;
 };
 

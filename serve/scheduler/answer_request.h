@@ -18,8 +18,8 @@ namespace inlay::serve {
 
 struct AnswerRequest {
   std::vector<int32_t> prompt;
-  // Of every answer. The n-th answer is drawn as the sampling's choice + n. Drafting is the
-  // scheduler's decision: it changes no answer.
+  // Of every answer. The n-th answer is drawn as the sampling's choice + n. Drafting and the rows
+  // that are scored in a step are the scheduler's decision: they change no answer.
   GenerateOptions options;
   size_t choices = 1;  // how many answers
   // Positions in the prompt at which other prompts are likely to part from this one, ascending: a
@@ -43,9 +43,11 @@ struct AnswerUsage {
 // What became known of one answer since the last update.
 struct AnswerUpdate {
   size_t choice = 0;
-  absl::string_view text;                // that is final
-  absl::Span<const ChosenToken> chosen;  // if GenerateOptions::top_chances asks for them
-  size_t generated = 0;                  // tokens so far
+  absl::string_view text;  // that is final
+  // If GenerateOptions::top_chances asks for them. All that are scored of the prompt come first, in
+  // the first update of each answer.
+  absl::Span<const ChosenToken> chosen;
+  size_t generated = 0;  // tokens so far
 };
 
 // The end of one answer. With an error there is no reason; what was told before stays true.

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "cache/cache_bytes.h"
 #include "cache/cache_options.h"
+#include "gemma_like/generation/generation.h"
 #include "gemma_like/generation/speculate.h"
 
 namespace inlay::serve {
@@ -28,13 +29,14 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(Engine& engine, const T
                                                          const SchedulerOptions& options) {
   assert(options.draft <= DraftedTokens::kMost && options.most_running > 0);
   return OrOutOfMemory("the scheduler", [&]() -> absl::StatusOr<std::unique_ptr<Batcher>> {
-    const size_t logit_bytes = (1 + options.draft) * engine.info().vocab_size * sizeof(float);
-    const MemoryBudget memory(options.memory, engine.PlanCache(options.kv_type), logit_bytes);
-    const size_t context = memory.LongestAlone(options.context);
+    const size_t rows = 1 + options.draft;
+    const MemoryBudget memory(options.memory, engine.PlanCache(options.kv_type),
+                              engine.info().vocab_size * sizeof(float));
+    const size_t context = memory.LongestAlone(options.context, rows);
     if (context < 2) {
-      return absl::InvalidArgumentError(absl::StrCat("one conversation needs at least ",
-                                                     memory.BytesFor(2), " bytes, more than the ",
-                                                     options.memory, " bytes there are"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("one conversation needs at least ", memory.BytesFor(2, rows),
+                       " bytes, more than the ", options.memory, " bytes there are"));
     }
     const auto pool =
         std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = options.memory});
@@ -57,17 +59,22 @@ Batcher::Batcher(Engine& engine, const Tokenizer& tokenizer, const SchedulerOpti
       empty_(std::move(empty)),
       prefixes_(options.memory),
       memory_(memory),
+      // Where memory is short prompts are scored in shorter steps, so that each fits alone.
+      scored_rows_(memory_.MostRowsAlone(context_, kMostScoredRows)),
       budget_(options.step, engine.info().max_batch) {}
 
 absl::Status Batcher::Check(const AnswerRequest& request) const {
   INLAY_RETURN_IF_ERROR(CheckSampling(request.options.sampling));
   if (request.prompt.empty()) return absl::InvalidArgumentError("the prompt is empty");
-  if (request.prompt.size() >= context_) {
+  const bool room = request.prompt.size() < context_ ||
+                    (request.prompt.size() == context_ && request.options.max_tokens == 0);
+  if (!room) {
     return absl::OutOfRangeError(absl::StrCat("the prompt has ", request.prompt.size(),
                                               " tokens, which leaves no room for an answer in the "
                                               "context of ",
                                               context_));
   }
+  INLAY_RETURN_IF_ERROR(CheckScoring(request.options, request.prompt.size()));
   const size_t vocab_size = engine_.info().vocab_size;
   for (const int32_t token : request.prompt) {
     if (token >= 0 && static_cast<size_t>(token) < vocab_size) continue;
@@ -164,6 +171,11 @@ bool Batcher::IsBounded(const AnswerRequest& request) const {
   return request.options.max_tokens <= context_ - request.prompt.size();
 }
 
+size_t Batcher::RowsOf(const AnswerRequest& request) const {
+  const size_t scored = request.options.score_from.has_value() ? scored_rows_ : 0;
+  return std::max(1 + options_.draft, scored);
+}
+
 size_t Batcher::FirstBound(const Answer& answer) const {
   const AnswerRequest& request = answer.ticket().request;
   const size_t length = IsBounded(request)
@@ -196,14 +208,15 @@ void Batcher::Admit() {
   while (!waiting_.empty() && running_.size() < options_.most_running) {
     const Answer& next = *waiting_.front();
     const size_t bound = FirstBound(next);
-    const size_t bytes = memory_.BytesFor(bound);
+    const size_t bytes = memory_.BytesFor(bound, RowsOf(next.ticket().request));
     // Nothing overtakes an answer that waits for memory, or it might wait forever.
     if (!memory_.Reserve(bytes)) return;
     running_.push_back(waiting_.Pop(next.length()));
     Answer& answer = *running_.back();
     answer.reserved = bytes;
     answer.bound = bound;
-    const absl::Status status = answer.Start(*empty_, tokenizer_, ReuseFor(answer), options_.draft);
+    const absl::Status status =
+        answer.Start(*empty_, tokenizer_, ReuseFor(answer), options_.draft, scored_rows_);
     if (!status.ok()) End(answer, status);
   }
 }
@@ -229,7 +242,7 @@ size_t Batcher::Extend(Answer& answer, size_t tokens) {
     const size_t bound =
         std::min(context_, std::max(answer.length() + tokens, answer.bound + options_.reserve));
     if (bound <= answer.bound) return std::min(tokens, context_ - answer.length());
-    const size_t bytes = memory_.BytesFor(bound);
+    const size_t bytes = memory_.BytesFor(bound, RowsOf(answer.ticket().request));
     if (memory_.Reserve(bytes - answer.reserved)) {
       answer.reserved = bytes;
       answer.bound = bound;

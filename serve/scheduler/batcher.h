@@ -64,6 +64,8 @@ class Batcher {
   PromptReuse ReuseFor(const Answer& answer);
   // Whether memory for the whole answer is promised when it is admitted.
   bool IsBounded(const AnswerRequest& request) const;
+  // The rows of logits that each step of the answer needs at most.
+  size_t RowsOf(const AnswerRequest& request) const;
   // The length that memory is promised for then.
   size_t FirstBound(const Answer& answer) const;
   // Promises memory for a step of at most `tokens` tokens, and returns how many there is memory
@@ -98,6 +100,7 @@ class Batcher {
   const std::unique_ptr<KVCache> empty_;
   PrefixCache prefixes_;
   MemoryBudget memory_;
+  const size_t scored_rows_;  // in a step of a prompt whose tokens are scored
   StepBudget budget_;
   uint64_t next_order_ = 0;
   FairQueue<AnswerPtr> waiting_;

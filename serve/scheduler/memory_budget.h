@@ -13,14 +13,14 @@ namespace inlay::serve {
 // counted: they are evicted where a conversation needs their memory.
 class MemoryBudget {
  public:
-  // `plan`: of one conversation; `logit_bytes`: of the rows of logits of one step of it.
-  MemoryBudget(size_t limit_bytes, const CacheBytes& plan, size_t logit_bytes)
-      : limit_(limit_bytes), plan_(plan), logit_bytes_(logit_bytes) {}
+  // `plan`: of one conversation; `row_bytes`: of one row of logits.
+  MemoryBudget(size_t limit_bytes, const CacheBytes& plan, size_t row_bytes)
+      : limit_(limit_bytes), plan_(plan), row_bytes_(row_bytes) {}
 
   // Bytes that a conversation of at most `length` tokens may need: its rows and states, what an
-  // open append adds, copies of what it shares with a snapshot, and its rows of logits.
-  size_t BytesFor(size_t length) const {
-    return plan_.At(length) + plan_.append + plan_.snapshot + logit_bytes_;
+  // open append adds, copies of what it shares with a snapshot, and the `rows` of logits of a step.
+  size_t BytesFor(size_t length, size_t rows) const {
+    return plan_.At(length) + plan_.append + plan_.snapshot + rows * row_bytes_;
   }
 
   // Upper bound of what one append of so many tokens adds to the bytes in use.
@@ -29,14 +29,22 @@ class MemoryBudget {
     return plan_.append + plan_.snapshot + blocks * plan_.per_block;
   }
 
-  // The longest conversation, up to `most` tokens, that fits when it is alone; 0 when none does.
-  size_t LongestAlone(size_t most) const {
+  // The longest conversation, up to `most` tokens, that fits when it is alone with so many rows of
+  // logits in a step; 0 when none does.
+  size_t LongestAlone(size_t most, size_t rows) const {
     size_t fits = 0, too_long = most + 1;
     while (too_long - fits > 1) {
       const size_t middle = fits + (too_long - fits) / 2;
-      (BytesFor(middle) <= limit_ ? fits : too_long) = middle;
+      (BytesFor(middle, rows) <= limit_ ? fits : too_long) = middle;
     }
     return fits;
+  }
+
+  // The most rows of logits in a step, up to `most`, with which a conversation of this length fits
+  // when it is alone; 0 when it does not even without any.
+  size_t MostRowsAlone(size_t length, size_t most) const {
+    while (most > 0 && BytesFor(length, most) > limit_) --most;
+    return most;
   }
 
   // Promises memory; false, without any change, when there is too little.
@@ -56,7 +64,7 @@ class MemoryBudget {
  private:
   const size_t limit_;
   const CacheBytes plan_;
-  const size_t logit_bytes_;
+  const size_t row_bytes_;
   size_t reserved_ = 0;
 };
 

@@ -9,8 +9,8 @@ constexpr CacheBytes kPlan{.constant = 1000, .per_block = 100, .append = 30, .sn
 
 TEST(MemoryBudgetTest, CountsAllThatAConversationNeeds) {
   const MemoryBudget memory(10'000, kPlan, 3);
-  EXPECT_EQ(memory.BytesFor(1), 1000u + 100 + 30 + 7 + 3);
-  EXPECT_EQ(memory.BytesFor(kKvBlockRows + 1), 1000u + 200 + 30 + 7 + 3);
+  EXPECT_EQ(memory.BytesFor(1, 1), 1000u + 100 + 30 + 7 + 3);
+  EXPECT_EQ(memory.BytesFor(kKvBlockRows + 1, 5), 1000u + 200 + 30 + 7 + 15);
 }
 
 TEST(MemoryBudgetTest, NeverPromisesMoreThanThereIs) {
@@ -25,10 +25,18 @@ TEST(MemoryBudgetTest, NeverPromisesMoreThanThereIs) {
 }
 
 TEST(MemoryBudgetTest, LongestAlone) {
-  EXPECT_EQ(MemoryBudget(1137 - 1, kPlan, 0).LongestAlone(99), 0u);
-  EXPECT_EQ(MemoryBudget(1137, kPlan, 0).LongestAlone(4096), kKvBlockRows);
-  EXPECT_EQ(MemoryBudget(1337, kPlan, 0).LongestAlone(4096), 3 * kKvBlockRows);
-  EXPECT_EQ(MemoryBudget(1337, kPlan, 0).LongestAlone(5), 5u);
+  EXPECT_EQ(MemoryBudget(1137 - 1, kPlan, 0).LongestAlone(99, 1), 0u);
+  EXPECT_EQ(MemoryBudget(1137, kPlan, 0).LongestAlone(4096, 1), kKvBlockRows);
+  EXPECT_EQ(MemoryBudget(1337, kPlan, 0).LongestAlone(4096, 1), 3 * kKvBlockRows);
+  EXPECT_EQ(MemoryBudget(1337, kPlan, 50).LongestAlone(4096, 4), kKvBlockRows);
+  EXPECT_EQ(MemoryBudget(1337, kPlan, 0).LongestAlone(5, 1), 5u);
+}
+
+TEST(MemoryBudgetTest, MostRowsAlone) {
+  const MemoryBudget memory(1137 + 35, kPlan, 5);
+  EXPECT_EQ(memory.MostRowsAlone(kKvBlockRows, 32), 7u);
+  EXPECT_EQ(memory.MostRowsAlone(kKvBlockRows, 3), 3u);
+  EXPECT_EQ(memory.MostRowsAlone(kKvBlockRows + 1, 32), 0u);
 }
 
 }  // namespace

@@ -113,6 +113,7 @@ void ExpectSame(const Told& told, const GenerateResult& alone) {
   EXPECT_EQ(told.end->tokens, alone.tokens);
   EXPECT_EQ(told.text, alone.text);
   EXPECT_EQ(told.end->reason, alone.stop_reason);
+  EXPECT_EQ(told.chosen, alone.chosen);
 }
 
 class SchedulerTest : public FamilyTest {
@@ -138,6 +139,11 @@ class SchedulerTest : public FamilyTest {
       if (random() % 4 == 0) request.choices = 1 + random() % 3;
       if (random() % 4 == 0) request.options.sampling.presence_penalty = 0.5f;
       if (length > 2) request.marks = {length / 2};
+      if (random() % 3 == 0) {
+        request.options.top_chances = random() % 3;
+        request.options.end_chance = random() % 2 == 0;
+        if (random() % 2 == 0) request.options.score_from = 1 + random() % length;
+      }
       request.owner = static_cast<int32_t>(random() % 3);
       request.priority = static_cast<int>(random() % 2);
       requests.push_back(
@@ -308,6 +314,78 @@ TEST_F(BardSchedulerTest, TextsStopTextsAndChancesArriveAsTheyAreAlone) {
   EXPECT_EQ(listener->usage().prompt_tokens, request.prompt.size());
 }
 
+// The first answer scores the prompt for all of them; a snapshot of the prompt is of no use to it.
+TEST_F(BardSchedulerTest, EachAnswerBeginsWithTheScoresOfThePrompt) {
+  AnswerRequest request = Request("What light through yonder window breaks?", 4);
+  request.options.sampling.temperature = 1;
+  request.options.top_chances = 2;
+  request.options.score_from = 3;
+  request.choices = 3;
+  const Known known = Compute(*model_.engine, *model_.tokenizer, KvType::kF32, 256, request);
+  auto scheduler = Make({.snapshot_stride = 2});
+  for (int round = 0; round < 2; ++round) {
+    const auto listener = std::make_shared<Listener>(3);
+    Must(scheduler->Submit(request, listener));
+    listener->Wait();
+    for (size_t n = 0; n < 3; ++n) {
+      ExpectSame(listener->told(n), known.alone[n]);
+      EXPECT_GE(listener->told(n).chosen.size(), request.prompt.size() - 3);
+    }
+    EXPECT_EQ(listener->told(0).end->usage.cached_tokens, round == 0 ? 0u : 2u);
+    EXPECT_GT(listener->told(1).end->usage.cached_tokens, 2u);
+  }
+}
+
+TEST_F(BardSchedulerTest, RowsOfLogitsForScoresArePromised) {
+  const SchedulerOptions options{.context = 256};
+  const auto reserved = [&](std::optional<size_t> score_from) {
+    auto batcher = Must(Batcher::Create(*model_.engine, *model_.tokenizer, options));
+    auto ticket = std::make_shared<Ticket>();
+    ticket->request = Request("To be", 0);
+    ticket->request.prompt.resize(200, 5);
+    ticket->request.options.top_chances = 0;
+    ticket->request.options.score_from = score_from;
+    ticket->listener = std::make_shared<Listener>(1);
+    batcher->Add(ticket);
+    // Of a prompt that is scored a step has few tokens: it goes on.
+    size_t most = 0, steps = 0;
+    while (!batcher->idle()) {
+      batcher->Step();
+      most = std::max(most, batcher->stats().reserved_bytes);
+      ++steps;
+    }
+    EXPECT_EQ(steps, score_from.has_value() ? (200 + kMostScoredRows - 1) / kMostScoredRows : 1);
+    return score_from.has_value() ? most : size_t{0};
+  };
+  const CacheBytes plan = model_.engine->PlanCache();
+  EXPECT_EQ(reserved(1), plan.At(204) + plan.append + plan.snapshot +
+                             kMostScoredRows * model_.engine->info().vocab_size * sizeof(float));
+  reserved(std::nullopt);
+}
+
+// Where there is memory for the longest conversation alone and few rows of logits, prompts are
+// scored in short steps; a prompt without an answer may fill the context.
+TEST_F(BardSchedulerTest, ScoresAWholeContextInLittleMemory) {
+  const CacheBytes plan = model_.engine->PlanCache();
+  SchedulerOptions options;
+  options.memory = plan.At(128) + plan.append + plan.snapshot +
+                   5 * model_.engine->info().vocab_size * sizeof(float);
+  auto scheduler = Make(options);
+  ASSERT_EQ(scheduler->context(), 128u);
+  AnswerRequest request = Request("To be", 0);
+  while (request.prompt.size() < 128) request.prompt.push_back(request.prompt.size() % 100 + 5);
+  request.options.top_chances = 1;
+  request.options.score_from = 1;
+  const Known known = Compute(*model_.engine, *model_.tokenizer, KvType::kF32, 128, request);
+  ASSERT_EQ(known.alone[0].chosen.size(), 127u);
+  for (int round = 0; round < 3; ++round) {
+    const auto listener = std::make_shared<Listener>(1);
+    Must(scheduler->Submit(request, listener));
+    listener->Wait();
+    ExpectSame(listener->told(), known.alone[0]);
+  }
+}
+
 // Steps of answers with a shape differ in length, where their text must come; memory for them is
 // promised, taken away and given again as for others.
 TEST_F(BardSchedulerTest, AnswersOfAShapeAreTheSameUnderAnyLoad) {
@@ -444,6 +522,10 @@ TEST_F(BardSchedulerTest, RefusesWhatCannotBeAnswered) {
   request = Request("a", 1);
   request.options.sampling.top_p = 2;
   EXPECT_THAT(refused(request).message(), HasSubstr("top-p is 2"));
+  request = Request("a", 1);
+  request.options.top_chances = 0;
+  request.options.score_from = 9;
+  EXPECT_THAT(refused(request).message(), HasSubstr("score_from is 9"));
 }
 
 TEST_F(BardSchedulerTest, ADeadlineEndsAnAnswer) {
