@@ -79,7 +79,9 @@ struct Call {
 
   // For completions: texts or tokens.
   std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
-  bool echo = false;  // the answer begins with the prompt
+  bool echo = false;  // the answer begins with the prompt; with logprobs, so do these
+  // With both of them: the prompts' tokens, once the server has encoded them.
+  std::vector<std::vector<int32_t>> prompt_tokens;
 
   CallSampling sampling;
   std::optional<size_t> max_tokens;

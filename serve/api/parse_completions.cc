@@ -23,7 +23,6 @@ void ReadCompletionLogprobs(FieldReader& body, Call* call) {
   if (!logprobs.has_value()) return;
   call->logprobs = true;
   call->top_logprobs = static_cast<size_t>(*logprobs);
-  if (call->echo) body.Fail("echo", "cannot be true with logprobs: those of prompts are unknown");
 }
 
 }  // namespace

@@ -6,7 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "serve/api/reply_choices.h"
 #include "serve/api/reply_parts.h"
 
@@ -30,26 +33,24 @@ class CompletionsWriter final : public ChoicesWriter {
         tokenizer_(tokenizer),
         answers_(choices()) {}
 
-  std::string Begin(size_t, size_t) override {
-    std::string out;
-    for (size_t choice = 0; call().echo && choice < answers_.size(); ++choice)
-      out += AddText(choice, Prompt(choice));
-    return out;
-  }
+  std::string Begin(size_t, size_t) override { return ""; }
 
   // An answer here is text, all of it.
   std::string Update(const ReplyUpdate& update) override {
-    for (const ChosenToken& chosen : update.tokens) AddToken(answers_[update.choice], chosen);
-    std::string out;
+    absl::Span<const ChosenToken> tokens = update.tokens;
+    std::string out = Echo(update.choice, &tokens);
+    for (const ChosenToken& chosen : tokens) AddAnswerToken(answers_[update.choice], chosen);
     for (const AnswerEvent& event : update.events) out += AddText(update.choice, event.text);
     return out;
   }
 
   std::string End(const ReplyEnd& end) override {
     AddUsage(end);
+    absl::Span<const ChosenToken> none;
+    const std::string echo = Echo(end.choice, &none);
     Answer& answer = answers_[end.choice];
     answer.finish_reason = IsCut(end.reason) ? "length" : "stop";
-    return Chunk(end.choice, "", answer.finish_reason);
+    return echo + Chunk(end.choice, "", answer.finish_reason);
   }
 
  protected:
@@ -67,9 +68,10 @@ class CompletionsWriter final : public ChoicesWriter {
          text_offset = Json::array();
   };
   struct Answer {
-    std::string text;   // of a whole reply
-    Logprobs logprobs;  // of a streamed one, those that were not sent yet
-    size_t offset = 0;  // of the next token in the text, in characters
+    std::string text;     // of a whole reply
+    Logprobs logprobs;    // of a streamed one, those that were not sent yet
+    size_t offset = 0;    // of the next token in the text, in characters
+    bool echoed = false;  // where the prompt is to be
     std::string finish_reason;
   };
 
@@ -79,19 +81,53 @@ class CompletionsWriter final : public ChoicesWriter {
     return tokenizer_.Decode(std::get<std::vector<int32_t>>(prompt));
   }
 
-  void AddToken(Answer& answer, const ChosenToken& chosen) {
-    const absl::string_view bytes = TokenBytes(tokenizer_, chosen.token);
-    Logprobs& logprobs = answer.logprobs;
-    logprobs.tokens.push_back(std::string(bytes));
-    logprobs.token_logprobs.push_back(Logprob(chosen.logprob));
-    logprobs.text_offset.push_back(answer.offset);
+  // Before anything else of an answer: the prompt, if it is asked for, and its tokens, which are
+  // the first of `tokens` and are taken from there.
+  std::string Echo(size_t choice, absl::Span<const ChosenToken>* tokens) {
+    Answer& answer = answers_[choice];
+    if (!call().echo || std::exchange(answer.echoed, true)) return "";
+    const std::string text = Prompt(choice);
+    if (call().logprobs) {
+      const std::vector<int32_t>& prompt = call().prompt_tokens[choice / call().choices];
+      absl::string_view left = text;
+      for (size_t i = 0; i < prompt.size() && i <= tokens->size(); ++i) {
+        // Nothing comes before the first one.
+        AddToken(answer, prompt[i], i == 0 ? nullptr : &(*tokens)[i - 1]);
+        answer.offset += Characters(Skip(prompt[i], &left));
+      }
+      tokens->remove_prefix(std::min(tokens->size(), prompt.size() - 1));
+      answer.offset = Characters(text);
+    }
+    return AddText(choice, text);
+  }
+
+  // Removes what stands for the token at the front of `text`, and returns it: the token's piece,
+  // without the space that some vocabularies put in front of a text.
+  absl::string_view Skip(int32_t token, absl::string_view* text) const {
+    absl::string_view piece = tokenizer_.Piece(token);
+    if (!absl::StartsWith(*text, piece)) absl::ConsumePrefix(&piece, " ");
+    return absl::ConsumePrefix(text, piece) ? piece : absl::string_view();
+  }
+
+  void AddAnswerToken(Answer& answer, const ChosenToken& chosen) {
+    AddToken(answer, chosen.token, &chosen);
     // Characters of pieces: of what a token does not show, nothing counts.
     answer.offset += Characters(tokenizer_.Piece(chosen.token));
-    Json top = Json::object();
+  }
+
+  // `chances`: null where there are none.
+  void AddToken(Answer& answer, int32_t token, const ChosenToken* chances) {
+    Logprobs& logprobs = answer.logprobs;
+    logprobs.tokens.push_back(std::string(TokenBytes(tokenizer_, token)));
+    logprobs.text_offset.push_back(answer.offset);
+    logprobs.token_logprobs.push_back(chances == nullptr ? Json()
+                                                         : Json(Logprob(chances->logprob)));
+    Json& top = logprobs.top_logprobs.emplace_back();
+    if (chances == nullptr) return;
+    top = Json::object();
     // Of tokens with the same text the likeliest, which comes first, stays.
-    for (const TokenChance& chance : chosen.top)
+    for (const TokenChance& chance : chances->top)
       top.emplace(std::string(TokenBytes(tokenizer_, chance.token)), Logprob(chance.logprob));
-    logprobs.top_logprobs.push_back(std::move(top));
   }
 
   Json TakeLogprobs(Answer& answer) {

@@ -157,6 +157,10 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
   std::vector<AnswerRequest> requests;
   if (visit.protocol == Protocol::kCompletions) {
     INLAY_ASSIGN_OR_RETURN(request.options.grammar, GrammarFor(call, {}, /*in_thinking=*/false));
+    if (call.echo && call.logprobs) {
+      request.options.score_from = 1;
+      request.options.end_chance = true;
+    }
     for (const auto& prompt : call.prompts) {
       requests.push_back(request);
       if (const auto* tokens = std::get_if<std::vector<int32_t>>(&prompt)) {
@@ -190,6 +194,9 @@ absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
                                               {.drop_billing_line = options_.drop_billing_line}));
   AnswerReply::Reading reading;
   INLAY_ASSIGN_OR_RETURN(std::vector<AnswerRequest> requests, MakeRequests(call, visit, &reading));
+  if (call.echo && call.logprobs) {
+    for (const AnswerRequest& request : requests) call.prompt_tokens.push_back(request.prompt);
+  }
   const ReplyHeader header{.id = absl::StrFormat("%016x%016x", RandomNumber(), RandomNumber()),
                            .model = options_.model_name,
                            .created = absl::ToUnixSeconds(absl::Now()),

@@ -30,11 +30,15 @@ std::string WriteReply(const Call& call, const std::vector<ScriptedAnswer>& answ
   for (size_t at = 0; ended < answers.size(); ++at) {
     for (size_t choice = 0; choice < answers.size(); ++choice) {
       const ScriptedAnswer& answer = answers[choice];
-      const size_t updates = std::max(answer.events.size(), answer.tokens.size());
+      const size_t scored = answer.prompt_tokens;
+      const size_t updates = std::max(
+          {answer.events.size(), answer.tokens.size() - scored, std::min<size_t>(scored, 1)});
       if (at < updates) {
         ReplyUpdate update = {.choice = choice, .events = {}, .tokens = {}};
         if (at < answer.events.size()) update.events = absl::MakeSpan(&answer.events[at], 1);
-        if (at < answer.tokens.size()) update.tokens = absl::MakeSpan(&answer.tokens[at], 1);
+        const absl::Span<const ChosenToken> tokens = answer.tokens;
+        update.tokens = at == 0 ? tokens.first(std::min(tokens.size(), scored + 1))
+                                : tokens.subspan(std::min(tokens.size(), scored + at), 1);
         reply += writer->Update(update);
       } else if (at == updates) {
         reply += writer->End({choice, answer.reason, answer.stop_text, answer.usage});

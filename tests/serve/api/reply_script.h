@@ -17,10 +17,12 @@
 
 namespace inlay::serve {
 
-// One answer of a reply. An update brings one event, and with it one token if there are any left.
+// One answer of a reply. An update brings one event, and with it one token if there are any left;
+// the first one brings also those of the prompt, which come first.
 struct ScriptedAnswer {
   std::vector<AnswerEvent> events = {};
   std::vector<ChosenToken> tokens = {};
+  size_t prompt_tokens = 0;  // so many of them
   StopReason reason = StopReason::kEndOfGeneration;
   std::string stop_text = {};
   ReplyUsage usage = {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,6 +46,99 @@ TEST(ServiceTest, WithoutChatsCompletionsAreAnswered) {
     EXPECT_THAT(refused->body(), HasSubstr("this model knows no chats"));
   }
   EXPECT_EQ(ask("GET", "/v1/sessions", nullptr)->status(), 400);
+}
+
+// As evaluation harnesses ask: how likely a text is after another, without an answer or with one
+// token that they leave out.
+TEST(ServiceTest, CompletionsEchoPromptsWithTheirProbabilities) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  const auto service =
+      Must(Service::Create(model, absl::InvalidArgumentError("no chats"), keys, ServiceOptions()));
+  const auto ask = [&](json body) {
+    const auto reply = Ask(*service, "POST", "/v1/completions", body.dump());
+    reply->Wait();
+    EXPECT_EQ(reply->status(), 200) << body << reply->body();
+    return reply;
+  };
+  const auto logprobs = [](const json& reply, size_t choice = 0) {
+    return reply["choices"][choice]["logprobs"];
+  };
+  // An answer and its probabilities, and then both as a prompt.
+  const std::string first = "To be, or not to be: that is";
+  const json answer =
+      ask({{"prompt", first}, {"max_tokens", 12}, {"seed", 3}, {"logprobs", 2}, {"echo", true}})
+          ->Json();
+  const std::string text = answer["choices"][0]["text"];
+  EXPECT_THAT(text, testing::StartsWith(first));
+  const json told = logprobs(answer);
+  std::vector<int32_t> tokens = Must(model.tokenizer->Encode(first));
+  const size_t given = tokens.size();
+  ASSERT_EQ(told["tokens"].size(), given + 12);
+  EXPECT_TRUE(told["token_logprobs"][0].is_null());
+  EXPECT_TRUE(told["top_logprobs"][0].is_null());
+  EXPECT_EQ(told["text_offset"][given], first.size());
+  std::string joined;
+  for (size_t i = 0; i < told["tokens"].size(); ++i) {
+    EXPECT_EQ(told["text_offset"][i], joined.size()) << i;
+    if (i == 0) continue;  // BOS, which is not in the text
+    EXPECT_EQ(told["top_logprobs"][i].size(), 2u);
+    joined += told["tokens"][i];
+  }
+  EXPECT_EQ(told["tokens"][0], "<s>");
+  EXPECT_EQ(joined, text);
+  const json alone =
+      ask({{"prompt", first}, {"max_tokens", 12}, {"seed", 3}, {"logprobs", 2}})->Json();
+  EXPECT_EQ(
+      json(std::vector<json>(told["token_logprobs"].begin() + given, told["token_logprobs"].end())),
+      logprobs(alone)["token_logprobs"]);
+
+  // Without an answer; several prompts and several answers, each with its prompt's.
+  json body = {
+      {"prompt", {first, text}}, {"max_tokens", 0}, {"logprobs", 2}, {"echo", true}, {"n", 2}};
+  const json whole = ask(body)->Json();
+  ASSERT_EQ(whole["choices"].size(), 4u);
+  EXPECT_EQ(whole["usage"]["completion_tokens"], 0);
+  for (size_t i = 0; i < 4; ++i) {
+    const json& choice = whole["choices"][i];
+    EXPECT_EQ(choice["text"], i < 2 ? first : text);
+    EXPECT_EQ(choice["finish_reason"], "length");
+    EXPECT_EQ(choice["logprobs"], logprobs(whole, i / 2 * 2));
+  }
+  for (const char* key : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
+    const json list = logprobs(whole)[key];
+    EXPECT_EQ(list, json(std::vector<json>(told[key].begin(), told[key].begin() + given))) << key;
+  }
+  // Streamed, the same.
+  body["stream"] = true;
+  std::map<size_t, json> lists;
+  std::map<size_t, std::string> texts;
+  for (const json& event : ask(body)->Events()) {
+    if (!event.is_object()) continue;
+    for (const json& choice : event["choices"]) {
+      texts[choice["index"]] += choice["text"];
+      for (const auto& [key, list] : choice["logprobs"].items())
+        for (const json& item : list) lists[choice["index"]][key].push_back(item);
+    }
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(lists[i], logprobs(whole, i));
+    EXPECT_EQ(texts[i], whole["choices"][i]["text"]);
+  }
+  // A prompt of one token, and an answer that ends at once: its end is a token like any other, for
+  // who counts on one.
+  const int32_t end = model.tokenizer->ends().front();
+  const json ended = ask({{"prompt", {tokens[0]}},
+                          {"max_tokens", 1},
+                          {"logit_bias", {{std::to_string(end), 100}}},
+                          {"logprobs", 1},
+                          {"echo", true}})
+                         ->Json();
+  EXPECT_EQ(logprobs(ended)["tokens"].size(), 2u);
+  EXPECT_EQ(ended["usage"]["completion_tokens"], 0);
+  EXPECT_EQ(ended["choices"][0]["finish_reason"], "stop");
+  body = {{"prompt", {tokens[0]}}, {"max_tokens", 0}, {"logprobs", 1}, {"echo", true}};
+  EXPECT_EQ(logprobs(ask(body)->Json())["token_logprobs"], json::array({nullptr}));
 }
 
 // A choice of tools is kept by a model that would never call by itself, in the words of each
