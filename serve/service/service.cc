@@ -17,6 +17,7 @@
 #include "base/wait_for.h"
 #include "gemma_like/parse_json.h"
 #include "serve/api/reply.h"
+#include "serve/page/page.h"
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/answer_routes.h"
 #include "serve/service/fingerprint.h"
@@ -155,6 +156,8 @@ absl::Span<const ModelService::Route> ModelService::Routes() {
 }
 
 void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
+  if (options_.page && request.method == "GET" && IsPagePath(request.path))
+    return ReplyPage(request, *reply);
   auto visit = std::make_shared<Visit>(Visit{.request = std::move(request),
                                              .reply = std::move(reply),
                                              .client = {},

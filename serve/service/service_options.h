@@ -15,6 +15,7 @@ namespace inlay::serve {
 struct ServiceOptions {
   std::string model_name;  // as replies and /v1/models name it
   SchedulerOptions scheduler;
+  bool page = true;                                    // a web page at "/", without a key
   bool share_prefixes = false;                         // among the keys, too
   bool drop_billing_line = true;                       // see ParseOptions
   absl::Duration deadline = absl::InfiniteDuration();  // of a request, from its arrival

@@ -64,6 +64,7 @@ struct ServeFlags {
   double drain = 30;   // seconds
   std::string answer_log;
   std::string sessions = "memory";
+  bool no_page = false;
   bool share_prefixes = false;
   bool keep_billing_line = false;
 };
@@ -129,6 +130,7 @@ ServiceOptions MakeServiceOptions(const ServeFlags& flags, const LoadedModel& mo
   options.scheduler.most_running = flags.parallel;
   options.scheduler.most_waiting = flags.queue;
   options.scheduler.draft = flags.draft;
+  options.page = !flags.no_page;
   options.share_prefixes = flags.share_prefixes;
   options.drop_billing_line = !flags.keep_billing_line;
   if (flags.timeout > 0) options.deadline = absl::Seconds(flags.timeout);
@@ -186,8 +188,10 @@ absl::Status Run(ServeFlags flags) {
   service->CountConnections([&server] { return server->connections(); });
   const std::string host =
       flags.host.find(':') == std::string::npos ? flags.host : absl::StrCat("[", flags.host, "]");
-  WriteNote(absl::StrCat("inlay: ", options.model_name, " answers at http://", host, ":",
-                         server->port(), "/v1; Ctrl-C ends it\n"));
+  const std::string address = absl::StrCat("http://", host, ":", server->port(), "/");
+  WriteNote(absl::StrCat("inlay: ", options.model_name, " answers at ", address, "v1; ",
+                         options.page ? absl::StrCat("chat at ", address, "; ") : std::string(),
+                         "Ctrl-C ends it\n"));
   WaitForTheEnd(signals, flags, keys);
   WriteNote("inlay: ending; once more ends it at once\n");
   signals.Restore();
@@ -252,6 +256,7 @@ void AddServe(CLI::App& app, Action& action) {
   AddSessionStoreFlag(command, flags->sessions);
   command.add_option("--answer-log", flags->answer_log,
                      "append each answer to this file, prompts included, for inlay replay");
+  command.add_flag("--no-page", flags->no_page, "have no web page at /");
   command.add_flag("--share-prefixes", flags->share_prefixes,
                    "reuse what was computed for one key for all others, too");
   command.add_flag("--keep-billing-line", flags->keep_billing_line,

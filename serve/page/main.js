@@ -1,0 +1,527 @@
+// The page: which conversation is shown, and what is done to it. The server keeps conversations as sessions
+// (/v1/sessions); the page keeps nothing but settings, and a request that has had no reply yet.
+
+import { ChatView } from './chat_view.js';
+import { byId, confirmed, h, store, stored, toast } from './dom.js';
+import { Figures } from './figures.js';
+import { ServerError, ask, follow } from './server.js';
+import { applyTheme, samplingFields, setting, showSettings } from './settings.js';
+import { TokenView } from './token_view.js';
+import { TreeView } from './tree_view.js';
+
+const kRetry = 1000;  // milliseconds between looks for a server that is gone
+
+let summaries = [];         // of all sessions of this client
+let branches = new Map();   // sessions of the conversation that is shown, by name
+let active = null;          // the name of the one that is shown; null: a new conversation
+let live = null;            // the answer on its way in it
+const drafts = new Map();   // texts that are not sent yet, by conversation
+const channel = new BroadcastChannel('inlay');  // to other tabs
+
+const messages = byId('messages');
+const input = byId('input');
+const actions = { edit, regenerate, proceed, open: (name) => open(name) };
+const chat = new ChatView(messages, actions);
+const tree = new TreeView(byId('tree'), {
+  open: async (name, turn) => {
+    await open(name);
+    messages.querySelector(`[data-turn="${turn}"]`)?.scrollIntoView({ block: 'nearest' });
+  },
+  forkAt,
+  rewindTo,
+  remove: removeBranch,
+});
+const tokens = new TokenView(messages, byId('token'), {
+  session: () => branches.get(active),
+  probabilities: (begin, end, top) => ask('POST', `${pathOf(active)}/probabilities`, { begin, end, top }),
+  forkAt: (position) => forkAt(active, position),
+  forkWith,
+  rewindTo: (position) => rewindTo(active, position),
+});
+const figures = new Figures(byId('figures'));
+
+const pathOf = (name) => `/v1/sessions/${name}`;
+const rootOf = (session) => session.root || session.name;
+const current = () => branches.get(active) ?? null;
+
+// What is shown.
+
+// Changes what is shown; who has read to the end still sees the end then.
+function keepEnd(change) {
+  const atEnd = messages.scrollHeight - messages.scrollTop - messages.clientHeight < 80;
+  change();
+  if (atEnd) messages.scrollTop = messages.scrollHeight;
+}
+
+function render() {
+  const session = current();
+  tokens.close(false);
+  keepEnd(() => chat.show([...branches.values()], session, live));
+  tokens.tint();
+  tree.show([...branches.values()], session);
+  byId('welcome').hidden = session !== null || live !== null;
+  byId('title').textContent = session?.title || 'New conversation';
+  document.title = session?.title ? `${session.title} – Inlay` : 'Inlay';
+  showComposer();
+  showList();
+}
+
+function showComposer() {
+  byId('send').hidden = live !== null;
+  byId('stop').hidden = live === null;
+  byId('send').disabled = input.value.trim() === '';
+  input.style.height = 'auto';
+  input.style.height = `${Math.min(input.scrollHeight + 2, window.innerHeight * 0.4)}px`;
+}
+
+function showList() {
+  const shown = active === null ? null : rootOf(current() ?? { name: active });
+  const byRoot = new Map();
+  for (const summary of summaries) {
+    const root = rootOf(summary);
+    const known = byRoot.get(root);
+    const count = (known?.count ?? 0) + 1;
+    const newest = known === undefined || summary.updated >= known.summary.updated ? summary : known.summary;
+    byRoot.set(root, { root, summary: newest, count });
+  }
+  const items = [...byRoot.values()].sort((a, b) => b.summary.updated - a.summary.updated);
+  byId('list').replaceChildren(...items.map(({ root, summary, count }) => h('li', {},
+    h('button.conversation', {
+      type: 'button',
+      'aria-current': root === shown ? 'page' : null,
+      onclick: () => {
+        open(summary.name);
+        showSide(false);
+      },
+    }, h('span', {}, summary.title || 'Empty conversation'), count > 1 ? h('span.note', {}, `${count} branches`) : null),
+    h('button.quiet.small', { type: 'button', 'aria-label': `Delete ${summary.title || 'the conversation'}`, onclick: () => removeConversation(root) }, '×'))));
+}
+
+// More of an answer is shown once for each frame, however often it comes.
+let frame = 0;
+function renderLive() {
+  if (frame !== 0) return;
+  frame = requestAnimationFrame(() => {
+    frame = 0;
+    if (live !== null) keepEnd(() => chat.showLive(live));
+  });
+}
+
+function showSide(on) {
+  document.body.classList.toggle('side-open', on);
+  byId('menu').setAttribute('aria-expanded', String(on));
+}
+
+function showPanel(name) {
+  const shown = document.body.dataset.panel === name ? '' : name;
+  document.body.dataset.panel = shown;
+  store('panel', shown);
+  keepEnd(() => {
+    for (const panel of ['tree', 'figures']) {
+      byId(`${panel}-panel`).hidden = panel !== shown;
+      byId(`${panel}-button`).setAttribute('aria-pressed', String(panel === shown));
+    }
+  });
+  figures.watch(shown === 'figures');
+}
+
+// Errors that nothing else deals with.
+function report(error) {
+  if (error instanceof ServerError && error.status === 401) {
+    return new Promise((resolve) => {
+      showSettings({ why: `${error.message[0].toUpperCase()}${error.message.slice(1)}.`, done: () => resolve(start()) });
+    });
+  }
+  toast(error.message);
+  if (!(error instanceof ServerError)) throw error;
+  return undefined;
+}
+
+async function attempt(run) {
+  try {
+    return await run();
+  } catch (error) {
+    await report(error);
+    return undefined;
+  }
+}
+
+// Conversations.
+
+async function loadList() {
+  summaries = (await ask('GET', '/v1/sessions')).data;
+}
+
+// The conversation that a session belongs to, with all its branches.
+async function loadConversation(name) {
+  const session = await ask('GET', `${pathOf(name)}?tokens=1`);
+  const others = summaries.filter((summary) => summary.name !== name && rootOf(summary) === rootOf(session));
+  const loaded = await Promise.all(others.map(async (summary) => {
+    const known = branches.get(summary.name);
+    if (known !== undefined && known.version === summary.version) return known;
+    return ask('GET', `${pathOf(summary.name)}?tokens=1`).catch(() => null);
+  }));
+  const all = [session, ...loaded.filter((each) => each !== null)].sort((a, b) => a.created - b.created || (a.name < b.name ? -1 : 1));
+  branches = new Map(all.map((each) => [each.name, each]));
+}
+
+async function open(name) {
+  drafts.set(active, input.value);
+  live?.leave.abort();
+  live = null;
+  active = name;
+  history.replaceState(null, '', name === null ? '#' : `#${name}`);
+  input.value = drafts.get(name) ?? '';
+  if (name === null) {
+    branches = new Map();
+    render();
+    input.focus();
+    return;
+  }
+  await attempt(async () => {
+    if (!await loadActive() || active !== name) return;
+    render();
+    messages.scrollTop = messages.scrollHeight;
+    await resume(name);
+  });
+}
+
+// Loads what is shown. False where the server no longer has it.
+async function loadActive() {
+  try {
+    await loadConversation(active);
+    return true;
+  } catch (error) {
+    if (error.status !== 404) throw error;
+  }
+  await open(null);
+  toast('The server no longer has this conversation.');
+  return false;
+}
+
+// Looks whether an answer is on its way, or whether a request of this tab has had no reply.
+async function resume(name) {
+  const request = pending();
+  const mine = request !== null && request.name === name;
+  if (mine || current().running) await runTurn(name, mine ? request.body : null, true);
+}
+
+async function refresh() {
+  await loadList();
+  if (active !== null && !await loadActive()) return;
+  render();
+}
+
+async function removeConversation(root) {
+  const names = summaries.filter((summary) => rootOf(summary) === root).map((summary) => summary.name);
+  const many = names.length > 1 ? ` with its ${names.length} branches` : '';
+  if (!await confirmed(`Delete this conversation${many}?`, 'Delete')) return;
+  await attempt(async () => {
+    for (const name of names) await ask('DELETE', pathOf(name));
+    if (names.includes(active)) await open(null);
+  });
+  await changed();
+}
+
+async function removeBranch(name) {
+  if (!await confirmed('Delete this branch?', 'Delete')) return;
+  await attempt(async () => {
+    await ask('DELETE', pathOf(name));
+    branches.delete(name);
+    if (name === active) await open([...branches.keys()].at(-1) ?? null);
+  });
+  await changed();
+}
+
+// Does one thing at a time: a second click while the first one's request is on its way does nothing.
+let acting = false;
+async function alone(run) {
+  if (acting || live !== null) return;
+  acting = true;
+  try {
+    await attempt(run);
+  } finally {
+    acting = false;
+  }
+}
+
+// Tells other tabs, and shows what is new here.
+async function changed() {
+  channel.postMessage({ changed: active });
+  await attempt(refresh);
+}
+
+// Turns.
+
+const pending = () => JSON.parse(sessionStorage.getItem('inlay.pending') ?? 'null');
+const setPending = (request) => {
+  if (request === null) sessionStorage.removeItem('inlay.pending');
+  else sessionStorage.setItem('inlay.pending', JSON.stringify(request));
+};
+
+function newLive(name) {
+  return {
+    name, messages: [], continues: false, text: '', reasoning: '', calls: [], status: 'Waiting…', leave: new AbortController(),
+  };
+}
+
+// Computes a turn of the session that is shown (`body`: what it asks for), or follows the one that is computed
+// already (null). With `quiet` nothing is shown until there is one.
+async function runTurn(name, body, quiet = false) {
+  const turn = newLive(name);
+  const request = body === null ? null : {
+    stream: true, background: true, idempotency_key: crypto.randomUUID?.() ?? String(Math.random()), ...body,
+  };
+  if (request !== null) {
+    setPending({ name, body: request });
+    turn.messages = request.messages ?? (request.content === undefined ? [] : [{ role: 'user', content: request.content }]);
+    turn.continues = request.prompt !== undefined || request.tokens !== undefined;
+  }
+  const show = () => {
+    if (live === turn || active !== name) return;
+    live = turn;
+    render();
+  };
+  if (!quiet) show();
+  let following = quiet;
+  for (;;) {
+    try {
+      const onEvent = (event) => {
+        if (request !== null && !turn.told) channel.postMessage({ running: name });
+        turn.told = true;
+        if (active !== name) return;
+        show();
+        take(turn, event);
+      };
+      if (following) await follow('GET', `${pathOf(name)}/running`, undefined, onEvent, turn.leave.signal);
+      else if (request !== null) await follow('POST', `${pathOf(name)}/turns`, request, onEvent, turn.leave.signal);
+      if (turn.error === undefined && turn.done !== true) throw new ServerError(0, 'The connection broke.');
+      break;
+    } catch (error) {
+      if (error.name === 'AbortError') return;
+      const ended = following && error.status === 404;
+      if (ended && request === null) break;
+      if (ended) {
+        following = false;  // it was never begun, or is stored: the key tells which
+        continue;
+      }
+      if (error.status !== 0) {
+        turn.error = error;
+        break;
+      }
+      if (quiet && live !== turn && request === null) throw error;
+      turn.status = 'The server does not answer; trying again…';
+      renderLive();
+      await new Promise((resolve) => { setTimeout(resolve, kRetry); });
+      if (turn.leave.signal.aborted) return;
+      following = true;
+      Object.assign(turn, { text: '', reasoning: '', calls: [], done: false });
+    }
+  }
+  await finish(turn, request);
+}
+
+// The end of a turn: it is stored, or it failed.
+async function finish(turn, request) {
+  const shown = live === turn;
+  if (shown) live = null;
+  if (request !== null) setPending(null);
+  if (request === null && !shown) return void await attempt(refresh);
+  if (turn.error !== undefined) {
+    const text = turn.messages.length === 1 ? turn.messages[0].content : '';
+    if (typeof text === 'string' && input.value === '' && request !== null) input.value = text;
+  }
+  await changed();
+  if (turn.error instanceof ServerError) await report(turn.error);
+  else if (turn.error !== undefined) toast(turn.error.message);
+}
+
+function take(turn, event) {
+  switch (event.type) {
+    case 'running':
+      Object.assign(turn, { messages: event.messages, continues: event.kind !== 'answer', text: '', reasoning: '', calls: [] });
+      render();
+      break;
+    case 'text':
+      turn.text += event.delta;
+      break;
+    case 'reasoning':
+      turn.reasoning += event.delta;
+      break;
+    case 'call':
+      if (event.name !== undefined) turn.calls[event.call] = { name: event.name, arguments: '' };
+      else turn.calls[event.call].arguments += event.delta;
+      break;
+    case 'turn':
+      turn.done = true;
+      break;
+    case 'error':
+      turn.error = event.error;
+      break;
+    default:
+      break;
+  }
+  renderLive();
+}
+
+async function send() {
+  if (input.value.trim() === '') return;
+  await alone(async () => {
+    const text = input.value;
+    input.value = '';
+    if (active === null) {
+      const made = await ask('POST', '/v1/sessions', setting('system') === '' ? {} : { system: setting('system') });
+      active = made.name;
+      history.replaceState(null, '', `#${active}`);
+      await loadConversation(active);
+    }
+    const session = current();
+    const raw = session.turns[0]?.kind === 'raw';
+    await runTurn(active, { ...samplingFields(), parent: session.version, ...(raw ? { prompt: text } : { content: text }) });
+  });
+}
+
+async function stop() {
+  if (live === null) return;
+  await attempt(() => ask('POST', `${pathOf(live.name)}/stop`, {}).catch((error) => {
+    if (error.status !== 404) throw error;  // it has just ended
+  }));
+}
+
+// Branches.
+
+async function fork(name, place) {
+  const made = await ask('POST', `${pathOf(name)}/fork`, place);
+  await loadList();
+  await open(made.name);
+  return current();
+}
+
+// The version before a turn.
+const versionBefore = (session, turn) => (turn === 0 ? 0 : session.turns[turn - 1].version);
+
+// Runs a turn in a branch that ends before this one.
+async function branch(turn, body) {
+  await alone(async () => {
+    const session = current();
+    const made = await fork(active, { version: versionBefore(session, turn) });
+    await runTurn(made.name, { ...samplingFields(), parent: made.version, ...body });
+  });
+}
+
+function edit(turn, text) {
+  return branch(turn, { content: text });
+}
+
+function regenerate(turn) {
+  return branch(turn, { messages: current().turns[turn].messages });
+}
+
+async function proceed() {
+  await alone(() => runTurn(active, { ...samplingFields(), parent: current().version, prompt: '' }));
+}
+
+async function forkAt(name, position) {
+  await alone(async () => {
+    await fork(name, { position });
+    toast('This is a branch of its own: write, or let the model go on.');
+    await changed();
+  });
+}
+
+// A branch in which another token comes at `position`.
+async function forkWith(position, token) {
+  await alone(async () => {
+    const made = await fork(active, { position });
+    await runTurn(made.name, { ...samplingFields(), parent: made.version, tokens: [token] });
+  });
+}
+
+async function rewindTo(name, position) {
+  const session = branches.get(name);
+  if (live !== null || !await confirmed(`Rewind to token ${position}? The ${session.length - position} tokens after it are deleted in this branch.`, 'Rewind')) return;
+  await alone(async () => {
+    await ask('POST', `${pathOf(name)}/rewind`, { position, parent: session.version });
+    await open(name);
+    await changed();
+  });
+}
+
+// The page's own controls.
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast('Copied.');
+  } catch {
+    toast('This browser does not let the page copy.');
+  }
+}
+
+async function openLink(address) {
+  if (await confirmed(`Open ${address}?`, 'Open')) window.open(address, '_blank', 'noopener,noreferrer');
+}
+
+messages.addEventListener('click', (event) => {
+  const button = event.target.closest('[data-copy], [data-link]');
+  if (button === null) return;
+  if (button.dataset.copy !== undefined) copy(button.dataset.copy);
+  else openLink(button.dataset.link);
+});
+byId('composer').addEventListener('submit', (event) => {
+  event.preventDefault();
+  send();
+});
+input.addEventListener('input', showComposer);
+input.addEventListener('keydown', (event) => {
+  if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  send();
+});
+byId('stop').addEventListener('click', stop);
+byId('new').addEventListener('click', () => {
+  showSide(false);
+  open(null);
+});
+byId('menu').addEventListener('click', () => showSide(!document.body.classList.contains('side-open')));
+byId('shade').addEventListener('click', () => showSide(false));
+byId('tree-button').addEventListener('click', () => showPanel('tree'));
+byId('figures-button').addEventListener('click', () => showPanel('figures'));
+byId('settings-button').addEventListener('click', () => showSettings());
+document.addEventListener('keydown', (event) => {
+  if (event.target.closest('dialog') !== null) return;
+  if (event.key === 'Escape') {
+    if (document.body.classList.contains('side-open')) showSide(false);
+    else if (!byId('token').hidden) tokens.close(true);
+    else stop();
+  } else if (event.key === '/' && !/^(TEXTAREA|INPUT|SELECT)$/.test(event.target.tagName)) {
+    event.preventDefault();
+    input.focus();
+  }
+});
+window.addEventListener('hashchange', () => {
+  const name = location.hash.slice(1) || null;
+  if (name !== active) open(name);
+});
+channel.addEventListener('message', ({ data }) => attempt(async () => {
+  if (live !== null) return loadList().then(showList);
+  if (data.running === active && active !== null) return runTurn(active, null, true);
+  if (data.changed !== undefined) return refresh();
+  return undefined;
+}));
+
+async function start() {
+  await attempt(async () => {
+    await loadList();
+    const { data } = await ask('GET', '/v1/models');
+    byId('model').textContent = data[0].id;
+    byId('model').title = `${data[0].meta.config}, ${data[0].meta.context_length} tokens of context`;
+    showList();
+    await open(location.hash.slice(1) || null);
+  });
+}
+
+applyTheme();
+if (stored('panel', '') !== '') showPanel(stored('panel', ''));
+render();
+start();
