@@ -14,6 +14,7 @@
 #include "base/xxh64.h"
 #include "gemma_like/parse_json.h"
 #include "serve/api/reply_parts.h"
+#include "serve/service/session_probabilities.h"
 #include "serve/service/session_reply.h"
 #include "serve/sessions/session_json.h"
 
@@ -113,6 +114,10 @@ void SessionRoutes::Answer(const Visit& visit) {
     if (const absl::Status status = Follow(visit, name); !status.ok()) visit.Fail(status);
     return;
   }
+  if (visit.request.method == "POST" && action == "probabilities") {
+    if (const absl::Status status = Probabilities(visit, name); !status.ok()) visit.Fail(status);
+    return;
+  }
   const absl::StatusOr<Json> reply = Reply(visit, name, action);
   if (!reply.ok()) return visit.Fail(reply.status());
   visit.Send(*reply);
@@ -178,6 +183,13 @@ absl::StatusOr<Json> SessionRoutes::Show(const Visit& visit, absl::string_view n
   const absl::StatusOr<Running> running = FindRunning(visit, name);
   json["running"] = running.ok() && !running->turn->ended();
   return json;
+}
+
+absl::Status SessionRoutes::Probabilities(const Visit& visit, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(const Session session, LoadOwn(visit, name));
+  INLAY_ASSIGN_OR_RETURN(AnswerRequest request, host_.make_request(Call(), visit));
+  return ReplyProbabilities({host_.tokenizer, host_.scheduler, savers_}, session,
+                            std::move(request), visit);
 }
 
 absl::StatusOr<Json> SessionRoutes::Delete(const Visit& visit, absl::string_view name) {

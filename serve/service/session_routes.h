@@ -80,6 +80,7 @@ class SessionRoutes {
 
   void Turn(const Visit& visit, absl::string_view name);
   absl::Status TryTurn(const Visit& visit, absl::string_view name);
+  absl::Status Probabilities(const Visit& visit, absl::string_view name);
   absl::Status StartTurn(const Visit& visit, const TurnBody& body, Session session,
                          SessionStore::Hold hold);
 
@@ -100,7 +101,8 @@ class SessionRoutes {
   };
   std::mutex mutex_;  // guards the next member
   std::vector<Entry> running_;
-  // They use all others. Requests begin on some threads, turns are saved on others.
+  // They use all others. Requests begin on some threads; on others turns are saved and
+  // probabilities are written.
   Workers savers_;
   std::unique_ptr<Workers> threads_;
 };
