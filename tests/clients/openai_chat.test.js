@@ -247,6 +247,14 @@ test('completions', async () => {
     { model, prompt: ['Count:', 'x'], n: 2, echo: true, max_tokens: 2 });
   assert.deepEqual(several.choices.map(({ index, text }) => [index, text]),
                    [[0, 'Count: one two'], [1, 'Count: one two'], [2, 'x'], [3, 'x']]);
+  const { choices: [scored] } = await client.completions.create(
+    { model, prompt: 'Now count.', echo: true, logprobs: 1, max_tokens: 0 });
+  assert.equal(scored.text, 'Now count.');
+  const { tokens, token_logprobs, top_logprobs, text_offset } = scored.logprobs;
+  assert.ok(tokens.join('').endsWith('Now count.'), tokens);
+  assert.equal(token_logprobs[0], null);
+  assert.ok(token_logprobs.slice(1).every((logprob) => logprob <= 0), token_logprobs);
+  for (const list of [token_logprobs, top_logprobs, text_offset]) assert.equal(list.length, tokens.length);
 });
 
 test('models', async () => {
