@@ -370,7 +370,7 @@ void Batcher::Accept(const Share& share, absl::Time now) {
     if (before > 0) stats_.between_tokens.Add(now - answer.last_token);
     answer.Tell();
   } else {
-    stats_.first_token.Add(now - answer.ticket().arrived);
+    if (answer.generated() > 0) stats_.first_token.Add(now - answer.ticket().arrived);
     answer.Tell();
     stats_.cached_tokens += answer.cached();
     QueueOtherChoices(answer);

@@ -347,20 +347,21 @@ TEST_F(BardSchedulerTest, RowsOfLogitsForScoresArePromised) {
     ticket->request.options.score_from = score_from;
     ticket->listener = std::make_shared<Listener>(1);
     batcher->Add(ticket);
-    // Of a prompt that is scored a step has few tokens: it goes on.
+    // Between steps: a prompt that is scored takes several.
     size_t most = 0, steps = 0;
     while (!batcher->idle()) {
       batcher->Step();
       most = std::max(most, batcher->stats().reserved_bytes);
       ++steps;
     }
+    EXPECT_EQ(batcher->stats().first_token.sum, 0) << "there was none";
     EXPECT_EQ(steps, score_from.has_value() ? (200 + kMostScoredRows - 1) / kMostScoredRows : 1);
-    return score_from.has_value() ? most : size_t{0};
+    return most;
   };
   const CacheBytes plan = model_.engine->PlanCache();
   EXPECT_EQ(reserved(1), plan.At(204) + plan.append + plan.snapshot +
                              kMostScoredRows * model_.engine->info().vocab_size * sizeof(float));
-  reserved(std::nullopt);
+  EXPECT_EQ(reserved(std::nullopt), 0u) << "it takes one step";
 }
 
 // Where there is memory for the longest conversation alone and few rows of logits, prompts are

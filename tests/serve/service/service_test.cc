@@ -123,7 +123,7 @@ TEST(ServiceTest, CompletionsEchoPromptsWithTheirProbabilities) {
   }
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(lists[i], logprobs(whole, i));
-    EXPECT_EQ(texts[i], whole["choices"][i]["text"]);
+    EXPECT_EQ(whole["choices"][i]["text"], texts[i]);
   }
   // A prompt of one token, and an answer that ends at once: its end is a token like any other, for
   // who counts on one.
