@@ -85,9 +85,10 @@ class PrefixIndex {
       matched = node->edge.size();
     }
     while (node->floor != node->lowest) {
-      const auto below =
-          std::find_if(node->children.begin(), node->children.end(),
-                       [&](const auto& child) { return child.second->lowest == node->lowest; });
+      // clang 14 has no captures of structured bindings.
+      const auto below = std::find_if(
+          node->children.begin(), node->children.end(),
+          [lowest = node->lowest](const auto& child) { return child.second->lowest == lowest; });
       node = below->second.get();
     }
     return {node->value, common};
