@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 namespace inlay {
 

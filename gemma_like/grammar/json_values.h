@@ -15,7 +15,7 @@
 #include "gemma_like/grammar/grammar_builder.h"
 #include "gemma_like/grammar/number_grammar.h"
 #include "gemma_like/grammar/text_automaton.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 namespace inlay {
 

@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "gemma_like/grammar/schema_reader.h"
 #include "gemma_like/grammar/schema_shape.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 namespace inlay {
 

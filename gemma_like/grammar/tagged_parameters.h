@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 namespace inlay {
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/reply.h"
 #include "serve/api/reply_parts.h"
 

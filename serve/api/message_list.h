@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 namespace inlay::serve {
 

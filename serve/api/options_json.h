@@ -8,7 +8,7 @@
 
 #include "gemma_like/generation/generation.h"
 #include "gemma_like/grammar/answer_shape.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 namespace inlay::serve {
 

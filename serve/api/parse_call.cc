@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/field_reader.h"
 #include "serve/api/parsers.h"
 

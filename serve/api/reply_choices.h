@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/call.h"
 #include "serve/api/reply.h"
 #include "serve/api/reply_parts.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 namespace inlay::serve {
 

@@ -5,7 +5,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/field_reader.h"
 #include "serve/api/reply_parts.h"
 #include "serve/api/text_or_tokens.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "nlohmann/json.hpp"
 #include "serve/api/options_json.h"
 

@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/generation/sampler.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "io/template/json_input.h"
 #include "serve/api/parse_call.h"
 #include "serve/api/reply.h"

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "gemma_like/chat/call_shape.h"
 #include "gemma_like/grammar/call_rules.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 namespace inlay::serve {
 namespace {

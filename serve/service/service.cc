@@ -15,7 +15,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/wait_for.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/reply.h"
 #include "serve/page/page.h"
 #include "serve/scheduler/scheduler.h"

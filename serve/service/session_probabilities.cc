@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "gemma_like/generation/generation.h"
 #include "gemma_like/generation/sampler.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/field_reader.h"
 #include "serve/api/reply_parts.h"
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "gemma_like/chat/chat_renderer.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "io/template/text.h"
 #include "io/tokenizer/tokenizer.h"
 #include "serve/api/call.h"

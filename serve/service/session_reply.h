@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 #include "gemma_like/chat/answer_event.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "io/tokenizer/tokenizer.h"
 #include "serve/sessions/session.h"
 #include "serve/sessions/session_store.h"

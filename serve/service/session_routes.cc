@@ -12,7 +12,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/reply_parts.h"
 #include "serve/service/session_probabilities.h"
 #include "serve/service/session_reply.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/call.h"
 #include "serve/api/reply.h"
 #include "serve/http/http_server.h"

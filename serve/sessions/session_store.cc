@@ -11,7 +11,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/options_json.h"
 #include "serve/sessions/session_json.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/embeddings.h"
 #include "serve/api/parse_call.h"
 #include "serve/api/reply.h"

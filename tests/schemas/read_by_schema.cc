@@ -12,7 +12,7 @@
 #include "gemma_like/grammar/compiled_grammar.h"
 #include "gemma_like/grammar/grammar_matcher.h"
 #include "gemma_like/grammar/json_schema.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "tests/must.h"
 
 namespace inlay {

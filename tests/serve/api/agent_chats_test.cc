@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "gemma_like/chat/chat_renderer.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "serve/api/parse_call.h"
 #include "tests/gemma_like/chat/chat_vocabulary.h"
 #include "tests/must.h"

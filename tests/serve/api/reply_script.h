@@ -10,7 +10,7 @@
 #include "gemma_like/chat/answer_event.h"
 #include "gemma_like/generation/generation.h"
 #include "gemma_like/generation/sampler.h"
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 #include "io/tokenizer/tokenizer.h"
 #include "serve/api/call.h"
 #include "serve/api/reply.h"

@@ -1,4 +1,4 @@
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // JSON from strangers, read within bounds, and JSON for them, always valid UTF-8.
-#ifndef INLAY_GEMMA_LIKE_PARSE_JSON_H_
-#define INLAY_GEMMA_LIKE_PARSE_JSON_H_
+#ifndef INLAY_IO_JSON_PARSE_JSON_H_
+#define INLAY_IO_JSON_PARSE_JSON_H_
 
 #include <cstddef>
 #include <string>
@@ -27,4 +27,4 @@ std::string DumpJson(const Json& json);
 
 }  // namespace inlay
 
-#endif  // INLAY_GEMMA_LIKE_PARSE_JSON_H_
+#endif  // INLAY_IO_JSON_PARSE_JSON_H_

@@ -1,4 +1,4 @@
-#include "gemma_like/parse_json.h"
+#include "io/json/parse_json.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace {
 
 // Puts values together as nlohmann's parser finds their parts. Its own builder limits no depth, and
 // takes quadratic time for the members of an ordered object.
-class Builder : public nlohmann::json_sax<Json> {
+class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(absl::string_view what) : what_(what) {}
+  explicit JsonBuilder(absl::string_view what) : what_(what) {}
 
   absl::StatusOr<Json> Result(bool parsed) && {
     if (parsed) return std::move(result_);
@@ -104,7 +104,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
 absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text) {
   return OrOutOfMemory("reading JSON", [&] {
-    Builder builder(what);
+    JsonBuilder builder(what);
     const bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);
     return std::move(builder).Result(parsed);
   });
