@@ -1,0 +1,29 @@
+// What the replies of a hub mean.
+#ifndef INLAY_IO_DOWNLOAD_HUB_REPLY_H_
+#define INLAY_IO_DOWNLOAD_HUB_REPLY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "io/download/http_getter.h"
+
+namespace inlay {
+
+// Why a reply that did not succeed refuses `what` ("USER/REPO"), as one sentence that says what a
+// person can do: PermissionDenied (401, 403), NotFound (404), Unavailable where it may pass
+// (MayPass), else FailedPrecondition.
+absl::Status RefusalOf(const HttpReplyHead& head, absl::string_view what,
+                       absl::string_view endpoint, bool has_token);
+
+// The hash in a reply's x-linked-etag, or else its etag, without quotes; empty where it is none.
+std::string HashOf(const HttpReplyHead& head);
+
+// The size in a reply's x-linked-size, or else, where the reply succeeded, its content-length.
+std::optional<uint64_t> SizeOf(const HttpReplyHead& head);
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_DOWNLOAD_HUB_REPLY_H_

@@ -1,0 +1,58 @@
+// A file of which there is only a part so far.
+#ifndef INLAY_IO_DOWNLOAD_INCOMPLETE_FILE_H_
+#define INLAY_IO_DOWNLOAD_INCOMPLETE_FILE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace inlay {
+
+// PATH.incomplete, as huggingface_hub names it: what an earlier process got is kept, and what this
+// one gets is kept when it ends in any way, for the next. Errors of a full disk are
+// ResourceExhausted and say so.
+class IncompleteFile {
+ public:
+  // Opens the file or makes an empty one. A link of that name is refused.
+  static absl::StatusOr<IncompleteFile> Open(const std::string& path);
+
+  IncompleteFile(IncompleteFile&& other) noexcept
+      : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+  IncompleteFile& operator=(IncompleteFile&&) = delete;
+  ~IncompleteFile();
+
+  // Bytes that are there.
+  uint64_t size() const { return size_; }
+  // Bytes that the file system has room for.
+  uint64_t Free() const;
+
+  // Calls `act` with the bytes that are there, in pieces.
+  absl::Status Read(const std::function<absl::Status(absl::Span<const uint8_t>)>& act) const;
+  absl::Status Append(absl::Span<const uint8_t> bytes);
+  // Drops all bytes.
+  absl::Status Clear();
+
+  // Puts the bytes on the disk and gives the file its whole name, PATH, in one step; a file of that
+  // name is replaced. Call at most once, last.
+  absl::Status Complete();
+  // Removes the file. Call at most once, last.
+  void Remove();
+
+ private:
+  IncompleteFile(std::string path, int fd, uint64_t size)
+      : path_(std::move(path)), fd_(fd), size_(size) {}
+  std::string incomplete() const { return path_ + ".incomplete"; }
+
+  std::string path_;
+  int fd_;  // -1 after a move
+  uint64_t size_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_DOWNLOAD_INCOMPLETE_FILE_H_

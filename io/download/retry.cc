@@ -1,0 +1,44 @@
+#include "io/download/retry.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace inlay {
+
+absl::Status Retry::Wait(const absl::Status& error, absl::Duration least) {
+  if (!absl::IsUnavailable(error)) return error;
+  if (least > policy_.longest_wait) {
+    return absl::UnavailableError(
+        absl::StrCat(error.message(), "; it asks to be left alone for ",
+                     absl::FormatDuration(absl::Ceil(least, absl::Seconds(1)))));
+  }
+  if (++failed_ >= policy_.attempts) return error;
+  absl::Duration wait = policy_.first_wait;
+  for (int i = 1; i < failed_; ++i) wait *= 2;
+  wait = std::min(std::max(wait, least), policy_.longest_wait);
+  if (observer_.note) {
+    observer_.note(absl::StrCat(error.message(), "; trying again in ", absl::FormatDuration(wait)));
+  }
+  absl::SleepFor(wait);
+  return absl::OkStatus();
+}
+
+absl::Duration RetryAfter(const HttpReplyHead& head, absl::Time now) {
+  const absl::string_view text = head.Header("retry-after");
+  uint32_t seconds = 0;
+  if (absl::SimpleAtoi(text, &seconds)) return absl::Seconds(seconds);
+  absl::Time date;
+  std::string ignored;
+  if (absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", text, &date, &ignored))
+    return std::max(date - now, absl::ZeroDuration());
+  return absl::ZeroDuration();
+}
+
+bool MayPass(int http_status) {
+  return http_status == 408 || http_status == 425 || http_status == 429 || http_status >= 500;
+}
+
+}  // namespace inlay

@@ -1,0 +1,65 @@
+#include "io/download/retry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const absl::Status kGone = absl::UnavailableError("gone");
+
+TEST(Retry, WaitsLongerEachTimeAndGivesUp) {
+  std::vector<std::string> notes;
+  const PullObserver observer = {.note = [&](const std::string& note) { notes.push_back(note); }};
+  const RetryPolicy policy = {.attempts = 3, .first_wait = absl::Milliseconds(1)};
+  Retry retry(policy, observer);
+  EXPECT_TRUE(retry.Wait(kGone).ok());
+  EXPECT_TRUE(retry.Wait(kGone).ok());
+  EXPECT_EQ(retry.Wait(kGone), kGone);
+  EXPECT_THAT(notes, ElementsAre("gone; trying again in 1ms", "gone; trying again in 2ms"));
+  retry.Reset();
+  EXPECT_TRUE(retry.Wait(kGone).ok());
+}
+
+TEST(Retry, ReturnsWhatDoesNotPass) {
+  const RetryPolicy policy;
+  Retry retry(policy, {});
+  EXPECT_EQ(retry.Wait(absl::NotFoundError("no")).code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Retry, WaitsAsLongAsItIsAskedToWithinReason) {
+  const RetryPolicy policy = {.first_wait = absl::Milliseconds(1),
+                              .longest_wait = absl::Milliseconds(50)};
+  Retry retry(policy, {});
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(retry.Wait(kGone, absl::Milliseconds(50)).ok());
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(50));
+  EXPECT_THAT(std::string(retry.Wait(kGone, absl::Minutes(5)).message()),
+              HasSubstr("left alone for 5m"));
+}
+
+TEST(Retry, ReadsRetryAfter) {
+  const absl::Time now =
+      absl::FromCivil(absl::CivilSecond(2015, 10, 21, 7, 27, 0), absl::UTCTimeZone());
+  const auto after = [&](const std::string& value) {
+    HttpReplyHead head;
+    head.headers["retry-after"] = value;
+    return RetryAfter(head, now);
+  };
+  EXPECT_EQ(after("120"), absl::Seconds(120));
+  EXPECT_EQ(after("Wed, 21 Oct 2015 07:28:00 GMT"), absl::Seconds(60));
+  EXPECT_EQ(after("Wed, 21 Oct 2015 07:00:00 GMT"), absl::ZeroDuration());
+  for (const char* value : {"", "-1", "soon", "99999999999999999999"})
+    EXPECT_EQ(after(value), absl::ZeroDuration()) << value;
+}
+
+}  // namespace
+}  // namespace inlay
