@@ -4,9 +4,12 @@
 
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "base/plural.h"
 
 namespace inlay {
 
@@ -27,6 +30,16 @@ std::string Format(const absl::FormatSpec<Args...>& format, const Args&... args)
   std::string text;
   AppendFormat(&text, format, args...);
   return text;
+}
+
+// "13.5 MB", in the units of 1000 in which files are sold.
+inline std::string ByteCount(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
+  if (bytes < 1000) return Plural(bytes, "byte");
+  double x = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; x >= 1000 && unit + 1 < std::size(kUnits); ++unit) x /= 1000;
+  return Format("%.1f %s", x, kUnits[unit]);
 }
 
 // Appends the shortest digits that are read back as the same float. `x` is finite: JSON has no

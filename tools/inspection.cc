@@ -34,16 +34,6 @@ void WriteValue(const GgufValue& value, JsonWriter& json) {
   if (value.is_array()) json.End();
 }
 
-// "13.5 MB", in the units of 1000 in which files are sold.
-std::string Bytes(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
-  if (bytes < 1000) return Plural(bytes, "byte");
-  double x = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; x >= 1000 && unit + 1 < std::size(kUnits); ++unit) x /= 1000;
-  return Format("%.1f %s", x, kUnits[unit]);
-}
-
 // Bytes that a token adds to a long conversation.
 size_t BytesPerToken(const CacheBytes& cache) { return cache.per_block / kKvBlockRows; }
 
@@ -80,8 +70,8 @@ void WriteFile(const GgufFile& file, JsonWriter& json) {
 }
 
 void WriteFile(const GgufFile& file, Output& out) {
-  const std::string size = file.num_files() == 1 ? Bytes(file.file_size())
-                                                 : absl::StrCat(Bytes(file.file_size()), " in ",
+  const std::string size = file.num_files() == 1 ? ByteCount(file.file_size())
+                                                 : absl::StrCat(ByteCount(file.file_size()), " in ",
                                                                 Plural(file.num_files(), "file"));
   out.Write(Format("%s: GGUF version %d, %s\n\nmetadata (%s)\n", PrintableName(file.name()),
                    file.version(), size, Plural(file.metadata().size(), "key")));
@@ -91,7 +81,7 @@ void WriteFile(const GgufFile& file, Output& out) {
   }
   uint64_t bytes = 0;
   for (const GgufTensor& tensor : file.tensors()) bytes += tensor.data.size();
-  out.Write(Format("\ntensors (%d, %s)\n", file.tensors().size(), Bytes(bytes)));
+  out.Write(Format("\ntensors (%d, %s)\n", file.tensors().size(), ByteCount(bytes)));
   for (const GgufTensor& tensor : file.tensors()) {
     out.Write(Format(
         "  %-44s %-16s %-13s %12d bytes\n", PrintableName(tensor.name), tensor.ShapeString(),
@@ -118,7 +108,7 @@ std::string IgnoredText(const Ignored& ignored) {
   for (const IgnoredTensors& group : ignored.tensors) {
     const Ignored one{.tensors = {group}, .keys = {}};
     AppendFormat(&text, "  %-44s %12d bytes  %s\n", one.ToString(), group.bytes,
-                 Bytes(group.bytes));
+                 ByteCount(group.bytes));
   }
   for (const std::string& key : ignored.keys) absl::StrAppend(&text, "  the key ", key, "\n");
   return text;
@@ -159,7 +149,7 @@ std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
     AppendFormat(&text, "  %2d  %-56s %s\n", index++, layer.mixer, layer.mlp);
   const CacheBytes& cache = plan.description.cache;
   const auto line = [&](absl::string_view what, size_t bytes) {
-    AppendFormat(&text, "  %-44s %12d bytes  %s\n", what, bytes, Bytes(bytes));
+    AppendFormat(&text, "  %-44s %12d bytes  %s\n", what, bytes, ByteCount(bytes));
   };
   absl::StrAppend(&text, "\nmemory of the model\n");
   line("weights", plan.model.weights);
