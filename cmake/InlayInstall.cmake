@@ -35,7 +35,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/tools/cli.h
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake
   ${CMAKE_CURRENT_LIST_DIR}/InlayModelBinary.cmake
   ${CMAKE_CURRENT_LIST_DIR}/InlayStaticAbseil.cmake DESTINATION ${package})
-install(FILES ${PROJECT_SOURCE_DIR}/tools/no_server_hooks.cc DESTINATION ${package}/sources/tools)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/no_hub_hooks.cc
+  ${PROJECT_SOURCE_DIR}/tools/no_server_hooks.cc DESTINATION ${package}/sources/tools)
 install(FILES ${PROJECT_SOURCE_DIR}/configs/config_list.txt DESTINATION ${package}/sources/configs)
 install(FILES ${PROJECT_SOURCE_DIR}/gemma_like/config.cc.in
   ${PROJECT_SOURCE_DIR}/gemma_like/config_entries.cc.in DESTINATION ${package}/sources/gemma_like)

@@ -6,7 +6,7 @@
 # too the program needs the C library alone: it holds the C++ runtime, and abseil's archives where they
 # are installed, as does whatever else links abseil in that project. INLAY_STATIC_DEPS=OFF keeps the
 # shared libraries. Without SERVER the commands serve, replay and chat --server are left out with their
-# code.
+# code; pull and -hf always are, as the program has its model.
 include(${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/InlayStaticAbseil.cmake)
 
@@ -27,14 +27,17 @@ function(inlay_add_model_binary)
   file(COPY_FILE ${folder}/main.cc.new ${folder}/main.cc ONLY_IF_DIFFERENT)
   # The list of configs among these sources is found before that of the engine's library, whose own
   # configs then stay out.
+  # Likewise, as those of the library bring the server and the code for hubs along.
+  set(hooks no_hub_hooks.cc)
   if(NOT arg_SERVER)
-    # Likewise, as that of the library brings the server along.
-    set(no_server ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../tools/no_server_hooks.cc)
-    if(NOT EXISTS ${no_server})
-      set(no_server ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/sources/tools/no_server_hooks.cc)  # installed
-    endif()
-    list(APPEND sources ${no_server})
+    list(APPEND hooks no_server_hooks.cc)
   endif()
+  set(tools ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../tools)
+  if(NOT EXISTS ${tools}/no_hub_hooks.cc)
+    set(tools ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/sources/tools)  # installed
+  endif()
+  list(TRANSFORM hooks PREPEND ${tools}/)
+  list(APPEND sources ${hooks})
   add_executable(${arg_NAME} ${folder}/main.cc ${sources})
   target_link_libraries(${arg_NAME} PRIVATE inlay::tools)
   if(INLAY_STATIC_DEPS OR NOT DEFINED INLAY_STATIC_DEPS)

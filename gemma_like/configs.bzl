@@ -63,10 +63,11 @@ def inlay_model_binary(name, config, weights = None, server = False, visibility 
     program = name + "_program" if weights else name
 
     # The list of configs among these sources is found before that of the engine's library, whose
-    # own configs then stay out. So does the server, where what stands in for it is among them.
+    # own configs then stay out. So do the code for hubs and the server, where what stands in for
+    # them is among them.
     cc_binary(
         name = program,
-        srcs = ["//tools:main.cc", name + "_config_sources"] +
+        srcs = ["//tools:main.cc", "//tools:no_hub_hooks.cc", name + "_config_sources"] +
                ([] if server else ["//tools:no_server_hooks.cc"]),
         copts = ["-std=c++20"],
         linkstatic = True,

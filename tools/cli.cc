@@ -26,6 +26,7 @@
 #include "tools/flags/model_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
+#include "tools/hub_hooks.h"
 #include "tools/output.h"
 #include "tools/server_hooks.h"
 
@@ -97,6 +98,19 @@ const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
   return found.empty() ? nullptr : found.front();
 }
 
+// llama.cpp's spellings of --hf-repo, which CLI11 would read as -h.
+std::vector<std::string> SpellOutHub(const CLI::App& app, std::vector<std::string> arguments) {
+  const CLI::App* command = arguments.empty() ? nullptr : FindCommand(app, arguments.front());
+  if (command == nullptr) return arguments;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    if (arguments[i] != "-hf" && arguments[i] != "-hfr") continue;
+    const CLI::Option* before = command->get_option_no_throw(arguments[i - 1]);
+    const bool is_value = before != nullptr && before->get_items_expected_max() > 0;
+    if (!is_value) arguments[i] = "--hf-repo";
+  }
+  return arguments;
+}
+
 // CLI11 would read the argument after "--model=" as its value: here the value is empty.
 std::vector<std::string> SplitEmptyValues(const CLI::App& app, std::vector<std::string> arguments) {
   const CLI::App* command = arguments.empty() ? nullptr : FindCommand(app, arguments.front());
@@ -125,6 +139,7 @@ std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
     if (!bundled.ok() || bundled->has_value())
       arguments.insert(arguments.begin(), {"generate", "-p"});
   }
+  arguments = SpellOutHub(app, std::move(arguments));
   arguments = SplitEmptyValues(app, std::move(arguments));
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
@@ -187,6 +202,8 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddTemplate(app, action);
   AddInspect(app, action);
   AddConfigs(app, action);
+  AddList(app, action);
+  if (const HubHooks* const hub = FindHubHooks(); hub != nullptr) hub->add_commands(app, action);
   AddLimits(app, action);
   if (const ServerHooks* const server = FindServerHooks(); server != nullptr)
     server->add_commands(app, action);

@@ -1,4 +1,4 @@
-// A program without the server: it has neither the commands nor their code.
+// A program without the server and without downloads: it has neither the commands nor their code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,12 +19,15 @@ ProgramResult RunAlone(const std::vector<std::string>& arguments, const std::str
 }
 
 TEST(NoServer, HasNoneOfItsCommands) {
-  EXPECT_THAT(RunAlone({"--help"}).out,
-              AllOf(HasSubstr("generate"), Not(HasSubstr("serve")), Not(HasSubstr("replay"))));
+  EXPECT_THAT(RunAlone({"--help"}).out, AllOf(HasSubstr("generate"), Not(HasSubstr("serve")),
+                                              Not(HasSubstr("replay")), Not(HasSubstr("pull"))));
   ExpectError(RunAlone({"serve"}), 2, HasSubstr("'serve' is not one of the commands"));
   EXPECT_THAT(RunAlone({"chat", "--help"}).out, Not(HasSubstr("--server")));
   ExpectError(RunAlone({"chat", "--server", "http://127.0.0.1:1"}), 2,
               HasSubstr("unknown arguments --server"));
+  EXPECT_THAT(RunAlone({"generate", "--help"}).out, Not(HasSubstr("hf")));
+  ExpectError(RunAlone({"generate", "-hf", "user/repo"}), 2,
+              HasSubstr("unknown arguments --hf-repo"));
 }
 
 TEST(NoServer, ChatsAndGenerates) {
@@ -36,7 +39,7 @@ TEST(NoServer, ChatsAndGenerates) {
 TEST(NoServer, HasNoneOfItsCode) {
   const std::string program = ReadFile(INLAY_WITHOUT_SERVER);
   EXPECT_THAT(program, HasSubstr("the demo model models/bard.gguf is not near")) << "the search";
-  for (const char* text : {"text/event-stream", "/v1/chat/completions", "boost"})
+  for (const char* text : {"text/event-stream", "/v1/chat/completions", "boost", "libcurl"})
     EXPECT_EQ(program.find(text), std::string::npos) << text;
 }
 

@@ -100,9 +100,10 @@ struct TemplateInputs {
 };
 
 // What only a model that runs here can follow.
-constexpr const char* kLocalFlags[] = {
-    "--threads",     "--check-tensors", "--sandbox", "--ctx-size",      "--cache-type",
-    "--cache-limit", "--chat-template", "--exact",   "--repeat-last-n", "--regex"};
+constexpr const char* kLocalFlags[] = {"--threads",       "--check-tensors", "--sandbox",
+                                       "--ctx-size",      "--cache-type",    "--cache-limit",
+                                       "--chat-template", "--exact",         "--repeat-last-n",
+                                       "--regex",         "--hf-repo"};
 
 // The first key of --api-key-file or $INLAY_API_KEY, which may have lines as for inlay serve.
 absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {

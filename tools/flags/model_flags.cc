@@ -17,6 +17,7 @@
 #include "tools/demo_model.h"
 #include "tools/flags/list_flag.h"
 #include "tools/flags/validators.h"
+#include "tools/hub_hooks.h"
 #include "tools/output.h"
 #include "tools/sandbox.h"
 
@@ -30,9 +31,15 @@ constexpr double kMostMib = 1 << 30;    // a petabyte
 }  // namespace
 
 void AddModelFlag(CLI::App& command, ModelFlags& flags) {
-  command.add_option(
+  CLI::Option* const model = command.add_option(
       "-m,--model", flags.model,
       "model file (default: the bundled model, else $INLAY_MODEL, else the demo model)");
+  if (FindHubHooks() != nullptr) {
+    command
+        .add_option("--hf-repo", flags.hub,
+                    "-hf USER/REPO[:TYPE]: a model of Hugging Face, pulled if it is not here yet")
+        ->excludes(model);
+  }
   command.add_flag("--sandbox", flags.sandbox,
                    "for models you do not trust: no network, no other files, nothing written");
 }
@@ -96,6 +103,7 @@ namespace {
 
 absl::StatusOr<std::string> ChooseModel(const ModelFlags& flags) {
   if (!flags.model.empty()) return flags.model;
+  if (!flags.hub.empty()) return FindHubHooks()->pull(flags.hub);
   INLAY_ASSIGN_OR_RETURN(std::optional<std::string> bundled, FindBundledModel());
   if (bundled.has_value()) return *std::move(bundled);
   if (const char* path = std::getenv("INLAY_MODEL"); path != nullptr && *path != 0) return path;

@@ -20,6 +20,7 @@ namespace inlay {
 
 struct ModelFlags {
   std::string model;  // empty: FindModel chooses
+  std::string hub;    // the name of a model on a hub, instead; empty: none
   size_t threads = 1;
   bool check_tensors = false;
   bool sandbox = false;
@@ -32,7 +33,7 @@ struct ModelFlags {
   std::optional<size_t> cache_limit;  // MiB
 };
 
-// -m and --sandbox
+// -m, --hf-repo and --sandbox
 void AddModelFlag(CLI::App& command, ModelFlags& flags);
 // -t
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags);
@@ -49,9 +50,9 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags);
 // -o text|json
 void AddFormatFlag(CLI::App& command, bool& json);
 
-// The model's path: that of -m, or the program's own when a model is bundled with it, or
-// $INLAY_MODEL, or the demo model. With --sandbox, only this file can be opened after the call; see
-// tools/sandbox.h.
+// The model's path: that of -m, or of --hf-repo's model, which is pulled, or the program's own when
+// a model is bundled with it, or $INLAY_MODEL, or the demo model. With --sandbox, only this file
+// can be opened after the call; see tools/sandbox.h.
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
 
 // The instruction set that $INLAY_TARGET names; empty where it is not set.

@@ -1,0 +1,112 @@
+// inlay list.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "io/gguf/gguf.h"
+#include "tests/io/gguf/changed_gguf.h"
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kDemoModel[] = "models/bard.gguf";
+
+class ListTest : public testing::Test {
+ protected:
+  ListTest() : home_(ScratchPath("home")) {
+    fs::create_directories(home_);
+    env_ = {{"HOME", home_}, {"OLLAMA_MODELS", home_ + "/ollama"}};
+  }
+
+  void Add(const std::string& path, const std::string& contents) {
+    fs::create_directories(fs::path(home_ + "/" + path).parent_path());
+    WriteFile(home_ + "/" + path, contents);
+  }
+  // A file of the demo model that says it is of another architecture.
+  std::string ForeignModel() {
+    const auto file = GgufFile::Open(kDemoModel);
+    EXPECT_TRUE(file.ok());
+    const std::string path = ScratchPath("foreign.gguf");
+    WriteChanged(
+        *file,
+        {.without_keys = {"general.architecture"},
+         .add_keys =
+             [](GgufWriter& writer) { writer.SetString("general.architecture", "parrot"); }},
+        path);
+    return path;
+  }
+
+  const std::string home_;
+  std::map<std::string, std::string> env_;
+};
+
+TEST_F(ListTest, SaysWhereItLooked) {
+  const ProgramResult none = RunProgram({"list"}, {.env = env_});
+  EXPECT_EQ(none.status, 0);
+  EXPECT_EQ(none.out,
+            absl::StrCat("no models in ", home_, "/.cache/huggingface/hub, ", home_, "/ollama, ",
+                         home_, "/.lmstudio/models, ", home_, "/.cache/lm-studio/models\n"));
+  EXPECT_EQ(RunProgram({"list", "-o", "json"}, {.env = env_}).Json(), nlohmann::json::array());
+}
+
+TEST_F(ListTest, ListsModelsAndWhatBecomesOfThem) {
+  const std::string hash(64, 'a');
+  const std::string repo = ".cache/huggingface/hub/models--user--repo";
+  const std::string link = repo + "/snapshots/" + std::string(40, 'c') + "/bard-F16.gguf";
+  Add(repo + "/blobs/" + hash, ReadFile(kDemoModel));
+  fs::create_directories(fs::path(home_ + "/" + link).parent_path());
+  fs::create_symlink("../../blobs/" + hash, home_ + "/" + link);
+  Add("ollama/blobs/sha256-" + hash, ReadFile(ForeignModel()));
+  Add("ollama/manifests/registry.ollama.ai/library/parrot/7b",
+      R"({"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:)" +
+          hash + "\"}]}");
+  Add("ollama/manifests/registry.ollama.ai/library/empty/latest", R"({"layers": []})");
+  Add(".lmstudio/models/u/r/cut\x1b[31m.gguf", ReadFile(kDemoModel).substr(0, 100'000));
+  Add(".lmstudio/models/u/r/other.gguf", "no model");
+  fs::create_directory_symlink(home_ + "/.lmstudio", home_ + "/.cache/lm-studio");
+
+  const ProgramResult text = RunProgram({"list"}, {.env = env_});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("user/repo:F16"), HasSubstr("13.5 MB"), HasSubstr("bard"),
+                              HasSubstr("does not run: it has architecture 'parrot'"),
+                              HasSubstr("parrot:7b")));
+  const auto json = RunProgram({"list", "-o", "json"}, {.env = env_}).Json();
+  ASSERT_EQ(json.size(), 5u) << json;
+  EXPECT_EQ(json[0]["source"], "hub");
+  EXPECT_EQ(json[0]["name"], "user/repo:F16");
+  EXPECT_EQ(json[0]["path"], home_ + "/" + link);
+  EXPECT_EQ(json[0]["file_bytes"], fs::file_size(kDemoModel));
+  EXPECT_EQ(json[0]["config"], "bard");
+  // What inspect says of it.
+  const auto memory = RunProgram({"inspect", "-m", kDemoModel, "-o", "json"}).Json()["memory"];
+  EXPECT_EQ(json[0]["context"], memory["context"]);
+  EXPECT_EQ(json[0]["bytes_of_memory"], memory["bytes_of_weights"].get<uint64_t>() +
+                                            memory["bytes_of_scratch"].get<uint64_t>() +
+                                            memory["bytes_per_conversation"].get<uint64_t>());
+  const std::vector<std::pair<std::string, std::string>> others = {
+      {"empty:latest", "names no file in GGUF"},
+      {"parrot:7b", "'parrot'"},
+      {"u/r:cut\x1b[31m.gguf", "cut"},
+      {"u/r:other.gguf", "other.gguf"}};
+  for (size_t i = 0; i < others.size(); ++i) {
+    const auto& model = json[i + 1];
+    EXPECT_EQ(model["name"], others[i].first);
+    EXPECT_TRUE(model["config"].is_null());
+    EXPECT_THAT(model["error"].get<std::string>(), HasSubstr(others[i].second));
+  }
+}
+
+}  // namespace
+}  // namespace inlay

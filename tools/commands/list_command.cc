@@ -1,0 +1,171 @@
+// inlay list: the models that are on this machine, and what becomes of them here.
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "gemma_like/model/description.h"
+#include "gemma_like/model/memory_plan.h"
+#include "gemma_like/registry.h"
+#include "io/gguf/gguf.h"
+#include "io/hub/environment.h"
+#include "io/hub/hub_cache.h"
+#include "io/hub/lm_studio_folder.h"
+#include "io/hub/local_model.h"
+#include "io/hub/ollama_folder.h"
+#include "tools/commands/commands.h"
+#include "tools/flags/model_flags.h"
+#include "tools/format.h"
+#include "tools/json_text.h"
+#include "tools/output.h"
+
+namespace inlay {
+namespace {
+
+// A model and what this program makes of it.
+struct ListedModel {
+  LocalModel model;
+  uint64_t bytes = 0;   // of its files
+  std::string config;   // empty where none fits
+  uint64_t memory = 0;  // bytes of weights, scratch and a conversation
+  size_t context = 0;   // of that conversation, in tokens
+  std::string problem;  // empty where it runs
+};
+
+struct Places {
+  std::vector<LocalModel> models;
+  std::vector<std::string> folders;  // that were looked into
+};
+
+Places FindLocalModels() {
+  Places places;
+  const auto add = [&](const std::string& folder, std::vector<LocalModel> models) {
+    places.folders.push_back(folder);
+    for (LocalModel& model : models) places.models.push_back(std::move(model));
+  };
+  if (const auto folder = HubCacheFolder(); folder.ok()) add(*folder, HubCache(*folder).List());
+  for (const std::string& folder : OllamaFolders()) add(folder, ListOllamaModels(folder));
+  for (const std::string& folder : LmStudioFolders()) add(folder, ListLmStudioModels(folder));
+  return places;
+}
+
+// Folders may be links to each other: what a source has twice under one name is named once.
+void RemoveTwins(std::vector<LocalModel>& models) {
+  std::set<std::string> seen;
+  std::erase_if(models, [&](const LocalModel& model) {
+    std::error_code ignored;
+    const std::string file = std::filesystem::weakly_canonical(model.path, ignored).string();
+    return !model.path.empty() &&
+           !seen.insert(absl::StrCat(model.source, "\n", model.name, "\n", file)).second;
+  });
+}
+
+absl::Status Fit(const GgufFile& file, ListedModel& listed) {
+  INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(file));
+  INLAY_RETURN_IF_ERROR(entry->packed_tensors(file).status());
+  listed.config = std::string(entry->name);
+  const auto trained = file.GetUint(absl::StrCat(entry->architecture, ".context_length"));
+  const ModelFlags usual;
+  listed.context = ContextSize(usual, trained.ok() ? static_cast<size_t>(*trained) : 4096);
+  const ModelMemory memory = entry->memory(file, {});
+  listed.memory =
+      memory.weights + memory.scratch + entry->describe(CacheType(usual)).cache.At(listed.context);
+  return absl::OkStatus();
+}
+
+ListedModel Examine(LocalModel model) {
+  ListedModel listed = {std::move(model), 0, "", 0, 0, ""};
+  listed.problem = listed.model.problem;
+  if (listed.model.path.empty()) return listed;
+  const auto file = GgufFile::Open(listed.model.path);
+  absl::Status status = file.status();
+  if (file.ok()) {
+    listed.bytes = file->file_size();
+    status = Fit(*file, listed);
+  }
+  if (!status.ok()) listed.problem = std::string(status.message());
+  return listed;
+}
+
+nlohmann::ordered_json ListedJson(const ListedModel& listed) {
+  nlohmann::ordered_json json = {{"source", std::string(listed.model.source)},
+                                 {"name", listed.model.name},
+                                 {"path", listed.model.path},
+                                 {"file_bytes", listed.bytes}};
+  if (listed.problem.empty()) {
+    json["config"] = listed.config;
+    json["context"] = listed.context;
+    json["bytes_of_memory"] = listed.memory;
+  } else {
+    json["config"] = nullptr;
+    json["error"] = listed.problem;
+  }
+  return json;
+}
+
+// Why it does not run, for where the path stands above.
+std::string ProblemText(const ListedModel& listed) {
+  absl::string_view problem = listed.problem;
+  const std::string& path = listed.model.path;
+  if (path.empty() || !absl::ConsumePrefix(&problem, absl::StrCat(path, " ")))
+    return PrintableName(problem);
+  return absl::StrCat("it ", PrintableName(problem));
+}
+
+std::string ListedText(const ListedModel& listed) {
+  const bool runs = listed.problem.empty();
+  std::string text =
+      Format("%-10s %-52s %9s %9s  %s\n", listed.model.source, PrintableName(listed.model.name),
+             listed.bytes == 0 ? "-" : ByteCount(listed.bytes),
+             runs ? ByteCount(listed.memory) : "-", runs ? listed.config : "-");
+  if (!listed.model.path.empty())
+    AppendFormat(&text, "%-10s %s\n", "", PrintableName(listed.model.path));
+  if (!runs) AppendFormat(&text, "%-10s does not run: %s\n", "", ProblemText(listed));
+  return text;
+}
+
+absl::Status RunList(bool json) {
+  Places places = FindLocalModels();
+  RemoveTwins(places.models);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::string text =
+      Format("%-10s %-52s %9s %9s  %s\n", "source", "name", "file", "memory", "config");
+  for (LocalModel& model : places.models) {
+    const ListedModel listed = Examine(std::move(model));
+    if (json) {
+      list.push_back(ListedJson(listed));
+    } else {
+      text += ListedText(listed);
+    }
+  }
+  if (places.models.empty()) {
+    text = absl::StrCat("no models in ", absl::StrJoin(places.folders, ", "), "\n");
+  }
+  Output out;
+  out.Write(json ? JsonText(list) : text);
+  return out.Finish();
+}
+
+}  // namespace
+
+void AddList(CLI::App& app, Action& action) {
+  const auto json = std::make_shared<bool>(false);
+  CLI::App& command = *app.add_subcommand(
+      "list",
+      "Lists the models in the folders of Hugging Face, Ollama and LM Studio, and which run here.");
+  AddFormatFlag(command, *json);
+  command.callback([json, &action] { action = [json] { return RunList(*json); }; });
+}
+
+}  // namespace inlay

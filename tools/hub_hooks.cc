@@ -1,0 +1,12 @@
+#include "tools/hub_hooks.h"
+
+#include "tools/pull.h"
+
+namespace inlay {
+
+const HubHooks* FindHubHooks() {
+  static constexpr HubHooks kHooks = {.add_commands = &AddPull, .pull = &PullForCommand};
+  return &kHooks;
+}
+
+}  // namespace inlay
