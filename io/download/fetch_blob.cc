@@ -105,9 +105,11 @@ class BlobTransfer {
 
   absl::Status GetRest(const RetryPolicy& policy, const PullObserver& observer) {
     Retry retry(policy, observer);
+    // The most bytes that were there: what is sent once more, by a server without ranges, is no
+    // progress.
+    uint64_t most = file_.size();
     while (file_.size() < request_.size) {
       INLAY_RETURN_IF_ERROR(CheckRoom());
-      const uint64_t before = file_.size();
       absl::Duration least;
       const absl::Status status = GetOnce(&least);
       if (status.ok() && file_.size() == request_.size) break;
@@ -115,7 +117,10 @@ class BlobTransfer {
         file_.Remove();
         return status;
       }
-      if (file_.size() > before) retry.Reset();
+      if (file_.size() > most) {
+        most = file_.size();
+        retry.Reset();
+      }
       INLAY_RETURN_IF_ERROR(retry.Wait(status.ok() ? Interrupted() : status, least));
     }
     return absl::OkStatus();

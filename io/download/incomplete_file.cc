@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,19 +24,21 @@ constexpr size_t kPieceBytes = size_t{1} << 20;  // of Read
 }  // namespace
 
 absl::StatusOr<IncompleteFile> IncompleteFile::Open(const std::string& path) {
-  const std::string name = absl::StrCat(path, ".incomplete");
+  std::string name = absl::StrCat(path, ".incomplete");
   // Without O_NONBLOCK opening a pipe would wait.
   const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name, " cannot be written"));
   struct stat info;
   if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
-    return IncompleteFile(path, fd, static_cast<uint64_t>(info.st_size));
+    return IncompleteFile(path, std::move(name), fd, static_cast<uint64_t>(info.st_size));
   close(fd);
   return absl::FailedPreconditionError(absl::StrCat(name, " is not a regular file"));
 }
 
 IncompleteFile::~IncompleteFile() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ < 0) return;
+  close(fd_);
+  if (size_ == 0) Remove();
 }
 
 uint64_t IncompleteFile::Free() const {
@@ -50,8 +53,8 @@ absl::Status IncompleteFile::Read(
   for (uint64_t offset = 0; offset < size_;) {
     const ssize_t n = pread(fd_, piece.data(), piece.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(incomplete(), " cannot be read"));
-    if (n == 0) return absl::DataLossError(absl::StrCat(incomplete(), " became shorter"));
+    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be read"));
+    if (n == 0) return absl::DataLossError(absl::StrCat(name_, " became shorter"));
     INLAY_RETURN_IF_ERROR(act(absl::MakeConstSpan(piece).first(static_cast<size_t>(n))));
     offset += static_cast<uint64_t>(n);
   }
@@ -67,7 +70,7 @@ absl::Status IncompleteFile::Append(absl::Span<const uint8_t> bytes) {
           absl::StrCat("there is no room on the disk after ", size_, " bytes of ", path_,
                        "; they are kept, and another pull goes on from there"));
     }
-    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(incomplete(), " cannot be written"));
+    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be written"));
     bytes.remove_prefix(static_cast<size_t>(n));
     size_ += static_cast<uint64_t>(n);
   }
@@ -76,19 +79,19 @@ absl::Status IncompleteFile::Append(absl::Span<const uint8_t> bytes) {
 
 absl::Status IncompleteFile::Clear() {
   if (ftruncate(fd_, 0) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat(incomplete(), " cannot be emptied"));
+    return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be emptied"));
   size_ = 0;
   return absl::OkStatus();
 }
 
 absl::Status IncompleteFile::Complete() {
   if (fsync(fd_) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat(incomplete(), " cannot be put on the disk"));
-  if (rename(incomplete().c_str(), path_.c_str()) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat(incomplete(), " cannot be renamed"));
+    return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be put on the disk"));
+  if (rename(name_.c_str(), path_.c_str()) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be renamed"));
   return SyncFolderOf(path_);
 }
 
-void IncompleteFile::Remove() { unlink(incomplete().c_str()); }
+void IncompleteFile::Remove() { unlink(name_.c_str()); }
 
 }  // namespace inlay

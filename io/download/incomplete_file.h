@@ -22,8 +22,12 @@ class IncompleteFile {
   static absl::StatusOr<IncompleteFile> Open(const std::string& path);
 
   IncompleteFile(IncompleteFile&& other) noexcept
-      : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+      : path_(std::move(other.path_)),
+        name_(std::move(other.name_)),
+        fd_(std::exchange(other.fd_, -1)),
+        size_(other.size_) {}
   IncompleteFile& operator=(IncompleteFile&&) = delete;
+  // Removes an empty one.
   ~IncompleteFile();
 
   // Bytes that are there.
@@ -44,12 +48,12 @@ class IncompleteFile {
   void Remove();
 
  private:
-  IncompleteFile(std::string path, int fd, uint64_t size)
-      : path_(std::move(path)), fd_(fd), size_(size) {}
-  std::string incomplete() const { return path_ + ".incomplete"; }
+  IncompleteFile(std::string path, std::string name, int fd, uint64_t size)
+      : path_(std::move(path)), name_(std::move(name)), fd_(fd), size_(size) {}
 
   std::string path_;
-  int fd_;  // -1 after a move
+  std::string name_;  // path_.incomplete
+  int fd_;            // -1 after a move
   uint64_t size_;
 };
 

@@ -159,8 +159,7 @@ TEST_F(PullModelTest, PullsAllPartsOfASplitModelOrShowsNone) {
   const std::string last = Sha256(parts[2]);
   Refuse(kHubCdn + last, 500);
   ExpectError(absl::StatusCode::kUnavailable, HasSubstr("cannot reply at the moment (HTTP 500)"));
-  EXPECT_THAT(Files("blobs"),
-              UnorderedElementsAre(Sha256(parts[0]), Sha256(parts[1]), last + ".incomplete"));
+  EXPECT_THAT(Files("blobs"), UnorderedElementsAre(Sha256(parts[0]), Sha256(parts[1])));
   server_.SetChange(nullptr);
   const auto model = Pull("user/repo:q4_k_m");
   ASSERT_TRUE(model.ok()) << model.status();
@@ -205,6 +204,17 @@ TEST_F(PullModelTest, StartsOverWhereAServerIgnoresRanges) {
   });
   ExpectPulled(bytes_);
   EXPECT_EQ(server_.downloads(), 2u);
+}
+
+// What comes once more is no progress.
+TEST_F(PullModelTest, GivesUpWhereAServerStartsOverAndBreaksOff) {
+  const std::string hash = server_.AddFile(kFile, bytes_);
+  ChangeDownloads(1000, [this](int i, HubServerReply& reply) {
+    reply = {.headers = {{"Content-Length", absl::StrCat(bytes_.size())}}, .body = bytes_};
+    reply.cut = i % 2 == 0 ? 100'000 : 0;
+  });
+  ExpectError(absl::StatusCode::kUnavailable, HasSubstr("localhost"));
+  EXPECT_LE(server_.downloads(), 6u);
 }
 
 TEST_F(PullModelTest, StartsOverWhereARangeIsAnotherOne) {
@@ -373,6 +383,7 @@ TEST_F(PullModelTest, SaysWhatARefusalMeans) {
   ExpectError(Code::kInvalidArgument, HasSubstr("is not JSON"));
   Refuse(kHubCdn, 204);
   ExpectError(Code::kFailedPrecondition, HasSubstr("HTTP 204"));
+  EXPECT_THAT(Files("blobs"), IsEmpty());
 }
 
 TEST_F(PullModelTest, WaitsWhereItIsAskedTo) {
