@@ -139,7 +139,7 @@ Session SessionOf(const Json& json) {
   session.created = IntegerOf<int64_t>(json.at("created"));
   session.updated = IntegerOf<int64_t>(json.at("updated"));
   session.version = IntegerOf<uint64_t>(json.at("version"));
-  session.root = json.value("root", "");
+  session.root = json.at("root").get<std::string>();
   session.messages = MessagesOf(json.at("messages"));
   if (const Json& tools = json.at("tools"); !tools.is_null())
     session.tools = tools.get_ref<const Json::array_t&>();

@@ -108,9 +108,8 @@ absl::StatusOr<SessionSummary> ReadSummary(StateReader& reader) {
     summary.length = IntegerOf<size_t>(json.at("length"));
     summary.created = IntegerOf<int64_t>(json.at("created"));
     summary.updated = IntegerOf<int64_t>(json.at("updated"));
-    // Sessions that were stored before there were these have neither.
-    summary.title = json.value("title", "");
-    summary.root = json.value("root", "");
+    summary.title = json.at("title").get<std::string>();
+    summary.root = json.at("root").get<std::string>();
   } catch (const nlohmann::json::exception&) {
     return Damaged("has a damaged summary");
   }

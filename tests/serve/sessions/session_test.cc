@@ -216,14 +216,16 @@ TEST(SessionDocument, RefusesWhatIsNone) {
   refused([](Json& d) { d["turns"][1]["parent"] = 2; }, "the parent 2");
   refused([](Json& d) { d["turns"][1]["kind"] = "raw"; }, "of the kind raw");
   refused([](Json& d) { d["turns"].erase(0); }, "turn 0");
+  refused([](Json& d) { d["root"] = "no/name"; }, "no/name");
   refused([](Json& d) { d["turns"][1]["message"] = nullptr; }, "no whole session");
   refused([](Json& d) { d["turns"][1]["message"]["content"] = 3; }, "no whole session");
   refused([](Json& d) { d["turns"][1]["options"]["sampling"]["top_k"] = 1e99; }, "no whole");
   // Each member is needed.
   const Json document = SessionDocument(Example());
-  for (const auto& [key, value] : document.items()) refused([&](Json& d) { d.erase(key); }, "no");
-  for (const auto& [key, value] : document["turns"][0].items())
-    refused([&](Json& d) { d["turns"][0].erase(key); }, "no whole session");
+  for (const auto& member : document.items())
+    refused([&](Json& d) { d.erase(member.key()); }, "no");
+  for (const auto& member : document["turns"][0].items())
+    refused([&](Json& d) { d["turns"][0].erase(member.key()); }, "no whole session");
 }
 
 }  // namespace
