@@ -1,6 +1,8 @@
 #include "ops/row_ops.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "ops/portable_math.h"
 
@@ -22,29 +24,44 @@ void NormRow(const float* x, const float* weight, float epsilon, size_t n, float
   NormalizeRow(x, weight, epsilon, n, y);
 }
 
-// Rotates all heads of a token: angles [2 * half], x [cols], where half is head_dim / 2. kHalf is
-// `half` in code compiled for it, otherwise 0.
-template <size_t kHalf>
-HWY_INLINE void RotateHeads(const float* angles, size_t half, size_t cols, float* x) {
-  const size_t n = kHalf == 0 ? half : kHalf;
-  for (size_t c = 0; c < cols; c += 2 * n) Rotate(angles, angles + n, n, x + c);
+void L2NormRow(const float* x, float epsilon, float scale, size_t n, float* y) {
+  const hn::ScalableTag<float> df;
+  const size_t lanes = hn::Lanes(df);
+  const double length = std::sqrt(static_cast<double>(SumOfSquares(x, n)));
+  const auto factor =
+      hn::Set(df, static_cast<float>(double{scale} / std::max(length, double{epsilon})));
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(df, x + i), factor), df, y + i);
+  if (i < n) hn::StoreN(hn::Mul(hn::LoadN(df, x + i, n - i), factor), df, y + i, n - i);
 }
 
-void RotateToken(const float* angles, size_t half, size_t cols, float* x) {
+// Rotates the first 2 * half elements of all heads of a token: angles [2 * half], x [cols], a head
+// every `head_dim` of them. kHalf is `half` in code compiled for it, otherwise 0.
+template <size_t kHalf>
+HWY_INLINE void RotateHeads(const float* angles, size_t half, size_t head_dim, size_t cols,
+                            float* x) {
+  const size_t n = kHalf == 0 ? half : kHalf;
+  for (size_t c = 0; c < cols; c += head_dim) Rotate(angles, angles + n, n, x + c);
+}
+
+void RotateToken(const float* angles, size_t half, size_t head_dim, size_t cols, float* x) {
   switch (half) {
     case 32:
-      return RotateHeads<32>(angles, half, cols, x);
+      return RotateHeads<32>(angles, half, head_dim, cols, x);
     case 64:
-      return RotateHeads<64>(angles, half, cols, x);
+      return RotateHeads<64>(angles, half, head_dim, cols, x);
     case 128:
-      return RotateHeads<128>(angles, half, cols, x);
+      return RotateHeads<128>(angles, half, head_dim, cols, x);
     default:
-      return RotateHeads<0>(angles, half, cols, x);
+      return RotateHeads<0>(angles, half, head_dim, cols, x);
   }
 }
 
-void RotateTokenInterleaved(const float* angles, size_t half, size_t cols, float* x) {
-  for (size_t c = 0; c < cols; c += 2 * half) RotateInterleaved(angles, angles + half, half, x + c);
+void RotateTokenInterleaved(const float* angles, size_t half, size_t head_dim, size_t cols,
+                            float* x) {
+  for (size_t c = 0; c < cols; c += head_dim) {
+    RotateInterleaved(angles, angles + half, half, x + c);
+  }
 }
 
 // out[i] = op(a[i], b[i]) for n elements; out may be a or b.
@@ -79,6 +96,14 @@ struct SiluGateOp {
   template <class DF, class V>
   HWY_INLINE V operator()(DF df, V gate, V up) const {
     return hn::Mul(Swish(df, gate, gate), up);
+  }
+};
+
+struct LogisticOp {
+  template <class DF, class V>
+  HWY_INLINE V operator()(DF df, V x, V) const {
+    const V one = hn::Set(df, 1.0f);
+    return hn::Div(one, hn::Add(one, ExpOf(df, hn::Neg(x))));
   }
 };
 
@@ -121,6 +146,8 @@ void SiluGateRow(const float* gate, const float* up, size_t n, float* y) {
   Combine(SiluGateOp(), gate, up, n, y);
 }
 
+void LogisticRow(size_t n, float* x) { Combine(LogisticOp(), x, x, n, x); }
+
 void MultiplyRow(const float* a, const float* b, size_t n, float* y) {
   Combine(MultiplyOp(), a, b, n, y);
 }
@@ -143,10 +170,12 @@ namespace inlay {
 namespace {
 
 HWY_EXPORT(NormRow);
+HWY_EXPORT(L2NormRow);
 HWY_EXPORT(RotateToken);
 HWY_EXPORT(RotateTokenInterleaved);
 HWY_EXPORT(GeluTanhGateRow);
 HWY_EXPORT(SiluGateRow);
+HWY_EXPORT(LogisticRow);
 HWY_EXPORT(MultiplyRow);
 HWY_EXPORT(AddScaledRow);
 HWY_EXPORT(ScaleRow);
@@ -162,6 +191,12 @@ void RmsNorm(ConstFloatRows x, const float* weight, float epsilon, FloatRows y) 
   assert(SameShape(x, y));
   const auto norm_row = HWY_DYNAMIC_POINTER(NormRow);
   for (size_t r = 0; r < x.rows; ++r) norm_row(x.Row(r), weight, epsilon, x.cols, y.Row(r));
+}
+
+void L2Norm(ConstFloatRows x, float epsilon, float scale, FloatRows y) {
+  assert(SameShape(x, y));
+  const auto row = HWY_DYNAMIC_POINTER(L2NormRow);
+  for (size_t r = 0; r < x.rows; ++r) row(x.Row(r), epsilon, scale, x.cols, y.Row(r));
 }
 
 void RopeAngles(size_t first_position, double base, double scale, FloatRows angles) {
@@ -180,13 +215,15 @@ void RopeAngles(size_t first_position, double base, double scale, FloatRows angl
   }
 }
 
-void ApplyRope(ConstFloatRows angles, FloatRows x, RopePairs pairs) {
-  assert(angles.rows == x.rows && angles.cols % 2 == 0 && x.cols % angles.cols == 0);
+void ApplyRope(ConstFloatRows angles, FloatRows x, RopePairs pairs, size_t head_dim) {
+  if (head_dim == 0) head_dim = angles.cols;
+  assert(angles.rows == x.rows && angles.cols % 2 == 0 && angles.cols <= head_dim);
+  assert(x.cols % head_dim == 0);
   const auto rotate_token = pairs == RopePairs::kHalves
                                 ? HWY_DYNAMIC_POINTER(RotateToken)
                                 : HWY_DYNAMIC_POINTER(RotateTokenInterleaved);
   for (size_t t = 0; t < x.rows; ++t)
-    rotate_token(angles.Row(t), angles.cols / 2, x.cols, x.Row(t));
+    rotate_token(angles.Row(t), angles.cols / 2, head_dim, x.cols, x.Row(t));
 }
 
 void GeluTanhGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y) {
@@ -199,6 +236,11 @@ void SiluGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y) {
   assert(SameShape(gate, up) && SameShape(gate, y));
   const auto row = HWY_DYNAMIC_POINTER(SiluGateRow);
   for (size_t r = 0; r < y.rows; ++r) row(gate.Row(r), up.Row(r), y.cols, y.Row(r));
+}
+
+void Logistic(FloatRows x) {
+  const auto row = HWY_DYNAMIC_POINTER(LogisticRow);
+  for (size_t r = 0; r < x.rows; ++r) row(x.cols, x.Row(r));
 }
 
 void Multiply(ConstFloatRows a, ConstFloatRows b, FloatRows y) {

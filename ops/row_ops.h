@@ -14,6 +14,10 @@ namespace inlay {
 // x. Code compiled for one x.cols is no faster (docs/static-vs-dynamic.md).
 void RmsNorm(ConstFloatRows x, const float* weight, float epsilon, FloatRows y);
 
+// y[r, c] = x[r, c] * scale / max(|x[r]|, epsilon), |x[r]| being the row's Euclidean length. The
+// sum of squares is reduced in an order fixed by x.cols. y may be x.
+void L2Norm(ConstFloatRows x, float epsilon, float scale, FloatRows y);
+
 // Which elements of a head are the real and the imaginary part of one complex number.
 enum class RopePairs {
   kHalves,      // i and i + head_dim / 2 ("NEOX")
@@ -26,10 +30,12 @@ enum class RopePairs {
 // in double so that it is the same on every instruction set.
 void RopeAngles(size_t first_position, double base, double scale, FloatRows angles);
 
-// Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens,
-// head_dim] from RopeAngles. For kHalves and head dims 64, 128 and 256 there is code compiled for
-// that dimension, up to 1.5 times as fast (docs/static-vs-dynamic.md).
-void ApplyRope(ConstFloatRows angles, FloatRows x, RopePairs pairs = RopePairs::kHalves);
+// Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens, n] from
+// RopeAngles. Of each head the first n elements are rotated, as if they were a whole head, and the
+// others stay; head_dim 0 means n. For kHalves and n of 64, 128 and 256 there is code compiled for
+// that number, up to 1.5 times as fast (docs/static-vs-dynamic.md).
+void ApplyRope(ConstFloatRows angles, FloatRows x, RopePairs pairs = RopePairs::kHalves,
+               size_t head_dim = 0);
 
 // y = gelu(gate) * up with the tanh form of GELU (Hendrycks & Gimpel 2016): 0.5 g (1 + tanh(sqrt(2
 // / pi) (g + 0.044715 g^3))). All views have the same shape; y may be gate or up.
@@ -37,6 +43,9 @@ void GeluTanhGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y);
 
 // y = silu(gate) * up with silu(g) = g / (1 + exp(-g)). y may be gate or up.
 void SiluGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y);
+
+// x = 1 / (1 + exp(-x)), the logistic function.
+void Logistic(FloatRows x);
 
 // y = a * b, element by element; y may be either.
 void Multiply(ConstFloatRows a, ConstFloatRows b, FloatRows y);

@@ -13,6 +13,7 @@
 #include "ops/dot-inl.h"
 #include "ops/item_finder.h"
 #include "ops/simd-inl.h"
+#include "ops/state_chunk-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
@@ -30,15 +31,6 @@ void TimeSteps(ConstFloatRows raw, const float* bias, FloatRows dt) {
     }
   }
 }
-
-// factor * x + sum, as one operation where the CPU target has it.
-HWY_INLINE float MulAdd1(float factor, float x, float sum) {
-  const hn::CappedTag<float, 1> d;
-  return hn::GetLane(hn::MulAdd(hn::Set(d, factor), hn::Set(d, x), hn::Set(d, sum)));
-}
-
-// Vectors over the tokens of a chunk, however long the machine's vectors are.
-using ChunkTag = hn::CappedTag<float, kStateChunk>;
 
 // The rows of x and B of a chunk: first the earlier ones, in the log, then the new ones.
 struct ChunkRows {
@@ -58,51 +50,12 @@ struct ChunkRows {
   const float* b[kStateChunk];
 };
 
-// The time steps of one head in a chunk, and the weights that result from them.
-class HeadTimes {
- public:
-  HeadTimes(const SsdAppend& append, const SsdChunk& chunk, size_t head) {
-    const size_t count = chunk.first + chunk.rows;
-    float sum = 0;
-    for (size_t j = 0; j < count; ++j) {
-      if (j < chunk.first) {
-        dt_[j] = chunk.log.dt().Row(j)[head];
-        sum = chunk.log.decay_sum().Row(j)[head];
-      } else {
-        dt_[j] = append.dt.Row(chunk.row + j - chunk.first)[head];
-        sum = MulAdd1(dt_[j], append.a[head], sum);
-        if (chunk.keep) chunk.log.decay_sum().Row(j)[head] = sum;
-      }
-      decay_sum_[j] = sum;
-    }
-    std::fill(dt_ + count, dt_ + kStateChunk, 0.0f);
-    std::fill(decay_sum_ + count, decay_sum_ + kStateChunk, 0.0f);
-  }
-
-  // decays[t] = how much of the chunk's initial state is left after token t, for the tokens of the
-  // vectors that hold [begin, end); the rest of decays [kStateChunk] is unspecified.
-  void StateDecays(size_t begin, size_t end, float* decays) const {
-    const ChunkTag d;
-    for (size_t t = begin / hn::Lanes(d) * hn::Lanes(d); t < end; t += hn::Lanes(d)) {
-      hn::Store(ExpOf(d, hn::Load(d, decay_sum_ + t)), d, decays + t);
-    }
-  }
-
-  // weights[j] = exp(s_t - s_j) * dt_j for j <= t; the rest of weights [kStateChunk] is
-  // unspecified.
-  void Weigh(size_t t, float* weights) const {
-    const ChunkTag d;
-    const auto now = hn::Set(d, decay_sum_[t]);
-    for (size_t j = 0; j <= t; j += hn::Lanes(d)) {
-      const auto decay = ExpOf(d, hn::Sub(now, hn::Load(d, decay_sum_ + j)));
-      hn::Store(hn::Mul(decay, hn::Load(d, dt_ + j)), d, weights + j);
-    }
-  }
-
- private:
-  HWY_ALIGN float dt_[kStateChunk];
-  HWY_ALIGN float decay_sum_[kStateChunk];
-};
+// Writes the time steps of one head in a chunk to dt [kStateChunk], zeros after them.
+void GatherTimeSteps(const SsdAppend& append, const SsdChunk& chunk, size_t head, float* dt) {
+  for (size_t j = 0; j < chunk.first; ++j) dt[j] = chunk.log.dt().Row(j)[head];
+  for (size_t j = 0; j < chunk.rows; ++j) dt[chunk.first + j] = append.dt.Row(chunk.row + j)[head];
+  std::fill(dt + chunk.first + chunk.rows, dt + kStateChunk, 0.0f);
+}
 
 // How many of the chunk's new tokens come before the first output.
 HWY_INLINE size_t Skipped(const SsdAppend& append, const SsdChunk& chunk) {
@@ -138,11 +91,15 @@ class HeadMix {
         state_dim_(append.shape.state_dim),
         group_(head / (append.shape.heads / append.shape.groups)),
         rows_(append, chunk),
-        times_(append, chunk, head),
+        sums_(chunk, append.dt, append.a[head], head),
         state_(chunk.state == nullptr ? nullptr : chunk.state + head * state_dim_ * dim_),
         first_(Skipped(append, chunk)),
         outputs_(chunk.rows - first_) {
-    for (size_t j = 0; j < chunk.first + chunk.rows; ++j) x_[j] = rows_.x[j] + head * dim_;
+    GatherTimeSteps(append, chunk, head, dt_);
+    for (size_t j = 0; j < chunk.first + chunk.rows; ++j) {
+      x_[j] = rows_.x[j] + head * dim_;
+      b_[j] = rows_.b[j] + group_ * state_dim_;
+    }
   }
 
   // Computes the outputs; `products` are those of the head's group.
@@ -150,16 +107,12 @@ class HeadMix {
   HWY_NOINLINE void Outputs(const float* products) const {
     if (outputs_ == 0) return;
     for (size_t i = 0; i < outputs_; ++i) std::fill_n(Output(i), dim_, 0.0f);
-    // As many rows of the state at a time as stay in the L1 cache while all outputs use them.
-    constexpr size_t kBytes = size_t{16} << 10;
-    const size_t step = std::max<size_t>(1, kBytes / (dim_ * sizeof(float)));
-    for (size_t begin = 0; state_ != nullptr && begin < state_dim_; begin += step) {
-      const size_t count = std::min(step, state_dim_ - begin);
-      ForEachOutputs<Block::kOutputs>(
-          outputs_, [&]<size_t R>(size_t i) HWY_ATTR { AddState<R, Block>(i, begin, count); });
-    }
+    ForStateBlocks(state_, state_dim_, dim_, [&](size_t begin, size_t count) HWY_ATTR {
+      AddState<Block>(state_ + begin * dim_, count, dim_, C(0) + begin, append_.xbc.stride,
+                      outputs_, [&](size_t i) { return Output(i); });
+    });
     HWY_ALIGN float decays[kStateChunk];
-    times_.StateDecays(chunk_.first + first_, chunk_.first + chunk_.rows, decays);
+    sums_.StateDecays(chunk_.first + first_, chunk_.first + chunk_.rows, decays);
     ForEachOutputs<Block::kOutputs>(outputs_, [&]<size_t R>(size_t i) HWY_ATTR {
       AddTokens<R, Block>(i, decays, products + (first_ + i) * kStateChunk);
     });
@@ -167,28 +120,19 @@ class HeadMix {
 
   // Computes the state at the chunk's end. `terms` [kStateChunk, head_dim] is scratch memory.
   template <class Block>
-  HWY_NOINLINE void NextState(float* terms) const {
+  HWY_NOINLINE void EndState(float* terms) const {
     HWY_ALIGN float weights[kStateChunk];
-    times_.Weigh(kStateChunk - 1, weights);
+    sums_.Weigh(kStateChunk - 1, dt_, weights);
     HWY_ALIGN float decays[kStateChunk];
-    times_.StateDecays(kStateChunk - 1, kStateChunk, decays);
-    const float decay = decays[kStateChunk - 1];
-    for (size_t j = 0; j < kStateChunk; ++j) {
-      for (size_t i = 0; i < dim_; ++i) terms[j * dim_ + i] = weights[j] * x_[j][i];
-    }
-    float* next = chunk_.next + head_ * state_dim_ * dim_;
-    ForEachOutputs<Block::kOutputs>(state_dim_, [&]<size_t R>(size_t first) HWY_ATTR {
-      SumOutput outputs[R];
-      for (size_t r = 0; r < R; ++r) {
-        float* out = next + (first + r) * dim_;
-        if (state_ == nullptr) std::fill_n(out, dim_, 0.0f);
-        outputs[r] = {state_ == nullptr ? out : state_ + (first + r) * dim_, decay, out};
-      }
-      const size_t column = group_ * state_dim_ + first;
-      AddRows<R, Block::kVectors>(
-          outputs, dim_, kStateChunk, [&](size_t r, size_t j) { return rows_.b[j][column + r]; },
-          [&](size_t j) { return terms + j * dim_; });
-    });
+    sums_.StateDecays(kStateChunk - 1, kStateChunk, decays);
+    const ChunkEnd end = {.b = b_,
+                          .x = x_,
+                          .weights = weights,
+                          .decay = decays[kStateChunk - 1],
+                          .state = state_,
+                          .state_dim = state_dim_,
+                          .dim = dim_};
+    NextState<Block>(end, terms, chunk_.next + head_ * state_dim_ * dim_);
   }
 
  private:
@@ -202,19 +146,6 @@ class HeadMix {
            group_ * state_dim_;
   }
 
-  // Adds to R outputs, from number i on, the terms of state^T C_t from `count` rows of the state.
-  template <size_t R, class Block>
-  HWY_NOINLINE void AddState(size_t i, size_t begin, size_t count) const {
-    SumOutput outputs[R];
-    for (size_t r = 0; r < R; ++r) outputs[r] = {Output(i + r), 1.0f, Output(i + r)};
-    const size_t dim = dim_, stride = append_.xbc.stride;
-    const float* c = C(i) + begin;
-    const float* rows = state_ + begin * dim;
-    AddRows<R, Block::kVectors>(
-        outputs, dim, count, [&](size_t r, size_t n) { return c[r * stride + n]; },
-        [&](size_t n) { return rows + n * dim; });
-  }
-
   // Multiplies R outputs, from number i on, by the decays of the state and adds the terms of the
   // chunk's tokens up to their own; `products` [R, kStateChunk] are theirs.
   template <size_t R, class Block>
@@ -225,7 +156,7 @@ class HeadMix {
     SumOutput outputs[R];
     for (size_t r = 0; r < R; ++r) {
       outputs[r] = {Output(i + r), decays[now + r], Output(i + r)};
-      times_.Weigh(now + r, weights[r]);
+      sums_.Weigh(now + r, dt_, weights[r]);
       const float* cb = products + r * kStateChunk;
       for (size_t j = 0; j <= now + r; ++j) weights[r][j] *= cb[j];
     }
@@ -246,11 +177,13 @@ class HeadMix {
   const SsdChunk& chunk_;
   const size_t head_, dim_, state_dim_, group_;
   const ChunkRows rows_;
-  const HeadTimes times_;
+  const DecaySums sums_;
+  HWY_ALIGN float dt_[kStateChunk];
   const float* state_;           // the head's at the chunk's start; nullptr means zeros
   const size_t first_;           // the first of the chunk's new tokens that has an output
   const size_t outputs_;         // new tokens that have an output
   const float* x_[kStateChunk];  // the head's columns of each token's x
+  const float* b_[kStateChunk];  // the head's group's columns of each token's B
 };
 
 // One head in all chunks of an append: its states stay in the cache.
@@ -260,7 +193,7 @@ void MixChunks(const SsdAppend& append, size_t head, const float* products, floa
       const SsdChunk& chunk = append.chunks[i];
       const HeadMix mix(append, chunk, head);
       mix.Outputs<decltype(block)>(products + chunk.row * kStateChunk);
-      if (chunk.next != nullptr) mix.NextState<decltype(block)>(terms);
+      if (chunk.next != nullptr) mix.EndState<decltype(block)>(terms);
     }
   });
 }

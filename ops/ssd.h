@@ -49,22 +49,11 @@ struct SsdLog {
   }
 };
 
-// dt = softplus(raw_dt + bias), both [tokens, heads]; bias is [heads].
+// dt = softplus(raw_dt + bias), both [tokens, heads]; bias is [heads]. dt may be raw_dt.
 void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt);
 
-// What an append adds to one chunk.
-struct SsdChunk {
-  size_t first = 0;   // earlier tokens of the chunk: rows [0, first) of its log
-  size_t row = 0;     // the append's row of the first new token
-  size_t rows = 0;    // new tokens
-  SsdLog log;         // without memory where `first` is 0 and `keep` is false
-  bool keep = false;  // whether to write the decay sums of the new tokens to the log
-  // The state at the chunk's start [heads, state_dim, head_dim]; nullptr means zeros.
-  const float* state = nullptr;
-  // Receives the state at the chunk's end, which the new tokens must reach; nullptr if it is not
-  // needed. Does not overlap `state`.
-  float* next = nullptr;
-};
+// Its states are [heads, state_dim, head_dim]; what is computed for the log are the decay sums.
+using SsdChunk = StateChunk<SsdLog>;
 
 // New tokens of one sequence, in consecutive chunks.
 struct SsdAppend {

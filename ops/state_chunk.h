@@ -12,6 +12,21 @@ namespace inlay {
 // at state dim 128, while the state is written once per 32 tokens.
 inline constexpr size_t kStateChunk = 32;
 
+// What an append adds to one chunk of a mixer whose log is a Log.
+template <class Log>
+struct StateChunk {
+  size_t first = 0;   // earlier tokens of the chunk: rows [0, first) of its log
+  size_t row = 0;     // the append's row of the first new token
+  size_t rows = 0;    // new tokens
+  Log log;            // without memory where `first` is 0 and `keep` is false
+  bool keep = false;  // whether to write what is computed of the new tokens to the log
+  // The state at the chunk's start; nullptr means zeros.
+  const float* state = nullptr;
+  // Receives the state at the chunk's end, which the new tokens must reach; nullptr if it is not
+  // needed. Does not overlap `state`.
+  float* next = nullptr;
+};
+
 }  // namespace inlay
 
 #endif  // INLAY_OPS_STATE_CHUNK_H_

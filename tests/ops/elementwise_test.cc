@@ -40,6 +40,20 @@ double WorstRelative(const float* y, size_t n, const std::function<double(size_t
   return worst;
 }
 
+TEST_P(ElementwiseTest, LogisticMatchesReferenceForAllRemainders) {
+  double worst = 0;
+  for (size_t n = 1; n < 150; ++n) {
+    const Array x = WideValues(n, static_cast<uint32_t>(n), n % 5);
+    const Array y = WideValues(n, static_cast<uint32_t>(n), n % 7);
+    Logistic(y);
+    worst = std::max(worst, WorstRelative(y.data(), n, [&](size_t i) {
+                       return 1 / (1 + std::exp(-double{x.data()[i]}));
+                     }));
+  }
+  std::printf("worst relative error %.2g\n", worst);
+  EXPECT_LE(worst, 5e-7);
+}
+
 TEST_P(ElementwiseTest, GatesMatchReferenceForAllRemainders) {
   double gelu = 0, silu = 0;
   for (size_t n = 1; n < 150; ++n) {

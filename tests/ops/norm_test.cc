@@ -53,5 +53,33 @@ TEST_P(NormTest, InPlaceAndRowByRowGiveTheSameBits) {
   EXPECT_TRUE(SameBits(z, y));
 }
 
+TEST_P(NormTest, LengthsBecomeTheScale) {
+  double worst = 0;
+  for (size_t cols = 1; cols < 200; ++cols) {
+    const Array x = RandomArray(3, cols, static_cast<uint32_t>(cols), 2, cols % 7);
+    const Array y(3, cols, cols % 3);
+    // The second row is shorter than epsilon, the third is zero.
+    for (size_t c = 0; c < cols; ++c) {
+      x.At(1, c) *= 1e-9f;
+      x.At(2, c) = 0;
+    }
+    L2Norm(x, 1e-6f, 0.125f, y);
+    std::vector<double> expected;
+    for (size_t r = 0; r < 3; ++r) {
+      double sum = 0;
+      for (size_t c = 0; c < cols; ++c) sum += double{x.At(r, c)} * x.At(r, c);
+      const double divisor = std::max(std::sqrt(sum), double{1e-6f});
+      for (size_t c = 0; c < cols; ++c) expected.push_back(x.At(r, c) * 0.125 / divisor);
+    }
+    worst = std::max({worst, Nmse(y.Row(0), expected.data(), cols),
+                      Nmse(y.Row(1), expected.data() + cols, cols),
+                      Nmse(y.Row(2), expected.data() + 2 * cols, cols)});
+    L2Norm(x, 1e-6f, 0.125f, x);
+    ASSERT_TRUE(SameBits(x, y)) << cols;
+  }
+  std::printf("worst NMSE %.2g\n", worst);
+  EXPECT_LE(worst, 1e-13);
+}
+
 }  // namespace
 }  // namespace inlay

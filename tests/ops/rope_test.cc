@@ -63,5 +63,33 @@ TEST_P(RopeTest, RotatesEveryHeadForAllRemainders) {
   }
 }
 
+TEST_P(RopeTest, RotatesTheFirstElementsAsAWholeHeadAndLeavesTheOthers) {
+  for (const RopePairs pairs : {RopePairs::kHalves, RopePairs::kNeighbours}) {
+    for (const size_t n : {2, 16, 30, 64}) {
+      const size_t heads = 3, head_dim = n + 9;
+      const Array x = RandomArray(2, heads * head_dim, 4), firsts(2, heads * n), angles(2, n);
+      RopeAngles(17, 1e7, 1, angles);
+      const auto copy_firsts = [&](const Array& to) {
+        for (size_t t = 0; t < 2; ++t) {
+          for (size_t h = 0; h < heads; ++h)
+            std::copy_n(x.Row(t) + h * head_dim, n, to.Row(t) + h * n);
+        }
+      };
+      copy_firsts(firsts);
+      ApplyRope(angles, firsts, pairs);
+      const Array before = RandomArray(2, heads * head_dim, 4), after(2, heads * n);
+      ApplyRope(angles, x, pairs, head_dim);
+      copy_firsts(after);
+      EXPECT_TRUE(SameBits(after, firsts)) << n;
+      for (size_t t = 0; t < 2; ++t) {
+        for (size_t c = 0; c < heads * head_dim; ++c) {
+          if (c % head_dim < n) continue;
+          ASSERT_EQ(x.At(t, c), before.At(t, c));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace inlay
