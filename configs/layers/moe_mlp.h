@@ -10,15 +10,26 @@
 
 namespace inlay {
 
-struct MoeShape {
-  int experts = 0;
-  int used_experts = 0;   // chosen per token by the router's largest logits
-  int hidden = 0;         // of one expert
-  int shared_hidden = 0;  // of the expert that every token passes; 0: none
+// How the router's logits choose experts and weigh them.
+enum class Routing {
+  kSoftmax,  // the largest logits, by the softmax over those chosen
+  // The largest logistic(logit) + bias, where the file stores a bias for each expert; by the
+  // logistics of those chosen, without the bias, divided by their sum.
+  kBiasedLogistic,
 };
 
-// A router chooses `used_experts` gated MLPs per token, weighted by the softmax over the chosen
-// logits; the shared expert is added with weight 1.
+struct MoeShape {
+  int experts = 0;
+  int used_experts = 0;   // chosen per token
+  int hidden = 0;         // of one expert
+  int shared_hidden = 0;  // of the expert that every token passes; 0: none
+  // The shared expert's output is multiplied by a logistic that a row of its own gives each token.
+  bool shared_gate = false;
+  Routing routing = Routing::kSoftmax;
+};
+
+// A router chooses `used_experts` gated MLPs per token and weighs them; the shared expert is added
+// with weight 1 or that of its gate.
 template <MoeShape kShape_, Activation kActivation_>
 struct MoeMlp : MlpPart {
   static constexpr MoeShape kShape = kShape_;
@@ -26,8 +37,9 @@ struct MoeMlp : MlpPart {
   static constexpr std::string_view kName = "moe";
 
   static constexpr std::array<int, 5> Numbers() {
-    return {kShape.experts, kShape.used_experts, kShape.hidden, kShape.shared_hidden,
-            static_cast<int>(kActivation)};
+    constexpr int kKinds = static_cast<int>(kActivation) + 16 * static_cast<int>(kShape.routing) +
+                           256 * int{kShape.shared_gate};
+    return {kShape.experts, kShape.used_experts, kShape.hidden, kShape.shared_hidden, kKinds};
   }
 
   static constexpr bool Check() {
@@ -36,6 +48,8 @@ struct MoeMlp : MlpPart {
                   "used_experts must be between 1 and experts");
     static_assert(kShape.shared_hidden >= 0,
                   "the shared expert's hidden size must not be negative");
+    static_assert(!kShape.shared_gate || kShape.shared_hidden > 0,
+                  "the gate of a shared expert needs a shared expert");
     return true;
   }
 

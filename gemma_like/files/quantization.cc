@@ -107,7 +107,10 @@ absl::StatusOr<Quantization> Quantization::Parse(absl::string_view name) {
 }
 
 WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t layers) const {
-  if (absl::EndsWith(tensor, "ffn_gate_inp.weight")) return WeightType::kF32;
+  if (absl::EndsWith(tensor, "ffn_gate_inp.weight") ||
+      absl::EndsWith(tensor, "ffn_gate_inp_shexp.weight")) {
+    return WeightType::kF32;
+  }
   WeightType wanted = type;
   if (mix) {
     const int layer = LayerOf(tensor);

@@ -30,16 +30,23 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
   static constexpr size_t kUsed = kShape.used_experts;
   static constexpr size_t kHidden = kShape.hidden;
   static constexpr bool kHasShared = kShape.shared_hidden > 0;
+  static constexpr bool kGated = kShape.shared_gate;
+  static constexpr bool kBiased = kShape.routing == Routing::kBiasedLogistic;
 
   struct Weights {
     PackedMatrix router;                // [kExperts, model_dim]
+    std::vector<float> router_bias;     // [kExperts]; empty unless the routing has one
     std::vector<GatedWeights> experts;  // by index
     GatedWeights shared;                // empty without a shared expert
+    PackedMatrix shared_gate;           // [1, model_dim]; empty unless the shared expert has one
   };
 
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
     w.router = b.Matrix("ffn_gate_inp.weight", kExperts, b.model_dim(), TensorUse::kRouter);
+    if constexpr (kBiased) {
+      w.router_bias = b.Vector("exp_probs_b.bias", TensorUse::kBias, kExperts);
+    }
     w.experts.resize(kExperts);
     // One tensor holds a matrix of all experts.
     std::vector<std::vector<PackedMatrix>> gate_up = b.Stacked(
@@ -55,15 +62,24 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
     if constexpr (kHasShared) {
       w.shared.Bind(b, "_shexp.weight", kShape.shared_hidden, TensorUse::kBranchShare);
     }
+    if constexpr (kGated) {
+      w.shared_gate =
+          b.Matrix("ffn_gate_inp_shexp.weight", 1, b.model_dim(), TensorUse::kRouter);
+    }
   }
 
   static OperandForms InputForms(const Weights& w) {
     OperandForms forms = OperandForms::For({&w.router, &w.experts[0].gate, &w.experts[0].up});
     if constexpr (kHasShared) forms = forms | OperandForms::For({&w.shared.gate, &w.shared.up});
+    if constexpr (kGated) forms = forms | OperandForms::For({&w.shared_gate});
     return forms;
   }
   static void ListProducts(const Weights& w, Schedule& schedule) {
-    schedule.Add({&w.router});
+    if constexpr (kGated) {
+      schedule.Add({&w.router, &w.shared_gate});
+    } else {
+      schedule.Add({&w.router});
+    }
     schedule.Add({});  // the experts' gate and up
     if constexpr (kHasShared) w.shared.ListProducts(schedule);
     schedule.Add({});  // the experts' down
@@ -74,9 +90,23 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
     Arena::Scope scope(arena);
     const size_t rows = y.rows;
     FloatRows shares = arena.Rows(rows, kExperts);  // of each expert in each row; 0 if not chosen
-    pass.Multiply(weights.router, x, shares);
+    FloatRows shared_shares = arena.Rows(rows, kGated ? 1 : 0);  // of the shared expert
+    if constexpr (kGated) {
+      const MatMulTask products[] = {{&weights.router, shares},
+                                     {&weights.shared_gate, shared_shares}};
+      pass.Multiply(products, x);
+      Logistic(shared_shares);
+    } else {
+      pass.Multiply(weights.router, x, shares);
+    }
     ForRows(pass.team, rows, 4 * kExperts, [&](size_t begin, size_t end) {
-      for (size_t r = begin; r < end; ++r) KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
+      for (size_t r = begin; r < end; ++r) {
+        if constexpr (kBiased) {
+          KeepTopBiasedLogistic(kUsed, weights.router_bias.data(), shares.Row(r), kExperts);
+        } else {
+          KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
+        }
+      }
     });
     const Slots slots(shares, arena);
     FloatRows gate = arena.Rows(slots.count, kHidden);
@@ -99,6 +129,7 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
     ForRows(pass.team, rows, kUsed * y.cols, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r) {
         if constexpr (!kHasShared) std::fill_n(y.Row(r), y.cols, 0.0f);
+        if constexpr (kGated) Scale(*shared_shares.Row(r), y.Slice(r, 1));
         for (size_t i = 0; i < kUsed && slots.of_row[r * kUsed + i] >= 0; ++i) {
           const size_t slot = static_cast<size_t>(slots.of_row[r * kUsed + i]);
           const float share = shares.Row(r)[slots.expert[slot]];
@@ -110,7 +141,8 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
 
   static constexpr size_t ScratchFloats(const PassSize& size) {
     const size_t slots = size.rows * kUsed;
-    return Arena::Floats(size.rows, kExperts) + Slots::ScratchFloats(size.rows) +
+    return Arena::Floats(size.rows, kExperts) + Arena::Floats(size.rows, kGated ? 1 : 0) +
+           Slots::ScratchFloats(size.rows) +
            2 * Arena::Floats(slots, kHidden) + Arena::Floats(slots, size.model_dim) +
            std::max(GatedScratchFloats(size.rows, kShape.shared_hidden),
                     Pass::OperandFloats(slots, kHidden));
@@ -119,6 +151,7 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
   // Counts only as many experts as a token uses.
   static TokenWork Work(const Weights& w) {
     TokenWork work = WorkOf(w.router);
+    if constexpr (kGated) work += WorkOf(w.shared_gate);
     for (size_t i = 0; i < kUsed; ++i) work += w.experts.front().Work();
     if constexpr (kHasShared) work += w.shared.Work();
     return work;

@@ -29,7 +29,8 @@ int64_t PartParameters(int64_t dim, GatedMlp<kHidden, kActivation>) {
 
 template <MoeShape kShape, Activation kActivation>
 int64_t PartParameters(int64_t dim, MoeMlp<kShape, kActivation>) {
-  return dim * kShape.experts + 3 * dim * kShape.hidden * kShape.experts +
+  const int64_t bias = kShape.routing == Routing::kBiasedLogistic ? kShape.experts : 0;
+  return dim * kShape.experts + bias + 3 * dim * kShape.hidden * kShape.experts +
          3 * dim * kShape.shared_hidden;
 }
 
@@ -107,6 +108,7 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   expect_millions(Parameters<Lfm2_700m>(), 742.49);
   expect_millions(Parameters<Lfm2_1_2b>(), 1170.34);
   expect_millions(Parameters<Lfm2_2_6b>(), 2569.27);
+  expect_millions(Parameters<Lfm2_8b_a1b>(), 8'340);
   expect_millions(Parameters<Mamba2_370m>(), 370);
   expect_millions(Parameters<Mamba2_780m>(), 780);
   expect_millions(Parameters<Mamba2_1_3b>(), 1'340);
@@ -139,6 +141,7 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Granite4h_Small>(), Spell<Granite4h_1b>());
   EXPECT_EQ(Spell<Lfm2_350m>(), "ccaccaccacacacac");
   EXPECT_EQ(Spell<Lfm2_230m>(), "ccacacacacacac");
+  EXPECT_EQ(Spell<Lfm2_8b_a1b>(), "ccacccacccacccacccaccacc");
   EXPECT_EQ(Spell<Mamba2_130m>(), std::string(24, 'm'));
   EXPECT_EQ(Spell<MambaCodestral7b>(), std::string(64, 'm'));
 }

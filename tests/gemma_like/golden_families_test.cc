@@ -42,7 +42,7 @@ std::vector<GoldenFile> GoldenFiles() {
     // By name, so that a missing file fails.
     for (const char* name :
          {"gemma2-tiny-f16", "gemma3-tiny-q4_0", "granite4h-tiny-q4_k_m", "granite4h-moe-tiny-q8_0",
-          "lfm2-tiny-q6_k", "lfm2-tiny-iq4_xs", "mamba2-tiny-f16"}) {
+          "lfm2-tiny-q6_k", "lfm2-tiny-iq4_xs", "lfm2moe-tiny-q4_0", "mamba2-tiny-f16"}) {
       const fs::path stem = root / name;
       files.push_back({stem.string() + ".gguf", stem.string() + ".json"});
     }

@@ -91,13 +91,17 @@ struct TinyMamba : TinyBase {
                    .heads = 4, .head_dim = 16, .state_dim = 8, .groups = 2, .conv_width = 3}>>>>;
 };
 
-// As LFM2: short convolutions and full attention.
+// As LFM2: short convolutions and full attention; from the third layer on experts by a biased
+// router.
 struct TinyLfm2 : TinyBase {
   static constexpr std::string_view kName = "tiny-lfm2";
-  using Convolving =
-      Layer<PreNorm, Mixers<ShortConv<ShortConvShape{.channels = kModelDim, .width = 3}>>, Mlp>;
-  using Full = Layer<PreNorm, Mixers<All>, Mlp>;
-  using Layers = Chain<Convolving, Convolving, Full, Convolving>;
+  using Moe = MoeMlp<
+      MoeShape{.experts = 5, .used_experts = 2, .hidden = 16, .routing = Routing::kBiasedLogistic},
+      Activation::kSilu>;
+  using Conv = ShortConv<ShortConvShape{.channels = kModelDim, .width = 3}>;
+  using Convolving = Layer<PreNorm, Mixers<Conv>, Mlp>;
+  using Full = Layer<PreNorm, Mixers<All>, Moe>;
+  using Layers = Chain<Convolving, Convolving, Full, Layer<PreNorm, Mixers<Conv>, Moe>>;
 };
 
 // What no family has yet: two mixers in parallel with a multiplier each (as Falcon-H1), a layer

@@ -42,6 +42,48 @@ TEST(RouterTest, AgreesWithSorting) {
   }
 }
 
+TEST(RouterTest, TheBiasChoosesAndDoesNotWeigh) {
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  for (size_t n : {1, 6, 32, 128}) {
+    for (size_t k = 1; k <= std::min<size_t>(n, 8); ++k) {
+      std::vector<float> logits(n), bias(n);
+      for (float& v : logits) v = normal(random);
+      for (float& v : bias) v = normal(random);
+      std::vector<double> p(n), score(n), expected(n, 0.0);
+      for (size_t i = 0; i < n; ++i) {
+        p[i] = 1 / (1 + std::exp(-double{logits[i]}));
+        score[i] = p[i] + bias[i];
+      }
+      std::vector<size_t> order(n);
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::sort(order.begin(), order.end(),
+                [&](size_t a, size_t b) { return score[a] > score[b]; });
+      double sum = 0;
+      for (size_t i = 0; i < k; ++i) sum += p[order[i]];
+      for (size_t i = 0; i < k; ++i) expected[order[i]] = p[order[i]] / sum;
+      KeepTopBiasedLogistic(k, bias.data(), logits.data(), n);
+      for (size_t i = 0; i < n; ++i) {
+        EXPECT_NEAR(logits[i], expected[i], 1e-6) << "n " << n << " k " << k << " i " << i;
+        EXPECT_EQ(logits[i] == 0, expected[i] == 0);
+      }
+    }
+  }
+}
+
+TEST(RouterTest, EqualScoresGoToTheLowerIndexAndTinyOnesAreNotBlownUp) {
+  const float bias[] = {0, 0, 0};
+  std::vector<float> equal = {1.0f, 2.0f, 2.0f};
+  KeepTopBiasedLogistic(1, bias, equal.data(), 3);
+  EXPECT_EQ(equal, (std::vector<float>{0, 1, 0}));
+  // logistic(-20) = 2.06e-9, and the sum counts as 2^-14.
+  std::vector<float> tiny = {-20.0f, -30.0f, -1000.0f};
+  KeepTopBiasedLogistic(1, bias, tiny.data(), 3);
+  EXPECT_NEAR(tiny[0], 2.0611536e-9 * 16384, 1e-9);
+  EXPECT_EQ(tiny[1], 0.0f);
+  EXPECT_EQ(tiny[2], 0.0f);
+}
+
 TEST(RouterTest, NanIsNotChosenWhileThereAreOthers) {
   std::vector<float> logits = {std::nanf(""), -5.0f, std::nanf(""), 3.0f};
   KeepTopSoftmax(2, logits.data(), logits.size());

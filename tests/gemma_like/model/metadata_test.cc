@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -67,7 +68,8 @@ class WrongValues {
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
     std::vector<int32_t> wrong(values.begin(), values.end());
-    ++wrong.back();
+    // The last one that is not free.
+    ++*std::find_if(wrong.rbegin(), wrong.rend(), [](int32_t v) { return v != kAnyValue; });
     Add(key, false,
         [wrong](GgufWriter& writer, absl::string_view full) { writer.SetInt32s(full, wrong); });
   }
@@ -174,6 +176,10 @@ const char* FileOf<TestLfm2>() {
   return "tests/golden/models/lfm2-tiny-q6_k.gguf";
 }
 template <>
+const char* FileOf<TestLfm2Moe>() {
+  return "tests/golden/models/lfm2moe-tiny-q4_0.gguf";
+}
+template <>
 const char* FileOf<TestMamba2>() {
   return "tests/golden/models/mamba2-tiny-f16.gguf";
 }
@@ -191,8 +197,9 @@ class MetadataTest : public ::testing::Test {
   std::optional<GgufFile> file_;
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
-using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite,
-                                  TestGranite4h, TestGranite4hMoe, TestLfm2, TestMamba2>;
+using Families =
+    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite, TestGranite4h,
+                     TestGranite4hMoe, TestLfm2, TestLfm2Moe, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
@@ -411,6 +418,28 @@ void WriteMamba2_130m(GgufWriter& w) {
   w.SetFloat32("mamba2.attention.layer_norm_rms_epsilon", 1e-5f);
 }
 
+// Its feed_forward_length is that of the dense layers.
+void WriteLfm2_8bA1b(GgufWriter& w) {
+  w.SetString("general.architecture", "lfm2moe");
+  w.SetUint32("lfm2moe.block_count", 24);
+  w.SetUint32("lfm2moe.context_length", 128000);
+  w.SetUint32("lfm2moe.embedding_length", 2048);
+  w.SetUint32("lfm2moe.feed_forward_length", 7168);
+  w.SetUint32("lfm2moe.attention.head_count", 32);
+  std::vector<int32_t> kv_heads(24);
+  for (size_t i : {2, 6, 10, 14, 18, 21}) kv_heads[i] = 8;
+  w.SetInt32s("lfm2moe.attention.head_count_kv", kv_heads);
+  w.SetFloat32("lfm2moe.rope.freq_base", 1e6f);
+  w.SetFloat32("lfm2moe.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetUint32("lfm2moe.expert_count", 32);
+  w.SetUint32("lfm2moe.expert_used_count", 4);
+  w.SetUint32("lfm2moe.expert_feed_forward_length", 1792);
+  w.SetUint32("lfm2moe.leading_dense_block_count", 2);
+  w.SetUint32("lfm2moe.expert_gating_func", 2);
+  w.SetUint32("lfm2moe.shortconv.l_cache", 3);
+  w.SetUint32("lfm2moe.vocab_size", 65536);
+}
+
 TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
   const std::pair<const char*, void (*)(GgufWriter&)> files[] = {
       {"gemma-2-2b", WriteGemma2_2b},
@@ -420,6 +449,7 @@ TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
       {"granite-4.0-micro", WriteGraniteMicro},
       {"granite-4.2-3b", WriteGranite_4_2_3b},
       {"mamba-codestral-7b", WriteMambaCodestral},
+      {"lfm2-8b-a1b", WriteLfm2_8bA1b},
       {"mamba2-130m", WriteMamba2_130m}};
   for (const auto& [name, write] : files) {
     GgufWriter writer;
@@ -509,7 +539,7 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   EXPECT_THAT(
       std::string(entry.status().message()),
       HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
-                "granitehybrid, gemma2, gemma-embedding, granite, lfm2, mamba2)"));
+                "granitehybrid, gemma2, gemma-embedding, granite, lfm2, lfm2moe, mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.
