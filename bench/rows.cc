@@ -91,6 +91,7 @@ int Main(int argc, char** argv) {
   AddMatMulRows();
   AddAttentionRows();
   AddSsdRows();
+  AddDeltaRows();
   AddSmallRows();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

@@ -48,6 +48,7 @@ void AddRows(const std::string& name, std::function<void(Row&)> run);
 void AddMatMulRows();
 void AddAttentionRows();
 void AddSsdRows();
+void AddDeltaRows();
 void AddSmallRows();
 
 // Values in [-1, 1), cheap and the same in every run.

@@ -4,6 +4,7 @@
 
 // Keep sorted; one line for each kind that is a mixer.
 #include "cache/layers/attention.h"
+#include "cache/layers/delta_net.h"
 #include "cache/layers/mamba2.h"
 #include "cache/layers/short_conv.h"
 

@@ -38,8 +38,11 @@ concept Mlp = LayerPart<P> && std::derived_from<P, MlpPart>;
 // addition).
 struct PreNorm {
   static constexpr bool kPost = false;
+  // The tensor of the norm between mixers and MLP. An architecture whose files call it otherwise
+  // has norms that derive from these.
+  static constexpr std::string_view kMlpNormTensor = "ffn_norm.weight";
 };
-struct PreAndPostNorm {
+struct PreAndPostNorm : PreNorm {
   static constexpr bool kPost = true;
 };
 

@@ -5,6 +5,7 @@
 
 // Keep sorted; one line for each kind.
 #include "configs/layers/attention.h"
+#include "configs/layers/delta_net.h"
 #include "configs/layers/gated_mlp.h"
 #include "configs/layers/mamba2.h"
 #include "configs/layers/moe_mlp.h"

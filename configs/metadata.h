@@ -32,6 +32,7 @@ namespace inlay {
 //   v.Ints(key, array)           one integer for each layer, kAnyValue where any is accepted; a
 //                                file may store a single one when all are equal
 //   v.Texts(key, array)          one text for each layer
+//   v.Sections(key, array)       integers; a file may leave out zeros at the end
 //   v.VocabSize(least)           the rows of the embedding, which may be more; "vocab_size" only
 //                                where there is no embedding
 // Every key that changes what the model computes must be passed, also keys that its files usually

@@ -4,6 +4,7 @@
 
 // Keep sorted; one line for each kind.
 #include "gemma_like/layers/attention.h"
+#include "gemma_like/layers/delta_net.h"
 #include "gemma_like/layers/gated_mlp.h"
 #include "gemma_like/layers/mamba2.h"
 #include "gemma_like/layers/moe_mlp.h"

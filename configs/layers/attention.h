@@ -22,6 +22,9 @@ struct AttentionShape {
   int soft_cap = 0;  // then replaced by cap * tanh(product / cap); 0: no cap
   // Tokens attend to later ones too, which only a model that embeds texts can do.
   bool bidirectional = false;
+  // What attention returns is multiplied by the logistic of a gate, a second projection of the
+  // input: of each head, the query's matrix has the rows of the query, then those of the gate.
+  bool gated = false;
 
   // What query-key products are multiplied by.
   constexpr double Scale() const {
@@ -29,13 +32,13 @@ struct AttentionShape {
   }
 };
 
-// Rotary positions; angle i is position / scale * base^(-2 i / head_dim). Base 0: no positions at
-// all.
+// Rotary positions; angle i is position / scale * base^(-2 i / dims). Base 0: no positions at all.
 struct Rope {
   int base = 0;
   int scale = 1;
-  // Angle i rotates elements 2 * i and 2 * i + 1 of a head, not i and i + head_dim / 2.
+  // Angle i rotates elements 2 * i and 2 * i + 1 of a head, not i and i + dims / 2.
   bool interleaved = false;
+  int dims = 0;  // how many elements of a head are rotated, its first ones; 0: all
 };
 
 // The values that attention keys have in an architecture's files when they are missing. A config
@@ -50,6 +53,9 @@ struct AttentionKeys {
   bool absent_causal = true;
   // None: files without the key are refused.
   std::optional<int64_t> absent_window = std::nullopt;
+  // How many heads of keys files give layers that do not attend; kAnyValue of configs/metadata.h
+  // where another key says which these are.
+  int64_t kv_heads_elsewhere = 0;
 };
 
 template <class Config>
@@ -69,9 +75,11 @@ struct AttentionMixer : MixerPart {
   static constexpr bool kSeesLaterTokens = kShape.bidirectional;
   static constexpr std::string_view kName = kSliding ? "swa" : "attention";
 
+  static constexpr int kRotated = kRope.dims == 0 ? kShape.head_dim : kRope.dims;
+
   static constexpr std::array<int, 9> Numbers() {
-    constexpr int kFlags =
-        int{kShape.qk_norm} + 2 * int{kRope.interleaved} + 4 * int{kShape.bidirectional};
+    constexpr int kFlags = int{kShape.qk_norm} + 2 * int{kRope.interleaved} +
+                           4 * int{kShape.bidirectional} + 8 * int{kShape.gated} + 16 * kRope.dims;
     return {kShape.heads,    kShape.kv_heads, kShape.head_dim, kFlags, kShape.query_scalar,
             kShape.soft_cap, kRope.base,      kRope.scale,     kWindow};
   }
@@ -81,8 +89,10 @@ struct AttentionMixer : MixerPart {
                   "heads, kv_heads and head_dim must be positive");
     static_assert(kShape.kv_heads <= 0 || kShape.heads % kShape.kv_heads == 0,
                   "heads must be a multiple of kv_heads");
-    static_assert(kRope.base == 0 || kShape.head_dim % 2 == 0,
-                  "head_dim must be even to be rotated");
+    static_assert(kRope.base == 0 || kRotated % 2 == 0, "head_dim must be even to be rotated");
+    static_assert(kRope.dims >= 0 && kRope.dims <= kShape.head_dim,
+                  "the rotated dims of a head must be between 0 and head_dim");
+    static_assert(!kShape.gated || kShape.qk_norm, "gated attention must have qk_norm");
     static_assert(kRope.base >= 0 && kRope.scale > 0,
                   "the rope base must not be negative and its scale must be positive");
     static_assert(kWindow >= 0, "the window of a sliding-window layer must be positive");
@@ -96,7 +106,7 @@ struct AttentionMixer : MixerPart {
   static constexpr void Metadata(Visitor& v) {
     constexpr AttentionKeys kKeys = AttentionKeysOf<Config>();
     v.Int("attention.head_count", kShape.heads);
-    v.PerLayer("attention.head_count_kv", kShape.kv_heads, 0);
+    v.PerLayer("attention.head_count_kv", kShape.kv_heads, kKeys.kv_heads_elsewhere);
     // A file without the key means model dim / heads.
     constexpr int kAbsent = Config::kModelDim / kShape.heads;
     v.Int("attention.key_length", kShape.head_dim, kAbsent);
@@ -116,7 +126,7 @@ struct AttentionMixer : MixerPart {
   template <class Config, class Visitor>
   static constexpr void RopeMetadata(Visitor& v) {
     constexpr AttentionKeys kKeys = AttentionKeysOf<Config>();
-    v.Int("rope.dimension_count", kShape.head_dim, kShape.head_dim);
+    v.Int("rope.dimension_count", kRotated, kShape.head_dim);
     if constexpr (kSliding) {
       v.Float("rope.freq_base_swa", kRope.base, kKeys.absent_sliding_rope_base);
     } else {

@@ -62,6 +62,10 @@ class MetadataWriter {
     writer_.SetInt32s(Key(key), stored);
   }
   template <size_t n>
+  void Sections(std::string_view key, const std::array<int64_t, n>& values) {
+    Ints(key, values);
+  }
+  template <size_t n>
   void Texts(std::string_view key, const std::array<std::string_view, n>& values) {
     writer_.SetStrings(Key(key), std::vector<std::string>(values.begin(), values.end()));
   }

@@ -28,6 +28,10 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   static constexpr size_t kQueryDim = kHeads * kHeadDim;
   static constexpr size_t kKvDim = kKvHeads * kHeadDim;
   static constexpr bool kRotates = kRope.base != 0;
+  static constexpr size_t kRotated = AttentionMixer<kShape, kRope, kWindow>::kRotated;
+  // Of each head: its query and, if gated, its gate.
+  static constexpr size_t kProjectedHead = (kShape.gated ? 2 : 1) * kHeadDim;
+  static constexpr size_t kProjectedDim = kHeads * kProjectedHead;
   static constexpr RopePairs kPairs =
       kRope.interleaved ? RopePairs::kNeighbours : RopePairs::kHalves;
 
@@ -42,7 +46,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
       .ahead = kShape.bidirectional ? kEachSide : 0};
 
   struct Weights {
-    PackedMatrix q;             // [kQueryDim, model_dim]
+    PackedMatrix q;             // [kProjectedDim, model_dim]
     PackedMatrix k;             // [kKvDim, model_dim]
     PackedMatrix v;             // as k
     PackedMatrix output;        // [model_dim, kQueryDim]
@@ -54,7 +58,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
     std::vector<PackedMatrix> qkv = b.Stacked(
         "attn_qkv.weight",
-        {{"attn_q.weight", kQueryDim}, {"attn_k.weight", kKvDim}, {"attn_v.weight", kKvDim}},
+        {{"attn_q.weight", kProjectedDim}, {"attn_k.weight", kKvDim}, {"attn_v.weight", kKvDim}},
         b.model_dim());
     w.q = std::move(qkv[0]);
     w.k = std::move(qkv[1]);
@@ -73,18 +77,18 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   }
 
   struct Shared {
-    FloatRows angles;  // [rows, kHeadDim], the rotations of the batch's positions
+    FloatRows angles;  // [rows, kRotated], the rotations of the batch's positions
   };
 
   static constexpr size_t SharedFloats(size_t rows) {
-    return kRotates ? Arena::Floats(rows, kHeadDim) : 0;
+    return kRotates ? Arena::Floats(rows, kRotated) : 0;
   }
 
   static Shared MakeShared(absl::Span<const SegmentRows> segments, size_t rows, Pass& pass) {
     Shared shared;
     if constexpr (kRotates) {
-      shared.angles = pass.arena.Rows(rows, kHeadDim);
-      ForRows(pass.team, rows, kHeadDim, [&](size_t first, size_t last) {
+      shared.angles = pass.arena.Rows(rows, kRotated);
+      ForRows(pass.team, rows, kRotated, [&](size_t first, size_t last) {
         ForSegments(segments, first, last,
                     [&](const SegmentRows& segment, size_t begin, size_t end) {
                       RopeAngles(segment.position + begin, kRope.base, kRope.scale,
@@ -99,16 +103,17 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
                       const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
     const size_t rows = x.rows();
-    FloatRows q = pass.arena.Rows(y.rows, kQueryDim);
+    FloatRows projected = pass.arena.Rows(y.rows, kProjectedDim);
+    FloatRows q = kShape.gated ? pass.arena.Rows(y.rows, kQueryDim) : projected;
     FloatRows k = pass.arena.Rows(rows, kKvDim);
     FloatRows v = pass.arena.Rows(rows, kKvDim);
     FloatRows mixed = pass.arena.Rows(y.rows, kQueryDim);
     float* const scratch = pass.arena.Memory(MixScratchFloats(pass.team.threads()));
-    const MatMulTask projections[] = {{&w.q, q, batch.out_rows}, {&w.k, k}, {&w.v, v}};
+    const MatMulTask projections[] = {{&w.q, projected, batch.out_rows}, {&w.k, k}, {&w.v, v}};
     pass.Multiply(projections, x);
     const auto prepare_queries = [&](size_t begin, size_t end) {
       const FloatRows queries = q.Slice(begin, end - begin);
-      NormHeads(w.q_norm, kHeads, queries, pass.norm_epsilon);
+      NormHeads(w.q_norm, Heads(projected, begin, end), Heads(q, begin, end), pass.norm_epsilon);
       if constexpr (kRotates) RotateQueries(shared.angles, batch.out_rows, begin, queries);
     };
     constexpr size_t kPrepared = kQueryDim + 4 * kKvDim;  // storing rows costs extra
@@ -116,8 +121,11 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
       const auto [begin, end, thread] = share;
       if (batch.out_rows == nullptr) prepare_queries(begin, end);
       const FloatRows keys = k.Slice(begin, end - begin);
-      NormHeads(w.k_norm, kKvHeads, keys, pass.norm_epsilon);
-      if constexpr (kRotates) ApplyRope(shared.angles.Slice(begin, end - begin), keys, kPairs);
+      const FloatRows key_heads(keys.data, keys.rows * kKvHeads, kHeadDim);
+      NormHeads(w.k_norm, key_heads, key_heads, pass.norm_epsilon);
+      if constexpr (kRotates) {
+        ApplyRope(shared.angles.Slice(begin, end - begin), keys, kPairs, kHeadDim);
+      }
       Store(batch.segments, k, v, begin, end, scratch + thread * kHeadDim);
     });
     if (y.rows == 0) return;
@@ -130,12 +138,20 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
                           .y = mixed.Slice(segment.out_row, segment.out_rows)});
     }
     Attention(kParams, segments, scratch, pass.team);
-    const Operand attended = pass.MakeOperand(mixed, OperandForms::For({&w.output}));
+    const Operand attended =
+        pass.MakeOperand(mixed, OperandForms::For({&w.output}), [&](size_t begin, size_t end) {
+          if constexpr (kShape.gated) {
+            const FloatRows gates = Heads(projected, begin, end, kHeadDim);
+            Logistic(gates);
+            Multiply(Heads(mixed, begin, end), gates, Heads(mixed, begin, end));
+          }
+        });
     pass.Multiply(w.output, attended, y);
   }
 
   static constexpr size_t ScratchFloats(const PassSize& size) {
-    return 2 * Arena::Floats(size.rows, kQueryDim) + 2 * Arena::Floats(size.rows, kKvDim) +
+    return (kShape.gated ? 2 : 1) * Arena::Floats(size.rows, kQueryDim) +
+           Arena::Floats(size.rows, kProjectedDim) + 2 * Arena::Floats(size.rows, kKvDim) +
            Arena::Floats(1, MixScratchFloats(size.threads)) +
            Pass::OperandFloats(size.rows, kQueryDim);
   }
@@ -148,7 +164,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
 
   static std::string Describe() {
     return absl::StrCat(
-        kShape.bidirectional ? "bidirectional " : "",
+        kShape.bidirectional ? "bidirectional " : "", kShape.gated ? "gated " : "",
         kWindow == 0 ? "full attention" : absl::StrCat("sliding attention ", kWindow), ": ", kHeads,
         " heads of ", kHeadDim, ", ", kKvHeads, " kv");
   }
@@ -160,21 +176,28 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
                     threads * kHeadDim);
   }
 
-  // Normalises each head of each row of queries or keys, if the layer does.
-  static void NormHeads(const std::vector<float>& norm, size_t heads, FloatRows x, float epsilon) {
-    if constexpr (kShape.qk_norm) {
-      const FloatRows by_head(x.data, x.rows * heads, kHeadDim);
-      RmsNorm(by_head, norm.data(), epsilon, by_head);
-    }
+  // The heads of the rows [begin, end) of queries [rows, kQueryDim] or projections [rows,
+  // kProjectedDim]: of each the kHeadDim elements from `first` on.
+  static FloatRows Heads(FloatRows x, size_t begin, size_t end, size_t first = 0) {
+    return {x.Slice(begin, end - begin).data + first, (end - begin) * kHeads, kHeadDim,
+            x.cols / kHeads};
+  }
+
+  // Normalises heads of queries or keys, if the layer does.
+  static void NormHeads(const std::vector<float>& norm, ConstFloatRows x, FloatRows y,
+                        float epsilon) {
+    if constexpr (kShape.qk_norm) RmsNorm(x, norm.data(), epsilon, y);
   }
 
   // `queries` holds the outputs from `first` on.
   static void RotateQueries(ConstFloatRows angles, const int32_t* out_rows, size_t first,
                             FloatRows queries) {
-    if (out_rows == nullptr) return ApplyRope(angles.Slice(first, queries.rows), queries, kPairs);
+    if (out_rows == nullptr) {
+      return ApplyRope(angles.Slice(first, queries.rows), queries, kPairs, kHeadDim);
+    }
     for (size_t r = 0; r < queries.rows; ++r) {
       ApplyRope(angles.Slice(static_cast<size_t>(out_rows[first + r]), 1), queries.Slice(r, 1),
-                kPairs);
+                kPairs, kHeadDim);
     }
   }
 

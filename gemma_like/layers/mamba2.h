@@ -13,6 +13,7 @@
 #include "configs/layers/mamba2.h"
 #include "gemma_like/layer_kind.h"
 #include "gemma_like/layers/causal_conv.h"
+#include "gemma_like/layers/state_chunks.h"
 #include "ops/row_ops.h"
 #include "ops/ssd.h"
 
@@ -28,6 +29,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
   static constexpr size_t kInDim = kInner + kXbcDim + kHeads;  // z; x, B, C; dt
   static constexpr size_t kGroup = kInner / kShape.groups;     // channels normalised together
   using Conv = SegmentConv<kXbcDim, kShape.conv_width>;
+  using Chunks = StateChunks<SsdLog>;
 
   struct Weights {
     PackedMatrix in;               // [kInDim, model_dim]
@@ -69,9 +71,10 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     float* const scratch = pass.arena.Memory(SsdScratchFloats(kSsd, rows, pass.team.threads()));
     pass.Multiply(w.in, x, in);
 
-    std::vector<SsdChunk> chunks;
-    absl::InlinedVector<SsdAppend, 8> appends;
-    MakeAppends(w, batch, in, xbc, dt, mixed, chunks, appends);
+    const Chunks chunks(
+        batch.segments, [](const Segment<Storage>& segment) -> const auto& {
+          return segment.storage->template Get<1>();
+        });
     ForRows(pass.team, rows, 2 * kXbcDim, [&](size_t first, size_t last) {
       ForSegments(batch.segments, first, last,
                   [&](const Segment<Storage>& segment, size_t begin, size_t end) {
@@ -79,9 +82,24 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
                     const auto of = [&](FloatRows all) {
                       return all.Slice(segment.row, segment.rows);
                     };
-                    Convolve(w, segment, appends[index], of(in), begin, end, of(xbc), of(dt));
+                    Convolve(w, segment, of(in), begin, end, of(xbc), of(dt));
+                    KeepInLog(chunks, index, of(xbc), of(dt), begin, end);
                   });
     });
+    absl::InlinedVector<SsdAppend, 8> appends;
+    for (size_t i = 0; i < batch.segments.size(); ++i) {
+      const Segment<Storage>& segment = batch.segments[i];
+      appends.push_back({.shape = kSsd,
+                         .chunks = chunks.Of(i).data(),
+                         .count = chunks.Of(i).size(),
+                         .xbc = xbc.Slice(segment.row, segment.rows),
+                         .dt = dt.Slice(segment.row, segment.rows),
+                         .a = w.a.data(),
+                         .d = w.d.data(),
+                         .row = segment.row,
+                         .first_output = segment.rows - segment.out_rows,
+                         .y = mixed.Slice(segment.out_row, segment.out_rows)});
+    }
     SsdMix(appends, scratch, pass.team);
     if (y.rows == 0) return;
     const Operand normed =
@@ -112,52 +130,11 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
   }
 
  private:
-  // Adds the chunks that a segment appends to, with the logs that they write.
-  static void AddChunks(const SegmentRows& segment, const ChunkLog<SsdLog>& log,
-                        std::vector<SsdChunk>& chunks) {
-    const size_t last = (segment.position + segment.rows - 1) / kStateChunk;
-    for (size_t row = 0; row < segment.rows;) {
-      const size_t chunk = (segment.position + row) / kStateChunk;
-      SsdChunk to;
-      to.first = (segment.position + row) % kStateChunk;
-      to.row = row;
-      to.rows = std::min(kStateChunk - to.first, segment.rows - row);
-      // Only two logs are kept; those of other chunks may share memory with later ones.
-      to.keep = row == 0 || chunk + 1 >= last;
-      if (to.keep) to.log = log.LogOf(chunk);
-      to.state = log.State(chunk);
-      if (to.first + to.rows == kStateChunk) to.next = log.State(chunk + 1);
-      chunks.push_back(to);
-      row += to.rows;
-    }
-  }
-
-  // One append for each segment.
-  template <class Appends>
-  static void MakeAppends(const Weights& w, const Batch<Storage>& batch, ConstFloatRows in,
-                          ConstFloatRows xbc, ConstFloatRows dt, FloatRows mixed,
-                          std::vector<SsdChunk>& chunks, Appends& appends) {
-    chunks.reserve(in.rows / kStateChunk + 2 * batch.segments.size());
-    for (const Segment<Storage>& segment : batch.segments) {
-      const size_t first_chunk = chunks.size();
-      AddChunks(segment, segment.storage->template Get<1>(), chunks);
-      appends.push_back({.shape = kSsd,
-                         .chunks = chunks.data() + first_chunk,
-                         .count = chunks.size() - first_chunk,
-                         .xbc = xbc.Slice(segment.row, segment.rows),
-                         .dt = dt.Slice(segment.row, segment.rows),
-                         .a = w.a.data(),
-                         .d = w.d.data(),
-                         .row = segment.row,
-                         .first_output = segment.rows - segment.out_rows,
-                         .y = mixed.Slice(segment.out_row, segment.out_rows)});
-    }
-  }
-
-  // Convolution and time steps of the segment's rows [begin, end), and stores what later tokens
-  // need of them. `in` holds the outputs of the first projection for all of its rows.
-  static void Convolve(const Weights& w, const Segment<Storage>& segment, const SsdAppend& append,
-                       ConstFloatRows in, size_t begin, size_t end, FloatRows xbc, FloatRows dt) {
+  // Convolution and time steps of the segment's rows [begin, end), and stores the inputs of the
+  // convolution that later tokens need. `in` holds the outputs of the first projection for all of
+  // its rows.
+  static void Convolve(const Weights& w, const Segment<Storage>& segment, ConstFloatRows in,
+                       size_t begin, size_t end, FloatRows xbc, FloatRows dt) {
     const size_t n = end - begin;
     const ConstFloatRows raw = in.Columns(kInner, kXbcDim);
     const Conv conv{segment, segment.storage->template Get<0>()};
@@ -169,21 +146,16 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     conv.Keep(raw, begin, end);
     SsdTimeSteps(in.Slice(begin, n).Columns(kInner + kXbcDim, kHeads), w.dt_bias.data(),
                  dt.Slice(begin, n));
-    for (size_t i = 0; i < append.count; ++i) {
-      if (append.chunks[i].keep) KeepInLog(append.chunks[i], xbc, dt, begin, end);
-    }
   }
 
-  // Copies those of the segment's rows [begin, end) that the chunk covers into its log.
-  static void KeepInLog(const SsdChunk& chunk, ConstFloatRows xbc, ConstFloatRows dt, size_t begin,
-                        size_t end) {
-    const size_t last = std::min(end, chunk.row + chunk.rows);
-    for (size_t row = std::max(begin, chunk.row); row < last; ++row) {
-      const size_t at = chunk.first + row - chunk.row;
-      std::copy_n(xbc.Row(row), kInner, chunk.log.x().Row(at));
-      std::copy_n(xbc.Row(row) + kInner, kSsd.BcDim(), chunk.log.b().Row(at));
-      std::copy_n(dt.Row(row), kHeads, chunk.log.dt().Row(at));
-    }
+  // Copies those of the segment's rows [begin, end) whose log is kept.
+  static void KeepInLog(const Chunks& chunks, size_t segment, ConstFloatRows xbc, ConstFloatRows dt,
+                        size_t begin, size_t end) {
+    chunks.ForKept(segment, begin, end, [&](size_t row, size_t at, const SsdLog& log) {
+      std::copy_n(xbc.Row(row), kInner, log.x().Row(at));
+      std::copy_n(xbc.Row(row) + kInner, kSsd.BcDim(), log.b().Row(at));
+      std::copy_n(dt.Row(row), kHeads, log.dt().Row(at));
+    });
   }
 
   // outputs = norm(outputs * silu(z)), where `outputs` begins with output `first`.

@@ -63,8 +63,7 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
       w.shared.Bind(b, "_shexp.weight", kShape.shared_hidden, TensorUse::kBranchShare);
     }
     if constexpr (kGated) {
-      w.shared_gate =
-          b.Matrix("ffn_gate_inp_shexp.weight", 1, b.model_dim(), TensorUse::kRouter);
+      w.shared_gate = b.Matrix("ffn_gate_inp_shexp.weight", 1, b.model_dim(), TensorUse::kRouter);
     }
   }
 
@@ -142,8 +141,8 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
   static constexpr size_t ScratchFloats(const PassSize& size) {
     const size_t slots = size.rows * kUsed;
     return Arena::Floats(size.rows, kExperts) + Arena::Floats(size.rows, kGated ? 1 : 0) +
-           Slots::ScratchFloats(size.rows) +
-           2 * Arena::Floats(slots, kHidden) + Arena::Floats(slots, size.model_dim) +
+           Slots::ScratchFloats(size.rows) + 2 * Arena::Floats(slots, kHidden) +
+           Arena::Floats(slots, size.model_dim) +
            std::max(GatedScratchFloats(size.rows, kShape.shared_hidden),
                     Pass::OperandFloats(slots, kHidden));
   }

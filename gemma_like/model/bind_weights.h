@@ -29,7 +29,7 @@ void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
   ForEachPartWeights<L>(w, [&]<class P>(auto& part) {
     if constexpr (Mlp<P>) {
       // Files name a layer's only norm attn_norm, even where it precedes the MLP.
-      w.mlp_norm = norm(kMixes ? "ffn_norm.weight" : "attn_norm.weight");
+      w.mlp_norm = norm(kMixes ? ToAbsl(L::Norms::kMlpNormTensor) : "attn_norm.weight");
       if constexpr (kPost) w.mlp_post_norm = norm("post_ffw_norm.weight", TensorUse::kPostNorm);
     }
     LayerKind<P>::Bind(b, part);

@@ -9,33 +9,42 @@
 #include "io/gguf/gguf.h"
 
 namespace inlay {
-namespace {
 
-// The longer prefix first where one begins with another.
-struct Prefix {
-  absl::string_view prefix;
-  absl::string_view what;
-};
-constexpr Prefix kPrefixes[] = {
-    {"v.", "vision"},  {"model.vision_tower.", "vision"},  {"a.", "audio"}, {"mm.a.", "audio"},
-    {"mm.", "vision"}, {"mtp.", "multi-token prediction"},
-};
-
-const Prefix* FindPrefix(absl::string_view tensor_name) {
-  const auto* const found = std::find_if(
-      std::begin(kPrefixes), std::end(kPrefixes),
-      [&](const Prefix& prefix) { return absl::StartsWith(tensor_name, prefix.prefix); });
-  return found == std::end(kPrefixes) ? nullptr : found;
+int64_t DraftBlocks(const GgufFile& file) {
+  // More than any model has: a file that says so is refused by its number of blocks.
+  constexpr uint64_t kMost = 64;
+  const auto architecture = file.GetString("general.architecture");
+  if (!architecture.ok()) return 0;
+  const auto blocks = file.GetUint(absl::StrCat(*architecture, ".nextn_predict_layers"));
+  return blocks.ok() ? static_cast<int64_t>(std::min(*blocks, kMost)) : 0;
 }
 
-}  // namespace
+IgnoredNames::IgnoredNames(const GgufFile& file)
+    : prefixes_{{"v.", "vision"},  {"model.vision_tower.", "vision"},
+                {"a.", "audio"},   {"mm.a.", "audio"},
+                {"mm.", "vision"}, {"mtp.", "multi-token prediction"}} {
+  const int64_t drafts = DraftBlocks(file);
+  if (drafts == 0) return;
+  const auto blocks =
+      file.GetUint(absl::StrCat(*file.GetString("general.architecture"), ".block_count"));
+  for (int64_t i = 1; i <= drafts && blocks.ok() && *blocks >= static_cast<uint64_t>(i); ++i) {
+    prefixes_.push_back(
+        {absl::StrCat("blk.", *blocks - static_cast<uint64_t>(i), "."), "multi-token prediction"});
+  }
+}
 
-bool IsIgnored(absl::string_view tensor_name) { return FindPrefix(tensor_name) != nullptr; }
+const IgnoredNames::Prefix* IgnoredNames::Find(absl::string_view tensor_name) const {
+  const auto found = std::find_if(prefixes_.begin(), prefixes_.end(), [&](const Prefix& prefix) {
+    return absl::StartsWith(tensor_name, prefix.prefix);
+  });
+  return found == prefixes_.end() ? nullptr : &*found;
+}
 
 std::vector<IgnoredTensors> FindIgnoredTensors(const GgufFile& file) {
+  const IgnoredNames names(file);
   std::vector<IgnoredTensors> found;
   for (const GgufTensor& tensor : file.tensors()) {
-    const Prefix* const prefix = FindPrefix(tensor.name);
+    const auto* const prefix = names.Find(tensor.name);
     if (prefix == nullptr) continue;
     auto group = std::find_if(found.begin(), found.end(), [&](const IgnoredTensors& tensors) {
       return tensors.what == prefix->what;

@@ -16,8 +16,8 @@ class GgufFile;
 
 // The tensors of one such model.
 struct IgnoredTensors {
-  absl::string_view what;                   // "vision"
-  std::vector<absl::string_view> prefixes;  // of their names, those that occur: "v.", "mm."
+  absl::string_view what;             // "vision"
+  std::vector<std::string> prefixes;  // of their names, those that occur: "v.", "mm."
   size_t count = 0;
   uint64_t bytes = 0;  // in the file
 };
@@ -32,11 +32,33 @@ struct Ignored {
   std::string ToString() const;
 };
 
-// Whether a tensor of this name belongs to vision, audio or multi-token prediction, which are in
-// the same file as the text model where one program runs all of them.
-bool IsIgnored(absl::string_view tensor_name);
+// How many blocks at the end of the file's block_count are not the model's but draft tokens for it
+// (multi-token prediction): the value of nextn_predict_layers.
+int64_t DraftBlocks(const GgufFile& file);
 
-// Those tensors of the file.
+// The tensors of a file that belong to vision, audio or multi-token prediction, which are in the
+// same file as the text model where one program runs all of them.
+class IgnoredNames {
+ public:
+  explicit IgnoredNames(const GgufFile& file);
+
+  // Whether a tensor of this name is one of them.
+  bool Has(absl::string_view tensor_name) const { return Find(tensor_name) != nullptr; }
+
+ private:
+  friend std::vector<IgnoredTensors> FindIgnoredTensors(const GgufFile& file);
+
+  struct Prefix {
+    std::string prefix;
+    absl::string_view what;
+  };
+  const Prefix* Find(absl::string_view tensor_name) const;
+
+  // The longer prefix first where one begins with another.
+  std::vector<Prefix> prefixes_;
+};
+
+// Those tensors.
 std::vector<IgnoredTensors> FindIgnoredTensors(const GgufFile& file);
 
 }  // namespace inlay

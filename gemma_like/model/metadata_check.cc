@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "configs/metadata.h"
+#include "gemma_like/model/ignored.h"
 
 namespace inlay {
 namespace {
@@ -17,6 +18,8 @@ struct OtherKey {
 constexpr OtherKey kOtherKeys[] = {
     {"rope.freq_base", "rope.global.freq_base"},
     {"rope.freq_base_swa", "rope.local.freq_base"},
+    {"rope.dimension_sections", "mrope_sections"},
+    {"rope.dimension_sections", "rope.mrope_section"},
 };
 
 // Some writers store one value per layer where all are equal.
@@ -86,6 +89,13 @@ bool MetadataCheck::HasHidden(int64_t hidden) const {
 }
 
 void MetadataCheck::Int(std::string_view key, int64_t value, std::optional<int64_t> absent) {
+  const int64_t drafts = DraftBlocks(file_);
+  if (key == "block_count" && drafts > 0) {
+    // They follow the blocks of the model and are counted with them.
+    Compare(key, false, absl::StrCat(value, " beside ", drafts, " for drafts"),
+            [&](const GgufValue& found) { return AllEqual(found, value + drafts); });
+    return;
+  }
   Compare(key, absent == value, absl::StrCat(value), [&](const GgufValue& found) {
     if (AllEqual(found, value)) return true;
     if (key == "attention.head_count" && EqualOrZero(found, value)) return true;
@@ -159,6 +169,16 @@ void MetadataCheck::CheckInts(std::string_view key, absl::Span<const int64_t> va
     return equal;
   };
   Compare(key, false, wanted, compare, values.size());
+}
+
+void MetadataCheck::CheckSections(std::string_view key, absl::Span<const int64_t> values) {
+  const auto compare = [&](const GgufValue& found) {
+    bool equal = found.is_array() && found.size() <= values.size();
+    for (size_t i = 0; equal && i < values.size(); ++i)
+      equal = (i < found.size() ? found.IntAt(i) : 0) == values[i];
+    return equal;
+  };
+  Compare(key, false, absl::StrCat("[", absl::StrJoin(values, ", "), "]"), compare, values.size());
 }
 
 void MetadataCheck::CheckTexts(std::string_view key, absl::Span<const std::string_view> values) {

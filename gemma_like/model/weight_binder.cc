@@ -176,8 +176,9 @@ absl::Status WeightBinder::Finish() const {
   constexpr size_t kNamed = 3;
   std::vector<std::string> names;
   size_t others = 0;
+  const IgnoredNames ignored(file_);
   for (const GgufTensor& tensor : file_.tensors()) {
-    if (requested_.contains(std::string(tensor.name)) || IsIgnored(tensor.name)) continue;
+    if (requested_.contains(std::string(tensor.name)) || ignored.Has(tensor.name)) continue;
     if (names.size() < kNamed) {
       names.push_back(absl::StrCat("'", tensor.name, "'"));
     } else {

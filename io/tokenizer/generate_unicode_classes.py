@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes unicode_classes.inc: where in the code space letters, numbers, spaces and punctuation begin and end.
+"""Writes unicode_classes.inc: where in the code space letters, numbers, spaces, punctuation and marks begin and end.
 
     python3 io/tokenizer/generate_unicode_classes.py > io/tokenizer/unicode_classes.inc
 
-Letters, numbers and punctuation are the general categories L*, N* and P*; spaces are the property White_Space, which Unicode keeps stable
+Letters, numbers, punctuation and marks are the general categories L*, N*, P* and M*; spaces are the property White_Space, which Unicode keeps stable
 and which unicodedata does not offer, so it is listed here.
 """
 import sys
@@ -17,7 +17,7 @@ def class_of(c):
     """The values of CodePointClass."""
     if c in SPACES:
         return 3
-    return {'L': 1, 'N': 2, 'P': 4}.get(unicodedata.category(chr(c))[0], 0)
+    return {'L': 1, 'N': 2, 'P': 4, 'M': 5}.get(unicodedata.category(chr(c))[0], 0)
 
 
 def main():

@@ -29,6 +29,7 @@ constexpr PreTokenizerInfo kInfos[] = {
     {"lfm2", PreTokenizer::kLlama3, true, true},
     {"falcon-h1", PreTokenizer::kLlama3, true, true},
     {"pixtral", PreTokenizer::kLlama3, true, true},
+    {"qwen35", PreTokenizer::kQwen35, false, false},
 };
 
 struct Char {
@@ -39,7 +40,9 @@ struct Char {
 // The text that is cut into words; places in it are byte offsets.
 class Scanner {
  public:
-  explicit Scanner(absl::string_view text) : text_(text) {}
+  // `marks` is the class that marks count as.
+  explicit Scanner(absl::string_view text, Class marks = Class::kOther)
+      : text_(text), marks_(marks) {}
 
   size_t size() const { return text_.size(); }
 
@@ -60,10 +63,11 @@ class Scanner {
   Char CharAt(size_t at) const {
     Char c = CharWithPunctuationAt(at);
     if (c.kind == Class::kPunctuation) c.kind = Class::kOther;
+    if (c.kind == Class::kMark) c.kind = marks_;
     return c;
   }
 
-  // CharAt with punctuation as a class of its own, not as kOther.
+  // CharAt with punctuation and marks as classes of their own.
   Char CharWithPunctuationAt(size_t at) const {
     const uint8_t byte = static_cast<uint8_t>(text_[at]);
     if (byte < 0x80) return {ClassOf(byte), at + 1};
@@ -121,6 +125,7 @@ class Scanner {
   static constexpr size_t kLongestCharacter = 4;
 
   absl::string_view text_;
+  Class marks_;
   mutable bool saw_end_ = false;
 };
 
@@ -134,12 +139,14 @@ size_t Gpt2WordEnd(const Scanner& text, size_t at) {
   return text.SpacesEnd(at);
 }
 
+// Numbers are cut after `digits` characters.
+template <size_t digits>
 size_t Llama3WordEnd(const Scanner& text, size_t at) {
   const size_t contraction = text.ContractionEnd(at, /*any_case=*/true);
   if (contraction > at) return contraction;
   const Char first = text.CharAt(at);
   if (first.kind == Class::kLetter) return text.RunEnd(at, Class::kLetter);
-  if (first.kind == Class::kNumber) return text.RunEnd(at, Class::kNumber, 3);
+  if (first.kind == Class::kNumber) return text.RunEnd(at, Class::kNumber, digits);
   if (!text.IsNewline(at) && text.Is(first.end, Class::kLetter)) {
     return text.RunEnd(first.end, Class::kLetter);
   }
@@ -156,11 +163,12 @@ size_t Llama3WordEnd(const Scanner& text, size_t at) {
   return end > at ? end : text.SpacesEnd(at);
 }
 
-// Like SplitWords, where word_end(scanner, at) is the end of the word at `at`.
+// Like SplitWords, where word_end(scanner, at) is the end of the word at `at` and marks count as
+// characters of the class `marks`.
 template <typename WordEnd>
 size_t Split(absl::string_view text, bool last, const WordEnd& word_end,
-             absl::FunctionRef<void(absl::string_view)> use) {
-  const Scanner scanner(text);
+             absl::FunctionRef<void(absl::string_view)> use, Class marks = Class::kOther) {
+  const Scanner scanner(text, marks);
   size_t at = 0;
   while (at < text.size()) {
     scanner.ForgetEnd();
@@ -271,7 +279,9 @@ size_t SplitWords(PreTokenizer rules, absl::string_view text, bool last,
     case PreTokenizer::kSingleDigits:
       return SplitSingleDigits(text, last, use);
     case PreTokenizer::kLlama3:
-      return Split(text, last, Llama3WordEnd, use);
+      return Split(text, last, Llama3WordEnd<3>, use);
+    case PreTokenizer::kQwen35:
+      return Split(text, last, Llama3WordEnd<1>, use, /*marks=*/Class::kLetter);
     case PreTokenizer::kUnnamed:
       return SplitUnnamed(text, last, use);
   }

@@ -18,6 +18,10 @@ enum class PreTokenizer {
   // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|
   // \s*[\r\n]+|\s+(?!\S)|\s+
   kLlama3,
+  // Like kLlama3 with marks among the letters and single digits:
+  // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|
+  //  ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+  kQwen35,
   // For files that name none. Each [\p{P}$+<=>^~|]+ is a word; what lies between them is cut like
   // kGpt2, as a text of its own. Of these words, numbers are cut further: a space before one is a
   // word of its own, and so is every group of three [0-9], from the left.

@@ -1,5 +1,5 @@
-// Letters, numbers, spaces and punctuation among the code points, as pre-tokenizers tell them
-// apart.
+// Letters, numbers, spaces, punctuation and marks among the code points, as pre-tokenizers tell
+// them apart.
 #ifndef INLAY_IO_TOKENIZER_UNICODE_CLASSES_H_
 #define INLAY_IO_TOKENIZER_UNICODE_CLASSES_H_
 
@@ -8,11 +8,12 @@
 namespace inlay {
 
 enum class CodePointClass : uint8_t {
-  kOther = 0,        // marks, symbols, controls, unassigned
+  kOther = 0,        // symbols, controls, unassigned
   kLetter = 1,       // general categories L*: \p{L}
   kNumber = 2,       // general categories N*: \p{N}
   kSpace = 3,        // property White_Space: \s
   kPunctuation = 4,  // general categories P*: \p{P}
+  kMark = 5,         // general categories M*: \p{M}
 };
 
 CodePointClass ClassOf(char32_t code_point);

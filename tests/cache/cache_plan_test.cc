@@ -32,8 +32,9 @@ using Cases = ::testing::Types<
     Case<TinyGemma, F32Storage>, Case<TinyGemma, F16Storage>, Case<TinyGemma, BF16Storage>,
     Case<TinyGranite, F32Storage>, Case<TinyGranite, F16Storage>, Case<TinyGranite, BF16Storage>,
     Case<TinyMamba, F32Storage>, Case<TinyLfm2, F32Storage>, Case<TinyParallel, F32Storage>,
-    Case<TinyLeaky, F32Storage>, Case<TinyEmbedding, F32Storage>, Case<TinyBard, Q8Storage>,
-    Case<TinyGemma, Q8Storage>, Case<TinyGranite, Q8Storage>>;
+    Case<TinyLeaky, F32Storage>, Case<TinyQwen, F32Storage>, Case<TinyQwen, Q8Storage>,
+    Case<TinyEmbedding, F32Storage>, Case<TinyBard, Q8Storage>, Case<TinyGemma, Q8Storage>,
+    Case<TinyGranite, Q8Storage>>;
 TYPED_TEST_SUITE(CachePlanTest, Cases);
 
 TYPED_TEST(CachePlanTest, EqualsWhatIsAllocated) {

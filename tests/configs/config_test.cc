@@ -17,6 +17,7 @@
 #include "configs/lfm2.h"
 #include "configs/mamba2.h"
 #include "configs/metadata.h"
+#include "configs/qwen35.h"
 
 namespace inlay {
 namespace {
@@ -31,12 +32,13 @@ template <MoeShape kShape, Activation kActivation>
 int64_t PartParameters(int64_t dim, MoeMlp<kShape, kActivation>) {
   const int64_t bias = kShape.routing == Routing::kBiasedLogistic ? kShape.experts : 0;
   return dim * kShape.experts + bias + 3 * dim * kShape.hidden * kShape.experts +
-         3 * dim * kShape.shared_hidden;
+         3 * dim * kShape.shared_hidden + (kShape.shared_gate ? dim : 0);
 }
 
 template <AttentionShape kShape, Rope kRope, int kWindow>
 int64_t PartParameters(int64_t dim, AttentionMixer<kShape, kRope, kWindow>) {
-  const int64_t projections = 2 * (kShape.heads + kShape.kv_heads) * kShape.head_dim * dim;
+  const int64_t of_heads = (kShape.gated ? 3 : 2) * kShape.heads + 2 * kShape.kv_heads;
+  const int64_t projections = of_heads * kShape.head_dim * dim;
   return projections + (kShape.qk_norm ? 2 * kShape.head_dim : 0);
 }
 
@@ -53,6 +55,16 @@ int64_t PartParameters(int64_t dim, Mamba2<kShape>) {
 template <ShortConvShape kShape>
 int64_t PartParameters(int64_t dim, ShortConv<kShape>) {
   return 4 * dim * kShape.channels + kShape.width * kShape.channels;
+}
+
+template <DeltaNetShape kShape>
+int64_t PartParameters(int64_t dim, DeltaNet<kShape>) {
+  const int64_t inner = kShape.value_heads * kShape.head_dim;
+  const int64_t qkv = inner + 2 * kShape.key_heads * kShape.head_dim;
+  return (qkv + inner + 2 * kShape.value_heads) * dim  // qkv, gate, alpha, beta
+         + qkv * kShape.conv_width                     // convolution
+         + 2 * kShape.value_heads + kShape.head_dim    // dt bias, a; norm
+         + inner * dim;                                // out
 }
 
 // All weights of a model; a tied output counts once, as does the embedding of a model without one.
@@ -116,8 +128,21 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   expect_millions(Parameters<MambaCodestral7b>(), 7'280);
 }
 
+// Of these no more is known than their names say.
+TEST(ConfigTest, NumbersOfWeightsAreThoseOfTheNames) {
+  const auto expect_billions = [](int64_t parameters, double billions) {
+    EXPECT_NEAR(static_cast<double>(parameters) / 1e9, billions, 0.07 * billions);
+  };
+  expect_billions(Parameters<Qwen35_0_8b>(), 0.8);
+  expect_billions(Parameters<Qwen35_2b>(), 2);
+  expect_billions(Parameters<Qwen35_4b>(), 4);
+  expect_billions(Parameters<Qwen35_9b>(), 9);
+  expect_billions(Parameters<Qwen35_27b>(), 27);
+  expect_billions(Parameters<Qwen35_35b_a3b>(), 35);
+}
+
 // The first letter of each layer's mixer: 'm' for Mamba2, 's' for a sliding window, 'a' for full
-// attention.
+// attention, 'c' for a short convolution, 'd' for a delta net.
 template <class C>
 std::string Spell() {
   std::string text;
@@ -142,6 +167,7 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Lfm2_350m>(), "ccaccaccacacacac");
   EXPECT_EQ(Spell<Lfm2_230m>(), "ccacacacacacac");
   EXPECT_EQ(Spell<Lfm2_8b_a1b>(), "ccacccacccacccacccaccacc");
+  EXPECT_EQ(Spell<Qwen35_0_8b>(), "dddadddadddadddadddaddda");
   EXPECT_EQ(Spell<Mamba2_130m>(), std::string(24, 'm'));
   EXPECT_EQ(Spell<MambaCodestral7b>(), std::string(64, 'm'));
 }

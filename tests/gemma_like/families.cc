@@ -29,7 +29,9 @@ std::vector<Family> AllFamilies() {
           MakeFamily<TinyParallel>(),
           MakeFamily<TinyBard, Q8Storage>(),
           MakeFamily<TinyGemma, Q8Storage>(),
-          MakeFamily<TinyLeaky>()};
+          MakeFamily<TinyLeaky>(),
+          MakeFamily<TinyQwen>(),
+          MakeFamily<TinyQwen, Q8Storage>()};
 }
 
 }  // namespace inlay

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -42,7 +43,8 @@ std::vector<GoldenFile> GoldenFiles() {
     // By name, so that a missing file fails.
     for (const char* name :
          {"gemma2-tiny-f16", "gemma3-tiny-q4_0", "granite4h-tiny-q4_k_m", "granite4h-moe-tiny-q8_0",
-          "lfm2-tiny-q6_k", "lfm2-tiny-iq4_xs", "lfm2moe-tiny-q4_0", "mamba2-tiny-f16"}) {
+          "lfm2-tiny-q6_k", "lfm2-tiny-iq4_xs", "lfm2moe-tiny-q4_0", "qwen35-tiny-f16",
+          "qwen35-mtp-tiny-q4_0", "qwen35moe-tiny-q4_0", "mamba2-tiny-f16"}) {
       const fs::path stem = root / name;
       files.push_back({stem.string() + ".gguf", stem.string() + ".json"});
     }
@@ -92,14 +94,6 @@ double Nmse(absl::Span<const float> a, const std::vector<double>& b) {
   return error / norm;
 }
 
-// True when the lead of the largest over the second is more than 1 % of the values' spread.
-template <class T>
-bool IsClear(absl::Span<const T> logits) {
-  std::vector<T> sorted(logits.begin(), logits.end());
-  std::sort(sorted.rbegin(), sorted.rend());
-  return sorted[0] - sorted[1] > (sorted.front() - sorted.back()) / 100;
-}
-
 // By the type of most weights, which the file's name ends in. Activations are quantized where the
 // weights are, and rounded to bf16 where those are bf16.
 double Bound(const std::string& name) {
@@ -109,7 +103,19 @@ double Bound(const std::string& name) {
   };
   if (ends_with("-f16") || ends_with("-f32") || name.rfind("bard", 0) == 0) return 1e-5;
   if (ends_with("-bf16")) return 5e-5;
+  // The norm of a delta net's small outputs enlarges what was rounded before it: llama.cpp's own
+  // distance is up to 3.8e-3.
+  if (name.rfind("qwen35", 0) == 0) return 4e-3;
   return 1e-3;
+}
+
+// True when the lead of the largest over the second is large beside what the bound allows: 1 % of
+// the values' spread for 1e-3.
+template <class T>
+bool IsClear(absl::Span<const T> logits, double bound) {
+  std::vector<T> sorted(logits.begin(), logits.end());
+  std::sort(sorted.rbegin(), sorted.rend());
+  return sorted[0] - sorted[1] > (sorted.front() - sorted.back()) * std::sqrt(bound * 0.1);
 }
 
 std::vector<std::string> Targets() {
@@ -127,6 +133,7 @@ class GoldenFamiliesTest : public ::testing::TestWithParam<std::tuple<GoldenFile
 TEST_P(GoldenFamiliesTest, LogitsAndGreedyContinuation) {
   const GoldenFile& file = std::get<0>(GetParam());
   const std::string name = file.model.stem().string();
+  const double bound = Bound(name);
   absl::StatusOr<LoadedModel> model = LoadModel(file.model.string());
   ASSERT_TRUE(model.ok()) << model.status();
   Engine& engine = *model->engine;
@@ -142,15 +149,15 @@ TEST_P(GoldenFamiliesTest, LogitsAndGreedyContinuation) {
     std::vector<float> all = Append(engine, *cache, c.tokens);
     absl::Span<const float> logits = absl::MakeConstSpan(all).last(vocab);
     const double nmse = Nmse(logits, c.logits);
-    EXPECT_LT(nmse, Bound(name));
+    EXPECT_LT(nmse, bound);
     worst = std::max(worst, nmse);
 
     // The continuation follows the expected tokens. Their logits are known for the first only;
     // after that, ours tell which choices are clear.
-    bool clear = IsClear(absl::MakeConstSpan(c.logits));
+    bool clear = IsClear(absl::MakeConstSpan(c.logits), bound);
     std::vector<float> last;
     for (size_t i = 0; i < c.greedy.size(); ++i) {
-      if (i > 0) clear = IsClear(logits);
+      if (i > 0) clear = IsClear(logits, bound);
       if (clear) {
         ++compared;
         EXPECT_EQ(static_cast<int32_t>(ArgMax(logits.data(), vocab)), c.greedy[i]) << "token " << i;

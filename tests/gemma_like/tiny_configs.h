@@ -104,6 +104,23 @@ struct TinyLfm2 : TinyBase {
   using Layers = Chain<Convolving, Convolving, Full, Layer<PreNorm, Mixers<Conv>, Moe>>;
 };
 
+// As Qwen3.5: delta nets, gated attention that rotates a part of each head, experts and a shared
+// one with a gate.
+struct TinyQwen : TinyBase {
+  static constexpr std::string_view kName = "tiny-qwen";
+  using Moe = MoeMlp<
+      MoeShape{
+          .experts = 5, .used_experts = 2, .hidden = 16, .shared_hidden = 24, .shared_gate = true},
+      Activation::kSilu>;
+  using Delta = DeltaNet<DeltaNetShape{.key_heads = 2, .value_heads = 4, .head_dim = 8}>;
+  using Gated =
+      FullAttention<AttentionShape{
+                        .heads = 4, .kv_heads = 2, .head_dim = 16, .qk_norm = true, .gated = true},
+                    Rope{.base = 10'000, .dims = 4}>;
+  using Recurrent = Layer<PreNorm, Mixers<Delta>, Moe>;
+  using Layers = Chain<Recurrent, Layer<PreNorm, Mixers<Gated>, Mlp>, Recurrent>;
+};
+
 // What no family has yet: two mixers in parallel with a multiplier each (as Falcon-H1), a layer
 // without a mixer (as Nemotron-H), and layers after the last one with cache storage. Its full
 // attention rotates neighbouring elements, as Granite's.

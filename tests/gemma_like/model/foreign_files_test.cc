@@ -175,6 +175,50 @@ TEST_F(ForeignFilesTest, TensorsOfOtherModelsAreIgnored) {
   EXPECT_EQ(ExpectTheSame(plain, plain), "");
 }
 
+TEST_F(ForeignFilesTest, BlocksThatDraftAreIgnored) {
+  const std::string plain = Plain("test-qwen35");  // of 5 blocks
+  int blocks = 6, drafts = 1;
+  GgufChange change{.without_keys = {"qwen35.block_count"},
+                    .add_keys =
+                        [&](GgufWriter& writer) {
+                          writer.SetUint32("qwen35.block_count", static_cast<uint32_t>(blocks));
+                          if (drafts > 0) {
+                            writer.SetUint32("qwen35.nextn_predict_layers",
+                                             static_cast<uint32_t>(drafts));
+                          }
+                        },
+                    .tensors =
+                        [](std::vector<StoredTensor>& tensors) {
+                          AddTensor("blk.5.attn_norm.weight", tensors);
+                          AddTensor("blk.5.nextn.eh_proj.weight", tensors);
+                        }};
+  EXPECT_EQ(ExpectTheSame(plain, Changed(plain, change)),
+            "2 tensors of multi-token prediction (blk.5.)");
+  drafts = 0;
+  ExpectRefused(Changed(plain, change), ": qwen35.block_count is 6 but config test-qwen35 has 5");
+  blocks = 5;
+  ExpectRefused(Changed(plain, change),
+                "has tensors 'blk.5.attn_norm.weight', 'blk.5.nextn.eh_proj.weight' that its");
+  drafts = 1;  // block 4 is the model's own
+  ExpectRefused(Changed(plain, change),
+                ": qwen35.block_count is 5 but config test-qwen35 has 5 beside 1 for drafts");
+}
+
+// One row; older files have no second dimension.
+TEST_F(ForeignFilesTest, TheGateOfASharedExpertWithOneDimension) {
+  const std::string plain = Plain("test-qwen35moe");
+  int changed = 0;
+  ExpectTheSame(plain, Changed(plain, {.tensors = [&](std::vector<StoredTensor>& tensors) {
+                                 for (StoredTensor& tensor : tensors) {
+                                   if (!absl::EndsWith(tensor.name, "inp_shexp.weight")) continue;
+                                   ASSERT_EQ(tensor.dims, (std::vector<uint64_t>{256, 1}));
+                                   tensor.dims.pop_back();
+                                   ++changed;
+                                 }
+                               }}));
+  EXPECT_EQ(changed, 4);
+}
+
 TEST_F(ForeignFilesTest, OtherTensorsAreRefusedByName) {
   const std::string plain = Plain("test-gemma3");
   ExpectRefused(

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "configs/bard.h"
 #include "configs/test_lfm2.h"
+#include "configs/test_qwen35.h"
 #include "configs/test_twins.h"
 #include "gemma_like/files/synth.h"
 #include "gemma_like/load_model.h"
@@ -72,6 +73,10 @@ class WrongValues {
     ++*std::find_if(wrong.rbegin(), wrong.rend(), [](int32_t v) { return v != kAnyValue; });
     Add(key, false,
         [wrong](GgufWriter& writer, absl::string_view full) { writer.SetInt32s(full, wrong); });
+  }
+  template <size_t n>
+  void Sections(std::string_view key, const std::array<int64_t, n>& values) {
+    Ints(key, values);
   }
   template <size_t n>
   void Texts(std::string_view key, const std::array<std::string_view, n>& values) {
@@ -180,6 +185,14 @@ const char* FileOf<TestLfm2Moe>() {
   return "tests/golden/models/lfm2moe-tiny-q4_0.gguf";
 }
 template <>
+const char* FileOf<TestQwen35>() {
+  return "tests/golden/models/qwen35-tiny-f16.gguf";
+}
+template <>
+const char* FileOf<TestQwen35Moe>() {
+  return "tests/golden/models/qwen35moe-tiny-q4_0.gguf";
+}
+template <>
 const char* FileOf<TestMamba2>() {
   return "tests/golden/models/mamba2-tiny-f16.gguf";
 }
@@ -197,9 +210,9 @@ class MetadataTest : public ::testing::Test {
   std::optional<GgufFile> file_;
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
-using Families =
-    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite, TestGranite4h,
-                     TestGranite4hMoe, TestLfm2, TestLfm2Moe, TestMamba2>;
+using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite,
+                                  TestGranite4h, TestGranite4hMoe, TestLfm2, TestLfm2Moe,
+                                  TestQwen35, TestQwen35Moe, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
@@ -440,6 +453,60 @@ void WriteLfm2_8bA1b(GgufWriter& w) {
   w.SetUint32("lfm2moe.vocab_size", 65536);
 }
 
+// As today's converter writes it, with the block that drafts.
+void WriteQwen35_27b(GgufWriter& w) {
+  w.SetString("general.architecture", "qwen35");
+  w.SetUint32("qwen35.block_count", 65);
+  w.SetUint32("qwen35.nextn_predict_layers", 1);
+  w.SetUint32("qwen35.context_length", 262144);
+  w.SetUint32("qwen35.embedding_length", 5120);
+  w.SetUint32("qwen35.feed_forward_length", 17408);
+  w.SetUint32("qwen35.attention.head_count", 24);
+  w.SetUint32("qwen35.attention.head_count_kv", 4);
+  w.SetInt32s("qwen35.rope.dimension_sections", {11, 11, 10, 0});
+  w.SetFloat32("qwen35.rope.freq_base", 1e7f);
+  w.SetFloat32("qwen35.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("qwen35.attention.key_length", 256);
+  w.SetUint32("qwen35.attention.value_length", 256);
+  w.SetUint32("qwen35.ssm.conv_kernel", 4);
+  w.SetUint32("qwen35.ssm.state_size", 128);
+  w.SetUint32("qwen35.ssm.group_count", 16);
+  w.SetUint32("qwen35.ssm.time_step_rank", 48);
+  w.SetUint32("qwen35.ssm.inner_size", 6144);
+  w.SetUint32("qwen35.full_attention_interval", 4);
+  w.SetUint32("qwen35.rope.dimension_count", 64);
+}
+// As Ollama writes it: three sections under another name, and heads for each layer.
+void WriteOllamaQwen35_35bA3b(GgufWriter& w) {
+  w.SetString("general.architecture", "qwen35moe");
+  w.SetUint32("qwen35moe.block_count", 40);
+  w.SetUint32("qwen35moe.context_length", 262144);
+  w.SetUint32("qwen35moe.embedding_length", 2048);
+  w.SetUint32("qwen35moe.feed_forward_length", 5632);  // of no layer
+  w.SetUint32("qwen35moe.attention.head_count", 16);
+  std::vector<int32_t> kv_heads(40);
+  for (size_t i = 3; i < 40; i += 4) kv_heads[i] = 2;
+  w.SetInt32s("qwen35moe.attention.head_count_kv", kv_heads);
+  w.SetInt32s("qwen35moe.mrope_sections", {11, 11, 10});
+  w.SetFloat32("qwen35moe.rope.freq_base", 1e7f);
+  w.SetFloat32("qwen35moe.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("qwen35moe.attention.key_length", 256);
+  w.SetUint32("qwen35moe.attention.value_length", 256);
+  w.SetUint32("qwen35moe.expert_count", 256);
+  w.SetUint32("qwen35moe.expert_used_count", 8);
+  w.SetUint32("qwen35moe.expert_feed_forward_length", 512);
+  w.SetUint32("qwen35moe.expert_shared_feed_forward_length", 512);
+  w.SetBool("qwen35moe.norm_top_k_prob", true);
+  w.SetUint32("qwen35moe.ssm.conv_kernel", 4);
+  w.SetUint32("qwen35moe.ssm.state_size", 128);
+  w.SetUint32("qwen35moe.ssm.group_count", 16);
+  w.SetUint32("qwen35moe.ssm.time_step_rank", 32);
+  w.SetUint32("qwen35moe.ssm.inner_size", 4096);
+  w.SetBool("qwen35moe.ssm.v_head_reordered", true);
+  w.SetUint32("qwen35moe.full_attention_interval", 4);
+  w.SetUint32("qwen35moe.rope.dimension_count", 64);
+}
+
 TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
   const std::pair<const char*, void (*)(GgufWriter&)> files[] = {
       {"gemma-2-2b", WriteGemma2_2b},
@@ -450,6 +517,8 @@ TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
       {"granite-4.2-3b", WriteGranite_4_2_3b},
       {"mamba-codestral-7b", WriteMambaCodestral},
       {"lfm2-8b-a1b", WriteLfm2_8bA1b},
+      {"qwen3.5-27b", WriteQwen35_27b},
+      {"qwen3.5-35b-a3b", WriteOllamaQwen35_35bA3b},
       {"mamba2-130m", WriteMamba2_130m}};
   for (const auto& [name, write] : files) {
     GgufWriter writer;
@@ -539,7 +608,8 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   EXPECT_THAT(
       std::string(entry.status().message()),
       HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
-                "granitehybrid, gemma2, gemma-embedding, granite, lfm2, lfm2moe, mamba2)"));
+                "granitehybrid, gemma2, gemma-embedding, granite, lfm2, lfm2moe, "
+                "qwen35, qwen35moe, mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.

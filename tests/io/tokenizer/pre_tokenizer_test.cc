@@ -26,6 +26,9 @@ std::vector<std::string> SingleDigits(const std::string& text) {
 std::vector<std::string> Llama3(const std::string& text) {
   return Words(PreTokenizer::kLlama3, text);
 }
+std::vector<std::string> Qwen35(const std::string& text) {
+  return Words(PreTokenizer::kQwen35, text);
+}
 std::vector<std::string> Unnamed(const std::string& text) {
   return Words(PreTokenizer::kUnnamed, text);
 }
@@ -70,6 +73,21 @@ TEST(PreTokenizerTest, Llama3) {
   EXPECT_THAT(Llama3("x='y'"), ElementsAre("x", "='", "y", "'"));
 }
 
+TEST(PreTokenizerTest, Qwen35) {
+  EXPECT_THAT(Qwen35("I'LL SAY 2026's"),
+              ElementsAre("I", "'LL", " SAY", " ", "2", "0", "2", "6", "'s"));
+  EXPECT_THAT(Qwen35("\tfoo(bar) !!\n\nb"), ElementsAre("\tfoo", "(bar", ")", " !!\n\n", "b"));
+  EXPECT_THAT(Qwen35("a   1  \n  b"), ElementsAre("a", "  ", " ", "1", "  \n", " ", " b"));
+  // A combining acute accent belongs to letters, also at the start of a word and of the text.
+  EXPECT_THAT(Qwen35("e\xCC\x81t!"), ElementsAre("e\xCC\x81t", "!"));
+  EXPECT_THAT(Qwen35("\xCC\x81t \xCC\x81"), ElementsAre("\xCC\x81t", " \xCC\x81"));
+  EXPECT_THAT(Qwen35("!\xCC\x81.."), ElementsAre("!\xCC\x81", ".."));
+  EXPECT_THAT(Qwen35("1\xCC\x81"), ElementsAre("1", "\xCC\x81"));
+  // Thai vowels above their consonants are marks: sawatdi.
+  EXPECT_THAT(Qwen35("\xE0\xB8\xAA\xE0\xB8\xA7\xE0\xB8\xB1\xE0\xB8\xAA"),
+              ElementsAre("\xE0\xB8\xAA\xE0\xB8\xA7\xE0\xB8\xB1\xE0\xB8\xAA"));
+}
+
 TEST(PreTokenizerTest, Unnamed) {
   EXPECT_THAT(Unnamed("it's $5."), ElementsAre("it", "'", "s", " ", "$", "5", "."));
   EXPECT_THAT(Unnamed("12345 678"), ElementsAre("123", "45", " ", "678"));
@@ -97,6 +115,7 @@ TEST(PreTokenizerTest, WordsAreTheWholeText) {
                                           "\xC3\xA9",
                                           "\xC2\xA0",
                                           "\xE0\xA5\xA7",
+                                          "\xCC\x81",
                                           "\xFF",
                                           "\xE6\x9D\xB1",
                                           "\xF0\x9F\xA6\x99",
@@ -104,8 +123,9 @@ TEST(PreTokenizerTest, WordsAreTheWholeText) {
   for (int round = 0; round < 20000; ++round) {
     std::string text;
     for (uint32_t i = 0; i < random() % 12; ++i) text += parts[random() % parts.size()];
-    for (const PreTokenizer rules : {PreTokenizer::kGpt2, PreTokenizer::kSingleDigits,
-                                     PreTokenizer::kLlama3, PreTokenizer::kUnnamed}) {
+    for (const PreTokenizer rules :
+         {PreTokenizer::kGpt2, PreTokenizer::kSingleDigits, PreTokenizer::kLlama3,
+          PreTokenizer::kQwen35, PreTokenizer::kUnnamed}) {
       std::string joined;
       for (const std::string& word : Words(rules, text)) {
         ASSERT_FALSE(word.empty());
@@ -123,6 +143,8 @@ TEST(PreTokenizerTest, NamesOfFiles) {
   EXPECT_EQ(FindPreTokenizer("dbrx")->rules, PreTokenizer::kLlama3);
   EXPECT_FALSE(FindPreTokenizer("dbrx")->whole_words_first);
   EXPECT_TRUE(FindPreTokenizer("llama-bpe")->whole_words_first);
+  EXPECT_EQ(FindPreTokenizer("qwen35")->rules, PreTokenizer::kQwen35);
+  EXPECT_FALSE(FindPreTokenizer("qwen35")->adds_bos);
   EXPECT_EQ(FindPreTokenizer("mpt")->rules, PreTokenizer::kGpt2);
   EXPECT_EQ(FindPreTokenizer(""), nullptr);
 }
@@ -142,6 +164,9 @@ TEST(UnicodeClassesTest, KnowsTheCorners) {
   EXPECT_EQ(ClassOf(0x500), CodePointClass::kLetter);
   EXPECT_EQ(ClassOf(0x1F600), CodePointClass::kOther);
   EXPECT_EQ(ClassOf(0x10FFFF), CodePointClass::kOther);
+  EXPECT_EQ(ClassOf(0x301), CodePointClass::kMark);   // Mn
+  EXPECT_EQ(ClassOf(0x903), CodePointClass::kMark);   // Mc
+  EXPECT_EQ(ClassOf(0x20DD), CodePointClass::kMark);  // Me
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+// The mixer of gated delta nets: the mix of states and tokens.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "bench/rows.h"
+#include "ops/delta_rule.h"
+
+namespace inlay {
+namespace {
+
+// Those of qwen3.5-0.8b and qwen3.5-27b.
+constexpr DeltaShape kSmall = {.key_heads = 16, .value_heads = 16, .head_dim = 128};
+constexpr DeltaShape kLarge = {.key_heads = 16, .value_heads = 48, .head_dim = 128};
+
+// `first` tokens in the first chunk's log, then `tokens` new ones, in as many chunks as it takes,
+// from one state to another and back, as a cache has them.
+struct DeltaMemory {
+  DeltaMemory(const DeltaShape& shape, size_t first, size_t tokens)
+      : states{Values(shape.StateElements()), std::vector<float>(shape.StateElements())},
+        qkv(Values(tokens * shape.QkvDim())),
+        dt(tokens * shape.value_heads, 0.01f),
+        beta(tokens * shape.value_heads, 0.1f),
+        y(tokens * shape.Inner()),
+        a(shape.value_heads, -1.0f) {
+    // Keys whose length is above 1 would let states grow without bound.
+    const float length = std::sqrt(static_cast<float>(shape.head_dim));
+    for (float& value : qkv) value /= length;
+    const auto columns = DeltaLog::Columns(shape);
+    log = Values(kStateChunk * std::accumulate(columns.begin(), columns.end(), size_t{0}));
+    for (float& value : log) value /= length;
+    const DeltaLog view = {shape, log.data()};
+    std::fill_n(view.decay_sum().data, kStateChunk * shape.value_heads, -0.01f);
+    for (size_t row = 0; row < tokens;) {
+      DeltaChunk chunk = {.first = row == 0 ? first : 0, .row = row, .log = view};
+      chunk.rows = std::min(kStateChunk - chunk.first, tokens - row);
+      chunk.state = states[chunks.size() % 2].data();
+      if (chunk.first + chunk.rows == kStateChunk) {
+        chunk.next = states[(chunks.size() + 1) % 2].data();
+      }
+      row += chunk.rows;
+      chunks.push_back(chunk);
+    }
+    append = {.shape = shape,
+              .chunks = chunks.data(),
+              .count = chunks.size(),
+              .qkv = FloatRows(qkv.data(), tokens, shape.QkvDim()),
+              .dt = ConstFloatRows(dt.data(), tokens, shape.value_heads),
+              .beta = ConstFloatRows(beta.data(), tokens, shape.value_heads),
+              .a = a.data(),
+              .y = FloatRows(y.data(), tokens, shape.Inner())};
+  }
+
+  std::vector<float> log, states[2], qkv, dt, beta, y, a;
+  std::vector<DeltaChunk> chunks;
+  DeltaAppend append;
+};
+
+void MixDelta(const DeltaShape& shape, size_t first, size_t tokens, Row& row) {
+  const DeltaMemory memory(shape, first, tokens);
+  std::vector<float> scratch(DeltaScratchFloats(shape, tokens, row.team().threads()));
+  const double state = static_cast<double>(shape.StateElements());
+  const double inner = static_cast<double>(shape.Inner());
+  const double keys = static_cast<double>(shape.KeyDim());
+  // Per token: the state for a key and a query, then for every earlier token of the chunk two
+  // products with its key and two sums with its correction. The end of a chunk reads and writes
+  // the state once more, from a cache.
+  double ops = 0;
+  double bytes = 2 * state + static_cast<double>(first + tokens) * (inner + keys);
+  for (const DeltaChunk& chunk : memory.chunks) {
+    for (size_t t = chunk.first; t < chunk.first + chunk.rows; ++t) {
+      ops += 4 * state + 4 * static_cast<double>(t + 1) * (inner + keys);
+    }
+    if (chunk.next != nullptr) ops += 2 * state * kStateChunk;
+  }
+  if (memory.chunks.back().next == nullptr) bytes -= state;
+  row.Run({.bytes = 4 * bytes, .ops = ops}, [&] {
+    DeltaMix({&memory.append, 1}, scratch.data(), row.team());
+  });
+}
+
+}  // namespace
+
+void AddDeltaRows() {
+  for (const DeltaShape& shape : {kSmall, kLarge}) {
+    const std::string name = "delta_mix/" + std::to_string(shape.key_heads) + "/" +
+                             std::to_string(shape.value_heads) + "x" +
+                             std::to_string(shape.head_dim);
+    AddRows(name + "/decode", [=](Row& row) { MixDelta(shape, kStateChunk / 2, 1, row); });
+    AddRows(name + "/prefill:512", [=](Row& row) { MixDelta(shape, 0, 512, row); });
+  }
+}
+
+}  // namespace inlay
