@@ -34,7 +34,7 @@ struct AttentionShape {
 
 // Rotary positions; angle i is position / scale * base^(-2 i / dims). Base 0: no positions at all.
 struct Rope {
-  int base = 0;
+  int64_t base = 0;
   int scale = 1;
   // Angle i rotates elements 2 * i and 2 * i + 1 of a head, not i and i + dims / 2.
   bool interleaved = false;
@@ -80,8 +80,12 @@ struct AttentionMixer : MixerPart {
   static constexpr std::array<int, 9> Numbers() {
     constexpr int kFlags = int{kShape.qk_norm} + 2 * int{kRope.interleaved} +
                            4 * int{kShape.bidirectional} + 8 * int{kShape.gated} + 16 * kRope.dims;
+    // What is too large for an int is a number of millions in practice.
+    constexpr int64_t kMillion = 1'000'000;
+    constexpr auto kBase =
+        static_cast<int>(kRope.base < 1000 * kMillion ? kRope.base : -(kRope.base / kMillion));
     return {kShape.heads,    kShape.kv_heads, kShape.head_dim, kFlags, kShape.query_scalar,
-            kShape.soft_cap, kRope.base,      kRope.scale,     kWindow};
+            kShape.soft_cap, kBase,           kRope.scale,     kWindow};
   }
 
   static constexpr bool Check() {
@@ -90,6 +94,8 @@ struct AttentionMixer : MixerPart {
     static_assert(kShape.kv_heads <= 0 || kShape.heads % kShape.kv_heads == 0,
                   "heads must be a multiple of kv_heads");
     static_assert(kRope.base == 0 || kRotated % 2 == 0, "head_dim must be even to be rotated");
+    static_assert(kRope.base < 1'000'000'000 || kRope.base % 1'000'000 == 0,
+                  "a rope base from 1e9 on must be a multiple of 1e6");
     static_assert(kRope.dims >= 0 && kRope.dims <= kShape.head_dim,
                   "the rotated dims of a head must be between 0 and head_dim");
     static_assert(!kShape.gated || kShape.qk_norm, "gated attention must have qk_norm");

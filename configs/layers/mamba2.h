@@ -15,6 +15,7 @@ struct Mamba2Shape {
   int state_dim = 0;
   int groups = 1;
   int conv_width = 4;
+  bool normed = true;  // RMSNorm of the gated output, over each group's channels
 };
 
 template <Mamba2Shape kShape_>
@@ -23,7 +24,8 @@ struct Mamba2 : MixerPart {
   static constexpr std::string_view kName = "mamba2";
 
   static constexpr std::array<int, 5> Numbers() {
-    return {kShape.heads, kShape.head_dim, kShape.state_dim, kShape.groups, kShape.conv_width};
+    constexpr int kConv = kShape.normed ? kShape.conv_width : -kShape.conv_width;
+    return {kShape.heads, kShape.head_dim, kShape.state_dim, kShape.groups, kConv};
   }
 
   static constexpr bool Check() {

@@ -38,7 +38,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     std::vector<float> dt_bias;    // [heads]
     std::vector<float> a;          // [heads], negative
     std::vector<float> d;          // [heads]
-    std::vector<float> norm;       // [kInner]
+    std::vector<float> norm;       // [kInner]; empty unless the output is normed
     PackedMatrix out;              // [model_dim, kInner]
   };
 
@@ -50,8 +50,11 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     w.dt_bias = b.Vector("ssm_dt.bias", TensorUse::kTimeStepBias, kHeads);
     w.a = b.Vector("ssm_a", TensorUse::kDecayRate, 1, kHeads);
     w.d = b.Vector("ssm_d", TensorUse::kNorm, 1, kHeads);
-    w.norm = b.Vector("ssm_norm.weight", TensorUse::kBranchNorm, kGroup, kShape.groups);
-    w.out = b.Matrix("ssm_out.weight", b.model_dim(), kInner);
+    if constexpr (kShape.normed) {
+      w.norm = b.Vector("ssm_norm.weight", TensorUse::kBranchNorm, kGroup, kShape.groups);
+    }
+    w.out = b.Matrix("ssm_out.weight", b.model_dim(), kInner,
+                     kShape.normed ? TensorUse::kMatrix : TensorUse::kBranchEnd);
   }
 
   static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.in}); }
@@ -158,7 +161,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     });
   }
 
-  // outputs = norm(outputs * silu(z)), where `outputs` begins with output `first`.
+  // outputs = norm(outputs * silu(z)), if normed, where `outputs` begins with output `first`.
   static void GateAndNorm(const Weights& w, ConstFloatRows in, const int32_t* out_rows,
                           size_t first, FloatRows outputs, float epsilon) {
     if (out_rows == nullptr) {
@@ -170,7 +173,7 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
                  output);
       }
     }
-    for (size_t g = 0; g < kShape.groups; ++g) {
+    for (size_t g = 0; kShape.normed && g < kShape.groups; ++g) {
       const FloatRows group = outputs.Columns(g * kGroup, kGroup);
       RmsNorm(group, w.norm.data() + g * kGroup, epsilon, group);
     }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "configs/bard.h"
+#include "configs/falcon_h1.h"
 #include "configs/gemma2.h"
 #include "configs/gemma3.h"
 #include "configs/gemma_embedding.h"
@@ -48,7 +49,8 @@ int64_t PartParameters(int64_t dim, Mamba2<kShape>) {
   const int64_t conv = inner + 2 * kShape.groups * kShape.state_dim;
   return (inner + conv + kShape.heads) * dim  // in
          + conv * kShape.conv_width + conv    // convolution and its bias
-         + 3 * kShape.heads + inner           // dt bias, a, d; norm
+         + 3 * kShape.heads                   // dt bias, a, d
+         + (kShape.normed ? inner : 0)        // norm
          + inner * dim;                       // out
 }
 
@@ -126,6 +128,19 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
   expect_millions(Parameters<Mamba2_1_3b>(), 1'340);
   expect_millions(Parameters<Mamba2_2_7b>(), 2'700);
   expect_millions(Parameters<MambaCodestral7b>(), 7'280);
+}
+
+// The published ones, which leave out norms.
+TEST(ConfigTest, NumbersOfWeightsOfFalconH1) {
+  const auto expect_millions = [](int64_t parameters, double millions) {
+    EXPECT_NEAR(static_cast<double>(parameters) / (millions * 1e6), 1, 0.002) << millions;
+  };
+  expect_millions(Parameters<FalconH1_0_5b>(), 521);
+  expect_millions(Parameters<FalconH1_1_5b>(), 1554);
+  expect_millions(Parameters<FalconH1_1_5bDeep>(), 1554);
+  expect_millions(Parameters<FalconH1_3b>(), 3148);
+  expect_millions(Parameters<FalconH1_7b>(), 7584);
+  expect_millions(Parameters<FalconH1_34b>(), 33'640);
 }
 
 // Of these no more is known than their names say.

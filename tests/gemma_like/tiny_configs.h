@@ -121,13 +121,13 @@ struct TinyQwen : TinyBase {
   using Layers = Chain<Recurrent, Layer<PreNorm, Mixers<Gated>, Mlp>, Recurrent>;
 };
 
-// What no family has yet: two mixers in parallel with a multiplier each (as Falcon-H1), a layer
+// Two mixers in parallel (as Falcon-H1) with a multiplier each, Mamba2 without a norm, a layer
 // without a mixer (as Nemotron-H), and layers after the last one with cache storage. Its full
 // attention rotates neighbouring elements, as Granite's.
 struct TinyParallel : TinyBase {
   static constexpr std::string_view kName = "tiny-parallel";
   using Ssm =
-      Mamba2<Mamba2Shape{.heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>;
+      Mamba2<Mamba2Shape{.heads = 4, .head_dim = 8, .state_dim = 16, .groups = 2, .normed = false}>;
   using Rotated = FullAttention<kHeads, Rope{.base = 1'000'000, .interleaved = true}>;
   using Parallel =
       Layer<PreNorm, Mixers<Scaled<Ssm, Ratio{1, 2}>, Scaled<Rotated, Ratio{3, 4}>>, Mlp>;

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "configs/bard.h"
+#include "configs/test_falcon_h1.h"
 #include "configs/test_lfm2.h"
 #include "configs/test_qwen35.h"
 #include "configs/test_twins.h"
@@ -193,6 +194,10 @@ const char* FileOf<TestQwen35Moe>() {
   return "tests/golden/models/qwen35moe-tiny-q4_0.gguf";
 }
 template <>
+const char* FileOf<TestFalconH1>() {
+  return "tests/golden/models/falcon-h1-tiny-q4_0.gguf";
+}
+template <>
 const char* FileOf<TestMamba2>() {
   return "tests/golden/models/mamba2-tiny-f16.gguf";
 }
@@ -212,7 +217,7 @@ class MetadataTest : public ::testing::Test {
 };
 using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite,
                                   TestGranite4h, TestGranite4hMoe, TestLfm2, TestLfm2Moe,
-                                  TestQwen35, TestQwen35Moe, TestMamba2>;
+                                  TestQwen35, TestQwen35Moe, TestFalconH1, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
@@ -507,6 +512,26 @@ void WriteOllamaQwen35_35bA3b(GgufWriter& w) {
   w.SetUint32("qwen35moe.rope.dimension_count", 64);
 }
 
+void WriteFalconH1_1_5bDeep(GgufWriter& w) {
+  w.SetString("general.architecture", "falcon-h1");
+  w.SetUint32("falcon-h1.block_count", 66);
+  w.SetUint32("falcon-h1.context_length", 131072);
+  w.SetUint32("falcon-h1.embedding_length", 1280);
+  w.SetUint32("falcon-h1.feed_forward_length", 3072);
+  w.SetUint32("falcon-h1.attention.head_count", 6);
+  w.SetUint32("falcon-h1.attention.head_count_kv", 2);
+  w.SetUint32("falcon-h1.attention.key_length", 128);
+  w.SetUint32("falcon-h1.attention.value_length", 128);
+  w.SetFloat32("falcon-h1.rope.freq_base", 1e11f);
+  w.SetFloat32("falcon-h1.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetUint32("falcon-h1.ssm.conv_kernel", 4);
+  w.SetUint32("falcon-h1.ssm.inner_size", 1536);
+  w.SetUint32("falcon-h1.ssm.state_size", 256);
+  w.SetUint32("falcon-h1.ssm.time_step_rank", 24);
+  w.SetUint32("falcon-h1.ssm.group_count", 1);
+  w.SetUint32("falcon-h1.vocab_size", 65537);
+}
+
 TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
   const std::pair<const char*, void (*)(GgufWriter&)> files[] = {
       {"gemma-2-2b", WriteGemma2_2b},
@@ -517,6 +542,7 @@ TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
       {"granite-4.2-3b", WriteGranite_4_2_3b},
       {"mamba-codestral-7b", WriteMambaCodestral},
       {"lfm2-8b-a1b", WriteLfm2_8bA1b},
+      {"falcon-h1-1.5b-deep", WriteFalconH1_1_5bDeep},
       {"qwen3.5-27b", WriteQwen35_27b},
       {"qwen3.5-35b-a3b", WriteOllamaQwen35_35bA3b},
       {"mamba2-130m", WriteMamba2_130m}};
@@ -593,6 +619,17 @@ TEST(MetadataOfTheHubTest, TheDifferencesFromTheNearestConfigAreNamed) {
                     HasSubstr(" (and 2 more differ)")));
 }
 
+// Their weights are without the multipliers that today's files have in them.
+TEST(MetadataOfTheHubTest, TheFirstFilesOfFalconH1AreRefused) {
+  GgufWriter writer;
+  WriteFalconH1_1_5bDeep(writer);
+  writer.SetFloat32("falcon-h1.mlp_gate_multiplier", 0.70710677f);
+  writer.SetFloat32("falcon-h1.mlp_down_multiplier", 0.3125f);
+  writer.SetBool("falcon-h1.ssm.has_mup", true);
+  EXPECT_THAT(std::string(FindFor(writer).status().message()),
+              HasSubstr("falcon-h1.ssm.has_mup is true but config falcon-h1-1.5b-deep has false"));
+}
+
 TEST(MetadataOfTheHubTest, TheVisionPartOfAModelIsToldThatItIsOne) {
   GgufWriter writer;
   writer.SetString("general.architecture", "clip");
@@ -609,7 +646,7 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
       std::string(entry.status().message()),
       HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
                 "granitehybrid, gemma2, gemma-embedding, granite, lfm2, lfm2moe, "
-                "qwen35, qwen35moe, mamba2)"));
+                "qwen35, qwen35moe, falcon-h1, mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.
