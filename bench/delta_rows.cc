@@ -32,7 +32,9 @@ struct DeltaMemory {
     log = Values(kStateChunk * std::accumulate(columns.begin(), columns.end(), size_t{0}));
     for (float& value : log) value /= length;
     const DeltaLog view = {shape, log.data()};
-    std::fill_n(view.decay_sum().data, kStateChunk * shape.value_heads, -0.01f);
+    for (size_t j = 0; j < kStateChunk; ++j) {
+      std::fill_n(view.decay_sum().Row(j), shape.value_heads, -0.01f);
+    }
     for (size_t row = 0; row < tokens;) {
       DeltaChunk chunk = {.first = row == 0 ? first : 0, .row = row, .log = view};
       chunk.rows = std::min(kStateChunk - chunk.first, tokens - row);

@@ -25,24 +25,24 @@ struct DeltaShape {
   constexpr size_t StateElements() const { return value_heads * head_dim * head_dim; }
 };
 
-// The log of one chunk: per token the keys [KeyDim], the corrections u [Inner] and the running sum
-// of dt * a [value_heads]. Each of the three is a matrix of kStateChunk rows; they follow each
-// other in `data`.
+// The log of one chunk, a matrix of kStateChunk rows: per token the keys [KeyDim], the corrections
+// u [Inner] and the running sum of dt * a [value_heads].
 struct DeltaLog {
   using Shape = DeltaShape;
-  static constexpr std::array<size_t, 3> Columns(const DeltaShape& shape) {
-    return {shape.KeyDim(), shape.Inner(), shape.value_heads};
+  static constexpr std::array<size_t, 1> Columns(const DeltaShape& shape) {
+    return {shape.KeyDim() + shape.Inner() + shape.value_heads};
   }
 
   DeltaShape shape;
   float* data = nullptr;
 
-  FloatRows keys() const { return {data, kStateChunk, shape.KeyDim()}; }
-  FloatRows u() const {
-    return {keys().data + kStateChunk * shape.KeyDim(), kStateChunk, shape.Inner()};
-  }
-  FloatRows decay_sum() const {
-    return {u().data + kStateChunk * shape.Inner(), kStateChunk, shape.value_heads};
+  FloatRows keys() const { return Part(0, shape.KeyDim()); }
+  FloatRows u() const { return Part(shape.KeyDim(), shape.Inner()); }
+  FloatRows decay_sum() const { return Part(shape.KeyDim() + shape.Inner(), shape.value_heads); }
+
+ private:
+  FloatRows Part(size_t first, size_t cols) const {
+    return {data + first, kStateChunk, cols, Columns(shape)[0]};
   }
 };
 
