@@ -10,5 +10,6 @@
 #include "configs/layers/mamba2.h"
 #include "configs/layers/moe_mlp.h"
 #include "configs/layers/short_conv.h"
+#include "configs/layers/squared_relu_mlp.h"
 
 #endif  // INLAY_CONFIGS_LAYERS_H_

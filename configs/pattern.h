@@ -61,6 +61,13 @@ struct MaskedList<kMask, AtSetBits, Elsewhere, std::index_sequence<kIndices...>>
   using type = LayerList<std::conditional_t<(kMask >> kIndices & 1) != 0, AtSetBits, Elsewhere>...>;
 };
 
+template <std::array<char, 128> kLetters, template <char> class LayerOf, class Indices>
+struct SpelledList;
+template <std::array<char, 128> kLetters, template <char> class LayerOf, size_t... kIndices>
+struct SpelledList<kLetters, LayerOf, std::index_sequence<kIndices...>> {
+  using type = LayerList<LayerOf<kLetters[kIndices]>...>;
+};
+
 template <class Seen, class... Layers>
 struct Distinct {
   using type = Seen;
@@ -131,6 +138,27 @@ constexpr uint64_t LayersAt(Indices... indices) {
 template <int kCount, uint64_t kMask, class AtSetBits, class Elsewhere>
 requires(kCount <= 64) using Masked = typename pattern_internal::MaskedList<
     kMask, AtSetBits, Elsewhere, std::make_index_sequence<static_cast<size_t>(kCount)>>::type;
+
+// A text with a letter for each layer, as a template argument; at most 127.
+struct LayerLetters {
+  std::array<char, 128> letters{};
+  size_t count = 0;
+
+  constexpr LayerLetters() = default;
+  constexpr LayerLetters(const char* text) {  // NOLINT(google-explicit-constructor)
+    while (text[count] != 0) {
+      letters[count] = text[count];
+      ++count;
+    }
+  }
+};
+
+// LayerOf<letter> for each letter. For models whose layers are of more than two types and not
+// periodic.
+template <LayerLetters kLetters, template <char> class LayerOf>
+using Spelled =
+    typename pattern_internal::SpelledList<kLetters.letters, LayerOf,
+                                           std::make_index_sequence<kLetters.count>>::type;
 
 // Each layer type of the list once, in order of first appearance.
 template <class List>

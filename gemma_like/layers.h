@@ -9,5 +9,6 @@
 #include "gemma_like/layers/mamba2.h"
 #include "gemma_like/layers/moe_mlp.h"
 #include "gemma_like/layers/short_conv.h"
+#include "gemma_like/layers/squared_relu_mlp.h"
 
 #endif  // INLAY_GEMMA_LIKE_LAYERS_H_

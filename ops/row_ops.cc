@@ -107,6 +107,14 @@ struct LogisticOp {
   }
 };
 
+struct SquaredReluOp {
+  template <class DF, class V>
+  HWY_INLINE V operator()(DF df, V x, V) const {
+    const V positive = hn::IfThenZeroElse(hn::Lt(x, hn::Zero(df)), x);
+    return hn::Mul(positive, positive);
+  }
+};
+
 struct MultiplyOp {
   template <class DF, class V>
   HWY_INLINE V operator()(DF, V a, V b) const {
@@ -148,6 +156,8 @@ void SiluGateRow(const float* gate, const float* up, size_t n, float* y) {
 
 void LogisticRow(size_t n, float* x) { Combine(LogisticOp(), x, x, n, x); }
 
+void SquaredReluRow(size_t n, float* x) { Combine(SquaredReluOp(), x, x, n, x); }
+
 void MultiplyRow(const float* a, const float* b, size_t n, float* y) {
   Combine(MultiplyOp(), a, b, n, y);
 }
@@ -176,6 +186,7 @@ HWY_EXPORT(RotateTokenInterleaved);
 HWY_EXPORT(GeluTanhGateRow);
 HWY_EXPORT(SiluGateRow);
 HWY_EXPORT(LogisticRow);
+HWY_EXPORT(SquaredReluRow);
 HWY_EXPORT(MultiplyRow);
 HWY_EXPORT(AddScaledRow);
 HWY_EXPORT(ScaleRow);
@@ -240,6 +251,11 @@ void SiluGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y) {
 
 void Logistic(FloatRows x) {
   const auto row = HWY_DYNAMIC_POINTER(LogisticRow);
+  for (size_t r = 0; r < x.rows; ++r) row(x.cols, x.Row(r));
+}
+
+void SquaredRelu(FloatRows x) {
+  const auto row = HWY_DYNAMIC_POINTER(SquaredReluRow);
   for (size_t r = 0; r < x.rows; ++r) row(x.cols, x.Row(r));
 }
 

@@ -47,6 +47,9 @@ void SiluGate(ConstFloatRows gate, ConstFloatRows up, FloatRows y);
 // x = 1 / (1 + exp(-x)), the logistic function.
 void Logistic(FloatRows x);
 
+// x = max(x, 0)^2 (So et al. 2021, "Primer"). NaN stays NaN.
+void SquaredRelu(FloatRows x);
+
 // y = a * b, element by element; y may be either.
 void Multiply(ConstFloatRows a, ConstFloatRows b, FloatRows y);
 

@@ -18,6 +18,7 @@
 #include "configs/lfm2.h"
 #include "configs/mamba2.h"
 #include "configs/metadata.h"
+#include "configs/nemotron_h.h"
 #include "configs/qwen35.h"
 
 namespace inlay {
@@ -57,6 +58,11 @@ int64_t PartParameters(int64_t dim, Mamba2<kShape>) {
 template <ShortConvShape kShape>
 int64_t PartParameters(int64_t dim, ShortConv<kShape>) {
   return 4 * dim * kShape.channels + kShape.width * kShape.channels;
+}
+
+template <int kHidden>
+int64_t PartParameters(int64_t dim, SquaredReluMlp<kHidden>) {
+  return 2 * dim * kHidden;
 }
 
 template <DeltaNetShape kShape>
@@ -131,7 +137,7 @@ TEST(ConfigTest, RoundedNumbersOfWeights) {
 }
 
 // The published ones, which leave out norms.
-TEST(ConfigTest, NumbersOfWeightsOfFalconH1) {
+TEST(ConfigTest, NumbersOfWeightsOfFalconH1AndNemotronH) {
   const auto expect_millions = [](int64_t parameters, double millions) {
     EXPECT_NEAR(static_cast<double>(parameters) / (millions * 1e6), 1, 0.002) << millions;
   };
@@ -141,6 +147,11 @@ TEST(ConfigTest, NumbersOfWeightsOfFalconH1) {
   expect_millions(Parameters<FalconH1_3b>(), 3148);
   expect_millions(Parameters<FalconH1_7b>(), 7584);
   expect_millions(Parameters<FalconH1_34b>(), 33'640);
+  expect_millions(Parameters<NemotronH_4b>(), 4490);
+  expect_millions(Parameters<NemotronH_8b>(), 8100);
+  expect_millions(Parameters<NemotronNano2_9b>(), 8890);
+  expect_millions(Parameters<NemotronNano2_12b>(), 12'310);
+  expect_millions(Parameters<Nemotron3Nano_4b>(), 3970);
 }
 
 // Of these no more is known than their names say.

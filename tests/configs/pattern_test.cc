@@ -60,6 +60,14 @@ TEST(PatternTest, MaskedPlacesOneKindAtTheSetBits) {
   EXPECT_EQ((Spell<Masked<64, LayersAt(0, 63), A, B>>()), "a" + std::string(62, 'b') + "a");
 }
 
+template <char kLetter>
+using ByLetter = std::conditional_t<kLetter == 'M', A, std::conditional_t<kLetter == '-', B, C>>;
+
+TEST(PatternTest, SpelledHasALayerForEachLetter) {
+  EXPECT_EQ((Spell<Spelled<LayerLetters("M-M*-"), ByLetter>>()), "abacb");
+  EXPECT_EQ((Spell<Spelled<LayerLetters(""), ByLetter>>()), "");
+}
+
 TEST(PatternTest, DistinctLayersKeepTheOrderOfFirstAppearance) {
   EXPECT_TRUE((std::is_same_v<DistinctLayers<LayerList<B, A, B, C, A>>, LayerList<B, A, C>>));
   EXPECT_TRUE((std::is_same_v<DistinctLayers<LayerList<>>, LayerList<>>));

@@ -131,7 +131,7 @@ struct TinyParallel : TinyBase {
   using Rotated = FullAttention<kHeads, Rope{.base = 1'000'000, .interleaved = true}>;
   using Parallel =
       Layer<PreNorm, Mixers<Scaled<Ssm, Ratio{1, 2}>, Scaled<Rotated, Ratio{3, 4}>>, Mlp>;
-  using MlpOnly = Layer<PreNorm, Mixers<>, Scaled<Mlp, Ratio{1, 3}>>;
+  using MlpOnly = Layer<PreNorm, Mixers<>, Scaled<SquaredReluMlp<40>, Ratio{1, 3}>>;
   using Sliding = Layer<PreNorm, Mixers<Window<20>>>;
   using Layers = Chain<Parallel, MlpOnly, Sliding, MlpOnly, MlpOnly>;
 };

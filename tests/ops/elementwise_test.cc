@@ -54,6 +54,24 @@ TEST_P(ElementwiseTest, LogisticMatchesReferenceForAllRemainders) {
   EXPECT_LE(worst, 5e-7);
 }
 
+TEST_P(ElementwiseTest, SquaredReluMatchesReferenceForAllRemainders) {
+  double worst = 0;
+  for (size_t n = 1; n < 150; ++n) {
+    const Array x = WideValues(n, static_cast<uint32_t>(n), n % 5);
+    const Array y = WideValues(n, static_cast<uint32_t>(n), n % 7);
+    SquaredRelu(y);
+    worst = std::max(worst, WorstRelative(y.data(), n, [&](size_t i) {
+                       const double positive = std::max(double{x.data()[i]}, 0.0);
+                       return positive * positive;
+                     }));
+  }
+  EXPECT_LE(worst, 1e-7);
+  const Array nan = RandomArray(1, 3, 1);
+  nan.data()[1] = NAN;
+  SquaredRelu(nan);
+  EXPECT_TRUE(std::isnan(nan.data()[1]));
+}
+
 TEST_P(ElementwiseTest, GatesMatchReferenceForAllRemainders) {
   double gelu = 0, silu = 0;
   for (size_t n = 1; n < 150; ++n) {

@@ -17,6 +17,7 @@
 #include "configs/bard.h"
 #include "configs/test_falcon_h1.h"
 #include "configs/test_lfm2.h"
+#include "configs/test_nemotron_h.h"
 #include "configs/test_qwen35.h"
 #include "configs/test_twins.h"
 #include "gemma_like/files/synth.h"
@@ -198,6 +199,10 @@ const char* FileOf<TestFalconH1>() {
   return "tests/golden/models/falcon-h1-tiny-q4_0.gguf";
 }
 template <>
+const char* FileOf<TestNemotronH>() {
+  return "tests/golden/models/nemotron-h-tiny-iq3_s.gguf";
+}
+template <>
 const char* FileOf<TestMamba2>() {
   return "tests/golden/models/mamba2-tiny-f16.gguf";
 }
@@ -215,9 +220,10 @@ class MetadataTest : public ::testing::Test {
   std::optional<GgufFile> file_;
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
-using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite,
-                                  TestGranite4h, TestGranite4hMoe, TestLfm2, TestLfm2Moe,
-                                  TestQwen35, TestQwen35Moe, TestFalconH1, TestMamba2>;
+using Families =
+    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite, TestGranite4h,
+                     TestGranite4hMoe, TestLfm2, TestLfm2Moe, TestQwen35, TestQwen35Moe,
+                     TestFalconH1, TestNemotronH, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
@@ -646,7 +652,8 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
       std::string(entry.status().message()),
       HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
                 "granitehybrid, gemma2, gemma-embedding, granite, lfm2, lfm2moe, "
-                "qwen35, qwen35moe, falcon-h1, mamba2)"));
+                "qwen35, qwen35moe, falcon-h1, nemotron_h, "
+                "mamba2)"));
 }
 
 // What a config says of itself fits that config and no other.

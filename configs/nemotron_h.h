@@ -1,0 +1,112 @@
+// Nemotron-H, Nemotron Nano 2 and Nemotron 3 Nano: one part per layer, which is Mamba2, full
+// attention without position encoding, or an MLP.
+#ifndef INLAY_CONFIGS_NEMOTRON_H_H_
+#define INLAY_CONFIGS_NEMOTRON_H_H_
+
+#include <string_view>
+#include <type_traits>
+
+#include "configs/config.h"
+#include "configs/metadata.h"
+
+namespace inlay {
+
+// What differs between the members of the family.
+struct NemotronHShape {
+  int vocab_size = 131'072;
+  int model_dim = 0;
+  LayerLetters layers;  // M: Mamba2, *: attention, -: MLP
+  int heads = 0;
+  int kv_heads = 8;
+  int head_dim = 128;
+  int hidden = 0;  // of the MLPs
+  int mamba_heads = 0;
+  int mamba_head_dim = 0;
+  int state_dim = 128;
+  int groups = 8;
+};
+
+template <NemotronHShape kShape>
+struct NemotronH : ConfigDefaults {
+  static constexpr std::string_view kArchitecture = "nemotron_h";
+  static constexpr int kVocabSize = kShape.vocab_size;
+  static constexpr int kModelDim = kShape.model_dim;
+  static constexpr float kNormEpsilon = 1e-5f;
+  static constexpr bool kTiedOutput = false;
+
+  static constexpr AttentionShape kHeads{
+      .heads = kShape.heads, .kv_heads = kShape.kv_heads, .head_dim = kShape.head_dim};
+  static constexpr Mamba2Shape kSsm{.heads = kShape.mamba_heads,
+                                    .head_dim = kShape.mamba_head_dim,
+                                    .state_dim = kShape.state_dim,
+                                    .groups = kShape.groups};
+  template <char kLetter>
+  using LayerOf = std::conditional_t<
+      kLetter == 'M', Layer<PreNorm, Mixers<Mamba2<kSsm>>>,
+      std::conditional_t<kLetter == '*', Layer<PreNorm, Mixers<FullAttention<kHeads, Rope{}>>>,
+                         Layer<PreNorm, Mixers<>, SquaredReluMlp<kShape.hidden>>>>;
+  using Layers = Spelled<kShape.layers, LayerOf>;
+
+  template <class Config, class Visitor>
+  static void Metadata(Visitor& v) {
+    CommonMetadata<Config>(v);
+  }
+};
+
+// The numbers are those of the config.json of huggingface.co/nvidia/Nemotron-H-8B-Base-8K and its
+// siblings.
+struct NemotronH_4b
+    : NemotronH<NemotronHShape{.model_dim = 3072,
+                               .layers = "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+                               .heads = 32,
+                               .hidden = 12'288,
+                               .mamba_heads = 112,
+                               .mamba_head_dim = 64}> {
+  static constexpr std::string_view kName = "nemotron-h-4b";
+};
+
+struct NemotronH_8b
+    : NemotronH<NemotronHShape{.model_dim = 4096,
+                               .layers = "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+                               .heads = 32,
+                               .hidden = 21'504,
+                               .mamba_heads = 128,
+                               .mamba_head_dim = 64}> {
+  static constexpr std::string_view kName = "nemotron-h-8b";
+};
+
+struct NemotronNano2_9b
+    : NemotronH<NemotronHShape{.model_dim = 4480,
+                               .layers = "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-",
+                               .heads = 40,
+                               .hidden = 15'680,
+                               .mamba_heads = 128,
+                               .mamba_head_dim = 80}> {
+  static constexpr std::string_view kName = "nemotron-nano-9b-v2";
+};
+
+struct NemotronNano2_12b
+    : NemotronH<NemotronHShape{
+          .model_dim = 5120,
+          .layers = "M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-",
+          .heads = 40,
+          .hidden = 20'480,
+          .mamba_heads = 128,
+          .mamba_head_dim = 80}> {
+  static constexpr std::string_view kName = "nemotron-nano-12b-v2";
+};
+
+struct Nemotron3Nano_4b
+    : NemotronH<NemotronHShape{.model_dim = 3136,
+                               .layers = "M-M-M-MM-M-M*-M-M*-M-M-M*-M-M-MM*-MMM-M-M-",
+                               .heads = 40,
+                               .hidden = 12'544,
+                               .mamba_heads = 96,
+                               .mamba_head_dim = 80}> {
+  static constexpr std::string_view kName = "nemotron-3-nano-4b";
+  static constexpr ChatTemplate kChatTemplate = ChatTemplate::kChatMl;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_CONFIGS_NEMOTRON_H_H_
