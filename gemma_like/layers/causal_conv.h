@@ -46,10 +46,10 @@ struct SegmentConv {
   // The input of the token kTail before the segment's row `row`: one of its own rows, one from the
   // window, or, before the sequence, zeros.
   const float* Input(ConstFloatRows in, size_t row) const {
-    static constexpr float kZeros[kChannels] = {};
+    static float zeros[kChannels];  // not const, which would take tens of kB of each config's code
     if (row >= kTail) return in.Row(row - kTail);
     const size_t position = segment.position + row;
-    return position < kTail ? kZeros : window.Row(position - kTail);
+    return position < kTail ? zeros : window.Row(position - kTail);
   }
 };
 

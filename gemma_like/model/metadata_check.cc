@@ -89,8 +89,8 @@ bool MetadataCheck::HasHidden(int64_t hidden) const {
 }
 
 void MetadataCheck::Int(std::string_view key, int64_t value, std::optional<int64_t> absent) {
-  const int64_t drafts = DraftBlocks(file_);
-  if (key == "block_count" && drafts > 0) {
+  const int64_t drafts = key == "block_count" ? DraftBlocks(file_) : 0;
+  if (drafts > 0) {
     // They follow the blocks of the model and are counted with them.
     Compare(key, false, absl::StrCat(value, " beside ", drafts, " for drafts"),
             [&](const GgufValue& found) { return AllEqual(found, value + drafts); });
