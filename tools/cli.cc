@@ -18,12 +18,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "base/version.h"
+#include "gemma_like/registry.h"
 #include "io/file/mapping_guard.h"
 #include "io/file/temporary_name.h"
 #include "tools/demo_model.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/model_flags.h"
+#include "tools/flags/option_names.h"
+#include "tools/flags/spellings.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/hub_hooks.h"
@@ -70,8 +75,8 @@ void HoldStandardStreams() {
 
 // CLI11 reports a missing subcommand where one is mistyped, and lists unknown arguments in reverse
 // order.
-std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error, int argc,
-                              char** argv) {
+std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
+                              const std::vector<std::string>& arguments) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
     const std::string command =
@@ -87,8 +92,9 @@ std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     absl::StrAppend(&names, names.empty() ? "" : ", ", command->get_name());
   }
-  if (argc < 2) return absl::StrCat("a command is needed, one of ", names, "; see inlay --help");
-  return absl::StrCat("'", argv[1], "' is not one of the commands ", names);
+  if (arguments.empty())
+    return absl::StrCat("a command is needed, one of ", names, "; see inlay --help");
+  return absl::StrCat("'", arguments.front(), "' is not one of the commands ", names);
 }
 
 // The command of this name; null where there is none.
@@ -98,51 +104,49 @@ const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
   return found.empty() ? nullptr : found.front();
 }
 
-// llama.cpp's spellings of --hf-repo, which CLI11 would read as -h.
-std::vector<std::string> SpellOutHub(const CLI::App& app, std::vector<std::string> arguments) {
-  const CLI::App* command = arguments.empty() ? nullptr : FindCommand(app, arguments.front());
-  if (command == nullptr) return arguments;
-  for (size_t i = 1; i < arguments.size(); ++i) {
-    if (arguments[i] != "-hf" && arguments[i] != "-hfr") continue;
-    const CLI::Option* before = command->get_option_no_throw(arguments[i - 1]);
-    const bool is_value = before != nullptr && before->get_items_expected_max() > 0;
-    if (!is_value) arguments[i] = "--hf-repo";
-  }
-  return arguments;
-}
-
-// CLI11 would read the argument after "--model=" as its value: here the value is empty.
-std::vector<std::string> SplitEmptyValues(const CLI::App& app, std::vector<std::string> arguments) {
-  const CLI::App* command = arguments.empty() ? nullptr : FindCommand(app, arguments.front());
-  if (command == nullptr) return arguments;
-  const auto needs_value = [&](const std::string& word) {
-    const CLI::Option* option = command->get_option_no_throw(word);
-    return option != nullptr && option->get_items_expected_max() > 0;
+// CLI11 would read the argument after "--model=" as its value: here the value is empty. `arguments`
+// are those after the command's name.
+void SplitEmptyValues(const CLI::App& command, std::vector<std::string>& arguments) {
+  const auto needs_value = [&](absl::string_view word) {
+    const CLI::Option* const option = FindOption(command, word);
+    return option != nullptr && TakesValue(*option);
   };
-  for (size_t i = 1; i < arguments.size(); ++i) {
-    const std::string name = arguments[i].substr(0, arguments[i].size() - 1);
-    if (!absl::StartsWith(name, "--") || arguments[i].back() != '=' || !needs_value(name)) continue;
-    if (needs_value(arguments[i - 1])) continue;  // it is the value of that one
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const absl::string_view word = arguments[i];
+    const std::string name(word.substr(0, word.empty() ? 0 : word.size() - 1));
+    if (!absl::StartsWith(name, "--") || word.back() != '=' || !needs_value(name)) continue;
+    if (i > 0 && needs_value(arguments[i - 1])) continue;  // it is the value of that one
     arguments[i] = name;
     arguments.insert(arguments.begin() + static_cast<ptrdiff_t>(i) + 1, "");
   }
-  return arguments;
 }
 
-// The arguments for CLI11, in reverse order as it expects them. A program with a bundled model
-// continues a bare prompt: shakespeare "To be".
-std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0 &&
-      FindCommand(app, arguments[0]) == nullptr) {
-    const auto bundled = FindBundledModel();
-    if (!bundled.ok() || bundled->has_value())
-      arguments.insert(arguments.begin(), {"generate", "-p"});
+// Whether this program is made for one model: then it goes without the name of a command.
+bool HasOneModel() {
+  const auto bundled = FindBundledModel();
+  return ConfigEntries().size() == 1 || !bundled.ok() || bundled->has_value();
+}
+
+// Puts the command's name first where other words stand for it: help, version, and in a program of
+// one model nothing at all, for the commands that are used most.
+void NameCommand(const CLI::App& app, std::vector<std::string>& arguments) {
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (first == "version") {
+    arguments.front() = "--version";
+  } else if (first == "help") {
+    arguments.erase(arguments.begin());
+    if (arguments.empty()) {
+      arguments.push_back("--help");
+    } else if (FindCommand(app, arguments.front()) != nullptr) {
+      arguments.insert(arguments.begin() + 1, "--help");
+    }
   }
-  arguments = SpellOutHub(app, std::move(arguments));
-  arguments = SplitEmptyValues(app, std::move(arguments));
-  std::reverse(arguments.begin(), arguments.end());
-  return arguments;
+  const std::string& word = arguments.empty() ? first : arguments.front();
+  const bool is_command = FindCommand(app, word) != nullptr || word == "--help" || word == "-h" ||
+                          word == "--version" || word == "-v";
+  if (is_command || !HasOneModel()) return;
+  const bool chats = arguments.empty() && isatty(STDIN_FILENO) == 1;
+  arguments.insert(arguments.begin(), chats ? "chat" : "generate");
 }
 
 // No value may be empty. Options with numbers or fixed words already check that themselves.
@@ -165,6 +169,7 @@ void EndByClosedPipe() {
 int Run(int argc, char** argv) {
   const auto parsed = ParseCommandLine(argc, argv);
   absl::Status status = parsed.status();
+  if (status.ok() && !parsed->notes.empty()) WriteNote(parsed->notes);
   if (status.ok() && parsed->action) {
     status = ApplyTarget();
     if (status.ok()) status = parsed->action();
@@ -183,10 +188,13 @@ int Run(int argc, char** argv) {
 
 absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   CLI::App app("Inlay runs language models from GGUF files on the CPU.", "inlay");
-  app.set_version_flag("--version", "inlay " INLAY_VERSION);
+  app.set_version_flag("-v,--version", "inlay " INLAY_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   app.footer(
+      "inlay help COMMAND, or inlay COMMAND --help, shows a command's options; those of "
+      "llama.cpp's\n"
+      "programs are understood where they mean the same.\n"
       "Without -m the commands use the model bundled with the program, or else $INLAY_MODEL, or "
       "else\nthe demo model.\n"
       "$INLAY_TARGET forces an instruction set; `inlay limits` lists those available.");
@@ -212,10 +220,21 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddPack(app, action);
   AddBundle(app, action);
   RefuseEmptyValues(app);
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  NameCommand(app, arguments);
+  if (const CLI::App* const command =
+          arguments.empty() ? nullptr : FindCommand(app, arguments.front());
+      command != nullptr) {
+    std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+    SplitEmptyValues(*command, rest);
+    INLAY_ASSIGN_OR_RETURN(parsed.notes, TranslateSpellings(*command, rest));
+    arguments.resize(1);
+    arguments.insert(arguments.end(), rest.begin(), rest.end());
+  }
   try {
-    app.parse(Arguments(app, argc, argv));
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // as CLI11 expects
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return UsageError(ParseErrorMessage(app, error, argc, argv));
+    if (error.get_exit_code() != 0) return UsageError(ParseErrorMessage(app, error, arguments));
     std::ostringstream text;  // help or the version
     app.exit(error, text, text);
     parsed.text = text.str();

@@ -23,6 +23,11 @@ TEST(CommandLine, PrintsHelpAndVersion) {
   EXPECT_EQ(command_help.status, 0);
   EXPECT_THAT(command_help.out, AllOf(HasSubstr("--top-k"), HasSubstr("INLAY_MODEL")));
   EXPECT_THAT(RunProgram({"--version"}).out, StartsWith("inlay 0."));
+  EXPECT_EQ(RunProgram({"-v"}).out, RunProgram({"--version"}).out);
+  EXPECT_EQ(RunProgram({"version"}).out, RunProgram({"--version"}).out);
+  EXPECT_EQ(RunProgram({"help"}).out, help.out);
+  EXPECT_EQ(RunProgram({"help", "generate"}).out, command_help.out);
+  ExpectError(RunProgram({"help", "sing"}), 2, HasSubstr("'sing' is not one of the commands"));
 }
 
 TEST(CommandLine, SaysWhatMakesNoSense) {
@@ -123,9 +128,9 @@ TEST(CommandLine, NamesWhatIsWrongInSynthAndQuantize) {
 }
 
 TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
-  ExpectError(RunProgram({"generate", "--one", "-p", "a", "--two", "three", "--four"}), 2,
-              HasSubstr("unknown arguments --one --two three --four; see inlay generate --help"));
-  ExpectError(RunProgram({"chat", "more"}), 2, HasSubstr("unknown argument more;"));
+  ExpectError(RunProgram({"configs", "--one", "-o", "json", "--two", "three", "--four"}), 2,
+              HasSubstr("unknown arguments --one --two three --four; see inlay configs --help"));
+  ExpectError(RunProgram({"chat", "no/such", "more"}), 2, HasSubstr("unknown argument more;"));
 }
 
 // As in `inlay inspect | head -1`: killed by the signal as other programs are, without a word. The

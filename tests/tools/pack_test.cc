@@ -95,6 +95,16 @@ TEST_F(Bundle, IsAProgramThatNeedsNoOtherFile) {
   EXPECT_GT(text.out.size(), 100u);
   EXPECT_EQ(Run({"generate", "-p", "To be", "-n", "30", "-s", "3"}).out, Generate(kBard).out);
   EXPECT_EQ(Run({"To be", "-n", "30", "-s", "3"}).out, Generate(kBard).out);
+  EXPECT_EQ(Run({"-p", "To be", "-n", "30", "-s", "3"}).out, Generate(kBard).out);
+  EXPECT_EQ(RunProgram({}, {.input = "To be", .program = "./shakespeare", .folder = folder_})
+                .out.rfind("To be", 0),
+            0u);
+  EXPECT_EQ(RunProgram({"-n", "30", "-s", "3"},
+                       {.input = "To be", .program = "./shakespeare", .folder = folder_})
+                .out,
+            Generate(kBard).out);
+  EXPECT_THAT(Run({"help"}).out, HasSubstr("quantize"));
+  EXPECT_THAT(Run({"-v"}).out, StartsWith("inlay "));
   EXPECT_EQ(Run({"inspect", "-o", "json"}).Json()["config"]["name"], "bard");
   // It goes before the environment's model, and after -m.
   EXPECT_EQ(RunProgram({"generate", "-p", "A", "-n", "1"},

@@ -236,7 +236,7 @@ void AddBench(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("bench",
                                           "Measures tokens per second of prefill and decode, and "
                                           "compares them with the machine's limits.");
-  AddModelFlag(command, flags->model);
+  AddModelArgument(command, AddModelFlag(command, flags->model), flags->model);
   AddThreadsListFlag(command, flags->threads);
   AddCacheTypeFlag(command, flags->model);
   constexpr size_t kMost = 1'000'000;

@@ -150,6 +150,8 @@ absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
   set("top_p", sampling.top_p);
   set("min_p", sampling.min_p);
   set("repeat_penalty", sampling.repeat_penalty);
+  set("presence_penalty", sampling.presence_penalty);
+  set("frequency_penalty", sampling.frequency_penalty);
   if (sampling.seed.value_or(-1) >= 0) fields["seed"] = *sampling.seed;
   if (flags.max_tokens.value_or(-1) >= 0) fields["max_tokens"] = *flags.max_tokens;
   if (!flags.stop_texts.empty()) fields["stop"] = flags.stop_texts;
@@ -349,7 +351,7 @@ absl::Status Run(const ChatFlags& flags) {
 void AddChat(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<ChatFlags>();
   CLI::App& command = *app.add_subcommand("chat", "Chats with the model, using its chat template.");
-  AddEngineFlags(command, flags->model);
+  AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
   command.add_option("--system", flags->system, "instructions that precede the conversation");

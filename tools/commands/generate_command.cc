@@ -109,7 +109,9 @@ absl::StatusOr<Prompt> OpenPrompt(const GenerateFlags& flags) {
     prompt.text = std::string(piece);
     prompt.input.emplace(std::move(input));
   } else {
-    return UsageError("a prompt is needed: -p TEXT, -f FILE, or text on standard input");
+    return UsageError(
+        "a prompt is needed: inlay generate \"To be\", -p TEXT, -f FILE, or text on standard "
+        "input");
   }
   if (prompt.text.empty())
     return absl::InvalidArgumentError("the prompt is empty; it must have at least one byte");
@@ -256,11 +258,23 @@ void AddGenerate(CLI::App& app, Action& action) {
   AddEngineFlags(command, flags->model);
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
-  CLI::Option* prompt = command.add_option("-p,--prompt", flags->prompt, "the text to continue");
+  CLI::Option* const bare = command.add_option_function<std::string>(
+      "PROMPT",
+      [flags](const std::string& text) {
+        if (text == "-") {
+          flags->file = text;
+        } else {
+          flags->prompt = text;
+        }
+      },
+      "the same as -p PROMPT; -: standard input");
+  CLI::Option* const prompt =
+      command.add_option("-p,--prompt", flags->prompt, "the text to continue")->excludes(bare);
   command
       .add_option("-f,--file", flags->file,
                   "a file with the text, used unchanged; -: standard input (default without -p)")
-      ->excludes(prompt);
+      ->excludes(prompt)
+      ->excludes(bare);
   command.add_flag("-e,--escape", flags->escapes, "read \\n, \\t, \\xff... in -p and --stop");
   command
       .add_option("-n,--predict", flags->max_tokens,

@@ -71,7 +71,7 @@ void AddInspect(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App& command = *app.add_subcommand(
       "inspect", "Prints a model file's metadata, tensors, typed layers and memory plan.");
-  AddModelFlag(command, flags->model);
+  AddModelArgument(command, AddModelFlag(command, flags->model), flags->model);
   AddCacheFlags(command, flags->model);
   AddFormatFlag(command, flags->json);
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });

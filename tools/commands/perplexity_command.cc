@@ -104,7 +104,7 @@ void AddPerplexity(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<PerplexityFlags>();
   CLI::App& command =
       *app.add_subcommand("perplexity", "Scores how well the model predicts a text.");
-  AddEngineFlags(command, flags->model);
+  AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
   command.add_option("-f,--file", flags->file, "the text; -: standard input")->required();
   command
       .add_option("-c,--ctx-size", flags->options.chunk,

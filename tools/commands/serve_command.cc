@@ -208,7 +208,7 @@ void AddServe(CLI::App& app, Action& action) {
   flags->model.embeds = std::nullopt;
   CLI::App& command = *app.add_subcommand(
       "serve", "Answers clients over HTTP, as OpenAI's and Anthropic's servers do.");
-  AddEngineFlags(command, flags->model);
+  AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
   command
       .add_option("-c,--ctx-size", flags->model.context,
                   "longest conversation in tokens (default, and 0: the model's trained length); "

@@ -116,11 +116,12 @@ void AddTemplate(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<TemplateFlags>();
   CLI::App& command = *app.add_subcommand(
       "template", "Prints what a chat template makes of messages, tools and other variables.");
-  AddModelFlag(command, flags->model);
+  CLI::Option* const model = AddModelFlag(command, flags->model);
+  AddModelArgument(command, model, flags->model);
   command
       .add_option("--file", flags->file,
                   "render this template (Jinja2) instead of the model's; -: standard input")
-      ->excludes("--model");
+      ->excludes(model);
   command.add_option("--input", flags->input,
                      "a file with the variables as one JSON object, as {\"messages\": [...], "
                      "\"tools\": [...], \"add_generation_prompt\": true}; -: standard input "

@@ -13,6 +13,7 @@ namespace inlay {
 struct ParsedCommandLine {
   Action action;
   std::string text;
+  std::string notes;  // lines for standard error, to be written first
 };
 
 // Reads a command line without running it. A usage error when it is invalid.

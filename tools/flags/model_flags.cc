@@ -30,25 +30,33 @@ constexpr double kMostMib = 1 << 30;    // a petabyte
 
 }  // namespace
 
-void AddModelFlag(CLI::App& command, ModelFlags& flags) {
+CLI::Option* AddModelFlag(CLI::App& command, ModelFlags& flags) {
   CLI::Option* const model = command.add_option(
       "-m,--model", flags.model,
       "model file (default: the bundled model, else $INLAY_MODEL, else the demo model)");
   if (FindHubHooks() != nullptr) {
-    command
-        .add_option("--hf-repo", flags.hub,
-                    "-hf USER/REPO[:TYPE]: a model of Hugging Face, pulled if it is not here yet")
-        ->excludes(model);
+    flags.hub_option = command.add_option(
+        "--hf-repo", flags.hub,
+        "-hf USER/REPO[:TYPE]: a model of Hugging Face, pulled if it is not here yet");
+    flags.hub_option->excludes(model);
   }
   command.add_flag("--sandbox", flags.sandbox,
                    "for models you do not trust: no network, no other files, nothing written");
+  return model;
 }
 
-void AddEngineFlags(CLI::App& command, ModelFlags& flags) {
-  AddModelFlag(command, flags);
+void AddModelArgument(CLI::App& command, CLI::Option* flag, ModelFlags& flags) {
+  CLI::Option* const model = command.add_option("MODEL", flags.model, "the same as -m MODEL");
+  model->excludes(flag);
+  if (flags.hub_option != nullptr) model->excludes(flags.hub_option);
+}
+
+CLI::Option* AddEngineFlags(CLI::App& command, ModelFlags& flags) {
+  CLI::Option* const model = AddModelFlag(command, flags);
   AddThreadsFlag(command, flags);
   command.add_flag("--check-tensors", flags.check_tensors,
                    "refuse a model with weights that are NaN or infinite");
+  return model;
 }
 
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {

@@ -19,8 +19,9 @@
 namespace inlay {
 
 struct ModelFlags {
-  std::string model;  // empty: FindModel chooses
-  std::string hub;    // the name of a model on a hub, instead; empty: none
+  std::string model;                  // empty: FindModel chooses
+  std::string hub;                    // the name of a model on a hub, instead; empty: none
+  CLI::Option* hub_option = nullptr;  // --hf-repo, where there is one
   size_t threads = 1;
   bool check_tensors = false;
   bool sandbox = false;
@@ -33,14 +34,16 @@ struct ModelFlags {
   std::optional<size_t> cache_limit;  // MiB
 };
 
-// -m, --hf-repo and --sandbox
-void AddModelFlag(CLI::App& command, ModelFlags& flags);
+// -m, --hf-repo and --sandbox. Returns -m.
+CLI::Option* AddModelFlag(CLI::App& command, ModelFlags& flags);
+// The model file without -m, for commands whose arguments can be nothing else. `flag` is their -m.
+void AddModelArgument(CLI::App& command, CLI::Option* flag, ModelFlags& flags);
 // -t
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags);
 // -t, one or several
 void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads);
-// -m, -t and --check-tensors
-void AddEngineFlags(CLI::App& command, ModelFlags& flags);
+// -m, -t and --check-tensors. Returns -m.
+CLI::Option* AddEngineFlags(CLI::App& command, ModelFlags& flags);
 // --cache-type
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags);
 // --cache-limit

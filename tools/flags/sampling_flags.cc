@@ -30,6 +30,11 @@ void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
       ->check(Above(0, 100));
   add("--repeat-last-n", flags.repeat_last_n, "how many last tokens count as recent (default: 64)")
       ->check(Between(0, kMostInt));
+  add("--presence-penalty", flags.presence_penalty,
+      "subtract this from the logit of each token that is in the answer (default: 0)")
+      ->check(Between(-100, 100));
+  add("--frequency-penalty", flags.frequency_penalty, "the same, as often as it is there")
+      ->check(Between(-100, 100));
 }
 
 SamplingOptions ResolveSampling(const SamplingFlags& flags, const SamplingDefaults& defaults) {
@@ -40,6 +45,8 @@ SamplingOptions ResolveSampling(const SamplingFlags& flags, const SamplingDefaul
   options.min_p = flags.min_p.value_or(options.min_p);
   options.repeat_penalty = flags.repeat_penalty.value_or(options.repeat_penalty);
   options.repeat_last_n = flags.repeat_last_n.value_or(options.repeat_last_n);
+  options.presence_penalty = flags.presence_penalty.value_or(options.presence_penalty);
+  options.frequency_penalty = flags.frequency_penalty.value_or(options.frequency_penalty);
   options.seed = flags.seed.value_or(-1) >= 0 ? static_cast<uint64_t>(*flags.seed)
                                               : uint64_t{std::random_device()()};
   return options;

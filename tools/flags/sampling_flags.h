@@ -19,9 +19,12 @@ struct SamplingFlags {
   std::optional<float> min_p;
   std::optional<float> repeat_penalty;
   std::optional<int> repeat_last_n;
+  std::optional<float> presence_penalty;
+  std::optional<float> frequency_penalty;
 };
 
-// -s --temp --top-k --top-p --min-p --repeat-penalty --repeat-last-n
+// -s --temp --top-k --top-p --min-p --repeat-penalty --repeat-last-n --presence-penalty
+// --frequency-penalty
 void AddSamplingFlags(CLI::App& command, SamplingFlags& flags);
 
 // The values given, else the defaults; without a seed, a new one each time (short enough to be

@@ -1,0 +1,130 @@
+// Models and prompts without a flag before them, and the options of llama.cpp's programs.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kBard[] = "models/bard.gguf";
+
+std::string Generated(std::vector<std::string> more, const std::string& input = "") {
+  more.insert(more.begin(), "generate");
+  more.insert(more.end(), {"-s", "1"});
+  const ProgramResult result = RunProgram(more, {.input = input});
+  EXPECT_EQ(result.status, 0) << absl::StrJoin(more, " ") << ": " << result.err;
+  return result.out;
+}
+
+TEST(Positional, IsThePromptOfGenerate) {
+  const std::string expected = Generated({"-p", "To be", "-n", "4"});
+  EXPECT_EQ(Generated({"To be", "-n", "4"}), expected);
+  EXPECT_EQ(Generated({"-n", "4", "To be"}), expected);
+  EXPECT_EQ(Generated({"-", "-n", "4"}, "To be"), expected);
+  EXPECT_EQ(Generated({"-e", "To\\x20be", "-n", "4"}), expected);
+  ExpectError(RunProgram({"generate", "To be", "-p", "A"}), 2, HasSubstr("excludes"));
+  ExpectError(RunProgram({"generate", "To be", "-f", "LICENSE"}), 2, HasSubstr("excludes"));
+  ExpectError(RunProgram({"generate", ""}), 2, HasSubstr("must not be empty"));
+}
+
+TEST(Positional, IsTheModelElsewhere) {
+  EXPECT_EQ(RunProgram({"inspect", kBard}).out, RunProgram({"inspect", "-m", kBard}).out);
+  EXPECT_EQ(RunProgram({"chat", kBard, "-n", "4", "-s", "1"}, {.input = "A\n"}).out,
+            RunProgram({"chat", "-m", kBard, "-n", "4", "-s", "1"}, {.input = "A\n"}).out);
+  for (const char* command : {"inspect", "chat", "bench", "serve", "template"}) {
+    SCOPED_TRACE(command);
+    ExpectError(RunProgram({command, "no/such"}), 1, HasSubstr("no/such"));
+    ExpectError(RunProgram({command, "no/such", "-m", kBard}), 2, HasSubstr("excludes"));
+  }
+  ExpectError(RunProgram({"perplexity", "no/such", "-f", "LICENSE"}), 1, HasSubstr("no/such"));
+}
+
+TEST(Spellings, OfTheSameMeaningAreTheSame) {
+  const std::string expected = Generated({"To be", "-n", "4", "--temp", "0.5"});
+  EXPECT_EQ(Generated({"To be", "--n-predict", "4", "--temperature", "0.5"}), expected);
+  EXPECT_EQ(Generated({"To be", "--n-predict=4", "--temperature=0.5"}), expected);
+  EXPECT_EQ(Generated({"To be", "-n", "4", "--no-display-prompt"}),
+            Generated({"To be", "-n", "4", "--no-echo"}));
+  const std::string grammar = ScratchPath("grammar"), schema = ScratchPath("schema");
+  WriteFile(grammar, "root ::= [0-9]{2}");
+  EXPECT_THAT(Generated({"To be", "--no-echo", "--grammar-file", grammar}),
+              testing::MatchesRegex("[0-9]{2}\n"));
+  WriteFile(schema, "{\"const\": \"King\"}");
+  EXPECT_EQ(Generated({"To be", "--no-echo", "-jf", schema}), "\"King\"\n");
+  EXPECT_EQ(Generated({"To be", "--no-echo", "-j", "{\"const\": \"King\"}"}), "\"King\"\n");
+  unlink(grammar.c_str());
+  unlink(schema.c_str());
+  ExpectError(RunProgram({"generate", "A", "--n-predict", "many"}), 2, HasSubstr("'many'"));
+  ExpectError(RunProgram({"generate", "A", "--n-predict"}), 2, HasSubstr("--n-predict needs"));
+}
+
+// What changes nothing is said, and all else is as without it.
+TEST(Spellings, WithoutEffectAreSaidInOneLine) {
+  const std::vector<std::string> plain = {"generate", "To be", "-n", "4", "-s", "1"};
+  const std::string expected = RunProgram(plain).out;
+  for (const std::vector<std::string>& option :
+       std::vector<std::vector<std::string>>{{"-ngl", "99"},
+                                             {"--n-gpu-layers", "99"},
+                                             {"--gpu-layers=99"},
+                                             {"-fa"},
+                                             {"-fa", "on"},
+                                             {"--flash-attn", "auto"},
+                                             {"--no-mmap"},
+                                             {"--mlock"},
+                                             {"-b", "512"},
+                                             {"-ub", "512"},
+                                             {"-tb", "4"},
+                                             {"--no-warmup"},
+                                             {"-no-cnv"},
+                                             {"--jinja"},
+                                             {"-v"},
+                                             {"--no-perf"},
+                                             {"--numa", "isolate"}}) {
+    SCOPED_TRACE(absl::StrJoin(option, " "));
+    std::vector<std::string> arguments = plain;
+    arguments.insert(arguments.begin() + 1, option.begin(), option.end());
+    const ProgramResult result = RunProgram(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, expected);
+    EXPECT_THAT(result.err, HasSubstr(" has no effect: "));
+    EXPECT_EQ(result.err.find("inlay: " + option[0].substr(0, option[0].find('='))), 0u)
+        << result.err;
+  }
+}
+
+TEST(Spellings, OfAnotherMeaningAreRefusedWithAHint) {
+  const auto refused = [](const std::vector<std::string>& arguments, const std::string& hint) {
+    ExpectError(RunProgram(arguments), 2, AllOf(HasSubstr(" is not available: "), HasSubstr(hint)));
+  };
+  refused({"generate", "A", "-ctk", "q8_0"}, "--cache-type");
+  refused({"generate", "A", "-cnv"}, "inlay chat");
+  refused({"generate", "A", "--mirostat", "2"}, "--min-p");
+  refused({"generate", "A", "--lora", "x"}, "merge");
+  refused({"generate", "A", "-r", "User:"}, "--stop");
+  refused({"generate", "A", "--prompt-cache", "x"}, "--session");
+  refused({"chat", "--context-shift"}, "--on-full trim");
+  refused({"chat", "-no-cnv"}, "inlay generate");
+  refused({"chat", "-md", "x"}, "--draft");
+}
+
+// The words of values and of commands without a model mean what they say.
+TEST(Spellings, LeaveOtherWordsAlone) {
+  EXPECT_EQ(Generated({"-n", "1", "-p", "-ngl", "--no-echo"}).find("no effect"), std::string::npos);
+  EXPECT_THAT(Generated({"-n", "1", "-p", "-ngl"}), testing::StartsWith("-ngl"));
+  EXPECT_THAT(RunProgram({"generate", "-n", "1", "--", "-ngl"}).out, testing::StartsWith("-ngl"));
+  EXPECT_THAT(Generated({"-n", "1", "-ep", "--jinja"}), testing::StartsWith("--jinja"));
+  ExpectError(RunProgram({"configs", "-ngl", "99"}), 2, HasSubstr("unknown argument"));
+  // The command's own option of that name.
+  EXPECT_THAT(RunProgram({"bench", "-b", "0"}).err, HasSubstr("'0'"));
+}
+
+}  // namespace
+}  // namespace inlay

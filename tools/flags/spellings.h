@@ -1,0 +1,23 @@
+// The options of llama.cpp's programs, as far as they can stand for what Inlay's commands do.
+#ifndef INLAY_TOOLS_FLAGS_SPELLINGS_H_
+#define INLAY_TOOLS_FLAGS_SPELLINGS_H_
+
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "absl/status/statusor.h"
+
+namespace inlay {
+
+// Replaces, among the arguments after the name of `command`, each option that llama.cpp spells
+// differently by the command's own, and removes those that change nothing here. Returns a line for
+// each that was removed, for standard error; most often "". A usage error, which says what there is
+// instead, for an option that means something that Inlay does not do. Words that the command itself
+// knows, and all words of commands without a model, stay as they are.
+absl::StatusOr<std::string> TranslateSpellings(const CLI::App& command,
+                                               std::vector<std::string>& arguments);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_FLAGS_SPELLINGS_H_
