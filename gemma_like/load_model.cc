@@ -10,6 +10,7 @@
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
 #include "io/tokenizer/load_tokenizer.h"
+#include "ops/team.h"
 
 namespace inlay {
 namespace {
@@ -19,7 +20,11 @@ absl::StatusOr<LoadedModel> Load(const std::string& path, const EngineOptions& o
   LoadedModel model;
   model.file = std::make_shared<const GgufFile>(std::move(opened));
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(*model.file));
-  if (options.check_tensors) INLAY_RETURN_IF_ERROR(CheckTensors(*model.file));
+  if (options.check_tensors) {
+    const std::shared_ptr<Team> team =
+        options.team != nullptr ? options.team : std::make_shared<Team>(options.threads);
+    INLAY_RETURN_IF_ERROR(CheckTensors(*model.file, *team));
+  }
   INLAY_RETURN_IF_ERROR(CheckMemory(path, entry->memory(*model.file, options).total()));
   INLAY_ASSIGN_OR_RETURN(model.engine, entry->load(model.file, options));
   INLAY_ASSIGN_OR_RETURN(model.tokenizer, LoadTokenizer(*model.file));

@@ -141,6 +141,15 @@ void ForRows(Team& team, size_t rows, size_t cols, const Work& work) {
   team.Run(rows, RowsOfChunk(cols), [&work](const Share& share) { work(share.begin, share.end); });
 }
 
+// The same for work that needs scratch memory for each thread: calls work(row, thread) for every
+// row.
+template <class Work>
+void ForRowsOfThreads(Team& team, size_t rows, size_t cols, const Work& work) {
+  team.Run(rows, RowsOfChunk(cols), [&work](const Share& share) {
+    for (size_t row = share.begin; row < share.end; ++row) work(row, share.thread);
+  });
+}
+
 // Cores that this process may use, at least one: under taskset and in containers these are fewer
 // than the machine has.
 size_t UsableCores();

@@ -1,35 +1,65 @@
-// A bar on a terminal that shows how far something is.
+// A progress bar on a terminal: how much is done, how fast, and how long the rest will take.
 #ifndef INLAY_TOOLS_PROGRESS_H_
 #define INLAY_TOOLS_PROGRESS_H_
 
+#include <unistd.h>
+
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+
+#include "base/progress.h"
 
 namespace inlay {
 
 enum class ProgressUnit { kBytes, kTokens };
 
-// One line on standard error, where that is a terminal, drawn at most ten times a second and
-// cleared by the destructor.
+// The line of a bar, at most `width` columns wide:
+//
+//   loading model.gguf [#########---------------]  38 %, 1.4 GB/s, 2 s left
+//
+// `what` has been made printable. The bar, then the rate and the time left go where the width does
+// not suffice. `seconds` is the time since the start.
+std::string ProgressLine(const std::string& what, uint64_t done, uint64_t total, ProgressUnit unit,
+                         double seconds, size_t width);
+
+// Shows nothing where the descriptor is no terminal, and nothing in the first 0.3 seconds, so that
+// what takes no time leaves no trace. Draws at most ten times a second, always on one line, which
+// the destructor clears.
 class ProgressBar {
  public:
-  // `what` may hold any bytes: it is escaped. `total` is in units.
-  ProgressBar(std::string what, uint64_t total, ProgressUnit unit);
+  // Seconds of a monotonic clock.
+  using Clock = std::function<double()>;
+
+  // `what` may hold any bytes: it is escaped. `total` is in `unit`s; 0 if it is not known.
+  ProgressBar(std::string what, uint64_t total, ProgressUnit unit, int fd = STDERR_FILENO,
+              Clock clock = MonotonicSeconds);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void Update(uint64_t done);
 
+  static double MonotonicSeconds();
+
  private:
-  std::string what_;
-  uint64_t total_;
-  ProgressUnit unit_;
-  bool shows_;
-  double next_draw_ = 0;  // seconds of a monotonic clock
-  size_t shown_ = 0;      // columns of the line that stands there
+  void Draw(uint64_t done, double seconds);
+
+  const int fd_;
+  const bool shows_;
+  const std::string what_;
+  const uint64_t total_;
+  const ProgressUnit unit_;
+  const Clock clock_;
+  const double start_;
+  double next_draw_;
+  size_t shown_ = 0;  // columns of the line that stands there
 };
+
+// A callback that shows a bar from its first call until its last copy is destroyed.
+Progress ShowProgress(std::string what, ProgressUnit unit);
 
 }  // namespace inlay
 

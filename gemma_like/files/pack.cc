@@ -33,6 +33,7 @@ struct TensorToWrite {
   std::array<uint64_t, 4> Dims() const {
     return {from->dims[0], rows, from->dims[2], from->dims[3]};
   }
+  uint64_t from_bytes() const { return from->data.size() / from->dims[1] * rows; }
 };
 
 // In the file's order. For a tied output the embedding is written packed too, beside the embedding
@@ -76,7 +77,7 @@ absl::Status AppendTensor(const TensorToWrite& tensor, Team& team, GgufWriter& w
 }  // namespace
 
 absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config, Team& team,
-                                       AtomicFile out) {
+                                       AtomicFile out, const Progress& progress) {
   INLAY_RETURN_IF_ERROR(CheckPackedFor(file, config.name));
   INLAY_ASSIGN_OR_RETURN(const PackedTensors packed, config.packed_tensors(file));
 
@@ -101,16 +102,22 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
   writer.SetUint64(kPackedWeightsKey, weights_hash);
   writer.SetUint64(kPackedFingerprintKey, fingerprint.Digest());
   INLAY_RETURN_IF_ERROR(writer.Open(std::move(out)));
-  for (const TensorToWrite& tensor : tensors)
+  uint64_t total = 0, done = 0;
+  for (const TensorToWrite& tensor : tensors) total += tensor.from_bytes();
+  for (const TensorToWrite& tensor : tensors) {
     INLAY_RETURN_IF_ERROR(AppendTensor(tensor, team, writer));
+    done += tensor.from_bytes();
+    if (progress) progress(done, total);
+  }
   return writer.Release();
 }
 
-absl::Status WritePacked(const GgufFile& file, Team& team, const std::string& path,
-                         Replace replace) {
+absl::Status WritePacked(const GgufFile& file, Team& team, const std::string& path, Replace replace,
+                         const Progress& progress) {
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
   INLAY_ASSIGN_OR_RETURN(AtomicFile out, AtomicFile::Create(path, FileKind::kModel, replace));
-  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, team, std::move(out)));
+  INLAY_ASSIGN_OR_RETURN(AtomicFile written,
+                         WritePacked(file, *config, team, std::move(out), progress));
   return written.Commit();
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/progress.h"
 #include "gemma_like/registry.h"
 #include "io/file/atomic_file.h"
 #include "io/gguf/gguf.h"
@@ -15,14 +16,14 @@ namespace inlay {
 
 // Writes `file` packed: the matrices as `team` packs them, all else unchanged. `file` may be packed
 // already. `replace` says what may be replaced; see CheckReplace. Errors are those of loading the
-// file and of writing.
+// file and of writing. `progress` counts bytes of the file's tensors.
 absl::Status WritePacked(const GgufFile& file, Team& team, const std::string& path,
-                         Replace replace = Replace::kSameKind);
+                         Replace replace = Replace::kSameKind, const Progress& progress = nullptr);
 
 // The same for a file of this config, appended to what `out` holds, a multiple of kPackedAlignment
 // bytes. Returns `out`, to which more can be appended.
 absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& config, Team& team,
-                                       AtomicFile out);
+                                       AtomicFile out, const Progress& progress = nullptr);
 
 }  // namespace inlay
 

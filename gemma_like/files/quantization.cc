@@ -1,6 +1,9 @@
 #include "gemma_like/files/quantization.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "io/gguf/gguf_writer.h"
 #include "ops/quant/dequantize.h"
 #include "ops/quant/quantize.h"
+#include "ops/team.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -70,26 +74,111 @@ WeightType NewType(const GgufTensor& tensor, const Quantization& quantization, s
   return IsMatrix(tensor) ? quantization.TypeFor(tensor.name, tensor.dims[0], layers) : tensor.type;
 }
 
-// InvalidArgument when `row`, row number `index` of the tensor, has a value that is too large for
-// the type in which `bytes` store it. F16, which is also the type of the blocks' scales, ends at
-// 65504 and becomes infinite beyond. No quantized type holds more than 65504 * 128 * 32; for values
-// whose squares overflow, the search for a scale may end with zeros instead of infinities.
-absl::Status CheckFits(const GgufFile& file, const GgufTensor& tensor, size_t index,
-                       const std::vector<float>& row, const WeightTypeInfo& to,
-                       const std::vector<uint8_t>& bytes) {
+// The index of the first value of `row` that is too large for the type in which it is stored, as
+// `read` says what was stored; their number if there is none. F16, which is also the type of the
+// blocks' scales, ends at 65504 and becomes infinite beyond. No quantized type holds more than
+// 65504 * 128 * 32; for values whose squares overflow, the search for a scale may end with zeros
+// instead of infinities.
+size_t FirstTooLarge(const std::vector<float>& row, const std::vector<float>& read) {
   constexpr float kBeyondAll = 1e9f;
-  std::vector<float> read(row.size());
-  DequantizeRow({.data = bytes.data(), .type = to.type, .rows = 1, .cols = row.size()}, 0,
-                read.data());
   for (size_t i = 0; i < row.size(); ++i) {
     const float from = std::abs(row[i]), made = std::abs(read[i]);
-    if (std::isfinite(made) && (from < kBeyondAll || made > from / 2)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        file.name(), ": tensor '", tensor.name, "' has the value ", row[i], " at ",
-        ElementName(tensor, index, i), ", which would be ", read[i], " as ", std::string(to.name)));
+    if (!std::isfinite(made) || (from >= kBeyondAll && made <= from / 2)) return i;
   }
-  return absl::OkStatus();
+  return row.size();
 }
+
+// Converts the rows of a tensor to another type, some at a time and by all threads.
+class RowConverter {
+ public:
+  RowConverter(const GgufFile& file, const GgufTensor& tensor, const WeightTypeInfo& to, Team& team)
+      : file_(file),
+        tensor_(tensor),
+        to_(to),
+        team_(team),
+        from_{.data = tensor.data.data(),
+              .type = tensor.type,
+              .rows = tensor.num_elements() / tensor.dims[0],
+              .cols = tensor.dims[0]},
+        row_bytes_(from_.cols / to.block_size * to.block_bytes),
+        rows_(team.threads(), std::vector<float>(from_.cols)),
+        read_(rows_) {}
+
+  size_t rows() const { return from_.rows; }
+  // How many rows to convert at a time: enough for all threads, and few megabytes.
+  size_t most() const { return std::max<size_t>(1, kFloatsAtATime / from_.cols); }
+
+  // The rows [first, first + count), valid until the next call. InvalidArgument naming the first
+  // element that is too large.
+  absl::StatusOr<absl::Span<const uint8_t>> Convert(size_t first, size_t count) {
+    bytes_.resize(count * row_bytes_);
+    std::atomic<size_t> first_bad = count;  // row
+    const Team::Region region(team_);
+    ForRowsOfThreads(team_, count, from_.cols, [&](size_t row, size_t thread) {
+      if (FirstTooLargeOf(first + row, thread, &bytes_[row * row_bytes_]) == from_.cols) return;
+      for (size_t before = first_bad;
+           row < before && !first_bad.compare_exchange_weak(before, row);)
+        continue;
+    });
+    if (first_bad < count) return TooLarge(first + first_bad);
+    return absl::MakeConstSpan(bytes_);
+  }
+
+ private:
+  static constexpr size_t kFloatsAtATime = size_t{1} << 21;
+
+  // Converts a row, and says which of its values is too large.
+  size_t FirstTooLargeOf(size_t row, size_t thread, uint8_t* bytes) {
+    std::vector<float>&values = rows_[thread], &read = read_[thread];
+    DequantizeRow(from_, row, values.data());
+    QuantizeRow(to_.type, values.data(), from_.cols, bytes);
+    DequantizeRow({.data = bytes, .type = to_.type, .rows = 1, .cols = from_.cols}, 0, read.data());
+    return FirstTooLarge(values, read);
+  }
+
+  absl::Status TooLarge(size_t row) {
+    std::vector<uint8_t> bytes(row_bytes_);
+    const size_t i = FirstTooLargeOf(row, 0, bytes.data());
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_.name(), ": tensor '", tensor_.name, "' has the value ", rows_[0][i],
+                     " at ", ElementName(tensor_, row, i), ", which would be ", read_[0][i], " as ",
+                     std::string(to_.name)));
+  }
+
+  const GgufFile& file_;
+  const GgufTensor& tensor_;
+  const WeightTypeInfo& to_;
+  Team& team_;
+  const WeightMatrix from_;
+  const size_t row_bytes_;
+  std::vector<std::vector<float>> rows_, read_;  // [threads][cols]
+  std::vector<uint8_t> bytes_;
+};
+
+// Tells progress in bytes of tensors. They are read twice, for the check and for the conversion,
+// which takes most of the time: the check counts as an eighth of it.
+class QuantizeProgress {
+ public:
+  QuantizeProgress(const GgufFile& file, const Progress& progress) : progress_(progress) {
+    for (const GgufTensor& tensor : file.tensors()) bytes_ += tensor.data.size();
+  }
+
+  Progress OfCheck() const {
+    return [this](uint64_t done, uint64_t) { Tell(done / 8); };
+  }
+  void Add(uint64_t bytes) {
+    done_ += bytes;
+    Tell(bytes_ / 8 + done_);
+  }
+
+ private:
+  void Tell(uint64_t done) const {
+    if (progress_) progress_(done, bytes_ / 8 + bytes_);
+  }
+
+  const Progress& progress_;
+  uint64_t bytes_ = 0, done_ = 0;
+};
 
 }  // namespace
 
@@ -125,7 +214,8 @@ WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t l
 }
 
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
-                        const std::string& path, Replace replace) {
+                        const std::string& path, Replace replace, size_t threads,
+                        const Progress& progress) {
   if (file.packed()) {
     return absl::InvalidArgumentError(absl::StrCat(
         file.name(), " is a packed file; quantize the GGUF file that it was made from"));
@@ -135,7 +225,9 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
   INLAY_ASSIGN_OR_RETURN(const uint64_t layers,
                          file.GetUint(absl::StrCat(architecture, ".block_count")));
   // Quantized types have no NaN but in their scales: most of them would turn it into a number.
-  INLAY_RETURN_IF_ERROR(CheckTensors(file));
+  Team team(threads);
+  QuantizeProgress told(file, progress);
+  INLAY_RETURN_IF_ERROR(CheckTensors(file, team, told.OfCheck()));
   GgufWriter writer;
   for (const GgufEntry& entry : file.metadata()) {
     // The first only labels the old type; the writer decides the second.
@@ -148,26 +240,20 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
                                            NewType(tensor, quantization, layers)));
   }
   INLAY_RETURN_IF_ERROR(writer.Open(path, replace));
-  std::vector<float> row;
-  std::vector<uint8_t> bytes;
   for (const GgufTensor& tensor : file.tensors()) {
     const WeightTypeInfo& to = GetWeightTypeInfo(NewType(tensor, quantization, layers));
     if (to.type == tensor.type) {
       INLAY_RETURN_IF_ERROR(writer.AppendData(tensor.data));
+      told.Add(tensor.data.size());
       continue;
     }
-    const size_t cols = tensor.dims[0];
-    const WeightMatrix from = {.data = tensor.data.data(),
-                               .type = tensor.type,
-                               .rows = tensor.num_elements() / cols,
-                               .cols = cols};
-    row.resize(cols);
-    bytes.resize(cols / to.block_size * to.block_bytes);
-    for (size_t r = 0; r < from.rows; ++r) {
-      DequantizeRow(from, r, row.data());
-      QuantizeRow(to.type, row.data(), cols, bytes.data());
-      INLAY_RETURN_IF_ERROR(CheckFits(file, tensor, r, row, to, bytes));
+    RowConverter converter(file, tensor, to, team);
+    for (size_t first = 0; first < converter.rows(); first += converter.most()) {
+      const size_t count = std::min(converter.most(), converter.rows() - first);
+      INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes,
+                             converter.Convert(first, count));
       INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));
+      told.Add(tensor.data.size() / converter.rows() * count);
     }
   }
   INLAY_RETURN_IF_ERROR(file.CheckWhole());

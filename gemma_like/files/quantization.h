@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/progress.h"
 #include "io/file/file_kind.h"
 #include "io/gguf/gguf.h"
 #include "ops/quant/weight_type.h"
@@ -34,9 +35,11 @@ struct Quantization {
 // quantized are dequantized first. Replaces an older file at `path` only when all is written and
 // `replace` allows it; see CheckReplace. DataLoss, before anything is written, when CheckTensors
 // finds a weight that is not finite; InvalidArgument naming the tensor and the element when one is
-// too large for the new type.
+// too large for the new type. `threads` share the work, and the file has the same bytes for any
+// number of them. `progress` counts bytes that are read.
 absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
-                        const std::string& path, Replace replace = Replace::kSameKind);
+                        const std::string& path, Replace replace = Replace::kSameKind,
+                        size_t threads = 1, const Progress& progress = nullptr);
 
 }  // namespace inlay
 

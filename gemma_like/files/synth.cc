@@ -60,6 +60,17 @@ WeightType StoredType(const SynthTensor& tensor, const Quantization& wanted, siz
   return wanted.TypeFor(tensor.name, tensor.dims[0], layers);
 }
 
+size_t RowBytes(const SynthTensor& tensor, WeightType type) {
+  const WeightTypeInfo& stored = GetWeightTypeInfo(type);
+  return tensor.dims[0] / stored.block_size * stored.block_bytes;
+}
+
+uint64_t RowCount(const SynthTensor& tensor) {
+  uint64_t rows = 1;
+  for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
+  return rows;
+}
+
 }  // namespace
 
 void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& tensors) {
@@ -99,11 +110,13 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
 }
 
 absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint64_t seed,
-                        const std::string& path, Replace replace) {
+                        const std::string& path, Replace replace, const Progress& progress) {
   GgufWriter& writer = *model.metadata;
+  uint64_t total = 0, done = 0;
   for (const SynthTensor& tensor : model.tensors) {
-    INLAY_RETURN_IF_ERROR(
-        writer.AddTensor(tensor.name, tensor.dims, StoredType(tensor, quantization, model.layers)));
+    const WeightType type = StoredType(tensor, quantization, model.layers);
+    INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, type));
+    total += RowCount(tensor) * RowBytes(tensor, type);
   }
   INLAY_RETURN_IF_ERROR(writer.Open(path, replace));
   Random random(seed);
@@ -114,14 +127,15 @@ absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint
         GetWeightTypeInfo(StoredType(tensor, quantization, model.layers));
     row.resize(tensor.dims[0]);
     const double scale = 1 / std::sqrt(static_cast<double>(row.size()));
-    uint64_t rows = 1;
-    for (size_t i = 1; i < tensor.dims.size(); ++i) rows *= tensor.dims[i];
+    bytes.resize(RowBytes(tensor, stored.type));
+    const uint64_t rows = RowCount(tensor);
     for (uint64_t r = 0; r < rows; ++r) {
       for (float& value : row)
         value = static_cast<float>(tensor.scale * Draw(tensor.use, scale, random));
-      bytes.resize(row.size() / stored.block_size * stored.block_bytes);
       QuantizeRow(stored.type, row.data(), row.size(), bytes.data());
       INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));
+      done += bytes.size();
+      if (progress) progress(done, total);
     }
   }
   return writer.Finish();

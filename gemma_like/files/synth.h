@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/progress.h"
 #include "gemma_like/files/quantization.h"
 #include "gemma_like/model/tensor_use.h"
 #include "io/file/file_kind.h"
@@ -52,9 +53,10 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
 
 // Writes the file: matrices as `quantization` says, everything that is not a matrix as F32. The
 // same seed gives the same values. Replaces an older file of that name only when all is written
-// and `replace` allows it; see CheckReplace.
+// and `replace` allows it; see CheckReplace. `progress` counts bytes that are written.
 absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint64_t seed,
-                        const std::string& path, Replace replace = Replace::kSameKind);
+                        const std::string& path, Replace replace = Replace::kSameKind,
+                        const Progress& progress = nullptr);
 
 }  // namespace inlay
 

@@ -1,8 +1,10 @@
 #include "gemma_like/model/check_tensors.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -44,32 +46,40 @@ size_t FirstBad(const std::vector<float>& values) {
       values.begin());
 }
 
-absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor) {
+absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor, Team& team) {
   const size_t cols = tensor.dims[0];
   const WeightMatrix matrix{.data = tensor.data.data(),
                             .type = tensor.type,
                             .rows = tensor.num_elements() / cols,
                             .cols = cols};
-  std::vector<float> values(cols);
-  for (size_t row = 0; row < matrix.rows; ++row) {
+  std::vector<std::vector<float>> scratch(team.threads(), std::vector<float>(cols));
+  std::atomic<size_t> first_bad = matrix.rows;  // row
+  const Team::Region region(team);
+  ForRowsOfThreads(team, matrix.rows, cols, [&](size_t row, size_t thread) {
+    if (row > first_bad.load(std::memory_order_relaxed)) return;
+    std::vector<float>& values = scratch[thread];
     DequantizeRow(matrix, row, values.data());
-    const size_t bad = FirstBad(values);
-    if (bad < cols) return Damaged(file, tensor, values[bad], ElementName(tensor, row, bad));
-  }
-  return absl::OkStatus();
+    if (FirstBad(values) == cols) return;
+    for (size_t before = first_bad; row < before && !first_bad.compare_exchange_weak(before, row);)
+      continue;
+  });
+  if (first_bad == matrix.rows) return absl::OkStatus();
+  std::vector<float>& values = scratch.front();
+  DequantizeRow(matrix, first_bad, values.data());
+  const size_t bad = FirstBad(values);
+  return Damaged(file, tensor, values[bad], ElementName(tensor, first_bad, bad));
 }
 
 // Checks a packed matrix tile by tile. Matrices that are not quantized are stored column by column,
 // bfloat16 in pairs of columns. For quantized ones, the sum of each row is checked: it is finite
 // exactly when all elements are.
-absl::Status CheckTiles(const GgufFile& file, const GgufTensor& tensor) {
+absl::Status CheckTiles(const GgufFile& file, const GgufTensor& tensor, Team& team) {
   const size_t cols = tensor.dims[0];
   const size_t tiles = (tensor.dims[1] + kTileRows - 1) / kTileRows;
   const size_t total = tensor.dims[2] * tensor.dims[3] * tiles;
   const bool quantized = GetWeightTypeInfo(tensor.type).block_size != 1;
   std::vector<float> values(kTileRows);
   const std::vector<float> ones(cols, 1.0f);
-  Team team(1);
   const OwnedOperand input(ConstFloatRows(ones.data(), 1, cols), {.quantized = quantized}, team);
   for (size_t tile = 0; tile < total; ++tile) {
     const uint8_t* data = tensor.data.data() + tensor.data.size() / total * tile;
@@ -101,9 +111,15 @@ absl::Status CheckTiles(const GgufFile& file, const GgufTensor& tensor) {
 
 }  // namespace
 
-absl::Status CheckTensors(const GgufFile& file) {
-  for (const GgufTensor& tensor : file.tensors())
-    INLAY_RETURN_IF_ERROR(tensor.packed ? CheckTiles(file, tensor) : CheckRows(file, tensor));
+absl::Status CheckTensors(const GgufFile& file, Team& team, const Progress& progress) {
+  uint64_t total = 0, done = 0;
+  for (const GgufTensor& tensor : file.tensors()) total += tensor.data.size();
+  for (const GgufTensor& tensor : file.tensors()) {
+    INLAY_RETURN_IF_ERROR(tensor.packed ? CheckTiles(file, tensor, team)
+                                        : CheckRows(file, tensor, team));
+    done += tensor.data.size();
+    if (progress) progress(done, total);
+  }
   return file.CheckWhole();
 }
 

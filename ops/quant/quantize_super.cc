@@ -5,12 +5,23 @@
 #include <cstdint>
 #include <cstring>
 
+#include "ops/quant/fit_groups.h"
 #include "ops/quant/quant_fit.h"
 
 namespace inlay {
 namespace {
 
 using Levels = uint8_t[kSuperBlock];
+
+// The largest of the values that are above 0; 0 if there is none.
+template <size_t kCount>
+float LargestOrZero(const float (&values)[kCount]) {
+  float largest = 0;
+  for (const float value : values) {
+    if (value > largest) largest = value;
+  }
+  return largest;
+}
 
 void Group16(const float* x, size_t group, float (&values)[16]) {
   std::copy_n(x + 16 * group, 16, values);
@@ -49,18 +60,8 @@ void PackQuarters(const Levels& levels, uint8_t (&nibbles)[128]) {
 void FitGroupsOf32(const AffineSearch& search, const float* x, F16Bytes* d, F16Bytes* m,
                    PackedScales* packed, Levels& levels) {
   float scales[8], mins[8];
-  float max_scale = 0, max_min = 0;
-  for (size_t k = 0; k < 8; ++k) {
-    const float* group = x + 32 * k;
-    float sum_squares = 0;
-    for (size_t i = 0; i < 32; ++i) sum_squares += group[i] * group[i];
-    const float average = std::sqrt(sum_squares / 32);
-    float weights[32];
-    for (size_t i = 0; i < 32; ++i) weights[i] = average + std::abs(group[i]);
-    scales[k] = FitAffine(search, group, weights, 32, levels + 32 * k, &mins[k]);
-    if (scales[k] > max_scale) max_scale = scales[k];
-    if (mins[k] > max_min) max_min = mins[k];
-  }
+  FitAffineGroups(search, x, scales, mins, levels);
+  const float max_scale = LargestOrZero(scales), max_min = LargestOrZero(mins);
   const float inverse_scale = max_scale > 0 ? 63.0f / max_scale : 0;
   const float inverse_min = max_min > 0 ? 63.0f / max_min : 0;
   for (size_t k = 0; k < 8; ++k) {
@@ -86,14 +87,8 @@ void QuantizeSuperBlock(const float* x, BlockQ2_K* block) {
   constexpr AffineSearch kSearch = {3, -0.5f, 15, true};
   Levels levels;
   float scales[16], mins[16];
-  float max_scale = 0, max_min = 0;
-  for (size_t k = 0; k < 16; ++k) {
-    float weights[16];
-    for (size_t i = 0; i < 16; ++i) weights[i] = std::abs(x[16 * k + i]);
-    scales[k] = FitAffine(kSearch, x + 16 * k, weights, 16, levels + 16 * k, &mins[k]);
-    if (scales[k] > max_scale) max_scale = scales[k];
-    if (mins[k] > max_min) max_min = mins[k];
-  }
+  FitAffineGroups(kSearch, x, scales, mins, levels);
+  const float max_scale = LargestOrZero(scales), max_min = LargestOrZero(mins);
   const float inverse_scale = max_scale > 0 ? 15.0f / max_scale : 0;
   const float inverse_min = max_min > 0 ? 15.0f / max_min : 0;
   for (size_t k = 0; k < 16; ++k) {
@@ -157,11 +152,7 @@ void QuantizeSuperBlock(const float* x, BlockQ5_K* block) {
 void QuantizeSuperBlock(const float* x, BlockQ6_K* block) {
   Levels levels;
   float scales[16];
-  for (size_t k = 0; k < 16; ++k) {
-    float group[16];
-    Group16(x, k, group);
-    scales[k] = FitSixBits(group, levels + 16 * k);
-  }
+  FitSixBitGroups(x, scales, levels);
   const float extreme = Extreme(scales, 16);
   if (!(std::abs(extreme) >= kNegligible)) {
     std::memset(block, 0, sizeof(*block));

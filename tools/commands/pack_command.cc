@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "gemma_like/files/pack.h"
 #include "gemma_like/registry.h"
@@ -15,6 +16,7 @@
 #include "tools/demo_model.h"
 #include "tools/flags/model_flags.h"
 #include "tools/overwrite.h"
+#include "tools/progress.h"
 
 namespace inlay {
 namespace {
@@ -32,7 +34,8 @@ absl::Status Pack(const PackFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kModel, flags.force));
   Team team(flags.model.threads);
-  return WritePacked(file, team, flags.output, replace);
+  return WritePacked(file, team, flags.output, replace,
+                     ShowProgress(absl::StrCat("packing ", flags.input), ProgressUnit::kBytes));
 }
 
 absl::Status Bundle(const PackFlags& flags) {
@@ -43,7 +46,10 @@ absl::Status Bundle(const PackFlags& flags) {
   Team team(flags.model.threads);
   INLAY_ASSIGN_OR_RETURN(AtomicFile begun, BeginBundle(flags.program, flags.output, replace));
   const uint64_t offset = begun.size();
-  INLAY_ASSIGN_OR_RETURN(AtomicFile written, WritePacked(file, *config, team, std::move(begun)));
+  INLAY_ASSIGN_OR_RETURN(
+      AtomicFile written,
+      WritePacked(file, *config, team, std::move(begun),
+                  ShowProgress(absl::StrCat("packing ", flags.input), ProgressUnit::kBytes)));
   return EndBundle(std::move(written), offset);
 }
 

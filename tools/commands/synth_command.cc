@@ -15,8 +15,10 @@
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_value.h"
 #include "tools/commands/commands.h"
+#include "tools/flags/model_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/overwrite.h"
+#include "tools/progress.h"
 
 namespace inlay {
 namespace {
@@ -36,7 +38,8 @@ absl::Status Synth(const SynthFlags& flags) {
                          AsUsageError(Quantization::Parse(flags.type)));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kModel, flags.force));
-  return WriteSynth(entry->synth(), quantization, flags.seed, flags.output, replace);
+  return WriteSynth(entry->synth(), quantization, flags.seed, flags.output, replace,
+                    ShowProgress(absl::StrCat("writing ", flags.output), ProgressUnit::kBytes));
 }
 
 struct QuantizeFlags {
@@ -44,6 +47,7 @@ struct QuantizeFlags {
   std::string output;
   std::string type;
   bool force = false;
+  ModelFlags model;  // its threads
 };
 
 absl::Status Quantize(const QuantizeFlags& flags) {
@@ -52,7 +56,8 @@ absl::Status Quantize(const QuantizeFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kModel, flags.force));
-  return Requantize(file, quantization, flags.output, replace);
+  return Requantize(file, quantization, flags.output, replace, flags.model.threads,
+                    ShowProgress(absl::StrCat("quantizing ", flags.input), ProgressUnit::kBytes));
 }
 
 // A seed; CLI11 would accept -1 as the largest one.
@@ -90,6 +95,7 @@ void AddQuantize(CLI::App& app, Action& action) {
   command.add_option("output", flags->output, "the file to write")->required();
   command.add_option("type", flags->type, kTypes)->required();
   AddForceFlag(command, flags->force);
+  AddThreadsFlag(command, flags->model);
   command.callback([flags, &action] { action = [flags] { return Quantize(*flags); }; });
 }
 

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -90,6 +92,45 @@ TEST(QuantizationTest, RequantizesAFile) {
       }
     }
   }
+  std::filesystem::remove(path);
+}
+
+std::string FileBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(QuantizationTest, AnyNumberOfThreadsWritesTheSameBytes) {
+  const auto before = GgufFile::Open("models/bard.gguf");
+  ASSERT_TRUE(before.ok()) << before.status();
+  const std::string path = TempPath("threads.gguf");
+  for (const char* name : {"Q8_0", "Q4_K_M", "Q2_K"}) {
+    std::string expected;
+    for (const size_t threads : {1, 2, 5}) {
+      const Quantization quantization = *Quantization::Parse(name);
+      ASSERT_TRUE(Requantize(*before, quantization, path, Replace::kSameKind, threads).ok());
+      if (threads == 1) expected = FileBytes(path);
+      EXPECT_TRUE(FileBytes(path) == expected) << name << ", " << threads << " threads";
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(QuantizationTest, TellsItsProgress) {
+  const auto before = GgufFile::Open("models/bard.gguf");
+  ASSERT_TRUE(before.ok()) << before.status();
+  const std::string path = TempPath("progress.gguf");
+  uint64_t last = 0, of = 0;
+  ASSERT_TRUE(Requantize(*before, {.type = WeightType::kQ8_0}, path, Replace::kSameKind, 2,
+                         [&](uint64_t done, uint64_t total) {
+                           EXPECT_GE(done, last);
+                           EXPECT_LE(done, total);
+                           last = done;
+                           of = total;
+                         })
+                  .ok());
+  EXPECT_GT(of, before->file_size() / 2);
+  EXPECT_EQ(last, of);
   std::filesystem::remove(path);
 }
 
