@@ -89,11 +89,25 @@ absl::Status KVCache::Save(const ModelIdentity& model, ByteSink& sink) const {
   INLAY_RETURN_IF_ERROR(CheckIdle("saved"));
   return OrOutOfMemory(kThis, [&]() -> absl::Status {
     SectionWriter writer(sink);
-    INLAY_RETURN_IF_ERROR(WriteHeader(Identity(model), length_, writer));
-    INLAY_RETURN_IF_ERROR(writer.Append(tokens().data(), length_ * sizeof(int32_t)));
-    INLAY_RETURN_IF_ERROR(writer.EndSection());
+    INLAY_RETURN_IF_ERROR(WriteTokens(model, writer));
     return SaveLayers(writer);
   });
+}
+
+absl::Status KVCache::SaveTokens(const ModelIdentity& model, ByteSink& sink) const {
+  INLAY_RETURN_IF_ERROR(CheckIdle("saved"));
+  return OrOutOfMemory(kThis, [&]() -> absl::Status {
+    ModelIdentity without_rows = model;
+    without_rows.numerics_version = kNoRows;
+    SectionWriter writer(sink);
+    return WriteTokens(without_rows, writer);
+  });
+}
+
+absl::Status KVCache::WriteTokens(const ModelIdentity& model, SectionWriter& writer) const {
+  INLAY_RETURN_IF_ERROR(WriteHeader(Identity(model), length_, writer));
+  INLAY_RETURN_IF_ERROR(writer.Append(tokens().data(), length_ * sizeof(int32_t)));
+  return writer.EndSection();
 }
 
 absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,

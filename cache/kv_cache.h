@@ -92,6 +92,10 @@ class KVCache {
   // is open.
   absl::Status Save(const ModelIdentity& model, ByteSink& sink) const;
 
+  // Writes the tokens alone, for a file that is small and written often: Load returns them as of a
+  // conversation that has to be computed again.
+  absl::Status SaveTokens(const ModelIdentity& model, ByteSink& sink) const;
+
   // Replaces this conversation by a saved one: tokens computed after it are bit-identical to what
   // the saved conversation would have computed. If anything that determines these bits differs (the
   // model, the row type, the format's version), this conversation stays unchanged and the outcome
@@ -180,6 +184,7 @@ class KVCache {
   // open or when it was moved from.
   absl::Status CheckIdle(absl::string_view done) const;
   CacheIdentity Identity(const ModelIdentity& model) const;
+  absl::Status WriteTokens(const ModelIdentity& model, SectionWriter& writer) const;
   absl::StatusOr<LoadOutcome> LoadAll(const ModelIdentity& model, ByteSource& source);
   absl::StatusOr<std::vector<int32_t>> LoadTokens(SectionReader& reader, size_t length) const;
 

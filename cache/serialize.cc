@@ -211,6 +211,7 @@ std::string Difference(const CacheIdentity& mine, const SavedHeader& saved) {
     return absl::StrCat("it is of weights with the hash ", HexText(saved.model.weights_hash),
                         ", not ", HexText(mine.model.weights_hash));
   }
+  if (saved.model.numerics_version == kNoRows) return "only its tokens were saved";
   if (saved.model.numerics_version != mine.model.numerics_version) {
     return absl::StrCat("it was computed with version ", saved.model.numerics_version,
                         " of the numerics, not ", mine.model.numerics_version);

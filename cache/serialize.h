@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -24,7 +25,7 @@ namespace inlay {
 //   tokens   int32 for each; checksum
 //   layer 0  its index (uint64); for each of its storages the first position kept, the size of its
 //            rows in bytes (both uint64), the rows; checksum
-//   ...      one section for each layer of the model, in order
+//   ...      one section for each layer of the model, in order; none after a header with kNoRows
 //
 // A checksum is the XXH64 of its section, seeded with the previous section's checksum, so that a
 // mix of sections from different saves is detected.
@@ -36,6 +37,9 @@ struct CacheIdentity {
   uint64_t fingerprint = 0;  // of the layers' shapes; see cache/fingerprint.h
   const ModelIdentity& model;
 };
+
+// The version of the numerics in a header after which tokens follow and no layers.
+inline constexpr uint32_t kNoRows = std::numeric_limits<uint32_t>::max();
 
 // The version of the format that is written. Headers and tokens of every version since 1 are read.
 inline constexpr uint32_t kSavedVersion = 3;

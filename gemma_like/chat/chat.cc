@@ -137,8 +137,27 @@ absl::StatusOr<Continuation> FixedChatFormat::Next(const ChatTexts& texts,
                                                    absl::Span<const int32_t> conversation,
                                                    bool) const {
   Continuation next{.keep = conversation.size(), .tokens = {}, .in_thinking = false};
-  INLAY_ASSIGN_OR_RETURN(next.tokens, conversation.empty() ? FirstTurn(texts.system, texts.user)
-                                                           : NextTurn(conversation, texts.user));
+  if (!conversation.empty()) {
+    INLAY_ASSIGN_OR_RETURN(next.tokens, NextTurn(conversation, texts.user));
+    return next;
+  }
+  // All of it from its texts.
+  INLAY_ASSIGN_OR_RETURN(
+      next.tokens,
+      FirstTurn(texts.system, texts.before.empty() ? texts.user : texts.before.front().user));
+  for (size_t i = 0; i < texts.before.size(); ++i) {
+    const std::optional<std::string>& answer = texts.before[i].answer;
+    if (!answer.has_value()) {
+      return absl::FailedPreconditionError(
+          "the chat was saved by a version of this program that kept no answers, without which it "
+          "cannot be computed anew");
+    }
+    INLAY_RETURN_IF_ERROR(Append(*tokenizer_, *answer, Trust::kText, next.tokens));
+    const bool is_last = i + 1 == texts.before.size();
+    INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> turn,
+                           NextTurn(next.tokens, is_last ? texts.user : texts.before[i + 1].user));
+    next.tokens.insert(next.tokens.end(), turn.begin(), turn.end());
+  }
   return next;
 }
 

@@ -81,7 +81,8 @@ absl::Status RunStep(Engine& engine, KVCache& cache, Generation& generation, Flo
 absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& tokenizer,
                                            KVCache& cache, absl::Span<const int32_t> prompt,
                                            const GenerateOptions& options,
-                                           const TextCallback& on_text, const CancelCheck& cancel) {
+                                           const TextCallback& on_text, const CancelCheck& cancel,
+                                           const StepCallback& on_step) {
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                          Generation::Begin(tokenizer, cache, prompt, options));
   const size_t vocab_size = engine.info().vocab_size;
@@ -98,6 +99,7 @@ absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& toke
     if (const absl::string_view text = generation->TakeText(); !text.empty() && on_text) {
       on_text(text);
     }
+    if (on_step && !generation->in_prompt()) on_step(*generation);
     if (!generation->in_prompt() && cancel && cancel()) generation->Cancel();
   }
   if (const absl::string_view text = generation->TakeText(); !text.empty() && on_text) {
@@ -112,7 +114,8 @@ absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& toke
                         .decode_seconds = SecondsSince(prompt_end),
                         .drafted_tokens = generation->drafted(),
                         .accepted_tokens = generation->accepted(),
-                        .forced_tokens = generation->forced()};
+                        .forced_tokens = generation->forced(),
+                        .chosen = generation->chosen()};
 }
 
 }  // namespace
@@ -120,9 +123,9 @@ absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& toke
 absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokenizer, KVCache& cache,
                                         absl::Span<const int32_t> prompt,
                                         const GenerateOptions& options, const TextCallback& on_text,
-                                        const CancelCheck& cancel) {
+                                        const CancelCheck& cancel, const StepCallback& on_step) {
   return OrOutOfMemory("this answer", [&] {
-    return GenerateAll(engine, tokenizer, cache, prompt, options, on_text, cancel);
+    return GenerateAll(engine, tokenizer, cache, prompt, options, on_text, cancel, on_step);
   });
 }
 

@@ -34,6 +34,8 @@ struct GenerateResult {
   size_t drafted_tokens = 0;
   size_t accepted_tokens = 0;  // of the drafted ones
   size_t forced_tokens = 0;    // about which the grammar left no choice
+  // The tokens with their probabilities, if GenerateOptions::top_chances asks for them.
+  std::vector<ChosenToken> chosen = {};
 };
 
 // Appends any number of tokens to a conversation, in as many batches as they need, and writes the
@@ -53,13 +55,17 @@ absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine,
 // text.
 using TextCallback = std::function<void(absl::string_view text)>;
 
+// Called after every step that has generated tokens.
+using StepCallback = std::function<void(const Generation& generation)>;
+
 // Runs a Generation from its prompt to its end. Cancelling during the prompt is an error
 // (Cancelled); cancelling later ends the answer after the current token.
 absl::StatusOr<GenerateResult> Generate(Engine& engine, const Tokenizer& tokenizer, KVCache& cache,
                                         absl::Span<const int32_t> prompt,
                                         const GenerateOptions& options,
                                         const TextCallback& on_text = nullptr,
-                                        const CancelCheck& cancel = nullptr);
+                                        const CancelCheck& cancel = nullptr,
+                                        const StepCallback& on_step = nullptr);
 
 }  // namespace inlay
 

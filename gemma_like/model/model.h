@@ -165,7 +165,8 @@ class Model final : public Engine {
     std::unique_ptr<Model> model(new Model(std::move(file), options));
     {
       const Team::Region region(*model->team_);
-      WeightBinder binder(*model->file_, *model->team_, Ask(*model->file_).packed_bytes());
+      WeightBinder binder(*model->file_, *model->team_, Ask(*model->file_).packed_bytes(),
+                          options.progress);
       BindWeights(binder, model->weights_);
       INLAY_RETURN_IF_ERROR(binder.Finish());
     }

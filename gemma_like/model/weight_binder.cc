@@ -133,6 +133,7 @@ std::vector<std::vector<PackedMatrix>> WeightBinder::PackRows(
       return result;
     }
   }
+  if (progress_) progress_(packed_bytes_, progress_total_);
   // Releases the file's pages, so that a model being loaded is not in memory twice.
   if (!tensor->packed) file_.Forget(tensor->data);
   return result;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/progress.h"
 #include "gemma_like/files/packed_file.h"
 #include "gemma_like/model/layer_binder.h"
 #include "gemma_like/model/tensor_use.h"
@@ -34,8 +35,14 @@ class WeightBinder {
   explicit WeightBinder(const GgufFile& file) : file_(file) {}
   // `team` packs the matrices. `packed_bytes` is the memory for them: packed_bytes() of a binder of
   // the first kind after the same requests.
-  WeightBinder(const GgufFile& file, Team& team, size_t packed_bytes)
-      : file_(file), team_(&team), memory_(packed_bytes) {}
+  // `progress` counts these bytes.
+  WeightBinder(const GgufFile& file, Team& team, size_t packed_bytes,
+               const Progress& progress = nullptr)
+      : file_(file),
+        team_(&team),
+        memory_(packed_bytes),
+        progress_(progress),
+        progress_total_(packed_bytes) {}
 
   bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
 
@@ -87,6 +94,8 @@ class WeightBinder {
   const GgufFile& file_;
   Team* team_ = nullptr;
   PackedMemory memory_;
+  Progress progress_;
+  size_t progress_total_ = 0;
   std::unordered_set<std::string> requested_;
   PackedTensors packed_;
   size_t packed_bytes_ = 0;

@@ -1,5 +1,6 @@
 #include "gemma_like/sessions/chat_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,18 +40,35 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
                                                 const TextCallback& on_text,
                                                 const CancelCheck& cancel) {
   return OrOutOfMemory("this chat", [&]() -> absl::StatusOr<GenerateResult> {
-    INLAY_ASSIGN_OR_RETURN(const Continuation next, Next(user));
     if (turns_.size() >= snapshots_) turns_[turns_.size() - snapshots_].before = nullptr;
     INLAY_ASSIGN_OR_RETURN(const std::shared_ptr<KVCache> before, cache_->Fork());
     std::vector<Turn> turns_before = turns_;  // restored if the answer fails
-    auto result =
-        OrOutOfMemory("this chat", [&] { return Answer(user, next, before, on_text, cancel); });
+    auto result = OrOutOfMemory("this chat", [&]() -> absl::StatusOr<GenerateResult> {
+      INLAY_ASSIGN_OR_RETURN(const Continuation next, NextWithRoom(user));
+      return Answer(user, next, before, on_text, cancel);
+    });
     if (!result.ok()) {
       turns_ = std::move(turns_before);
       INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*before)));
     }
     return result;
   });
+}
+
+absl::StatusOr<Continuation> ChatSession::NextWithRoom(absl::string_view user) {
+  INLAY_ASSIGN_OR_RETURN(Continuation next, Next(user, /*anew=*/false));
+  const size_t most = cache_->max_length();
+  const size_t reserve = std::min(options_.max_tokens, most / 4);
+  if (on_trim_ == nullptr || turns_.empty() || next.keep + next.tokens.size() + reserve <= most)
+    return next;
+  size_t dropped = 0;
+  do {
+    ++dropped;
+    INLAY_ASSIGN_OR_RETURN(next, Next(user, /*anew=*/true, dropped));
+  } while (dropped < turns_.size() && next.tokens.size() > most / 2);
+  turns_.erase(turns_.begin(), turns_.begin() + static_cast<ptrdiff_t>(dropped));
+  on_trim_(dropped, next.tokens.size());
+  return next;
 }
 
 absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
@@ -70,7 +88,8 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
                     .answer = std::nullopt,
                     .begin = next.keep,
                     .end = 0,
-                    .before = std::move(before)});
+                    .before = std::move(before),
+                    .answer_begin = next.keep + next.tokens.size()});
   GenerateOptions options = options_;
   options.sampling.seed += answers_++;
   in_thinking_ = next.in_thinking;
@@ -83,12 +102,14 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
   return result;
 }
 
-absl::StatusOr<Continuation> ChatSession::Next(absl::string_view user) const {
+absl::StatusOr<Continuation> ChatSession::Next(absl::string_view user, bool anew,
+                                               size_t dropped) const {
   std::vector<Exchange> before;
-  for (const Turn& turn : turns_) before.push_back({turn.user, turn.answer});
-  const bool ends_with_answer = !turns_.empty() && turns_.back().end == cache_->length();
-  return format_->Next({.system = system_, .before = before, .user = user}, cache_->tokens(),
-                       ends_with_answer);
+  for (size_t i = dropped; i < turns_.size(); ++i)
+    before.push_back({turns_[i].user, turns_[i].answer});
+  const bool ends_with_answer = !anew && !turns_.empty() && turns_.back().end == cache_->length();
+  return format_->Next({.system = system_, .before = before, .user = user},
+                       anew ? absl::Span<const int32_t>() : cache_->tokens(), ends_with_answer);
 }
 
 absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_text,
@@ -125,6 +146,12 @@ absl::Status ChatSession::Rewind(size_t count) {
 
 absl::Status ChatSession::GoBack(size_t position) {
   if (position >= cache_->RewindFloor()) return cache_->Rewind(position);
+  INLAY_ASSIGN_OR_RETURN(cache_, Beginning(position, nullptr));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<KVCache>> ChatSession::Beginning(size_t position,
+                                                                const CancelCheck& cancel) {
   const KVCache* snapshot = empty_.get();
   for (const Turn& turn : turns_) {
     // Not where this turn changed what was before it.
@@ -135,9 +162,53 @@ absl::Status ChatSession::GoBack(size_t position) {
   const auto missing = cache_->tokens().subspan(cache->length(), position - cache->length());
   if (!missing.empty()) {
     const FloatRows no_logits(nullptr, 0, engine_.info().vocab_size);
-    INLAY_RETURN_IF_ERROR(Prefill(engine_, *cache, missing, no_logits));
+    INLAY_RETURN_IF_ERROR(Prefill(engine_, *cache, missing, no_logits, cancel));
   }
-  cache_ = std::move(cache);
+  return cache;
+}
+
+absl::StatusOr<std::vector<ChosenToken>> ChatSession::LastChances(size_t top,
+                                                                  const CancelCheck& cancel) {
+  return OrOutOfMemory("this chat", [&]() -> absl::StatusOr<std::vector<ChosenToken>> {
+    constexpr size_t kRows = 16;  // of logits at a time, which may be a megabyte each
+    const absl::Span<const int32_t> tokens = cache_->tokens();
+    const size_t begin = turns_.empty() ? 0 : turns_.back().answer_begin;
+    if (begin == 0 || turns_.back().end != tokens.size()) {
+      return absl::FailedPreconditionError("there is no answer that was generated here");
+    }
+    std::unique_ptr<KVCache> cache;
+    if (begin - 1 >= cache_->RewindFloor()) {
+      INLAY_ASSIGN_OR_RETURN(cache, cache_->Fork());
+      INLAY_RETURN_IF_ERROR(cache->Rewind(begin - 1));
+    } else {
+      INLAY_ASSIGN_OR_RETURN(cache, Beginning(begin - 1, cancel));
+    }
+    const size_t vocab_size = engine_.info().vocab_size;
+    std::vector<float> memory(kRows * vocab_size);
+    std::vector<ChosenToken> chosen;
+    // The logits after each token are those for the next one.
+    for (size_t at = begin; at < tokens.size();) {
+      const size_t rows = std::min(kRows, tokens.size() - at);
+      const FloatRows logits(memory.data(), rows, vocab_size);
+      const SequenceStep step{
+          .cache = cache.get(), .tokens = tokens.subspan(at - 1, rows), .logit_rows = rows};
+      INLAY_RETURN_IF_ERROR(engine_.Forward({&step, 1}, logits, cancel));
+      for (size_t r = 0; r < rows; ++r, ++at) {
+        chosen.push_back(ChanceOf({logits.data + r * vocab_size, vocab_size}, tokens[at], top));
+      }
+    }
+    return chosen;
+  });
+}
+
+absl::Status ChatSession::SetSystem(std::string system) {
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> empty, empty_->Fork());
+  INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*empty)));
+  for (Turn& turn : turns_) {
+    turn.begin = 0;
+    turn.before = nullptr;
+  }
+  system_ = std::move(system);
   return absl::OkStatus();
 }
 
@@ -151,22 +222,40 @@ absl::Status ChatSession::Clear() {
 absl::StatusOr<size_t> ChatSession::Fork() {
   return OrOutOfMemory("a fork of this chat", [&]() -> absl::StatusOr<size_t> {
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> fork, cache_->Fork());
-    forks_.push_back({.cache = std::move(fork), .turns = turns_});
-    return forks_.size();
+    forks_.emplace(last_fork_ + 1, Branch{.cache = std::move(fork), .turns = turns_});
+    return ++last_fork_;
   });
 }
 
 absl::Status ChatSession::SwitchTo(size_t fork) {
   return OrOutOfMemory("this chat", [&]() -> absl::Status {
-    if (fork == 0 || fork > forks_.size()) {
-      return absl::OutOfRangeError(
-          absl::StrCat("there is no fork ", fork, " among ", Plural(forks_.size(), "fork")));
-    }
-    std::vector<Turn> turns = forks_[fork - 1].turns;
-    INLAY_ASSIGN_OR_RETURN(cache_, forks_[fork - 1].cache->Fork());
+    const auto at = forks_.find(fork);
+    if (at == forks_.end()) return NoFork(fork);
+    std::vector<Turn> turns = at->second.turns;
+    INLAY_ASSIGN_OR_RETURN(cache_, at->second.cache->Fork());
     turns_ = std::move(turns);
     return absl::OkStatus();
   });
+}
+
+absl::Status ChatSession::DropFork(size_t fork) {
+  return OrOutOfMemory("this chat", [&]() -> absl::Status {
+    return forks_.erase(fork) > 0 ? absl::OkStatus() : NoFork(fork);
+  });
+}
+
+absl::Status ChatSession::NoFork(size_t fork) const {
+  return absl::OutOfRangeError(
+      absl::StrCat("there is no fork ", fork, " among ", Plural(forks_.size(), "fork")));
+}
+
+std::vector<ChatSession::ForkSize> ChatSession::forks() const {
+  std::vector<ForkSize> sizes;
+  for (const auto& [number, branch] : forks_) {
+    sizes.push_back(
+        {.number = number, .turns = branch.turns.size(), .tokens = branch.cache->length()});
+  }
+  return sizes;
 }
 
 }  // namespace inlay

@@ -4,9 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,6 +41,7 @@ class ChatSession {
     // A snapshot before the turn, for going back further than a rewind can; null except in the last
     // turns.
     std::shared_ptr<const KVCache> before;
+    size_t answer_begin = 0;  // position of the answer; 0: it was not generated here
   };
 
   // The engine and tokenizer must outlive the session; `cache` is empty. `options` are those of
@@ -55,6 +59,15 @@ class ChatSession {
   absl::StatusOr<GenerateResult> Say(const std::string& user, const TextCallback& on_text,
                                      const CancelCheck& cancel);
 
+  // Before an answer for which the context has too little room, drops the oldest turns: those that
+  // are left are computed anew, as a conversation of their own with the same system prompt. Then
+  // calls `on_trim` with the number of turns dropped and of tokens to compute. Too little is less
+  // than a quarter of the context after the message, or than the answer's most tokens if that is
+  // less; afterwards the message and the turns before it take at most half of it, if they can. By
+  // default an answer ends where the context does.
+  using TrimCallback = std::function<void(size_t dropped, size_t tokens)>;
+  void TrimWhenFull(TrimCallback on_trim) { on_trim_ = std::move(on_trim); }
+
   // Removes the last answer and generates another. FailedPrecondition before the first.
   absl::StatusOr<GenerateResult> Regenerate(const TextCallback& on_text, const CancelCheck& cancel);
 
@@ -71,10 +84,29 @@ class ChatSession {
   // Continues from that fork, which stays. OutOfRange when no fork has this number.
   absl::Status SwitchTo(size_t fork);
 
-  // Writes the conversation and the user's messages, and commits them. Forks are not saved.
-  absl::Status Save(StateWriter& writer) const;
+  // Forgets that fork; the others keep their numbers. OutOfRange when no fork has this number.
+  absl::Status DropFork(size_t fork);
 
-  // Replaces this chat by the saved one. On error nothing has changed: InvalidArgument when it is
+  // Replaces the system prompt, "" for none. Before the next answer the conversation is computed
+  // anew with it.
+  absl::Status SetSystem(std::string system);
+  const std::string& system() const { return system_; }
+
+  // Of the answers to come; the seed is that of the next one.
+  void SetTemperature(float temperature) { options_.sampling.temperature = temperature; }
+  void SetSeed(uint64_t seed) { options_.sampling.seed = seed - answers_; }
+
+  // The tokens of the last answer with their probabilities, and the `top` likeliest in the place of
+  // each. Runs the model over them again, which gives the same bits. FailedPrecondition unless the
+  // conversation ends with an answer that was generated here.
+  absl::StatusOr<std::vector<ChosenToken>> LastChances(size_t top, const CancelCheck& cancel);
+
+  // Writes the system prompt, the user's messages and the conversation, and commits them. Forks are
+  // not saved.
+  absl::Status Save(StateWriter& writer, SavedPart part = SavedPart::kAll) const;
+
+  // Replaces this chat by the saved one, with its system prompt if one was saved. On error nothing
+  // has changed: InvalidArgument when it is
   // not a saved chat, DataLoss when it is damaged, and the errors of LoadSession.
   absl::Status Load(StateReader& reader, const LoadOptions& options = {});
 
@@ -83,7 +115,10 @@ class ChatSession {
 
   const std::vector<Turn>& turns() const { return turns_; }
   const KVCache& cache() const { return *cache_; }
-  size_t forks() const { return forks_.size(); }
+  struct ForkSize {
+    size_t number, turns, tokens;
+  };
+  std::vector<ForkSize> forks() const;
 
  private:
   ChatSession(Engine& engine, const Tokenizer& tokenizer, std::shared_ptr<const ChatFormat> format,
@@ -100,12 +135,21 @@ class ChatSession {
                                         std::shared_ptr<const KVCache> before,
                                         const TextCallback& on_text, const CancelCheck& cancel);
 
-  // What follows the conversation when the user says `user`.
-  absl::StatusOr<Continuation> Next(absl::string_view user) const;
+  // What follows the conversation when the user says `user`, all turns but the first `dropped`
+  // being before it. With `anew` nothing is kept.
+  absl::StatusOr<Continuation> Next(absl::string_view user, bool anew, size_t dropped = 0) const;
 
-  // Makes the conversation end at `position` by the cheapest means: a rewind, else a snapshot and a
-  // prefill of the tokens that it lacks.
+  // The same after dropping turns, if TrimWhenFull asks for that.
+  absl::StatusOr<Continuation> NextWithRoom(absl::string_view user);
+
+  absl::Status NoFork(size_t fork) const;
+
+  // Makes the conversation end at `position`.
   absl::Status GoBack(size_t position);
+
+  // The beginning of the conversation up to `position`, where no rewind leads, by the cheapest
+  // means: from a snapshot and a prefill of the tokens that it lacks.
+  absl::StatusOr<std::unique_ptr<KVCache>> Beginning(size_t position, const CancelCheck& cancel);
 
   Engine& engine_;
   const Tokenizer& tokenizer_;
@@ -118,7 +162,9 @@ class ChatSession {
   uint64_t answers_ = 0;      // attempted so far
   bool in_thinking_ = false;  // the last answer began amid thoughts
   std::vector<Turn> turns_;
-  std::vector<Branch> forks_;
+  std::map<size_t, Branch> forks_;  // by number
+  size_t last_fork_ = 0;            // number
+  TrimCallback on_trim_;
 };
 
 }  // namespace inlay

@@ -1,12 +1,13 @@
 // A chat in a file: the user's messages, then the conversation as KVCache saves it.
 //
-//   magic "inlaychat2"; number of turns, number of answers attempted; for each turn its first
-//   position, the one after its last, and the message and the answer, both as the size in bytes and
-//   these bytes (2^64 - 1 and nothing for an answer that is not known); the XXH64 of all that; the
-//   conversation
+//   magic "inlaychat3"; number of turns, number of answers attempted; the system prompt, as the
+//   size in bytes and these bytes; for each turn its first position, the one after its last, and
+//   the message and the answer, both as the size in bytes and these bytes (2^64 - 1 and nothing for
+//   an answer that is not known); the XXH64 of all that; the conversation
 //
-// with all numbers uint64, little-endian. In the first version, of magic "inlaychat\n", a turn has
-// its first position and the message.
+// with all numbers uint64, little-endian. The second version, of magic "inlaychat2", has no system
+// prompt. In the first version, of magic "inlaychat\n", a turn has its first position and the
+// message.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -26,9 +27,10 @@
 namespace inlay {
 namespace {
 
-constexpr absl::string_view kMagic = "inlaychat2", kFirstMagic = "inlaychat\n";
+constexpr absl::string_view kMagic = "inlaychat3", kSecondMagic = "inlaychat2",
+                            kFirstMagic = "inlaychat\n";
 constexpr size_t kMagicBytes = kMagic.size();
-static_assert(kFirstMagic.size() == kMagicBytes);
+static_assert(kFirstMagic.size() == kMagicBytes && kSecondMagic.size() == kMagicBytes);
 // Bytes of all messages: more than fits any conversation, and little enough to allocate even if
 // only a damaged file asks for it.
 constexpr uint64_t kMostSaid = uint64_t{64} << 20;
@@ -95,7 +97,7 @@ class HeadReader {
 
 }  // namespace
 
-absl::Status ChatSession::Save(StateWriter& writer) const {
+absl::Status ChatSession::Save(StateWriter& writer, SavedPart part) const {
   return OrOutOfMemory("this chat", [&]() -> absl::Status {
     std::string head(kMagic);
     const auto add = [&head](uint64_t number) {
@@ -107,6 +109,7 @@ absl::Status ChatSession::Save(StateWriter& writer) const {
     };
     add(turns_.size());
     add(answers_);
+    add_text(system_);
     for (const Turn& turn : turns_) {
       add(turn.begin);
       add(turn.end);
@@ -120,7 +123,7 @@ absl::Status ChatSession::Save(StateWriter& writer) const {
     add(Xxh64Of(head.data(), head.size()));
     INLAY_RETURN_IF_ERROR(
         writer.Append({reinterpret_cast<const uint8_t*>(head.data()), head.size()}));
-    return SaveSession(engine_, *cache_, writer);
+    return SaveSession(engine_, *cache_, writer, part);
   });
 }
 
@@ -130,10 +133,16 @@ absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) 
     INLAY_ASSIGN_OR_RETURN(const std::string magic,
                            head.Text(std::min<uint64_t>(kMagicBytes, reader.remaining())));
     const bool first_version = magic == kFirstMagic;
-    if (magic != kMagic && !first_version)
+    const bool has_system = magic == kMagic;
+    if (magic != kMagic && magic != kSecondMagic && !first_version)
       return absl::InvalidArgumentError("it is not a saved chat");
     INLAY_ASSIGN_OR_RETURN(const uint64_t count, head.Number());
     INLAY_ASSIGN_OR_RETURN(const uint64_t answers, head.Number());
+    std::string system = system_;
+    if (has_system) {
+      INLAY_ASSIGN_OR_RETURN(const uint64_t size, head.Number());
+      INLAY_ASSIGN_OR_RETURN(system, head.Text(size));
+    }
     std::vector<Turn> turns;
     for (uint64_t i = 0; i < count; ++i) {
       const size_t least = turns.empty() ? 0 : turns.back().begin + (first_version ? 1 : 0);
@@ -148,13 +157,15 @@ absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) 
 
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, empty_->Fork());
     INLAY_RETURN_IF_ERROR(LoadSession(engine_, reader, *cache, options));
-    if (turns.empty() ? cache->length() > 0 : turns.back().begin >= cache->length()) {
+    // A chat whose last turn begins where the conversation ends is computed anew from its texts.
+    if (turns.empty() ? cache->length() > 0 : turns.back().begin > cache->length()) {
       return Damaged(
           absl::StrCat("it has ", turns.size(), " turns in ", cache->length(), " tokens"));
     }
     if (first_version && !turns.empty()) turns.back().end = cache->length();
     cache_ = std::move(cache);
     turns_ = std::move(turns);
+    system_ = std::move(system);
     answers_ = answers;
     return absl::OkStatus();
   });

@@ -15,7 +15,7 @@
 namespace inlay {
 namespace {
 
-absl::Status Recompute(Engine& engine, absl::Span<const int32_t> tokens, const CancelCheck& cancel,
+absl::Status Recompute(Engine& engine, absl::Span<const int32_t> tokens, const LoadOptions& options,
                        KVCache& cache) {
   INLAY_ASSIGN_OR_RETURN(
       const std::unique_ptr<KVCache> computed,
@@ -23,16 +23,22 @@ absl::Status Recompute(Engine& engine, absl::Span<const int32_t> tokens, const C
                          cache.kv_type()));
   if (!tokens.empty()) {
     const FloatRows no_logits(nullptr, 0, engine.info().vocab_size);
-    INLAY_RETURN_IF_ERROR(Prefill(engine, *computed, tokens, no_logits, cancel));
+    const CancelCheck check = [&] {
+      if (options.progress) options.progress(computed->length(), tokens.size());
+      return options.cancel && options.cancel();
+    };
+    INLAY_RETURN_IF_ERROR(Prefill(engine, *computed, tokens, no_logits, check));
   }
   return cache.Restore(std::move(*computed));
 }
 
 }  // namespace
 
-absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writer) {
+absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writer,
+                         SavedPart part) {
   INLAY_ASSIGN_OR_RETURN(const ModelIdentity model, engine.Identity());
-  INLAY_RETURN_IF_ERROR(cache.Save(model, writer));
+  INLAY_RETURN_IF_ERROR(part == SavedPart::kAll ? cache.Save(model, writer)
+                                                : cache.SaveTokens(model, writer));
   return writer.Commit();
 }
 
@@ -46,7 +52,7 @@ absl::Status LoadSession(Engine& engine, StateReader& reader, KVCache& cache,
         "the saved conversation would have to be computed again: ", outcome.difference));
   }
   if (options.on_recompute) options.on_recompute(outcome.difference, outcome.tokens.size());
-  return Recompute(engine, outcome.tokens, options.cancel, cache);
+  return Recompute(engine, outcome.tokens, options, cache);
 }
 
 }  // namespace inlay

@@ -7,16 +7,22 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/progress.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
 #include "io/store/state_store.h"
 
 namespace inlay {
 
+// What is saved of a conversation: kTokens takes a few bytes a token, and loading computes the rest
+// again.
+enum class SavedPart { kAll, kTokens };
+
 // Writes the conversation and commits it: the store then holds all of it or what it held before.
 // The first call with an engine hashes the weights, unless that is already done; see
 // Engine::Identity.
-absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writer);
+absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writer,
+                         SavedPart part = SavedPart::kAll);
 
 struct LoadOptions {
   // Refuse, with FailedPrecondition, a conversation that would have to be computed again.
@@ -25,6 +31,7 @@ struct LoadOptions {
   // on AVX2, not AVX3").
   std::function<void(absl::string_view why, size_t tokens)> on_recompute = nullptr;
   CancelCheck cancel = nullptr;  // stops that computation
+  Progress progress = nullptr;   // of it, in tokens
 };
 
 // Replaces `cache`, which the engine has created, by the saved conversation; see KVCache::Load. If

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "cache/block_pool.h"
+#include "gemma_like/generation/generate.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/sessions/chat_session.h"
 #include "tests/must.h"
@@ -228,6 +230,148 @@ TEST_F(Session, SavesAndLoads) {
   ASSERT_TRUE(load(other).ok());
   EXPECT_EQ(other.turns().size(), 0u);
   EXPECT_EQ(other.cache().length(), 0u);
+}
+
+// The tokens alone: loading computes the rest again.
+TEST_F(Session, SavesTokensAlone) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("all")).ok());
+  ASSERT_TRUE(session.Save(**store.Put("tokens"), SavedPart::kTokens).ok());
+  EXPECT_LT((*store.Get("tokens"))->remaining(), 2000u);
+  EXPECT_GT((*store.Get("all"))->remaining(), 20000u);
+  ChatSession other = Make();
+  std::string why;
+  ASSERT_TRUE(other
+                  .Load(**store.Get("tokens"),
+                        {.on_recompute = [&](absl::string_view reason, size_t) { why = std::string(reason); }})
+                  .ok());
+  EXPECT_EQ(why, "only its tokens were saved");
+  EXPECT_EQ(other.cache().tokens(), session.cache().tokens());
+  EXPECT_EQ(Say(other, "JULIET:"), Say(session, "JULIET:"));
+  EXPECT_FALSE(other.Load(**store.Get("tokens"), {.exact = true}).ok());
+}
+
+TEST_F(Session, ForgetsForks) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  ASSERT_EQ(Must(session.Fork()), 1u);
+  ASSERT_EQ(Must(session.Fork()), 2u);
+  ASSERT_TRUE(session.DropFork(1).ok());
+  EXPECT_FALSE(session.DropFork(1).ok());
+  EXPECT_FALSE(session.SwitchTo(1).ok());
+  ASSERT_EQ(session.forks().size(), 1u);
+  EXPECT_EQ(session.forks()[0].number, 2u);
+  EXPECT_EQ(session.forks()[0].turns, 1u);
+  EXPECT_EQ(session.forks()[0].tokens, session.cache().length());
+  EXPECT_TRUE(session.SwitchTo(2).ok());
+  EXPECT_EQ(Must(session.Fork()), 3u) << "a number comes once";
+}
+
+// What a session that begins with these turns' texts, and nothing before them, computes.
+TEST_F(Session, TrimsExactly) {
+  ChatSession session = Make(400);
+  std::vector<std::pair<size_t, size_t>> trims;
+  session.TrimWhenFull([&](size_t dropped, size_t tokens) { trims.push_back({dropped, tokens}); });
+  const auto name = [](size_t turn) { return std::string(1, static_cast<char>('A' + turn)) + ":"; };
+  std::string last;
+  size_t said = 0;
+  for (; trims.empty() && said < 20; ++said) last = Say(session, name(said));
+  ASSERT_EQ(trims.size(), 1u);
+  const auto [dropped, tokens] = trims[0];
+  EXPECT_EQ(session.turns().size(), said - dropped);
+  EXPECT_EQ(session.turns().front().user, name(dropped));
+  EXPECT_LE(tokens, 200u);
+  EXPECT_GT(tokens, 100u) << "more than needed was dropped";
+
+  // By hand: the same texts as one prompt.
+  std::string text;
+  for (size_t i = 0; i + 1 < session.turns().size(); ++i) {
+    const ChatSession::Turn& turn = session.turns()[i];
+    text += turn.user + "\n" + *turn.answer + (turn.answer->back() == '\n' ? "" : "\n");
+  }
+  const auto cache = Must(model_.engine->CreateCache({.max_length = 400}));
+  const absl::Span<const int32_t> prompt = session.cache().tokens().first(tokens);
+  EXPECT_EQ(model_.tokenizer->Decode(prompt), text + name(said - 1) + "\n");
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_tokens = 60;
+  EXPECT_EQ(Must(Generate(*model_.engine, *model_.tokenizer, *cache, prompt, options)).text, last);
+
+  // It goes on, and what is left can be saved, taken back and said again.
+  const std::string next = Say(session, "NURSE:");
+  ASSERT_TRUE(session.Rewind(1).ok());
+  EXPECT_EQ(Say(session, "NURSE:"), next);
+  ASSERT_TRUE(session.Rewind(session.turns().size() - 1).ok());
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("rewound")).ok());
+  ChatSession other = Make(400);
+  ASSERT_TRUE(other.Load(**store.Get("rewound")).ok());
+  EXPECT_EQ(Say(other, "NURSE:"), Say(session, "NURSE:"));
+}
+
+TEST_F(Session, StaysAsItWasWhereATrimFails) {
+  ChatSession session = Make(200);
+  session.TrimWhenFull([](size_t, size_t) {});
+  Say(session, "ROMEO:");
+  Say(session, "JULIET:");
+  const std::vector<int32_t> tokens(session.cache().tokens().begin(),
+                                    session.cache().tokens().end());
+  EXPECT_FALSE(session.Say("NURSE:", nullptr, [] { return true; }).ok());
+  EXPECT_FALSE(session.Say(std::string(1000, 'x'), nullptr, nullptr).ok());
+  EXPECT_EQ(session.turns().size(), 2u);
+  EXPECT_EQ(session.cache().tokens(), absl::MakeConstSpan(tokens));
+}
+
+TEST_F(Session, ChangesItsSystemPrompt) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  ASSERT_TRUE(session.SetSystem("A tragedy.").ok());
+  const std::string answer = Say(session, "JULIET:");
+  EXPECT_EQ(session.turns().size(), 2u);
+  EXPECT_EQ(model_.tokenizer->Decode(session.cache().tokens()).rfind("A tragedy.\nROMEO:\n", 0),
+            0u);
+  // It is saved with the chat.
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("chat")).ok());
+  ChatSession other = Make();
+  ASSERT_TRUE(other.Load(**store.Get("chat")).ok());
+  EXPECT_EQ(other.system(), "A tragedy.");
+  ASSERT_TRUE(other.Rewind(1).ok());
+  EXPECT_EQ(Say(other, "JULIET:"), answer);
+}
+
+TEST_F(Session, TellsTheProbabilitiesOfItsAnswer) {
+  ChatSession session = Make();
+  EXPECT_FALSE(session.LastChances(1, nullptr).ok());
+  Say(session, "ROMEO:");
+  Say(session, "JULIET:");
+  const size_t length = session.cache().length();
+  const std::vector<ChosenToken> chances = Must(session.LastChances(2, nullptr));
+  ASSERT_EQ(chances.size(), 60u);
+  std::vector<int32_t> tokens;
+  for (const ChosenToken& chance : chances) {
+    tokens.push_back(chance.token);
+    ASSERT_EQ(chance.top.size(), 2u);
+    EXPECT_EQ(chance.top[0].token, chance.token) << "the likeliest is chosen at temperature 0";
+    EXPECT_EQ(chance.top[0].logprob, chance.logprob);
+    EXPECT_LE(chance.logprob, 0);
+  }
+  EXPECT_EQ(absl::MakeConstSpan(tokens), session.cache().tokens().last(60));
+  EXPECT_EQ(session.cache().length(), length);
+  // The same bits as while the answer was generated.
+  const auto cache = Must(model_.engine->CreateCache({.max_length = 2048}));
+  GenerateOptions options{.max_tokens = 60, .top_chances = 2};
+  options.sampling.temperature = 0;
+  const GenerateResult again = Must(Generate(*model_.engine, *model_.tokenizer, *cache,
+                                             session.cache().tokens().first(length - 60), options));
+  ASSERT_EQ(again.chosen.size(), 60u);
+  for (size_t i = 0; i < 60; ++i) {
+    EXPECT_EQ(again.chosen[i].token, chances[i].token);
+    EXPECT_EQ(again.chosen[i].logprob, chances[i].logprob);
+    EXPECT_EQ(again.chosen[i].top[1].token, chances[i].top[1].token);
+  }
 }
 
 TEST_F(Session, RefusesDamagedChats) {

@@ -298,7 +298,7 @@ class LocalPartner final : public ChatPartner {
     const KVCache& cache = session_.cache();
     std::string text = Format("turns: %d; tokens: %d of %d; memory: %.1f MB; forks: %d\n",
                               session_.turns().size(), cache.length(), cache.max_length(),
-                              static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks());
+                              static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks().size());
     if (last_.prompt_tokens > 0) absl::StrAppend(&text, "last answer: ", RatesText(last_), "\n");
     return text;
   }
