@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,10 @@ size_t FirstBad(const std::vector<float>& values) {
       values.begin());
 }
 
-absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor, Team& team) {
+// `checked` is told the bytes that have been read, some megabytes at a time.
+absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor, Team& team,
+                       const std::function<void(uint64_t bytes)>& checked) {
+  constexpr size_t kElementsAtATime = size_t{1} << 24;
   const size_t cols = tensor.dims[0];
   const WeightMatrix matrix{.data = tensor.data.data(),
                             .type = tensor.type,
@@ -55,14 +59,19 @@ absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor, Team& tea
   std::vector<std::vector<float>> scratch(team.threads(), std::vector<float>(cols));
   std::atomic<size_t> first_bad = matrix.rows;  // row
   const Team::Region region(team);
-  ForRowsOfThreads(team, matrix.rows, cols, [&](size_t row, size_t thread) {
-    if (row > first_bad.load(std::memory_order_relaxed)) return;
-    std::vector<float>& values = scratch[thread];
-    DequantizeRow(matrix, row, values.data());
-    if (FirstBad(values) == cols) return;
-    for (size_t before = first_bad; row < before && !first_bad.compare_exchange_weak(before, row);)
-      continue;
-  });
+  const size_t most = std::max<size_t>(1, kElementsAtATime / cols);
+  for (size_t first = 0; first < matrix.rows && first_bad == matrix.rows; first += most) {
+    const size_t count = std::min(most, matrix.rows - first);
+    ForRowsOfThreads(team, count, cols, [&](size_t i, size_t thread) {
+      const size_t row = first + i;
+      std::vector<float>& values = scratch[thread];
+      DequantizeRow(matrix, row, values.data());
+      if (FirstBad(values) == cols) return;
+      for (size_t bad = first_bad; row < bad && !first_bad.compare_exchange_weak(bad, row);)
+        continue;
+    });
+    checked(tensor.data.size() / matrix.rows * count);
+  }
   if (first_bad == matrix.rows) return absl::OkStatus();
   std::vector<float>& values = scratch.front();
   DequantizeRow(matrix, first_bad, values.data());
@@ -115,10 +124,16 @@ absl::Status CheckTensors(const GgufFile& file, Team& team, const Progress& prog
   uint64_t total = 0, done = 0;
   for (const GgufTensor& tensor : file.tensors()) total += tensor.data.size();
   for (const GgufTensor& tensor : file.tensors()) {
-    INLAY_RETURN_IF_ERROR(tensor.packed ? CheckTiles(file, tensor, team)
-                                        : CheckRows(file, tensor, team));
-    done += tensor.data.size();
-    if (progress) progress(done, total);
+    const auto checked = [&](uint64_t bytes) {
+      done += bytes;
+      if (progress) progress(done, total);
+    };
+    if (tensor.packed) {
+      INLAY_RETURN_IF_ERROR(CheckTiles(file, tensor, team));
+      checked(tensor.data.size());
+    } else {
+      INLAY_RETURN_IF_ERROR(CheckRows(file, tensor, team, checked));
+    }
   }
   return file.CheckWhole();
 }

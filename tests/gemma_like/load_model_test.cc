@@ -154,5 +154,20 @@ TEST_F(LoadModelTest, GenerationStopsAtAnyEndToken) {
   }
 }
 
+TEST(LoadProgress, EndsWithTheLoad) {
+  uint64_t last = 0, of = 0;
+  size_t calls = 0;
+  const auto model = inlay::LoadModel(kBardPath, {.progress = [&](uint64_t done, uint64_t total) {
+                                        EXPECT_GE(done, last);
+                                        last = done;
+                                        of = total;
+                                        ++calls;
+                                      }});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(last, of);
+  EXPECT_GT(of, 1'000'000u);
+  EXPECT_GT(calls, 8u);
+}
+
 }  // namespace
 }  // namespace inlay

@@ -47,8 +47,16 @@ class PackedFileTest : public ::testing::Test {
     EXPECT_TRUE(file.ok()) << file.status();
     Team team(2);
     const std::string packed = Path("packed");
-    const absl::Status status = WritePacked(*file, team, packed);
+    uint64_t last = 0, of = 0;
+    const absl::Status status =
+        WritePacked(*file, team, packed, Replace::kSameKind, [&](uint64_t done, uint64_t total) {
+          EXPECT_GE(done, last);
+          last = done;
+          of = total;
+        });
     EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(last, of) << "its progress ends with the work";
+    EXPECT_GT(of, 0u);
     return packed;
   }
 
