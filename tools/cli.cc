@@ -26,6 +26,7 @@
 #include "io/file/temporary_name.h"
 #include "tools/demo_model.h"
 #include "tools/flags/command_line.h"
+#include "tools/flags/help_format.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/option_names.h"
 #include "tools/flags/spellings.h"
@@ -190,14 +191,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   CLI::App app("Inlay runs language models from GGUF files on the CPU.", "inlay");
   app.set_version_flag("-v,--version", "inlay " INLAY_VERSION);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
-  app.footer(
-      "inlay help COMMAND, or inlay COMMAND --help, shows a command's options; those of "
-      "llama.cpp's\n"
-      "programs are understood where they mean the same.\n"
-      "Without -m the commands use the model bundled with the program, or else $INLAY_MODEL, or "
-      "else\nthe demo model.\n"
-      "$INLAY_TARGET forces an instruction set; `inlay limits` lists those available.");
+  app.formatter(MakeHelpFormat());
   ParsedCommandLine parsed;
   Action& action = parsed.action;
   AddGenerate(app, action);
@@ -220,6 +214,20 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddPack(app, action);
   AddBundle(app, action);
   RefuseEmptyValues(app);
+  GroupCommands(app);
+  // Not before: commands inherit what is there when they are added.
+  app.footer(
+      "To begin with:\n"
+      "  inlay chat model.gguf       talk with a model\n"
+      "  inlay generate \"To be\"      continue a text with the demo model\n"
+      "  inlay inspect model.gguf    see what a file holds\n"
+      "\n"
+      "inlay help COMMAND, or inlay COMMAND --help, shows a command's options. Those of "
+      "llama.cpp's\n"
+      "programs are understood where they mean the same.\n"
+      "Without a model the commands use the one bundled with the program, or else $INLAY_MODEL, "
+      "or\n"
+      "else the demo model. $INLAY_TARGET forces an instruction set; `inlay limits` lists them.");
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   NameCommand(app, arguments);
   if (const CLI::App* const command =

@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -28,6 +30,23 @@ TEST(CommandLine, PrintsHelpAndVersion) {
   EXPECT_EQ(RunProgram({"help"}).out, help.out);
   EXPECT_EQ(RunProgram({"help", "generate"}).out, command_help.out);
   ExpectError(RunProgram({"help", "sing"}), 2, HasSubstr("'sing' is not one of the commands"));
+}
+
+TEST(CommandLine, HelpFitsAWindow) {
+  std::vector<std::string> commands = {"generate", "chat",     "embed",    "logits",  "bench",
+                                       "limits",   "tokenize", "template", "inspect", "perplexity",
+                                       "configs",  "synth",    "quantize", "pack",    "bundle"};
+  const ProgramResult all = RunProgram({"help"});
+  std::string text = all.out;
+  for (const std::string& command : commands) {
+    EXPECT_THAT(all.out, HasSubstr("\n  " + command + " "));
+    const ProgramResult help = RunProgram({"help", command});
+    EXPECT_THAT(help.out, HasSubstr("Usage: inlay " + command)) << command;
+    EXPECT_THAT(help.out, testing::Not(HasSubstr("Excludes"))) << command;
+    text += help.out;
+  }
+  for (const absl::string_view line : absl::StrSplit(text, '\n'))
+    EXPECT_LE(line.size(), 100u) << line;
 }
 
 TEST(CommandLine, SaysWhatMakesNoSense) {

@@ -77,8 +77,8 @@ void AddBundle(CLI::App& app, Action& action) {
   command.add_option("--binary", flags->program, "the program to copy (default: this one)");
   AddThreadsFlag(command, flags->model);
   command.footer(
-      "PROGRAM \"To be\" then continues that text; all commands still work. Stripping the "
-      "program would strip the model.");
+      "PROGRAM \"To be\" then continues that text; all commands still work.\n"
+      "Stripping the program would strip the model.");
   command.callback([flags, &action] { action = [flags] { return Bundle(*flags); }; });
 }
 

@@ -57,6 +57,8 @@ constexpr absl::string_view kSamplers =
 constexpr absl::string_view kNoDraftModel =
     "--draft N drafts from the text so far, without another model";
 constexpr absl::string_view kSession = "--session FILE keeps a conversation and goes on with it";
+constexpr absl::string_view kFirstMessage =
+    "--system TEXT gives instructions, echo TEXT | inlay chat has a message answered";
 constexpr absl::string_view kConverse = "inlay chat converses";
 constexpr absl::string_view kAlwaysTemplate = "a chat always uses the model's own template";
 
@@ -120,6 +122,7 @@ constexpr Spelling kSpellings[] = {
     {"--mmap", kNone, kNo, kMapped},
     {"--no-mmap", kNone, kNo, kMapped},
     {"--mlock", kNone, kNo, kMapped},
+    {"-mmp", kNone, kOne, kMapped},
     {"-nr", kNone, kNo, "matrices are always stored as the kernels read them"},
     {"--no-repack", kNone, kNo, "matrices are always stored as the kernels read them"},
     {"--warmup", kNone, kNo, "nothing needs to be warmed up"},
@@ -153,6 +156,10 @@ constexpr Spelling kSpellings[] = {
     {"--cont-batching", kNone, kNo, "answers are always computed together"},
     {"--metrics", kNone, kNo, "/metrics always answers", "serve"},
 
+    {"-p", kOther, kOne, kFirstMessage, "chat"},
+    {"--prompt", kOther, kOne, kFirstMessage, "chat"},
+    {"--session", kOther, kOne, "--continue goes on with the last chat, /save and /load with any",
+     "chat"},
     {"-ctk", kOther, kOne, kRows},
     {"--cache-type-k", kOther, kOne, kRows},
     {"-ctv", kOther, kOne, kRows},
