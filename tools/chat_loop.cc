@@ -1,59 +1,119 @@
 #include "tools/chat_loop.h"
 
+#include <algorithm>
+#include <iterator>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "tools/interrupt.h"
 
 namespace inlay {
-
-const char kChatHelp[] =
-    "/regen       regenerate the last answer\n"
-    "/rewind [N]  remove the last turn, or the last N\n"
-    "/fork        keep a copy of the conversation, under a number\n"
-    "/fork N      continue from fork N\n"
-    "/save FILE   save the conversation to a file; /save! replaces an existing one\n"
-    "/load FILE   continue the conversation in a file\n"
-    "/clear       remove all turns\n"
-    "/stats       show length, memory and speed\n"
-    "/exit        quit (as does Ctrl-D)\n"
-    "//text       send /text; a line that ends with \\ continues on the next\n";
-
 namespace {
 
-absl::StatusOr<ChatCommand> ParseCommand(const std::string& line) {
-  const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-  ChatCommand command{.name = words[0], .number = std::nullopt, .file = ""};
-  if (command.name == "/save" || command.name == "/save!" || command.name == "/load") {
-    // The rest of the line, whatever it holds.
-    command.file = std::string(absl::StripAsciiWhitespace(line.substr(command.name.size())));
-    if (!command.file.empty()) return command;
-    return absl::InvalidArgumentError(absl::StrCat(command.name, " needs a file"));
+// What follows the name of a command.
+enum class Argument { kNone, kNumberOrNone, kNumber, kValueOrNone, kFile, kTextOrNone };
+
+struct ChatCommandInfo {
+  absl::string_view name;
+  Argument argument;
+  absl::string_view shown;  // the argument in the help
+  absl::string_view help;   // "": it stands beside another command
+};
+
+constexpr ChatCommandInfo kCommands[] = {
+    {"/regen", Argument::kNone, "", "regenerate the last answer"},
+    {"/rewind", Argument::kNumberOrNone, "[N]", "remove the last turn, or the last N"},
+    {"/fork", Argument::kNumberOrNone, "",
+     "keep a copy of the conversation, under a number; /fork N continues from it"},
+    {"/forks", Argument::kNone, "", "list the forks"},
+    {"/drop", Argument::kNumber, "N", "forget fork N"},
+    {"/save", Argument::kFile, "FILE",
+     "save the conversation to a file; /save! replaces an existing one"},
+    {"/save!", Argument::kFile, "FILE", ""},
+    {"/load", Argument::kFile, "FILE", "continue the conversation in a file"},
+    {"/clear", Argument::kNone, "", "remove all turns"},
+    {"/system", Argument::kTextOrNone, "[TEXT]",
+     "replace the system prompt (\"\" for none), or show it"},
+    {"/temp", Argument::kValueOrNone, "[X]", "set the temperature, or show it"},
+    {"/seed", Argument::kNumber, "N", "set the seed of the next answer"},
+    {"/tokens", Argument::kNumberOrNone, "[N]",
+     "show the last answer's tokens with their probabilities, and N others for each"},
+    {"/stats", Argument::kNone, "", "show length, memory and speed"},
+    {"/help", Argument::kNone, "", "show this"},
+    {"/exit", Argument::kNone, "", "quit, as do Ctrl-D and Ctrl-C pressed twice"},
+    {"/quit", Argument::kNone, "", ""},
+};
+
+const ChatCommandInfo* FindChatCommand(absl::string_view name) {
+  const auto* const at = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                      [&](const auto& command) { return command.name == name; });
+  return at == std::end(kCommands) ? nullptr : at;
+}
+
+absl::Status WrongArgument(absl::string_view name, absl::string_view wanted,
+                           absl::string_view given) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " accepts ", wanted, QuoteForMessage(given)));
+}
+
+absl::StatusOr<ChatCommand> ParseCommand(absl::string_view line) {
+  const size_t space = line.find(' ');
+  ChatCommand command{.name = std::string(line.substr(0, space))};
+  const ChatCommandInfo* const info = FindChatCommand(command.name);
+  if (info == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(QuoteForMessage(command.name), " is not a command; /help lists them"));
   }
-  if (words.size() == 1) return command;
-  size_t number = 0;
-  const bool numbered = command.name == "/rewind" || command.name == "/fork";
-  if (!numbered || words.size() > 2 || !absl::SimpleAtoi(words[1], &number)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        command.name, numbered ? " accepts one number, not " : " accepts no argument such as ",
-        QuoteForMessage(words.back())));
+  // The rest of the line, whatever it holds.
+  const absl::string_view rest =
+      absl::StripAsciiWhitespace(space == line.npos ? "" : line.substr(space));
+  uint64_t number = 0;
+  float value = 0;
+  switch (info->argument) {
+    case Argument::kNone:
+      if (!rest.empty()) return WrongArgument(command.name, "no argument such as ", rest);
+      break;
+    case Argument::kNumber:
+    case Argument::kNumberOrNone:
+      if (rest.empty() && info->argument == Argument::kNumberOrNone) break;
+      if (!absl::SimpleAtoi(rest, &number))
+        return WrongArgument(command.name, "one number, not ", rest);
+      command.number = number;
+      break;
+    case Argument::kValueOrNone:
+      if (rest.empty()) break;
+      if (!absl::SimpleAtof(rest, &value) || !(value >= 0 && value <= 100))
+        return WrongArgument(command.name, "a number from 0 to 100, not ", rest);
+      command.value = value;
+      break;
+    case Argument::kFile:
+      if (rest.empty())
+        return absl::InvalidArgumentError(absl::StrCat(command.name, " needs a file"));
+      command.text = ExpandHome(rest);
+      break;
+    case Argument::kTextOrNone:
+      command.text = std::string(rest);
+      break;
   }
-  command.number = number;
   return command;
 }
 
 class ChatLoop {
  public:
-  explicit ChatLoop(ChatPartner& partner) : partner_(partner) {}
+  ChatLoop(ChatPartner& partner, LineReader& reader) : partner_(partner), reader_(reader) {}
 
   absl::Status Run() {
-    if (reader_.interactive()) WriteNote("Say something; /help lists the commands.\n");
+    if (reader_.interactive()) {
+      WriteDimmedNote(absl::StrCat(
+          partner_.Opening(), "Say something; /help lists the commands, Ctrl-D ends the chat.\n"));
+    }
     while (!done_) {
       const std::optional<std::string> line = reader_.Next("> ");
       if (!line.has_value()) break;
@@ -63,22 +123,28 @@ class ChatLoop {
       if (!reader_.interactive()) return status;
       WriteNote(absl::StrCat("inlay: ", status.message(), "\n"));
     }
+    if (reader_.interactive()) WriteDimmedNote(partner_.Closing());
     return out_.Finish();
   }
 
  private:
+  // A pasted text of several lines is a message, however it begins.
+  static bool IsCommand(absl::string_view line) {
+    return absl::StartsWith(line, "/") && !absl::StartsWith(line, "//") &&
+           !absl::StrContains(line, '\n');
+  }
+
   absl::Status Handle(const std::string& line) {
     if (line.empty()) return absl::OkStatus();
-    const bool doubled = line.size() > 1 && line[1] == '/';
-    if (line[0] == '/' && !doubled) return RunCommand(line);
-    const std::string text = line[0] == '/' ? line.substr(1) : line;
+    if (IsCommand(line)) return RunCommand(line);
+    const std::string text = absl::StartsWith(line, "//") ? line.substr(1) : line;
     return Answer([&](auto&... how) { return partner_.Say(text, how...); });
   }
 
   absl::Status RunCommand(const std::string& line) {
     INLAY_ASSIGN_OR_RETURN(const ChatCommand command, ParseCommand(line));
     if (command.name == "/help") {
-      WriteNote(kChatHelp);
+      WriteNote(ChatHelp());
       return absl::OkStatus();
     }
     if (command.name == "/exit" || command.name == "/quit") {
@@ -88,11 +154,7 @@ class ChatLoop {
     if (command.name == "/regen")
       return Answer([&](auto&... how) { return partner_.Regenerate(how...); });
     INLAY_ASSIGN_OR_RETURN(const std::optional<std::string> note, partner_.Run(command, reader_));
-    if (!note.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(QuoteForMessage(command.name), " is not a command; /help lists them"));
-    }
-    WriteNote(*note);
+    if (note.has_value()) WriteNote(*note);
     return absl::OkStatus();
   }
 
@@ -108,13 +170,59 @@ class ChatLoop {
   }
 
   ChatPartner& partner_;
-  LineReader reader_;
+  LineReader& reader_;
   Output out_;
   bool done_ = false;
 };
 
 }  // namespace
 
-absl::Status RunChatLoop(ChatPartner& partner) { return ChatLoop(partner).Run(); }
+std::string ChatHelp() {
+  constexpr size_t kColumn = 14;
+  std::string help;
+  const auto add = [&help](absl::string_view what, absl::string_view text) {
+    const size_t spaces = what.size() < kColumn ? kColumn - what.size() : 1;
+    absl::StrAppend(&help, what, std::string(spaces, ' '), text, "\n");
+  };
+  for (const ChatCommandInfo& command : kCommands) {
+    if (command.help.empty()) continue;
+    add(absl::StrCat(command.name, command.shown.empty() ? "" : " ", command.shown), command.help);
+  }
+  add("//text", "send /text");
+  add("\"\"\"", "begins and ends a message of several lines; so does a \\ at the end of each");
+  return help;
+}
+
+std::string SystemText(absl::string_view system) {
+  if (system.empty()) return "there is no system prompt\n";
+  return absl::StrCat(system, absl::EndsWith(system, "\n") ? "" : "\n");
+}
+
+std::string SystemOf(absl::string_view text) { return text == "\"\"" ? "" : std::string(text); }
+
+Completions CompleteChatLine(absl::string_view line) {
+  Completions found;
+  if (!absl::StartsWith(line, "/") || absl::StartsWith(line, "//")) return found;
+  const size_t space = line.find(' ');
+  if (space == line.npos) {
+    for (const ChatCommandInfo& command : kCommands) {
+      if (!absl::StartsWith(command.name, line)) continue;
+      const bool ends = command.argument == Argument::kNone;
+      found.words.push_back(absl::StrCat(command.name, ends ? "" : " "));
+    }
+    std::sort(found.words.begin(), found.words.end());
+    return found;
+  }
+  const ChatCommandInfo* const command = FindChatCommand(line.substr(0, space));
+  if (command == nullptr || command->argument != Argument::kFile) return found;
+  found.begin = line.find_first_not_of(' ', space);
+  if (found.begin == line.npos) found.begin = line.size();
+  found.words = CompletePath(line.substr(found.begin));
+  return found;
+}
+
+absl::Status RunChatLoop(ChatPartner& partner, LineReader& reader) {
+  return ChatLoop(partner, reader).Run();
+}
 
 }  // namespace inlay

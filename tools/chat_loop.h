@@ -2,14 +2,16 @@
 #ifndef INLAY_TOOLS_CHAT_LOOP_H_
 #define INLAY_TOOLS_CHAT_LOOP_H_
 
-#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "gemma_like/generation/generate.h"
 #include "tools/answer_printer.h"
+#include "tools/completion.h"
 #include "tools/line_reader.h"
 #include "tools/output.h"
 
@@ -17,15 +19,19 @@ namespace inlay {
 
 // A line that begins with a slash.
 struct ChatCommand {
-  std::string name;              // "/fork"
-  std::optional<size_t> number;  // its argument: a number
-  std::string file;              // or a file
+  std::string name;                     // "/fork"
+  std::optional<uint64_t> number = {};  // its argument: a whole number
+  std::optional<float> value = {};      // or another one
+  std::string text = {};                // or a text or file
 };
 
 // Who answers.
 class ChatPartner {
  public:
   virtual ~ChatPartner() = default;
+
+  // What is shown to a person before the first message: lines on who answers; "" for nothing.
+  virtual std::string Opening() const { return ""; }
 
   // Answers `text`, or the last message once more, and shows the answer. On an error the
   // conversation is as it was. Cancelled when it was interrupted before the answer began.
@@ -37,14 +43,24 @@ class ChatPartner {
   // more. The note to show; nothing where there is no such command.
   virtual absl::StatusOr<std::optional<std::string>> Run(const ChatCommand& command,
                                                          LineReader& reader) = 0;
+
+  // What is shown to a person who ends the chat; "" for nothing.
+  virtual std::string Closing() { return ""; }
 };
 
-// What /help shows.
-extern const char kChatHelp[];
+// What /help shows: a line for each command.
+std::string ChatHelp();
+
+// What /system shows, and the system prompt that its text means: "" for two quotes.
+std::string SystemText(absl::string_view system);
+std::string SystemOf(absl::string_view text);
+
+// What Tab completes in a chat: commands, and the files that follow some of them.
+Completions CompleteChatLine(absl::string_view line);
 
 // Reads lines, has messages answered and runs commands until the user ends the chat. Where no user
-// can react, the first error ends it.
-absl::Status RunChatLoop(ChatPartner& partner);
+// is there to read a note on an error, returns it.
+absl::Status RunChatLoop(ChatPartner& partner, LineReader& reader);
 
 }  // namespace inlay
 

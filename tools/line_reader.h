@@ -1,31 +1,45 @@
-// Lines from standard input, with editing and history where it is a terminal.
+// The messages that a person types, or that standard input holds line by line.
 #ifndef INLAY_TOOLS_LINE_READER_H_
 #define INLAY_TOOLS_LINE_READER_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "tools/completion.h"
+#include "tools/line_editor.h"
+
 namespace inlay {
 
-// Editing is libedit's (libedit.so.2, BSD licence), loaded at run time so that the program does not
-// depend on it; without it the terminal's own editing remains.
+// On a terminal a line can be edited; without libedit the terminal's own editing remains, pasted
+// lines are messages of their own, and there is neither history nor completion.
 class LineReader {
  public:
-  LineReader();
+  // `history` is a file; "": none. To be made before a sandbox is entered, which would keep the
+  // library and the terminal's description from being read.
+  explicit LineReader(Completer completer = nullptr, const std::string& history = "");
 
-  // The next line without its newline; a line that ends with a backslash continues on the next one.
-  // Nothing at the end of the input. `prompt` is shown on a terminal only.
+  // The next message without its newline. A line that ends with a backslash continues on the next
+  // one; between """ and """ there can be any number of lines. Nothing at the end of the input, or
+  // when Ctrl-C is pressed twice where nothing was typed; once, or in the middle of a message, it
+  // begins anew. `prompt` is shown on a terminal only. Other signals that end programs end this one
+  // once the terminal is as it was.
   std::optional<std::string> Next(const char* prompt);
+
+  // The next line, for the answer to a question: not remembered, and Ctrl-C ends it.
+  std::optional<std::string> Ask(const char* question);
 
   // Whether a person is typing.
   bool interactive() const { return interactive_; }
 
  private:
-  std::optional<std::string> NextPhysical(const char* prompt);
+  TypedLine ReadMessage(const char* prompt);
+  TypedLine ReadLine(const char* prompt);
+  TypedLine ReadUnedited(PromptSignals& signals);
 
   bool interactive_;
-  char* (*readline_)(const char* prompt) = nullptr;
-  int (*add_history_)(const char* line) = nullptr;
+  std::unique_ptr<LineEditor> editor_;
+  std::string unread_;  // of a terminal without an editor: what follows the last line
 };
 
 }  // namespace inlay

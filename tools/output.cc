@@ -19,15 +19,6 @@ namespace {
 constexpr size_t kBufferBytes = 64 * 1024;
 constexpr char kClosedPipe[] = "inlay/closed-pipe";  // marks a status; the payload is empty
 
-// Whether colour may be used: on a terminal that is not dumb, unless NO_COLOR is set
-// (no-color.org).
-bool HasColor(int fd) {
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  return isatty(fd) == 1 && (no_color == nullptr || *no_color == 0) && term != nullptr &&
-         absl::string_view(term) != "dumb";
-}
-
 absl::Status WriteError(int fd, int error) {
   absl::Status status = absl::UnavailableError(
       absl::StrCat("cannot write to ", fd == STDERR_FILENO ? "standard error" : "standard output",
@@ -37,6 +28,13 @@ absl::Status WriteError(int fd, int error) {
 }
 
 }  // namespace
+
+bool HasColor(int fd) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return isatty(fd) == 1 && (no_color == nullptr || *no_color == 0) && term != nullptr &&
+         absl::string_view(term) != "dumb";
+}
 
 Output::Output(int fd, Form form)
     : fd_(fd), raw_(form == Form::kRawUnlessShown && isatty(fd) == 0) {}
@@ -91,6 +89,13 @@ absl::Status Output::Finish() {
 void WriteNote(absl::string_view text) {
   Output err(STDERR_FILENO);
   err.Write(text);
+  err.Finish().IgnoreError();
+}
+
+void WriteDimmedNote(absl::string_view text) {
+  if (text.empty()) return;
+  Output err(STDERR_FILENO);
+  err.WriteDimmed(text);
   err.Finish().IgnoreError();
 }
 

@@ -45,8 +45,14 @@ class Output {
   absl::Status status_;
 };
 
+// Whether colour may be used: on a terminal that is not dumb, unless NO_COLOR is set
+// (no-color.org).
+bool HasColor(int fd);
+
 // Writes text to standard error; errors of that write are ignored.
 void WriteNote(absl::string_view text);
+// The same, dimmed on a terminal with colour.
+void WriteDimmedNote(absl::string_view text);
 
 // Whether a status from an Output says that the reader of its pipe is gone.
 bool IsClosedPipe(const absl::Status& status);

@@ -92,8 +92,14 @@ ProgressBar::ProgressBar(std::string what, uint64_t total, ProgressUnit unit, in
       start_(shows_ ? clock_() : 0),
       next_draw_(start_ + kQuiet) {}
 
-ProgressBar::~ProgressBar() {
-  // Spaces clear a line on terminals that know no sequences, too. A destructor may not allocate.
+ProgressBar::~ProgressBar() { Clear(); }
+
+void ProgressBar::Rename(const std::string& what) {
+  if (shows_) what_ = PrintableName(what);
+}
+
+void ProgressBar::Clear() {
+  // Spaces clear a line on terminals that know no sequences, too. The destructor may not allocate.
   constexpr absl::string_view kSpaces = "                                ";
   const auto put = [this](absl::string_view text) {
     [[maybe_unused]] const ssize_t n = write(fd_, text.data(), text.size());
@@ -103,6 +109,7 @@ ProgressBar::~ProgressBar() {
   for (; shown_ > kSpaces.size(); shown_ -= kSpaces.size()) put(kSpaces);
   put(kSpaces.substr(0, shown_));
   put("\r");
+  shown_ = 0;
 }
 
 void ProgressBar::Update(uint64_t done) {

@@ -41,6 +41,10 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void Update(uint64_t done);
+  // Changes `what`, from the next line on.
+  void Rename(const std::string& what);
+  // Clears the line, for something else that is shown.
+  void Clear();
 
   static double MonotonicSeconds();
 
@@ -49,7 +53,7 @@ class ProgressBar {
 
   const int fd_;
   const bool shows_;
-  const std::string what_;
+  std::string what_;
   const uint64_t total_;
   const ProgressUnit unit_;
   const Clock clock_;

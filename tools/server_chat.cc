@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/plural.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/chat/answer_event.h"
 #include "serve/http/http_client.h"
@@ -215,6 +216,10 @@ class ServerPartner final : public ChatPartner {
         "the server at ", address_.Authority(), " names no model; give its name with --model"));
   }
 
+  std::string Opening() const override {
+    return absl::StrCat(PrintableName(options_.model), " at ", address_.Authority(), "\n");
+  }
+
   absl::Status Say(const std::string& text, AnswerPrinter& printer,
                    const CancelCheck& cancel) override {
     return Answer(text, turns_.size(), printer, cancel);
@@ -241,11 +246,24 @@ class ServerPartner final : public ChatPartner {
       turns_.resize(turns_.size() - count);
       return absl::StrCat("back after turn ", turns_.size(), "\n");
     }
-    if (name == "/fork" || name == "/save" || name == "/save!" || name == "/load") {
-      return absl::FailedPreconditionError(absl::StrCat(
-          name, " needs a model that runs here; with --server the server has the conversation"));
+    if (name == "/system") {
+      if (command.text.empty()) return SystemText(options_.system);
+      options_.system = SystemOf(command.text);
+      return "the next answer has this system prompt\n";
     }
-    return std::nullopt;
+    if (name == "/temp") {
+      if (command.value.has_value()) options_.fields["temperature"] = *command.value;
+      const Json* const temperature = Find(options_.fields, "temperature");
+      if (temperature == nullptr) return "temperature: the server's\n";
+      return Format("temperature: %g\n", temperature->get<double>());
+    }
+    if (name == "/seed") {
+      options_.fields["seed"] = *command.number;
+      answers_ = 0;
+      return absl::StrCat("the next answer has seed ", *command.number, "\n");
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, " needs a model that runs here; with --server the server has the conversation"));
   }
 
  private:

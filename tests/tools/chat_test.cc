@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "cache/block_pool.h"
 #include "gemma_like/generation/generate.h"
@@ -14,6 +15,7 @@
 #include "gemma_like/sessions/chat_session.h"
 #include "tests/must.h"
 #include "tests/tools/program.h"
+#include "tools/kept_chats.h"
 
 namespace inlay {
 namespace {
@@ -243,14 +245,49 @@ TEST_F(Session, SavesTokensAlone) {
   EXPECT_GT((*store.Get("all"))->remaining(), 20000u);
   ChatSession other = Make();
   std::string why;
-  ASSERT_TRUE(other
-                  .Load(**store.Get("tokens"),
-                        {.on_recompute = [&](absl::string_view reason, size_t) { why = std::string(reason); }})
-                  .ok());
+  uint64_t told = 0;
+  const LoadOptions options{
+      .on_recompute = [&](absl::string_view reason, size_t) { why = std::string(reason); },
+      .progress =
+          [&](uint64_t done, uint64_t total) {
+            EXPECT_LE(done, total);
+            told = total;
+          }};
+  ASSERT_TRUE(other.Load(**store.Get("tokens"), options).ok());
+  EXPECT_EQ(told, session.cache().length());
   EXPECT_EQ(why, "only its tokens were saved");
   EXPECT_EQ(other.cache().tokens(), session.cache().tokens());
   EXPECT_EQ(Say(other, "JULIET:"), Say(session, "JULIET:"));
   EXPECT_FALSE(other.Load(**store.Get("tokens"), {.exact = true}).ok());
+}
+
+TEST_F(Session, IsAmongTheNewestThatAreKept) {
+  const auto store = std::make_shared<MemoryStore>();
+  ChatSession session = Make();
+  KeptChats first(store, *model_.engine);
+  ASSERT_TRUE(first.Keep(session).ok());
+  EXPECT_TRUE(Must(store->List("")).empty()) << "nothing has been said";
+  Say(session, "ROMEO:");
+  ASSERT_TRUE(first.Keep(session).ok());
+  ASSERT_TRUE(first.Keep(session).ok());
+  const std::vector<std::string> keys = Must(store->List(""));
+  ASSERT_EQ(keys.size(), 1u);
+  const std::string prefix = keys[0].substr(0, std::string("chat-0123456789abcdef-").size());
+  for (int i = 1000; i < 1120; ++i) {  // of earlier years, and one of another model
+    for (const std::string& key : {absl::StrCat(prefix, i), std::string("chat-another")})
+      ASSERT_TRUE((*store->Put(key))->Commit().ok());
+  }
+  KeptChats second(store, *model_.engine);
+  Say(session, "JULIET:");
+  ASSERT_TRUE(second.Keep(session).ok());
+  const std::vector<std::string> left = Must(store->List(prefix));
+  ASSERT_EQ(left.size(), KeptChats::kMost);
+  EXPECT_EQ(left[KeptChats::kMost - 2], keys[0]);
+  EXPECT_EQ(left[0], prefix + "1022");
+  EXPECT_TRUE(store->Get("chat-another").ok());
+  ChatSession other = Make();
+  ASSERT_TRUE(second.LoadNewest(other, {}).ok());
+  EXPECT_EQ(other.turns().size(), 2u);
 }
 
 TEST_F(Session, ForgetsForks) {
@@ -362,7 +399,9 @@ TEST_F(Session, TellsTheProbabilitiesOfItsAnswer) {
   EXPECT_EQ(session.cache().length(), length);
   // The same bits as while the answer was generated.
   const auto cache = Must(model_.engine->CreateCache({.max_length = 2048}));
-  GenerateOptions options{.max_tokens = 60, .top_chances = 2};
+  GenerateOptions options;
+  options.max_tokens = 60;
+  options.top_chances = 2;
   options.sampling.temperature = 0;
   const GenerateResult again = Must(Generate(*model_.engine, *model_.tokenizer, *cache,
                                              session.cache().tokens().first(length - 60), options));

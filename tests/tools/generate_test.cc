@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/tools/program.h"
@@ -195,6 +197,118 @@ TEST(Generate, GoesOnFromASession) {
 
 // Two programs go on from one conversation, which exists or not yet: the second is refused before
 // it has answered, and the first one's answer is kept.
+// Without text a session goes on where it ended, with the same tokens as if it had not.
+TEST(Generate, GoesOnWithoutNewText) {
+  const std::string path = ScratchPath("session");
+  const auto generate = [&](const char* tokens, std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", "-n", tokens, "-s", "3", "-o", "json"});
+    return RunProgram(more);
+  };
+  const auto whole = generate("20", {"-p", kPrompt}).Json();
+  const auto first = generate("8", {"-p", kPrompt, "--session", path}).Json();
+  const auto second = generate("12", {"--session", path}).Json();
+  EXPECT_EQ(first["text"].get<std::string>() + second["text"].get<std::string>(), whole["text"]);
+  EXPECT_EQ(second["prompt"], "");
+  EXPECT_THAT(RunOnTerminal({"generate", "--session", path, "-n", "2"}, "", {}).out,
+              HasSubstr("2 tokens"));
+  unlink(path.c_str());
+  ExpectError(generate("8", {"--session", path}), 1, HasSubstr("has no text yet"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// Before the model is loaded, let alone asked.
+TEST(Generate, NoticesASessionThatCannotBeWritten) {
+  const std::string other = ScratchPath("other");
+  WriteFile(other, "not a session");
+  for (const std::string& path :
+       {other, std::string("/no/such/folder/file"), std::string("models")}) {
+    const ProgramResult result =
+        RunProgram({"generate", "A", "-n", "1", "--session", path, "-m", "no/such/model"});
+    ExpectError(result, 1, AllOf(HasSubstr(path), Not(HasSubstr("no/such/model"))));
+    EXPECT_THAT(result.out, IsEmpty());
+  }
+  unlink(other.c_str());
+}
+
+TEST(Generate, KeepsSessionsInAStore) {
+  const std::string folder = ScratchPath("store"), path = ScratchPath("session");
+  std::filesystem::create_directory(folder);
+  const auto run = [&](const std::string& prompt, std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", prompt, "-n", "8", "-s", "3"});
+    const ProgramResult result = RunProgram(more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  for (const char* prompt : {kPrompt, "JULIET:\n"}) {
+    EXPECT_EQ(run(prompt, {"--session", "play", "--store", folder}),
+              run(prompt, {"--session", path}));
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder + "/play.state"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/play.lock"));
+  ExpectError(RunProgram({"generate", "A", "--store", folder}), 2, HasSubstr("--session NAME"));
+  ExpectError(RunProgram({"generate", "A", "--store", folder, "--session", "a/b"}), 2,
+              HasSubstr("--session: "));
+  ExpectError(RunProgram({"generate", "A", "--store", "no/such", "--session", "a"}), 2,
+              HasSubstr("--store no/such is no existing folder"));
+  ExpectError(RunProgram({"generate", "A", "--store", "redis://127.0.0.1:1", "--session", "a"}), 1,
+              HasSubstr("--store"));
+  std::filesystem::remove_all(folder);
+  unlink(path.c_str());
+}
+
+TEST(Generate, WarnsOfAContextBeyondTheTrainedLength) {
+  const auto warning = HasSubstr("is beyond the 2048 tokens that the model was trained for");
+  EXPECT_THAT(RunProgram({"generate", "A", "-n", "1", "-c", "2049"}).err, warning);
+  EXPECT_THAT(RunProgram({"generate", "A", "-n", "1", "-c", "2048"}).err, Not(warning));
+  EXPECT_THAT(RunProgram({"chat", "-n", "1", "-c", "4096"}).err, warning);
+}
+
+// The lines of -o jsonl.
+std::vector<nlohmann::json> Lines(const ProgramResult& result) {
+  EXPECT_EQ(result.status, 0) << result.err;
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(result.out);
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false));
+    EXPECT_FALSE(lines.back().is_discarded()) << line;
+  }
+  return lines;
+}
+
+TEST(Generate, StreamsTokensAsLines) {
+  const auto generate = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", "-p", kPrompt, "-n", "30", "-s", "7"});
+    return RunProgram(more);
+  };
+  const auto json = generate({"-o", "json", "--logprobs", "2"}).Json();
+  const auto lines = Lines(generate({"-o", "jsonl", "--logprobs", "2"}));
+  ASSERT_EQ(lines.size(), 31u);
+  std::string text;
+  for (size_t i = 0; i < 30; ++i) {
+    EXPECT_EQ(lines[i]["id"], json["tokens"][i]);
+    EXPECT_EQ(lines[i], json["logprobs"][i]);
+    EXPECT_LE(lines[i]["logprob"], 0.0);
+    ASSERT_EQ(lines[i]["top"].size(), 2u);
+    EXPECT_GE(lines[i]["top"][0]["logprob"], lines[i]["logprob"]);
+    text += lines[i]["text"];
+  }
+  EXPECT_EQ(text, json["text"]);
+  EXPECT_EQ(lines[30]["text"], json["text"]);
+  EXPECT_EQ(lines[30]["stop_reason"], "length");
+  EXPECT_EQ(lines[30]["tokens"], json["tokens"]);
+  // Several tokens of a step are lines of their own.
+  const auto drafted = Lines(generate({"-o", "jsonl", "--logprobs", "2", "--draft", "4"}));
+  EXPECT_EQ(std::vector(drafted.begin(), drafted.end() - 1),
+            std::vector(lines.begin(), lines.end() - 1));
+  // The probability of the token alone is always there.
+  const auto plain = Lines(generate({"-o", "jsonl"}));
+  EXPECT_EQ(plain[0]["logprob"], lines[0]["logprob"]);
+  EXPECT_FALSE(plain[0].contains("top"));
+  EXPECT_FALSE(generate({"-o", "json"}).Json().contains("logprobs"));
+  ExpectError(generate({"--logprobs", "2"}), 2, HasSubstr("-o json"));
+  ExpectError(generate({"-o", "jsonl", "--logprobs", "-1"}), 2, HasSubstr("from 0 to 100"));
+}
+
 TEST(Generate, OneAtATimeGoesOnFromASession) {
   const std::string path = ScratchPath("session"), pipe = ScratchPath("pipe");
   const auto generate = [&](std::vector<std::string> more) {

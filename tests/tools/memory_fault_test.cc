@@ -9,6 +9,7 @@
 
 #include "tests/gemma_like/embedding_file.h"
 #include "tests/gemma_like/failing_memory.h"
+#include "tests/temp_folder.h"
 #include "tests/tools/program.h"
 #include "tools/cli.h"
 
@@ -83,12 +84,22 @@ class MemoryFault : public testing::Test {
 TEST_F(MemoryFault, Generate) {
   Sweep(
       {"generate", "-m", kModel, "-p", "ROMEO:", "-n", "6", "-s", "1", "-t", "3", "--draft", "4"});
+  Sweep({"generate", "ROMEO:", "-m", kModel, "--n-predict=6", "-ngl", "99", "-s", "1", "-t", "1"});
 }
 
 TEST_F(MemoryFault, Chat) {
   Sweep(
       {"chat", "-m", kModel, "-n", "4", "-s", "1", "-t", "2"},
       "ROMEO:\n/fork\n/regen\n/rewind\n/save! " + written_ + "\n/load " + written_ + "\n/fork 1\n");
+}
+
+// A chat that is kept, too, after every answer.
+TEST_F(MemoryFault, KeptChat) {
+  const TempFolder folder;
+  Sweep({"chat", kModel, "-n", "4", "-s", "1", "-t", "2", "-c", "40", "--on-full", "trim",
+         "--autosave", "--store", folder.path()},
+        "ROMEO:\n/system Ay.\nJULIET:\n/tokens 1\n/fork\n/forks\n/drop 1\n" + std::string(20, 'x') +
+            "\nNURSE:\n");
 }
 
 TEST_F(MemoryFault, WhatNeedsNoEngine) {

@@ -24,10 +24,10 @@ TEST(NoServer, HasNoneOfItsCommands) {
   ExpectError(RunAlone({"serve"}), 2, HasSubstr("'serve' is not one of the commands"));
   EXPECT_THAT(RunAlone({"chat", "--help"}).out, Not(HasSubstr("--server")));
   ExpectError(RunAlone({"chat", "--server", "http://127.0.0.1:1"}), 2,
-              HasSubstr("unknown arguments --server"));
+              HasSubstr("unknown argument --server"));
   EXPECT_THAT(RunAlone({"generate", "--help"}).out, Not(HasSubstr("hf")));
   ExpectError(RunAlone({"generate", "-hf", "user/repo"}), 2,
-              HasSubstr("unknown arguments --hf-repo"));
+              HasSubstr("unknown argument --hf-repo"));
 }
 
 TEST(NoServer, ChatsAndGenerates) {

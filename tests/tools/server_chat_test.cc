@@ -62,11 +62,20 @@ TEST(ServerChat, ObeysCommandsAndRefusesThoseOfAModelHere) {
               AllOf(HasSubstr("turns: 1; model: bard at 127.0.0.1:"), HasSubstr("turns: 2;"),
                     HasSubstr("generated: 20 tokens in"), HasSubstr("back after turn 1"),
                     HasSubstr("removed all turns\nturns: 0;"), HasSubstr("/regen")));
-  for (const char* command : {"/fork", "/fork 1", "/save x", "/save! x", "/load x"}) {
+  for (const char* command :
+       {"/fork", "/fork 1", "/forks", "/drop 1", "/tokens", "/save x", "/save! x", "/load x"}) {
     const std::string name = std::string(command).substr(0, std::string(command).find(' '));
     ExpectError(Chat(server.port(), std::string(command) + "\n"), 1,
                 HasSubstr(name + " needs a model that runs here"));
   }
+  const auto ask = [&](const std::string& input, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"chat", "--server", Url(server.port()), "-n", "8"});
+    return RunProgram(flags, {.input = input}).out;
+  };
+  EXPECT_EQ(ask("/system A tragedy.\nROMEO:\n", {"-s", "3"}),
+            ask("ROMEO:\n", {"-s", "3", "--system", "A tragedy."}));
+  EXPECT_EQ(ask("/temp 0\nROMEO:\n", {"-s", "3"}), ask("ROMEO:\n", {"--temp", "0"}));
+  EXPECT_EQ(ask("/seed 5\nROMEO:\n", {"-s", "3"}), ask("ROMEO:\n", {"-s", "5"}));
   ExpectError(Chat(server.port(), "/sing\n"), 1, HasSubstr("'/sing' is not a command"));
   ExpectError(Chat(server.port(), "/regen\n"), 1, HasSubstr("no answer"));
   ExpectError(Chat(server.port(), "/rewind 2\n"), 1, HasSubstr("cannot rewind 2 turns"));

@@ -220,5 +220,31 @@ TEST(Sessions, PlacesThatAreNone) {
   EXPECT_THAT(result.err, testing::Not(HasSubstr("secret")));
 }
 
+// Those of the command line, too: generate --session, and chats that are kept and saved.
+TEST(SessionsOfTheCommandLine, GoOnFromRedis) {
+  const RedisServer redis;
+  ASSERT_TRUE(redis.started());
+  const std::string address = absl::StrCat("redis://127.0.0.1:", redis.port());
+  const auto generate = [&](const std::string& prompt, const std::string& tokens,
+                            std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", prompt, "-n", tokens, "-s", "3", "--no-echo"});
+    const ProgramResult result = RunProgram(more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  const std::string file = TempPath("session");
+  for (const char* prompt : {"ROMEO:\n", "JULIET:\n"}) {
+    EXPECT_EQ(generate(prompt, "8", {"--store", address, "--session", "play"}),
+              generate(prompt, "8", {"--session", file}));
+  }
+  const auto chat = [&](const std::string& input, std::vector<std::string> more) {
+    more.insert(more.begin(), {"chat", "-n", "8", "-s", "1", "--store", address});
+    return RunProgram(more, {.input = input});
+  };
+  EXPECT_EQ(chat("ROMEO:\n/save play2\n", {"--autosave"}).status, 0);
+  EXPECT_THAT(chat("/stats\n", {"--continue"}).err, HasSubstr("turns: 1;"));
+  EXPECT_THAT(chat("/load play2\n/stats\n", {}).err, HasSubstr("turns: 1;"));
+}
+
 }  // namespace
 }  // namespace inlay

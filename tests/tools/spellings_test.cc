@@ -112,6 +112,7 @@ TEST(Spellings, OfAnotherMeaningAreRefusedWithAHint) {
   refused({"generate", "A", "--prompt-cache", "x"}, "--session");
   refused({"chat", "--context-shift"}, "--on-full trim");
   refused({"chat", "-no-cnv"}, "inlay generate");
+  refused({"chat", "-p", "Hello"}, "--system");
   refused({"chat", "-md", "x"}, "--draft");
 }
 

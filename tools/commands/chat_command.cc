@@ -2,14 +2,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "base/about.h"
 #include "base/plural.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "cache/cache_plan.h"
 #include "gemma_like/chat/answer_parser.h"
@@ -28,27 +31,34 @@
 #include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/grammar/answer_shape.h"
 #include "gemma_like/sessions/chat_session.h"
+#include "io/gguf/gguf.h"
 #include "io/json/parse_json.h"
 #include "io/store/state_store.h"
 #include "io/template/json_input.h"
 #include "io/template/value.h"
+#include "ops/quant/weight_type.h"
 #include "tools/chat_loop.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/chat_template_flag.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
+#include "tools/flags/session_store_flag.h"
 #include "tools/flags/shape_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/footer.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"
+#include "tools/kept_chats.h"
 #include "tools/line_reader.h"
 #include "tools/output.h"
 #include "tools/overwrite.h"
+#include "tools/progress.h"
+#include "tools/prompt_progress.h"
 #include "tools/read_input.h"
 #include "tools/server_chat.h"
 #include "tools/server_hooks.h"
+#include "tools/state_folder.h"
 
 namespace inlay {
 namespace {
@@ -59,14 +69,18 @@ struct ChatFlags {
   ModelFlags model;
   SamplingFlags sampling;
   ShapeFlags shape;
-  std::string system;
+  std::string system, system_file;
   std::string chat_template;          // a built-in format or a file; "": the model's own
   std::optional<int64_t> max_tokens;  // -1: no limit
   std::vector<std::string> stop_texts;
   bool exact = false;
-  std::optional<bool> think;  // none: as the template decides
-  std::string tools;          // a file with definitions; "": none
-  std::string server;         // the URL of a server whose model answers; "": the model runs here
+  std::optional<bool> think;     // none: as the template decides
+  std::string tools;             // a file with definitions; "": none
+  std::optional<bool> autosave;  // none: where a person types
+  bool goes_on = false;          // --continue
+  bool trims = false;            // --on-full trim
+  std::string store;             // where chats are kept; "": in files
+  std::string server;            // the URL of a server whose model answers; "": the model runs here
   std::string key_file;
   // The flag on the command line that only a model that runs here can follow; "": none.
   std::string local_flag;
@@ -100,10 +114,11 @@ struct TemplateInputs {
 };
 
 // What only a model that runs here can follow.
-constexpr const char* kLocalFlags[] = {"--threads",       "--check-tensors", "--sandbox",
-                                       "--ctx-size",      "--cache-type",    "--cache-limit",
-                                       "--chat-template", "--exact",         "--repeat-last-n",
-                                       "--regex",         "--hf-repo"};
+constexpr const char* kLocalFlags[] = {
+    "--threads",     "--check-tensors", "--sandbox",       "--ctx-size",
+    "--cache-type",  "--cache-limit",   "--chat-template", "--exact",
+    "--regex",       "--repeat-last-n", "--on-full",       "--autosave",
+    "--no-autosave", "--continue",      "--store",         "--hf-repo"};
 
 // The first key of --api-key-file or $INLAY_API_KEY, which may have lines as for inlay serve.
 absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {
@@ -167,6 +182,14 @@ absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
       file.name(), " holds no JSON list: [{\"type\": \"function\", ...}] is expected"));
 }
 
+// Where the lines that are typed are kept; "" for nowhere.
+std::string HistoryFile(const ChatFlags& flags) {
+  const bool types = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
+  if (!types || !flags.autosave.value_or(true) || flags.model.sandbox) return "";
+  const auto folder = StateFolder("history");
+  return folder.ok() ? absl::StrCat(*folder, "/chat") : "";
+}
+
 absl::Status ChatWithServer(const ChatFlags& flags) {
   if (flags.local_flag == "--sandbox") {
     return UsageError(
@@ -186,7 +209,8 @@ absl::Status ChatWithServer(const ChatFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(options.fields, RequestFields(flags));
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<ChatPartner> partner,
                          FindServerHooks()->connect(std::move(options)));
-  return RunChatLoop(*partner);
+  LineReader reader(CompleteChatLine, HistoryFile(flags));
+  return RunChatLoop(*partner, reader);
 }
 
 // --server and what goes with it.
@@ -201,35 +225,98 @@ void AddServerFlags(CLI::App& command, ChatFlags& flags) {
       ->needs(server);
 }
 
+// "Q4_K": the type of most of the weights.
+absl::string_view MainType(const GgufFile& file) {
+  std::map<WeightType, size_t> bytes;
+  for (const GgufTensor& tensor : file.tensors()) bytes[tensor.type] += tensor.data.size();
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == bytes.end()) return "no weights";
+  const std::string_view name = GetWeightTypeInfo(most->first).name;
+  return {name.data(), name.size()};
+}
+
 // The model of this process.
 class LocalPartner final : public ChatPartner {
  public:
-  LocalPartner(ChatSession session, bool exact) : session_(std::move(session)), exact_(exact) {}
+  // `kept` is null where the chat is not kept, `store` where /save and /load name files.
+  LocalPartner(const LoadedModel& model, ChatSession session, double temperature, bool exact,
+               std::unique_ptr<KeptChats> kept, std::shared_ptr<StateStore> store)
+      : model_(model),
+        session_(std::move(session)),
+        temperature_(temperature),
+        exact_(exact),
+        kept_(std::move(kept)),
+        store_(std::move(store)) {}
+
+  // Goes on with the newest chat that was kept.
+  absl::Status GoOn() {
+    const InterruptWatch interrupt;
+    const absl::Status status = kept_->LoadNewest(
+        session_, {.exact = false,
+                   .on_recompute =
+                       [](absl::string_view, size_t tokens) {
+                         WriteDimmedNote(absl::StrCat("computing the ", Plural(tokens, "token"),
+                                                      " of the last chat again\n"));
+                       },
+                   .cancel = [&] { return interrupt.requested(); },
+                   .progress = ShowProgress("computing it again", ProgressUnit::kTokens)});
+    if (status.ok()) note_ = absl::StrCat("going on after turn ", session_.turns().size(), "\n");
+    return status;
+  }
+
+  // Drops the oldest turns where the context is full.
+  void Trim() {
+    trims_ = true;
+    session_.TrimWhenFull([this](size_t dropped, size_t tokens) {
+      WriteDimmedNote(absl::StrCat(
+          "the context of ", Plural(session_.cache().max_length(), "token"),
+          " is full: forgot the ", dropped == 1 ? "oldest turn" : Plural(dropped, "oldest turn"),
+          ", computing the other ", Plural(tokens, "token"), " anew\n"));
+    });
+  }
+
+  std::string Opening() const override {
+    const EngineInfo& info = model_.engine->info();
+    return absl::StrCat(PrintableName(model_.file->name()), ": ", info.config_name, ", ",
+                        MainType(*model_.file), ", a context of ",
+                        Plural(session_.cache().max_length(), "token"), "\n", note_);
+  }
+
+  std::string Closing() override {
+    if (kept_ == nullptr || session_.turns().empty()) return "";
+    Keep();  // what the last commands have changed
+    return kept_ == nullptr ? "" : "inlay chat --continue goes on with this chat\n";
+  }
 
   absl::Status Say(const std::string& text, AnswerPrinter& printer,
                    const CancelCheck& cancel) override {
-    return Answer(printer, [&](auto& show) { return session_.Say(text, show, cancel); });
+    return Answer(printer, cancel, [&](auto&... how) { return session_.Say(text, how...); });
   }
 
   absl::Status Regenerate(AnswerPrinter& printer, const CancelCheck& cancel) override {
-    return Answer(printer, [&](auto& show) { return session_.Regenerate(show, cancel); });
+    return Answer(printer, cancel, [&](auto&... how) { return session_.Regenerate(how...); });
   }
 
   absl::StatusOr<std::optional<std::string>> Run(const ChatCommand& command,
                                                  LineReader& reader) override {
-    const auto& [name, number, file] = command;
+    const std::string& name = command.name;
+    const std::optional<uint64_t>& number = command.number;
     if (name == "/stats") return Stats();
     if (name == "/save" || name == "/save!") {
-      INLAY_RETURN_IF_ERROR(Save(file, name == "/save!", reader));
+      INLAY_RETURN_IF_ERROR(Save(command.text, name == "/save!", reader));
       return absl::StrCat("saved ", Plural(session_.turns().size(), "turn"), "\n");
     }
     if (name == "/load") {
-      INLAY_RETURN_IF_ERROR(Load(file));
+      INLAY_RETURN_IF_ERROR(Load(command.text));
+      BeginAnother();
       return absl::StrCat("after turn ", session_.turns().size(), ", ",
                           Plural(session_.cache().length(), "token"), "\n");
     }
     if (name == "/clear") {
+      Keep();
       INLAY_RETURN_IF_ERROR(session_.Clear());
+      BeginAnother();
       return "removed all turns\n";
     }
     if (name == "/rewind") {
@@ -244,34 +331,141 @@ class LocalPartner final : public ChatPartner {
       INLAY_ASSIGN_OR_RETURN(const size_t fork, session_.Fork());
       return absl::StrCat("kept; /fork ", fork, " continues from here\n");
     }
-    return std::nullopt;
+    if (name == "/forks") return Forks();
+    if (name == "/drop") {
+      INLAY_RETURN_IF_ERROR(session_.DropFork(*number));
+      return absl::StrCat("fork ", *number, " is gone\n");
+    }
+    if (name == "/tokens") return Tokens(number.value_or(0));
+    return SetOption(command);
   }
 
  private:
   template <class Ask>
-  absl::Status Answer(AnswerPrinter& printer, const Ask& ask) {
+  absl::Status Answer(AnswerPrinter& printer, const CancelCheck& cancel, const Ask& ask) {
     std::optional<AnswerParser> parser;
+    PromptProgress progress;
     const TextCallback show = [&](absl::string_view text) {
+      progress.End();
       if (!parser.has_value()) parser = session_.StartAnswer();
       printer.Print(parser->Push(text));
     };
-    auto result = ask(show);
+    const CancelCheck check = [&] {
+      if (!parser.has_value()) ShowPrompt(progress);
+      return cancel();
+    };
+    auto result = ask(show, check);
+    progress.End();
     if (!result.ok()) return result.status();
     if (parser.has_value()) printer.Print(parser->Finish());
     printer.EndLine();
     last_ = *std::move(result);
     if (last_.stop_reason == StopReason::kContextFull) {
       WriteNote(absl::StrCat("the context of ", Plural(session_.cache().max_length(), "token"),
-                             " is full; /rewind or /clear makes room\n"));
+                             " is full; ", trims_ ? "the next message" : "/rewind or /clear",
+                             " makes room\n"));
     }
+    Keep();
     return absl::OkStatus();
   }
 
+  void ShowPrompt(PromptProgress& progress) const {
+    if (session_.turns().empty()) return;
+    const ChatSession::Turn& turn = session_.turns().back();
+    const size_t length = session_.cache().length();
+    if (turn.answer_begin > turn.begin && length >= turn.begin)
+      progress.Update(length - turn.begin, turn.answer_begin - turn.begin);
+  }
+
+  // Keeps the chat as it is now. The first error is said, and nothing is kept any more.
+  void Keep() {
+    if (kept_ == nullptr) return;
+    const absl::Status status = kept_->Keep(session_);
+    if (status.ok()) return;
+    WriteNote(absl::StrCat("inlay: this chat cannot be kept: ", status.message(), "\n"));
+    kept_ = nullptr;
+  }
+
+  void BeginAnother() {
+    if (kept_ != nullptr) kept_->BeginAnother();
+  }
+
+  absl::StatusOr<std::optional<std::string>> SetOption(const ChatCommand& command) {
+    if (command.name == "/system") {
+      if (command.text.empty()) return SystemText(session_.system());
+      INLAY_RETURN_IF_ERROR(session_.SetSystem(SystemOf(command.text)));
+      return session_.turns().empty()
+                 ? "the chat has this system prompt\n"
+                 : "the chat has this system prompt, and is computed anew with it\n";
+    }
+    if (command.name == "/temp") {
+      if (command.value.has_value()) {
+        temperature_ = *command.value;
+        session_.SetTemperature(*command.value);
+      }
+      return Format("temperature: %g\n", temperature_);
+    }
+    if (command.name == "/seed") {
+      session_.SetSeed(*command.number);
+      return absl::StrCat("the next answer has seed ", *command.number, "\n");
+    }
+    return std::nullopt;
+  }
+
+  std::string Forks() const {
+    std::string text;
+    for (const ChatSession::ForkSize& fork : session_.forks()) {
+      absl::StrAppend(&text, "fork ", fork.number, ": ", Plural(fork.turns, "turn"), ", ",
+                      Plural(fork.tokens, "token"), "\n");
+    }
+    return text.empty() ? "there are no forks; /fork makes one\n" : text;
+  }
+
+  // A line for each token of the last answer.
+  absl::StatusOr<std::optional<std::string>> Tokens(size_t others) {
+    constexpr size_t kMost = 20;
+    if (others > kMost) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("/tokens shows at most ", kMost, " others, not ", others));
+    }
+    const InterruptWatch interrupt;
+    const auto shown = [&](int32_t token, float logprob) {
+      const absl::string_view piece = model_.tokenizer->Piece(token);
+      const absl::string_view text = piece.empty() ? model_.tokenizer->TokenText(token) : piece;
+      return Format("%5.1f %% %s", 100 * std::exp(logprob),
+                    absl::StrCat("\"", PrintableName(text), "\""));
+    };
+    // The likeliest may be the chosen one.
+    INLAY_ASSIGN_OR_RETURN(
+        const std::vector<ChosenToken> chosen,
+        session_.LastChances(others == 0 ? 0 : others + 1, [&] { return interrupt.requested(); }));
+    std::string text;
+    for (const ChosenToken& token : chosen) {
+      AppendFormat(&text, "%7d %s", token.token, shown(token.token, token.logprob));
+      size_t left = others;
+      for (const TokenChance& other : token.top) {
+        if (other.token == token.token || left == 0) continue;
+        absl::StrAppend(&text, ";  ", shown(other.token, other.logprob));
+        --left;
+      }
+      text += "\n";
+    }
+    return text;
+  }
+
   absl::Status Save(const std::string& file, bool force, LineReader& reader) {
+    if (store_ != nullptr) {
+      if (const auto present = store_->Get(file); !force && present.ok()) {
+        return absl::AlreadyExistsError(
+            absl::StrCat(QuoteForMessage(file), " exists; /save! replaces it"));
+      }
+      INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(file));
+      return session_.Save(*writer);
+    }
     // A line of its own, since line editing breaks a long prompt where the terminal ends.
     const auto ask = [&](const std::string& fact, const char* question) {
       WriteNote(absl::StrCat(fact, reader.interactive() ? "\n" : absl::StrCat("; ", question)));
-      return reader.Next(question);
+      return reader.Ask(question);
     };
     INLAY_ASSIGN_OR_RETURN(const Replace replace,
                            MayReplace(file, FileKind::kChat, force, "/save!", ask));
@@ -282,7 +476,8 @@ class LocalPartner final : public ChatPartner {
 
   absl::Status Load(const std::string& file) {
     const InterruptWatch interrupt;
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, ReadStateFile(file));
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader,
+                           store_ != nullptr ? store_->Get(file) : ReadStateFile(file));
     const absl::Status status = session_.Load(
         *reader, {.exact = exact_,
                   .on_recompute =
@@ -290,30 +485,68 @@ class LocalPartner final : public ChatPartner {
                         WriteNote(absl::StrCat(file, ": computing its ", Plural(tokens, "token"),
                                                " again, since ", why, "\n"));
                       },
-                  .cancel = [&] { return interrupt.requested(); }});
+                  .cancel = [&] { return interrupt.requested(); },
+                  .progress = ShowProgress("computing it again", ProgressUnit::kTokens)});
     return About(file, status);
   }
 
   std::string Stats() const {
     const KVCache& cache = session_.cache();
-    std::string text = Format("turns: %d; tokens: %d of %d; memory: %.1f MB; forks: %d\n",
-                              session_.turns().size(), cache.length(), cache.max_length(),
-                              static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks().size());
+    std::string text =
+        Format("turns: %d; tokens: %d of %d; memory: %.1f MB; forks: %d\n", session_.turns().size(),
+               cache.length(), cache.max_length(),
+               static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks().size());
     if (last_.prompt_tokens > 0) absl::StrAppend(&text, "last answer: ", RatesText(last_), "\n");
     return text;
   }
 
+  const LoadedModel& model_;
   ChatSession session_;
+  double temperature_;
   const bool exact_;  // refuse to load a conversation that has to be computed again
+  std::unique_ptr<KeptChats> kept_;
+  const std::shared_ptr<StateStore> store_;
+  bool trims_ = false;
+  std::string note_;  // for the opening
   GenerateResult last_;
 };
 
-absl::Status Run(const ChatFlags& flags) {
+// Where chats are kept by themselves; null for nowhere.
+absl::StatusOr<std::shared_ptr<StateStore>> OpenKept(const ChatFlags& flags,
+                                                     const std::shared_ptr<StateStore>& store,
+                                                     bool interactive) {
+  const bool wanted = flags.goes_on || flags.autosave.value_or(false);
+  if (flags.model.sandbox || !flags.autosave.value_or(interactive || flags.goes_on)) {
+    if (!wanted) return nullptr;
+    return UsageError(flags.model.sandbox
+                          ? "--continue and --autosave write files, which --sandbox does not allow"
+                          : "--continue goes on with a chat that is kept, unlike --no-autosave");
+  }
+  if (store != nullptr) return store;
+  const auto folder = StateFolder("chats");
+  if (folder.ok()) return std::make_shared<FileStore>(*folder);
+  if (wanted) return folder.status();
+  return nullptr;
+}
+
+absl::Status Run(ChatFlags flags) {
+  if (!flags.system_file.empty()) {
+    INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.system_file));
+    INLAY_ASSIGN_OR_RETURN(flags.system, file.ReadAll());
+  }
   if (!flags.server.empty()) return ChatWithServer(flags);
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.chat_template));
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
   INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
+  // Before the sandbox, which lets none of this be opened.
+  LineReader reader(CompleteChatLine, HistoryFile(flags));
+  std::shared_ptr<StateStore> store;
+  if (!flags.store.empty()) {
+    INLAY_ASSIGN_OR_RETURN(store, OpenStore(flags.store, "--store"));
+  }
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> keeps,
+                         OpenKept(flags, store, reader.interactive()));
   // The user may want to save the chat, which needs the hash of the weights.
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
   const EngineInfo& info = model.engine->info();
@@ -321,6 +554,7 @@ absl::Status Run(const ChatFlags& flags) {
                          chosen.MakeFormat(model, inputs.tools, inputs.variables));
   GenerateOptions options{.sampling = ResolveSampling(flags.sampling, info.sampling),
                           .stop_texts = flags.stop_texts};
+  const double temperature = options.sampling.temperature;
   const int64_t most =
       flags.max_tokens.value_or(chosen.EndsNoAnswer(model) ? kTemplatelessTokens : -1);
   if (most >= 0) options.max_tokens = static_cast<size_t>(most);
@@ -342,8 +576,13 @@ absl::Status Run(const ChatFlags& flags) {
       ChatSession session,
       ChatSession::Create(*model.engine, *model.tokenizer, std::move(format), std::move(cache),
                           flags.system, std::move(options), snapshots));
-  LocalPartner partner(std::move(session), flags.exact);
-  return RunChatLoop(partner);
+  std::unique_ptr<KeptChats> kept;
+  if (keeps != nullptr) kept = std::make_unique<KeptChats>(std::move(keeps), *model.engine);
+  LocalPartner partner(model, std::move(session), temperature, flags.exact, std::move(kept),
+                       std::move(store));
+  if (flags.trims) partner.Trim();
+  if (flags.goes_on) INLAY_RETURN_IF_ERROR(partner.GoOn());
+  return RunChatLoop(partner, reader);
 }
 
 }  // namespace
@@ -354,7 +593,10 @@ void AddChat(CLI::App& app, Action& action) {
   AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
   AddCacheFlags(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
-  command.add_option("--system", flags->system, "instructions that precede the conversation");
+  CLI::Option* const system =
+      command.add_option("--system", flags->system, "instructions that precede the conversation");
+  command.add_option("--system-file", flags->system_file, "a file with them; -: standard input")
+      ->excludes(system);
   AddChatTemplateFlag(command, flags->chat_template);
   // Options are excluded by pointer: CLI11 looks names up in a noexcept function that allocates.
   CLI::Option* const think = command.add_flag_callback(
@@ -382,10 +624,31 @@ void AddChat(CLI::App& app, Action& action) {
       "--exact", flags->exact,
       "refuse to /load a conversation that would have to be computed again: one of another "
       "version of this program, other weights, another CPU target or --cache-type");
+  command
+      .add_option_function<std::string>(
+          "--on-full", [flags](const std::string& what) { flags->trims = what == "trim"; },
+          "when the context is full: stop (default) ends the answer; trim drops the oldest turns "
+          "before the next one and computes the rest anew, which keeps the system prompt")
+      ->check(OneOf({"stop", "trim"}));
+  CLI::Option* const autosave = command.add_flag_callback(
+      "--autosave", [flags] { flags->autosave = true; },
+      "keep the chat after each answer, to go on with later (default on a terminal); in "
+      "$XDG_STATE_HOME/inlay or ~/.local/state/inlay");
+  command
+      .add_flag_callback(
+          "--no-autosave", [flags] { flags->autosave = false; },
+          "keep neither the chat nor the lines that are typed")
+      ->excludes(autosave);
+  command.add_flag("--continue", flags->goes_on, "go on with the last chat with this model");
+  command.add_option("--store", flags->store,
+                     "keep chats, also those of /save NAME, in this folder or on "
+                     "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
   AddSamplingFlags(command, flags->sampling);
   for (CLI::Option* shape : AddShapeFlags(command, flags->shape)) shape->excludes(tools);
-  command.footer(absl::StrCat("In the chat:\n", kChatHelp,
-                              "Ctrl-C stops an answer; at the prompt it ends the program."));
+  command.footer(absl::StrCat("In the chat:\n", ChatHelp(),
+                              "Ctrl-C stops an answer; at the prompt it clears the line, and twice "
+                              "ends the chat.\nUp and Ctrl-R find earlier lines, Tab completes "
+                              "commands and files."));
   if (FindServerHooks() != nullptr) AddServerFlags(command, *flags);
   command.callback([flags, &command, &action] {
     for (const CLI::Option* option : command.get_options()) {

@@ -15,10 +15,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/about.h"
 #include "base/plural.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/prompt_steps.h"
@@ -28,9 +30,12 @@
 #include "io/file/file_lock.h"
 #include "io/gguf/gguf.h"
 #include "io/store/state_store.h"
+#include "io/tokenizer/tokenizer.h"
+#include "nlohmann/json.hpp"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
+#include "tools/flags/session_store_flag.h"
 #include "tools/flags/shape_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
@@ -39,6 +44,8 @@
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
 #include "tools/output.h"
+#include "tools/progress.h"
+#include "tools/prompt_progress.h"
 #include "tools/read_input.h"
 
 namespace inlay {
@@ -55,8 +62,10 @@ struct GenerateFlags {
   std::vector<std::string> stop_texts;
   bool ignore_eos = false;
   bool no_echo = false;
-  bool json = false;
+  std::string format = "text";  // json, jsonl
+  std::optional<int> logprobs;
   std::string session;
+  std::string store;  // "": the session is a file
   bool exact = false;
   size_t draft = 0;
 };
@@ -100,6 +109,7 @@ struct Prompt {
 // other file be opened after it.
 absl::StatusOr<Prompt> OpenPrompt(const GenerateFlags& flags) {
   Prompt prompt;
+  const bool may_be_empty = !flags.session.empty();  // which then goes on by itself
   if (flags.prompt.has_value()) {
     prompt.text = *flags.prompt;
     if (flags.escapes) INLAY_RETURN_IF_ERROR(Unescape("-p", prompt.text));
@@ -108,12 +118,12 @@ absl::StatusOr<Prompt> OpenPrompt(const GenerateFlags& flags) {
     INLAY_ASSIGN_OR_RETURN(const absl::string_view piece, input.Next());
     prompt.text = std::string(piece);
     prompt.input.emplace(std::move(input));
-  } else {
+  } else if (!may_be_empty) {
     return UsageError(
         "a prompt is needed: inlay generate \"To be\", -p TEXT, -f FILE, or text on standard "
         "input");
   }
-  if (prompt.text.empty())
+  if (prompt.text.empty() && !may_be_empty)
     return absl::InvalidArgumentError("the prompt is empty; it must have at least one byte");
   return prompt;
 }
@@ -140,39 +150,90 @@ absl::StatusOr<std::vector<int32_t>> EncodePrompt(const Tokenizer& tokenizer, co
   return ids;
 }
 
-std::string ResultJson(const std::string& prompt, const GenerateResult& result,
-                       const LoadedModel& model, uint64_t seed, double load_seconds) {
-  return JsonText({{"model", model.file->name()},
-                   {"prompt", prompt},
-                   {"text", result.text},
-                   {"tokens", result.tokens},
-                   {"stop_reason", std::string(StopReasonName(result.stop_reason))},
-                   {"seed", seed},
-                   {"timings", TimingsJson(result, load_seconds)}});
+// Where the conversation of --session is kept: a file, or a state of --store.
+class SessionPlace {
+ public:
+  // Finds out before anything is computed whether the session can be written, and keeps others from
+  // going on with it at the same time: the later of two would overwrite the other's answer. On
+  // Redis nothing is locked.
+  static absl::StatusOr<SessionPlace> Open(const GenerateFlags& flags) {
+    SessionPlace place;
+    place.name_ = flags.session;
+    std::string locked = flags.session;
+    if (!flags.store.empty()) {
+      INLAY_ASSIGN_OR_RETURN(place.store_, OpenStore(flags.store, "--store"));
+      if (const absl::Status key = CheckStateKey(flags.session); !key.ok())
+        return UsageError(absl::StrCat("--session: ", key.message()));
+      if (absl::StrContains(flags.store, "://")) return place;
+      locked = absl::StrCat(flags.store, "/", flags.session);
+    }
+    INLAY_ASSIGN_OR_RETURN(place.lock_, FileLock::Acquire(locked));
+    INLAY_ASSIGN_OR_RETURN(place.writer_, place.Put());
+    return place;
+  }
+
+  // Continues the session if there is one, and prints a note if it is computed again.
+  absl::Status Resume(bool exact, Engine& engine, KVCache& cache) const {
+    auto reader = store_ != nullptr ? store_->Get(name_) : ReadStateFile(name_);
+    if (absl::IsNotFound(reader.status())) return absl::OkStatus();
+    INLAY_RETURN_IF_ERROR(reader.status());
+    const InterruptWatch interrupt;
+    const absl::Status status = LoadSession(
+        engine, **reader, cache,
+        {.exact = exact,
+         .on_recompute =
+             [&](absl::string_view why, size_t tokens) {
+               WriteNote(absl::StrCat(name_, ": computing its ", Plural(tokens, "token"),
+                                      " again, since ", why, "\n"));
+             },
+         .cancel = [&] { return interrupt.requested(); },
+         .progress = ShowProgress("computing it again", ProgressUnit::kTokens)});
+    return About(name_, status);
+  }
+
+  absl::Status Keep(Engine& engine, const KVCache& cache) {
+    if (writer_ == nullptr) {
+      INLAY_ASSIGN_OR_RETURN(writer_, Put());
+    }
+    return SaveSession(engine, cache, *writer_);
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<StateWriter>> Put() const {
+    return store_ != nullptr ? store_->Put(name_) : WriteStateFile(name_, FileKind::kSession);
+  }
+
+  std::string name_;
+  std::shared_ptr<StateStore> store_;  // null: a file
+  std::optional<FileLock> lock_;
+  std::unique_ptr<StateWriter> writer_;
+};
+
+// The members about tokens' probabilities, natural logarithms.
+nlohmann::ordered_json TokenJson(const Tokenizer& tokenizer, int32_t token, float logprob) {
+  const absl::string_view piece = tokenizer.Piece(token);
+  const absl::string_view text = piece.empty() ? tokenizer.TokenText(token) : piece;
+  return {{"id", token}, {"text", std::string(text)}, {"logprob", logprob}};
 }
 
-// Continues the session in the file if there is one, and prints a note if it is computed again.
-absl::Status ResumeSession(const std::string& path, bool exact, Engine& engine, KVCache& cache) {
-  auto reader = ReadStateFile(path);
-  if (absl::IsNotFound(reader.status())) return absl::OkStatus();
-  INLAY_RETURN_IF_ERROR(reader.status());
-  const InterruptWatch interrupt;
-  const absl::Status status =
-      LoadSession(engine, **reader, cache,
-                  {.exact = exact,
-                   .on_recompute =
-                       [&](absl::string_view why, size_t tokens) {
-                         WriteNote(absl::StrCat(path, ": computing its ", Plural(tokens, "token"),
-                                                " again, since ", why, "\n"));
-                       },
-                   .cancel = [&] { return interrupt.requested(); }});
-  return About(path, status);
+nlohmann::ordered_json ChosenJson(const Tokenizer& tokenizer, const ChosenToken& chosen) {
+  nlohmann::ordered_json json = TokenJson(tokenizer, chosen.token, chosen.logprob);
+  if (chosen.top.empty()) return json;
+  json["top"] = nlohmann::ordered_json::array();
+  for (const TokenChance& chance : chosen.top)
+    json["top"].push_back(TokenJson(tokenizer, chance.token, chance.logprob));
+  return json;
 }
 
-absl::Status KeepSession(const std::string& path, Engine& engine, const KVCache& cache) {
-  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
-                         WriteStateFile(path, FileKind::kSession));
-  return SaveSession(engine, cache, *writer);
+nlohmann::ordered_json ResultJson(const std::string& prompt, const GenerateResult& result,
+                                  const LoadedModel& model, uint64_t seed, double load_seconds) {
+  return {{"model", model.file->name()},
+          {"prompt", prompt},
+          {"text", result.text},
+          {"tokens", result.tokens},
+          {"stop_reason", std::string(StopReasonName(result.stop_reason))},
+          {"seed", seed},
+          {"timings", TimingsJson(result, load_seconds)}};
 }
 
 GenerateOptions OptionsOf(const GenerateFlags& flags, const EngineInfo& info) {
@@ -180,16 +241,43 @@ GenerateOptions OptionsOf(const GenerateFlags& flags, const EngineInfo& info) {
                           .stop_texts = flags.stop_texts,
                           .ignore_eos = flags.ignore_eos,
                           .draft = flags.draft};
+  if (flags.format == "jsonl") options.top_chances = 0;
+  if (flags.logprobs.has_value()) options.top_chances = static_cast<size_t>(*flags.logprobs);
   if (flags.max_tokens >= 0) options.max_tokens = static_cast<size_t>(flags.max_tokens);
   return options;
 }
 
+// For a session that goes on without new text: its last token, computed once more, which gives the
+// same bits.
+absl::StatusOr<std::vector<int32_t>> TakeLastToken(KVCache& cache, const std::string& session) {
+  if (cache.length() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the prompt is empty, and the session ",
+                                                   QuoteForMessage(session), " has no text yet"));
+  }
+  std::vector<int32_t> last = {cache.tokens().back()};
+  INLAY_RETURN_IF_ERROR(cache.Rewind(cache.length() - 1));
+  return last;
+}
+
 absl::Status Run(GenerateFlags flags) {
+  const bool json = flags.format == "json", jsonl = flags.format == "jsonl";
+  if (flags.logprobs.has_value() && !json && !jsonl)
+    return UsageError("--logprobs is for -o json and -o jsonl");
+  if (!flags.store.empty() && flags.session.empty())
+    return UsageError("--store needs the session's name there: --session NAME");
   INLAY_ASSIGN_OR_RETURN(Prompt prompt, OpenPrompt(flags));
   if (flags.escapes) {
     for (std::string& stop : flags.stop_texts) INLAY_RETURN_IF_ERROR(Unescape("--stop", stop));
   }
   INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
+  if (flags.model.sandbox && !flags.session.empty()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("--sandbox does not permit that --session ", flags.session, " is written"));
+  }
+  std::optional<SessionPlace> session;
+  if (!flags.session.empty()) {
+    INLAY_ASSIGN_OR_RETURN(session, SessionPlace::Open(flags));
+  }
   const auto start = std::chrono::steady_clock::now();
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model,
                          LoadModel(flags.model, /*hash_weights=*/!flags.session.empty()));
@@ -198,15 +286,12 @@ absl::Status Run(GenerateFlags flags) {
                          CreateCache(flags.model, *model.engine,
                                      ContextSize(flags.model, model.engine->info().context_length),
                                      flags.session.empty() ? 0 : 1));
-  // Held until the answer is saved: of two processes that continue one conversation, the later
-  // would overwrite the other's answer.
-  std::optional<FileLock> lock;
-  if (!flags.session.empty()) {
-    INLAY_ASSIGN_OR_RETURN(lock, FileLock::Acquire(flags.session));
-    INLAY_RETURN_IF_ERROR(ResumeSession(flags.session, flags.exact, *model.engine, *cache));
+  if (session.has_value())
+    INLAY_RETURN_IF_ERROR(session->Resume(flags.exact, *model.engine, *cache));
+  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(*model.tokenizer, *cache, prompt));
+  if (prompt.text.empty()) {
+    INLAY_ASSIGN_OR_RETURN(ids, TakeLastToken(*cache, flags.session));
   }
-  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                         EncodePrompt(*model.tokenizer, *cache, prompt));
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
@@ -217,28 +302,48 @@ absl::Status Run(GenerateFlags flags) {
   }
 
   Output out(STDOUT_FILENO, Output::Form::kRawUnlessShown);
-  bool echo = !flags.no_echo && !flags.json;
+  bool echo = !flags.no_echo && !json && !jsonl;
+  PromptProgress progress;
   // The prompt is printed with the start of the answer, not before: one that is refused leaves no
   // output.
   const auto show = [&](absl::string_view text) {
-    if (flags.json) return;
+    progress.End();
+    if (json || jsonl) return;
     if (echo) out.Write(prompt.text);
     echo = false;
     out.Write(text);
     out.Flush();
   };
+  size_t shown = 0;  // tokens
+  const auto show_tokens = [&](const Generation& generation) {
+    progress.End();
+    const std::vector<ChosenToken>& chosen = generation.chosen();
+    for (; jsonl && shown < chosen.size(); ++shown)
+      out.Write(JsonText(ChosenJson(*model.tokenizer, chosen[shown]), -1));
+    out.Flush();
+  };
+  const size_t before = cache->length();
   const InterruptWatch interrupt;
-  auto result = Generate(*model.engine, *model.tokenizer, *cache, ids, options, show,
-                         [&] { return interrupt.requested() || !out.ok(); });
+  auto result = Generate(
+      *model.engine, *model.tokenizer, *cache, ids, options, show,
+      [&] {
+        progress.Update(cache->length() - before, ids.size());
+        return interrupt.requested() || !out.ok();
+      },
+      show_tokens);
+  progress.End();
   if (absl::IsCancelled(result.status()))
     return absl::CancelledError("interrupted before the prompt was read");
   if (!result.ok()) return result.status();
-  if (!flags.session.empty()) {
-    INLAY_RETURN_IF_ERROR(KeepSession(flags.session, *model.engine, *cache));
-  }
+  if (session.has_value()) INLAY_RETURN_IF_ERROR(session->Keep(*model.engine, *cache));
 
-  if (flags.json) {
-    out.Write(ResultJson(prompt.text, *result, model, options.sampling.seed, load_seconds));
+  if (json || jsonl) {
+    nlohmann::ordered_json last =
+        ResultJson(prompt.text, *result, model, options.sampling.seed, load_seconds);
+    for (const ChosenToken& chosen : result->chosen) {
+      if (json) last["logprobs"].push_back(ChosenJson(*model.tokenizer, chosen));
+    }
+    out.Write(JsonText(last, jsonl ? -1 : 2));
     return out.Finish();
   }
   show("\n");
@@ -273,6 +378,7 @@ void AddGenerate(CLI::App& app, Action& action) {
   command
       .add_option("-f,--file", flags->file,
                   "a file with the text, used unchanged; -: standard input (default without -p)")
+      ->type_name("FILE")
       ->excludes(prompt)
       ->excludes(bare);
   command.add_flag("-e,--escape", flags->escapes, "read \\n, \\t, \\xff... in -p and --stop");
@@ -285,8 +391,14 @@ void AddGenerate(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", flags->ignore_eos, "continue after an end-of-generation token");
   command.add_flag("--no-echo", flags->no_echo, "do not print the prompt");
-  command.add_option("--session", flags->session,
-                     "a file for the conversation: continued if it exists, then saved");
+  command
+      .add_option("--session", flags->session,
+                  "a file for the conversation: continued if it exists, then saved; without a "
+                  "prompt it goes on where it ended")
+      ->type_name("FILE");
+  command.add_option("--store", flags->store,
+                     "keep the --session, which is then a name, in this folder or on "
+                     "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
   command.add_flag(
       "--exact", flags->exact,
       "refuse a --session that would have to be computed again: one of another version of this "
@@ -295,7 +407,16 @@ void AddGenerate(CLI::App& app, Action& action) {
       .add_option("--draft", flags->draft,
                   "tokens to draft at once by prompt lookup (default: 0); the answer is the same")
       ->check(Between(0, DraftedTokens::kMost));
-  AddFormatFlag(command, flags->json);
+  command
+      .add_option("-o,--output", flags->format,
+                  "text (default), json, or jsonl: a line for each token as it comes, with its id, "
+                  "text and log probability, and a last one with the result")
+      ->check(OneOf({"text", "json", "jsonl"}));
+  command
+      .add_option("--logprobs", flags->logprobs,
+                  "add to -o json and jsonl the log probabilities of the tokens, and of this many "
+                  "of the likeliest in the place of each")
+      ->check(Between(0, 100));
   AddSamplingFlags(command, flags->sampling);
   AddShapeFlags(command, flags->shape);
   command.footer("Ctrl-C stops the text, a second one the program. Timings go to standard error.");

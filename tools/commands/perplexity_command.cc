@@ -1,4 +1,6 @@
 // inlay perplexity: how well a model predicts a text.
+#include <unistd.h>
+
 #include <limits>
 #include <memory>
 #include <string>
@@ -17,6 +19,7 @@
 #include "tools/json_text.h"
 #include "tools/output.h"
 #include "tools/perplexity.h"
+#include "tools/progress.h"
 #include "tools/read_input.h"
 
 namespace inlay {
@@ -30,7 +33,7 @@ struct PerplexityFlags {
 };
 
 std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk) {
-  return Format("\nperplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%s of %d, %s scored)\n",
+  return Format("perplexity %.4f +/- %.4f, NLL %.12f +/- %.6f nats (%s of %d, %s scored)\n",
                 sum.perplexity(), sum.perplexity_error(), sum.mean(), sum.mean_error(),
                 Plural(chunks, "chunk"), chunk, Plural(sum.count(), "token"));
 }
@@ -65,16 +68,27 @@ absl::Status Run(const PerplexityFlags& flags) {
                          CreateCache(flags.model, *model.engine, flags.options.chunk));
 
   Output out;
+  // On a terminal a bar has the perplexity so far; elsewhere a list grows.
+  const bool lists = !flags.json && isatty(STDOUT_FILENO) != 1;
+  const size_t chunk = flags.options.chunk;
+  const size_t passes = flags.options.rewind ? 3 : 1;
+  ProgressBar bar("perplexity", tokens.size() / chunk * chunk, ProgressUnit::kTokens);
   std::vector<double> after_chunk;
   const auto on_chunk = [&](const LikelihoodSum& sum) {
     after_chunk.push_back(sum.perplexity());
-    if (flags.json) return;
+    bar.Rename(
+        Format("perplexity %.4f after %s", sum.perplexity(), Plural(after_chunk.size(), "chunk")));
+    if (!lists) return;
     out.Write(Format("[%d]%.4f,", after_chunk.size(), sum.perplexity()));
     out.Flush();
   };
   const InterruptWatch interrupt;
-  const auto result = Perplexity(*model.engine, *cache, tokens, first, flags.options, on_chunk,
-                                 [&] { return interrupt.requested() || !out.ok(); });
+  const auto result =
+      Perplexity(*model.engine, *cache, tokens, first, flags.options, on_chunk, [&] {
+        bar.Update(after_chunk.size() * chunk + (passes == 1 ? cache->length() : 0));
+        return interrupt.requested() || !out.ok();
+      });
+  bar.Clear();
   if (absl::IsCancelled(result.status())) {
     INLAY_RETURN_IF_ERROR(out.Finish());
     return absl::CancelledError("interrupted before the end of the text");
@@ -93,6 +107,7 @@ absl::Status Run(const PerplexityFlags& flags) {
                         {"perplexity_error", sum.perplexity_error()},
                         {"perplexity_after_chunk", after_chunk}}));
   } else {
+    if (lists) out.Write("\n");
     out.Write(SumText(sum, after_chunk.size(), flags.options.chunk));
   }
   return out.Finish();

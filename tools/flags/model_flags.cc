@@ -19,6 +19,7 @@
 #include "tools/flags/validators.h"
 #include "tools/hub_hooks.h"
 #include "tools/output.h"
+#include "tools/progress.h"
 #include "tools/sandbox.h"
 
 namespace inlay {
@@ -34,6 +35,7 @@ CLI::Option* AddModelFlag(CLI::App& command, ModelFlags& flags) {
   CLI::Option* const model = command.add_option(
       "-m,--model", flags.model,
       "model file (default: the bundled model, else $INLAY_MODEL, else the demo model)");
+  model->type_name("FILE");
   if (FindHubHooks() != nullptr) {
     flags.hub_option = command.add_option(
         "--hf-repo", flags.hub,
@@ -156,10 +158,17 @@ absl::Status ApplyTarget() {
 
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights) {
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
+  std::optional<ProgressBar> bar;
+  const Progress progress = [&](uint64_t done, uint64_t total) {
+    if (!bar.has_value()) bar.emplace(absl::StrCat("loading ", path), total, ProgressUnit::kBytes);
+    bar->Update(done);
+  };
   INLAY_ASSIGN_OR_RETURN(LoadedModel model,
                          LoadModel(path, EngineOptions{.threads = flags.threads,
                                                        .check_tensors = flags.check_tensors,
-                                                       .hash_weights = hash_weights}));
+                                                       .hash_weights = hash_weights,
+                                                       .progress = progress}));
+  bar.reset();
   NoteIgnored(path, model.ignored);
   const EngineInfo& info = model.engine->info();
   if (flags.embeds.value_or(info.embedding_dim != 0) == (info.embedding_dim != 0)) return model;
@@ -190,6 +199,12 @@ absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const ModelFlags& flags, co
                                                      size_t max_length, size_t snapshots) {
   const KvType type = CacheType(flags);
   const CacheOptions options{.max_length = max_length};
+  const size_t trained = engine.info().context_length;
+  if (flags.context.value_or(0) > trained) {
+    WriteNote(absl::StrCat("inlay: -c ", *flags.context, " is beyond the ", trained,
+                           " tokens that the model was trained for; what it writes there may make "
+                           "no sense\n"));
+  }
   const std::optional<size_t> limit = CacheLimit(flags);
   if (!limit.has_value()) return engine.CreateCache(options, type);
   auto cache = CreateCacheWithin(engine, *limit, options, type, snapshots);

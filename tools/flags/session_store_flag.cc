@@ -23,10 +23,10 @@ namespace {
 
 constexpr absl::string_view kScheme = "redis://";
 
-absl::Status BadAddress(absl::string_view what) {
+absl::Status BadAddress(absl::string_view flag, absl::string_view what) {
   // The address may hold a password, so it is not repeated.
   return UsageError(
-      absl::StrCat("--sessions redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]: ", what));
+      absl::StrCat(flag, " redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]: ", what));
 }
 
 // Replaces each %XX by its byte; none where one is not whole.
@@ -46,87 +46,92 @@ std::optional<std::string> DecodePercents(absl::string_view text) {
   return decoded;
 }
 
-absl::Status ParseLogin(absl::string_view login, RedisOptions* options) {
+absl::Status ParseLogin(absl::string_view flag, absl::string_view login, RedisOptions* options) {
   const size_t colon = login.find(':');
   if (colon == absl::string_view::npos)
-    return BadAddress("before the @ there must be [USER]:PASSWORD");
+    return BadAddress(flag, "before the @ there must be [USER]:PASSWORD");
   std::optional<std::string> user = DecodePercents(login.substr(0, colon));
   std::optional<std::string> password = DecodePercents(login.substr(colon + 1));
   if (!user.has_value() || !password.has_value())
-    return BadAddress("each % must be followed by two hexadecimal digits");
-  if (password->empty()) return BadAddress("the password is empty");
+    return BadAddress(flag, "each % must be followed by two hexadecimal digits");
+  if (password->empty()) return BadAddress(flag, "the password is empty");
   options->user = *std::move(user);
   options->password = *std::move(password);
   return absl::OkStatus();
 }
 
 // HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT.
-absl::Status ParseHost(absl::string_view place, RedisOptions* options) {
+absl::Status ParseHost(absl::string_view flag, absl::string_view place, RedisOptions* options) {
   absl::string_view port;
   if (absl::ConsumePrefix(&place, "[")) {
     const size_t end = place.find(']');
-    if (end == absl::string_view::npos) return BadAddress("the [ has no ]");
+    if (end == absl::string_view::npos) return BadAddress(flag, "the [ has no ]");
     port = place.substr(end + 1);
     place = place.substr(0, end);
   } else if (const size_t colon = place.rfind(':'); colon != absl::string_view::npos) {
     port = place.substr(colon);
     place = place.substr(0, colon);
   }
-  if (place.empty()) return BadAddress("the host is missing");
+  if (place.empty()) return BadAddress(flag, "the host is missing");
   options->host = std::string(place);
   if (port.empty()) return absl::OkStatus();
   int number = 0;
   if (!absl::ConsumePrefix(&port, ":") || !absl::SimpleAtoi(port, &number) || number < 1 ||
       number > 65535)
-    return BadAddress("the port must be a number from 1 to 65535");
+    return BadAddress(flag, "the port must be a number from 1 to 65535");
   options->port = static_cast<uint16_t>(number);
   return absl::OkStatus();
 }
 
-// A folder that no other server uses at the same time: each would overwrite what the other has
-// stored since.
-absl::StatusOr<std::shared_ptr<StateStore>> OpenFolder(const std::string& folder) {
-  INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(absl::StrCat(folder, "/server")));
-  struct Locked {
-    FileLock lock;
-    FileStore store;
-  };
-  const auto locked = std::make_shared<Locked>(Locked{std::move(lock), FileStore(folder)});
-  return std::shared_ptr<StateStore>(locked, &locked->store);
-}
-
 }  // namespace
 
-absl::StatusOr<RedisOptions> ParseRedisAddress(absl::string_view address) {
+absl::StatusOr<RedisOptions> ParseRedisAddress(absl::string_view address, absl::string_view flag) {
   RedisOptions options;
-  if (!absl::ConsumePrefix(&address, kScheme)) return BadAddress("redis:// is missing");
+  if (!absl::ConsumePrefix(&address, kScheme)) return BadAddress(flag, "redis:// is missing");
   if (const size_t at = address.rfind('@'); at != absl::string_view::npos) {
-    INLAY_RETURN_IF_ERROR(ParseLogin(address.substr(0, at), &options));
+    INLAY_RETURN_IF_ERROR(ParseLogin(flag, address.substr(0, at), &options));
     address.remove_prefix(at + 1);
   }
   const size_t slash = address.find('/');
   if (slash != absl::string_view::npos && slash + 1 < address.size()) {
     if (!absl::SimpleAtoi(address.substr(slash + 1), &options.database) || options.database < 0)
-      return BadAddress("the database must be a number of at least 0");
+      return BadAddress(flag, "the database must be a number of at least 0");
   }
-  INLAY_RETURN_IF_ERROR(ParseHost(address.substr(0, slash), &options));
+  INLAY_RETURN_IF_ERROR(ParseHost(flag, address.substr(0, slash), &options));
   return options;
 }
 
-absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& place) {
-  if (place == "memory") return nullptr;
+absl::StatusOr<std::shared_ptr<StateStore>> OpenStore(const std::string& place,
+                                                      absl::string_view flag) {
   std::shared_ptr<StateStore> store;
   if (absl::StartsWith(place, kScheme)) {
-    INLAY_ASSIGN_OR_RETURN(RedisOptions options, ParseRedisAddress(place));
+    INLAY_ASSIGN_OR_RETURN(RedisOptions options, ParseRedisAddress(place, flag));
     INLAY_ASSIGN_OR_RETURN(store, OpenRedisStore(std::move(options)));
   } else if (struct stat info; stat(place.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    INLAY_ASSIGN_OR_RETURN(store, OpenFolder(place));
+    store = std::make_shared<FileStore>(place);
   } else {
     return UsageError(
-        absl::StrCat("--sessions ", place, " is no existing folder, memory or redis://HOST"));
+        absl::StrCat(flag, " ", place, " is no existing folder, and not redis://HOST either"));
   }
-  INLAY_RETURN_IF_ERROR(About("--sessions", store->List("").status()));
+  INLAY_RETURN_IF_ERROR(About(flag, store->List("").status()));
   return store;
+}
+
+// The address may hold a password, so it is not repeated where it is wrong.
+absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& place) {
+  constexpr absl::string_view kFlag = "--sessions";
+  if (place == "memory") return nullptr;
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> store, OpenStore(place, kFlag));
+  if (absl::StartsWith(place, kScheme)) return store;
+  // No other server may use the folder at the same time: each would overwrite what the other has
+  // stored since.
+  INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(absl::StrCat(place, "/server")));
+  struct Locked {
+    FileLock lock;
+    std::shared_ptr<StateStore> store;
+  };
+  const auto locked = std::make_shared<Locked>(Locked{std::move(lock), std::move(store)});
+  return std::shared_ptr<StateStore>(locked, locked->store.get());
 }
 
 void AddSessionStoreFlag(CLI::App& command, std::string& place) {

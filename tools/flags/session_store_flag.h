@@ -1,4 +1,4 @@
-// --sessions of inlay serve: where conversations are kept.
+// Where conversations are kept: --sessions of inlay serve, --store of the commands.
 #ifndef INLAY_TOOLS_FLAGS_SESSION_STORE_FLAG_H_
 #define INLAY_TOOLS_FLAGS_SESSION_STORE_FLAG_H_
 
@@ -13,16 +13,23 @@
 
 namespace inlay {
 
+// --sessions
 void AddSessionStoreFlag(CLI::App& command, std::string& place);
 
-// The store at "memory", "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]" or in an existing
-// folder; null for "memory". A usage error for what is none of these; an error of the store when
-// it cannot be listed, so that a server does not begin with a store that fails.
+// The store at "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]" or in an existing folder, for
+// the option `flag`. A usage error for what is neither; an error of the store when it cannot be
+// listed, so that nothing begins with a store that fails.
+absl::StatusOr<std::shared_ptr<StateStore>> OpenStore(const std::string& place,
+                                                      absl::string_view flag);
+
+// The store of inlay serve at "memory", "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]" or in an
+// existing folder; null for "memory". A usage error for what is none of these; an error of the
+// store when it cannot be listed, so that a server does not begin with a store that fails.
 absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& place);
 
 // The options that a redis:// address stands for. In the user's name and the password, %XX is the
 // byte of that number.
-absl::StatusOr<RedisOptions> ParseRedisAddress(absl::string_view address);
+absl::StatusOr<RedisOptions> ParseRedisAddress(absl::string_view address, absl::string_view flag);
 
 }  // namespace inlay
 

@@ -1,0 +1,51 @@
+// The chats that are kept without being asked for, so that a chat can be gone on with later.
+#ifndef INLAY_TOOLS_KEPT_CHATS_H_
+#define INLAY_TOOLS_KEPT_CHATS_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/sessions/chat_session.h"
+#include "io/store/state_store.h"
+
+namespace inlay {
+
+// Each chat is a state of its own in a store, named after the weights' hash and the time when it
+// began; of one model the newest kMost are kept. Only tokens and texts are, a few kilobytes: the
+// rest is computed again, exactly, when a chat goes on.
+class KeptChats {
+ public:
+  static constexpr size_t kMost = 100;
+
+  // Both must outlive the object.
+  KeptChats(std::shared_ptr<StateStore> store, Engine& engine)
+      : store_(std::move(store)), engine_(engine) {}
+
+  // Stores the chat in the place of what this object has stored of it before. A chat without turns
+  // is not stored.
+  absl::Status Keep(const ChatSession& session);
+
+  // What Keep stores next is another chat.
+  void BeginAnother() { key_.clear(); }
+
+  // Replaces `session` by the newest chat of this model, which Keep then goes on to store. NotFound
+  // where there is none; the errors of ChatSession::Load.
+  absl::Status LoadNewest(ChatSession& session, const LoadOptions& options);
+
+ private:
+  // What the names of this model's chats begin with.
+  absl::StatusOr<std::string> Prefix();
+
+  std::shared_ptr<StateStore> store_;
+  Engine& engine_;
+  std::string key_;  // of the present chat; "": it is not stored yet
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_KEPT_CHATS_H_

@@ -1,0 +1,301 @@
+#include "tools/line_editor.h"
+
+#if __has_include(<histedit.h>)
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <histedit.h>
+#include <langinfo.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cwchar>
+#include <new>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/printable.h"
+
+namespace inlay {
+namespace {
+
+constexpr int kHistory = 1000;  // entries
+
+// The functions of libedit that are used.
+struct LibeditApi {
+  decltype(&::el_init) init = nullptr;
+  decltype(&::el_end) end = nullptr;
+  decltype(&::el_set) set = nullptr;
+  decltype(&::el_wset) wset = nullptr;
+  decltype(&::el_get) get = nullptr;
+  decltype(&::el_gets) gets = nullptr;
+  decltype(&::el_wgetc) wgetc = nullptr;
+  decltype(&::el_line) line = nullptr;
+  decltype(&::el_insertstr) insertstr = nullptr;
+  decltype(&::el_winsertstr) winsertstr = nullptr;
+  decltype(&::el_resize) resize = nullptr;
+  decltype(&::el_source) source = nullptr;
+  decltype(&::history_init) history_init = nullptr;
+  decltype(&::history_end) history_end = nullptr;
+  decltype(&::history) history = nullptr;
+
+  bool Load() {
+    void* library = nullptr;
+    for (const char* name : {"libedit.so.2", "libedit.so.0"}) {
+      if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (library == nullptr) return false;
+    const auto find = [library](const char* name, auto& function) {
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      return function != nullptr;
+    };
+    return find("el_init", init) && find("el_end", end) && find("el_set", set) &&
+           find("el_wset", wset) && find("el_get", get) && find("el_gets", gets) &&
+           find("el_wgetc", wgetc) && find("el_line", line) && find("el_insertstr", insertstr) &&
+           find("el_winsertstr", winsertstr) && find("el_resize", resize) &&
+           find("el_source", source) && find("history_init", history_init) &&
+           find("history_end", history_end) && find("history", history);
+  }
+};
+
+// Characters are edited as such only in a locale of UTF-8; numbers are still written with a point.
+void UseUtf8() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+class Libedit final : public LineEditor {
+ public:
+  Libedit(const LibeditApi& api, Completer completer, std::string history)
+      : api_(api), completer_(std::move(completer)), history_path_(std::move(history)) {}
+
+  ~Libedit() override {
+    if (line_ != nullptr) api_.end(line_);
+    if (history_ != nullptr) api_.history_end(history_);
+  }
+
+  bool Init() {
+    line_ = api_.init("inlay", stdin, stdout, stderr);
+    history_ = api_.history_init();
+    if (line_ == nullptr || history_ == nullptr) return false;
+    get = api_.get;
+    api_.set(line_, EL_CLIENTDATA, this);
+    api_.set(line_, EL_PROMPT_ESC, &Libedit::Prompt, '\1');
+    api_.set(line_, EL_EDITOR, "emacs");
+    api_.wset(line_, EL_GETCFN, &Libedit::ReadCharacter);
+    api_.set(line_, EL_HIST, api_.history, history_);
+    api_.set(line_, EL_ADDFN, "inlay-complete", "Complete a command or path", &Libedit::Complete);
+    api_.set(line_, EL_ADDFN, "inlay-paste", "Insert what is pasted", &Libedit::Paste);
+    for (const auto& [key, function] : kKeys)
+      api_.set(line_, EL_BIND, key, function, static_cast<char*>(nullptr));
+    api_.source(line_, nullptr);  // ~/.editrc
+    LoadHistory();
+    return true;
+  }
+
+  TypedLine Read(const std::string& prompt, PromptSignals& signals) override {
+    prompt_ = prompt;
+    signals_ = &signals;
+    typed_ = {};
+    Put("\033[?2004h");  // bracketed paste
+    // Before the prompt: what is typed as soon as it shows is not for the terminal's own editing.
+    api_.set(line_, EL_PREP_TERM, 1);
+    int count = 0;
+    const char* const text = api_.gets(line_, &count);
+    Put("\033[?2004l");
+    signals_ = nullptr;
+    if (typed_.signal != 0) {
+      typed_.end = TypedLine::End::kSignal;
+    } else if (text != nullptr && count > 0) {
+      typed_.end = TypedLine::End::kLine;
+      typed_.text = std::string(absl::StripSuffix(text, "\n"));
+    }
+    return std::exchange(typed_, {});
+  }
+
+  void Remember(const std::string& message) override {
+    HistEvent event;
+    api_.history(history_, &event, H_ENTER, message.c_str());
+    if (history_path_.empty()) return;
+    const int fd = open(history_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    std::FILE* const file = fd < 0 ? nullptr : fdopen(fd, "a");
+    if (file == nullptr) {
+      if (fd >= 0) close(fd);
+      return;
+    }
+    // The library writes its first line where the position is 0.
+    std::fseek(file, 0, SEEK_END);
+    api_.history(history_, &event, H_NSAVE_FP, size_t{1}, file);
+    std::fclose(file);
+  }
+
+ private:
+  // As in other programs; libedit itself knows the keys of the terminal's description.
+  static constexpr std::pair<const char*, const char*> kKeys[] = {
+      {"^I", "inlay-complete"},          {"\\e[200~", "inlay-paste"},
+      {"^R", "em-inc-search-prev"},      {"^W", "ed-delete-prev-word"},
+      {"\\e[1~", "ed-move-to-beg"},      {"\\e[4~", "ed-move-to-end"},
+      {"\\e[7~", "ed-move-to-beg"},      {"\\e[8~", "ed-move-to-end"},
+      {"\\e[H", "ed-move-to-beg"},       {"\\e[F", "ed-move-to-end"},
+      {"\\e[3~", "ed-delete-next-char"}, {"\\e[1;5C", "em-next-word"},
+      {"\\e[1;5D", "ed-prev-word"}};
+
+  static Libedit& Of(EditLine* line) {
+    void* self = nullptr;
+    get(line, EL_CLIENTDATA, &self);
+    return *static_cast<Libedit*>(self);
+  }
+
+  static char* Prompt(EditLine* line) { return Of(line).prompt_.data(); }
+
+  static int ReadCharacter(EditLine* line, wchar_t* character) {
+    return Of(line).ReadOne(character);
+  }
+
+  static unsigned char Complete(EditLine* line, int) {
+    return OrBeep([&] { return Of(line).CompleteWord(); });
+  }
+
+  static unsigned char Paste(EditLine* line, int) {
+    return OrBeep([&] { return Of(line).InsertPaste(); });
+  }
+
+  // No exception may pass through the library, which is C.
+  template <class Act>
+  static unsigned char OrBeep(const Act& act) {
+    try {
+      return act();
+    } catch (const std::bad_alloc&) {
+      return CC_REFRESH_BEEP;
+    }
+  }
+
+  static void Put(absl::string_view text) {
+    [[maybe_unused]] const ssize_t n = write(STDOUT_FILENO, text.data(), text.size());
+  }
+
+  int ReadOne(wchar_t* character) {
+    std::mbstate_t state = {};
+    while (true) {
+      const int signo = signals_->Wait(STDIN_FILENO);
+      if (signo == SIGWINCH) {
+        api_.resize(line_);
+        api_.set(line_, EL_REFRESH);
+      } else if (signo == SIGTSTP) {
+        api_.set(line_, EL_PREP_TERM, 0);
+        PromptSignals::Stop();
+        api_.set(line_, EL_PREP_TERM, 1);
+        api_.set(line_, EL_REFRESH);
+      } else if (signo != 0) {
+        const LineInfo* const info = api_.line(line_);
+        typed_.signal = signo;
+        typed_.begun = info->lastchar != info->buffer;
+        errno = EINTR;
+        return -1;
+      } else {
+        char byte = 0;
+        const ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (n <= 0) return static_cast<int>(n);
+        const size_t size = std::mbrtowc(character, &byte, 1, &state);
+        if (size == static_cast<size_t>(-2)) continue;  // more of the character comes
+        if (size == static_cast<size_t>(-1)) *character = L'\uFFFD';
+        return 1;
+      }
+    }
+  }
+
+  unsigned char CompleteWord() {
+    const LineInfo* const info = api_.line(line_);
+    const std::string before(info->buffer, info->cursor);
+    const Completions found = completer_(before);
+    if (found.words.empty()) return CC_REFRESH_BEEP;
+    const std::string common = CommonBeginning(found.words);
+    const size_t typed = before.size() - found.begin;
+    if (common.size() > typed) {
+      api_.insertstr(line_, common.c_str() + typed);
+      return CC_REFRESH;
+    }
+    std::string list = "\r\n";
+    for (const std::string& word : found.words) absl::StrAppend(&list, Printable(word), " ");
+    Put(absl::StrCat(list, "\r\n"));
+    return CC_REDISPLAY;
+  }
+
+  // Everything up to the end of the paste, its line breaks included: Enter sends it.
+  unsigned char InsertPaste() {
+    constexpr std::wstring_view kEnd = L"\033[201~";
+    std::wstring text;
+    wchar_t character = 0;
+    bool ended = false;
+    while (!ended && api_.wgetc(line_, &character) == 1) {
+      text += character == L'\r' ? L'\n' : character;
+      ended = text.size() >= kEnd.size() &&
+              std::wstring_view(text).substr(text.size() - kEnd.size()) == kEnd;
+    }
+    if (ended) text.resize(text.size() - kEnd.size());
+    std::erase_if(text, [](wchar_t c) { return (c < 32 && c != L'\n' && c != L'\t') || c == 127; });
+    if (!text.empty()) api_.winsertstr(line_, text.c_str());
+    return typed_.signal != 0 ? CC_EOF : CC_REFRESH;
+  }
+
+  void LoadHistory() {
+    HistEvent event;
+    api_.history(history_, &event, H_SETSIZE, kHistory);
+    api_.history(history_, &event, H_SETUNIQUE, 1);
+    if (history_path_.empty()) return;
+    const int loaded = api_.history(history_, &event, H_LOAD, history_path_.c_str());
+    // Entries are appended: now and then the oldest are dropped.
+    struct stat info;
+    constexpr off_t kMostBytes = off_t{1} << 20;
+    if (loaded >= 2 * kHistory ||
+        (stat(history_path_.c_str(), &info) == 0 && info.st_size > kMostBytes))
+      api_.history(history_, &event, H_SAVE, history_path_.c_str());
+  }
+
+  // Of the library that was loaded: callbacks need it to find their object.
+  static inline decltype(&::el_get) get = nullptr;
+
+  const LibeditApi api_;
+  const Completer completer_;
+  const std::string history_path_;
+  EditLine* line_ = nullptr;
+  History* history_ = nullptr;
+  std::string prompt_;
+  PromptSignals* signals_ = nullptr;
+  TypedLine typed_;
+};
+
+}  // namespace
+
+std::unique_ptr<LineEditor> LineEditor::Create(Completer completer, const std::string& history) {
+  const char* const term = std::getenv("TERM");
+  if (term == nullptr || *term == 0 || absl::string_view(term) == "dumb") return nullptr;
+  LibeditApi api;
+  if (!api.Load()) return nullptr;
+  UseUtf8();
+  auto editor = std::make_unique<Libedit>(api, std::move(completer), history);
+  if (!editor->Init()) return nullptr;
+  return editor;
+}
+
+}  // namespace inlay
+
+#else  // without libedit's header
+
+namespace inlay {
+
+std::unique_ptr<LineEditor> LineEditor::Create(Completer, const std::string&) { return nullptr; }
+
+}  // namespace inlay
+
+#endif

@@ -1,0 +1,46 @@
+// A line of a terminal that can be edited, by libedit.
+#ifndef INLAY_TOOLS_LINE_EDITOR_H_
+#define INLAY_TOOLS_LINE_EDITOR_H_
+
+#include <memory>
+#include <string>
+
+#include "tools/completion.h"
+#include "tools/prompt_signals.h"
+
+namespace inlay {
+
+// What came of reading a line.
+struct TypedLine {
+  enum class End { kLine, kEnd, kSignal };
+  End end = End::kEnd;
+  std::string text = "";  // of a line; without its newline, but a paste may have some within
+  int signal = 0;         // SIGINT, SIGTERM, SIGHUP or SIGQUIT
+  bool begun = false;     // before the signal something was typed
+};
+
+// Editing, history and its search are libedit's (BSD licence). Its library is loaded when it is
+// needed, so that the program starts without it and runs where there is none. Here are only what it
+// does not know: that a paste is one piece of text (bracketed paste), what Tab completes, and what
+// signals mean.
+class LineEditor {
+ public:
+  virtual ~LineEditor() = default;
+
+  // Null where the program was built without libedit's header, runs without its library, or on a
+  // terminal that can only add text ($TERM is dumb). Standard input and output are a terminal. History is read from the file `history`, and what is typed is
+  // appended to it; "" for none.
+  static std::unique_ptr<LineEditor> Create(Completer completer, const std::string& history);
+
+  virtual TypedLine Read(const std::string& prompt, PromptSignals& signals) = 0;
+
+  // Adds a message to the history.
+  virtual void Remember(const std::string& message) = 0;
+
+ protected:
+  LineEditor() = default;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_LINE_EDITOR_H_
