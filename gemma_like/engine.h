@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "base/progress.h"
 #include "cache/cache_options.h"
 #include "cache/kv_cache.h"
 #include "configs/text_defaults.h"
@@ -30,10 +29,11 @@ struct EngineOptions {
   size_t threads = 1;  // the caller's included
   // The threads to compute with, which models may share; nullptr: a new team of `threads`.
   std::shared_ptr<Team> team = nullptr;
-  size_t max_batch = 512;       // tokens of one Forward; sizes the scratch memory
-  bool check_tensors = false;   // refuse weights that are NaN or infinite; see check_tensors.h
-  bool hash_weights = false;    // in the background from the start, for callers of Identity()
-  Progress progress = nullptr;  // of the load, in bytes of matrices that are packed
+  size_t max_batch = 512;      // tokens of one Forward; sizes the scratch memory
+  bool check_tensors = false;  // refuse weights that are NaN or infinite; see check_tensors.h
+  bool hash_weights = false;   // in the background from the start, for callers of Identity()
+  // Told now and then of the load, in bytes of matrices that are packed; see base/progress.h.
+  std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
 
 // The properties of a model that callers of the forward pass need.

@@ -275,11 +275,15 @@ absl::Status RestrictReading(const std::vector<std::string>&) { return absl::OkS
 
 absl::Status EnterSandbox(const std::vector<std::string>& readable, SandboxNetwork network) {
 #ifdef INLAY_AUDIT_ARCH
+  static bool entered = false;
+  if (entered) return absl::OkStatus();
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return absl::UnimplementedError("--sandbox cannot be enforced here: the kernel is too old");
   }
   INLAY_RETURN_IF_ERROR(RestrictReading(readable));
-  return Filter(network).Install();
+  INLAY_RETURN_IF_ERROR(Filter(network).Install());
+  entered = true;
+  return absl::OkStatus();
 #else
   (void)readable;
   (void)network;

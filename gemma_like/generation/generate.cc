@@ -114,8 +114,7 @@ absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& toke
                         .decode_seconds = SecondsSince(prompt_end),
                         .drafted_tokens = generation->drafted(),
                         .accepted_tokens = generation->accepted(),
-                        .forced_tokens = generation->forced(),
-                        .chosen = generation->chosen()};
+                        .forced_tokens = generation->forced()};
 }
 
 }  // namespace

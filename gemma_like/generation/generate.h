@@ -34,8 +34,6 @@ struct GenerateResult {
   size_t drafted_tokens = 0;
   size_t accepted_tokens = 0;  // of the drafted ones
   size_t forced_tokens = 0;    // about which the grammar left no choice
-  // The tokens with their probabilities, if GenerateOptions::top_chances asks for them.
-  std::vector<ChosenToken> chosen = {};
 };
 
 // Appends any number of tokens to a conversation, in as many batches as they need, and writes the

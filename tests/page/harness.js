@@ -77,8 +77,9 @@ export class Server {
   /** All sessions with their tokens, the newest last. */
   async sessions() {
     const { data } = await this.ask('GET', '/v1/sessions');
-    const all = await Promise.all(data.map(({ name }) => this.ask('GET', `/v1/sessions/${name}?tokens=1`)));
-    return all.sort((a, b) => a.updated - b.updated || a.version - b.version);
+    // One may have been deleted meanwhile.
+    const loaded = await Promise.all(data.map(({ name }) => this.ask('GET', `/v1/sessions/${name}?tokens=1`).catch(() => null)));
+    return loaded.filter((session) => session !== null).sort((a, b) => a.updated - b.updated || a.version - b.version);
   }
 }
 

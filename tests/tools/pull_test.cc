@@ -128,7 +128,7 @@ TEST_F(PullTest, RefusesWrongUsage) {
   ExpectError(Run({"generate", "-hf", "x", "-p", "A"}), 2, HasSubstr("'x' is not the name"));
   ExpectError(Run({"generate", "-hf", "a/b", "-m", kDemoModel, "-p", "A"}), 2,
               AllOf(HasSubstr("--hf-repo"), HasSubstr("--model")));
-  ExpectError(Run({"generate", "-p", "A", "-hf"}), 2, HasSubstr("--hf-repo"));
+  ExpectError(Run({"generate", "-p", "A", "-hf"}), 2, HasSubstr("-hf needs a value"));
   ExpectError(Run({"configs", "-hf", "a/b"}), 2, HasSubstr("unknown argument"));
   ExpectError(Run({"chat", "--server", "http://127.0.0.1:1", "-hf", "a/b"}), 2,
               HasSubstr("--hf-repo is for a model that runs here"));

@@ -199,6 +199,13 @@ TEST_F(Sandbox, AModelRunsAsWithout) {
   EXPECT_EQ(RunProgram({"perplexity", "--sandbox", "-f", "LICENSE", "-c", "64"}).status, 0);
 }
 
+// It loads the model once for each number of threads.
+TEST_F(Sandbox, ABenchmarkMeasuresSeveralTimes) {
+  const ProgramResult result =
+      RunProgram({"bench", "--sandbox", "-t", "1,2", "-p", "8", "-n", "4", "-r", "1"});
+  EXPECT_EQ(result.status, 0) << result.err;
+}
+
 TEST_F(Sandbox, SavingIsRefusedInOneSentence) {
   ExpectError(RunProgram({"generate", "--sandbox", "-p", "A", "-n", "1", "--session", other_}), 1,
               HasSubstr(other_));

@@ -69,7 +69,8 @@ constexpr std::pair<absl::string_view, const char*> kGroups[] = {
     {"template", "Look into it"}, {"logits", "Look into it"},  {"perplexity", "Measure"},
     {"bench", "Measure"},         {"limits", "Measure"},       {"replay", "Measure"},
     {"quantize", "Model files"},  {"pack", "Model files"},     {"bundle", "Model files"},
-    {"synth", "Model files"},     {"configs", "Model files"},
+    {"synth", "Model files"},     {"configs", "Model files"},  {"pull", "Model files"},
+    {"list", "Model files"},
 };
 
 }  // namespace

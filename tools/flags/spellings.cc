@@ -270,7 +270,7 @@ std::string NoEffect(const Occurrence& found, absl::string_view why) {
 absl::StatusOr<std::string> TranslateSpellings(const CLI::App& command,
                                                std::vector<std::string>& arguments) {
   std::string notes;
-  if (FindOption(command, "--model") == nullptr) return notes;
+  const bool runs_model = FindOption(command, "--model") != nullptr;
   std::vector<std::string> translated;
   for (size_t i = 0; i < arguments.size();) {
     const std::string& word = arguments[i];
@@ -284,10 +284,14 @@ absl::StatusOr<std::string> TranslateSpellings(const CLI::App& command,
         FindOption(command, name) != nullptr ? nullptr : FindSpelling(command, name);
     const bool is_same =
         spelling != nullptr && (spelling->meaning == kSame || spelling->meaning == kSameFile);
-    if (spelling == nullptr || (is_same && FindOption(command, spelling->text) == nullptr)) {
+    const bool is_there = is_same ? FindOption(command, spelling->text) != nullptr : runs_model;
+    if (spelling == nullptr || !is_there) {
       const size_t count = ValueFollows(command, word) ? 2 : 1;
-      for (size_t end = std::min(i + count, arguments.size()); i < end; ++i)
-        translated.push_back(arguments[i]);
+      // CLI11 would read "-hf" as -h, and give help instead of an error.
+      const bool is_misread = is_same && word.size() > 2 && word[1] != '-';
+      translated.push_back(is_misread ? std::string(spelling->text) : word);
+      if (count == 2 && i + 1 < arguments.size()) translated.push_back(arguments[i + 1]);
+      i += count;
       continue;
     }
     const Occurrence found = OccurrenceOf(*spelling, absl::MakeConstSpan(arguments).subspan(i));

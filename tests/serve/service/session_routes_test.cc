@@ -276,8 +276,10 @@ TEST_F(SessionRoutesTest, OneOfTwoTurnsWins) {
 
 // A client that goes away leaves the session as it was, and free.
 TEST_F(SessionRoutesTest, TurnsThatAreCancelled) {
+  context_ = 8192;
+  Start();
   Post("", {{"name", "talk"}});
-  json body = Turn(0, "ROMEO:", 1, 400);
+  json body = Turn(0, "ROMEO:", 1, 8000);
   body["stream"] = true;
   body["ignore_eos"] = true;
   const auto reply = Ask(*service_, "POST", "/v1/sessions/talk/turns", body.dump());
