@@ -44,7 +44,7 @@ constexpr uint64_t ConfigFingerprint() {
   hash.Text(Config::kName);
   hash.Number(Config::kModelDim);
   ForEachLayer<Config>([&]<class L>(int) {
-    hash.Number(L::Norms::kPost);
+    hash.Number(uint64_t{L::Norms::kPost} + 2 * uint64_t{L::Norms::kScalesStream});
     ForEachPart<L>([&]<class P>() {
       hash.Text(P::kName);
       for (int n : P::Numbers()) hash.Number(static_cast<uint64_t>(n));

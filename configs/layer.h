@@ -38,6 +38,8 @@ concept Mlp = LayerPart<P> && std::derived_from<P, MlpPart>;
 // addition).
 struct PreNorm {
   static constexpr bool kPost = false;
+  // The layer's last operation multiplies the residual stream by a scalar of the file.
+  static constexpr bool kScalesStream = false;
   // The tensor of the norm between mixers and MLP. An architecture whose files call it otherwise
   // has norms that derive from these.
   static constexpr std::string_view kMlpNormTensor = "ffn_norm.weight";

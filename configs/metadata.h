@@ -31,6 +31,7 @@ namespace inlay {
 //                                may store a flag for each layer instead, true for those that are
 //   v.Ints(key, array)           one integer for each layer, kAnyValue where any is accepted; a
 //                                file may store a single one when all are equal
+//   v.Flags(key, array)          one flag for each layer
 //   v.Texts(key, array)          one text for each layer
 //   v.Sections(key, array)       integers; a file may leave out zeros at the end
 //   v.VocabSize(least)           the rows of the embedding, which may be more; "vocab_size" only

@@ -5,7 +5,7 @@
 namespace inlay {
 
 // How a conversation is written as one text.
-enum class ChatTemplate { kNone, kGemma, kGranite, kChatMl };
+enum class ChatTemplate { kNone, kGemma, kGemma4, kGranite, kChatMl };
 
 // Sampling settings used where the user gives none. A temperature of 0 is greedy; top_k 0, top_p 1
 // and min_p 0 are off.

@@ -210,11 +210,16 @@ void L2Norm(ConstFloatRows x, float epsilon, float scale, FloatRows y) {
   for (size_t r = 0; r < x.rows; ++r) row(x.Row(r), epsilon, scale, x.cols, y.Row(r));
 }
 
-void RopeAngles(size_t first_position, double base, double scale, FloatRows angles) {
+void RopeAngles(size_t first_position, double base, double scale, FloatRows angles,
+                size_t turning) {
   assert(angles.cols % 2 == 0);
   const size_t half = angles.cols / 2;
   const double log_base = PortableLog(base);
-  for (size_t i = 0; i < half; ++i) {
+  for (size_t t = 0; t < angles.rows && turning < half; ++t) {
+    std::fill_n(angles.Row(t) + turning, half - turning, 1.0f);
+    std::fill_n(angles.Row(t) + half + turning, half - turning, 0.0f);
+  }
+  for (size_t i = 0; i < std::min(half, turning); ++i) {
     const double frequency =
         PortableExp(-2.0 * static_cast<double>(i) / static_cast<double>(angles.cols) * log_base);
     for (size_t t = 0; t < angles.rows; ++t) {

@@ -4,6 +4,7 @@
 #define INLAY_OPS_ROW_OPS_H_
 
 #include <cstddef>
+#include <limits>
 
 #include "ops/views.h"
 
@@ -27,8 +28,9 @@ enum class RopePairs {
 // The angles of rotary position embedding (Su et al. 2021, RoFormer): fills angles[t, :] for the
 // absolute positions first_position + t with the cosines of the head_dim / 2 angles, then their
 // sines (angles.cols == head_dim). Angle i is position / scale * base^(-2 i / head_dim), computed
-// in double so that it is the same on every instruction set.
-void RopeAngles(size_t first_position, double base, double scale, FloatRows angles);
+// in double so that it is the same on every instruction set. Angles from the `turning`-th on are 0.
+void RopeAngles(size_t first_position, double base, double scale, FloatRows angles,
+                size_t turning = std::numeric_limits<size_t>::max());
 
 // Rotates in place every head of every token: x [tokens, heads * head_dim], angles [tokens, n] from
 // RopeAngles. Of each head the first n elements are rotated, as if they were a whole head, and the

@@ -25,6 +25,10 @@ struct AttentionShape {
   // What attention returns is multiplied by the logistic of a gate, a second projection of the
   // input: of each head, the query's matrix has the rows of the query, then those of the gate.
   bool gated = false;
+  // Every head of values is divided by its root mean square, as RMSNorm without a weight does.
+  bool v_norm = false;
+  // There is no matrix for values: a value is the key as projected, before its norm and rotation.
+  bool values_are_keys = false;
 
   // What query-key products are multiplied by.
   constexpr double Scale() const {
@@ -39,6 +43,9 @@ struct Rope {
   // Angle i rotates elements 2 * i and 2 * i + 1 of a head, not i and i + dims / 2.
   bool interleaved = false;
   int dims = 0;  // how many elements of a head are rotated, its first ones; 0: all
+  // As many elements are rotated, but by the first dims / 2 of the angles that a rotation of all
+  // elements has, whose other angles are 0: they are the first ones of each half of a head.
+  bool proportional = false;
 };
 
 // The values that attention keys have in an architecture's files when they are missing. A config
@@ -56,6 +63,8 @@ struct AttentionKeys {
   // How many heads of keys files give layers that do not attend; kAnyValue of configs/metadata.h
   // where another key says which these are.
   int64_t kv_heads_elsewhere = 0;
+  // Sliding layers have keys of their own for the dims of heads, which end in "_swa".
+  bool own_sliding_dims = false;
 };
 
 template <class Config>
@@ -75,11 +84,16 @@ struct AttentionMixer : MixerPart {
   static constexpr bool kSeesLaterTokens = kShape.bidirectional;
   static constexpr std::string_view kName = kSliding ? "swa" : "attention";
 
-  static constexpr int kRotated = kRope.dims == 0 ? kShape.head_dim : kRope.dims;
+  // Elements of a head that have an angle, and how many of these angles depend on the position.
+  static constexpr int kRotated =
+      kRope.dims == 0 || kRope.proportional ? kShape.head_dim : kRope.dims;
+  static constexpr int kTurning = (kRope.dims == 0 ? kShape.head_dim : kRope.dims) / 2;
 
   static constexpr std::array<int, 9> Numbers() {
     constexpr int kFlags = int{kShape.qk_norm} + 2 * int{kRope.interleaved} +
-                           4 * int{kShape.bidirectional} + 8 * int{kShape.gated} + 16 * kRope.dims;
+                           4 * int{kShape.bidirectional} + 8 * int{kShape.gated} + 16 * kRope.dims +
+                           (int{kShape.v_norm} << 20) + (int{kShape.values_are_keys} << 21) +
+                           (int{kRope.proportional} << 22);
     // What is too large for an int is a number of millions in practice.
     constexpr int64_t kMillion = 1'000'000;
     constexpr auto kBase =
@@ -99,6 +113,9 @@ struct AttentionMixer : MixerPart {
     static_assert(kRope.dims >= 0 && kRope.dims <= kShape.head_dim,
                   "the rotated dims of a head must be between 0 and head_dim");
     static_assert(!kShape.gated || kShape.qk_norm, "gated attention must have qk_norm");
+    static_assert(!kShape.values_are_keys || kShape.v_norm, "values that are keys need v_norm");
+    static_assert(!kRope.proportional || (!kRope.interleaved && kRope.dims > 0),
+                  "proportional rotation is one of halves and needs the rotated dims of a head");
     static_assert(kRope.base >= 0 && kRope.scale > 0,
                   "the rope base must not be negative and its scale must be positive");
     static_assert(kWindow >= 0, "the window of a sliding-window layer must be positive");
@@ -115,8 +132,10 @@ struct AttentionMixer : MixerPart {
     v.PerLayer("attention.head_count_kv", kShape.kv_heads, kKeys.kv_heads_elsewhere);
     // A file without the key means model dim / heads.
     constexpr int kAbsent = Config::kModelDim / kShape.heads;
-    v.Int("attention.key_length", kShape.head_dim, kAbsent);
-    v.Int("attention.value_length", kShape.head_dim, kAbsent);
+    constexpr bool kOwnDims = kSliding && kKeys.own_sliding_dims;
+    v.Int(kOwnDims ? "attention.key_length_swa" : "attention.key_length", kShape.head_dim, kAbsent);
+    v.Int(kOwnDims ? "attention.value_length_swa" : "attention.value_length", kShape.head_dim,
+          kAbsent);
     v.Flag("attention.causal", !kShape.bidirectional, kKeys.absent_causal);
     if constexpr (kKeys.stores_scale) {
       v.Float("attention.scale", kShape.Scale(), 1 / ConstexprSqrt(kShape.head_dim));
@@ -132,7 +151,8 @@ struct AttentionMixer : MixerPart {
   template <class Config, class Visitor>
   static constexpr void RopeMetadata(Visitor& v) {
     constexpr AttentionKeys kKeys = AttentionKeysOf<Config>();
-    v.Int("rope.dimension_count", kRotated, kShape.head_dim);
+    v.Int(kSliding && kKeys.own_sliding_dims ? "rope.dimension_count_swa" : "rope.dimension_count",
+          kRotated, kShape.head_dim);
     if constexpr (kSliding) {
       v.Float("rope.freq_base_swa", kRope.base, kKeys.absent_sliding_rope_base);
     } else {

@@ -27,6 +27,29 @@ constexpr char kGemmaTurns[] = INLAY_REFUSE_TOOLS R"({{ bos_token }}
 {%- endfor -%}
 {{- '<start_of_turn>model\n' if add_generation_prompt -}})";
 
+// Gemma 4 thinks if the system turn says so, and does not see its earlier thoughts.
+constexpr char kGemma4Turns[] = INLAY_REFUSE_TOOLS R"({{ bos_token }}
+{#- Thoughts are between '<|channel>thought' and '<channel|>'. -#}
+{%- set first = namespace(system='<|think|>\n' if enable_thinking else '') -%}
+{%- for message in messages -%}
+  {%- if message.role in ['system', 'developer'] -%}
+    {%- set text = first.system + message.content | trim -%}
+    {%- set first.system = '' -%}
+    {{- '<|turn>system\n' + text + '<turn|>\n' -}}
+  {%- elif message.role in ['user', 'assistant', 'model'] -%}
+    {{- '<|turn>system\n' + first.system + '<turn|>\n' if first.system -}}
+    {%- set first.system = '' -%}
+    {%- if message.role == 'user' -%}
+      {{- '<|turn>user\n' + message.content | trim + '<turn|>\n' -}}
+    {%- else -%}
+      {{- '<|turn>model\n' + message.content + '<turn|>\n' -}}
+    {%- endif -%}
+  {%- else -%}
+    )" INLAY_REFUSE_ROLE R"(
+  {%- endif -%}
+{%- endfor -%}
+{{- '<|turn>model\n' if add_generation_prompt -}})";
+
 constexpr char kGraniteTurns[] = INLAY_REFUSE_TOOLS R"(
 {%- for message in messages -%}
   {%- if message.role in ['system', 'user', 'assistant'] -%}
@@ -64,6 +87,8 @@ absl::string_view BuiltinTemplate(ChatTemplate chat_template) {
   switch (chat_template) {
     case ChatTemplate::kGemma:
       return kGemmaTurns;
+    case ChatTemplate::kGemma4:
+      return kGemma4Turns;
     case ChatTemplate::kGranite:
       return kGraniteTurns;
     case ChatTemplate::kChatMl:

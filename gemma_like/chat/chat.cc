@@ -18,7 +18,8 @@ struct FixedChatFormat::Markup {
   const char* before_answer;
   const char* after_answer;
   std::vector<const char*> control_tokens;  // that a vocabulary must have
-  bool strips;                              // white space around texts is dropped
+  bool strips;                              // white space around users' texts is dropped
+  bool strips_system = false;               // and around the system's
   bool begins_with_bos = false;             // whatever the vocabulary says
 };
 
@@ -48,6 +49,15 @@ const FixedChatFormat::Markup& FixedChatFormat::MarkupOf(ChatTemplate chat_templ
                             .control_tokens = {"<start_of_turn>", "<end_of_turn>"},
                             .strips = true,
                             .begins_with_bos = true};
+  static const Markup gemma4{.before_system = "<|turn>system\n",
+                             .after_system = "<turn|>\n<|turn>user\n",
+                             .before_user = "<|turn>user\n",
+                             .before_answer = "<turn|>\n<|turn>model\n",
+                             .after_answer = "<turn|>\n",
+                             .control_tokens = {"<|turn>", "<turn|>"},
+                             .strips = true,
+                             .strips_system = true,
+                             .begins_with_bos = true};
   static const Markup granite{
       .before_system = "<|start_of_role|>system<|end_of_role|>",
       .after_system = "<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>",
@@ -73,6 +83,8 @@ const FixedChatFormat::Markup& FixedChatFormat::MarkupOf(ChatTemplate chat_templ
   switch (chat_template) {
     case ChatTemplate::kGemma:
       return gemma;
+    case ChatTemplate::kGemma4:
+      return gemma4;
     case ChatTemplate::kGranite:
       return granite;
     case ChatTemplate::kChatMl:
@@ -113,6 +125,7 @@ absl::StatusOr<std::vector<int32_t>> FixedChatFormat::FirstTurn(absl::string_vie
     INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->before_user, Trust::kTemplate, tokens));
   } else {
     INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->before_system, Trust::kTemplate, tokens));
+    if (markup_->strips_system) system = absl::StripAsciiWhitespace(system);
     INLAY_RETURN_IF_ERROR(Append(*tokenizer_, system, Trust::kText, tokens));
     INLAY_RETURN_IF_ERROR(Append(*tokenizer_, markup_->after_system, Trust::kTemplate, tokens));
   }

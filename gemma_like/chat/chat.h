@@ -60,6 +60,7 @@ class ChatFormat {
 // The formats that are built in, for files without a template of their own: the tokens between one
 // answer and the next are fixed.
 //   kGemma    https://ai.google.dev/gemma/docs/core/prompt-structure
+//   kGemma4   the roles' names, system among them, between <|turn> and <turn|>
 //   kGranite  https://www.ibm.com/granite/docs/use-cases/prompt-engineering
 //   kChatMl   the roles' names between <|im_start|> and <|im_end|>
 //   kNone     no roles: each turn is a line, which the model continues

@@ -66,6 +66,10 @@ class MetadataWriter {
     Ints(key, values);
   }
   template <size_t n>
+  void Flags(std::string_view key, const std::array<bool, n>& values) {
+    writer_.SetBools(Key(key), values);
+  }
+  template <size_t n>
   void Texts(std::string_view key, const std::array<std::string_view, n>& values) {
     writer_.SetStrings(Key(key), std::vector<std::string>(values.begin(), values.end()));
   }
@@ -114,6 +118,15 @@ class TensorLister {
   std::vector<float> Transposed(absl::string_view name, TensorUse use, size_t rows, size_t cols) {
     Add(name, {cols, rows}, use);
     return {};
+  }
+
+  void Constants(absl::string_view name, absl::Span<const float> values) {
+    const bool is_new =
+        std::none_of(tensors_.begin(), tensors_.end(),
+                     [&](const SynthTensor& tensor) { return tensor.name == name; });
+    if (!is_new) return;
+    Add(name, {values.size()}, TensorUse::kNorm);
+    tensors_.back().values.assign(values.begin(), values.end());
   }
 
  private:

@@ -130,8 +130,11 @@ absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint
     bytes.resize(RowBytes(tensor, stored.type));
     const uint64_t rows = RowCount(tensor);
     for (uint64_t r = 0; r < rows; ++r) {
-      for (float& value : row)
-        value = static_cast<float>(tensor.scale * Draw(tensor.use, scale, random));
+      for (size_t i = 0; i < row.size(); ++i) {
+        row[i] = tensor.values.empty()
+                     ? static_cast<float>(tensor.scale * Draw(tensor.use, scale, random))
+                     : tensor.values[r * row.size() + i];
+      }
       QuantizeRow(stored.type, row.data(), row.size(), bytes.data());
       INLAY_RETURN_IF_ERROR(writer.AppendData(bytes));
       done += bytes.size();

@@ -21,7 +21,8 @@ struct SynthTensor {
   std::string name;
   std::vector<uint64_t> dims;  // fastest first
   TensorUse use = TensorUse::kMatrix;
-  double scale = 1;  // the values are multiplied by it
+  double scale = 1;                // the values are multiplied by it
+  std::vector<float> values = {};  // what the config fixes; empty: they are random
 };
 
 // A file's metadata and tensors, before there are any values.

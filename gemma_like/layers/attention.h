@@ -3,8 +3,10 @@
 #define INLAY_GEMMA_LIKE_LAYERS_ATTENTION_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +31,8 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   static constexpr size_t kKvDim = kKvHeads * kHeadDim;
   static constexpr bool kRotates = kRope.base != 0;
   static constexpr size_t kRotated = AttentionMixer<kShape, kRope, kWindow>::kRotated;
+  static constexpr size_t kTurning = AttentionMixer<kShape, kRope, kWindow>::kTurning;
+  static constexpr bool kHasValues = !kShape.values_are_keys;  // a matrix for them
   // Of each head: its query and, if gated, its gate.
   static constexpr size_t kProjectedHead = (kShape.gated ? 2 : 1) * kHeadDim;
   static constexpr size_t kProjectedDim = kHeads * kProjectedHead;
@@ -48,7 +52,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   struct Weights {
     PackedMatrix q;             // [kProjectedDim, model_dim]
     PackedMatrix k;             // [kKvDim, model_dim]
-    PackedMatrix v;             // as k
+    PackedMatrix v;             // as k; empty if values are keys
     PackedMatrix output;        // [model_dim, kQueryDim]
     std::vector<float> q_norm;  // [kHeadDim], empty without qk_norm
     std::vector<float> k_norm;  // likewise
@@ -56,23 +60,32 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
 
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
-    std::vector<PackedMatrix> qkv = b.Stacked(
-        "attn_qkv.weight",
-        {{"attn_q.weight", kProjectedDim}, {"attn_k.weight", kKvDim}, {"attn_v.weight", kKvDim}},
-        b.model_dim());
+    std::vector<StackedMatrix> projections = {{"attn_q.weight", kProjectedDim},
+                                              {"attn_k.weight", kKvDim}};
+    if constexpr (kHasValues) projections.push_back({"attn_v.weight", kKvDim});
+    std::vector<PackedMatrix> qkv =
+        b.Stacked("attn_qkv.weight", std::move(projections), b.model_dim());
     w.q = std::move(qkv[0]);
     w.k = std::move(qkv[1]);
-    w.v = std::move(qkv[2]);
+    if constexpr (kHasValues) w.v = std::move(qkv[2]);
     w.output = b.Matrix("attn_output.weight", b.model_dim(), kQueryDim, TensorUse::kBranchEnd);
     if constexpr (kShape.qk_norm) {
       w.q_norm = b.Vector("attn_q_norm.weight", TensorUse::kNorm, kHeadDim);
       w.k_norm = b.Vector("attn_k_norm.weight", TensorUse::kNorm, kHeadDim);
     }
+    if constexpr (kRope.proportional) BindAngleDivisors(b);
   }
 
-  static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.q, &w.k, &w.v}); }
+  static OperandForms InputForms(const Weights& w) {
+    if constexpr (!kHasValues) return OperandForms::For({&w.q, &w.k});
+    return OperandForms::For({&w.q, &w.k, &w.v});
+  }
   static void ListProducts(const Weights& w, Schedule& schedule) {
-    schedule.Add({&w.q, &w.k, &w.v});
+    if constexpr (kHasValues) {
+      schedule.Add({&w.q, &w.k, &w.v});
+    } else {
+      schedule.Add({&w.q, &w.k});
+    }
     schedule.Add({&w.output});
   }
 
@@ -92,7 +105,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
         ForSegments(segments, first, last,
                     [&](const SegmentRows& segment, size_t begin, size_t end) {
                       RopeAngles(segment.position + begin, kRope.base, kRope.scale,
-                                 shared.angles.Slice(segment.row + begin, end - begin));
+                                 shared.angles.Slice(segment.row + begin, end - begin), kTurning);
                     });
       });
     }
@@ -110,7 +123,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     FloatRows mixed = pass.arena.Rows(y.rows, kQueryDim);
     float* const scratch = pass.arena.Memory(MixScratchFloats(pass.team.threads()));
     const MatMulTask projections[] = {{&w.q, projected, batch.out_rows}, {&w.k, k}, {&w.v, v}};
-    pass.Multiply(projections, x);
+    pass.Multiply(std::span(projections).first(kHasValues ? 3 : 2), x);
     const auto prepare_queries = [&](size_t begin, size_t end) {
       const FloatRows queries = q.Slice(begin, end - begin);
       NormHeads(w.q_norm, Heads(projected, begin, end), Heads(q, begin, end), pass.norm_epsilon);
@@ -122,6 +135,10 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
       if (batch.out_rows == nullptr) prepare_queries(begin, end);
       const FloatRows keys = k.Slice(begin, end - begin);
       const FloatRows key_heads(keys.data, keys.rows * kKvHeads, kHeadDim);
+      if constexpr (kShape.v_norm) {
+        const FloatRows value_heads(v.Slice(begin, end - begin).data, key_heads.rows, kHeadDim);
+        RmsNorm(kHasValues ? value_heads : key_heads, kOnes.data(), pass.norm_epsilon, value_heads);
+      }
       NormHeads(w.k_norm, key_heads, key_heads, pass.norm_epsilon);
       if constexpr (kRotates) {
         ApplyRope(shared.angles.Slice(begin, end - begin), keys, kPairs, kHeadDim);
@@ -159,17 +176,33 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   static TokenWork Work(const Weights& w) {
     TokenWork work;
     for (const PackedMatrix* m : {&w.q, &w.k, &w.v, &w.output}) work += WorkOf(*m);
-    return work;
+    return work;  // an empty matrix has none
   }
 
   static std::string Describe() {
     return absl::StrCat(
         kShape.bidirectional ? "bidirectional " : "", kShape.gated ? "gated " : "",
         kWindow == 0 ? "full attention" : absl::StrCat("sliding attention ", kWindow), ": ", kHeads,
-        " heads of ", kHeadDim, ", ", kKvHeads, " kv");
+        " heads of ", kHeadDim, ", ", kKvHeads, " kv", kHasValues ? "" : ", values are keys");
   }
 
  private:
+  // The weight of a norm without one.
+  static constexpr std::array<float, kHeadDim> kOnes = [] {
+    std::array<float, kHeadDim> ones{};
+    ones.fill(1.0f);
+    return ones;
+  }();
+
+  // Files say which angles do not turn by what angles are divided by: 1, or so much that nothing is
+  // left. The config has said it already; other numbers are of another model.
+  template <class Binder>
+  static void BindAngleDivisors(LayerBinder<Binder>& b) {
+    std::vector<float> divisors(kHeadDim / 2, 1e30f);
+    std::fill_n(divisors.begin(), kTurning, 1.0f);
+    b.ModelConstants("rope_freqs.weight", divisors);
+  }
+
   // Serves both storing and attention.
   static constexpr size_t MixScratchFloats(size_t threads) {
     return std::max(AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, threads),

@@ -34,6 +34,9 @@ void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
     }
     LayerKind<P>::Bind(b, part);
   });
+  if constexpr (L::Norms::kScalesStream) {
+    w.stream_scale = b.Vector("layer_output_scale.weight", TensorUse::kNorm, 1);
+  }
 }
 
 // Binds the matrices that some files apply to the pooled vector.

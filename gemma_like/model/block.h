@@ -67,12 +67,14 @@ struct PassState {
 };
 
 // residual += sum over the mixers of multiplier * mixer(norm(residual)), then
-// residual += multiplier * mlp(norm(residual)).
+// residual += multiplier * mlp(norm(residual)), then, if the layer scales the stream,
+// residual *= scale.
 template <ModelConfig Config, class L>
 struct Block {
   static constexpr size_t kMixers = L::Mixers::kSize;
   static_assert(kMixers <= 1 || !L::Norms::kPost,
                 "a layer with norms after its branches has at most one mixer");
+  static_assert(!L::Norms::kScalesStream || L::kHasMlp, "a layer that scales ends with an MLP");
 
   // With `out_rows` [outputs], only those rows of the batch stay in the residual stream, and the
   // state's residual then has `outputs` rows; with nullptr, all rows stay.
@@ -93,8 +95,10 @@ struct Block {
           });
       LayerKind<typename L::Mlp>::Forward(weights.mlp, x, branch, s.pass);
       ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
+        const FloatRows residual = s.residual.Slice(begin, end - begin);
         AddBranch(weights.mlp_post_norm, L::kMlpMultiplier, branch.Slice(begin, end - begin),
-                  s.residual.Slice(begin, end - begin));
+                  residual);
+        if constexpr (L::Norms::kScalesStream) Scale(weights.stream_scale.front(), residual);
       });
     }
   }

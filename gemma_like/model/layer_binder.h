@@ -63,6 +63,11 @@ class LayerBinder {
   std::vector<float> Vector(absl::string_view tensor, TensorUse use, size_t cols, size_t rows = 1) {
     return binder_.Vector(Name(tensor), use, cols, rows);
   }
+  // A vector of the model, not of this layer, that must have these values: they follow from the
+  // config, and files repeat them. Layers may ask for the same one.
+  void ModelConstants(absl::string_view tensor, const std::vector<float>& values) {
+    binder_.Constants(tensor, values);
+  }
   // The filters of a convolution over the sequence, [width, channels]: the transpose of the file's.
   std::vector<float> Filters(absl::string_view tensor, size_t channels, size_t width) {
     return binder_.Transposed(Name(tensor), TensorUse::kConvolution, channels, width);

@@ -171,6 +171,19 @@ void MetadataCheck::CheckInts(std::string_view key, absl::Span<const int64_t> va
   Compare(key, false, wanted, compare, values.size());
 }
 
+void MetadataCheck::CheckFlags(std::string_view key, absl::Span<const bool> values) {
+  const auto append = [](std::string* out, bool value) {
+    absl::StrAppend(out, value ? "true" : "false");
+  };
+  const auto compare = [&](const GgufValue& found) {
+    bool equal = found.is_array() && found.size() == values.size();
+    for (size_t i = 0; equal && i < values.size(); ++i) equal = found.BoolAt(i) == values[i];
+    return equal;
+  };
+  Compare(key, false, absl::StrCat("[", absl::StrJoin(values, ", ", append), "]"), compare,
+          values.size());
+}
+
 void MetadataCheck::CheckSections(std::string_view key, absl::Span<const int64_t> values) {
   const auto compare = [&](const GgufValue& found) {
     bool equal = found.is_array() && found.size() <= values.size();

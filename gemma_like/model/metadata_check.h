@@ -48,6 +48,10 @@ class MetadataCheck {
     CheckInts(key, values);
   }
   template <size_t n>
+  void Flags(std::string_view key, const std::array<bool, n>& values) {
+    CheckFlags(key, values);
+  }
+  template <size_t n>
   void Sections(std::string_view key, const std::array<int64_t, n>& values) {
     CheckSections(key, values);
   }
@@ -64,6 +68,7 @@ class MetadataCheck {
   using Equal = absl::FunctionRef<bool(const GgufValue&)>;
 
   void CheckInts(std::string_view key, absl::Span<const int64_t> values);
+  void CheckFlags(std::string_view key, absl::Span<const bool> values);
   void CheckSections(std::string_view key, absl::Span<const int64_t> values);
   void CheckTexts(std::string_view key, absl::Span<const std::string_view> values);
   // Reports the key's values that are not equal, with at most `shown` elements of each, and a

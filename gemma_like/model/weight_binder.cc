@@ -172,6 +172,18 @@ std::vector<float> WeightBinder::Transposed(absl::string_view name, TensorUse us
   return transposed;
 }
 
+void WeightBinder::Constants(absl::string_view name, absl::Span<const float> values) {
+  const size_t before = vector_bytes_;
+  const std::vector<float> found = Vector(name, TensorUse::kNorm, values.size());
+  vector_bytes_ = before;  // nothing is kept
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == values[i]) continue;
+    status_ = absl::InvalidArgumentError(absl::StrCat(file_.name(), ": tensor '", name, "' has ",
+                                                      found[i], " at ", i, ", not ", values[i]));
+    return;
+  }
+}
+
 absl::Status WeightBinder::Finish() const {
   if (!status_.ok()) return status_;
   constexpr size_t kNamed = 3;

@@ -71,6 +71,9 @@ class WeightBinder {
   // A small matrix rows x cols in the file as its transpose [cols][rows] in float.
   std::vector<float> Transposed(absl::string_view name, TensorUse, size_t rows, size_t cols);
 
+  // Checks that a vector has these values.
+  void Constants(absl::string_view name, absl::Span<const float> values);
+
   // The tensors that were requested as packed matrices.
   const PackedTensors& packed() const { return packed_; }
 

@@ -38,6 +38,7 @@ struct LayerWeights {
   std::vector<float> mlp_norm;  // before and after the MLP, likewise
   std::vector<float> mlp_post_norm;
   PartWeightsType<typename L::Mlp> mlp;
+  std::vector<float> stream_scale;  // [1], if the layer scales the stream; else empty
 };
 
 template <ModelConfig Config>

@@ -79,6 +79,11 @@ void GgufWriter::SetBool(absl::string_view key, bool value) {
   AddScalar(key, GgufType::kBool, &byte);
 }
 
+void GgufWriter::SetBools(absl::string_view key, absl::Span<const bool> values) {
+  static_assert(sizeof(bool) == 1, "a flag of a file is a byte, 0 or 1");
+  AddNumbers(key, GgufType::kBool, values.size(), values.data());
+}
+
 void GgufWriter::SetString(absl::string_view key, absl::string_view value) {
   AddKey(key);
   Append(&metadata_, GgufType::kString);

@@ -35,6 +35,7 @@ class GgufWriter {
   void SetUint64(absl::string_view key, uint64_t value);
   void SetFloat32(absl::string_view key, float value);
   void SetBool(absl::string_view key, bool value);
+  void SetBools(absl::string_view key, absl::Span<const bool> values);
   void SetString(absl::string_view key, absl::string_view value);
   void SetStrings(absl::string_view key, absl::Span<const std::string> values);
   void SetInt32s(absl::string_view key, absl::Span<const int32_t> values);

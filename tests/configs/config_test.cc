@@ -12,6 +12,7 @@
 #include "configs/falcon_h1.h"
 #include "configs/gemma2.h"
 #include "configs/gemma3.h"
+#include "configs/gemma4.h"
 #include "configs/gemma_embedding.h"
 #include "configs/granite.h"
 #include "configs/granite4h.h"
@@ -39,7 +40,8 @@ int64_t PartParameters(int64_t dim, MoeMlp<kShape, kActivation>) {
 
 template <AttentionShape kShape, Rope kRope, int kWindow>
 int64_t PartParameters(int64_t dim, AttentionMixer<kShape, kRope, kWindow>) {
-  const int64_t of_heads = (kShape.gated ? 3 : 2) * kShape.heads + 2 * kShape.kv_heads;
+  const int64_t of_heads =
+      (kShape.gated ? 3 : 2) * kShape.heads + (kShape.values_are_keys ? 1 : 2) * kShape.kv_heads;
   const int64_t projections = of_heads * kShape.head_dim * dim;
   return projections + (kShape.qk_norm ? 2 * kShape.head_dim : 0);
 }
@@ -83,7 +85,7 @@ int64_t Parameters() {
   sum += 2 * dim * C::kEmbedding.dense_dim;
   ForEachLayer<C>([&]<class L>(int) {
     const int64_t branches = (L::Mixers::kSize > 0 ? 1 : 0) + (L::kHasMlp ? 1 : 0);
-    sum += branches * (L::Norms::kPost ? 2 : 1) * dim;
+    sum += branches * (L::Norms::kPost ? 2 : 1) * dim + (L::Norms::kScalesStream ? 1 : 0);
     ForEachPart<L>([&]<class P>() { sum += PartParameters(dim, P()); });
   });
   return sum;
@@ -185,6 +187,7 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Gemma3_4b>(), "sssssasssssasssssasssssasssssassss");
   EXPECT_EQ(Spell<Gemma2_27b>(), "sasasasasasasasasasasasasasasasasasasasasasasa");
   EXPECT_EQ(Spell<Gemma3_27b>(), "sssssasssssasssssasssssasssssasssssasssssasssssasssssasssssass");
+  EXPECT_EQ(Spell<Gemma4_12b>(), "sssssasssssasssssasssssasssssasssssasssssasssssa");
   EXPECT_EQ(Spell<EmbeddingGemma_300m>(), "sssssasssssasssssasssssa");
   EXPECT_EQ(Spell<Granite_350m>(), std::string(28, 'a'));
   EXPECT_EQ(Spell<Granite4h_350m>(), "mmmmmmmmmmammammmammmmmmmmmammmm");
@@ -204,6 +207,8 @@ TEST(ConfigTest, Multipliers) {
   EXPECT_FLOAT_EQ(Gemma3_270m::kEmbeddingScale, 25.298221f);
   EXPECT_DOUBLE_EQ(Gemma2_27b::kHeads.Scale(), 1 / std::sqrt(144.0));
   EXPECT_DOUBLE_EQ(Gemma3_27b::kHeads.Scale(), 1 / std::sqrt(168.0));
+  EXPECT_EQ(Gemma4_31b::kSlidingHeads.Scale(), 1);
+  EXPECT_EQ(Gemma4_31b::kFullHeads.Scale(), 1);
   EXPECT_EQ(BranchMultiplier<Granite_350m>(), 0.263f);
   EXPECT_EQ(static_cast<float>(Granite_350m::kHeads.Scale()), 0.015625f);
   EXPECT_EQ(static_cast<float>(Granite_1b::kHeads.Scale()), 0.0078125f);

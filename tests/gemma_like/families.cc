@@ -31,7 +31,9 @@ std::vector<Family> AllFamilies() {
           MakeFamily<TinyGemma, Q8Storage>(),
           MakeFamily<TinyLeaky>(),
           MakeFamily<TinyQwen>(),
-          MakeFamily<TinyQwen, Q8Storage>()};
+          MakeFamily<TinyQwen, Q8Storage>(),
+          MakeFamily<TinyGemma4>(),
+          MakeFamily<TinyGemma4, Q8Storage>()};
 }
 
 }  // namespace inlay

@@ -121,6 +121,35 @@ struct TinyQwen : TinyBase {
   using Layers = Chain<Recurrent, Layer<PreNorm, Mixers<Gated>, Mlp>, Recurrent>;
 };
 
+// As Gemma 4: full layers with longer heads, of which the first angles alone turn, and without a
+// matrix for values; norms of values, norms on both sides, and a scale of the stream.
+struct TinyGemma4 : TinyBase {
+  static constexpr std::string_view kName = "tiny-gemma4";
+  static constexpr float kLogitSoftCap = 30.0f;
+  struct Norms : PreAndPostNorm {
+    static constexpr bool kScalesStream = true;
+  };
+  static constexpr AttentionShape kSlidingHeads{.heads = 4,
+                                                .kv_heads = 2,
+                                                .head_dim = 16,
+                                                .qk_norm = true,
+                                                .query_scalar = 1,
+                                                .v_norm = true};
+  static constexpr AttentionShape kFullHeads{.heads = 4,
+                                             .kv_heads = 1,
+                                             .head_dim = 32,
+                                             .qk_norm = true,
+                                             .query_scalar = 1,
+                                             .v_norm = true,
+                                             .values_are_keys = true};
+  static constexpr AttentionKeys kAttentionKeys{.own_sliding_dims = true};
+  static constexpr Rope kFullRope{.base = 1'000'000, .dims = 8, .proportional = true};
+  using Sliding =
+      Layer<Norms, Mixers<SlidingWindowAttention<kSlidingHeads, Rope{.base = 10'000}, 20>>, Mlp>;
+  using Full = Layer<Norms, Mixers<FullAttention<kFullHeads, kFullRope>>, Mlp>;
+  using Layers = Chain<Sliding, Full, Sliding, Full>;
+};
+
 // Two mixers in parallel (as Falcon-H1) with a multiplier each, Mamba2 without a norm, a layer
 // without a mixer (as Nemotron-H), and layers after the last one with cache storage. Its full
 // attention rotates neighbouring elements, as Granite's.

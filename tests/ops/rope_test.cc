@@ -25,6 +25,18 @@ TEST_P(RopeTest, AnglesAreCosinesThenSines) {
   }
 }
 
+TEST_P(RopeTest, AnglesThatDoNotTurnAreZero) {
+  const Array all(3, 32), some(3, 32);
+  RopeAngles(77, 1e6, 1, all);
+  RopeAngles(77, 1e6, 1, some, 4);
+  for (size_t t = 0; t < 3; ++t) {
+    for (size_t i = 0; i < 16; ++i) {
+      EXPECT_EQ(some.At(t, i), i < 4 ? all.At(t, i) : 1.0f);
+      EXPECT_EQ(some.At(t, 16 + i), i < 4 ? all.At(t, 16 + i) : 0.0f);
+    }
+  }
+}
+
 TEST_P(RopeTest, AnglesDependOnThePositionAlone) {
   const Array all(20, 64), parts(20, 64);
   RopeAngles(100, 1e6, 1, all);

@@ -12,6 +12,7 @@ namespace inlay {
 namespace {
 
 constexpr std::pair<const char*, ChatTemplate> kBuiltIn[] = {{"gemma", ChatTemplate::kGemma},
+                                                             {"gemma4", ChatTemplate::kGemma4},
                                                              {"granite", ChatTemplate::kGranite},
                                                              {"chatml", ChatTemplate::kChatMl},
                                                              {"none", ChatTemplate::kNone}};
@@ -19,9 +20,10 @@ constexpr std::pair<const char*, ChatTemplate> kBuiltIn[] = {{"gemma", ChatTempl
 }  // namespace
 
 void AddChatTemplateFlag(CLI::App& command, std::string& name_or_file) {
-  command.add_option("--chat-template", name_or_file,
-                     "write chats in a built-in format (gemma, granite, chatml, none) or by a file "
-                     "with a Jinja template (default: by the model's own template)");
+  command.add_option(
+      "--chat-template", name_or_file,
+      "write chats in a built-in format (gemma, gemma4, granite, chatml, none) or by a file "
+      "with a Jinja template (default: by the model's own template)");
 }
 
 absl::StatusOr<ChatTemplateChoice> ChatTemplateChoice::Read(const std::string& name_or_file) {

@@ -32,9 +32,10 @@ using testing::HasSubstr;
 // A vocabulary with the control tokens of all built-in templates.
 std::unique_ptr<Tokenizer> AnyTokenizer() {
   TestVocabulary vocabulary = SpmBase();
-  for (const char* token : {"<start_of_turn>", "<end_of_turn>", "<|im_start|>", "<|im_end|>",
-                            "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|user|>",
-                            "<|boss|>", "<think>", "</think>", "<tool_call>", "</tool_call>"}) {
+  for (const char* token :
+       {"<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>", "<|think|>", "<|im_start|>",
+        "<|im_end|>", "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|user|>",
+        "<|boss|>", "<think>", "</think>", "<tool_call>", "</tool_call>"}) {
     vocabulary.Add(token, kControl);
   }
   vocabulary.flags = {{"add_bos_token", true}, {"add_space_prefix", false}};
@@ -77,7 +78,8 @@ constexpr char kPlain[] =
 TEST_F(ChatRendererTest, BuiltInTemplatesWriteWhatTheFixedFormatsWrite) {
   const LoadedModel bard = LoadBard();
   for (const ChatTemplate built_in :
-       {ChatTemplate::kGemma, ChatTemplate::kGranite, ChatTemplate::kChatMl, ChatTemplate::kNone}) {
+       {ChatTemplate::kGemma, ChatTemplate::kGemma4, ChatTemplate::kGranite, ChatTemplate::kChatMl,
+        ChatTemplate::kNone}) {
     const auto fixed = Must(FixedChatFormat::Create(*tokenizer_, built_in));
     const auto renderer = Must(ChatRenderer::Create(*bard.file, *tokenizer_, built_in));
     for (const std::string system : {"", "Be <end_of_turn> brief. "}) {
@@ -108,6 +110,23 @@ TEST_F(ChatRendererTest, BuiltInTemplatesWriteWhatTheFixedFormatsWrite) {
   EXPECT_THAT(
       ChatRenderer::Create(*bard.file, *bard.tokenizer, ChatTemplate::kGemma).status().message(),
       HasSubstr("needs the token '<start_of_turn>'"));
+}
+
+// With and without a system text.
+TEST_F(ChatRendererTest, TheBuiltInTemplateOfGemma4CanAskForThoughts) {
+  const LoadedModel bard = LoadBard();
+  const auto renderer = Must(ChatRenderer::Create(*bard.file, *tokenizer_, ChatTemplate::kGemma4));
+  EXPECT_EQ(renderer.answer_format(false).think_end, "<channel|>");
+  const auto rendered = [&](const json& messages) {
+    const ChatInput input = Input(messages, nullptr, {{"enable_thinking", true}});
+    return Show(*tokenizer_, Must(renderer.Render(input)).tokens);
+  };
+  EXPECT_EQ(rendered(List({Said("user", "Hi")})),
+            "[<s>][<|turn>]system\n[<|think|>]\n[<turn|>]\n[<|turn>]user\nHi[<turn|>]\n"
+            "[<|turn>]model\n");
+  EXPECT_EQ(rendered(List({Said("system", "Be brief."), Said("user", "Hi")})),
+            "[<s>][<|turn>]system\n[<|think|>]\nBe brief.[<turn|>]\n[<|turn>]user\nHi[<turn|>]\n"
+            "[<|turn>]model\n");
 }
 
 TEST_F(ChatRendererTest, CountsTheTokensBeforeTheGenerationPrompt) {

@@ -36,23 +36,43 @@ TEST(Chat, WritesGemmaTurns) {
             "[<start_of_turn>]model\n");
 }
 
+TEST(Chat, WritesGemma4Turns) {
+  TestVocabulary vocabulary = SpmBase();
+  vocabulary.Add("<|turn>", kControl);
+  vocabulary.Add("<turn|>", kControl);
+  vocabulary.flags = {{"add_bos_token", true}, {"add_space_prefix", false}};
+  const auto tokenizer = MustLoad(vocabulary);
+  const FixedChatFormat format = MustCreate(*tokenizer, ChatTemplate::kGemma4);
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("", " Hi there\n")),
+            "[<s>][<|turn>]user\nHi there[<turn|>]\n[<|turn>]model\n");
+  EXPECT_EQ(Show(*tokenizer, format.FirstTurn("Be brief. ", "Hi")),
+            "[<s>][<|turn>]system\nBe brief.[<turn|>]\n[<|turn>]user\nHi[<turn|>]\n"
+            "[<|turn>]model\n");
+  const auto answer = tokenizer->Encode("Hello!", {.add_bos = false});
+  EXPECT_EQ(Show(*tokenizer, format.NextTurn(*answer, "Bye")),
+            "[<turn|>]\n[<|turn>]user\nBye[<turn|>]\n[<|turn>]model\n");
+}
+
 // The vocabulary adds it and no built-in template prints it. Where the file says that none is
 // added, because its own template prints it, Gemma gets it nevertheless.
 TEST(Chat, BeginsWithOneBosAtMost) {
   for (const bool adds_bos : {true, false}) {
     TestVocabulary vocabulary = SpmBase();
-    for (const char* token : {"<start_of_turn>", "<end_of_turn>", "<|im_start|>", "<|im_end|>",
-                              "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"}) {
+    for (const char* token :
+         {"<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>", "<|im_start|>", "<|im_end|>",
+          "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"}) {
       vocabulary.Add(token, kControl);
     }
     vocabulary.flags = {{"add_bos_token", adds_bos}, {"add_space_prefix", false}};
     const auto tokenizer = MustLoad(vocabulary);
-    for (const ChatTemplate chat_template : {ChatTemplate::kGemma, ChatTemplate::kGranite,
-                                             ChatTemplate::kChatMl, ChatTemplate::kNone}) {
+    for (const ChatTemplate chat_template :
+         {ChatTemplate::kGemma, ChatTemplate::kGemma4, ChatTemplate::kGranite,
+          ChatTemplate::kChatMl, ChatTemplate::kNone}) {
       const FixedChatFormat format = MustCreate(*tokenizer, chat_template);
       const auto tokens = format.FirstTurn("", "<s>");
       ASSERT_TRUE(tokens.ok()) << tokens.status();
-      const bool wanted = adds_bos || chat_template == ChatTemplate::kGemma;
+      const bool wanted = adds_bos || chat_template == ChatTemplate::kGemma ||
+                          chat_template == ChatTemplate::kGemma4;
       EXPECT_EQ(std::count(tokens->begin(), tokens->end(), *tokenizer->bos()), wanted ? 1 : 0);
       EXPECT_EQ(tokens->front() == *tokenizer->bos(), wanted);
     }

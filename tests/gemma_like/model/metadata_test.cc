@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "configs/bard.h"
 #include "configs/test_falcon_h1.h"
+#include "configs/test_gemma4.h"
 #include "configs/test_lfm2.h"
 #include "configs/test_nemotron_h.h"
 #include "configs/test_qwen35.h"
@@ -75,6 +76,12 @@ class WrongValues {
     ++*std::find_if(wrong.rbegin(), wrong.rend(), [](int32_t v) { return v != kAnyValue; });
     Add(key, false,
         [wrong](GgufWriter& writer, absl::string_view full) { writer.SetInt32s(full, wrong); });
+  }
+  template <size_t n>
+  void Flags(std::string_view key, std::array<bool, n> values) {
+    values.back() = !values.back();
+    Add(key, false,
+        [values](GgufWriter& writer, absl::string_view full) { writer.SetBools(full, values); });
   }
   template <size_t n>
   void Sections(std::string_view key, const std::array<int64_t, n>& values) {
@@ -163,6 +170,10 @@ const char* FileOf<TestGemma3>() {
   return "tests/golden/models/gemma3-tiny-q4_0.gguf";
 }
 template <>
+const char* FileOf<TestGemma4>() {
+  return "tests/golden/models/gemma4-dense-tiny-q4_k_m.gguf";
+}
+template <>
 const char* FileOf<TestGemmaEmbedding>() {
   return SynthFile("test-gemma-embedding");
 }
@@ -221,9 +232,9 @@ class MetadataTest : public ::testing::Test {
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
 using Families =
-    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemmaEmbedding, TestGranite, TestGranite4h,
-                     TestGranite4hMoe, TestLfm2, TestLfm2Moe, TestQwen35, TestQwen35Moe,
-                     TestFalconH1, TestNemotronH, TestMamba2>;
+    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemma4, TestGemmaEmbedding, TestGranite,
+                     TestGranite4h, TestGranite4hMoe, TestLfm2, TestLfm2Moe, TestQwen35,
+                     TestQwen35Moe, TestFalconH1, TestNemotronH, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {

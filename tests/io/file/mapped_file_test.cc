@@ -137,6 +137,7 @@ TEST_F(FileTest, WhatIsWrittenCanBeRead) {
   writer.SetFloat32("f32", 0.5f);
   writer.SetBool("flag", true);
   writer.SetStrings("texts", std::vector<std::string>{"a", "", "c"});
+  writer.SetBools("flags", {true, false});
   writer.SetInt32s("ints", {1, -2});
   writer.SetFloat32s("floats", {1.5f});
   writer.SetInt32s("none", {});
@@ -161,6 +162,9 @@ TEST_F(FileTest, WhatIsWrittenCanBeRead) {
   EXPECT_EQ(*file->GetFloat("f32"), 0.5);
   EXPECT_EQ(*file->GetBool("flag"), true);
   EXPECT_THAT(*file->GetStrings("texts"), ElementsAre("a", "", "c"));
+  ASSERT_EQ(file->Find("flags")->size(), 2u);
+  EXPECT_EQ(file->Find("flags")->BoolAt(0), true);
+  EXPECT_EQ(file->Find("flags")->BoolAt(1), false);
   EXPECT_THAT(*file->GetInts("ints"), ElementsAre(1, -2));
   EXPECT_THAT(*file->GetFloats("floats"), ElementsAre(1.5f));
   EXPECT_THAT(*file->GetInts("none"), ElementsAre());

@@ -1,0 +1,125 @@
+// Gemma 4, text: sliding layers with a few full ones between them, whose heads are longer, and
+// norms of queries, keys and values.
+#ifndef INLAY_CONFIGS_GEMMA4_H_
+#define INLAY_CONFIGS_GEMMA4_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "configs/config.h"
+#include "configs/metadata.h"
+
+namespace inlay {
+
+// The mask of the layers period - 1, 2 * period - 1, ...
+constexpr uint64_t EveryLayerAt(int period, int layers) {
+  uint64_t mask = 0;
+  for (int i = period - 1; i < layers; i += period) mask |= LayersAt(i);
+  return mask;
+}
+
+// What differs between the members of the family.
+struct Gemma4Shape {
+  int vocab_size = 262'144;
+  int model_dim = 0;
+  int layers = 0;
+  uint64_t full_layers = 0;  // a mask; the others are sliding
+  int heads = 0;
+  int kv_heads = 0;             // of sliding layers
+  int full_kv_heads = 0;        // of full layers
+  int head_dim = 256;           // of sliding layers
+  int full_head_dim = 512;      // of full layers
+  bool values_are_keys = true;  // in full layers
+  int hidden = 0;               // of the MLP
+  int window = 0;
+};
+
+struct Gemma4Norms : PreAndPostNorm {
+  static constexpr bool kScalesStream = true;
+};
+
+template <Gemma4Shape kShape>
+struct Gemma4 : ConfigDefaults {
+  static constexpr std::string_view kArchitecture = "gemma4";
+  static constexpr int kVocabSize = kShape.vocab_size;
+  static constexpr int kModelDim = kShape.model_dim;
+  static constexpr float kNormEpsilon = 1e-6f;
+  static constexpr float kEmbeddingScale = static_cast<float>(ConstexprSqrt(kShape.model_dim));
+  static constexpr float kLogitSoftCap = 30.0f;
+  static constexpr ChatTemplate kChatTemplate = ChatTemplate::kGemma4;
+  static constexpr SamplingDefaults kSampling{.temperature = 1.0f, .top_k = 64, .top_p = 0.95f};
+
+  // Query-key products are not divided.
+  static constexpr AttentionShape kSlidingHeads{.heads = kShape.heads,
+                                                .kv_heads = kShape.kv_heads,
+                                                .head_dim = kShape.head_dim,
+                                                .qk_norm = true,
+                                                .query_scalar = 1,
+                                                .v_norm = true};
+  static constexpr AttentionShape kFullHeads{.heads = kShape.heads,
+                                             .kv_heads = kShape.full_kv_heads,
+                                             .head_dim = kShape.full_head_dim,
+                                             .qk_norm = true,
+                                             .query_scalar = 1,
+                                             .v_norm = true,
+                                             .values_are_keys = kShape.values_are_keys};
+  static constexpr AttentionKeys kAttentionKeys{.stores_scale = false, .own_sliding_dims = true};
+  static constexpr Rope kSlidingRope{.base = 10'000};
+  static constexpr Rope kFullRope{
+      .base = 1'000'000, .dims = kShape.full_head_dim / 4, .proportional = true};
+
+  using Mlp = GatedMlp<kShape.hidden, Activation::kGeluTanh>;
+  using Sliding =
+      Layer<Gemma4Norms, Mixers<SlidingWindowAttention<kSlidingHeads, kSlidingRope, kShape.window>>,
+            Mlp>;
+  using Full = Layer<Gemma4Norms, Mixers<FullAttention<kFullHeads, kFullRope>>, Mlp>;
+  using Layers = Masked<kShape.layers, kShape.full_layers, Full, Sliding>;
+
+  template <class Config, class Visitor>
+  static void Metadata(Visitor& v) {
+    CommonMetadata<Config>(v);
+    v.Flags("attention.sliding_window_pattern", SlidingLayers());
+    v.Int("attention.shared_kv_layers", 0, 0);
+    v.Int("embedding_length_per_layer_input", 0, 0);
+    v.Int("expert_count", 0, 0);
+    v.Float("final_logit_softcapping", Config::kLogitSoftCap);
+  }
+
+ private:
+  // Of each layer.
+  static constexpr std::array<bool, size_t{kShape.layers}> SlidingLayers() {
+    std::array<bool, size_t{kShape.layers}> sliding{};
+    for (size_t i = 0; i < sliding.size(); ++i) sliding[i] = (kShape.full_layers >> i & 1) == 0;
+    return sliding;
+  }
+};
+
+// The numbers are those of text_config in the config.json of huggingface.co/google/gemma-4-12B-it
+// and its siblings.
+struct Gemma4_12b : Gemma4<Gemma4Shape{.model_dim = 3840,
+                                       .layers = 48,
+                                       .full_layers = EveryLayerAt(6, 48),
+                                       .heads = 16,
+                                       .kv_heads = 8,
+                                       .full_kv_heads = 1,
+                                       .hidden = 15'360,
+                                       .window = 1024}> {
+  static constexpr std::string_view kName = "gemma-4-12b";
+};
+
+struct Gemma4_31b : Gemma4<Gemma4Shape{.model_dim = 5376,
+                                       .layers = 60,
+                                       .full_layers = EveryLayerAt(6, 60),
+                                       .heads = 32,
+                                       .kv_heads = 16,
+                                       .full_kv_heads = 4,
+                                       .hidden = 21'504,
+                                       .window = 1024}> {
+  static constexpr std::string_view kName = "gemma-4-31b";
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_CONFIGS_GEMMA4_H_
