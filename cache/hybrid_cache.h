@@ -6,6 +6,8 @@
 #include <cassert>
 #include <cstddef>
 #include <memory>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -80,10 +82,18 @@ class HybridCache final : public KVCache {
     return absl::string_view(Config::kName.data(), Config::kName.size());
   }
 
-  // The storage of the `mixer`-th mixer of the `ordinal`-th layer of this type.
+  // What the `mixer`-th mixer of the `ordinal`-th layer of this type stores or, if it stores
+  // nothing, reads.
   template <class Layer, size_t mixer>
   auto& StorageOf(int ordinal) {
-    return storage_.template Get<Layer>(ordinal).template Get<mixer>();
+    using M = std::tuple_element_t<mixer, ForMixers<Layer, std::tuple, std::type_identity_t>>;
+    if constexpr (requires { typename M::StorageOwner; }) {
+      using Owner = StorageLayer<Config, typename M::StorageOwner>;
+      return storage_.template Get<typename Owner::Layer>(Owner::kOrdinal)
+          .template Get<Owner::kMixer>();
+    } else {
+      return storage_.template Get<Layer>(ordinal).template Get<mixer>();
+    }
   }
 
   size_t RewindFloor() const override {

@@ -6,6 +6,7 @@
 #include "cache/layers/attention.h"
 #include "cache/layers/delta_net.h"
 #include "cache/layers/mamba2.h"
+#include "cache/layers/shared_kv_attention.h"
 #include "cache/layers/short_conv.h"
 
 #endif  // INLAY_CACHE_LAYERS_H_

@@ -96,6 +96,63 @@ constexpr bool EmbedsTexts() {
   return C::kEmbedding.pooling != Pooling::kNone;
 }
 
+// The index of the last layer with mixer M; -1 if there is none.
+template <class C, class M>
+constexpr int LastLayerWith() {
+  int last = -1;
+  ForEachLayer<C>([&]<class L>(int index) {
+    if (IndexOfMixer<L, M>() < L::Mixers::kSize) last = index;
+  });
+  return last;
+}
+
+// Where a mixer that reads what mixer Owner stores finds it: in the last layer with Owner.
+template <class C, class Owner>
+struct StorageLayer {
+  using Layer = LayerTypeAt<typename C::Layers, static_cast<size_t>(LastLayerWith<C, Owner>())>;
+  // It is the last layer of its type, too.
+  static constexpr int kOrdinal = kLayerCount<typename C::Layers, Layer> - 1;
+  static constexpr size_t kMixer = IndexOfMixer<Layer, Owner>();
+};
+
+namespace config_internal {
+
+// Whether every layer that reads what another one stores comes after it.
+template <class C>
+constexpr bool OwnersComeFirst() {
+  bool first = true;
+  ForEachLayer<C>([&]<class L>(int index) {
+    ForEachMixer<L>([&]<class M>(size_t) {
+      if constexpr (requires { typename M::StorageOwner; }) {
+        constexpr int kOwner = LastLayerWith<C, typename M::StorageOwner>();
+        first = first && 0 <= kOwner && kOwner < index;
+      }
+    });
+  });
+  return first;
+}
+
+// The size of the layers' inputs: 0 if no layer has one, -1 if they differ.
+template <class C>
+constexpr int InputDim() {
+  int dim = 0;
+  bool any = false, agree = true;
+  ForEachLayerType<C>([&]<class L>(int) {
+    int of_layer = 0;
+    if constexpr (L::kHasInput) of_layer = L::Input::kDim;
+    agree = agree && (!any || dim == of_layer);
+    dim = of_layer;
+    any = true;
+  });
+  return agree ? dim : -1;
+}
+
+}  // namespace config_internal
+
+// The size of each layer's input, which the model computes for every token; 0 without such inputs.
+template <class C>
+inline constexpr size_t kLayerInputDim = static_cast<size_t>(config_internal::InputDim<C>());
+
 // True for a config whose numbers are consistent; otherwise a static_assert says in one sentence
 // what is wrong.
 template <class C>
@@ -113,6 +170,10 @@ constexpr bool CheckConfig() {
                   "a model that embeds texts must have a positive kEmbedding.max_tokens");
     static_assert(EmbedsTexts<C>() || !config_internal::SeesLaterTokens<C>(),
                   "only a model that embeds texts may have bidirectional attention");
+    static_assert(config_internal::OwnersComeFirst<C>(),
+                  "a layer can only read what an earlier layer stores");
+    static_assert(config_internal::InputDim<C>() >= 0,
+                  "all layers of a model have inputs of the same size, or none has one");
     return config_internal::CheckLayers<DistinctLayers<typename C::Layers>>::kValid;
   }
   return true;  // the static_assert above has reported the error

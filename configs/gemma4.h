@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 #include "configs/config.h"
 #include "configs/metadata.h"
@@ -34,6 +35,10 @@ struct Gemma4Shape {
   bool values_are_keys = true;  // in full layers
   int hidden = 0;               // of the MLP
   int window = 0;
+  // The last layers that have no keys and values of their own, and the MLP's hidden size there.
+  int sharing_layers = 0;
+  int sharing_hidden = 0;  // 0: as in other layers
+  int layer_input = 0;     // of per-layer embeddings, for each layer; 0: none
 };
 
 struct Gemma4Norms : PreAndPostNorm {
@@ -70,19 +75,29 @@ struct Gemma4 : ConfigDefaults {
   static constexpr Rope kFullRope{
       .base = 1'000'000, .dims = kShape.full_head_dim / 4, .proportional = true};
 
-  using Mlp = GatedMlp<kShape.hidden, Activation::kGeluTanh>;
-  using Sliding =
-      Layer<Gemma4Norms, Mixers<SlidingWindowAttention<kSlidingHeads, kSlidingRope, kShape.window>>,
-            Mlp>;
-  using Full = Layer<Gemma4Norms, Mixers<FullAttention<kFullHeads, kFullRope>>, Mlp>;
-  using Layers = Masked<kShape.layers, kShape.full_layers, Full, Sliding>;
+  template <int kHidden>
+  using Mlp = GatedMlp<kHidden, Activation::kGeluTanh>;
+  using Input = std::conditional_t<kShape.layer_input == 0, NoInput,
+                                   GatedInput<kShape.layer_input, Activation::kGeluTanh>>;
+  using Sliding = SlidingWindowAttention<kSlidingHeads, kSlidingRope, kShape.window>;
+  using Full = FullAttention<kFullHeads, kFullRope>;
+  template <class Mixer>
+  using Own = Layer<Gemma4Norms, Mixers<Mixer>, Mlp<kShape.hidden>, Input>;
+  static constexpr int kSharingHidden =
+      kShape.sharing_hidden == 0 ? kShape.hidden : kShape.sharing_hidden;
+  template <class Mixer>
+  using Sharing = Layer<Gemma4Norms, Mixers<SharedKvAttention<Mixer>>, Mlp<kSharingHidden>, Input>;
+  static constexpr int kOwnLayers = kShape.layers - kShape.sharing_layers;
+  using Layers = Chain<Masked<kOwnLayers, kShape.full_layers, Own<Full>, Own<Sliding>>,
+                       Masked<kShape.sharing_layers, (kShape.full_layers >> kOwnLayers),
+                              Sharing<Full>, Sharing<Sliding>>>;
 
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
     CommonMetadata<Config>(v);
     v.Flags("attention.sliding_window_pattern", SlidingLayers());
-    v.Int("attention.shared_kv_layers", 0, 0);
-    v.Int("embedding_length_per_layer_input", 0, 0);
+    v.Int("attention.shared_kv_layers", kShape.sharing_layers, 0);
+    if constexpr (kShape.layer_input == 0) v.Int("embedding_length_per_layer_input", 0, 0);
     v.Int("expert_count", 0, 0);
     v.Float("final_logit_softcapping", Config::kLogitSoftCap);
   }
@@ -98,6 +113,35 @@ struct Gemma4 : ConfigDefaults {
 
 // The numbers are those of text_config in the config.json of huggingface.co/google/gemma-4-12B-it
 // and its siblings.
+struct Gemma4_E2b : Gemma4<Gemma4Shape{.model_dim = 1536,
+                                       .layers = 35,
+                                       .full_layers = EveryLayerAt(5, 35),
+                                       .heads = 8,
+                                       .kv_heads = 1,
+                                       .full_kv_heads = 1,
+                                       .values_are_keys = false,
+                                       .hidden = 6144,
+                                       .window = 512,
+                                       .sharing_layers = 20,
+                                       .sharing_hidden = 12'288,
+                                       .layer_input = 256}> {
+  static constexpr std::string_view kName = "gemma-4-e2b";
+};
+
+struct Gemma4_E4b : Gemma4<Gemma4Shape{.model_dim = 2560,
+                                       .layers = 42,
+                                       .full_layers = EveryLayerAt(6, 42),
+                                       .heads = 8,
+                                       .kv_heads = 2,
+                                       .full_kv_heads = 2,
+                                       .values_are_keys = false,
+                                       .hidden = 10'240,
+                                       .window = 512,
+                                       .sharing_layers = 18,
+                                       .layer_input = 256}> {
+  static constexpr std::string_view kName = "gemma-4-e4b";
+};
+
 struct Gemma4_12b : Gemma4<Gemma4Shape{.model_dim = 3840,
                                        .layers = 48,
                                        .full_layers = EveryLayerAt(6, 48),

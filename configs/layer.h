@@ -12,15 +12,19 @@
 
 namespace inlay {
 
-// A part of a layer is a mixer, which exchanges information between the tokens of a sequence, or
-// an MLP, which does not. The config-only half of its kind is a struct that derives from one of
-// these two and has
+// A part of a layer is a mixer, which exchanges information between the tokens of a sequence, an
+// MLP, which does not, or a branch for an input that the model computes for the layer. The
+// config-only half of its kind is a struct that derives from one of these three and has
 //   kName                  its name in fingerprints and messages
 //   Numbers()              a std::array<int, n> of all in which two parts of the kind may differ
 //   Check()                true; static_asserts say in one sentence which number is impossible
 //   Metadata<Config>(v)    constexpr: the metadata keys that describe it; see configs/metadata.h
+// A mixer that reads what another one stores, and stores nothing, has that mixer's type as its
+// StorageOwner; see StorageLayer in configs/config.h. A part that derives from InputPart has kDim,
+// the size of its input.
 struct MixerPart {};
 struct MlpPart {};
+struct InputPart {};
 
 template <class P>
 concept LayerPart = requires {
@@ -33,6 +37,8 @@ template <class P>
 concept Mixer = LayerPart<P> && std::derived_from<P, MixerPart>;
 template <class P>
 concept Mlp = LayerPart<P> && std::derived_from<P, MlpPart>;
+template <class P>
+concept LayerInput = LayerPart<P> && std::derived_from<P, InputPart>;
 
 // Where RMSNorm is applied around a branch: before it, or also after it (before the residual
 // addition).
@@ -61,6 +67,9 @@ struct Mixers {
 // The layer ends with its mixers.
 struct NoMlp {};
 
+// The layer has no input but the residual stream.
+struct NoInput {};
+
 namespace layer_internal {
 
 template <class P>
@@ -78,16 +87,19 @@ struct Unscaled<Scaled<P, kBy>> {
 }  // namespace layer_internal
 
 // residual += sum over the mixers of multiplier * mixer(norm(residual)), then
-// residual += multiplier * mlp(norm(residual)).
-template <class Norms_, class Mixers_, class Mlp_ = NoMlp>
+// residual += multiplier * mlp(norm(residual)), then residual += input branch(residual, input),
+// then, if the norms say so, residual *= scale.
+template <class Norms_, class Mixers_, class Mlp_ = NoMlp, class Input_ = NoInput>
 struct Layer;
 
-template <class Norms_, class... M, class Mlp_>
-struct Layer<Norms_, Mixers<M...>, Mlp_> {
+template <class Norms_, class... M, class Mlp_, class Input_>
+struct Layer<Norms_, Mixers<M...>, Mlp_, Input_> {
   using Norms = Norms_;
   using Mixers = inlay::Mixers<typename layer_internal::Unscaled<M>::Part...>;
   using Mlp = typename layer_internal::Unscaled<Mlp_>::Part;
+  using Input = Input_;
   static constexpr bool kHasMlp = !std::is_same_v<Mlp, NoMlp>;
+  static constexpr bool kHasInput = !std::is_same_v<Input, NoInput>;
   static constexpr std::array<float, sizeof...(M)> kMixerMultipliers{
       layer_internal::Unscaled<M>::kMultiplier...};
   static constexpr float kMlpMultiplier = layer_internal::Unscaled<Mlp_>::kMultiplier;
@@ -121,20 +133,35 @@ constexpr void ForEachMixer(F&& f) {
   layer_internal::MixerList<typename L::Mixers>::ForEach(f);
 }
 
-// The same without the index for each mixer and then the MLP, if there is one.
+// The same without the index for each mixer, then the MLP and the input branch, if there are any.
 template <class L, class F>
 constexpr void ForEachPart(F&& f) {
   ForEachMixer<L>([&]<class M>(size_t) { f.template operator()<M>(); });
   if constexpr (L::kHasMlp) f.template operator()<typename L::Mlp>();
+  if constexpr (L::kHasInput) f.template operator()<typename L::Input>();
+}
+
+// The index of mixer M in a layer; the number of its mixers if it does not have it.
+template <class L, class M>
+constexpr size_t IndexOfMixer() {
+  size_t index = L::Mixers::kSize;
+  ForEachMixer<L>([&]<class Other>(size_t i) {
+    if (std::is_same_v<Other, M>) index = i;
+  });
+  return index;
 }
 
 // True for a layer whose parts' numbers are consistent; otherwise a static_assert says in one
 // sentence what is wrong.
 template <class L>
 constexpr bool CheckLayer() {
-  constexpr bool kAreParts = layer_internal::MixerList<typename L::Mixers>::kAreMixers &&
-                             (!L::kHasMlp || Mlp<typename L::Mlp>);
-  static_assert(kAreParts, "a layer is Layer<norms, Mixers<mixers...>, MLP or NoMlp>");
+  constexpr bool kIsMlp = !L::kHasMlp || Mlp<typename L::Mlp>;
+  constexpr bool kIsInput = !L::kHasInput || LayerInput<typename L::Input>;
+  constexpr bool kAreParts =
+      layer_internal::MixerList<typename L::Mixers>::kAreMixers && kIsMlp && kIsInput;
+  static_assert(
+      kAreParts,
+      "a layer is Layer<norms, Mixers<mixers...>, MLP or NoMlp, input branch or NoInput>");
   static_assert(L::Mixers::kSize > 0 || L::kHasMlp, "a layer must have a mixer or an MLP");
   if constexpr (kAreParts) {
     bool valid = true;

@@ -6,9 +6,11 @@
 // Keep sorted; one line for each kind.
 #include "configs/layers/attention.h"
 #include "configs/layers/delta_net.h"
+#include "configs/layers/gated_input.h"
 #include "configs/layers/gated_mlp.h"
 #include "configs/layers/mamba2.h"
 #include "configs/layers/moe_mlp.h"
+#include "configs/layers/shared_kv_attention.h"
 #include "configs/layers/short_conv.h"
 #include "configs/layers/squared_relu_mlp.h"
 

@@ -91,6 +91,9 @@ struct Traits<LayerList<Layers...>> {
     return (0 + ... + static_cast<int>(std::is_same_v<Layers, Layer>));
   }
 
+  template <size_t index>
+  using At = std::tuple_element_t<index, std::tuple<Layers...>>;
+
   template <class F>
   static constexpr void ForEach(F&& f) {
     int index = 0;
@@ -180,6 +183,10 @@ constexpr void ForEachLayerType(F&& f) {
 // How many layers of this type the list has.
 template <class List, class Layer>
 inline constexpr int kLayerCount = pattern_internal::Traits<List>::template Count<Layer>();
+
+// The layer at this index of the list.
+template <class List, size_t index>
+using LayerTypeAt = typename pattern_internal::Traits<List>::template At<index>;
 
 // The index that ForEachLayerType calls this layer type with.
 template <class Config, class Layer>

@@ -22,6 +22,24 @@ struct TestGemma4 : Gemma4<Gemma4Shape{.vocab_size = 512,
   static constexpr std::string_view kName = "test-gemma4";
 };
 
+struct TestGemma4E : Gemma4<Gemma4Shape{.vocab_size = 512,
+                                        .model_dim = 256,
+                                        .layers = 8,
+                                        .full_layers = LayersAt(4, 7),
+                                        .heads = 4,
+                                        .kv_heads = 1,
+                                        .full_kv_heads = 1,
+                                        .head_dim = 32,
+                                        .full_head_dim = 64,
+                                        .values_are_keys = false,
+                                        .hidden = 64,
+                                        .window = 32,
+                                        .sharing_layers = 3,
+                                        .sharing_hidden = 128,
+                                        .layer_input = 32}> {
+  static constexpr std::string_view kName = "test-gemma4-e";
+};
+
 }  // namespace inlay
 
 #endif  // INLAY_CONFIGS_TEST_GEMMA4_H_

@@ -5,9 +5,11 @@
 // Keep sorted; one line for each kind.
 #include "gemma_like/layers/attention.h"
 #include "gemma_like/layers/delta_net.h"
+#include "gemma_like/layers/gated_input.h"
 #include "gemma_like/layers/gated_mlp.h"
 #include "gemma_like/layers/mamba2.h"
 #include "gemma_like/layers/moe_mlp.h"
+#include "gemma_like/layers/shared_kv_attention.h"
 #include "gemma_like/layers/short_conv.h"
 #include "gemma_like/layers/squared_relu_mlp.h"
 

@@ -90,8 +90,8 @@ class TensorLister {
 
   bool Has(absl::string_view) const { return false; }
   size_t Rows(absl::string_view, size_t least) const { return least; }
-  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols) {
-    Packed(name, rows, cols, TensorUse::kEmbedding);
+  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
+    Packed(name, rows, cols, use);
     return {};
   }
   // A tied output requests the embedding a second time.
@@ -120,6 +120,7 @@ class TensorLister {
     return {};
   }
 
+  void Unused(absl::string_view) {}
   void Constants(absl::string_view name, absl::Span<const float> values) {
     const bool is_new =
         std::none_of(tensors_.begin(), tensors_.end(),
@@ -155,7 +156,8 @@ SynthModel DescribeSynth() {
   BindWeights(lister, *nothing);
   ScaleForStability({.model_dim = Config::kModelDim,
                      .embedding_scale = Config::kEmbeddingScale,
-                     .branch_scale = BranchMultiplier<Config>().value_or(1.0f)},
+                     .branch_scale = BranchMultiplier<Config>().value_or(1.0f),
+                     .layers = Config::Layers::kSize},
                     model.tensors);
   return model;
 }

@@ -92,6 +92,10 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
       case TensorUse::kEmbedding:
         tensor.scale = kEmbedding;
         break;
+      case TensorUse::kLayerEmbedding:
+        // A layer's part of a row has the variance of a whole row.
+        tensor.scale = std::sqrt(stream.layers);
+        break;
       case TensorUse::kRouter:
         tensor.scale = kRouter;
         break;

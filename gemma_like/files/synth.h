@@ -37,6 +37,7 @@ struct ResidualStream {
   int model_dim = 0;
   double embedding_scale = 1;  // embeddings are multiplied by it
   double branch_scale = 1;     // and branches, if all by the same number
+  int layers = 1;
 };
 
 // Sets the tensors' scales so that rounding errors stay small through many layers.

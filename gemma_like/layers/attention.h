@@ -5,49 +5,31 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "cache/layers/attention.h"
 #include "configs/layers/attention.h"
 #include "gemma_like/layer_kind.h"
+#include "gemma_like/layers/attention_queries.h"
 #include "ops/attention/attention.h"
 #include "ops/row_ops.h"
 
 namespace inlay {
 
 template <AttentionShape kShape, Rope kRope, int kWindow>
-struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
-  static constexpr size_t kHeads = kShape.heads;
-  static constexpr size_t kKvHeads = kShape.kv_heads;
-  static constexpr size_t kHeadDim = kShape.head_dim;
-  static constexpr size_t kQueryDim = kHeads * kHeadDim;
+struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
+    : AttentionQueries<kShape, kRope, kWindow> {
+  using Queries = AttentionQueries<kShape, kRope, kWindow>;
+  using Queries::kHeadDim, Queries::kKvHeads, Queries::kProjectedDim, Queries::kQueryDim;
+  using Queries::kRotates;
+  using typename Queries::Shared;
   static constexpr size_t kKvDim = kKvHeads * kHeadDim;
-  static constexpr bool kRotates = kRope.base != 0;
-  static constexpr size_t kRotated = AttentionMixer<kShape, kRope, kWindow>::kRotated;
-  static constexpr size_t kTurning = AttentionMixer<kShape, kRope, kWindow>::kTurning;
   static constexpr bool kHasValues = !kShape.values_are_keys;  // a matrix for them
-  // Of each head: its query and, if gated, its gate.
-  static constexpr size_t kProjectedHead = (kShape.gated ? 2 : 1) * kHeadDim;
-  static constexpr size_t kProjectedDim = kHeads * kProjectedHead;
-  static constexpr RopePairs kPairs =
-      kRope.interleaved ? RopePairs::kNeighbours : RopePairs::kHalves;
-
-  // How far a token that attends to both sides sees.
-  static constexpr size_t kEachSide =
-      kWindow == 0 ? std::numeric_limits<size_t>::max() : size_t{kWindow} / 2;
-  static constexpr AttentionParams kParams{
-      .heads = kHeads,
-      .scale = static_cast<float>(kShape.Scale()),
-      .soft_cap = kShape.soft_cap,
-      .window = kShape.bidirectional && kWindow != 0 ? kEachSide + 1 : size_t{kWindow},
-      .ahead = kShape.bidirectional ? kEachSide : 0};
 
   struct Weights {
     PackedMatrix q;             // [kProjectedDim, model_dim]
@@ -73,7 +55,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
       w.q_norm = b.Vector("attn_q_norm.weight", TensorUse::kNorm, kHeadDim);
       w.k_norm = b.Vector("attn_k_norm.weight", TensorUse::kNorm, kHeadDim);
     }
-    if constexpr (kRope.proportional) BindAngleDivisors(b);
+    if constexpr (kRope.proportional) Queries::BindAngleDivisors(b);
   }
 
   static OperandForms InputForms(const Weights& w) {
@@ -89,29 +71,6 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     schedule.Add({&w.output});
   }
 
-  struct Shared {
-    FloatRows angles;  // [rows, kRotated], the rotations of the batch's positions
-  };
-
-  static constexpr size_t SharedFloats(size_t rows) {
-    return kRotates ? Arena::Floats(rows, kRotated) : 0;
-  }
-
-  static Shared MakeShared(absl::Span<const SegmentRows> segments, size_t rows, Pass& pass) {
-    Shared shared;
-    if constexpr (kRotates) {
-      shared.angles = pass.arena.Rows(rows, kRotated);
-      ForRows(pass.team, rows, kRotated, [&](size_t first, size_t last) {
-        ForSegments(segments, first, last,
-                    [&](const SegmentRows& segment, size_t begin, size_t end) {
-                      RopeAngles(segment.position + begin, kRope.base, kRope.scale,
-                                 shared.angles.Slice(segment.row + begin, end - begin), kTurning);
-                    });
-      });
-    }
-    return shared;
-  }
-
   static void Forward(const Weights& w, const Shared& shared, const Batch<KvBlocks>& batch,
                       const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
@@ -125,9 +84,8 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     const MatMulTask projections[] = {{&w.q, projected, batch.out_rows}, {&w.k, k}, {&w.v, v}};
     pass.Multiply(std::span(projections).first(kHasValues ? 3 : 2), x);
     const auto prepare_queries = [&](size_t begin, size_t end) {
-      const FloatRows queries = q.Slice(begin, end - begin);
-      NormHeads(w.q_norm, Heads(projected, begin, end), Heads(q, begin, end), pass.norm_epsilon);
-      if constexpr (kRotates) RotateQueries(shared.angles, batch.out_rows, begin, queries);
+      Queries::PrepareQueries(w.q_norm, shared, batch.out_rows, projected, q, begin, end,
+                              pass.norm_epsilon);
     };
     constexpr size_t kPrepared = kQueryDim + 4 * kKvDim;  // storing rows costs extra
     pass.team.Run(rows, RowsOfChunk(kPrepared), [&](const Share& share) {
@@ -139,31 +97,15 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
         const FloatRows value_heads(v.Slice(begin, end - begin).data, key_heads.rows, kHeadDim);
         RmsNorm(kHasValues ? value_heads : key_heads, kOnes.data(), pass.norm_epsilon, value_heads);
       }
-      NormHeads(w.k_norm, key_heads, key_heads, pass.norm_epsilon);
+      Queries::NormHeads(w.k_norm, key_heads, key_heads, pass.norm_epsilon);
       if constexpr (kRotates) {
-        ApplyRope(shared.angles.Slice(begin, end - begin), keys, kPairs, kHeadDim);
+        ApplyRope(shared.angles.Slice(begin, end - begin), keys, Queries::kPairs, kHeadDim);
       }
       Store(batch.segments, k, v, begin, end, scratch + thread * kHeadDim);
     });
     if (y.rows == 0) return;
     if (batch.out_rows != nullptr) ForRows(pass.team, y.rows, kQueryDim, prepare_queries);
-    absl::InlinedVector<AttentionSegment, 8> segments;
-    for (const Segment<KvBlocks>& segment : batch.segments) {
-      segments.push_back({.q = q.Slice(segment.out_row, segment.out_rows),
-                          .first_position = segment.OutPosition(),
-                          .kv = segment.storage->view(),
-                          .y = mixed.Slice(segment.out_row, segment.out_rows)});
-    }
-    Attention(kParams, segments, scratch, pass.team);
-    const Operand attended =
-        pass.MakeOperand(mixed, OperandForms::For({&w.output}), [&](size_t begin, size_t end) {
-          if constexpr (kShape.gated) {
-            const FloatRows gates = Heads(projected, begin, end, kHeadDim);
-            Logistic(gates);
-            Multiply(Heads(mixed, begin, end), gates, Heads(mixed, begin, end));
-          }
-        });
-    pass.Multiply(w.output, attended, y);
+    Queries::Attend(batch.segments, q, projected, mixed, scratch, w.output, y, pass);
   }
 
   static constexpr size_t ScratchFloats(const PassSize& size) {
@@ -180,10 +122,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
   }
 
   static std::string Describe() {
-    return absl::StrCat(
-        kShape.bidirectional ? "bidirectional " : "", kShape.gated ? "gated " : "",
-        kWindow == 0 ? "full attention" : absl::StrCat("sliding attention ", kWindow), ": ", kHeads,
-        " heads of ", kHeadDim, ", ", kKvHeads, " kv", kHasValues ? "" : ", values are keys");
+    return absl::StrCat(Queries::DescribeHeads(), kHasValues ? "" : ", values are keys");
   }
 
  private:
@@ -194,44 +133,9 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>> {
     return ones;
   }();
 
-  // Files say which angles do not turn by what angles are divided by: 1, or so much that nothing is
-  // left. The config has said it already; other numbers are of another model.
-  template <class Binder>
-  static void BindAngleDivisors(LayerBinder<Binder>& b) {
-    std::vector<float> divisors(kHeadDim / 2, 1e30f);
-    std::fill_n(divisors.begin(), kTurning, 1.0f);
-    b.ModelConstants("rope_freqs.weight", divisors);
-  }
-
   // Serves both storing and attention.
   static constexpr size_t MixScratchFloats(size_t threads) {
-    return std::max(AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, threads),
-                    threads * kHeadDim);
-  }
-
-  // The heads of the rows [begin, end) of queries [rows, kQueryDim] or projections [rows,
-  // kProjectedDim]: of each the kHeadDim elements from `first` on.
-  static FloatRows Heads(FloatRows x, size_t begin, size_t end, size_t first = 0) {
-    return {x.Slice(begin, end - begin).data + first, (end - begin) * kHeads, kHeadDim,
-            x.cols / kHeads};
-  }
-
-  // Normalises heads of queries or keys, if the layer does.
-  static void NormHeads(const std::vector<float>& norm, ConstFloatRows x, FloatRows y,
-                        float epsilon) {
-    if constexpr (kShape.qk_norm) RmsNorm(x, norm.data(), epsilon, y);
-  }
-
-  // `queries` holds the outputs from `first` on.
-  static void RotateQueries(ConstFloatRows angles, const int32_t* out_rows, size_t first,
-                            FloatRows queries) {
-    if (out_rows == nullptr) {
-      return ApplyRope(angles.Slice(first, queries.rows), queries, kPairs, kHeadDim);
-    }
-    for (size_t r = 0; r < queries.rows; ++r) {
-      ApplyRope(angles.Slice(static_cast<size_t>(out_rows[first + r]), 1), queries.Slice(r, 1),
-                kPairs, kHeadDim);
-    }
+    return std::max(Queries::AttendScratchFloats(threads), threads * kHeadDim);
   }
 
   // Stores the keys and values of the batch's rows [first, last).

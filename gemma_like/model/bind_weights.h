@@ -33,6 +33,9 @@ void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
       if constexpr (kPost) w.mlp_post_norm = norm("post_ffw_norm.weight", TensorUse::kPostNorm);
     }
     LayerKind<P>::Bind(b, part);
+    if constexpr (LayerInput<P> && kPost) {
+      w.input_post_norm = norm("post_norm.weight", TensorUse::kPostNorm);
+    }
   });
   if constexpr (L::Norms::kScalesStream) {
     w.stream_scale = b.Vector("layer_output_scale.weight", TensorUse::kNorm, 1);
@@ -55,7 +58,8 @@ void BindDense(Binder& binder, ModelWeights<Config>& weights) {
 template <ModelConfig Config, class Binder>
 void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   const size_t vocab_size = binder.Rows("token_embd.weight", Config::kVocabSize);
-  weights.embedding = binder.Matrix("token_embd.weight", vocab_size, Config::kModelDim);
+  weights.embedding =
+      binder.Matrix("token_embd.weight", vocab_size, Config::kModelDim, TensorUse::kEmbedding);
   if constexpr (EmbedsTexts<Config>()) {
     BindDense<Config>(binder, weights);
   } else {
@@ -64,6 +68,10 @@ void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
     weights.output =
         binder.Packed(own_output ? "output.weight" : "token_embd.weight", vocab_size,
                       Config::kModelDim, own_output ? TensorUse::kMatrix : TensorUse::kEmbedding);
+  }
+  if constexpr (kLayerInputDim < Config >> 0) {
+    weights.inputs.Bind(binder, vocab_size, Config::kModelDim, Config::Layers::kSize,
+                        kLayerInputDim<Config>);
   }
   weights.layers.ForEach([&]<class L>(LayerAt at, LayerWeights<L>& layer) {
     LayerBinder<Binder> of_layer(binder, at.index, Config::kModelDim);

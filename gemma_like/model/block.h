@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,7 @@ using SharedByMixer = typename block_internal::SharedTuple<
 template <ModelConfig Config>
 struct PassState {
   FloatRows residual;  // [rows, model_dim], the residual stream
+  FloatRows inputs;    // [rows, layers * kLayerInputDim], the layers' inputs; or empty
   absl::InlinedVector<HybridCache<Config>*, 8> caches;
   absl::InlinedVector<SegmentRows, 8> segments;  // of the cache at the same index
   SharedByMixer<Config> shared;
@@ -67,40 +69,28 @@ struct PassState {
 };
 
 // residual += sum over the mixers of multiplier * mixer(norm(residual)), then
-// residual += multiplier * mlp(norm(residual)), then, if the layer scales the stream,
-// residual *= scale.
+// residual += multiplier * mlp(norm(residual)), then residual += input branch(residual, input),
+// then, if the layer scales the stream, residual *= scale.
 template <ModelConfig Config, class L>
 struct Block {
   static constexpr size_t kMixers = L::Mixers::kSize;
   static_assert(kMixers <= 1 || !L::Norms::kPost,
                 "a layer with norms after its branches has at most one mixer");
-  static_assert(!L::Norms::kScalesStream || L::kHasMlp, "a layer that scales ends with an MLP");
+  static_assert(L::kHasMlp || (!L::Norms::kScalesStream && !L::kHasInput),
+                "a layer with an input or a scale must have an MLP");
 
   // With `out_rows` [outputs], only those rows of the batch stay in the residual stream, and the
   // state's residual then has `outputs` rows; with nullptr, all rows stay.
-  static void Forward(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
+  static void Forward(const LayerWeights<L>& weights, LayerAt at, const int32_t* out_rows,
                       size_t outputs, PassState<Config>& s) {
     Arena::Scope scope(s.pass.arena);
     FloatRows branch = s.pass.arena.Rows(outputs, Config::kModelDim);
-    if constexpr (kMixers > 0) RunMixers(weights, ordinal, out_rows, branch, s);
+    if constexpr (kMixers > 0) RunMixers(weights, at.ordinal, out_rows, branch, s);
     if constexpr (L::kHasMlp) {
       if (s.residual.rows == 0) return;
-      const FloatRows normed = s.pass.arena.Rows(outputs, Config::kModelDim);
-      const Operand x = s.pass.MakeOperand(
-          normed, LayerKind<typename L::Mlp>::InputForms(weights.mlp),
-          [&](size_t begin, size_t end) {
-            if constexpr (kMixers > 0) AddMixer<kMixers - 1>(weights, branch, begin, end, s);
-            RmsNorm(s.residual.Slice(begin, end - begin), weights.mlp_norm.data(),
-                    Config::kNormEpsilon, normed.Slice(begin, end - begin));
-          });
-      LayerKind<typename L::Mlp>::Forward(weights.mlp, x, branch, s.pass);
-      ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
-        const FloatRows residual = s.residual.Slice(begin, end - begin);
-        AddBranch(weights.mlp_post_norm, L::kMlpMultiplier, branch.Slice(begin, end - begin),
-                  residual);
-        if constexpr (L::Norms::kScalesStream) Scale(weights.stream_scale.front(), residual);
-      });
+      RunMlp(weights, branch, s);
     }
+    if constexpr (L::kHasInput) RunInput(weights, at.index, branch, s);
   }
 
   // Floats of the arena that Forward needs at most.
@@ -112,6 +102,54 @@ struct Block {
   }
 
  private:
+  // Adds the last mixer's branch and computes the MLP's. Adds that too, unless an input branch
+  // follows: RunInput does so in the loop that makes its operand.
+  static void RunMlp(const LayerWeights<L>& weights, FloatRows branch, PassState<Config>& s) {
+    Arena::Scope scope(s.pass.arena);
+    const FloatRows normed = s.pass.arena.Rows(branch.rows, Config::kModelDim);
+    const Operand x = s.pass.MakeOperand(
+        normed, LayerKind<typename L::Mlp>::InputForms(weights.mlp), [&](size_t begin, size_t end) {
+          if constexpr (kMixers > 0) AddMixer<kMixers - 1>(weights, branch, begin, end, s);
+          RmsNorm(s.residual.Slice(begin, end - begin), weights.mlp_norm.data(),
+                  Config::kNormEpsilon, normed.Slice(begin, end - begin));
+        });
+    LayerKind<typename L::Mlp>::Forward(weights.mlp, x, branch, s.pass);
+    if constexpr (!L::kHasInput) {
+      ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
+        AddMlp(weights, branch, begin, end, s);
+        ScaleStream(weights, s.residual.Slice(begin, end - begin));
+      });
+    }
+  }
+
+  // Adds the MLP's branch, then computes the input branch and adds it.
+  static void RunInput(const LayerWeights<L>& weights, int index, FloatRows branch,
+                       PassState<Config>& s) {
+    constexpr size_t kDim = kLayerInputDim<Config>;
+    const Operand x = s.pass.MakeOperand(
+        s.residual, LayerKind<typename L::Input>::InputForms(weights.input),
+        [&](size_t begin, size_t end) { AddMlp(weights, branch, begin, end, s); });
+    LayerKind<typename L::Input>::Forward(weights.input, x,
+                                          s.inputs.Columns(static_cast<size_t>(index) * kDim, kDim),
+                                          branch, s.pass);
+    ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
+      const FloatRows residual = s.residual.Slice(begin, end - begin);
+      AddBranch(weights.input_post_norm, 1, branch.Slice(begin, end - begin), residual);
+      ScaleStream(weights, residual);
+    });
+  }
+
+  // residual += the MLP's branch, for rows [begin, end).
+  static void AddMlp(const LayerWeights<L>& weights, FloatRows branch, size_t begin, size_t end,
+                     PassState<Config>& s) {
+    AddBranch(weights.mlp_post_norm, L::kMlpMultiplier, branch.Slice(begin, end - begin),
+              s.residual.Slice(begin, end - begin));
+  }
+
+  static void ScaleStream(const LayerWeights<L>& weights, FloatRows residual) {
+    if constexpr (L::Norms::kScalesStream) Scale(weights.stream_scale.front(), residual);
+  }
+
   // Computes all mixers and adds their branches, except the last one before an MLP: Forward adds
   // that in the same loop as the MLP's norm.
   static void RunMixers(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
@@ -149,7 +187,8 @@ struct Block {
   static void RunMixer(const LayerWeights<L>& weights, int ordinal, const int32_t* out_rows,
                        const Operand& x, FloatRows branch, PassState<Config>& s) {
     using M = std::tuple_element_t<i, ForMixers<L, std::tuple, std::type_identity_t>>;
-    using Storage = MixerStorageType<M>;
+    using Storage =
+        std::remove_reference_t<decltype(s.caches.front()->template StorageOf<L, i>(ordinal))>;
     absl::InlinedVector<Segment<Storage>, 8> segments;
     for (size_t c = 0; c < s.caches.size(); ++c) {
       segments.push_back({s.segments[c], &s.caches[c]->template StorageOf<L, i>(ordinal)});

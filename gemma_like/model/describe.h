@@ -27,8 +27,11 @@ std::string DescribeMixers() {
 
 template <class L>
 std::string DescribeMlp() {
-  if constexpr (L::kHasMlp) return LayerKind<typename L::Mlp>::Describe();
-  return "no mlp";
+  std::string text = "no mlp";
+  if constexpr (L::kHasMlp) text = LayerKind<typename L::Mlp>::Describe();
+  if constexpr (L::kHasInput)
+    absl::StrAppend(&text, ", ", LayerKind<typename L::Input>::Describe());
+  return text;
 }
 
 template <ModelConfig Config, class Policy>

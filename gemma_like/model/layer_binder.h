@@ -68,6 +68,8 @@ class LayerBinder {
   void ModelConstants(absl::string_view tensor, const std::vector<float>& values) {
     binder_.Constants(tensor, values);
   }
+  // A tensor that files may have and nothing reads.
+  void Unused(absl::string_view tensor) { binder_.Unused(Name(tensor)); }
   // The filters of a convolution over the sequence, [width, channels]: the transpose of the file's.
   std::vector<float> Filters(absl::string_view tensor, size_t channels, size_t width) {
     return binder_.Transposed(Name(tensor), TensorUse::kConvolution, channels, width);

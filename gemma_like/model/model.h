@@ -60,6 +60,8 @@ class Model final : public Engine {
   static constexpr int kLastStoring = LastLayerWithStorage<Config>();
   static_assert(kLastStoring >= 0, "a model must have a layer that stores state");
   static constexpr bool kEmbeds = EmbedsTexts<Config>();
+  // Of all layers' inputs.
+  static constexpr size_t kInputCols = kLayerInputDim<Config> * size_t{Config::Layers::kSize};
 
  public:
   // Binds a file whose metadata and tensors agree with the config, or returns an error that names
@@ -170,6 +172,10 @@ class Model final : public Engine {
       BindWeights(binder, model->weights_);
       INLAY_RETURN_IF_ERROR(binder.Finish());
     }
+    if constexpr (kInputCols > 0) {
+      model->info_.layer_work += WorkOf(model->weights_.inputs.projection);
+      model->schedule_.Add({&model->weights_.inputs.projection});
+    }
     model->weights_.layers.ForEach([&]<class L>(LayerAt, const LayerWeights<L>& layer) {
       model->info_.layer_work += WorkOfLayer<L>(layer);
       ForEachPartWeights<L>(layer, [&]<class P>(const auto& part) {
@@ -240,6 +246,7 @@ class Model final : public Engine {
                      .running = {},
                      .transactions = {},
                      .pass = {.residual = {},
+                              .inputs = {},
                               .caches = {},
                               .segments = {},
                               .shared = {},
@@ -250,8 +257,13 @@ class Model final : public Engine {
     std::fill(outcomes.begin(), outcomes.end(), absl::OkStatus());
     INLAY_RETURN_IF_ERROR(Begin(batch));
     if (batch.running.empty()) return absl::OkStatus();
-    batch.pass.residual = arena_.Rows(NumberRows(batch.pass), Config::kModelDim);
+    const size_t rows = NumberRows(batch.pass);
+    batch.pass.residual = arena_.Rows(rows, Config::kModelDim);
+    batch.pass.inputs = arena_.Rows(rows, kInputCols);
     LookUp(batch);
+    if constexpr (kInputCols > 0) {
+      weights_.inputs.Add(batch.pass.residual, batch.pass.inputs, batch.pass.pass);
+    }
     INLAY_RETURN_IF_ERROR(RunLayers(batch, cancel));
     // With a large vocabulary the output costs more time than a layer.
     if (cancel && cancel()) return absl::CancelledError("cancelled before the output");
@@ -351,24 +363,32 @@ class Model final : public Engine {
   static constexpr size_t ScratchFloats(size_t rows, size_t threads) {
     size_t shared = 0;
     size_t layer = kEmbeds ? PoolFloats() : 0;
+    if constexpr (kInputCols > 0) {
+      layer =
+          std::max(layer, LayerInputWeights::ScratchFloats(rows, Config::kModelDim, kInputCols));
+    }
     ForEachLayerType<Config>([&]<class L>(int) {
       ForEachMixer<L>([&]<class M>(size_t) { shared += LayerKind<M>::SharedFloats(rows); });
       layer =
           std::max(layer, Block<Config, L>::ScratchFloats(
                               {.rows = rows, .model_dim = Config::kModelDim, .threads = threads}));
     });
-    return Arena::Floats(rows, Config::kModelDim) + Arena::Floats(1, rows) + shared + layer;
+    return Arena::Floats(rows, Config::kModelDim) + Arena::Floats(rows, kInputCols) +
+           Arena::Floats(1, rows) + shared + layer;
   }
 
   void LookUp(BatchState& batch) {
     const FloatRows x = batch.pass.residual;
-    ForRows(*team_, x.rows, Config::kModelDim, [&](size_t first, size_t last) {
+    ForRows(*team_, x.rows, Config::kModelDim + kInputCols, [&](size_t first, size_t last) {
       const absl::Span<const SegmentRows> segments(batch.pass.segments);
       ForSegments(segments, first, last, [&](const SegmentRows& segment, size_t begin, size_t end) {
         const auto index = static_cast<size_t>(&segment - segments.data());
         const auto& tokens = batch.steps[batch.running[index]].tokens;
         for (size_t i = begin; i < end; ++i) {
           DequantizeRow(weights_.embedding, static_cast<size_t>(tokens[i]), x.Row(segment.row + i));
+          if constexpr (kInputCols > 0) {
+            weights_.inputs.LookUp(tokens[i], batch.pass.inputs.Row(segment.row + i));
+          }
         }
       });
       if constexpr (Config::kEmbeddingScale != 1.0f) {
@@ -410,8 +430,7 @@ class Model final : public Engine {
       const size_t outputs = batch.Outputs();
       const bool narrows = at.index == kLastStoring && outputs < s.residual.rows;
       const int32_t* out_rows = narrows ? Narrow(batch, outputs) : nullptr;
-      Block<Config, L>::Forward(weights, at.ordinal, out_rows, narrows ? outputs : s.residual.rows,
-                                s);
+      Block<Config, L>::Forward(weights, at, out_rows, narrows ? outputs : s.residual.rows, s);
       if (narrows && at.index + 1 < Config::Layers::kSize) {
         ContinueWithOutputs(s);
         share_again();
@@ -434,8 +453,8 @@ class Model final : public Engine {
       }
       const SegmentRows segment = s.segments[i];
       if (kept < i) {
-        std::copy_n(s.residual.data + segment.row * Config::kModelDim,
-                    segment.rows * Config::kModelDim, s.residual.data + row * Config::kModelDim);
+        MoveRows(s.residual, segment.row, segment.rows, row);
+        MoveRows(s.inputs, segment.row, segment.rows, row);
         batch.running[kept] = step;
         batch.transactions[kept] = std::move(batch.transactions[i]);
         s.caches[kept] = s.caches[i];
@@ -451,10 +470,18 @@ class Model final : public Engine {
     s.caches.resize(kept);
     s.segments.resize(kept);
     s.residual = s.residual.Slice(0, NumberRows(s));
+    s.inputs = s.inputs.Slice(0, s.residual.rows);
     return true;
   }
 
-  // Makes the wanted rows the outputs of the segments, and lists them.
+  // Copies the rows [from, from + count) to those from `to` on, which is not after `from`.
+  static void MoveRows(FloatRows x, size_t from, size_t count, size_t to) {
+    if (from == to) return;
+    std::copy_n(x.data + from * x.cols, count * x.cols, x.data + to * x.cols);
+  }
+
+  // Makes the wanted rows the outputs of the segments, and lists them. Only these are left of the
+  // layers' inputs, which are read after the mixers.
   const int32_t* Narrow(BatchState& batch, size_t outputs) {
     int32_t* const rows = arena_.Ints(outputs);
     size_t out = 0;
@@ -463,9 +490,11 @@ class Model final : public Engine {
       segment.out_row = out;
       segment.out_rows = batch.steps[batch.running[i]].logit_rows;
       for (size_t r = segment.rows - segment.out_rows; r < segment.rows; ++r) {
+        MoveRows(batch.pass.inputs, segment.row + r, 1, out);
         rows[out++] = static_cast<int32_t>(segment.row + r);
       }
     }
+    batch.pass.inputs = batch.pass.inputs.Slice(0, outputs);
     return rows;
   }
 

@@ -72,7 +72,7 @@ size_t WeightBinder::Rows(absl::string_view name, size_t least) const {
   return tensor == nullptr ? least : std::max<size_t>(least, tensor->dims[1]);
 }
 
-WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t cols) {
+WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t cols, TensorUse) {
   const GgufTensor* tensor = FindMatrices(name, 1, rows, cols);
   if (tensor == nullptr) return {};
   if (tensor->packed) {

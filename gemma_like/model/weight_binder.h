@@ -51,7 +51,7 @@ class WeightBinder {
 
   // A matrix of rows x cols (the file's dimensions are cols, rows) as the file stores it; it must
   // not be packed there.
-  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols);
+  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols, TensorUse);
 
   // A matrix in the layout of the kernels: a view if it is packed in the file, else a copy. The
   // TensorUse makes no difference here.
@@ -70,6 +70,9 @@ class WeightBinder {
 
   // A small matrix rows x cols in the file as its transpose [cols][rows] in float.
   std::vector<float> Transposed(absl::string_view name, TensorUse, size_t rows, size_t cols);
+
+  // A tensor of this name may be there, although it is not requested.
+  void Unused(absl::string_view name) { requested_.insert(std::string(name)); }
 
   // Checks that a vector has these values.
   void Constants(absl::string_view name, absl::Span<const float> values);

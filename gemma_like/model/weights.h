@@ -9,6 +9,7 @@
 #include "configs/layer.h"
 #include "configs/pattern.h"
 #include "gemma_like/layers.h"
+#include "gemma_like/model/layer_inputs.h"
 #include "gemma_like/token_work.h"
 #include "ops/matmul/packed_matrix.h"
 #include "ops/quant/weight_matrix.h"
@@ -25,6 +26,10 @@ template <>
 struct PartWeights<NoMlp> {
   struct Type {};
 };
+template <>
+struct PartWeights<NoInput> {
+  struct Type {};
+};
 template <class P>
 using PartWeightsType = typename PartWeights<P>::Type;
 
@@ -38,12 +43,15 @@ struct LayerWeights {
   std::vector<float> mlp_norm;  // before and after the MLP, likewise
   std::vector<float> mlp_post_norm;
   PartWeightsType<typename L::Mlp> mlp;
-  std::vector<float> stream_scale;  // [1], if the layer scales the stream; else empty
+  PartWeightsType<typename L::Input> input;
+  std::vector<float> input_post_norm;  // [model_dim], after the input branch, likewise
+  std::vector<float> stream_scale;     // [1], if the layer scales the stream; else empty
 };
 
 template <ModelConfig Config>
 struct ModelWeights {
-  WeightMatrix embedding;  // [vocab_size, model_dim], as the file stores it: few rows are read
+  WeightMatrix embedding;    // [vocab_size, model_dim], as the file stores it: few rows are read
+  LayerInputWeights inputs;  // empty unless the layers have inputs
   PerLayer<Config, LayerWeights> layers;
   std::vector<float> output_norm;  // [model_dim]
   // [vocab_size, model_dim]; of the embedding, if tied. Empty in a model that embeds texts.
@@ -52,13 +60,15 @@ struct ModelWeights {
   std::vector<PackedMatrix> dense;
 };
 
-// Calls f.operator()<P>(weights) for the mixers of a layer and then its MLP, if there is one.
+// Calls f.operator()<P>(weights) for the mixers of a layer, then its MLP and its input branch, if
+// there are any.
 template <class L, class Weights, class F>
 void ForEachPartWeights(Weights& w, F&& f) {
   [&]<class... M, size_t... i>(Mixers<M...>, std::index_sequence<i...>) {
     (f.template operator()<M>(std::get<i>(w.mixers)), ...);
   }(typename L::Mixers(), std::make_index_sequence<L::Mixers::kSize>());
   if constexpr (L::kHasMlp) f.template operator()<typename L::Mlp>(w.mlp);
+  if constexpr (L::kHasInput) f.template operator()<typename L::Input>(w.input);
 }
 
 // The matrices that one token of this layer is multiplied with.

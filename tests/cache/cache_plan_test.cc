@@ -33,8 +33,9 @@ using Cases = ::testing::Types<
     Case<TinyGranite, F32Storage>, Case<TinyGranite, F16Storage>, Case<TinyGranite, BF16Storage>,
     Case<TinyMamba, F32Storage>, Case<TinyLfm2, F32Storage>, Case<TinyParallel, F32Storage>,
     Case<TinyLeaky, F32Storage>, Case<TinyQwen, F32Storage>, Case<TinyQwen, Q8Storage>,
-    Case<TinyGemma4, F32Storage>, Case<TinyGemma4, Q8Storage>, Case<TinyEmbedding, F32Storage>,
-    Case<TinyBard, Q8Storage>, Case<TinyGemma, Q8Storage>, Case<TinyGranite, Q8Storage>>;
+    Case<TinyGemma4, F32Storage>, Case<TinyGemma4, Q8Storage>, Case<TinyGemma4E, F32Storage>,
+    Case<TinyEmbedding, F32Storage>, Case<TinyBard, Q8Storage>, Case<TinyGemma, Q8Storage>,
+    Case<TinyGranite, Q8Storage>>;
 TYPED_TEST_SUITE(CachePlanTest, Cases);
 
 TYPED_TEST(CachePlanTest, EqualsWhatIsAllocated) {

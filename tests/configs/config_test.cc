@@ -46,6 +46,16 @@ int64_t PartParameters(int64_t dim, AttentionMixer<kShape, kRope, kWindow>) {
   return projections + (kShape.qk_norm ? 2 * kShape.head_dim : 0);
 }
 
+template <AttentionShape kShape, Rope kRope, int kWindow>
+int64_t PartParameters(int64_t dim, SharedKvAttention<AttentionMixer<kShape, kRope, kWindow>>) {
+  return 2 * kShape.heads * kShape.head_dim * dim + kShape.head_dim;
+}
+
+template <int kDim, Activation kActivation>
+int64_t PartParameters(int64_t dim, GatedInput<kDim, kActivation>) {
+  return 2 * dim * kDim;
+}
+
 template <Mamba2Shape kShape>
 int64_t PartParameters(int64_t dim, Mamba2<kShape>) {
   const int64_t inner = kShape.heads * kShape.head_dim;
@@ -86,6 +96,7 @@ int64_t Parameters() {
   ForEachLayer<C>([&]<class L>(int) {
     const int64_t branches = (L::Mixers::kSize > 0 ? 1 : 0) + (L::kHasMlp ? 1 : 0);
     sum += branches * (L::Norms::kPost ? 2 : 1) * dim + (L::Norms::kScalesStream ? 1 : 0);
+    sum += L::kHasInput && L::Norms::kPost ? dim : 0;
     ForEachPart<L>([&]<class P>() { sum += PartParameters(dim, P()); });
   });
   return sum;
@@ -187,6 +198,8 @@ TEST(ConfigTest, OrderOfLayers) {
   EXPECT_EQ(Spell<Gemma3_4b>(), "sssssasssssasssssasssssasssssassss");
   EXPECT_EQ(Spell<Gemma2_27b>(), "sasasasasasasasasasasasasasasasasasasasasasasa");
   EXPECT_EQ(Spell<Gemma3_27b>(), "sssssasssssasssssasssssasssssasssssasssssasssssasssssasssssass");
+  EXPECT_EQ(Spell<Gemma4_E2b>(), "ssssassssassssassssassssassssassssa");
+  EXPECT_EQ(Spell<Gemma4_E4b>(), "sssssasssssasssssasssssasssssasssssasssssa");
   EXPECT_EQ(Spell<Gemma4_12b>(), "sssssasssssasssssasssssasssssasssssasssssasssssa");
   EXPECT_EQ(Spell<EmbeddingGemma_300m>(), "sssssasssssasssssasssssa");
   EXPECT_EQ(Spell<Granite_350m>(), std::string(28, 'a'));

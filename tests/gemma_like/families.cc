@@ -33,7 +33,9 @@ std::vector<Family> AllFamilies() {
           MakeFamily<TinyQwen>(),
           MakeFamily<TinyQwen, Q8Storage>(),
           MakeFamily<TinyGemma4>(),
-          MakeFamily<TinyGemma4, Q8Storage>()};
+          MakeFamily<TinyGemma4, Q8Storage>(),
+          MakeFamily<TinyGemma4E>(),
+          MakeFamily<TinyGemma4E, Q8Storage>()};
 }
 
 }  // namespace inlay

@@ -150,6 +150,24 @@ struct TinyGemma4 : TinyBase {
   using Layers = Chain<Sliding, Full, Sliding, Full>;
 };
 
+// As Gemma 4 E2B: every layer has an input of its own, and the last ones read the rows of earlier
+// ones, a sliding one first and last.
+struct TinyGemma4E : TinyBase {
+  static constexpr std::string_view kName = "tiny-gemma4e";
+  using Norms = TinyGemma4::Norms;
+  using Input = GatedInput<8, Activation::kGeluTanh>;
+  using Sliding = SlidingWindowAttention<TinyGemma4::kSlidingHeads, Rope{.base = 10'000}, 20>;
+  using Full = FullAttention<TinyGemma4::kFullHeads, TinyGemma4::kFullRope>;
+  static constexpr AttentionKeys kAttentionKeys = TinyGemma4::kAttentionKeys;
+  template <class Mixer>
+  using Own = Layer<Norms, Mixers<Mixer>, Mlp, Input>;
+  template <class Mixer>
+  using Sharing =
+      Layer<Norms, Mixers<SharedKvAttention<Mixer>>, GatedMlp<64, Activation::kGeluTanh>, Input>;
+  using Layers = Chain<Own<Sliding>, Own<Full>, Own<Sliding>, Sharing<Sliding>, Sharing<Full>,
+                       Sharing<Sliding>>;
+};
+
 // Two mixers in parallel (as Falcon-H1) with a multiplier each, Mamba2 without a norm, a layer
 // without a mixer (as Nemotron-H), and layers after the last one with cache storage. Its full
 // attention rotates neighbouring elements, as Granite's.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "configs/test_gemma4.h"
 #include "configs/test_twins.h"
 #include "gemma_like/files/describe_synth.h"
 #include "gemma_like/load_model.h"
@@ -92,9 +93,26 @@ void ExpectStable(const std::vector<std::string>& branch_ends) {
 TEST(SynthTest, BranchesAddLittle) {
   ExpectStable<TestGemma2>({"post_attention_norm.weight", "post_ffw_norm.weight"});
   ExpectStable<TestGemma3>({"post_attention_norm.weight", "post_ffw_norm.weight"});
+  ExpectStable<TestGemma4E>(
+      {"post_attention_norm.weight", "post_ffw_norm.weight", ".post_norm.weight"});
   ExpectStable<TestGranite4h>({"attn_output.weight", "ssm_norm.weight", "ffn_down.weight"});
   ExpectStable<TestGranite4hMoe>({"attn_output.weight", "ssm_norm.weight", "ffn_down_exps.weight"});
   ExpectStable<TestMamba2>({"ssm_norm.weight"});
+}
+
+// Each layer's part of a row is as large as a whole row of a matrix; constants are as they must be.
+TEST(SynthTest, InputsOfLayersAndConstants) {
+  const std::string path = TempPath("synth_inputs.gguf");
+  ASSERT_TRUE(WriteSynth(DescribeSynth<TestGemma4E>(), {.type = WeightType::kF16}, 1, path).ok());
+  absl::StatusOr<GgufFile> file = GgufFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_NEAR(Size(*file, "per_layer_token_embd.weight"), 1 / std::sqrt(32.0), 0.01);
+  const GgufTensor* divisors = file->FindTensor("rope_freqs.weight");
+  ASSERT_NE(divisors, nullptr);
+  ASSERT_EQ(divisors->num_elements(), 32u);
+  std::vector<float> values(32);
+  DequantizeRow({divisors->data.data(), divisors->type, 1, 32}, 0, values.data());
+  for (size_t i = 0; i < 32; ++i) EXPECT_EQ(values[i], i < 8 ? 1.0f : 1e30f);
 }
 
 TEST(SynthTest, ScalesAreThoseOfTheValues) {

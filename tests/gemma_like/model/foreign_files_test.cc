@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gemma_like/files/pack.h"
@@ -247,6 +248,40 @@ TEST_F(ForeignFilesTest, OtherNamesOfTensors) {
       "has a tensor 'output_norm.weight' that its config does not use");
 }
 
+// Checkpoints of Gemma 4 have matrices for keys and values in the layers that use those of others.
+TEST_F(ForeignFilesTest, KeysAndValuesThatNothingReads) {
+  const std::string plain = Plain("test-gemma4-e");
+  const auto with = [&](const char* name) {
+    return Changed(plain, {.tensors = [&](auto& tensors) { AddTensor(name, tensors); }});
+  };
+  for (const char* unused : {"blk.5.attn_k.weight", "blk.6.attn_v.weight", "blk.7.attn_k.weight",
+                             "blk.5.attn_k_norm.weight"}) {
+    EXPECT_EQ(ExpectTheSame(plain, with(unused)), "");
+  }
+  ExpectRefused(with("blk.7.attn_v_norm.weight"), "that its config does not use");
+}
+
+// Gemma 4's files have it as a tensor how many angles turn.
+TEST_F(ForeignFilesTest, DivisorsOfAnglesOfAnotherModelAreRefused) {
+  const std::string plain = Plain("test-gemma4");
+  const auto set = [&](size_t at, float value) {
+    return Changed(plain, {.tensors = [&](std::vector<StoredTensor>& tensors) {
+                     for (StoredTensor& tensor : tensors) {
+                       if (tensor.name != "rope_freqs.weight") continue;
+                       std::memcpy(tensor.data.data() + at * sizeof(value), &value, sizeof(value));
+                     }
+                   }});
+  };
+  ExpectTheSame(plain, set(7, 1));
+  ExpectRefused(set(8, 1), "tensor 'rope_freqs.weight' has 1 at 8, not 1e+30");
+  ExpectRefused(set(7, 1e30f), "tensor 'rope_freqs.weight' has 1e+30 at 7, not 1");
+  ExpectRefused(Changed(plain, {.tensors =
+                                    [](std::vector<StoredTensor>& tensors) {
+                                      Rename("rope_freqs.weight", "v.x", tensors);
+                                    }}),
+                "has no tensor 'rope_freqs.weight'");
+}
+
 struct Stacked {
   const char* config;
   void (*stack)(std::vector<StoredTensor>&);
@@ -332,28 +367,17 @@ INSTANTIATE_TEST_SUITE_P(Files, StackedTest,
                            return name;
                          });
 
-void SetFlags(const std::string& key, const std::vector<bool>& flags, GgufWriter& writer) {
-  std::string entry;
-  const auto put = [&](auto x) { entry.append(reinterpret_cast<const char*>(&x), sizeof(x)); };
-  put(uint64_t{key.size()});
-  entry += key;
-  put(GgufType::kArray);
-  put(GgufType::kBool);
-  put(uint64_t{flags.size()});
-  for (const bool flag : flags) put(flag);
-  writer.SetValue(key, GgufValue(reinterpret_cast<const uint8_t*>(entry.data())));
-}
-
 TEST_F(ForeignFilesTest, OneValueForAllLayersOrOneForEach) {
   const std::string plain = Plain("test-gemma3");
   const std::vector<std::string> keys = {"gemma3.attention.head_count_kv",
                                          "gemma3.feed_forward_length",
                                          "gemma3.attention.sliding_window_pattern"};
-  const auto changed = [&](const std::vector<int32_t>& kv_heads, const std::vector<bool>& slides) {
+  const auto changed = [&](const std::vector<int32_t>& kv_heads,
+                           const absl::InlinedVector<bool, 8>& slides) {
     return Changed(plain, {.without_keys = keys, .add_keys = [&](GgufWriter& writer) {
                              writer.SetInt32s(keys[0], kv_heads);
                              writer.SetInt32s(keys[1], std::vector<int32_t>(6, 512));
-                             SetFlags(keys[2], slides, writer);
+                             writer.SetBools(keys[2], slides);
                            }});
   };
   const std::vector<int32_t> two(6, 2);

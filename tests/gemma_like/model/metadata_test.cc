@@ -174,6 +174,10 @@ const char* FileOf<TestGemma4>() {
   return "tests/golden/models/gemma4-dense-tiny-q4_k_m.gguf";
 }
 template <>
+const char* FileOf<TestGemma4E>() {
+  return "tests/golden/models/gemma4-e-tiny-q4_0.gguf";
+}
+template <>
 const char* FileOf<TestGemmaEmbedding>() {
   return SynthFile("test-gemma-embedding");
 }
@@ -232,9 +236,9 @@ class MetadataTest : public ::testing::Test {
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
 using Families =
-    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemma4, TestGemmaEmbedding, TestGranite,
-                     TestGranite4h, TestGranite4hMoe, TestLfm2, TestLfm2Moe, TestQwen35,
-                     TestQwen35Moe, TestFalconH1, TestNemotronH, TestMamba2>;
+    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemma4, TestGemma4E, TestGemmaEmbedding,
+                     TestGranite, TestGranite4h, TestGranite4hMoe, TestLfm2, TestLfm2Moe,
+                     TestQwen35, TestQwen35Moe, TestFalconH1, TestNemotronH, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
