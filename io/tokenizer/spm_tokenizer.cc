@@ -247,7 +247,8 @@ size_t SpmTokenizer::EncodeWords(absl::string_view text, bool last,
   size_t begin = 0;
   for (size_t i = before.length; i < text.size();) {
     const Character after = FirstChar(text.substr(i));
-    if (!CanJoin(before.value, after.value)) {
+    const bool ends_line = RanksPairs() && (before.value == '\n') != (after.value == '\n');
+    if (ends_line || !CanJoin(before.value, after.value)) {
       EncodeWord(text.substr(begin, i - begin), &merger, ids);
       begin = i;
     }
@@ -261,7 +262,7 @@ size_t SpmTokenizer::EncodeWords(absl::string_view text, bool last,
 
 std::optional<Merge> SpmTokenizer::FindMerge(absl::string_view word, const Symbol& left,
                                              const Symbol& right) const {
-  if (ranks_.empty()) {
+  if (RanksPairs()) {
     const Merge* const merge = merges_.Find(PairKey(left.id, right.id));
     return merge == nullptr ? std::nullopt : std::optional<Merge>(*merge);
   }
@@ -273,11 +274,15 @@ std::optional<Merge> SpmTokenizer::FindMerge(absl::string_view word, const Symbo
 void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
                               std::vector<int32_t>* ids) const {
   const std::optional<int32_t> token = FindJoinable(word);
+  const bool by_merges = RanksPairs();
+  if (token.has_value() && by_merges && word.find_first_not_of('\n') == absl::string_view::npos) {
+    ids->push_back(*token);
+    return;
+  }
   if (token.has_value() && whole_[*token].load(std::memory_order_relaxed) == kYes) {
     ids->push_back(*token);
     return;
   }
-  const bool by_merges = ranks_.empty();
   merger->Clear(word.size());
   for (size_t i = 0; i < word.size();) {
     const size_t length = FirstChar(word.substr(i)).length;

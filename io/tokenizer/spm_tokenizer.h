@@ -25,10 +25,11 @@ namespace inlay {
 //
 // Gemma 4's vocabulary ranks pairs, not tokens: the adjacent pair that comes first in the file's
 // list of merges is joined, as in Sennrich et al. 2016. Both sides and the result of a merge are
-// normal tokens there; a merge of others is ignored. Files say so by the model "gemma4" or,
-// Ollama's, by "llama" with the pre-tokenizer "gemma4"; their scores mean nothing. Such a text
-// always begins with BOS, whatever `tokenizer.ggml.add_bos_token` is: it is false in files whose
-// chat template prints BOS.
+// normal tokens there; a merge of others is ignored. No merge crosses the beginning or the end of a
+// run of newlines, and a run that is a token as a whole is that token. Files say so by the model
+// "gemma4" or, Ollama's, by "llama" with the pre-tokenizer "gemma4"; their scores mean nothing.
+// Such a text always begins with BOS, whatever `tokenizer.ggml.add_bos_token` is: it is false in
+// files whose chat template prints BOS.
 //
 // Tokens write a space as U+2581. That character itself, in a text, is encoded as bytes, so that
 // it is not decoded as a space. Control, unknown, byte and unused tokens are never the result of
@@ -55,6 +56,8 @@ class SpmTokenizer : public VocabularyTokenizer {
   SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
                ByteTokens byte_tokens, bool adds_bos, bool space_prefix);
 
+  // Whether the file lists merges.
+  bool RanksPairs() const { return ranks_.empty(); }
   absl::Status LoadMerges(const GgufFile& file);
   // What joining two adjacent symbols of `word` gives.
   std::optional<Merge> FindMerge(absl::string_view word, const Symbol& left,

@@ -292,6 +292,18 @@ TEST(MergesTest, AreNamedByTheModelOrByThePreTokenizer) {
   EXPECT_THAT(std::string(vocabulary.Load().status().message()), HasSubstr("scores' is missing"));
 }
 
+// Whatever the merges say of newlines.
+TEST(MergesTest, RunsOfNewlinesStandApart) {
+  TestVocabulary vocabulary = MergesBase({"a", "\n", "\n\n", "\n\n\n", "a\n", "\na"});
+  vocabulary.merges = {{"a \n", "\n a", "\n \n"}};
+  const auto tokenizer = LoadOrDie(vocabulary);
+  EXPECT_THAT(*tokenizer->Encode("a\na", NoBos()), ElementsAre(kFirst, kFirst + 1, kFirst));
+  EXPECT_THAT(*tokenizer->Encode("\n\n\na", NoBos()), ElementsAre(kFirst + 3, kFirst));
+  // Longer than every token: by merges.
+  EXPECT_THAT(*tokenizer->Encode("\n\n\n\n\n", NoBos()),
+              ElementsAre(kFirst + 2, kFirst + 2, kFirst + 1));
+}
+
 TEST(MergesTest, OthersThanOfTokensAreIgnored) {
   TestVocabulary vocabulary = MergesBase({"a", "b", "c", "ab"});
   vocabulary.merges = {{"b c", "x a", "a b"}};
