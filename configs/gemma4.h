@@ -39,6 +39,9 @@ struct Gemma4Shape {
   int sharing_layers = 0;
   int sharing_hidden = 0;  // 0: as in other layers
   int layer_input = 0;     // of per-layer embeddings, for each layer; 0: none
+  int experts = 0;         // beside the MLP of every layer; 0: none
+  int used_experts = 0;
+  int expert_hidden = 0;
 };
 
 struct Gemma4Norms : PreAndPostNorm {
@@ -75,8 +78,12 @@ struct Gemma4 : ConfigDefaults {
   static constexpr Rope kFullRope{
       .base = 1'000'000, .dims = kShape.full_head_dim / 4, .proportional = true};
 
+  static constexpr MoeShape kExperts{.experts = kShape.experts,
+                                     .used_experts = kShape.used_experts,
+                                     .hidden = kShape.expert_hidden};
   template <int kHidden>
-  using Mlp = GatedMlp<kHidden, Activation::kGeluTanh>;
+  using Mlp = std::conditional_t<kShape.experts == 0, GatedMlp<kHidden, Activation::kGeluTanh>,
+                                 MoeBesideMlp<kExperts, kHidden, Activation::kGeluTanh>>;
   using Input = std::conditional_t<kShape.layer_input == 0, NoInput,
                                    GatedInput<kShape.layer_input, Activation::kGeluTanh>>;
   using Sliding = SlidingWindowAttention<kSlidingHeads, kSlidingRope, kShape.window>;
@@ -98,7 +105,12 @@ struct Gemma4 : ConfigDefaults {
     v.Flags("attention.sliding_window_pattern", SlidingLayers());
     v.Int("attention.shared_kv_layers", kShape.sharing_layers, 0);
     if constexpr (kShape.layer_input == 0) v.Int("embedding_length_per_layer_input", 0, 0);
-    v.Int("expert_count", 0, 0);
+    if constexpr (kShape.experts == 0) {
+      v.Int("expert_count", 0, 0);
+      v.Int("expert_used_count", 0, 0);
+    } else {
+      v.Int("expert_feed_forward_length", kShape.expert_hidden);
+    }
     v.Float("final_logit_softcapping", Config::kLogitSoftCap);
   }
 
@@ -162,6 +174,20 @@ struct Gemma4_31b : Gemma4<Gemma4Shape{.model_dim = 5376,
                                        .hidden = 21'504,
                                        .window = 1024}> {
   static constexpr std::string_view kName = "gemma-4-31b";
+};
+
+struct Gemma4_26b_a4b : Gemma4<Gemma4Shape{.model_dim = 2816,
+                                           .layers = 30,
+                                           .full_layers = EveryLayerAt(6, 30),
+                                           .heads = 16,
+                                           .kv_heads = 8,
+                                           .full_kv_heads = 2,
+                                           .hidden = 2112,
+                                           .window = 1024,
+                                           .experts = 128,
+                                           .used_experts = 8,
+                                           .expert_hidden = 704}> {
+  static constexpr std::string_view kName = "gemma-4-26b-a4b";
 };
 
 }  // namespace inlay

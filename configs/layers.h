@@ -9,6 +9,7 @@
 #include "configs/layers/gated_input.h"
 #include "configs/layers/gated_mlp.h"
 #include "configs/layers/mamba2.h"
+#include "configs/layers/moe_beside_mlp.h"
 #include "configs/layers/moe_mlp.h"
 #include "configs/layers/shared_kv_attention.h"
 #include "configs/layers/short_conv.h"

@@ -144,7 +144,14 @@ struct Pass {
 //
 // An MLP has
 //   Forward(w, x, y, pass)
-//       y [rows, model_dim] = mlp(x), x being [rows, model_dim].
+//       y [rows, model_dim] = mlp(x), x being [rows, model_dim];
+//   Forward(w, x, stream, y, pass)
+//       instead, if P::kReadsStream: `stream` is the residual stream, of which x is the norm.
+//
+// An input branch has
+//   Forward(w, x, input, y, pass)
+//       y [rows, model_dim] = branch(x, input), x being the residual stream, not normed, and input
+//       [rows, P::kDim].
 //
 // A mixer, whose storage is MixerStorage<P>::Type, has
 //   Shared

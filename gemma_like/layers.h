@@ -8,6 +8,7 @@
 #include "gemma_like/layers/gated_input.h"
 #include "gemma_like/layers/gated_mlp.h"
 #include "gemma_like/layers/mamba2.h"
+#include "gemma_like/layers/moe_beside_mlp.h"
 #include "gemma_like/layers/moe_mlp.h"
 #include "gemma_like/layers/shared_kv_attention.h"
 #include "gemma_like/layers/short_conv.h"

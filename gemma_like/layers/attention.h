@@ -122,7 +122,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
   }
 
   static std::string Describe() {
-    return absl::StrCat(Queries::DescribeHeads(), kHasValues ? "" : ", values are keys");
+    return absl::StrCat(Queries::DescribeHeads(), kHasValues ? "" : ", k = v");
   }
 
  private:

@@ -77,7 +77,7 @@ struct LayerKind<SharedKvAttention<AttentionMixer<kShape, kRope, kWindow>>>
   }
 
   static std::string Describe() {
-    return absl::StrCat(Queries::DescribeHeads(), " of an earlier layer");
+    return absl::StrCat(Queries::DescribeHeads(), " shared");
   }
 };
 

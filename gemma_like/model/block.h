@@ -113,7 +113,11 @@ struct Block {
           RmsNorm(s.residual.Slice(begin, end - begin), weights.mlp_norm.data(),
                   Config::kNormEpsilon, normed.Slice(begin, end - begin));
         });
-    LayerKind<typename L::Mlp>::Forward(weights.mlp, x, branch, s.pass);
+    if constexpr (requires { L::Mlp::kReadsStream; }) {
+      LayerKind<typename L::Mlp>::Forward(weights.mlp, x, s.residual, branch, s.pass);
+    } else {
+      LayerKind<typename L::Mlp>::Forward(weights.mlp, x, branch, s.pass);
+    }
     if constexpr (!L::kHasInput) {
       ForRows(s.pass.team, branch.rows, 2 * Config::kModelDim, [&](size_t begin, size_t end) {
         AddMlp(weights, branch, begin, end, s);

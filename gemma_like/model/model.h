@@ -176,8 +176,10 @@ class Model final : public Engine {
       model->info_.layer_work += WorkOf(model->weights_.inputs.projection);
       model->schedule_.Add({&model->weights_.inputs.projection});
     }
-    model->weights_.layers.ForEach([&]<class L>(LayerAt, const LayerWeights<L>& layer) {
-      model->info_.layer_work += WorkOfLayer<L>(layer);
+    model->weights_.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& layer) {
+      TokenWork& work =
+          at.index > kLastStoring ? model->info_.output_work : model->info_.layer_work;
+      work += WorkOfLayer<L>(layer);
       ForEachPartWeights<L>(layer, [&]<class P>(const auto& part) {
         LayerKind<P>::ListProducts(part, model->schedule_);
       });
@@ -189,7 +191,7 @@ class Model final : public Engine {
         model->schedule_.Add({&dense});
       }
     } else {
-      model->info_.output_work = WorkOf(model->weights_.output);
+      model->info_.output_work += WorkOf(model->weights_.output);
       model->schedule_.Add({&model->weights_.output});
     }
     if (options.hash_weights) model->weights_hash_.Start();

@@ -21,6 +21,7 @@ struct OtherName {
 };
 constexpr OtherName kOtherNames[] = {
     {"ssm_dt.bias", "ssm_dt"},
+    {"ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale"},
     // LFM2's norm before the output matrix, which llama.cpp names after the embedding.
     {"token_embd_norm.weight", "output_norm.weight"},
 };

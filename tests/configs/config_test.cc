@@ -56,6 +56,12 @@ int64_t PartParameters(int64_t dim, GatedInput<kDim, kActivation>) {
   return 2 * dim * kDim;
 }
 
+template <MoeShape kShape, int kHidden, Activation kActivation>
+int64_t PartParameters(int64_t dim, MoeBesideMlp<kShape, kHidden, kActivation>) {
+  return PartParameters(dim, MoeMlp<kShape, kActivation>()) + 3 * dim * kHidden  // and the MLP,
+         + 4 * dim + kShape.experts;  // norms and what experts' outputs are multiplied by
+}
+
 template <Mamba2Shape kShape>
 int64_t PartParameters(int64_t dim, Mamba2<kShape>) {
   const int64_t inner = kShape.heads * kShape.head_dim;
@@ -178,6 +184,9 @@ TEST(ConfigTest, NumbersOfWeightsAreThoseOfTheNames) {
   expect_billions(Parameters<Qwen35_9b>(), 9);
   expect_billions(Parameters<Qwen35_27b>(), 27);
   expect_billions(Parameters<Qwen35_35b_a3b>(), 35);
+  expect_billions(Parameters<Gemma4_12b>(), 12);
+  expect_billions(Parameters<Gemma4_31b>(), 31);
+  expect_billions(Parameters<Gemma4_26b_a4b>(), 26);
 }
 
 // The first letter of each layer's mixer: 'm' for Mamba2, 's' for a sliding window, 'a' for full

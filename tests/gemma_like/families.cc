@@ -35,7 +35,8 @@ std::vector<Family> AllFamilies() {
           MakeFamily<TinyGemma4>(),
           MakeFamily<TinyGemma4, Q8Storage>(),
           MakeFamily<TinyGemma4E>(),
-          MakeFamily<TinyGemma4E, Q8Storage>()};
+          MakeFamily<TinyGemma4E, Q8Storage>(),
+          MakeFamily<TinyGemma4Moe>()};
 }
 
 }  // namespace inlay

@@ -43,9 +43,10 @@ std::vector<GoldenFile> GoldenFiles() {
     // By name, so that a missing file fails.
     for (const char* name :
          {"gemma2-tiny-f16", "gemma3-tiny-q4_0", "gemma4-dense-tiny-q4_k_m", "gemma4-e-tiny-q4_0",
-          "granite4h-tiny-q4_k_m", "granite4h-moe-tiny-q8_0", "lfm2-tiny-q6_k", "lfm2-tiny-iq4_xs",
-          "lfm2moe-tiny-q4_0", "qwen35-tiny-f16", "qwen35-mtp-tiny-q4_0", "qwen35moe-tiny-q4_0",
-          "falcon-h1-tiny-q4_0", "nemotron-h-tiny-iq3_s", "mamba2-tiny-f16"}) {
+          "gemma4-moe-tiny-iq4_xs", "granite4h-tiny-q4_k_m", "granite4h-moe-tiny-q8_0",
+          "lfm2-tiny-q6_k", "lfm2-tiny-iq4_xs", "lfm2moe-tiny-q4_0", "qwen35-tiny-f16",
+          "qwen35-mtp-tiny-q4_0", "qwen35moe-tiny-q4_0", "falcon-h1-tiny-q4_0",
+          "nemotron-h-tiny-iq3_s", "mamba2-tiny-f16"}) {
       const fs::path stem = root / name;
       files.push_back({stem.string() + ".gguf", stem.string() + ".json"});
     }

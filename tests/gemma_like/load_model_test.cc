@@ -169,5 +169,19 @@ TEST(LoadProgress, EndsWithTheLoad) {
   EXPECT_GT(calls, 8u);
 }
 
+// Two operations for each weight of the matrices: of the first five layers and what computes the
+// layers' inputs for each token, of the three layers that store nothing and of the output for each
+// token whose logits are asked for.
+TEST(LoadedModelTest, CountsTheWorkOfATokenAndOfItsLogits) {
+  const LoadedModel model = Must(LoadModel("tests/golden/models/gemma4-e-tiny-q4_0.gguf"));
+  constexpr double kDim = 256, kInput = 2 * kDim * 32, kMlp = 3 * kDim * 64;
+  constexpr double kSliding = kDim * 32 * (4 + 1 + 1 + 4), kFull = 2 * kSliding;
+  EXPECT_EQ(model.engine->info().layer_work.ops,
+            2 * (4 * kSliding + kFull + 5 * (kMlp + kInput) + kDim * 8 * 32));
+  constexpr double kQueries = kDim * 32 * (4 + 4);
+  EXPECT_EQ(model.engine->info().output_work.ops,
+            2 * (2 * kQueries + 2 * kQueries + 3 * (2 * kMlp + kInput) + 512 * kDim));
+}
+
 }  // namespace
 }  // namespace inlay

@@ -168,6 +168,18 @@ struct TinyGemma4E : TinyBase {
                        Sharing<Sliding>>;
 };
 
+// As Gemma 4 26B-A4B: experts beside the MLP.
+struct TinyGemma4Moe : TinyBase {
+  static constexpr std::string_view kName = "tiny-gemma4moe";
+  static constexpr AttentionKeys kAttentionKeys = TinyGemma4::kAttentionKeys;
+  using Moe = MoeBesideMlp<MoeShape{.experts = 5, .used_experts = 2, .hidden = 16}, 24,
+                           Activation::kGeluTanh>;
+  template <class Mixer>
+  using OneLayer = Layer<TinyGemma4::Norms, Mixers<Mixer>, Moe>;
+  using Layers = Chain<OneLayer<TinyGemma4E::Sliding>, OneLayer<TinyGemma4E::Full>,
+                       OneLayer<TinyGemma4E::Sliding>>;
+};
+
 // Two mixers in parallel (as Falcon-H1) with a multiplier each, Mamba2 without a norm, a layer
 // without a mixer (as Nemotron-H), and layers after the last one with cache storage. Its full
 // attention rotates neighbouring elements, as Granite's.

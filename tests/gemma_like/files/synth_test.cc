@@ -95,6 +95,7 @@ TEST(SynthTest, BranchesAddLittle) {
   ExpectStable<TestGemma3>({"post_attention_norm.weight", "post_ffw_norm.weight"});
   ExpectStable<TestGemma4E>(
       {"post_attention_norm.weight", "post_ffw_norm.weight", ".post_norm.weight"});
+  ExpectStable<TestGemma4Moe>({"post_attention_norm.weight", "post_ffw_norm.weight"});
   ExpectStable<TestGranite4h>({"attn_output.weight", "ssm_norm.weight", "ffn_down.weight"});
   ExpectStable<TestGranite4hMoe>({"attn_output.weight", "ssm_norm.weight", "ffn_down_exps.weight"});
   ExpectStable<TestMamba2>({"ssm_norm.weight"});
@@ -113,6 +114,16 @@ TEST(SynthTest, InputsOfLayersAndConstants) {
   std::vector<float> values(32);
   DequantizeRow({divisors->data.data(), divisors->type, 1, 32}, 0, values.data());
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(values[i], i < 8 ? 1.0f : 1e30f);
+}
+
+// Of the text model, as llama.cpp's converter writes it.
+TEST(SynthTest, Gemma4HasAsManyTensorsAsPublishedFiles) {
+  // These files have three for the keys and values of layers that do not use their own.
+  EXPECT_EQ(DescribeSynth<Gemma4_E2b>().tensors.size(), 601u - 3 * 20);
+  EXPECT_EQ(DescribeSynth<Gemma4_E4b>().tensors.size(), 720u - 3 * 18);
+  EXPECT_EQ(DescribeSynth<Gemma4_31b>().tensors.size(), 833u);
+  // These have the gates and the ups of a layer's experts in one.
+  EXPECT_EQ(DescribeSynth<Gemma4_26b_a4b>().tensors.size(), 658u + 30);
 }
 
 TEST(SynthTest, ScalesAreThoseOfTheValues) {

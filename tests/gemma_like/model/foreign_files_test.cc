@@ -282,6 +282,15 @@ TEST_F(ForeignFilesTest, DivisorsOfAnglesOfAnotherModelAreRefused) {
                 "has no tensor 'rope_freqs.weight'");
 }
 
+// Ollama's name of what the outputs of Gemma 4's experts are multiplied by.
+TEST_F(ForeignFilesTest, OllamasScalesOfExperts) {
+  const std::string plain = Plain("test-gemma4-moe");
+  ExpectTheSame(plain, Changed(plain, {.tensors = [](std::vector<StoredTensor>& tensors) {
+                                 Rename("ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale",
+                                        tensors);
+                               }}));
+}
+
 struct Stacked {
   const char* config;
   void (*stack)(std::vector<StoredTensor>&);

@@ -178,6 +178,10 @@ const char* FileOf<TestGemma4E>() {
   return "tests/golden/models/gemma4-e-tiny-q4_0.gguf";
 }
 template <>
+const char* FileOf<TestGemma4Moe>() {
+  return "tests/golden/models/gemma4-moe-tiny-iq4_xs.gguf";
+}
+template <>
 const char* FileOf<TestGemmaEmbedding>() {
   return SynthFile("test-gemma-embedding");
 }
@@ -235,10 +239,10 @@ class MetadataTest : public ::testing::Test {
   std::optional<GgufFile> file_;
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
-using Families =
-    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemma4, TestGemma4E, TestGemmaEmbedding,
-                     TestGranite, TestGranite4h, TestGranite4hMoe, TestLfm2, TestLfm2Moe,
-                     TestQwen35, TestQwen35Moe, TestFalconH1, TestNemotronH, TestMamba2>;
+using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemma4, TestGemma4E,
+                                  TestGemma4Moe, TestGemmaEmbedding, TestGranite, TestGranite4h,
+                                  TestGranite4hMoe, TestLfm2, TestLfm2Moe, TestQwen35,
+                                  TestQwen35Moe, TestFalconH1, TestNemotronH, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
