@@ -76,9 +76,7 @@ struct LayerKind<SharedKvAttention<AttentionMixer<kShape, kRope, kWindow>>>
     return work;
   }
 
-  static std::string Describe() {
-    return absl::StrCat(Queries::DescribeHeads(), " shared");
-  }
+  static std::string Describe() { return absl::StrCat(Queries::DescribeHeads(), " shared"); }
 };
 
 }  // namespace inlay
