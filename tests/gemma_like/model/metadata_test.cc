@@ -670,7 +670,7 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
   EXPECT_THAT(
       std::string(entry.status().message()),
       HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
-                "granitehybrid, gemma2, gemma-embedding, granite, lfm2, lfm2moe, "
+                "granitehybrid, gemma2, gemma4, gemma-embedding, granite, lfm2, lfm2moe, "
                 "qwen35, qwen35moe, falcon-h1, nemotron_h, "
                 "mamba2)"));
 }
