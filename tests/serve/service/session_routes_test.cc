@@ -325,8 +325,8 @@ TEST_F(SessionRoutesTest, TurnsInTheBackground) {
     }
     return text;
   };
-  EXPECT_EQ(text_of(first->Events()), turn["message"]["content"]);
-  EXPECT_EQ(text_of(second->Events()), turn["message"]["content"]);
+  EXPECT_EQ(text_of(first->Events()), turn["message"]["content"].get<std::string>());
+  EXPECT_EQ(text_of(second->Events()), turn["message"]["content"].get<std::string>());
   EXPECT_EQ(second->Events().front()["type"], "running");
   EXPECT_EQ(second->Events().front()["messages"][0]["content"], "ROMEO:");
   EXPECT_EQ(second->Events().back(), turn);
