@@ -36,17 +36,17 @@ export class Figures {
   constructor(root) {
     this.root = root;
     this.samples = [];
-    this.timer = null;
+    this.looks = 0;  // how often somebody began or ended to look
   }
 
   /** Begins or ends to look. */
   watch(on) {
     clearTimeout(this.timer);
-    this.timer = null;
-    if (on) this.sample();
+    ++this.looks;
+    if (on) this.sample(this.looks);
   }
 
-  async sample() {
+  async sample(look) {
     const started = performance.now();
     try {
       const values = parseMetrics(await askText('/metrics'));
@@ -55,7 +55,8 @@ export class Figures {
     } catch (error) {
       this.root.replaceChildren(h('p.note', {}, error.message));
     }
-    this.timer = setTimeout(() => this.sample(), document.hidden ? 5000 : 1000);
+    // A reply may come when nobody looks any more.
+    if (look === this.looks) this.timer = setTimeout(() => this.sample(look), document.hidden ? 5000 : 1000);
   }
 
   add(values, time) {

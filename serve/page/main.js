@@ -2,10 +2,11 @@
 // (/v1/sessions); the page keeps nothing but settings, and a request that has had no reply yet.
 
 import { ChatView } from './chat_view.js';
+import { entriesOf, textOf } from './conversation.js';
 import { byId, confirmed, h, store, stored, toast } from './dom.js';
 import { Figures } from './figures.js';
 import { ServerError, ask, follow } from './server.js';
-import { applyTheme, samplingFields, setting, showSettings } from './settings.js';
+import { applyTheme, setting, showSettings, turnFields } from './settings.js';
 import { TokenView } from './token_view.js';
 import { TreeView } from './tree_view.js';
 
@@ -265,9 +266,15 @@ function newLive(name) {
   };
 }
 
+// Computes a turn with the settings. `given`: the text that the answer goes on with, if it does.
+function newTurn(name, body, given = '') {
+  const messages = body.prompt === undefined && body.tokens === undefined;
+  return runTurn(name, { ...turnFields(messages), ...body }, false, given);
+}
+
 // Computes a turn of the session that is shown (`body`: what it asks for), or follows the one that is computed
 // already (null). With `quiet` nothing is shown until there is one.
-async function runTurn(name, body, quiet = false) {
+async function runTurn(name, body, quiet = false, given = '') {
   const turn = newLive(name);
   const request = body === null ? null : {
     stream: true, background: true, idempotency_key: crypto.randomUUID?.() ?? String(Math.random()), ...body,
@@ -276,6 +283,7 @@ async function runTurn(name, body, quiet = false) {
     setPending({ name, body: request });
     turn.messages = request.messages ?? (request.content === undefined ? [] : [{ role: 'user', content: request.content }]);
     turn.continues = request.prompt !== undefined || request.tokens !== undefined;
+    begin(turn, given);
   }
   const show = () => {
     if (live === turn || active !== name) return;
@@ -315,7 +323,7 @@ async function runTurn(name, body, quiet = false) {
       await new Promise((resolve) => { setTimeout(resolve, kRetry); });
       if (turn.leave.signal.aborted) return;
       following = true;
-      Object.assign(turn, { text: '', reasoning: '', calls: [], done: false });
+      begin(turn, given);
     }
   }
   await finish(turn, request);
@@ -336,10 +344,25 @@ async function finish(turn, request) {
   else if (turn.error !== undefined) toast(turn.error.message);
 }
 
+// What is known of a turn before its first event: of one that goes on, what it goes on with.
+function begin(turn, given) {
+  Object.assign(turn, { text: '', reasoning: '', calls: [], done: false });
+  if (!turn.continues) return;
+  const last = entriesOf(current()).at(-1);
+  if (last?.kind === 'answer') {
+    turn.text = last.message.content;
+    turn.reasoning = last.message.reasoning_content ?? '';
+  } else if (last !== undefined) {
+    turn.text = textOf(current(), last.from, last.to);
+  }
+  turn.text += given;
+}
+
 function take(turn, event) {
   switch (event.type) {
     case 'running':
-      Object.assign(turn, { messages: event.messages, continues: event.kind !== 'answer', text: '', reasoning: '', calls: [] });
+      Object.assign(turn, { messages: event.messages, continues: event.kind !== 'answer' });
+      begin(turn, '');
       render();
       break;
     case 'text':
@@ -368,16 +391,16 @@ async function send() {
   if (input.value.trim() === '') return;
   await alone(async () => {
     const text = input.value;
-    input.value = '';
     if (active === null) {
       const made = await ask('POST', '/v1/sessions', setting('system') === '' ? {} : { system: setting('system') });
       active = made.name;
       history.replaceState(null, '', `#${active}`);
       await loadConversation(active);
     }
+    input.value = '';
     const session = current();
     const raw = session.turns[0]?.kind === 'raw';
-    await runTurn(active, { ...samplingFields(), parent: session.version, ...(raw ? { prompt: text } : { content: text }) });
+    await newTurn(active, { parent: session.version, ...(raw ? { prompt: text } : { content: text }) }, text);
   });
 }
 
@@ -405,7 +428,7 @@ async function branch(turn, body) {
   await alone(async () => {
     const session = current();
     const made = await fork(active, { version: versionBefore(session, turn) });
-    await runTurn(made.name, { ...samplingFields(), parent: made.version, ...body });
+    await newTurn(made.name, { parent: made.version, ...body });
   });
 }
 
@@ -418,7 +441,7 @@ function regenerate(turn) {
 }
 
 async function proceed() {
-  await alone(() => runTurn(active, { ...samplingFields(), parent: current().version, prompt: '' }));
+  await alone(() => newTurn(active, { parent: current().version, prompt: '' }));
 }
 
 async function forkAt(name, position) {
@@ -429,11 +452,11 @@ async function forkAt(name, position) {
   });
 }
 
-// A branch in which another token comes at `position`.
+// A branch in which another token comes at `position`: {id, text}.
 async function forkWith(position, token) {
   await alone(async () => {
     const made = await fork(active, { position });
-    await runTurn(made.name, { ...samplingFields(), parent: made.version, tokens: [token] });
+    await newTurn(made.name, { parent: made.version, tokens: [token.id] }, token.text);
   });
 }
 
@@ -504,10 +527,15 @@ window.addEventListener('hashchange', () => {
   if (name !== active) open(name);
 });
 channel.addEventListener('message', ({ data }) => attempt(async () => {
-  if (live !== null) return loadList().then(showList);
-  if (data.running === active && active !== null) return runTurn(active, null, true);
-  if (data.changed !== undefined) return refresh();
-  return undefined;
+  if (live === null && active !== null && data.running === active) return runTurn(active, null, true);
+  await loadList();
+  const find = (name) => summaries.find((summary) => summary.name === name);
+  const gone = active !== null && find(active) === undefined;
+  const changes = find(data.changed);
+  const ours = current() !== null && changes !== undefined && rootOf(changes) === rootOf(current());
+  // Of other conversations the list alone has changed: a message that is edited here is not touched.
+  if (live === null && (gone || ours)) return refresh();
+  return showList();
 }));
 
 async function start() {

@@ -20,13 +20,13 @@ let values = stored('settings', {});
 
 export const setting = (key) => values[key] ?? '';
 
-/** The fields of a turn's request that the settings ask for. */
-export function samplingFields() {
+/** The fields of a turn's request that the settings ask for. `messages`: it has some, for a template to render. */
+export function turnFields(messages) {
   const fields = {};
   for (const { key, send } of kFields) {
     if (send !== undefined && setting(key) !== '') fields[send] = setting(key);
   }
-  if (setting('thinking') !== '') fields.chat_template_kwargs = { enable_thinking: setting('thinking') === 'on' };
+  if (messages && setting('thinking') !== '') fields.chat_template_kwargs = { enable_thinking: setting('thinking') === 'on' };
   return fields;
 }
 

@@ -164,7 +164,7 @@ export class TokenView {
         const bar = h('span.share', { style: { width: `${Math.max(1, 100 * Math.exp(other.logprob))}%` } });
         const label = [h('code', {}, visible(other.text)), h('span.note', {}, percent(other.logprob)), bar];
         return h('li', {}, same ? h('span.same', {}, label)
-          : button(label, () => this.actions.forkWith(position, other.id), 'button.other'));
+          : button(label, () => this.actions.forkWith(position, other), 'button.other'));
       })));
     } else {
       parts.push(h('p.note', {}, failed ?? (position === 0 ? 'The first token has no probability.' : '…')));

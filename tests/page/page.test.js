@@ -55,7 +55,9 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     assert.equal(turns[0].message.content.trim(), (await answers(page))[0].trim());
     // It goes on where it was stopped.
     await button('Continue').click();
-    await until(async () => (await page.locator('.assistant .prose').innerText()).length > turns[0].message.content.length + 20, 'the rest');
+    const live = page.locator('.assistant[aria-busy] .prose');
+    assert.ok((await live.innerText()).startsWith(turns[0].message.content.trim()), 'what it goes on with stays');
+    await until(async () => (await live.innerText()).length > turns[0].message.content.length + 20, 'the rest');
     await page.keyboard.press('Escape');
     await button('Send').waitFor();
     const more = await shownSession();
@@ -269,10 +271,19 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     assert.deepEqual(turns[1].messages.map(({ content }) => content), ['Tick']);
     // Asked while it is gone, it says so, and keeps what was written.
     await server.end('SIGTERM');
+    await button('New conversation').click();
+    await page.fill('#input', 'Kept');
+    await page.keyboard.press('Enter');
+    await page.getByText('The server does not answer.', { exact: true }).waitFor();
+    assert.equal(await page.inputValue('#input'), 'Kept');
+    await server.run();
+    await page.getByRole('button', { name: /^Hello/ }).first().click();
+    await until(async () => (await page.locator('.assistant').count()) === 2, 'the conversation');
+    await server.end('SIGTERM');
     await page.fill('#input', 'Hello again');
     await page.keyboard.press('Enter');
     await page.getByText('trying again').waitFor();
-    await page.reload({ waitUntil: 'commit' }).catch(() => {});
+    await page.goto('about:blank');
     await server.run();
     await page.goto(`${server.address}/#${(await lastSession()).name}`);
     await until(async () => (await answers(page)).at(-1) === 'Hello, world.', 'the answer after a reload');
@@ -290,6 +301,14 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     await page.getByText(/tokens, stopped$/).waitFor();
     await other.getByText(/tokens, stopped$/).waitFor();
     assert.deepEqual(await answers(other), await answers(page));
+    // What is edited here stays when a tab changes another conversation.
+    const elsewhere = await openTab(page.context(), server);
+    await page.locator('.user').last().getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('Edit your message').fill('half a message');
+    await say(elsewhere, 'Think');
+    await page.getByRole('button', { name: 'Think', exact: true }).waitFor();
+    assert.equal(await page.getByLabel('Edit your message').inputValue(), 'half a message');
+    await elsewhere.close();
     await page.getByLabel('Delete Hello').first().click();
     await button('Delete').click();
     await other.getByText('The server no longer has this conversation.').waitFor();
@@ -340,6 +359,8 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     assert.deepEqual(session.messages, [{ role: 'system', content: 'Be brief.' }]);
     assert.equal(session.turns[0].seed, 5);
     assert.equal(session.turns[0].finish_reason, 'length');
+    await button('Continue').click();
+    await until(async () => (await answers(page))[0] === 'Four at once', 'the rest of the answer');
     await button('Settings').click();
     await page.getByLabel('Temperature').fill('7');
     await page.getByLabel('Temperature').press('Tab');

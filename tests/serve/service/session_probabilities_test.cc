@@ -13,66 +13,25 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gemma_like/chat/builtin_templates.h"
-#include "gemma_like/load_model.h"
-#include "serve/service/service.h"
-#include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
-#include "tests/temp_folder.h"
+#include "tests/serve/service/session_routes_fixture.h"
 
 namespace inlay::serve {
 namespace {
 
 using ::nlohmann::json;
-using ::testing::HasSubstr;
 
-const LoadedModel& DemoModel() {
-  static const LoadedModel* const model = new LoadedModel(Must(LoadModel("models/bard.gguf")));
-  return *model;
-}
-
-class SessionProbabilitiesTest : public ::testing::Test {
+class SessionProbabilitiesTest : public SessionRoutesTest {
  protected:
-  SessionProbabilitiesTest() { Start(); }
-
-  void Start() {
-    service_ = nullptr;
-    ServiceOptions options;
-    options.scheduler.context = 512;
-    options.scheduler.memory = size_t{64} << 20;
-    options.sessions = std::make_shared<FileStore>(folder_.path());
-    const std::string source(BuiltinTemplate(ChatTemplate::kChatMl));
-    service_ = Must(Service::Create(DemoModel(),
-                                    Must(ChatRenderer::CreateFrom(*DemoModel().tokenizer, source)),
-                                    keys_, options));
-  }
-
-  std::shared_ptr<FakeReply> Send(const std::string& method, const std::string& path,
-                                  const std::string& body, const std::string& key = "") {
-    const auto reply = Ask(*service_, method, absl::StrCat("/v1", path), body, key);
-    reply->Wait();
-    return reply;
-  }
-  json Post(const std::string& path, const json& body) {
-    const auto reply = Send("POST", path, body.dump());
-    EXPECT_EQ(reply->status(), 200) << path << " " << body << reply->body();
-    return reply->Json();
-  }
   json Probabilities(size_t begin, size_t end, size_t top = 0) {
-    return Post("/sessions/talk/probabilities", {{"begin", begin}, {"end", end}, {"top", top}});
+    return Post("/talk/probabilities", {{"begin", begin}, {"end", end}, {"top", top}});
   }
-  void ExpectError(const std::string& name, const json& body, int status,
-                   const std::string& message, const std::string& key = "") {
-    const auto reply = Send("POST", absl::StrCat("/sessions/", name, "/probabilities"),
-                            body.is_string() ? body.get<std::string>() : body.dump(), key);
-    EXPECT_EQ(reply->status(), status) << body;
-    EXPECT_THAT(reply->Json()["error"]["message"].get<std::string>(), HasSubstr(message));
+  void ExpectRefused(const std::string& name, const json& body, int status,
+                     const std::string& message, const std::string& key = "") {
+    ExpectError("POST", absl::StrCat("/", name, "/probabilities"),
+                body.is_string() ? body.get<std::string>() : body.dump(), status, message, key);
   }
-  json Shown() { return Send("GET", "/sessions/talk?tokens=1", "")->Json(); }
-
-  const TempFolder folder_;
-  ApiKeys keys_;
-  std::unique_ptr<Service> service_;
+  json Shown() { return Get("/talk?tokens=1"); }
 };
 
 json Say(uint64_t parent, const std::string& content, int most) {
@@ -81,19 +40,19 @@ json Say(uint64_t parent, const std::string& content, int most) {
 }
 
 TEST_F(SessionProbabilitiesTest, AreThoseOfTheTimeOfGeneration) {
-  Post("/sessions", {{"name", "talk"}});
-  const json turn = Post("/sessions/talk/turns", Say(0, "ROMEO:", 40));
+  Post("", {{"name", "talk"}});
+  const json turn = Post("/talk/turns", Say(0, "ROMEO:", 40));
   const json before = Shown();
   const std::vector<int32_t> tokens = before["tokens"];
   const size_t begin = turn["answer"], end = turn["end"];
   // The same answer, with the probabilities that a completion tells of it.
-  const json told = Post("/completions",
-                         {{"prompt", std::vector<int32_t>(tokens.begin(), tokens.begin() + begin)},
-                          {"seed", 5},
-                          {"top_k", 0},
-                          {"max_tokens", 40},
-                          {"ignore_eos", true},
-                          {"logprobs", 1}})["choices"][0]["logprobs"];
+  const json told = Ok("POST", "/v1/completions",
+                       {{"prompt", std::vector<int32_t>(tokens.begin(), tokens.begin() + begin)},
+                        {"seed", 5},
+                        {"top_k", 0},
+                        {"max_tokens", 40},
+                        {"ignore_eos", true},
+                        {"logprobs", 1}})["choices"][0]["logprobs"];
   const json reply = Probabilities(begin, end, 3);
   json head = reply;
   head.erase("tokens");
@@ -128,9 +87,11 @@ TEST_F(SessionProbabilitiesTest, AreThoseOfTheTimeOfGeneration) {
 }
 
 TEST_F(SessionProbabilitiesTest, ComeWhileATurnRuns) {
-  Post("/sessions", {{"name", "talk"}});
-  const size_t end = Post("/sessions/talk/turns", Say(0, "ROMEO:", 8))["end"];
-  json body = Say(1, "JULIET:", 400);
+  context_ = 8192;
+  Start();
+  Post("", {{"name", "talk"}});
+  const size_t end = Post("/talk/turns", Say(0, "ROMEO:", 8))["end"];
+  json body = Say(1, "JULIET:", 8000);
   body["stream"] = true;
   const auto running = Ask(*service_, "POST", "/v1/sessions/talk/turns", body.dump());
   running->WaitFor("delta");
@@ -142,28 +103,29 @@ TEST_F(SessionProbabilitiesTest, ComeWhileATurnRuns) {
 
 TEST_F(SessionProbabilitiesTest, BelongToTheClient) {
   ASSERT_TRUE(keys_.Replace("key-of-ann ann\nkey-of-bob bob\n").ok());
-  Send("POST", "/sessions", R"({"name": "talk"})", "key-of-ann");
-  Send("POST", "/sessions/talk/turns", Say(0, "ROMEO:", 8).dump(), "key-of-ann");
+  Send("POST", "/v1/sessions", R"({"name": "talk"})", "key-of-ann");
+  Send("POST", "/v1/sessions/talk/turns", Say(0, "ROMEO:", 8).dump(), "key-of-ann");
   const json body = {{"begin", 1}, {"end", 3}};
-  EXPECT_EQ(Send("POST", "/sessions/talk/probabilities", body.dump(), "key-of-ann")->status(), 200);
-  ExpectError("talk", body, 404, "no session talk", "key-of-bob");
+  EXPECT_EQ(Send("POST", "/v1/sessions/talk/probabilities", body.dump(), "key-of-ann")->status(),
+            200);
+  ExpectRefused("talk", body, 404, "no session talk", "key-of-bob");
 }
 
 TEST_F(SessionProbabilitiesTest, RefusesByName) {
-  Post("/sessions", {{"name", "talk"}});
-  const size_t end = Post("/sessions/talk/turns", Say(0, "ROMEO:", 8))["end"];
-  ExpectError("talk", "{", 400, "not JSON");
-  ExpectError("talk", {{"end", 2}}, 400, "begin must be given");
-  ExpectError("talk", {{"begin", 1}}, 400, "end must be given");
-  ExpectError("talk", {{"begin", 0}, {"end", 2}}, 400, "begin must be a whole number from 1");
-  ExpectError("talk", {{"begin", 2}, {"end", 2}}, 400, "end must be more than begin, 2, not 2");
-  ExpectError("talk", {{"begin", 1}, {"end", 4098}}, 400, "at most 4096 more than begin");
-  ExpectError("talk", {{"begin", 1}, {"end", end + 1}}, 400,
-              absl::StrCat("beyond the ", end, " tokens of the session talk"));
-  ExpectError("talk", {{"begin", 1}, {"end", 2}, {"top", 21}}, 400, "top");
-  ExpectError("talk", {{"begin", 1}, {"end", 2}, {"magic", 1}}, 400, "magic");
-  ExpectError("nobody", {{"begin", 1}, {"end", 2}}, 404, "no session nobody");
-  EXPECT_EQ(Send("GET", "/sessions/talk/probabilities", "")->status(), 404);
+  Post("", {{"name", "talk"}});
+  const size_t end = Post("/talk/turns", Say(0, "ROMEO:", 8))["end"];
+  ExpectRefused("talk", "{", 400, "not JSON");
+  ExpectRefused("talk", {{"end", 2}}, 400, "begin must be given");
+  ExpectRefused("talk", {{"begin", 1}}, 400, "end must be given");
+  ExpectRefused("talk", {{"begin", 0}, {"end", 2}}, 400, "begin must be a whole number from 1");
+  ExpectRefused("talk", {{"begin", 2}, {"end", 2}}, 400, "end must be more than begin, 2, not 2");
+  ExpectRefused("talk", {{"begin", 1}, {"end", 4098}}, 400, "at most 4096 more than begin");
+  ExpectRefused("talk", {{"begin", 1}, {"end", end + 1}}, 400,
+                absl::StrCat("beyond the ", end, " tokens of the session talk"));
+  ExpectRefused("talk", {{"begin", 1}, {"end", 2}, {"top", 21}}, 400, "top");
+  ExpectRefused("talk", {{"begin", 1}, {"end", 2}, {"magic", 1}}, 400, "magic");
+  ExpectRefused("nobody", {{"begin", 1}, {"end", 2}}, 404, "no session nobody");
+  EXPECT_EQ(Send("GET", "/v1/sessions/talk/probabilities", "")->status(), 404);
 }
 
 // Keeps one request, which a test answers.
@@ -198,7 +160,7 @@ class ReplyProbabilitiesTest : public ::testing::Test {
     request.owner = 3;
     Visit visit{.request = {}, .reply = reply_, .client = {}, .protocol = Protocol::kInlay};
     visit.request.body = R"({"begin": 2, "end": 3, "top": 1})";
-    return ReplyProbabilities({*DemoModel().tokenizer, scheduler_, writers_}, session_,
+    return ReplyProbabilities({*Model().tokenizer, scheduler_, writers_}, session_,
                               std::move(request), visit);
   }
 

@@ -5,21 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gemma_like/chat/builtin_templates.h"
-#include "gemma_like/load_model.h"
-#include "serve/service/service.h"
-#include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
-#include "tests/temp_folder.h"
+#include "tests/serve/service/session_routes_fixture.h"
 
 namespace inlay::serve {
 namespace {
@@ -33,72 +27,6 @@ constexpr absl::string_view kForgetful =
     "{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content.split('e')[-1] }}"
     "{% else %}{{ m.role }}: {{ m.content }}{% endif %}\n{% endfor %}"
     "{% if add_generation_prompt %}answer: {% endif %}";
-
-const LoadedModel& Model() {
-  static const LoadedModel* const model = new LoadedModel(Must(LoadModel("models/bard.gguf")));
-  return *model;
-}
-
-class SessionRoutesTest : public ::testing::Test {
- protected:
-  SessionRoutesTest() { Start(); }
-
-  void Start() {
-    service_ = nullptr;
-    ServiceOptions options;
-    options.model_name = "bard";
-    options.scheduler.context = context_;
-    options.scheduler.memory = size_t{64} << 20;
-    options.sessions = std::make_shared<FileStore>(folder_.path());
-    if (!log_.empty()) options.answer_log = Must(AnswerLog::Open(log_));
-    service_ = Must(Service::Create(
-        Model(), Must(ChatRenderer::CreateFrom(*Model().tokenizer, template_)), keys_, options));
-  }
-
-  std::shared_ptr<FakeReply> Send(const std::string& method, const std::string& path,
-                                  const std::string& body, const std::string& key = "") {
-    const auto reply = Ask(*service_, method, path, body, key);
-    reply->Wait();
-    return reply;
-  }
-  // The reply's body, where its status is 200.
-  json Ok(const std::string& method, const std::string& path, const json& body = json()) {
-    const auto reply = Send(method, path, body.is_null() ? "" : body.dump());
-    EXPECT_EQ(reply->status(), 200) << method << " " << path << " " << body << reply->body();
-    return reply->Json();
-  }
-  json Post(const std::string& path, const json& body = json::object()) {
-    return Ok("POST", absl::StrCat("/v1/sessions", path), body);
-  }
-  json Get(const std::string& path) { return Ok("GET", absl::StrCat("/v1/sessions", path)); }
-  std::vector<int32_t> Tokens(const std::string& name) {
-    return Get(absl::StrCat("/", name, "?tokens=1"))["tokens"].get<std::vector<int32_t>>();
-  }
-  void ExpectError(const std::string& method, const std::string& path, const std::string& body,
-                   int status, const std::string& message, const std::string& key = "") {
-    const auto reply = Send(method, absl::StrCat("/v1/sessions", path), body, key);
-    EXPECT_EQ(reply->status(), status) << method << " " << path << " " << body;
-    EXPECT_THAT(reply->Json()["error"]["message"].get<std::string>(), HasSubstr(message));
-  }
-  // What the model answers to these tokens alone.
-  std::string Alone(std::vector<int32_t> prompt, int seed, int most) {
-    return Ok("POST", "/v1/completions",
-              {{"prompt", std::move(prompt)},
-               {"seed", seed},
-               {"max_tokens", most}})["choices"][0]["text"];
-  }
-
-  const TempFolder folder_;
-  std::string template_ = std::string(BuiltinTemplate(ChatTemplate::kChatMl));
-  std::string log_;
-  size_t context_ = 512;
-  ApiKeys keys_;
-  std::unique_ptr<Service> service_;
-};
-
-json Turn(uint64_t parent, const std::string& content, int seed = 1, int most = 8) {
-  return {{"parent", parent}, {"content", content}, {"seed", seed}, {"max_tokens", most}};
-}
 
 TEST_F(SessionRoutesTest, MakesListsAndDeletes) {
   const json made = Post("", {{"name", "talk"}, {"system", "Be brief."}});
@@ -549,152 +477,6 @@ TEST_F(SessionRoutesTest, RefusesWhatItDoesNotKnow) {
   ExpectError("POST", "/talk/dance", "", 404, "no POST");
   ExpectError("GET", "/talk/turns", "", 404, "no GET");
   EXPECT_EQ(Get("/talk")["version"], 0);
-}
-
-// Any turns, forks, rewinds, retries and restarts, compared with what a plain model of sessions
-// says: the tokens of every version, and that each answer is that to its prompt alone.
-class Programs : public SessionRoutesTest {
- protected:
-  struct Known {
-    uint64_t version = 0;
-    std::vector<int32_t> tokens;
-    std::map<uint64_t, std::vector<int32_t>> versions = {{0, {}}};  // still there
-    json last_body, last_reply;                                     // of a turn with a key
-  };
-
-  size_t Below(size_t n) { return static_cast<size_t>(random_() % n); }
-  std::string Pick() {
-    auto it = known_.begin();
-    std::advance(it, static_cast<ptrdiff_t>(Below(known_.size())));
-    return it->first;
-  }
-
-  void Say(const std::string& name) {
-    Known& known = known_[name];
-    if (known.tokens.size() > 300) return GoBack(name);
-    const int seed = static_cast<int>(Below(1000)), most = static_cast<int>(Below(6));
-    json body = {{"parent", known.version}, {"seed", seed}, {"max_tokens", most}};
-    if (most == 0) body["max_tokens"] = 1;
-    const bool goes_on = ends_with_answer_[name] && Below(4) == 0;
-    if (goes_on) {
-      body["prompt"] = Below(2) == 0 ? "" : " and";
-    } else {
-      body["content"] = absl::StrCat("line ", Below(100));
-    }
-    if (Below(2) == 0) body["idempotency_key"] = absl::StrCat("key ", ++keys_given_);
-    const json reply = Post(absl::StrCat("/", name, "/turns"), body);
-    const std::vector<int32_t> tokens = Tokens(name);
-    ASSERT_EQ(reply["version"], known.version + 1);
-    ASSERT_EQ(reply["end"], tokens.size());
-    const size_t begin = reply["begin"], answer = reply["answer"];
-    ASSERT_LE(begin, known.tokens.size());
-    ASSERT_TRUE(std::equal(tokens.begin(), tokens.begin() + begin, known.tokens.begin()));
-    if (ends_with_answer_[name]) {
-      ASSERT_EQ(begin, known.tokens.size());
-    }
-    const std::string text = reply["message"]["content"];
-    const std::string alone =
-        Alone({tokens.begin(), tokens.begin() + answer}, seed, body["max_tokens"].get<int>());
-    ASSERT_THAT(text, testing::EndsWith(alone));
-    if (!goes_on) {
-      ASSERT_EQ(text, alone);
-    }
-    known.version = reply["version"];
-    known.tokens = tokens;
-    known.versions[known.version] = tokens;
-    ends_with_answer_[name] = true;
-    if (body.contains("idempotency_key")) {
-      known.last_body = body;
-      known.last_reply = reply;
-    }
-  }
-
-  // What is left of a session whose tokens are cut.
-  void Cut(const std::string& name, const json& shown) {
-    Known& known = known_[name];
-    known.version = shown["version"];
-    std::map<uint64_t, std::vector<int32_t>> left = {{0, {}}};
-    bool has_key = false;
-    for (const json& turn : shown["turns"]) {
-      const uint64_t version = turn["version"];
-      left[version] = version == known.version ? known.tokens : known.versions.at(version);
-      has_key =
-          has_key || (known.last_reply.is_object() && version == known.last_reply["version"] &&
-                      turn.contains("idempotency_key"));
-    }
-    if (!has_key) known.last_body = json();
-    known.versions = std::move(left);
-    const json& turns = shown["turns"];
-    ends_with_answer_[name] = !turns.empty() && (turns.back()["kind"] == "answer" ||
-                                                 turns.back()["kind"] == "continuation");
-  }
-
-  void GoBack(const std::string& name) {
-    Known& known = known_[name];
-    json body;
-    if (Below(2) == 0) {
-      auto it = known.versions.begin();
-      std::advance(it, static_cast<ptrdiff_t>(Below(known.versions.size())));
-      body["version"] = it->first;
-      known.tokens = std::vector<int32_t>(it->second);
-    } else {
-      const size_t position = Below(known.tokens.size() + 1);
-      body["position"] = position;
-      known.tokens.resize(position);
-    }
-    Cut(name, Post(absl::StrCat("/", name, "/rewind"), body));
-    ASSERT_EQ(Tokens(name), known.tokens) << body;
-  }
-
-  void Fork(const std::string& name) {
-    const std::string copy = absl::StrCat("s", known_.size());
-    json body = {{"name", copy}};
-    Known known = known_[name];
-    if (Below(2) == 0) {
-      const size_t position = Below(known.tokens.size() + 1);
-      body["position"] = position;
-      known.tokens.resize(position);
-    }
-    const json shown = Post(absl::StrCat("/", name, "/fork"), body);
-    known_[copy] = known;
-    Cut(copy, shown);
-    known_[copy].last_body = json();
-    ASSERT_EQ(Tokens(copy), known.tokens);
-    ASSERT_EQ(Tokens(name), known_[name].tokens);
-  }
-
-  void Retry(const std::string& name) {
-    const Known& known = known_[name];
-    if (known.last_body.is_null()) return;
-    ASSERT_EQ(Post(absl::StrCat("/", name, "/turns"), known.last_body), known.last_reply);
-    ASSERT_EQ(Get(absl::StrCat("/", name))["version"], known.version);
-  }
-
-  std::mt19937 random_{1};
-  std::map<std::string, Known> known_;
-  std::map<std::string, bool> ends_with_answer_;
-  int keys_given_ = 0;
-};
-
-TEST_F(Programs, AreWhatAPlainModelSays) {
-  Post("", {{"name", "s0"}});
-  known_["s0"];
-  for (int step = 0; step < 150 && !HasFatalFailure(); ++step) {
-    SCOPED_TRACE(step);
-    const std::string name = Pick();
-    const size_t what = Below(20);
-    if (what < 10) {
-      Say(name);
-    } else if (what < 13) {
-      GoBack(name);
-    } else if (what < 15 && known_.size() < 5) {
-      Fork(name);
-    } else if (what < 19) {
-      Retry(name);
-    } else {
-      Start();
-    }
-  }
 }
 
 }  // namespace
