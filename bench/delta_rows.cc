@@ -1,11 +1,11 @@
 // The mixer of gated delta nets: the mix of states and tokens.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "bench/rows.h"
+#include "bench/state_chunks.h"
 #include "ops/delta_rule.h"
 
 namespace inlay {
@@ -15,11 +15,10 @@ namespace {
 constexpr DeltaShape kSmall = {.key_heads = 16, .value_heads = 16, .head_dim = 128};
 constexpr DeltaShape kLarge = {.key_heads = 16, .value_heads = 48, .head_dim = 128};
 
-// `first` tokens in the first chunk's log, then `tokens` new ones, in as many chunks as it takes,
-// from one state to another and back, as a cache has them.
-struct DeltaMemory {
+// `first` tokens in the first chunk's log, then `tokens` new ones.
+struct DeltaMemory : ChunkMemory<DeltaLog> {
   DeltaMemory(const DeltaShape& shape, size_t first, size_t tokens)
-      : states{Values(shape.StateElements()), std::vector<float>(shape.StateElements())},
+      : ChunkMemory(shape, first, tokens),
         qkv(Values(tokens * shape.QkvDim())),
         dt(tokens * shape.value_heads, 0.01f),
         beta(tokens * shape.value_heads, 0.1f),
@@ -28,22 +27,10 @@ struct DeltaMemory {
     // Keys whose length is above 1 would let states grow without bound.
     const float length = std::sqrt(static_cast<float>(shape.head_dim));
     for (float& value : qkv) value /= length;
-    const auto columns = DeltaLog::Columns(shape);
-    log = Values(kStateChunk * std::accumulate(columns.begin(), columns.end(), size_t{0}));
     for (float& value : log) value /= length;
     const DeltaLog view = {shape, log.data()};
     for (size_t j = 0; j < kStateChunk; ++j) {
       std::fill_n(view.decay_sum().Row(j), shape.value_heads, -0.01f);
-    }
-    for (size_t row = 0; row < tokens;) {
-      DeltaChunk chunk = {.first = row == 0 ? first : 0, .row = row, .log = view};
-      chunk.rows = std::min(kStateChunk - chunk.first, tokens - row);
-      chunk.state = states[chunks.size() % 2].data();
-      if (chunk.first + chunk.rows == kStateChunk) {
-        chunk.next = states[(chunks.size() + 1) % 2].data();
-      }
-      row += chunk.rows;
-      chunks.push_back(chunk);
     }
     append = {.shape = shape,
               .chunks = chunks.data(),
@@ -55,8 +42,7 @@ struct DeltaMemory {
               .y = FloatRows(y.data(), tokens, shape.Inner())};
   }
 
-  std::vector<float> log, states[2], qkv, dt, beta, y, a;
-  std::vector<DeltaChunk> chunks;
+  std::vector<float> qkv, dt, beta, y, a;
   DeltaAppend append;
 };
 

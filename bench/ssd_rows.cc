@@ -1,10 +1,10 @@
 // The Mamba2 mixer: convolution, time steps, and the mix of states and tokens.
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "bench/rows.h"
+#include "bench/state_chunks.h"
 #include "ops/conv.h"
 #include "ops/ssd.h"
 
@@ -15,31 +15,18 @@ namespace {
 constexpr SsdShape kGranite = {.heads = 48, .head_dim = 32, .groups = 1, .state_dim = 128};
 constexpr SsdShape kMamba2 = {.heads = 32, .head_dim = 64, .groups = 1, .state_dim = 128};
 
-// `first` tokens in the first chunk's log, then `tokens` new ones, in as many chunks as it takes,
-// from one state to another and back, as a cache has them.
-struct Memory {
+// `first` tokens in the first chunk's log, then `tokens` new ones.
+struct Memory : ChunkMemory<SsdLog> {
   Memory(const SsdShape& shape, size_t first, size_t tokens)
-      : states{Values(shape.StateElements()), std::vector<float>(shape.StateElements())},
+      : ChunkMemory(shape, first, tokens),
         xbc(Values(tokens * shape.XbcDim())),
         dt(tokens * shape.heads, 0.01f),
         y(tokens * shape.Inner()),
         a(shape.heads, -1.0f),
         d(shape.heads, 1.0f) {
-    const auto columns = SsdLog::Columns(shape);
-    log = Values(kStateChunk * std::accumulate(columns.begin(), columns.end(), size_t{0}));
     const SsdLog view = {shape, log.data()};
     for (float* p : {view.dt().data, view.decay_sum().data}) {
       std::fill_n(p, kStateChunk * shape.heads, 0.01f);
-    }
-    for (size_t row = 0; row < tokens;) {
-      SsdChunk chunk = {.first = row == 0 ? first : 0, .row = row, .log = view};
-      chunk.rows = std::min(kStateChunk - chunk.first, tokens - row);
-      chunk.state = states[chunks.size() % 2].data();
-      if (chunk.first + chunk.rows == kStateChunk) {
-        chunk.next = states[(chunks.size() + 1) % 2].data();
-      }
-      row += chunk.rows;
-      chunks.push_back(chunk);
     }
     append = {.shape = shape,
               .chunks = chunks.data(),
@@ -51,8 +38,7 @@ struct Memory {
               .y = FloatRows(y.data(), tokens, shape.Inner())};
   }
 
-  std::vector<float> log, states[2], xbc, dt, y, a, d;
-  std::vector<SsdChunk> chunks;
+  std::vector<float> xbc, dt, y, a, d;
   SsdAppend append;
 };
 

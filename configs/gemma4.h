@@ -14,13 +14,6 @@
 
 namespace inlay {
 
-// The mask of the layers period - 1, 2 * period - 1, ...
-constexpr uint64_t EveryLayerAt(int period, int layers) {
-  uint64_t mask = 0;
-  for (int i = period - 1; i < layers; i += period) mask |= LayersAt(i);
-  return mask;
-}
-
 // What differs between the members of the family.
 struct Gemma4Shape {
   int vocab_size = 262'144;
@@ -127,7 +120,7 @@ struct Gemma4 : ConfigDefaults {
 // and its siblings.
 struct Gemma4_E2b : Gemma4<Gemma4Shape{.model_dim = 1536,
                                        .layers = 35,
-                                       .full_layers = EveryLayerAt(5, 35),
+                                       .full_layers = EveryLayerAt(5),
                                        .heads = 8,
                                        .kv_heads = 1,
                                        .full_kv_heads = 1,
@@ -142,7 +135,7 @@ struct Gemma4_E2b : Gemma4<Gemma4Shape{.model_dim = 1536,
 
 struct Gemma4_E4b : Gemma4<Gemma4Shape{.model_dim = 2560,
                                        .layers = 42,
-                                       .full_layers = EveryLayerAt(6, 42),
+                                       .full_layers = EveryLayerAt(6),
                                        .heads = 8,
                                        .kv_heads = 2,
                                        .full_kv_heads = 2,
@@ -156,7 +149,7 @@ struct Gemma4_E4b : Gemma4<Gemma4Shape{.model_dim = 2560,
 
 struct Gemma4_12b : Gemma4<Gemma4Shape{.model_dim = 3840,
                                        .layers = 48,
-                                       .full_layers = EveryLayerAt(6, 48),
+                                       .full_layers = EveryLayerAt(6),
                                        .heads = 16,
                                        .kv_heads = 8,
                                        .full_kv_heads = 1,
@@ -167,7 +160,7 @@ struct Gemma4_12b : Gemma4<Gemma4Shape{.model_dim = 3840,
 
 struct Gemma4_31b : Gemma4<Gemma4Shape{.model_dim = 5376,
                                        .layers = 60,
-                                       .full_layers = EveryLayerAt(6, 60),
+                                       .full_layers = EveryLayerAt(6),
                                        .heads = 32,
                                        .kv_heads = 16,
                                        .full_kv_heads = 4,
@@ -178,7 +171,7 @@ struct Gemma4_31b : Gemma4<Gemma4Shape{.model_dim = 5376,
 
 struct Gemma4_26b_a4b : Gemma4<Gemma4Shape{.model_dim = 2816,
                                            .layers = 30,
-                                           .full_layers = EveryLayerAt(6, 30),
+                                           .full_layers = EveryLayerAt(6),
                                            .heads = 16,
                                            .kv_heads = 8,
                                            .full_kv_heads = 2,

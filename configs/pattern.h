@@ -136,6 +136,13 @@ constexpr uint64_t LayersAt(Indices... indices) {
   return (uint64_t{0} | ... | (uint64_t{1} << indices));
 }
 
+// The mask whose bits at period - 1, 2 * period - 1, ... are set.
+constexpr uint64_t EveryLayerAt(int period) {
+  uint64_t mask = 0;
+  for (int i = period - 1; i < 64; i += period) mask |= LayersAt(i);
+  return mask;
+}
+
 // kCount layers (at most 64): AtSetBits at the layers of the mask, Elsewhere at the others. For
 // models whose layer order is not periodic.
 template <int kCount, uint64_t kMask, class AtSetBits, class Elsewhere>

@@ -11,18 +11,13 @@
 #include "hwy/highway.h"
 #include "ops/add_rows-inl.h"
 #include "ops/dot-inl.h"
-#include "ops/item_finder.h"
 #include "ops/state_chunk-inl.h"
+#include "ops/state_chunk_phases.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
-
-// How many of the chunk's new tokens come before the first output.
-HWY_INLINE size_t SkippedTokens(const DeltaAppend& append, const DeltaChunk& chunk) {
-  return std::clamp(append.first_output, chunk.row, chunk.row + chunk.rows) - chunk.row;
-}
 
 // The rows of one key head's keys in a chunk: first the earlier ones, in the log, then the new.
 void FindKeys(const DeltaAppend& append, const DeltaChunk& chunk, size_t key_head,
@@ -46,7 +41,7 @@ HWY_NOINLINE void MultiplyKeys(const DeltaAppend& append, const DeltaChunk& chun
   const ConstFloatRows rows = append.qkv.Slice(chunk.row, chunk.rows);
   MultiplyRows(keys, count, rows.Columns(append.shape.KeyDim() + key_head * dim, dim),
                FloatRows(of_keys, chunk.rows, count, kStateChunk));
-  const size_t skipped = SkippedTokens(append, chunk);
+  const size_t skipped = chunk.Skipped(append.first_output);
   const size_t outputs = chunk.rows - skipped;
   if (outputs == 0) return;
   MultiplyRows(keys, count, rows.Slice(skipped, outputs).Columns(key_head * dim, dim),
@@ -64,7 +59,7 @@ class HeadDelta {
         dim_(append.shape.head_dim),
         sums_(chunk, append.dt, append.a[head], head),
         state_(chunk.state == nullptr ? nullptr : chunk.state + head * dim_ * dim_),
-        first_(SkippedTokens(append, chunk)),
+        first_(chunk.Skipped(append.first_output)),
         outputs_(chunk.rows - first_) {
     FindKeys(append, chunk, key_head_, keys_);
     for (size_t j = 0; j < chunk.first; ++j) u_[j] = chunk.log.u().Row(j) + head * dim_;
@@ -240,84 +235,40 @@ namespace {
 HWY_EXPORT(MultiplyKeys);
 HWY_EXPORT(MixHeadChunks);
 
-// The two phases of DeltaMix, and what they share.
-struct DeltaPhases {
-  std::span<const DeltaAppend> appends;
-  const DeltaShape& shape;
-  float* scratch;
-  size_t tokens = 0;  // of all appends
-  size_t chunks = 0;  // of all appends
-
-  // Computes the products of keys and queries with keys for each key head of each chunk.
-  void MultiplyKeys(Team& team) const {
-    const auto multiply_keys = HWY_DYNAMIC_POINTER(MultiplyKeys);
-    const double rows = static_cast<double>(tokens) / static_cast<double>(chunks);  // of a chunk
-    const double dim = static_cast<double>(shape.head_dim);
-    const auto multiply = [&](const Share& share) {
-      ItemFinder finder(appends,
-                        [&](const DeltaAppend& append) { return append.count * shape.key_heads; });
-      for (size_t i = share.begin; i < share.end; ++i) {
-        const auto [append, item] = finder.Find(i);
-        const size_t key_head = item % shape.key_heads;
-        const DeltaChunk& chunk = append.chunks[item / shape.key_heads];
-        const size_t row = append.row + chunk.row;
-        multiply_keys(append, chunk, key_head, OfKeys(key_head, row), OfQueries(key_head, row));
-      }
-    };
-    const size_t units = chunks * shape.key_heads;
-    team.Run(units, ChunkOf(units, 2 * rows * kStateChunk * dim, team), multiply);
-  }
-
-  // Computes the corrections, outputs and states of each value head of each append.
-  void MixHeads(Team& team) const {
-    const auto mix_chunks = HWY_DYNAMIC_POINTER(MixHeadChunks);
-    const double append_rows = static_cast<double>(tokens) / static_cast<double>(appends.size());
-    const double dim = static_cast<double>(shape.head_dim);
-    float* const spaces = OfKeys(2 * shape.key_heads, 0);  // after all products
-    const auto mix = [&](const Share& share) {
-      for (size_t i = share.begin; i < share.end; ++i) {
-        const DeltaAppend& append = appends[i / shape.value_heads];
-        const size_t head = i % shape.value_heads;
-        const size_t key_head = head % shape.key_heads;
-        mix_chunks(append, head, OfKeys(key_head, append.row), OfQueries(key_head, append.row),
-                   spaces + share.thread * kStateChunk * shape.head_dim);
-      }
-    };
-    const size_t units = appends.size() * shape.value_heads;
-    team.Run(units, ChunkOf(units, 3 * (append_rows + 2) * dim * dim, team), mix);
-  }
-
- private:
-  // The products of a key head [tokens, kStateChunk], from a row on.
-  float* OfKeys(size_t key_head, size_t row) const {
-    return scratch + (key_head * tokens + row) * kStateChunk;
-  }
-  float* OfQueries(size_t key_head, size_t row) const {
-    return OfKeys(shape.key_heads + key_head, row);
-  }
-  // The chunk of a phase, in units that need `multiplications` each.
-  static size_t ChunkOf(size_t units, double multiplications, const Team& team) {
-    constexpr double kMultiplications = 30;  // per nanosecond
-    const double time = static_cast<double>(units) * multiplications / kMultiplications;
-    return UnitsOfChunk(units, time, team.threads());
-  }
-};
-
 }  // namespace
 
 void DeltaMix(std::span<const DeltaAppend> appends, float* scratch, Team& team) {
   if (appends.empty()) return;
-  DeltaPhases phases = {appends, appends.front().shape, scratch};
-  for (const DeltaAppend& append : appends) {
-    assert(append.qkv.cols == phases.shape.QkvDim());
-    assert(append.dt.cols == phases.shape.value_heads);
-    assert(append.beta.cols == phases.shape.value_heads);
-    assert(append.row == phases.tokens);
-    phases.tokens += append.qkv.rows;
-    phases.chunks += append.count;
-  }
-  phases.MultiplyKeys(team);
-  phases.MixHeads(team);
+  const DeltaShape& shape = appends.front().shape;
+  assert(std::all_of(appends.begin(), appends.end(), [&](const DeltaAppend& append) {
+    return append.qkv.cols == shape.QkvDim() && append.qkv.rows == append.dt.rows &&
+           append.dt.cols == shape.value_heads && append.beta.cols == shape.value_heads;
+  }));
+  const StateChunkPhases phases(appends, team);
+  // The products of keys and queries with the keys of a key head [tokens, kStateChunk], from a row
+  // on.
+  const auto of_keys = [&](size_t key_head, size_t row) {
+    return scratch + (key_head * phases.tokens() + row) * kStateChunk;
+  };
+  const auto of_queries = [&](size_t key_head, size_t row) {
+    return of_keys(shape.key_heads + key_head, row);
+  };
+  const auto multiply_keys = HWY_DYNAMIC_POINTER(MultiplyKeys);
+  phases.ForChunks(shape.key_heads, 2 * kStateChunk * shape.head_dim,
+                   [&](const DeltaAppend& append, const DeltaChunk& chunk, size_t key_head) {
+                     const size_t row = append.row + chunk.row;
+                     multiply_keys(append, chunk, key_head, of_keys(key_head, row),
+                                   of_queries(key_head, row));
+                   });
+  const auto mix_chunks = HWY_DYNAMIC_POINTER(MixHeadChunks);
+  float* const spaces = of_keys(2 * shape.key_heads, 0);  // after all products
+  phases.ForHeads(shape.value_heads, 3 * shape.head_dim * shape.head_dim,
+                  [&](const DeltaAppend& append, size_t head, size_t thread) {
+                    const size_t key_head = head % shape.key_heads;
+                    mix_chunks(append, head, of_keys(key_head, append.row),
+                               of_queries(key_head, append.row),
+                               spaces + thread * kStateChunk * shape.head_dim);
+                  });
 }
 
 }  // namespace inlay

@@ -11,9 +11,9 @@
 #include "hwy/highway.h"
 #include "ops/add_rows-inl.h"
 #include "ops/dot-inl.h"
-#include "ops/item_finder.h"
 #include "ops/simd-inl.h"
 #include "ops/state_chunk-inl.h"
+#include "ops/state_chunk_phases.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
@@ -57,18 +57,13 @@ void GatherTimeSteps(const SsdAppend& append, const SsdChunk& chunk, size_t head
   std::fill(dt + chunk.first + chunk.rows, dt + kStateChunk, 0.0f);
 }
 
-// How many of the chunk's new tokens come before the first output.
-HWY_INLINE size_t Skipped(const SsdAppend& append, const SsdChunk& chunk) {
-  return std::clamp(append.first_output, chunk.row, chunk.row + chunk.rows) - chunk.row;
-}
-
 // products[t][j] = C_t . B_j of one group, for the new tokens t of a chunk that have outputs and
 // all of its tokens j; row t of products is that of the chunk's new token t.
 HWY_NOINLINE void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, size_t group,
                              float* products) {
   const size_t dim = append.shape.state_dim;
   const size_t count = chunk.first + chunk.rows;
-  const size_t skipped = Skipped(append, chunk);
+  const size_t skipped = chunk.Skipped(append.first_output);
   if (skipped == chunk.rows) return;
   const ChunkRows rows(append, chunk);
   const float* b[kStateChunk];
@@ -93,7 +88,7 @@ class HeadMix {
         rows_(append, chunk),
         sums_(chunk, append.dt, append.a[head], head),
         state_(chunk.state == nullptr ? nullptr : chunk.state + head * state_dim_ * dim_),
-        first_(Skipped(append, chunk)),
+        first_(chunk.Skipped(append.first_output)),
         outputs_(chunk.rows - first_) {
     GatherTimeSteps(append, chunk, head, dt_);
     for (size_t j = 0; j < chunk.first + chunk.rows; ++j) {
@@ -211,65 +206,6 @@ HWY_EXPORT(TimeSteps);
 HWY_EXPORT(MultiplyBc);
 HWY_EXPORT(MixChunks);
 
-// The two phases of SsdMix, and what they share.
-struct SsdPhases {
-  std::span<const SsdAppend> appends;
-  const SsdShape& shape;
-  float* scratch;
-  size_t tokens = 0;  // of all appends
-  size_t chunks = 0;  // of all appends
-
-  // Computes C_t . B_j for each group of each chunk.
-  void MultiplyBc(Team& team) const {
-    const auto multiply_bc = HWY_DYNAMIC_POINTER(MultiplyBc);
-    const double rows = static_cast<double>(tokens) / static_cast<double>(chunks);  // of a chunk
-    const double state_dim = static_cast<double>(shape.state_dim);
-    const auto multiply = [&](const Share& share) {
-      ItemFinder finder(appends,
-                        [&](const SsdAppend& append) { return append.count * shape.groups; });
-      for (size_t i = share.begin; i < share.end; ++i) {
-        const auto [append, item] = finder.Find(i);
-        const size_t group = item % shape.groups;
-        const SsdChunk& chunk = append.chunks[item / shape.groups];
-        multiply_bc(append, chunk, group, Products(group, append.row + chunk.row));
-      }
-    };
-    const size_t units = chunks * shape.groups;
-    team.Run(units, ChunkOf(units, rows * kStateChunk * state_dim, team), multiply);
-  }
-
-  // Computes the outputs and states of each head of each append.
-  void MixHeads(Team& team) const {
-    const auto mix_chunks = HWY_DYNAMIC_POINTER(MixChunks);
-    const double append_rows = static_cast<double>(tokens) / static_cast<double>(appends.size());
-    const double state = static_cast<double>(shape.state_dim) * static_cast<double>(shape.head_dim);
-    float* const terms = Products(shape.groups, 0);  // after all products
-    const auto mix = [&](const Share& share) {
-      for (size_t i = share.begin; i < share.end; ++i) {
-        const SsdAppend& append = appends[i / shape.heads];
-        const size_t head = i % shape.heads;
-        const size_t group = head / (shape.heads / shape.groups);
-        mix_chunks(append, head, Products(group, append.row),
-                   terms + share.thread * kStateChunk * shape.head_dim);
-      }
-    };
-    const size_t units = appends.size() * shape.heads;
-    team.Run(units, ChunkOf(units, 2 * (append_rows + 2) * state, team), mix);
-  }
-
- private:
-  // The products of a group [tokens, kStateChunk], from a row on.
-  float* Products(size_t group, size_t row) const {
-    return scratch + (group * tokens + row) * kStateChunk;
-  }
-  // The chunk of a phase, in units that need `multiplications` each.
-  static size_t ChunkOf(size_t units, double multiplications, const Team& team) {
-    constexpr double kMultiplications = 30;  // per nanosecond
-    const double time = static_cast<double>(units) * multiplications / kMultiplications;
-    return UnitsOfChunk(units, time, team.threads());
-  }
-};
-
 }  // namespace
 
 void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
@@ -279,16 +215,29 @@ void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt) {
 
 void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
   if (appends.empty()) return;
-  SsdPhases phases = {appends, appends.front().shape, scratch};
-  for (const SsdAppend& append : appends) {
-    assert(append.xbc.cols == phases.shape.XbcDim());
-    assert(append.dt.cols == phases.shape.heads && phases.shape.heads % phases.shape.groups == 0);
-    assert(append.row == phases.tokens);
-    phases.tokens += append.xbc.rows;
-    phases.chunks += append.count;
-  }
-  phases.MultiplyBc(team);
-  phases.MixHeads(team);
+  const SsdShape& shape = appends.front().shape;
+  assert(std::all_of(appends.begin(), appends.end(), [&](const SsdAppend& append) {
+    return append.xbc.cols == shape.XbcDim() && append.xbc.rows == append.dt.rows &&
+           append.dt.cols == shape.heads && shape.heads % shape.groups == 0;
+  }));
+  const StateChunkPhases phases(appends, team);
+  // The products C_t . B_j of a group [tokens, kStateChunk], from a row on.
+  const auto products = [&](size_t group, size_t row) {
+    return scratch + (group * phases.tokens() + row) * kStateChunk;
+  };
+  const auto multiply_bc = HWY_DYNAMIC_POINTER(MultiplyBc);
+  phases.ForChunks(shape.groups, kStateChunk * shape.state_dim,
+                   [&](const SsdAppend& append, const SsdChunk& chunk, size_t group) {
+                     multiply_bc(append, chunk, group, products(group, append.row + chunk.row));
+                   });
+  const auto mix_chunks = HWY_DYNAMIC_POINTER(MixChunks);
+  float* const terms = products(shape.groups, 0);  // after all products
+  phases.ForHeads(shape.heads, 2 * shape.state_dim * shape.head_dim,
+                  [&](const SsdAppend& append, size_t head, size_t thread) {
+                    const size_t group = head / (shape.heads / shape.groups);
+                    mix_chunks(append, head, products(group, append.row),
+                               terms + thread * kStateChunk * shape.head_dim);
+                  });
 }
 
 }  // namespace inlay

@@ -2,6 +2,7 @@
 #ifndef INLAY_OPS_STATE_CHUNK_H_
 #define INLAY_OPS_STATE_CHUNK_H_
 
+#include <algorithm>
 #include <cstddef>
 
 namespace inlay {
@@ -25,6 +26,11 @@ struct StateChunk {
   // Receives the state at the chunk's end, which the new tokens must reach; nullptr if it is not
   // needed. Does not overlap `state`.
   float* next = nullptr;
+
+  // How many of the new tokens come before the append's row `first_output`.
+  size_t Skipped(size_t first_output) const {
+    return std::clamp(first_output, row, row + rows) - row;
+  }
 };
 
 }  // namespace inlay

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -112,6 +113,7 @@ struct Experts {
         begin[e] = count;
         for (size_t r = 0; r < shares.rows; ++r) {
           if (shares.Row(r)[e] == 0) continue;
+          assert(count < shares.rows * kUsed);
           const auto slot = static_cast<int32_t>(count++);
           rows[slot] = static_cast<int32_t>(r);
           numbers[slot] = slot;

@@ -118,11 +118,14 @@ struct LayerKind<MoeBesideMlp<kShape, kHidden, kActivation>> {
                   normed.Slice(begin, end - begin));
         });
     pass.Multiply(w.router, x, shares);
-    const ConstFloatRows scales(w.expert_scales.data(), 1, kExperts);
     ForRows(pass.team, shares.rows, 4 * kExperts, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r) {
-        KeepTopSoftmax(kUsed, shares.Row(r), kExperts);
-        Multiply(shares.Slice(r, 1), scales, shares.Slice(r, 1));
+        float* const share = shares.Row(r);
+        KeepTopSoftmax(kUsed, share, kExperts);
+        // Of those chosen alone: 0 times a damaged file's infinity would be one expert more.
+        for (size_t e = 0; e < kExperts; ++e) {
+          if (share[e] != 0) share[e] *= w.expert_scales[e];
+        }
       }
     });
   }

@@ -69,9 +69,9 @@ void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
         binder.Packed(own_output ? "output.weight" : "token_embd.weight", vocab_size,
                       Config::kModelDim, own_output ? TensorUse::kMatrix : TensorUse::kEmbedding);
   }
-  if constexpr (kLayerInputDim < Config >> 0) {
-    weights.inputs.Bind(binder, vocab_size, Config::kModelDim, Config::Layers::kSize,
-                        kLayerInputDim<Config>);
+  constexpr size_t kInputDim = kLayerInputDim<Config>;
+  if constexpr (kInputDim > 0) {
+    weights.inputs.Bind(binder, vocab_size, Config::kModelDim, Config::Layers::kSize, kInputDim);
   }
   weights.layers.ForEach([&]<class L>(LayerAt at, LayerWeights<L>& layer) {
     LayerBinder<Binder> of_layer(binder, at.index, Config::kModelDim);

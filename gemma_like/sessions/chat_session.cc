@@ -84,6 +84,8 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
       turn.before = nullptr;
     }
   }
+  // Not where this turn changes what was before it.
+  if (before->length() != next.keep) before = nullptr;
   turns_.push_back({.user = user,
                     .answer = std::nullopt,
                     .begin = next.keep,
@@ -154,9 +156,7 @@ absl::StatusOr<std::unique_ptr<KVCache>> ChatSession::Beginning(size_t position,
                                                                 const CancelCheck& cancel) {
   const KVCache* snapshot = empty_.get();
   for (const Turn& turn : turns_) {
-    // Not where this turn changed what was before it.
-    const bool is_beginning = turn.before != nullptr && turn.before->length() == turn.begin;
-    if (is_beginning && turn.begin <= position) snapshot = turn.before.get();
+    if (turn.before != nullptr && turn.begin <= position) snapshot = turn.before.get();
   }
   INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, snapshot->Fork());
   const auto missing = cache_->tokens().subspan(cache->length(), position - cache->length());
@@ -222,7 +222,8 @@ absl::Status ChatSession::Clear() {
 absl::StatusOr<size_t> ChatSession::Fork() {
   return OrOutOfMemory("a fork of this chat", [&]() -> absl::StatusOr<size_t> {
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> fork, cache_->Fork());
-    forks_.emplace(last_fork_ + 1, Branch{.cache = std::move(fork), .turns = turns_});
+    forks_.emplace(last_fork_ + 1,
+                   Branch{.cache = std::move(fork), .turns = turns_, .system = system_});
     return ++last_fork_;
   });
 }
@@ -232,8 +233,10 @@ absl::Status ChatSession::SwitchTo(size_t fork) {
     const auto at = forks_.find(fork);
     if (at == forks_.end()) return NoFork(fork);
     std::vector<Turn> turns = at->second.turns;
+    std::string system = at->second.system;
     INLAY_ASSIGN_OR_RETURN(cache_, at->second.cache->Fork());
     turns_ = std::move(turns);
+    system_ = std::move(system);
     return absl::OkStatus();
   });
 }

@@ -81,7 +81,8 @@ class ChatSession {
   // without memory.
   absl::StatusOr<size_t> Fork();
 
-  // Continues from that fork, which stays. OutOfRange when no fork has this number.
+  // Continues from that fork, which stays, with its system prompt. OutOfRange when no fork has this
+  // number.
   absl::Status SwitchTo(size_t fork);
 
   // Forgets that fork; the others keep their numbers. OutOfRange when no fork has this number.
@@ -106,8 +107,8 @@ class ChatSession {
   absl::Status Save(StateWriter& writer, SavedPart part = SavedPart::kAll) const;
 
   // Replaces this chat by the saved one, with its system prompt if one was saved. On error nothing
-  // has changed: InvalidArgument when it is
-  // not a saved chat, DataLoss when it is damaged, and the errors of LoadSession.
+  // has changed: InvalidArgument when it is not a saved chat, DataLoss when it is damaged, and the
+  // errors of LoadSession.
   absl::Status Load(StateReader& reader, const LoadOptions& options = {});
 
   // Reads the answer that is being generated, from its first text on.
@@ -128,6 +129,7 @@ class ChatSession {
   struct Branch {
     std::shared_ptr<const KVCache> cache;
     std::vector<Turn> turns;
+    std::string system;
   };
 
   // Generates the answer to `user` and adds the turn; on an error anything may have changed.

@@ -55,6 +55,7 @@ TEST(PatternTest, RepeatKeepsTheOrderForEveryCount) {
 
 TEST(PatternTest, MaskedPlacesOneKindAtTheSetBits) {
   EXPECT_EQ((Spell<Masked<6, LayersAt(2, 5), A, B>>()), "bbabba");
+  EXPECT_EQ((Spell<Masked<7, EveryLayerAt(3), A, B>>()), "bbabbab");
   EXPECT_EQ((Spell<Masked<1, LayersAt(0), A, B>>()), "a");
   EXPECT_EQ((Spell<Masked<3, LayersAt(), A, B>>()), "bbb");
   EXPECT_EQ((Spell<Masked<64, LayersAt(0, 63), A, B>>()), "a" + std::string(62, 'b') + "a");

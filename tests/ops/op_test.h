@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -96,13 +97,14 @@ inline Array RandomArray(size_t rows, size_t cols, uint32_t seed, float sigma = 
   return array;
 }
 
-// |a - b|^2 / |b|^2 over n elements; NaN if any element is.
+// |a - b|^2 / |b|^2 over n elements; infinite if any element is NaN, so that std::max keeps it.
 inline double Nmse(const float* a, const double* b, size_t n) {
   double error = 0, norm = 0;
   for (size_t i = 0; i < n; ++i) {
     error += (a[i] - b[i]) * (a[i] - b[i]);
     norm += b[i] * b[i];
   }
+  if (std::isnan(error)) return std::numeric_limits<double>::infinity();
   return error == 0 ? 0 : error / norm;
 }
 

@@ -379,6 +379,20 @@ TEST_F(Session, ChangesItsSystemPrompt) {
   EXPECT_EQ(Say(other, "JULIET:"), answer);
 }
 
+TEST_F(Session, ForksKeepTheirSystemPrompts) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  ASSERT_EQ(Must(session.Fork()), 1u);
+  const std::string answer = Say(session, "JULIET:");
+  ASSERT_TRUE(session.SetSystem("A tragedy.").ok());
+  ASSERT_EQ(Must(session.Fork()), 2u);
+  ASSERT_TRUE(session.SwitchTo(1).ok());
+  EXPECT_EQ(session.system(), "");
+  EXPECT_EQ(Say(session, "JULIET:"), answer);
+  ASSERT_TRUE(session.SwitchTo(2).ok());
+  EXPECT_EQ(session.system(), "A tragedy.");
+}
+
 TEST_F(Session, TellsTheProbabilitiesOfItsAnswer) {
   ChatSession session = Make();
   EXPECT_FALSE(session.LastChances(1, nullptr).ok());

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <ostream>
 #include <random>
 #include <string>
@@ -289,6 +291,23 @@ TEST_F(ForeignFilesTest, OllamasScalesOfExperts) {
                                  Rename("ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale",
                                         tensors);
                                }}));
+}
+
+// A damaged scale multiplies the outputs of chosen experts alone: it chooses no further one.
+TEST_F(ForeignFilesTest, InfiniteScalesOfExpertsChooseNoMore) {
+  const std::string damaged =
+      Changed(Plain("test-gemma4-moe"), {.tensors = [](std::vector<StoredTensor>& tensors) {
+                for (StoredTensor& tensor : tensors) {
+                  if (tensor.name.find("ffn_down_exps.scale") == std::string::npos) continue;
+                  const float infinity = std::numeric_limits<float>::infinity();
+                  for (size_t at = 0; at < tensor.data.size(); at += sizeof(infinity))
+                    std::memcpy(tensor.data.data() + at, &infinity, sizeof(infinity));
+                }
+              }});
+  const LoadedModel model = Must(LoadModel(damaged));
+  const std::vector<float> logits = LogitsOf(model);
+  EXPECT_TRUE(std::any_of(logits.begin(), logits.end(), [](float x) { return !std::isfinite(x); }))
+      << "the scales count";
 }
 
 struct Stacked {

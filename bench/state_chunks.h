@@ -1,0 +1,41 @@
+// What a cache gives to a mixer with states in chunks.
+#ifndef INLAY_BENCH_STATE_CHUNKS_H_
+#define INLAY_BENCH_STATE_CHUNKS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+#include "bench/rows.h"
+#include "ops/state_chunk.h"
+
+namespace inlay {
+
+// A log, two states, and the chunks of an append of `tokens` tokens to a chunk that has `first`:
+// they lead from one state to the other and back.
+template <class Log>
+struct ChunkMemory {
+  ChunkMemory(const typename Log::Shape& shape, size_t first, size_t tokens)
+      : states{Values(shape.StateElements()), std::vector<float>(shape.StateElements())} {
+    const auto columns = Log::Columns(shape);
+    log = Values(kStateChunk * std::accumulate(columns.begin(), columns.end(), size_t{0}));
+    for (size_t row = 0; row < tokens;) {
+      StateChunk<Log> chunk = {
+          .first = row == 0 ? first : 0, .row = row, .log = {shape, log.data()}};
+      chunk.rows = std::min(kStateChunk - chunk.first, tokens - row);
+      chunk.state = states[chunks.size() % 2].data();
+      if (chunk.first + chunk.rows == kStateChunk)
+        chunk.next = states[(chunks.size() + 1) % 2].data();
+      row += chunk.rows;
+      chunks.push_back(chunk);
+    }
+  }
+
+  std::vector<float> log, states[2];
+  std::vector<StateChunk<Log>> chunks;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_BENCH_STATE_CHUNKS_H_

@@ -1,0 +1,382 @@
+// The metadata of published checkpoints, as converters write it: it fits the checkpoint's config,
+// or is refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gemma_like/registry.h"
+#include "io/gguf/gguf_writer.h"
+#include "tests/gemma_like/model/metadata_file.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The keys that the hub's files of some checkpoints carry, in the form of their converter, which
+// leaves out what the architecture implies.
+void WriteGemma2_2b(GgufWriter& w) {
+  w.SetString("general.architecture", "gemma2");
+  w.SetUint32("gemma2.context_length", 8192);
+  w.SetUint32("gemma2.embedding_length", 2304);
+  w.SetUint32("gemma2.block_count", 26);
+  w.SetUint32("gemma2.feed_forward_length", 9216);
+  w.SetUint32("gemma2.attention.head_count", 8);
+  w.SetUint32("gemma2.attention.head_count_kv", 4);
+  w.SetFloat32("gemma2.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("gemma2.attention.key_length", 256);
+  w.SetUint32("gemma2.attention.value_length", 256);
+  w.SetFloat32("gemma2.attn_logit_softcapping", 50);
+  w.SetFloat32("gemma2.final_logit_softcapping", 30);
+  w.SetUint32("gemma2.attention.sliding_window", 4096);
+}
+void WriteGemma3_12b(GgufWriter& w) {
+  w.SetString("general.architecture", "gemma3");
+  w.SetUint32("gemma3.context_length", 131072);
+  w.SetUint32("gemma3.embedding_length", 3840);
+  w.SetUint32("gemma3.block_count", 48);
+  w.SetUint32("gemma3.feed_forward_length", 15360);
+  w.SetUint32("gemma3.attention.head_count", 16);
+  w.SetFloat32("gemma3.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("gemma3.attention.key_length", 256);
+  w.SetUint32("gemma3.attention.value_length", 256);
+  w.SetFloat32("gemma3.rope.freq_base", 1e6f);
+  w.SetUint32("gemma3.attention.sliding_window", 1024);
+  w.SetUint32("gemma3.attention.head_count_kv", 8);
+  w.SetString("gemma3.rope.scaling.type", "linear");
+  w.SetFloat32("gemma3.rope.scaling.factor", 8);
+}
+void WriteGranite4hSmall(GgufWriter& w) {
+  w.SetString("general.architecture", "granitehybrid");
+  w.SetUint32("granitehybrid.block_count", 40);
+  w.SetUint32("granitehybrid.context_length", 1048576);
+  w.SetUint32("granitehybrid.embedding_length", 4096);
+  w.SetUint32("granitehybrid.feed_forward_length", 768);
+  w.SetUint32("granitehybrid.attention.head_count", 32);
+  std::vector<int32_t> kv_heads(40);
+  for (size_t i : {5, 15, 25, 35}) kv_heads[i] = 8;
+  w.SetInt32s("granitehybrid.attention.head_count_kv", kv_heads);
+  w.SetFloat32("granitehybrid.rope.freq_base", 10000);
+  w.SetFloat32("granitehybrid.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetUint32("granitehybrid.expert_count", 72);
+  w.SetUint32("granitehybrid.expert_used_count", 10);
+  w.SetUint32("granitehybrid.vocab_size", 100352);
+  w.SetUint32("granitehybrid.rope.dimension_count", 128);
+  w.SetFloat32("granitehybrid.attention.scale", 0.0078125f);
+  w.SetFloat32("granitehybrid.embedding_scale", 12);
+  w.SetFloat32("granitehybrid.residual_scale", 0.22f);
+  w.SetFloat32("granitehybrid.logit_scale", 16);
+  w.SetUint32("granitehybrid.expert_shared_feed_forward_length", 1536);
+  w.SetUint32("granitehybrid.ssm.conv_kernel", 4);
+  w.SetUint32("granitehybrid.ssm.state_size", 128);
+  w.SetUint32("granitehybrid.ssm.group_count", 1);
+  w.SetUint32("granitehybrid.ssm.inner_size", 8192);
+  w.SetUint32("granitehybrid.ssm.time_step_rank", 128);
+  w.SetBool("granitehybrid.rope.scaling.finetuned", false);
+}
+// It says neither that attention goes both ways nor which layers have a window.
+void WriteEmbeddingGemma(GgufWriter& w) {
+  w.SetString("general.architecture", "gemma-embedding");
+  w.SetUint32("gemma-embedding.context_length", 2048);
+  w.SetUint32("gemma-embedding.embedding_length", 768);
+  w.SetUint32("gemma-embedding.block_count", 24);
+  w.SetUint32("gemma-embedding.feed_forward_length", 1152);
+  w.SetUint32("gemma-embedding.attention.head_count", 3);
+  w.SetUint32("gemma-embedding.attention.head_count_kv", 1);
+  w.SetFloat32("gemma-embedding.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("gemma-embedding.attention.key_length", 256);
+  w.SetUint32("gemma-embedding.attention.value_length", 256);
+  w.SetFloat32("gemma-embedding.rope.freq_base", 1e6f);
+  w.SetUint32("gemma-embedding.attention.sliding_window", 512);
+  w.SetUint32("gemma-embedding.pooling_type", 1);
+  w.SetUint32("gemma-embedding.dense_2_feat_in", 768);
+  w.SetUint32("gemma-embedding.dense_2_feat_out", 3072);
+  w.SetUint32("gemma-embedding.dense_3_feat_in", 3072);
+  w.SetUint32("gemma-embedding.dense_3_feat_out", 768);
+}
+// Made from the class of the hybrid models: with a head count for each layer, and leftover keys.
+void WriteGraniteMicro(GgufWriter& w) {
+  w.SetString("general.architecture", "granite");
+  w.SetUint32("granite.block_count", 40);
+  w.SetUint32("granite.context_length", 131072);
+  w.SetUint32("granite.embedding_length", 2560);
+  w.SetUint32("granite.feed_forward_length", 8192);
+  w.SetUint32("granite.attention.head_count", 40);
+  w.SetInt32s("granite.attention.head_count_kv", std::vector<int32_t>(40, 8));
+  w.SetFloat32("granite.rope.freq_base", 10'000'000);
+  w.SetFloat32("granite.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetUint32("granite.vocab_size", 100352);
+  w.SetUint32("granite.rope.dimension_count", 64);
+  w.SetFloat32("granite.attention.scale", 0.015625f);
+  w.SetFloat32("granite.embedding_scale", 12);
+  w.SetFloat32("granite.residual_scale", 0.22f);
+  w.SetFloat32("granite.logit_scale", 10);
+  w.SetUint32("granite.ssm.conv_kernel", 4);
+  w.SetUint32("granite.ssm.state_size", 256);
+  w.SetBool("granite.rope.scaling.finetuned", true);
+}
+// Without what its values mean when they are missing.
+void WriteGranite_4_2_3b(GgufWriter& w) {
+  w.SetString("general.architecture", "granite");
+  w.SetUint32("granite.block_count", 40);
+  w.SetUint32("granite.context_length", 131072);
+  w.SetUint32("granite.embedding_length", 2560);
+  w.SetUint32("granite.feed_forward_length", 8192);
+  w.SetUint32("granite.attention.head_count", 40);
+  w.SetUint32("granite.attention.head_count_kv", 8);
+  w.SetFloat32("granite.rope.freq_base", 10'000'000);
+  w.SetFloat32("granite.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetFloat32("granite.attention.scale", 0.015625f);
+}
+void WriteMambaCodestral(GgufWriter& w) {
+  w.SetString("general.architecture", "mamba2");
+  w.SetUint32("mamba2.context_length", 1048576);
+  w.SetUint32("mamba2.embedding_length", 4096);
+  w.SetUint32("mamba2.feed_forward_length", 0);
+  w.SetUint32("mamba2.attention.head_count", 0);
+  w.SetUint32("mamba2.block_count", 64);
+  w.SetUint32("mamba2.ssm.conv_kernel", 4);
+  w.SetUint32("mamba2.ssm.inner_size", 8192);
+  w.SetUint32("mamba2.ssm.state_size", 128);
+  w.SetUint32("mamba2.ssm.time_step_rank", 128);
+  w.SetUint32("mamba2.ssm.group_count", 8);
+  w.SetFloat32("mamba2.attention.layer_norm_rms_epsilon", 1e-5f);
+}
+void WriteMamba2_130m(GgufWriter& w) {
+  w.SetString("general.architecture", "mamba2");
+  w.SetUint32("mamba2.context_length", 1048576);
+  w.SetUint32("mamba2.embedding_length", 768);
+  w.SetUint32("mamba2.feed_forward_length", 0);
+  w.SetUint32("mamba2.attention.head_count", 0);
+  w.SetUint32("mamba2.block_count", 24);
+  w.SetUint32("mamba2.ssm.conv_kernel", 4);
+  w.SetUint32("mamba2.ssm.inner_size", 1536);
+  w.SetUint32("mamba2.ssm.state_size", 128);
+  w.SetUint32("mamba2.ssm.time_step_rank", 24);
+  w.SetUint32("mamba2.ssm.group_count", 1);
+  w.SetFloat32("mamba2.attention.layer_norm_rms_epsilon", 1e-5f);
+}
+
+// Its feed_forward_length is that of the dense layers.
+void WriteLfm2_8bA1b(GgufWriter& w) {
+  w.SetString("general.architecture", "lfm2moe");
+  w.SetUint32("lfm2moe.block_count", 24);
+  w.SetUint32("lfm2moe.context_length", 128000);
+  w.SetUint32("lfm2moe.embedding_length", 2048);
+  w.SetUint32("lfm2moe.feed_forward_length", 7168);
+  w.SetUint32("lfm2moe.attention.head_count", 32);
+  std::vector<int32_t> kv_heads(24);
+  for (size_t i : {2, 6, 10, 14, 18, 21}) kv_heads[i] = 8;
+  w.SetInt32s("lfm2moe.attention.head_count_kv", kv_heads);
+  w.SetFloat32("lfm2moe.rope.freq_base", 1e6f);
+  w.SetFloat32("lfm2moe.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetUint32("lfm2moe.expert_count", 32);
+  w.SetUint32("lfm2moe.expert_used_count", 4);
+  w.SetUint32("lfm2moe.expert_feed_forward_length", 1792);
+  w.SetUint32("lfm2moe.leading_dense_block_count", 2);
+  w.SetUint32("lfm2moe.expert_gating_func", 2);
+  w.SetUint32("lfm2moe.shortconv.l_cache", 3);
+  w.SetUint32("lfm2moe.vocab_size", 65536);
+}
+
+// As today's converter writes it, with the block that drafts.
+void WriteQwen35_27b(GgufWriter& w) {
+  w.SetString("general.architecture", "qwen35");
+  w.SetUint32("qwen35.block_count", 65);
+  w.SetUint32("qwen35.nextn_predict_layers", 1);
+  w.SetUint32("qwen35.context_length", 262144);
+  w.SetUint32("qwen35.embedding_length", 5120);
+  w.SetUint32("qwen35.feed_forward_length", 17408);
+  w.SetUint32("qwen35.attention.head_count", 24);
+  w.SetUint32("qwen35.attention.head_count_kv", 4);
+  w.SetInt32s("qwen35.rope.dimension_sections", {11, 11, 10, 0});
+  w.SetFloat32("qwen35.rope.freq_base", 1e7f);
+  w.SetFloat32("qwen35.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("qwen35.attention.key_length", 256);
+  w.SetUint32("qwen35.attention.value_length", 256);
+  w.SetUint32("qwen35.ssm.conv_kernel", 4);
+  w.SetUint32("qwen35.ssm.state_size", 128);
+  w.SetUint32("qwen35.ssm.group_count", 16);
+  w.SetUint32("qwen35.ssm.time_step_rank", 48);
+  w.SetUint32("qwen35.ssm.inner_size", 6144);
+  w.SetUint32("qwen35.full_attention_interval", 4);
+  w.SetUint32("qwen35.rope.dimension_count", 64);
+}
+// As Ollama writes it: three sections under another name, and heads for each layer.
+void WriteOllamaQwen35_35bA3b(GgufWriter& w) {
+  w.SetString("general.architecture", "qwen35moe");
+  w.SetUint32("qwen35moe.block_count", 40);
+  w.SetUint32("qwen35moe.context_length", 262144);
+  w.SetUint32("qwen35moe.embedding_length", 2048);
+  w.SetUint32("qwen35moe.feed_forward_length", 5632);  // of no layer
+  w.SetUint32("qwen35moe.attention.head_count", 16);
+  std::vector<int32_t> kv_heads(40);
+  for (size_t i = 3; i < 40; i += 4) kv_heads[i] = 2;
+  w.SetInt32s("qwen35moe.attention.head_count_kv", kv_heads);
+  w.SetInt32s("qwen35moe.mrope_sections", {11, 11, 10});
+  w.SetFloat32("qwen35moe.rope.freq_base", 1e7f);
+  w.SetFloat32("qwen35moe.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetUint32("qwen35moe.attention.key_length", 256);
+  w.SetUint32("qwen35moe.attention.value_length", 256);
+  w.SetUint32("qwen35moe.expert_count", 256);
+  w.SetUint32("qwen35moe.expert_used_count", 8);
+  w.SetUint32("qwen35moe.expert_feed_forward_length", 512);
+  w.SetUint32("qwen35moe.expert_shared_feed_forward_length", 512);
+  w.SetBool("qwen35moe.norm_top_k_prob", true);
+  w.SetUint32("qwen35moe.ssm.conv_kernel", 4);
+  w.SetUint32("qwen35moe.ssm.state_size", 128);
+  w.SetUint32("qwen35moe.ssm.group_count", 16);
+  w.SetUint32("qwen35moe.ssm.time_step_rank", 32);
+  w.SetUint32("qwen35moe.ssm.inner_size", 4096);
+  w.SetBool("qwen35moe.ssm.v_head_reordered", true);
+  w.SetUint32("qwen35moe.full_attention_interval", 4);
+  w.SetUint32("qwen35moe.rope.dimension_count", 64);
+}
+
+void WriteFalconH1_1_5bDeep(GgufWriter& w) {
+  w.SetString("general.architecture", "falcon-h1");
+  w.SetUint32("falcon-h1.block_count", 66);
+  w.SetUint32("falcon-h1.context_length", 131072);
+  w.SetUint32("falcon-h1.embedding_length", 1280);
+  w.SetUint32("falcon-h1.feed_forward_length", 3072);
+  w.SetUint32("falcon-h1.attention.head_count", 6);
+  w.SetUint32("falcon-h1.attention.head_count_kv", 2);
+  w.SetUint32("falcon-h1.attention.key_length", 128);
+  w.SetUint32("falcon-h1.attention.value_length", 128);
+  w.SetFloat32("falcon-h1.rope.freq_base", 1e11f);
+  w.SetFloat32("falcon-h1.attention.layer_norm_rms_epsilon", 1e-5f);
+  w.SetUint32("falcon-h1.ssm.conv_kernel", 4);
+  w.SetUint32("falcon-h1.ssm.inner_size", 1536);
+  w.SetUint32("falcon-h1.ssm.state_size", 256);
+  w.SetUint32("falcon-h1.ssm.time_step_rank", 24);
+  w.SetUint32("falcon-h1.ssm.group_count", 1);
+  w.SetUint32("falcon-h1.vocab_size", 65537);
+}
+
+TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
+  const std::pair<const char*, void (*)(GgufWriter&)> files[] = {
+      {"gemma-2-2b", WriteGemma2_2b},
+      {"gemma-3-12b", WriteGemma3_12b},
+      {"embeddinggemma-300m", WriteEmbeddingGemma},
+      {"granite-4.0-h-small", WriteGranite4hSmall},
+      {"granite-4.0-micro", WriteGraniteMicro},
+      {"granite-4.2-3b", WriteGranite_4_2_3b},
+      {"mamba-codestral-7b", WriteMambaCodestral},
+      {"lfm2-8b-a1b", WriteLfm2_8bA1b},
+      {"falcon-h1-1.5b-deep", WriteFalconH1_1_5bDeep},
+      {"qwen3.5-27b", WriteQwen35_27b},
+      {"qwen3.5-35b-a3b", WriteOllamaQwen35_35bA3b},
+      {"mamba2-130m", WriteMamba2_130m}};
+  for (const auto& [name, write] : files) {
+    GgufWriter writer;
+    write(writer);
+    const auto entry = FindFor(writer);
+    ASSERT_TRUE(entry.ok()) << entry.status();
+    EXPECT_EQ((*entry)->name, name);
+  }
+}
+
+// The keys of Ollama's own conversion, which is one file with the vision part.
+void WriteOllamaGemma3_4b(GgufWriter& w) {
+  w.SetString("general.architecture", "gemma3");
+  w.SetUint64("general.parameter_count", 4299915632);
+  w.SetUint32("gemma3.attention.head_count", 8);
+  w.SetUint32("gemma3.attention.head_count_kv", 4);
+  w.SetUint32("gemma3.attention.key_length", 256);
+  w.SetUint32("gemma3.attention.sliding_window", 1024);
+  w.SetUint32("gemma3.attention.value_length", 256);
+  w.SetUint32("gemma3.block_count", 34);
+  w.SetUint32("gemma3.context_length", 131072);
+  w.SetUint32("gemma3.embedding_length", 2560);
+  w.SetUint32("gemma3.feed_forward_length", 10240);
+  w.SetUint32("gemma3.mm.tokens_per_image", 256);
+  w.SetUint32("gemma3.vision.block_count", 27);
+}
+
+// The epsilon, the bases and the scale of the positions are those of the published checkpoint.
+TEST(MetadataOfTheHubTest, OllamasGemma3LacksWhatItsSizeFixes) {
+  GgufWriter writer;
+  WriteOllamaGemma3_4b(writer);
+  const auto entry = FindFor(writer);
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  EXPECT_EQ((*entry)->name, "gemma-3-4b");
+}
+
+// Its converter writes "yarn" for checkpoints that were extended so, whose angles are others.
+TEST(MetadataOfTheHubTest, AnotherKindOfScaledPositionsIsRefused) {
+  GgufWriter writer;
+  WriteOllamaGemma3_4b(writer);
+  writer.SetString("gemma3.rope.scaling.type", "yarn");
+  writer.SetFloat32("gemma3.rope.scaling.factor", 8);
+  const auto entry = FindFor(writer);
+  ASSERT_FALSE(entry.ok());
+  EXPECT_THAT(std::string(entry.status().message()),
+              HasSubstr(": gemma3.rope.scaling.type is 'yarn' but config gemma-3-4b has 'linear'"));
+}
+
+// The first three of them.
+TEST(MetadataOfTheHubTest, TheDifferencesFromTheNearestConfigAreNamed) {
+  const auto refused = [](const std::function<void(GgufWriter&)>& change) {
+    GgufWriter writer;
+    WriteOllamaGemma3_4b(writer);
+    change(writer);
+    return std::string(FindFor(writer).status().message());
+  };
+  const auto other_positions = [](GgufWriter& w) {
+    w.SetFloat32("gemma3.rope.freq_base", 5e5f);
+    w.SetFloat32("gemma3.rope.scaling.factor", 4);
+  };
+  EXPECT_THAT(refused(other_positions),
+              HasSubstr("fits no built-in config: gemma3.rope.freq_base is 500000 but config "
+                        "gemma-3-4b has 1e+06; gemma3.rope.scaling.factor is 4 but config "
+                        "gemma-3-4b has 8"));
+  EXPECT_THAT(refused([&](GgufWriter& w) {
+                other_positions(w);
+                w.SetFloat32("gemma3.rope.freq_base_swa", 5e5f);
+                w.SetBool("gemma3.attention.causal", false);
+                w.SetFloat32("gemma3.final_logit_softcapping", 20);
+              }),
+              AllOf(HasSubstr("gemma3.attention.causal is false but config gemma-3-4b has true; "),
+                    HasSubstr(" (and 2 more differ)")));
+}
+
+// Their weights are without the multipliers that today's files have in them.
+TEST(MetadataOfTheHubTest, TheFirstFilesOfFalconH1AreRefused) {
+  GgufWriter writer;
+  WriteFalconH1_1_5bDeep(writer);
+  writer.SetFloat32("falcon-h1.mlp_gate_multiplier", 0.70710677f);
+  writer.SetFloat32("falcon-h1.mlp_down_multiplier", 0.3125f);
+  writer.SetBool("falcon-h1.ssm.has_mup", true);
+  EXPECT_THAT(std::string(FindFor(writer).status().message()),
+              HasSubstr("falcon-h1.ssm.has_mup is true but config falcon-h1-1.5b-deep has false"));
+}
+
+TEST(MetadataOfTheHubTest, TheVisionPartOfAModelIsToldThatItIsOne) {
+  GgufWriter writer;
+  writer.SetString("general.architecture", "clip");
+  EXPECT_THAT(std::string(FindFor(writer).status().message()),
+              HasSubstr("it is the vision or audio part of a model, not the text model"));
+}
+
+TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
+  GgufWriter writer;
+  writer.SetString("general.architecture", "gpt2");
+  const auto entry = FindFor(writer);
+  ASSERT_FALSE(entry.ok());
+  EXPECT_THAT(
+      std::string(entry.status().message()),
+      HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
+                "granitehybrid, gemma2, gemma4, gemma-embedding, granite, lfm2, lfm2moe, "
+                "qwen35, qwen35moe, falcon-h1, nemotron_h, "
+                "mamba2)"));
+}
+
+}  // namespace
+}  // namespace inlay
