@@ -179,6 +179,14 @@ bool IsModelPath(absl::string_view path) {
   return true;
 }
 
+std::optional<std::string> ListedType(absl::string_view path) {
+  if (!IsModelPath(path)) return std::nullopt;
+  const auto split = SplitName::Parse(path);
+  if (split.has_value() && split->number != 1) return std::nullopt;
+  std::string type = QuantizationOf(path);
+  return type.empty() ? std::string(path) : type;
+}
+
 absl::StatusOr<std::vector<size_t>> ChooseFiles(absl::Span<const std::string> paths,
                                                 absl::string_view type, absl::string_view who) {
   const std::vector<Candidate> candidates = FindCandidates(paths);

@@ -3,6 +3,7 @@
 #define INLAY_IO_HUB_CHOOSE_FILE_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,11 @@ std::string QuantizationOf(absl::string_view path);
 // Whether the path is that of a model, and not of what accompanies one: projectors of images and
 // sounds (mmproj), importance matrices, draft models.
 bool IsModelPath(absl::string_view path);
+
+// What a list of models names the model of this file by, after the name of its repository: its
+// quantization, or else the path itself. Nothing for files that are no model (IsModelPath) and for
+// the parts of one after the first.
+std::optional<std::string> ListedType(absl::string_view path);
 
 // The files of one model among `paths`, as indices in the order of its parts: one file, or all
 // parts of one that is split.

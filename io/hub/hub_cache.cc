@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <filesystem>
 #include <set>
@@ -20,7 +19,6 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
-#include "io/gguf/gguf_split.h"
 #include "io/hub/choose_file.h"
 #include "io/hub/files_below.h"
 #include "io/hub/small_file.h"
@@ -60,9 +58,8 @@ absl::Status MakeFoldersWithin(std::string folder, absl::string_view relative) {
 
 // Where a symbolic link leads; empty where there is none.
 std::string ReadLink(const std::string& path) {
-  char target[PATH_MAX];
-  const ssize_t n = readlink(path.c_str(), target, sizeof(target));
-  return n < 0 ? "" : std::string(target, static_cast<size_t>(n));
+  std::error_code ignored;
+  return std::filesystem::read_symlink(path, ignored).string();
 }
 
 // Whether a snapshot has the file itself, as where a file system knows no links.
@@ -125,6 +122,10 @@ absl::Status HubCache::WriteRef(const HubName& name, absl::string_view commit) c
   const auto before = ReadSmallFile(path, kLongestRef);
   if (before.ok() && absl::StripAsciiWhitespace(*before) == commit) return absl::OkStatus();
   INLAY_RETURN_IF_ERROR(MakeFoldersWithin(RepoFolder(name), "refs"));
+  // AtomicFile would replace the file that a link leads to, which may be outside of the cache.
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(path, ignored) && unlink(path.c_str()) != 0 && errno != ENOENT)
+    return absl::ErrnoToStatus(errno, absl::StrCat(PrintableName(path), " cannot be replaced"));
   INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   INLAY_RETURN_IF_ERROR(file.Write(
       absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(commit.data()), commit.size())));
@@ -183,15 +184,12 @@ std::vector<LocalModel> HubCache::List() const {
     for (const std::string& commit : Commits(repo_folder)) {
       const std::string snapshot = absl::StrCat(repo_folder, "/snapshots/", commit);
       for (const std::string& file : FilesBelow(snapshot, kSnapshotDepth)) {
-        if (!IsModelPath(file)) continue;
-        const auto split = SplitName::Parse(file);
-        if (split.has_value() && split->number != 1) continue;
+        const auto type = ListedType(file);
+        if (!type.has_value()) continue;
         std::string path = absl::StrCat(snapshot, "/", file);
         std::error_code ignored;
         if (!seen.insert(std::filesystem::canonical(path, ignored).string()).second) continue;
-        const std::string type = QuantizationOf(file);
-        models.push_back(
-            {"hub", absl::StrCat(id, ":", type.empty() ? file : type), std::move(path), ""});
+        models.push_back({"hub", absl::StrCat(id, ":", *type), std::move(path), ""});
       }
     }
   }

@@ -44,7 +44,7 @@ class HubCache {
   absl::Status Link(const HubName& name, absl::string_view commit, absl::string_view path,
                     absl::string_view hash) const;
 
-  // Says that "main" is this commit.
+  // Says that "main" is this commit. A link in the place of refs/main is replaced, not followed.
   absl::Status WriteRef(const HubName& name, absl::string_view commit) const;
 
   // The paths of the model's files, in the order of its parts: what ChooseFiles chooses in the

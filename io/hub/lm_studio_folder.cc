@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "io/gguf/gguf_split.h"
+#include "absl/strings/string_view.h"
 #include "io/hub/choose_file.h"
 #include "io/hub/files_below.h"
 
@@ -20,13 +20,10 @@ std::vector<LocalModel> ListLmStudioModels(const std::string& folder) {
   for (const std::string& file : FilesBelow(folder, kLmStudioDepth)) {
     const size_t user = file.find('/');
     const size_t repo = user == std::string::npos ? user : file.find('/', user + 1);
-    if (repo == std::string::npos || !IsModelPath(file)) continue;
-    const auto split = SplitName::Parse(file);
-    if (split.has_value() && split->number != 1) continue;
-    const std::string name = file.substr(repo + 1);
-    const std::string type = QuantizationOf(name);
-    models.push_back({"lm-studio",
-                      absl::StrCat(file.substr(0, repo), ":", type.empty() ? name : type),
+    if (repo == std::string::npos) continue;
+    const auto type = ListedType(absl::string_view(file).substr(repo + 1));
+    if (!type.has_value()) continue;
+    models.push_back({"lm-studio", absl::StrCat(file.substr(0, repo), ":", *type),
                       absl::StrCat(folder, "/", file), ""});
   }
   return models;

@@ -103,6 +103,23 @@ TEST_F(HubCacheTest, FindsTheSnapshotOfMainOrElseTheNewest) {
   EXPECT_EQ(Found(), "new");
 }
 
+TEST_F(HubCacheTest, WritesMainThroughNoLink) {
+  const std::string ref = Path("hub/models--u--r/refs/main");
+  fs::create_directories(Path("hub/models--u--r/refs"));
+  Make("victim", "precious");
+  // A link to a file, and one to nothing.
+  for (const char* target : {"victim", "none"}) {
+    fs::remove(ref);
+    fs::create_symlink(Path(target), ref);
+    const absl::Status status = cache_.WriteRef(name_, kNew);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_FALSE(fs::is_symlink(ref));
+    EXPECT_EQ(Contents(ref), kNew);
+  }
+  EXPECT_EQ(Contents(Path("victim")), "precious");
+  EXPECT_FALSE(fs::exists(Path("none")));
+}
+
 TEST_F(HubCacheTest, FindsNoPartsOfAModel) {
   AddBlob(kHash, "part");
   Link(kOld, "m-00001-of-00002.gguf", kHash);
