@@ -102,6 +102,16 @@ TEST_F(FoldersTest, ReadsLmStudiosFolders) {
                                  "u/r:Q4_K_M", "u/r:model.gguf"));
 }
 
+TEST_F(FoldersTest, LooksNoDeeperThanItIsAskedTo) {
+  Add("a/b/c", "deep");
+  Add("a/d", "not so deep");
+  Add("e", "not deep");
+  EXPECT_THAT(FilesBelow(Path(""), 1), ElementsAre("e"));
+  EXPECT_THAT(FilesBelow(Path(""), 2), ElementsAre("a/d", "e"));
+  EXPECT_THAT(FilesBelow(Path(""), 3), ElementsAre("a/b/c", "a/d", "e"));
+  EXPECT_THAT(FoldersIn(Path("")), ElementsAre("a"));
+}
+
 TEST_F(FoldersTest, ReadsSmallFilesOnly) {
   EXPECT_EQ(*ReadSmallFile(Make("a", "12345"), 5), "12345");
   EXPECT_THAT(std::string(ReadSmallFile(Path("a"), 4).status().message()),
