@@ -1,10 +1,11 @@
 #include "io/download/hub_reply.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/printable.h"
-#include "io/download/retry.h"
 #include "io/hub/hub_name.h"
 
 namespace inlay {
@@ -18,6 +19,11 @@ std::string HubMessage(const HttpReplyHead& head) {
   if (message.empty()) return absl::StrCat(" (HTTP ", head.status, ")");
   return absl::StrCat(" (HTTP ", head.status, ": ",
                       PrintableName(message.substr(0, kLongestHubMessage)), ")");
+}
+
+// Whether the server may do later what it refuses now.
+bool MayPass(int http_status) {
+  return http_status == 408 || http_status == 425 || http_status == 429 || http_status >= 500;
 }
 
 }  // namespace
@@ -63,6 +69,17 @@ std::optional<uint64_t> SizeOf(const HttpReplyHead& head) {
   if (absl::SimpleAtoi(head.Header("x-linked-size"), &size)) return size;
   if (head.succeeded() && absl::SimpleAtoi(head.Header("content-length"), &size)) return size;
   return std::nullopt;
+}
+
+absl::Duration RetryAfter(const HttpReplyHead& head, absl::Time now) {
+  const absl::string_view text = head.Header("retry-after");
+  uint32_t seconds = 0;
+  if (absl::SimpleAtoi(text, &seconds)) return absl::Seconds(seconds);
+  absl::Time date;
+  std::string ignored;
+  if (absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", text, &date, &ignored))
+    return std::max(date - now, absl::ZeroDuration());
+  return absl::ZeroDuration();
 }
 
 }  // namespace inlay

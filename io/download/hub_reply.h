@@ -8,13 +8,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "io/download/http_getter.h"
 
 namespace inlay {
 
 // Why a reply that did not succeed refuses `what` ("USER/REPO"), as one sentence that says what a
 // person can do: PermissionDenied (401, 403), NotFound (404), Unavailable where it may pass
-// (MayPass), else FailedPrecondition.
+// (408, 425, 429, 5xx), else FailedPrecondition.
 absl::Status RefusalOf(const HttpReplyHead& head, absl::string_view what,
                        absl::string_view endpoint, bool has_token);
 
@@ -23,6 +24,9 @@ std::string HashOf(const HttpReplyHead& head);
 
 // The size in a reply's x-linked-size, or else, where the reply succeeded, its content-length.
 std::optional<uint64_t> SizeOf(const HttpReplyHead& head);
+
+// How long a reply asks to wait: its header Retry-After, in seconds or as a date. Zero without one.
+absl::Duration RetryAfter(const HttpReplyHead& head, absl::Time now);
 
 }  // namespace inlay
 

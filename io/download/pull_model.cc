@@ -23,7 +23,7 @@
 namespace inlay {
 namespace {
 
-constexpr absl::Duration kListingTime = absl::Minutes(2);
+constexpr absl::Duration kReplyTime = absl::Minutes(2);  // for any reply but a file itself
 
 // A path as part of an address: RFC 3986's unreserved characters and slashes stay.
 std::string PercentEncoded(absl::string_view path) {
@@ -88,7 +88,7 @@ class Puller {
     std::string body;
     HttpGet get = {.url = absl::StrCat(options_.access.endpoint, "/api/models/", name_.Id(),
                                        "/revision/main?blobs=true"),
-                   .time_limit = kListingTime};
+                   .time_limit = kReplyTime};
     get.on_body = [&](absl::Span<const uint8_t> bytes) -> absl::Status {
       if (bytes.size() > kMostListingBytes - body.size()) {
         return absl::InvalidArgumentError(absl::StrCat(
@@ -140,8 +140,9 @@ class Puller {
   }
 
   absl::Status AskForHashOnce(BlobRequest* blob, absl::Duration* least) {
-    INLAY_ASSIGN_OR_RETURN(const HttpReplyHead head,
-                           getter_->Get({.url = blob->url, .head_only = true}));
+    INLAY_ASSIGN_OR_RETURN(
+        const HttpReplyHead head,
+        getter_->Get({.url = blob->url, .head_only = true, .time_limit = kReplyTime}));
     if (!head.succeeded() && !head.redirects()) {
       *least = RetryAfter(head, absl::Now());
       return RefusalOf(head, blob->what, blob->endpoint, blob->has_token);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -24,21 +23,6 @@ absl::Status Retry::Wait(const absl::Status& error, absl::Duration least) {
   }
   absl::SleepFor(wait);
   return absl::OkStatus();
-}
-
-absl::Duration RetryAfter(const HttpReplyHead& head, absl::Time now) {
-  const absl::string_view text = head.Header("retry-after");
-  uint32_t seconds = 0;
-  if (absl::SimpleAtoi(text, &seconds)) return absl::Seconds(seconds);
-  absl::Time date;
-  std::string ignored;
-  if (absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", text, &date, &ignored))
-    return std::max(date - now, absl::ZeroDuration());
-  return absl::ZeroDuration();
-}
-
-bool MayPass(int http_status) {
-  return http_status == 408 || http_status == 425 || http_status == 429 || http_status >= 500;
 }
 
 }  // namespace inlay

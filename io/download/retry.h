@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "io/download/http_getter.h"
 #include "io/download/pull_observer.h"
 
 namespace inlay {
@@ -37,12 +36,6 @@ class Retry {
   const PullObserver observer_;
   int failed_ = 0;
 };
-
-// How long a reply asks to wait: its header Retry-After, in seconds or as a date. Zero without one.
-absl::Duration RetryAfter(const HttpReplyHead& head, absl::Time now);
-
-// Whether the server may do later what it refuses now: 408, 425, 429 and 5xx.
-bool MayPass(int http_status);
 
 }  // namespace inlay
 
