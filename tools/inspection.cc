@@ -16,6 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kUnknownContext = 4096;  // tokens; where a file does not say its own length
+
 Json NumberJson(const GgufValue& value, size_t i) {
   if (const auto x = value.IntAt(i)) return *x;
   if (const auto x = value.UintAt(i)) return *x;
@@ -38,6 +40,15 @@ void WriteValue(const GgufValue& value, JsonWriter& json) {
 size_t BytesPerToken(const CacheBytes& cache) { return cache.per_block / kKvBlockRows; }
 
 }  // namespace
+
+MemoryPlan MakePlan(const ModelFlags& flags, const GgufFile& file, const ConfigEntry& entry) {
+  const auto trained = file.GetUint(absl::StrCat(entry.architecture, ".context_length"));
+  return {.model = entry.memory(file, {}),
+          .description = entry.describe(CacheType(flags)),
+          .cache_type = flags.cache_type,
+          .context =
+              ContextSize(flags, trained.ok() ? static_cast<size_t>(*trained) : kUnknownContext)};
+}
 
 void WriteFile(const GgufFile& file, JsonWriter& json) {
   const auto member = [&](absl::string_view key, const Json& value) {

@@ -11,6 +11,7 @@
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
 #include "nlohmann/json.hpp"
+#include "tools/flags/model_flags.h"
 #include "tools/json_writer.h"
 #include "tools/output.h"
 
@@ -23,6 +24,10 @@ struct MemoryPlan {
   std::string cache_type;  // "f32"
   size_t context = 0;      // tokens
 };
+
+// The plan for conversations as the flags have them: as long as ContextSize says, of the file's
+// context_length or else of 4096 tokens. The file has the entry's architecture.
+MemoryPlan MakePlan(const ModelFlags& flags, const GgufFile& file, const ConfigEntry& entry);
 
 // Written one by one, since metadata can be large: the members of an object that the caller has
 // begun, "file", "file_bytes", "version", "metadata": {key: value}, "tensors": [{"name", "shape",

@@ -98,8 +98,8 @@ TEST_F(ListTest, ListsModelsAndWhatBecomesOfThem) {
   const std::vector<std::pair<std::string, std::string>> others = {
       {"empty:latest", "names no file in GGUF"},
       {"parrot:7b", "'parrot'"},
-      {"u/r:cut\x1b[31m.gguf", "cut"},
-      {"u/r:other.gguf", "other.gguf"}};
+      {"u/r:cut\x1b[31m.gguf", "the file is truncated"},
+      {"u/r:other.gguf", "not a GGUF file"}};
   for (size_t i = 0; i < others.size(); ++i) {
     const auto& model = json[i + 1];
     EXPECT_EQ(model["name"], others[i].first);

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
@@ -20,14 +19,6 @@ struct InspectFlags {
   ModelFlags model;
   bool json = false;
 };
-
-MemoryPlan MakePlan(const ModelFlags& flags, const GgufFile& file, const ConfigEntry& entry) {
-  const auto trained = file.GetUint(absl::StrCat(entry.architecture, ".context_length"));
-  return {.model = entry.memory(file, {}),
-          .description = entry.describe(CacheType(flags)),
-          .cache_type = flags.cache_type,
-          .context = ContextSize(flags, trained.ok() ? static_cast<size_t>(*trained) : 4096)};
-}
 
 absl::Status Run(const InspectFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));

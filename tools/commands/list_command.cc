@@ -15,8 +15,6 @@
 #include "absl/strings/strip.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
-#include "gemma_like/model/description.h"
-#include "gemma_like/model/memory_plan.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
 #include "io/hub/environment.h"
@@ -27,6 +25,7 @@
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
 #include "tools/format.h"
+#include "tools/inspection.h"
 #include "tools/json_text.h"
 #include "tools/output.h"
 
@@ -75,12 +74,9 @@ absl::Status Fit(const GgufFile& file, ListedModel& listed) {
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(file));
   INLAY_RETURN_IF_ERROR(entry->packed_tensors(file).status());
   listed.config = std::string(entry->name);
-  const auto trained = file.GetUint(absl::StrCat(entry->architecture, ".context_length"));
-  const ModelFlags usual;
-  listed.context = ContextSize(usual, trained.ok() ? static_cast<size_t>(*trained) : 4096);
-  const ModelMemory memory = entry->memory(file, {});
-  listed.memory =
-      memory.weights + memory.scratch + entry->describe(CacheType(usual)).cache.At(listed.context);
+  const MemoryPlan plan = MakePlan(ModelFlags(), file, *entry);
+  listed.context = plan.context;
+  listed.memory = plan.model.weights + plan.model.scratch + plan.description.cache.At(plan.context);
   return absl::OkStatus();
 }
 
