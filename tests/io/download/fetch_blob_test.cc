@@ -233,9 +233,14 @@ TEST_F(FetchBlobTest, HonoursTheLockOfOtherTools) {
   options_.access.endpoint = server_.url();
   options_.cache_folder = Path("hub");
   const auto model = PullModel(HubName::Parse("user/repo").value(), options_,
-                               {.note = [&](const std::string&) { flock(fd, LOCK_UN); }});
+                               {.note = [&](const std::string& note) {
+                                 notes_.push_back(note);
+                                 flock(fd, LOCK_UN);
+                               }});
   close(fd);
   ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(notes_, ElementsAre(AllOf(HasSubstr("another program is getting user/repo"),
+                                        HasSubstr("waiting for it"))));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "io/hub/environment.h"
 #include "tests/io/download/hub_server.h"
 #include "tests/io/download/hub_test.h"
 
@@ -81,6 +82,16 @@ TEST_F(HttpGetterTest, RefusesToBeRedirectedElsewhere) {
     if (absl::StrContains(request.target, "/resolve/")) reply.headers["Location"] = request.target;
   });
   ExpectError(absl::StatusCode::kFailedPrecondition, HasSubstr("redirects more than 10 times"));
+}
+
+TEST_F(HttpGetterTest, SpeaksNoHttpWhereTheEndpointIsHttps) {
+  HubAccess access;
+  access.endpoint = "https://hub.invalid";
+  const auto getter = HttpGetter::Create(access);
+  ASSERT_TRUE(getter.ok()) << getter.status();
+  const auto reply = (*getter)->Get({.url = "http://127.0.0.1:1/x"});
+  EXPECT_EQ(reply.status().code(), absl::StatusCode::kInvalidArgument) << reply.status();
+  EXPECT_THAT(std::string(reply.status().message()), HasSubstr("it is not https"));
 }
 
 TEST_F(HttpGetterTest, BoundsHeaders) {

@@ -184,5 +184,20 @@ TEST_F(PullModelTest, FollowsNoLinksInTheCache) {
   ExpectPulled(bytes_);
 }
 
+// A cache, or a part of it, may be kept on another disk.
+TEST_F(PullModelTest, WritesThroughLinksToWholeFolders) {
+  server_.AddFile(kFile, bytes_);
+  for (const char* folder :
+       {"hub", "hub/.locks", "hub/models--user--repo", "hub/models--user--repo/blobs"}) {
+    for (const char* name : {"hub", "elsewhere"}) fs::remove_all(Path(name));
+    fs::create_directories(Path("elsewhere"));
+    fs::create_directories(fs::path(Path(folder)).parent_path());
+    fs::create_directory_symlink(Path("elsewhere"), Path(folder));
+    ExpectPulled(bytes_);
+    EXPECT_TRUE(fs::is_symlink(Path(folder))) << folder;
+    EXPECT_FALSE(fs::is_empty(Path("elsewhere"))) << folder;
+  }
+}
+
 }  // namespace
 }  // namespace inlay

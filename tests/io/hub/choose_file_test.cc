@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,14 @@ TEST(ChooseFile, TakesAllParts) {
   EXPECT_EQ(Choice(paths), paths[1] + " " + paths[2] + " " + paths[0]);
   EXPECT_EQ(Choice(paths, paths[2]), paths[1] + " " + paths[2] + " " + paths[0]);
   EXPECT_THAT(Choice(paths, "Q8_0"), AllOf(HasSubstr("DATA_LOSS"), HasSubstr("1 of the 2 parts")));
+}
+
+TEST(ChooseFile, ListsAModelByItsTypeOrPath) {
+  EXPECT_EQ(ListedType("sub/m-q4_k_m.gguf"), "Q4_K_M");
+  EXPECT_EQ(ListedType("sub/m.gguf"), "sub/m.gguf");
+  EXPECT_EQ(ListedType("m-Q8_0-00001-of-00002.gguf"), "Q8_0");
+  for (const char* path : {"m-Q8_0-00002-of-00002.gguf", "mmproj-F16.gguf", "config.json", ""})
+    EXPECT_EQ(ListedType(path), std::nullopt) << path;
 }
 
 }  // namespace
