@@ -23,7 +23,7 @@
 namespace inlay {
 namespace {
 
-constexpr absl::Duration kReplyTime = absl::Minutes(2);  // for any reply but a file itself
+constexpr absl::Duration kReplyTime = absl::Minutes(2);  // for a list or a HEAD request
 
 // A path as part of an address: RFC 3986's unreserved characters and slashes stay.
 std::string PercentEncoded(absl::string_view path) {
