@@ -153,8 +153,8 @@ class ChatLoop {
     }
     if (command.name == "/regen")
       return Answer([&](auto&... how) { return partner_.Regenerate(how...); });
-    INLAY_ASSIGN_OR_RETURN(const std::optional<std::string> note, partner_.Run(command, reader_));
-    if (note.has_value()) WriteNote(*note);
+    INLAY_ASSIGN_OR_RETURN(const std::string note, partner_.Run(command, reader_));
+    WriteNote(note);
     return absl::OkStatus();
   }
 

@@ -40,9 +40,8 @@ class ChatPartner {
   virtual absl::Status Regenerate(AnswerPrinter& printer, const CancelCheck& cancel) = 0;
 
   // Runs another command than those of the loop (/help, /regen, /exit, /quit), which may ask for
-  // more. The note to show; nothing where there is no such command.
-  virtual absl::StatusOr<std::optional<std::string>> Run(const ChatCommand& command,
-                                                         LineReader& reader) = 0;
+  // more. The note to show.
+  virtual absl::StatusOr<std::string> Run(const ChatCommand& command, LineReader& reader) = 0;
 
   // What is shown to a person who ends the chat; "" for nothing.
   virtual std::string Closing() { return ""; }

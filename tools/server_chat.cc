@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -230,7 +229,7 @@ class ServerPartner final : public ChatPartner {
     return Answer(turns_.back().user, turns_.size() - 1, printer, cancel);
   }
 
-  absl::StatusOr<std::optional<std::string>> Run(const ChatCommand& command, LineReader&) override {
+  absl::StatusOr<std::string> Run(const ChatCommand& command, LineReader&) override {
     const std::string& name = command.name;
     if (name == "/stats") return Stats();
     if (name == "/clear") {

@@ -2,16 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,23 +17,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/about.h"
-#include "base/plural.h"
-#include "base/printable.h"
 #include "base/status_macros.h"
 #include "cache/cache_plan.h"
-#include "gemma_like/chat/answer_parser.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/chat/template_chat.h"
 #include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/grammar/answer_shape.h"
 #include "gemma_like/sessions/chat_session.h"
-#include "io/gguf/gguf.h"
 #include "io/json/parse_json.h"
 #include "io/store/state_store.h"
 #include "io/template/json_input.h"
 #include "io/template/value.h"
-#include "ops/quant/weight_type.h"
 #include "tools/chat_loop.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/chat_template_flag.h"
@@ -46,15 +38,9 @@
 #include "tools/flags/shape_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
-#include "tools/footer.h"
-#include "tools/format.h"
-#include "tools/interrupt.h"
 #include "tools/kept_chats.h"
 #include "tools/line_reader.h"
-#include "tools/output.h"
-#include "tools/overwrite.h"
-#include "tools/progress.h"
-#include "tools/prompt_progress.h"
+#include "tools/local_chat.h"
 #include "tools/read_input.h"
 #include "tools/server_chat.h"
 #include "tools/server_hooks.h"
@@ -225,292 +211,6 @@ void AddServerFlags(CLI::App& command, ChatFlags& flags) {
       ->needs(server);
 }
 
-// "Q4_K": the type of most of the weights.
-absl::string_view MainType(const GgufFile& file) {
-  std::map<WeightType, size_t> bytes;
-  for (const GgufTensor& tensor : file.tensors()) bytes[tensor.type] += tensor.data.size();
-  const auto most = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == bytes.end()) return "no weights";
-  const std::string_view name = GetWeightTypeInfo(most->first).name;
-  return {name.data(), name.size()};
-}
-
-// The model of this process.
-class LocalPartner final : public ChatPartner {
- public:
-  // `kept` is null where the chat is not kept, `store` where /save and /load name files.
-  LocalPartner(const LoadedModel& model, ChatSession session, double temperature, bool exact,
-               std::unique_ptr<KeptChats> kept, std::shared_ptr<StateStore> store)
-      : model_(model),
-        session_(std::move(session)),
-        temperature_(temperature),
-        exact_(exact),
-        kept_(std::move(kept)),
-        store_(std::move(store)) {}
-
-  // Goes on with the newest chat that was kept.
-  absl::Status GoOn() {
-    const InterruptWatch interrupt;
-    const absl::Status status = kept_->LoadNewest(
-        session_, {.exact = false,
-                   .on_recompute =
-                       [](absl::string_view, size_t tokens) {
-                         WriteDimmedNote(absl::StrCat("computing the ", Plural(tokens, "token"),
-                                                      " of the last chat again\n"));
-                       },
-                   .cancel = [&] { return interrupt.requested(); },
-                   .progress = ShowProgress("computing it again", ProgressUnit::kTokens)});
-    if (status.ok()) note_ = absl::StrCat("going on after turn ", session_.turns().size(), "\n");
-    return status;
-  }
-
-  // Drops the oldest turns where the context is full.
-  void Trim() {
-    trims_ = true;
-    session_.TrimWhenFull([this](size_t dropped, size_t tokens) {
-      WriteDimmedNote(absl::StrCat(
-          "the context of ", Plural(session_.cache().max_length(), "token"),
-          " is full: forgot the ", dropped == 1 ? "oldest turn" : Plural(dropped, "oldest turn"),
-          ", computing the other ", Plural(tokens, "token"), " anew\n"));
-    });
-  }
-
-  std::string Opening() const override {
-    const EngineInfo& info = model_.engine->info();
-    return absl::StrCat(PrintableName(model_.file->name()), ": ", info.config_name, ", ",
-                        MainType(*model_.file), ", a context of ",
-                        Plural(session_.cache().max_length(), "token"), "\n", note_);
-  }
-
-  std::string Closing() override {
-    if (kept_ == nullptr || session_.turns().empty()) return "";
-    Keep();  // what the last commands have changed
-    return kept_ == nullptr ? "" : "inlay chat --continue goes on with this chat\n";
-  }
-
-  absl::Status Say(const std::string& text, AnswerPrinter& printer,
-                   const CancelCheck& cancel) override {
-    return Answer(printer, cancel, [&](auto&... how) { return session_.Say(text, how...); });
-  }
-
-  absl::Status Regenerate(AnswerPrinter& printer, const CancelCheck& cancel) override {
-    return Answer(printer, cancel, [&](auto&... how) { return session_.Regenerate(how...); });
-  }
-
-  absl::StatusOr<std::optional<std::string>> Run(const ChatCommand& command,
-                                                 LineReader& reader) override {
-    const std::string& name = command.name;
-    const std::optional<uint64_t>& number = command.number;
-    if (name == "/stats") return Stats();
-    if (name == "/save" || name == "/save!") {
-      INLAY_RETURN_IF_ERROR(Save(command.text, name == "/save!", reader));
-      return absl::StrCat("saved ", Plural(session_.turns().size(), "turn"), "\n");
-    }
-    if (name == "/load") {
-      INLAY_RETURN_IF_ERROR(Load(command.text));
-      BeginAnother();
-      return absl::StrCat("after turn ", session_.turns().size(), ", ",
-                          Plural(session_.cache().length(), "token"), "\n");
-    }
-    if (name == "/clear") {
-      Keep();
-      INLAY_RETURN_IF_ERROR(session_.Clear());
-      BeginAnother();
-      return "removed all turns\n";
-    }
-    if (name == "/rewind") {
-      INLAY_RETURN_IF_ERROR(session_.Rewind(number.value_or(1)));
-      return absl::StrCat("back after turn ", session_.turns().size(), "\n");
-    }
-    if (name == "/fork" && number.has_value()) {
-      INLAY_RETURN_IF_ERROR(session_.SwitchTo(*number));
-      return absl::StrCat("at fork ", *number, ", after turn ", session_.turns().size(), "\n");
-    }
-    if (name == "/fork") {
-      INLAY_ASSIGN_OR_RETURN(const size_t fork, session_.Fork());
-      return absl::StrCat("kept; /fork ", fork, " continues from here\n");
-    }
-    if (name == "/forks") return Forks();
-    if (name == "/drop") {
-      INLAY_RETURN_IF_ERROR(session_.DropFork(*number));
-      return absl::StrCat("fork ", *number, " is gone\n");
-    }
-    if (name == "/tokens") return Tokens(number.value_or(0));
-    return SetOption(command);
-  }
-
- private:
-  template <class Ask>
-  absl::Status Answer(AnswerPrinter& printer, const CancelCheck& cancel, const Ask& ask) {
-    std::optional<AnswerParser> parser;
-    PromptProgress progress;
-    const TextCallback show = [&](absl::string_view text) {
-      progress.End();
-      if (!parser.has_value()) parser = session_.StartAnswer();
-      printer.Print(parser->Push(text));
-    };
-    const CancelCheck check = [&] {
-      if (!parser.has_value()) ShowPrompt(progress);
-      return cancel();
-    };
-    auto result = ask(show, check);
-    progress.End();
-    if (!result.ok()) return result.status();
-    if (parser.has_value()) printer.Print(parser->Finish());
-    printer.EndLine();
-    last_ = *std::move(result);
-    if (last_.stop_reason == StopReason::kContextFull) {
-      WriteNote(absl::StrCat("the context of ", Plural(session_.cache().max_length(), "token"),
-                             " is full; ", trims_ ? "the next message" : "/rewind or /clear",
-                             " makes room\n"));
-    }
-    Keep();
-    return absl::OkStatus();
-  }
-
-  void ShowPrompt(PromptProgress& progress) const {
-    if (session_.turns().empty()) return;
-    const ChatSession::Turn& turn = session_.turns().back();
-    const size_t length = session_.cache().length();
-    if (turn.answer_begin > turn.begin && length >= turn.begin)
-      progress.Update(length - turn.begin, turn.answer_begin - turn.begin);
-  }
-
-  // Keeps the chat as it is now. The first error is said, and nothing is kept any more.
-  void Keep() {
-    if (kept_ == nullptr) return;
-    const absl::Status status = kept_->Keep(session_);
-    if (status.ok()) return;
-    WriteNote(absl::StrCat("inlay: this chat cannot be kept: ", status.message(), "\n"));
-    kept_ = nullptr;
-  }
-
-  void BeginAnother() {
-    if (kept_ != nullptr) kept_->BeginAnother();
-  }
-
-  absl::StatusOr<std::optional<std::string>> SetOption(const ChatCommand& command) {
-    if (command.name == "/system") {
-      if (command.text.empty()) return SystemText(session_.system());
-      INLAY_RETURN_IF_ERROR(session_.SetSystem(SystemOf(command.text)));
-      return session_.turns().empty()
-                 ? "the chat has this system prompt\n"
-                 : "the chat has this system prompt, and is computed anew with it\n";
-    }
-    if (command.name == "/temp") {
-      if (command.value.has_value()) {
-        temperature_ = *command.value;
-        session_.SetTemperature(*command.value);
-      }
-      return Format("temperature: %g\n", temperature_);
-    }
-    if (command.name == "/seed") {
-      session_.SetSeed(*command.number);
-      return absl::StrCat("the next answer has seed ", *command.number, "\n");
-    }
-    return std::nullopt;
-  }
-
-  std::string Forks() const {
-    std::string text;
-    for (const ChatSession::ForkSize& fork : session_.forks()) {
-      absl::StrAppend(&text, "fork ", fork.number, ": ", Plural(fork.turns, "turn"), ", ",
-                      Plural(fork.tokens, "token"), "\n");
-    }
-    return text.empty() ? "there are no forks; /fork makes one\n" : text;
-  }
-
-  // A line for each token of the last answer.
-  absl::StatusOr<std::optional<std::string>> Tokens(size_t others) {
-    constexpr size_t kMost = 20;
-    if (others > kMost) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("/tokens shows at most ", kMost, " others, not ", others));
-    }
-    const InterruptWatch interrupt;
-    const auto shown = [&](int32_t token, float logprob) {
-      const absl::string_view piece = model_.tokenizer->Piece(token);
-      const absl::string_view text = piece.empty() ? model_.tokenizer->TokenText(token) : piece;
-      return Format("%5.1f %% %s", 100 * std::exp(logprob),
-                    absl::StrCat("\"", PrintableName(text), "\""));
-    };
-    // The likeliest may be the chosen one.
-    INLAY_ASSIGN_OR_RETURN(
-        const std::vector<ChosenToken> chosen,
-        session_.LastChances(others == 0 ? 0 : others + 1, [&] { return interrupt.requested(); }));
-    std::string text;
-    for (const ChosenToken& token : chosen) {
-      AppendFormat(&text, "%7d %s", token.token, shown(token.token, token.logprob));
-      size_t left = others;
-      for (const TokenChance& other : token.top) {
-        if (other.token == token.token || left == 0) continue;
-        absl::StrAppend(&text, ";  ", shown(other.token, other.logprob));
-        --left;
-      }
-      text += "\n";
-    }
-    return text;
-  }
-
-  absl::Status Save(const std::string& file, bool force, LineReader& reader) {
-    if (store_ != nullptr) {
-      if (const auto present = store_->Get(file); !force && present.ok()) {
-        return absl::AlreadyExistsError(
-            absl::StrCat(QuoteForMessage(file), " exists; /save! replaces it"));
-      }
-      INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(file));
-      return session_.Save(*writer);
-    }
-    // A line of its own, since line editing breaks a long prompt where the terminal ends.
-    const auto ask = [&](const std::string& fact, const char* question) {
-      WriteNote(absl::StrCat(fact, reader.interactive() ? "\n" : absl::StrCat("; ", question)));
-      return reader.Ask(question);
-    };
-    INLAY_ASSIGN_OR_RETURN(const Replace replace,
-                           MayReplace(file, FileKind::kChat, force, "/save!", ask));
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
-                           WriteStateFile(file, FileKind::kChat, replace));
-    return session_.Save(*writer);
-  }
-
-  absl::Status Load(const std::string& file) {
-    const InterruptWatch interrupt;
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader,
-                           store_ != nullptr ? store_->Get(file) : ReadStateFile(file));
-    const absl::Status status = session_.Load(
-        *reader, {.exact = exact_,
-                  .on_recompute =
-                      [&](absl::string_view why, size_t tokens) {
-                        WriteNote(absl::StrCat(file, ": computing its ", Plural(tokens, "token"),
-                                               " again, since ", why, "\n"));
-                      },
-                  .cancel = [&] { return interrupt.requested(); },
-                  .progress = ShowProgress("computing it again", ProgressUnit::kTokens)});
-    return About(file, status);
-  }
-
-  std::string Stats() const {
-    const KVCache& cache = session_.cache();
-    std::string text =
-        Format("turns: %d; tokens: %d of %d; memory: %.1f MB; forks: %d\n", session_.turns().size(),
-               cache.length(), cache.max_length(),
-               static_cast<double>(cache.allocated_bytes()) / 1e6, session_.forks().size());
-    if (last_.prompt_tokens > 0) absl::StrAppend(&text, "last answer: ", RatesText(last_), "\n");
-    return text;
-  }
-
-  const LoadedModel& model_;
-  ChatSession session_;
-  double temperature_;
-  const bool exact_;  // refuse to load a conversation that has to be computed again
-  std::unique_ptr<KeptChats> kept_;
-  const std::shared_ptr<StateStore> store_;
-  bool trims_ = false;
-  std::string note_;  // for the opening
-  GenerateResult last_;
-};
-
 // Where chats are kept by themselves; null for nowhere.
 absl::StatusOr<std::shared_ptr<StateStore>> OpenKept(const ChatFlags& flags,
                                                      const std::shared_ptr<StateStore>& store,
@@ -578,11 +278,15 @@ absl::Status Run(ChatFlags flags) {
                           flags.system, std::move(options), snapshots));
   std::unique_ptr<KeptChats> kept;
   if (keeps != nullptr) kept = std::make_unique<KeptChats>(std::move(keeps), *model.engine);
-  LocalPartner partner(model, std::move(session), temperature, flags.exact, std::move(kept),
-                       std::move(store));
-  if (flags.trims) partner.Trim();
-  if (flags.goes_on) INLAY_RETURN_IF_ERROR(partner.GoOn());
-  return RunChatLoop(partner, reader);
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<ChatPartner> partner,
+                         MakeLocalPartner(model, std::move(session),
+                                          {.temperature = temperature,
+                                           .exact = flags.exact,
+                                           .trims = flags.trims,
+                                           .goes_on = flags.goes_on,
+                                           .kept = std::move(kept),
+                                           .store = std::move(store)}));
+  return RunChatLoop(*partner, reader);
 }
 
 }  // namespace

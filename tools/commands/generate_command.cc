@@ -19,7 +19,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/about.h"
-#include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/generate.h"
@@ -43,8 +42,8 @@
 #include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
+#include "tools/load_options.h"
 #include "tools/output.h"
-#include "tools/progress.h"
 #include "tools/prompt_progress.h"
 #include "tools/read_input.h"
 
@@ -178,17 +177,7 @@ class SessionPlace {
     if (absl::IsNotFound(reader.status())) return absl::OkStatus();
     INLAY_RETURN_IF_ERROR(reader.status());
     const InterruptWatch interrupt;
-    const absl::Status status = LoadSession(
-        engine, **reader, cache,
-        {.exact = exact,
-         .on_recompute =
-             [&](absl::string_view why, size_t tokens) {
-               WriteNote(absl::StrCat(name_, ": computing its ", Plural(tokens, "token"),
-                                      " again, since ", why, "\n"));
-             },
-         .cancel = [&] { return interrupt.requested(); },
-         .progress = ShowProgress("computing it again", ProgressUnit::kTokens)});
-    return About(name_, status);
+    return About(name_, LoadSession(engine, **reader, cache, ShownLoad(name_, exact, interrupt)));
   }
 
   absl::Status Keep(Engine& engine, const KVCache& cache) {
