@@ -72,12 +72,28 @@ struct ChatFlags {
   std::string local_flag;
 };
 
+// The file of --tools.
+struct ToolsFile {
+  std::string name, text;
+  Json list;
+
+  // It is read at once, as the file of a template is.
+  static absl::StatusOr<ToolsFile> Read(const std::string& path) {
+    INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(path));
+    ToolsFile tools{.name = file.name(), .text = {}, .list = {}};
+    INLAY_ASSIGN_OR_RETURN(tools.text, file.ReadAll());
+    INLAY_ASSIGN_OR_RETURN(tools.list, ParseJson(tools.name, tools.text));
+    if (tools.list.is_array()) return tools;
+    return absl::InvalidArgumentError(absl::StrCat(
+        tools.name, " holds no JSON list: [{\"type\": \"function\", ...}] is expected"));
+  }
+};
+
 // What the flags give the chat template.
 struct TemplateInputs {
   jinja::Value tools = jinja::Value::None();
   jinja::Value variables = jinja::Value::None();
 
-  // The file of tools is read at once, as that of a template.
   static absl::StatusOr<TemplateInputs> Read(const ChatFlags& flags) {
     TemplateInputs inputs;
     if (flags.think.has_value()) {
@@ -86,15 +102,10 @@ struct TemplateInputs {
       INLAY_ASSIGN_OR_RETURN(inputs.variables, jinja::ParseJson(json));
     }
     if (flags.tools.empty()) return inputs;
-    INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.tools));
-    INLAY_ASSIGN_OR_RETURN(const std::string json, file.ReadAll());
-    const auto tools = jinja::ParseJson(json);
-    if (!tools.ok()) return About(file.name(), tools.status());
-    if (!tools->is_sequence(jinja::SequenceKind::kList)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          file.name(), " holds no JSON list: [{\"type\": \"function\", ...}] is expected"));
-    }
-    inputs.tools = *tools;
+    INLAY_ASSIGN_OR_RETURN(const ToolsFile file, ToolsFile::Read(flags.tools));
+    auto tools = jinja::ParseJson(file.text);
+    if (!tools.ok()) return About(file.name, tools.status());
+    inputs.tools = *std::move(tools);
     return inputs;
   }
 };
@@ -160,12 +171,9 @@ absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
   if (shape.has_value()) INLAY_RETURN_IF_ERROR(AddShapeField(*shape, fields));
   if (flags.tools.empty()) return fields;
-  INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.tools));
-  INLAY_ASSIGN_OR_RETURN(const std::string json, file.ReadAll());
-  fields["tools"] = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (fields["tools"].is_array()) return fields;
-  return absl::InvalidArgumentError(absl::StrCat(
-      file.name(), " holds no JSON list: [{\"type\": \"function\", ...}] is expected"));
+  INLAY_ASSIGN_OR_RETURN(ToolsFile tools, ToolsFile::Read(flags.tools));
+  fields["tools"] = std::move(tools.list);
+  return fields;
 }
 
 // Where the lines that are typed are kept; "" for nowhere.
