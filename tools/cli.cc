@@ -108,15 +108,12 @@ const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
 // CLI11 would read the argument after "--model=" as its value: here the value is empty. `arguments`
 // are those after the command's name.
 void SplitEmptyValues(const CLI::App& command, std::vector<std::string>& arguments) {
-  const auto needs_value = [&](absl::string_view word) {
-    const CLI::Option* const option = FindOption(command, word);
-    return option != nullptr && TakesValue(*option);
-  };
   for (size_t i = 0; i < arguments.size(); ++i) {
     const absl::string_view word = arguments[i];
     const std::string name(word.substr(0, word.empty() ? 0 : word.size() - 1));
-    if (!absl::StartsWith(name, "--") || word.back() != '=' || !needs_value(name)) continue;
-    if (i > 0 && needs_value(arguments[i - 1])) continue;  // it is the value of that one
+    if (!absl::StartsWith(name, "--") || word.back() != '=' || !ValueFollows(command, name))
+      continue;
+    if (i > 0 && ValueFollows(command, arguments[i - 1])) continue;  // it is the value of that one
     arguments[i] = name;
     arguments.insert(arguments.begin() + static_cast<ptrdiff_t>(i) + 1, "");
   }

@@ -125,6 +125,7 @@ TEST(CommandLine, RefusesEmptyValues) {
   }
   // What looks like an empty flag may be the value of another.
   EXPECT_EQ(RunProgram({"generate", "-p", "--model=", "-n", "1"}).status, 0);
+  EXPECT_THAT(RunProgram({"generate", "-ep", "--prompt=", "-n", "1"}).out, StartsWith("--prompt="));
 }
 
 TEST(CommandLine, ReadsListsOfNumbers) {

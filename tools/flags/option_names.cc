@@ -7,6 +7,11 @@
 #include "absl/strings/match.h"
 
 namespace inlay {
+namespace {
+
+bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+}  // namespace
 
 const CLI::Option* FindOption(const CLI::App& command, absl::string_view word) {
   const bool is_long = absl::StartsWith(word, "--");
@@ -18,8 +23,6 @@ const CLI::Option* FindOption(const CLI::App& command, absl::string_view word) {
   }
   return nullptr;
 }
-
-bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
 bool ValueFollows(const CLI::App& command, absl::string_view word) {
   if (absl::StartsWith(word, "--")) {

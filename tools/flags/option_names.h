@@ -11,9 +11,6 @@ namespace inlay {
 // own search allocates in functions that are noexcept, so that a lack of memory ends the process.
 const CLI::Option* FindOption(const CLI::App& command, absl::string_view word);
 
-// Whether a value follows this option.
-bool TakesValue(const CLI::Option& option);
-
 // Whether `word`, an argument of `command`, names an option whose value is the next argument:
 // "--model", "-m", or "-em" where -e is a flag.
 bool ValueFollows(const CLI::App& command, absl::string_view word);
