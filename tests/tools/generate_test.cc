@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "io/file/file_lock.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -252,6 +253,12 @@ TEST(Generate, KeepsSessionsInAStore) {
               HasSubstr("--store no/such is no existing folder"));
   ExpectError(RunProgram({"generate", "A", "--store", "redis://127.0.0.1:1", "--session", "a"}), 1,
               HasSubstr("--store"));
+  // One at a time, also in a folder with the name of an address.
+  std::filesystem::create_directories(folder + "/a:/b");
+  const auto lock = FileLock::Acquire(folder + "/a://b/play");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  ExpectError(RunProgram({"generate", "A", "--store", folder + "/a://b", "--session", "play"}), 1,
+              HasSubstr("in use by another"));
   std::filesystem::remove_all(folder);
   unlink(path.c_str());
 }

@@ -205,7 +205,7 @@ TEST(Sessions, PlacesThatAreNone) {
   const auto refused = [](const std::string& place, int status, const std::string& why) {
     ExpectError(RunProgram({"serve", "--port", "0", "--sessions", place}), status, HasSubstr(why));
   };
-  refused("/nowhere/at/all", 2, "no existing folder");
+  refused("/nowhere/at/all", 2, "no existing folder, and neither redis://HOST nor memory");
   refused("models/bard.gguf", 2, "no existing folder");
   refused("redis://", 2, "the host is missing");
   refused("redis://host:0", 2, "the port");

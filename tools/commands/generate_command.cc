@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/about.h"
@@ -163,7 +162,7 @@ class SessionPlace {
       INLAY_ASSIGN_OR_RETURN(place.store_, OpenStore(flags.store, "--store"));
       if (const absl::Status key = CheckStateKey(flags.session); !key.ok())
         return UsageError(absl::StrCat("--session: ", key.message()));
-      if (absl::StrContains(flags.store, "://")) return place;
+      if (IsRedis(flags.store)) return place;
       locked = absl::StrCat(flags.store, "/", flags.session);
     }
     INLAY_ASSIGN_OR_RETURN(place.lock_, FileLock::Acquire(locked));

@@ -83,7 +83,26 @@ absl::Status ParseHost(absl::string_view flag, absl::string_view place, RedisOpt
   return absl::OkStatus();
 }
 
+// `no_place` says what a place is not that is neither a folder nor on Redis.
+absl::StatusOr<std::shared_ptr<StateStore>> OpenPlace(const std::string& place,
+                                                      absl::string_view flag,
+                                                      absl::string_view no_place) {
+  std::shared_ptr<StateStore> store;
+  if (IsRedis(place)) {
+    INLAY_ASSIGN_OR_RETURN(RedisOptions options, ParseRedisAddress(place, flag));
+    INLAY_ASSIGN_OR_RETURN(store, OpenRedisStore(std::move(options)));
+  } else if (struct stat info; stat(place.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    store = std::make_shared<FileStore>(place);
+  } else {
+    return UsageError(absl::StrCat(flag, " ", place, " is no existing folder, and ", no_place));
+  }
+  INLAY_RETURN_IF_ERROR(About(flag, store->List("").status()));
+  return store;
+}
+
 }  // namespace
+
+bool IsRedis(absl::string_view place) { return absl::StartsWith(place, kScheme); }
 
 absl::StatusOr<RedisOptions> ParseRedisAddress(absl::string_view address, absl::string_view flag) {
   RedisOptions options;
@@ -103,26 +122,14 @@ absl::StatusOr<RedisOptions> ParseRedisAddress(absl::string_view address, absl::
 
 absl::StatusOr<std::shared_ptr<StateStore>> OpenStore(const std::string& place,
                                                       absl::string_view flag) {
-  std::shared_ptr<StateStore> store;
-  if (absl::StartsWith(place, kScheme)) {
-    INLAY_ASSIGN_OR_RETURN(RedisOptions options, ParseRedisAddress(place, flag));
-    INLAY_ASSIGN_OR_RETURN(store, OpenRedisStore(std::move(options)));
-  } else if (struct stat info; stat(place.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    store = std::make_shared<FileStore>(place);
-  } else {
-    return UsageError(
-        absl::StrCat(flag, " ", place, " is no existing folder, and not redis://HOST either"));
-  }
-  INLAY_RETURN_IF_ERROR(About(flag, store->List("").status()));
-  return store;
+  return OpenPlace(place, flag, "not redis://HOST either");
 }
 
-// The address may hold a password, so it is not repeated where it is wrong.
 absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& place) {
-  constexpr absl::string_view kFlag = "--sessions";
   if (place == "memory") return nullptr;
-  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> store, OpenStore(place, kFlag));
-  if (absl::StartsWith(place, kScheme)) return store;
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> store,
+                         OpenPlace(place, "--sessions", "neither redis://HOST nor memory"));
+  if (IsRedis(place)) return store;
   // No other server may use the folder at the same time: each would overwrite what the other has
   // stored since.
   INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(absl::StrCat(place, "/server")));

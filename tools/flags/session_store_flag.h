@@ -16,6 +16,9 @@ namespace inlay {
 // --sessions
 void AddSessionStoreFlag(CLI::App& command, std::string& place);
 
+// Whether the store at `place` is on Redis: otherwise it is a folder.
+bool IsRedis(absl::string_view place);
+
 // The store at "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]" or in an existing folder, for
 // the option `flag`. A usage error for what is neither; an error of the store when it cannot be
 // listed, so that nothing begins with a store that fails.
