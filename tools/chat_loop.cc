@@ -12,6 +12,7 @@
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "io/hub/environment.h"
 #include "tools/interrupt.h"
 
 namespace inlay {

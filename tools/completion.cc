@@ -1,7 +1,6 @@
 #include "tools/completion.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -9,15 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
 #include "base/utf8.h"
+#include "io/hub/environment.h"
 
 namespace inlay {
-
-std::string ExpandHome(absl::string_view path) {
-  const char* const home = std::getenv("HOME");
-  const bool is_home = path == "~" || absl::StartsWith(path, "~/");
-  if (!is_home || home == nullptr || *home == 0) return std::string(path);
-  return absl::StrCat(home, path.substr(1));
-}
 
 std::vector<std::string> CompletePath(absl::string_view path) {
   namespace fs = std::filesystem;

@@ -25,9 +25,6 @@ using Completer = std::function<Completions(absl::string_view line)>;
 // Hidden ones only where their dot is there. Names that a line cannot hold are left out.
 std::vector<std::string> CompletePath(absl::string_view path);
 
-// "~" or "~/..." with $HOME in its place; any other path as it is.
-std::string ExpandHome(absl::string_view path);
-
 // The longest text of whole characters with which all words begin.
 std::string CommonBeginning(const std::vector<std::string>& words);
 

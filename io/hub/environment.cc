@@ -33,18 +33,11 @@ std::string FirstOf(std::initializer_list<const char*> names) {
   return "";
 }
 
-// "~" and "~/..." are the user's folder, as shells and Python have it.
-std::string ExpandHome(std::string path) {
-  if (path != "~" && !absl::StartsWith(path, "~/")) return path;
-  const std::string home = Variable("HOME");
-  return home.empty() ? path : absl::StrCat(home, path.substr(1));
-}
-
 // The folder of Hugging Face's tools; empty where there is no $HOME.
 std::string HuggingFaceFolder() {
-  if (std::string home = Variable("HF_HOME"); !home.empty()) return ExpandHome(std::move(home));
-  if (std::string cache = Variable("XDG_CACHE_HOME"); !cache.empty())
-    return absl::StrCat(ExpandHome(std::move(cache)), "/huggingface");
+  if (const std::string home = Variable("HF_HOME"); !home.empty()) return ExpandHome(home);
+  if (const std::string cache = Variable("XDG_CACHE_HOME"); !cache.empty())
+    return absl::StrCat(ExpandHome(cache), "/huggingface");
   const std::string home = Variable("HOME");
   return home.empty() ? "" : absl::StrCat(home, "/.cache/huggingface");
 }
@@ -71,9 +64,16 @@ absl::StatusOr<std::string> HubToken() {
 
 }  // namespace
 
+std::string ExpandHome(absl::string_view path) {
+  if (path != "~" && !absl::StartsWith(path, "~/")) return std::string(path);
+  const std::string home = Variable("HOME");
+  return home.empty() ? std::string(path) : absl::StrCat(home, path.substr(1));
+}
+
 absl::StatusOr<std::string> HubCacheFolder() {
-  if (std::string folder = FirstOf({"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}); !folder.empty())
-    return ExpandHome(std::move(folder));
+  if (const std::string folder = FirstOf({"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
+      !folder.empty())
+    return ExpandHome(folder);
   const std::string home = HuggingFaceFolder();
   if (!home.empty()) return absl::StrCat(home, "/hub");
   return absl::NotFoundError(

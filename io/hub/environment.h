@@ -1,4 +1,5 @@
-// What the environment says about hubs, and about the folders of programs that keep models.
+// What the environment says about hubs, and about the folders of users and of programs that keep
+// models.
 #ifndef INLAY_IO_HUB_ENVIRONMENT_H_
 #define INLAY_IO_HUB_ENVIRONMENT_H_
 
@@ -9,6 +10,9 @@
 #include "absl/strings/string_view.h"
 
 namespace inlay {
+
+// "~" or "~/..." with $HOME in its place, as shells and Python have it; any other path as it is.
+std::string ExpandHome(absl::string_view path);
 
 // The folder of Hugging Face's cache, as its own library finds it: $HF_HUB_CACHE, else
 // $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or

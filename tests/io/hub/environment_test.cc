@@ -31,6 +31,14 @@ class EnvironmentTest : public FolderTest<> {
   }
 };
 
+TEST_F(EnvironmentTest, ExpandsTheHomeFolder) {
+  EXPECT_EQ(ExpandHome("~/x"), "~/x") << "there is none";
+  Set({{"HOME", "/h"}});
+  EXPECT_EQ(ExpandHome("~"), "/h");
+  EXPECT_EQ(ExpandHome("~/x"), "/h/x");
+  for (const char* other : {"", "x", "/~/x", "~other/x"}) EXPECT_EQ(ExpandHome(other), other);
+}
+
 TEST_F(EnvironmentTest, FindsTheCache) {
   EXPECT_THAT(std::string(HubCacheFolder().status().message()), HasSubstr("HF_HUB_CACHE"));
   std::map<std::string, std::string> variables = {{"HOME", "/h"}};
