@@ -20,9 +20,9 @@ absl::StatusOr<std::string> KeptChats::Prefix() {
 
 absl::Status KeptChats::Keep(const ChatSession& session) {
   if (session.turns().empty()) return absl::OkStatus();
+  INLAY_ASSIGN_OR_RETURN(const std::string prefix, Prefix());
   const bool is_new = key_.empty();
   if (is_new) {
-    INLAY_ASSIGN_OR_RETURN(const std::string prefix, Prefix());
     key_ =
         absl::StrCat(prefix, absl::FormatTime("%Y%m%dT%H%M%E6S", absl::Now(), absl::UTCTimeZone()),
                      "-", getpid());
@@ -30,9 +30,12 @@ absl::Status KeptChats::Keep(const ChatSession& session) {
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(key_));
   INLAY_RETURN_IF_ERROR(session.Save(*writer, SavedPart::kTokens));
   if (!is_new) return absl::OkStatus();
-  INLAY_ASSIGN_OR_RETURN(const std::string prefix, Prefix());
   INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
-  for (size_t i = 0; i + kMost < keys.size(); ++i) INLAY_RETURN_IF_ERROR(store_->Delete(keys[i]));
+  for (size_t i = 0; i + kMost < keys.size(); ++i) {
+    // Another process may have deleted it since.
+    const absl::Status status = store_->Delete(keys[i]);
+    if (!absl::IsNotFound(status)) INLAY_RETURN_IF_ERROR(status);
+  }
   return absl::OkStatus();
 }
 

@@ -22,7 +22,7 @@ class KeptChats {
  public:
   static constexpr size_t kMost = 100;
 
-  // Both must outlive the object.
+  // The engine must outlive the object.
   KeptChats(std::shared_ptr<StateStore> store, Engine& engine)
       : store_(std::move(store)), engine_(engine) {}
 

@@ -290,6 +290,43 @@ TEST_F(Session, IsAmongTheNewestThatAreKept) {
   EXPECT_EQ(other.turns().size(), 2u);
 }
 
+// A store in which another process deletes what is listed.
+class SharedStore final : public StateStore {
+ public:
+  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override {
+    return store_.Put(key);
+  }
+  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
+    return store_.Get(key);
+  }
+  absl::Status Delete(absl::string_view key) override { return store_.Delete(key); }
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
+    auto keys = store_.List(prefix);
+    for (size_t i = 0; keys.ok() && i + KeptChats::kMost < keys->size(); i += 2)
+      EXPECT_TRUE(Delete((*keys)[i]).ok());
+    return keys;
+  }
+
+ private:
+  MemoryStore store_;
+};
+
+TEST_F(Session, IsKeptWhereAnotherProcessDeletesChats) {
+  const auto store = std::make_shared<SharedStore>();
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  KeptChats first(store, *model_.engine);
+  ASSERT_TRUE(first.Keep(session).ok());
+  const std::string key = Must(store->List("")).at(0);
+  const std::string prefix = key.substr(0, std::string("chat-0123456789abcdef-").size());
+  for (int i = 1000; i < 1103; ++i)
+    ASSERT_TRUE((*store->Put(absl::StrCat(prefix, i)))->Commit().ok());
+  KeptChats second(store, *model_.engine);
+  const absl::Status status = second.Keep(session);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Must(store->List(prefix)).size(), KeptChats::kMost);
+}
+
 TEST_F(Session, ForgetsForks) {
   ChatSession session = Make();
   Say(session, "ROMEO:");
