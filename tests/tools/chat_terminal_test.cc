@@ -315,15 +315,45 @@ TEST_F(ChatTerminal, IsKeptOnlyWhereThatIsWanted) {
   ExpectError(RunProgram({"chat", "--continue"}), 1, HasSubstr("HOME"));
 }
 
-// Where nothing can be kept the chat goes on nevertheless.
-TEST_F(ChatTerminal, SaysOnceThatItCannotBeKept) {
+// It keeps the system prompt that it has: another one is refused, not dropped.
+TEST_F(ChatTerminal, GoesOnWithoutAnotherSystemPrompt) {
+  WriteFile(folder_.Path("system"), "A comedy.");
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--continue", "--system", "A comedy."},
+           {"--continue", "-sys", "A comedy."},
+           {"--continue", "--system-file", folder_.Path("system")}})
+    ExpectError(Pipe("", flags), 2, HasSubstr("/system TEXT replaces it"));
+}
+
+TEST_F(ChatTerminal, GoesOnWhereNothingCanBeKept) {
   WriteFile(folder_.Path(".local"), "no folder");
   Terminal terminal(Chat(), Env());
   terminal.WaitFor("> ");
-  terminal.Type("ROMEO:\n");
-  terminal.WaitFor("\n");
+  terminal.Type("ROMEO:\n/stats\n");
+  terminal.WaitFor("turns: 1;");
   terminal.WaitFor("> ");
-  Exit(terminal);
+  terminal.Type("/exit\n");
+  const ProgramResult result = terminal.Finish();
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, Not(HasSubstr("goes on with this chat")));
+}
+
+TEST_F(ChatTerminal, SaysOnceThatItCannotBeKept) {
+  Terminal terminal(Chat(), Env());
+  terminal.WaitFor("> ");
+  fs::remove_all(folder_.Path(".local"));
+  terminal.Type("ROMEO:\n");
+  const std::string note = "this chat cannot be kept: ";
+  terminal.WaitFor(note);
+  terminal.WaitFor("> ");
+  terminal.Type("JULIET:\n/stats\n");
+  terminal.WaitFor("turns: 2;");
+  terminal.WaitFor("> ");
+  terminal.Type("/exit\n");
+  const ProgramResult result = terminal.Finish();
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out.find(note), result.out.rfind(note)) << result.out;
+  EXPECT_THAT(result.out, Not(HasSubstr("goes on with this chat")));
 }
 
 TEST_F(ChatTerminal, KeepsChatsInAStore) {

@@ -243,6 +243,11 @@ absl::Status Run(ChatFlags flags) {
     INLAY_ASSIGN_OR_RETURN(flags.system, file.ReadAll());
   }
   if (!flags.server.empty()) return ChatWithServer(flags);
+  if (flags.goes_on && !(flags.system.empty() && flags.system_file.empty())) {
+    return UsageError(
+        "--continue goes on with the system prompt of that chat, without --system or "
+        "--system-file; /system TEXT replaces it");
+  }
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.chat_template));
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
