@@ -71,7 +71,6 @@ absl::Status Run(const PerplexityFlags& flags) {
   // On a terminal a bar has the perplexity so far; elsewhere a list grows.
   const bool lists = !flags.json && isatty(STDOUT_FILENO) != 1;
   const size_t chunk = flags.options.chunk;
-  const size_t passes = flags.options.rewind ? 3 : 1;
   ProgressBar bar("perplexity", tokens.size() / chunk * chunk, ProgressUnit::kTokens);
   std::vector<double> after_chunk;
   const auto on_chunk = [&](const LikelihoodSum& sum) {
@@ -85,7 +84,8 @@ absl::Status Run(const PerplexityFlags& flags) {
   const InterruptWatch interrupt;
   const auto result =
       Perplexity(*model.engine, *cache, tokens, first, flags.options, on_chunk, [&] {
-        bar.Update(after_chunk.size() * chunk + (passes == 1 ? cache->length() : 0));
+        // With --rewind a chunk is evaluated more than once, so only whole chunks count.
+        bar.Update(after_chunk.size() * chunk + (flags.options.rewind ? 0 : cache->length()));
         return interrupt.requested() || !out.ok();
       });
   bar.Clear();

@@ -158,17 +158,13 @@ absl::Status ApplyTarget() {
 
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights) {
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
-  std::optional<ProgressBar> bar;
-  const Progress progress = [&](uint64_t done, uint64_t total) {
-    if (!bar.has_value()) bar.emplace(absl::StrCat("loading ", path), total, ProgressUnit::kBytes);
-    bar->Update(done);
-  };
-  INLAY_ASSIGN_OR_RETURN(LoadedModel model,
-                         LoadModel(path, EngineOptions{.threads = flags.threads,
-                                                       .check_tensors = flags.check_tensors,
-                                                       .hash_weights = hash_weights,
-                                                       .progress = progress}));
-  bar.reset();
+  INLAY_ASSIGN_OR_RETURN(
+      LoadedModel model,
+      LoadModel(path, EngineOptions{.threads = flags.threads,
+                                    .check_tensors = flags.check_tensors,
+                                    .hash_weights = hash_weights,
+                                    .progress = ShowProgress(absl::StrCat("loading ", path),
+                                                             ProgressUnit::kBytes)}));
   NoteIgnored(path, model.ignored);
   const EngineInfo& info = model.engine->info();
   if (flags.embeds.value_or(info.embedding_dim != 0) == (info.embedding_dim != 0)) return model;
