@@ -28,8 +28,8 @@ class LineEditor {
   virtual ~LineEditor() = default;
 
   // Null where the program was built without libedit's header, runs without its library, or on a
-  // terminal that can only add text ($TERM is dumb). Standard input and output are a terminal. History is read from the file `history`, and what is typed is
-  // appended to it; "" for none.
+  // terminal that can only add text ($TERM is dumb). Standard input and output are a terminal.
+  // History is read from the file `history`, and what is typed is appended to it; "" for none.
   static std::unique_ptr<LineEditor> Create(Completer completer, const std::string& history);
 
   virtual TypedLine Read(const std::string& prompt, PromptSignals& signals) = 0;

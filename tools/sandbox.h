@@ -21,9 +21,9 @@ enum class SandboxNetwork {
 // (files or folders) and of the system's libraries and locales cannot be read either. Files that
 // are already open stay open.
 //
-// It cannot be undone, and a second call changes nothing. Call it before threads start: it applies to
-// all that are started later.
-// Unimplemented where the system cannot enforce it: then nothing has changed.
+// It cannot be undone, and a second call changes nothing. Call it before threads start: it applies
+// to all that are started later. Unimplemented where the system cannot enforce it: then nothing has
+// changed.
 absl::Status EnterSandbox(const std::vector<std::string>& readable,
                           SandboxNetwork network = SandboxNetwork::kNone);
 

@@ -196,8 +196,6 @@ TEST(Generate, GoesOnFromASession) {
               1, HasSubstr("/no/such/folder/file"));
 }
 
-// Two programs go on from one conversation, which exists or not yet: the second is refused before
-// it has answered, and the first one's answer is kept.
 // Without text a session goes on where it ended, with the same tokens as if it had not.
 TEST(Generate, GoesOnWithoutNewText) {
   const std::string path = ScratchPath("session");
@@ -208,7 +206,8 @@ TEST(Generate, GoesOnWithoutNewText) {
   const auto whole = generate("20", {"-p", kPrompt}).Json();
   const auto first = generate("8", {"-p", kPrompt, "--session", path}).Json();
   const auto second = generate("12", {"--session", path}).Json();
-  EXPECT_EQ(first["text"].get<std::string>() + second["text"].get<std::string>(), whole["text"]);
+  EXPECT_EQ(first["text"].get<std::string>() + second["text"].get<std::string>(),
+            whole["text"].get<std::string>());
   EXPECT_EQ(second["prompt"], "");
   EXPECT_THAT(RunOnTerminal({"generate", "--session", path, "-n", "2"}, "", {}).out,
               HasSubstr("2 tokens"));
@@ -299,7 +298,7 @@ TEST(Generate, StreamsTokensAsLines) {
     EXPECT_GE(lines[i]["top"][0]["logprob"], lines[i]["logprob"]);
     text += lines[i]["text"];
   }
-  EXPECT_EQ(text, json["text"]);
+  EXPECT_EQ(text, json["text"].get<std::string>());
   EXPECT_EQ(lines[30]["text"], json["text"]);
   EXPECT_EQ(lines[30]["stop_reason"], "length");
   EXPECT_EQ(lines[30]["tokens"], json["tokens"]);
@@ -316,6 +315,8 @@ TEST(Generate, StreamsTokensAsLines) {
   ExpectError(generate({"-o", "jsonl", "--logprobs", "-1"}), 2, HasSubstr("from 0 to 100"));
 }
 
+// Two programs go on from one conversation, which exists or not yet: the second is refused before
+// it has answered, and the first one's answer is kept.
 TEST(Generate, OneAtATimeGoesOnFromASession) {
   const std::string path = ScratchPath("session"), pipe = ScratchPath("pipe");
   const auto generate = [&](std::vector<std::string> more) {
