@@ -142,7 +142,8 @@ GenerationSteps::GenerationSteps(const Tokenizer& tokenizer, KVCache& cache,
       options_(std::move(options)),
       prompt_(prompt.begin(), prompt.end()),
       sampler_(options_.sampling),
-      drafted_tokens_(cache, &lookup_, options_.draft),
+      drafted_tokens_(cache, options_.drafter == nullptr ? &lookup_ : options_.drafter.get(),
+                      options_.draft),
       prompt_steps_(cache, prompt_, std::move(reuse), RowsToScore(options_)),
       stop_(options_.stop_texts) {
   if (options_.grammar != nullptr) guide_.emplace(tokenizer_, options_.grammar);
@@ -205,6 +206,8 @@ absl::Status GenerationSteps::AcceptPrompt(ConstFloatRows logits) {
   }
   if (in_prompt()) return absl::OkStatus();
   drafted_tokens_.Synchronize();
+  if (options_.drafter != nullptr)
+    options_.drafter->StartAnswer(options_.sampling, cache_.length());
   // The last row is that of the next token.
   const size_t others = logits.rows - std::min<size_t>(logits.rows, 1);
   return Choose(logits.Slice(others, logits.rows - others));

@@ -23,6 +23,7 @@
 namespace inlay {
 
 struct AnswerGrammar;
+class Drafter;
 
 enum class StopReason { kMaxTokens, kEndOfGeneration, kStopText, kContextFull, kCancelled };
 
@@ -52,9 +53,11 @@ struct GenerateOptions {
   size_t scored_rows = kMostScoredRows;
   // With top_chances: Chosen() ends with the end-of-generation token if one ended the answer.
   bool end_chance = false;
-  // Draft up to `draft` tokens (at most DraftedTokens::kMost) by prompt lookup and check them in
-  // one pass; the answer is the same. 0: none.
+  // Draft up to `draft` tokens (at most DraftedTokens::kMost) and check them in one pass; the
+  // answer is the same. 0: none.
   size_t draft = 0;
+  // Who drafts, for one answer at a time; null: prompt lookup (see speculate.h).
+  std::shared_ptr<Drafter> drafter = nullptr;
   // The shape of the answer (see grammar/answer_grammars.h). Tokens are chosen among those that may
   // come next as if there were no others; text that must come is appended in one pass; the answer
   // ends with the shape, whatever ignore_eos says. Limits and stop texts may end it before.

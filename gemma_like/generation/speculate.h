@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
+#include "gemma_like/generation/sampler.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -19,6 +20,8 @@ namespace inlay {
 class Drafter {
  public:
   virtual ~Drafter() = default;
+  // Told before an answer: how the model will draw its tokens, and its position in the text.
+  virtual void StartAnswer(const SamplingOptions& /*sampling*/, size_t /*begin*/) {}
   // Up to `most` tokens that may follow `tokens`; none when it has no candidates.
   virtual std::vector<int32_t> Draft(absl::Span<const int32_t> tokens, size_t most) = 0;
 };

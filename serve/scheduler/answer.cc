@@ -32,7 +32,7 @@ size_t Answer::length() const {
 }
 
 absl::Status Answer::Start(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
-                           size_t draft, size_t scored_rows) {
+                           size_t draft, std::shared_ptr<Drafter> drafter, size_t scored_rows) {
   return OrOutOfMemory("this answer", [&]() -> absl::Status {
     if (generation_ != nullptr) {
       refill_ = std::make_unique<PromptSteps>(*cache_, tokens_, std::move(reuse));
@@ -41,6 +41,7 @@ absl::Status Answer::Start(const KVCache& empty, const Tokenizer& tokenizer, Pro
     GenerateOptions options = ticket_->request.options;
     options.sampling.choice += static_cast<uint32_t>(choice_);
     options.draft = draft;
+    options.drafter = std::move(drafter);
     options.scored_rows = scored_rows;
     if (choice_ > 0) options.score_from = std::nullopt;  // the first one has done it
     INLAY_ASSIGN_OR_RETURN(cache_, empty.Fork());

@@ -55,9 +55,9 @@ class Answer {
   size_t length() const;
 
   // Begins, in a copy of the conversation `empty`. After a pause it computes again what it had.
-  // `draft` and `scored_rows`: see GenerateOptions.
+  // `draft`, `drafter` and `scored_rows`: see GenerateOptions.
   absl::Status Start(const KVCache& empty, const Tokenizer& tokenizer, PromptReuse reuse,
-                     size_t draft, size_t scored_rows);
+                     size_t draft, std::shared_ptr<Drafter> drafter, size_t scored_rows);
   // Gives the conversation's memory up, between steps.
   absl::Status Pause(const KVCache& empty);
   // Ends the generation. Returns the conversation, to be kept as a snapshot; null if there is none.
@@ -85,13 +85,13 @@ class Answer {
   size_t generated() const { return generation_->tokens().size(); }
   size_t cached() const { return generation_->reused(); }  // tokens of the prompt
 
+  AnswerUsage Usage() const;
+
   absl::Time last_token;  // when it was chosen
   size_t reserved = 0;    // bytes promised to it
   size_t bound = 0;       // the length, in tokens, that they are enough for
 
  private:
-  AnswerUsage Usage() const;
-
   const std::shared_ptr<Ticket> ticket_;
   const size_t choice_;
   const uint64_t order_;

@@ -11,17 +11,24 @@
 #include "cache/cache_bytes.h"
 #include "cache/cache_options.h"
 #include "gemma_like/generation/generation.h"
+#include "gemma_like/generation/model_drafter.h"
 #include "gemma_like/generation/speculate.h"
 
 namespace inlay::serve {
 namespace {
 
-// Tokens drafted from the text pay where a step has to read all weights for few tokens.
+// Drafted tokens pay where a step has to read all weights for few tokens.
 constexpr size_t kMostDrafting = 4;
+// Conversations of a draft model have this share of the memory.
+constexpr size_t kDraftShare = 8;
 // Tokens after a mark for which another snapshot does not pay.
 constexpr size_t kNearMark = 32;
 // The prompt that waits longest gets at least a quarter of a step.
 constexpr size_t kOldestShare = 4;
+
+size_t DraftMemory(const SchedulerOptions& options) {
+  return options.draft_model == nullptr ? 0 : options.memory / kDraftShare;
+}
 
 }  // namespace
 
@@ -30,16 +37,16 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(Engine& engine, const T
   assert(options.draft <= DraftedTokens::kMost && options.most_running > 0);
   return OrOutOfMemory("the scheduler", [&]() -> absl::StatusOr<std::unique_ptr<Batcher>> {
     const size_t rows = 1 + options.draft;
-    const MemoryBudget memory(options.memory, engine.PlanCache(options.kv_type),
+    const size_t bytes = options.memory - DraftMemory(options);
+    const MemoryBudget memory(bytes, engine.PlanCache(options.kv_type),
                               engine.info().vocab_size * sizeof(float));
     const size_t context = memory.LongestAlone(options.context, rows);
     if (context < 2) {
       return absl::InvalidArgumentError(
           absl::StrCat("one conversation needs at least ", memory.BytesFor(2, rows),
-                       " bytes, more than the ", options.memory, " bytes there are"));
+                       " bytes, more than the ", bytes, " bytes there are"));
     }
-    const auto pool =
-        std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = options.memory});
+    const auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = bytes});
     INLAY_ASSIGN_OR_RETURN(
         std::unique_ptr<KVCache> empty,
         engine.CreateCache({.max_length = context, .pool = pool}, options.kv_type));
@@ -56,8 +63,10 @@ Batcher::Batcher(Engine& engine, const Tokenizer& tokenizer, const SchedulerOpti
       options_(options),
       context_(context),
       pool_(std::move(pool)),
+      draft_pool_(
+          std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = DraftMemory(options)})),
       empty_(std::move(empty)),
-      prefixes_(options.memory),
+      prefixes_(pool_->limit_bytes()),
       memory_(memory),
       // Where memory is short prompts are scored in shorter steps, so that each fits alone.
       scored_rows_(memory_.MostRowsAlone(context_, kMostScoredRows)),
@@ -105,6 +114,9 @@ void Batcher::QueueOtherChoices(Answer& first) {
 
 void Batcher::TellEnd(Answer& answer, const absl::Status& status) {
   answer.TellEnd(status);
+  const AnswerUsage usage = answer.Usage();
+  stats_.drafted_tokens += usage.drafted;
+  stats_.accepted_tokens += usage.accepted;
   if (status.ok()) {
     ++stats_.answers;
   } else {
@@ -215,10 +227,21 @@ void Batcher::Admit() {
     Answer& answer = *running_.back();
     answer.reserved = bytes;
     answer.bound = bound;
-    const absl::Status status =
-        answer.Start(*empty_, tokenizer_, ReuseFor(answer), options_.draft, scored_rows_);
-    if (!status.ok()) End(answer, status);
+    if (const absl::Status status = Start(answer); !status.ok()) End(answer, status);
   }
+}
+
+absl::StatusOr<std::shared_ptr<Drafter>> Batcher::NewDrafter() const {
+  if (options_.draft_model == nullptr) return nullptr;
+  return ModelDrafter::Create(*options_.draft_model, engine_.info().vocab_size,
+                              CostsOfDrafts(engine_, *options_.draft_model),
+                              {.max_length = context_, .pool = draft_pool_}, options_.kv_type);
+}
+
+absl::Status Batcher::Start(Answer& answer) {
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<Drafter> drafter, NewDrafter());
+  return answer.Start(*empty_, tokenizer_, ReuseFor(answer), options_.draft, std::move(drafter),
+                      scored_rows_);
 }
 
 void Batcher::Pause(Answer& answer) {
@@ -254,7 +277,9 @@ size_t Batcher::Extend(Answer& answer, size_t tokens) {
 }
 
 size_t Batcher::DraftFor(const Answer& answer, size_t decoding) const {
-  return decoding <= kMostDrafting && answer.drafts_well() ? options_.draft : 0;
+  // A draft model rests by itself where it does not pay.
+  const bool pays = options_.draft_model != nullptr || answer.drafts_well();
+  return decoding <= kMostDrafting && pays ? options_.draft : 0;
 }
 
 bool Batcher::AddShare(Answer& answer, size_t most, std::vector<Share>& shares) {
@@ -412,7 +437,7 @@ SchedulerStats Batcher::stats() const {
   stats.running = running_.size();
   stats.reserved_bytes = memory_.reserved();
   stats.memory_bytes = memory_.limit();
-  stats.used_bytes = pool_->used_bytes();
+  stats.used_bytes = pool_->used_bytes() + draft_pool_->used_bytes();
   stats.snapshots = prefixes_.snapshots();
   stats.snapshot_bytes = prefixes_.bytes();
   return stats;

@@ -58,6 +58,10 @@ class Batcher {
           std::shared_ptr<BlockPool> pool, std::unique_ptr<KVCache> empty,
           const MemoryBudget& memory, size_t context);
 
+  // For one answer; null: it drafts from its text.
+  absl::StatusOr<std::shared_ptr<Drafter>> NewDrafter() const;
+  absl::Status Start(Answer& answer);
+
   void EndCancelled();
   void Admit();
   // Where the answer's prompt may begin, and where it leaves snapshots.
@@ -97,6 +101,7 @@ class Batcher {
   const SchedulerOptions options_;
   const size_t context_;
   const std::shared_ptr<BlockPool> pool_;
+  const std::shared_ptr<BlockPool> draft_pool_;  // of the draft model's conversations
   const std::unique_ptr<KVCache> empty_;
   PrefixCache prefixes_;
   MemoryBudget memory_;

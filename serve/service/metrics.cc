@@ -64,7 +64,7 @@ std::string MetricsText(const SchedulerStats& stats, size_t connections) {
   page.Counter("computed_tokens_total", "Tokens of prompts that were computed.",
                stats.computed_tokens);
   page.Counter("generated_tokens_total", "Tokens of answers.", stats.generated_tokens);
-  page.Counter("drafted_tokens_total", "Tokens drafted from the text.", stats.drafted_tokens);
+  page.Counter("drafted_tokens_total", "Tokens drafted and checked.", stats.drafted_tokens);
   page.Counter("accepted_tokens_total", "Of these, accepted.", stats.accepted_tokens);
   page.Durations("first_token_seconds", "From a request to its first token.", stats.first_token);
   page.Durations("between_tokens_seconds", "From a step of an answer to its next.",

@@ -445,6 +445,31 @@ TEST(Generate, DraftsChangeNothingButTheTime) {
   ExpectError(run("17", "0"), 2, HasSubstr("17"));
 }
 
+TEST(Generate, ADraftModelChangesNothingButTheTime) {
+  const auto run = [](std::vector<std::string> options) {
+    options.insert(options.begin(), {"generate", "-p", "ROMEO:\nO Romeo,", "-n", "60", "-s", "5"});
+    return RunProgram(options);
+  };
+  for (const char* temperature : {"0", "0.9"}) {
+    const ProgramResult plain = run({"--temp", temperature});
+    const ProgramResult drafted = run({"--temp", temperature, "--draft-model", "models/bard.gguf"});
+    EXPECT_EQ(drafted.out, plain.out);
+    EXPECT_THAT(drafted.err, HasSubstr("drafted tokens accepted ("));
+    EXPECT_EQ(run({"--temp", temperature, "--draft-model", "models/bard.gguf", "--draft", "0"}).out,
+              plain.out);
+  }
+  const std::string other = ScratchPath("other.gguf");
+  ASSERT_EQ(RunProgram({"synth", "test-gemma3", "-o", other, "--type", "F16"}).status, 0);
+  ExpectError(run({"--draft-model", other}), 1, HasSubstr("cannot draft for"));
+  unlink(other.c_str());
+  ExpectError(run({"--draft-model", "no/such/file"}), 1, HasSubstr("no/such/file"));
+  ExpectError(run({"--draft-model", "models/bard.gguf", "--cache-limit", "20"}), 1,
+              AllOf(HasSubstr("draft model"), HasSubstr("--cache-limit")));
+  const ProgramResult sandboxed =
+      run({"--temp", "0", "--draft-model", "models/bard.gguf", "--sandbox"});
+  EXPECT_EQ(sandboxed.out, run({"--temp", "0"}).out) << sandboxed.err;
+}
+
 TEST(Generate, StopsOnInterrupt) {
   const std::string path = ScratchPath("pipe");
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

@@ -85,6 +85,8 @@ TEST(Spellings, WithoutEffectAreSaidInOneLine) {
                                              {"--no-warmup"},
                                              {"-no-cnv"},
                                              {"--jinja"},
+                                             {"--draft-p-min", "0.5"},
+                                             {"-td", "4"},
                                              {"-v"},
                                              {"--no-perf"},
                                              {"--numa", "isolate"}}) {
@@ -113,7 +115,6 @@ TEST(Spellings, OfAnotherMeaningAreRefusedWithAHint) {
   refused({"chat", "--context-shift"}, "--on-full trim");
   refused({"chat", "-no-cnv"}, "inlay generate");
   refused({"chat", "-p", "Hello"}, "--system");
-  refused({"chat", "-md", "x"}, "--draft");
 }
 
 // The words of values and of commands without a model mean what they say.

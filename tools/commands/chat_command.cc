@@ -19,6 +19,7 @@
 #include "base/about.h"
 #include "base/status_macros.h"
 #include "cache/cache_plan.h"
+#include "gemma_like/cache_limit.h"
 #include "gemma_like/chat/chat_renderer.h"
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/chat/template_chat.h"
@@ -32,6 +33,7 @@
 #include "tools/chat_loop.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/chat_template_flag.h"
+#include "tools/flags/draft_flags.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
 #include "tools/flags/session_store_flag.h"
@@ -53,6 +55,7 @@ constexpr int64_t kTemplatelessTokens = 128;  // without a template nothing else
 
 struct ChatFlags {
   ModelFlags model;
+  DraftFlags draft;
   SamplingFlags sampling;
   ShapeFlags shape;
   std::string system, system_file;
@@ -112,10 +115,10 @@ struct TemplateInputs {
 
 // What only a model that runs here can follow.
 constexpr const char* kLocalFlags[] = {
-    "--threads",     "--check-tensors", "--sandbox",       "--ctx-size",
-    "--cache-type",  "--cache-limit",   "--chat-template", "--exact",
-    "--regex",       "--repeat-last-n", "--on-full",       "--autosave",
-    "--no-autosave", "--continue",      "--store",         "--hf-repo"};
+    "--threads",     "--check-tensors", "--sandbox",     "--ctx-size", "--cache-type",
+    "--cache-limit", "--chat-template", "--exact",       "--regex",    "--repeat-last-n",
+    "--on-full",     "--autosave",      "--no-autosave", "--continue", "--store",
+    "--hf-repo",     "--draft",         "--draft-model"};
 
 // The first key of --api-key-file or $INLAY_API_KEY, which may have lines as for inlay serve.
 absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {
@@ -260,8 +263,11 @@ absl::Status Run(ChatFlags flags) {
   }
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> keeps,
                          OpenKept(flags, store, reader.interactive()));
+  INLAY_RETURN_IF_ERROR(ExpectDraftModel(flags.draft, flags.model));
   // The user may want to save the chat, which needs the hash of the weights.
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
+  INLAY_ASSIGN_OR_RETURN(const std::optional<LoadedModel> draft_model,
+                         LoadDraftModel(flags.draft, flags.model, model));
   const EngineInfo& info = model.engine->info();
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const ChatFormat> format,
                          chosen.MakeFormat(model, inputs.tools, inputs.variables));
@@ -279,10 +285,15 @@ absl::Status Run(ChatFlags flags) {
   INLAY_ASSIGN_OR_RETURN(
       std::unique_ptr<KVCache> cache,
       CreateCache(flags.model, *model.engine, ContextSize(flags.model, info.context_length), 1));
+  INLAY_RETURN_IF_ERROR(SetDrafts(flags.draft, flags.model, model, draft_model, *cache, options));
   size_t snapshots = kMostSnapshots;
   if (const std::optional<size_t> limit = CacheLimit(flags.model); limit.has_value()) {
     const CacheBytes plan = model.engine->PlanCache(CacheType(flags.model));
-    const size_t free = *limit - plan.At(cache->max_length()) - plan.append;
+    const size_t drafts =
+        draft_model.has_value()
+            ? MostCacheBytes(*draft_model->engine, CacheType(flags.model), cache->max_length(), 1)
+            : 0;
+    const size_t free = *limit - plan.At(cache->max_length()) - plan.append - drafts;
     snapshots = std::min(snapshots, free / plan.Kept());
   }
   INLAY_ASSIGN_OR_RETURN(
@@ -360,6 +371,7 @@ void AddChat(CLI::App& app, Action& action) {
   command.add_option("--store", flags->store,
                      "keep chats, also those of /save NAME, in this folder or on "
                      "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
+  AddDraftFlags(command, flags->draft, /*usual=*/0);
   AddSamplingFlags(command, flags->sampling);
   for (CLI::Option* shape : AddShapeFlags(command, flags->shape)) shape->excludes(tools);
   command.footer(absl::StrCat("In the chat:\n", ChatHelp(),

@@ -31,6 +31,7 @@
 #include "io/tokenizer/tokenizer.h"
 #include "nlohmann/json.hpp"
 #include "tools/commands/commands.h"
+#include "tools/flags/draft_flags.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/sampling_flags.h"
 #include "tools/flags/session_store_flag.h"
@@ -65,7 +66,7 @@ struct GenerateFlags {
   std::string session;
   std::string store;  // "": the session is a file
   bool exact = false;
-  size_t draft = 0;
+  DraftFlags draft;
 };
 
 // Writes each \xff as \377: abseil reads any number of hexadecimal digits, but at most three octal
@@ -227,8 +228,7 @@ nlohmann::ordered_json ResultJson(const std::string& prompt, const GenerateResul
 GenerateOptions OptionsOf(const GenerateFlags& flags, const EngineInfo& info) {
   GenerateOptions options{.sampling = ResolveSampling(flags.sampling, info.sampling),
                           .stop_texts = flags.stop_texts,
-                          .ignore_eos = flags.ignore_eos,
-                          .draft = flags.draft};
+                          .ignore_eos = flags.ignore_eos};
   if (flags.format == "jsonl") options.top_chances = 0;
   if (flags.logprobs.has_value()) options.top_chances = static_cast<size_t>(*flags.logprobs);
   if (flags.max_tokens >= 0) options.max_tokens = static_cast<size_t>(flags.max_tokens);
@@ -267,8 +267,11 @@ absl::Status Run(GenerateFlags flags) {
     INLAY_ASSIGN_OR_RETURN(session, SessionPlace::Open(flags));
   }
   const auto start = std::chrono::steady_clock::now();
+  INLAY_RETURN_IF_ERROR(ExpectDraftModel(flags.draft, flags.model));
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model,
                          LoadModel(flags.model, /*hash_weights=*/!flags.session.empty()));
+  INLAY_ASSIGN_OR_RETURN(const std::optional<LoadedModel> draft_model,
+                         LoadDraftModel(flags.draft, flags.model, model));
   // One snapshot: if a long prompt after a session fails, the session is restored.
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          CreateCache(flags.model, *model.engine,
@@ -284,6 +287,7 @@ absl::Status Run(GenerateFlags flags) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   GenerateOptions options = OptionsOf(flags, model.engine->info());
+  INLAY_RETURN_IF_ERROR(SetDrafts(flags.draft, flags.model, model, draft_model, *cache, options));
   AnswerGrammars grammars(*model.tokenizer);
   if (shape.has_value()) {
     INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(*shape));
@@ -391,10 +395,7 @@ void AddGenerate(CLI::App& app, Action& action) {
       "--exact", flags->exact,
       "refuse a --session that would have to be computed again: one of another version of this "
       "program, other weights, another CPU target or --cache-type");
-  command
-      .add_option("--draft", flags->draft,
-                  "tokens to draft at once by prompt lookup (default: 0); the answer is the same")
-      ->check(Between(0, DraftedTokens::kMost));
+  AddDraftFlags(command, flags->draft, /*usual=*/0);
   command
       .add_option("-o,--output", flags->format,
                   "text (default), json, or jsonl: a line for each token as it comes, with its id, "

@@ -30,6 +30,7 @@
 #include "serve/service/service.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/chat_template_flag.h"
+#include "tools/flags/draft_flags.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/session_store_flag.h"
 #include "tools/flags/usage_error.h"
@@ -59,7 +60,7 @@ struct ServeFlags {
   std::string name;
   size_t parallel = 64;
   size_t queue = 256;
-  size_t draft = 4;
+  DraftFlags draft;
   double timeout = 0;  // seconds; 0: none
   double drain = 30;   // seconds
   std::string answer_log;
@@ -129,7 +130,7 @@ ServiceOptions MakeServiceOptions(const ServeFlags& flags, const LoadedModel& mo
   options.scheduler.context = flags.model.context.value_or(0) == 0 ? trained : *flags.model.context;
   options.scheduler.most_running = flags.parallel;
   options.scheduler.most_waiting = flags.queue;
-  options.scheduler.draft = flags.draft;
+  options.scheduler.draft = MostDrafted(flags.draft);
   options.page = !flags.no_page;
   options.share_prefixes = flags.share_prefixes;
   options.drop_billing_line = !flags.keep_billing_line;
@@ -150,6 +151,7 @@ void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& key
 absl::Status Run(ServeFlags flags) {
   flags.model.serves = true;
   if (!flags.key_file.empty()) flags.model.readable = {flags.key_file};
+  INLAY_RETURN_IF_ERROR(ExpectDraftModel(flags.draft, flags.model));
   ApiKeys keys;
   INLAY_RETURN_IF_ERROR(ReadKeys(flags, keys));
   INLAY_RETURN_IF_ERROR(CheckAccess(flags, keys));
@@ -163,6 +165,8 @@ absl::Status Run(ServeFlags flags) {
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
   const Signals signals;
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  INLAY_ASSIGN_OR_RETURN(const std::optional<LoadedModel> draft_model,
+                         LoadDraftModel(flags.draft, flags.model, model));
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
   if (!renderer.ok()) {
     if (!flags.chat_template.empty()) return renderer.status();
@@ -170,6 +174,7 @@ absl::Status Run(ServeFlags flags) {
         absl::StrCat("inlay: no chats, completions alone: ", renderer.status().message(), "\n"));
   }
   ServiceOptions options = MakeServiceOptions(flags, model);
+  if (draft_model.has_value()) options.scheduler.draft_model = draft_model->engine.get();
   options.answer_log = std::move(log);
   options.sessions = std::move(sessions);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
@@ -241,10 +246,7 @@ void AddServe(CLI::App& app, Action& action) {
       ->check(Between(1, 512));
   command.add_option("--queue", flags->queue, "most answers that wait (default: 256)")
       ->check(Between(0, 1 << 20));
-  command
-      .add_option("--draft", flags->draft,
-                  "tokens drafted from the text where few answers run (default: 4); 0: none")
-      ->check(Between(0, DraftedTokens::kMost));
+  AddDraftFlags(command, flags->draft, /*usual=*/4);
   command
       .add_option("--timeout", flags->timeout,
                   "seconds for a whole answer, waiting included; 0: no limit (default)")

@@ -156,16 +156,23 @@ absl::Status ApplyTarget() {
                    absl::StrJoin(RunnableTargets(), ", "), ")"));
 }
 
-absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights) {
-  INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
+absl::StatusOr<LoadedModel> LoadModelFile(const ModelFlags& flags, const std::string& path,
+                                          bool hash_weights) {
   INLAY_ASSIGN_OR_RETURN(
       LoadedModel model,
       LoadModel(path, EngineOptions{.threads = flags.threads,
+                                    .team = flags.team,
                                     .check_tensors = flags.check_tensors,
                                     .hash_weights = hash_weights,
                                     .progress = ShowProgress(absl::StrCat("loading ", path),
                                                              ProgressUnit::kBytes)}));
   NoteIgnored(path, model.ignored);
+  return model;
+}
+
+absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights) {
+  INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags));
+  INLAY_ASSIGN_OR_RETURN(LoadedModel model, LoadModelFile(flags, path, hash_weights));
   const EngineInfo& info = model.engine->info();
   if (flags.embeds.value_or(info.embedding_dim != 0) == (info.embedding_dim != 0)) return model;
   return absl::FailedPreconditionError(absl::StrCat(

@@ -18,11 +18,14 @@
 
 namespace inlay {
 
+class Team;
+
 struct ModelFlags {
   std::string model;                  // empty: FindModel chooses
   std::string hub;                    // the name of a model on a hub, instead; empty: none
   CLI::Option* hub_option = nullptr;  // --hf-repo, where there is one
   size_t threads = 1;
+  std::shared_ptr<Team> team = nullptr;  // of these threads, where two models share them
   bool check_tensors = false;
   bool sandbox = false;
   bool serves = false;                // the command accepts connections, in the sandbox too
@@ -68,6 +71,10 @@ absl::Status ApplyTarget();
 // is ignored is noted on standard error the first time. FailedPrecondition for one that embeds
 // texts in a command that needs logits, or the other way round.
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights = false);
+
+// Likewise, the model in that file, whatever it is for.
+absl::StatusOr<LoadedModel> LoadModelFile(const ModelFlags& flags, const std::string& path,
+                                          bool hash_weights = false);
 
 // The row type: --cache-type.
 KvType CacheType(const ModelFlags& flags);

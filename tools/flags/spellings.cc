@@ -54,8 +54,9 @@ constexpr absl::string_view kMerge = "merge it into the model file first";
 constexpr absl::string_view kSamplers =
     "the samplers are --repeat-penalty, --presence-penalty, --frequency-penalty, --top-k, --top-p, "
     "--min-p and --temp, in this order";
-constexpr absl::string_view kNoDraftModel =
-    "--draft N drafts from the text so far, without another model";
+constexpr absl::string_view kLearned =
+    "how far a draft model drafts is learned from what is accepted";
+constexpr absl::string_view kSameForDrafts = "a draft model runs as the model does";
 constexpr absl::string_view kSession = "--session FILE keeps a conversation and goes on with it";
 constexpr absl::string_view kFirstMessage =
     "--system TEXT gives instructions, echo TEXT | inlay chat has a message answered";
@@ -82,6 +83,12 @@ constexpr Spelling kSpellings[] = {
     {"--binary-file", kSame, kOne, "--file"},
     {"-np", kSame, kOne, "--parallel"},
     {"-a", kSame, kOne, "--alias"},
+    {"-md", kSame, kOne, "--draft-model"},
+    {"--model-draft", kSame, kOne, "--draft-model"},
+    {"--spec-draft-model", kSame, kOne, "--draft-model"},
+    {"--draft-max", kSame, kOne, "--draft"},
+    {"--draft-n", kSame, kOne, "--draft"},
+    {"--spec-draft-n-max", kSame, kOne, "--draft"},
 
     {"-ngl", kNone, kOne, kCpuOnly},
     {"--gpu-layers", kNone, kOne, kCpuOnly},
@@ -215,11 +222,15 @@ constexpr Spelling kSpellings[] = {
     {"--lora-scaled", kOther, kOne, kMerge},
     {"--control-vector", kOther, kOne, kMerge},
     {"--mmproj", kOther, kOne, "models read and write text alone"},
-    {"-md", kOther, kOne, kNoDraftModel},
-    {"--model-draft", kOther, kOne, kNoDraftModel},
-    {"--draft-max", kOther, kOne, kNoDraftModel},
-    {"--draft-n", kOther, kOne, kNoDraftModel},
-    {"--draft-min", kOther, kOne, kNoDraftModel},
+    {"--draft-min", kNone, kOne, kLearned},
+    {"--draft-n-min", kNone, kOne, kLearned},
+    {"--draft-p-min", kNone, kOne, kLearned},
+    {"-td", kNone, kOne, kSameForDrafts},
+    {"--threads-draft", kNone, kOne, kSameForDrafts},
+    {"-cd", kNone, kOne, kSameForDrafts},
+    {"--ctx-size-draft", kNone, kOne, kSameForDrafts},
+    {"-ngld", kNone, kOne, kCpuOnly},
+    {"--n-gpu-layers-draft", kNone, kOne, kCpuOnly},
     {"--reasoning-budget", kOther, kOne, "--no-think has the model answer without thinking"},
     {"--api-key", kOther, kOne, "--api-key-file FILE or $INLAY_API_KEY give the key"},
 };

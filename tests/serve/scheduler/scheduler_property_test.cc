@@ -77,17 +77,20 @@ TEST_P(SchedulerTest, AnswersAreTheSameUnderAnyLoad) {
   std::mt19937_64 random(Seed());
   const std::vector<Known> requests = MakeRequests(random, 24);
   const size_t runs = std::max<size_t>(1, Steps() / 300);
-  uint64_t pauses = 0, cached = 0, answers = 0;
+  uint64_t pauses = 0, cached = 0, answers = 0, accepted = 0;
   for (size_t run = 0; run < runs; ++run) {
+    const bool with_draft_model = run % 2 == 1;
+    const double conversations = 1.2 + static_cast<double>(random() % 12) / 4;
     const SchedulerOptions options{
         .kv_type = GetParam().type,
         .context = kContext,
-        .memory = MemoryFor(1.2 + static_cast<double>(random() % 12) / 4),
+        .memory = MemoryFor(conversations * (with_draft_model ? 1.2 : 1)),
         .reserve = 16,
         .most_running = 1 + random() % 12,
         .step = absl::Milliseconds(1 + random() % 5),
         .snapshot_stride = random() % 2 * 64,
-        .draft = random() % 5};
+        .draft = with_draft_model ? 1 + random() % 4 : random() % 5,
+        .draft_model = with_draft_model ? models_[random() % 3].get() : nullptr};
     auto batcher = Must(Batcher::Create(*models_[random() % 3], *tokenizer_, options));
     ASSERT_EQ(batcher->context(), kContext);
     struct Sent {
@@ -134,12 +137,14 @@ TEST_P(SchedulerTest, AnswersAreTheSameUnderAnyLoad) {
     EXPECT_EQ(stats.reserved_bytes, 0u);
     pauses += stats.pauses;
     cached += stats.cached_tokens;
+    if (with_draft_model) accepted += stats.accepted_tokens;
   }
   EXPECT_GT(answers, runs * 20);
   // Where memory does not grow with the length, no answer ever has to give way.
   const bool grows = models_[0]->PlanCache(GetParam().type).per_block > 0;
   EXPECT_EQ(pauses > 0, grows) << pauses;
   EXPECT_GT(cached, 0u);
+  EXPECT_TRUE(runs < 2 || accepted > 0) << "the model drafts for itself";
 }
 
 TEST_P(SchedulerTest, ManyThreadsSubmitAndCancel) {

@@ -1,0 +1,80 @@
+// Drafts by a second, smaller model with the same vocabulary.
+#ifndef INLAY_GEMMA_LIKE_GENERATION_MODEL_DRAFTER_H_
+#define INLAY_GEMMA_LIKE_GENERATION_MODEL_DRAFTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cache/cache_options.h"
+#include "cache/kv_cache.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/generation/draft_policy.h"
+#include "gemma_like/generation/sampler.h"
+#include "gemma_like/generation/speculate.h"
+#include "io/tokenizer/tokenizer.h"
+#include "ops/attention/kv_type.h"
+
+namespace inlay {
+
+// Whether tokens that one model drafts mean the same to the other. InvalidArgument naming the first
+// that does not, or the sizes of vocabularies without texts that differ.
+absl::Status CheckSameVocabulary(const Engine& model, const Tokenizer& tokenizer,
+                                 const Engine& draft_model, const Tokenizer& draft_tokenizer);
+
+// What drafts of one model cost the other, from the bytes of weights that a token reads: decoding
+// waits for memory.
+DraftCosts CostsOfDrafts(const Engine& model, const Engine& draft_model);
+
+// Speculative decoding with a draft model (Leviathan et al. 2023; Chen et al. 2023), but exact: the
+// draft model draws with the random numbers with which the model will draw, so that where the two
+// agree on what is likely they mostly agree on the token, at any temperature; what the model would
+// not have drawn itself is dropped. How far to draft is learned, see DraftPolicy.
+//
+// It keeps a conversation of its own, which follows those that it drafts for: what two successive
+// texts share is not computed again. A long text that is new to it is read in slices, one in each
+// call, during which it drafts nothing. Where memory ends, too, it drafts nothing.
+class ModelDrafter final : public Drafter {
+ public:
+  // Both models passed CheckSameVocabulary; the draft model must outlive the drafter. `vocab_size`
+  // is the model's, of which no token beyond is drafted. The errors of Engine::CreateCache.
+  static absl::StatusOr<std::unique_ptr<ModelDrafter>> Create(Engine& draft_model,
+                                                              size_t vocab_size,
+                                                              const DraftCosts& costs,
+                                                              const CacheOptions& options,
+                                                              KvType type = KvType::kF32);
+
+  void StartAnswer(const SamplingOptions& sampling, size_t begin) override;
+  std::vector<int32_t> Draft(absl::Span<const int32_t> tokens, size_t most) override;
+
+ private:
+  ModelDrafter(Engine& draft_model, size_t vocab_size, const DraftCosts& costs,
+               std::unique_ptr<KVCache> empty, std::unique_ptr<KVCache> cache);
+
+  // Learns from what of the last draft is in the text now.
+  void LearnFrom(absl::Span<const int32_t> tokens);
+  // Makes the conversation the text; false: not yet, or not possible. The logits are then those
+  // after it.
+  bool Follow(absl::Span<const int32_t> tokens);
+  bool Append(absl::Span<const int32_t> tokens, size_t logit_rows);
+  bool Empty();
+
+  Engine& draft_model_;
+  const std::unique_ptr<KVCache> empty_;
+  const std::unique_ptr<KVCache> cache_;
+  std::vector<float> logits_;  // from the first draft on
+  size_t drawn_;               // logits from which tokens are drawn
+  Sampler sampler_{SamplingOptions()};
+  size_t answer_begin_ = 0;
+  DraftPolicy policy_;
+  std::vector<int32_t> text_;  // with the last draft
+  size_t drafted_from_ = 0;    // its position in the text
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_GENERATION_MODEL_DRAFTER_H_
