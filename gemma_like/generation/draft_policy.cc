@@ -16,8 +16,8 @@ constexpr double kForgotten = 4;
 // In passes of the model: so much may be lost before a rest, and as much gained counts against
 // later losses.
 constexpr double kMostLost = 4;
-constexpr size_t kFirstRest = 16;  // tokens
-constexpr size_t kLongestRest = 256;
+constexpr size_t kFirstRest = 32;  // tokens
+constexpr size_t kLongestRest = 512;
 
 }  // namespace
 

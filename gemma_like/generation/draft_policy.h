@@ -17,8 +17,7 @@ struct DraftCosts {
 // Learns from what became of earlier drafts how often a token is accepted that the draft model
 // finds as likely, and from that chooses how far to draft: as far as passes saved are expected to
 // outweigh those of the draft model and the tokens checked in vain. Where they did not, it rests,
-// for longer each time. It counts and never measures time, so the same drafts come on every
-// machine.
+// for longer each time.
 //
 //   if (policy.Begin()) {
 //     do p = <the draft model's probability of its next token>;
@@ -29,6 +28,9 @@ struct DraftCosts {
 class DraftPolicy {
  public:
   explicit DraftPolicy(const DraftCosts& costs) : costs_(costs) {}
+
+  // From now on; drafts that were made keep theirs.
+  void SetCosts(const DraftCosts& costs) { costs_ = costs; }
 
   // Begins a draft; false: rest, there is none for now.
   bool Begin();
@@ -53,7 +55,7 @@ class DraftPolicy {
   // How likely a token of this bucket is accepted.
   double Acceptance(size_t bucket) const;
 
-  const DraftCosts costs_;
+  DraftCosts costs_;
   std::array<Bucket, kBuckets> buckets_;
   Bucket all_;
   std::vector<size_t> draft_;  // the buckets of its tokens

@@ -15,7 +15,12 @@ namespace {
 
 // To check one more token in a pass, in passes of one token: measured for 2 to 8 tokens, see
 // docs/performance.md.
-constexpr double kRowCost = 0.15;
+constexpr double kRowCost = 0.2;
+
+// Where costs are measured, one of so many calls drafts nothing, and an answer's first ones, which
+// tells the time of a pass without drafts.
+constexpr size_t kPlainFirst = 4;
+constexpr size_t kPlainEvery = 64;
 
 // Tokens of a new text that are read in one call.
 constexpr size_t kSlice = 256;
@@ -62,24 +67,28 @@ absl::StatusOr<std::unique_ptr<ModelDrafter>> ModelDrafter::Create(Engine& draft
                                                                    size_t vocab_size,
                                                                    const DraftCosts& costs,
                                                                    const CacheOptions& options,
-                                                                   KvType type) {
+                                                                   KvType type, DraftCostsAre are) {
   INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> empty, draft_model.CreateCache(options, type));
   INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, empty->Fork());
   return std::unique_ptr<ModelDrafter>(
-      new ModelDrafter(draft_model, vocab_size, costs, std::move(empty), std::move(cache)));
+      new ModelDrafter(draft_model, vocab_size, costs, std::move(empty), std::move(cache), are));
 }
 
 ModelDrafter::ModelDrafter(Engine& draft_model, size_t vocab_size, const DraftCosts& costs,
-                           std::unique_ptr<KVCache> empty, std::unique_ptr<KVCache> cache)
+                           std::unique_ptr<KVCache> empty, std::unique_ptr<KVCache> cache,
+                           DraftCostsAre are)
     : draft_model_(draft_model),
       empty_(std::move(empty)),
       cache_(std::move(cache)),
       drawn_(std::min(vocab_size, draft_model.info().vocab_size)),
+      assumed_(costs),
+      measures_(are == DraftCostsAre::kMeasured),
       policy_(costs) {}
 
 void ModelDrafter::StartAnswer(const SamplingOptions& sampling, size_t begin) {
   sampler_ = Sampler(sampling);
   answer_begin_ = begin;
+  calls_ = 0;
 }
 
 void ModelDrafter::LearnFrom(absl::Span<const int32_t> tokens) {
@@ -100,23 +109,41 @@ bool ModelDrafter::Append(absl::Span<const int32_t> tokens, size_t logit_rows) {
       .ok();
 }
 
-bool ModelDrafter::Follow(absl::Span<const int32_t> tokens) {
-  if (tokens.size() > cache_->max_length()) return false;
+size_t ModelDrafter::Follow(absl::Span<const int32_t> tokens) {
+  if (tokens.size() > cache_->max_length()) return 0;
   // The last token is always computed, for its logits.
   const size_t common = std::min(CommonLength(cache_->tokens(), tokens), tokens.size() - 1);
-  if (common < cache_->length() && !cache_->Rewind(common).ok() && !Empty()) return false;
+  if (common < cache_->length() && !cache_->Rewind(common).ok() && !Empty()) return 0;
   const absl::Span<const int32_t> missing = tokens.subspan(cache_->length());
   const size_t slice = std::min(kSlice, draft_model_.info().max_batch);
-  if (missing.size() <= slice) return Append(missing, 1);
+  if (missing.size() <= slice) return Append(missing, 1) ? missing.size() : 0;
   Append(missing.first(slice), 0);
-  return false;
+  return 0;
 }
 
 std::vector<int32_t> ModelDrafter::Draft(absl::Span<const int32_t> tokens, size_t most) {
+  const std::chrono::duration<double> since = Clock::now() - last_call_;
+  if (calls_ > 0) times_.ModelPass(since.count(), 1 + text_.size() - drafted_from_);
   LearnFrom(tokens);
   text_.assign(tokens.begin(), tokens.end());
   drafted_from_ = tokens.size();
-  if (tokens.empty() || most == 0 || !policy_.Begin() || !Follow(tokens)) return {};
+  std::vector<int32_t> draft = DraftNext(tokens, most);
+  last_call_ = Clock::now();
+  ++calls_;
+  return draft;
+}
+
+std::vector<int32_t> ModelDrafter::DraftNext(absl::Span<const int32_t> tokens, size_t most) {
+  if (tokens.empty() || most == 0) return {};
+  if (measures_) {
+    policy_.SetCosts(times_.CostsOr(assumed_));
+    if (calls_ < kPlainFirst || calls_ % kPlainEvery == 0) return {};
+  }
+  if (!policy_.Begin()) return {};
+  const Clock::time_point begin = Clock::now();
+  const size_t read = Follow(tokens);
+  if (read == 0) return {};
+  double passes = 1;
   const size_t room = cache_->max_length() - cache_->length();
   while (true) {
     const absl::Span<const float> logits(logits_.data(), drawn_);
@@ -129,7 +156,11 @@ std::vector<int32_t> ModelDrafter::Draft(absl::Span<const int32_t> tokens, size_
     const size_t drafted = text_.size() - drafted_from_;
     if (drafted == most || drafted > room || !policy_.GoesOn()) break;
     if (!Append({&*token, 1}, 1)) break;
+    ++passes;
   }
+  // The token chosen last, and one drafted before it that the model found itself.
+  const std::chrono::duration<double> seconds = Clock::now() - begin;
+  if (read <= 2) times_.DraftPass(seconds.count() / passes);
   return {text_.begin() + static_cast<ptrdiff_t>(drafted_from_), text_.end()};
 }
 

@@ -67,8 +67,8 @@ TEST(DraftPolicyTest, RestsWhereNothingIsAccepted) {
   for (const double claimed : {0.01, 0.5, 0.99}) {
     DraftPolicy policy({.pass = 0.3, .row = 0.1});
     const Counts counts = Simulate(policy, claimed, 0, 4000);
-    EXPECT_LE(counts.drafts, 300u) << claimed;
-    EXPECT_GE(counts.drafts, 4000 / 256u) << "and tries again";
+    EXPECT_LE(counts.drafts, 200u) << claimed;
+    EXPECT_GE(counts.drafts, 4000 / 512u) << "and tries again";
     EXPECT_LE(static_cast<double>(counts.passes) * 0.3 + static_cast<double>(counts.drafted) * 0.1,
               0.05 * 4000)
         << claimed;
@@ -78,7 +78,7 @@ TEST(DraftPolicyTest, RestsWhereNothingIsAccepted) {
 TEST(DraftPolicyTest, ComesBackWhenTheTextChanges) {
   DraftPolicy policy({.pass = 0.3, .row = 0.1});
   Simulate(policy, 0.9, 0, 1000);
-  Simulate(policy, 0.9, 1, 400);
+  Simulate(policy, 0.9, 1, 600);
   EXPECT_EQ(Simulate(policy, 0.9, 1, 100).drafts, 100u);
 }
 

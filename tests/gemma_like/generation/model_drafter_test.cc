@@ -44,8 +44,8 @@ class ModelDrafterTest : public ::testing::Test {
   std::shared_ptr<ModelDrafter> Drafter(const LoadedModel& draft_model,
                                         const CacheOptions& cache = {.max_length = kContext},
                                         DraftCosts costs = {.pass = 0.1, .row = 0.1}) {
-    return Must(
-        ModelDrafter::Create(*draft_model.engine, model_.engine->info().vocab_size, costs, cache));
+    return Must(ModelDrafter::Create(*draft_model.engine, model_.engine->info().vocab_size, costs,
+                                     cache, KvType::kF32, DraftCostsAre::kFixed));
   }
 
   std::unique_ptr<KVCache> NewCache() {
@@ -145,6 +145,14 @@ TEST_F(ModelDrafterTest, LongPromptsAreReadInSlices) {
   EXPECT_LE(result.drafted_tokens - result.accepted_tokens, options_.draft);
 }
 
+// What is measured decides how much is drafted, which changes no answer either.
+TEST_F(ModelDrafterTest, MeasuredCostsChangeNoAnswer) {
+  const LoadedModel coarse = LoadCoarse();
+  options_.max_tokens = 300;
+  ExpectSame(Must(ModelDrafter::Create(*coarse.engine, model_.engine->info().vocab_size,
+                                       {.pass = 0.1, .row = 0.1}, {.max_length = kContext})));
+}
+
 TEST_F(ModelDrafterTest, ThePolicyRestsWhereDraftsCostMoreThanTheySave) {
   const LoadedModel same = LoadBard();
   options_.max_tokens = 400;
@@ -167,8 +175,9 @@ TEST_F(ModelDrafterTest, AnswersGoOnWhereDraftsEnd) {
 
 TEST_F(ModelDrafterTest, NoTokenBeyondTheModelsVocabularyIsDrafted) {
   const LoadedModel same = LoadBard();
-  const auto drafter = Must(
-      ModelDrafter::Create(*same.engine, 50, {.pass = 0.1, .row = 0.1}, {.max_length = kContext}));
+  const auto drafter =
+      Must(ModelDrafter::Create(*same.engine, 50, {.pass = 0.1, .row = 0.1},
+                                {.max_length = kContext}, KvType::kF32, DraftCostsAre::kFixed));
   size_t drafted = 0;
   for (size_t end = 1; end < prompt_.size(); ++end) {
     for (const int32_t token : drafter->Draft(absl::MakeConstSpan(prompt_).first(end), 8)) {
