@@ -1,9 +1,11 @@
 #include "ops/router.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "ops/portable_math.h"
 
@@ -52,6 +54,39 @@ class Largest {
 
 double Logistic(float x) { return 1 / (1 + PortableExp(-double{x})); }
 
+// Divides those of the n values of p that have the k largest scores by their sum, multiplies them
+// by `scale`, and replaces the others by 0. score(i) may read p[i].
+template <class Score>
+void KeepLargest(size_t k, const Score& score, float scale, float* p, size_t n) {
+  const Largest chosen(k, n, score);
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    if (chosen.Has(i, score(i))) sum += double{p[i]};
+  }
+  constexpr double kLeast = 0x1p-14;
+  for (size_t i = 0; i < n; ++i) {
+    p[i] = chosen.Has(i, score(i))
+               ? static_cast<float>(double{p[i]} / std::max(sum, kLeast) * scale)
+               : 0.0f;
+  }
+}
+
+// The sum of the two largest of the scores [begin, end); NaN counts as -infinity.
+template <class Score>
+float SumOfTwo(const Score& score, size_t begin, size_t end) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  float first = kNone, second = kNone;
+  for (size_t i = begin; i < end; ++i) {
+    const float value = score(i);
+    if (value > first) {
+      second = std::exchange(first, value);
+    } else if (value > second) {
+      second = value;
+    }
+  }
+  return first + second;
+}
+
 }  // namespace
 
 void KeepTopSoftmax(size_t k, float* logits, size_t n) {
@@ -68,20 +103,23 @@ void KeepTopSoftmax(size_t k, float* logits, size_t n) {
   }
 }
 
-void KeepTopBiasedLogistic(size_t k, const float* bias, float* logits, size_t n) {
+void KeepTopBiasedLogistic(size_t k, const float* bias, float* logits, size_t n,
+                           ExpertGroups groups, float scale) {
   for (size_t i = 0; i < n; ++i) logits[i] = static_cast<float>(Logistic(logits[i]));
   const auto score = [&](size_t i) { return logits[i] + bias[i]; };
-  const Largest chosen(k, n, score);
-  double sum = 0;
-  for (size_t i = 0; i < n; ++i) {
-    if (chosen.Has(i, score(i))) sum += double{logits[i]};
-  }
-  constexpr double kLeast = 0x1p-14;
-  for (size_t i = 0; i < n; ++i) {
-    logits[i] = chosen.Has(i, score(i))
-                    ? static_cast<float>(double{logits[i]} / std::max(sum, kLeast))
-                    : 0.0f;
-  }
+  if (groups.used == groups.count) return KeepLargest(k, score, scale, logits, n);
+
+  assert(groups.count <= ExpertGroups::kMost && n % groups.count == 0);
+  const size_t size = n / groups.count;
+  assert(size >= 2 && k <= groups.used * size);
+  const auto of_group = [&](size_t g) { return SumOfTwo(score, g * size, (g + 1) * size); };
+  const Largest chosen(groups.used, groups.count, of_group);
+  std::array<bool, ExpertGroups::kMost> used;
+  for (size_t g = 0; g < groups.count; ++g) used[g] = chosen.Has(g, of_group(g));
+  const auto score_if_used = [&](size_t i) {
+    return used[i / size] ? score(i) : -std::numeric_limits<float>::infinity();
+  };
+  KeepLargest(k, score_if_used, scale, logits, n);
 }
 
 }  // namespace inlay

@@ -71,6 +71,82 @@ TEST(RouterTest, TheBiasChoosesAndDoesNotWeigh) {
   }
 }
 
+// The definition: groups are ordered by the sum of their two largest scores, then experts of the
+// first groups by theirs.
+std::vector<double> GroupedReference(size_t k, const std::vector<float>& bias,
+                                     const std::vector<float>& logits, ExpertGroups groups,
+                                     double scale) {
+  const size_t n = logits.size(), size = n / groups.count;
+  std::vector<double> p(n), score(n), sums(groups.count), shares(n, 0.0);
+  for (size_t i = 0; i < n; ++i) {
+    p[i] = 1 / (1 + std::exp(-double{logits[i]}));
+    score[i] = p[i] + bias[i];
+  }
+  for (size_t g = 0; g < groups.count; ++g) {
+    std::vector<double> of_group(&score[g * size], &score[g * size] + size);
+    std::sort(of_group.rbegin(), of_group.rend());
+    sums[g] = of_group[0] + of_group[1];
+  }
+  std::vector<size_t> best(groups.count), order;
+  std::iota(best.begin(), best.end(), size_t{0});
+  std::sort(best.begin(), best.end(), [&](size_t a, size_t b) { return sums[a] > sums[b]; });
+  for (size_t g = 0; g < groups.used; ++g) {
+    for (size_t i = 0; i < size; ++i) order.push_back(best[g] * size + i);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score[a] > score[b]; });
+  double sum = 0;
+  for (size_t i = 0; i < k; ++i) sum += p[order[i]];
+  for (size_t i = 0; i < k; ++i) shares[order[i]] = scale * p[order[i]] / sum;
+  return shares;
+}
+
+TEST(RouterTest, OnlyTheBestGroupsAreChosenFrom) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  size_t others = 0;  // experts that are chosen because of their group
+  const ExpertGroups all[] = {{2, 1}, {4, 2}, {8, 3}, {8, 8}, {64, 5}};
+  for (const ExpertGroups& groups : all) {
+    for (size_t size : {2, 3, 16}) {
+      for (size_t k = 1; k <= std::min<size_t>(groups.used * size, 8); ++k) {
+        const size_t n = groups.count * size;
+        std::vector<float> logits(n), bias(n);
+        for (float& v : logits) v = normal(random);
+        for (float& v : bias) v = normal(random);
+        const std::vector<double> expected = GroupedReference(k, bias, logits, groups, 2.5);
+        std::vector<float> ungrouped = logits;
+        KeepTopBiasedLogistic(k, bias.data(), ungrouped.data(), n);
+        KeepTopBiasedLogistic(k, bias.data(), logits.data(), n, groups, 2.5f);
+        for (size_t i = 0; i < n; ++i) {
+          EXPECT_NEAR(logits[i], expected[i], 1e-6) << "n " << n << " k " << k << " i " << i;
+          EXPECT_EQ(logits[i] == 0, expected[i] == 0);
+          if (logits[i] != 0 && ungrouped[i] == 0) ++others;
+        }
+      }
+    }
+  }
+  EXPECT_GT(others, 50u);
+}
+
+TEST(RouterTest, EqualGroupsGoToTheLowerIndexAndNanToTheLast) {
+  const float bias[] = {0, 0, 0, 0, 0, 0, 0, 0};
+  std::vector<float> equal = {0, 1, 1, 0, 2, -9, 1, 1};
+  KeepTopBiasedLogistic(2, bias, equal.data(), 8, {.count = 4, .used = 1});
+  // logistic(1) + logistic(1) is the largest sum, although 2 is the largest logit.
+  EXPECT_EQ(equal, (std::vector<float>{0, 0, 0, 0, 0, 0, 0.5f, 0.5f}));
+  equal = {-1, -1, 1, 0, 0, 1, 1, 0};
+  KeepTopBiasedLogistic(1, bias, equal.data(), 8, {.count = 4, .used = 1});
+  EXPECT_EQ(equal, (std::vector<float>{0, 0, 1, 0, 0, 0, 0, 0}));
+  // A group with a NaN has no sum, and a score that is NaN is the smallest.
+  const float nan = std::nanf("");
+  std::vector<float> damaged = {9, nan, 1, 0, nan, nan, -1, -2};
+  KeepTopBiasedLogistic(3, bias, damaged.data(), 8, {.count = 4, .used = 2});
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(damaged[i] != 0, i == 2 || i == 3 || i == 6) << i;
+  // Always k, whatever the scores are.
+  for (float& v : damaged) v = nan;
+  KeepTopBiasedLogistic(3, bias, damaged.data(), 8, {.count = 4, .used = 2});
+  EXPECT_EQ(std::count(damaged.begin(), damaged.end(), 0.0f), 5);
+}
+
 TEST(RouterTest, EqualScoresGoToTheLowerIndexAndTinyOnesAreNotBlownUp) {
   const float bias[] = {0, 0, 0};
   std::vector<float> equal = {1.0f, 2.0f, 2.0f};
