@@ -9,8 +9,9 @@
 
 namespace inlay {
 
-// The function that is applied to the gate of a gated MLP.
-enum class Activation { kGeluTanh, kSilu };
+// The function that is applied to the gate of a gated MLP; kSquaredRelu, max(x, 0)^2, is that of
+// MLPs without a gate.
+enum class Activation { kGeluTanh, kSilu, kSquaredRelu };
 
 // down(activation(gate(x)) * up(x)).
 template <int kHidden_, Activation kActivation_>
@@ -23,6 +24,7 @@ struct GatedMlp : MlpPart {
 
   static constexpr bool Check() {
     static_assert(kHidden > 0, "the hidden size of a gated MLP must be positive");
+    static_assert(kActivation != Activation::kSquaredRelu, "a squared ReLU MLP has no gate");
     return true;
   }
 

@@ -30,6 +30,7 @@ struct MoeBesideMlp : MlpPart {
   static constexpr bool Check() {
     static_assert(kShape.shared_hidden == 0 && kShape.routing == Routing::kSoftmax,
                   "experts beside an MLP have no shared one and are chosen by the softmax");
+    static_assert(kShape.latent == 0, "experts beside an MLP work in the model's dimension");
     return MoeMlp<kShape, kActivation>::Check() && GatedMlp<kHidden, kActivation>::Check();
   }
 

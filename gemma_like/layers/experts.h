@@ -8,12 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "configs/layers/moe_mlp.h"
 #include "gemma_like/layer_kind.h"
-#include "gemma_like/layers/gated_mlp.h"
+#include "gemma_like/layers/expert_mlp.h"
 #include "ops/row_ops.h"
 
 namespace inlay {
@@ -23,53 +22,56 @@ namespace inlay {
 // ascending order, whatever the other rows chose.
 template <MoeShape kShape, Activation kActivation>
 struct Experts {
+  using Mlp = ExpertMlp<kActivation>;
   static constexpr size_t kExperts = kShape.experts;
   static constexpr size_t kUsed = kShape.used_experts;
   static constexpr size_t kHidden = kShape.hidden;
 
-  std::vector<GatedWeights> weights;  // [kExperts]
+  std::vector<typename Mlp::Weights> weights;  // [kExperts]
 
-  // One tensor holds a matrix of all experts.
-  template <class Binder>
-  void Bind(LayerBinder<Binder>& b) {
-    weights.resize(kExperts);
-    std::vector<std::vector<PackedMatrix>> gate_up = b.Stacked(
-        "ffn_gate_up_exps.weight", kExperts,
-        {{"ffn_gate_exps.weight", kHidden}, {"ffn_up_exps.weight", kHidden}}, b.model_dim());
-    std::vector<PackedMatrix> down =
-        b.Matrices("ffn_down_exps.weight", kExperts, b.model_dim(), kHidden, TensorUse::kBranchEnd);
-    for (size_t e = 0; e < kExperts; ++e) {
-      weights[e] = {.gate = std::move(gate_up[0][e]),
-                    .up = std::move(gate_up[1][e]),
-                    .down = std::move(down[e])};
-    }
+  // How many elements the input and the output of an expert have.
+  static constexpr size_t Width(size_t model_dim) {
+    return kShape.latent == 0 ? model_dim : size_t{kShape.latent};
   }
 
-  OperandForms InputForms() const { return OperandForms::For({&weights[0].gate, &weights[0].up}); }
+  template <class Binder>
+  void Bind(LayerBinder<Binder>& b, TensorUse end) {
+    weights = Mlp::BindAll(b, kExperts, Width(b.model_dim()), kHidden, end);
+  }
 
-  // Adds to each row of y [rows, model_dim] its experts' outputs for x, times their shares [rows,
+  // The matrices of all experts have one type.
+  OperandForms InputForms() const {
+    OperandForms forms;
+    for (const PackedMatrix* w : Mlp::Inputs(weights.front()))
+      forms = forms | OperandForms::For({w});
+    return forms;
+  }
+
+  // Adds to each row of y [rows, width] its experts' outputs for x, times their shares [rows,
   // kExperts], which are 0 for all but kUsed of a row. `between` is called after the products with
-  // gates and ups, `start(r)` before the first addition to row r. In a schedule the products before
-  // and after `between` are empty: tokens choose them.
+  // the experts' inputs, `start(r)` before the first addition to row r. In a schedule the products
+  // before and after `between` are empty: tokens choose them.
   template <class Between, class Start>
   void Add(ConstFloatRows shares, const Operand& x, FloatRows y, Pass& pass, const Between& between,
            const Start& start) const {
     Arena& arena = pass.arena;
     Arena::Scope scope(arena);
     const Slots slots(shares, arena);
-    FloatRows gate = arena.Rows(slots.count, kHidden);
-    FloatRows up = arena.Rows(slots.count, kHidden);
-    FloatRows down = arena.Rows(slots.count, y.cols);
+    std::array<FloatRows, Mlp::kInputs> hidden;
+    for (FloatRows& product : hidden) product = arena.Rows(slots.count, kHidden);
+    const FloatRows down = arena.Rows(slots.count, y.cols);
 
-    std::array<MatMulTask, 2 * kExperts> tasks;
+    std::array<MatMulTask, Mlp::kInputs * kExperts> tasks;
     for (size_t e = 0; e < kExperts; ++e) {
-      const int32_t* x_rows = slots.rows + slots.begin[e];
-      tasks[2 * e] = {&weights[e].gate, slots.Of(e, gate), x_rows};
-      tasks[2 * e + 1] = {&weights[e].up, slots.Of(e, up), x_rows};
+      const auto inputs = Mlp::Inputs(weights[e]);
+      for (size_t i = 0; i < Mlp::kInputs; ++i) {
+        tasks[Mlp::kInputs * e + i] = {inputs[i], slots.Of(e, hidden[i]),
+                                       slots.rows + slots.begin[e]};
+      }
     }
     pass.Multiply(tasks, x);
     between();
-    const Operand activated = ActivateForDown<kActivation>(gate, up, weights[0].down, pass);
+    const Operand activated = Mlp::Activate(hidden, weights[0].down, pass);
     for (size_t e = 0; e < kExperts; ++e) {
       tasks[e] = {&weights[e].down, slots.Of(e, down), slots.numbers + slots.begin[e]};
     }
@@ -89,8 +91,8 @@ struct Experts {
   // Floats of the arena that Add needs if `between` needs that many.
   static constexpr size_t ScratchFloats(const PassSize& size, size_t between) {
     const size_t slots = size.rows * kUsed;
-    return Slots::ScratchFloats(size.rows) + 2 * Arena::Floats(slots, kHidden) +
-           Arena::Floats(slots, size.model_dim) +
+    return Slots::ScratchFloats(size.rows) + Mlp::kInputs * Arena::Floats(slots, kHidden) +
+           Arena::Floats(slots, Width(size.model_dim)) +
            std::max(between, Pass::OperandFloats(slots, kHidden));
   }
 

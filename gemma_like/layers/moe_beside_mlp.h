@@ -45,7 +45,7 @@ struct LayerKind<MoeBesideMlp<kShape, kHidden, kActivation>> {
     w.router_norm = norm("ffn_gate_inp.scale");
     const float scale = 1 / std::sqrt(static_cast<float>(b.model_dim()));
     for (float& weight : w.router_norm) weight *= scale;
-    w.experts.Bind(b);
+    w.experts.Bind(b, TensorUse::kBranchEnd);
     w.expert_scales = b.Vector("ffn_down_exps.scale", TensorUse::kNorm, kExperts);
     w.experts_norm = norm("pre_ffw_norm_2.weight");
     w.mlp_post_norm = norm("post_ffw_norm_1.weight");

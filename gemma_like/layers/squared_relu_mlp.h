@@ -6,51 +6,78 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "configs/layers/squared_relu_mlp.h"
 #include "gemma_like/layer_kind.h"
 #include "ops/row_ops.h"
 
 namespace inlay {
 
+// The weights of one such MLP of any hidden size: the layer's own, or an expert's.
+struct SquaredReluWeights {
+  PackedMatrix up;    // [hidden, model_dim]
+  PackedMatrix down;  // [model_dim, hidden]
+
+  // "ffn_up" + suffix and so on.
+  template <class Binder>
+  void Bind(LayerBinder<Binder>& b, absl::string_view suffix, size_t hidden, TensorUse end) {
+    up = b.Matrix(absl::StrCat("ffn_up", suffix), hidden, b.model_dim());
+    down = b.Matrix(absl::StrCat("ffn_down", suffix), b.model_dim(), hidden, end);
+  }
+
+  void ListProducts(Schedule& schedule) const {
+    schedule.Add({&up});
+    schedule.Add({&down});
+  }
+
+  TokenWork Work() const {
+    TokenWork work = WorkOf(up);
+    work += WorkOf(down);
+    return work;
+  }
+};
+
+// up = max(up, 0)^2, as the operand of products with `down`.
+inline Operand SquaredReluForDown(FloatRows up, const PackedMatrix& down, Pass& pass) {
+  return pass.MakeOperand(up, OperandForms::For({&down}), [&](size_t begin, size_t end) {
+    SquaredRelu(up.Slice(begin, end - begin));
+  });
+}
+
+// y [rows, model_dim] = down(max(up x, 0)^2).
+inline void SquaredReluForward(const SquaredReluWeights& weights, const Operand& x, FloatRows y,
+                               Pass& pass) {
+  Arena::Scope scope(pass.arena);
+  const FloatRows up = pass.arena.Rows(y.rows, weights.up.rows());
+  pass.Multiply(weights.up, x, up);
+  const Operand activated = SquaredReluForDown(up, weights.down, pass);
+  pass.Multiply(weights.down, activated, y);
+}
+
+constexpr size_t SquaredReluScratchFloats(size_t rows, size_t hidden) {
+  return Arena::Floats(rows, hidden) + Pass::OperandFloats(rows, hidden);
+}
+
 template <int kHidden>
 struct LayerKind<SquaredReluMlp<kHidden>> {
-  struct Weights {
-    PackedMatrix up;    // [kHidden, model_dim]
-    PackedMatrix down;  // [model_dim, kHidden]
-  };
+  using Weights = SquaredReluWeights;
 
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
-    w.up = b.Matrix("ffn_up.weight", kHidden, b.model_dim());
-    w.down = b.Matrix("ffn_down.weight", b.model_dim(), kHidden, TensorUse::kBranchEnd);
+    w.Bind(b, ".weight", kHidden, TensorUse::kBranchEnd);
   }
 
   static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.up}); }
-  static void ListProducts(const Weights& w, Schedule& schedule) {
-    schedule.Add({&w.up});
-    schedule.Add({&w.down});
-  }
+  static void ListProducts(const Weights& w, Schedule& schedule) { w.ListProducts(schedule); }
 
   static void Forward(const Weights& w, const Operand& x, FloatRows y, Pass& pass) {
-    Arena::Scope scope(pass.arena);
-    const FloatRows up = pass.arena.Rows(y.rows, kHidden);
-    pass.Multiply(w.up, x, up);
-    const Operand activated = pass.MakeOperand(
-        up, OperandForms::For({&w.down}),
-        [&](size_t begin, size_t end) { SquaredRelu(up.Slice(begin, end - begin)); });
-    pass.Multiply(w.down, activated, y);
+    SquaredReluForward(w, x, y, pass);
   }
 
   static constexpr size_t ScratchFloats(const PassSize& size) {
-    return Arena::Floats(size.rows, kHidden) + Pass::OperandFloats(size.rows, kHidden);
+    return SquaredReluScratchFloats(size.rows, kHidden);
   }
-
-  static TokenWork Work(const Weights& w) {
-    TokenWork work = WorkOf(w.up);
-    work += WorkOf(w.down);
-    return work;
-  }
-
+  static TokenWork Work(const Weights& w) { return w.Work(); }
   static std::string Describe() { return absl::StrCat("squared relu mlp ", kHidden); }
 };
 

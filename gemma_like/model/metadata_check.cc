@@ -162,13 +162,15 @@ void MetadataCheck::CheckInts(std::string_view key, absl::Span<const int64_t> va
     absl::StrAppend(out, value == kAnyValue ? "any" : absl::StrCat(value));
   };
   const std::string wanted = absl::StrCat("[", absl::StrJoin(values, ", ", append), "]");
+  // Values of the blocks for drafts, which may be any, follow those of the model's blocks.
+  const size_t with_drafts = values.size() + static_cast<size_t>(DraftBlocks(file_));
   const auto compare = [&](const GgufValue& found) {
-    bool equal = !found.is_array() || found.size() == values.size();
+    bool equal = !found.is_array() || found.size() == values.size() || found.size() == with_drafts;
     for (size_t i = 0; equal && i < values.size(); ++i)
       equal = values[i] == kAnyValue || found.IntAt(found.is_array() ? i : 0) == values[i];
     return equal;
   };
-  Compare(key, false, wanted, compare, values.size());
+  Compare(key, false, wanted, compare, with_drafts);
 }
 
 void MetadataCheck::CheckFlags(std::string_view key, absl::Span<const bool> values) {

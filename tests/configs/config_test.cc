@@ -34,8 +34,11 @@ int64_t PartParameters(int64_t dim, GatedMlp<kHidden, kActivation>) {
 template <MoeShape kShape, Activation kActivation>
 int64_t PartParameters(int64_t dim, MoeMlp<kShape, kActivation>) {
   const int64_t bias = kShape.routing == Routing::kBiasedLogistic ? kShape.experts : 0;
-  return dim * kShape.experts + bias + 3 * dim * kShape.hidden * kShape.experts +
-         3 * dim * kShape.shared_hidden + (kShape.shared_gate ? dim : 0);
+  const int64_t matrices = kActivation == Activation::kSquaredRelu ? 2 : 3;
+  const int64_t width = kShape.latent == 0 ? dim : kShape.latent;
+  return dim * kShape.experts + bias + matrices * width * kShape.hidden * kShape.experts +
+         matrices * dim * kShape.shared_hidden + (kShape.shared_gate ? dim : 0) +
+         2 * dim * kShape.latent;
 }
 
 template <AttentionShape kShape, Rope kRope, int kWindow>
@@ -171,6 +174,7 @@ TEST(ConfigTest, NumbersOfWeightsOfFalconH1AndNemotronH) {
   expect_millions(Parameters<NemotronNano2_9b>(), 8890);
   expect_millions(Parameters<NemotronNano2_12b>(), 12'310);
   expect_millions(Parameters<Nemotron3Nano_4b>(), 3970);
+  expect_millions(Parameters<Nemotron3Nano_30b_a3b>(), 31'580);
 }
 
 // Of these no more is known than their names say.

@@ -46,7 +46,8 @@ std::vector<GoldenFile> GoldenFiles() {
           "gemma4-moe-tiny-iq4_xs", "granite4h-tiny-q4_k_m", "granite4h-moe-tiny-q8_0",
           "lfm2-tiny-q6_k", "lfm2-tiny-iq4_xs", "lfm2moe-tiny-q4_0", "qwen35-tiny-f16",
           "qwen35-mtp-tiny-q4_0", "qwen35moe-tiny-q4_0", "falcon-h1-tiny-q4_0",
-          "nemotron-h-tiny-iq3_s", "mamba2-tiny-f16"}) {
+          "nemotron-h-tiny-iq3_s", "nemotron-h-moe-tiny-f16", "nemotron-h-moe-nolatent-tiny-q4_0",
+          "mamba2-tiny-f16"}) {
       const fs::path stem = root / name;
       files.push_back({stem.string() + ".gguf", stem.string() + ".json"});
     }

@@ -180,9 +180,10 @@ struct TinyGemma4Moe : TinyBase {
                        OneLayer<TinyGemma4E::Sliding>>;
 };
 
-// Two mixers in parallel (as Falcon-H1) with a multiplier each, Mamba2 without a norm, a layer
-// without a mixer (as Nemotron-H), and layers after the last one with cache storage. Its full
-// attention rotates neighbouring elements, as Granite's.
+// Two mixers in parallel (as Falcon-H1) with a multiplier each, Mamba2 without a norm, layers
+// without a mixer (as Nemotron-H), of an MLP or of groups of experts that work in a dimension of
+// their own, also after the last one with cache storage. Its full attention rotates neighbouring
+// elements, as Granite's.
 struct TinyParallel : TinyBase {
   static constexpr std::string_view kName = "tiny-parallel";
   using Ssm =
@@ -191,8 +192,19 @@ struct TinyParallel : TinyBase {
   using Parallel =
       Layer<PreNorm, Mixers<Scaled<Ssm, Ratio{1, 2}>, Scaled<Rotated, Ratio{3, 4}>>, Mlp>;
   using MlpOnly = Layer<PreNorm, Mixers<>, Scaled<SquaredReluMlp<40>, Ratio{1, 3}>>;
+  using Moe = MoeMlp<MoeShape{.experts = 6,
+                              .used_experts = 2,
+                              .hidden = 16,
+                              .shared_hidden = 24,
+                              .routing = Routing::kBiasedLogistic,
+                              .groups = 3,
+                              .used_groups = 2,
+                              .scale = {.num = 3, .den = 2},
+                              .latent = 24},
+                     Activation::kSquaredRelu>;
+  using MoeOnly = Layer<PreNorm, Mixers<>, Scaled<Moe, Ratio{1, 3}>>;
   using Sliding = Layer<PreNorm, Mixers<Window<20>>>;
-  using Layers = Chain<Parallel, MlpOnly, Sliding, MlpOnly, MlpOnly>;
+  using Layers = Chain<Parallel, MoeOnly, Sliding, MlpOnly, MoeOnly>;
 };
 
 // As EmbeddingGemma: attention to both sides, of texts that are longer than any other append.

@@ -41,6 +41,19 @@ constexpr Family kFamilies[] = {
   {%- endfor -%}
 {{ '</function>\n</tool_call>' }}
 {%- endfor %})"},
+    // Texts of values that are no mappings and lists: True, 2.5.
+    {"Nemotron 3",
+     R"({%- set m = messages[-1] -%}
+{{ '<think>\n' + m.reasoning_content + '\n</think>\n' + m.content + '\n' }}
+{%- for call in m.tool_calls %}
+{{- '<tool_call>\n<function=' ~ call.function.name ~ '>\n' }}
+  {%- for key, value in call.function.arguments | items -%}
+    {%- set is_text = value is string or value is not iterable -%}
+    {{ '<parameter=' ~ key ~ '>\n' ~ (value | string if is_text else value | tojson) }}
+    {{- '\n</parameter>\n' }}
+  {%- endfor -%}
+{{ '</function>\n</tool_call>\n' }}
+{%- endfor %})"},
     {"Granite 3",
      R"({#- <response></response> -#}{%- set m = messages[-1] -%}
 {{ '<think>' + m.reasoning_content + '</think>\n<response>' + m.content + '</response>' }}

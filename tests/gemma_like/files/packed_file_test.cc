@@ -125,7 +125,8 @@ TEST_P(PackedFamiliesTest, HaveTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Twins, PackedFamiliesTest,
                          ::testing::Values("test-gemma2", "test-gemma3", "test-gemma4-e",
                                            "test-gemma4-moe", "test-granite4h",
-                                           "test-granite4h-moe", "test-mamba2"),
+                                           "test-granite4h-moe", "test-mamba2",
+                                           "test-nemotron-h-moe"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "configs/test_gemma4.h"
+#include "configs/test_nemotron_h.h"
 #include "configs/test_twins.h"
 #include "gemma_like/files/describe_synth.h"
 #include "gemma_like/load_model.h"
@@ -98,6 +99,9 @@ TEST(SynthTest, BranchesAddLittle) {
   ExpectStable<TestGemma4Moe>({"post_attention_norm.weight", "post_ffw_norm.weight"});
   ExpectStable<TestGranite4h>({"attn_output.weight", "ssm_norm.weight", "ffn_down.weight"});
   ExpectStable<TestGranite4hMoe>({"attn_output.weight", "ssm_norm.weight", "ffn_down_exps.weight"});
+  ExpectStable<TestNemotronHMoe>({"attn_output.weight", "ssm_norm.weight", "ffn_latent_up.weight"});
+  ExpectStable<TestNemotronHMoeNoLatent>(
+      {"attn_output.weight", "ssm_norm.weight", "ffn_down_exps.weight"});
   ExpectStable<TestMamba2>({"ssm_norm.weight"});
 }
 

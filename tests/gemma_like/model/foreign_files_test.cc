@@ -206,6 +206,34 @@ TEST_F(ForeignFilesTest, BlocksThatDraftAreIgnored) {
                 ": qwen35.block_count is 5 but config test-qwen35 has 5 beside 1 for drafts");
 }
 
+// The values of that block follow those of the model in arrays of one for each.
+TEST_F(ForeignFilesTest, ArraysHaveValuesOfBlocksThatDraft) {
+  const std::string plain = Plain("test-nemotron-h-moe");
+  std::vector<int32_t> kv_heads = {0, 0, 0, 2, 0, 0, 2}, hidden = {0, 32, 0, 0, 32, 0, 32};
+  GgufChange change{
+      .without_keys = {"nemotron_h_moe.block_count", "nemotron_h_moe.feed_forward_length",
+                       "nemotron_h_moe.attention.head_count_kv"},
+      .add_keys =
+          [&](GgufWriter& writer) {
+            writer.SetUint32("nemotron_h_moe.block_count", 7);
+            writer.SetUint32("nemotron_h_moe.nextn_predict_layers", 1);
+            writer.SetInt32s("nemotron_h_moe.attention.head_count_kv", kv_heads);
+            writer.SetInt32s("nemotron_h_moe.feed_forward_length", hidden);
+          },
+      .tensors =
+          [](std::vector<StoredTensor>& tensors) {
+            AddTensor("blk.6.nextn.eh_proj.weight", tensors);
+          }};
+  EXPECT_EQ(ExpectTheSame(plain, Changed(plain, change)),
+            "1 tensor of multi-token prediction (blk.6.)");
+  hidden = {0, 32, 0, 0, 32, 32, 32};
+  ExpectRefused(Changed(plain, change),
+                ": nemotron_h_moe.feed_forward_length is [0, 32, 0, 0, 32, 32, 32] but config "
+                "test-nemotron-h-moe has [0, 32, 0, 0, 32, 0]");
+  hidden = {0, 32, 0, 0, 32, 0, 32, 32};
+  ExpectRefused(Changed(plain, change), ": nemotron_h_moe.feed_forward_length is [0, 32, 0, 0, ");
+}
+
 // One row; older files have no second dimension.
 TEST_F(ForeignFilesTest, TheGateOfASharedExpertWithOneDimension) {
   const std::string plain = Plain("test-qwen35moe");

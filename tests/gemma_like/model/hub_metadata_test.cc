@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf_writer.h"
 #include "tests/gemma_like/model/metadata_file.h"
@@ -260,6 +263,146 @@ void WriteFalconH1_1_5bDeep(GgufWriter& w) {
   w.SetUint32("falcon-h1.vocab_size", 65537);
 }
 
+// What both architectures of the family have.
+void WriteNemotron(const std::string& architecture, GgufWriter& w) {
+  const auto key = [&](const char* name) { return absl::StrCat(architecture, ".", name); };
+  w.SetString("general.architecture", architecture);
+  w.SetUint32(key("context_length"), 1048576);
+  w.SetUint32(key("vocab_size"), 131072);
+  w.SetUint32(key("attention.key_length"), 128);
+  w.SetUint32(key("attention.value_length"), 128);
+  w.SetFloat32(key("attention.layer_norm_rms_epsilon"), 1e-5f);
+  w.SetFloat32(key("attention.layer_norm_epsilon"), 1e-5f);
+  w.SetFloat32(key("rope.freq_base"), 10000);  // although nothing is rotated
+  w.SetBool(key("rope.scaling.finetuned"), false);
+  w.SetUint32(key("ssm.conv_kernel"), 4);
+  w.SetUint32(key("ssm.state_size"), 128);
+  w.SetUint32(key("ssm.group_count"), 8);
+}
+void WriteNemotronNano2_9b(GgufWriter& w) {
+  WriteNemotron("nemotron_h", w);
+  const std::string layers = "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-";
+  std::vector<int32_t> kv_heads, hidden;
+  for (const char layer : layers) {
+    kv_heads.push_back(layer == '*' ? 8 : 0);
+    hidden.push_back(layer == '-' ? 15680 : 0);
+  }
+  w.SetUint32("nemotron_h.block_count", 56);
+  w.SetUint32("nemotron_h.embedding_length", 4480);
+  w.SetInt32s("nemotron_h.feed_forward_length", hidden);
+  w.SetUint32("nemotron_h.attention.head_count", 40);
+  w.SetInt32s("nemotron_h.attention.head_count_kv", kv_heads);
+  w.SetUint32("nemotron_h.rope.dimension_count", 112);
+  w.SetUint32("nemotron_h.ssm.inner_size", 10240);
+  w.SetUint32("nemotron_h.ssm.time_step_rank", 128);
+}
+// With the numbers of `drafts` blocks more.
+void WriteNemotron3Nano_30b(size_t drafts, GgufWriter& w) {
+  WriteNemotron("nemotron_h_moe", w);
+  std::vector<int32_t> kv_heads(52 + drafts), hidden(52 + drafts);
+  for (size_t i : {5, 12, 19, 26, 33, 42}) kv_heads[i] = 2;
+  for (size_t i :
+       {1, 3, 6, 8, 10, 13, 15, 17, 20, 22, 24, 27, 29, 31, 34, 36, 38, 40, 43, 45, 47, 49, 51}) {
+    hidden[i] = 1856;
+  }
+  for (size_t i = 52; i < 52 + drafts; ++i) {
+    kv_heads[i] = 2;
+    hidden[i] = 1856;
+  }
+  w.SetUint32("nemotron_h_moe.block_count", static_cast<uint32_t>(52 + drafts));
+  if (drafts > 0) {
+    w.SetUint32("nemotron_h_moe.nextn_predict_layers", static_cast<uint32_t>(drafts));
+  }
+  w.SetUint32("nemotron_h_moe.embedding_length", 2688);
+  w.SetInt32s("nemotron_h_moe.feed_forward_length", hidden);
+  w.SetUint32("nemotron_h_moe.attention.head_count", 32);
+  w.SetInt32s("nemotron_h_moe.attention.head_count_kv", kv_heads);
+  w.SetUint32("nemotron_h_moe.rope.dimension_count", 84);
+  w.SetUint32("nemotron_h_moe.ssm.inner_size", 4096);
+  w.SetUint32("nemotron_h_moe.ssm.time_step_rank", 64);
+  w.SetUint32("nemotron_h_moe.expert_count", 128);
+  w.SetUint32("nemotron_h_moe.expert_used_count", 6);
+  w.SetUint32("nemotron_h_moe.expert_feed_forward_length", 1856);
+  w.SetUint32("nemotron_h_moe.expert_shared_feed_forward_length", 3712);
+  w.SetUint32("nemotron_h_moe.expert_shared_count", 1);
+  w.SetBool("nemotron_h_moe.expert_weights_norm", true);
+  w.SetFloat32("nemotron_h_moe.expert_weights_scale", 2.5f);
+  w.SetUint32("nemotron_h_moe.expert_group_count", 1);
+  w.SetUint32("nemotron_h_moe.expert_group_used_count", 1);
+}
+void WriteNemotron3Nano_30bA3b(GgufWriter& w) { WriteNemotron3Nano_30b(0, w); }
+void WriteNemotron3Nano_30bA3bWithDrafts(GgufWriter& w) { WriteNemotron3Nano_30b(1, w); }
+
+struct Gemma4Numbers {
+  size_t layers = 0;
+  size_t period = 0;  // the last layer of each is not sliding
+  uint32_t model_dim = 0;
+  uint32_t heads = 0;
+  uint32_t window = 0;
+  uint32_t sharing_layers = 0;
+  uint32_t layer_input = 0;
+};
+// What all sizes have.
+void WriteGemma4(const Gemma4Numbers& numbers, GgufWriter& w) {
+  std::array<bool, 64> sliding;
+  for (size_t i = 0; i < numbers.layers; ++i) sliding[i] = (i + 1) % numbers.period != 0;
+  w.SetString("general.architecture", "gemma4");
+  w.SetUint32("gemma4.block_count", static_cast<uint32_t>(numbers.layers));
+  w.SetUint32("gemma4.embedding_length", numbers.model_dim);
+  w.SetUint32("gemma4.attention.head_count", numbers.heads);
+  w.SetFloat32("gemma4.attention.layer_norm_rms_epsilon", 1e-6f);
+  w.SetFloat32("gemma4.rope.freq_base", 1e6f);
+  w.SetFloat32("gemma4.rope.freq_base_swa", 1e4f);
+  w.SetUint32("gemma4.rope.dimension_count", 512);
+  w.SetUint32("gemma4.rope.dimension_count_swa", 256);
+  w.SetUint32("gemma4.attention.key_length", 512);
+  w.SetUint32("gemma4.attention.value_length", 512);
+  w.SetUint32("gemma4.attention.key_length_swa", 256);
+  w.SetUint32("gemma4.attention.value_length_swa", 256);
+  w.SetUint32("gemma4.attention.sliding_window", numbers.window);
+  w.SetBools("gemma4.attention.sliding_window_pattern",
+             absl::MakeConstSpan(sliding).first(numbers.layers));
+  w.SetUint32("gemma4.attention.shared_kv_layers", numbers.sharing_layers);
+  w.SetUint32("gemma4.embedding_length_per_layer_input", numbers.layer_input);
+  w.SetFloat32("gemma4.final_logit_softcapping", 30);
+}
+// Its MLPs differ: an array of their sizes.
+void WriteGemma4_E2b(GgufWriter& w) {
+  WriteGemma4({.layers = 35,
+               .period = 5,
+               .model_dim = 1536,
+               .heads = 8,
+               .window = 512,
+               .sharing_layers = 20,
+               .layer_input = 256},
+              w);
+  std::vector<int32_t> hidden(35, 6144);
+  std::fill(hidden.begin() + 15, hidden.end(), 12288);
+  w.SetUint32("gemma4.context_length", 131072);
+  w.SetInt32s("gemma4.feed_forward_length", hidden);
+  w.SetUint32("gemma4.attention.head_count_kv", 1);
+}
+// Its layers' heads differ: an array of their numbers.
+void WriteGemma4_26bA4b(GgufWriter& w) {
+  WriteGemma4({.layers = 30, .period = 6, .model_dim = 2816, .heads = 16, .window = 1024}, w);
+  std::vector<int32_t> kv_heads(30, 8);
+  for (size_t i = 5; i < 30; i += 6) kv_heads[i] = 2;
+  w.SetUint32("gemma4.context_length", 262144);
+  w.SetUint32("gemma4.feed_forward_length", 2112);
+  w.SetInt32s("gemma4.attention.head_count_kv", kv_heads);
+  w.SetUint32("gemma4.expert_count", 128);
+  w.SetUint32("gemma4.expert_used_count", 8);
+  w.SetUint32("gemma4.expert_feed_forward_length", 704);
+}
+void WriteGemma4_31b(GgufWriter& w) {
+  WriteGemma4({.layers = 60, .period = 6, .model_dim = 5376, .heads = 32, .window = 1024}, w);
+  std::vector<int32_t> kv_heads(60, 16);
+  for (size_t i = 5; i < 60; i += 6) kv_heads[i] = 4;
+  w.SetUint32("gemma4.context_length", 262144);
+  w.SetUint32("gemma4.feed_forward_length", 21504);
+  w.SetInt32s("gemma4.attention.head_count_kv", kv_heads);
+}
+
 TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
   const std::pair<const char*, void (*)(GgufWriter&)> files[] = {
       {"gemma-2-2b", WriteGemma2_2b},
@@ -273,6 +416,12 @@ TEST(MetadataOfTheHubTest, FitsTheCheckpointsConfig) {
       {"falcon-h1-1.5b-deep", WriteFalconH1_1_5bDeep},
       {"qwen3.5-27b", WriteQwen35_27b},
       {"qwen3.5-35b-a3b", WriteOllamaQwen35_35bA3b},
+      {"nemotron-nano-9b-v2", WriteNemotronNano2_9b},
+      {"nemotron-3-nano-30b-a3b", WriteNemotron3Nano_30bA3b},
+      {"nemotron-3-nano-30b-a3b", WriteNemotron3Nano_30bA3bWithDrafts},
+      {"gemma-4-e2b", WriteGemma4_E2b},
+      {"gemma-4-26b-a4b", WriteGemma4_26bA4b},
+      {"gemma-4-31b", WriteGemma4_31b},
       {"mamba2-130m", WriteMamba2_130m}};
   for (const auto& [name, write] : files) {
     GgufWriter writer;
@@ -374,7 +523,7 @@ TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
       std::string(entry.status().message()),
       HasSubstr("has architecture 'gpt2', which is not one of those built in (bard, gemma3, "
                 "granitehybrid, gemma2, gemma4, gemma-embedding, granite, lfm2, lfm2moe, "
-                "qwen35, qwen35moe, falcon-h1, nemotron_h, "
+                "qwen35, qwen35moe, falcon-h1, nemotron_h, nemotron_h_moe, "
                 "mamba2)"));
 }
 

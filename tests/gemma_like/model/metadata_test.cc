@@ -208,6 +208,14 @@ const char* FileOf<TestNemotronH>() {
   return "tests/golden/models/nemotron-h-tiny-iq3_s.gguf";
 }
 template <>
+const char* FileOf<TestNemotronHMoe>() {
+  return "tests/golden/models/nemotron-h-moe-tiny-f16.gguf";
+}
+template <>
+const char* FileOf<TestNemotronHMoeNoLatent>() {
+  return "tests/golden/models/nemotron-h-moe-nolatent-tiny-q4_0.gguf";
+}
+template <>
 const char* FileOf<TestMamba2>() {
   return "tests/golden/models/mamba2-tiny-f16.gguf";
 }
@@ -225,10 +233,11 @@ class MetadataTest : public ::testing::Test {
   std::optional<GgufFile> file_;
   WrongValues wrong_{ToAbsl(Config::kArchitecture)};
 };
-using Families = ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemma4, TestGemma4E,
-                                  TestGemma4Moe, TestGemmaEmbedding, TestGranite, TestGranite4h,
-                                  TestGranite4hMoe, TestLfm2, TestLfm2Moe, TestQwen35,
-                                  TestQwen35Moe, TestFalconH1, TestNemotronH, TestMamba2>;
+using Families =
+    ::testing::Types<Bard, TestGemma2, TestGemma3, TestGemma4, TestGemma4E, TestGemma4Moe,
+                     TestGemmaEmbedding, TestGranite, TestGranite4h, TestGranite4hMoe, TestLfm2,
+                     TestLfm2Moe, TestQwen35, TestQwen35Moe, TestFalconH1, TestNemotronH,
+                     TestNemotronHMoe, TestNemotronHMoeNoLatent, TestMamba2>;
 TYPED_TEST_SUITE(MetadataTest, Families);
 
 TYPED_TEST(MetadataTest, TheFileAsItIsFits) {
