@@ -211,6 +211,28 @@ TEST(AnswerParserTest, ReadsTags) {
             R"(So:|g{}.|h{"a": "1", "b": ""}.)");
 }
 
+// Its prompts open the thoughts, or open and close them: the answer has at most the end of them.
+TEST(AnswerParserTest, ReadsNemotron3) {
+  const AnswerFormat format = AnswerFormat::Of(
+      "<think></think><tools><function><name></name></function></tools> "
+      "<tool_call>\n<function= <parameter= <tool_response>");
+  AnswerParserOptions options = WithTools(R"([{"type": "function", "function": {"name": "look",
+      "parameters": {"type": "object", "properties": {"at": {"type": "string"},
+        "days": {"type": "array"}, "far": {"type": "boolean"}}}}}])");
+  const std::string call =
+      "<tool_call>\n<function=look>\n<parameter=at>\nthe sea\n</parameter>\n<parameter=days>\n"
+      "[1, 2]\n</parameter>\n<parameter=far>\nTrue\n</parameter>\n</function>\n</tool_call>\n";
+  const std::string shown = R"(look{"at": "the sea", "days": [1, 2], "far": true}.)";
+  EXPECT_EQ(ShowAnswer(format, "Let me see.\n" + call + call, options),
+            "Let me see.|" + shown + "|" + shown);
+  options.in_thinking = true;
+  EXPECT_EQ(ShowAnswer(format, "Hm,\nso.\n</think>\nLet me see.\n" + call, options),
+            "(Hm,\nso.)|Let me see.|" + shown);
+  EXPECT_EQ(ShowAnswer(format, "</think>\n" + call, options), shown);
+  EXPECT_EQ(ShowAnswer(format, "Is it <tool_call>? No.</think>Yes.", options),
+            "(Is it <tool_call>? No.)|Yes.");
+}
+
 TEST(AnswerParserTest, ReadsPython) {
   const auto show = [](const std::string& calls) {
     return ShowAnswer(kLfm2, absl::StrCat("<|tool_call_start|>", calls, "<|tool_call_end|>"));

@@ -161,6 +161,7 @@ TEST_F(ChatRendererTest, KnowsWhetherTheModelIsThinking) {
   EXPECT_FALSE(thinks(kPlain + knows, {{"thinks", false}}));
   EXPECT_TRUE(thinks("{{ messages[0].content }}<think>\n" + knows, json::object()));
   EXPECT_FALSE(thinks("a{{ '<think>\n\n</think>\n\n' if add_generation_prompt }}", json::object()));
+  EXPECT_FALSE(thinks("a{{ '<think></think>' if add_generation_prompt }}", json::object()));
   EXPECT_TRUE(Must(Of("</think><tool_call>").Render(Input(List({Said("user", "a")}))))
                   .answer_format.think_begin == "<think>");
 }
