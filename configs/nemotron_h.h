@@ -70,6 +70,8 @@ struct NemotronH : ConfigDefaults {
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
     CommonMetadata<Config>(v);
+    // Of the norm in blocks that draft, which are not run; llama.cpp demands it of every file.
+    v.Float("attention.layer_norm_epsilon", Config::kNormEpsilon, Config::kNormEpsilon);
     if constexpr (kHasExperts) {
       // For each layer, as in dense members; of experts that of one.
       v.Ints("feed_forward_length", PerLayerValues<int64_t, Config>(

@@ -53,13 +53,16 @@ class MetadataWriter {
     Int(key, period);
   }
   void VocabSize(int value) { Int("vocab_size", value); }
-  // Writes 0 for layers that accept any value.
+  // One number where the layers that do not accept any have one, as in published files.
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
-    std::vector<int32_t> stored;
-    for (int64_t value : values)
-      stored.push_back(static_cast<int32_t>(std::max<int64_t>(value, 0)));
-    writer_.SetInt32s(Key(key), stored);
+    const int64_t largest = *std::max_element(values.begin(), values.end());
+    const auto is_any = [](int64_t value) { return value == kAnyValue; };
+    const bool one = std::all_of(values.begin(), values.end(), [&](int64_t value) {
+      return is_any(value) || value == largest;
+    });
+    if (one && std::any_of(values.begin(), values.end(), is_any)) return Int(key, largest);
+    writer_.SetInt32s(Key(key), std::vector<int32_t>(values.begin(), values.end()));
   }
   template <size_t n>
   void Sections(std::string_view key, const std::array<int64_t, n>& values) {
