@@ -58,9 +58,8 @@ class MetadataWriter {
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
     const int64_t largest = *std::max_element(values.begin(), values.end());
     const auto is_any = [](int64_t value) { return value == kAnyValue; };
-    const bool one = std::all_of(values.begin(), values.end(), [&](int64_t value) {
-      return is_any(value) || value == largest;
-    });
+    const bool one = std::all_of(values.begin(), values.end(),
+                                 [&](int64_t value) { return is_any(value) || value == largest; });
     if (one && std::any_of(values.begin(), values.end(), is_any)) return Int(key, largest);
     writer_.SetInt32s(Key(key), std::vector<int32_t>(values.begin(), values.end()));
   }

@@ -55,6 +55,17 @@ PromptRows RowsToScore(const GenerateOptions& options) {
   return {.from = *options.score_from - 1, .most = options.scored_rows};
 }
 
+// Far below every other logit, and finite, so that one of these is left where a grammar permits
+// nothing else.
+constexpr float kSuppressed = -1e30f;
+
+// With the tokens suppressed that the file says are never generated.
+GenerateOptions WithoutSuppressed(GenerateOptions options, const Tokenizer& tokenizer) {
+  for (const int32_t token : tokenizer.suppressed())
+    options.sampling.logit_bias.emplace_back(token, kSuppressed);
+  return options;
+}
+
 class GenerationSteps final : public Generation {
  public:
   GenerationSteps(const Tokenizer& tokenizer, KVCache& cache, absl::Span<const int32_t> prompt,
@@ -139,7 +150,7 @@ GenerationSteps::GenerationSteps(const Tokenizer& tokenizer, KVCache& cache,
                                  PromptReuse reuse)
     : tokenizer_(tokenizer),
       cache_(cache),
-      options_(std::move(options)),
+      options_(WithoutSuppressed(std::move(options), tokenizer)),
       prompt_(prompt.begin(), prompt.end()),
       sampler_(options_.sampling),
       drafted_tokens_(cache, options_.drafter == nullptr ? &lookup_ : options_.drafter.get(),

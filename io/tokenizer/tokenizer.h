@@ -123,6 +123,9 @@ class Tokenizer {
   // The tokens that end a generation, ascending: end of sequence, of a turn or of a message, as the
   // file names them or by their usual texts. There may be several, and none.
   virtual absl::Span<const int32_t> ends() const = 0;
+  // The tokens that the file says are never to be generated, ascending: those of pictures and
+  // sounds, say.
+  virtual absl::Span<const int32_t> suppressed() const { return {}; }
   // Whether a model that generates `id` has finished.
   bool IsEndOfGeneration(int32_t id) const;
 };

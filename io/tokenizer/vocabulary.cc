@@ -192,6 +192,10 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
   INLAY_RETURN_IF_ERROR(
       ReadId(file, "tokenizer.ggml.unknown_token_id", vocabulary, &vocabulary.unk));
   INLAY_RETURN_IF_ERROR(ReadEnds(file, &vocabulary));
+  std::vector<int32_t>& suppressed = vocabulary.suppressed;
+  INLAY_RETURN_IF_ERROR(ReadIds(file, "tokenizer.ggml.suppress_tokens", vocabulary, &suppressed));
+  std::sort(suppressed.begin(), suppressed.end());
+  suppressed.erase(std::unique(suppressed.begin(), suppressed.end()), suppressed.end());
   if (file.Find("tokenizer.ggml.add_bos_token") != nullptr) {
     INLAY_ASSIGN_OR_RETURN(vocabulary.add_bos, file.GetBool("tokenizer.ggml.add_bos_token"));
   }

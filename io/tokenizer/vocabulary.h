@@ -78,6 +78,7 @@ struct Vocabulary {
   // The tokens after which a model generates nothing: those that the file names, and control tokens
   // with one of the usual texts, since many files name only one of several. Ascending.
   std::vector<int32_t> ends;
+  std::vector<int32_t> suppressed;  // those that the file says are never generated, ascending
   std::optional<bool> add_bos, add_eos;
 };
 

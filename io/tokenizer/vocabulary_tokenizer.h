@@ -32,6 +32,7 @@ class VocabularyTokenizer : public Tokenizer {
   std::optional<int32_t> eos() const override { return vocabulary_.eos; }
   std::optional<int32_t> unk() const override { return vocabulary_.unk; }
   absl::Span<const int32_t> ends() const override { return vocabulary_.ends; }
+  absl::Span<const int32_t> suppressed() const override { return vocabulary_.suppressed; }
   bool adds_bos() const override { return adds_bos_; }
   std::optional<bool> adds_eos() const override { return vocabulary_.add_eos; }
   bool IsControl(int32_t id) const override;

@@ -250,6 +250,10 @@ TEST(Generate, KeepsSessionsInAStore) {
               HasSubstr("--session: "));
   ExpectError(RunProgram({"generate", "A", "--store", "no/such", "--session", "a"}), 2,
               HasSubstr("--store no/such is no existing folder"));
+  // A mistyped scheme must not put the password on the screen.
+  const ProgramResult other =
+      RunProgram({"generate", "-p", "A", "--session", "s", "--store", "rediss://user:secret@host"});
+  EXPECT_THAT(other.err, AllOf(HasSubstr("no other scheme"), Not(HasSubstr("secret"))));
   ExpectError(RunProgram({"generate", "A", "--store", "redis://127.0.0.1:1", "--session", "a"}), 1,
               HasSubstr("--store"));
   // One at a time, also in a folder with the name of an address.

@@ -93,6 +93,8 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenPlace(const std::string& place,
     INLAY_ASSIGN_OR_RETURN(store, OpenRedisStore(std::move(options)));
   } else if (struct stat info; stat(place.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     store = std::make_shared<FileStore>(place);
+  } else if (absl::StrContains(place, "://")) {
+    return BadAddress(flag, "no other scheme is known");
   } else {
     return UsageError(absl::StrCat(flag, " ", place, " is no existing folder, and ", no_place));
   }

@@ -15,7 +15,9 @@
 #include "gemma_like/generation/prefix_cache.h"
 #include "gemma_like/generation/speculate.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/io/gguf/changed_gguf.h"
 #include "tests/must.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -93,6 +95,33 @@ TEST_F(GenerationTest, AnyCutGivesTheSameAnswer) {
       EXPECT_EQ(generation->stop_reason(), StopReason::kMaxTokens);
       EXPECT_EQ(cache->tokens(), whole_cache->tokens());
     }
+  }
+}
+
+// Not greedily, not sampled, and not where a request wants them.
+TEST_F(GenerationTest, WhatTheFileSuppressesIsNotGenerated) {
+  options_.ignore_eos = true;
+  const auto answer = [&] {
+    auto cache = NewCache();
+    return Must(Generate(*model_.engine, *model_.tokenizer, *cache, prompt_, options_)).tokens;
+  };
+  for (const float temperature : {0.0f, 1.0f}) {
+    model_ = LoadBard();
+    options_.sampling.temperature = temperature;
+    const Tokens before = answer();
+    const Tokens suppressed = {before[0], before[1]};
+    options_.sampling.logit_bias = {{before[0], 100.0f}};
+    const std::string path = TempPath("suppressing.gguf");
+    WriteChanged(*model_.file,
+                 {.add_keys =
+                      [&](GgufWriter& metadata) {
+                        metadata.SetInt32s("tokenizer.ggml.suppress_tokens", suppressed);
+                      }},
+                 path);
+    model_ = Must(LoadModel(path));
+    for (const int32_t token : answer())
+      EXPECT_EQ(std::count(suppressed.begin(), suppressed.end(), token), 0) << temperature;
+    options_.sampling.logit_bias = {};
   }
 }
 

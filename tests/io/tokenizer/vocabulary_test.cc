@@ -78,6 +78,16 @@ TEST(EndsOfGeneration, AKeyMayHoldOneOrSeveral) {
 }
 
 // Where eos_token_id names one of them.
+TEST(SuppressedTokens, AreThoseThatTheKeyNames) {
+  TestVocabulary vocabulary = SpmBase();
+  EXPECT_THAT(LoadOrDie(vocabulary)->suppressed(), ElementsAre());
+  vocabulary.id_lists = {{"suppress_tokens", {30, 20, 30}}};
+  EXPECT_THAT(LoadOrDie(vocabulary)->suppressed(), ElementsAre(20, 30));
+  vocabulary.id_lists = {{"suppress_tokens", {1000}}};
+  EXPECT_THAT(std::string(vocabulary.Load().status().message()),
+              AllOf(HasSubstr("suppress_tokens"), HasSubstr("1000")));
+}
+
 TEST(EndsOfGeneration, AreFoundByTheirTexts) {
   for (const char* text : {"<eos>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|end_of_text|>",
                            "<|eot_id|>", "<|eom_id|>"}) {
