@@ -9,6 +9,7 @@
 #include "gemma_like/cache_limit.h"
 #include "gemma_like/generation/model_drafter.h"
 #include "gemma_like/generation/speculate.h"
+#include "io/gguf/gguf.h"
 #include "io/gguf/gguf_split.h"
 #include "ops/team.h"
 #include "tools/flags/validators.h"
