@@ -33,8 +33,10 @@ size_t CommonLength(absl::Span<const int32_t> a, absl::Span<const int32_t> b) {
 
 }  // namespace
 
-absl::Status CheckSameVocabulary(const Engine& model, const Tokenizer& tokenizer,
-                                 const Engine& draft_model, const Tokenizer& draft_tokenizer) {
+absl::Status CheckDraftModel(const Engine& model, const Tokenizer& tokenizer,
+                             const Engine& draft_model, const Tokenizer& draft_tokenizer) {
+  if (draft_model.info().embedding_dim != 0)
+    return absl::InvalidArgumentError("the draft model embeds texts and generates none");
   const size_t size = tokenizer.size(), draft_size = draft_tokenizer.size();
   if (size == 0 || draft_size == 0) {
     const size_t rows = model.info().vocab_size, draft_rows = draft_model.info().vocab_size;
@@ -123,7 +125,9 @@ size_t ModelDrafter::Follow(absl::Span<const int32_t> tokens) {
 
 std::vector<int32_t> ModelDrafter::Draft(absl::Span<const int32_t> tokens, size_t most) {
   const std::chrono::duration<double> since = Clock::now() - last_call_;
-  if (calls_ > 0) times_.ModelPass(since.count(), 1 + text_.size() - drafted_from_);
+  // Of one pass alone: there were more where meanwhile nothing was to be drafted.
+  if (calls_ > 0 && tokens.size() <= text_.size() + 1)
+    times_.ModelPass(since.count(), 1 + text_.size() - drafted_from_);
   LearnFrom(tokens);
   text_.assign(tokens.begin(), tokens.end());
   drafted_from_ = tokens.size();

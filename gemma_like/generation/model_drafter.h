@@ -23,10 +23,10 @@
 
 namespace inlay {
 
-// Whether tokens that one model drafts mean the same to the other. InvalidArgument naming the first
-// that does not, or the sizes of vocabularies without texts that differ.
-absl::Status CheckSameVocabulary(const Engine& model, const Tokenizer& tokenizer,
-                                 const Engine& draft_model, const Tokenizer& draft_tokenizer);
+// Whether one model can draft for the other. InvalidArgument when it embeds texts, and where the
+// vocabularies differ, naming the first token that does, or their sizes if they have no texts.
+absl::Status CheckDraftModel(const Engine& model, const Tokenizer& tokenizer,
+                             const Engine& draft_model, const Tokenizer& draft_tokenizer);
 
 // What drafts of one model will cost the other, from the bytes of weights that a token reads:
 // decoding large models waits for memory.
@@ -46,7 +46,7 @@ enum class DraftCostsAre { kMeasured, kFixed };
 // call, during which it drafts nothing. Where memory ends, too, it drafts nothing.
 class ModelDrafter final : public Drafter {
  public:
-  // Both models passed CheckSameVocabulary; the draft model must outlive the drafter. `vocab_size`
+  // Both models passed CheckDraftModel; the draft model must outlive the drafter. `vocab_size`
   // is the model's, of which no token beyond is drafted. The errors of Engine::CreateCache.
   static absl::StatusOr<std::unique_ptr<ModelDrafter>> Create(
       Engine& draft_model, size_t vocab_size, const DraftCosts& costs, const CacheOptions& options,

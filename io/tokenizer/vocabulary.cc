@@ -128,6 +128,12 @@ absl::Status ReadId(const GgufFile& file, absl::string_view key, const Vocabular
   return absl::OkStatus();
 }
 
+// Ascending, each id once.
+void SortOnce(std::vector<int32_t>* ids) {
+  std::sort(ids->begin(), ids->end());
+  ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
+}
+
 absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
   std::vector<int32_t>& ends = vocabulary->ends;
   for (const absl::string_view key : {kEosKey, absl::string_view("tokenizer.ggml.eos_token_ids"),
@@ -147,8 +153,7 @@ absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
     const bool awaits_tool = vocabulary->types[i] == TokenType::kUserDefined && text == kAwaitsTool;
     if (ends_turn || awaits_tool) ends.push_back(static_cast<int32_t>(i));
   }
-  std::sort(ends.begin(), ends.end());
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  SortOnce(&ends);
   return absl::OkStatus();
 }
 
@@ -192,10 +197,9 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
   INLAY_RETURN_IF_ERROR(
       ReadId(file, "tokenizer.ggml.unknown_token_id", vocabulary, &vocabulary.unk));
   INLAY_RETURN_IF_ERROR(ReadEnds(file, &vocabulary));
-  std::vector<int32_t>& suppressed = vocabulary.suppressed;
-  INLAY_RETURN_IF_ERROR(ReadIds(file, "tokenizer.ggml.suppress_tokens", vocabulary, &suppressed));
-  std::sort(suppressed.begin(), suppressed.end());
-  suppressed.erase(std::unique(suppressed.begin(), suppressed.end()), suppressed.end());
+  INLAY_RETURN_IF_ERROR(
+      ReadIds(file, "tokenizer.ggml.suppress_tokens", vocabulary, &vocabulary.suppressed));
+  SortOnce(&vocabulary.suppressed);
   if (file.Find("tokenizer.ggml.add_bos_token") != nullptr) {
     INLAY_ASSIGN_OR_RETURN(vocabulary.add_bos, file.GetBool("tokenizer.ggml.add_bos_token"));
   }

@@ -26,8 +26,17 @@ constexpr size_t kNearMark = 32;
 // The prompt that waits longest gets at least a quarter of a step.
 constexpr size_t kOldestShare = 4;
 
+bool UsesDraftModel(const SchedulerOptions& options) {
+  return options.draft_model != nullptr && options.draft > 0;
+}
+
 size_t DraftMemory(const SchedulerOptions& options) {
-  return options.draft_model == nullptr ? 0 : options.memory / kDraftShare;
+  return UsesDraftModel(options) ? options.memory / kDraftShare : 0;
+}
+
+// The rows of logits of a step of an answer after its prompt, and that of its draft model.
+size_t RowsWithDrafts(const SchedulerOptions& options) {
+  return 1 + options.draft + (UsesDraftModel(options) ? 1 : 0);
 }
 
 }  // namespace
@@ -36,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(Engine& engine, const T
                                                          const SchedulerOptions& options) {
   assert(options.draft <= DraftedTokens::kMost && options.most_running > 0);
   return OrOutOfMemory("the scheduler", [&]() -> absl::StatusOr<std::unique_ptr<Batcher>> {
-    const size_t rows = 1 + options.draft;
+    const size_t rows = RowsWithDrafts(options);
     const size_t bytes = options.memory - DraftMemory(options);
     const MemoryBudget memory(bytes, engine.PlanCache(options.kv_type),
                               engine.info().vocab_size * sizeof(float));
@@ -185,7 +194,7 @@ bool Batcher::IsBounded(const AnswerRequest& request) const {
 
 size_t Batcher::RowsOf(const AnswerRequest& request) const {
   const size_t scored = request.options.score_from.has_value() ? scored_rows_ : 0;
-  return std::max(1 + options_.draft, scored);
+  return std::max(RowsWithDrafts(options_), scored);
 }
 
 size_t Batcher::FirstBound(const Answer& answer) const {
@@ -232,7 +241,7 @@ void Batcher::Admit() {
 }
 
 absl::StatusOr<std::shared_ptr<Drafter>> Batcher::NewDrafter() const {
-  if (options_.draft_model == nullptr) return nullptr;
+  if (!UsesDraftModel(options_)) return nullptr;
   return ModelDrafter::Create(*options_.draft_model, engine_.info().vocab_size,
                               CostsOfDrafts(engine_, *options_.draft_model),
                               {.max_length = context_, .pool = draft_pool_}, options_.kv_type);
@@ -278,7 +287,7 @@ size_t Batcher::Extend(Answer& answer, size_t tokens) {
 
 size_t Batcher::DraftFor(const Answer& answer, size_t decoding) const {
   // A draft model rests by itself where it does not pay.
-  const bool pays = options_.draft_model != nullptr || answer.drafts_well();
+  const bool pays = UsesDraftModel(options_) || answer.drafts_well();
   return decoding <= kMostDrafting && pays ? options_.draft : 0;
 }
 

@@ -25,7 +25,7 @@ struct SchedulerOptions {
   absl::Duration step = absl::Milliseconds(100);
   size_t snapshot_stride = 512;  // tokens of a prompt between snapshots
   size_t draft = 4;              // tokens drafted, where few answers run; 0: none
-  // Drafts instead of looking in the text. It has the model's vocabulary (see CheckSameVocabulary),
+  // Drafts instead of looking in the text. It has the model's vocabulary (see CheckDraftModel),
   // outlives the scheduler, and its conversations take an eighth of the memory.
   Engine* draft_model = nullptr;
 };

@@ -263,11 +263,10 @@ absl::Status Run(ChatFlags flags) {
   }
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> keeps,
                          OpenKept(flags, store, reader.interactive()));
-  INLAY_RETURN_IF_ERROR(ExpectDraftModel(flags.draft, flags.model));
   // The user may want to save the chat, which needs the hash of the weights.
-  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model, /*hash_weights=*/true));
-  INLAY_ASSIGN_OR_RETURN(const std::optional<LoadedModel> draft_model,
-                         LoadDraftModel(flags.draft, flags.model, model));
+  INLAY_ASSIGN_OR_RETURN(const LoadedModels models,
+                         LoadModels(flags.draft, flags.model, /*hash_weights=*/true));
+  const LoadedModel& model = models.model;
   const EngineInfo& info = model.engine->info();
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const ChatFormat> format,
                          chosen.MakeFormat(model, inputs.tools, inputs.variables));
@@ -285,14 +284,14 @@ absl::Status Run(ChatFlags flags) {
   INLAY_ASSIGN_OR_RETURN(
       std::unique_ptr<KVCache> cache,
       CreateCache(flags.model, *model.engine, ContextSize(flags.model, info.context_length), 1));
-  INLAY_RETURN_IF_ERROR(SetDrafts(flags.draft, flags.model, model, draft_model, *cache, options));
+  INLAY_RETURN_IF_ERROR(SetDrafts(flags.draft, flags.model, models, *cache, options));
   size_t snapshots = kMostSnapshots;
   if (const std::optional<size_t> limit = CacheLimit(flags.model); limit.has_value()) {
     const CacheBytes plan = model.engine->PlanCache(CacheType(flags.model));
-    const size_t drafts =
-        draft_model.has_value()
-            ? MostCacheBytes(*draft_model->engine, CacheType(flags.model), cache->max_length(), 1)
-            : 0;
+    const size_t drafts = models.draft_model.has_value()
+                              ? MostCacheBytes(*models.draft_model->engine, CacheType(flags.model),
+                                               cache->max_length(), 1)
+                              : 0;
     const size_t free = *limit - plan.At(cache->max_length()) - plan.append - drafts;
     snapshots = std::min(snapshots, free / plan.Kept());
   }

@@ -267,11 +267,10 @@ absl::Status Run(GenerateFlags flags) {
     INLAY_ASSIGN_OR_RETURN(session, SessionPlace::Open(flags));
   }
   const auto start = std::chrono::steady_clock::now();
-  INLAY_RETURN_IF_ERROR(ExpectDraftModel(flags.draft, flags.model));
-  INLAY_ASSIGN_OR_RETURN(const LoadedModel model,
-                         LoadModel(flags.model, /*hash_weights=*/!flags.session.empty()));
-  INLAY_ASSIGN_OR_RETURN(const std::optional<LoadedModel> draft_model,
-                         LoadDraftModel(flags.draft, flags.model, model));
+  INLAY_ASSIGN_OR_RETURN(
+      const LoadedModels models,
+      LoadModels(flags.draft, flags.model, /*hash_weights=*/!flags.session.empty()));
+  const LoadedModel& model = models.model;
   // One snapshot: if a long prompt after a session fails, the session is restored.
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          CreateCache(flags.model, *model.engine,
@@ -287,7 +286,7 @@ absl::Status Run(GenerateFlags flags) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   GenerateOptions options = OptionsOf(flags, model.engine->info());
-  INLAY_RETURN_IF_ERROR(SetDrafts(flags.draft, flags.model, model, draft_model, *cache, options));
+  INLAY_RETURN_IF_ERROR(SetDrafts(flags.draft, flags.model, models, *cache, options));
   AnswerGrammars grammars(*model.tokenizer);
   if (shape.has_value()) {
     INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(*shape));

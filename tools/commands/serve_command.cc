@@ -151,7 +151,6 @@ void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& key
 absl::Status Run(ServeFlags flags) {
   flags.model.serves = true;
   if (!flags.key_file.empty()) flags.model.readable = {flags.key_file};
-  INLAY_RETURN_IF_ERROR(ExpectDraftModel(flags.draft, flags.model));
   ApiKeys keys;
   INLAY_RETURN_IF_ERROR(ReadKeys(flags, keys));
   INLAY_RETURN_IF_ERROR(CheckAccess(flags, keys));
@@ -164,9 +163,8 @@ absl::Status Run(ServeFlags flags) {
   }
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
   const Signals signals;
-  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
-  INLAY_ASSIGN_OR_RETURN(const std::optional<LoadedModel> draft_model,
-                         LoadDraftModel(flags.draft, flags.model, model));
+  INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
+  const LoadedModel& model = models.model;
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
   if (!renderer.ok()) {
     if (!flags.chat_template.empty()) return renderer.status();
@@ -174,7 +172,8 @@ absl::Status Run(ServeFlags flags) {
         absl::StrCat("inlay: no chats, completions alone: ", renderer.status().message(), "\n"));
   }
   ServiceOptions options = MakeServiceOptions(flags, model);
-  if (draft_model.has_value()) options.scheduler.draft_model = draft_model->engine.get();
+  if (models.draft_model.has_value())
+    options.scheduler.draft_model = models.draft_model->engine.get();
   options.answer_log = std::move(log);
   options.sessions = std::move(sessions);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,

@@ -40,39 +40,39 @@ size_t MostDrafted(const DraftFlags& flags) {
   return flags.tokens.value_or(flags.model.empty() ? flags.usual : kUsualOfModel);
 }
 
-absl::Status ExpectDraftModel(const DraftFlags& draft, ModelFlags& flags) {
-  if (draft.model.empty()) return absl::OkStatus();
+absl::StatusOr<LoadedModels> LoadModels(const DraftFlags& draft, ModelFlags flags,
+                                        bool hash_weights) {
+  LoadedModels models;
+  if (draft.model.empty() || MostDrafted(draft) == 0) {
+    INLAY_ASSIGN_OR_RETURN(models.model, LoadModel(flags, hash_weights));
+    return models;
+  }
   for (const std::string& path : GgufPaths(draft.model)) flags.readable.push_back(path);
-  return OrOutOfMemory("the threads", [&] {
+  // The sandbox does not hold for threads that are there already.
+  INLAY_ASSIGN_OR_RETURN(flags.model, FindModel(flags));
+  INLAY_RETURN_IF_ERROR(OrOutOfMemory("the threads", [&] {
     flags.team = std::make_shared<Team>(flags.threads);
     return absl::OkStatus();
-  });
+  }));
+  INLAY_ASSIGN_OR_RETURN(models.model, LoadModel(flags, hash_weights));
+  INLAY_ASSIGN_OR_RETURN(models.draft_model, LoadModelFile(flags, draft.model));
+  const absl::Status can =
+      CheckDraftModel(*models.model.engine, *models.model.tokenizer, *models.draft_model->engine,
+                      *models.draft_model->tokenizer);
+  if (can.ok()) return models;
+  return absl::Status(can.code(), absl::StrCat("--draft-model ", draft.model, " cannot draft for ",
+                                               models.model.file->name(), ": ", can.message()));
 }
 
-absl::StatusOr<std::optional<LoadedModel>> LoadDraftModel(const DraftFlags& draft,
-                                                          const ModelFlags& flags,
-                                                          const LoadedModel& model) {
-  if (draft.model.empty()) return std::nullopt;
-  INLAY_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModelFile(flags, draft.model));
-  const absl::Status same =
-      CheckSameVocabulary(*model.engine, *model.tokenizer, *loaded.engine, *loaded.tokenizer);
-  if (!same.ok()) {
-    return absl::Status(same.code(),
-                        absl::StrCat("--draft-model ", draft.model, " cannot draft for ",
-                                     model.file->name(), ": ", same.message()));
-  }
-  return loaded;
-}
-
-absl::Status SetDrafts(const DraftFlags& draft, const ModelFlags& flags, const LoadedModel& model,
-                       const std::optional<LoadedModel>& draft_model, const KVCache& cache,
-                       GenerateOptions& options) {
+absl::Status SetDrafts(const DraftFlags& draft, const ModelFlags& flags, const LoadedModels& models,
+                       const KVCache& cache, GenerateOptions& options) {
   options.draft = MostDrafted(draft);
-  if (!draft_model.has_value() || options.draft == 0) return absl::OkStatus();
-  Engine& drafts = *draft_model->engine;
+  if (!models.draft_model.has_value()) return absl::OkStatus();
+  const Engine& engine = *models.model.engine;
+  Engine& drafts = *models.draft_model->engine;
   const KvType type = CacheType(flags);
   if (const std::optional<size_t> limit = CacheLimit(flags); limit.has_value()) {
-    const size_t needed = MostCacheBytes(*model.engine, type, cache.max_length(), 1) +
+    const size_t needed = MostCacheBytes(engine, type, cache.max_length(), 1) +
                           MostCacheBytes(drafts, type, cache.max_length(), 1);
     if (needed > *limit) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -83,8 +83,7 @@ absl::Status SetDrafts(const DraftFlags& draft, const ModelFlags& flags, const L
   }
   INLAY_ASSIGN_OR_RETURN(
       options.drafter,
-      ModelDrafter::Create(drafts, model.engine->info().vocab_size,
-                           CostsOfDrafts(*model.engine, drafts),
+      ModelDrafter::Create(drafts, engine.info().vocab_size, CostsOfDrafts(engine, drafts),
                            {.max_length = cache.max_length(), .pool = cache.shared_pool()}, type));
   return absl::OkStatus();
 }

@@ -28,21 +28,21 @@ void AddDraftFlags(CLI::App& command, DraftFlags& flags, size_t usual);
 // How many tokens are drafted at most.
 size_t MostDrafted(const DraftFlags& flags);
 
-// Lets the model that is loaded next share its threads with the draft model, which the sandbox will
-// let be read.
-absl::Status ExpectDraftModel(const DraftFlags& draft, ModelFlags& flags);
+// A model and, where the flags ask for one, the model that drafts for it with the same threads.
+struct LoadedModels {
+  LoadedModel model;
+  std::optional<LoadedModel> draft_model;
+};
 
-// The draft model for `model`, both loaded with `flags`; none if there is no --draft-model.
-// InvalidArgument if its vocabulary is another, and the errors of LoadModel.
-absl::StatusOr<std::optional<LoadedModel>> LoadDraftModel(const DraftFlags& draft,
-                                                          const ModelFlags& flags,
-                                                          const LoadedModel& model);
+// Both, loaded as LoadModel does. InvalidArgument for a draft model that embeds texts or has
+// another vocabulary.
+absl::StatusOr<LoadedModels> LoadModels(const DraftFlags& draft, ModelFlags flags,
+                                        bool hash_weights = false);
 
-// Has the answers of `options` drafted as the flags say, by `draft_model` if there is one, which
-// must outlive them, for conversations as long as `cache` and in its memory.
-absl::Status SetDrafts(const DraftFlags& draft, const ModelFlags& flags, const LoadedModel& model,
-                       const std::optional<LoadedModel>& draft_model, const KVCache& cache,
-                       GenerateOptions& options);
+// Has the answers of `options` drafted as the flags say, if by the draft model, which must outlive
+// them, then for conversations as long as `cache` and in its memory.
+absl::Status SetDrafts(const DraftFlags& draft, const ModelFlags& flags, const LoadedModels& models,
+                       const KVCache& cache, GenerateOptions& options);
 
 }  // namespace inlay
 

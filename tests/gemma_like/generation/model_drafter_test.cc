@@ -188,10 +188,10 @@ TEST_F(ModelDrafterTest, NoTokenBeyondTheModelsVocabularyIsDrafted) {
   EXPECT_GT(drafted, 0u);
 }
 
-TEST_F(ModelDrafterTest, VocabulariesMustAgree) {
+TEST_F(ModelDrafterTest, ADraftModelGeneratesTextWithTheSameVocabulary) {
   const auto check = [&](const LoadedModel& draft_model) {
-    return CheckSameVocabulary(*model_.engine, *model_.tokenizer, *draft_model.engine,
-                               *draft_model.tokenizer);
+    return CheckDraftModel(*model_.engine, *model_.tokenizer, *draft_model.engine,
+                           *draft_model.tokenizer);
   };
   EXPECT_TRUE(check(LoadCoarse()).ok());
   const std::string path = folder_.Path("other.gguf");
@@ -201,6 +201,12 @@ TEST_F(ModelDrafterTest, VocabulariesMustAgree) {
   const absl::Status other = check(Must(LoadModel(path)));
   EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(other.message().find("the draft model has"), absl::string_view::npos) << other;
+  ASSERT_TRUE(WriteSynth(Must(FindConfig("test-gemma-embedding"))->synth(),
+                         {.type = WeightType::kF16}, 1, path)
+                  .ok());
+  const absl::Status embeds = check(Must(LoadModel(path)));
+  EXPECT_EQ(embeds.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(embeds.message().find("embeds texts"), absl::string_view::npos) << embeds;
 }
 
 TEST_F(ModelDrafterTest, CostsAreThoseOfTheBytesRead) {
