@@ -172,7 +172,7 @@ void AsioServer::Drain(absl::Duration most) {
       connections.reserve(connections_.size());
       for (const auto& [key, connection] : connections_) connections.push_back(connection);
     }
-    for (const auto& connection : connections) connection->Drain();
+    for (const auto& connection : connections) connection->EndIfIdle();
   } catch (const std::bad_alloc&) {
     // Each then ends after its next reply, or when it has been idle for long.
   }

@@ -77,10 +77,9 @@ void HttpConnection::Stop() noexcept {
   }
 }
 
-void HttpConnection::Drain() {
+void HttpConnection::EndIfIdle() {
   const std::lock_guard lock(mutex_);
   if (state_ == State::kIdle) Close();
-  if (state_ == State::kReply) reply_->EndConnectionAfter();
 }
 
 // Called with the reply's lock, not with the connection's.

@@ -50,8 +50,9 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   // Serves from now on.
   void Start();
-  // Ends the connection: after the reply in progress; at once, on one of the server's threads.
-  void Drain();
+  // Ends an idle connection. (While the owner drains, the others end after their next reply.)
+  void EndIfIdle();
+  // Ends the connection at once, on one of the server's threads.
   void Stop() noexcept;
 
  private:
@@ -78,6 +79,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   // http_connection.cc: the socket's side.
   bool Wake() noexcept override;
+  bool ends_after_reply() const override { return owner_->draining(); }
   void Begin();
   void Read();
   void OnReadable(const boost::system::error_code& error);

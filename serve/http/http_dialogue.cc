@@ -78,7 +78,7 @@ void HttpConnection::OnHeader() {
   head.headers = &request.headers;
   const absl::string_view path = head.target.substr(0, head.target.find('?'));
   path_ = DecodePath(path).value_or("");
-  MakeQueue(parser_->WantsKeepAlive() && !owner_->draining());
+  MakeQueue(parser_->WantsKeepAlive());
   if (const auto refusal = CheckRequest(head, owner_->options(), local_address_)) {
     return Refuse(refusal->status, refusal->message);
   }

@@ -60,6 +60,7 @@ bool ReplyQueue::Begin(int status, absl::string_view content_type, const HttpHea
   if (state_ != State::kNew || sender_ == nullptr) return false;
   has_body_ = !form_.without_body && MayHaveBody(status);
   if (body == nullptr && !form_.http_1_1) form_.keep_alive = false;
+  if (sender_->ends_after_reply()) form_.keep_alive = false;
   try {
     queued_ = ReplyHead(form_, status, content_type, headers,
                         body == nullptr ? std::nullopt : std::optional<size_t>(body->size()));
@@ -173,11 +174,6 @@ ReplyQueue::Outcome ReplyQueue::Take(std::string& bytes) {
 void ReplyQueue::Sent(size_t count) {
   const std::lock_guard lock(mutex_);
   taken_ -= std::min(taken_, count);
-}
-
-void ReplyQueue::EndConnectionAfter() {
-  const std::lock_guard lock(mutex_);
-  form_.keep_alive = false;
 }
 
 void ReplyQueue::Close() noexcept {

@@ -23,6 +23,9 @@ class ReplySender {
   // There is something to Take. Called by any thread, which holds the queue's lock. False if there
   // was no memory to take notice.
   virtual bool Wake() noexcept = 0;
+  // The connection ends after this reply, whatever its client wants. Called by any thread, which
+  // holds the queue's lock, when the reply begins.
+  virtual bool ends_after_reply() const = 0;
 
  protected:
   ~ReplySender() = default;
@@ -60,8 +63,6 @@ class ReplyQueue {
   Outcome Take(std::string& bytes);
   // So many of the bytes that were taken have been sent.
   void Sent(size_t count);
-  // If the reply has not begun yet, it will say that the connection ends after it.
-  void EndConnectionAfter();
   // The sender is about to end. If the reply is not finished, its client is gone.
   void Close() noexcept;
   // Whether all of the reply is queued or sent.

@@ -16,7 +16,10 @@ class CountingSender final : public ReplySender {
     ++wakes;
     return true;
   }
+  bool ends_after_reply() const override { return ends; }
+
   int wakes = 0;
+  bool ends = false;
 };
 
 class ReplyQueueTest : public ::testing::Test {
@@ -88,6 +91,13 @@ TEST_F(ReplyQueueTest, NobodyIsCalledOnceItIsClosed) {
   queue_->Send(200, "text/plain", "", {});
   queue_->FailWithoutMemory();
   EXPECT_EQ(sender_.wakes, 0);
+}
+
+TEST_F(ReplyQueueTest, TheSenderMayEndTheConnectionUntilTheReplyBegins) {
+  sender_.ends = true;  // after the queue was made
+  queue_->Send(200, "text/plain", "", {});
+  EXPECT_FALSE(queue_->KeepsConnection());
+  EXPECT_TRUE(absl::StrContains(Take(ReplyQueue::Outcome::kFinished), "Connection: close\r\n"));
 }
 
 TEST_F(ReplyQueueTest, TheConnectionEndsAfterAStreamToHttp10) {
