@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "gemma_like/files/weights_hash.h"
 #include "io/gguf/gguf_writer.h"
 #include "io/gguf/tensor_form.h"
+#include "io/tokenizer/load_tokenizer.h"
+#include "io/tokenizer/ready_arrays.h"
 #include "ops/matmul/packed_matrix.h"
 #include "ops/quant/weight_matrix.h"
 
@@ -41,6 +44,7 @@ struct TensorToWrite {
 std::vector<TensorToWrite> TensorsToWrite(const GgufFile& file, const PackedTensors& packed) {
   std::vector<TensorToWrite> tensors;
   for (const GgufTensor& tensor : file.tensors()) {
+    if (tensor.name == kTokenizerTensor) continue;  // written anew
     const auto parts = packed.find(std::string(tensor.name));
     if (parts == packed.end() || tensor.name == kEmbedding)
       tensors.push_back({std::string(tensor.name), &tensor, false, 0, tensor.dims[1]});
@@ -80,6 +84,7 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
                                        AtomicFile out, const Progress& progress) {
   INLAY_RETURN_IF_ERROR(CheckPackedFor(file, config.name));
   INLAY_ASSIGN_OR_RETURN(const PackedTensors packed, config.packed_tensors(file));
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(file));
 
   const std::vector<TensorToWrite> tensors = TensorsToWrite(file, packed);
   const uint64_t weights_hash = WeightsHashOf(file);
@@ -91,6 +96,13 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
     INLAY_RETURN_IF_ERROR(writer.AddTensor(
         tensor.name, absl::MakeConstSpan(dims).first(from.n_dims), from.type, tensor.packed));
     fingerprint.Add(tensor.name, {from.type, tensor.packed}, dims);
+  }
+  const std::string tokenizer_arrays = tokenizer->ReadyArrays();
+  if (!tokenizer_arrays.empty()) {
+    const std::array<uint64_t, 4> dims = {tokenizer_arrays.size() / sizeof(float), 1, 1, 1};
+    INLAY_RETURN_IF_ERROR(
+        writer.AddTensor(kTokenizerTensor, absl::MakeConstSpan(dims).first(1), WeightType::kF32));
+    fingerprint.Add(kTokenizerTensor, {WeightType::kF32, false}, dims);
   }
   for (const GgufEntry& key : file.metadata()) {
     if (key.key() != "general.alignment" && !absl::StartsWith(key.key(), "inlay.packed."))
@@ -109,6 +121,8 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
     done += tensor.from_bytes();
     if (progress) progress(done, total);
   }
+  INLAY_RETURN_IF_ERROR(writer.AppendData(
+      {reinterpret_cast<const uint8_t*>(tokenizer_arrays.data()), tokenizer_arrays.size()}));
   return writer.Release();
 }
 

@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "io/tokenizer/merges.h"
+#include "io/tokenizer/ready_arrays.h"
 
 namespace inlay {
 namespace {
@@ -72,8 +72,51 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& fi
                      ", which is not one of the pre-tokenizers known here (",
                      absl::StrJoin(PreTokenizers(), ", ", append), ")"));
   }
-  INLAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Load(file));
-  StringPool pieces;
+  Vocabulary vocabulary;
+  StringTable pieces;
+  Tables tables;
+  if (file.packed()) {
+    INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::LoadRoles(file));
+    INLAY_RETURN_IF_ERROR(ReadReadyArrays(file, vocabulary, pieces, tables));
+    if (!vocabulary.ArraysAreValid() || pieces.size() != vocabulary.size() || !pieces.IsValid() ||
+        !tables.AreValid(vocabulary)) {
+      return DamagedArrays(file);
+    }
+  } else {
+    INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::Load(file));
+    pieces = MakePieces(vocabulary);
+    INLAY_RETURN_IF_ERROR(ReadMerges(file, vocabulary, pieces, &tables));
+  }
+  const bool adds_bos = vocabulary.add_bos.value_or(pre->adds_bos);
+  std::unique_ptr<BpeTokenizer> tokenizer(new BpeTokenizer(std::move(vocabulary), std::move(pieces),
+                                                           std::move(tables), *pre, adds_bos));
+  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
+  return tokenizer;
+}
+
+std::string BpeTokenizer::ReadyArrays() const {
+  return WriteReadyArrays(vocabulary(), pieces(), tables_);
+}
+
+bool BpeTokenizer::Tables::AreValid(const Vocabulary& vocabulary) const {
+  const auto is_token = [&](int32_t id) { return vocabulary.Contains(id); };
+  return tokens.IsValid() && byte_symbols.size() == 256 &&
+         std::all_of(replacement.begin(), replacement.end(), is_token) && merges.IsValid() &&
+         joins.size() == kJoins / 64;
+}
+
+BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tables,
+                           const PreTokenizerInfo& pre, bool adds_bos)
+    : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos,
+                          /*space_prefix=*/false),
+      pre_(pre.rules),
+      whole_words_first_(pre.whole_words_first),
+      tables_(std::move(tables)),
+      whole_(size()) {}
+
+// What each token contributes to a text.
+StringTable BpeTokenizer::MakePieces(const Vocabulary& vocabulary) {
+  StringTableBuilder pieces;
   for (size_t i = 0; i < vocabulary.size(); ++i) {
     switch (vocabulary.types[i]) {
       case TokenType::kControl:
@@ -87,75 +130,76 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& fi
         pieces.Add(ToBytes(vocabulary.texts[i]));
     }
   }
-  const bool adds_bos = vocabulary.add_bos.value_or(pre->adds_bos);
-  std::unique_ptr<BpeTokenizer> tokenizer(
-      new BpeTokenizer(std::move(vocabulary), std::move(pieces), *pre, adds_bos));
-  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
-  INLAY_RETURN_IF_ERROR(tokenizer->LoadMerges(file));
-  return tokenizer;
+  return std::move(pieces).Build();
 }
 
-BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, StringPool pieces, const PreTokenizerInfo& pre,
-                           bool adds_bos)
-    : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos,
-                          /*space_prefix=*/false),
-      pre_(pre.rules),
-      whole_words_first_(pre.whole_words_first),
-      whole_(size()) {
-  tokens_.Reserve(size());
-  for (size_t i = 0; i < size(); ++i) {
-    const absl::string_view piece = this->pieces()[i];
-    if (this->vocabulary().types[i] != TokenType::kNormal || piece.empty()) continue;
-    tokens_.Insert(piece, static_cast<int32_t>(i));
+absl::Status BpeTokenizer::ReadMerges(const GgufFile& file, const Vocabulary& vocabulary,
+                                      const StringTable& pieces, Tables* tables) {
+  tables->tokens = TokenIndex(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (vocabulary.types[i] != TokenType::kNormal || pieces[i].empty()) continue;
+    tables->tokens.Insert(pieces, static_cast<int32_t>(i));
+    if (tables->tokens.IsCrowded()) return CrowdedTable(file.name());
   }
-}
-
-absl::Status BpeTokenizer::LoadMerges(const GgufFile& file) {
   std::unordered_map<std::string, int32_t> others;  // symbols that are no tokens
   const auto symbol_of = [&](const std::string& text) {
-    if (const int32_t* token = tokens_.Find(text)) return *token;
-    const int32_t next = static_cast<int32_t>(size() + others.size());
+    if (const auto token = tables->tokens.Find(pieces, text)) return *token;
+    const int32_t next = static_cast<int32_t>(pieces.size() + others.size());
     return others.emplace(text, next).first->second;
   };
+  std::vector<int32_t> byte_symbols(256);
   for (int byte = 0; byte < 256; ++byte) {
-    byte_symbols_[byte] = symbol_of(std::string(1, static_cast<char>(byte)));
+    byte_symbols[byte] = symbol_of(std::string(1, static_cast<char>(byte)));
   }
-  INLAY_RETURN_IF_ERROR(LoadReplacement(file));
+  tables->byte_symbols = StoredArray<int32_t>(std::move(byte_symbols));
+  INLAY_RETURN_IF_ERROR(FindReplacement(file, vocabulary, tables));
   INLAY_ASSIGN_OR_RETURN(const auto merges, file.GetStrings(kMergesKey));
-  merges_.Reserve(merges.size());
-  size_t i = 0;
+  tables->merges = MergeTable(merges.size());
+  std::vector<uint64_t> joins(kJoins / 64);
+  uint32_t rank = 0;
   for (const absl::string_view merge : merges) {
-    INLAY_ASSIGN_OR_RETURN(const MergeText text, SplitMerge(file, merge, i));
+    INLAY_ASSIGN_OR_RETURN(const MergeText text, SplitMerge(file, merge, rank));
     const std::string left = ToBytes(text.left);
     const std::string right = ToBytes(text.right);
-    joins_.set(JoinIndex(left.back(), right.front()));
-    const uint64_t key = PairKey(symbol_of(left), symbol_of(right));
-    // The first of equal pairs counts.
-    merges_.Insert(key, Merge{static_cast<uint32_t>(i++), symbol_of(left + right)});
+    const size_t join = JoinIndex(left.back(), right.front());
+    joins[join / 64] |= uint64_t{1} << join % 64;
+    const int32_t left_symbol = symbol_of(left), right_symbol = symbol_of(right);
+    tables->merges.Insert(left_symbol, right_symbol, {rank++, symbol_of(left + right)});
+    if (tables->merges.IsCrowded()) return CrowdedTable(file.name());
   }
+  tables->joins = StoredArray<uint64_t>(std::move(joins));
   return absl::OkStatus();
 }
 
-absl::Status BpeTokenizer::LoadReplacement(const GgufFile& file) {
-  const auto missing = std::find_if(byte_symbols_.begin(), byte_symbols_.end(),
-                                    [this](int32_t symbol) { return !IsToken(symbol); });
-  if (missing == byte_symbols_.end()) return absl::OkStatus();
-  if (vocabulary().has_unknown()) {
-    replacement_.push_back(*vocabulary().unk);
-    return absl::OkStatus();
-  }
-  std::string text;
-  AppendUtf8(kReplacementCharacter, &text);
-  for (const char c : text) {
-    const int32_t id = byte_symbols_[static_cast<uint8_t>(c)];
-    if (!IsToken(id)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
-                       missing - byte_symbols_.begin(), " nor an unknown token"));
+absl::Status BpeTokenizer::FindReplacement(const GgufFile& file, const Vocabulary& vocabulary,
+                                           Tables* tables) {
+  const StoredArray<int32_t>& bytes = tables->byte_symbols;
+  const auto missing = std::find_if(bytes.begin(), bytes.end(),
+                                    [&](int32_t symbol) { return !vocabulary.Contains(symbol); });
+  if (missing == bytes.end()) return absl::OkStatus();
+  std::vector<int32_t> replacement;
+  if (vocabulary.has_unknown()) {
+    replacement.push_back(*vocabulary.unk);
+  } else {
+    std::string text;
+    AppendUtf8(kReplacementCharacter, &text);
+    for (const char c : text) {
+      const int32_t id = bytes[static_cast<uint8_t>(c)];
+      if (!vocabulary.Contains(id)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
+                         missing - bytes.begin(), " nor an unknown token"));
+      }
+      replacement.push_back(id);
     }
-    replacement_.push_back(id);
   }
+  tables->replacement = StoredArray<int32_t>(std::move(replacement));
   return absl::OkStatus();
+}
+
+bool BpeTokenizer::MayJoin(char before, char after) const {
+  const size_t join = JoinIndex(before, after);
+  return (tables_.joins[join / 64] >> join % 64 & 1) != 0;
 }
 
 size_t BpeTokenizer::EncodeWords(absl::string_view text, bool last,
@@ -168,15 +212,15 @@ size_t BpeTokenizer::EncodeWords(absl::string_view text, bool last,
 void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
                               std::vector<int32_t>* ids) const {
   if (word.size() > Vocabulary::kLongestToken) return EncodeLongWord(word, merger, ids);
-  const int32_t* const token = tokens_.Find(word);
-  if (token != nullptr &&
+  const std::optional<int32_t> token = tables_.tokens.Find(pieces(), word);
+  if (token.has_value() &&
       (whole_words_first_ || whole_[*token].load(std::memory_order_relaxed) == kYes)) {
     ids->push_back(*token);
     return;
   }
   const size_t before = ids->size();
   MergeBytes(word, merger, ids);
-  if (token != nullptr) {
+  if (token.has_value()) {
     const bool whole = ids->size() == before + 1 && ids->back() == *token;
     whole_[*token].store(whole ? kYes : kNo, std::memory_order_relaxed);
   }
@@ -189,7 +233,7 @@ void BpeTokenizer::EncodeLongWord(absl::string_view word, SymbolMerger* merger,
                                   std::vector<int32_t>* ids) const {
   size_t begin = 0;
   for (size_t i = 1; i <= word.size(); ++i) {
-    if (i < word.size() && joins_[JoinIndex(word[i - 1], word[i])]) continue;
+    if (i < word.size() && MayJoin(word[i - 1], word[i])) continue;
     MergeBytes(word.substr(begin, i - begin), merger, ids);
     begin = i;
   }
@@ -199,11 +243,11 @@ void BpeTokenizer::MergeBytes(absl::string_view word, SymbolMerger* merger,
                               std::vector<int32_t>* ids) const {
   merger->Clear(word.size());
   for (size_t i = 0; i < word.size(); ++i) {
-    merger->Append(static_cast<uint32_t>(i), 1, byte_symbols_[static_cast<uint8_t>(word[i])]);
+    merger->Append(static_cast<uint32_t>(i), 1,
+                   tables_.byte_symbols[static_cast<uint8_t>(word[i])]);
   }
-  merger->Run([&](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
-    const Merge* const merge = merges_.Find(PairKey(left.id, right.id));
-    return merge == nullptr ? std::nullopt : std::optional<Merge>(*merge);
+  merger->Run([&](const Symbol& left, const Symbol& right) {
+    return tables_.merges.Find(left.id, right.id);
   });
   merger->ForEach([&](const Symbol& symbol) {
     if (IsToken(symbol.id)) {
@@ -211,11 +255,11 @@ void BpeTokenizer::MergeBytes(absl::string_view word, SymbolMerger* merger,
       return;
     }
     for (const char c : word.substr(symbol.begin, symbol.length)) {
-      const int32_t id = byte_symbols_[static_cast<uint8_t>(c)];
+      const int32_t id = tables_.byte_symbols[static_cast<uint8_t>(c)];
       if (IsToken(id)) {
         ids->push_back(id);
       } else {
-        ids->insert(ids->end(), replacement_.begin(), replacement_.end());
+        ids->insert(ids->end(), tables_.replacement.begin(), tables_.replacement.end());
       }
     }
   });

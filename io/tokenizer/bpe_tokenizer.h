@@ -2,9 +2,7 @@
 #ifndef INLAY_IO_TOKENIZER_BPE_TOKENIZER_H_
 #define INLAY_IO_TOKENIZER_BPE_TOKENIZER_H_
 
-#include <array>
 #include <atomic>
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,9 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "io/tokenizer/hash_map.h"
+#include "io/tokenizer/merges.h"
 #include "io/tokenizer/pre_tokenizer.h"
+#include "io/tokenizer/stored_array.h"
 #include "io/tokenizer/symbol_merger.h"
+#include "io/tokenizer/token_index.h"
 #include "io/tokenizer/vocabulary_tokenizer.h"
 
 namespace inlay {
@@ -32,18 +32,48 @@ class BpeTokenizer : public VocabularyTokenizer {
  public:
   // Fails, beyond what Vocabulary::Load checks, when `tokenizer.ggml.pre` is not a known name (a
   // missing key means "default"), when `tokenizer.ggml.merges` is missing or one of them is not two
-  // symbols, and when a byte has neither a token nor a replacement.
+  // symbols, and when a byte has neither a token nor a replacement. A packed file's arrays are used
+  // as they are.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
+
+  std::string ReadyArrays() const override;
 
  protected:
   size_t EncodeWords(absl::string_view text, bool last, std::vector<int32_t>* ids) const override;
 
  private:
-  BpeTokenizer(Vocabulary vocabulary, StringPool pieces, const PreTokenizerInfo& pre,
-               bool adds_bos);
+  // What is computed from a vocabulary, or lies ready in a packed file. Symbols are token ids and,
+  // from the vocabulary's size on, texts that occur only in merges.
+  struct Tables {
+    TokenIndex tokens;  // of the pieces of normal tokens
+    StoredArray<int32_t> byte_symbols;
+    StoredArray<int32_t> replacement;  // ids for a byte without a token
+    MergeTable merges;
+    // Whether some merge's left symbol ends with byte a and its right symbol begins with byte b:
+    // bit i % 64 of element i / 64 for i = a * 256 + b.
+    StoredArray<uint64_t> joins;
 
-  absl::Status LoadMerges(const GgufFile& file);
-  absl::Status LoadReplacement(const GgufFile& file);
+    template <class Self, class Visit>
+    static void VisitArrays(Self& self, Visit& visit) {
+      TokenIndex::VisitArrays(self.tokens, visit);
+      visit(self.byte_symbols);
+      visit(self.replacement);
+      MergeTable::VisitArrays(self.merges, visit);
+      visit(self.joins);
+    }
+    bool AreValid(const Vocabulary& vocabulary) const;
+  };
+  static constexpr size_t kJoins = size_t{256} * 256;
+
+  BpeTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tables,
+               const PreTokenizerInfo& pre, bool adds_bos);
+
+  static StringTable MakePieces(const Vocabulary& vocabulary);
+  static absl::Status ReadMerges(const GgufFile& file, const Vocabulary& vocabulary,
+                                 const StringTable& pieces, Tables* tables);
+  static absl::Status FindReplacement(const GgufFile& file, const Vocabulary& vocabulary,
+                                      Tables* tables);
+  bool MayJoin(char before, char after) const;
   bool IsToken(int32_t symbol) const { return static_cast<size_t>(symbol) < size(); }
   void EncodeWord(absl::string_view word, SymbolMerger* merger, std::vector<int32_t>* ids) const;
   void EncodeLongWord(absl::string_view word, SymbolMerger* merger,
@@ -52,15 +82,7 @@ class BpeTokenizer : public VocabularyTokenizer {
 
   PreTokenizer pre_;
   bool whole_words_first_;
-  // Texts of normal tokens, as bytes; views into pieces().
-  HashMap<absl::string_view, int32_t> tokens_;
-  // Symbols are token ids and, from size() on, texts that occur only in merges.
-  std::array<int32_t, 256> byte_symbols_;
-  std::vector<int32_t> replacement_;  // ids for a byte without a token
-  HashMap<uint64_t, Merge> merges_;   // by left symbol << 32 | right symbol
-  // At a * 256 + b: whether some merge's left symbol ends with byte a and its right symbol begins
-  // with byte b.
-  std::bitset<256 * 256> joins_;
+  Tables tables_;
   // By id: whether the token's own text is encoded as that token; filled in when such a word is
   // encoded.
   enum Whole : uint8_t { kNotTried, kYes, kNo };

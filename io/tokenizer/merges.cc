@@ -20,4 +20,9 @@ absl::StatusOr<MergeText> SplitMerge(const GgufFile& file, absl::string_view mer
   return MergeText{.left = merge.substr(0, space), .right = merge.substr(space + 1)};
 }
 
+absl::Status CrowdedTable(absl::string_view file) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, ": the texts of its tokens or merges have too many equal hashes"));
+}
+
 }  // namespace inlay

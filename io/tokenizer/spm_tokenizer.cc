@@ -11,7 +11,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "io/tokenizer/merges.h"
+#include "io/tokenizer/ready_arrays.h"
 
 namespace inlay {
 namespace {
@@ -42,7 +42,7 @@ std::optional<uint8_t> ParseByteToken(absl::string_view text) {
 // Gives the tokens "<0x00>" to "<0xFF>" the type of byte tokens, unless the vocabulary has such.
 // tokenizer.json does not tell them from others, and some converters do not either.
 void FindByteTokens(Vocabulary* vocabulary) {
-  std::vector<TokenType>& types = vocabulary->types;
+  const absl::Span<TokenType> types = vocabulary->types.own();
   if (std::find(types.begin(), types.end(), TokenType::kByte) != types.end()) return;
   for (size_t i = 0; i < vocabulary->size(); ++i) {
     if (types[i] == TokenType::kNormal && ParseByteToken(vocabulary->texts[i]).has_value())
@@ -80,7 +80,7 @@ uint32_t RankOf(float score) {
 }
 
 // Of the tokens of `vocabulary`; the file lists a score for each of its own.
-absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file,
+absl::StatusOr<StoredArray<uint32_t>> ReadRanks(const GgufFile& file,
                                                 const Vocabulary& vocabulary) {
   INLAY_ASSIGN_OR_RETURN(const std::vector<float> scores, file.GetFloats(kScoresKey));
   if (scores.size() != vocabulary.listed) {
@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file,
     }
     ranks[i] = RankOf(scores[i]);
   }
-  return ranks;
+  return StoredArray<uint32_t>(std::move(ranks));
 }
 
 // A missing key means what SentencePiece does by default, and the models that were there before the
@@ -123,18 +123,58 @@ void Unescape(absl::string_view text, std::string* piece) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& file) {
-  INLAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Load(file));
-  FindByteTokens(&vocabulary);
   INLAY_ASSIGN_OR_RETURN(const Ranking ranking, ReadRanking(file));
-  std::vector<uint32_t> ranks;
-  if (ranking == Ranking::kScores) {
-    INLAY_ASSIGN_OR_RETURN(ranks, ReadRanks(file, vocabulary));
-  }
   INLAY_ASSIGN_OR_RETURN(const bool space_prefix, ReadSpacePrefix(file));
-  StringPool pieces;
+  Vocabulary vocabulary;
+  StringTable pieces;
+  Tables tables;
+  if (file.packed()) {
+    INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::LoadRoles(file));
+    INLAY_RETURN_IF_ERROR(ReadReadyArrays(file, vocabulary, pieces, tables));
+    if (!vocabulary.ArraysAreValid() || pieces.size() != vocabulary.size() || !pieces.IsValid() ||
+        !tables.AreValid(vocabulary, ranking)) {
+      return DamagedArrays(file);
+    }
+  } else {
+    INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::Load(file));
+    FindByteTokens(&vocabulary);
+    if (ranking == Ranking::kScores) {
+      INLAY_ASSIGN_OR_RETURN(tables.ranks, ReadRanks(file, vocabulary));
+    }
+    INLAY_ASSIGN_OR_RETURN(pieces, ReadPieces(file, vocabulary, &tables));
+    INLAY_RETURN_IF_ERROR(IndexPieces(file, vocabulary, pieces, &tables));
+    if (ranking == Ranking::kMerges) INLAY_RETURN_IF_ERROR(ReadMerges(file, pieces, &tables));
+  }
+  const bool adds_bos = ranking == Ranking::kMerges || vocabulary.add_bos.value_or(true);
+  std::unique_ptr<SpmTokenizer> tokenizer(new SpmTokenizer(
+      std::move(vocabulary), std::move(pieces), std::move(tables), adds_bos, space_prefix));
+  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
+  return tokenizer;
+}
+
+std::string SpmTokenizer::ReadyArrays() const {
+  return WriteReadyArrays(vocabulary(), pieces(), tables_);
+}
+
+bool SpmTokenizer::Tables::AreValid(const Vocabulary& vocabulary, Ranking ranking) const {
+  const bool by_scores = ranking == Ranking::kScores;
+  const auto is_byte_token = [&](int32_t id) { return id == -1 || vocabulary.Contains(id); };
+  const bool all =
+      std::none_of(byte_tokens.begin(), byte_tokens.end(), [](int32_t id) { return id < 0; });
+  return ranks.size() == (by_scores ? vocabulary.size() : 0) && (by_scores || merges.IsValid()) &&
+         byte_tokens.size() == 256 &&
+         std::all_of(byte_tokens.begin(), byte_tokens.end(), is_byte_token) &&
+         (all || vocabulary.has_unknown()) && joinable.IsValid() &&
+         neighbours.size() == kNeighbours / 64;
+}
+
+// What each token contributes to a text; and the tokens of bytes.
+absl::StatusOr<StringTable> SpmTokenizer::ReadPieces(const GgufFile& file,
+                                                     const Vocabulary& vocabulary, Tables* tables) {
+  StringTableBuilder pieces;
   pieces.Reserve(vocabulary.size(), vocabulary.texts.bytes());  // no piece is longer than its text
   std::string piece;
-  ByteTokens byte_tokens(256, -1);
+  std::vector<int32_t> byte_tokens(256, -1);
   for (size_t i = 0; i < vocabulary.size(); ++i) {
     const absl::string_view text = vocabulary.texts[i];
     switch (vocabulary.types[i]) {
@@ -165,13 +205,31 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
         absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
                      missing - byte_tokens.begin(), " nor an unknown token"));
   }
-  const bool adds_bos = ranking == Ranking::kMerges || vocabulary.add_bos.value_or(true);
-  std::unique_ptr<SpmTokenizer> tokenizer(new SpmTokenizer(std::move(vocabulary), std::move(pieces),
-                                                           std::move(ranks), std::move(byte_tokens),
-                                                           adds_bos, space_prefix));
-  INLAY_RETURN_IF_ERROR(tokenizer->Init(file.name()));
-  if (ranking == Ranking::kMerges) INLAY_RETURN_IF_ERROR(tokenizer->LoadMerges(file));
-  return tokenizer;
+  tables->byte_tokens = StoredArray<int32_t>(std::move(byte_tokens));
+  return std::move(pieces).Build();
+}
+
+// The joinable tokens and their neighbouring characters.
+absl::Status SpmTokenizer::IndexPieces(const GgufFile& file, const Vocabulary& vocabulary,
+                                       const StringTable& pieces, Tables* tables) {
+  tables->joinable = TokenIndex(pieces.size());
+  std::vector<uint64_t> neighbours(kNeighbours / 64);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const absl::string_view piece = pieces[i];
+    if (vocabulary.types[i] != TokenType::kNormal || piece.empty()) continue;
+    tables->joinable.Insert(pieces, static_cast<int32_t>(i));
+    if (tables->joinable.IsCrowded()) return CrowdedTable(file.name());
+    Character before = FirstChar(piece);
+    for (size_t j = before.length; j < piece.size();) {
+      const Character after = FirstChar(piece.substr(j));
+      const size_t hash = HashOfPair(before.value, after.value);
+      neighbours[hash / 64] |= uint64_t{1} << hash % 64;
+      before = after;
+      j += after.length;
+    }
+  }
+  tables->neighbours = StoredArray<uint64_t>(std::move(neighbours));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SpmTokenizer::Ranking> SpmTokenizer::ReadRanking(const GgufFile& file) {
@@ -183,56 +241,46 @@ absl::StatusOr<SpmTokenizer::Ranking> SpmTokenizer::ReadRanking(const GgufFile& 
   return Ranking::kScores;
 }
 
-absl::Status SpmTokenizer::LoadMerges(const GgufFile& file) {
+absl::Status SpmTokenizer::ReadMerges(const GgufFile& file, const StringTable& pieces,
+                                      Tables* tables) {
   INLAY_ASSIGN_OR_RETURN(const GgufStrings merges, file.GetStrings(kMergesKey));
-  merges_.Reserve(merges.size());
+  tables->merges = MergeTable(merges.size());
   uint32_t rank = 0;
   std::string left, right;
   for (const absl::string_view merge : merges) {
     INLAY_ASSIGN_OR_RETURN(const MergeText text, SplitMerge(file, merge, rank));
     Unescape(text.left, &left);
     Unescape(text.right, &right);
-    const std::optional<int32_t> first = FindJoinable(left);
-    const std::optional<int32_t> second = FindJoinable(right);
-    const std::optional<int32_t> joined = FindJoinable(left + right);
-    // The first of equal pairs counts.
+    const std::optional<int32_t> first = tables->joinable.Find(pieces, left);
+    const std::optional<int32_t> second = tables->joinable.Find(pieces, right);
+    const std::optional<int32_t> joined = tables->joinable.Find(pieces, left + right);
     if (first.has_value() && second.has_value() && joined.has_value())
-      merges_.Insert(PairKey(*first, *second), Merge{rank, *joined});
+      tables->merges.Insert(*first, *second, {rank, *joined});
+    if (tables->merges.IsCrowded()) return CrowdedTable(file.name());
     ++rank;
   }
   return absl::OkStatus();
 }
 
-SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
-                           ByteTokens byte_tokens, bool adds_bos, bool space_prefix)
+SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tables, bool adds_bos,
+                           bool space_prefix)
     : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos, space_prefix),
-      ranks_(std::move(ranks)),
-      byte_tokens_(std::move(byte_tokens)),
+      tables_(std::move(tables)),
       whole_(size()) {
-  joinable_.Reserve(size());
   for (size_t i = 0; i < size(); ++i) {
-    const absl::string_view piece = this->pieces()[i];
-    if (this->vocabulary().types[i] != TokenType::kNormal || piece.empty()) continue;
-    joinable_.Insert(piece, static_cast<int32_t>(i));
-    longest_ = std::max(longest_, piece.size());
-    Character before = FirstChar(piece);
-    for (size_t j = before.length; j < piece.size();) {
-      const Character after = FirstChar(piece.substr(j));
-      neighbours_.set(HashOfPair(before.value, after.value));
-      before = after;
-      j += after.length;
-    }
+    if (this->vocabulary().types[i] == TokenType::kNormal)
+      longest_ = std::max(longest_, this->pieces()[i].size());
   }
 }
 
 bool SpmTokenizer::CanJoin(char32_t before, char32_t after) const {
-  return neighbours_[HashOfPair(before, after)];
+  const size_t hash = HashOfPair(before, after);
+  return (tables_.neighbours[hash / 64] >> hash % 64 & 1) != 0;
 }
 
 std::optional<int32_t> SpmTokenizer::FindJoinable(absl::string_view text) const {
   if (text.size() > longest_) return std::nullopt;
-  const int32_t* const token = joinable_.Find(text);
-  return token == nullptr ? std::nullopt : std::optional<int32_t>(*token);
+  return tables_.joinable.Find(pieces(), text);
 }
 
 // No join reaches across two neighbouring characters that are adjacent in no token, so a text is
@@ -263,12 +311,13 @@ size_t SpmTokenizer::EncodeWords(absl::string_view text, bool last,
 std::optional<Merge> SpmTokenizer::FindMerge(absl::string_view word, const Symbol& left,
                                              const Symbol& right) const {
   if (RanksPairs()) {
-    const Merge* const merge = merges_.Find(PairKey(left.id, right.id));
-    return merge == nullptr ? std::nullopt : std::optional<Merge>(*merge);
+    const std::optional<Merge> merge = tables_.merges.Find(left.id, right.id);
+    // A damaged file's merge may give no token.
+    return merge.has_value() && vocabulary().Contains(merge->id) ? merge : std::nullopt;
   }
   const auto id = FindJoinable(word.substr(left.begin, left.length + right.length));
   if (!id.has_value()) return std::nullopt;
-  return Merge{ranks_[*id], *id};
+  return Merge{tables_.ranks[*id], *id};
 }
 
 void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
@@ -301,13 +350,13 @@ void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
       return;
     }
     const bool complete = std::all_of(text.begin(), text.end(), [&](char c) {
-      return byte_tokens_[static_cast<uint8_t>(c)] >= 0;
+      return tables_.byte_tokens[static_cast<uint8_t>(c)] >= 0;
     });
     if (!complete) {
       ids->push_back(*vocabulary().unk);
       return;
     }
-    for (const char c : text) ids->push_back(byte_tokens_[static_cast<uint8_t>(c)]);
+    for (const char c : text) ids->push_back(tables_.byte_tokens[static_cast<uint8_t>(c)]);
   });
   if (token.has_value()) {
     const bool whole = ids->size() == before + 1 && ids->back() == *token;

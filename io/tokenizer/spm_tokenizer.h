@@ -3,7 +3,6 @@
 #define INLAY_IO_TOKENIZER_SPM_TOKENIZER_H_
 
 #include <atomic>
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,8 +11,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "io/tokenizer/hash_map.h"
+#include "io/tokenizer/merges.h"
+#include "io/tokenizer/stored_array.h"
 #include "io/tokenizer/symbol_merger.h"
+#include "io/tokenizer/token_index.h"
 #include "io/tokenizer/vocabulary_tokenizer.h"
 
 namespace inlay {
@@ -39,8 +40,11 @@ class SpmTokenizer : public VocabularyTokenizer {
   // Fails, beyond what Vocabulary::Load checks, when `tokenizer.ggml.scores` has another length
   // or a score that is not finite, when a byte token's text is not <0x00> to <0xFF>, and when a
   // byte has no token and there is no unknown token either. For Gemma 4: when
-  // `tokenizer.ggml.merges` is missing or one of them is not two symbols.
+  // `tokenizer.ggml.merges` is missing or one of them is not two symbols. A packed file's arrays
+  // are used as they are.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
+
+  std::string ReadyArrays() const override;
 
  protected:
   size_t EncodeWords(absl::string_view text, bool last, std::vector<int32_t>* ids) const override;
@@ -50,15 +54,41 @@ class SpmTokenizer : public VocabularyTokenizer {
   enum class Ranking { kScores, kMerges };
   static absl::StatusOr<Ranking> ReadRanking(const GgufFile& file);
 
-  // Ids of the tokens for single bytes, -1 where there is none.
-  using ByteTokens = std::vector<int32_t>;
+  // What is computed from a vocabulary, or lies ready in a packed file.
+  struct Tables {
+    // With kScores, by id: less for a better score, equal for equal scores. Empty with kMerges.
+    StoredArray<uint32_t> ranks;
+    MergeTable merges;                 // with kMerges
+    StoredArray<int32_t> byte_tokens;  // ids of the tokens for single bytes, -1 where there is none
+    TokenIndex joinable;               // of the pieces of normal tokens
+    // Whether some joinable token may contain this pair of neighbouring characters: bit i % 64 of
+    // element i / 64 for a hash i of both. Collisions make it true for a few pairs that are in no
+    // token.
+    StoredArray<uint64_t> neighbours;
 
-  SpmTokenizer(Vocabulary vocabulary, StringPool pieces, std::vector<uint32_t> ranks,
-               ByteTokens byte_tokens, bool adds_bos, bool space_prefix);
+    template <class Self, class Visit>
+    static void VisitArrays(Self& self, Visit& visit) {
+      visit(self.ranks);
+      MergeTable::VisitArrays(self.merges, visit);
+      visit(self.byte_tokens);
+      TokenIndex::VisitArrays(self.joinable, visit);
+      visit(self.neighbours);
+    }
+    bool AreValid(const Vocabulary& vocabulary, Ranking ranking) const;
+  };
+  static constexpr size_t kNeighbours = size_t{1} << 20;
+
+  SpmTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tables, bool adds_bos,
+               bool space_prefix);
+
+  static absl::StatusOr<StringTable> ReadPieces(const GgufFile& file, const Vocabulary& vocabulary,
+                                                Tables* tables);
+  static absl::Status IndexPieces(const GgufFile& file, const Vocabulary& vocabulary,
+                                  const StringTable& pieces, Tables* tables);
+  static absl::Status ReadMerges(const GgufFile& file, const StringTable& pieces, Tables* tables);
 
   // Whether the file lists merges.
-  bool RanksPairs() const { return ranks_.empty(); }
-  absl::Status LoadMerges(const GgufFile& file);
+  bool RanksPairs() const { return tables_.ranks.empty(); }
   // What joining two adjacent symbols of `word` gives.
   std::optional<Merge> FindMerge(absl::string_view word, const Symbol& left,
                                  const Symbol& right) const;
@@ -66,17 +96,8 @@ class SpmTokenizer : public VocabularyTokenizer {
   void EncodeWord(absl::string_view word, SymbolMerger* merger, std::vector<int32_t>* ids) const;
   std::optional<int32_t> FindJoinable(absl::string_view text) const;
 
-  // With kScores, by id: less for a better score, equal for equal scores. Empty with kMerges.
-  std::vector<uint32_t> ranks_;
-  // With kMerges, by left token << 32 | right token.
-  HashMap<uint64_t, Merge> merges_;
-  ByteTokens byte_tokens_;
-  size_t longest_ = 0;                            // bytes of the longest joinable token
-  HashMap<absl::string_view, int32_t> joinable_;  // views into pieces()
-  // Whether some joinable token may contain this pair of neighbouring characters, indexed by a hash
-  // of both. Collisions make it true for a few pairs that are in no token.
-  static constexpr size_t kNeighbours = size_t{1} << 20;
-  std::bitset<kNeighbours> neighbours_;
+  Tables tables_;
+  size_t longest_ = 0;  // bytes of the longest joinable token
   // By id: whether the token's own text is encoded as that token; filled in when such a word is
   // encoded.
   enum Whole : uint8_t { kNotTried, kYes, kNo };

@@ -117,6 +117,10 @@ class Tokenizer {
 
   virtual bool IsControl(int32_t id) const = 0;
 
+  // What a packed file holds of the tokenizer, so that loading it computes nothing: a multiple of 4
+  // bytes, empty where there is no vocabulary. See io/tokenizer/ready_arrays.h.
+  virtual std::string ReadyArrays() const { return ""; }
+
   // The control or user-defined token with exactly this text.
   virtual std::optional<int32_t> FindSpecial(absl::string_view text) const = 0;
 

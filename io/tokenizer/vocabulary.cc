@@ -4,6 +4,7 @@
 #include <array>
 #include <bitset>
 #include <limits>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -56,9 +57,10 @@ bool Contains(const std::array<absl::string_view, kCount>& texts, absl::string_v
 
 absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
   const size_t size = vocabulary->size();
+  std::vector<TokenType> known(size, TokenType::kNormal);
   const GgufValue* const value = file.Find(kTypesKey);
   if (value == nullptr) {
-    vocabulary->types.assign(size, TokenType::kNormal);
+    vocabulary->types = StoredArray<TokenType>(std::move(known));
     return absl::OkStatus();
   }
   if (value->size() != vocabulary->listed) {
@@ -67,15 +69,15 @@ absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
                                                    vocabulary->listed, " tokens"));
   }
   INLAY_ASSIGN_OR_RETURN(const std::vector<int64_t> types, file.GetInts(kTypesKey));
-  vocabulary->types.reserve(size);
   for (size_t i = 0; i < size; ++i) {
     if (types[i] < 1 || types[i] > 6) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": token ", i, " has type ",
                                                      types[i], " in '", kTypesKey,
                                                      "', outside 1 to 6"));
     }
-    vocabulary->types.push_back(static_cast<TokenType>(types[i]));
+    known[i] = static_cast<TokenType>(types[i]);
   }
+  vocabulary->types = StoredArray<TokenType>(std::move(known));
   return absl::OkStatus();
 }
 
@@ -96,7 +98,7 @@ void CorrectTypes(Vocabulary* vocabulary) {
   }
   for (size_t index = 0; index < found.size(); ++index) {
     if (has_control[index]) continue;
-    for (const size_t i : found[index]) vocabulary->types[i] = TokenType::kControl;
+    for (const size_t i : found[index]) vocabulary->types.own()[i] = TokenType::kControl;
   }
 }
 
@@ -135,7 +137,7 @@ void SortOnce(std::vector<int32_t>* ids) {
 }
 
 absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
-  std::vector<int32_t>& ends = vocabulary->ends;
+  std::vector<int32_t> ends;
   for (const absl::string_view key : {kEosKey, absl::string_view("tokenizer.ggml.eos_token_ids"),
                                       absl::string_view("tokenizer.ggml.eot_token_id"),
                                       absl::string_view("tokenizer.ggml.eom_token_id")}) {
@@ -154,12 +156,13 @@ absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
     if (ends_turn || awaits_tool) ends.push_back(static_cast<int32_t>(i));
   }
   SortOnce(&ends);
+  vocabulary->ends = StoredArray<int32_t>(std::move(ends));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
+absl::StatusOr<Vocabulary> Vocabulary::LoadRoles(const GgufFile& file) {
   Vocabulary vocabulary;
   INLAY_ASSIGN_OR_RETURN(const GgufStrings tokens, file.GetStrings(kTokensKey));
   // Ids are int32; half of that range is left for symbols that are no tokens.
@@ -172,31 +175,11 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
   vocabulary.listed = tokens.size();
   const GgufTensor* const embedding = file.FindTensor("token_embd.weight");
   const uint64_t rows = embedding == nullptr ? tokens.size() : embedding->dims[1];
-  const size_t size = static_cast<size_t>(std::min<uint64_t>(tokens.size(), rows));
-  size_t bytes = 0;
-  size_t i = 0;
-  for (const absl::string_view token : tokens) {
-    if (i == size) break;
-    if (token.size() > kLongestToken) {
-      return absl::InvalidArgumentError(absl::StrCat(file.name(), ": token ", i, " in '",
-                                                     kTokensKey, "' is ", token.size(),
-                                                     " bytes long, more than ", kLongestToken));
-    }
-    bytes += token.size();
-    ++i;
-  }
-  vocabulary.texts.Reserve(size, bytes);
-  for (const absl::string_view token : tokens) {
-    if (vocabulary.size() == size) break;
-    vocabulary.texts.Add(token);
-  }
-  INLAY_RETURN_IF_ERROR(ReadTypes(file, &vocabulary));
-  CorrectTypes(&vocabulary);
+  vocabulary.count = static_cast<size_t>(std::min<uint64_t>(tokens.size(), rows));
   INLAY_RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.bos_token_id", vocabulary, &vocabulary.bos));
   INLAY_RETURN_IF_ERROR(ReadId(file, kEosKey, vocabulary, &vocabulary.eos));
   INLAY_RETURN_IF_ERROR(
       ReadId(file, "tokenizer.ggml.unknown_token_id", vocabulary, &vocabulary.unk));
-  INLAY_RETURN_IF_ERROR(ReadEnds(file, &vocabulary));
   INLAY_RETURN_IF_ERROR(
       ReadIds(file, "tokenizer.ggml.suppress_tokens", vocabulary, &vocabulary.suppressed));
   SortOnce(&vocabulary.suppressed);
@@ -207,6 +190,49 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
     INLAY_ASSIGN_OR_RETURN(vocabulary.add_eos, file.GetBool("tokenizer.ggml.add_eos_token"));
   }
   return vocabulary;
+}
+
+absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
+  INLAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, LoadRoles(file));
+  INLAY_ASSIGN_OR_RETURN(const GgufStrings tokens, file.GetStrings(kTokensKey));
+  size_t bytes = 0;
+  size_t i = 0;
+  for (const absl::string_view token : tokens) {
+    if (i == vocabulary.size()) break;
+    if (token.size() > kLongestToken) {
+      return absl::InvalidArgumentError(absl::StrCat(file.name(), ": token ", i, " in '",
+                                                     kTokensKey, "' is ", token.size(),
+                                                     " bytes long, more than ", kLongestToken));
+    }
+    bytes += token.size();
+    ++i;
+  }
+  if (bytes > StringTable::kMostBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": the tokens in '", kTokensKey,
+                                                   "' have ", bytes, " bytes together, more than ",
+                                                   StringTable::kMostBytes));
+  }
+  StringTableBuilder texts;
+  texts.Reserve(vocabulary.size(), bytes);
+  i = 0;
+  for (const absl::string_view token : tokens) {
+    if (i++ == vocabulary.size()) break;
+    texts.Add(token);
+  }
+  vocabulary.texts = std::move(texts).Build();
+  INLAY_RETURN_IF_ERROR(ReadTypes(file, &vocabulary));
+  CorrectTypes(&vocabulary);
+  INLAY_RETURN_IF_ERROR(ReadEnds(file, &vocabulary));
+  return vocabulary;
+}
+
+bool Vocabulary::ArraysAreValid() const {
+  const auto is_type = [](TokenType type) {
+    return type >= TokenType::kNormal && type <= TokenType::kByte;
+  };
+  return texts.size() == size() && texts.IsValid() && types.size() == size() &&
+         std::all_of(types.begin(), types.end(), is_type) &&
+         std::all_of(ends.begin(), ends.end(), [this](int32_t id) { return Contains(id); });
 }
 
 }  // namespace inlay

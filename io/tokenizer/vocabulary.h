@@ -11,33 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "io/gguf/gguf.h"
+#include "io/tokenizer/stored_array.h"
+#include "io/tokenizer/string_table.h"
 
 namespace inlay {
-
-// Many strings in one allocation.
-class StringPool {
- public:
-  // Reserves memory for `count` strings of `bytes` bytes in total.
-  void Reserve(size_t count, size_t bytes) {
-    ends_.reserve(count);
-    bytes_.reserve(bytes);
-  }
-  void Add(absl::string_view text) {
-    bytes_.append(text.data(), text.size());
-    ends_.push_back(bytes_.size());
-  }
-  size_t size() const { return ends_.size(); }
-  size_t bytes() const { return bytes_.size(); }
-  // Valid until the next Add and while the object stays where it is.
-  absl::string_view operator[](size_t i) const {
-    const size_t begin = i == 0 ? 0 : ends_[i - 1];
-    return absl::string_view(bytes_).substr(begin, ends_[i] - begin);
-  }
-
- private:
-  std::string bytes_;
-  std::vector<size_t> ends_;
-};
 
 // The values are those of `tokenizer.ggml.token_type`.
 enum class TokenType : uint8_t {
@@ -54,8 +31,8 @@ struct Vocabulary {
   static constexpr size_t kLongestToken = 4096;
 
   // Reads tokens, token_type (all normal when the key is missing) and the ids with a role. Fails
-  // when there is no token, a token is too long, lengths differ, a type is unknown, or an id is
-  // outside the vocabulary.
+  // when there is no token, a token or all together are too long, lengths differ, a type is
+  // unknown, or an id is outside the vocabulary.
   //
   // Where token_embd.weight has fewer rows than there are tokens, those without a row are left out:
   // a model can neither read nor produce them.
@@ -63,21 +40,34 @@ struct Vocabulary {
   // Several tokens may have the same text. The one with the least id stands for it, among normal
   // tokens and among those that are matched verbatim.
   static absl::StatusOr<Vocabulary> Load(const GgufFile& file);
+  // The same without what VisitArrays visits, which must follow.
+  static absl::StatusOr<Vocabulary> LoadRoles(const GgufFile& file);
 
-  size_t size() const { return texts.size(); }
+  // Calls `visit` with the arrays that a packed file holds ready.
+  template <class Self, class Visit>
+  static void VisitArrays(Self& self, Visit& visit) {
+    StringTable::VisitArrays(self.texts, visit);
+    visit(self.types);
+    visit(self.ends);
+  }
+  // Whether the arrays belong together, as they may not when they come from a file.
+  bool ArraysAreValid() const;
+
+  size_t size() const { return count; }
   bool Contains(int32_t id) const { return id >= 0 && static_cast<size_t>(id) < size(); }
 
   // Whether `unk` is set and of type kUnknown: some files name a control token as the unknown one,
   // but no text may turn into a control token.
   bool has_unknown() const { return unk.has_value() && types[*unk] == TokenType::kUnknown; }
 
-  StringPool texts;              // as in the file
-  std::vector<TokenType> types;  // as in the file, except for control tokens of another type
-  size_t listed = 0;             // tokens in the file, at least size()
+  size_t listed = 0;             // tokens in the file
+  size_t count = 0;              // of these, those that have a row in the embedding
+  StringTable texts;             // as in the file
+  StoredArray<TokenType> types;  // as in the file, except for control tokens of another type
   std::optional<int32_t> bos, eos, unk;
   // The tokens after which a model generates nothing: those that the file names, and control tokens
   // with one of the usual texts, since many files name only one of several. Ascending.
-  std::vector<int32_t> ends;
+  StoredArray<int32_t> ends;
   std::vector<int32_t> suppressed;  // those that the file says are never generated, ascending
   std::optional<bool> add_bos, add_eos;
 };

@@ -124,7 +124,7 @@ class VocabularyTokenizer::Stream : public TokenStream {
   size_t next_try_ = piece_;
 };
 
-VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, StringPool pieces, bool adds_bos,
+VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces, bool adds_bos,
                                          bool space_prefix)
     : vocabulary_(std::move(vocabulary)),
       pieces_(std::move(pieces)),

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "io/tokenizer/string_table.h"
 #include "io/tokenizer/token_matcher.h"
 #include "io/tokenizer/tokenizer.h"
 #include "io/tokenizer/vocabulary.h"
@@ -41,7 +42,7 @@ class VocabularyTokenizer : public Tokenizer {
  protected:
   // `pieces`: what each token contributes to a text. With `space_prefix`, each section of a text
   // gets a space in front, which decoding removes. Init must follow.
-  VocabularyTokenizer(Vocabulary vocabulary, StringPool pieces, bool adds_bos, bool space_prefix);
+  VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces, bool adds_bos, bool space_prefix);
 
   // Fails when there are too many special tokens to search for; the message names `file`.
   absl::Status Init(absl::string_view file);
@@ -55,13 +56,13 @@ class VocabularyTokenizer : public Tokenizer {
                              std::vector<int32_t>* ids) const = 0;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
-  const StringPool& pieces() const { return pieces_; }
+  const StringTable& pieces() const { return pieces_; }
 
  private:
   class Stream;
 
   Vocabulary vocabulary_;
-  StringPool pieces_;
+  StringTable pieces_;
   bool adds_bos_;
   bool space_prefix_;
   // The most bytes of a text that one token may stand for: the longest piece, or an unknown

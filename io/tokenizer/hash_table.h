@@ -1,0 +1,82 @@
+// Hash tables that can lie in a file.
+#ifndef INLAY_IO_TOKENIZER_HASH_TABLE_H_
+#define INLAY_IO_TOKENIZER_HASH_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "io/tokenizer/stored_array.h"
+
+namespace inlay {
+
+// Mixes the bits of x so that each result bit depends on all of them: the finalizer of MurmurHash3
+// (Appleby, public domain).
+constexpr uint64_t MixBits(uint64_t x) {
+  x = (x ^ x >> 33) * 0xFF51AFD7ED558CCD;
+  x = (x ^ x >> 33) * 0xC4CEB9FE1A85EC53;
+  return x ^ x >> 33;
+}
+
+// Open addressing with linear probing, at most half full. Slot is a plain struct with is_free();
+// a slot made by Slot() is free. What a slot's key is, and its hash, which a file must not change,
+// is the caller's business.
+template <class Slot>
+class HashTable {
+ public:
+  HashTable() = default;
+  // For at most `keys` keys.
+  explicit HashTable(size_t keys) {
+    size_t slots = 8;
+    while (slots < 2 * keys) slots *= 2;
+    slots_ = StoredArray<Slot>(std::vector<Slot>(slots));
+  }
+
+  // The slot with this hash that `equals` the key; null when there is none. Ends also where a file
+  // holds a table without a free slot.
+  template <class Equals>
+  const Slot* Find(uint64_t hash, const Equals& equals) const {
+    const size_t last = slots_.size() - 1;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const Slot& slot = slots_[(hash + i) & last];
+      if (slot.is_free()) return nullptr;
+      if (equals(slot)) return &slot;
+    }
+    return nullptr;
+  }
+
+  // False, without any change, when the key is there already.
+  template <class Equals>
+  bool Insert(uint64_t hash, const Slot& slot, const Equals& equals) {
+    const absl::Span<Slot> slots = slots_.own();
+    size_t at = hash & (slots.size() - 1);
+    while (!slots[at].is_free()) {
+      if (equals(slots[at])) return false;
+      at = (at + 1) & (slots.size() - 1);
+      ++collisions_;
+    }
+    slots[at] = slot;
+    return true;
+  }
+
+  // Whether Insert has met so many slots of others as only keys do that were chosen for it: a file
+  // that is read for minutes is refused instead.
+  bool IsCrowded() const { return collisions_ > 64 * slots_.size(); }
+
+  // Whether the number of slots is possible, as it may not be in a file.
+  bool IsValid() const { return !slots_.empty() && (slots_.size() & (slots_.size() - 1)) == 0; }
+
+  template <class Self, class Visit>
+  static void VisitArrays(Self& self, Visit& visit) {
+    visit(self.slots_);
+  }
+
+ private:
+  StoredArray<Slot> slots_;  // a power of two of them
+  uint64_t collisions_ = 0;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_IO_TOKENIZER_HASH_TABLE_H_
