@@ -102,6 +102,9 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
       case TensorUse::kPostNorm:
         tensor.scale = branch;
         break;
+      case TensorUse::kUndividedKeyNorm:
+        tensor.scale = 1 / std::sqrt(static_cast<double>(tensor.dims[0]));
+        break;
       case TensorUse::kBranchEnd:
       case TensorUse::kBranchShare:
       case TensorUse::kBranchNorm:

@@ -50,7 +50,10 @@ struct ResidualStream {
 //
 // Embeddings are half as large as other rows: they are most often the output matrix too, and in a
 // stream that keeps much of the embedding the last token would be the most likely next one. Routers
-// are four times as large: an expert chosen only by rounding errors then has little weight.
+// are four times as large: an expert chosen only by rounding errors then has little weight. Norms
+// of keys whose products with queries are not divided by the root of a head's length are divided by
+// it: otherwise the products' deviation would be 16 for heads of 256, attention would choose single
+// tokens, and enlarge what was rounded before it.
 void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& tensors);
 
 // Writes the file: matrices as `quantization` says, everything that is not a matrix as F32. The

@@ -53,7 +53,9 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
     w.output = b.Matrix("attn_output.weight", b.model_dim(), kQueryDim, TensorUse::kBranchEnd);
     if constexpr (kShape.qk_norm) {
       w.q_norm = b.Vector("attn_q_norm.weight", TensorUse::kNorm, kHeadDim);
-      w.k_norm = b.Vector("attn_k_norm.weight", TensorUse::kNorm, kHeadDim);
+      w.k_norm = b.Vector(
+          "attn_k_norm.weight",
+          kShape.query_scalar == 1 ? TensorUse::kUndividedKeyNorm : TensorUse::kNorm, kHeadDim);
     }
     if constexpr (kRope.proportional) Queries::BindAngleDivisors(b);
   }

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "configs/gemma3.h"
+#include "configs/gemma4.h"
 #include "configs/test_gemma4.h"
 #include "configs/test_nemotron_h.h"
 #include "configs/test_twins.h"
@@ -118,6 +120,26 @@ TEST(SynthTest, InputsOfLayersAndConstants) {
   std::vector<float> values(32);
   DequantizeRow({divisors->data.data(), divisors->type, 1, 32}, 0, values.data());
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(values[i], i < 8 ? 1.0f : 1e30f);
+}
+
+// The products of queries and keys of length d, both of deviation 1, have deviation sqrt(d).
+template <class Config>
+void ExpectProductsNearOne(double divisor) {
+  SCOPED_TRACE(Config::kName);
+  int norms = 0;
+  for (const SynthTensor& tensor : DescribeSynth<Config>().tensors) {
+    if (!absl::EndsWith(tensor.name, "attn_k_norm.weight")) continue;
+    const double deviation = std::sqrt(static_cast<double>(tensor.dims[0])) * tensor.scale;
+    EXPECT_NEAR(deviation / divisor, 1, 1e-6) << tensor.name;
+    ++norms;
+  }
+  EXPECT_GT(norms, 0);
+}
+
+TEST(SynthTest, AttentionIsNotSharp) {
+  ExpectProductsNearOne<Gemma3_270m>(16);  // divided by the root of 256
+  ExpectProductsNearOne<Gemma4_E2b>(1);
+  ExpectProductsNearOne<Gemma4_26b_a4b>(1);
 }
 
 // Of the text model, as llama.cpp's converter writes it.
