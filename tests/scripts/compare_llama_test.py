@@ -2,75 +2,24 @@
 
 import json
 import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "compare-llama"
-
-# Prints the next of the answers that lie beside it and notes how it was called.
-STAND_IN = """#!{python}
-import json, pathlib, sys
-here = pathlib.Path(__file__)
-calls = here.with_suffix(".calls")
-made = json.loads(calls.read_text()) if calls.exists() else []
-calls.write_text(json.dumps(made + [sys.argv[1:]]))
-if sys.argv[1] == "synth":
-    pathlib.Path(sys.argv[sys.argv.index("-o") + 1]).write_text("weights")
-    sys.exit(0)
-answers = json.loads(here.with_suffix(".answers").read_text())
-answer = answers[min(len(made), len(answers) - 1)]
-if isinstance(answer, str):
-    sys.exit(answer)
-print(json.dumps(answer))
-"""
+from stand_ins import WRITES_MODELS, ScriptTest, answers, inlay_row, peer_row
 
 
-def inlay_row(test, tokens, seconds, depth=0):
-    return {"test": test, "tokens": tokens, "batch": 1, "depth": depth, "seconds": seconds,
-            "target": "AVX9", "threads": 2, "peak": "int8", "percent_of_peak": 60.0,
-            "percent_of_read_bandwidth": 97.0, "limit_bytes_per_second": 40e9,
-            "limit_ops_per_second": 2e12, "peak_memory_bytes": 300, "file_bytes": 200,
-            "first_token_seconds": 0.25}
-
-
-def peer_row(prompt, generated, rates, depth=0):
-    return {"n_prompt": prompt, "n_gen": generated, "n_depth": depth, "avg_ts": 1.0,
-            "samples_ts": rates, "build_commit": "abc"}
-
-
-class CompareLlama(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        (self.folder / "m.gguf").write_text("weights")
-
-    def program(self, name, answers):
-        path = self.folder / name
-        path.write_text(STAND_IN.format(python=sys.executable))
-        path.chmod(0o755)
-        path.with_suffix(".answers").write_text(json.dumps(answers))
-        return str(path)
-
-    def calls(self, name):
-        return json.loads((self.folder / name).with_suffix(".calls").read_text())
-
+class CompareLlama(ScriptTest):
     def compare(self, peer, model, *more):
-        return subprocess.run(
-            [sys.executable, str(SCRIPT), peer, model, "--inlay", str(self.folder / "inlay"),
-             "--models", str(self.folder / "made"), "-t", "2", "-p", "100", "-n", "10", *more],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return self.run_script("compare-llama", peer, model, "--inlay", self.folder / "inlay",
+                               "--models", self.folder / "made", "-t", "2", "-p", "100", "-n", "10",
+                               *more)
 
     def test_takes_medians_over_rounds_and_alternates(self):
         # Rates of prefill 100, 200, 400 against 50, 40, 10.
-        self.program("inlay", [[inlay_row("pp", 100, [s]), inlay_row("tg", 10, [0.1])]
-                               for s in (1.0, 0.5, 0.25)])
-        peer = self.program("peer", [[peer_row(100, 0, [r]), peer_row(0, 10, [80.0])]
-                                     for r in (50, 40, 10)])
-        done = self.compare(peer, str(self.folder / "m.gguf"), "--rounds", "3", "-r", "1")
+        self.program("inlay", answers(*([inlay_row("pp", 100, [s]), inlay_row("tg", 10, [0.1])]
+                                        for s in (1.0, 0.5, 0.25))))
+        peer = self.program("peer", answers(*([peer_row(100, 0, [r]), peer_row(0, 10, [80.0])]
+                                              for r in (50, 40, 10))))
+        done = self.compare(peer, self.model, "--rounds", "3", "-r", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| m | 200 | 40.0 | 5.00 | 60 % | 100 | 80.0 | 1.25 | 97 % | 1.50 | 0.25 |",
                       done.stdout)
@@ -81,10 +30,10 @@ class CompareLlama(unittest.TestCase):
         self.assertNotIn("-d", self.calls("peer")[0])
 
     def test_gives_each_depth_a_row(self):
-        self.program("inlay", [[inlay_row("pp", 100, [1.0], d) for d in (0, 64)]])
-        peer = self.program("peer", [[peer_row(100, 0, [50.0 if d == 0 else 20.0], d)
-                                      for d in (0, 64)]])
-        done = self.compare(peer, str(self.folder / "m.gguf"), "-d", "0,64", "-n", "0")
+        self.program("inlay", answers([inlay_row("pp", 100, [1.0], d) for d in (0, 64)]))
+        peer = self.program("peer", answers([peer_row(100, 0, [50.0 if d == 0 else 20.0], d)
+                                             for d in (0, 64)]))
+        done = self.compare(peer, self.model, "-d", "0,64", "-n", "0")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| m | 100 | 50.0 | 2.00 |", done.stdout)
         self.assertIn("| m @ d64 | 100 | 20.0 | 5.00 |", done.stdout)
@@ -92,17 +41,17 @@ class CompareLlama(unittest.TestCase):
         self.assertEqual(call[call.index("-d") + 1], "0,64")
 
     def test_leaves_cells_empty_where_a_peer_fails(self):
-        self.program("inlay", [[inlay_row("pp", 100, [1.0])]])
-        peer = self.program("peer", ["unknown architecture"])
-        done = self.compare(peer, str(self.folder / "m.gguf"), "-n", "0", "--rounds", "2")
+        self.program("inlay", answers([inlay_row("pp", 100, [1.0])]))
+        peer = self.program("peer", answers("unknown architecture"))
+        done = self.compare(peer, self.model, "-n", "0", "--rounds", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| m | 100 |  |  | 60 % |", done.stdout)
         self.assertIn("unknown architecture", done.stderr)
         self.assertEqual(len(self.calls("peer")), 1)
 
     def test_writes_random_models_and_discards_them(self):
-        self.program("inlay", [[], [inlay_row("pp", 100, [1.0])]])
-        peer = self.program("peer", [[peer_row(100, 0, [50.0])]])
+        self.program("inlay", WRITES_MODELS + answers([inlay_row("pp", 100, [1.0])]))
+        peer = self.program("peer", answers([peer_row(100, 0, [50.0])]))
         save = self.folder / "samples.json"
         done = self.compare(peer, "gemma-3-270m:Q4_0", "-n", "0", "--rounds", "1", "--discard",
                             "--save", str(save))
@@ -114,9 +63,9 @@ class CompareLlama(unittest.TestCase):
         self.assertEqual([s["rates"] for s in samples], [[100.0], [50.0]])
 
     def test_says_in_one_sentence_what_is_wrong(self):
-        self.program("inlay", ["no such model"])
+        self.program("inlay", answers("no such model"))
         for peer, model, status, words in (("peer", "nowhere", 1, "neither a file nor"),
-                                           ("peer", str(self.folder / "m.gguf"), 1, "no such model")):
+                                           ("peer", str(self.model), 1, "no such model")):
             done = self.compare(peer, model)
             self.assertEqual(done.returncode, status)
             self.assertIn(words, done.stderr)

@@ -1,0 +1,89 @@
+"""Describes the machine, and the program that is measured on it."""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+
+def _output(command):
+    """What a command prints; nothing where there is no such command or it fails."""
+    try:
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              env=dict(os.environ, LC_ALL="C"), check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _lscpu():
+    """{field: value} as lscpu prints them."""
+    try:
+        entries = json.loads(_output(["lscpu", "-J"]))["lscpu"]
+    except (ValueError, KeyError):
+        return {}
+    fields = {}
+    while entries:
+        entry = entries.pop(0)
+        fields.setdefault(entry["field"].rstrip(":"), entry.get("data"))
+        entries += entry.get("children", [])  # newer versions nest
+    return fields
+
+
+def cpu_name():
+    """The CPU's name for itself."""
+    return _lscpu().get("Model name") or platform.processor() or "unknown CPU"
+
+
+def _memory():
+    """In GiB, as text."""
+    try:
+        found = re.search(r"^MemTotal:\s+(\d+) kB", open("/proc/meminfo").read(), re.MULTILINE)
+    except OSError:
+        found = None
+    return f"{int(found[1]) / 2 ** 20:.1f} GiB" if found else "unknown"
+
+
+def _compiler(program):
+    """What compiled a program that lies in its CMake build folder."""
+    cache = pathlib.Path(program).resolve().parent / "CMakeCache.txt"
+    try:
+        entries = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(), re.MULTILINE))
+    except OSError:
+        return "unknown"
+    lines = _output([entries.get("CMAKE_CXX_COMPILER", "c++"), "--version"]).splitlines()
+    return f"{lines[0] if lines else 'unknown'}, {entries.get('CMAKE_BUILD_TYPE', '')} build"
+
+
+def commit(root):
+    """Of a source tree; "with changes" where files that git knows differ from it."""
+    name = _output(["git", "-C", str(root), "rev-parse", "HEAD"])
+    if not name:
+        return "unknown"
+    changed = _output(["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no"])
+    return name + (" with changes" if changed else "")
+
+
+def describe(program):
+    """{name: text} of the machine and of the compiler of a program."""
+    cpu = _lscpu()
+    caches = ", ".join(f"{level} {cpu[level + ' cache']}" for level in ("L1d", "L1i", "L2", "L3")
+                       if cpu.get(level + " cache"))
+    shape = ", ".join(f"{words}: {cpu[field]}" for field, words in (
+        ("Socket(s)", "sockets"), ("Core(s) per socket", "cores of each"),
+        ("Thread(s) per core", "threads of a core"), ("NUMA node(s)", "NUMA nodes"))
+        if cpu.get(field))
+    virtual = cpu.get("Hypervisor vendor")
+    return {
+        "CPU": ", ".join([cpu_name()] + [
+            f"{words} {cpu[field]}" for field, words in (
+                ("CPU family", "family"), ("Model", "model"), ("Stepping", "stepping"))
+            if cpu.get(field)]),
+        "usable threads": str(len(os.sched_getaffinity(0))) + (f"; {shape}" if shape else ""),
+        "caches": caches or "unknown",
+        "memory": _memory(),
+        "virtual machine": f"yes, {virtual}" if virtual else "not known to be one",
+        "kernel": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "compiler": _compiler(program),
+    }

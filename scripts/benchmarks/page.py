@@ -1,0 +1,188 @@
+"""Writes the page of a report and its charts from what was measured."""
+
+import statistics
+
+from benchmarks import bar_chart
+
+
+def number(x):
+    return f"{x:,.0f}" if x >= 100 else f"{x:.1f}"
+
+
+def duration(seconds):
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def threads_words(threads):
+    return f"{threads} thread{'s' if threads != 1 else ''}"
+
+
+def table(head, rows):
+    """Markdown; the first column is text."""
+    return "\n".join(["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+                     + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+class Column:
+    """One of the things that models do."""
+
+    def __init__(self, name, title, test, work):
+        self.name = name    # of its chart's file
+        self.title = title
+        self.test = test    # "pp" or "tg"
+        self.work = work
+
+
+def columns(works):
+    """The columns of these kinds of work, each with one depth."""
+    found = []
+    for work in works:
+        depth = f" after {work.depths[0]:,}" if work.depths != (0,) else ""
+        if work.prompt:
+            found.append(Column("prefill", f"prefill {work.prompt}{depth}", "pp", work))
+        if work.generate and work.batch == 1:
+            name = "decode-long" if depth else "decode"
+            found.append(Column(name, f"decode {work.generate}{depth}", "tg", work))
+        elif work.generate:
+            found.append(Column("decode-together", f"decode {work.generate} of {work.batch} "
+                                f"conversations{depth}", "tg", work))
+    return found
+
+
+class Report:
+    """What the page shows: of the results, these models, numbers of threads, columns and engines."""
+
+    def __init__(self, results, words, threads, columns, engines, rounds):
+        self.results = results
+        self.words = words
+        self.threads = threads
+        self.columns = columns
+        self.engines = engines
+        self.rounds = rounds
+
+    def cell(self, word, threads, column):
+        return self.results.find(word, threads, column.work, self.rounds, self.engines)
+
+    def test(self, word, threads, column, engine):
+        """What an engine did, or None."""
+        cell = self.cell(word, threads, column)
+        found = cell["engines"].get(engine.name) if cell else None
+        return found["tests"].get(column.test) if found else None
+
+    def peers(self, column):
+        return [peer for peer in self.engines[1:] if peer.takes(column.work)]
+
+    def rates(self, threads):
+        """The table of one number of threads."""
+        head = ["model"]
+        for column in self.columns:
+            head += [column.title] + [f"× {peer.name}" for peer in self.peers(column)]
+        head.append("memory / file")
+        rows = []
+        for word in self.words:
+            row, memory = [label(word)], []
+            for column in self.columns:
+                own = self.test(word, threads, column, self.engines[0])
+                rate = statistics.median(own["rates"]) if own else None
+                row.append(f"{number(rate)} ({own['percent']:.0f} %)" if own else "failed")
+                if own and own["memory"]:
+                    memory.append(own["memory"])
+                for peer in self.peers(column):
+                    theirs = self.test(word, threads, column, peer)
+                    row.append(f"{rate / statistics.median(theirs['rates']):.2f}"
+                               if own and theirs else "failed")
+            row.append(f"{max(memory):.2f}" if memory else "unknown")
+            rows.append(row)
+        return table(head, rows)
+
+    def chart(self, column):
+        """The bars of a column, with the largest number of threads."""
+        threads = max(self.threads)
+        groups = []
+        for word in self.words:
+            own = self.test(word, threads, column, self.engines[0])
+            bars = {}
+            for engine in self.engines:
+                theirs = self.test(word, threads, column, engine)
+                if own is None or theirs is None:
+                    continue
+                rate = statistics.median(theirs["rates"])
+                # The limit is the machine's, so that a peer's share follows from the rates.
+                percent = own["percent"] * rate / statistics.median(own["rates"])
+                bars[engine.name] = (percent, f"{number(rate)} tokens/s")
+            groups.append((label(word), bars))
+        return bar_chart.draw(f"{column.title}, {threads_words(threads)}: percent of the machine's "
+                              "limit", [engine.name for engine in self.engines], groups)
+
+    def failures(self):
+        """A sentence for each peer that could not do something."""
+        found = []
+        for word in self.words:
+            for threads in self.threads:
+                for work in dict.fromkeys(column.work for column in self.columns):
+                    cell = self.results.find(word, threads, work, self.rounds, self.engines)
+                    for name, engine in (cell or {"engines": {}})["engines"].items():
+                        if engine["failure"]:
+                            found.append(f"{label(word)}, {threads_words(threads)}: {name}: "
+                                         f"{engine['failure']}")
+        return found
+
+    def sources(self):
+        """{engine: what it says of its build}."""
+        found = {}
+        for cell in self.results.data["cells"]:
+            for name, engine in cell["engines"].items():
+                for test in engine["tests"].values():
+                    if test["source"]:
+                        found.setdefault(name, test["source"])
+        return found
+
+    def page(self, name, command, roofline, failures):
+        """The page in Markdown. `failures` are sentences about what Inlay could not do."""
+        data = self.results.data
+        machine = data["machine"]
+        dates = sorted(cell["date"] for cell in data["cells"])
+        engines = ", ".join(f"{engine} ({source})" for engine, source in self.sources().items())
+        together = next((c for c in self.columns if c.work.batch > 1), None)
+        parts = [f"# {machine['CPU']}\n",
+                 f"Written by `scripts/report`{f' on {dates[-1]}' if dates else ''}:\n",
+                 f"    {command}\n",
+                 "## The machine\n",
+                 "".join(f"- {what}: {text}\n" for what, text in machine.items()),
+                 "`inlay limits` measured:\n",
+                 "".join(f"    {line}\n" for line in data["limits"].strip().splitlines()),
+                 "## Tokens per second\n",
+                 f"Medians of {self.rounds} round{'s' if self.rounds != 1 else ''} of "
+                 f"{self.columns[0].work.repetitions} repetitions, in parentheses the percentage of "
+                 "the machine's limit, measured in the same run: the least time that the operations "
+                 "take at the peak of the dot products or the bytes at the read bandwidth, whichever "
+                 "is longer, over the time that it took. “×” is Inlay's rate over the peer's, in turn "
+                 f"on the same files{'; compared were ' + engines if engines else ''}. Keys and "
+                 "values in f16. CONFIG TYPE is a file with random weights in a config's real "
+                 f"shape.{' Rates of conversations decoded together are of all of them.' if together else ''}\n"]
+        for threads in self.threads:
+            parts += [f"### {threads_words(threads).capitalize()}\n", self.rates(threads)]
+        parts.append("## Shares of the limit\n")
+        parts += [f"![{column.title}]({name}-{column.name}.svg)\n" for column in self.columns]
+        if roofline:
+            parts += ["## Roofline\n", f"![roofline]({name}-roofline.svg)\n",
+                      "One thread; the fastest of three runs of `ops_bench`.\n"]
+        failed = failures + self.failures()
+        if failed:
+            parts += ["## What failed\n", "".join(f"- {sentence}\n" for sentence in failed)]
+        spent = ", ".join(f"{what} {duration(seconds)}" for what, seconds in data["spent"].items())
+        parts += ["## How long it took\n",
+                  f"{duration(sum(data['spent'].values()))}: {spent}. Begun on {data['begun']}; all "
+                  f"samples are in [{name}.json]({name}.json).\n"]
+        return "\n".join(parts)
+
+
+def label(word):
+    """A model's name in tables: CONFIG TYPE, or a file's without folder and suffix."""
+    if word.endswith(".gguf"):
+        return word.rsplit("/", 1)[-1][:-len(".gguf")]
+    return word.replace(":", " ")
