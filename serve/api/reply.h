@@ -21,7 +21,7 @@ namespace inlay::serve {
 
 // What a reply says about itself.
 struct ReplyHeader {
-  std::string id;       // a random text of letters and digits; the protocol's prefix goes in front
+  std::string id;       // a text of letters and digits; the protocol's prefix goes in front
   std::string model;    // as the server names it
   int64_t created = 0;  // seconds since 1970
   std::string system_fingerprint;

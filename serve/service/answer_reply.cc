@@ -32,6 +32,7 @@ AnswerReply::AnswerReply(Call call, const ReplyHeader& header, const Tokenizer& 
     : call_(std::move(call)),
       reply_(std::move(reply)),
       on_answer_(std::move(on_answer)),
+      tells_cached_(reading.tells_cached),
       writer_(MakeReplyWriter(call_, header, tokenizer)),
       choices_(prompts * call_.choices),
       last_written_(absl::Now()) {
@@ -87,7 +88,7 @@ void AnswerReply::OnStart(const AnswerUsage& usage) {
     streams_ = true;
   }
   begun_ = true;
-  Write(writer_->Begin(usage.prompt_tokens, usage.cached_tokens));
+  Write(writer_->Begin(usage.prompt_tokens, tells_cached_ ? usage.cached_tokens : 0));
 }
 
 std::vector<AnswerEvent> AnswerReply::Events(Choice& choice, absl::string_view text) {
@@ -128,7 +129,7 @@ void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
                            .reason = choice.enough ? StopReason::kEndOfGeneration : end.reason,
                            .stop_text = end.stop_text,
                            .usage = {.prompt_tokens = end.usage.prompt_tokens,
-                                     .cached_tokens = end.usage.cached_tokens,
+                                     .cached_tokens = tells_cached_ ? end.usage.cached_tokens : 0,
                                      .completion_tokens = end.usage.completion_tokens,
                                      .reasoning_tokens = std::min(choice.reasoning_tokens,
                                                                   end.usage.completion_tokens)}};

@@ -28,11 +28,14 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
   // Called with each answer that ended as it should: the prompt's number, and the answer.
   using OnAnswer = std::function<void(size_t prompt, const AnswerEnd& end)>;
 
-  // `format` and `tools` are how answers are read; null for completions, whose answers are text.
+  // `format` and `options` are how answers are read; null for completions, whose answers are text.
   // The tokenizer must outlive the object.
   struct Reading {
     const AnswerFormat* format = nullptr;
     AnswerParserOptions options;
+    // Whether the reply tells how many tokens of the prompt were reused, which depends on the
+    // requests before it; else it tells 0.
+    bool tells_cached = true;
   };
   AnswerReply(Call call, const ReplyHeader& header, const Tokenizer& tokenizer,
               const Reading& reading, std::shared_ptr<HttpReply> reply, size_t prompts,
@@ -71,6 +74,7 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
   const Call call_;
   const std::shared_ptr<HttpReply> reply_;
   const OnAnswer on_answer_;
+  const bool tells_cached_;
   std::mutex mutex_;  // guards the members below
   const std::unique_ptr<ReplyWriter> writer_;
   std::vector<Choice> choices_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "gemma_like/chat/marker_tokens.h"
 #include "gemma_like/generation/sampler.h"
 #include "io/json/parse_json.h"
@@ -29,9 +30,11 @@ uint64_t RandomNumber() {
 }
 
 // Short enough to be typed again, and a number that JavaScript holds exactly.
-uint64_t RandomSeed() { return RandomNumber() >> 32; }
+uint64_t ShortSeed(uint64_t number) { return number >> 32; }
 
-SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSampling& call) {
+// `seed`: where the call names none.
+SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSampling& call,
+                                uint64_t seed) {
   SamplingOptions sampling = SamplingOptions::From(defaults);
   sampling.temperature = call.temperature.value_or(sampling.temperature);
   sampling.top_k = call.top_k.value_or(sampling.top_k);
@@ -41,7 +44,7 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
   sampling.presence_penalty = call.presence_penalty.value_or(0.0f);
   sampling.frequency_penalty = call.frequency_penalty.value_or(0.0f);
   sampling.logit_bias = call.logit_bias;
-  sampling.seed = call.seed.has_value() ? *call.seed : RandomSeed();
+  sampling.seed = call.seed.value_or(seed);
   return sampling;
 }
 
@@ -66,8 +69,15 @@ std::vector<int32_t> AnswerRoutes::Markers(bool tools) const {
 
 absl::StatusOr<ChatInput> AnswerRoutes::InputOf(const Call& call) const {
   INLAY_RETURN_IF_ERROR(renderer_.status());
-  return ChatInput::Parse(DumpJson(call.messages), call.tools.is_null() ? "" : DumpJson(call.tools),
-                          DumpJson(call.template_variables));
+  INLAY_ASSIGN_OR_RETURN(
+      ChatInput input,
+      ChatInput::Parse(DumpJson(call.messages), call.tools.is_null() ? "" : DumpJson(call.tools),
+                       DumpJson(call.template_variables)));
+  if (options_.reproducible_at.has_value()) {
+    input.options.now = *options_.reproducible_at;
+    input.options.time_zone = absl::UTCTimeZone();
+  }
+  return input;
 }
 
 absl::StatusOr<RenderedChat> AnswerRoutes::Render(const Call& call) const {
@@ -79,7 +89,10 @@ absl::StatusOr<AnswerRequest> AnswerRoutes::MakeRequest(const Call& call,
                                                         const Visit& visit) const {
   AnswerRequest request;
   GenerateOptions& options = request.options;
-  options.sampling = ResolveSampling(model_.engine->info().sampling, call.sampling);
+  const std::string& id = visit.request.id;
+  const uint64_t drawn = options_.reproducible_at ? Xxh64Of(id.data(), id.size()) : RandomNumber();
+  options.sampling =
+      ResolveSampling(model_.engine->info().sampling, call.sampling, ShortSeed(drawn));
   for (const auto& [token, bias] : options.sampling.logit_bias) {
     if (static_cast<size_t>(token) < model_.engine->info().vocab_size) continue;
     return absl::InvalidArgumentError(absl::StrCat("logit_bias names the token ", token,
@@ -197,11 +210,15 @@ absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
   if (call.echo && call.logprobs) {
     for (const AnswerRequest& request : requests) call.prompt_tokens.push_back(request.prompt);
   }
-  const ReplyHeader header{.id = absl::StrFormat("%016x%016x", RandomNumber(), RandomNumber()),
-                           .model = options_.model_name,
-                           .created = absl::ToUnixSeconds(absl::Now()),
-                           .system_fingerprint = fingerprint_,
-                           .seed = requests[0].options.sampling.seed};
+  const std::optional<absl::Time>& fixed = options_.reproducible_at;
+  reading.tells_cached = !fixed.has_value();
+  const ReplyHeader header{
+      .id =
+          fixed ? visit.request.id : absl::StrFormat("%016x%016x", RandomNumber(), RandomNumber()),
+      .model = options_.model_name,
+      .created = absl::ToUnixSeconds(fixed.value_or(absl::Now())),
+      .system_fingerprint = fingerprint_,
+      .seed = requests[0].options.sampling.seed};
   AnswerReply::OnAnswer on_answer = LogAnswers(requests, visit);
   const auto answers =
       std::make_shared<AnswerReply>(std::move(call), header, tokenizer_, reading, visit.reply,

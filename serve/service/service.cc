@@ -57,6 +57,9 @@ class ModelService final : public Service {
     connections_ = std::move(count);
   }
   const std::string& fingerprint() const override { return fingerprint_; }
+  size_t context() const override {
+    return scheduler_ == nullptr ? model_.engine->info().context_length : scheduler_->context();
+  }
 
  private:
   using Run = void (ModelService::*)(const Visit& visit);
@@ -221,7 +224,7 @@ Json ModelService::ModelJson() const {
           {"owned_by", "inlay"},
           {"meta",
            {{"config", std::string(info.config_name)},
-            {"context_length", scheduler_ == nullptr ? info.context_length : scheduler_->context()},
+            {"context_length", context()},
             {"trained_context_length", info.context_length},
             {"vocab_size", info.vocab_size},
             {"system_fingerprint", fingerprint_}}}};

@@ -42,6 +42,9 @@ class Service {
   // the weights, how rows are stored, the sampler.
   virtual const std::string& fingerprint() const = 0;
 
+  // The longest conversation in tokens, or text where the model embeds: see Scheduler::context().
+  virtual size_t context() const = 0;
+
  protected:
   Service() = default;
 };

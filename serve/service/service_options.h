@@ -3,6 +3,7 @@
 #define INLAY_SERVE_SERVICE_SERVICE_OPTIONS_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -20,6 +21,11 @@ struct ServiceOptions {
   bool drop_billing_line = true;                       // see ParseOptions
   absl::Duration deadline = absl::InfiniteDuration();  // of a request, from its arrival
   absl::Duration ping = absl::Seconds(15);             // between signs of life of a stream
+  // Where it is set, replies hold nothing that is random, timed or dependent on other requests: a
+  // reply is named after HttpRequest::id, which must be a text of letters and digits, and its seed
+  // derives from that where the request has none; it was created at this time, which is also what
+  // chat templates are told, in UTC; and it counts no tokens as cached.
+  std::optional<absl::Time> reproducible_at;
   std::shared_ptr<AnswerLog> answer_log;  // which each answer is appended to; null: none
   // Where sessions are kept; null: in memory, as long as the service lives.
   std::shared_ptr<StateStore> sessions = nullptr;

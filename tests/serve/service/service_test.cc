@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -210,6 +211,59 @@ TEST(ServiceTest, CallsThatAreDemandedCome) {
   const auto unknown = ask(*other, "/v1/chat/completions", chat);
   EXPECT_EQ(unknown->status(), 400);
   EXPECT_THAT(unknown->body(), HasSubstr("tool_choice can only be auto or none"));
+}
+
+// As results of a batch are written down: nothing of a reply depends on when it was asked for and
+// what was computed before.
+TEST(ServiceTest, ReproducibleRepliesHaveTheSameBytes) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  ServiceOptions options;
+  options.model_name = "m";
+  options.reproducible_at = absl::FromUnixSeconds(86400);
+  const auto make = [&] {
+    return Must(Service::Create(
+        model,
+        ChatRenderer::CreateFrom(*model.tokenizer,
+                                 "{{ messages[-1].content }} {{ strftime_now('%Y-%m-%d') }}"),
+        keys, options));
+  };
+  const std::string prompt = "To be, or not to be, that is the question: whether it is nobler";
+  const json chat = {{"messages", {{{"role", "user"}, {"content", prompt}}}}, {"max_tokens", 8}};
+  const std::vector<std::pair<const char*, json>> requests = {
+      {"/v1/chat/completions", chat},
+      {"/v1/messages", chat},
+      {"/v1/completions", {{"prompt", prompt}, {"max_tokens", 8}}},
+      {"/v1/responses", {{"input", prompt}, {"max_output_tokens", 16}, {"store", false}}}};
+  const auto ask = [&](Service& service, size_t i, const std::string& id) {
+    const auto reply = std::make_shared<FakeReply>();
+    service.Handle({.method = "POST",
+                    .path = requests[i].first,
+                    .query = "",
+                    .headers = {},
+                    .body = requests[i].second.dump(),
+                    .id = id},
+                   reply);
+    reply->Wait();
+    EXPECT_EQ(reply->status(), 200) << reply->body();
+    return reply;
+  };
+  const auto service = make();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    SCOPED_TRACE(requests[i].first);
+    const auto first = ask(*make(), i, "a1");
+    EXPECT_EQ(ask(*service, i, "a1")->body(), first->body());
+    EXPECT_EQ(ask(*service, i, "a1")->body(), first->body()) << "its prompt is stored by now";
+    const json told = first->Json();
+    EXPECT_THAT(told["id"].get<std::string>(), testing::EndsWith("a1"));
+    for (const char* key : {"created", "created_at"}) {
+      EXPECT_EQ(told.value(key, 86400), 86400);
+    }
+    EXPECT_NE(ask(*service, i, "a2")->Json()["seed"], told["seed"]);
+  }
+  const auto text = Ask(*service, "POST", "/apply-template", chat.dump());
+  text->Wait();
+  EXPECT_EQ(text->Json()["prompt"], prompt + " 1970-01-02");
 }
 
 // The text of a completion, streamed or whole.
