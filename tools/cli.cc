@@ -41,6 +41,7 @@ namespace {
 
 constexpr int kRuntimeError = 1;
 constexpr int kUsageError = 2;
+constexpr int kPartsFailed = 3;
 
 // The action of SIGPIPE when the program was started.
 void (*before_ignoring_pipes)(int) = SIG_DFL;
@@ -179,7 +180,9 @@ int Run(int argc, char** argv) {
   if (status.ok()) return 0;
   if (IsClosedPipe(status)) EndByClosedPipe();
   if (status.message().empty()) return FailWithoutMemory();
-  return Fail(std::string(status.message()), IsUsageError(status) ? kUsageError : kRuntimeError);
+  return Fail(std::string(status.message()), IsUsageError(status)         ? kUsageError
+                                             : IsPartsFailedError(status) ? kPartsFailed
+                                                                          : kRuntimeError);
 }
 
 }  // namespace

@@ -1,28 +1,52 @@
 #include "tools/interrupt.h"
 
+#include <cassert>
+#include <cstddef>
+#include <iterator>
+
 namespace inlay {
 namespace {
 
-volatile sig_atomic_t interrupted = 0;
-struct sigaction before;  // the action for the second Ctrl-C, and after the watch
+// The action for a second signal, and after the watch.
+struct Watched {
+  int signal;
+  struct sigaction before;
+};
 
-void OnInterrupt(int) {
+volatile sig_atomic_t interrupted = 0;
+Watched watched[3];
+size_t watched_count = 0;
+
+void OnInterrupt(int signal) {
   interrupted = 1;
-  sigaction(SIGINT, &before, nullptr);
+  for (size_t i = 0; i < watched_count; ++i) {
+    if (watched[i].signal == signal) sigaction(signal, &watched[i].before, nullptr);
+  }
 }
 
 }  // namespace
 
-InterruptWatch::InterruptWatch() {
+InterruptWatch::InterruptWatch(std::initializer_list<int> signals) {
+  assert(signals.size() <= std::size(watched));
   interrupted = 0;
-  // Reads the present action first: the handler may need it as soon as it is installed.
-  sigaction(SIGINT, nullptr, &before);
-  struct sigaction action = {};
-  action.sa_handler = OnInterrupt;
-  sigaction(SIGINT, &action, nullptr);
+  watched_count = 0;
+  for (const int signal : signals) {
+    // Reads the present action first: the handler may need it as soon as it is installed.
+    Watched& entry = watched[watched_count];
+    entry.signal = signal;
+    sigaction(signal, nullptr, &entry.before);
+    if (signal != SIGINT && entry.before.sa_handler == SIG_IGN) continue;
+    ++watched_count;
+    struct sigaction action = {};
+    action.sa_handler = OnInterrupt;
+    sigaction(signal, &action, nullptr);
+  }
 }
 
-InterruptWatch::~InterruptWatch() { sigaction(SIGINT, &before, nullptr); }
+InterruptWatch::~InterruptWatch() {
+  for (size_t i = 0; i < watched_count; ++i)
+    sigaction(watched[i].signal, &watched[i].before, nullptr);
+}
 
 bool InterruptWatch::requested() const { return interrupted != 0; }
 

@@ -28,6 +28,7 @@ size_t WidthOf(int fd) {
 }
 
 std::string RateText(double rate, ProgressUnit unit) {
+  if (unit == ProgressUnit::kRequests) return Format("%.*f requests/s", rate < 10 ? 1 : 0, rate);
   if (unit == ProgressUnit::kTokens) return Format("%.*f tokens/s", rate < 10 ? 1 : 0, rate);
   if (rate >= 1e9) return Format("%.1f GB/s", rate / 1e9);
   if (rate >= 1e6) return Format("%.0f MB/s", rate / 1e6);

@@ -14,7 +14,7 @@
 
 namespace inlay {
 
-enum class ProgressUnit { kBytes, kTokens };
+enum class ProgressUnit { kBytes, kTokens, kRequests };
 
 // The line of a bar, at most `width` columns wide:
 //

@@ -6,6 +6,7 @@ const ServerHooks* FindServerHooks() {
   static constexpr ServerHooks kHooks = {
       .add_commands =
           [](CLI::App& app, Action& action) {
+            AddBatch(app, action);
             AddReplay(app, action);
             AddServe(app, action);
           },

@@ -37,6 +37,8 @@ TEST(ProgressLine, SaysHowMuchHowFastAndHowLong) {
   EXPECT_EQ(ProgressLine("a", 20, 10, kTokens, 1, 100),
             "a [########################] 100 %, 10 tokens/s");
   EXPECT_EQ(ProgressLine("a", 20, 0, kTokens, 1, 100), "a 20 tokens/s");
+  EXPECT_EQ(ProgressLine("a", 5, 20, ProgressUnit::kRequests, 2.5, 100),
+            "a [######------------------]  25 %, 2.0 requests/s, 8 s left");
 }
 
 // The bar goes first, then the figures, then the end of the name; a character counts as one.

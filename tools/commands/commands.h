@@ -14,6 +14,7 @@ namespace inlay {
 using Action = std::function<absl::Status()>;
 
 // Each adds one subcommand to `app`, which sets `action` when it is on the command line.
+void AddBatch(CLI::App& app, Action& action);
 void AddBench(CLI::App& app, Action& action);
 void AddBundle(CLI::App& app, Action& action);
 void AddChat(CLI::App& app, Action& action);

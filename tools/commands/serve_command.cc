@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,8 +20,6 @@
 #include "base/plural.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/speculate.h"
-#include "gemma_like/model/memory_plan.h"
-#include "io/gguf/gguf.h"
 #include "serve/http/http_server.h"
 #include "serve/service/answer_log.h"
 #include "serve/service/api_keys.h"
@@ -32,6 +28,7 @@
 #include "tools/flags/chat_template_flag.h"
 #include "tools/flags/draft_flags.h"
 #include "tools/flags/model_flags.h"
+#include "tools/flags/service_flags.h"
 #include "tools/flags/session_store_flag.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
@@ -56,9 +53,7 @@ struct ServeFlags {
   std::string key_file;
   bool no_key = false;
   std::vector<std::string> hosts, origins;
-  std::string chat_template;
-  std::string name;
-  size_t parallel = 64;
+  ServiceFlags service;
   size_t queue = 256;
   DraftFlags draft;
   double timeout = 0;  // seconds; 0: none
@@ -118,17 +113,8 @@ class Signals {
   sigset_t set_, before_;
 };
 
-ServiceOptions MakeServiceOptions(const ServeFlags& flags, const LoadedModel& model) {
-  ServiceOptions options;
-  options.model_name = flags.name;
-  if (options.model_name.empty())
-    options.model_name = std::filesystem::path(model.file->name()).stem().string();
-  // Half of the memory that is left, so that the system's file cache keeps some.
-  options.scheduler.memory = CacheLimit(flags.model).value_or(AvailableMemory() / 2);
-  options.scheduler.kv_type = CacheType(flags.model);
-  const size_t trained = model.engine->info().context_length;
-  options.scheduler.context = flags.model.context.value_or(0) == 0 ? trained : *flags.model.context;
-  options.scheduler.most_running = flags.parallel;
+ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
+  ServiceOptions options = MakeServiceOptions(flags.service, flags.model, model);
   options.scheduler.most_waiting = flags.queue;
   options.scheduler.draft = MostDrafted(flags.draft);
   options.page = !flags.no_page;
@@ -155,7 +141,7 @@ absl::Status Run(ServeFlags flags) {
   INLAY_RETURN_IF_ERROR(ReadKeys(flags, keys));
   INLAY_RETURN_IF_ERROR(CheckAccess(flags, keys));
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
-                         ChatTemplateChoice::Read(flags.chat_template));
+                         ChatTemplateChoice::Read(flags.service.chat_template));
   // Before the model: --sandbox lets no file be written after that.
   std::shared_ptr<AnswerLog> log;
   if (!flags.answer_log.empty()) {
@@ -167,11 +153,11 @@ absl::Status Run(ServeFlags flags) {
   const LoadedModel& model = models.model;
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
   if (!renderer.ok()) {
-    if (!flags.chat_template.empty()) return renderer.status();
+    if (!flags.service.chat_template.empty()) return renderer.status();
     WriteNote(
         absl::StrCat("inlay: no chats, completions alone: ", renderer.status().message(), "\n"));
   }
-  ServiceOptions options = MakeServiceOptions(flags, model);
+  ServiceOptions options = OptionsOf(flags, model);
   if (models.draft_model.has_value())
     options.scheduler.draft_model = models.draft_model->engine.get();
   options.answer_log = std::move(log);
@@ -213,17 +199,7 @@ void AddServe(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand(
       "serve", "Answers clients over HTTP, as OpenAI's and Anthropic's servers do.");
   AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
-  command
-      .add_option("-c,--ctx-size", flags->model.context,
-                  "longest conversation in tokens (default, and 0: the model's trained length); "
-                  "shorter where memory is")
-      ->check(Between(0, std::numeric_limits<int32_t>::max()));
-  AddCacheTypeFlag(command, flags->model);
-  command
-      .add_option("--cache-limit", flags->model.cache_limit,
-                  "memory for conversations and stored prefixes in MiB (default: half of what is "
-                  "available)")
-      ->check(Between(1, 1 << 30));
+  AddServiceFlags(command, "; shorter where memory is", flags->model, flags->service);
   command.add_option("--host", flags->host, "address to listen on (default: 127.0.0.1)");
   command.add_option("--port", flags->port, "port (default: 8080); 0: any free one")
       ->check(Between(0, 65535));
@@ -239,10 +215,6 @@ void AddServe(CLI::App& app, Action& action) {
       .add_option("--allow-origin", flags->origins,
                   "let web pages of this origin (https://example.org) send requests; repeatable")
       ->allow_extra_args(false);
-  AddChatTemplateFlag(command, flags->chat_template);
-  command.add_option("--alias", flags->name, "name of the model (default: that of its file)");
-  command.add_option("-n,--parallel", flags->parallel, "most answers at a time (default: 64)")
-      ->check(Between(1, 512));
   command.add_option("--queue", flags->queue, "most answers that wait (default: 256)")
       ->check(Between(0, 1 << 20));
   AddDraftFlags(command, flags->draft, /*usual=*/4);

@@ -1,11 +1,18 @@
 #include "tools/flags/chat_template_flag.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "gemma_like/chat/builtin_templates.h"
 #include "gemma_like/chat/template_chat.h"
+#include "io/gguf/gguf.h"
 #include "tools/read_input.h"
 
 namespace inlay {
@@ -73,6 +80,22 @@ absl::StatusOr<std::shared_ptr<const ChatFormat>> ChatTemplateChoice::MakeFormat
   if (!source_.has_value()) return OrAnother(MakeChatFormat(model, tools, variables), model);
   INLAY_ASSIGN_OR_RETURN(ChatRenderer renderer, MakeRenderer(model));
   return std::make_shared<const TemplateChatFormat>(std::move(renderer), tools, variables);
+}
+
+std::string ChatTemplateChoice::Identity(const LoadedModel& model) const {
+  const auto hash = [](absl::string_view text, uint64_t seed) {
+    return Xxh64Of(text.data(), text.size(), seed);
+  };
+  if (built_in_.has_value()) {
+    const auto* const named =
+        std::find_if(std::begin(kBuiltIn), std::end(kBuiltIn),
+                     [this](const auto& entry) { return entry.second == *built_in_; });
+    return named->first;
+  }
+  if (source_.has_value()) return absl::StrFormat("xxh64 %016x", hash(*source_, 0));
+  const absl::string_view own = model.file->GetString(kChatTemplateKey).value_or("");
+  const absl::string_view tools = model.file->GetString(kToolUseTemplateKey).value_or("");
+  return absl::StrFormat("xxh64 %016x", hash(tools, hash(own, 0)));
 }
 
 bool ChatTemplateChoice::EndsNoAnswer(const LoadedModel& model) const {

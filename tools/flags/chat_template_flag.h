@@ -33,6 +33,9 @@ class ChatTemplateChoice {
                                                                const jinja::Value& tools,
                                                                const jinja::Value& variables) const;
 
+  // What tells the template of this model's chats from others: a name, or a hash of its text.
+  std::string Identity(const LoadedModel& model) const;
+
   // Whether nothing but a limit or the context ends an answer.
   bool EndsNoAnswer(const LoadedModel& model) const;
 

@@ -5,17 +5,29 @@
 namespace inlay {
 namespace {
 
-// Marks a status; the payload itself is empty.
-constexpr char kMark[] = "inlay/usage";
+// Mark a status; the payload itself is empty.
+constexpr char kUsageMark[] = "inlay/usage";
+constexpr char kPartsMark[] = "inlay/parts";
+
+absl::Status Marked(absl::Status status, absl::string_view mark) {
+  status.SetPayload(mark, absl::Cord());
+  return status;
+}
 
 }  // namespace
 
 absl::Status UsageError(absl::string_view message) {
-  absl::Status status = absl::InvalidArgumentError(message);
-  status.SetPayload(kMark, absl::Cord());
-  return status;
+  return Marked(absl::InvalidArgumentError(message), kUsageMark);
 }
 
-bool IsUsageError(const absl::Status& status) { return status.GetPayload(kMark).has_value(); }
+bool IsUsageError(const absl::Status& status) { return status.GetPayload(kUsageMark).has_value(); }
+
+absl::Status PartsFailedError(absl::string_view message) {
+  return Marked(absl::AbortedError(message), kPartsMark);
+}
+
+bool IsPartsFailedError(const absl::Status& status) {
+  return status.GetPayload(kPartsMark).has_value();
+}
 
 }  // namespace inlay

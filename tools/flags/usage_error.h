@@ -1,4 +1,5 @@
-// Errors of the command line itself, which end the program with status 2 instead of 1.
+// Errors that end the program with another status than 1: those of the command line itself with 2,
+// those of parts of a job that is done with 3.
 #ifndef INLAY_TOOLS_FLAGS_USAGE_ERROR_H_
 #define INLAY_TOOLS_FLAGS_USAGE_ERROR_H_
 
@@ -17,6 +18,11 @@ absl::StatusOr<T> AsUsageError(absl::StatusOr<T> value) {
 }
 
 bool IsUsageError(const absl::Status& status);
+
+// The job is done, and its results are there, but some of them are errors.
+absl::Status PartsFailedError(absl::string_view message);
+
+bool IsPartsFailedError(const absl::Status& status);
 
 }  // namespace inlay
 

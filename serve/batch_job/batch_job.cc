@@ -1,0 +1,87 @@
+#include "serve/batch_job/batch_job.h"
+
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "io/file/file_kind.h"
+#include "io/file/file_lock.h"
+#include "serve/batch_job/journal.h"
+#include "serve/batch_job/result_file.h"
+
+namespace inlay::serve {
+namespace {
+
+constexpr absl::Duration kLockPoll = absl::Milliseconds(50);
+
+// The lock of the output, which shards have for moments alone.
+absl::StatusOr<FileLock> LockOutput(const BatchJobOptions& options) {
+  while (true) {
+    absl::StatusOr<FileLock> lock = FileLock::Acquire(options.out);
+    if (!absl::IsUnavailable(lock.status())) return lock;
+    if (options.loop.stop && options.loop.stop()) return absl::CancelledError("interrupted");
+    absl::SleepFor(kLockPoll);
+  }
+}
+
+// The journal, or nothing where the output is there already.
+absl::StatusOr<std::optional<Journal>> Begin(const RequestFile& requests,
+                                             const JobIdentity& identity,
+                                             const BatchJobOptions& options,
+                                             BatchJobOutcome& outcome) {
+  const std::string path = JournalPath(options.out, options.shard);
+  INLAY_ASSIGN_OR_RETURN(const FileLock lock, LockOutput(options));
+  if (!options.restart) {
+    INLAY_ASSIGN_OR_RETURN(const std::optional<size_t> failed,
+                           FailedResultsIn(options.out, requests, identity));
+    if (failed.has_value()) {
+      outcome = {.kept = requests.size(), .missing = 0, .joined = true, .failed = *failed};
+      unlink(path.c_str());  // if the process that wrote the output ended before it did that
+      return std::nullopt;
+    }
+    const absl::Status status = CheckReplace(options.out, FileKind::kOther, Replace::kNothing);
+    if (absl::IsAlreadyExists(status)) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          options.out, " exists and is not the output of this job; --restart replaces it"));
+    }
+    INLAY_RETURN_IF_ERROR(status);
+  }
+  INLAY_ASSIGN_OR_RETURN(Journal journal, Journal::Open(path, identity, options.shard,
+                                                        requests.size(), options.restart));
+  return journal;
+}
+
+}  // namespace
+
+absl::StatusOr<BatchJobOutcome> RunBatchJob(const RequestFile& requests,
+                                            const JobIdentity& identity, const HttpHandler& handler,
+                                            const BatchJobOptions& options) {
+  BatchJobOutcome outcome;
+  INLAY_ASSIGN_OR_RETURN(std::optional<Journal> journal,
+                         Begin(requests, identity, options, outcome));
+  if (!journal.has_value()) return outcome;
+  outcome.kept = journal->results();
+  INLAY_RETURN_IF_ERROR(
+      AnswerRequests(requests, identity, options.shard, handler, *journal, options.loop));
+  INLAY_ASSIGN_OR_RETURN(const FileLock lock, LockOutput(options));
+  if (!journal->exists()) {
+    // Another shard has found this one done, and joined all.
+    if (access(options.out.c_str(), F_OK) == 0) return outcome;
+    return absl::DataLossError(absl::StrCat(journal->path(), " was removed"));
+  }
+  INLAY_ASSIGN_OR_RETURN(const JoinOutcome joined,
+                         JoinShards(options.out, requests, identity, options.shard.count,
+                                    options.restart ? Replace::kSameKind : Replace::kNothing));
+  outcome.missing = joined.missing;
+  outcome.joined = joined.missing == 0;
+  outcome.failed = joined.failed;
+  return outcome;
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,47 @@
+// A batch job: requests in a file, answered without a network, one result for each whatever dies.
+#ifndef INLAY_SERVE_BATCH_JOB_BATCH_JOB_H_
+#define INLAY_SERVE_BATCH_JOB_BATCH_JOB_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "serve/batch_job/job_identity.h"
+#include "serve/batch_job/request_file.h"
+#include "serve/batch_job/request_loop.h"
+#include "serve/batch_job/shard.h"
+#include "serve/http/http_server.h"
+
+namespace inlay::serve {
+
+struct BatchJobOptions {
+  std::string out;       // the output
+  Shard shard;           // what this process does
+  bool restart = false;  // discard results of earlier runs, and replace the output
+  RequestLoopOptions loop;
+};
+
+struct BatchJobOutcome {
+  size_t kept = 0;     // results of earlier runs
+  size_t missing = 0;  // shards that are not done; where there are any, the output is not there yet
+  bool joined = false;  // this process has written the output, or found it complete
+  size_t failed = 0;    // with `joined`: results with a status other than 200
+};
+
+// Has the requests of the shard answered by `handler`. Their results are kept in a journal beside
+// the output (JournalPath), so that a job that was ended in any way goes on with the same call.
+// The shard that is done last writes the output: all results in the order of the requests, which
+// appear under its name at once; the journals are then removed. Where the output is there already,
+// complete, nothing is done.
+//
+// The bytes of a result depend on its request and the identity alone, if those of the handler's
+// replies do. AlreadyExists for an output that is another file, Unavailable when another process
+// has the shard, Cancelled when it was stopped, the errors of Journal::Open, JoinShards and
+// AnswerRequests.
+absl::StatusOr<BatchJobOutcome> RunBatchJob(const RequestFile& requests,
+                                            const JobIdentity& identity, const HttpHandler& handler,
+                                            const BatchJobOptions& options);
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_BATCH_JOB_BATCH_JOB_H_

@@ -1,0 +1,120 @@
+// The results of a shard as they come, so that a job goes on after any end of its process.
+//
+// A journal is a text file. Each line begins with the hash (XXH64, 16 hexadecimal digits) of what
+// follows on it after a space:
+//
+//   HASH {"inlay_batch": 1, "shard": "0/4", "job": the job's identity}
+//   HASH REQUEST STATUS RESULT     (the request's number, its HTTP status, the line of the output)
+//   HASH end RESULTS FAILED        (once each request of the shard has its result)
+//
+// The first line is there from the beginning, since the file appears with it. A process that is
+// killed leaves at most its last line incomplete; a loss of power may leave anything after what was
+// synced. What follows the last line whose hash is right is cut off, and computed again.
+#ifndef INLAY_SERVE_BATCH_JOB_JOURNAL_H_
+#define INLAY_SERVE_BATCH_JOB_JOURNAL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/file/file_lock.h"
+#include "serve/batch_job/job_identity.h"
+#include "serve/batch_job/line_source.h"
+#include "serve/batch_job/open_file.h"
+#include "serve/batch_job/shard.h"
+
+namespace inlay::serve {
+
+// A result that a journal has.
+struct JournalEntry {
+  size_t request = 0;
+  int status = 0;
+  uint64_t offset = 0;  // of its line of the output, in the journal
+  size_t size = 0;      // bytes of that line, without a newline
+};
+
+// Reads a journal, which may grow meanwhile.
+class JournalReader {
+ public:
+  // NotFound where there is none. FailedPrecondition for a journal of another job or shard (see
+  // CheckSameJob), InvalidArgument for another file.
+  static absl::StatusOr<JournalReader> Open(const std::string& path, const JobIdentity& identity,
+                                            const Shard& shard, size_t requests);
+
+  // The next result; nothing after the last one. It never tells a request that the shard does not
+  // have; the same one may come twice, if two processes have written the journal on a file system
+  // without locks.
+  absl::StatusOr<std::optional<JournalEntry>> Next();
+
+  // Whether the journal has its end; known once Next() has returned nothing.
+  bool ended() const { return ended_; }
+  // The bytes up to which all lines are whole, as far as they were read.
+  uint64_t whole() const { return whole_; }
+  int fd() const { return file_.fd(); }
+
+ private:
+  JournalReader(std::string path, OpenFile file, Shard shard, size_t requests);
+
+  std::string path_;
+  OpenFile file_;
+  Shard shard_;
+  size_t requests_;
+  std::unique_ptr<LineSource> lines_;
+  uint64_t whole_ = 0;
+  bool ended_ = false;
+};
+
+// Whether the file's last line is a journal's end, without reading the rest. False where there is
+// no file.
+bool HasJournalEnd(const std::string& path);
+
+// A journal that is written. One process at a time has it.
+class Journal {
+ public:
+  // Begins the journal, or goes on with one of the same job and shard; `anew` discards one that
+  // exists. Unavailable when another process has it, otherwise the errors of JournalReader::Open.
+  static absl::StatusOr<Journal> Open(const std::string& path, const JobIdentity& identity,
+                                      const Shard& shard, size_t requests, bool anew);
+
+  const std::string& path() const { return path_; }
+  bool Has(size_t request) const { return has_[request / shard_.count]; }
+  size_t results() const { return results_; }
+  size_t failed() const { return failed_; }  // of these, how many have a status other than 200
+  bool ended() const { return ended_; }
+  // Whether the file still has its name: the process that joins the shards removes it.
+  bool exists() const;
+
+  // Appends the result of a request that has none: its HTTP status and its line of the output. It
+  // outlives this process, and a loss of power once Sync() has returned. After an error the journal
+  // is as it was, or is read so.
+  absl::Status Append(size_t request, int status, absl::string_view line);
+  absl::Status Sync();
+  // Every request has its result.
+  absl::Status End();
+
+ private:
+  Journal(std::string path, Shard shard, FileLock lock, OpenFile file)
+      : path_(std::move(path)), shard_(shard), lock_(std::move(lock)), file_(std::move(file)) {}
+  absl::Status Write(absl::string_view content);
+
+  std::string path_;
+  Shard shard_;
+  FileLock lock_;
+  OpenFile file_;
+  uint64_t size_ = 0;      // bytes
+  std::vector<bool> has_;  // of the shard's requests
+  size_t results_ = 0;
+  size_t failed_ = 0;
+  bool ended_ = false;
+  bool synced_ = true;
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_BATCH_JOB_JOURNAL_H_

@@ -1,0 +1,43 @@
+// A file descriptor that is closed with its owner.
+#ifndef INLAY_SERVE_BATCH_JOB_OPEN_FILE_H_
+#define INLAY_SERVE_BATCH_JOB_OPEN_FILE_H_
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace inlay::serve {
+
+class OpenFile {
+ public:
+  // `flags`: O_RDONLY, O_RDWR, ...; the file must exist. The errors name it.
+  static absl::StatusOr<OpenFile> Open(const std::string& path, int flags) {
+    const int fd = open(path.c_str(), flags | O_CLOEXEC);
+    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
+    return OpenFile(fd);
+  }
+  OpenFile(OpenFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OpenFile& operator=(OpenFile&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OpenFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  explicit OpenFile(int fd) : fd_(fd) {}
+  int fd_;  // -1 after a move
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_BATCH_JOB_OPEN_FILE_H_

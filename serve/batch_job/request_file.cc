@@ -1,0 +1,168 @@
+#include "serve/batch_job/request_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/about.h"
+#include "base/out_of_memory.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "base/xxh64.h"
+#include "io/json/parse_json.h"
+#include "serve/batch_job/line_source.h"
+#include "serve/http/http_server.h"
+
+namespace inlay::serve {
+namespace {
+
+constexpr absl::string_view kUrls[] = {"/v1/chat/completions", "/v1/completions", "/v1/responses",
+                                       "/v1/embeddings", "/v1/messages"};
+
+// A body as long as the server takes, and what is around it.
+const size_t kLongestLine = HttpOptions().most_body + (size_t{1} << 20);
+
+absl::StatusOr<std::string> TextMember(const Json& object, const char* name) {
+  const auto at = object.find(name);
+  if (at != object.end() && at->is_string()) return at->get<std::string>();
+  return absl::InvalidArgumentError(absl::StrCat("the request needs \"", name, "\", a string"));
+}
+
+uint64_t HashOf(const std::string& text) { return Xxh64Of(text.data(), text.size()); }
+
+bool IsBlank(absl::string_view line) {
+  return line.find_first_not_of(" \t\r") == absl::string_view::npos;
+}
+
+}  // namespace
+
+absl::StatusOr<BatchRequest> ParseBatchRequest(absl::string_view line) {
+  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the request", line));
+  if (!json.is_object()) return absl::InvalidArgumentError("the request is not a JSON object");
+  BatchRequest request;
+  INLAY_ASSIGN_OR_RETURN(request.custom_id, TextMember(json, "custom_id"));
+  if (request.custom_id.empty()) return absl::InvalidArgumentError("\"custom_id\" is empty");
+  INLAY_ASSIGN_OR_RETURN(const std::string method, TextMember(json, "method"));
+  if (method != "POST") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"method\" is ", QuoteForMessage(method), ", not POST"));
+  }
+  INLAY_ASSIGN_OR_RETURN(request.url, TextMember(json, "url"));
+  if (std::find(std::begin(kUrls), std::end(kUrls), request.url) == std::end(kUrls)) {
+    return absl::InvalidArgumentError(absl::StrCat("\"url\" is ", QuoteForMessage(request.url),
+                                                   ", not one of ", absl::StrJoin(kUrls, ", ")));
+  }
+  const auto body = json.find("body");
+  if (body == json.end() || !body->is_object())
+    return absl::InvalidArgumentError("the request needs \"body\", an object");
+  const auto stream = body->find("stream");
+  request.stream = stream != body->end() && stream->is_boolean() && stream->get<bool>();
+  request.body = DumpJson(*body);
+  return request;
+}
+
+absl::StatusOr<RequestFile> RequestFile::Open(const std::string& path) {
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  INLAY_ASSIGN_OR_RETURN(OpenFile opened, OpenFile::Open(path, O_RDONLY | O_NONBLOCK));
+  struct stat info;
+  if (fstat(opened.fd(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is not a regular file: a job that goes on reads its requests again"));
+  }
+  RequestFile file(path, std::move(opened));
+  file.modified_ = absl::FromUnixSeconds(info.st_mtime);
+  INLAY_RETURN_IF_ERROR(
+      OrOutOfMemory(absl::StrCat("the requests of ", path), [&]() -> absl::Status {
+        INLAY_RETURN_IF_ERROR(file.Scan());
+        return file.CheckIdsDiffer();
+      }));
+  return file;
+}
+
+absl::Status RequestFile::Scan() {
+  LineSource lines(file_.fd(), path_, kLongestLine);
+  Xxh64 hash;
+  while (true) {
+    INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, lines.Next());
+    if (!line.has_value()) break;
+    hash.Update(line->text.data(), line->text.size());
+    if (line->ended) hash.Update("\n", 1);
+    bytes_ = line->offset + line->text.size() + (line->ended ? 1 : 0);
+    if (IsBlank(line->text)) continue;
+    const absl::StatusOr<BatchRequest> request = ParseBatchRequest(line->text);
+    if (!request.ok()) return About(absl::StrCat(path_, ":", lines.number()), request.status());
+    places_.push_back({.offset = line->offset, .id_hash = HashOf(request->custom_id)});
+  }
+  hash_ = hash.Digest();
+  if (!places_.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path_, " has no requests"));
+}
+
+absl::Status RequestFile::CheckIdsDiffer() const {
+  std::vector<uint64_t> order(places_.size());
+  std::iota(order.begin(), order.end(), uint64_t{0});
+  std::sort(order.begin(), order.end(), [this](uint64_t a, uint64_t b) {
+    return std::pair(places_[a].id_hash, a) < std::pair(places_[b].id_hash, b);
+  });
+  const auto same_hash = [this](uint64_t a, uint64_t b) {
+    return places_[a].id_hash == places_[b].id_hash;
+  };
+  // Requests of one hash are neighbours, the earlier ones first.
+  for (auto at = order.begin();
+       (at = std::adjacent_find(at, order.end(), same_hash)) != order.end(); ++at) {
+    for (auto later = at + 1; later != order.end() && same_hash(*at, *later); ++later) {
+      INLAY_ASSIGN_OR_RETURN(const BatchRequest a, Read(*at));
+      INLAY_ASSIGN_OR_RETURN(const BatchRequest b, Read(*later));
+      if (a.custom_id != b.custom_id) continue;
+      INLAY_ASSIGN_OR_RETURN(const uint64_t line_a, LineAt(places_[*at].offset));
+      INLAY_ASSIGN_OR_RETURN(const uint64_t line_b, LineAt(places_[*later].offset));
+      return absl::InvalidArgumentError(absl::StrCat(path_, ":", line_b, ": the custom_id ",
+                                                     QuoteForMessage(b.custom_id),
+                                                     " is also that of line ", line_a));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> RequestFile::LineAt(uint64_t offset) const {
+  LineSource lines(file_.fd(), path_, kLongestLine);
+  while (true) {
+    INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, lines.Next());
+    if (!line.has_value() || line->offset >= offset) return lines.number();
+  }
+}
+
+std::string RequestFile::Content() const {
+  return absl::StrFormat("%d bytes, xxh64 %016x", bytes_, hash_);
+}
+
+bool RequestFile::IsFile(const std::string& path) const {
+  struct stat own, other;
+  return fstat(file_.fd(), &own) == 0 && stat(path.c_str(), &other) == 0 &&
+         own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+absl::StatusOr<BatchRequest> RequestFile::Read(size_t request) const {
+  const Place& place = places_[request];
+  const uint64_t end = request + 1 < places_.size() ? places_[request + 1].offset : bytes_;
+  return OrOutOfMemory("a request", [&]() -> absl::StatusOr<BatchRequest> {
+    INLAY_ASSIGN_OR_RETURN(
+        const std::string bytes,
+        ReadAt(file_.fd(), place.offset, static_cast<size_t>(end - place.offset), path_));
+    absl::StatusOr<BatchRequest> read = ParseBatchRequest(bytes.substr(0, bytes.find('\n')));
+    if (read.ok() && HashOf(read->custom_id) == place.id_hash) return read;
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, " has changed since the job has read it"));
+  });
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,192 @@
+#include "serve/batch_job/request_loop.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "base/wait_for.h"
+#include "serve/batch_job/result_line.h"
+#include "serve/service/service.h"
+
+namespace inlay::serve {
+namespace {
+
+constexpr absl::Duration kReplyPoll = absl::Milliseconds(50);
+
+struct Reply {
+  size_t request = 0;
+  int status = 0;  // 0: there was no memory for a reply
+  std::string body;
+};
+
+// Replies that wait to be written down. Any thread may add one.
+class ReplyBox {
+ public:
+  void Add(Reply reply) {
+    const std::lock_guard lock(mutex_);
+    replies_.push_back(std::move(reply));
+    added_.notify_one();
+  }
+  // All replies, once there are any; none after `most`.
+  std::deque<Reply> Take(absl::Duration most) {
+    std::unique_lock lock(mutex_);
+    WaitFor(added_, lock, most, [this] { return !replies_.empty(); });
+    return std::exchange(replies_, {});
+  }
+
+ private:
+  std::mutex mutex_;  // guards replies_
+  std::condition_variable added_;
+  std::deque<Reply> replies_;
+};
+
+// Puts the reply to one request into the box.
+class BoxedReply final : public HttpReply {
+ public:
+  BoxedReply(std::shared_ptr<ReplyBox> box, size_t request)
+      : box_(std::move(box)), request_(request) {}
+  ~BoxedReply() override { Add(0, ""); }
+
+  void Send(int status, absl::string_view, std::string body, HttpHeaders) override {
+    Add(status, std::move(body));
+  }
+  // Streams are refused before, so that there are none.
+  void StartStream(int, absl::string_view, HttpHeaders) override {}
+  void Write(std::string) override {}
+  void Finish() override {}
+  void OnGone(std::function<void()>) override {}
+
+ private:
+  void Add(int status, std::string body) {
+    if (sent_.exchange(true)) return;
+    box_->Add({.request = request_, .status = status, .body = std::move(body)});
+  }
+
+  const std::shared_ptr<ReplyBox> box_;
+  const size_t request_;
+  std::atomic<bool> sent_ = false;
+};
+
+class Loop {
+ public:
+  Loop(const RequestFile& requests, const JobIdentity& identity, const Shard& shard,
+       const HttpHandler& handler, Journal& journal, const RequestLoopOptions& options)
+      : requests_(requests),
+        identity_(identity),
+        shard_(shard),
+        handler_(handler),
+        journal_(journal),
+        options_(options),
+        next_(shard.index),
+        kept_(journal.results()) {}
+
+  absl::Status Run() {
+    const size_t total = shard_.SizeOf(requests_.size());
+    absl::Time synced = absl::Now();
+    while (journal_.results() < total) {
+      if (options_.stop && options_.stop()) return Stopped();
+      INLAY_RETURN_IF_ERROR(SubmitSome());
+      for (const Reply& reply : box_->Take(kReplyPoll)) INLAY_RETURN_IF_ERROR(Take(reply));
+      if (options_.progress) options_.progress(journal_.results() - kept_, total - kept_);
+      if (const absl::Time now = absl::Now(); now - synced >= options_.sync) {
+        INLAY_RETURN_IF_ERROR(journal_.Sync());
+        synced = now;
+      }
+    }
+    return journal_.End();
+  }
+
+ private:
+  absl::Status Stopped() {
+    for (const Reply& reply : box_->Take(absl::ZeroDuration())) INLAY_RETURN_IF_ERROR(Take(reply));
+    INLAY_RETURN_IF_ERROR(journal_.Sync());
+    return absl::CancelledError("interrupted");
+  }
+
+  absl::Status SubmitSome() {
+    for (; next_ < requests_.size() && in_flight_ < options_.most_in_flight;
+         next_ += shard_.count) {
+      if (!journal_.Has(next_)) INLAY_RETURN_IF_ERROR(Submit(next_));
+    }
+    if (in_flight_ > 0 || next_ < requests_.size() || again_.empty()) return absl::OkStatus();
+    last_try_ = true;
+    const size_t request = again_.front();
+    again_.pop_front();
+    return Submit(request);
+  }
+
+  absl::Status Submit(size_t number) {
+    INLAY_ASSIGN_OR_RETURN(BatchRequest request, requests_.Read(number));
+    return OrOutOfMemory("a request", [&]() -> absl::Status {
+      ++in_flight_;
+      auto reply = std::make_shared<BoxedReply>(box_, number);
+      if (request.stream) {
+        reply->Send(400, "", HttpErrorBody(request.url, 400, "a batch has no streams"), {});
+        return absl::OkStatus();
+      }
+      std::string id = ReplyId(identity_, request);
+      handler_({.method = "POST",
+                .path = std::move(request.url),
+                .query = "",
+                .headers = {},
+                .body = std::move(request.body),
+                .id = std::move(id)},
+               std::move(reply));
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status Take(const Reply& reply) {
+    --in_flight_;
+    const bool refused = reply.status == 429 || reply.status == 0;
+    return OrOutOfMemory("a result", [&]() -> absl::Status {
+      if (refused && !last_try_) {
+        again_.push_back(reply.request);
+        return absl::OkStatus();
+      }
+      INLAY_ASSIGN_OR_RETURN(const BatchRequest request, requests_.Read(reply.request));
+      const std::string id = ReplyId(identity_, request);
+      const int status = reply.status == 0 ? 500 : reply.status;
+      const std::string& body =
+          reply.status == 0
+              ? HttpErrorBody(request.url, 500, "there is not enough memory for this request")
+              : reply.body;
+      return journal_.Append(reply.request, status,
+                             ResultLine(id, request.custom_id, status, body));
+    });
+  }
+
+  const RequestFile& requests_;
+  const JobIdentity& identity_;
+  const Shard shard_;
+  const HttpHandler& handler_;
+  Journal& journal_;
+  const RequestLoopOptions& options_;
+  const std::shared_ptr<ReplyBox> box_ = std::make_shared<ReplyBox>();
+  size_t next_;               // the first request that was not submitted
+  const size_t kept_;         // results from earlier runs
+  size_t in_flight_ = 0;      // requests whose replies have not been taken
+  std::deque<size_t> again_;  // refused for lack of memory
+  bool last_try_ = false;     // all others have their results
+};
+
+}  // namespace
+
+absl::Status AnswerRequests(const RequestFile& requests, const JobIdentity& identity,
+                            const Shard& shard, const HttpHandler& handler, Journal& journal,
+                            const RequestLoopOptions& options) {
+  return OrOutOfMemory("the requests of a job", [&] {
+    return Loop(requests, identity, shard, handler, journal, options).Run();
+  });
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,378 @@
+// A batch job with a handler that answers in any order, refuses and forgets: one result for each
+// request, the same bytes however the job was ended.
+#include "serve/batch_job/batch_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "io/json/parse_json.h"
+#include "serve/batch_job/journal.h"
+#include "serve/batch_job/result_file.h"
+#include "serve/batch_job/result_line.h"
+#include "serve/http/http_server.h"
+#include "tests/must.h"
+#include "tests/temp_folder.h"
+
+namespace inlay::serve {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kRequests = 60;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void WriteAll(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string RequestLine(const std::string& id, const Json& body,
+                        const std::string& url = "/v1/completions") {
+  return DumpJson({{"custom_id", id}, {"method", "POST"}, {"url", url}, {"body", body}}) + "\n";
+}
+
+// Replies to a request with what it is, after a while, from another thread, in any order.
+class Handler {
+ public:
+  explicit Handler(unsigned seed) : random_(seed) {}
+  ~Handler() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  HttpHandler handler() {
+    return [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+      const std::lock_guard lock(mutex_);
+      ++asked_[request.id];
+      // The first time some are refused, and some are not replied to.
+      const unsigned kind = asked_[request.id] > 1 ? 9 : random_() % 8;
+      const auto wait = std::chrono::microseconds(random_() % 2000);
+      threads_.emplace_back([kind, wait, request = std::move(request), reply = std::move(reply)] {
+        std::this_thread::sleep_for(wait);
+        if (kind == 0) return;
+        if (kind == 1) return reply->Send(429, "", R"({"error":"full"})", {});
+        const bool bad = request.body.find("bad") != std::string::npos;
+        reply->Send(bad ? 400 : 200, "",
+                    DumpJson({{"id", request.id}, {"path", request.path}, {"echo", request.body}}),
+                    {});
+      });
+    };
+  }
+  size_t asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_.size();
+  }
+
+ private:
+  std::mutex mutex_;  // guards the members below
+  std::mt19937 random_;
+  std::map<std::string, int> asked_;
+  std::vector<std::thread> threads_;
+};
+
+class BatchJobTest : public testing::Test {
+ protected:
+  BatchJobTest() {
+    std::string lines;
+    for (size_t i = 0; i < kRequests; ++i) {
+      lines += RequestLine(absl::StrCat("request ", i, i % 3 == 0 ? " \"é\"\n" : ""),
+                           {{"prompt", i % 7 == 0 ? "bad" : "good"}, {"n", i}});
+      if (i % 9 == 0) lines += " \r\n\n";
+    }
+    lines.pop_back();  // the last line may lack its newline
+    WriteAll(input_, lines);
+  }
+
+  JobIdentity Identity(const RequestFile& requests) const {
+    return {.input = requests.Content(),
+            .fingerprint = fingerprint_,
+            .model = "m",
+            .chat_template = "none",
+            .context = 100,
+            .time = 7};
+  }
+
+  // Runs the job with a handler of this seed; `stop_after` results of this run end it.
+  absl::StatusOr<BatchJobOutcome> Run(unsigned seed, const std::string& out, Shard shard = {},
+                                      size_t stop_after = kRequests + 1, bool restart = false) {
+    INLAY_ASSIGN_OR_RETURN(const RequestFile requests, RequestFile::Open(input_));
+    Handler handler(seed);
+    BatchJobOptions options{.out = out, .shard = shard, .restart = restart, .loop = {}};
+    size_t done = 0;
+    options.loop.most_in_flight = 1 + seed % 16;
+    options.loop.progress = [&](uint64_t now, uint64_t) { done = now; };
+    options.loop.stop = [&] { return done >= stop_after; };
+    options.loop.sync = absl::Milliseconds(seed % 3);
+    const auto outcome = RunBatchJob(requests, Identity(requests), handler.handler(), options);
+    asked_ += handler.asked();
+    return outcome;
+  }
+
+  void ExpectNothingElse(const std::set<std::string>& names) const {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      found.insert(entry.path().filename());
+    EXPECT_EQ(found, names);
+  }
+
+  const TempFolder folder_;
+  const std::string input_ = folder_.Path("in"), out_ = folder_.Path("out");
+  std::string fingerprint_ = "f";
+  size_t asked_ = 0;  // of handlers, by all runs
+};
+
+TEST_F(BatchJobTest, EachRequestHasItsResultInOrder) {
+  const BatchJobOutcome outcome = Must(Run(1, out_));
+  EXPECT_TRUE(outcome.joined);
+  EXPECT_EQ(outcome.failed, 9u);
+  const std::vector<std::string> lines = absl::StrSplit(ReadAll(out_), '\n');
+  ASSERT_EQ(lines.size(), kRequests + 1);
+  EXPECT_EQ(lines.back(), "");
+  std::set<std::string> ids;
+  for (size_t i = 0; i < kRequests; ++i) {
+    const Json result = Must(ParseJson("a line", lines[i]));
+    EXPECT_EQ(result["custom_id"], absl::StrCat("request ", i, i % 3 == 0 ? " \"é\"\n" : ""));
+    EXPECT_EQ(result["response"]["status_code"], i % 7 == 0 ? 400 : 200);
+    EXPECT_TRUE(result["error"].is_null());
+    const Json& body = result["response"]["body"];
+    EXPECT_EQ(result["id"], absl::StrCat("batch_req_", body["id"].get<std::string>()));
+    EXPECT_EQ(result["response"]["request_id"], body["id"]);
+    EXPECT_EQ(body["path"], "/v1/completions");
+    EXPECT_EQ(Must(ParseJson("a body", body["echo"].get<std::string>()))["n"], i);
+    ids.insert(result["id"]);
+  }
+  EXPECT_EQ(ids.size(), kRequests);
+  ExpectNothingElse({"in", "out"});
+  // Once more there is nothing to do.
+  const size_t asked = asked_;
+  const BatchJobOutcome again = Must(Run(2, out_));
+  EXPECT_TRUE(again.joined);
+  EXPECT_EQ(again.failed, 9u);
+  EXPECT_EQ(again.kept, kRequests);
+  EXPECT_EQ(asked_, asked);
+}
+
+TEST_F(BatchJobTest, StoppedAnywhereItGoesOnWithTheSameBytes) {
+  ASSERT_TRUE(Run(1, folder_.Path("whole")).ok());
+  const std::string whole = ReadAll(folder_.Path("whole"));
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    const std::string out = folder_.Path(absl::StrCat("out", seed));
+    size_t runs = 0, kept = 0;
+    while (true) {
+      const auto outcome = Run(10 * seed + static_cast<unsigned>(runs), out, {}, 5);
+      ++runs;
+      if (outcome.ok()) {
+        EXPECT_GE(outcome->kept, kept);
+        break;
+      }
+      EXPECT_TRUE(absl::IsCancelled(outcome.status())) << outcome.status();
+      EXPECT_FALSE(std::filesystem::exists(out));
+    }
+    EXPECT_GT(runs, 3u);
+    EXPECT_EQ(ReadAll(out), whole);
+  }
+}
+
+// A journal may end at any byte, and after a loss of power hold anything at its end.
+TEST_F(BatchJobTest, ATornJournalIsCutOff) {
+  ASSERT_TRUE(Run(1, folder_.Path("whole")).ok());
+  const std::string whole = ReadAll(folder_.Path("whole"));
+  ASSERT_FALSE(Run(2, out_, {}, 20).ok());
+  const std::string part = out_ + ".part", journal = ReadAll(part);
+  const size_t header = journal.find('\n') + 1;
+  std::mt19937 random(3);
+  for (int i = 0; i < 24; ++i) {
+    const size_t cut = header + random() % (journal.size() - header + 1);
+    std::string torn = journal.substr(0, cut);
+    if (i % 4 == 1) torn += std::string(100, '\0');
+    if (i % 4 == 2) torn += "1234567890abcdef 3 200 {}\n";
+    if (i % 4 == 3 && cut > header) torn[header + random() % (cut - header)] ^= 1;
+    WriteAll(part, torn);
+    const BatchJobOutcome outcome = Must(Run(static_cast<unsigned>(i), out_));
+    const auto whole_lines = std::count(journal.begin() + static_cast<ptrdiff_t>(header),
+                                        journal.begin() + static_cast<ptrdiff_t>(cut), '\n');
+    if (i % 4 == 3) {
+      EXPECT_LE(outcome.kept, static_cast<size_t>(whole_lines));
+    } else {
+      EXPECT_EQ(outcome.kept, static_cast<size_t>(whole_lines));
+    }
+    EXPECT_EQ(ReadAll(out_), whole) << cut;
+    ASSERT_EQ(unlink(out_.c_str()), 0);
+  }
+  // Not even the header, or another file.
+  for (const std::string& text : {journal.substr(0, header - 1), std::string("notes of mine\n")}) {
+    WriteAll(part, text);
+    const auto refused = Run(1, out_);
+    EXPECT_THAT(refused.status().message(), HasSubstr("is not the journal of a batch job"));
+    EXPECT_EQ(ReadAll(part), text);
+  }
+}
+
+TEST_F(BatchJobTest, ShardsJoinToTheSameBytes) {
+  ASSERT_TRUE(Run(1, folder_.Path("whole")).ok());
+  const std::string whole = ReadAll(folder_.Path("whole"));
+  for (const size_t count : {2u, 3u, 7u}) {
+    const std::string out = folder_.Path(absl::StrCat("out", count));
+    for (size_t i = 0; i < count; ++i) {
+      const size_t index = (i + 1) % count;  // the last one is not the last to end
+      EXPECT_FALSE(std::filesystem::exists(out));
+      ASSERT_TRUE(absl::IsCancelled(Run(4, out, {index, count}, 2).status()));
+      const BatchJobOutcome outcome = Must(Run(5, out, {index, count}));
+      EXPECT_GE(outcome.kept, 2u);
+      EXPECT_EQ(outcome.joined, i + 1 == count);
+      EXPECT_EQ(outcome.missing, count - 1 - i);
+      EXPECT_EQ(outcome.failed, outcome.joined ? 9u : 0u);
+    }
+    EXPECT_EQ(ReadAll(out), whole);
+  }
+  ExpectNothingElse({"in", "whole", "out2", "out3", "out7"});
+}
+
+TEST_F(BatchJobTest, ShardsAtTheSameTimeJoinOnce) {
+  ASSERT_TRUE(Run(1, folder_.Path("whole")).ok());
+  constexpr size_t kShards = 4;
+  for (int round = 0; round < 4; ++round) {
+    std::vector<absl::StatusOr<BatchJobOutcome>> outcomes(kShards, absl::UnknownError(""));
+    const RequestFile requests = Must(RequestFile::Open(input_));
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < kShards; ++i) {
+      threads.emplace_back([&, i] {
+        Handler handler(static_cast<unsigned>(i));
+        outcomes[i] =
+            RunBatchJob(requests, Identity(requests), handler.handler(),
+                        {.out = out_, .shard = {i, kShards}, .restart = false, .loop = {}});
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    size_t joined = 0;
+    for (const auto& outcome : outcomes) {
+      ASSERT_TRUE(outcome.ok()) << outcome.status();
+      joined += outcome->joined;
+    }
+    EXPECT_EQ(joined, 1u);
+    EXPECT_EQ(ReadAll(out_), ReadAll(folder_.Path("whole")));
+    ExpectNothingElse({"in", "out", "whole"});
+    ASSERT_EQ(unlink(out_.c_str()), 0);
+  }
+}
+
+TEST_F(BatchJobTest, AnotherJobIsRefusedUnlessItRestarts) {
+  ASSERT_FALSE(Run(2, out_, {}, 20).ok());
+  fingerprint_ = "g";
+  const auto other_model = Run(2, out_);
+  EXPECT_THAT(other_model.status().message(),
+              HasSubstr("has results of another job: its fingerprint is \"f\" and not \"g\"; "
+                        "--restart discards them"));
+  fingerprint_ = "f";
+  const std::string before = ReadAll(input_);
+  WriteAll(input_, before + "\n" + RequestLine("one more", {{"prompt", "x"}}));
+  EXPECT_THAT(Run(2, out_).status().message(), HasSubstr("its input is \""));
+  const BatchJobOutcome restarted = Must(Run(2, out_, {}, kRequests + 9, /*restart=*/true));
+  EXPECT_EQ(restarted.kept, 0u);
+  // The output of another job, too.
+  WriteAll(input_, before);
+  const auto exists = Run(2, out_);
+  EXPECT_THAT(exists.status().message(),
+              HasSubstr("out exists and is not the output of this job; --restart replaces it"));
+  EXPECT_TRUE(Must(Run(2, out_, {}, kRequests + 1, /*restart=*/true)).joined);
+  // Results of the requests that both jobs have are the same: a request's depends on it alone.
+  ExpectNothingElse({"in", "out"});
+}
+
+TEST_F(BatchJobTest, WhatTheWriterOfTheOutputLeftIsRemoved) {
+  ASSERT_FALSE(Run(2, out_, {}, 20).ok());
+  const std::string journal = ReadAll(out_ + ".part");
+  ASSERT_TRUE(Run(3, out_).ok());
+  WriteAll(out_ + ".part", journal);
+  EXPECT_TRUE(Must(Run(3, out_)).joined);
+  ExpectNothingElse({"in", "out"});
+}
+
+TEST_F(BatchJobTest, OneProcessHasAShard) {
+  const RequestFile requests = Must(RequestFile::Open(input_));
+  const Journal journal =
+      Must(Journal::Open(out_ + ".part", Identity(requests), {}, requests.size(), false));
+  EXPECT_TRUE(absl::IsUnavailable(Run(1, out_).status()));
+}
+
+TEST_F(BatchJobTest, StreamsAreRefusedInWordsOfTheProtocol) {
+  WriteAll(input_, RequestLine("a", {{"stream", true}}) +
+                       RequestLine("b", {{"stream", true}}, "/v1/messages") +
+                       RequestLine("c", {{"stream", false}}));
+  const BatchJobOutcome outcome = Must(Run(1, out_));
+  EXPECT_EQ(outcome.failed, 2u);
+  EXPECT_EQ(asked_, 1u);
+  const std::vector<std::string> lines = absl::StrSplit(ReadAll(out_), '\n');
+  EXPECT_THAT(lines[0], HasSubstr(R"("body":{"error":{"message":"a batch has no streams")"));
+  EXPECT_THAT(lines[1], HasSubstr(R"("body":{"type":"error","error":{)"));
+}
+
+// The input is read piece by piece, and only places are kept.
+TEST_F(BatchJobTest, ARequestThatChangesMeanwhileIsNoticed) {
+  const RequestFile requests = Must(RequestFile::Open(input_));
+  EXPECT_EQ(Must(requests.Read(8)).custom_id, "request 8");
+  std::string text = ReadAll(input_);
+  text.replace(text.find("request 8"), 9, "request X");
+  WriteAll(input_, text);
+  EXPECT_EQ(Must(requests.Read(7)).custom_id, "request 7");
+  EXPECT_THAT(requests.Read(8).status().message(), HasSubstr("has changed"));
+}
+
+TEST(RequestFileTest, WrongLinesAreNamed) {
+  const TempFolder folder;
+  const std::string path = folder.Path("requests");
+  const std::string good = RequestLine("a", Json::object());
+  const auto error = [&](const std::string& text) {
+    WriteAll(path, text);
+    return std::string(RequestFile::Open(path).status().message());
+  };
+  EXPECT_EQ(error(good), "");
+  EXPECT_EQ(error("\xEF\xBB\xBF" + good + "\r\n"), "") << "as Windows writes files";
+  EXPECT_THAT(error(""), HasSubstr("has no requests"));
+  EXPECT_THAT(error(good + "\n{\"custom_id\": \n"),
+              HasSubstr("requests:3: the request is not JSON"));
+  EXPECT_THAT(error(good + "[]"), HasSubstr(":2: the request is not a JSON object"));
+  EXPECT_THAT(error("{}"), HasSubstr(":1: the request needs \"custom_id\", a string"));
+  EXPECT_THAT(error(R"({"custom_id": ""})"), HasSubstr(":1: \"custom_id\" is empty"));
+  EXPECT_THAT(error(R"({"custom_id": "a", "method": "GET"})"), HasSubstr("is 'GET', not POST"));
+  EXPECT_THAT(error(RequestLine("a", Json::object(), "/v1/models")),
+              HasSubstr("\"url\" is '/v1/models', not one of /v1/chat/completions, "));
+  EXPECT_THAT(error(RequestLine("a", "text")), HasSubstr("needs \"body\", an object"));
+  EXPECT_THAT(error(good + "\n" + RequestLine("b", Json::object()) + good),
+              HasSubstr("requests:4: the custom_id 'a' is also that of line 1"));
+  EXPECT_THAT(error(good + std::string(size_t{40} << 20, ' ')),
+              HasSubstr("requests:2: the line has more than"));
+  EXPECT_THAT(RequestFile::Open(folder.path()).status().message(),
+              HasSubstr("is not a regular file"));
+  EXPECT_THAT(RequestFile::Open(folder.Path("none")).status().message(),
+              HasSubstr("none cannot be opened"));
+}
+
+}  // namespace
+}  // namespace inlay::serve

@@ -1,0 +1,323 @@
+// inlay batch as processes: its results are those of a server, whatever kills it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "tests/serve/http/raw_client.h"
+#include "tests/tools/program.h"
+#include "tests/tools/server_process.h"
+
+namespace inlay {
+namespace {
+
+using serve::RawClient;
+using serve::RawReply;
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+constexpr char kModel[] = "models/bard.gguf";
+constexpr size_t kRequests = 24;
+
+// Requests of all protocols, of which some fail. Their seeds are given, since a server draws
+// others.
+std::vector<Json> Requests() {
+  std::vector<Json> requests;
+  for (size_t i = 0; i < kRequests; ++i) {
+    const std::string text = absl::StrCat("To be, or not to be, that is the question ", i);
+    const Json chat = {{"messages", {{{"role", "user"}, {"content", text}}}},
+                       {"max_tokens", 5 + 3 * i},
+                       {"seed", i}};
+    Json request = {{"custom_id", absl::StrCat("request-", i)}, {"method", "POST"}};
+    switch (i % 5) {
+      case 0:
+        request["url"] = "/v1/chat/completions";
+        request["body"] = chat;
+        if (i == 5) request["body"]["n"] = 3;
+        if (i == 10) request["body"]["logprobs"] = true;
+        if (i == 15) request["body"]["nonsense"] = 1;
+        break;
+      case 1:
+        request["url"] = "/v1/completions";
+        request["body"] = {{"prompt", {text, "ROMEO:"}}, {"max_tokens", 20}, {"seed", i}};
+        break;
+      case 2:
+        request["url"] = "/v1/responses";
+        request["body"] = {
+            {"input", text}, {"max_output_tokens", 20}, {"seed", i}, {"store", false}};
+        break;
+      case 3:
+        request["url"] = "/v1/messages";
+        request["body"] = chat;
+        break;
+      default:
+        request["url"] = "/v1/embeddings";  // which this model has none of
+        request["body"] = {{"input", text}};
+    }
+    requests.push_back(request);
+  }
+  return requests;
+}
+
+constexpr size_t kFailed = 5;  // of them: 4, 9, 14 and 19, which embed, and 15
+
+std::string Lines(const std::vector<Json>& requests) {
+  std::string lines;
+  for (const Json& request : requests) absl::StrAppend(&lines, request.dump(), "\n");
+  return lines;
+}
+
+// What the server makes random or timed, and what it reuses of earlier requests.
+void Normalize(Json& json) {
+  if (json.is_array()) {
+    for (Json& item : json) Normalize(item);
+  }
+  if (!json.is_object()) return;
+  for (auto& [key, value] : json.items()) {
+    if (key == "id" && value.is_string()) value = "an id";
+    if (key == "created" || key == "created_at") value = "a time";
+    if (key == "cached_tokens" || key == "cache_read_input_tokens") value = "reused";
+    if (key == "input_tokens") value = "not reused";  // Anthropic's, without those reused
+    Normalize(value);
+  }
+}
+
+class BatchTest : public testing::Test {
+ protected:
+  BatchTest() { WriteFile(input_, Lines(Requests())); }
+
+  std::vector<std::string> Arguments(const std::string& out,
+                                     const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = {"batch",  "-m",   kModel, "-t", "1",      "--chat-template",
+                                    "chatml", input_, "-o",   out,  "--time", "1000"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  ProgramResult Run(const std::string& out, const std::vector<std::string>& more = {},
+                    const std::map<std::string, std::string>& env = {}) const {
+    return RunProgram(Arguments(out, more), {.env = env});
+  }
+  // The job in one go.
+  std::string Whole() const {
+    const std::string out = ScratchPath("whole");
+    const ProgramResult result = Run(out);
+    EXPECT_EQ(result.status, 3) << result.err;
+    EXPECT_EQ(result.err,
+              absl::StrCat("inlay: 5 of 24 requests failed; ", out, " has all results\n"));
+    return ReadFile(out);
+  }
+
+  const std::string input_ = ScratchPath("requests.jsonl");
+};
+
+TEST_F(BatchTest, ResultsAreAServersReplies) {
+  const std::string whole = Whole();
+  const std::vector<std::string> lines = absl::StrSplit(whole, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), kRequests);
+  ServerProcess server({"-m", kModel, "-t", "2", "--chat-template", "chatml"});
+  const std::vector<Json> requests = Requests();
+  size_t failed = 0;
+  for (size_t i = 0; i < kRequests; ++i) {
+    const Json result = Json::parse(lines[i]);
+    EXPECT_EQ(result["custom_id"], requests[i]["custom_id"]);
+    const std::string body = requests[i]["body"].dump();
+    RawClient client(server.port());
+    ASSERT_TRUE(client.Send(absl::StrCat("POST ", requests[i]["url"].get<std::string>(),
+                                         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                                         "application/json\r\nContent-Length: ",
+                                         body.size(), "\r\n\r\n", body)));
+    const RawReply reply = client.Read();
+    EXPECT_EQ(result["response"]["status_code"], reply.status);
+    failed += reply.status != 200;
+    Json expected = Json::parse(reply.body), found = result["response"]["body"];
+    // Members of the same order and spelling: the bytes are the same but for what is replaced.
+    EXPECT_THAT(lines[i], HasSubstr(absl::StrCat("\"body\":", found.dump(), "}")));
+    Normalize(expected);
+    Normalize(found);
+    EXPECT_EQ(found.dump(), expected.dump());
+  }
+  EXPECT_EQ(failed, kFailed);
+}
+
+TEST_F(BatchTest, TheSameBytesHoweverManyAtATime) {
+  const std::string whole = Whole(), out = ScratchPath("out");
+  for (const char* parallel : {"1", "3"}) {
+    EXPECT_EQ(Run(out, {"-n", parallel, "--restart"}).status, 3);
+    EXPECT_EQ(ReadFile(out), whole) << parallel;
+  }
+}
+
+// INLAY_BATCH_KILLS: how often, in place of 8.
+TEST_F(BatchTest, KilledAtAnyMomentItGoesOnWithTheSameBytes) {
+  using std::chrono::steady_clock;
+  const auto start = steady_clock::now();
+  const std::string whole = Whole(), out = ScratchPath("out");
+  const auto once = std::chrono::duration<double>(steady_clock::now() - start);
+  const char* const asked = std::getenv("INLAY_BATCH_KILLS");
+  const int most = asked == nullptr ? 8 : std::atoi(asked);
+  std::mt19937 random(1);
+  int kills = 0, jobs = 0;
+  size_t torn = 0, kept = 0;
+  while (kills < most) {
+    // A job that is killed until it is done.
+    while (true) {
+      // Most of a run is its start; within 1.2 of them it may also end by itself.
+      const auto after = once * (static_cast<double>(random() % 1000) / 1000 * 1.2);
+      const ProgramResult result = RunProgram(Arguments(out), {.while_running = [&](pid_t pid) {
+                                                if (kills < most) {
+                                                  std::this_thread::sleep_for(after);
+                                                  kill(pid, SIGKILL);
+                                                }
+                                              }});
+      if (result.status != 128 + SIGKILL) {
+        EXPECT_EQ(result.status, 3) << result.err;
+        break;
+      }
+      ++kills;
+      if (std::filesystem::exists(out + ".part")) {
+        const std::string journal = ReadFile(out + ".part");
+        torn += journal.back() != '\n';
+        kept += static_cast<size_t>(std::count(journal.begin(), journal.end(), '\n')) > 1;
+      }
+    }
+    ++jobs;
+    EXPECT_EQ(ReadFile(out), whole);
+    EXPECT_FALSE(std::filesystem::exists(out + ".part"));
+    EXPECT_EQ(unlink(out.c_str()), 0);
+  }
+  std::printf("%d kills, %d jobs; results were kept after %zu kills, %zu journals were torn\n",
+              kills, jobs, kept, torn);
+}
+
+TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
+  const std::string out = ScratchPath("out"), part = out + ".part";
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    unlink(part.c_str());
+    const ProgramResult stopped =
+        RunProgram(Arguments(out, {"--restart", "-n", "1"}), {.while_running = [&](pid_t pid) {
+                     // A result is there.
+                     while (!std::filesystem::exists(part) ||
+                            !absl::StrContains(ReadFile(part), "request-0")) {
+                       std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                     }
+                     kill(pid, signal);
+                   }});
+    if (stopped.status == 3) continue;  // it was done first
+    ExpectError(stopped, 1,
+                HasSubstr(absl::StrCat("the results so far are kept in ", part,
+                                       ", and the same command goes on with the rest")));
+    EXPECT_FALSE(std::filesystem::exists(out));
+  }
+  EXPECT_EQ(Run(out).status, 3);
+  EXPECT_EQ(ReadFile(out), Whole());
+}
+
+TEST_F(BatchTest, ShardsOfTheEnvironmentJoinToTheSameBytes) {
+  const std::string whole = Whole(), out = ScratchPath("out");
+  const std::vector<std::vector<std::map<std::string, std::string>>> launches = {
+      {{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+       {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}},
+      {{{"SLURM_ARRAY_TASK_ID", "1"},
+        {"SLURM_ARRAY_TASK_MIN", "1"},
+        {"SLURM_ARRAY_TASK_MAX", "2"},
+        {"SLURM_ARRAY_TASK_COUNT", "2"}},
+       {{"SLURM_ARRAY_TASK_ID", "2"},
+        {"SLURM_ARRAY_TASK_MIN", "1"},
+        {"SLURM_ARRAY_TASK_MAX", "2"},
+        {"SLURM_ARRAY_TASK_COUNT", "2"}}}};
+  for (const auto& environments : launches) {
+    const ProgramResult first = Run(out, {}, environments[0]);
+    EXPECT_EQ(first.status, 0) << "failed requests are told when all is done: " << first.err;
+    EXPECT_EQ(
+        first.err,
+        absl::StrCat("inlay: shard 0/2 is done, 1 is not yet; the last one writes ", out, "\n"));
+    EXPECT_TRUE(std::filesystem::exists(out + ".part.0-of-2"));
+    EXPECT_EQ(Run(out, {}, environments[0]).err, first.err) << "once more";
+    EXPECT_EQ(Run(out, {}, environments[1]).status, 3);
+    EXPECT_EQ(ReadFile(out), whole);
+    ASSERT_EQ(unlink(out.c_str()), 0);
+  }
+  EXPECT_EQ(Run(out, {"--shard", "1/2"}, launches[0][0]).status, 0) << "the flag counts";
+  EXPECT_TRUE(std::filesystem::exists(out + ".part.1-of-2"));
+}
+
+TEST_F(BatchTest, WhatCannotBeDoneIsRefused) {
+  const std::string out = ScratchPath("out");
+  ExpectError(Run(input_), 2, HasSubstr("is the file of the requests"));
+  ExpectError(Run(out, {"--shard", "2/2"}), 2, HasSubstr("--shard is '2/2', not I/N"));
+  ExpectError(Run(out, {"--sandbox"}), 2, HasSubstr("--sandbox lets no file be written"));
+  ExpectError(Run(out, {}, {{"SLURM_ARRAY_TASK_ID", "3"}}), 1, HasSubstr("--shard I/N"));
+  ExpectError(Run(kModel), 1, HasSubstr("is a model file"));
+  ExpectError(RunProgram({"batch", input_}), 2, HasSubstr("--output is required"));
+  ExpectError(Run(out, {"-c", "200", "--cache-limit", "1"}), 1,
+              HasSubstr("one conversation needs at least"));
+  ExpectError(
+      Run(out, {"-c", "100000", "--cache-limit", "16"}), 1,
+      testing::MatchesRegex(".*: memory suffices for conversations of [0-9]+ tokens, not of "
+                            "100000: give -c [0-9]+ or less, .*\n"));
+  WriteFile(out, "mine\n");
+  ExpectError(Run(out), 1, HasSubstr("exists and is not the output of this job"));
+  EXPECT_EQ(ReadFile(out), "mine\n");
+  const std::string twice = ScratchPath("twice");
+  WriteFile(twice, Lines({Requests()[0], Requests()[0]}));
+  ExpectError(RunProgram({"batch", "-m", kModel, twice, "-o", ScratchPath("o")}), 1,
+              HasSubstr("twice:2: the custom_id 'request-0' is also that of line 1"));
+}
+
+TEST_F(BatchTest, AnotherModelOrContextIsRefused) {
+  const std::string out = ScratchPath("out");
+  ASSERT_EQ(Run(out, {"--shard", "0/2"}).status, 0);
+  ExpectError(Run(out, {"--shard", "0/2", "--alias", "other"}), 1,
+              HasSubstr("its model is \"bard\" and not \"other\""));
+  ExpectError(Run(out, {"--shard", "0/2", "-c", "100"}), 1, HasSubstr("its context is "));
+  ExpectError(Run(out, {"--shard", "0/2", "--cache-type", "f16"}), 1,
+              HasSubstr("its fingerprint is "));
+  const std::string chat_template = ScratchPath("template");
+  WriteFile(chat_template, "{{ messages[-1].content }}");
+  ExpectError(RunProgram({"batch", "-m", kModel, input_, "-o", out, "--time", "1000", "--shard",
+                          "0/2", "--chat-template", chat_template}),
+              1, HasSubstr("its chat_template is \"chatml\" and not \"xxh64 "));
+  EXPECT_EQ(Run(out, {"--shard", "0/2"}).status, 0);
+}
+
+// Requests are read when their turn comes, and results are not kept.
+TEST_F(BatchTest, MemoryDoesNotGrowWithTheInput) {
+  const auto peak = [&](size_t count) {
+    std::ofstream file(input_, std::ios::trunc);
+    const std::string text(800, 'x');
+    for (size_t i = 0; i < count; ++i) {
+      // Refused, which takes no time.
+      file << R"({"custom_id":")" << i << R"(","method":"POST","url":"/v1/completions",)"
+           << R"("body":{"prompt":")" << text << R"(","max_tokens":-1}})"
+           << "\n";
+    }
+    file.close();
+    const std::string out = ScratchPath("many");
+    const ProgramResult result = Run(out, {"--restart"});
+    EXPECT_EQ(result.status, 3) << result.err;
+    EXPECT_EQ(result.err, absl::StrCat("inlay: ", count, " of ", count, " requests failed; ", out,
+                                       " has all results\n"));
+    return result.peak_bytes;
+  };
+  const size_t few = peak(100), many = peak(20'000);
+  EXPECT_LT(many, few + (size_t{6} << 20)) << "the input has 18 MB, the output 7 MB";
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,33 @@
+// The flags of commands that answer requests as a server does.
+#ifndef INLAY_TOOLS_FLAGS_SERVICE_FLAGS_H_
+#define INLAY_TOOLS_FLAGS_SERVICE_FLAGS_H_
+
+#include <cstddef>
+#include <string>
+
+#include "CLI/App.hpp"
+#include "gemma_like/load_model.h"
+#include "serve/service/service_options.h"
+#include "tools/flags/model_flags.h"
+
+namespace inlay {
+
+struct ServiceFlags {
+  std::string chat_template;
+  std::string name;
+  size_t parallel = 64;
+};
+
+// -c, --cache-type, --cache-limit, --chat-template, --alias and -n. `context_note` ends the help of
+// -c: what becomes of a length that memory does not suffice for.
+void AddServiceFlags(CLI::App& command, const std::string& context_note, ModelFlags& model_flags,
+                     ServiceFlags& flags);
+
+// What they ask of a service for this model, one of `neighbours` processes that share the memory
+// for conversations.
+serve::ServiceOptions MakeServiceOptions(const ServiceFlags& flags, const ModelFlags& model_flags,
+                                         const LoadedModel& model, size_t neighbours = 1);
+
+}  // namespace inlay
+
+#endif  // INLAY_TOOLS_FLAGS_SERVICE_FLAGS_H_
