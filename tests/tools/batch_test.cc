@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "tests/gemma_like/embedding_file.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
@@ -98,6 +101,17 @@ void Normalize(Json& json) {
   }
 }
 
+// A server's reply to the same request.
+RawReply Post(uint16_t port, const Json& request) {
+  const std::string body = request["body"].dump();
+  RawClient client(port);
+  EXPECT_TRUE(client.Send(absl::StrCat(
+      "POST ", request["url"].get<std::string>(),
+      " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ",
+      body.size(), "\r\n\r\n", body)));
+  return client.Read();
+}
+
 class BatchTest : public testing::Test {
  protected:
   BatchTest() { WriteFile(input_, Lines(Requests())); }
@@ -136,13 +150,7 @@ TEST_F(BatchTest, ResultsAreAServersReplies) {
   for (size_t i = 0; i < kRequests; ++i) {
     const Json result = Json::parse(lines[i]);
     EXPECT_EQ(result["custom_id"], requests[i]["custom_id"]);
-    const std::string body = requests[i]["body"].dump();
-    RawClient client(server.port());
-    ASSERT_TRUE(client.Send(absl::StrCat("POST ", requests[i]["url"].get<std::string>(),
-                                         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-                                         "application/json\r\nContent-Length: ",
-                                         body.size(), "\r\n\r\n", body)));
-    const RawReply reply = client.Read();
+    const RawReply reply = Post(server.port(), requests[i]);
     EXPECT_EQ(result["response"]["status_code"], reply.status);
     failed += reply.status != 200;
     Json expected = Json::parse(reply.body), found = result["response"]["body"];
@@ -155,6 +163,27 @@ TEST_F(BatchTest, ResultsAreAServersReplies) {
   EXPECT_EQ(failed, kFailed);
 }
 
+TEST_F(BatchTest, EmbeddingsAreAServersToo) {
+  const std::string model = ScratchPath("embedding.gguf"), out = ScratchPath("out");
+  WriteEmbeddingFile({.dense = {2, 3}}, model);
+  std::vector<Json> requests;
+  for (int i = 0; i < 10; ++i) {
+    requests.push_back({{"custom_id", absl::StrCat(i)},
+                        {"method", "POST"},
+                        {"url", "/v1/embeddings"},
+                        {"body", {{"input", {absl::StrCat("text ", i), "To be"}}}}});
+  }
+  WriteFile(input_, Lines(requests));
+  const ProgramResult result = RunProgram({"batch", "-m", model, input_, "-o", out});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, absl::StrCat("inlay: ", out, " has the 10 results\n"));
+  ServerProcess server({"-m", model});
+  const std::vector<std::string> lines = absl::StrSplit(ReadFile(out), '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), requests.size());
+  for (size_t i = 0; i < requests.size(); ++i)
+    EXPECT_THAT(lines[i], HasSubstr(Post(server.port(), requests[i]).body));
+}
+
 TEST_F(BatchTest, TheSameBytesHoweverManyAtATime) {
   const std::string whole = Whole(), out = ScratchPath("out");
   for (const char* parallel : {"1", "3"}) {
@@ -163,46 +192,61 @@ TEST_F(BatchTest, TheSameBytesHoweverManyAtATime) {
   }
 }
 
-// INLAY_BATCH_KILLS: how often, in place of 8.
+bool HasEnded(pid_t pid) {
+  siginfo_t info = {};
+  waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);
+  return info.si_pid != 0;
+}
+
+// The lines of the journal at `path`, of which the first is its header.
+size_t LinesOf(const std::string& path) {
+  if (!std::filesystem::exists(path)) return 0;
+  const std::string journal = ReadFile(path);
+  return static_cast<size_t>(std::count(journal.begin(), journal.end(), '\n'));
+}
+
+// INLAY_BATCH_KILLS: how often, in place of 12.
 TEST_F(BatchTest, KilledAtAnyMomentItGoesOnWithTheSameBytes) {
-  using std::chrono::steady_clock;
-  const auto start = steady_clock::now();
-  const std::string whole = Whole(), out = ScratchPath("out");
-  const auto once = std::chrono::duration<double>(steady_clock::now() - start);
+  const std::string whole = Whole(), out = ScratchPath("out"), part = out + ".part";
   const char* const asked = std::getenv("INLAY_BATCH_KILLS");
-  const int most = asked == nullptr ? 8 : std::atoi(asked);
+  const int most = asked == nullptr ? 12 : std::atoi(asked);
   std::mt19937 random(1);
   int kills = 0, jobs = 0;
-  size_t torn = 0, kept = 0;
+  std::map<size_t, int> after;  // so many lines of the journal, so many kills
   while (kills < most) {
-    // A job that is killed until it is done.
-    while (true) {
-      // Most of a run is its start; within 1.2 of them it may also end by itself.
-      const auto after = once * (static_cast<double>(random() % 1000) / 1000 * 1.2);
-      const ProgramResult result = RunProgram(Arguments(out), {.while_running = [&](pid_t pid) {
-                                                if (kills < most) {
-                                                  std::this_thread::sleep_for(after);
-                                                  kill(pid, SIGKILL);
-                                                }
-                                              }});
-      if (result.status != 128 + SIGKILL) {
-        EXPECT_EQ(result.status, 3) << result.err;
-        break;
+    // After a time that is mostly that of the start, or when the journal has grown by some lines:
+    // in the end by all results and its end, while the output is written.
+    const auto wait = [&](pid_t pid) {
+      if (random() % 3 == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(random() % 150));
+        return;
       }
+      const size_t wanted = std::min(LinesOf(part) + 1 + random() % 6, kRequests + 2);
+      while (!HasEnded(pid) && LinesOf(part) < wanted)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    const ProgramResult result = RunProgram(Arguments(out), {.while_running = [&](pid_t pid) {
+                                              if (kills == most) return;
+                                              wait(pid);
+                                              kill(pid, SIGKILL);
+                                            }});
+    if (result.status == 128 + SIGKILL) {
       ++kills;
-      if (std::filesystem::exists(out + ".part")) {
-        const std::string journal = ReadFile(out + ".part");
-        torn += journal.back() != '\n';
-        kept += static_cast<size_t>(std::count(journal.begin(), journal.end(), '\n')) > 1;
-      }
+      ++after[LinesOf(part)];
+    } else {
+      EXPECT_EQ(result.status, 3) << result.err;
     }
-    ++jobs;
-    EXPECT_EQ(ReadFile(out), whole);
-    EXPECT_FALSE(std::filesystem::exists(out + ".part"));
-    EXPECT_EQ(unlink(out.c_str()), 0);
+    if (result.status != 128 + SIGKILL || kills == most) {
+      EXPECT_EQ(Run(out).status, 3) << "it goes on, or is done already";
+      ++jobs;
+      EXPECT_EQ(ReadFile(out), whole);
+      EXPECT_FALSE(std::filesystem::exists(part));
+      EXPECT_EQ(unlink(out.c_str()), 0);
+    }
   }
-  std::printf("%d kills, %d jobs; results were kept after %zu kills, %zu journals were torn\n",
-              kills, jobs, kept, torn);
+  std::printf("%d kills of %d jobs; lines in the journal, and kills:", kills, jobs);
+  for (const auto& [lines, count] : after) std::printf(" %zu: %d", lines, count);
+  std::printf("\n");
 }
 
 TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
