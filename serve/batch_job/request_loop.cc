@@ -3,11 +3,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
@@ -28,16 +28,16 @@ struct Reply {
   std::string body;
 };
 
-// Replies that wait to be written down. Any thread may add one.
+// Replies that wait to be written down. Any thread may add some, which allocates nothing.
 class ReplyBox {
  public:
-  void Add(Reply reply) {
+  void Add(std::list<Reply>& replies) {
     const std::lock_guard lock(mutex_);
-    replies_.push_back(std::move(reply));
+    replies_.splice(replies_.end(), replies);
     added_.notify_one();
   }
   // All replies, once there are any; none after `most`.
-  std::deque<Reply> Take(absl::Duration most) {
+  std::list<Reply> Take(absl::Duration most) {
     std::unique_lock lock(mutex_);
     WaitFor(added_, lock, most, [this] { return !replies_.empty(); });
     return std::exchange(replies_, {});
@@ -46,14 +46,14 @@ class ReplyBox {
  private:
   std::mutex mutex_;  // guards replies_
   std::condition_variable added_;
-  std::deque<Reply> replies_;
+  std::list<Reply> replies_;
 };
 
 // Puts the reply to one request into the box.
 class BoxedReply final : public HttpReply {
  public:
   BoxedReply(std::shared_ptr<ReplyBox> box, size_t request)
-      : box_(std::move(box)), request_(request) {}
+      : box_(std::move(box)), reply_(1, Reply{.request = request, .status = 0, .body = ""}) {}
   ~BoxedReply() override { Add(0, ""); }
 
   void Send(int status, absl::string_view, std::string body, HttpHeaders) override {
@@ -68,11 +68,13 @@ class BoxedReply final : public HttpReply {
  private:
   void Add(int status, std::string body) {
     if (sent_.exchange(true)) return;
-    box_->Add({.request = request_, .status = status, .body = std::move(body)});
+    reply_.front().status = status;
+    reply_.front().body = std::move(body);
+    box_->Add(reply_);
   }
 
   const std::shared_ptr<ReplyBox> box_;
-  const size_t request_;
+  std::list<Reply> reply_;  // one, until it is sent
   std::atomic<bool> sent_ = false;
 };
 

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -312,6 +314,25 @@ TEST_F(BatchJobTest, WhatTheWriterOfTheOutputLeftIsRemoved) {
   WriteAll(out_ + ".part", journal);
   EXPECT_TRUE(Must(Run(3, out_)).joined);
   ExpectNothingElse({"in", "out"});
+}
+
+// As on a full disk: what was kept stays, and the job goes on when there is room.
+TEST_F(BatchJobTest, AFullDiskLosesNothing) {
+  ASSERT_TRUE(Run(1, folder_.Path("whole")).ok());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto action = signal(SIGXFSZ, SIG_IGN);  // the write fails instead
+  const rlimit little = {.rlim_cur = 5000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  const absl::Status status = Run(2, out_).status();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, action);
+  EXPECT_THAT(status.message(), HasSubstr("out.part cannot be written"));
+  const std::string journal = ReadAll(out_ + ".part");
+  EXPECT_GT(journal.size(), 4000u);
+  EXPECT_EQ(journal.back(), '\n') << "the incomplete line was cut off";
+  EXPECT_GT(Must(Run(3, out_)).kept, 5u);
+  EXPECT_EQ(ReadAll(out_), ReadAll(folder_.Path("whole")));
 }
 
 TEST_F(BatchJobTest, OneProcessHasAShard) {
