@@ -32,9 +32,15 @@ absl::Status TooManyStates(absl::string_view prefix) {
       "more than ", StateStore::kMostListed, " states have keys that begin with '", prefix, "'"));
 }
 
+absl::Status StateWasReplaced(absl::string_view key) {
+  return absl::AbortedError(
+      absl::StrCat("the state '", key, "' was stored or deleted by another writer meanwhile"));
+}
+
 class MemoryStateWriter final : public StateWriter {
  public:
-  MemoryStateWriter(MemoryStore& store, absl::string_view key) : store_(store), key_(key) {}
+  MemoryStateWriter(MemoryStore& store, absl::string_view key, StateTag replaced)
+      : store_(store), key_(key), replaced_(replaced) {}
 
   absl::Status Append(absl::Span<const uint8_t> bytes) override {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
@@ -45,20 +51,24 @@ class MemoryStateWriter final : public StateWriter {
     auto state = std::make_shared<const std::vector<uint8_t>>(std::move(bytes_));
     std::lock_guard<std::mutex> lock(store_.mutex_);
     const auto old = store_.states_.find(key_);
-    const uint64_t others = store_.bytes_ - (old == store_.states_.end() ? 0 : old->second->size());
+    const bool exists = old != store_.states_.end();
+    if (replaced_ != kAnyStateTag && replaced_ != (exists ? old->second.tag : kNoStateTag))
+      return StateWasReplaced(key_);
+    const uint64_t others = store_.bytes_ - (exists ? old->second.bytes->size() : 0);
     if (state->size() > store_.most_bytes_ - others) {
       return absl::ResourceExhaustedError(absl::StrCat("the state '", key_, "' of ", state->size(),
                                                        " bytes has no place beside the others' ",
                                                        others, " of ", store_.most_bytes_));
     }
     store_.bytes_ = others + state->size();
-    store_.states_.insert_or_assign(key_, std::move(state));
+    store_.states_.insert_or_assign(key_, MemoryStore::State{std::move(state), ++store_.last_tag_});
     return absl::OkStatus();
   }
 
  private:
   MemoryStore& store_;
   std::string key_;
+  StateTag replaced_;
   std::vector<uint8_t> bytes_;
 };
 
@@ -66,8 +76,8 @@ namespace {
 
 class MemoryStateReader final : public StateReader {
  public:
-  explicit MemoryStateReader(std::shared_ptr<const std::vector<uint8_t>> bytes)
-      : bytes_(std::move(bytes)) {}
+  MemoryStateReader(std::shared_ptr<const std::vector<uint8_t>> bytes, StateTag tag)
+      : bytes_(std::move(bytes)), tag_(tag) {}
 
   absl::Status Read(absl::Span<uint8_t> into) override {
     if (into.size() > remaining()) {
@@ -80,17 +90,20 @@ class MemoryStateReader final : public StateReader {
   }
 
   uint64_t remaining() const override { return bytes_->size() - at_; }
+  StateTag tag() const override { return tag_; }
 
  private:
   std::shared_ptr<const std::vector<uint8_t>> bytes_;
+  StateTag tag_;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StateWriter>> MemoryStore::Put(absl::string_view key) {
+absl::StatusOr<std::unique_ptr<StateWriter>> MemoryStore::PutOver(absl::string_view key,
+                                                                  StateTag replaced) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
-  return std::make_unique<MemoryStateWriter>(*this, key);
+  return std::make_unique<MemoryStateWriter>(*this, key, replaced);
 }
 
 absl::StatusOr<std::unique_ptr<StateReader>> MemoryStore::Get(absl::string_view key) {
@@ -98,7 +111,7 @@ absl::StatusOr<std::unique_ptr<StateReader>> MemoryStore::Get(absl::string_view 
   std::lock_guard<std::mutex> lock(mutex_);
   const auto it = states_.find(std::string(key));
   if (it == states_.end()) return NoSuchState(key);
-  return std::make_unique<MemoryStateReader>(it->second);
+  return std::make_unique<MemoryStateReader>(it->second.bytes, it->second.tag);
 }
 
 absl::Status MemoryStore::Delete(absl::string_view key) {
@@ -106,7 +119,7 @@ absl::Status MemoryStore::Delete(absl::string_view key) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto it = states_.find(std::string(key));
   if (it == states_.end()) return NoSuchState(key);
-  bytes_ -= it->second->size();
+  bytes_ -= it->second.bytes->size();
   states_.erase(it);
   return absl::OkStatus();
 }

@@ -2,8 +2,10 @@
 #ifndef INLAY_IO_STORE_STATE_STORE_H_
 #define INLAY_IO_STORE_STATE_STORE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -30,16 +32,32 @@ class StateWriter : public ByteSink {
   virtual absl::Status Commit() = 0;
 };
 
+// Names one state among all that its key has had: whatever was stored under the key before or after
+// has another tag.
+using StateTag = uint64_t;
+inline constexpr StateTag kNoStateTag = 0;                                      // the key has none
+inline constexpr StateTag kAnyStateTag = std::numeric_limits<StateTag>::max();  // whatever it has
+
 // Reads one state from a store. Reading more than is left is OutOfRange.
-using StateReader = ByteSource;
+class StateReader : public ByteSource {
+ public:
+  // Of the state that is read. kNoStateTag for a file that is in no store.
+  virtual StateTag tag() const = 0;
+};
 
 // All functions may be called from different threads at the same time. Keys are 1 to 100 characters
 // out of A-Z a-z 0-9 . _ - and do not begin with a dot; others are refused with InvalidArgument.
-// NotFound when a key has no state.
+// NotFound when a key has no state. A reader may get Aborted when its state is replaced or deleted.
 class StateStore {
  public:
   virtual ~StateStore() = default;
-  virtual absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) = 0;
+  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) {
+    return PutOver(key, kAnyStateTag);
+  }
+  // Commit compares and replaces in one step: it is Aborted, and changes nothing, unless the key's
+  // state is still the one of this tag.
+  virtual absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                               StateTag replaced) = 0;
   virtual absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) = 0;
   virtual absl::Status Delete(absl::string_view key) = 0;
   // The keys that begin with `prefix`, ascending, at most kMostListed: ResourceExhausted where
@@ -51,6 +69,7 @@ class StateStore {
 absl::Status CheckStateKey(absl::string_view key);
 absl::Status NoSuchState(absl::string_view key);
 absl::Status TooManyStates(absl::string_view prefix);
+absl::Status StateWasReplaced(absl::string_view key);
 
 // Keeps states for as long as it lives; its readers and writers must not outlive it.
 class MemoryStore final : public StateStore {
@@ -58,36 +77,57 @@ class MemoryStore final : public StateStore {
   // Commit is ResourceExhausted for a state with which all would have more bytes.
   explicit MemoryStore(uint64_t most_bytes = std::numeric_limits<uint64_t>::max())
       : most_bytes_(most_bytes) {}
-  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override;
+  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                       StateTag replaced) override;
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
   absl::Status Delete(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
 
  private:
   friend class MemoryStateWriter;
-  using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
+  struct State {
+    std::shared_ptr<const std::vector<uint8_t>> bytes;
+    StateTag tag;
+  };
 
   const uint64_t most_bytes_;
   std::mutex mutex_;
-  std::map<std::string, Bytes> states_;
+  std::map<std::string, State> states_;
   uint64_t bytes_ = 0;  // of all
+  StateTag last_tag_ = kNoStateTag;
 };
 
 // Keeps each state in a file of its own, accessible to its owner only (0600), in an existing
 // folder. What Commit and Delete did is on the disk when they return. Files of other programs may
-// be in the folder; those named KEY.state count as states.
+// be in the folder; those named KEY.state count as states. Tags tell only what this object has
+// changed: PutOver takes a state that another process has replaced for the same one.
 class FileStore final : public StateStore {
  public:
   explicit FileStore(std::string folder) : folder_(std::move(folder)) {}
-  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override;
+  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                       StateTag replaced) override;
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
   absl::Status Delete(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
 
  private:
+  friend class FileStateWriter;
+  // Of the keys with one hash: they are changed one after the other.
+  struct Shard {
+    std::mutex mutex;
+    std::map<std::string, StateTag, std::less<>> tags;  // of the states that this object has stored
+    StateTag last_tag = kFound;
+  };
+  // Of a state that was there before this object stored one under its key.
+  static constexpr StateTag kFound = 1;
+
   std::string Path(absl::string_view key) const;
+  Shard& ShardOf(absl::string_view key);
+  // Under the shard's lock.
+  StateTag TagOf(const Shard& shard, absl::string_view key) const;
 
   std::string folder_;
+  std::array<Shard, 16> shards_;
 };
 
 // One file of any name as a state, kSession or kChat: it is replaced atomically when the writer

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "io/file/atomic_file.h"
 #include "io/store/state_store.h"
 
@@ -27,9 +28,10 @@ constexpr size_t kReadBytes = 64 * 1024;
 // Keeps keys apart from the temporary files of other keys, whose names end otherwise.
 constexpr absl::string_view kSuffix = ".state";
 
-class FileStateWriter final : public StateWriter {
+// A file that is in no store.
+class SingleFileWriter final : public StateWriter {
  public:
-  explicit FileStateWriter(AtomicFile file) : file_(std::move(file)) {}
+  explicit SingleFileWriter(AtomicFile file) : file_(std::move(file)) {}
   absl::Status Append(absl::Span<const uint8_t> bytes) override { return file_.Write(bytes); }
   absl::Status Commit() override { return file_.Commit(); }
 
@@ -39,8 +41,8 @@ class FileStateWriter final : public StateWriter {
 
 class FileStateReader final : public StateReader {
  public:
-  FileStateReader(std::string path, int fd, uint64_t size)
-      : path_(std::move(path)), fd_(fd), remaining_(size) {}
+  FileStateReader(std::string path, int fd, uint64_t size, StateTag tag)
+      : path_(std::move(path)), fd_(fd), remaining_(size), tag_(tag) {}
   FileStateReader(const FileStateReader&) = delete;
   FileStateReader& operator=(const FileStateReader&) = delete;
   ~FileStateReader() override { close(fd_); }
@@ -71,6 +73,7 @@ class FileStateReader final : public StateReader {
   }
 
   uint64_t remaining() const override { return remaining_; }
+  StateTag tag() const override { return tag_; }
 
  private:
   // At least one byte, at most as many as there is room for.
@@ -89,21 +92,14 @@ class FileStateReader final : public StateReader {
   std::string path_;
   int fd_;
   uint64_t remaining_;
+  StateTag tag_;
   // Serves small reads, of which a conversation has thousands; the unread bytes are [at_, end_).
   std::vector<uint8_t> buffer_ = std::vector<uint8_t>(kReadBytes);
   size_t at_ = 0;
   size_t end_ = 0;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path, FileKind kind,
-                                                            Replace replace) {
-  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, kind, replace));
-  return std::make_unique<FileStateWriter>(std::move(file));
-}
-
-absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& path) {
+absl::StatusOr<std::unique_ptr<StateReader>> OpenStateFile(const std::string& path, StateTag tag) {
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
@@ -112,26 +108,81 @@ absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& pa
     close(fd);
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   }
-  return std::make_unique<FileStateReader>(path, fd, static_cast<uint64_t>(info.st_size));
+  return std::make_unique<FileStateReader>(path, fd, static_cast<uint64_t>(info.st_size), tag);
 }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StateWriter>> WriteStateFile(const std::string& path, FileKind kind,
+                                                            Replace replace) {
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, kind, replace));
+  return std::make_unique<SingleFileWriter>(std::move(file));
+}
+
+absl::StatusOr<std::unique_ptr<StateReader>> ReadStateFile(const std::string& path) {
+  return OpenStateFile(path, kNoStateTag);
+}
+
+class FileStateWriter final : public StateWriter {
+ public:
+  FileStateWriter(FileStore& store, absl::string_view key, StateTag replaced, AtomicFile file)
+      : store_(store), key_(key), replaced_(replaced), file_(std::move(file)) {}
+  absl::Status Append(absl::Span<const uint8_t> bytes) override { return file_.Write(bytes); }
+
+  absl::Status Commit() override {
+    FileStore::Shard& shard = store_.ShardOf(key_);
+    const std::lock_guard lock(shard.mutex);
+    if (replaced_ != kAnyStateTag && replaced_ != store_.TagOf(shard, key_))
+      return StateWasReplaced(key_);
+    // Also where Commit fails, as the file may have its name then.
+    shard.tags.insert_or_assign(key_, ++shard.last_tag);
+    return file_.Commit();
+  }
+
+ private:
+  FileStore& store_;
+  std::string key_;
+  StateTag replaced_;
+  AtomicFile file_;
+};
 
 std::string FileStore::Path(absl::string_view key) const {
   return absl::StrCat(folder_, "/", key, kSuffix);
 }
 
-absl::StatusOr<std::unique_ptr<StateWriter>> FileStore::Put(absl::string_view key) {
+FileStore::Shard& FileStore::ShardOf(absl::string_view key) {
+  return shards_[Xxh64Of(key.data(), key.size(), 0) % shards_.size()];
+}
+
+StateTag FileStore::TagOf(const Shard& shard, absl::string_view key) const {
+  struct stat info;
+  if (stat(Path(key).c_str(), &info) != 0) return kNoStateTag;
+  const auto it = shard.tags.find(key);
+  return it == shard.tags.end() ? kFound : it->second;
+}
+
+absl::StatusOr<std::unique_ptr<StateWriter>> FileStore::PutOver(absl::string_view key,
+                                                                StateTag replaced) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
-  return WriteStateFile(Path(key), FileKind::kState);
+  INLAY_ASSIGN_OR_RETURN(AtomicFile file,
+                         AtomicFile::Create(Path(key), FileKind::kState, Replace::kSameKind));
+  return std::make_unique<FileStateWriter>(*this, key, replaced, std::move(file));
 }
 
 absl::StatusOr<std::unique_ptr<StateReader>> FileStore::Get(absl::string_view key) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
-  return ReadStateFile(Path(key));
+  Shard& shard = ShardOf(key);
+  const std::lock_guard lock(shard.mutex);
+  return OpenStateFile(Path(key), TagOf(shard, key));
 }
 
 absl::Status FileStore::Delete(absl::string_view key) {
   INLAY_RETURN_IF_ERROR(CheckStateKey(key));
   const std::string path = Path(key);
+  Shard& shard = ShardOf(key);
+  const std::lock_guard lock(shard.mutex);
+  // A later state of this key has another tag, as tags only grow.
+  shard.tags.erase(std::string(key));
   if (unlink(path.c_str()) == 0) return SyncFolderOf(path);
   return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be deleted"));
 }

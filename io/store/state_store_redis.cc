@@ -41,7 +41,8 @@ constexpr uint64_t kMagic = 0x32306e6d79616c6e;  // "nlaymn02"
 // A state's manifest, stored as it is in memory and followed by its checksum.
 struct Manifest {
   uint64_t magic = kMagic;
-  uint64_t generation = 0;  // random: tells the chunks of a state from those of the one it replaces
+  // Random: tells the chunks of a state from those of the one it replaces; the state's tag.
+  uint64_t generation = 0;
   uint64_t bytes = 0;
 
   uint64_t Chunks() const { return (bytes + kChunkBytes - 1) / kChunkBytes; }
@@ -59,13 +60,18 @@ constexpr absl::string_view kManifestField = "manifest";
 constexpr absl::string_view kPutField =
     "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) "
     "return redis.call('EXPIRE', KEYS[1], ARGV[3])";
-// Keys: the hash of an unfinished state, the state's key. Argument: the fields that it must have.
-// Answers OK; LOST when the server has evicted the hash or fields of it; or, when the state's key
-// holds another type of value, that type. UNLINK frees the replaced state without blocking the
-// server.
+// Keys: the hash of an unfinished state, the state's key. Arguments: the fields that it must have,
+// the manifest's field, and the generation that the replaced state must have as it is in a
+// manifest, 'none' or 'any'. Answers OK; REPLACED when the state's key has another state; LOST when
+// the server has evicted the hash or fields of it; or, when the state's key holds another type of
+// value, that type. UNLINK frees the replaced state without blocking the server.
 constexpr absl::string_view kPublish =
     "local type = redis.call('TYPE', KEYS[2]).ok "
     "if type ~= 'none' and type ~= 'hash' then return type end "
+    "if ARGV[3] ~= 'any' then "
+    "local manifest = redis.call('HGET', KEYS[2], ARGV[2]) "
+    "local found = manifest and string.sub(manifest, 9, 16) or 'none' "
+    "if found ~= ARGV[3] then return 'REPLACED' end end "
     "if redis.call('HLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 'LOST' end "
     "redis.call('PERSIST', KEYS[1]) "
     "redis.call('UNLINK', KEYS[2]) "
@@ -157,23 +163,23 @@ class RedisState {
   absl::StatusOr<std::string> GetChunk(const Manifest& manifest, uint64_t chunk) {
     INLAY_ASSIGN_OR_RETURN(RedisReply reply,
                            connection_->Command({"HGET", server_key_, absl::StrCat(chunk)}));
-    if (reply.kind != RedisReply::Kind::kText) {
-      return absl::DataLossError(absl::StrCat("chunk ", chunk, " of state '", key_,
-                                              "' is gone: it was replaced, deleted or evicted"));
-    }
-    if (reply.text.size() != manifest.ChunkSize(chunk) + kChecksumBytes ||
+    const bool is_there = reply.kind == RedisReply::Kind::kText;
+    if (!is_there || reply.text.size() != manifest.ChunkSize(chunk) + kChecksumBytes ||
         !ChecksumAgrees(reply.text, ChunkSeed(manifest, chunk))) {
+      INLAY_RETURN_IF_ERROR(CheckUnchanged(manifest));
       return absl::DataLossError(absl::StrCat("chunk ", chunk, " of state '", key_,
-                                              "' on the server is damaged or was replaced"));
+                                              "' on the server is ",
+                                              is_there ? "damaged" : "gone"));
     }
     reply.text.resize(reply.text.size() - kChecksumBytes);
     return std::move(reply.text);
   }
 
-  // Makes the chunks that were put the state, which no longer expires. On error they are deleted if
-  // the server still answers.
-  absl::Status Publish(const Manifest& manifest) {
-    const absl::Status status = TryPublish(manifest);
+  // Makes the chunks that were put the state, which no longer expires, in the place of the one of
+  // this tag; Aborted when that is no longer there. On error the chunks are deleted if the server
+  // still answers.
+  absl::Status Publish(const Manifest& manifest, StateTag replaced) {
+    const absl::Status status = TryPublish(manifest, replaced);
     if (!status.ok()) connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
     return status;
   }
@@ -186,13 +192,28 @@ class RedisState {
   }
 
  private:
+  // Aborted when the state is no longer the one of this manifest.
+  absl::Status CheckUnchanged(const Manifest& manifest) {
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
+                           connection_->Command({"HGET", server_key_, kManifestField}));
+    if (reply.kind == RedisReply::Kind::kNil) return StateWasReplaced(key_);
+    INLAY_ASSIGN_OR_RETURN(const Manifest now, ParseManifest(key_, reply.text));
+    return now.generation == manifest.generation ? absl::OkStatus() : StateWasReplaced(key_);
+  }
+
   // Depends on the index, so that chunks that were swapped are detected too.
   static uint64_t ChunkSeed(const Manifest& manifest, uint64_t chunk) {
     return manifest.generation + chunk;
   }
 
+  // In a cluster both keys of kPublish must be in one slot. The braces make the slot of this key
+  // that of what is between them, unless the prefix of all keys has braces, which then do so for
+  // both.
   std::string UnfinishedKey(const Manifest& manifest) const {
-    return absl::StrCat(server_key_, ":", absl::Hex(manifest.generation, absl::kZeroPad16));
+    const absl::Hex generation(manifest.generation, absl::kZeroPad16);
+    const bool braces = absl::StrContains(server_key_, '{');
+    return braces ? absl::StrCat(server_key_, ":", generation)
+                  : absl::StrCat("{", server_key_, "}:", generation);
   }
 
   absl::Status PutField(const Manifest& manifest, absl::string_view field,
@@ -204,15 +225,22 @@ class RedisState {
     return done ? absl::OkStatus() : Unexpected("EVAL");
   }
 
-  absl::Status TryPublish(const Manifest& manifest) {
+  static std::string GenerationOf(StateTag tag) {
+    if (tag == kAnyStateTag) return "any";
+    if (tag == kNoStateTag) return "none";
+    return std::string(reinterpret_cast<const char*>(&tag), sizeof(tag));
+  }
+
+  absl::Status TryPublish(const Manifest& manifest, StateTag replaced) {
     INLAY_RETURN_IF_ERROR(
         PutField(manifest, kManifestField, WithChecksum(&manifest, sizeof(manifest), 0)));
-    INLAY_ASSIGN_OR_RETURN(
-        const RedisReply reply,
-        connection_->Command({"EVAL", kPublish, "2", UnfinishedKey(manifest), server_key_,
-                              absl::StrCat(manifest.Chunks() + 1)}));
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
+                           connection_->Command({"EVAL", kPublish, "2", UnfinishedKey(manifest),
+                                                 server_key_, absl::StrCat(manifest.Chunks() + 1),
+                                                 kManifestField, GenerationOf(replaced)}));
     if (reply.kind != RedisReply::Kind::kText) return Unexpected("EVAL");
     if (reply.text == "OK") return absl::OkStatus();
+    if (reply.text == "REPLACED") return StateWasReplaced(key_);
     if (reply.text != "LOST") return OtherType(reply.text);
     return absl::DataLossError(
         absl::StrCat("the server has lost chunks of state '", key_, "' while it was written"));
@@ -236,9 +264,12 @@ class RedisState {
 
 class RedisStateWriter final : public StateWriter {
  public:
-  explicit RedisStateWriter(RedisState state) : state_(std::move(state)) {
+  RedisStateWriter(RedisState state, StateTag replaced)
+      : state_(std::move(state)), replaced_(replaced) {
     std::random_device random;
-    manifest_.generation = uint64_t{random()} << 32 | random();
+    do {
+      manifest_.generation = uint64_t{random()} << 32 | random();
+    } while (manifest_.generation == kNoStateTag || manifest_.generation == kAnyStateTag);
     buffer_.reserve(kChunkBytes);
   }
 
@@ -259,7 +290,7 @@ class RedisStateWriter final : public StateWriter {
 
   absl::Status Commit() override {
     if (!buffer_.empty()) INLAY_RETURN_IF_ERROR(Flush());
-    return state_.Publish(manifest_);
+    return state_.Publish(manifest_, replaced_);
   }
 
  private:
@@ -270,6 +301,7 @@ class RedisStateWriter final : public StateWriter {
   }
 
   RedisState state_;
+  StateTag replaced_;
   Manifest manifest_;  // its bytes so far
   std::vector<uint8_t> buffer_;
   uint64_t flushed_ = 0;  // chunks
@@ -300,6 +332,7 @@ class RedisStateReader final : public StateReader {
   }
 
   uint64_t remaining() const override { return manifest_.bytes - at_; }
+  StateTag tag() const override { return manifest_.generation; }
 
  private:
   RedisState state_;
@@ -313,10 +346,11 @@ class RedisStore final : public StateStore {
  public:
   explicit RedisStore(RedisOptions options) : options_(std::move(options)) {}
 
-  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override {
+  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                       StateTag replaced) override {
     INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
     INLAY_RETURN_IF_ERROR(state.CheckType());
-    return std::make_unique<RedisStateWriter>(std::move(state));
+    return std::make_unique<RedisStateWriter>(std::move(state), replaced);
   }
 
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {

@@ -12,9 +12,10 @@ namespace inlay {
 
 // A state is one hash under the key prefix + key: chunks with a checksum each, and a manifest that
 // says how many. It is written under a temporary key that expires after an hour; the last check and
-// the rename are one atomic step, so chunks never outlive their manifest. If the state is replaced
-// or deleted while it is read, the reader gets DataLoss. Each Put, Get and Delete makes a
-// connection of its own.
+// the rename are one atomic step, so chunks never outlive their manifest, and of the writers of
+// several processes that would replace one state with PutOver only the first does. If the state is
+// replaced or deleted while it is read, the reader gets Aborted. Each Put, Get and Delete makes a
+// connection of its own. All keys of a command are in one slot of a cluster.
 //
 // A server that fails, sends wrong data or never answers causes an error after at most
 // RedisOptions::timeout: Unavailable, DeadlineExceeded, or DataLoss for what cannot be a state. The

@@ -166,10 +166,17 @@ absl::StatusOr<Json> SessionRoutes::Store(const Visit& visit, Session session) {
 }
 
 absl::StatusOr<Session> SessionRoutes::LoadOwn(const Visit& visit, absl::string_view name) {
-  INLAY_ASSIGN_OR_RETURN(Session session, store_.Load(ClientOf(visit), name));
-  if (session.vocabulary == vocabulary_) return session;
+  return CheckOwn(store_.Load(ClientOf(visit), name));
+}
+
+absl::StatusOr<Session> SessionRoutes::LoadOwn(SessionStore::Hold& hold, absl::string_view name) {
+  return CheckOwn(store_.Load(hold, name));
+}
+
+absl::StatusOr<Session> SessionRoutes::CheckOwn(absl::StatusOr<Session> session) const {
+  if (!session.ok() || session->vocabulary == vocabulary_) return session;
   return absl::FailedPreconditionError(
-      absl::StrCat("the session ", session.name, " was made with a model of another vocabulary"));
+      absl::StrCat("the session ", session->name, " was made with a model of another vocabulary"));
 }
 
 absl::StatusOr<Json> SessionRoutes::Show(const Visit& visit, absl::string_view name) {
@@ -223,8 +230,8 @@ absl::StatusOr<Json> SessionRoutes::Fork(const Visit& visit, absl::string_view n
 
 absl::StatusOr<Json> SessionRoutes::Rewind(const Visit& visit, absl::string_view name) {
   INLAY_ASSIGN_OR_RETURN(const RewindBody body, ParseRewind(visit.request.body));
-  INLAY_ASSIGN_OR_RETURN(const SessionStore::Hold hold, store_.Acquire(ClientOf(visit), name));
-  INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(visit, name));
+  INLAY_ASSIGN_OR_RETURN(SessionStore::Hold hold, store_.Acquire(ClientOf(visit), name));
+  INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(hold, name));
   if (body.parent.value_or(session.version) != session.version)
     return StaleParent(session, *body.parent);
   const uint64_t before = session.version;
@@ -306,7 +313,7 @@ absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) 
   INLAY_ASSIGN_OR_RETURN(const TurnBody body, ParseTurn(visit.request.body));
   std::optional<absl::StatusOr<SessionStore::Hold>> hold = store_.Acquire(ClientOf(visit), name);
   INLAY_RETURN_IF_ERROR(hold->status());
-  INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(visit, name));
+  INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(**hold, name));
   if (const SessionTurn* turn = session.FindKey(body.idempotency_key); turn != nullptr) {
     if (turn->request_hash != body.hash) {
       return absl::AlreadyExistsError(absl::StrCat(

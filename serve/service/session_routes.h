@@ -86,6 +86,9 @@ class SessionRoutes {
 
   // The session, which must be one of this model.
   absl::StatusOr<Session> LoadOwn(const Visit& visit, absl::string_view name);
+  // The same for one that is to be changed.
+  absl::StatusOr<Session> LoadOwn(SessionStore::Hold& hold, absl::string_view name);
+  absl::StatusOr<Session> CheckOwn(absl::StatusOr<Session> session) const;
   // Makes a session that has no name yet, or this one.
   absl::StatusOr<Json> Store(const Visit& visit, Session session);
   absl::Status GoTo(const SessionPlace& place, Session* session) const;

@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "base/out_of_memory.h"
+#include "base/status_macros.h"
 #include "serve/api/reply_parts.h"
 #include "serve/api/sse.h"
 #include "serve/service/session_reply.h"
@@ -180,10 +181,10 @@ void RunningTurn::SaveAndReply() {
   const std::lock_guard lock(mutex_);
   if (over_) return;
   const absl::Status status = OrOutOfMemory("this turn", [&] {
-    const absl::Status saved = parts_.store->Save(*hold_, parts_.session);
+    const absl::Status saved = Save();
     if (!saved.ok()) return saved;
     hold_.reset();
-    const SessionTurn& turn = parts_.session.turns.back();
+    const SessionTurn& turn = parts_.turn;
     if (!readers_.empty()) Write(TurnEvent(parts_.session, turn));
     Finish();
     if (!streams_) parts_.visit.Send(TurnJson(parts_.session, turn));
@@ -191,6 +192,20 @@ void RunningTurn::SaveAndReply() {
     return absl::OkStatus();
   });
   if (!status.ok()) FailLocked(status);
+}
+
+absl::Status RunningTurn::Save() {
+  const absl::Status saved = parts_.store->Save(*hold_, parts_.session);
+  SessionTurn& turn = parts_.turn;
+  turn = parts_.session.turns.back();
+  if (!absl::IsAborted(saved)) return saved;
+  INLAY_ASSIGN_OR_RETURN(const Session stored, parts_.store->Load(client_, name_));
+  const SessionTurn* const other = stored.FindKey(turn.idempotency_key);
+  if (other == nullptr || other->request_hash != turn.request_hash) return saved;
+  // Without a seed of its own the request had another one there, and another answer.
+  if (!readers_.empty() && other->tokens != turn.tokens) return saved;
+  turn = *other;
+  return absl::OkStatus();
 }
 
 void SendTurn(const Visit& visit, bool stream, const Session& session, const SessionTurn& turn) {

@@ -78,6 +78,10 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   void Remember(const AnswerEvent& event);
   void Complete(const AnswerEnd& end);
   void SaveAndReply();
+  // Stores the turn. If another server has stored the turn of this same request, which was sent
+  // twice, that turn takes this one's place; if it has changed the session otherwise: Aborted, or
+  // NotFound after it was deleted.
+  absl::Status Save();
 
   const std::string client_, name_;  // whose session, and which
   std::mutex mutex_;                 // guards the members below

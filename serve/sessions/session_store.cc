@@ -32,6 +32,15 @@ static_assert(sizeof(StateHead) == 32);
 
 constexpr uint64_t kMostSummary = 4096;
 
+// Calls `read` until no other server has replaced the state while it was read. A turn takes longer
+// to compute than a session to read, so a few times are enough.
+template <class Read>
+auto ReadWhole(Read read) {
+  auto result = read();
+  for (int again = 0; again < 5 && absl::IsAborted(result.status()); ++again) result = read();
+  return result;
+}
+
 absl::Span<const uint8_t> Bytes(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
@@ -50,6 +59,10 @@ std::string KeyOf(absl::string_view client, absl::string_view name) {
 
 absl::Status NoSession(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("there is no session ", name));
+}
+
+absl::Status AlreadyThere(absl::string_view name) {
+  return absl::AlreadyExistsError(absl::StrCat("the session ", name, " exists already"));
 }
 
 absl::Status Damaged(absl::string_view what) {
@@ -141,13 +154,28 @@ absl::StatusOr<SessionStore::Hold> SessionStore::Acquire(absl::string_view clien
 
 absl::StatusOr<Session> SessionStore::Load(absl::string_view client, absl::string_view name) {
   INLAY_RETURN_IF_ERROR(CheckSessionName(name));
-  return OrOutOfMemory("this session", [&]() -> absl::StatusOr<Session> {
-    const auto reader = store_->Get(KeyOf(client, name));
-    if (absl::IsNotFound(reader.status())) return NoSession(name);
-    INLAY_RETURN_IF_ERROR(reader.status());
-    INLAY_ASSIGN_OR_RETURN(Session session, ReadSession(**reader, limits_.most_bytes));
-    if (session.name != name) return Damaged("is another one");
-    return session;
+  INLAY_ASSIGN_OR_RETURN(auto loaded, LoadTagged(KeyOf(client, name), name));
+  return std::move(loaded.first);
+}
+
+absl::StatusOr<Session> SessionStore::Load(Hold& hold, absl::string_view name) {
+  INLAY_ASSIGN_OR_RETURN(auto loaded, LoadTagged(hold.key_, name));
+  hold.replaces_ = loaded.second;
+  return std::move(loaded.first);
+}
+
+absl::StatusOr<std::pair<Session, StateTag>> SessionStore::LoadTagged(const std::string& key,
+                                                                      absl::string_view name) {
+  using Loaded = std::pair<Session, StateTag>;
+  return OrOutOfMemory("this session", [&] {
+    return ReadWhole([&]() -> absl::StatusOr<Loaded> {
+      const auto reader = store_->Get(key);
+      if (absl::IsNotFound(reader.status())) return NoSession(name);
+      INLAY_RETURN_IF_ERROR(reader.status());
+      INLAY_ASSIGN_OR_RETURN(Session session, ReadSession(**reader, limits_.most_bytes));
+      if (session.name != name) return Damaged("is another one");
+      return Loaded(std::move(session), (*reader)->tag());
+    });
   });
 }
 
@@ -157,13 +185,14 @@ absl::Status SessionStore::Create(const Hold& hold, absl::string_view client,
   const std::string prefix = PrefixOf(client);
   INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
   if (std::binary_search(keys.begin(), keys.end(), hold.key_)) {
-    return absl::AlreadyExistsError(absl::StrCat("the session ", session.name, " exists already"));
+    return AlreadyThere(session.name);
   }
   if (keys.size() >= limits_.most_sessions) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "there are ", keys.size(), " sessions, and may be no more than ", limits_.most_sessions));
   }
-  return Save(hold, session);
+  const absl::Status status = Save(hold, session);
+  return absl::IsAborted(status) ? AlreadyThere(session.name) : status;
 }
 
 absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
@@ -182,11 +211,15 @@ absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
     hash.Update(summary.data(), summary.size());
     hash.Update(document.data(), document.size());
     head.checksum = hash.Digest();
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(hold.key_));
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
+                           store_->PutOver(hold.key_, hold.replaces_));
     INLAY_RETURN_IF_ERROR(writer->Append({reinterpret_cast<const uint8_t*>(&head), sizeof(head)}));
     INLAY_RETURN_IF_ERROR(writer->Append(Bytes(summary)));
     INLAY_RETURN_IF_ERROR(writer->Append(Bytes(document)));
-    return writer->Commit();
+    const absl::Status status = writer->Commit();
+    if (!absl::IsAborted(status)) return status;
+    return absl::AbortedError(absl::StrCat("the session ", session.name,
+                                           " was changed or deleted by another server meanwhile"));
   });
 }
 
@@ -200,11 +233,15 @@ absl::StatusOr<std::vector<SessionSummary>> SessionStore::List(absl::string_view
   INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
   std::vector<SessionSummary> sessions;
   for (const std::string& key : keys) {
-    const auto reader = store_->Get(key);
+    absl::Status error;  // of the store
+    absl::StatusOr<SessionSummary> summary = ReadWhole([&]() -> absl::StatusOr<SessionSummary> {
+      const auto reader = store_->Get(key);
+      error = reader.status();
+      if (!reader.ok()) return error;
+      return ReadSummary(**reader);
+    });
     // It may have been deleted meanwhile.
-    if (absl::IsNotFound(reader.status())) continue;
-    INLAY_RETURN_IF_ERROR(reader.status());
-    absl::StatusOr<SessionSummary> summary = ReadSummary(**reader);
+    if (!absl::IsNotFound(error)) INLAY_RETURN_IF_ERROR(error);
     if (!summary.ok()) continue;
     summary->name = std::string(absl::StripPrefix(key, prefix));
     sessions.push_back(*std::move(summary));

@@ -37,18 +37,22 @@ struct SessionSummary {
 
 // Keeps nothing itself: what it returns is in the store, and what it has saved is there when it
 // returns. Sessions of one name that belong to different clients (`client`: any text) are different
-// ones. The functions wait for the store. Safe to use from several threads; one store must not be
-// written by several servers at a time, as the last one would win.
+// ones. The functions wait for the store. Safe to use from several threads. Several servers may
+// have the same sessions on one Redis server: of two that change a session at the same time, the
+// store takes the first one's change, and the other gets Aborted.
 class SessionStore {
  public:
   SessionStore(std::shared_ptr<StateStore> store, SessionLimits limits)
       : store_(std::move(store)), limits_(limits) {}
 
-  // While it exists, nobody else changes the session. It must not outlive the store.
+  // While it exists, nobody else in this process changes the session. It must not outlive the
+  // store.
   class Hold {
    public:
     Hold(Hold&& other) noexcept
-        : store_(std::exchange(other.store_, nullptr)), key_(std::move(other.key_)) {}
+        : store_(std::exchange(other.store_, nullptr)),
+          key_(std::move(other.key_)),
+          replaces_(other.replaces_) {}
     Hold& operator=(Hold&&) = delete;
     ~Hold();
 
@@ -57,6 +61,7 @@ class SessionStore {
     Hold(SessionStore* store, std::string key) : store_(store), key_(std::move(key)) {}
     SessionStore* store_;
     std::string key_;
+    StateTag replaces_ = kNoStateTag;  // what Save replaces
   };
 
   // To change the session of this name, or to make it: Aborted when another thread holds it,
@@ -65,13 +70,17 @@ class SessionStore {
 
   // NotFound when there is no such session, DataLoss when it is damaged; or an error of the store.
   absl::StatusOr<Session> Load(absl::string_view client, absl::string_view name);
+  // The same for one that is to be changed: Save replaces it alone.
+  absl::StatusOr<Session> Load(Hold& hold, absl::string_view name);
 
-  // AlreadyExists; ResourceExhausted when the client has the most sessions; errors of Save.
+  // AlreadyExists; ResourceExhausted when the client has the most sessions, which servers that make
+  // some at the same time count each for itself; errors of Save.
   absl::Status Create(const Hold& hold, absl::string_view client, const Session& session);
 
-  // Replaces the session in one step. OutOfRange when it is larger than it may be; else an error of
-  // the store, after which the store has the session as it was or, if it could not tell in time, as
-  // it is to be.
+  // Replaces the session that was loaded with the hold, in one step, once. Aborted when it was
+  // changed or deleted by another server since; OutOfRange when it is larger than it may be; else
+  // an error of the store, after which the store has the session as it was or, if it could not tell
+  // in time, as it is to be.
   absl::Status Save(const Hold& hold, const Session& session);
 
   // NotFound when there is no such session.
@@ -83,6 +92,9 @@ class SessionStore {
   const SessionLimits& limits() const { return limits_; }
 
  private:
+  // The session under this key, and its tag.
+  absl::StatusOr<std::pair<Session, StateTag>> LoadTagged(const std::string& key,
+                                                          absl::string_view name);
   void Release(const std::string& key);
 
   const std::shared_ptr<StateStore> store_;

@@ -293,8 +293,9 @@ TEST_F(Session, IsAmongTheNewestThatAreKept) {
 // A store in which another process deletes what is listed.
 class SharedStore final : public StateStore {
  public:
-  absl::StatusOr<std::unique_ptr<StateWriter>> Put(absl::string_view key) override {
-    return store_.Put(key);
+  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                       StateTag replaced) override {
+    return store_.PutOver(key, replaced);
   }
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
     return store_.Get(key);
@@ -512,6 +513,7 @@ TEST_F(Session, RefusesChatsThatClaimTheImpossible) {
       return absl::OkStatus();
     }
     uint64_t remaining() const override { return uint64_t{1} << 40; }
+    StateTag tag() const override { return kNoStateTag; }
 
    private:
     size_t at_ = 0;

@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "io/store/redis_connection.h"
 #include "tests/io/store/redis_server.h"
 #include "tests/io/store/state_store_contract.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -78,7 +80,23 @@ TEST_F(RedisStoreTest, Listing) {
   EXPECT_EQ(ListStates(**other, ""), std::vector<std::string>{"mine"});
 }
 TEST_F(RedisStoreTest, Keys) { CheckKeys(*store_); }
+TEST_F(RedisStoreTest, Tags) { CheckTags(*store_, *Open(server_.port())); }
+TEST_F(RedisStoreTest, RacingTags) { CheckRacingTags(*store_, *Open(server_.port())); }
 TEST_F(RedisStoreTest, ConcurrentUse) { CheckConcurrentUse(*store_); }
+
+// A reader has one state whole, or learns that there is another one: that is no damage.
+TEST_F(RedisStoreTest, ReplacedWhileItIsRead) {
+  for (const bool deleted : {false, true}) {
+    ASSERT_TRUE(PutState(*store_, "a", RandomBytes(2'500'000, 1)).ok());
+    const auto reader = store_->Get("a");
+    ASSERT_TRUE(reader.ok());
+    StateBytes piece(1000);
+    ASSERT_TRUE((*reader)->Read(absl::MakeSpan(piece)).ok());
+    ASSERT_TRUE((deleted ? store_->Delete("a") : PutState(*store_, "a", RandomBytes(9, 2))).ok());
+    piece.resize(2'000'000);
+    EXPECT_EQ((*reader)->Read(absl::MakeSpan(piece)).code(), absl::StatusCode::kAborted);
+  }
+}
 
 TEST_F(RedisStoreTest, LeavesNothingBehind) {
   ASSERT_TRUE(PutState(*store_, "a", RandomBytes(3'000'000, 1)).ok());
@@ -206,7 +224,7 @@ TEST_F(RedisStoreTest, ChunkEvictedWhileWriting) {
   ASSERT_TRUE(writer.ok());
   ASSERT_TRUE((*writer)->Append(RandomBytes(1'500'000, 1)).ok());
   Eval(
-      "for _, k in ipairs(redis.call('KEYS', 'inlay:a:*')) do "
+      "for _, k in ipairs(redis.call('KEYS', '{inlay:a}:*')) do "
       "if redis.call('TTL', k) > 0 then redis.call('DEL', k) end end return 1");
   EXPECT_EQ((*writer)->Commit().code(), absl::StatusCode::kDataLoss);
   ExpectState(*store_, "a", {7});
@@ -275,6 +293,48 @@ TEST(RedisOptionsTest, Passwords) {
   const auto outside =
       OpenRedisStore({.port = server.port(), .password = "secret", .database = 99});
   EXPECT_EQ((*outside)->Get("a").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// The rights that docs/replicas.md names are enough, and nothing else is reached with them.
+TEST(RedisOptionsTest, AUserWithFewRights) {
+  RedisServer server({"--user",    "inlay",         "on",      ">secret", "resetkeys", "~inlay:*",
+                      "~{inlay:*", "resetchannels", "-@all",   "+type",   "+hget",     "+unlink",
+                      "+eval",     "+hset",         "+expire", "+hlen",   "+persist",  "+rename",
+                      "+scan",     "+hexists"});
+  ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
+  const RedisOptions options = {.port = server.port(), .user = "inlay", .password = "secret"};
+  const auto store = OpenRedisStore(options);
+  ASSERT_TRUE(store.ok());
+  CheckTags(**store, **store);
+  CheckReplacing(**store);
+  EXPECT_EQ(ListStates(**store, "t"), std::vector<std::string>{"tagged"});
+  RedisOptions elsewhere = options;
+  elsewhere.prefix = "other:";
+  EXPECT_EQ(PutState(**OpenRedisStore(elsewhere), "a", {1}).code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+// A cluster refuses commands and scripts whose keys are in several slots.
+TEST(RedisOptionsTest, AServerOfACluster) {
+  const TempFolder folder;
+  RedisServer server({"--dir", folder.path(), "--cluster-enabled", "yes"});
+  ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
+  const auto raw = RedisConnection::Connect({.port = server.port()}, 1 << 21);
+  ASSERT_TRUE(raw.ok()) << raw.status();
+  ASSERT_TRUE((*raw)->Command({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}).ok());
+  for (int i = 0; i < 1000; ++i) {
+    const auto info = (*raw)->Command({"CLUSTER", "INFO"});
+    ASSERT_TRUE(info.ok());
+    if (absl::StrContains(info->text, "cluster_state:ok")) break;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  for (const char* prefix : {"inlay:", "{inlay}:"}) {
+    const auto store = OpenRedisStore({.port = server.port(), .prefix = prefix});
+    ASSERT_TRUE(store.ok());
+    CheckTags(**store, **store);
+    CheckReplacing(**store);
+    EXPECT_EQ(ListStates(**store, "t"), std::vector<std::string>{"tagged"});
+  }
 }
 
 TEST(RedisOptionsTest, APasswordThatTheServerDoesNotWant) {

@@ -86,6 +86,67 @@ inline void CheckReplacing(StateStore& store) {
   ExpectState(store, "replaced", {1, 2, 3});
 }
 
+inline absl::Status PutOver(StateStore& store, absl::string_view key, StateTag replaced,
+                            uint8_t value) {
+  absl::StatusOr<std::unique_ptr<StateWriter>> writer = store.PutOver(key, replaced);
+  if (!writer.ok()) return writer.status();
+  absl::Status status = (*writer)->Append({&value, 1});
+  return status.ok() ? (*writer)->Commit() : status;
+}
+
+inline StateTag TagOf(StateStore& store, absl::string_view key) {
+  absl::StatusOr<std::unique_ptr<StateReader>> reader = store.Get(key);
+  return reader.ok() ? (*reader)->tag() : kNoStateTag;
+}
+
+// `other` has the same states.
+inline void CheckTags(StateStore& store, StateStore& other) {
+  constexpr absl::StatusCode kAborted = absl::StatusCode::kAborted;
+  EXPECT_EQ(PutOver(store, "tagged", 7, 1).code(), kAborted) << "there is none to replace";
+  EXPECT_TRUE(PutOver(store, "tagged", kNoStateTag, 2).ok());
+  EXPECT_EQ(PutOver(other, "tagged", kNoStateTag, 3).code(), kAborted);
+  ExpectState(store, "tagged", {2});
+  const StateTag first = TagOf(store, "tagged");
+  EXPECT_NE(first, kNoStateTag);
+  EXPECT_EQ(TagOf(other, "tagged"), first);
+  EXPECT_TRUE(PutOver(other, "tagged", first, 4).ok());
+  EXPECT_EQ(PutOver(store, "tagged", first, 5).code(), kAborted);
+  ExpectState(store, "tagged", {4});
+  // Whoever asks for no tag replaces any, and what is stored again is another state.
+  ASSERT_TRUE(PutState(store, "tagged", {4}).ok());
+  const StateTag third = TagOf(store, "tagged");
+  EXPECT_NE(third, first);
+  ASSERT_TRUE(store.Delete("tagged").ok());
+  EXPECT_EQ(PutOver(store, "tagged", third, 6).code(), kAborted);
+  ASSERT_TRUE(PutOver(store, "tagged", kNoStateTag, 4).ok());
+  EXPECT_EQ(PutOver(other, "tagged", third, 6).code(), kAborted);
+  EXPECT_EQ(PutOver(other, "tagged", first, 6).code(), kAborted);
+  ExpectState(store, "tagged", {4});
+}
+
+// Of all that count up at the same time, none loses a step.
+inline void CheckRacingTags(StateStore& store, StateStore& other) {
+  constexpr int kThreads = 4, kSteps = 20;
+  ASSERT_TRUE(PutState(store, "count", {0}).ok());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&store = t % 2 == 0 ? store : other] {
+      for (int step = 0; step < kSteps;) {
+        const auto reader = store.Get("count");
+        ASSERT_TRUE(reader.ok()) << reader.status();
+        uint8_t value = 0;
+        if (!(*reader)->Read({&value, 1}).ok()) continue;
+        const absl::Status status =
+            PutOver(store, "count", (*reader)->tag(), static_cast<uint8_t>(value + 1));
+        if (status.ok()) ++step;
+        ASSERT_TRUE(status.ok() || absl::IsAborted(status)) << status;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ExpectState(store, "count", {kThreads * kSteps});
+}
+
 inline void CheckDeleting(StateStore& store) {
   ASSERT_TRUE(PutState(store, "a", {1}).ok());
   ASSERT_TRUE(PutState(store, "b", {2}).ok());

@@ -38,6 +38,24 @@ TEST_F(StateStoreTest, Deleting) { ForBoth(CheckDeleting); }
 TEST_F(StateStoreTest, Keys) { ForBoth(CheckKeys); }
 TEST_F(StateStoreTest, ConcurrentUse) { ForBoth(CheckConcurrentUse); }
 
+TEST_F(StateStoreTest, Tags) {
+  ForBoth([](StateStore& store) { CheckTags(store, store); });
+}
+TEST_F(StateStoreTest, RacingTags) {
+  ForBoth([](StateStore& store) { CheckRacingTags(store, store); });
+}
+
+// Those of before this object: each is one state until this object stores another.
+TEST_F(StateStoreTest, TagsOfFilesThatWereFound) {
+  ASSERT_TRUE(PutState(*file_, "a", {1}).ok());
+  FileStore later(folder_);
+  const StateTag tag = TagOf(later, "a");
+  EXPECT_NE(tag, kNoStateTag);
+  EXPECT_TRUE(PutOver(later, "a", tag, 2).ok());
+  EXPECT_EQ(PutOver(later, "a", tag, 3).code(), absl::StatusCode::kAborted);
+  ExpectState(later, "a", {2});
+}
+
 TEST_F(StateStoreTest, Listing) {
   ForBoth([](StateStore& store) { CheckListing(store, 100); });
 }

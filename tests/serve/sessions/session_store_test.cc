@@ -43,7 +43,8 @@ TEST_F(SessionStoreTest, KeepsSessions) {
   Session session = Must(store_.Load("ann", "talk"));
   AddTurn(session, Kind::kAnswer, 0, {1, 2}, {3});
   {
-    const auto hold = Must(store_.Acquire("ann", "talk"));
+    auto hold = Must(store_.Acquire("ann", "talk"));
+    ASSERT_TRUE(store_.Load(hold, "talk").ok());
     ASSERT_TRUE(store_.Save(hold, session).ok());
   }
   EXPECT_EQ(SessionDocument(Must(store_.Load("ann", "talk"))), SessionDocument(session));
@@ -89,6 +90,99 @@ TEST_F(SessionStoreTest, OneHoldsASession) {
   EXPECT_TRUE(store_.Acquire("ann", "talk").ok());
 }
 
+// Two servers with one store: the second one's change of what the first has changed is refused.
+TEST_F(SessionStoreTest, AnotherServerChangesASession) {
+  SessionStore other(states_, {});
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  auto ours = Must(store_.Acquire("ann", "talk"));
+  Session session = Must(store_.Load(ours, "talk"));
+  AddTurn(session, Kind::kAnswer, 0, {1}, {2});
+  {
+    auto theirs = Must(other.Acquire("ann", "talk"));
+    Session changed = Must(other.Load(theirs, "talk"));
+    AddTurn(changed, Kind::kAnswer, 0, {3}, {4});
+    ASSERT_TRUE(other.Save(theirs, changed).ok());
+  }
+  const absl::Status late = store_.Save(ours, session);
+  EXPECT_EQ(late.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(late.message()), HasSubstr("talk was changed or deleted by another"));
+  EXPECT_EQ(Must(store_.Load("ann", "talk")).Tokens(), (std::vector<int32_t>{3, 4}));
+  // Whoever loads it again may change it.
+  EXPECT_TRUE(store_.Save(ours, Must(store_.Load(ours, "talk"))).ok());
+  // What was deleted meanwhile does not come back, also when another of the name was made.
+  session = Must(store_.Load(ours, "talk"));
+  for (const bool made_again : {false, true}) {
+    auto theirs = Must(other.Acquire("ann", "talk"));
+    if (made_again) {
+      ASSERT_TRUE(other.Create(theirs, "ann", MakeSession("talk")).ok());
+    } else {
+      ASSERT_TRUE(other.Delete(theirs, "talk").ok());
+    }
+    EXPECT_EQ(store_.Save(ours, session).code(), absl::StatusCode::kAborted) << made_again;
+  }
+  EXPECT_EQ(Must(store_.Load("ann", "talk")).length(), 0u);
+}
+
+// Two servers make a session of one name at the same time.
+TEST_F(SessionStoreTest, AnotherServerMakesTheSession) {
+  // Shows no session, as it was listed before the other server has made it.
+  class LateStore final : public StateStore {
+   public:
+    explicit LateStore(StateStore& store) : store_(store) {}
+    absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                         StateTag replaced) override {
+      return store_.PutOver(key, replaced);
+    }
+    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
+      return store_.Get(key);
+    }
+    absl::Status Delete(absl::string_view key) override { return store_.Delete(key); }
+    absl::StatusOr<std::vector<std::string>> List(absl::string_view) override {
+      return std::vector<std::string>();
+    }
+
+   private:
+    StateStore& store_;
+  };
+  SessionStore late(std::make_shared<LateStore>(*states_), {});
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  const auto hold = Must(late.Acquire("ann", "talk"));
+  EXPECT_EQ(late.Create(hold, "ann", MakeSession("talk")).code(), absl::StatusCode::kAlreadyExists);
+}
+
+// A state that is replaced while it is read is read again.
+TEST_F(SessionStoreTest, ReadsAgainWhatWasReplaced) {
+  class Unsteady final : public StateStore {
+   public:
+    explicit Unsteady(StateStore& store) : store_(store) {}
+    absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                         StateTag replaced) override {
+      return store_.PutOver(key, replaced);
+    }
+    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
+      if (times_-- > 0) return StateWasReplaced(key);
+      return store_.Get(key);
+    }
+    absl::Status Delete(absl::string_view key) override { return store_.Delete(key); }
+    absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
+      return store_.List(prefix);
+    }
+    int times_ = 0;
+
+   private:
+    StateStore& store_;
+  };
+  const auto unsteady = std::make_shared<Unsteady>(*states_);
+  SessionStore store(unsteady, {});
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  unsteady->times_ = 3;
+  EXPECT_TRUE(store.Load("ann", "talk").ok());
+  unsteady->times_ = 3;
+  EXPECT_EQ(Must(store.List("ann")).size(), 1u);
+  unsteady->times_ = 1000;
+  EXPECT_EQ(store.Load("ann", "talk").status().code(), absl::StatusCode::kAborted);
+}
+
 TEST_F(SessionStoreTest, Limits) {
   EXPECT_EQ(Create("ann", "a b").code(), absl::StatusCode::kInvalidArgument);
   for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(Create("ann", name).ok());
@@ -99,7 +193,8 @@ TEST_F(SessionStoreTest, Limits) {
   EXPECT_TRUE(Create("bob", "d").ok());
   Session session = Must(store_.Load("ann", "a"));
   AddTurn(session, Kind::kAnswer, 0, std::vector<int32_t>(10'000, 1), {});
-  const auto hold = Must(store_.Acquire("ann", "a"));
+  auto hold = Must(store_.Acquire("ann", "a"));
+  ASSERT_TRUE(store_.Load(hold, "a").ok());
   EXPECT_EQ(store_.Save(hold, session).code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(Must(store_.Load("ann", "a")).length(), 0u) << "as it was";
 }
