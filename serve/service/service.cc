@@ -253,6 +253,7 @@ std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) 
           .renderer = *renderer_,
           .scheduler = *scheduler,
           .fingerprint = fingerprint_,
+          .own_sessions_only = options_.own_sessions_only,
           .markers = answers_.markers(),
           .make_request = [this](const Call& call,
                                  const Visit& visit) { return answers_.MakeRequest(call, visit); },

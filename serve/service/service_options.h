@@ -29,6 +29,8 @@ struct ServiceOptions {
   std::shared_ptr<AnswerLog> answer_log;  // which each answer is appended to; null: none
   // Where sessions are kept; null: in memory, as long as the service lives.
   std::shared_ptr<StateStore> sessions = nullptr;
+  // Refuse turns of sessions that have turns of another fingerprint.
+  bool own_sessions_only = false;
 };
 
 }  // namespace inlay::serve

@@ -179,6 +179,18 @@ absl::StatusOr<Session> SessionRoutes::CheckOwn(absl::StatusOr<Session> session)
       absl::StrCat("the session ", session->name, " was made with a model of another vocabulary"));
 }
 
+absl::Status SessionRoutes::CheckFingerprints(const Session& session) const {
+  for (const SessionTurn& turn : session.turns) {
+    // Rewinds compute nothing.
+    if (turn.fingerprint == host_.fingerprint || turn.kind == SessionTurn::Kind::kCut) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("version ", turn.version, " of the session ", session.name,
+                     " was computed by ", turn.fingerprint, ", and this server, which is ",
+                     host_.fingerprint, ", goes on with its own sessions only"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Json> SessionRoutes::Show(const Visit& visit, absl::string_view name) {
   const std::string& query = visit.request.query;
   if (!query.empty() && query != "tokens=0" && query != "tokens=1") {
@@ -328,6 +340,7 @@ absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) 
     SendStale(visit, StaleParent(session, body.parent), session.version);
     return absl::OkStatus();
   }
+  if (host_.own_sessions_only) INLAY_RETURN_IF_ERROR(CheckFingerprints(session));
   return StartTurn(visit, body, std::move(session), **std::move(hold));
 }
 

@@ -34,6 +34,9 @@ struct SessionHost {
   const ChatRenderer& renderer;
   Scheduler& scheduler;
   const std::string& fingerprint;
+  // Turns of sessions that have turns of another fingerprint are refused; else their tokens are
+  // computed again, as those of any prompt.
+  bool own_sessions_only;
   // Control tokens that show in answers without and with tools.
   const std::array<std::vector<int32_t>, 2>& markers;
   // Resolves a call's options; the prompt is left empty.
@@ -89,6 +92,7 @@ class SessionRoutes {
   // The same for one that is to be changed.
   absl::StatusOr<Session> LoadOwn(SessionStore::Hold& hold, absl::string_view name);
   absl::StatusOr<Session> CheckOwn(absl::StatusOr<Session> session) const;
+  absl::Status CheckFingerprints(const Session& session) const;
   // Makes a session that has no name yet, or this one.
   absl::StatusOr<Json> Store(const Visit& visit, Session session);
   absl::Status GoTo(const SessionPlace& place, Session* session) const;

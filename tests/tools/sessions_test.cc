@@ -216,6 +216,10 @@ TEST(Sessions, PlacesThatAreNone) {
   refused("redis://a:%zz@host", 2, "hexadecimal");
   refused("redis://[::1", 2, "no ]");
   refused(absl::StrCat("redis://:secret@127.0.0.1:", FreePort()), 1, "cannot be reached");
+  // Where others do not see it.
+  ExpectError(
+      RunProgram({"serve", "--port", "0"}, {.env = {{"INLAY_SESSIONS", "redis://secret@host"}}}), 2,
+      HasSubstr("[USER]:PASSWORD"));
   const ProgramResult result = RunProgram({"serve", "--sessions", "redis://a:secret@h:x"});
   EXPECT_THAT(result.err, testing::Not(HasSubstr("secret")));
 }

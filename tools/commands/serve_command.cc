@@ -61,6 +61,7 @@ struct ServeFlags {
   std::string answer_log;
   std::string sessions = "memory";
   bool no_page = false;
+  bool own_sessions_only = false;
   bool share_prefixes = false;
   bool keep_billing_line = false;
 };
@@ -118,6 +119,7 @@ ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
   options.scheduler.most_waiting = flags.queue;
   options.scheduler.draft = MostDrafted(flags.draft);
   options.page = !flags.no_page;
+  options.own_sessions_only = flags.own_sessions_only;
   options.share_prefixes = flags.share_prefixes;
   options.drop_billing_line = !flags.keep_billing_line;
   if (flags.timeout > 0) options.deadline = absl::Seconds(flags.timeout);
@@ -227,6 +229,9 @@ void AddServe(CLI::App& app, Action& action) {
                   "seconds that running answers get when the server ends (default: 30)")
       ->check(Between(0, 1e9));
   AddSessionStoreFlag(command, flags->sessions);
+  command.add_flag("--own-sessions-only", flags->own_sessions_only,
+                   "refuse turns of sessions that another program, instruction set, model or type "
+                   "of stored rows has computed (default: their tokens are computed again)");
   command.add_option("--answer-log", flags->answer_log,
                      "append each answer to this file, prompts included, for inlay replay");
   command.add_flag("--no-page", flags->no_page, "have no web page at /");

@@ -144,10 +144,12 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& 
 }
 
 void AddSessionStoreFlag(CLI::App& command, std::string& place) {
-  command.add_option("--sessions", place,
-                     "where the conversations of /v1/sessions are kept: memory (default, until "
-                     "the server ends), a folder, or "
-                     "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
+  // A password is not to be seen in the list of processes.
+  command
+      .add_option("--sessions", place,
+                  "where the conversations of /v1/sessions are kept: memory (default, until the "
+                  "server ends), a folder, or redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]")
+      ->envname("INLAY_SESSIONS");
 }
 
 }  // namespace inlay

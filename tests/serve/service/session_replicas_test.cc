@@ -67,7 +67,10 @@ class GatedStore final : public StateStore {
 
 class ReplicasTest : public ::testing::Test {
  protected:
-  ReplicasTest() {
+  ReplicasTest() { Start(/*own_sessions_only=*/false); }
+
+  // Of the second one the rows have another type, so that its bits are others.
+  void Start(bool own_sessions_only, KvType second = KvType::kF32) {
     const auto states = std::make_shared<MemoryStore>();
     for (size_t i = 0; i < services_.size(); ++i) {
       gates_[i] = std::make_shared<GatedStore>(states);
@@ -76,6 +79,8 @@ class ReplicasTest : public ::testing::Test {
       options.scheduler.context = 512;
       options.scheduler.memory = size_t{64} << 20;
       options.sessions = gates_[i];
+      options.own_sessions_only = own_sessions_only;
+      if (i == 1) options.scheduler.kv_type = second;
       services_[i] =
           Must(Service::Create(Model(),
                                Must(ChatRenderer::CreateFrom(
@@ -216,6 +221,35 @@ TEST_F(ReplicasTest, OneRequestToTwoServersIsOneTurn) {
   gates_[0]->Open();
   conflict->Wait();
   EXPECT_EQ(conflict->status(), 409);
+}
+
+// A server whose bits are others goes on from the tokens alone, or refuses to.
+TEST_F(ReplicasTest, OfAnotherFingerprint) {
+  for (const bool own_only : {false, true}) {
+    SCOPED_TRACE(own_only);
+    Start(own_only, KvType::kBF16);
+    ASSERT_NE(services_[0]->fingerprint(), services_[1]->fingerprint());
+    Post(0, "", {{"name", "talk"}});
+    const json first = Post(0, "/talk/turns", Turn(0, "ROMEO:", 1, 20));
+    EXPECT_EQ(first["system_fingerprint"], services_[0]->fingerprint());
+    if (own_only) {
+      const json refused = Post(1, "/talk/turns", Turn(1, "JULIET:"), 400);
+      EXPECT_THAT(refused["error"]["message"].get<std::string>(),
+                  HasSubstr(absl::StrCat("version 1 of the session talk was computed by ",
+                                         services_[0]->fingerprint())));
+      EXPECT_EQ(Get(1, "/talk")["version"], 1) << "it may be read";
+      EXPECT_EQ(Post(0, "/talk/turns", Turn(1, "JULIET:"))["version"], 2);
+      continue;
+    }
+    const json turn = Post(1, "/talk/turns", Turn(1, "JULIET:", 2, 20));
+    EXPECT_EQ(turn["system_fingerprint"], services_[1]->fingerprint());
+    std::vector<int32_t> prompt = Get(1, "/talk?tokens=1")["tokens"];
+    prompt.resize(turn["answer"]);
+    const auto alone = Ask(*services_[1], "POST", "/v1/completions",
+                           json({{"prompt", prompt}, {"seed", 2}, {"max_tokens", 20}}).dump());
+    alone->Wait();
+    EXPECT_EQ(turn["message"]["content"], alone->Json()["choices"][0]["text"]);
+  }
 }
 
 // Many clients of one session at both: each version has one turn, that of the client who was told.

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# tests/deploy/check.sh haproxy|systemd PROGRAM: whether HAProxy and systemd take the files of deploy/
+# as they are meant. Exit status 77, which ctest shows as skipped: that program is not installed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+what=$1 program=$2
+PATH=$PATH:/usr/sbin  # where Debian has haproxy
+fail() { echo "deploy: $*" >&2; exit 1; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# Fails where the command fails or says anything: a misspelled setting is only a warning.
+silent() {
+  "$@" >"$dir/said" 2>&1 || { cat "$dir/said" >&2; fail "$* fails"; }
+  [ ! -s "$dir/said" ] || { cat "$dir/said" >&2; fail "$* complains"; }
+}
+
+case $what in
+  haproxy)
+    command -v haproxy >/dev/null || { echo "deploy: skipped, haproxy is not installed"; exit 77; }
+    # Also as they are, where nobody has set a variable; but no name is looked up.
+    export INLAY_REDIS=127.0.0.1:6380
+    for file in deploy/haproxy/*.cfg; do silent haproxy -c -q -f "$file"; done
+    # A red one: the check sees a misspelled setting.
+    sed 's/hash-type consistent/hash-tpye consistent/' deploy/haproxy/haproxy.cfg >"$dir/bad.cfg"
+    ! haproxy -c -q -f "$dir/bad.cfg" 2>/dev/null || fail "haproxy takes a misspelled setting"
+    ;;
+  systemd)
+    command -v systemd-analyze >/dev/null ||
+      { echo "deploy: skipped, systemd-analyze is not installed"; exit 77; }
+    unit=$dir/inlay@8081.service
+    sed "s|/usr/local/bin/inlay|$program|" deploy/systemd/inlay@.service >"$unit"
+    grep -q "$program" "$unit" || fail "the unit starts another program"
+    silent systemd-analyze verify --man=no "$unit"
+    sed 's/^NoNewPrivileges/NoNewPriviliges/' "$unit" >"$dir/inlay@1.service"
+    systemd-analyze verify --man=no "$dir/inlay@1.service" >"$dir/said" 2>&1 || true
+    [ -s "$dir/said" ] || fail "systemd-analyze takes a misspelled setting"
+    # In tenths: 0 is hardest, 92 a service without any of this.
+    systemd-analyze security --offline=true --threshold=15 --no-pager "$unit" >"$dir/said" 2>&1 ||
+      { cat "$dir/said" >&2; fail "the unit is exposed more than it was"; }
+    tail -n 1 "$dir/said"
+    ;;
+  *) fail "no such check: $what" ;;
+esac
