@@ -29,7 +29,8 @@ struct Ticket {
   std::shared_ptr<AnswerListener> listener;
   absl::Time arrived;
   std::atomic<bool> cancelled = false;
-  bool started = false;  // its listener knows
+  std::atomic<bool> drained = false;  // set before `cancelled`: not by its client
+  bool started = false;               // its listener knows
   // The prompt's tokens that are scored, once it is computed.
   std::vector<ChosenToken> scored;
 

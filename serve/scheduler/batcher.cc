@@ -162,6 +162,8 @@ void Batcher::End(Answer& answer, const absl::Status& status) {
 namespace {
 
 absl::Status WhyEnded(const Ticket& ticket) {
+  if (ticket.cancelled && ticket.drained)
+    return absl::UnavailableError("the server is shutting down");
   if (ticket.cancelled) return absl::CancelledError("the request was cancelled");
   return absl::DeadlineExceededError("the request's deadline has passed");
 }

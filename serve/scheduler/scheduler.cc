@@ -73,6 +73,10 @@ class ThreadedScheduler final : public Scheduler {
     draining_ = true;
     const auto empty = [this] { return idle_ && arrived_.empty(); };
     if (WaitFor(emptied_, lock, most, empty)) return;
+    for (const auto& [id, weak] : tickets_) {
+      const std::shared_ptr<Ticket> ticket = weak.lock();
+      if (ticket != nullptr && !ticket->cancelled) ticket->drained = true;
+    }
     CancelAll();
     emptied_.wait(lock, empty);
   }

@@ -42,7 +42,7 @@ class Scheduler {
   virtual void Cancel(uint64_t id) = 0;
 
   // Accepts no more requests, and returns once all answers have ended: those that have not after
-  // `most` with Cancelled.
+  // `most` with Unavailable: another server may be asked for them.
   virtual void Drain(absl::Duration most) = 0;
 
   virtual SchedulerStats stats() const = 0;

@@ -32,7 +32,7 @@ class Service {
   virtual void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;
 
   // Refuses new answers, and returns once the others have ended: those that have not after `most`
-  // as cancelled.
+  // with Unavailable.
   virtual void Drain(absl::Duration most) = 0;
 
   // How /metrics learns of open connections.
