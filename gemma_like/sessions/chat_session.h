@@ -109,7 +109,7 @@ class ChatSession {
   // Replaces this chat by the saved one, with its system prompt if one was saved. On error nothing
   // has changed: InvalidArgument when it is not a saved chat, DataLoss when it is damaged, and the
   // errors of LoadSession.
-  absl::Status Load(StateReader& reader, const LoadOptions& options = {});
+  absl::Status Load(ByteSource& reader, const LoadOptions& options = {});
 
   // Reads the answer that is being generated, from its first text on.
   AnswerParser StartAnswer() const { return format_->StartAnswer(in_thinking_); }

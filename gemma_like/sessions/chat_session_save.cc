@@ -45,7 +45,7 @@ absl::Status Damaged(absl::string_view what) {
 // Reads the messages, which precede the conversation.
 class HeadReader {
  public:
-  explicit HeadReader(StateReader& reader) : reader_(reader) {}
+  explicit HeadReader(ByteSource& reader) : reader_(reader) {}
 
   absl::StatusOr<std::string> Text(uint64_t size) {
     const uint64_t most = std::min(kMostSaid - read_, reader_.remaining());
@@ -90,7 +90,7 @@ class HeadReader {
   uint64_t digest() const { return hash_.Digest(); }
 
  private:
-  StateReader& reader_;
+  ByteSource& reader_;
   Xxh64 hash_;
   uint64_t read_ = 0;
 };
@@ -127,7 +127,7 @@ absl::Status ChatSession::Save(StateWriter& writer, SavedPart part) const {
   });
 }
 
-absl::Status ChatSession::Load(StateReader& reader, const LoadOptions& options) {
+absl::Status ChatSession::Load(ByteSource& reader, const LoadOptions& options) {
   return OrOutOfMemory("this chat", [&]() -> absl::Status {
     HeadReader head(reader);
     INLAY_ASSIGN_OR_RETURN(const std::string magic,

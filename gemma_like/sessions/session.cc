@@ -42,7 +42,7 @@ absl::Status SaveSession(Engine& engine, const KVCache& cache, StateWriter& writ
   return writer.Commit();
 }
 
-absl::Status LoadSession(Engine& engine, StateReader& reader, KVCache& cache,
+absl::Status LoadSession(Engine& engine, ByteSource& reader, KVCache& cache,
                          const LoadOptions& options) {
   INLAY_ASSIGN_OR_RETURN(const ModelIdentity model, engine.Identity());
   INLAY_ASSIGN_OR_RETURN(const LoadOutcome outcome, cache.Load(model, reader));

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/byte_stream.h"
 #include "base/progress.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
@@ -37,7 +38,7 @@ struct LoadOptions {
 // Replaces `cache`, which the engine has created, by the saved conversation; see KVCache::Load. If
 // another version of the program, other weights, another instruction set or another row type has
 // computed it, it is computed again from its tokens. On any error the cache is as it was.
-absl::Status LoadSession(Engine& engine, StateReader& reader, KVCache& cache,
+absl::Status LoadSession(Engine& engine, ByteSource& reader, KVCache& cache,
                          const LoadOptions& options = {});
 
 }  // namespace inlay

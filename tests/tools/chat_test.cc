@@ -499,7 +499,7 @@ TEST_F(Session, RefusesDamagedChats) {
 
 // A store may claim any size: what is allocated is not for it to say.
 TEST_F(Session, RefusesChatsThatClaimTheImpossible) {
-  class Claims final : public StateReader {
+  class Claims final : public ByteSource {
    public:
     absl::Status Read(absl::Span<uint8_t> into) override {
       // One turn, no answers, from position 0, of 2^39 bytes.
@@ -513,7 +513,6 @@ TEST_F(Session, RefusesChatsThatClaimTheImpossible) {
       return absl::OkStatus();
     }
     uint64_t remaining() const override { return uint64_t{1} << 40; }
-    StateTag tag() const override { return kNoStateTag; }
 
    private:
     size_t at_ = 0;
