@@ -85,6 +85,7 @@ class GenerationSteps final : public Generation {
   absl::string_view TakeText() override;
   const std::string& text() const override { return text_; }
   const std::vector<int32_t>& tokens() const override { return tokens_; }
+  size_t text_end(size_t i) const override { return text_ends_[i]; }
   const std::vector<ChosenToken>& chosen() const override { return chosen_; }
   StopReason stop_reason() const override { return stop_reason_; }
   const std::string& stop_text() const override { return stop_.found(); }
@@ -139,6 +140,7 @@ class GenerationSteps final : public Generation {
   std::string text_;
   size_t returned_ = 0;  // bytes of text_ that TakeText() has returned
   std::vector<int32_t> tokens_;
+  std::vector<size_t> text_ends_;  // of each
   std::vector<ChosenToken> chosen_;
   bool cancelled_ = false;
   bool done_ = false;
@@ -314,6 +316,7 @@ void GenerationSteps::Add(int32_t token) {
       std::binary_search(options_.shown_control.begin(), options_.shown_control.end(), token);
   text_ +=
       stop_.Push(characters_.Push(shown ? tokenizer_.TokenText(token) : tokenizer_.Piece(token)));
+  text_ends_.push_back(text_.size());
 }
 
 void GenerationSteps::Cancel() {

@@ -142,6 +142,8 @@ class Generation {
 
   virtual const std::string& text() const = 0;             // all final text
   virtual const std::vector<int32_t>& tokens() const = 0;  // generated so far
+  // The size of text() when token i of tokens() was added, before those that came in the same step.
+  virtual size_t text_end(size_t i) const = 0;
   // The tokens with their probabilities, if GenerateOptions::top_chances asks for them; before them
   // those of the prompt that are scored.
   virtual const std::vector<ChosenToken>& chosen() const = 0;

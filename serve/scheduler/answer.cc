@@ -106,27 +106,28 @@ AnswerUsage Answer::Usage() const {
   AnswerUsage usage{.prompt_tokens = ticket_->request.prompt.size()};
   if (generation_ == nullptr) return usage;
   usage.cached_tokens = generation_->reused();
-  usage.completion_tokens = generation_->tokens().size();
+  usage.completion_tokens = is_enough_ ? told_tokens_ : generation_->tokens().size();
   usage.drafted = generation_->drafted();
   usage.accepted = generation_->accepted();
   return usage;
 }
 
 void Answer::Tell() {
-  if (in_prompt()) return;
-  absl::Span<const ChosenToken> chosen = absl::MakeConstSpan(generation_->chosen()).subspan(told_);
+  if (in_prompt() || is_enough_) return;
+  absl::Span<const ChosenToken> chosen =
+      absl::MakeConstSpan(generation_->chosen()).subspan(told_chosen_);
   std::vector<ChosenToken> all;
   const AnswerRequest& request = ticket_->request;
-  if (!told_prompt_ && request.options.score_from.has_value() && request.choices > 1) {
+  size_t scored = 0;
+  if (!told_prompt_ && request.options.score_from.has_value()) {
+    scored = request.prompt.size() - *request.options.score_from;
     // The first answer scores the prompt for all of them.
-    if (choice_ == 0) {
-      const absl::Span<const ChosenToken> scored =
-          chosen.first(request.prompt.size() - *request.options.score_from);
-      ticket_->scored.assign(scored.begin(), scored.end());
-    } else {
+    if (choice_ > 0) {
       all = ticket_->scored;
       all.insert(all.end(), chosen.begin(), chosen.end());
       chosen = all;
+    } else if (request.choices > 1) {
+      ticket_->scored.assign(chosen.begin(), chosen.begin() + static_cast<ptrdiff_t>(scored));
     }
   }
   if (!ticket_->started) {
@@ -134,12 +135,31 @@ void Answer::Tell() {
     ticket_->listener->OnStart(Usage());
   }
   told_prompt_ = true;
-  told_ = generation_->chosen().size();
-  const absl::string_view text = generation_->TakeText();
-  if (text.empty() && chosen.empty()) return;
-  const bool goes_on = ticket_->listener->OnUpdate(
-      {.choice = choice_, .text = text, .chosen = chosen, .generated = generated()});
-  if (!goes_on && !generation_->done()) generation_->Cancel();
+  told_chosen_ = generation_->chosen().size();
+  TellTokens(chosen, scored);
+  if (is_enough_ && !generation_->done()) generation_->Cancel();
+}
+
+void Answer::TellTokens(absl::Span<const ChosenToken> chosen, size_t scored) {
+  // One by one, whatever the number of tokens in a step: that depends on drafts, but where the
+  // listener ends the answer, and what it counts, must not.
+  const absl::string_view text = generation_->text();
+  const size_t tokens = generation_->tokens().size();
+  do {
+    const bool last = told_tokens_ + 1 >= tokens;
+    const size_t text_end = last ? text.size() : generation_->text_end(told_tokens_);
+    const size_t count = last ? chosen.size() : std::min(chosen.size(), scored + 1);
+    told_tokens_ = last ? tokens : told_tokens_ + 1;
+    const AnswerUpdate update = {.choice = choice_,
+                                 .text = text.substr(told_text_, text_end - told_text_),
+                                 .chosen = chosen.first(count),
+                                 .generated = told_tokens_};
+    told_text_ = text_end;
+    chosen.remove_prefix(count);
+    scored = 0;
+    if (!update.text.empty() || !update.chosen.empty())
+      is_enough_ = !ticket_->listener->OnUpdate(update);
+  } while (!is_enough_ && told_tokens_ < tokens);
 }
 
 void Answer::TellEnd(const absl::Status& status) {
@@ -150,6 +170,7 @@ void Answer::TellEnd(const absl::Status& status) {
     end.reason = generation_->stop_reason();
     end.stop_text = generation_->stop_text();
     end.tokens = generation_->tokens();
+    if (is_enough_) end.tokens.resize(told_tokens_);
   }
   ticket_->listener->OnEnd(end);
 }

@@ -93,6 +93,9 @@ class Answer {
   size_t bound = 0;       // the length, in tokens, that they are enough for
 
  private:
+  // Tells the listener what is new; `chosen` begins with `scored` tokens of the prompt.
+  void TellTokens(absl::Span<const ChosenToken> chosen, size_t scored);
+
   const std::shared_ptr<Ticket> ticket_;
   const size_t choice_;
   const uint64_t order_;
@@ -101,8 +104,12 @@ class Answer {
   std::vector<int32_t> tokens_;          // of the conversation, while it is paused or refilled
   std::unique_ptr<PromptSteps> refill_;  // appends these again
   std::unique_ptr<Generation> generation_;
-  size_t told_ = 0;           // of Generation::chosen()
+  // What the listener was told.
+  size_t told_tokens_ = 0;
+  size_t told_text_ = 0;      // bytes
+  size_t told_chosen_ = 0;    // of Generation::chosen()
   bool told_prompt_ = false;  // its tokens that are scored
+  bool is_enough_ = false;    // it wants no more
   bool ended_ = false;
 };
 

@@ -211,6 +211,36 @@ TEST_F(BardSchedulerTest, AListenerThatHasEnoughEndsTheAnswer) {
   EXPECT_LT(listener->told().end->tokens.size(), 60u);
 }
 
+TEST_F(BardSchedulerTest, WhereAListenerHasEnoughDoesNotDependOnDrafts) {
+  uint64_t accepted = 0;
+  const auto answer = [&](size_t draft, size_t enough, std::optional<size_t> top_chances) {
+    // The model drafts for itself, so that a step has several tokens.
+    auto scheduler =
+        Make({.draft = draft, .draft_model = draft > 0 ? model_.engine.get() : nullptr});
+    const auto listener = std::make_shared<Listener>(1, enough);
+    AnswerRequest request = Request("ROMEO:\n", 30);
+    request.options.top_chances = top_chances;
+    Must(scheduler->Submit(request, listener));
+    listener->Wait();
+    EXPECT_TRUE(listener->told().end->status.ok());
+    accepted += scheduler->stats().accepted_tokens;
+    return listener->told();
+  };
+  for (const std::optional<size_t> top_chances :
+       {std::optional<size_t>(), std::optional<size_t>(1)}) {
+    for (const size_t enough : {1, 9, 20, 33, 1000}) {
+      SCOPED_TRACE(enough);
+      const Told plain = answer(0, enough, top_chances), drafted = answer(4, enough, top_chances);
+      EXPECT_EQ(drafted.text, plain.text);
+      EXPECT_EQ(drafted.chosen, plain.chosen);
+      EXPECT_EQ(drafted.end->tokens, plain.end->tokens);
+      EXPECT_EQ(drafted.end->usage.completion_tokens, plain.end->usage.completion_tokens);
+      EXPECT_EQ(plain.end->tokens.size(), plain.end->usage.completion_tokens);
+    }
+  }
+  EXPECT_GT(accepted, 0u);
+}
+
 TEST_F(BardSchedulerTest, PrefixesAreTheOwnersAlone) {
   auto scheduler = Make({.snapshot_stride = 8});
   const auto cached = [&](int32_t owner, absl::string_view text) {
