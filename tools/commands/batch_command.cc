@@ -59,8 +59,7 @@ ServiceOptions OptionsOf(const BatchFlags& flags, const LoadedModel& model, size
                          absl::Time time) {
   ServiceOptions options = MakeServiceOptions(flags.service, flags.model, model, neighbours);
   options.scheduler.most_waiting = kNoLimit;
-  // Drafts pay only where few answers run. Without them a reply is also told in the same steps
-  // whatever else runs, on which its counts of tokens depend where it ends early.
+  // Drafts pay only where few answers run.
   options.scheduler.draft = 0;
   options.page = false;
   options.reproducible_at = time;
