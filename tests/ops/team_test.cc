@@ -126,8 +126,18 @@ TEST(Team, AStalledThreadKeepsNoMoreThanItsChunk) {
   EXPECT_EQ(done_at_the_end_of_the_stall, 299u);
 }
 
-// Makes another thread than the caller late by so much.
+// Runs short phases until no thread rests.
+void AwaitAll(Team& team, size_t threads) {
+  while (team.active() < threads) {
+    std::atomic<size_t> sum = 0;
+    team.Run(10, 1, [&](const Share& share) { sum += share.end - share.begin; });
+    EXPECT_EQ(sum, 10u);
+  }
+}
+
+// Makes the other thread of two late by so much.
 void RunWithOneLate(Team& team, std::chrono::milliseconds late, bool preempted = true) {
+  AwaitAll(team, 2);  // one that rests would never come while the caller waits for it below
   std::atomic<bool> came = false;
   team.Set({.before_chunk =
                 [&](size_t thread) {
@@ -150,12 +160,7 @@ TEST(Team, AThreadThatIsLateRestsForAWhileAndComesBack) {
     rested = team.active() == 1;
   }
   EXPECT_TRUE(rested);
-  // Until it comes back.
-  while (team.active() == 1) {
-    std::atomic<size_t> sum = 0;
-    team.Run(10, 1, [&](const Share& share) { sum += share.end - share.begin; });
-    EXPECT_EQ(sum, 10u);
-  }
+  AwaitAll(team, 2);
   EXPECT_EQ(team.active(), 2u);
 }
 
