@@ -280,12 +280,9 @@ int Main(int argc, char** argv) {
   cases.push_back(AnyValue());
   cases.push_back(TwentyProperties());
   cases.push_back(ThousandWords());
-  std::vector<GgufFile> files;  // which outlive their tokenizers
-  files.reserve(static_cast<size_t>(argc));
   std::vector<std::unique_ptr<Tokenizer>> tokenizers;
   for (int i = 1; i < argc; ++i) {
-    files.push_back(Require(GgufFile::Open(argv[i])));
-    tokenizers.push_back(Require(LoadTokenizer(files.back())));
+    tokenizers.push_back(Require(LoadTokenizer(Require(GgufFile::Open(argv[i])))));
     Run(
         argv[i], [&] { return Require(TokenTrie::Create(*tokenizers.back())); }, cases);
   }

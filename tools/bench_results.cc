@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gemma_like/strings.h"
-#include "io/tokenizer/ready_arrays.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/quant/weight_type.h"
 #include "tools/format.h"
@@ -120,7 +119,6 @@ BenchModel::BenchModel(const GgufFile& file, const ConfigEntry& config)
   std::map<WeightType, uint64_t> bytes;
   uint64_t all = 0;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (file.packed() && tensor.name == kTokenizerTensor) continue;
     uint64_t elements = 1;
     for (uint32_t i = 0; i < tensor.n_dims; ++i) elements *= tensor.dims[i];
     parameters += elements;

@@ -15,7 +15,6 @@
 #include "io/gguf/gguf_writer.h"
 #include "io/gguf/tensor_form.h"
 #include "io/tokenizer/load_tokenizer.h"
-#include "io/tokenizer/ready_arrays.h"
 #include "ops/matmul/packed_matrix.h"
 #include "ops/quant/weight_matrix.h"
 
@@ -44,7 +43,6 @@ struct TensorToWrite {
 std::vector<TensorToWrite> TensorsToWrite(const GgufFile& file, const PackedTensors& packed) {
   std::vector<TensorToWrite> tensors;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.name == kTokenizerTensor) continue;  // written anew
     const auto parts = packed.find(std::string(tensor.name));
     if (parts == packed.end() || tensor.name == kEmbedding)
       tensors.push_back({std::string(tensor.name), &tensor, false, 0, tensor.dims[1]});
@@ -97,12 +95,10 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
         tensor.name, absl::MakeConstSpan(dims).first(from.n_dims), from.type, tensor.packed));
     fingerprint.Add(tensor.name, {from.type, tensor.packed}, dims);
   }
-  const std::string tokenizer_arrays = tokenizer->ReadyArrays();
-  if (!tokenizer_arrays.empty()) {
-    const std::array<uint64_t, 4> dims = {tokenizer_arrays.size() / sizeof(float), 1, 1, 1};
-    INLAY_RETURN_IF_ERROR(
-        writer.AddTensor(kTokenizerTensor, absl::MakeConstSpan(dims).first(1), WeightType::kF32));
-    fingerprint.Add(kTokenizerTensor, {WeightType::kF32, false}, dims);
+  const std::string tables = tokenizer->ReadyArrays();
+  if (!tables.empty()) {
+    INLAY_RETURN_IF_ERROR(writer.AddTensor(kPackedTokenizerTensor, {tables.size() / sizeof(float)},
+                                           WeightType::kF32));
   }
   for (const GgufEntry& key : file.metadata()) {
     if (key.key() != "general.alignment" && !absl::StartsWith(key.key(), "inlay.packed."))
@@ -121,8 +117,8 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
     done += tensor.from_bytes();
     if (progress) progress(done, total);
   }
-  INLAY_RETURN_IF_ERROR(writer.AppendData(
-      {reinterpret_cast<const uint8_t*>(tokenizer_arrays.data()), tokenizer_arrays.size()}));
+  INLAY_RETURN_IF_ERROR(
+      writer.AppendData({reinterpret_cast<const uint8_t*>(tables.data()), tables.size()}));
   return writer.Release();
 }
 

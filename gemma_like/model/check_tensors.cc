@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "io/tokenizer/ready_arrays.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/operand.h"
 #include "ops/matmul/packed_matrix.h"
@@ -129,9 +128,7 @@ absl::Status CheckTensors(const GgufFile& file, Team& team, const Progress& prog
       done += bytes;
       if (progress) progress(done, total);
     };
-    if (file.packed() && tensor.name == kTokenizerTensor) {
-      checked(tensor.data.size());  // no numbers; loading checks what it says
-    } else if (tensor.packed) {
+    if (tensor.packed) {
       INLAY_RETURN_IF_ERROR(CheckTiles(file, tensor, team));
       checked(tensor.data.size());
     } else {

@@ -8,7 +8,6 @@
 #include "absl/strings/strip.h"
 #include "gemma_like/model/ignored.h"
 #include "gemma_like/strings.h"
-#include "io/tokenizer/ready_arrays.h"
 #include "ops/quant/dequantize.h"
 
 namespace inlay {
@@ -194,7 +193,6 @@ absl::Status WeightBinder::Finish() const {
   const IgnoredNames ignored(file_);
   for (const GgufTensor& tensor : file_.tensors()) {
     if (requested_.contains(std::string(tensor.name)) || ignored.Has(tensor.name)) continue;
-    if (file_.packed() && tensor.name == kTokenizerTensor) continue;
     if (names.size() < kNamed) {
       names.push_back(absl::StrCat("'", tensor.name, "'"));
     } else {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
+#include "io/file/has_name.h"
 
 namespace inlay {
 namespace {
@@ -26,13 +27,6 @@ int OpenLockFile(const std::string& name) {
 bool IsEmptyFile(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0;
-}
-
-// Whether the open file still has the name: the previous owner of the lock may have removed it.
-bool HasName(int fd, const std::string& name) {
-  struct stat opened, named;
-  return fstat(fd, &opened) == 0 && stat(name.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 }  // namespace
@@ -52,6 +46,7 @@ absl::StatusOr<FileLock> FileLock::Acquire(const std::string& path) {
       return absl::UnavailableError(
           absl::StrCat(path, " is in use by another process; try again when that has ended"));
     }
+    // The previous owner of the lock may have removed it.
     if (!HasName(fd, name)) continue;
     FileLock lock(TemporaryName(name), fd);
     std::move(close_fd).Cancel();

@@ -96,6 +96,10 @@ class GgufFile {
   absl::Span<const GgufEntry> metadata() const { return metadata_; }
   absl::Span<const GgufTensor> tensors() const { return tensors_; }
 
+  // What a packed file holds of the tokenizer (Tokenizer::ReadyArrays); empty where there is none.
+  // It is none of the tensors.
+  absl::Span<const uint8_t> tokenizer_tables() const { return tokenizer_tables_; }
+
   // nullptr when there is none.
   const GgufValue* Find(absl::string_view key) const;
   const GgufTensor* FindTensor(absl::string_view name) const;
@@ -142,6 +146,7 @@ class GgufFile {
   std::vector<uint8_t> metadata_bytes_;
   std::vector<GgufEntry> metadata_;  // in metadata_bytes_
   std::vector<GgufTensor> tensors_;
+  absl::Span<const uint8_t> tokenizer_tables_;
   NameIndex key_index_;
   NameIndex tensor_index_;
 };

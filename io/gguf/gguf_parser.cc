@@ -51,7 +51,8 @@ absl::Status GgufParser::Run() {
   INLAY_RETURN_IF_ERROR(ReadAlignment());
   INLAY_RETURN_IF_ERROR(ReadPackedVersions());
   INLAY_RETURN_IF_ERROR(ReadTensorInfos());
-  return PlaceTensorData();
+  INLAY_RETURN_IF_ERROR(PlaceTensorData());
+  return SetTokenizerApart();
 }
 
 absl::StatusOr<absl::Span<const uint8_t>> GgufParser::ReadBytes(uint64_t size,
@@ -279,6 +280,10 @@ absl::Status GgufParser::ReadTensorInfos() {
     file_.tensors_.push_back(tensor);
     places_.push_back(place);
   }
+  return IndexTensors();
+}
+
+absl::Status GgufParser::IndexTensors() {
   file_.tensor_index_.Reset(file_.tensors_.size());
   for (size_t i = 0; i < file_.tensors_.size(); ++i) {
     if (!file_.tensor_index_.Insert(i, [&](size_t j) { return file_.tensors_[j].name; }))
@@ -372,6 +377,18 @@ absl::Status GgufParser::PlaceTensorData() {
     }
   }
   return absl::OkStatus();
+}
+
+// What a packed file holds of the tokenizer is no weight.
+absl::Status GgufParser::SetTokenizerApart() {
+  std::vector<GgufTensor>& tensors = file_.tensors_;
+  if (!file_.packed_ || tensors.empty()) return absl::OkStatus();
+  const GgufTensor& last = tensors.back();
+  if (last.name != kPackedTokenizerTensor || last.packed || last.type != WeightType::kF32)
+    return absl::OkStatus();
+  file_.tokenizer_tables_ = last.data;
+  tensors.pop_back();
+  return IndexTensors();
 }
 
 absl::StatusOr<GgufFile> GgufParser::Open(const std::string& path) {

@@ -41,6 +41,8 @@ class GgufParser {
   absl::Status ReadAlignment();
   absl::Status ReadPackedVersions();
   absl::Status ReadTensorInfos();
+  absl::Status IndexTensors();
+  absl::Status SetTokenizerApart();
   absl::Status ReadTensorShape(GgufTensor* tensor, TensorPlace* place);
   absl::Status CheckPlaces(uint64_t start);
   absl::Status PlaceTensorData();

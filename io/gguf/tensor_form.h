@@ -13,11 +13,12 @@ namespace inlay {
 
 // A packed file is a GGUF file with two additions. A matrix may be stored as the tiles of a
 // PackedMatrix (ops/matmul/packed_matrix.h), those of experts one matrix after the other; its
-// dimensions and type are still those of the matrix it was made from. And a tensor holds the
-// tokenizer's arrays (io/tokenizer/ready_arrays.h). docs/packed-files.md describes both.
+// dimensions and type are still those of the matrix it was made from. And the last tensor holds
+// the tokenizer's tables (io/tokenizer/ready_arrays.h). docs/packed-files.md describes both.
 inline constexpr uint32_t kPackedFileVersion = 3;
 inline constexpr absl::string_view kPackedVersionKey = "inlay.packed.version";  // uint32
 inline constexpr absl::string_view kPackedLayoutKey = "inlay.packed.layout";    // uint32
+inline constexpr absl::string_view kPackedTokenizerTensor = "inlay.tokenizer";  // F32, the last one
 // Tensors start at a page boundary of systems with 4 KiB pages.
 inline constexpr uint32_t kPackedAlignment = 4096;
 

@@ -76,12 +76,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& fi
   StringTable pieces;
   Tables tables;
   if (file.packed()) {
-    INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::LoadRoles(file));
-    INLAY_RETURN_IF_ERROR(ReadReadyArrays(file, vocabulary, pieces, tables));
-    if (!vocabulary.ArraysAreValid() || pieces.size() != vocabulary.size() || !pieces.IsValid() ||
-        !tables.AreValid(vocabulary)) {
-      return DamagedArrays(file);
-    }
+    INLAY_RETURN_IF_ERROR(LoadReady(file, vocabulary, pieces, tables));
   } else {
     INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::Load(file));
     pieces = MakePieces(vocabulary);
@@ -95,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& fi
 }
 
 std::string BpeTokenizer::ReadyArrays() const {
-  return WriteReadyArrays(vocabulary(), pieces(), tables_);
+  return WriteArrays(vocabulary(), pieces(), tables_);
 }
 
 bool BpeTokenizer::Tables::AreValid(const Vocabulary& vocabulary) const {
@@ -116,7 +111,7 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tab
 
 // What each token contributes to a text.
 StringTable BpeTokenizer::MakePieces(const Vocabulary& vocabulary) {
-  StringTableBuilder pieces;
+  StringTable pieces;
   for (size_t i = 0; i < vocabulary.size(); ++i) {
     switch (vocabulary.types[i]) {
       case TokenType::kControl:
@@ -130,7 +125,7 @@ StringTable BpeTokenizer::MakePieces(const Vocabulary& vocabulary) {
         pieces.Add(ToBytes(vocabulary.texts[i]));
     }
   }
-  return std::move(pieces).Build();
+  return pieces;
 }
 
 absl::Status BpeTokenizer::ReadMerges(const GgufFile& file, const Vocabulary& vocabulary,
@@ -147,53 +142,48 @@ absl::Status BpeTokenizer::ReadMerges(const GgufFile& file, const Vocabulary& vo
     const int32_t next = static_cast<int32_t>(pieces.size() + others.size());
     return others.emplace(text, next).first->second;
   };
-  std::vector<int32_t> byte_symbols(256);
   for (int byte = 0; byte < 256; ++byte) {
-    byte_symbols[byte] = symbol_of(std::string(1, static_cast<char>(byte)));
+    tables->byte_symbols.push_back(symbol_of(std::string(1, static_cast<char>(byte))));
   }
-  tables->byte_symbols = StoredArray<int32_t>(std::move(byte_symbols));
   INLAY_RETURN_IF_ERROR(FindReplacement(file, vocabulary, tables));
   INLAY_ASSIGN_OR_RETURN(const auto merges, file.GetStrings(kMergesKey));
   tables->merges = MergeTable(merges.size());
-  std::vector<uint64_t> joins(kJoins / 64);
+  tables->joins.resize(kJoins / 64);
   uint32_t rank = 0;
   for (const absl::string_view merge : merges) {
     INLAY_ASSIGN_OR_RETURN(const MergeText text, SplitMerge(file, merge, rank));
     const std::string left = ToBytes(text.left);
     const std::string right = ToBytes(text.right);
     const size_t join = JoinIndex(left.back(), right.front());
-    joins[join / 64] |= uint64_t{1} << join % 64;
+    tables->joins[join / 64] |= uint64_t{1} << join % 64;
     const int32_t left_symbol = symbol_of(left), right_symbol = symbol_of(right);
     tables->merges.Insert(left_symbol, right_symbol, {rank++, symbol_of(left + right)});
     if (tables->merges.IsCrowded()) return CrowdedTable(file.name());
   }
-  tables->joins = StoredArray<uint64_t>(std::move(joins));
   return absl::OkStatus();
 }
 
 absl::Status BpeTokenizer::FindReplacement(const GgufFile& file, const Vocabulary& vocabulary,
                                            Tables* tables) {
-  const StoredArray<int32_t>& bytes = tables->byte_symbols;
+  const std::vector<int32_t>& bytes = tables->byte_symbols;
   const auto missing = std::find_if(bytes.begin(), bytes.end(),
                                     [&](int32_t symbol) { return !vocabulary.Contains(symbol); });
   if (missing == bytes.end()) return absl::OkStatus();
-  std::vector<int32_t> replacement;
   if (vocabulary.has_unknown()) {
-    replacement.push_back(*vocabulary.unk);
-  } else {
-    std::string text;
-    AppendUtf8(kReplacementCharacter, &text);
-    for (const char c : text) {
-      const int32_t id = bytes[static_cast<uint8_t>(c)];
-      if (!vocabulary.Contains(id)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
-                         missing - bytes.begin(), " nor an unknown token"));
-      }
-      replacement.push_back(id);
-    }
+    tables->replacement.push_back(*vocabulary.unk);
+    return absl::OkStatus();
   }
-  tables->replacement = StoredArray<int32_t>(std::move(replacement));
+  std::string text;
+  AppendUtf8(kReplacementCharacter, &text);
+  for (const char c : text) {
+    const int32_t id = bytes[static_cast<uint8_t>(c)];
+    if (!vocabulary.Contains(id)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
+                       missing - bytes.begin(), " nor an unknown token"));
+    }
+    tables->replacement.push_back(id);
+  }
   return absl::OkStatus();
 }
 

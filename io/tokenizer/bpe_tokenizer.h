@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "io/tokenizer/merges.h"
 #include "io/tokenizer/pre_tokenizer.h"
-#include "io/tokenizer/stored_array.h"
 #include "io/tokenizer/symbol_merger.h"
 #include "io/tokenizer/token_index.h"
 #include "io/tokenizer/vocabulary_tokenizer.h"
@@ -46,12 +45,12 @@ class BpeTokenizer : public VocabularyTokenizer {
   // from the vocabulary's size on, texts that occur only in merges.
   struct Tables {
     TokenIndex tokens;  // of the pieces of normal tokens
-    StoredArray<int32_t> byte_symbols;
-    StoredArray<int32_t> replacement;  // ids for a byte without a token
+    std::vector<int32_t> byte_symbols;
+    std::vector<int32_t> replacement;  // ids for a byte without a token
     MergeTable merges;
     // Whether some merge's left symbol ends with byte a and its right symbol begins with byte b:
     // bit i % 64 of element i / 64 for i = a * 256 + b.
-    StoredArray<uint64_t> joins;
+    std::vector<uint64_t> joins;
 
     template <class Self, class Visit>
     static void VisitArrays(Self& self, Visit& visit) {

@@ -1,13 +1,10 @@
-// Hash tables that can lie in a file.
+// Hash tables that packed files hold.
 #ifndef INLAY_IO_TOKENIZER_HASH_TABLE_H_
 #define INLAY_IO_TOKENIZER_HASH_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
-
-#include "io/tokenizer/stored_array.h"
 
 namespace inlay {
 
@@ -30,7 +27,7 @@ class HashTable {
   explicit HashTable(size_t keys) {
     size_t slots = 8;
     while (slots < 2 * keys) slots *= 2;
-    slots_ = StoredArray<Slot>(std::vector<Slot>(slots));
+    slots_.resize(slots);
   }
 
   // The slot with this hash that `equals` the key; null when there is none. Ends also where a file
@@ -49,14 +46,13 @@ class HashTable {
   // False, without any change, when the key is there already.
   template <class Equals>
   bool Insert(uint64_t hash, const Slot& slot, const Equals& equals) {
-    const absl::Span<Slot> slots = slots_.own();
-    size_t at = hash & (slots.size() - 1);
-    while (!slots[at].is_free()) {
-      if (equals(slots[at])) return false;
-      at = (at + 1) & (slots.size() - 1);
+    size_t at = hash & (slots_.size() - 1);
+    while (!slots_[at].is_free()) {
+      if (equals(slots_[at])) return false;
+      at = (at + 1) & (slots_.size() - 1);
       ++collisions_;
     }
-    slots[at] = slot;
+    slots_[at] = slot;
     return true;
   }
 
@@ -73,7 +69,7 @@ class HashTable {
   }
 
  private:
-  StoredArray<Slot> slots_;  // a power of two of them
+  std::vector<Slot> slots_;  // a power of two of them
   uint64_t collisions_ = 0;
 };
 

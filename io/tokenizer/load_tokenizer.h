@@ -12,8 +12,7 @@ namespace inlay {
 
 // By `tokenizer.ggml.model`: "llama" and "gemma4" (BPE over characters with byte fallback, by
 // scores and by merges), "gpt2" (byte-level BPE), "no_vocab" (ids only: Encode fails). Fails for
-// other models and for a vocabulary that is inconsistent, with a sentence that names the key. The
-// tokenizer of a packed file reads its arrays there: `file` must outlive it.
+// other models and for a vocabulary that is inconsistent, with a sentence that names the key.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const GgufFile& file);
 
 }  // namespace inlay

@@ -2,43 +2,93 @@
 #ifndef INLAY_IO_TOKENIZER_READY_ARRAYS_H_
 #define INLAY_IO_TOKENIZER_READY_ARRAYS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "base/status_macros.h"
-#include "io/gguf/gguf.h"
-#include "io/tokenizer/stored_array.h"
 
 namespace inlay {
 
-// The tensor of a packed file that holds them: what Tokenizer::ReadyArrays returned, as F32.
-inline constexpr absl::string_view kTokenizerTensor = "inlay.tokenizer";
+// Arrays of plain values one after the other: for each its number of bytes (uint64), then its
+// elements as they lie in memory, padded with zeros to a multiple of 8 bytes. A class with such
+// arrays lists them once, in a function VisitArrays(self, visit) that calls `visit` with each;
+// ArrayWriter and ArrayReader are such visitors.
+inline constexpr size_t kArrayAlignment = 8;
 
-// Fails when the tensor is missing or has another type.
-absl::StatusOr<absl::Span<const uint8_t>> FindReadyArrays(const GgufFile& file);
+class ArrayWriter {
+ public:
+  template <class T>
+  void operator()(const std::vector<T>& array) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const uint64_t bytes = array.size() * sizeof(T);
+    bytes_.append(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+    bytes_.append(reinterpret_cast<const char*>(array.data()), bytes);
+    bytes_.append((kArrayAlignment - bytes % kArrayAlignment) % kArrayAlignment, '\0');
+  }
+  // What was written so far.
+  std::string Take() { return std::move(bytes_); }
 
-// For arrays that do not belong together.
-absl::Status DamagedArrays(const GgufFile& file);
+ private:
+  std::string bytes_;
+};
+
+// Copies arrays out of `bytes`, which begin at a multiple of kArrayAlignment and may lie in a file
+// that changes meanwhile. What the elements are is for the caller to check. Throws std::bad_alloc.
+class ArrayReader {
+ public:
+  explicit ArrayReader(absl::Span<const uint8_t> bytes) : rest_(bytes) {}
+
+  // An array that `bytes` does not hold is empty, and so are those after it.
+  template <class T>
+  void operator()(std::vector<T>& array) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kArrayAlignment);
+    const absl::Span<const uint8_t> bytes = Next();
+    failed_ |= bytes.size() % sizeof(T) != 0;
+    const T* const begin = reinterpret_cast<const T*>(bytes.data());
+    array.assign(begin, begin + (failed_ ? 0 : bytes.size() / sizeof(T)));
+  }
+  // Whether `bytes` held exactly the arrays that were asked for.
+  bool complete() const { return !failed_ && rest_.empty(); }
+
+ private:
+  absl::Span<const uint8_t> Next() {
+    uint64_t size = 0;
+    failed_ |= rest_.size() < sizeof(size);
+    if (failed_) return {};
+    std::memcpy(&size, rest_.data(), sizeof(size));
+    rest_.remove_prefix(sizeof(size));
+    failed_ |= size > rest_.size();
+    if (failed_) return {};
+    const absl::Span<const uint8_t> bytes = rest_.first(size);
+    const size_t padding = (kArrayAlignment - size % kArrayAlignment) % kArrayAlignment;
+    failed_ |= padding > rest_.size() - size;
+    rest_.remove_prefix(failed_ ? 0 : size + padding);
+    return bytes;
+  }
+
+  absl::Span<const uint8_t> rest_;
+  bool failed_ = false;
+};
 
 // The arrays of these objects in turn.
 template <class... Parts>
-std::string WriteReadyArrays(const Parts&... parts) {
+std::string WriteArrays(const Parts&... parts) {
   ArrayWriter writer;
   (Parts::VisitArrays(parts, writer), ...);
   return writer.Take();
 }
 
-// Makes the arrays of these objects views of the file's. Their elements are not checked.
+// Copies them out of `bytes`; false where these are not exactly they.
 template <class... Parts>
-absl::Status ReadReadyArrays(const GgufFile& file, Parts&... parts) {
-  INLAY_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes, FindReadyArrays(file));
+bool ReadArrays(absl::Span<const uint8_t> bytes, Parts&... parts) {
   ArrayReader reader(bytes);
   (Parts::VisitArrays(parts, reader), ...);
-  return reader.complete() ? absl::OkStatus() : DamagedArrays(file);
+  return reader.complete();
 }
 
 }  // namespace inlay

@@ -42,7 +42,7 @@ std::optional<uint8_t> ParseByteToken(absl::string_view text) {
 // Gives the tokens "<0x00>" to "<0xFF>" the type of byte tokens, unless the vocabulary has such.
 // tokenizer.json does not tell them from others, and some converters do not either.
 void FindByteTokens(Vocabulary* vocabulary) {
-  const absl::Span<TokenType> types = vocabulary->types.own();
+  std::vector<TokenType>& types = vocabulary->types;
   if (std::find(types.begin(), types.end(), TokenType::kByte) != types.end()) return;
   for (size_t i = 0; i < vocabulary->size(); ++i) {
     if (types[i] == TokenType::kNormal && ParseByteToken(vocabulary->texts[i]).has_value())
@@ -80,7 +80,7 @@ uint32_t RankOf(float score) {
 }
 
 // Of the tokens of `vocabulary`; the file lists a score for each of its own.
-absl::StatusOr<StoredArray<uint32_t>> ReadRanks(const GgufFile& file,
+absl::StatusOr<std::vector<uint32_t>> ReadRanks(const GgufFile& file,
                                                 const Vocabulary& vocabulary) {
   INLAY_ASSIGN_OR_RETURN(const std::vector<float> scores, file.GetFloats(kScoresKey));
   if (scores.size() != vocabulary.listed) {
@@ -97,7 +97,7 @@ absl::StatusOr<StoredArray<uint32_t>> ReadRanks(const GgufFile& file,
     }
     ranks[i] = RankOf(scores[i]);
   }
-  return StoredArray<uint32_t>(std::move(ranks));
+  return ranks;
 }
 
 // A missing key means what SentencePiece does by default, and the models that were there before the
@@ -129,12 +129,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
   StringTable pieces;
   Tables tables;
   if (file.packed()) {
-    INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::LoadRoles(file));
-    INLAY_RETURN_IF_ERROR(ReadReadyArrays(file, vocabulary, pieces, tables));
-    if (!vocabulary.ArraysAreValid() || pieces.size() != vocabulary.size() || !pieces.IsValid() ||
-        !tables.AreValid(vocabulary, ranking)) {
-      return DamagedArrays(file);
-    }
+    INLAY_RETURN_IF_ERROR(LoadReady(file, vocabulary, pieces, tables, ranking));
   } else {
     INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::Load(file));
     FindByteTokens(&vocabulary);
@@ -153,7 +148,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SpmTokenizer::Load(const GgufFile& fi
 }
 
 std::string SpmTokenizer::ReadyArrays() const {
-  return WriteReadyArrays(vocabulary(), pieces(), tables_);
+  return WriteArrays(vocabulary(), pieces(), tables_);
 }
 
 bool SpmTokenizer::Tables::AreValid(const Vocabulary& vocabulary, Ranking ranking) const {
@@ -171,10 +166,11 @@ bool SpmTokenizer::Tables::AreValid(const Vocabulary& vocabulary, Ranking rankin
 // What each token contributes to a text; and the tokens of bytes.
 absl::StatusOr<StringTable> SpmTokenizer::ReadPieces(const GgufFile& file,
                                                      const Vocabulary& vocabulary, Tables* tables) {
-  StringTableBuilder pieces;
+  StringTable pieces;
   pieces.Reserve(vocabulary.size(), vocabulary.texts.bytes());  // no piece is longer than its text
   std::string piece;
-  std::vector<int32_t> byte_tokens(256, -1);
+  std::vector<int32_t>& byte_tokens = tables->byte_tokens;
+  byte_tokens.assign(256, -1);
   for (size_t i = 0; i < vocabulary.size(); ++i) {
     const absl::string_view text = vocabulary.texts[i];
     switch (vocabulary.types[i]) {
@@ -205,15 +201,14 @@ absl::StatusOr<StringTable> SpmTokenizer::ReadPieces(const GgufFile& file,
         absl::StrCat(file.name(), ": the vocabulary has neither a token for byte ",
                      missing - byte_tokens.begin(), " nor an unknown token"));
   }
-  tables->byte_tokens = StoredArray<int32_t>(std::move(byte_tokens));
-  return std::move(pieces).Build();
+  return pieces;
 }
 
 // The joinable tokens and their neighbouring characters.
 absl::Status SpmTokenizer::IndexPieces(const GgufFile& file, const Vocabulary& vocabulary,
                                        const StringTable& pieces, Tables* tables) {
   tables->joinable = TokenIndex(pieces.size());
-  std::vector<uint64_t> neighbours(kNeighbours / 64);
+  tables->neighbours.resize(kNeighbours / 64);
   for (size_t i = 0; i < pieces.size(); ++i) {
     const absl::string_view piece = pieces[i];
     if (vocabulary.types[i] != TokenType::kNormal || piece.empty()) continue;
@@ -223,12 +218,11 @@ absl::Status SpmTokenizer::IndexPieces(const GgufFile& file, const Vocabulary& v
     for (size_t j = before.length; j < piece.size();) {
       const Character after = FirstChar(piece.substr(j));
       const size_t hash = HashOfPair(before.value, after.value);
-      neighbours[hash / 64] |= uint64_t{1} << hash % 64;
+      tables->neighbours[hash / 64] |= uint64_t{1} << hash % 64;
       before = after;
       j += after.length;
     }
   }
-  tables->neighbours = StoredArray<uint64_t>(std::move(neighbours));
   return absl::OkStatus();
 }
 

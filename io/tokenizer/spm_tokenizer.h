@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "io/tokenizer/merges.h"
-#include "io/tokenizer/stored_array.h"
 #include "io/tokenizer/symbol_merger.h"
 #include "io/tokenizer/token_index.h"
 #include "io/tokenizer/vocabulary_tokenizer.h"
@@ -57,14 +56,14 @@ class SpmTokenizer : public VocabularyTokenizer {
   // What is computed from a vocabulary, or lies ready in a packed file.
   struct Tables {
     // With kScores, by id: less for a better score, equal for equal scores. Empty with kMerges.
-    StoredArray<uint32_t> ranks;
+    std::vector<uint32_t> ranks;
     MergeTable merges;                 // with kMerges
-    StoredArray<int32_t> byte_tokens;  // ids of the tokens for single bytes, -1 where there is none
+    std::vector<int32_t> byte_tokens;  // ids of the tokens for single bytes, -1 where there is none
     TokenIndex joinable;               // of the pieces of normal tokens
     // Whether some joinable token may contain this pair of neighbouring characters: bit i % 64 of
     // element i / 64 for a hash i of both. Collisions make it true for a few pairs that are in no
     // token.
-    StoredArray<uint64_t> neighbours;
+    std::vector<uint64_t> neighbours;
 
     template <class Self, class Visit>
     static void VisitArrays(Self& self, Visit& visit) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <bitset>
 #include <limits>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -57,10 +56,9 @@ bool Contains(const std::array<absl::string_view, kCount>& texts, absl::string_v
 
 absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
   const size_t size = vocabulary->size();
-  std::vector<TokenType> known(size, TokenType::kNormal);
   const GgufValue* const value = file.Find(kTypesKey);
   if (value == nullptr) {
-    vocabulary->types = StoredArray<TokenType>(std::move(known));
+    vocabulary->types.assign(size, TokenType::kNormal);
     return absl::OkStatus();
   }
   if (value->size() != vocabulary->listed) {
@@ -69,15 +67,15 @@ absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
                                                    vocabulary->listed, " tokens"));
   }
   INLAY_ASSIGN_OR_RETURN(const std::vector<int64_t> types, file.GetInts(kTypesKey));
+  vocabulary->types.reserve(size);
   for (size_t i = 0; i < size; ++i) {
     if (types[i] < 1 || types[i] > 6) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": token ", i, " has type ",
                                                      types[i], " in '", kTypesKey,
                                                      "', outside 1 to 6"));
     }
-    known[i] = static_cast<TokenType>(types[i]);
+    vocabulary->types.push_back(static_cast<TokenType>(types[i]));
   }
-  vocabulary->types = StoredArray<TokenType>(std::move(known));
   return absl::OkStatus();
 }
 
@@ -98,7 +96,7 @@ void CorrectTypes(Vocabulary* vocabulary) {
   }
   for (size_t index = 0; index < found.size(); ++index) {
     if (has_control[index]) continue;
-    for (const size_t i : found[index]) vocabulary->types.own()[i] = TokenType::kControl;
+    for (const size_t i : found[index]) vocabulary->types[i] = TokenType::kControl;
   }
 }
 
@@ -137,7 +135,7 @@ void SortOnce(std::vector<int32_t>* ids) {
 }
 
 absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
-  std::vector<int32_t> ends;
+  std::vector<int32_t>& ends = vocabulary->ends;
   for (const absl::string_view key : {kEosKey, absl::string_view("tokenizer.ggml.eos_token_ids"),
                                       absl::string_view("tokenizer.ggml.eot_token_id"),
                                       absl::string_view("tokenizer.ggml.eom_token_id")}) {
@@ -156,7 +154,6 @@ absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
     if (ends_turn || awaits_tool) ends.push_back(static_cast<int32_t>(i));
   }
   SortOnce(&ends);
-  vocabulary->ends = StoredArray<int32_t>(std::move(ends));
   return absl::OkStatus();
 }
 
@@ -212,14 +209,12 @@ absl::StatusOr<Vocabulary> Vocabulary::Load(const GgufFile& file) {
                                                    "' have ", bytes, " bytes together, more than ",
                                                    StringTable::kMostBytes));
   }
-  StringTableBuilder texts;
-  texts.Reserve(vocabulary.size(), bytes);
+  vocabulary.texts.Reserve(vocabulary.size(), bytes);
   i = 0;
   for (const absl::string_view token : tokens) {
     if (i++ == vocabulary.size()) break;
-    texts.Add(token);
+    vocabulary.texts.Add(token);
   }
-  vocabulary.texts = std::move(texts).Build();
   INLAY_RETURN_IF_ERROR(ReadTypes(file, &vocabulary));
   CorrectTypes(&vocabulary);
   INLAY_RETURN_IF_ERROR(ReadEnds(file, &vocabulary));

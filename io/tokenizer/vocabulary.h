@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "io/gguf/gguf.h"
-#include "io/tokenizer/stored_array.h"
 #include "io/tokenizer/string_table.h"
 
 namespace inlay {
@@ -63,11 +62,11 @@ struct Vocabulary {
   size_t listed = 0;             // tokens in the file
   size_t count = 0;              // of these, those that have a row in the embedding
   StringTable texts;             // as in the file
-  StoredArray<TokenType> types;  // as in the file, except for control tokens of another type
+  std::vector<TokenType> types;  // as in the file, except for control tokens of another type
   std::optional<int32_t> bos, eos, unk;
   // The tokens after which a model generates nothing: those that the file names, and control tokens
   // with one of the usual texts, since many files name only one of several. Ascending.
-  StoredArray<int32_t> ends;
+  std::vector<int32_t> ends;
   std::vector<int32_t> suppressed;  // those that the file says are never generated, ascending
   std::optional<bool> add_bos, add_eos;
 };

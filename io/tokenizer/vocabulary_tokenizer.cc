@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/about.h"
 #include "base/status_macros.h"
+#include "io/gguf/tensor_form.h"
 
 namespace inlay {
 
@@ -130,6 +131,18 @@ VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, StringTable piec
       pieces_(std::move(pieces)),
       adds_bos_(adds_bos && vocabulary_.bos.has_value()),
       space_prefix_(space_prefix) {}
+
+absl::Status VocabularyTokenizer::CheckReady(const GgufFile& file) {
+  if (!file.tokenizer_tables().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(file.name(), ": the packed file has no tensor '",
+                                                 kPackedTokenizerTensor,
+                                                 "'; pack the model's GGUF file again"));
+}
+
+absl::Status VocabularyTokenizer::DamagedTables(const GgufFile& file) {
+  return absl::DataLossError(absl::StrCat(file.name(), ": tensor '", kPackedTokenizerTensor,
+                                          "' is damaged; pack the model's GGUF file again"));
+}
 
 absl::Status VocabularyTokenizer::Init(absl::string_view file) {
   for (size_t i = 0; i < vocabulary_.size(); ++i) {

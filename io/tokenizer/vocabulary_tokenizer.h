@@ -9,6 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "io/gguf/gguf.h"
+#include "io/tokenizer/ready_arrays.h"
 #include "io/tokenizer/string_table.h"
 #include "io/tokenizer/token_matcher.h"
 #include "io/tokenizer/tokenizer.h"
@@ -47,6 +50,20 @@ class VocabularyTokenizer : public Tokenizer {
   // Fails when there are too many special tokens to search for; the message names `file`.
   absl::Status Init(absl::string_view file);
 
+  // Reads what a packed file holds ready, and the roles of ids. Fails where that is missing or
+  // tables.AreValid(vocabulary, args...) says no. `file` is not needed any more then.
+  template <class Tables, class... Args>
+  static absl::Status LoadReady(const GgufFile& file, Vocabulary& vocabulary, StringTable& pieces,
+                                Tables& tables, const Args&... args) {
+    INLAY_RETURN_IF_ERROR(CheckReady(file));
+    INLAY_ASSIGN_OR_RETURN(vocabulary, Vocabulary::LoadRoles(file));
+    const bool valid = ReadArrays(file.tokenizer_tables(), vocabulary, pieces, tables) &&
+                       vocabulary.ArraysAreValid() && pieces.size() == vocabulary.size() &&
+                       pieces.IsValid() && tables.AreValid(vocabulary, args...);
+    file.Forget(file.tokenizer_tables());
+    return valid ? absl::OkStatus() : DamagedTables(file);
+  }
+
   // Appends the ids of the words at the beginning of `text`, and returns how many bytes these words
   // have. Each word is encoded by itself, and where a word ends does not depend on the text before
   // it. With `last` these are all words; otherwise `text` continues in a way that is not known yet,
@@ -60,6 +77,9 @@ class VocabularyTokenizer : public Tokenizer {
 
  private:
   class Stream;
+
+  static absl::Status CheckReady(const GgufFile& file);
+  static absl::Status DamagedTables(const GgufFile& file);
 
   Vocabulary vocabulary_;
   StringTable pieces_;

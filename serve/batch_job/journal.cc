@@ -1,7 +1,6 @@
 #include "serve/batch_job/journal.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "io/file/atomic_file.h"
+#include "io/file/has_name.h"
 #include "io/json/parse_json.h"
 
 namespace inlay::serve {
@@ -57,9 +57,10 @@ absl::Status CheckHeader(const std::string& path, absl::string_view line,
   const std::optional<absl::string_view> content = ContentOf(line);
   if (!content.has_value()) return no_journal();
   INLAY_ASSIGN_OR_RETURN(const Json header, ParseJson("the journal's header", *content));
-  if (!header.is_object() || header.value("inlay_batch", 0) != kVersion) return no_journal();
+  // Of any type: a member that is no number is another file's.
+  if (!header.is_object() || header.value("inlay_batch", Json()) != kVersion) return no_journal();
   INLAY_RETURN_IF_ERROR(CheckSameJob(path, header.value("job", Json()), identity));
-  return header.value("shard", "") == shard.Text() ? absl::OkStatus() : no_journal();
+  return header.value("shard", Json()) == shard.Text() ? absl::OkStatus() : no_journal();
 }
 
 // "REQUEST STATUS RESULT"
@@ -177,11 +178,7 @@ absl::StatusOr<Journal> Journal::Open(const std::string& path, const JobIdentity
   return journal;
 }
 
-bool Journal::exists() const {
-  struct stat own, named;
-  return fstat(file_.fd(), &own) == 0 && stat(path_.c_str(), &named) == 0 &&
-         own.st_dev == named.st_dev && own.st_ino == named.st_ino;
-}
+bool Journal::exists() const { return HasName(file_.fd(), path_); }
 
 absl::Status Journal::Write(absl::string_view content) {
   return OrOutOfMemory("a result", [&]() -> absl::Status {

@@ -18,6 +18,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
+#include "io/file/has_name.h"
 #include "io/json/parse_json.h"
 #include "serve/batch_job/line_source.h"
 #include "serve/http/http_server.h"
@@ -145,11 +146,7 @@ std::string RequestFile::Content() const {
   return absl::StrFormat("%d bytes, xxh64 %016x", bytes_, hash_);
 }
 
-bool RequestFile::IsFile(const std::string& path) const {
-  struct stat own, other;
-  return fstat(file_.fd(), &own) == 0 && stat(path.c_str(), &other) == 0 &&
-         own.st_dev == other.st_dev && own.st_ino == other.st_ino;
-}
+bool RequestFile::IsFile(const std::string& path) const { return HasName(file_.fd(), path); }
 
 absl::StatusOr<BatchRequest> RequestFile::Read(size_t request) const {
   const Place& place = places_[request];

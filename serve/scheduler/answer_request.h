@@ -40,7 +40,8 @@ struct AnswerUsage {
   size_t accepted = 0;  // of the drafted tokens
 };
 
-// What became known of one answer since the last update.
+// What became known of one answer since the last update: its next token, or a few where the text of
+// the first ones was not final. That does not depend on drafts.
 struct AnswerUpdate {
   size_t choice = 0;
   absl::string_view text;  // that is final

@@ -13,6 +13,7 @@
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/sessions/chat_session.h"
+#include "tests/io/store/forwarding_store.h"
 #include "tests/must.h"
 #include "tests/tools/program.h"
 #include "tools/kept_chats.h"
@@ -291,25 +292,15 @@ TEST_F(Session, IsAmongTheNewestThatAreKept) {
 }
 
 // A store in which another process deletes what is listed.
-class SharedStore final : public StateStore {
+class SharedStore final : public ForwardingStore {
  public:
-  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
-                                                       StateTag replaced) override {
-    return store_.PutOver(key, replaced);
-  }
-  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
-    return store_.Get(key);
-  }
-  absl::Status Delete(absl::string_view key) override { return store_.Delete(key); }
+  SharedStore() : ForwardingStore(std::make_shared<MemoryStore>()) {}
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
-    auto keys = store_.List(prefix);
+    auto keys = ForwardingStore::List(prefix);
     for (size_t i = 0; keys.ok() && i + KeptChats::kMost < keys->size(); i += 2)
       EXPECT_TRUE(Delete((*keys)[i]).ok());
     return keys;
   }
-
- private:
-  MemoryStore store_;
 };
 
 TEST_F(Session, IsKeptWhereAnotherProcessDeletesChats) {

@@ -79,10 +79,14 @@ class PackedFileTest : public ::testing::Test {
                                  tensor.type, tensor.packed)
                       .ok());
     }
+    const absl::Span<const uint8_t> tables = file.tokenizer_tables();
+    EXPECT_TRUE(
+        writer.AddTensor(kPackedTokenizerTensor, {tables.size() / 4}, WeightType::kF32).ok());
     const std::string to = Path("rewritten");
     EXPECT_TRUE(writer.Open(to).ok());
     for (const GgufTensor& tensor : file.tensors())
       EXPECT_TRUE(writer.AppendData(tensor.data).ok());
+    EXPECT_TRUE(writer.AppendData(tables).ok());
     EXPECT_TRUE(writer.Finish().ok());
     return to;
   }
@@ -242,6 +246,7 @@ TEST_F(PackedBardTest, DamageDoesNoHarm) {
     header = bytes.size();
     for (const GgufTensor& tensor : file.tensors())
       header -= (tensor.data.size() + 4095) / 4096 * 4096;
+    header -= (file.tokenizer_tables().size() + 4095) / 4096 * 4096;
   }
   ASSERT_EQ(std::memcmp(begin, bytes.data() + header, 4096), 0);
   std::mt19937 random(1);

@@ -67,26 +67,22 @@ TEST(HashTable, IsCrowdedByKeysOfOneHash) {
 
 // As only a damaged file has it.
 TEST(HashTable, EndsItsSearchWithoutAFreeSlot) {
-  const std::vector<NumberSlot> slots(8, NumberSlot{1, 1});
   HashTable<NumberSlot> table;
-  const auto view = [&](StoredArray<NumberSlot>& array) {
-    array = StoredArray<NumberSlot>::View(slots);
-  };
-  HashTable<NumberSlot>::VisitArrays(table, view);
+  const auto fill = [](std::vector<NumberSlot>& slots) { slots.assign(8, NumberSlot{1, 1}); };
+  HashTable<NumberSlot>::VisitArrays(table, fill);
   EXPECT_TRUE(table.IsValid());
   EXPECT_EQ(table.Find(3, [](const NumberSlot& slot) { return slot.key == 2; }), nullptr);
   EXPECT_NE(table.Find(3, [](const NumberSlot& slot) { return slot.key == 1; }), nullptr);
 }
 
 TEST(TokenIndex, FindsTextsOfAnyLength) {
-  StringTableBuilder builder;
+  StringTable table;
   std::vector<std::string> texts = {"", std::string("\0", 1), std::string("\0\0", 2), "a\xFF"};
   for (size_t length = 1; length <= 40; ++length) {
     for (const char last : {'x', 'y'}) texts.push_back(std::string(length - 1, 'x') + last);
   }
-  for (const std::string& text : texts) builder.Add(text);
-  builder.Add("xy");  // again
-  const StringTable table = std::move(builder).Build();
+  for (const std::string& text : texts) table.Add(text);
+  table.Add("xy");  // again
   TokenIndex index(table.size());
   for (size_t i = 0; i < table.size(); ++i) index.Insert(table, static_cast<int32_t>(i));
   for (size_t i = 0; i < texts.size(); ++i)

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -87,7 +86,8 @@ class ReadyArraysTest : public ::testing::TestWithParam<TestVocabulary (*)()> {
     writer.SetUint32(kPackedVersionKey, kPackedFileVersion);
     writer.SetUint32(kPackedLayoutKey, kPackedLayoutVersion);
     if (arrays.has_value()) {
-      EXPECT_TRUE(writer.AddTensor(kTokenizerTensor, {arrays->size() / 4}, WeightType::kF32).ok());
+      EXPECT_TRUE(
+          writer.AddTensor(kPackedTokenizerTensor, {arrays->size() / 4}, WeightType::kF32).ok());
     }
     EXPECT_TRUE(writer.Open(folder_.Path("packed")).ok());
     if (arrays.has_value()) {
@@ -100,14 +100,15 @@ class ReadyArraysTest : public ::testing::TestWithParam<TestVocabulary (*)()> {
     return std::string(std::istreambuf_iterator<char>(stream), {});
   }
 
-  // Calls `use` with the tokenizer of such a file while it is in memory.
-  void Load(const std::string& packed,
-            const std::function<void(const absl::StatusOr<std::unique_ptr<Tokenizer>>&)>& use) {
+  // The tokenizer of such a file, which is no longer in memory.
+  absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& packed) {
     const std::vector<uint64_t> aligned = Aligned(packed);
     const GgufFile file = Must(GgufFile::Parse(
         {reinterpret_cast<const uint8_t*>(aligned.data()), packed.size()}, "packed"));
-    ASSERT_TRUE(file.packed());
-    use(LoadTokenizer(file));
+    EXPECT_TRUE(file.packed());
+    EXPECT_TRUE(file.tensors().empty()) << "the tokenizer is no weight";
+    EXPECT_EQ(file.FindTensor(kPackedTokenizerTensor), nullptr);
+    return LoadTokenizer(file);
   }
 
   static std::vector<uint64_t> Aligned(const std::string& bytes) {
@@ -127,35 +128,33 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ReadyArraysTest, ::testing::Values(&ByScores, &B
 
 TEST_P(ReadyArraysTest, GiveTheSameIdsAndTexts) {
   const std::string arrays = tokenizer_->ReadyArrays();
-  Load(PackedBytes(arrays), [&](const absl::StatusOr<std::unique_ptr<Tokenizer>>& loaded) {
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    const Tokenizer& ready = **loaded;
-    EXPECT_EQ(ready.ReadyArrays(), arrays);
-    EXPECT_EQ(ready.size(), tokenizer_->size());
-    EXPECT_EQ(ready.bos(), tokenizer_->bos());
-    EXPECT_EQ(ready.adds_bos(), tokenizer_->adds_bos());
-    EXPECT_EQ(ready.ends(), tokenizer_->ends());
-    EXPECT_EQ(ready.FindSpecial("<tool>"), tokenizer_->FindSpecial("<tool>"));
-    for (int32_t id = 0; id < static_cast<int32_t>(ready.size()); ++id) {
-      EXPECT_EQ(ready.Piece(id), tokenizer_->Piece(id));
-      EXPECT_EQ(ready.TokenText(id), tokenizer_->TokenText(id));
-      EXPECT_EQ(ready.IsControl(id), tokenizer_->IsControl(id));
-    }
-    std::mt19937 random(1);
-    for (int i = 0; i < 300; ++i) {
-      const std::string text = RandomText(pieces_, random);
-      const EncodeOptions options = {.add_bos = std::nullopt, .parse_special = i % 2 == 0};
-      EXPECT_EQ(Must(ready.Encode(text, options)), Must(tokenizer_->Encode(text, options))) << text;
-    }
-  });
+  const absl::StatusOr<std::unique_ptr<Tokenizer>> loaded = Load(PackedBytes(arrays));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const Tokenizer& ready = **loaded;
+  EXPECT_EQ(ready.ReadyArrays(), arrays);
+  EXPECT_EQ(ready.size(), tokenizer_->size());
+  EXPECT_EQ(ready.bos(), tokenizer_->bos());
+  EXPECT_EQ(ready.adds_bos(), tokenizer_->adds_bos());
+  EXPECT_EQ(ready.ends(), tokenizer_->ends());
+  EXPECT_EQ(ready.FindSpecial("<tool>"), tokenizer_->FindSpecial("<tool>"));
+  for (int32_t id = 0; id < static_cast<int32_t>(ready.size()); ++id) {
+    EXPECT_EQ(ready.Piece(id), tokenizer_->Piece(id));
+    EXPECT_EQ(ready.TokenText(id), tokenizer_->TokenText(id));
+    EXPECT_EQ(ready.IsControl(id), tokenizer_->IsControl(id));
+  }
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const std::string text = RandomText(pieces_, random);
+    const EncodeOptions options = {.add_bos = std::nullopt, .parse_special = i % 2 == 0};
+    EXPECT_EQ(Must(ready.Encode(text, options)), Must(tokenizer_->Encode(text, options))) << text;
+  }
 }
 
 TEST_P(ReadyArraysTest, AreMissed) {
-  Load(PackedBytes(std::nullopt), [](const absl::StatusOr<std::unique_ptr<Tokenizer>>& loaded) {
-    EXPECT_EQ(loaded.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(loaded.status().message()),
-                HasSubstr("packed: tensor 'inlay.tokenizer' is missing; pack "));
-  });
+  const absl::Status status = Load(PackedBytes(std::nullopt)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("packed: the packed file has no tensor 'inlay.tokenizer'; pack "));
 }
 
 // Whatever they hold, nothing outside them is touched: sanitizers look.
@@ -180,19 +179,18 @@ TEST_P(ReadyArraysTest, DamageDoesNoHarm) {
       const uint32_t value = values[random() % 6];
       std::memcpy(damaged.data() + at, &value, sizeof(value));
     }
-    Load(damaged, [&](const absl::StatusOr<std::unique_ptr<Tokenizer>>& loaded) {
-      if (!loaded.ok()) {
-        ++refused;
-        EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("is damaged; pack "));
-        return;
-      }
-      for (int text = 0; text < 3; ++text) {
-        const std::vector<int32_t> ids = Must((*loaded)->Encode(
-            RandomText(pieces_, random), {.add_bos = false, .parse_special = true}));
-        for (const int32_t id : ids) EXPECT_LT(static_cast<size_t>(id), (*loaded)->size());
-        (*loaded)->Decode(ids);
-      }
-    });
+    const absl::StatusOr<std::unique_ptr<Tokenizer>> loaded = Load(damaged);
+    if (!loaded.ok()) {
+      ++refused;
+      EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("is damaged; pack "));
+      continue;
+    }
+    for (int text = 0; text < 3; ++text) {
+      const std::vector<int32_t> ids = Must((*loaded)->Encode(
+          RandomText(pieces_, random), {.add_bos = false, .parse_special = true}));
+      for (const int32_t id : ids) EXPECT_LT(static_cast<size_t>(id), (*loaded)->size());
+      (*loaded)->Decode(ids);
+    }
   }
   EXPECT_GT(refused, kRounds / 50);
   EXPECT_LT(refused, kRounds);

@@ -29,6 +29,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "io/json/parse_json.h"
 #include "serve/batch_job/journal.h"
 #include "serve/batch_job/result_file.h"
@@ -227,8 +228,17 @@ TEST_F(BatchJobTest, ATornJournalIsCutOff) {
     EXPECT_EQ(ReadAll(out_), whole) << cut;
     ASSERT_EQ(unlink(out_.c_str()), 0);
   }
-  // Not even the header, or another file.
-  for (const std::string& text : {journal.substr(0, header - 1), std::string("notes of mine\n")}) {
+  // Not even the header, or another file, though it may look like one.
+  const auto with_header = [&](const char* member, const Json& value) {
+    Json other = Must(ParseJson("the header", journal.substr(17, header - 18)));
+    other[member] = value;
+    const std::string content = DumpJson(other);
+    return absl::StrCat(absl::Hex(Xxh64Of(content.data(), content.size()), absl::kZeroPad16), " ",
+                        content, "\n");
+  };
+  for (const std::string& text :
+       {journal.substr(0, header - 1), std::string("notes of mine\n"),
+        with_header("inlay_batch", "1"), with_header("shard", 0), with_header("shard", "1/2")}) {
     WriteAll(part, text);
     const auto refused = Run(1, out_);
     EXPECT_THAT(refused.status().message(), HasSubstr("is not the journal of a batch job"));

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/chat/builtin_templates.h"
+#include "tests/io/store/forwarding_store.h"
 #include "tests/serve/service/session_routes_fixture.h"
 
 namespace inlay::serve {
@@ -22,9 +23,9 @@ using ::nlohmann::json;
 using ::testing::HasSubstr;
 
 // The states of another store, which are not changed while the gate is closed.
-class GatedStore final : public StateStore {
+class GatedStore final : public ForwardingStore {
  public:
-  explicit GatedStore(std::shared_ptr<StateStore> store) : store_(std::move(store)) {}
+  using ForwardingStore::ForwardingStore;
 
   void Close() { SetOpen(false); }
   void Open() { SetOpen(true); }
@@ -41,14 +42,7 @@ class GatedStore final : public StateStore {
     changed_.notify_all();
     changed_.wait(lock, [this] { return open_; });
     --waiting_;
-    return store_->PutOver(key, replaced);
-  }
-  absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
-    return store_->Get(key);
-  }
-  absl::Status Delete(absl::string_view key) override { return store_->Delete(key); }
-  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
-    return store_->List(prefix);
+    return ForwardingStore::PutOver(key, replaced);
   }
 
  private:
@@ -58,7 +52,6 @@ class GatedStore final : public StateStore {
     changed_.notify_all();
   }
 
-  const std::shared_ptr<StateStore> store_;
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   bool open_ = true;

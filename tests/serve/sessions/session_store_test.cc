@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "serve/sessions/session_json.h"
+#include "tests/io/store/forwarding_store.h"
 #include "tests/must.h"
 #include "tests/serve/sessions/session_maker.h"
 #include "tests/temp_folder.h"
@@ -126,25 +127,14 @@ TEST_F(SessionStoreTest, AnotherServerChangesASession) {
 // Two servers make a session of one name at the same time.
 TEST_F(SessionStoreTest, AnotherServerMakesTheSession) {
   // Shows no session, as it was listed before the other server has made it.
-  class LateStore final : public StateStore {
+  class LateStore final : public ForwardingStore {
    public:
-    explicit LateStore(StateStore& store) : store_(store) {}
-    absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
-                                                         StateTag replaced) override {
-      return store_.PutOver(key, replaced);
-    }
-    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
-      return store_.Get(key);
-    }
-    absl::Status Delete(absl::string_view key) override { return store_.Delete(key); }
+    using ForwardingStore::ForwardingStore;
     absl::StatusOr<std::vector<std::string>> List(absl::string_view) override {
       return std::vector<std::string>();
     }
-
-   private:
-    StateStore& store_;
   };
-  SessionStore late(std::make_shared<LateStore>(*states_), {});
+  SessionStore late(std::make_shared<LateStore>(states_), {});
   ASSERT_TRUE(Create("ann", "talk").ok());
   const auto hold = Must(late.Acquire("ann", "talk"));
   EXPECT_EQ(late.Create(hold, "ann", MakeSession("talk")).code(), absl::StatusCode::kAlreadyExists);
@@ -152,27 +142,16 @@ TEST_F(SessionStoreTest, AnotherServerMakesTheSession) {
 
 // A state that is replaced while it is read is read again.
 TEST_F(SessionStoreTest, ReadsAgainWhatWasReplaced) {
-  class Unsteady final : public StateStore {
+  class Unsteady final : public ForwardingStore {
    public:
-    explicit Unsteady(StateStore& store) : store_(store) {}
-    absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
-                                                         StateTag replaced) override {
-      return store_.PutOver(key, replaced);
-    }
+    using ForwardingStore::ForwardingStore;
     absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
       if (times_-- > 0) return StateWasReplaced(key);
-      return store_.Get(key);
-    }
-    absl::Status Delete(absl::string_view key) override { return store_.Delete(key); }
-    absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
-      return store_.List(prefix);
+      return ForwardingStore::Get(key);
     }
     int times_ = 0;
-
-   private:
-    StateStore& store_;
   };
-  const auto unsteady = std::make_shared<Unsteady>(*states_);
+  const auto unsteady = std::make_shared<Unsteady>(states_);
   SessionStore store(unsteady, {});
   ASSERT_TRUE(Create("ann", "talk").ok());
   unsteady->times_ = 3;
