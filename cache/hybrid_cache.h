@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/rank_share.h"
 #include "cache/block_pool.h"
 #include "cache/cache_options.h"
 #include "cache/fingerprint.h"
@@ -36,8 +37,8 @@ namespace cache_internal {
 template <class Policy>
 struct MakeStorage {
   template <class... M>
-  static auto Of(Mixers<M...>) {
-    return StorageTuple<MixerStorageType<M>...>(MixerStorage<M>::template Make<Policy>()...);
+  static auto Of(Mixers<M...>, [[maybe_unused]] RankShare share) {
+    return StorageTuple<MixerStorageType<M>...>(MixerStorage<M>::template Make<Policy>(share)...);
   }
 };
 
@@ -55,8 +56,10 @@ class HybridCache final : public KVCache {
   static constexpr size_t kMaxAppend = EmbedsTexts<Config>() ? size_t{Config::kEmbedding.max_tokens}
                                                              : Policy::kMaxAppend;
 
+  // Of a model that several ranks compute, `share` is the rank: it may store some of the heads
+  // alone.
   template <class Policy>
-  HybridCache(Policy, const CacheOptions& options)
+  HybridCache(Policy, const CacheOptions& options, RankShare share = {})
       : KVCache(options.pool != nullptr ? options.pool : std::make_shared<BlockPool>(),
                 {.max_length = options.max_length,
                  .max_append = kMaxAppend<Policy>,
@@ -64,10 +67,11 @@ class HybridCache final : public KVCache {
                  .vocab_size =
                      options.vocab_size != 0 ? options.vocab_size : size_t{Config::kVocabSize},
                  .kv_type = Policy::kKvType,
+                 .is_part = share.count > 1,
                  .config_fingerprint = ConfigFingerprint<Config>(),
                  .fingerprint = StorageFingerprint<Config, Policy>()}) {
-    storage_.ForEach([]<class L>(LayerAt, LayerStorage<L>& storage) {
-      storage = cache_internal::MakeStorage<Policy>::Of(typename L::Mixers());
+    storage_.ForEach([&]<class L>(LayerAt, LayerStorage<L>& storage) {
+      storage = cache_internal::MakeStorage<Policy>::Of(typename L::Mixers(), share);
     });
   }
   HybridCache(HybridCache&&) noexcept = default;

@@ -7,6 +7,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "cache/block_pool.h"
+#include "cache/cache_follower.h"
 #include "cache/serialize.h"
 
 namespace inlay {
@@ -15,6 +16,14 @@ namespace {
 constexpr absl::string_view kThis = "this conversation";
 
 }  // namespace
+
+KVCache::~KVCache() {
+  if (follower_ != nullptr) follower_->Dropped(*this);
+}
+
+void KVCache::SetFollower(std::shared_ptr<CacheFollower> follower) {
+  follower_ = std::move(follower);
+}
 
 absl::Status KVCache::CheckIdle(absl::string_view done) const {
   if (pool_ == nullptr) {
@@ -67,6 +76,7 @@ absl::Status KVCache::Rewind(size_t position) {
                                               RewindFloor()));
   }
   // The next append drops the tokens, which takes memory where a fork shares them.
+  if (follower_ != nullptr) INLAY_RETURN_IF_ERROR(follower_->Rewound(*this, position));
   TruncateLayers(position);
   length_ = position;
   return absl::OkStatus();
@@ -75,7 +85,13 @@ absl::Status KVCache::Rewind(size_t position) {
 absl::StatusOr<std::unique_ptr<KVCache>> KVCache::Fork() const {
   INLAY_RETURN_IF_ERROR(CheckIdle("forked"));
   return OrOutOfMemory("a fork of this conversation",
-                       [&]() -> absl::StatusOr<std::unique_ptr<KVCache>> { return Copy(); });
+                       [&]() -> absl::StatusOr<std::unique_ptr<KVCache>> {
+                         std::unique_ptr<KVCache> fork = Copy();
+                         if (follower_ == nullptr) return fork;
+                         INLAY_RETURN_IF_ERROR(follower_->Forked(*this, *fork));
+                         fork->follower_ = follower_;
+                         return fork;
+                       });
 }
 
 CacheIdentity KVCache::Identity(const ModelIdentity& model) const {
@@ -86,6 +102,7 @@ CacheIdentity KVCache::Identity(const ModelIdentity& model) const {
 }
 
 absl::Status KVCache::Save(const ModelIdentity& model, ByteSink& sink) const {
+  if (traits_.is_part) return SaveTokens(model, sink);
   INLAY_RETURN_IF_ERROR(CheckIdle("saved"));
   return OrOutOfMemory(kThis, [&]() -> absl::Status {
     SectionWriter writer(sink);
@@ -141,6 +158,9 @@ absl::StatusOr<LoadOutcome> KVCache::LoadAll(const ModelIdentity& model, ByteSou
   INLAY_ASSIGN_OR_RETURN(const SavedHeader header, ReadHeader(reader));
   const CacheIdentity identity = Identity(model);
   std::string difference = Difference(identity, header);
+  if (difference.empty() && traits_.is_part) {
+    difference = "its rows are whole, and ranks have parts of them";
+  }
   if (!SameConfig(identity, header)) {
     // The tokens are of no use either: their ids may belong to another vocabulary.
     return absl::InvalidArgumentError(
@@ -180,6 +200,7 @@ absl::Status KVCache::Restore(KVCache&& snapshot) {
     return absl::OutOfRangeError(absl::StrCat("the snapshot has ", snapshot.length(),
                                               " tokens; the limit here is ", max_length()));
   }
+  if (follower_ != nullptr) INLAY_RETURN_IF_ERROR(follower_->Replaced(*this, snapshot));
   const size_t limit = max_length();
   MoveFrom(std::move(snapshot));
   traits_.max_length = limit;

@@ -24,6 +24,7 @@ namespace inlay {
 class BlockPool;
 class ByteSink;
 class ByteSource;
+class CacheFollower;
 class SectionReader;
 class SectionWriter;
 class Transaction;
@@ -43,7 +44,7 @@ struct LoadOutcome {
 // included, may be used at the same time.
 class KVCache {
  public:
-  virtual ~KVCache() = default;
+  virtual ~KVCache();
 
   // The kName of the config that the cache was made for.
   virtual absl::string_view config_name() const = 0;
@@ -87,9 +88,9 @@ class KVCache {
   absl::Status Restore(KVCache&& snapshot);
 
   // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer the
-  // rows and states that later tokens or a rewind within the guaranteed depth need. `model` is the
-  // one that computed it. Errors are those of the sink, and FailedPrecondition when a transaction
-  // is open.
+  // rows and states that later tokens or a rewind within the guaranteed depth need; only the tokens
+  // where several ranks hold parts of these. `model` is the one that computed it. Errors are those
+  // of the sink, and FailedPrecondition when a transaction is open.
   absl::Status Save(const ModelIdentity& model, ByteSink& sink) const;
 
   // Writes the tokens alone, for a file that is small and written often: Load returns them as of a
@@ -119,6 +120,9 @@ class KVCache {
   virtual void VisitBlocks(
       absl::FunctionRef<void(const void* block, size_t bytes)> visit) const = 0;
 
+  // Tells `follower` of this cache and of all forks of it from now on; see cache/cache_follower.h.
+  void SetFollower(std::shared_ptr<CacheFollower> follower);
+
   // The pool of the cache's blocks; null after the cache was moved from.
   const std::shared_ptr<BlockPool>& shared_pool() const { return pool_; }
 
@@ -130,13 +134,19 @@ class KVCache {
     size_t rewind_depth = 0;
     size_t vocab_size = 0;
     KvType kv_type = KvType::kF32;
+    bool is_part = false;             // one rank's
     uint64_t config_fingerprint = 0;  // see cache/fingerprint.h
     uint64_t fingerprint = 0;         // of the config and how its past is stored
   };
   KVCache(std::shared_ptr<BlockPool> pool, const Traits& traits)
       : pool_(std::move(pool)), traits_(traits) {}
-  KVCache(const KVCache& other) = default;
-  KVCache& operator=(const KVCache& other) = default;
+  KVCache(const KVCache& other)
+      : pool_(other.pool_),
+        traits_(other.traits_),
+        open_(other.open_),
+        length_(other.length_),
+        tokens_(other.tokens_) {}
+  KVCache& operator=(const KVCache& other) = delete;
   // A cache that was moved from is empty, and may only be assigned to or destroyed.
   KVCache(KVCache&& other) noexcept
       : pool_(std::move(other.pool_)),
@@ -195,6 +205,8 @@ class KVCache {
   size_t length_ = 0;
   // length_ published ones, then those of an open transaction or of before a rewind.
   TokenList tokens_;
+  // Follows this object, whatever is moved or copied into or out of it; most often null.
+  std::shared_ptr<CacheFollower> follower_;
 };
 
 // An append in progress: rows are being written beyond the cache's length. Commit publishes them

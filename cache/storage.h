@@ -118,7 +118,7 @@ class StorageTuple {
 // The storage that a kind of mixer needs: its cache half. Each kind's header in cache/layers
 // specialises it with
 //   using Type = ...;                                     a Storage; StorageTuple<> for none
-//   template <class Policy> static Type Make();           of an empty sequence
+//   template <class Policy> static Type Make(RankShare);  of an empty sequence, for one rank
 //   template <class Policy> static constexpr CacheBytes Bytes();
 //   template <class Policy> static constexpr size_t BytesRead(size_t length);
 //                           read by the token at position `length`

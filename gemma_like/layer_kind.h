@@ -14,6 +14,7 @@
 #include "gemma_like/model/arena.h"
 #include "gemma_like/model/layer_binder.h"
 #include "gemma_like/model/schedule.h"
+#include "gemma_like/ranks/rank_pass.h"
 #include "gemma_like/token_work.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/operand.h"
@@ -46,6 +47,14 @@ struct Segment : SegmentRows {
 inline TokenWork WorkOf(const PackedMatrix& w) {
   return {static_cast<double>(w.bytes()),
           2.0 * static_cast<double>(w.rows()) * static_cast<double>(w.cols())};
+}
+
+// The columns of y [rows, w.whole_rows()] that the rows of w at this rank give.
+inline FloatRows OwnColumns(const PackedMatrix& w, FloatRows y) {
+  return y.Columns(w.first_row(), w.rows());
+}
+inline ConstFloatRows OwnColumns(const PackedMatrix& w, ConstFloatRows y) {
+  return y.Columns(w.first_row(), w.rows());
 }
 
 // The batch as a mixer sees it.
@@ -96,6 +105,7 @@ struct Pass {
   Team& team;
   Schedule::Cursor schedule;
   float norm_epsilon = 0;
+  RankPass* ranks = nullptr;  // of a model that several ranks compute; else nullptr
 
   // x as the operand of products with matrices that read these forms; its rows [begin, end) are
   // made by compute(begin, end). It is valid until the arena's current scope ends.
@@ -113,13 +123,38 @@ struct Pass {
   }
 
   // Computes the products of all tasks; meanwhile threads prefetch the weights that the schedule
-  // names next.
-  void Multiply(std::span<const MatMulTask> tasks, const Operand& x) {
+  // names next. The results are whole: those of other ranks are gathered.
+  void Multiply(std::span<const MatMulTask> tasks, const Operand& x, GatherTo to = GatherTo::kAll) {
+    const PhaseAhead* const ahead = schedule.After(tasks.front().w);
+    if (ranks == nullptr) return MatMul(tasks, x, team, ahead);
+    MatMul(ranks->OwnRows(tasks), x, team, ahead);
+    ranks->Complete(tasks, to);
+  }
+  void Multiply(const PackedMatrix& w, const Operand& x, FloatRows y,
+                GatherTo to = GatherTo::kAll) {
+    const MatMulTask task{&w, y};
+    Multiply({&task, 1}, x, to);
+  }
+
+  // Of this rank, among those that compute the model.
+  RankShare share() const { return ranks == nullptr ? RankShare() : ShareOf(&ranks->ranks()); }
+
+  // Computes the products of the rows that this rank holds, for y [tokens, w.rows()] of each task.
+  void MultiplyOwn(std::span<const MatMulTask> tasks, const Operand& x) {
     MatMul(tasks, x, team, schedule.After(tasks.front().w));
   }
-  void Multiply(const PackedMatrix& w, const Operand& x, FloatRows y) {
-    const MatMulTask task{&w, y};
-    Multiply({&task, 1}, x);
+
+  // As MakeOperand, for x of which compute makes the columns of this rank alone: those of
+  // RowsOfRank(x.cols, share(), unit). The others are gathered, as products read them; of x itself
+  // only if they read floats.
+  template <class Compute>
+  Operand MakeOperandOfParts(FloatRows x, size_t unit, OperandForms forms, const Compute& compute) {
+    const RowRange own = RowsOfRank(x.cols, share(), unit);
+    const Operand operand =
+        Operand::MakeColumns(x, own.first, own.count, forms,
+                             arena.Memory(Operand::MemoryFloats(x.rows, x.cols)), team, compute);
+    if (own.count < x.cols) ranks->Complete(operand, x, unit);
+    return operand;
   }
 };
 

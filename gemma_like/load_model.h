@@ -2,6 +2,7 @@
 #ifndef INLAY_GEMMA_LIKE_LOAD_MODEL_H_
 #define INLAY_GEMMA_LIKE_LOAD_MODEL_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,10 @@ struct LoadedModel {
 // ResourceExhausted, before its weights are allocated, when the model needs more memory than is
 // available, and later if memory or threads run out nevertheless.
 absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const EngineOptions& options = {});
+
+// The same, or how models are loaded instead of it.
+using ModelLoader =
+    std::function<absl::StatusOr<LoadedModel>(const std::string& path, const EngineOptions&)>;
 
 }  // namespace inlay
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/rank_share.h"
 #include "cache/cache_bytes.h"
 #include "cache/kv_blocks.h"
 #include "cache/storage.h"
@@ -13,6 +14,23 @@
 #include "ops/attention/kv_type.h"
 
 namespace inlay {
+
+// How ranks share the heads of attention: in units of a kv head with its queries, or of single
+// query heads where there is one kv head, which each rank then stores. 1: each rank computes all
+// heads. Their columns must be whole tiles of rows and whole quantization blocks.
+constexpr size_t HeadUnits(const AttentionShape& shape, size_t ranks) {
+  const auto kv_heads = static_cast<size_t>(shape.kv_heads);
+  const size_t units = kv_heads == 1 ? static_cast<size_t>(shape.heads) : kv_heads;
+  const size_t columns = static_cast<size_t>(shape.heads * shape.head_dim) / units;
+  return ranks > 1 && units >= ranks && columns % 32 == 0 && shape.head_dim % 16 == 0 ? units : 1;
+}
+
+// The kv heads that a rank stores.
+constexpr size_t OwnKvHeads(const AttentionShape& shape, RankShare share) {
+  const auto kv_heads = static_cast<size_t>(shape.kv_heads);
+  if (HeadUnits(shape, share.count) == 1) return kv_heads;
+  return PartOfRank(kv_heads, share).count;
+}
 
 template <AttentionShape kShape, Rope kRope, int kWindow>
 struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
@@ -32,8 +50,10 @@ struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
                                                                    Policy::kRewindDepth);
 
   template <class Policy>
-  static Type Make() {
-    return KvBlocks(kRows<Policy>, kStoredWindow, kRingBlocks<Policy>);
+  static Type Make(RankShare share) {
+    KvShape rows = kRows<Policy>;
+    rows.kv_heads = OwnKvHeads(kShape, share);
+    return KvBlocks(rows, kStoredWindow, kRingBlocks<Policy>);
   }
 
   template <class Policy>

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "base/rank_share.h"
 #include "cache/cache_bytes.h"
 #include "cache/chunk_log.h"
 #include "cache/input_window.h"
@@ -25,7 +26,7 @@ struct MixerStorage<Mamba2<kShape>> {
   static constexpr size_t kTail = kShape.conv_width - 1;
 
   template <class Policy>
-  static Type Make() {
+  static Type Make(RankShare) {
     return Type(InputWindow(kSsd.XbcDim(), kTail, Policy::kRewindDepth), ChunkLog<SsdLog>(kSsd));
   }
 

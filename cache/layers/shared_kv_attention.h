@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "base/rank_share.h"
 #include "cache/cache_bytes.h"
 #include "cache/layers/attention.h"
 #include "cache/storage.h"
@@ -16,7 +17,7 @@ struct MixerStorage<SharedKvAttention<Owner>> {
   using Type = StorageTuple<>;
 
   template <class Policy>
-  static Type Make() {
+  static Type Make(RankShare) {
     return {};
   }
   template <class Policy>

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "base/rank_share.h"
 #include "cache/cache_bytes.h"
 #include "cache/input_window.h"
 #include "cache/storage.h"
@@ -17,7 +18,7 @@ struct MixerStorage<ShortConv<kShape>> {
   static constexpr size_t kTail = kShape.width - 1;
 
   template <class Policy>
-  static Type Make() {
+  static Type Make(RankShare) {
     return InputWindow(kShape.channels, kTail, Policy::kRewindDepth);
   }
 

@@ -42,9 +42,10 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
 
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
-    std::vector<StackedMatrix> projections = {{"attn_q.weight", kProjectedDim},
-                                              {"attn_k.weight", kKvDim}};
-    if constexpr (kHasValues) projections.push_back({"attn_v.weight", kKvDim});
+    const size_t q_unit = Queries::QueryUnit(b.share()), kv_unit = Queries::KvUnit(b.share());
+    std::vector<StackedMatrix> projections = {{"attn_q.weight", kProjectedDim, q_unit},
+                                              {"attn_k.weight", kKvDim, kv_unit}};
+    if constexpr (kHasValues) projections.push_back({"attn_v.weight", kKvDim, kv_unit});
     std::vector<PackedMatrix> qkv =
         b.Stacked("attn_qkv.weight", std::move(projections), b.model_dim());
     w.q = std::move(qkv[0]);
@@ -77,14 +78,17 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
                       const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
     const size_t rows = x.rows();
-    FloatRows projected = pass.arena.Rows(y.rows, kProjectedDim);
-    FloatRows q = kShape.gated ? pass.arena.Rows(y.rows, kQueryDim) : projected;
-    FloatRows k = pass.arena.Rows(rows, kKvDim);
-    FloatRows v = pass.arena.Rows(rows, kKvDim);
+    const auto heads = Queries::HeadsOf(pass);
+    const size_t query_dim = heads.queries.count * kHeadDim, kv_dim = heads.kv * kHeadDim;
+    FloatRows projected = pass.arena.Rows(y.rows, heads.queries.count * Queries::kProjectedHead);
+    FloatRows q = kShape.gated ? pass.arena.Rows(y.rows, query_dim) : projected;
+    FloatRows k = pass.arena.Rows(rows, kv_dim);
+    FloatRows v = pass.arena.Rows(rows, kv_dim);
     FloatRows mixed = pass.arena.Rows(y.rows, kQueryDim);
     float* const scratch = pass.arena.Memory(MixScratchFloats(pass.team.threads()));
     const MatMulTask projections[] = {{&w.q, projected, batch.out_rows}, {&w.k, k}, {&w.v, v}};
-    pass.Multiply(std::span(projections).first(kHasValues ? 3 : 2), x);
+    const auto products = std::span(projections).first(kHasValues ? 3 : 2);
+    heads.is_part ? pass.MultiplyOwn(products, x) : pass.Multiply(products, x);
     const auto prepare_queries = [&](size_t begin, size_t end) {
       Queries::PrepareQueries(w.q_norm, shared, batch.out_rows, projected, q, begin, end,
                               pass.norm_epsilon);
@@ -94,7 +98,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
       const auto [begin, end, thread] = share;
       if (batch.out_rows == nullptr) prepare_queries(begin, end);
       const FloatRows keys = k.Slice(begin, end - begin);
-      const FloatRows key_heads(keys.data, keys.rows * kKvHeads, kHeadDim);
+      const FloatRows key_heads(keys.data, keys.rows * heads.kv, kHeadDim);
       if constexpr (kShape.v_norm) {
         const FloatRows value_heads(v.Slice(begin, end - begin).data, key_heads.rows, kHeadDim);
         RmsNorm(kHasValues ? value_heads : key_heads, kOnes.data(), pass.norm_epsilon, value_heads);
@@ -107,7 +111,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
     });
     if (y.rows == 0) return;
     if (batch.out_rows != nullptr) ForRows(pass.team, y.rows, kQueryDim, prepare_queries);
-    Queries::Attend(batch.segments, q, projected, mixed, scratch, w.output, y, pass);
+    Queries::Attend(batch.segments, heads, q, projected, mixed, scratch, w.output, y, pass);
   }
 
   static constexpr size_t ScratchFloats(const PassSize& size) {

@@ -3,6 +3,7 @@
 #define INLAY_GEMMA_LIKE_LAYERS_ATTENTION_QUERIES_H_
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,7 +13,9 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/rank_share.h"
 #include "cache/kv_blocks.h"
+#include "cache/layers/attention.h"
 #include "configs/layers/attention.h"
 #include "gemma_like/layer_kind.h"
 #include "ops/attention/attention.h"
@@ -45,6 +48,32 @@ struct AttentionQueries {
       .window = kShape.bidirectional && kWindow != 0 ? kEachSide + 1 : size_t{kWindow},
       .ahead = kShape.bidirectional ? kEachSide : 0};
 
+  // The heads that this rank computes and, in the rows that it attends to, stores; and whether they
+  // are a part of the layer's.
+  struct OwnHeads {
+    PartRange queries;
+    size_t kv = 0;
+    bool is_part = false;
+
+    PartRange Columns() const { return {queries.first * kHeadDim, queries.count * kHeadDim}; }
+  };
+  static OwnHeads HeadsOf(const Pass& pass) {
+    const RankShare share = pass.share();
+    const size_t units = HeadUnits(kShape, share.count);
+    if (units == 1) return {{0, kHeads}, kKvHeads, false};
+    const PartRange own = PartOfRank(units, share);
+    const size_t heads = kHeads / units;
+    return {{own.first * heads, own.count * heads}, OwnKvHeads(kShape, share), true};
+  }
+  // Rows that stay together, of the matrix of queries and of those of keys and values.
+  static size_t QueryUnit(RankShare share) {
+    const size_t units = HeadUnits(kShape, share.count);
+    return units == 1 ? kRankRows : kProjectedDim / units;
+  }
+  static size_t KvUnit(RankShare share) {
+    return HeadUnits(kShape, share.count) == 1 ? kRankRows : kHeadDim;
+  }
+
   struct Shared {
     FloatRows angles;  // [rows, kRotated], the rotations of the batch's positions
   };
@@ -73,38 +102,50 @@ struct AttentionQueries {
     return AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, threads);
   }
 
-  // Norms and rotates the outputs [begin, end): `projected` [outputs, kProjectedDim] to q
-  // [outputs, kQueryDim], which is the same memory unless there are gates.
+  // Norms and rotates the outputs [begin, end) of some heads: `projected` [outputs, heads *
+  // kProjectedHead] to q [outputs, heads * kHeadDim], which is the same memory unless there are
+  // gates.
   static void PrepareQueries(const std::vector<float>& norm, const Shared& shared,
                              const int32_t* out_rows, FloatRows projected, FloatRows q,
                              size_t begin, size_t end, float epsilon) {
-    NormHeads(norm, Heads(projected, begin, end), Heads(q, begin, end), epsilon);
+    NormHeads(norm, Heads(projected, begin, end, kProjectedHead), Heads(q, begin, end, kHeadDim),
+              epsilon);
     if constexpr (kRotates) {
       RotateQueries(shared.angles, out_rows, begin, q.Slice(begin, end - begin));
     }
   }
 
-  // y = output * (what the queries q find in the segments' rows, times the gates of `projected`).
-  // `mixed` [outputs, kQueryDim] and `scratch` are overwritten.
-  static void Attend(absl::Span<const Segment<KvBlocks>> batch, FloatRows q, FloatRows projected,
-                     FloatRows mixed, float* scratch, const PackedMatrix& output, FloatRows y,
-                     Pass& pass) {
+  // y = output * (what the queries q of this rank's heads, and those of other ranks, find in the
+  // segments' rows, times the gates of `projected`). `mixed` [outputs, kQueryDim] and `scratch` are
+  // overwritten.
+  static void Attend(absl::Span<const Segment<KvBlocks>> batch, const OwnHeads& heads, FloatRows q,
+                     FloatRows projected, FloatRows mixed, float* scratch,
+                     const PackedMatrix& output, FloatRows y, Pass& pass) {
+    const PartRange columns = heads.Columns();
+    const FloatRows own = mixed.Columns(columns.first, columns.count);
+    AttentionParams params = kParams;
+    params.heads = heads.queries.count;
     absl::InlinedVector<AttentionSegment, 8> segments;
     for (const Segment<KvBlocks>& segment : batch) {
       segments.push_back({.q = q.Slice(segment.out_row, segment.out_rows),
                           .first_position = segment.OutPosition(),
                           .kv = segment.storage->view(),
-                          .y = mixed.Slice(segment.out_row, segment.out_rows)});
+                          .y = own.Slice(segment.out_row, segment.out_rows)});
     }
-    Attention(kParams, segments, scratch, pass.team);
-    const Operand attended =
-        pass.MakeOperand(mixed, OperandForms::For({&output}), [&](size_t begin, size_t end) {
-          if constexpr (kShape.gated) {
-            const FloatRows gates = Heads(projected, begin, end, kHeadDim);
-            Logistic(gates);
-            Multiply(Heads(mixed, begin, end), gates, Heads(mixed, begin, end));
-          }
-        });
+    Attention(params, segments, scratch, pass.team);
+    const auto close_gates = [&](size_t begin, size_t end) {
+      if constexpr (kShape.gated) {
+        const FloatRows gates = Heads(projected, begin, end, kProjectedHead, kHeadDim);
+        Logistic(gates);
+        for (size_t r = begin; r < end; ++r) {
+          const FloatRows row(own.Row(r), heads.queries.count, kHeadDim);
+          Multiply(row, gates.Slice((r - begin) * row.rows, row.rows), row);
+        }
+      }
+    };
+    const OperandForms forms = OperandForms::For({&output});
+    const size_t unit = kQueryDim / HeadUnits(kShape, pass.share().count);
+    const Operand attended = pass.MakeOperandOfParts(mixed, unit, forms, close_gates);
     pass.Multiply(output, attended, y);
   }
 
@@ -132,11 +173,12 @@ struct AttentionQueries {
   }
 
  private:
-  // The heads of the rows [begin, end) of queries [rows, kQueryDim] or projections [rows,
-  // kProjectedDim]: of each the kHeadDim elements from `first` on.
-  static FloatRows Heads(FloatRows x, size_t begin, size_t end, size_t first = 0) {
-    return {x.Slice(begin, end - begin).data + first, (end - begin) * kHeads, kHeadDim,
-            x.cols / kHeads};
+  // The heads of the rows [begin, end), which have `each` elements a head: of each the kHeadDim
+  // elements from `first` on.
+  static FloatRows Heads(FloatRows x, size_t begin, size_t end, size_t each, size_t first = 0) {
+    assert(x.stride == x.cols);
+    return {x.Slice(begin, end - begin).data + first, (end - begin) * (x.cols / each), kHeadDim,
+            each};
   }
 
   // `queries` holds the outputs from `first` on.

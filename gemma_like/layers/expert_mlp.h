@@ -22,8 +22,9 @@ namespace inlay {
 //   BindAll(b, experts, width, hidden, use)
 //       the weights of all experts, of each matrix one tensor; an expert's input and output have
 //       `width` elements, and `use` is that of the outputs' matrices;
-//   Activate(hidden, down, pass)
-//       the products of Inputs, in `hidden`, as the operand of products with `down`;
+//   Activate(w, hidden, pass)
+//       the products of Inputs, in `hidden`, as the operand of products with the output's matrix;
+//       w is any expert;
 //   Forward(w, x, y, pass), ScratchFloats(rows, hidden)
 //       one MLP, as of a layer.
 template <Activation kActivation>
@@ -52,9 +53,9 @@ struct ExpertMlp {
     return weights;
   }
 
-  static Operand Activate(const std::array<FloatRows, kInputs>& hidden, const PackedMatrix& down,
+  static Operand Activate(const Weights& w, const std::array<FloatRows, kInputs>& hidden,
                           Pass& pass) {
-    return ActivateForDown<kActivation>(hidden[0], hidden[1], down, pass);
+    return ActivateForDown<kActivation>(w.gate, hidden[0], hidden[1], w.down, pass);
   }
 
   static void Forward(const Weights& w, const Operand& x, FloatRows y, Pass& pass) {
@@ -85,9 +86,9 @@ struct ExpertMlp<Activation::kSquaredRelu> {
     return weights;
   }
 
-  static Operand Activate(const std::array<FloatRows, kInputs>& hidden, const PackedMatrix& down,
+  static Operand Activate(const Weights& w, const std::array<FloatRows, kInputs>& hidden,
                           Pass& pass) {
-    return SquaredReluForDown(hidden[0], down, pass);
+    return SquaredReluForDown(w, hidden[0], pass);
   }
 
   static void Forward(const Weights& w, const Operand& x, FloatRows y, Pass& pass) {

@@ -65,13 +65,13 @@ struct Experts {
     for (size_t e = 0; e < kExperts; ++e) {
       const auto inputs = Mlp::Inputs(weights[e]);
       for (size_t i = 0; i < Mlp::kInputs; ++i) {
-        tasks[Mlp::kInputs * e + i] = {inputs[i], slots.Of(e, hidden[i]),
+        tasks[Mlp::kInputs * e + i] = {inputs[i], OwnColumns(*inputs[i], slots.Of(e, hidden[i])),
                                        slots.rows + slots.begin[e]};
       }
     }
-    pass.Multiply(tasks, x);
+    pass.MultiplyOwn(tasks, x);
     between();
-    const Operand activated = Mlp::Activate(hidden, weights[0].down, pass);
+    const Operand activated = Mlp::Activate(weights.front(), hidden, pass);
     for (size_t e = 0; e < kExperts; ++e) {
       tasks[e] = {&weights[e].down, slots.Of(e, down), slots.numbers + slots.begin[e]};
     }

@@ -36,8 +36,9 @@ struct LayerKind<GatedInput<kDim, kActivation>> {
                       Pass& pass) {
     Arena::Scope scope(pass.arena);
     const FloatRows gate = pass.arena.Rows(y.rows, kDim);
-    pass.Multiply(w.gate, x, gate);
-    const Operand gated = ActivateForDown<kActivation>(gate, input, w.out, pass);
+    const MatMulTask product{&w.gate, OwnColumns(w.gate, gate)};
+    pass.MultiplyOwn({&product, 1}, x);
+    const Operand gated = ActivateForDown<kActivation>(w.gate, gate, input, w.out, pass);
     pass.Multiply(w.out, gated, y);
   }
 

@@ -40,29 +40,34 @@ struct GatedWeights {
   }
 };
 
-// gate = activation(gate) * up, as the operand of products with `down`.
+// gate = activation(gate) * up, as the operand of products with `down`. Of the hidden elements this
+// rank has those that its rows of the matrix `w` give; the others are gathered.
 template <Activation kActivation>
-Operand ActivateForDown(FloatRows gate, ConstFloatRows up, const PackedMatrix& down, Pass& pass) {
-  return pass.MakeOperand(gate, OperandForms::For({&down}), [&](size_t begin, size_t end) {
-    const FloatRows g = gate.Slice(begin, end - begin);
-    const ConstFloatRows u = up.Slice(begin, end - begin);
-    if constexpr (kActivation == Activation::kGeluTanh) {
-      GeluTanhGate(g, u, g);
-    } else {
-      SiluGate(g, u, g);
-    }
-  });
+Operand ActivateForDown(const PackedMatrix& w, FloatRows gate, ConstFloatRows up,
+                        const PackedMatrix& down, Pass& pass) {
+  return pass.MakeOperandOfParts(
+      gate, kRankRows, OperandForms::For({&down}), [&](size_t begin, size_t end) {
+        const FloatRows g = OwnColumns(w, gate.Slice(begin, end - begin));
+        const ConstFloatRows u = OwnColumns(w, up.Slice(begin, end - begin));
+        if constexpr (kActivation == Activation::kGeluTanh) {
+          GeluTanhGate(g, u, g);
+        } else {
+          SiluGate(g, u, g);
+        }
+      });
 }
 
 // y [rows, model_dim] = down(activation(gate x) * up x).
 template <Activation kActivation>
 void GatedForward(const GatedWeights& weights, const Operand& x, FloatRows y, Pass& pass) {
   Arena::Scope scope(pass.arena);
-  FloatRows gate = pass.arena.Rows(y.rows, weights.gate.rows());
-  FloatRows up = pass.arena.Rows(y.rows, weights.gate.rows());
-  const MatMulTask products[] = {{&weights.gate, gate}, {&weights.up, up}};
-  pass.Multiply(products, x);
-  const Operand activated = ActivateForDown<kActivation>(gate, up, weights.down, pass);
+  FloatRows gate = pass.arena.Rows(y.rows, weights.gate.whole_rows());
+  FloatRows up = pass.arena.Rows(y.rows, weights.gate.whole_rows());
+  const MatMulTask products[] = {{&weights.gate, OwnColumns(weights.gate, gate)},
+                                 {&weights.up, OwnColumns(weights.up, up)}};
+  pass.MultiplyOwn(products, x);
+  const Operand activated =
+      ActivateForDown<kActivation>(weights.gate, gate, up, weights.down, pass);
   pass.Multiply(weights.down, activated, y);
 }
 

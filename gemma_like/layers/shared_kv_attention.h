@@ -30,7 +30,8 @@ struct LayerKind<SharedKvAttention<AttentionMixer<kShape, kRope, kWindow>>>
 
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
-    w.q = b.Matrix("attn_q.weight", kQueryDim, b.model_dim());
+    w.q = b.Matrix("attn_q.weight", kQueryDim, Queries::QueryUnit(b.share()), b.model_dim(),
+                   TensorUse::kMatrix);
     w.output = b.Matrix("attn_output.weight", b.model_dim(), kQueryDim, TensorUse::kBranchEnd);
     if constexpr (kShape.qk_norm) {
       w.q_norm = b.Vector("attn_q_norm.weight", TensorUse::kNorm, kHeadDim);
@@ -52,16 +53,17 @@ struct LayerKind<SharedKvAttention<AttentionMixer<kShape, kRope, kWindow>>>
                       const Operand& x, FloatRows y, Pass& pass) {
     if (y.rows == 0) return;
     Arena::Scope scope(pass.arena);
-    const FloatRows q = pass.arena.Rows(y.rows, kQueryDim);
+    const auto heads = Queries::HeadsOf(pass);
+    const FloatRows q = pass.arena.Rows(y.rows, heads.queries.count * kHeadDim);
     const FloatRows mixed = pass.arena.Rows(y.rows, kQueryDim);
     float* const scratch = pass.arena.Memory(Queries::AttendScratchFloats(pass.team.threads()));
     const MatMulTask projection{&w.q, q, batch.out_rows};
-    pass.Multiply({&projection, 1}, x);
+    heads.is_part ? pass.MultiplyOwn({&projection, 1}, x) : pass.Multiply({&projection, 1}, x);
     ForRows(pass.team, y.rows, kQueryDim, [&](size_t begin, size_t end) {
       Queries::PrepareQueries(w.q_norm, shared, batch.out_rows, q, q, begin, end,
                               pass.norm_epsilon);
     });
-    Queries::Attend(batch.segments, q, q, mixed, scratch, w.output, y, pass);
+    Queries::Attend(batch.segments, heads, q, q, mixed, scratch, w.output, y, pass);
   }
 
   static constexpr size_t ScratchFloats(const PassSize& size) {

@@ -37,20 +37,23 @@ struct SquaredReluWeights {
   }
 };
 
-// up = max(up, 0)^2, as the operand of products with `down`.
-inline Operand SquaredReluForDown(FloatRows up, const PackedMatrix& down, Pass& pass) {
-  return pass.MakeOperand(up, OperandForms::For({&down}), [&](size_t begin, size_t end) {
-    SquaredRelu(up.Slice(begin, end - begin));
-  });
+// up = max(up, 0)^2, as the operand of products with `down`. Of the hidden elements this rank has
+// those that its rows of w.up give; the others are gathered.
+inline Operand SquaredReluForDown(const SquaredReluWeights& w, FloatRows up, Pass& pass) {
+  return pass.MakeOperandOfParts(up, kRankRows, OperandForms::For({&w.down}),
+                                 [&](size_t begin, size_t end) {
+                                   SquaredRelu(OwnColumns(w.up, up.Slice(begin, end - begin)));
+                                 });
 }
 
 // y [rows, model_dim] = down(max(up x, 0)^2).
 inline void SquaredReluForward(const SquaredReluWeights& weights, const Operand& x, FloatRows y,
                                Pass& pass) {
   Arena::Scope scope(pass.arena);
-  const FloatRows up = pass.arena.Rows(y.rows, weights.up.rows());
-  pass.Multiply(weights.up, x, up);
-  const Operand activated = SquaredReluForDown(up, weights.down, pass);
+  const FloatRows up = pass.arena.Rows(y.rows, weights.up.whole_rows());
+  const MatMulTask product{&weights.up, OwnColumns(weights.up, up)};
+  pass.MultiplyOwn({&product, 1}, x);
+  const Operand activated = SquaredReluForDown(weights, up, pass);
   pass.Multiply(weights.down, activated, y);
 }
 

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/rank_share.h"
 #include "gemma_like/model/tensor_use.h"
+#include "gemma_like/ranks/ranks.h"
 #include "ops/matmul/packed_matrix.h"
 
 namespace inlay {
@@ -18,6 +20,8 @@ namespace inlay {
 struct StackedMatrix {
   std::string name;
   size_t rows = 0;
+  // Rows that stay together where ranks share the matrix: a multiple of kTileRows, or all.
+  size_t unit = kRankRows;
 };
 
 // Asks a binder for the tensors of one layer: "attn_q.weight" is "blk.3.attn_q.weight" of layer 3.
@@ -29,6 +33,11 @@ class LayerBinder {
       : binder_(binder), prefix_(absl::StrCat("blk.", index, ".")), model_dim_(model_dim) {}
 
   size_t model_dim() const { return model_dim_; }
+  // What of the matrices is asked for.
+  RankShare share() const {
+    if constexpr (requires { binder_.share(); }) return binder_.share();
+    return {};
+  }
   bool Has(absl::string_view tensor) const { return binder_.Has(Name(tensor)); }
 
   // [rows, cols] = [outputs, inputs].
@@ -53,6 +62,11 @@ class LayerBinder {
                                                  TensorUse use = TensorUse::kMatrix) {
     for (StackedMatrix& matrix : matrices) matrix.name = Name(matrix.name);
     return binder_.Packed(Name(stack), count, matrices, cols, use);
+  }
+  // One matrix, of whose rows `unit` stay together.
+  PackedMatrix Matrix(absl::string_view tensor, size_t rows, size_t unit, size_t cols,
+                      TensorUse use) {
+    return std::move(Stacked(tensor, {{std::string(tensor), rows, unit}}, cols, use).front());
   }
   // One tensor that holds `count` of them.
   std::vector<PackedMatrix> Matrices(absl::string_view tensor, size_t count, size_t rows,

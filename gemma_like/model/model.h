@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,6 +43,8 @@
 #include "gemma_like/model/weight_binder.h"
 #include "gemma_like/model/weights.h"
 #include "gemma_like/numerics.h"
+#include "gemma_like/ranks/rank_pass.h"
+#include "gemma_like/ranks/ranks.h"
 #include "gemma_like/strings.h"
 #include "io/gguf/gguf.h"
 #include "ops/cpu/cpu_target.h"
@@ -73,7 +77,7 @@ class Model final : public Engine {
 
   // The tensors of such a file that Load packs.
   static absl::StatusOr<PackedTensors> FindPackedTensors(const GgufFile& file) {
-    const WeightBinder binder = Ask(file);
+    const WeightBinder binder = Ask(file, {});
     INLAY_RETURN_IF_ERROR(binder.Finish());
     return binder.packed();
   }
@@ -81,7 +85,7 @@ class Model final : public Engine {
   // What Load will allocate for this file. Tensors that do not fit the config are not counted:
   // loading reports them.
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
-    const WeightBinder binder = Ask(file);
+    const WeightBinder binder = Ask(file, ShareOf(options.ranks.get()));
     return {.weights = binder.bytes(),
             .scratch = ScratchFloats(MaxBatch(options), TeamThreads(options)) * sizeof(float)};
   }
@@ -104,7 +108,8 @@ class Model final : public Engine {
       CacheOptions with_vocabulary = options;
       with_vocabulary.vocab_size = info_.vocab_size;
       return WithStorage(type, [&](auto policy) -> std::unique_ptr<KVCache> {
-        return std::make_unique<HybridCache<Config>>(policy, with_vocabulary);
+        return std::make_unique<HybridCache<Config>>(policy, with_vocabulary,
+                                                     ShareOf(ranks_.get()));
       });
     });
   }
@@ -129,7 +134,6 @@ class Model final : public Engine {
                        " embeds texts: it computes no logits, from which to generate text"));
     } else {
       std::lock_guard<std::mutex> lock(mutex_);
-      // Containers may run out of memory, but only before anything is committed.
       return OrOutOfMemory("this batch", [&] {
         absl::Status status = CheckBatch(steps, logits, info_);
         return status.ok() ? RunBatch(steps, logits, cancel, outcomes) : status;
@@ -149,9 +153,10 @@ class Model final : public Engine {
   }
 
  private:
-  // A binder that was asked for every tensor that a model of this config reads from the file.
-  static WeightBinder Ask(const GgufFile& file) {
-    WeightBinder binder(file);
+  // A binder that was asked for every tensor that a model of this config reads from the file, of
+  // whose matrices it has a share.
+  static WeightBinder Ask(const GgufFile& file, RankShare share) {
+    WeightBinder binder(file, share);
     const auto nothing = std::make_unique<ModelWeights<Config>>();
     BindWeights(binder, *nothing);
     return binder;
@@ -167,8 +172,9 @@ class Model final : public Engine {
     std::unique_ptr<Model> model(new Model(std::move(file), options));
     {
       const Team::Region region(*model->team_);
-      WeightBinder binder(*model->file_, *model->team_, Ask(*model->file_).packed_bytes(),
-                          options.progress);
+      const RankShare share = ShareOf(options.ranks.get());
+      WeightBinder binder(*model->file_, share, *model->team_,
+                          Ask(*model->file_, share).packed_bytes(), options.progress);
       BindWeights(binder, model->weights_);
       INLAY_RETURN_IF_ERROR(binder.Finish());
     }
@@ -185,6 +191,10 @@ class Model final : public Engine {
       });
     });
     model->info_.vocab_size = model->weights_.embedding.rows;
+    if (options.ranks != nullptr) {
+      model->ranks_ = options.ranks;
+      model->rank_pass_.emplace(*options.ranks, model->info_.vocab_size);
+    }
     if constexpr (kEmbeds) {
       for (const PackedMatrix& dense : model->weights_.dense) {
         model->info_.output_work += WorkOf(dense);
@@ -206,6 +216,9 @@ class Model final : public Engine {
     absl::InlinedVector<size_t, 8> running;
     absl::InlinedVector<Transaction, 8> transactions;
     PassState<Config> pass;
+    size_t tokens = 0;
+    // Whether to cancel, as of the last Poll: the whole batch, then each running step.
+    absl::InlinedVector<uint8_t, 16> cancelled;
 
     // Rows whose logits are wanted.
     size_t Outputs() const {
@@ -231,16 +244,28 @@ class Model final : public Engine {
     std::vector<SequenceStep> steps;
     for (const absl::Span<const int32_t> text : texts) {
       caches.emplace_back(F32Storage(),
-                          CacheOptions{.max_length = text.size(), .vocab_size = info_.vocab_size});
+                          CacheOptions{.max_length = text.size(), .vocab_size = info_.vocab_size},
+                          ShareOf(ranks_.get()));
       // The last layer computes all rows, as for logits after each token.
       steps.push_back({.cache = &caches.back(), .tokens = text, .logit_rows = text.size()});
     }
     return RunBatch(steps, embeddings, cancel, {});
   }
 
-  // The steps have been checked. The results are logits or embeddings.
+  // The steps have been checked. The results are logits or embeddings. Containers may run out of
+  // memory, but only before anything is committed.
   absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows results,
                         const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
+    if (!rank_pass_) return RunPass(steps, results, cancel, outcomes);
+    try {
+      return RunPass(steps, results, cancel, outcomes);
+    } catch (const std::bad_alloc&) {
+      ranks_->Fail("there is no memory for a batch");  // the other ranks are in it
+    }
+  }
+
+  absl::Status RunPass(absl::Span<const SequenceStep> steps, FloatRows results,
+                       const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
     const Team::Region region(*team_);
     const Arena::Scope scope(arena_);
     BatchState batch{.steps = steps,
@@ -255,11 +280,15 @@ class Model final : public Engine {
                               .pass = {.arena = arena_,
                                        .team = *team_,
                                        .schedule = Schedule::Cursor(schedule_),
-                                       .norm_epsilon = Config::kNormEpsilon}}};
+                                       .norm_epsilon = Config::kNormEpsilon,
+                                       .ranks = rank_pass_ ? &*rank_pass_ : nullptr}},
+                     .tokens = 0,
+                     .cancelled = {}};
     std::fill(outcomes.begin(), outcomes.end(), absl::OkStatus());
     INLAY_RETURN_IF_ERROR(Begin(batch));
     if (batch.running.empty()) return absl::OkStatus();
     const size_t rows = NumberRows(batch.pass);
+    batch.tokens = rows;
     batch.pass.residual = arena_.Rows(rows, Config::kModelDim);
     batch.pass.inputs = arena_.Rows(rows, kInputCols);
     LookUp(batch);
@@ -268,31 +297,48 @@ class Model final : public Engine {
     }
     INLAY_RETURN_IF_ERROR(RunLayers(batch, cancel));
     // With a large vocabulary the output costs more time than a layer.
-    if (cancel && cancel()) return absl::CancelledError("cancelled before the output");
+    if (Poll(batch, cancel, 0)) return absl::CancelledError("cancelled before the output");
     if constexpr (kEmbeds) {
       Pool(batch, results);
     } else {
       Output(batch, results);
     }
-    INLAY_RETURN_IF_ERROR(file_->CheckWhole());  // rows of it were read
+    INLAY_RETURN_IF_ERROR(CheckFile());  // rows of it were read
     for (Transaction& transaction : batch.transactions) transaction.Commit();
     return absl::OkStatus();
   }
 
+  // The file is as long as it was, at all ranks.
+  absl::Status CheckFile() {
+    absl::Status status = file_->CheckWhole();
+    if (!rank_pass_) return status;
+    uint8_t failed = status.ok() ? 0 : 1;
+    rank_pass_->Unite({&failed, 1});
+    if (failed == 0 || !status.ok()) return status;
+    return absl::DataLossError(absl::StrCat(file_->name(), " has become shorter at another rank"));
+  }
+
   // Begins the transactions. All rows of each segment are outputs; NumberRows assigns their
   // indices.
-  static absl::Status Begin(BatchState& batch) {
+  absl::Status Begin(BatchState& batch) {
+    absl::InlinedVector<absl::Status, 8> failures(batch.steps.size());
+    absl::InlinedVector<absl::StatusOr<Transaction>, 8> transactions;
     for (size_t i = 0; i < batch.steps.size(); ++i) {
       const SequenceStep& step = batch.steps[i];
-      // CheckBatch compared the config's fingerprint.
-      auto* cache = static_cast<HybridCache<Config>*>(step.cache);
-      absl::StatusOr<Transaction> transaction = cache->Begin(step.tokens);
-      if (!transaction.ok()) {
-        INLAY_RETURN_IF_ERROR(batch.Fail(i, transaction.status()));
+      transactions.push_back(step.cache->Begin(step.tokens));
+      failures[i] = transactions.back().status();
+    }
+    if (rank_pass_) UniteFailures(absl::MakeSpan(failures));
+    for (size_t i = 0; i < batch.steps.size(); ++i) {
+      const SequenceStep& step = batch.steps[i];
+      if (!failures[i].ok()) {
+        INLAY_RETURN_IF_ERROR(batch.Fail(i, failures[i]));
         continue;
       }
+      // CheckBatch compared the config's fingerprint.
+      auto* cache = static_cast<HybridCache<Config>*>(step.cache);
       batch.running.push_back(i);
-      batch.transactions.push_back(*std::move(transaction));
+      batch.transactions.push_back(*std::move(transactions[i]));
       batch.pass.caches.push_back(cache);
       batch.pass.segments.push_back({.position = cache->length(),
                                      .row = 0,
@@ -301,6 +347,18 @@ class Model final : public Engine {
                                      .out_rows = step.tokens.size()});
     }
     return absl::OkStatus();
+  }
+
+  // What failed at one rank has failed at all.
+  void UniteFailures(absl::Span<absl::Status> failures) {
+    std::vector<uint8_t> failed(failures.size());
+    for (size_t i = 0; i < failed.size(); ++i) failed[i] = failures[i].ok() ? 0 : 1;
+    rank_pass_->Unite(absl::MakeSpan(failed));
+    for (size_t i = 0; i < failed.size(); ++i) {
+      if (failed[i] == 0 || !failures[i].ok()) continue;
+      failures[i] =
+          absl::ResourceExhaustedError("another rank has no memory for this conversation");
+    }
   }
 
   // Numbers the segments' rows consecutively, and likewise their outputs. Returns the number of
@@ -421,7 +479,7 @@ class Model final : public Engine {
     absl::Status status;
     weights_.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& weights) {
       if (!status.ok()) return;
-      if (cancel && cancel()) {
+      if (Poll(batch, cancel, batch.running.size())) {
         status = absl::CancelledError(absl::StrCat("cancelled before layer ", at.index));
         return;
       }
@@ -441,14 +499,27 @@ class Model final : public Engine {
     return status;
   }
 
+  // Asks whether the batch was cancelled, and if not, whether each of the first `running` steps
+  // was. Returns the first of these.
+  bool Poll(BatchState& batch, const CancelCheck& cancel, size_t running) {
+    batch.cancelled.assign(1 + running, 0);
+    if (rank_pass_ && batch.tokens < ranks_->cancel_rows()) return false;
+    batch.cancelled[0] = cancel && cancel();
+    for (size_t i = 0; i < running && !batch.cancelled[0]; ++i) {
+      const CancelCheck& of_step = batch.steps[batch.running[i]].cancel;
+      batch.cancelled[1 + i] = of_step && of_step();
+    }
+    if (rank_pass_) rank_pass_->Follow(absl::MakeSpan(batch.cancelled));
+    return batch.cancelled[0];
+  }
+
   // Removes cancelled segments from the batch. Returns whether there were any.
   static absl::StatusOr<bool> DropCancelled(BatchState& batch, int layer) {
     PassState<Config>& s = batch.pass;
     size_t kept = 0, row = 0;
     for (size_t i = 0; i < batch.running.size(); ++i) {
       const size_t step = batch.running[i];
-      const CancelCheck& cancelled = batch.steps[step].cancel;
-      if (cancelled && cancelled()) {
+      if (batch.cancelled[1 + i]) {
         INLAY_RETURN_IF_ERROR(
             batch.Fail(step, absl::CancelledError(absl::StrCat("cancelled before layer ", layer))));
         continue;
@@ -529,7 +600,7 @@ class Model final : public Engine {
     });
     for (const PackedMatrix& dense : weights_.dense) {
       const Operand x = pass.MakeOperand(pooled, OperandForms::For({&dense}));
-      pooled = arena_.Rows(texts.size(), dense.rows());
+      pooled = arena_.Rows(texts.size(), dense.whole_rows());
       pass.Multiply(dense, x, pooled);
     }
     ScaleToLength1(pooled);
@@ -550,7 +621,8 @@ class Model final : public Engine {
           const FloatRows slice = wanted.Slice(begin, end - begin);
           RmsNorm(slice, weights_.output_norm.data(), Config::kNormEpsilon, slice);
         });
-    pass.Multiply(weights_.output, x, results);
+    pass.Multiply(weights_.output, x, results, GatherTo::kFirst);
+    if (ranks_ != nullptr && ranks_->rank() != 0) return;
     if constexpr (Config::kLogitDivisor != 1.0f || Config::kLogitSoftCap != 0.0f) {
       constexpr size_t kChunk = 4096;
       team_->Run(results.cols, std::max<size_t>(1, kChunk / rows), [&](const Share& share) {
@@ -587,6 +659,8 @@ class Model final : public Engine {
   std::shared_ptr<Team> team_;
   Arena arena_;
   Schedule schedule_;
+  std::shared_ptr<Ranks> ranks_;  // null for one process alone
+  std::optional<RankPass> rank_pass_;
 };
 
 }  // namespace inlay

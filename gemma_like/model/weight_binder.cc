@@ -116,19 +116,26 @@ std::vector<std::vector<PackedMatrix>> WeightBinder::PackRows(
   parts.clear();
   for (const StackedMatrix& matrix : matrices) {
     parts.push_back({matrix.name, matrix.rows});
-    if (!tensor->packed)
-      packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, matrix.rows, cols);
+    if (!tensor->packed) {
+      const size_t own_rows = RowsOfRank(matrix.rows, share_, matrix.unit).count;
+      packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, own_rows, cols);
+    }
   }
   if (team_ == nullptr) return result;
   size_t first_row = 0;
   for (size_t m = 0; m < matrices.size(); first_row += matrices[m++].rows) {
+    const RowRange own = RowsOfRank(matrices[m].rows, share_, matrices[m].unit);
     for (size_t i = 0; i < count; ++i) {
       const uint8_t* data = tensor->data.data() + tensor->data.size() / count * i;
       const WeightMatrix all{.data = data, .type = tensor->type, .rows = rows, .cols = cols};
-      result[m][i] = tensor->packed ? PackedMatrix::View(data, tensor->type, rows, cols)
-                                    : PackedMatrix::Pack(all.Slice(first_row, matrices[m].rows),
-                                                         *team_, memory_);
-      if (!result[m][i].empty()) continue;
+      PackedMatrix& matrix = result[m][i];
+      if (tensor->packed) {
+        matrix = PackedMatrix::ViewOf(own, data, tensor->type, rows, cols);
+      } else {
+        matrix = PackedMatrix::Pack(all.Slice(first_row + own.first, own.count), *team_, memory_);
+        matrix.SetPart(own.first, matrices[m].rows);
+      }
+      if (!matrix.empty()) continue;
       status_ = absl::ResourceExhaustedError(absl::StrCat(
           file_.name(), ": no memory for a matrix of ", cols, " x ", matrices[m].rows));
       return result;

@@ -15,6 +15,7 @@
 #include "gemma_like/files/packed_file.h"
 #include "gemma_like/model/layer_binder.h"
 #include "gemma_like/model/tensor_use.h"
+#include "gemma_like/ranks/ranks.h"
 #include "io/gguf/gguf.h"
 #include "ops/matmul/packed_matrix.h"
 #include "ops/quant/weight_matrix.h"
@@ -31,18 +32,22 @@ namespace inlay {
 class WeightBinder {
  public:
   // Packed matrices are returned empty: such a binder only records what a loader would request.
-  // `file` must outlive the views returned.
-  explicit WeightBinder(const GgufFile& file) : file_(file) {}
+  // `file` must outlive the views returned. Matrices have only this share of their rows, where
+  // RowsOfRank splits them.
+  explicit WeightBinder(const GgufFile& file, RankShare share = {}) : file_(file), share_(share) {}
   // `team` packs the matrices. `packed_bytes` is the memory for them: packed_bytes() of a binder of
   // the first kind after the same requests.
   // `progress` counts these bytes.
-  WeightBinder(const GgufFile& file, Team& team, size_t packed_bytes,
+  WeightBinder(const GgufFile& file, RankShare share, Team& team, size_t packed_bytes,
                const Progress& progress = nullptr)
       : file_(file),
+        share_(share),
         team_(&team),
         memory_(packed_bytes),
         progress_(progress),
         progress_total_(packed_bytes) {}
+
+  RankShare share() const { return share_; }
 
   bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
 
@@ -98,6 +103,7 @@ class WeightBinder {
   void Fail(const GgufTensor& tensor, absl::string_view wanted);
 
   const GgufFile& file_;
+  const RankShare share_;
   Team* team_ = nullptr;
   PackedMemory memory_;
   Progress progress_;

@@ -27,10 +27,13 @@ Operand::Operand(ConstFloatRows x, OperandForms forms, float* memory) : x_(x) {
   if (forms.bf16) bf16_ = {(x.cols + 1) / 2 * 2, reinterpret_cast<Bf16*>(memory)};
 }
 
-void Operand::RoundRows(size_t begin, size_t end) const {
+void Operand::RoundRows(size_t begin, size_t end, size_t first, size_t count) const {
   for (size_t t = begin; t < end; ++t) {
-    if (quantized_.blocks != nullptr) RoundRowToBlocks(x_.Row(t), x_.cols, quantized_.Row(t));
-    if (bf16_.data != nullptr) RoundRowToBf16(x_.Row(t), x_.cols, bf16_.Row(t));
+    const float* const x = x_.Row(t) + first;
+    if (quantized_.blocks != nullptr) {
+      RoundRowToBlocks(x, count, quantized_.Row(t) + first / kQuantBlock);
+    }
+    if (bf16_.data != nullptr) RoundRowToBf16(x, count, bf16_.Row(t) + first);
   }
 }
 

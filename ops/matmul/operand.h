@@ -57,7 +57,20 @@ class Operand {
     const Operand operand(x, forms, memory);
     ForRows(team, x.rows, x.cols, [&](size_t begin, size_t end) {
       compute(begin, end);
-      operand.RoundRows(begin, end);
+      operand.RoundRows(begin, end, 0, x.cols);
+    });
+    return operand;
+  }
+  // The same for the columns [first, first + count) of each row, as which compute has made them;
+  // `first` is a multiple of kQuantBlock, and `count` too or up to the last column. The others are
+  // written by others.
+  template <class Compute>
+  static Operand MakeColumns(ConstFloatRows x, size_t first, size_t count, OperandForms forms,
+                             float* memory, Team& team, const Compute& compute) {
+    const Operand operand(x, forms, memory);
+    ForRows(team, x.rows, count, [&](size_t begin, size_t end) {
+      compute(begin, end);
+      operand.RoundRows(begin, end, first, count);
     });
     return operand;
   }
@@ -74,7 +87,8 @@ class Operand {
 
  private:
   Operand(ConstFloatRows x, OperandForms forms, float* memory);
-  void RoundRows(size_t begin, size_t end) const;
+  // Of the rows [begin, end) the columns [first, first + count).
+  void RoundRows(size_t begin, size_t end, size_t first, size_t count) const;
 
   ConstFloatRows x_;
   QuantizedRows quantized_;

@@ -391,6 +391,15 @@ PackedMatrix PackedMatrix::View(const uint8_t* data, WeightType type, size_t row
   return view;
 }
 
+PackedMatrix PackedMatrix::ViewOf(RowRange part, const uint8_t* data, WeightType type, size_t whole,
+                                  size_t cols) {
+  assert(part.first % kTileRows == 0 && part.first + part.count <= whole);
+  const size_t tile_bytes = PackedMatrix(type, whole, cols).tile_bytes_;
+  PackedMatrix view = View(data + part.first / kTileRows * tile_bytes, type, part.count, cols);
+  view.SetPart(part.first, whole);
+  return view;
+}
+
 size_t PackedMatrix::BytesOf(WeightType type, size_t rows, size_t cols) {
   return PackedMatrix(type, rows, cols).bytes();
 }

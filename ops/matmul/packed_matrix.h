@@ -20,6 +20,12 @@ inline constexpr size_t kTileRows = 16;
 // Alignment of tiles and of their sections, in bytes.
 inline constexpr size_t kTileAlignment = 64;
 
+// Some of a matrix's rows, one after the other.
+struct RowRange {
+  size_t first = 0;
+  size_t count = 0;
+};
+
 // How the elements of a tile are stored. A tile is a sequence of groups: the columns that share a
 // scale, with all their data side by side (GroupLayout), so that the product of one token reads
 // memory sequentially. A quad is 4 consecutive columns of all 16 rows, 4 bytes a row: what one
@@ -129,7 +135,8 @@ class PackedMemory {
   size_t left_ = 0;
 };
 
-// One copy of a matrix in such a format; rows are padded with zeros to whole tiles. Movable.
+// One copy of a matrix in such a format, or of some of its rows; rows are padded with zeros to
+// whole tiles. Movable.
 class PackedMatrix {
  public:
   PackedMatrix() = default;
@@ -142,12 +149,24 @@ class PackedMatrix {
   // A matrix of this type that was packed before and lies at `data`, which starts at a multiple of
   // kTileAlignment and outlives the result.
   static PackedMatrix View(const uint8_t* data, WeightType type, size_t rows, size_t cols);
+  // The rows `part` of a matrix of `whole` rows that lies there: whole tiles, but for its last.
+  static PackedMatrix ViewOf(RowRange part, const uint8_t* data, WeightType type, size_t whole,
+                             size_t cols);
   // bytes() of such a matrix.
   static size_t BytesOf(WeightType type, size_t rows, size_t cols);
 
   bool empty() const { return data_ == nullptr; }
   size_t rows() const { return rows_; }
   size_t cols() const { return cols_; }
+
+  // Says that these are the rows from `first` on of a matrix of `whole` rows. Without it they are
+  // all of one.
+  void SetPart(size_t first, size_t whole) {
+    first_row_ = first;
+    other_rows_ = whole - rows_;
+  }
+  size_t first_row() const { return first_row_; }
+  size_t whole_rows() const { return rows_ + other_rows_; }
   PackedFormat format() const { return format_; }
   size_t tiles() const { return (rows_ + kTileRows - 1) / kTileRows; }
   size_t tile_bytes() const { return tile_bytes_; }
@@ -161,6 +180,8 @@ class PackedMatrix {
 
   size_t rows_ = 0;
   size_t cols_ = 0;
+  size_t first_row_ = 0;   // among those of the whole matrix
+  size_t other_rows_ = 0;  // of it, which are not here
   PackedFormat format_ = PackedFormat::kF32;
   size_t tile_bytes_ = 0;
   std::shared_ptr<const uint8_t> data_;

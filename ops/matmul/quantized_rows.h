@@ -29,6 +29,18 @@ struct alignas(64) QuantizedBlock {
 };
 static_assert(sizeof(QuantizedBlock) == 64);
 
+// Sets all else from the quants and the scale, to the bits that rounding gives.
+inline void SetSums(QuantizedBlock& block) {
+  int32_t sums[2] = {};
+  for (size_t i = 0; i < kQuantBlock; ++i) sums[i / 16] += block.quants[i];
+  block.sum = block.scale * static_cast<float>(sums[0] + sums[1]);
+  block.correction = QuantizedBlock::kCorrection * (sums[0] + sums[1]);
+  for (size_t i = 0; i < 2; ++i) {
+    block.sums16[i] = block.scale * static_cast<float>(sums[i]);
+    block.corrections16[i] = QuantizedBlock::kCorrection * sums[i];
+  }
+}
+
 // Rows of cols elements, a multiple of kQuantBlock.
 struct QuantizedRows {
   size_t cols = 0;

@@ -63,7 +63,7 @@ struct MixerStorage<LeakyAverage<kShape>> {
   using Type = ChunkLog<LeakyAverageLog>;
 
   template <class Policy>
-  static Type Make() {
+  static Type Make(RankShare) {
     return Type(kShape);
   }
 

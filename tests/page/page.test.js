@@ -214,9 +214,11 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     // Of the first answer only the first token.
     await page.getByRole('treeitem', { name: /Model Hello/ }).click();
     const slider = page.getByLabel('Token of this node');
-    await slider.focus();
-    await page.keyboard.press('Home');
-    await page.getByText(/1 of 4 tokens kept/).waitFor();
+    // The conversation may be drawn anew meanwhile.
+    await until(async () => {
+      await slider.press('Home');
+      return page.getByText(/1 of 4 tokens kept/).isVisible();
+    }, 'its first token');
     assert.equal(await page.locator('.excerpt span').first().innerText(), 'Hello');
     await button('Fork here').click();
     await until(async () => nameOf(page) !== trunk, 'the fork');

@@ -18,6 +18,7 @@
 #include "tools/flags/list_flag.h"
 #include "tools/flags/validators.h"
 #include "tools/hub_hooks.h"
+#include "tools/model_loader.h"
 #include "tools/output.h"
 #include "tools/progress.h"
 #include "tools/sandbox.h"
@@ -135,6 +136,10 @@ void NoteIgnored(const std::string& path, const std::string& ignored) {
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(std::string path, ChooseModel(flags));
   if (!flags.sandbox) return path;
+  if (ModelLoaderIsSet()) {
+    return absl::FailedPreconditionError(
+        "--sandbox leaves no way to the other ranks; run one process, or ranks without it");
+  }
   std::vector<std::string> readable = GgufPaths(path);
   readable.insert(readable.end(), flags.readable.begin(), flags.readable.end());
   INLAY_RETURN_IF_ERROR(
@@ -160,12 +165,12 @@ absl::StatusOr<LoadedModel> LoadModelFile(const ModelFlags& flags, const std::st
                                           bool hash_weights) {
   INLAY_ASSIGN_OR_RETURN(
       LoadedModel model,
-      LoadModel(path, EngineOptions{.threads = flags.threads,
-                                    .team = flags.team,
-                                    .check_tensors = flags.check_tensors,
-                                    .hash_weights = hash_weights,
-                                    .progress = ShowProgress(absl::StrCat("loading ", path),
-                                                             ProgressUnit::kBytes)}));
+      TheModelLoader()(path, EngineOptions{.threads = flags.threads,
+                                           .team = flags.team,
+                                           .check_tensors = flags.check_tensors,
+                                           .hash_weights = hash_weights,
+                                           .progress = ShowProgress(absl::StrCat("loading ", path),
+                                                                    ProgressUnit::kBytes)}));
   NoteIgnored(path, model.ignored);
   return model;
 }

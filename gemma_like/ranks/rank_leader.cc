@@ -1,0 +1,192 @@
+#include "gemma_like/ranks/rank_leader.h"
+
+#include <utility>
+
+#include "absl/types/span.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "cache/cache_bytes.h"
+#include "cache/model_identity.h"
+#include "gemma_like/ranks/rank_load.h"
+#include "ops/team.h"
+
+namespace inlay {
+
+// A model at the first rank.
+class RankEngine final : public Engine {
+ public:
+  RankEngine(std::shared_ptr<RankLeader> leader, uint64_t number, std::unique_ptr<Engine> share)
+      : leader_(std::move(leader)), number_(number), share_(std::move(share)) {}
+
+  ~RankEngine() override {
+    std::lock_guard<std::mutex> lock(leader_->calls_);
+    RankMessage message;
+    message.Add(RankCommand::kUnload);
+    message.Add(number_);
+    leader_->Send(message);
+  }
+
+  const EngineInfo& info() const override { return share_->info(); }
+  absl::StatusOr<ModelIdentity> Identity() override { return share_->Identity(); }
+  CacheBytes PlanCache(KvType type) const override { return share_->PlanCache(type); }
+  size_t CacheBytesRead(size_t length, KvType type) const override {
+    return share_->CacheBytesRead(length, type);
+  }
+
+  absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const CacheOptions& options,
+                                                       KvType type) const override {
+    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> cache, share_->CreateCache(options, type));
+    INLAY_RETURN_IF_ERROR(leader_->Follow(number_, options, *cache));
+    return cache;
+  }
+
+  absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
+                       const CancelCheck& cancel, absl::Span<absl::Status> outcomes) override {
+    std::lock_guard<std::mutex> lock(leader_->calls_);
+    RankMessage message;
+    INLAY_RETURN_IF_ERROR(OrOutOfMemory("this batch", [&]() -> absl::Status {
+      message.Add(RankCommand::kForward);
+      message.Add(number_);
+      message.Add(outcomes.empty());
+      message.Add(steps.size());
+      for (const SequenceStep& step : steps) {
+        INLAY_ASSIGN_OR_RETURN(const uint64_t conversation, leader_->NumberOf(*step.cache));
+        message.Add(conversation);
+        message.Add(step.cache->length());
+        message.AddArray(step.tokens);
+        message.Add(step.logit_rows);
+      }
+      return absl::OkStatus();
+    }));
+    if (cancel && cancel()) return absl::CancelledError("cancelled before layer 0");
+    leader_->Send(message);
+    return share_->Forward(steps, logits, cancel, outcomes);
+  }
+
+  absl::Status Embed(absl::Span<const absl::Span<const int32_t>> texts, FloatRows embeddings,
+                     const CancelCheck& cancel) override {
+    std::lock_guard<std::mutex> lock(leader_->calls_);
+    RankMessage message;
+    INLAY_RETURN_IF_ERROR(OrOutOfMemory("this batch", [&] {
+      message.Add(RankCommand::kEmbed);
+      message.Add(number_);
+      message.Add(texts.size());
+      for (const absl::Span<const int32_t> text : texts) message.AddArray(text);
+      return absl::OkStatus();
+    }));
+    leader_->Send(message);
+    return share_->Embed(texts, embeddings, cancel);
+  }
+
+ private:
+  const std::shared_ptr<RankLeader> leader_;
+  const uint64_t number_;
+  const std::unique_ptr<Engine> share_;
+};
+
+RankLeader::~RankLeader() {
+  RankMessage stop;
+  stop.Add(RankCommand::kStop);
+  stop.Send(*ranks_);
+}
+
+absl::StatusOr<LoadedModel> RankLeader::LoadModel(const std::string& path,
+                                                  const EngineOptions& options) {
+  std::lock_guard<std::mutex> lock(calls_);
+  const uint64_t number = models_++;
+  RankMessage message;
+  message.Add(RankCommand::kLoad);
+  message.Add(number);
+  message.AddText(path);
+  message.Add(options.team != nullptr ? options.team->threads() : options.threads);
+  message.Add(options.max_batch);
+  message.Add(options.check_tensors);
+  Send(message);
+  INLAY_ASSIGN_OR_RETURN(LoadedModel model, LoadShare(ranks_, path, options, load_));
+  model.engine = std::make_unique<RankEngine>(shared_from_this(), number, std::move(model.engine));
+  return model;
+}
+
+void RankLeader::Send(const RankMessage& message) {
+  RankMessage all;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::swap(all, pending_);
+    for (const uint64_t conversation : dropped_) {
+      all.Add(RankCommand::kDrop);
+      all.Add(conversation);
+    }
+    dropped_.clear();
+  }
+  all.Append(message);
+  all.Send(*ranks_);
+}
+
+uint64_t RankLeader::Register(const KVCache& cache) {
+  numbers_[&cache] = conversations_;
+  dropped_.reserve(numbers_.size());  // Dropped must not need memory
+  return conversations_++;
+}
+
+void RankLeader::Tell(RankCommand command, std::initializer_list<uint64_t> fields) {
+  RankMessage message;
+  message.Add(command);
+  for (const uint64_t field : fields) message.Add(field);
+  pending_.Append(message);
+}
+
+absl::StatusOr<uint64_t> RankLeader::NumberOf(const KVCache& cache) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = numbers_.find(&cache);
+  if (at != numbers_.end()) return at->second;
+  return absl::InvalidArgumentError(
+      "the conversation was not made by a model that these ranks compute");
+}
+
+absl::Status RankLeader::Follow(uint64_t model, const CacheOptions& options, KVCache& cache) {
+  return OrOutOfMemory("a conversation", [&] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Tell(RankCommand::kCreate,
+         {model, Register(cache), options.max_length, static_cast<uint64_t>(cache.kv_type())});
+    cache.SetFollower(shared_from_this());
+    return absl::OkStatus();
+  });
+}
+
+absl::Status RankLeader::Forked(const KVCache& cache, const KVCache& fork) {
+  INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
+  return OrOutOfMemory("a fork of this conversation", [&] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Tell(RankCommand::kFork, {number, Register(fork)});
+    return absl::OkStatus();
+  });
+}
+
+absl::Status RankLeader::Rewound(const KVCache& cache, size_t position) {
+  INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
+  return OrOutOfMemory("a rewind of this conversation", [&] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Tell(RankCommand::kRewind, {number, position});
+    return absl::OkStatus();
+  });
+}
+
+absl::Status RankLeader::Replaced(const KVCache& cache, const KVCache& snapshot) {
+  INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
+  INLAY_ASSIGN_OR_RETURN(const uint64_t by, NumberOf(snapshot));
+  return OrOutOfMemory("this conversation", [&] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Tell(RankCommand::kReplace, {number, by});
+    return absl::OkStatus();
+  });
+}
+
+void RankLeader::Dropped(const KVCache& cache) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = numbers_.find(&cache);
+  if (at == numbers_.end()) return;
+  dropped_.push_back(at->second);
+  numbers_.erase(at);
+}
+
+}  // namespace inlay

@@ -1,0 +1,161 @@
+#include "gemma_like/ranks/rank_pass.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstring>
+
+#include "ops/matmul/quantized_rows.h"
+
+namespace inlay {
+namespace {
+
+// Results of one exchange: enough that the time of starting it does not count.
+constexpr size_t kExchangeFloats = size_t{1} << 18;
+// Products of one phase: experts with two matrices each.
+constexpr size_t kMostTasks = 1024;
+
+bool IsSplit(const PackedMatrix& w) { return w.rows() != w.whole_rows(); }
+
+}  // namespace
+
+RankPass::RankPass(Ranks& ranks, size_t most_cols)
+    : ranks_(ranks), buffer_(std::max(most_cols, kExchangeFloats)), sizes_(ranks.count()) {
+  // Memory may run out here alone: in a pass the other ranks would wait.
+  rows_.reserve(kExchangeFloats / kTileRows + 1);
+  own_.reserve(kMostTasks);
+}
+
+std::span<const MatMulTask> RankPass::OwnRows(std::span<const MatMulTask> tasks) {
+  own_.assign(tasks.begin(), tasks.end());
+  for (MatMulTask& task : own_) {
+    assert(task.y.cols == task.w->whole_rows());
+    task.y = task.y.Columns(task.w->first_row(), task.w->rows());
+  }
+  return own_;
+}
+
+template <class Bytes, class Pack, class Unpack>
+void RankPass::Exchange(size_t n, const Bytes& bytes, const Pack& pack, const Unpack& unpack,
+                        GatherTo to) {
+  const size_t count = ranks_.count();
+  char* const all = reinterpret_cast<char*>(buffer_.data());
+  char* at = all;
+  for (size_t r = 0; r < count; ++r) {
+    char* const start = at;
+    for (size_t i = 0; i < n; ++i) {
+      if (r == ranks_.rank()) pack(i, at);
+      at += bytes(r, i);
+    }
+    sizes_[r] = static_cast<size_t>(at - start);
+  }
+  assert(static_cast<size_t>(at - all) <= buffer_.size() * sizeof(float));
+  if (to == GatherTo::kFirst) {
+    ranks_.GatherToFirst(sizes_, all);
+    if (ranks_.rank() != 0) return;
+  } else {
+    ranks_.Gather(sizes_, all);
+  }
+  at = all;
+  for (size_t r = 0; r < count; ++r) {
+    for (size_t i = 0; i < n; ++i) {
+      if (r != ranks_.rank()) unpack(r, i, at);
+      at += bytes(r, i);
+    }
+  }
+}
+
+void RankPass::Complete(std::span<const MatMulTask> tasks, GatherTo to) {
+  size_t floats = 0;
+  rows_.clear();
+  for (const MatMulTask& task : tasks) {
+    if (!IsSplit(*task.w)) continue;
+    for (size_t r = 0; r < task.y.rows; ++r) {
+      if (floats + task.y.cols > buffer_.size()) {
+        ExchangeRows(to);
+        floats = 0;
+        rows_.clear();
+      }
+      floats += task.y.cols;
+      rows_.push_back({&task, r});
+    }
+  }
+  if (!rows_.empty()) ExchangeRows(to);
+}
+
+void RankPass::ExchangeRows(GatherTo to) {
+  const auto part = [&](size_t r, size_t i) {
+    return RowsOfRank(rows_[i].task->y.cols, {r, ranks_.count()});
+  };
+  const auto row = [&](size_t i) { return rows_[i].task->y.Row(rows_[i].row); };
+  Exchange(
+      rows_.size(), [&](size_t r, size_t i) { return part(r, i).count * sizeof(float); },
+      [&](size_t i, char* bytes) {
+        const RowRange own = part(ranks_.rank(), i);
+        std::memcpy(bytes, row(i) + own.first, own.count * sizeof(float));
+      },
+      [&](size_t r, size_t i, const char* bytes) {
+        const RowRange other = part(r, i);
+        std::memcpy(row(i) + other.first, bytes, other.count * sizeof(float));
+      },
+      to);
+}
+
+void RankPass::Complete(const Operand& operand, FloatRows x, size_t unit) {
+  const QuantizedRows quantized = operand.quantized();
+  const Bf16Rows bf16 = operand.bf16();
+  const bool has_blocks = quantized.blocks != nullptr, has_bf16 = bf16.data != nullptr;
+  const bool has_floats = !has_blocks && !has_bf16;
+  // Calls f(memory, bytes) for a rank's columns of row t, form by form. Of a quantization block
+  // only the quants and the scale are sent, with which it begins; the rest follows from them.
+  constexpr size_t kSent = offsetof(QuantizedBlock, scale) + sizeof(float);
+  const auto for_columns = [&](size_t t, RowRange columns, const auto& f) {
+    if (has_blocks) {
+      QuantizedBlock* const row = quantized.Row(t) + columns.first / kQuantBlock;
+      for (size_t b = 0; b < columns.count / kQuantBlock; ++b) f(row + b, kSent);
+    }
+    if (has_bf16) f(bf16.Row(t) + columns.first, columns.count * sizeof(Bf16));
+    if (has_floats) f(x.Row(t) + columns.first, columns.count * sizeof(float));
+  };
+  const auto part = [&](size_t r) { return RowsOfRank(x.cols, {r, ranks_.count()}, unit); };
+  const auto bytes_of = [&](size_t columns) {
+    return (has_blocks ? columns / kQuantBlock * kSent : 0) +
+           columns * ((has_bf16 ? sizeof(Bf16) : 0) + (has_floats ? sizeof(float) : 0));
+  };
+  const size_t most = std::max<size_t>(1, buffer_.size() * sizeof(float) / bytes_of(x.cols));
+  for (size_t first = 0; first < x.rows; first += most) {
+    Exchange(
+        std::min(most, x.rows - first), [&](size_t r, size_t) { return bytes_of(part(r).count); },
+        [&](size_t i, char* bytes) {
+          for_columns(first + i, part(ranks_.rank()), [&](const void* from, size_t n) {
+            std::memcpy(bytes, from, n);
+            bytes += n;
+          });
+        },
+        [&](size_t r, size_t i, const char* bytes) {
+          for_columns(first + i, part(r), [&](void* into, size_t n) {
+            std::memcpy(into, bytes, n);
+            bytes += n;
+          });
+          if (!has_blocks) return;
+          QuantizedBlock* const row = quantized.Row(first + i) + part(r).first / kQuantBlock;
+          for (size_t b = 0; b < part(r).count / kQuantBlock; ++b) SetSums(row[b]);
+        },
+        GatherTo::kAll);
+  }
+}
+
+void RankPass::Unite(absl::Span<uint8_t> flags) {
+  const size_t count = ranks_.count();
+  flags_.assign(flags.size() * count, 0);
+  std::copy(flags.begin(), flags.end(), flags_.data() + flags.size() * ranks_.rank());
+  std::fill(sizes_.begin(), sizes_.end(), flags.size());
+  ranks_.Gather(sizes_, reinterpret_cast<char*>(flags_.data()));
+  for (size_t i = 0; i < flags_.size(); ++i) flags[i % flags.size()] |= flags_[i];
+}
+
+void RankPass::Follow(absl::Span<uint8_t> flags) {
+  ranks_.Broadcast({reinterpret_cast<char*>(flags.data()), flags.size()});
+}
+
+}  // namespace inlay

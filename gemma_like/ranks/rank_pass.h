@@ -1,0 +1,69 @@
+// What ranks exchange in a forward pass.
+#ifndef INLAY_GEMMA_LIKE_RANKS_RANK_PASS_H_
+#define INLAY_GEMMA_LIKE_RANKS_RANK_PASS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gemma_like/ranks/ranks.h"
+#include "ops/matmul/matmul_task.h"
+#include "ops/matmul/operand.h"
+#include "ops/views.h"
+
+namespace inlay {
+
+// Which ranks need a product's results.
+enum class GatherTo { kAll, kFirst };
+
+// The exchange of one rank with the others, and its memory for it.
+class RankPass {
+ public:
+  // No product has more than `most_cols` results a token.
+  RankPass(Ranks& ranks, size_t most_cols);
+
+  Ranks& ranks() const { return ranks_; }
+
+  // The same products, of the rows that this rank holds. Valid until the next call.
+  std::span<const MatMulTask> OwnRows(std::span<const MatMulTask> tasks);
+
+  // Completes the results of products whose own rows have been computed.
+  void Complete(std::span<const MatMulTask> tasks, GatherTo to);
+
+  // Completes the rows of an operand, of which each rank has the columns that RowsOfRank(x.cols,
+  // share, unit) gives it, x being its floats: the rounded forms, or the floats if it has none.
+  void Complete(const Operand& operand, FloatRows x, size_t unit);
+
+  // Sets those flags of every rank that any rank has set.
+  void Unite(absl::Span<uint8_t> flags);
+
+  // Replaces the flags of all ranks by those of the first.
+  void Follow(absl::Span<uint8_t> flags);
+
+ private:
+  // A row of the results of one product.
+  struct Row {
+    const MatMulTask* task;
+    size_t row;
+  };
+
+  // Gathers n things, of which rank r has parts of bytes(r, i) each: writes its own by pack(i, to)
+  // and takes those of the others by unpack(r, i, from).
+  template <class Bytes, class Pack, class Unpack>
+  void Exchange(size_t n, const Bytes& bytes, const Pack& pack, const Unpack& unpack, GatherTo to);
+  // The results in rows_.
+  void ExchangeRows(GatherTo to);
+
+  Ranks& ranks_;
+  std::vector<float> buffer_;  // of one exchange: each rank's results after those of the one before
+  std::vector<Row> rows_;      // of one exchange
+  std::vector<size_t> sizes_;  // [ranks], in bytes
+  std::vector<MatMulTask> own_;
+  std::vector<uint8_t> flags_;
+};
+
+}  // namespace inlay
+
+#endif  // INLAY_GEMMA_LIKE_RANKS_RANK_PASS_H_

@@ -1,0 +1,182 @@
+// Models of files at several ranks: the bits of one process in every family and type of weights,
+// and what each rank holds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/xxh64.h"
+#include "gemma_like/engine.h"
+#include "gemma_like/files/pack.h"
+#include "gemma_like/files/quantization.h"
+#include "gemma_like/load_model.h"
+#include "gemma_like/model/memory_plan.h"
+#include "gemma_like/ranks/rank_leader.h"
+#include "gemma_like/registry.h"
+#include "io/gguf/gguf.h"
+#include "ops/team.h"
+#include "tests/gemma_like/embedding_file.h"
+#include "tests/gemma_like/model_fixture.h"
+#include "tests/gemma_like/ranks/thread_ranks.h"
+#include "tests/must.h"
+#include "tests/temp_folder.h"
+
+namespace inlay {
+namespace {
+
+uint64_t BitsOf(const float* row, size_t n) { return Xxh64Of(row, n * sizeof(float)); }
+
+// A model of a file, at ranks that are threads.
+class RankedFile {
+ public:
+  RankedFile(size_t count, const std::string& path)
+      : ranks_(count, OwnLoader()),
+        leader_(std::make_shared<RankLeader>(ranks_.First(), OwnLoader())),
+        model_(leader_->LoadModel(path, {})) {}
+  ~RankedFile() {
+    model_ = absl::UnknownError("dropped");
+    leader_.reset();
+  }
+
+  const absl::StatusOr<LoadedModel>& model() const { return model_; }
+  const ThreadGroup& group() const { return ranks_.group(); }
+
+ private:
+  static ModelLoader OwnLoader() {
+    return [](const std::string& path, const EngineOptions& options) {
+      return LoadModel(path, options);
+    };
+  }
+
+  ServedThreadRanks ranks_;
+  std::shared_ptr<RankLeader> leader_;
+  absl::StatusOr<LoadedModel> model_;
+};
+
+std::vector<uint64_t> BitsOfLogits(const LoadedModel& model) {
+  const std::vector<float> logits = LogitsOf(model);
+  std::vector<uint64_t> bits;
+  for (size_t at = 0; at < logits.size(); at += model.engine->info().vocab_size) {
+    bits.push_back(BitsOf(&logits[at], model.engine->info().vocab_size));
+  }
+  return bits;
+}
+
+void ExpectBitsOfOneProcess(const std::string& path) {
+  SCOPED_TRACE(path);
+  const std::vector<uint64_t> expected = BitsOfLogits(Must(LoadModel(path)));
+  for (size_t count : {2, 3, 4}) {
+    SCOPED_TRACE(count);
+    const RankedFile ranked(count, path);
+    ASSERT_TRUE(ranked.model().ok()) << ranked.model().status();
+    EXPECT_EQ(BitsOfLogits(*ranked.model()), expected);
+    EXPECT_GT(ranked.group().bytes, 0u);
+  }
+}
+
+// Every family of the registry, in the types of weights that operands have forms for.
+TEST(RankFilesTest, FilesOfAllFamilies) {
+  size_t files = 0;
+  for (const auto& file : std::filesystem::directory_iterator("tests/golden/models")) {
+    if (file.path().extension() != ".gguf") continue;
+    ExpectBitsOfOneProcess(file.path().string());
+    ++files;
+  }
+  EXPECT_GE(files, 15u);
+}
+
+TEST(RankFilesTest, Bfloat16AndFloatWeights) {
+  const GgufFile file = Must(GgufFile::Open("tests/golden/models/qwen35-tiny-f16.gguf"));
+  const std::string path = TempPath("converted.gguf");
+  for (const WeightType type : {WeightType::kBF16, WeightType::kF32}) {
+    ASSERT_TRUE(Requantize(file, {.type = type}, path).ok());
+    ExpectBitsOfOneProcess(path);
+  }
+}
+
+TEST(RankFilesTest, PackedFiles) {
+  const std::string path = TempPath("model.packed");
+  for (const char* model : {"gemma3-tiny-q4_0", "granite4h-moe-tiny-q8_0"}) {
+    const GgufFile file =
+        Must(GgufFile::Open(absl::StrCat("tests/golden/models/", model, ".gguf")));
+    Team team(1);
+    ASSERT_TRUE(WritePacked(file, team, path).ok());
+    ExpectBitsOfOneProcess(path);
+  }
+}
+
+TEST(RankFilesTest, Embeddings) {
+  const std::string path = TempPath("embeds.gguf");
+  WriteEmbeddingFile({.type = WeightType::kQ8_0, .dense = {2, 3}}, path);
+  const std::vector<int32_t> texts[] = {{1, 2, 3, 4, 5}, {7, 8}};
+  const auto embed = [&](Engine& engine) {
+    std::vector<float> rows(2 * engine.info().embedding_dim);
+    const absl::Span<const int32_t> spans[] = {texts[0], texts[1]};
+    EXPECT_TRUE(engine.Embed(spans, FloatRows(rows.data(), 2, rows.size() / 2)).ok());
+    return BitsOf(rows.data(), rows.size());
+  };
+  const uint64_t expected = embed(*Must(LoadModel(path)).engine);
+  for (size_t count : {2, 3}) {
+    const RankedFile ranked(count, path);
+    EXPECT_EQ(embed(*ranked.model()->engine), expected);
+  }
+}
+
+// What a rank holds: about its share of the weights, and its heads' rows.
+TEST(RankFilesTest, MemoryOfARankIsItsShare) {
+  const auto file = std::make_shared<const GgufFile>(
+      Must(GgufFile::Open("tests/golden/models/gemma3-tiny-q4_0.gguf")));
+  const ConfigEntry& config = *Must(FindConfig(*file));
+  const size_t whole = config.memory(*file, {}).weights;
+  const auto group = std::make_shared<ThreadGroup>(2);
+  for (size_t r = 0; r < 2; ++r) {
+    const EngineOptions options{.ranks = std::make_shared<ThreadRanks>(group, r)};
+    const size_t part = config.memory(*file, options).weights;
+    EXPECT_LT(part, whole * 6 / 10);
+  }
+
+  const LoadedModel alone = Must(LoadModel(file->name()));
+  const RankedFile ranked(2, file->name());
+  const auto bytes = [](const LoadedModel& model) {
+    const auto cache = Must(model.engine->CreateCache({}));
+    Append(*model.engine, *cache, std::vector<int32_t>(200, 3));
+    return cache->allocated_bytes();
+  };
+  EXPECT_EQ(bytes(*ranked.model()) * 2, bytes(alone));
+}
+
+TEST(RankFilesTest, AFileThatOneRankCannotLoad) {
+  const ModelLoader good = [](const std::string& path, const EngineOptions& options) {
+    return LoadModel(path, options);
+  };
+  const auto load = [&](const ModelLoader& other) {
+    const ServedThreadRanks ranks(2, other);
+    const auto leader = std::make_shared<RankLeader>(ranks.First(), good);
+    return leader->LoadModel("tests/golden/models/lfm2-tiny-q6_k.gguf", {}).status();
+  };
+  EXPECT_TRUE(load(good).ok());
+  const absl::Status missing = load([](const std::string&, const EngineOptions& options) {
+    return LoadModel("tests/golden/models/none.gguf", options);
+  });
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.message()), ::testing::HasSubstr("rank 1: "));
+  const absl::Status config = load([](const std::string&, const EngineOptions& options) {
+    return LoadModel("tests/golden/models/gemma3-tiny-q4_0.gguf", options);
+  });
+  EXPECT_THAT(std::string(config.message()),
+              ::testing::HasSubstr("at rank 1 gives a model of config test-gemma3, not test-lfm2"));
+  const absl::Status weights = load([](const std::string&, const EngineOptions& options) {
+    return LoadModel("tests/golden/models/lfm2-tiny-iq4_xs.gguf", options);
+  });
+  EXPECT_THAT(std::string(weights.message()),
+              ::testing::HasSubstr("at rank 1 gives weights of the hash "));
+}
+
+}  // namespace
+}  // namespace inlay

@@ -1,0 +1,81 @@
+// Operands whose columns are made apart: at other ranks, and by others' quants and scales.
+#include "ops/matmul/operand.h"
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ops/cpu/cpu_target.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kRows = 5;
+constexpr size_t kCols = 160;
+
+std::vector<float> SomeFloats() {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(kRows * kCols);
+  for (float& value : x) value = normal(random);
+  for (size_t i = 64; i < 96; ++i) x[i] = 0;  // a block of zeros
+  for (size_t i = 96; i < 128; ++i) x[i] *= 1e-38f;
+  return x;
+}
+
+class OperandTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(ForceTarget(GetParam())); }
+  void TearDown() override { ForceTarget(""); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Targets, OperandTest, ::testing::ValuesIn(RunnableTargets()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(OperandTest, QuantsAndScaleGiveAllOfABlock) {
+  const std::vector<float> x = SomeFloats();
+  Team team(1);
+  const OwnedOperand operand({x.data(), kRows, kCols}, {.quantized = true}, team);
+  for (size_t r = 0; r < kRows; ++r) {
+    for (size_t b = 0; b < kCols / kQuantBlock; ++b) {
+      const QuantizedBlock& rounded = (*operand).quantized().Row(r)[b];
+      QuantizedBlock sent = {};
+      std::memcpy(&sent, &rounded, offsetof(QuantizedBlock, scale) + sizeof(float));
+      SetSums(sent);
+      EXPECT_EQ(std::memcmp(&sent, &rounded, offsetof(QuantizedBlock, unused)), 0) << r << " " << b;
+    }
+  }
+}
+
+TEST_P(OperandTest, PartsOfColumnsAreThoseOfTheWhole) {
+  const std::vector<float> x = SomeFloats();
+  const ConstFloatRows rows(x.data(), kRows, kCols);
+  Team team(2);
+  const OperandForms forms{.quantized = true, .bf16 = true};
+  const OwnedOperand whole(rows, forms, team);
+  for (const size_t first : {size_t{0}, size_t{32}, size_t{96}}) {
+    const size_t count = first == 96 ? kCols - first : 64;
+    alignas(64) float memory[Operand::MemoryFloats(kRows, kCols)] = {};
+    const Operand part =
+        Operand::MakeColumns(rows, first, count, forms, memory, team, [](size_t, size_t) {});
+    for (size_t r = 0; r < kRows; ++r) {
+      EXPECT_EQ(std::memcmp(part.bf16().Row(r) + first, (*whole).bf16().Row(r) + first,
+                            count * sizeof(Bf16)),
+                0);
+      for (size_t b = first / kQuantBlock; b < (first + count) / kQuantBlock; ++b) {
+        EXPECT_EQ(std::memcmp(part.quantized().Row(r) + b, (*whole).quantized().Row(r) + b,
+                              offsetof(QuantizedBlock, unused)),
+                  0);
+      }
+    }
+    // Nothing was written beyond.
+    const QuantizedBlock* const beyond =
+        first == 0 ? part.quantized().Row(0) + 2 : part.quantized().Row(0);
+    EXPECT_EQ(beyond->scale, 0);
+  }
+}
+
+}  // namespace
+}  // namespace inlay
