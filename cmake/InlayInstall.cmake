@@ -63,7 +63,11 @@ install(FILES ${PROJECT_BINARY_DIR}/inlay-config.cmake ${PROJECT_BINARY_DIR}/inl
 
 # inlay.pc: the libraries, each before those that it uses, and abseil's modules, which are named like
 # its targets.
-set(INLAY_PC_LIBRARIES "-linlay_engine -linlay_cache -linlay_io -linlay_ops -linlay_base -lhwy")
+set(downloads)
+if(INLAY_HUB)
+  set(downloads " -linlay_download")
+endif()
+set(INLAY_PC_LIBRARIES "-linlay_engine${downloads} -linlay_cache -linlay_io -linlay_ops -linlay_base -lhwy")
 if(INLAY_HIREDIS_LIBRARY)
   string(APPEND INLAY_PC_LIBRARIES " ${INLAY_HIREDIS_LIBRARY}")
 endif()

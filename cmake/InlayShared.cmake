@@ -22,15 +22,22 @@ set(redis)
 if(INLAY_HIREDIS_LIBRARY)
   set(redis ${INLAY_HIREDIS_LIBRARY})
 endif()
-foreach(room engine cache io ops base)
+set(rooms engine cache io ops base)
+if(INLAY_HUB)
+  list(INSERT rooms 1 download)
+endif()
+foreach(room IN LISTS rooms)
   list(APPEND archives $<TARGET_FILE:inlay_${room}>)
   add_dependencies(inlay_shared inlay_${room})
 endforeach()
 target_link_libraries(inlay_shared PRIVATE ${archives} $<TARGET_FILE:hwy::hwy>
-  -Wl,--as-needed ${abseil} ${redis} Threads::Threads)
-# All functions of the C API come with one of them.
-target_link_options(inlay_shared PRIVATE
-  -Wl,--undefined=inlay_version -Wl,--version-script=${map} -Wl,--no-undefined)
+  -Wl,--as-needed ${abseil} ${redis} ${CMAKE_DL_LIBS}
+  Threads::Threads)
+# All functions of the C API come with one of each of its sources.
+foreach(function version cache_length detokenize forward generate pull render_chat)
+  target_link_options(inlay_shared PRIVATE -Wl,--undefined=inlay_${function})
+endforeach()
+target_link_options(inlay_shared PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined)
 set_target_properties(inlay_shared PROPERTIES LINKER_LANGUAGE CXX
   OUTPUT_NAME inlay VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${map} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})

@@ -39,8 +39,36 @@ const char* inlay_last_error(void);
 /* A model: one set of weights and its vocabulary. May be used from several threads at once. */
 typedef struct inlay_model inlay_model;
 
-/* One conversation with a model: all it has read and written. One thread at a time may use it. */
+/* One conversation with a model: all it has read and written. One call at a time may use it, and
+ * none while an answer in it has not ended: INLAY_FAILED_PRECONDITION otherwise. Functions that
+ * return no status are for the thread that uses it. */
 typedef struct inlay_cache inlay_cache;
+
+/* Messages as a model reads them; see inlay_render_chat(). */
+typedef struct inlay_chat inlay_chat;
+
+/* An answer that is generated in pieces; see inlay_start_generation(). */
+typedef struct inlay_generation inlay_generation;
+
+/* Handles may be freed in any order: each keeps what it needs of the others. */
+
+/* Calls of this thread that take longer ask `callback` about every 20 milliseconds whether to go
+ * on. Unless it returns 0 they end with INLAY_CANCELLED and have changed nothing. It must not use
+ * what the call uses. NULL: nothing is asked. Asked are inlay_append(), inlay_forward(),
+ * inlay_load_cache(), inlay_perplexity(), inlay_embed() and, within the prompt, inlay_generate()
+ * and inlay_next_piece(); later inlay_generate() ends the answer as if its callback had stopped it.
+ */
+typedef int (*inlay_poll_callback)(void* user);
+void inlay_set_poll(inlay_poll_callback callback, void* user);
+
+/* Gets a model of Hugging Face by its name, USER/REPO or USER/REPO:TYPE, into the cache that other
+ * tools share, unless it is there, and writes the path of its first file to `path`, with a NUL;
+ * `size` is without it: INLAY_OUT_OF_RANGE when it does not fit in `capacity`. Environment
+ * variables as for `inlay pull`. INLAY_ERROR where the library was built without downloads. */
+inlay_status inlay_pull(const char* name, char* path, size_t capacity, size_t* size);
+
+/* The name of a config that the library was built with, or NULL from their number on. */
+const char* inlay_config_name(size_t index);
 
 typedef struct inlay_model_options {
   size_t size;
@@ -59,15 +87,74 @@ void inlay_free_model(inlay_model* model);
  * vocabulary has tokens: generation draws no such id. */
 size_t inlay_vocabulary_size(const inlay_model* model);
 
+typedef struct inlay_model_info {
+  size_t size;
+  size_t vocabulary_size; /* see above */
+  size_t token_count;     /* of the vocabulary; 0: the file holds none */
+  size_t context_length;  /* in tokens: the trained length according to the file */
+  size_t embedding_dim;   /* of a model that embeds texts and computes no logits; 0: of others */
+  size_t max_batch;       /* the most tokens of one inlay_forward() */
+  size_t layers;
+  int32_t bos; /* -1: there is none */
+  int32_t eos;
+  int32_t unknown;
+  int adds_bos;       /* whether a text starts with BOS */
+  int has_template;   /* whether the file has a chat template */
+  const char* config; /* its name; stays as long as the model */
+} inlay_model_info;
+
+/* Sets the fields that the struct's size has. */
+inlay_status inlay_get_model_info(const inlay_model* model, inlay_model_info* info);
+
+/* What determines the bits of logits besides the tokens: the library's version, the versions of its
+ * arithmetic and its sampler, the instruction set, the weights and `row_type`, as a text with a
+ * NUL; `size` is without it. The first call reads all weights. */
+inlay_status inlay_fingerprint(const inlay_model* model, int row_type, char* text, size_t capacity,
+                               size_t* size);
+
 /* The tokens of a text, starting with BOS if the model expects it. Writes the first `capacity` of
  * them, and their number to `count`: INLAY_OUT_OF_RANGE when it is larger than `capacity`. */
 inlay_status inlay_tokenize(const inlay_model* model, const char* text, size_t size,
                             int32_t* tokens, size_t capacity, size_t* count);
 
+typedef struct inlay_tokenize_options {
+  size_t size;
+  int add_bos;       /* 0: no; 1: yes; -1: if the model expects it */
+  int parse_special; /* not 0: the text of a control token, "<end_of_turn>", becomes that token;
+                        otherwise it stays plain text. For texts that the caller trusts. */
+  int to_embed;      /* not 0: for inlay_embed(); other fields must have their defaults, -1 and 0 */
+} inlay_tokenize_options;
+
+/* The same with options, which may be NULL. */
+inlay_status inlay_tokenize_with(const inlay_model* model, const char* text, size_t size,
+                                 const inlay_tokenize_options* options, int32_t* tokens,
+                                 size_t capacity, size_t* count);
+
 /* The text of tokens, likewise, in bytes and without a NUL. INLAY_INVALID_ARGUMENT when one of them
  * is below 0 or not below inlay_vocabulary_size(); nothing has been written then. */
 inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, size_t count,
                               char* text, size_t capacity, size_t* size);
+
+/* How a token is written. */
+typedef enum inlay_token_form {
+  INLAY_TOKEN_BYTES = 0, /* what it adds to a text, perhaps part of a character; "" for a control
+                            token */
+  INLAY_TOKEN_NAME = 1   /* as the vocabulary has it, "<eos>" */
+} inlay_token_form;
+
+/* The text of one token, in bytes and without a NUL, as inlay_detokenize(). */
+inlay_status inlay_token_text(const inlay_model* model, int32_t token, int form, char* text,
+                              size_t capacity, size_t* size);
+
+/* What a token is, as a sum of these. */
+typedef enum inlay_token_kind {
+  INLAY_TOKEN_CONTROL = 1,   /* it has no text */
+  INLAY_TOKEN_END = 2,       /* a model that generates it has finished */
+  INLAY_TOKEN_SUPPRESSED = 4 /* never generated, the file says */
+} inlay_token_kind;
+
+/* 0 for ordinary tokens, and for ids outside the vocabulary. */
+int inlay_kind_of_token(const inlay_model* model, int32_t token);
 
 /* How the keys and values of a conversation are stored. */
 typedef enum inlay_row_type {
@@ -99,6 +186,13 @@ void inlay_free_cache(inlay_cache* cache);
 size_t inlay_cache_length(const inlay_cache* cache);
 size_t inlay_cache_max_length(const inlay_cache* cache);
 size_t inlay_cache_rewind_floor(const inlay_cache* cache);
+
+/* Its tokens, inlay_cache_length() of them; valid until it changes. */
+const int32_t* inlay_cache_tokens(const inlay_cache* cache);
+
+/* The bytes of memory that these conversations refer to in all: what forks share counts once. The
+ * conversations may be of different models; NULLs are skipped. */
+inlay_status inlay_cache_bytes(const inlay_cache* const* caches, size_t count, size_t* bytes);
 
 /* Makes the conversation end before token `length`, which is between inlay_cache_rewind_floor() and
  * its present length: INLAY_OUT_OF_RANGE otherwise. What follows has the same bits as if the
@@ -132,13 +226,76 @@ typedef struct inlay_step {
  * after step [sum of logit_rows, vocabulary size]; `capacity` is how many floats fit in `logits`.
  * All conversations belong to one model, and each is given once. For a prompt longer than a batch,
  * use inlay_append(). A step that fails alone, because its conversation is too long or lacks
- * memory, sets its `status` and has not advanced, while the others have; its logits are undefined.
- * On any other error none has advanced. */
+ * memory, sets its `status` and has not advanced, while the others have; its logits are undefined,
+ * and inlay_last_error() has the sentences of all that failed. On any other error none has
+ * advanced. */
 inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_t capacity);
 
 /* Appends any number of tokens to a conversation, and writes the logits after the last [vocabulary
  * size] unless `logits` is NULL. */
 inlay_status inlay_append(inlay_cache* cache, const int32_t* tokens, size_t count, float* logits);
+
+/* The natural logarithm of the probability of tokens[i] according to the i-th row of `logits`
+ * [count, vocabulary size], in `result` [count]. INLAY_DATA_LOSS for logits that are not finite. */
+inlay_status inlay_log_probabilities(const inlay_model* model, const float* logits,
+                                     const int32_t* tokens, size_t count, double* result);
+
+/* How well a model predicts tokens. */
+typedef struct inlay_likelihood {
+  size_t size;
+  size_t scored;   /* tokens */
+  double mean_nll; /* negative log likelihood in nats, and the standard error of the mean */
+  double mean_nll_error;
+  double perplexity; /* exp(mean_nll), and its error to first order */
+  double perplexity_error;
+} inlay_likelihood;
+
+/* Cuts the tokens into chunks, drops a last partial one, makes each a conversation of its own that
+ * stores rows as `row_type`, and scores its second half: the protocol of llama-perplexity. `chunk`
+ * is at least 4 and at most `count`. BOS replaces the first token of each for models that expect
+ * it. */
+inlay_status inlay_perplexity(const inlay_model* model, const int32_t* tokens, size_t count,
+                              size_t chunk, int row_type, inlay_likelihood* likelihood);
+
+typedef struct inlay_tokens {
+  const int32_t* tokens;
+  size_t count; /* at least 1, at most the context length */
+} inlay_tokens;
+
+/* The vectors of texts, each of length 1, [count, embedding_dim]; `capacity` is how many floats
+ * fit. For models that embed texts: INLAY_FAILED_PRECONDITION for others. */
+inlay_status inlay_embed(const inlay_model* model, const inlay_tokens* texts, size_t count,
+                         float* embeddings, size_t capacity);
+
+typedef struct inlay_chat_input {
+  size_t size;
+  const char* messages;     /* JSON: a list of messages as in OpenAI's chat/completions */
+  const char* tools;        /* JSON: a list of definitions of tools; NULL or "": none */
+  const char* variables;    /* JSON: further variables of the template, {"enable_thinking": false};
+                               NULL or "": none */
+  int no_generation_prompt; /* not 0: ends with the last message, not where the model answers */
+  int64_t now;              /* what the template is told, in seconds since 1970; 0: the time */
+} inlay_chat_input;
+
+/* Messages in the form that the model's chat template gives them; each string ends with a NUL. Only
+ * the template writes control tokens: what looks like one in a message stays text.
+ * INLAY_FAILED_PRECONDITION, with the template's words, when it refuses the chat. */
+inlay_status inlay_render_chat(const inlay_model* model, const inlay_chat_input* input,
+                               inlay_chat** chat);
+
+/* NULL is fine. */
+void inlay_free_chat(inlay_chat* chat);
+
+/* As text and as tokens, BOS included; valid as long as the chat. `size` and `count` must not be
+ * NULL. */
+const char* inlay_chat_text(const inlay_chat* chat, size_t* size);
+const int32_t* inlay_chat_tokens(const inlay_chat* chat, size_t* count);
+
+/* Takes the answer to a chat, with its markers (see inlay_options), apart: a message of the
+ * assistant as JSON, with "content" and, where there are any, "reasoning_content" and "tool_calls".
+ * Written as inlay_detokenize() writes a text. */
+inlay_status inlay_read_answer(const inlay_chat* chat, const char* answer, size_t answer_size,
+                               char* message, size_t capacity, size_t* size);
 
 /* What an answer may be kept to. */
 typedef enum inlay_shape_kind {
@@ -167,6 +324,10 @@ typedef struct inlay_options {
   const char* shape_after; /* the shape begins after this text, which ends the model's thoughts;
                               NULL or "": at once */
   int shape_in_order;      /* not 0: members of JSON objects come in the order of the schema */
+  float presence_penalty;  /* subtracted from the logits of tokens that are in the answer, */
+  float frequency_penalty; /* and for each time that they are */
+  const inlay_chat* chat;  /* the chat to be answered: the text has the markers by which
+                              inlay_read_answer() finds thoughts and calls; NULL: it has not */
 } inlay_options;
 
 /* Sets options, whose size must be set, to the model's defaults, with 256 tokens and seed 0. */
@@ -193,6 +354,42 @@ typedef int (*inlay_text_callback)(const char* text, size_t size, void* user);
 inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t count,
                             const inlay_options* options, inlay_text_callback callback, void* user,
                             inlay_stop_reason* reason);
+
+/* The same in pieces, for callers that have no callbacks. The conversation belongs to the answer
+ * until that has ended or is freed. */
+inlay_status inlay_start_generation(inlay_cache* cache, const int32_t* prompt, size_t count,
+                                    const inlay_options* options, inlay_generation** generation);
+
+/* What an answer has more after a step. */
+typedef struct inlay_piece {
+  size_t size;
+  const char* text; /* complete characters that cannot belong to a stop text; may be empty */
+  size_t text_size;
+  const int32_t* tokens; /* generated in this step, without an end-of-generation token */
+  size_t token_count;
+  int done; /* not 0: the last piece */
+  inlay_stop_reason reason;
+} inlay_piece;
+
+/* Runs the next step, the first time the whole prompt before it, and sets the fields that the
+ * struct's size has; its pointers are valid until the next call with this answer. On an error the
+ * answer ends: within the prompt the conversation is then as it was, later it has what was
+ * generated so far. INLAY_FAILED_PRECONDITION after the last piece. */
+inlay_status inlay_next_piece(inlay_generation* generation, inlay_piece* piece);
+
+/* Ends an answer after its latest piece: the conversation then has the tokens of all pieces. Before
+ * the first it is as it was. Fine when the answer has ended. */
+inlay_status inlay_stop_generation(inlay_generation* generation);
+
+/* Frees an answer. If it has not ended, the conversation may lack tokens of the latest piece. NULL
+ * is fine. */
+void inlay_free_generation(inlay_generation* generation);
+
+/* The token that `options` choose from the logits [vocabulary size] after a conversation's last
+ * token: what inlay_generate() would append next. The last `answer` tokens of the conversation are
+ * those of the answer. Shapes are for answers alone: INLAY_INVALID_ARGUMENT. */
+inlay_status inlay_sample(const inlay_cache* cache, const float* logits,
+                          const inlay_options* options, size_t answer, int32_t* token);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -57,10 +57,6 @@ absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine,
   return PrefixCost{.reused = steps.reused(), .computed = tokens.size() - steps.reused()};
 }
 
-namespace {
-
-// Runs the generation's next step; `logits` [most_logit_rows, vocab_size] has room for the rows
-// that it needs.
 absl::Status RunStep(Engine& engine, KVCache& cache, Generation& generation, FloatRows logits,
                      const CancelCheck& cancel) {
   const auto run = [&](size_t most) -> absl::Status {
@@ -77,6 +73,8 @@ absl::Status RunStep(Engine& engine, KVCache& cache, Generation& generation, Flo
   }
   return run(1);
 }
+
+namespace {
 
 absl::StatusOr<GenerateResult> GenerateAll(Engine& engine, const Tokenizer& tokenizer,
                                            KVCache& cache, absl::Span<const int32_t> prompt,

@@ -47,6 +47,19 @@ absl::Status CheckScoring(const GenerateOptions& options, size_t prompt_tokens) 
                                                  ", not between 1 and ", kMostScoredRows));
 }
 
+SamplingOptions WithoutSuppressed(SamplingOptions options, const Tokenizer& tokenizer) {
+  // Far below every other logit, and finite, so that one of these is left where a grammar permits
+  // nothing else.
+  constexpr float kSuppressed = -1e30f;
+  for (const int32_t token : tokenizer.suppressed())
+    options.logit_bias.emplace_back(token, kSuppressed);
+  return options;
+}
+
+absl::Span<const float> TokenLogits(const Tokenizer& tokenizer, absl::Span<const float> row) {
+  return tokenizer.size() == 0 ? row : row.first(std::min(tokenizer.size(), row.size()));
+}
+
 namespace {
 
 // The token at position p is scored by the row after the one before it.
@@ -55,14 +68,8 @@ PromptRows RowsToScore(const GenerateOptions& options) {
   return {.from = *options.score_from - 1, .most = options.scored_rows};
 }
 
-// Far below every other logit, and finite, so that one of these is left where a grammar permits
-// nothing else.
-constexpr float kSuppressed = -1e30f;
-
-// With the tokens suppressed that the file says are never generated.
-GenerateOptions WithoutSuppressed(GenerateOptions options, const Tokenizer& tokenizer) {
-  for (const int32_t token : tokenizer.suppressed())
-    options.sampling.logit_bias.emplace_back(token, kSuppressed);
+GenerateOptions Suppressing(GenerateOptions options, const Tokenizer& tokenizer) {
+  options.sampling = WithoutSuppressed(std::move(options.sampling), tokenizer);
   return options;
 }
 
@@ -102,9 +109,6 @@ class GenerationSteps final : public Generation {
   absl::Status AcceptStep(ConstFloatRows logits);
   // Of a step of the prompt.
   absl::Status AcceptPrompt(ConstFloatRows logits);
-  // The logits of tokens in row `row`: the embedding may have more rows than there are tokens, for
-  // padding.
-  absl::Span<const float> TokenLogits(ConstFloatRows logits, size_t row) const;
   // Chooses tokens as long as their logits have been computed.
   absl::Status Choose(ConstFloatRows logits);
   // What ends the answer once all of its tokens are in the conversation.
@@ -152,7 +156,7 @@ GenerationSteps::GenerationSteps(const Tokenizer& tokenizer, KVCache& cache,
                                  PromptReuse reuse)
     : tokenizer_(tokenizer),
       cache_(cache),
-      options_(WithoutSuppressed(std::move(options), tokenizer)),
+      options_(Suppressing(std::move(options), tokenizer)),
       prompt_(prompt.begin(), prompt.end()),
       sampler_(options_.sampling),
       drafted_tokens_(cache, options_.drafter == nullptr ? &lookup_ : options_.drafter.get(),
@@ -210,7 +214,7 @@ absl::Status GenerationSteps::AcceptPrompt(ConstFloatRows logits) {
   for (size_t row = 0; row < rows; ++row) {
     const size_t scored = end - rows + row + 1;
     if (scored == prompt_.size()) break;
-    const absl::Span<const float> values = TokenLogits(logits, row);
+    const absl::Span<const float> values = TokenLogits(tokenizer_, {logits.Row(row), logits.cols});
     if (!AllFinite(values.data(), values.size())) {
       const size_t before = cache_.length() - end;  // of the conversation before the prompt
       return NotFinite(before + scored - 1);
@@ -224,11 +228,6 @@ absl::Status GenerationSteps::AcceptPrompt(ConstFloatRows logits) {
   // The last row is that of the next token.
   const size_t others = logits.rows - std::min<size_t>(logits.rows, 1);
   return Choose(logits.Slice(others, logits.rows - others));
-}
-
-absl::Span<const float> GenerationSteps::TokenLogits(ConstFloatRows logits, size_t row) const {
-  const size_t tokens = tokenizer_.size() == 0 ? logits.cols : tokenizer_.size();
-  return {logits.Row(row), std::min(tokens, logits.cols)};
 }
 
 void GenerationSteps::FinishIfEnded() {
@@ -249,7 +248,8 @@ absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
   do {
     FinishIfEnded();
     if (done_) return absl::OkStatus();
-    const absl::Span<const float> row = TokenLogits(logits, drafted_tokens_.row());
+    const absl::Span<const float> row =
+        TokenLogits(tokenizer_, {logits.Row(drafted_tokens_.row()), logits.cols});
     INLAY_ASSIGN_OR_RETURN(const int32_t token, NextToken(row));
     const bool ends = guide_.has_value() || !options_.ignore_eos;
     if (ends && tokenizer_.IsEndOfGeneration(token)) {

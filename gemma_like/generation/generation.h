@@ -68,6 +68,13 @@ struct GenerateOptions {
 // scored as `options` ask.
 absl::Status CheckScoring(const GenerateOptions& options, size_t prompt_tokens);
 
+// The options with the tokens suppressed that the file says are never generated.
+SamplingOptions WithoutSuppressed(SamplingOptions options, const Tokenizer& tokenizer);
+
+// The logits of tokens in a row: the embedding may have more rows than there are tokens, for
+// padding.
+absl::Span<const float> TokenLogits(const Tokenizer& tokenizer, absl::Span<const float> row);
+
 // Appends a prompt to a conversation, then generates tokens until a stop condition holds. It does
 // not run the model itself: the caller appends the tokens of Next() to the conversation, alone or
 // in a batch with steps of other conversations, and passes the logits to Accept(). The answer does

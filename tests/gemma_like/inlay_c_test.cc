@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +15,13 @@
 #include <thread>
 #include <vector>
 
+#include "gemma_like/embed.h"
+#include "gemma_like/fingerprint.h"
 #include "gemma_like/generation/generate.h"
+#include "gemma_like/load_model.h"
+#include "gemma_like/perplexity.h"
+#include "gemma_like/registry.h"
+#include "tests/gemma_like/embedding_file.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
@@ -22,6 +29,7 @@
 namespace inlay {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr char kPrompt[] = "To be, or not to be";
@@ -302,7 +310,7 @@ TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
   EXPECT_EQ(inlay_default_options(model_, &older.options), INLAY_OK);
   EXPECT_EQ(older.options.top_k, options_.top_k);
   EXPECT_EQ(older.options.draft, 99u) << "beyond the size";
-  EXPECT_GE(inlay_interface_version(), 3);
+  EXPECT_GE(inlay_interface_version(), 4);
   EXPECT_THAT(inlay_version(), HasSubstr("."));
 }
 
@@ -409,6 +417,447 @@ TEST_F(InlayCTest, ErrorsAreCodesAndSentences) {
   std::thread([] { EXPECT_STREQ(inlay_last_error(), ""); }).join();
   inlay_free_model(nullptr);
   inlay_free_cache(nullptr);
+}
+
+// The sentence of the last error must have this in it.
+#define EXPECT_ERROR(call, status, words)              \
+  do {                                                 \
+    EXPECT_EQ(call, status);                           \
+    EXPECT_THAT(inlay_last_error(), HasSubstr(words)); \
+  } while (false)
+
+TEST_F(InlayCTest, TellsWhatAModelIs) {
+  const LoadedModel model = LoadBard();
+  const EngineInfo& expected = model.engine->info();
+  inlay_model_info info = {};
+  info.size = sizeof(info);
+  ASSERT_EQ(inlay_get_model_info(model_, &info), INLAY_OK) << inlay_last_error();
+  EXPECT_STREQ(info.config, "bard");
+  EXPECT_EQ(info.vocabulary_size, expected.vocab_size);
+  EXPECT_EQ(info.token_count, model.tokenizer->size());
+  EXPECT_EQ(info.context_length, expected.context_length);
+  EXPECT_EQ(info.embedding_dim, 0u);
+  EXPECT_EQ(info.max_batch, expected.max_batch);
+  EXPECT_EQ(info.layers, 8u);
+  EXPECT_EQ(info.bos, model.tokenizer->bos().value_or(-1));
+  EXPECT_EQ(info.eos, model.tokenizer->eos().value_or(-1));
+  EXPECT_EQ(info.unknown, model.tokenizer->unk().value_or(-1));
+  EXPECT_EQ(info.adds_bos, model.tokenizer->adds_bos() ? 1 : 0);
+  EXPECT_EQ(info.has_template, 0);
+
+  // A caller who knows the first fields alone.
+  inlay_model_info older = {};
+  older.size = offsetof(inlay_model_info, layers);
+  older.layers = 99;
+  ASSERT_EQ(inlay_get_model_info(model_, &older), INLAY_OK);
+  EXPECT_EQ(older.max_batch, info.max_batch);
+  EXPECT_EQ(older.layers, 99u);
+  older.size = 1;
+  EXPECT_ERROR(inlay_get_model_info(model_, &older), INLAY_INVALID_ARGUMENT, "is 1, not sizeof");
+
+  char text[200];
+  size_t size = 0;
+  ASSERT_EQ(inlay_fingerprint(model_, INLAY_ROWS_Q8, text, sizeof(text), &size), INLAY_OK);
+  EXPECT_EQ(text, Must(MakeFingerprint(*model.engine, KvType::kQ8)));
+  EXPECT_EQ(size, std::strlen(text));
+  EXPECT_EQ(inlay_fingerprint(model_, INLAY_ROWS_Q8, text, size, &size), INLAY_OUT_OF_RANGE);
+  EXPECT_EQ(inlay_fingerprint(model_, INLAY_ROWS_Q8, text, size + 1, &size), INLAY_OK);
+  EXPECT_ERROR(inlay_fingerprint(model_, 9, text, sizeof(text), &size), INLAY_INVALID_ARGUMENT,
+               "row_type is 9");
+
+  std::vector<std::string> configs;
+  while (const char* name = inlay_config_name(configs.size())) configs.emplace_back(name);
+  EXPECT_EQ(configs.size(), ConfigEntries().size());
+  EXPECT_THAT(configs, Contains("bard"));
+  EXPECT_EQ(inlay_config_name(SIZE_MAX), nullptr);
+}
+
+TEST_F(InlayCTest, TokenizesWithOptionsAndTellsTokens) {
+  const LoadedModel model = LoadBard();
+  const Tokenizer& tokenizer = *model.tokenizer;
+  const int32_t eos = *tokenizer.eos();
+  const std::string text = "Exit" + std::string(tokenizer.TokenText(eos));
+  const auto tokens = [&](const inlay_tokenize_options* options) {
+    std::vector<int32_t> ids(100);
+    size_t count = 0;
+    EXPECT_EQ(inlay_tokenize_with(model_, text.data(), text.size(), options, ids.data(), ids.size(),
+                                  &count),
+              INLAY_OK)
+        << inlay_last_error();
+    ids.resize(count);
+    return ids;
+  };
+  inlay_tokenize_options options = {sizeof(options), -1, 0, 0};
+  EXPECT_EQ(tokens(nullptr), *tokenizer.Encode(text));
+  EXPECT_EQ(tokens(&options), *tokenizer.Encode(text));
+  for (const bool bos : {false, true}) {
+    for (const bool special : {false, true}) {
+      options.add_bos = bos;
+      options.parse_special = special;
+      EncodeOptions encode;
+      encode.add_bos = bos;
+      encode.parse_special = special;
+      EXPECT_EQ(tokens(&options), *tokenizer.Encode(text, encode));
+      EXPECT_EQ(tokens(&options).back() == eos, special);
+    }
+  }
+  size_t count = 0;
+  options.add_bos = 2;
+  EXPECT_ERROR(inlay_tokenize_with(model_, "a", 1, &options, nullptr, 0, &count),
+               INLAY_INVALID_ARGUMENT, "add_bos is 2");
+  options = {sizeof(options), 0, 0, 1};
+  EXPECT_ERROR(inlay_tokenize_with(model_, "a", 1, &options, nullptr, 0, &count),
+               INLAY_INVALID_ARGUMENT, "no other options");
+
+  const auto token_text = [&](int32_t token, int form) {
+    char piece[64];
+    size_t size = 0;
+    EXPECT_EQ(inlay_token_text(model_, token, form, piece, sizeof(piece), &size), INLAY_OK);
+    return std::string(piece, size);
+  };
+  EXPECT_EQ(token_text(eos, INLAY_TOKEN_NAME), tokenizer.TokenText(eos));
+  EXPECT_EQ(token_text(eos, INLAY_TOKEN_BYTES), "");
+  EXPECT_EQ(token_text(prompt_[1], INLAY_TOKEN_BYTES), tokenizer.Piece(prompt_[1]));
+  EXPECT_EQ(inlay_kind_of_token(model_, eos), INLAY_TOKEN_CONTROL | INLAY_TOKEN_END);
+  EXPECT_EQ(inlay_kind_of_token(model_, prompt_[1]), 0);
+  EXPECT_EQ(inlay_kind_of_token(model_, -1), 0);
+  EXPECT_EQ(inlay_kind_of_token(model_, 5000), 0);
+  size_t size = 0;
+  EXPECT_ERROR(inlay_token_text(model_, eos, 7, nullptr, 0, &size), INLAY_INVALID_ARGUMENT,
+               "form is 7");
+  EXPECT_ERROR(inlay_token_text(model_, 1024, 0, nullptr, 0, &size), INLAY_INVALID_ARGUMENT,
+               "outside the vocabulary");
+}
+
+TEST_F(InlayCTest, TellsTokensAndSharedBytesOfConversations) {
+  ASSERT_EQ(inlay_append(cache_, prompt_.data(), prompt_.size(), nullptr), INLAY_OK);
+  const int32_t* tokens = inlay_cache_tokens(cache_);
+  EXPECT_EQ(std::vector<int32_t>(tokens, tokens + inlay_cache_length(cache_)), prompt_);
+
+  inlay_cache* fork = nullptr;
+  ASSERT_EQ(inlay_fork_cache(cache_, &fork), INLAY_OK);
+  const auto bytes = [](std::vector<const inlay_cache*> caches) {
+    size_t bytes = 0;
+    EXPECT_EQ(inlay_cache_bytes(caches.data(), caches.size(), &bytes), INLAY_OK);
+    return bytes;
+  };
+  const size_t one = bytes({cache_});
+  EXPECT_GT(one, 0u);
+  EXPECT_EQ(bytes({cache_, fork, nullptr, cache_}), one) << "a fork shares all that there is";
+  ASSERT_EQ(inlay_append(fork, prompt_.data(), prompt_.size(), nullptr), INLAY_OK);
+  EXPECT_GT(bytes({cache_, fork}), one);
+  EXPECT_LE(bytes({cache_, fork}), one + bytes({fork}));
+  inlay_free_cache(fork);
+  EXPECT_EQ(bytes({}), 0u);
+}
+
+// What is generated in pieces is what is generated at once.
+TEST_F(InlayCTest, AnswersComeInPieces) {
+  const std::string expected = Answer(cache_);
+  inlay_cache* cache = NewCache();
+  inlay_generation* generation = nullptr;
+  ASSERT_EQ(inlay_start_generation(cache, prompt_.data(), prompt_.size(), &options_, &generation),
+            INLAY_OK)
+      << inlay_last_error();
+  std::string text;
+  std::vector<int32_t> tokens;
+  inlay_piece piece = {};
+  piece.size = sizeof(piece);
+  size_t pieces = 0;
+  while (piece.done == 0) {
+    ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK) << inlay_last_error();
+    text.append(piece.text, piece.text_size);
+    tokens.insert(tokens.end(), piece.tokens, piece.tokens + piece.token_count);
+    ++pieces;
+    // The conversation is the answer's until that has ended.
+    const inlay_status status = piece.done != 0 ? INLAY_OK : INLAY_FAILED_PRECONDITION;
+    inlay_cache* fork = nullptr;
+    EXPECT_EQ(inlay_fork_cache(cache, &fork), status);
+    inlay_free_cache(fork);
+  }
+  EXPECT_EQ(piece.reason, INLAY_STOP_LENGTH);
+  EXPECT_EQ(text, expected);
+  EXPECT_EQ(tokens.size(), 20u);
+  EXPECT_GE(pieces, 20u);
+  const int32_t* held = inlay_cache_tokens(cache);
+  EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), held + prompt_.size()));
+  EXPECT_EQ(inlay_cache_length(cache), prompt_.size() + tokens.size());
+  EXPECT_ERROR(inlay_next_piece(generation, &piece), INLAY_FAILED_PRECONDITION, "has ended");
+  EXPECT_EQ(inlay_stop_generation(generation), INLAY_OK);
+  inlay_free_generation(generation);
+  inlay_free_generation(nullptr);
+
+  EXPECT_EQ(inlay_start_generation(cache, prompt_.data(), 0, nullptr, &generation),
+            INLAY_INVALID_ARGUMENT);
+  EXPECT_EQ(inlay_append(cache, prompt_.data(), 1, nullptr), INLAY_OK) << "nobody has it";
+  inlay_free_cache(cache);
+}
+
+TEST_F(InlayCTest, StoppedAnswersLeaveWhatTheyHaveTold) {
+  inlay_generation* generation = nullptr;
+  const auto start = [&] {
+    ASSERT_EQ(
+        inlay_start_generation(cache_, prompt_.data(), prompt_.size(), &options_, &generation),
+        INLAY_OK);
+  };
+  start();
+  EXPECT_EQ(inlay_append(cache_, prompt_.data(), 1, nullptr), INLAY_FAILED_PRECONDITION);
+  ASSERT_EQ(inlay_stop_generation(generation), INLAY_OK);
+  EXPECT_EQ(inlay_cache_length(cache_), 0u);
+  inlay_free_generation(generation);
+
+  start();
+  std::vector<int32_t> all = prompt_;
+  inlay_piece piece = {};
+  piece.size = sizeof(piece);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
+    all.insert(all.end(), piece.tokens, piece.tokens + piece.token_count);
+  }
+  ASSERT_EQ(inlay_stop_generation(generation), INLAY_OK);
+  const int32_t* held = inlay_cache_tokens(cache_);
+  EXPECT_EQ(std::vector<int32_t>(held, held + inlay_cache_length(cache_)), all);
+  EXPECT_EQ(inlay_next_piece(generation, &piece), INLAY_FAILED_PRECONDITION);
+  inlay_free_generation(generation);
+
+  // Freed before everything that it needs, and after it.
+  start();
+  ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
+  inlay_free_generation(generation);
+  EXPECT_EQ(inlay_rewind_cache(cache_, all.size()), INLAY_OK) << inlay_last_error();
+  start();
+  ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
+  inlay_free_cache(cache_);
+  inlay_free_model(model_);
+  cache_ = nullptr;
+  model_ = nullptr;
+  EXPECT_EQ(inlay_next_piece(generation, &piece), INLAY_OK) << inlay_last_error();
+  inlay_free_generation(generation);
+}
+
+// An answer by hand, with every sampling option.
+TEST_F(InlayCTest, SamplesAsAnswersDo) {
+  options_.temperature = 1.2f;
+  options_.top_k = 50;
+  options_.repeat_penalty = 1.1f;
+  options_.presence_penalty = 0.7f;
+  options_.frequency_penalty = 0.3f;
+  options_.seed = 5;
+  const std::string expected = Answer(cache_);
+  const size_t end = inlay_cache_length(cache_);
+  std::vector<int32_t> answer(inlay_cache_tokens(cache_) + prompt_.size(),
+                              inlay_cache_tokens(cache_) + end);
+  inlay_cache* cache = NewCache();
+  std::vector<float> logits(inlay_vocabulary_size(model_));
+  ASSERT_EQ(inlay_append(cache, prompt_.data(), prompt_.size(), logits.data()), INLAY_OK);
+  std::vector<int32_t> sampled;
+  while (sampled.size() < answer.size()) {
+    int32_t token = -1;
+    ASSERT_EQ(inlay_sample(cache, logits.data(), &options_, sampled.size(), &token), INLAY_OK)
+        << inlay_last_error();
+    sampled.push_back(token);
+    ASSERT_EQ(inlay_append(cache, &token, 1, logits.data()), INLAY_OK);
+  }
+  EXPECT_EQ(sampled, answer);
+  options_.presence_penalty = 0;
+  options_.frequency_penalty = 0;
+  inlay_cache* other = NewCache();
+  EXPECT_NE(Answer(other), expected) << "the penalties count";
+  int32_t token = -1;
+  EXPECT_ERROR(inlay_sample(cache, logits.data(), &options_, 1000, &token), INLAY_INVALID_ARGUMENT,
+               "longer than the conversation");
+  options_.shape_kind = INLAY_SHAPE_REGEX;
+  EXPECT_ERROR(inlay_sample(cache, logits.data(), &options_, 0, &token), INLAY_INVALID_ARGUMENT,
+               "cannot be kept to a shape");
+  inlay_free_cache(cache);
+  inlay_free_cache(other);
+}
+
+TEST_F(InlayCTest, MeasuresLikelihoods) {
+  const LoadedModel model = LoadBard();
+  std::vector<int32_t> tokens;
+  while (tokens.size() < 70) tokens.insert(tokens.end(), prompt_.begin(), prompt_.end());
+  auto cache = Must(model.engine->CreateCache({.max_length = 32}));
+  const int32_t first = model.tokenizer->adds_bos() ? *model.tokenizer->bos() : -1;
+  const LikelihoodSum expected =
+      Must(Perplexity(*model.engine, *cache, tokens, first, {.chunk = 32}));
+  inlay_likelihood likelihood = {};
+  likelihood.size = sizeof(likelihood);
+  ASSERT_EQ(inlay_perplexity(model_, tokens.data(), tokens.size(), 32, INLAY_ROWS_F32, &likelihood),
+            INLAY_OK)
+      << inlay_last_error();
+  EXPECT_EQ(likelihood.scored, expected.count());
+  EXPECT_EQ(likelihood.mean_nll, expected.mean());
+  EXPECT_EQ(likelihood.mean_nll_error, expected.mean_error());
+  EXPECT_EQ(likelihood.perplexity, expected.perplexity());
+  EXPECT_EQ(likelihood.perplexity_error, expected.perplexity_error());
+  for (const size_t chunk : {size_t{3}, tokens.size() + 1}) {
+    EXPECT_ERROR(inlay_perplexity(model_, tokens.data(), tokens.size(), chunk, 0, &likelihood),
+                 INLAY_INVALID_ARGUMENT, "chunk is " + std::to_string(chunk));
+  }
+
+  const size_t vocab = inlay_vocabulary_size(model_);
+  std::vector<float> logits(2 * vocab);
+  inlay_step step = {sizeof(step), cache_, prompt_.data(), 3, 2, INLAY_ERROR};
+  ASSERT_EQ(inlay_forward(&step, 1, logits.data(), logits.size()), INLAY_OK);
+  double found[2];
+  ASSERT_EQ(inlay_log_probabilities(model_, logits.data(), &prompt_[2], 2, found), INLAY_OK);
+  for (size_t i = 0; i < 2; ++i) {
+    double sum = 0;
+    for (size_t j = 0; j < vocab; ++j) sum += std::exp(double{logits[i * vocab + j]});
+    EXPECT_NEAR(found[i], logits[i * vocab + prompt_[2 + i]] - std::log(sum), 1e-9);
+  }
+  logits[vocab + 3] = NAN;
+  EXPECT_ERROR(inlay_log_probabilities(model_, logits.data(), &prompt_[2], 2, found),
+               INLAY_DATA_LOSS, "row 1");
+  const int32_t outside[] = {0, -3};
+  EXPECT_ERROR(inlay_log_probabilities(model_, logits.data(), outside, 2, found),
+               INLAY_INVALID_ARGUMENT, "token 1 is -3");
+}
+
+TEST_F(InlayCTest, EmbedsTexts) {
+  const inlay_tokens text = {prompt_.data(), prompt_.size()};
+  float none = 0;
+  EXPECT_EQ(inlay_embed(model_, &text, 1, &none, 1), INLAY_FAILED_PRECONDITION);
+
+  const std::string path = TempPath("embeds.gguf");
+  WriteEmbeddingFile({.add_eos = true}, path);
+  inlay_model* embeds = nullptr;
+  ASSERT_EQ(inlay_load_model(path.c_str(), nullptr, &embeds), INLAY_OK) << inlay_last_error();
+  const LoadedModel model = Must(LoadModel(path));
+  std::remove(path.c_str());
+  inlay_model_info info = {};
+  info.size = sizeof(info);
+  ASSERT_EQ(inlay_get_model_info(embeds, &info), INLAY_OK);
+  const size_t dim = info.embedding_dim;
+  ASSERT_GT(dim, 0u);
+  const inlay_tokenize_options to_embed = {sizeof(to_embed), -1, 0, 1};
+  std::vector<std::vector<int32_t>> texts(2, std::vector<int32_t>(64));
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string words = i == 0 ? "Who is Romeo?" : "A plague";
+    size_t count = 0;
+    ASSERT_EQ(inlay_tokenize_with(embeds, words.data(), words.size(), &to_embed, texts[i].data(),
+                                  64, &count),
+              INLAY_OK)
+        << inlay_last_error();
+    texts[i].resize(count);
+    EXPECT_EQ(texts[i], Must(EncodeToEmbed(*model.tokenizer, words, 64)));
+  }
+  const inlay_tokens spans[] = {{texts[0].data(), texts[0].size()},
+                                {texts[1].data(), texts[1].size()}};
+  std::vector<float> vectors(2 * dim);
+  ASSERT_EQ(inlay_embed(embeds, spans, 2, vectors.data(), vectors.size()), INLAY_OK)
+      << inlay_last_error();
+  std::vector<float> expected;
+  for (const std::vector<float>& vector : Must(EmbedTexts(*model.engine, texts)))
+    expected.insert(expected.end(), vector.begin(), vector.end());
+  EXPECT_EQ(vectors, expected);
+  EXPECT_ERROR(inlay_embed(embeds, spans, 2, vectors.data(), 2 * dim - 1), INLAY_INVALID_ARGUMENT,
+               "do not fit");
+  inlay_free_model(embeds);
+}
+
+// Counts, and asks for an end from the `end`-th time on.
+struct Poll {
+  int asked = 0;
+  int end = 1;
+};
+
+int CountPolls(void* user) {
+  Poll& poll = *static_cast<Poll*>(user);
+  return ++poll.asked >= poll.end;
+}
+
+TEST_F(InlayCTest, PollsEndLongCallsWithoutAnyChange) {
+  const inlay_cache_options room = {sizeof(room), 1 << 20, INLAY_ROWS_F32, 0};
+  inlay_cache* cache = nullptr;
+  ASSERT_EQ(inlay_create_cache(model_, &room, &cache), INLAY_OK);
+  std::vector<int32_t> long_prompt;
+  // Longer than any machine computes before the first question.
+  while (long_prompt.size() < 200'000)
+    long_prompt.insert(long_prompt.end(), prompt_.begin(), prompt_.end());
+  const size_t vocab = inlay_vocabulary_size(model_);
+  std::vector<float> before(vocab), after(vocab);
+  ASSERT_EQ(inlay_append(cache, prompt_.data(), prompt_.size(), before.data()), INLAY_OK);
+
+  Poll poll;
+  inlay_set_poll(CountPolls, &poll);
+  EXPECT_ERROR(inlay_append(cache, long_prompt.data(), long_prompt.size(), nullptr),
+               INLAY_CANCELLED, "cancelled");
+  EXPECT_EQ(poll.asked, 1);
+  poll = {.end = 3};
+  EXPECT_EQ(inlay_generate(cache, long_prompt.data(), long_prompt.size(), &options_, nullptr,
+                           nullptr, nullptr),
+            INLAY_CANCELLED);
+  EXPECT_EQ(poll.asked, 3);
+  poll = {};
+  inlay_generation* generation = nullptr;
+  ASSERT_EQ(
+      inlay_start_generation(cache, long_prompt.data(), long_prompt.size(), &options_, &generation),
+      INLAY_OK);
+  inlay_piece piece = {};
+  piece.size = sizeof(piece);
+  EXPECT_EQ(inlay_next_piece(generation, &piece), INLAY_CANCELLED);
+  EXPECT_EQ(inlay_next_piece(generation, &piece), INLAY_FAILED_PRECONDITION);
+  poll = {};
+  inlay_likelihood likelihood = {};
+  likelihood.size = sizeof(likelihood);
+  EXPECT_EQ(inlay_perplexity(model_, long_prompt.data(), long_prompt.size(), 1000, 0, &likelihood),
+            INLAY_CANCELLED);
+  inlay_free_generation(generation);
+
+  EXPECT_EQ(inlay_cache_length(cache), prompt_.size());
+  // Goes on as long as it is told to.
+  poll = {.end = 1 << 30};
+  ASSERT_EQ(inlay_append(cache, prompt_.data(), 1, after.data()), INLAY_OK);
+  ASSERT_EQ(inlay_append(cache_, prompt_.data(), prompt_.size(), after.data()), INLAY_OK);
+  EXPECT_EQ(after, before);
+  inlay_set_poll(nullptr, nullptr);
+  ASSERT_EQ(inlay_append(cache_, prompt_.data(), 1, before.data()), INLAY_OK);
+  inlay_step step = {sizeof(step), cache, prompt_.data(), 1, 1, INLAY_ERROR};
+  ASSERT_EQ(inlay_rewind_cache(cache, prompt_.size()), INLAY_OK);
+  ASSERT_EQ(inlay_forward(&step, 1, after.data(), vocab), INLAY_OK);
+  EXPECT_EQ(after, before) << "the cancelled calls left the conversation's bits";
+  inlay_free_cache(cache);
+}
+
+TEST_F(InlayCTest, ConversationsAreUsedByOneCallAtATime) {
+  inlay_step twice[] = {{sizeof(inlay_step), cache_, prompt_.data(), 1, 0, INLAY_ERROR},
+                        {sizeof(inlay_step), cache_, prompt_.data(), 1, 0, INLAY_ERROR}};
+  EXPECT_ERROR(inlay_forward(twice, 2, nullptr, 0), INLAY_INVALID_ARGUMENT,
+               "steps 0 and 1 are of the same conversation");
+  EXPECT_EQ(inlay_cache_length(cache_), 0u);
+  // While the callback of an answer runs, in this thread or another.
+  const auto use = [](const char*, size_t, void* cache) {
+    const int32_t token = 1;
+    const inlay_status status = inlay_append(static_cast<inlay_cache*>(cache), &token, 1, nullptr);
+    return status == INLAY_FAILED_PRECONDITION ? 1 : 0;
+  };
+  inlay_stop_reason reason = INLAY_STOP_END;
+  ASSERT_EQ(inlay_generate(cache_, prompt_.data(), prompt_.size(), &options_, use, cache_, &reason),
+            INLAY_OK);
+  EXPECT_EQ(reason, INLAY_STOP_CANCELLED);
+
+  // Sentences of a batch name the steps that failed.
+  const inlay_cache_options two = {sizeof(two), 2, INLAY_ROWS_F32, 0};
+  inlay_cache* small[2] = {};
+  for (inlay_cache*& cache : small) ASSERT_EQ(inlay_create_cache(model_, &two, &cache), INLAY_OK);
+  inlay_step steps[] = {{sizeof(inlay_step), small[0], prompt_.data(), 3, 0, INLAY_OK},
+                        {sizeof(inlay_step), cache_, prompt_.data(), 1, 0, INLAY_ERROR},
+                        {sizeof(inlay_step), small[1], prompt_.data(), 3, 0, INLAY_OK}};
+  ASSERT_EQ(inlay_forward(steps, 3, nullptr, 0), INLAY_OK);
+  EXPECT_EQ(steps[1].status, INLAY_OK);
+  EXPECT_THAT(inlay_last_error(), HasSubstr("step 0: "));
+  EXPECT_THAT(inlay_last_error(), HasSubstr("; step 2: "));
+  for (inlay_cache* cache : small) inlay_free_cache(cache);
+}
+
+TEST_F(InlayCTest, PullsFromTheCacheWithoutANetwork) {
+  char path[16] = "untouched";
+  size_t size = 0;
+  EXPECT_EQ(inlay_pull("no name of a model", path, sizeof(path), &size), INLAY_INVALID_ARGUMENT);
+  EXPECT_EQ(inlay_pull(nullptr, path, sizeof(path), &size), INLAY_INVALID_ARGUMENT);
+  EXPECT_STREQ(path, "untouched");
 }
 
 }  // namespace

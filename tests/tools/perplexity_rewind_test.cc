@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "gemma_like/perplexity.h"
 #include "tests/gemma_like/family_fixture.h"
-#include "tools/perplexity.h"
 
 namespace inlay {
 namespace {

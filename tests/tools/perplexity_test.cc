@@ -5,8 +5,8 @@
 
 #include "cache/cache_plan.h"
 #include "configs/bard.h"
+#include "gemma_like/perplexity.h"
 #include "tests/tools/program.h"
-#include "tools/perplexity.h"
 
 namespace inlay {
 namespace {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
+#include "gemma_like/perplexity.h"
 #include "io/gguf/gguf.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
@@ -18,7 +19,6 @@
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
 #include "tools/output.h"
-#include "tools/perplexity.h"
 #include "tools/progress.h"
 #include "tools/read_input.h"
 

@@ -13,10 +13,10 @@
 #include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "gemma_like/fingerprint.h"
 #include "gemma_like/generation/generate.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/answer_log.h"
-#include "serve/service/fingerprint.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/validators.h"
@@ -73,7 +73,7 @@ absl::Status Run(const ReplayFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const std::string text, input.ReadAll());
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   INLAY_ASSIGN_OR_RETURN(const std::string fingerprint,
-                         serve::MakeFingerprint(*model.engine, CacheType(flags.model)));
+                         MakeFingerprint(*model.engine, CacheType(flags.model)));
   AnswerGrammars grammars(*model.tokenizer);
   const InterruptWatch interrupt;
   Output out;

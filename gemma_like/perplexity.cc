@@ -1,4 +1,4 @@
-#include "tools/perplexity.h"
+#include "gemma_like/perplexity.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // What determines the bytes of an answer besides its request.
-#ifndef INLAY_SERVE_SERVICE_FINGERPRINT_H_
-#define INLAY_SERVE_SERVICE_FINGERPRINT_H_
+#ifndef INLAY_GEMMA_LIKE_FINGERPRINT_H_
+#define INLAY_GEMMA_LIKE_FINGERPRINT_H_
 
 #include <string>
 
@@ -8,12 +8,12 @@
 #include "gemma_like/engine.h"
 #include "ops/attention/kv_type.h"
 
-namespace inlay::serve {
+namespace inlay {
 
 // "inlay-VERSION/NUMERICS.SAMPLER/INSTRUCTIONS/WEIGHTS/ROWS": where it is the same, the same
 // request gets the same bytes. The errors of Engine::Identity.
 absl::StatusOr<std::string> MakeFingerprint(Engine& engine, KvType type);
 
-}  // namespace inlay::serve
+}  // namespace inlay
 
-#endif  // INLAY_SERVE_SERVICE_FINGERPRINT_H_
+#endif  // INLAY_GEMMA_LIKE_FINGERPRINT_H_

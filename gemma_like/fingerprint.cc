@@ -1,4 +1,4 @@
-#include "serve/service/fingerprint.h"
+#include "gemma_like/fingerprint.h"
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -7,7 +7,7 @@
 #include "cache/serialize.h"
 #include "gemma_like/generation/sampler.h"
 
-namespace inlay::serve {
+namespace inlay {
 
 absl::StatusOr<std::string> MakeFingerprint(Engine& engine, KvType type) {
   INLAY_ASSIGN_OR_RETURN(const ModelIdentity identity, engine.Identity());
@@ -16,4 +16,4 @@ absl::StatusOr<std::string> MakeFingerprint(Engine& engine, KvType type) {
                          KvTypeName(type));
 }
 
-}  // namespace inlay::serve
+}  // namespace inlay

@@ -1,6 +1,6 @@
 // Perplexity of a text: how well a model predicts it, by the protocol of llama-perplexity.
-#ifndef INLAY_TOOLS_PERPLEXITY_H_
-#define INLAY_TOOLS_PERPLEXITY_H_
+#ifndef INLAY_GEMMA_LIKE_PERPLEXITY_H_
+#define INLAY_GEMMA_LIKE_PERPLEXITY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -57,4 +57,4 @@ absl::StatusOr<LikelihoodSum> Perplexity(
 
 }  // namespace inlay
 
-#endif  // INLAY_TOOLS_PERPLEXITY_H_
+#endif  // INLAY_GEMMA_LIKE_PERPLEXITY_H_

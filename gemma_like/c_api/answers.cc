@@ -1,0 +1,221 @@
+// Generated answers of the C API, whole, in pieces, or a token at a time.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "gemma_like/c_api/call.h"
+#include "gemma_like/c_api/handles.h"
+#include "gemma_like/c_api/options.h"
+#include "gemma_like/c_api/watch.h"
+#include "gemma_like/generation/generate.h"
+#include "gemma_like/generation/generation.h"
+#include "gemma_like/generation/sampler.h"
+#include "gemma_like/inlay_c.h"
+
+struct inlay_generation {
+  // Each is destroyed before those above it.
+  std::shared_ptr<inlay::c_api::SharedModel> shared;
+  std::unique_ptr<inlay::c_api::Use> use;  // null once the answer has ended
+  std::unique_ptr<inlay::Generation> steps;
+  std::vector<float> logits;  // [most_logit_rows, vocabulary size]
+  size_t tokens_told = 0;     // in pieces so far
+  bool running = true;
+};
+
+namespace inlay::c_api {
+namespace {
+
+inlay_stop_reason ReasonOf(StopReason reason) {
+  switch (reason) {
+    case StopReason::kEndOfGeneration:
+      return INLAY_STOP_END;
+    case StopReason::kContextFull:
+      return INLAY_STOP_CONTEXT;
+    case StopReason::kCancelled:
+      return INLAY_STOP_CANCELLED;
+    case StopReason::kStopText:
+      return INLAY_STOP_TEXT;
+    case StopReason::kMaxTokens:
+      break;
+  }
+  return INLAY_STOP_LENGTH;
+}
+
+absl::Status Answer(const inlay_cache& cache, absl::Span<const int32_t> prompt,
+                    const inlay_options* options, inlay_text_callback callback, void* user,
+                    inlay_stop_reason* reason) {
+  SharedModel& model = *cache.shared;
+  INLAY_ASSIGN_OR_RETURN(const inlay_options all, WithDefaults(options, model.loaded()));
+  INLAY_ASSIGN_OR_RETURN(const GenerateOptions generate, GenerateOptionsOf(all, model));
+  INLAY_ASSIGN_OR_RETURN(const Use use, Use::Of(cache.conversation));
+  Watch watch;
+  bool stop = false;
+  const auto on_text = [&](absl::string_view text) {
+    if (callback != nullptr && callback(text.data(), text.size(), user) != 0) stop = true;
+  };
+  INLAY_ASSIGN_OR_RETURN(const GenerateResult result,
+                         Generate(model.engine(), model.tokenizer(), use.cache(), prompt, generate,
+                                  on_text, [&] { return stop || watch.Cancelled(); }));
+  if (reason != nullptr) *reason = ReasonOf(result.stop_reason);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<inlay_generation>> Start(const inlay_cache& cache,
+                                                        absl::Span<const int32_t> prompt,
+                                                        const inlay_options* options) {
+  auto generation = std::make_unique<inlay_generation>();
+  generation->shared = cache.shared;
+  SharedModel& model = *cache.shared;
+  INLAY_ASSIGN_OR_RETURN(const inlay_options all, WithDefaults(options, model.loaded()));
+  INLAY_ASSIGN_OR_RETURN(GenerateOptions generate, GenerateOptionsOf(all, model));
+  INLAY_ASSIGN_OR_RETURN(Use use, Use::Of(cache.conversation));
+  generation->use = std::make_unique<Use>(std::move(use));
+  INLAY_ASSIGN_OR_RETURN(
+      generation->steps,
+      Generation::Begin(model.tokenizer(), generation->use->cache(), prompt, std::move(generate)));
+  generation->logits.resize(generation->steps->most_logit_rows() *
+                            model.engine().info().vocab_size);
+  return generation;
+}
+
+// Runs one step after the prompt, or the whole prompt and what it leads to.
+absl::Status RunSteps(inlay_generation& generation) {
+  Engine& engine = generation.shared->engine();
+  Generation& steps = *generation.steps;
+  const size_t vocab_size = engine.info().vocab_size;
+  const FloatRows logits(generation.logits.data(), generation.logits.size() / vocab_size,
+                         vocab_size);
+  Watch watch;
+  while (!steps.done()) {
+    // After the prompt no step is cancelled midway: the conversation must contain all text shown.
+    const bool in_prompt = steps.in_prompt();
+    INLAY_RETURN_IF_ERROR(RunStep(engine, generation.use->cache(), steps, logits,
+                                  in_prompt ? watch.Check() : CancelCheck()));
+    if (!steps.in_prompt()) break;
+  }
+  return absl::OkStatus();
+}
+
+// Gives the conversation back. Text and tokens of the answer stay.
+void End(inlay_generation& generation) {
+  generation.running = false;
+  generation.use.reset();
+}
+
+absl::Status NextPiece(inlay_generation& generation, inlay_piece* piece) {
+  INLAY_RETURN_IF_ERROR(CheckNotNull({{"inlay_piece", piece}}));
+  INLAY_RETURN_IF_ERROR(CheckSize("inlay_piece", piece->size));
+  if (!generation.running) return absl::FailedPreconditionError("the answer has ended");
+  Generation& steps = *generation.steps;
+  if (absl::Status status = OrOutOfMemory("this answer", [&] { return RunSteps(generation); });
+      !status.ok()) {
+    generation.steps.reset();  // takes what it had of a prompt back
+    End(generation);
+    return status;
+  }
+  const absl::string_view text = steps.TakeText();
+  const absl::Span<const int32_t> tokens =
+      absl::MakeConstSpan(steps.tokens()).subspan(generation.tokens_told);
+  generation.tokens_told = steps.tokens().size();
+  if (steps.done()) End(generation);
+  return Fill(
+      "inlay_piece",
+      inlay_piece{.size = sizeof(inlay_piece),
+                  .text = text.data(),
+                  .text_size = text.size(),
+                  .tokens = tokens.data(),
+                  .token_count = tokens.size(),
+                  .done = steps.done() ? 1 : 0,
+                  .reason = steps.done() ? ReasonOf(steps.stop_reason()) : INLAY_STOP_LENGTH},
+      piece);
+}
+
+absl::Status Stop(inlay_generation& generation) {
+  if (!generation.running) return absl::OkStatus();
+  generation.steps->Cancel();
+  const absl::Status status = OrOutOfMemory("this answer", [&] { return RunSteps(generation); });
+  generation.steps.reset();
+  End(generation);
+  return status;
+}
+
+absl::StatusOr<int32_t> Sample(const inlay_cache& cache, const float* logits,
+                               const inlay_options* options, size_t answer) {
+  const SharedModel& model = *cache.shared;
+  INLAY_ASSIGN_OR_RETURN(const inlay_options all, WithDefaults(options, model.loaded()));
+  if (all.shape_kind != INLAY_SHAPE_NONE) {
+    return absl::InvalidArgumentError("a single token cannot be kept to a shape");
+  }
+  INLAY_ASSIGN_OR_RETURN(const Use use, Use::Of(cache.conversation));
+  const absl::Span<const int32_t> history = use.cache().tokens();
+  if (answer > history.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an answer of ", answer, " tokens is longer than the conversation of ", history.size()));
+  }
+  const SamplingOptions sampling = WithoutSuppressed(SamplingOf(all), model.tokenizer());
+  INLAY_RETURN_IF_ERROR(CheckSampling(sampling));
+  return Sampler(sampling).Sample(
+      TokenLogits(model.tokenizer(), {logits, model.engine().info().vocab_size}), history, answer);
+}
+
+}  // namespace
+}  // namespace inlay::c_api
+
+using inlay::c_api::Call;
+using inlay::c_api::CheckNotNull;
+
+inlay_status inlay_default_options(const inlay_model* model, inlay_options* options) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"options", options}}));
+    return inlay::c_api::Fill("inlay_options",
+                              inlay::c_api::DefaultOptions(model->shared->loaded()), options);
+  });
+}
+
+inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t count,
+                            const inlay_options* options, inlay_text_callback callback, void* user,
+                            inlay_stop_reason* reason) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"prompt", prompt}}));
+    return inlay::c_api::Answer(*cache, {prompt, count}, options, callback, user, reason);
+  });
+}
+
+inlay_status inlay_start_generation(inlay_cache* cache, const int32_t* prompt, size_t count,
+                                    const inlay_options* options, inlay_generation** generation) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(
+        CheckNotNull({{"cache", cache}, {"prompt", prompt}, {"generation", generation}}));
+    INLAY_ASSIGN_OR_RETURN(auto started, inlay::c_api::Start(*cache, {prompt, count}, options));
+    *generation = started.release();
+    return absl::OkStatus();
+  });
+}
+
+inlay_status inlay_next_piece(inlay_generation* generation, inlay_piece* piece) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"generation", generation}}));
+    return inlay::c_api::NextPiece(*generation, piece);
+  });
+}
+
+inlay_status inlay_stop_generation(inlay_generation* generation) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"generation", generation}}));
+    return inlay::c_api::Stop(*generation);
+  });
+}
+
+void inlay_free_generation(inlay_generation* generation) { delete generation; }
+
+inlay_status inlay_sample(const inlay_cache* cache, const float* logits,
+                          const inlay_options* options, size_t answer, int32_t* token) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"logits", logits}, {"token", token}}));
+    INLAY_ASSIGN_OR_RETURN(*token, inlay::c_api::Sample(*cache, logits, options, answer));
+    return absl::OkStatus();
+  });
+}

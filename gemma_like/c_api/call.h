@@ -1,0 +1,80 @@
+// How functions of the C API begin and end: statuses as codes and sentences, checked arguments,
+// versioned structs, texts and tokens copied out.
+#ifndef INLAY_GEMMA_LIKE_C_API_CALL_H_
+#define INLAY_GEMMA_LIKE_C_API_CALL_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "gemma_like/inlay_c.h"
+
+namespace inlay::c_api {
+
+inlay_status CodeOf(const absl::Status& status);
+
+// What inlay_last_error() returns in this thread from now on.
+void SetLastError(absl::string_view sentence);
+const char* LastError();
+
+// Runs the body of a function of the C API. No exception leaves it: the standard library throws
+// where memory or threads run out.
+inlay_status Call(absl::FunctionRef<absl::Status()> body) noexcept;
+
+// InvalidArgument with the name of the first that is null.
+absl::Status CheckNotNull(std::initializer_list<std::pair<const char*, const void*>> arguments);
+
+// InvalidArgument with the first id that is below 0 or not below `vocabulary`.
+absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary);
+
+// Copies the first `capacity` of `from`, and sets `count` to their number: OutOfRange, with `what`
+// as their name, when there are more.
+template <class T>
+absl::Status CopyOut(const char* what, absl::Span<const T> from, T* to, size_t capacity,
+                     size_t* count) {
+  *count = from.size();
+  if (capacity > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{what, to}}));
+  std::copy_n(from.begin(), std::min(from.size(), capacity), to);
+  if (from.size() <= capacity) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrCat("there are ", from.size(), " ", what, ", but room for ", capacity));
+}
+
+// The same for a text with a NUL, which `size` does not count: nothing is written when it does not
+// fit.
+absl::Status CopyOutString(absl::string_view from, char* to, size_t capacity, size_t* size);
+
+absl::Status CheckSize(const char* what, size_t size);
+
+// `from` over the defaults: a caller of an older version passes only the first fields, and null
+// stands for none. InvalidArgument for a size that no version of the struct has.
+template <class Struct>
+absl::StatusOr<Struct> Complete(const char* what, const Struct* from, Struct defaults) {
+  if (from == nullptr) return defaults;
+  INLAY_RETURN_IF_ERROR(CheckSize(what, from->size));
+  std::memcpy(&defaults, from, std::min(from->size, sizeof(Struct)));
+  return defaults;
+}
+
+// Sets the fields of `to` that its caller knows; the size stays.
+template <class Struct>
+absl::Status Fill(const char* what, Struct from, Struct* to) {
+  INLAY_RETURN_IF_ERROR(CheckNotNull({{what, to}}));
+  INLAY_RETURN_IF_ERROR(CheckSize(what, to->size));
+  from.size = to->size;
+  std::memcpy(to, &from, std::min(to->size, sizeof(Struct)));
+  return absl::OkStatus();
+}
+
+}  // namespace inlay::c_api
+
+#endif  // INLAY_GEMMA_LIKE_C_API_CALL_H_

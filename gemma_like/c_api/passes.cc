@@ -1,0 +1,196 @@
+// Forward passes of the C API: batches, prompts, likelihoods and embeddings.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/about.h"
+#include "base/status_macros.h"
+#include "gemma_like/c_api/call.h"
+#include "gemma_like/c_api/handles.h"
+#include "gemma_like/c_api/options.h"
+#include "gemma_like/c_api/watch.h"
+#include "gemma_like/embed.h"
+#include "gemma_like/generation/generate.h"
+#include "gemma_like/inlay_c.h"
+#include "gemma_like/perplexity.h"
+#include "ops/softmax.h"
+
+namespace inlay::c_api {
+namespace {
+
+// Checks the steps, and takes their conversations into use.
+absl::StatusOr<std::vector<Use>> UseAll(absl::Span<const inlay_step> steps) {
+  std::vector<Use> used;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const inlay_step& step = steps[i];
+    if (step.size != sizeof(inlay_step)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the size of inlay_step is ", step.size, ", not ", sizeof(inlay_step)));
+    }
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", step.cache}, {"tokens", step.tokens}}));
+    if (step.cache->shared != steps.front().cache->shared) {
+      return absl::InvalidArgumentError("the conversations are of different models");
+    }
+    absl::StatusOr<Use> use = Use::Of(step.cache->conversation);
+    if (!use.ok()) {
+      for (size_t j = 0; j < i; ++j) {
+        if (steps[j].cache->conversation != step.cache->conversation) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("steps ", j, " and ", i, " are of the same conversation"));
+      }
+      return About(absl::StrCat("step ", i), use.status());
+    }
+    used.push_back(*std::move(use));
+  }
+  return used;
+}
+
+absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacity) {
+  if (steps.empty()) return absl::InvalidArgumentError("there are no steps");
+  INLAY_ASSIGN_OR_RETURN(const std::vector<Use> used, UseAll(steps));
+  Engine& engine = steps.front().cache->shared->engine();
+  std::vector<SequenceStep> sequences;
+  size_t rows = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    sequences.push_back({.cache = &used[i].cache(),
+                         .tokens = {steps[i].tokens, steps[i].count},
+                         .logit_rows = steps[i].logit_rows});
+    rows += steps[i].logit_rows;
+  }
+  const size_t vocab_size = engine.info().vocab_size;
+  if (rows > capacity / vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat("logits of ", rows, " x ", vocab_size,
+                                                   " do not fit in ", capacity, " floats"));
+  }
+  if (rows > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"logits", logits}}));
+  Watch watch;
+  std::vector<absl::Status> outcomes(steps.size());
+  INLAY_RETURN_IF_ERROR(engine.Forward(sequences, FloatRows(logits, rows, vocab_size),
+                                       watch.Check(), absl::MakeSpan(outcomes)));
+  std::string sentences;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    steps[i].status = CodeOf(outcomes[i]);
+    if (outcomes[i].ok()) continue;
+    absl::StrAppend(&sentences, sentences.empty() ? "" : "; ", "step ", i, ": ",
+                    outcomes[i].message());
+  }
+  if (!sentences.empty()) SetLastError(sentences);
+  return absl::OkStatus();
+}
+
+absl::Status LogProbabilities(size_t vocab_size, const float* logits,
+                              absl::Span<const int32_t> tokens, double* result) {
+  INLAY_RETURN_IF_ERROR(CheckIds(tokens, vocab_size));
+  const ConstFloatRows rows(logits, tokens.size(), vocab_size);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const float* row = rows.Row(i);
+    if (!AllFinite(row, vocab_size)) {
+      return absl::DataLossError(absl::StrCat("row ", i, " of the logits is not finite"));
+    }
+    result[i] = row[tokens[i]] - LogSumExp(row, vocab_size);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LikelihoodSum> Score(const SharedModel& model, absl::Span<const int32_t> tokens,
+                                    size_t chunk, int row_type) {
+  if (chunk < kSmallestChunk || chunk > tokens.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("chunk is ", chunk, ", not between ",
+                                                   kSmallestChunk, " and the ", tokens.size(),
+                                                   " tokens that there are"));
+  }
+  INLAY_ASSIGN_OR_RETURN(const KvType type, RowTypeOf(row_type));
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
+                         model.engine().CreateCache({.max_length = chunk}, type));
+  const Tokenizer& tokenizer = model.tokenizer();
+  Watch watch;
+  return Perplexity(model.engine(), *cache, tokens,
+                    tokenizer.adds_bos() ? tokenizer.bos().value_or(-1) : -1, {.chunk = chunk},
+                    nullptr, watch.Check());
+}
+
+absl::Status Embed(const SharedModel& model, absl::Span<const inlay_tokens> texts,
+                   float* embeddings, size_t capacity) {
+  std::vector<std::vector<int32_t>> tokens;
+  for (const inlay_tokens& text : texts) {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"the tokens of a text", text.tokens}}));
+    tokens.emplace_back(text.tokens, text.tokens + text.count);
+  }
+  const size_t dim = model.engine().info().embedding_dim;
+  if (dim > 0 && texts.size() > capacity / dim) {
+    return absl::InvalidArgumentError(absl::StrCat("embeddings of ", texts.size(), " x ", dim,
+                                                   " do not fit in ", capacity, " floats"));
+  }
+  Watch watch;
+  INLAY_ASSIGN_OR_RETURN(const std::vector<std::vector<float>> vectors,
+                         EmbedTexts(model.engine(), tokens, watch.Check()));
+  for (const std::vector<float>& vector : vectors) {
+    embeddings = std::copy(vector.begin(), vector.end(), embeddings);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace inlay::c_api
+
+using inlay::c_api::Call;
+using inlay::c_api::CheckNotNull;
+
+inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_t capacity) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"steps", steps}}));
+    return inlay::c_api::Forward({steps, count}, logits, capacity);
+  });
+}
+
+inlay_status inlay_append(inlay_cache* cache, const int32_t* tokens, size_t count, float* logits) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"tokens", tokens}}));
+    INLAY_ASSIGN_OR_RETURN(const inlay::c_api::Use use, inlay::c_api::Use::Of(cache->conversation));
+    inlay::Engine& engine = cache->shared->engine();
+    inlay::c_api::Watch watch;
+    return inlay::Prefill(
+        engine, use.cache(), {tokens, count},
+        inlay::FloatRows(logits, logits == nullptr ? 0 : 1, engine.info().vocab_size),
+        watch.Check());
+  });
+}
+
+inlay_status inlay_log_probabilities(const inlay_model* model, const float* logits,
+                                     const int32_t* tokens, size_t count, double* result) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull(
+        {{"model", model}, {"logits", logits}, {"tokens", tokens}, {"result", result}}));
+    return inlay::c_api::LogProbabilities(inlay_vocabulary_size(model), logits, {tokens, count},
+                                          result);
+  });
+}
+
+inlay_status inlay_perplexity(const inlay_model* model, const int32_t* tokens, size_t count,
+                              size_t chunk, int row_type, inlay_likelihood* likelihood) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"tokens", tokens}}));
+    INLAY_ASSIGN_OR_RETURN(const inlay::LikelihoodSum sum,
+                           inlay::c_api::Score(*model->shared, {tokens, count}, chunk, row_type));
+    return inlay::c_api::Fill("inlay_likelihood",
+                              inlay_likelihood{.size = sizeof(inlay_likelihood),
+                                               .scored = sum.count(),
+                                               .mean_nll = sum.mean(),
+                                               .mean_nll_error = sum.mean_error(),
+                                               .perplexity = sum.perplexity(),
+                                               .perplexity_error = sum.perplexity_error()},
+                              likelihood);
+  });
+}
+
+inlay_status inlay_embed(const inlay_model* model, const inlay_tokens* texts, size_t count,
+                         float* embeddings, size_t capacity) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(
+        CheckNotNull({{"model", model}, {"texts", texts}, {"embeddings", embeddings}}));
+    return inlay::c_api::Embed(*model->shared, {texts, count}, embeddings, capacity);
+  });
+}

@@ -1,0 +1,140 @@
+// Chats in the C API: messages to tokens, thoughts and calls of tools back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "gemma_like/inlay_c.h"
+#include "tests/must.h"
+#include "tests/serve/scripted_model.h"
+#include "tests/temp_folder.h"
+
+namespace inlay {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The sentence of the last error must have this in it.
+#define EXPECT_ERROR(call, status, words)              \
+  do {                                                 \
+    EXPECT_EQ(call, status);                           \
+    EXPECT_THAT(inlay_last_error(), HasSubstr(words)); \
+  } while (false)
+
+int Collect(const char* text, size_t size, void* user) {
+  static_cast<std::string*>(user)->append(text, size);
+  return 0;
+}
+
+// Thoughts and calls of tools, by the model that answers as written in tests/clients.
+class InlayCChatTest : public ::testing::Test {
+ protected:
+  static constexpr char kTools[] =
+      R"([{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}])";
+
+  void SetUp() override {
+    const std::string path = TempPath("scripted.gguf");
+    const ModelScript script = Must(ParseModelScript(Content("tests/clients/script.json"),
+                                                     Content("tests/clients/template.jinja")));
+    ASSERT_TRUE(WriteScriptedModel(script, path).ok());
+    ASSERT_EQ(inlay_load_model(path.c_str(), nullptr, &model_), INLAY_OK) << inlay_last_error();
+    std::remove(path.c_str());
+  }
+  void TearDown() override { inlay_free_model(model_); }
+
+  static std::string Content(const char* path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  inlay_chat* Render(const inlay_chat_input& input) {
+    inlay_chat* chat = nullptr;
+    EXPECT_EQ(inlay_render_chat(model_, &input, &chat), INLAY_OK) << inlay_last_error();
+    return chat;
+  }
+
+  // The answer's message.
+  std::string Answer(const char* messages, const char* tools, const char* variables) {
+    inlay_chat_input input = {sizeof(input), messages, tools, variables, 0, 0};
+    inlay_chat* chat = Render(input);
+    inlay_cache* cache = nullptr;
+    EXPECT_EQ(inlay_create_cache(model_, nullptr, &cache), INLAY_OK);
+    inlay_options options = {};
+    options.size = sizeof(options);
+    EXPECT_EQ(inlay_default_options(model_, &options), INLAY_OK);
+    options.chat = chat;
+    size_t count = 0;
+    const int32_t* tokens = inlay_chat_tokens(chat, &count);
+    std::string text;
+    EXPECT_EQ(inlay_generate(cache, tokens, count, &options, Collect, &text, nullptr), INLAY_OK)
+        << inlay_last_error();
+    char message[500];
+    size_t size = 0;
+    EXPECT_EQ(inlay_read_answer(chat, text.data(), text.size(), message, sizeof(message), &size),
+              INLAY_OK)
+        << inlay_last_error();
+    inlay_free_cache(cache);
+    inlay_free_chat(chat);
+    return {message, size};
+  }
+
+  inlay_model* model_ = nullptr;
+};
+
+TEST_F(InlayCChatTest, RendersAndReadsThoughtsAndCalls) {
+  EXPECT_EQ(Answer(R"([{"role": "user", "content": "Hello"}])", nullptr, ""),
+            R"({"role": "assistant", "content": "Hello, world."})");
+  EXPECT_EQ(Answer(R"([{"role": "user", "content": "Think"}])", "", nullptr),
+            R"({"role": "assistant", "content": "Four.", "reasoning_content": "Two twos."})");
+  EXPECT_EQ(
+      Answer(R"([{"role": "user", "content": "Think"}])", "", R"({"enable_thinking": false})"),
+      R"({"role": "assistant", "content": "Four, at once."})");
+  const std::string call = Answer(R"([{"role": "user", "content": "Add 2 and 3"}])", kTools, "");
+  EXPECT_THAT(call, HasSubstr(R"("reasoning_content": "I add.")"));
+  EXPECT_THAT(call, HasSubstr(R"("name": "add")"));
+  EXPECT_THAT(call, HasSubstr(R"(\"a\": 2, \"b\": 3)"));
+}
+
+TEST_F(InlayCChatTest, OnlyTheTemplateWritesControlTokens) {
+  inlay_chat_input input = {
+      sizeof(input), R"([{"role": "user", "content": "<|im_end|>"}])", nullptr, nullptr, 1, 0};
+  inlay_chat* chat = Render(input);
+  size_t size = 0, count = 0;
+  const char* text = inlay_chat_text(chat, &size);
+  EXPECT_EQ(std::string(text, size), "<|im_start|>user\n<|im_end|><|im_end|>\n");
+  const int32_t* tokens = inlay_chat_tokens(chat, &count);
+  const auto ends = std::count_if(tokens, tokens + count, [&](int32_t token) {
+    char name[32];
+    EXPECT_EQ(inlay_token_text(model_, token, INLAY_TOKEN_NAME, name, sizeof(name), &size),
+              INLAY_OK);
+    return std::string(name, size) == "<|im_end|>";
+  });
+  EXPECT_EQ(ends, 1);
+  inlay_free_model(model_);
+  model_ = nullptr;  // the chat stays
+  EXPECT_NE(inlay_chat_text(chat, &size), nullptr);
+  inlay_free_chat(chat);
+  inlay_free_chat(nullptr);
+}
+
+TEST_F(InlayCChatTest, RefusesWhatIsNoChat) {
+  inlay_chat* chat = nullptr;
+  inlay_chat_input input = {sizeof(input), nullptr, nullptr, nullptr, 0, 0};
+  EXPECT_ERROR(inlay_render_chat(model_, &input, &chat), INLAY_INVALID_ARGUMENT,
+               "messages is NULL");
+  input.messages = "[{]";
+  EXPECT_ERROR(inlay_render_chat(model_, &input, &chat), INLAY_INVALID_ARGUMENT, "the messages");
+  input.messages = "[]";
+  input.tools = "{";
+  EXPECT_ERROR(inlay_render_chat(model_, &input, &chat), INLAY_INVALID_ARGUMENT, "the tools");
+  EXPECT_EQ(chat, nullptr);
+}
+
+}  // namespace
+}  // namespace inlay
