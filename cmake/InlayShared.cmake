@@ -37,7 +37,12 @@ target_link_libraries(inlay_shared PRIVATE ${archives} $<TARGET_FILE:hwy::hwy>
 foreach(function version cache_length detokenize forward generate pull render_chat)
   target_link_options(inlay_shared PRIVATE -Wl,--undefined=inlay_${function})
 endforeach()
-target_link_options(inlay_shared PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined)
+# It looks for what it needs beside itself too, and so do the libraries that it needs, as DT_RPATH
+# holds for these: the wheel of python/ has them there. (A BUILD_RPATH would end in a colon, which
+# stands for the current folder.)
+set_target_properties(inlay_shared PROPERTIES INSTALL_RPATH "\$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+target_link_options(inlay_shared PRIVATE
+  -Wl,--version-script=${map} -Wl,--no-undefined -Wl,--disable-new-dtags)
 set_target_properties(inlay_shared PROPERTIES LINKER_LANGUAGE CXX
   OUTPUT_NAME inlay VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${map} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})

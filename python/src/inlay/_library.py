@@ -1,0 +1,108 @@
+"""The C API, loaded, and how its calls end."""
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from . import errors
+from ._cdef import ffi
+
+# Structs may grow; functions that this package calls are there from this version on.
+INTERFACE_VERSION = 4
+
+# $INLAY_LIBRARY: another library than the wheel's. It stays loaded to the end, when Python drops
+# what is left in any order and handles are still freed by it.
+lib: Any = ffi.dlopen(os.environ.get("INLAY_LIBRARY")
+                      or str(Path(__file__).parent / "libs/libinlay.so"),
+                      ffi.RTLD_NOW | ffi.RTLD_LOCAL | ffi.RTLD_NODELETE)
+if lib.inlay_interface_version() < INTERFACE_VERSION:
+    raise ImportError(f"the C API has version {lib.inlay_interface_version()}, not "
+                      f"{INTERFACE_VERSION}")
+
+_ERRORS: dict[int, type[errors.InlayError]] = {
+    lib.INLAY_INVALID_ARGUMENT: errors.InvalidArgumentError,
+    lib.INLAY_NOT_FOUND: errors.NotFoundError,
+    lib.INLAY_OUT_OF_RANGE: errors.OutOfRangeError,
+    lib.INLAY_RESOURCE_EXHAUSTED: errors.OutOfMemoryError,
+    lib.INLAY_DATA_LOSS: errors.DataLossError,
+    lib.INLAY_CANCELLED: errors.CancelledError,
+    lib.INLAY_FAILED_PRECONDITION: errors.FailedPreconditionError,
+}
+
+
+def error_type(status: int) -> type[errors.InlayError]:
+    return _ERRORS.get(status, errors.InlayError)
+
+
+def last_sentence() -> str:
+    sentence: bytes = ffi.string(lib.inlay_last_error())
+    return sentence.decode("utf-8", "replace")
+
+
+class _Thread(threading.local):
+    """What a thread's long calls ask, about every 20 milliseconds: a pass that takes less never
+    comes back to Python before its end."""
+
+    def __init__(self) -> None:  # in each thread, when it makes its first call
+        self.stop: Callable[[], bool] | None = None
+        self.raised: BaseException | None = None
+        lib.inlay_set_poll(_poll, ffi.NULL)
+
+
+def _keep(_kind: object, error: BaseException, _traceback: object) -> int:
+    thread.raised = error
+    return 1
+
+
+@ffi.callback("int(void *)", error=1, onerror=_keep)  # type: ignore[misc]
+def _poll(_user: object) -> int:
+    # In the main thread Python runs handlers of signals here: Ctrl-C raises KeyboardInterrupt.
+    return int(thread.stop is not None and thread.stop())
+
+
+thread = _Thread()
+
+
+@contextmanager
+def cancel_when(stop: Callable[[], bool]) -> Iterator[None]:
+    """Within it, long calls of this thread ask `stop` about every 20 milliseconds, and end with
+    CancelledError when it returns true or with what it raises; they have changed nothing then. So
+    that one thread can end the calls of another: `with inlay.cancel_when(event.is_set): ...`."""
+    outer = thread.stop
+    thread.stop = lambda: stop() or (outer is not None and outer())
+    try:
+        yield
+    finally:
+        thread.stop = outer
+
+
+def check(status: int) -> None:
+    """Raises what the status of a call says, or what has interrupted the call."""
+    if status == 0:
+        return
+    raised, thread.raised = thread.raised, None
+    if raised is not None:
+        raise raised
+    raise error_type(status)(last_sentence())
+
+
+def ready() -> None:
+    """To be called before a call that may take long."""
+    thread.raised = None
+
+
+def text_of(call: Callable[[Any, int, Any], int], guess: int = 256) -> bytes:
+    """The text that `call(buffer, capacity, size)` writes, whatever its length."""
+    size = ffi.new("size_t *")
+    capacity = guess
+    while True:
+        buffer = ffi.new("char[]", capacity)
+        status = call(buffer, capacity, size)
+        if status != lib.INLAY_OUT_OF_RANGE or size[0] < capacity:
+            check(status)
+            return bytes(ffi.buffer(buffer, size[0]))
+        capacity = size[0] + 1

@@ -1,0 +1,108 @@
+"""Answers, as they come."""
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Any
+
+from ._cdef import ffi
+from ._library import cancel_when, check, lib, ready
+from .options import StopReason
+
+
+class Generation(Iterator[str], AsyncIterator[str]):
+    """An answer as an iterator, and an async iterator, over its pieces of text: complete
+    characters that cannot belong to a stop text.
+
+    Until it has ended, nothing else can be done with its sequence. `close()`, or leaving a `with`,
+    ends it early: the sequence then has the tokens of all pieces. In a chat that ends within the
+    prompt the sequence is as it was. An answer that is only dropped may leave its sequence without
+    the tokens of the latest piece.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self._piece = ffi.new("inlay_piece *", {"size": ffi.sizeof("inlay_piece")})
+        self._lock = threading.Lock()
+        self._abandoned = False
+        self._closed = False
+        self._text: list[str] = []
+        self.tokens: list[int] = []  # generated so far, without an end-of-generation token
+        self.stop_reason: StopReason | None = None  # once it has ended by itself
+
+    @property
+    def text(self) -> str:
+        """All pieces so far."""
+        return "".join(self._text)
+
+    def result(self) -> str:
+        """Runs to the end. The whole text."""
+        for _ in self:
+            pass
+        return self.text
+
+    def close(self) -> None:
+        """Ends the answer after its latest piece. Fine when it has ended."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                ready()
+                check(lib.inlay_stop_generation(self._handle))
+
+    def __enter__(self) -> Generation:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    def __iter__(self) -> Generation:
+        return self
+
+    def __next__(self) -> str:
+        piece = self._next()
+        if piece is None:
+            raise StopIteration
+        return piece
+
+    def __aiter__(self) -> Generation:
+        return self
+
+    async def __anext__(self) -> str:
+        try:
+            piece = await asyncio.to_thread(self._next)
+        except asyncio.CancelledError:
+            self._abandoned = True  # a prompt that is being computed ends soon
+            raise
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+    def _next(self) -> str | None:
+        """The next piece that is not empty; None at the end."""
+        with self._lock:
+            while not self._closed:
+                piece = self._step()
+                if piece:
+                    return piece
+        return None
+
+    def _step(self) -> str:
+        ready()
+        try:
+            with cancel_when(lambda: self._abandoned):
+                check(lib.inlay_next_piece(self._handle, self._piece))
+        except BaseException:
+            self._closed = True
+            raise
+        piece = self._piece
+        text = bytes(ffi.buffer(piece.text, piece.text_size)).decode("utf-8", "replace")
+        self.tokens.extend(ffi.unpack(piece.tokens, piece.token_count))
+        if piece.done:
+            self._closed = True
+            self.stop_reason = StopReason(piece.reason)
+        if text:
+            self._text.append(text)
+        return text

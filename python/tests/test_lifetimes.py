@@ -1,0 +1,148 @@
+"""Objects outlive each other in any order, and threads and signals end calls."""
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import inlay
+from conftest import BARD, PROMPT
+
+
+def use(name: str, thing: Any) -> None:
+    """Does something with it that reaches the library."""
+    if name == "model":
+        assert thing.tokenize(PROMPT)
+    elif name in ("sequence", "fork"):
+        thing.append(1)
+    elif name == "logits":
+        assert thing.shape == (1024,) and (thing == thing).all()
+    elif name == "answer":
+        assert next(thing)
+    else:
+        assert thing.tokens
+
+
+def test_any_order_of_deaths() -> None:
+    names = ["model", "sequence", "fork", "logits", "answer", "chat"]
+    for order in itertools.islice(itertools.permutations(names), 0, None, 7):  # some of the 720
+        model = inlay.Model.load(BARD, threads=1) if "model" == order[0] else _shared()
+        sequence = model.sequence([1, 2])
+        things = {"model": model, "sequence": sequence, "fork": sequence.fork(),
+                  "logits": sequence.logits, "answer": sequence.fork().generate("To be"),
+                  "chat": model.chat([{"role": "user", "content": "a"}])}
+        del model, sequence
+        for name in order:
+            del things[name]
+            for left, thing in things.items():
+                use(left, thing)
+
+
+_models: list[inlay.Model] = []
+
+
+def _shared() -> inlay.Model:
+    if not _models:
+        _models.append(inlay.Model.load(BARD, threads=1))
+    return _models[0]
+
+
+def test_circles_of_garbage() -> None:
+    for _ in range(3):
+        model = inlay.Model.load(BARD, threads=1)
+        circle: dict[str, Any] = {"model": model}
+        circle["sequence"] = model.sequence([1, 2])
+        circle["answer"] = circle["sequence"].generate("a")
+        next(circle["answer"])
+        circle["self"] = circle
+        del model, circle
+        gc.collect()
+
+
+def test_ends_with_objects_alive() -> None:
+    """At exit Python drops what is left in an order of its own."""
+    script = f"""
+import inlay
+model = inlay.Model.load({str(BARD)!r}, threads=2)
+sequence = model.sequence([1, 2])
+answer = sequence.fork().generate("To be")
+print(next(answer) != "", sequence.logits.shape)
+"""
+    for _ in range(3):
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert (run.returncode, run.stdout, run.stderr) == (0, "True (1024,)\n", "")
+
+
+def test_another_thread_runs_meanwhile_and_can_end_a_call(bard: inlay.Model,
+                                                          prompt: list[int]) -> None:
+    sequence = bard.sequence(prompt, max_length=1 << 20)
+    began, end = threading.Event(), threading.Event()
+    caught: list[BaseException] = []
+
+    def append() -> None:
+        began.set()
+        try:
+            with inlay.cancel_when(end.is_set):
+                sequence.append(prompt * 30000)  # minutes
+        except inlay.InlayError as error:
+            caught.append(error)
+
+    worker = threading.Thread(target=append)
+    worker.start()
+    began.wait()
+    # The pass has released Python's lock, or this would come after its end.
+    while not refused(sequence) and worker.is_alive():
+        time.sleep(0.001)
+    end.set()
+    worker.join()
+    assert [type(error) for error in caught] == [inlay.CancelledError]
+    assert sequence.tokens.tolist() == prompt
+
+
+def refused(sequence: inlay.Sequence) -> bool:
+    """Whether another thread is using it."""
+    try:
+        sequence.fork()
+    except inlay.FailedPreconditionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("call", ["append", "generate", "perplexity"])
+def test_ctrl_c_ends_a_long_call(bard: inlay.Model, prompt: list[int], call: str) -> None:
+    sequence = bard.sequence(prompt, max_length=1 << 20)
+    long = prompt * 30000
+    calls: dict[str, Callable[[], object]] = {
+        "append": lambda: sequence.append(long),
+        "generate": lambda: next(sequence.generate(long)),
+        "perplexity": lambda: bard.perplexity(long, chunk=len(long))}
+    timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        calls[call]()
+    timer.join()
+    assert sequence.tokens.tolist() == prompt
+    again = bard.sequence(prompt)
+    for s in (sequence, again):
+        s.append(3)
+    assert (again.logits == sequence.logits).all()
+
+
+def test_what_a_check_raises_comes_out(bard: inlay.Model, prompt: list[int]) -> None:
+    def stop() -> bool:
+        raise LookupError("from the check")
+
+    sequence = bard.sequence(max_length=1 << 20)
+    with inlay.cancel_when(stop), pytest.raises(LookupError, match="from the check"):
+        sequence.append(prompt * 30000)
+    assert len(sequence) == 0
+    sequence.append(prompt)

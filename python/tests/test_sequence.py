@@ -1,0 +1,173 @@
+"""Sequences: the same bits however their tokens came to be there."""
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import inlay
+
+
+def test_logits_are_a_view_that_never_changes(bard: inlay.Model, prompt: list[int]) -> None:
+    sequence = bard.sequence(prompt)
+    view = sequence.logits
+    assert view.shape == (1024,) and view.dtype == np.float32 and not view.flags.owndata
+    copy = view.copy()
+    fork = sequence.fork()
+    for _ in range(3):
+        sequence.append(7)
+    fork.append(8)
+    assert (view == copy).all()
+    assert not (sequence.logits == copy).all()
+    with pytest.raises(ValueError):
+        view[0] = 0
+    # The memory is used again while nobody looks at it.
+    address = sequence.logits.ctypes.data
+    sequence.append(9)
+    assert sequence.logits.ctypes.data == address
+    held = sequence.logits
+    sequence.append(10)
+    assert sequence.logits.ctypes.data != held.ctypes.data == address
+
+
+def test_any_way_to_the_same_tokens(bard: inlay.Model) -> None:
+    numbers = random.Random(1)
+    tokens = [numbers.randrange(1024) for _ in range(300)]
+    whole = bard.sequence(tokens)
+    one_by_one = bard.sequence()
+    for token in tokens:
+        one_by_one.append(token)
+    assert (whole.logits == one_by_one.logits).all()
+    forked = bard.sequence(tokens[:150]).fork()
+    forked.append(np.array(tokens[150:290]), logits=False)
+    forked.append([1, 2, 3])
+    forked.rewind(290)
+    forked.append(tokens[290:])
+    assert (whole.logits == forked.logits).all()
+    assert forked.tokens.tolist() == tokens and forked.tokens.dtype == np.int32
+    sequences = [bard.sequence(tokens[:i + 1]) for i in range(4)]
+    rows = bard.forward([(s, tokens[len(s):len(s) + 100]) for s in sequences])
+    for s, row in zip(sequences, rows):
+        assert (row[0] == s.logits).all()
+        s.append(tokens[len(s):])
+        assert (s.logits == whole.logits).all()
+
+
+def test_logits_are_those_of_the_last_token_or_none(bard: inlay.Model, prompt: list[int]) -> None:
+    sequence = bard.sequence()
+    changes: list[Callable[[], object]] = [
+        lambda: None, lambda: sequence.append(prompt, logits=False), lambda: sequence.rewind(5),
+        lambda: sequence.generate([1], inlay.Options(max_tokens=2)).result()]
+    for change in changes:
+        change()
+        with pytest.raises(inlay.FailedPreconditionError, match="no logits"):
+            sequence.logits
+        assert len(sequence.fork()) == len(sequence)
+    sequence.append(1)
+    before = sequence.logits
+    sequence.rewind(len(sequence))
+    assert (sequence.logits == before).all()
+
+
+def test_forks_share_memory(bard: inlay.Model, prompt: list[int]) -> None:
+    root = bard.sequence(prompt * 20)
+    forks = [root.fork() for _ in range(10)]
+    assert inlay.shared_bytes([root, *forks]) == root.nbytes
+    forks[0].append(1)
+    assert root.nbytes < inlay.shared_bytes([root, *forks]) < 2 * root.nbytes
+    assert inlay.shared_bytes([]) == 0
+
+
+def test_saves_and_loads(bard: inlay.Model, prompt: list[int], tmp_path: Path) -> None:
+    sequence = bard.sequence(prompt)
+    path = tmp_path / "sequence.kv"
+    sequence.save(path)
+    loaded = bard.sequence()
+    assert loaded.load(path, exact=True) == 0
+    assert loaded.tokens.tolist() == prompt
+    for s in (sequence, loaded):
+        s.append(3)
+    assert (loaded.logits == sequence.logits).all()
+    q8 = bard.sequence(rows="q8")
+    with pytest.raises(inlay.FailedPreconditionError):
+        q8.load(path, exact=True)
+    assert q8.load(path) == len(prompt)
+    with pytest.raises(inlay.NotFoundError, match="nowhere"):
+        loaded.load(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError):
+        loaded.load(tmp_path / "nowhere")
+    assert len(loaded) == len(prompt) + 1
+
+
+def test_limits(bard: inlay.Model, prompt: list[int]) -> None:
+    small = bard.sequence(max_length=4)
+    assert small.max_length == 4
+    with pytest.raises(inlay.OutOfRangeError):
+        small.append(prompt)
+    assert len(small) == 0
+    with pytest.raises(inlay.OutOfMemoryError, match="limit of 1000"):
+        bard.sequence(limit_bytes=1000)
+    with pytest.raises(MemoryError):
+        bard.sequence(limit_bytes=1000)
+    with pytest.raises(inlay.InvalidArgumentError, match="'f64', not one of f32, f16"):
+        bard.sequence(rows="f64")  # type: ignore[arg-type]
+    sequence = bard.sequence(prompt)
+    assert sequence.rewind_floor <= max(0, len(sequence) - sequence.rewind_depth)
+    for length in (-1, len(prompt) + 1):
+        with pytest.raises(inlay.OutOfRangeError):
+            sequence.rewind(length)
+
+
+def test_bad_tokens_are_refused(bard: inlay.Model) -> None:
+    sequence = bard.sequence([1])
+    for tokens, error in (([], ValueError), (5000, ValueError), ([1, -1], ValueError),
+                          ([2**40], OverflowError), (np.array([2**40]), OverflowError),
+                          (np.ones(3), TypeError), (np.ones((2, 2), int), TypeError),
+                          ("abc", TypeError)):
+        with pytest.raises(error):
+            sequence.append(tokens)  # type: ignore[arg-type]
+        assert len(sequence) == 1
+    assert sequence.logits is not None
+
+
+def test_batches(bard: inlay.Model, other: inlay.Model, prompt: list[int]) -> None:
+    a, b = bard.sequence([1]), bard.sequence([2])
+    first, second = bard.forward([inlay.Step(a, prompt, rows=3), inlay.Step(b, 5, rows=0)])
+    assert first.shape == (3, 1024) and second.shape == (0, 1024)
+    assert (a.logits == first[-1]).all()
+    with pytest.raises(inlay.FailedPreconditionError):
+        b.logits
+    held = a.logits.copy()
+    a.append(1)
+    assert (first[-1] == held).all(), "the batch's array is the caller's"
+
+    with pytest.raises(inlay.InvalidArgumentError, match="same conversation"):
+        bard.forward([(a, 1), (a, 2)])
+    with pytest.raises(inlay.InvalidArgumentError, match="another model"):
+        bard.forward([(a, 1), (other.sequence(), 1)])
+    with pytest.raises(inlay.InvalidArgumentError, match="no steps"):
+        bard.forward([])
+    with pytest.raises(inlay.InvalidArgumentError):
+        bard.forward([(a, [1] * (bard.max_batch + 1))])
+    lengths = len(a), len(b)
+    full = bard.sequence([1, 2], max_length=2)
+    with pytest.raises(inlay.BatchError, match="step 1: ") as caught:
+        bard.forward([(a, 1), (full, 1), (b, 2)])
+    assert caught.value.failed == {1: inlay.OutOfRangeError}
+    assert (len(a), len(b), len(full)) == (lengths[0] + 1, lengths[1] + 1, 2)
+
+
+def test_samples_as_answers_do(bard: inlay.Model, prompt: list[int]) -> None:
+    options = inlay.Options(temperature=1.1, top_k=30, presence_penalty=0.5, frequency_penalty=0.2,
+                            seed=3, max_tokens=15, ignore_end=True)
+    expected = bard.generate(prompt, options)
+    expected.result()
+    sequence = bard.sequence(prompt)
+    tokens: list[int] = []
+    while len(tokens) < 15:
+        tokens.append(sequence.sample(options, answer=len(tokens)))
+        sequence.append(tokens[-1])
+    assert tokens == expected.tokens
