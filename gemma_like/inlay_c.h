@@ -54,9 +54,10 @@ typedef struct inlay_generation inlay_generation;
 
 /* Calls of this thread that take longer ask `callback` about every 20 milliseconds whether to go
  * on. Unless it returns 0 they end with INLAY_CANCELLED and have changed nothing. It must not use
- * what the call uses. NULL: nothing is asked. Asked are inlay_append(), inlay_forward(),
- * inlay_load_cache(), inlay_perplexity(), inlay_embed() and, within the prompt, inlay_generate()
- * and inlay_next_piece(); later inlay_generate() ends the answer as if its callback had stopped it.
+ * what the call uses. NULL: nothing is asked. Asked are inlay_pull(), inlay_append(),
+ * inlay_forward(), inlay_load_cache(), inlay_perplexity(), inlay_embed() and, within the prompt,
+ * inlay_generate() and inlay_next_piece(); later inlay_generate() ends the answer as if its
+ * callback had stopped it.
  */
 typedef int (*inlay_poll_callback)(void* user);
 void inlay_set_poll(inlay_poll_callback callback, void* user);
@@ -64,7 +65,8 @@ void inlay_set_poll(inlay_poll_callback callback, void* user);
 /* Gets a model of Hugging Face by its name, USER/REPO or USER/REPO:TYPE, into the cache that other
  * tools share, unless it is there, and writes the path of its first file to `path`, with a NUL;
  * `size` is without it: INLAY_OUT_OF_RANGE when it does not fit in `capacity`. Environment
- * variables as for `inlay pull`. INLAY_ERROR where the library was built without downloads. */
+ * variables as for `inlay pull`. What a cancelled call has transferred stays. INLAY_ERROR where the
+ * library was built without downloads. */
 inlay_status inlay_pull(const char* name, char* path, size_t capacity, size_t* size);
 
 /* The name of a config that the library was built with, or NULL from their number on. */

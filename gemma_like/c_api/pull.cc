@@ -3,6 +3,7 @@
 
 #include "base/status_macros.h"
 #include "gemma_like/c_api/call.h"
+#include "gemma_like/c_api/watch.h"
 #include "gemma_like/inlay_c.h"
 #include "io/download/pull_model.h"
 #include "io/hub/environment.h"
@@ -16,7 +17,8 @@ absl::StatusOr<PulledModel> Pull(absl::string_view text) {
   PullOptions options;
   INLAY_ASSIGN_OR_RETURN(options.access, HubAccessFromEnvironment());
   INLAY_ASSIGN_OR_RETURN(options.cache_folder, HubCacheFolder());
-  return PullModel(name, options, {});
+  Watch watch;
+  return PullModel(name, options, {.cancelled = [&] { return watch.Cancelled(); }});
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ class BlobTransfer {
     while (file_.size() < request_.size) {
       INLAY_RETURN_IF_ERROR(CheckRoom());
       absl::Duration least;
-      const absl::Status status = GetOnce(&least);
+      const absl::Status status = GetOnce(observer, &least);
       if (status.ok() && file_.size() == request_.size) break;
       if (absl::IsDataLoss(status)) {
         file_.Remove();
@@ -141,7 +141,7 @@ class BlobTransfer {
   }
 
   // One request. Ok, or Unavailable, may leave bytes missing.
-  absl::Status GetOnce(absl::Duration* least) {
+  absl::Status GetOnce(const PullObserver& observer, absl::Duration* least) {
     HttpGet get = {.url = request_.url, .offset = resumes_ ? file_.size() : 0};
     if (get.offset == 0 && file_.size() > 0) INLAY_RETURN_IF_ERROR(StartOver());
     get.on_head = [&](const HttpReplyHead& head) { return CheckHead(head, get.offset); };
@@ -154,7 +154,7 @@ class BlobTransfer {
       INLAY_RETURN_IF_ERROR(digest_.Update(bytes));
       transferred_ += bytes.size();
       at_(file_.size());
-      return absl::OkStatus();
+      return observer.CheckCancelled();
     };
     INLAY_ASSIGN_OR_RETURN(const HttpReplyHead head, getter_.Get(get));
     if (head.succeeded()) return absl::OkStatus();

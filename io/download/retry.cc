@@ -21,7 +21,11 @@ absl::Status Retry::Wait(const absl::Status& error, absl::Duration least) {
   if (observer_.note) {
     observer_.note(absl::StrCat(error.message(), "; trying again in ", absl::FormatDuration(wait)));
   }
-  absl::SleepFor(wait);
+  constexpr absl::Duration kSlice = absl::Milliseconds(100);
+  for (; wait > absl::ZeroDuration(); wait -= kSlice) {
+    if (absl::Status status = observer_.CheckCancelled(); !status.ok()) return status;
+    absl::SleepFor(std::min(wait, kSlice));
+  }
   return absl::OkStatus();
 }
 

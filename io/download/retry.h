@@ -25,7 +25,7 @@ class Retry {
 
   // Waits before the next attempt, after an error that may pass: Unavailable. Another error, or the
   // last of the attempts, is returned. `least` is how long the server wants to be left alone; more
-  // than the policy's longest_wait ends the attempts.
+  // than the policy's longest_wait ends the attempts. Cancelled when the observer says so.
   absl::Status Wait(const absl::Status& error, absl::Duration least = absl::ZeroDuration());
 
   // There was progress: the attempts are counted from the start.

@@ -280,8 +280,9 @@ class Model:
 def pull(name: str) -> str:
     """Gets a model of Hugging Face by its name, USER/REPO or USER/REPO:TYPE, into the cache that
     other tools share, unless it is there: the path of its first file. Environment variables as for
-    `inlay pull`."""
+    `inlay pull`. After Ctrl-C the next call goes on with what has arrived."""
     encoded = name.encode()
+    ready()
     return os.fsdecode(text_of(lambda *out: lib.inlay_pull(encoded, *out), 4096))
 
 

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,6 +58,19 @@ TEST_F(FetchBlobTest, GivesUpAfterAttemptsWithoutProgressAndGoesOnInAnotherPull)
   server_.SetChange(nullptr);
   ExpectPulled(bytes_);
   EXPECT_EQ(server_.requests().back().Header("range"), "bytes=100000-");
+}
+
+TEST_F(FetchBlobTest, EndsWhereItIsCancelledAndGoesOnInAnotherPull) {
+  const std::string hash = server_.AddFile(kFile, bytes_);
+  cancel_at_ = 1000;
+  ExpectError(absl::StatusCode::kCancelled, HasSubstr("cancelled"));
+  EXPECT_EQ(server_.downloads(), 1u);
+  EXPECT_GE(fs::file_size(Blob(hash + ".incomplete")), 1000u);
+  EXPECT_LT(fs::file_size(Blob(hash + ".incomplete")), bytes_.size());
+  cancel_at_ = std::numeric_limits<uint64_t>::max();
+  ExpectPulled(bytes_);
+  EXPECT_EQ(server_.downloads(), 2u);
+  EXPECT_NE(server_.requests().back().Header("range"), "");
 }
 
 TEST_F(FetchBlobTest, StartsOverWhereAServerIgnoresRanges) {

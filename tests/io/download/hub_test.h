@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -45,9 +46,11 @@ inline std::string ListJson(absl::string_view siblings) {
 // Has a server without files, and a cache in the test's folder, hub/, that is empty.
 class HubTest : public FolderTest<> {
  protected:
-  // Pulls into the cache and keeps what is told meanwhile in notes_ and done_.
+  // Pulls into the cache and keeps what is told meanwhile in notes_ and done_. Cancelled once
+  // cancel_at_ bytes are here.
   absl::StatusOr<PulledModel> Pull(const std::string& name = "user/repo") {
     notes_.clear();
+    done_ = 0;
     options_.access.endpoint = endpoint_.empty() ? server_.url() : endpoint_;
     options_.cache_folder = Path("hub");
     options_.retry.first_wait = absl::Milliseconds(1);
@@ -57,7 +60,8 @@ class HubTest : public FolderTest<> {
                           [this](uint64_t done, uint64_t total) {
                             EXPECT_LE(done, total);
                             done_ = done;
-                          }});
+                          },
+                      .cancelled = [this] { return done_ >= cancel_at_; }});
   }
 
   // Pulls, and expects one file with these bytes.
@@ -131,6 +135,7 @@ class HubTest : public FolderTest<> {
   PullOptions options_;
   std::vector<std::string> notes_;
   uint64_t done_ = 0;  // bytes
+  uint64_t cancel_at_ = std::numeric_limits<uint64_t>::max();
 };
 
 }  // namespace inlay

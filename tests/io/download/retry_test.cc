@@ -29,6 +29,14 @@ TEST(Retry, WaitsLongerEachTimeAndGivesUp) {
   EXPECT_TRUE(retry.Wait(kGone).ok());
 }
 
+TEST(Retry, StopsWaitingOnceItIsCancelled) {
+  int asked = 0;
+  Retry retry({.first_wait = absl::Hours(1), .longest_wait = absl::Hours(1)},
+              {.cancelled = [&] { return ++asked == 2; }});
+  EXPECT_EQ(retry.Wait(kGone).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(Retry, ReturnsWhatDoesNotPass) {
   const RetryPolicy policy;
   Retry retry(policy, {});
