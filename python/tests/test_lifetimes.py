@@ -117,6 +117,35 @@ def refused(sequence: inlay.Sequence) -> bool:
     return False
 
 
+def test_threads_that_share_a_sequence(bard: inlay.Model, prompt: list[int]) -> None:
+    """What one does is refused while another does something, and nothing is torn."""
+    sequence = bard.sequence(prompt, max_length=5000)
+    appended: list[int] = []
+
+    def work(token: int) -> None:
+        done = 0
+        while done < 30:
+            try:
+                sequence.append(token)
+            except inlay.FailedPreconditionError:
+                time.sleep(0)  # others may go on
+                continue
+            done += 1
+            appended.append(token)
+
+    threads = [threading.Thread(target=work, args=(token,)) for token in (3, 4, 5)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(sequence) == len(prompt) + 90
+    assert sorted(sequence.tokens[len(prompt):].tolist()) == sorted(appended)
+    again = bard.sequence(sequence.tokens)
+    for s in (sequence, again):
+        s.append(1)
+    assert (sequence.logits == again.logits).all()
+
+
 @pytest.mark.parametrize("call", ["append", "generate", "perplexity"])
 def test_ctrl_c_ends_a_long_call(bard: inlay.Model, prompt: list[int], call: str) -> None:
     sequence = bard.sequence(prompt, max_length=1 << 20)

@@ -54,7 +54,8 @@ def test_perplexity_is_that_of_the_command(bard: inlay.Model, tmp_path: Path) ->
     run = subprocess.run([BUILD / "inlay", "perplexity", "-m", BARD, "-f", file, "-c", "64", "-o",
                           "json"], check=True, capture_output=True, text=True)
     expected = json.loads(run.stdout)
-    found = bard.perplexity(bard.tokenize(text), chunk=64)
+    found = bard.perplexity(text, chunk=64)
+    assert bard.perplexity(bard.tokenize(text), chunk=64) == found
     assert found.scored == expected["scored"]
     assert found.mean_nll == expected["mean_nll"]
     assert found.perplexity == expected["perplexity"]

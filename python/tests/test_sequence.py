@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,9 +122,20 @@ def test_limits(bard: inlay.Model, prompt: list[int]) -> None:
             sequence.rewind(length)
 
 
+def test_tokens_of_any_kind(bard: inlay.Model) -> None:
+    expected = bard.sequence([7, 8]).logits
+    kinds: list[Any] = [(7, 8), np.array([7, 8]), np.array([7, 8], np.uint8),
+                        np.array([7, 0, 8])[::2], [np.int64(7), np.int32(8)], range(7, 9)]
+    for tokens in kinds:
+        assert (bard.sequence(tokens).logits == expected).all()
+    one_by_one = bard.sequence(np.int64(7))  # type: ignore[arg-type]
+    one_by_one.append(np.array([8], np.int32))
+    assert (one_by_one.logits == expected).all()
+
+
 def test_bad_tokens_are_refused(bard: inlay.Model) -> None:
     sequence = bard.sequence([1])
-    for tokens, error in (([], ValueError), (5000, ValueError), ([1, -1], ValueError),
+    for tokens, error in (([], ValueError), (np.array([], np.int32), ValueError), (5000, ValueError), ([1, -1], ValueError),
                           ([2**40], OverflowError), (np.array([2**40]), OverflowError),
                           (np.ones(3), TypeError), (np.ones((2, 2), int), TypeError),
                           ("abc", TypeError)):

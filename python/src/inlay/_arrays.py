@@ -44,39 +44,39 @@ def read_only(array: Floats) -> Floats:
 
 
 class LogitRow:
-    """Memory for one row of logits, [vocabulary size], that is used again while nobody else looks
-    at it: what a caller holds never changes."""
+    """A sequence's latest logits, [vocabulary size], in memory that is used again while nobody else
+    looks at it: what a caller holds never changes."""
 
     def __init__(self, vocabulary_size: int) -> None:
         self._size = vocabulary_size
-        self._array: Floats | None = None
-        self._pointer: Any = None
-        self._reusable = False
+        self.array: Floats | None = None  # None: the last token has no logits
+        self._pointer: Any = None  # to the array, where it may be written again
 
-    def to_write(self) -> Any:
-        """Where the next logits go, as float *."""
+    def to_write(self) -> tuple[Floats, Any]:
+        """An array for the next logits, and its memory as float *. `written` shows it; until then
+        the caller holds it, as another thread may do what is refused to it."""
         # Two references: this object's and the argument's. A view, or a fork's row, is a third.
-        if not self._reusable or sys.getrefcount(self._array) > 2:
-            self._array = np.empty(self._size, np.float32)
-            self._pointer = floats_at(self._array)
-            self._reusable = True
-        return self._pointer
+        if self._pointer is not None and sys.getrefcount(self.array) <= 2:
+            assert self.array is not None
+            return self.array, self._pointer
+        array = np.empty(self._size, np.float32)
+        return array, floats_at(array)
 
-    def set(self, array: Floats) -> None:
-        """Shows a row of another array, [vocabulary size]."""
-        self._array = array
-        self._reusable = False
+    def written(self, array: Floats, pointer: Any) -> None:
+        self.array = array
+        self._pointer = pointer
+
+    def show(self, array: Floats) -> None:
+        """Shows logits in the memory of others."""
+        self.array = array
+        self._pointer = None
 
     def clear(self) -> None:
-        self._array = None
-        self._reusable = False
+        self.array = None
+        self._pointer = None
 
     def copy(self) -> LogitRow:
         """The same logits, without a copy of them."""
         other = LogitRow(self._size)
-        other._array = self._array
+        other.array = self.array
         return other
-
-    @property
-    def array(self) -> Floats | None:
-        return self._array

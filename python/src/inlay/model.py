@@ -14,7 +14,7 @@ from . import errors
 from ._arrays import Floats, LogitRow, Tokens, floats_at, ids_of
 from ._cdef import ffi
 from ._library import check, error_type, last_sentence, lib, ready, text_of
-from .chat import Chat, Message
+from .chat import Chat
 from .generation import Generation
 from .options import Options
 from .sequence import Sequence
@@ -227,7 +227,7 @@ class Model:
             if c_steps[i].status != lib.INLAY_OK:
                 failed[i] = error_type(c_steps[i].status)
             elif step.rows > 0:
-                step.sequence._row.set(found[-1][-1])
+                step.sequence._row.show(found[-1][-1])
             else:
                 step.sequence._row.clear()
         if failed:
@@ -258,7 +258,7 @@ class Model:
     def perplexity(self, text: str | Tokens, *, chunk: int = 256, rows: Rows = "f32") -> Perplexity:
         """How well the model predicts a text or tokens, cut into chunks, each a conversation of its
         own of which the second half is scored."""
-        ids, count = ids_of(self.tokenize(text, bos=False) if isinstance(text, str) else text)
+        ids, count = ids_of(self.tokenize(text) if isinstance(text, str) else text)
         found = ffi.new("inlay_likelihood *", {"size": ffi.sizeof("inlay_likelihood")})
         ready()
         check(lib.inlay_perplexity(self._handle, ids, count, chunk, _row_type(rows), found))

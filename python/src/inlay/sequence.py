@@ -79,10 +79,13 @@ class Sequence:
         Ctrl-C in the main thread ends a long append, which then has changed nothing.
         """
         ids, count = ids_of(tokens)
-        row = self._row.to_write() if logits else ffi.NULL
         ready()
-        check(lib.inlay_append(self._handle, ids, count, row))
-        if not logits:
+        if logits:
+            array, pointer = self._row.to_write()
+            check(lib.inlay_append(self._handle, ids, count, pointer))
+            self._row.written(array, pointer)
+        else:
+            check(lib.inlay_append(self._handle, ids, count, ffi.NULL))
             self._row.clear()
 
     @property
