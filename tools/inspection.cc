@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "cache/kv_blocks.h"
 #include "gemma_like/strings.h"
+#include "io/gguf/model_license.h"
 #include "ops/quant/weight_type.h"
 #include "tools/format.h"
 
@@ -59,6 +60,11 @@ void WriteFile(const GgufFile& file, JsonWriter& json) {
   member("files", file.num_files());
   member("file_bytes", file.file_size());
   member("version", file.version());
+  const ModelLicense license = LicenseOf(file);
+  const auto stated = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  member(
+      "license",
+      {{"id", stated(license.id)}, {"name", stated(license.name)}, {"link", stated(license.link)}});
   json.Key("metadata");
   json.BeginObject();
   for (const GgufEntry& entry : file.metadata()) {
@@ -84,8 +90,9 @@ void WriteFile(const GgufFile& file, Output& out) {
   const std::string size = file.num_files() == 1 ? ByteCount(file.file_size())
                                                  : absl::StrCat(ByteCount(file.file_size()), " in ",
                                                                 Plural(file.num_files(), "file"));
-  out.Write(Format("%s: GGUF version %d, %s\n\nmetadata (%s)\n", PrintableName(file.name()),
-                   file.version(), size, Plural(file.metadata().size(), "key")));
+  out.Write(Format("%s: GGUF version %d, %s\nlicense: %s\n\nmetadata (%s)\n",
+                   PrintableName(file.name()), file.version(), size, LicenseOf(file).ToString(),
+                   Plural(file.metadata().size(), "key")));
   for (const GgufEntry& entry : file.metadata()) {
     out.Write(Format("  %-44s %-16s %s\n", PrintableName(entry.key()), entry.value.TypeName(),
                      entry.value.ToString()));

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/license_files.h"
 #include "base/xxh64.h"
 #include "serve/page/page_files.h"
 
@@ -29,8 +30,10 @@ const EmbeddedFile* FindFile(absl::string_view path) {
   } else if (!absl::ConsumePrefix(&name, kFolder) || name == kIndex) {
     return nullptr;
   }
-  for (const EmbeddedFile& file : PageFiles()) {
-    if (file.name == name) return &file;
+  for (const auto files : {PageFiles(), LicenseFiles()}) {
+    for (const EmbeddedFile& file : files) {
+      if (file.name == name) return &file;
+    }
   }
   return nullptr;
 }
@@ -39,7 +42,8 @@ absl::string_view TypeOf(absl::string_view name) {
   if (absl::EndsWith(name, ".js")) return "text/javascript; charset=utf-8";
   if (absl::EndsWith(name, ".css")) return "text/css; charset=utf-8";
   if (absl::EndsWith(name, ".svg")) return "image/svg+xml";
-  return "text/html; charset=utf-8";
+  if (absl::EndsWith(name, ".html")) return "text/html; charset=utf-8";
+  return "text/plain; charset=utf-8";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The web page at "/": files of this folder, which are in the binary.
+// The web page at "/": files of this folder and the licences, which are in the binary.
 #ifndef INLAY_SERVE_PAGE_PAGE_H_
 #define INLAY_SERVE_PAGE_PAGE_H_
 
@@ -7,7 +7,7 @@
 
 namespace inlay::serve {
 
-// Whether the page has a file at this path: "/", "/page/main.js"...
+// Whether the page has a file at this path: "/", "/page/main.js", "/page/NOTICE"...
 bool IsPagePath(absl::string_view path);
 
 // Replies with that file. Browsers keep it, and ask each time whether it has changed. The page may

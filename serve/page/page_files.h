@@ -2,15 +2,10 @@
 #ifndef INLAY_SERVE_PAGE_PAGE_FILES_H_
 #define INLAY_SERVE_PAGE_PAGE_FILES_H_
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/embedded_file.h"
 
 namespace inlay::serve {
-
-struct EmbeddedFile {
-  absl::string_view name;  // in serve/page
-  absl::string_view content;
-};
 
 absl::Span<const EmbeddedFile> PageFiles();
 

@@ -71,6 +71,8 @@ function inputFor(field) {
   });
 }
 
+const licenseLink = (file, text) => h('a', { href: `/page/${file}`, target: '_blank', rel: 'noopener' }, text);
+
 /** Shows the settings. `why`: a sentence above them, when the server wants a key. `done`: called when they are closed. */
 export function showSettings({ why = '', done = () => {} } = {}) {
   const dialog = byId('settings');
@@ -94,6 +96,8 @@ export function showSettings({ why = '', done = () => {} } = {}) {
     h('div.setting', {}, h('label', { htmlFor: 'setting-key' }, 'API key'), key),
     h('div.setting', {}, h('label', { htmlFor: 'setting-remember' }, 'Keep the key in this browser'), remember),
     rows,
+    h('p.note', {}, 'Inlay is free software: ', licenseLink('LICENSE', 'its licence'), ', ',
+      licenseLink('NOTICE', 'what it contains'), '.'),
     h('div.row', {}, h('button.primary', {}, 'Done'))));
   dialog.addEventListener('close', () => done(), { once: true });
   dialog.showModal();

@@ -353,6 +353,10 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     await page.getByLabel('Seed').fill('5');
     await page.getByLabel('Thinking').selectOption('off');
     await page.getByLabel('Theme').selectOption('dark');
+    for (const name of ['its licence', 'what it contains']) {
+      const notices = await page.request.get(await page.getByRole('link', { name }).evaluate((link) => link.href));
+      assert.match(await notices.text(), /Apache License/);
+    }
     await button('Done').click();
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(22, 26, 25)');
     await page.reload();

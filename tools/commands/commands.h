@@ -22,6 +22,7 @@ void AddConfigs(CLI::App& app, Action& action);
 void AddEmbed(CLI::App& app, Action& action);
 void AddGenerate(CLI::App& app, Action& action);
 void AddInspect(CLI::App& app, Action& action);
+void AddLicenses(CLI::App& app, Action& action);
 void AddLimits(CLI::App& app, Action& action);
 void AddList(CLI::App& app, Action& action);
 void AddLogits(CLI::App& app, Action& action);

@@ -70,7 +70,7 @@ constexpr std::pair<absl::string_view, const char*> kGroups[] = {
     {"bench", "Measure"},         {"limits", "Measure"},       {"replay", "Measure"},
     {"quantize", "Model files"},  {"pack", "Model files"},     {"bundle", "Model files"},
     {"synth", "Model files"},     {"configs", "Model files"},  {"pull", "Model files"},
-    {"list", "Model files"},      {"batch", "Use a model"},
+    {"list", "Model files"},      {"batch", "Use a model"},    {"licenses", "About Inlay"},
 };
 
 }  // namespace
