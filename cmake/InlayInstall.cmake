@@ -27,6 +27,9 @@ include([==[${CMAKE_CURRENT_LIST_DIR}/InstallHeaders.cmake]==])")
 if(TARGET inlay)
   install(TARGETS inlay)
 endif()
+if(TARGET inlay_share)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # What inlay_add_model_binary() needs of the tree.

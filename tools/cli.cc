@@ -207,6 +207,8 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddList(app, action);
   if (const HubHooks* const hub = FindHubHooks(); hub != nullptr) hub->add_commands(app, action);
   AddLimits(app, action);
+  AddCompletion(app, action);
+  AddManual(app, action);
   AddLicenses(app, action);
   if (const ServerHooks* const server = FindServerHooks(); server != nullptr)
     server->add_commands(app, action);

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -24,9 +25,9 @@
 namespace inlay {
 namespace {
 
-constexpr absl::string_view kNames =
-    "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, MXFP4, Q2_K, Q3_K, Q4_K, Q5_K, "
-    "Q6_K, Q4_K_M, Q5_K_M";
+constexpr absl::string_view kNames[] = {"F32",  "F16",  "BF16",   "Q8_0",   "Q4_0",   "Q4_1",
+                                        "Q5_0", "Q5_1", "IQ4_NL", "IQ4_XS", "MXFP4",  "Q2_K",
+                                        "Q3_K", "Q4_K", "Q5_K",   "Q6_K",   "Q4_K_M", "Q5_K_M"};
 
 // The type of small blocks (32) with about as many bits as this type of super-blocks (256).
 WeightType SmallBlockType(WeightType type) {
@@ -182,6 +183,8 @@ class QuantizeProgress {
 
 }  // namespace
 
+absl::Span<const absl::string_view> Quantization::Names() { return kNames; }
+
 absl::StatusOr<Quantization> Quantization::Parse(absl::string_view name) {
   absl::string_view base = name;
   const bool mix = absl::EndsWithIgnoreCase(name, "_K_M");
@@ -189,8 +192,8 @@ absl::StatusOr<Quantization> Quantization::Parse(absl::string_view name) {
   const WeightTypeInfo* info = FindWeightType(std::string_view(base.data(), base.size()));
   if (info == nullptr || !info->is_written ||
       (mix && info->type != WeightType::kQ4_K && info->type != WeightType::kQ5_K)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("type ", QuoteForMessage(name), " is not one of ", kNames));
+    return absl::InvalidArgumentError(absl::StrCat("type ", QuoteForMessage(name),
+                                                   " is not one of ", absl::StrJoin(kNames, ", ")));
   }
   return Quantization{.type = info->type, .mix = mix};
 }

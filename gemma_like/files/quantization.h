@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/progress.h"
 #include "io/file/file_kind.h"
 #include "io/gguf/gguf.h"
@@ -21,6 +22,9 @@ namespace inlay {
 struct Quantization {
   WeightType type = WeightType::kF16;
   bool mix = false;  // Q4_K_M, Q5_K_M: some matrices, where precision matters most, as Q6_K
+
+  // All names that Parse() takes.
+  static absl::Span<const absl::string_view> Names();
 
   // "Q4_0", "BF16", "Q4_K_M", in any case. InvalidArgument, with all names.
   static absl::StatusOr<Quantization> Parse(absl::string_view name);

@@ -33,9 +33,10 @@ TEST(CommandLine, PrintsHelpAndVersion) {
 }
 
 TEST(CommandLine, HelpFitsAWindow) {
-  std::vector<std::string> commands = {"generate", "chat",     "embed",    "logits",  "bench",
-                                       "limits",   "tokenize", "template", "inspect", "perplexity",
-                                       "configs",  "synth",    "quantize", "pack",    "bundle"};
+  std::vector<std::string> commands = {
+      "generate", "chat",     "embed",   "logits",     "bench",   "limits",
+      "tokenize", "template", "inspect", "perplexity", "configs", "synth",
+      "quantize", "pack",     "bundle",  "completion", "manual",  "licenses"};
   const ProgramResult all = RunProgram({"help"});
   std::string text = all.out;
   for (const std::string& command : commands) {
@@ -145,6 +146,12 @@ TEST(CommandLine, NamesWhatIsWrongInSynthAndQuantize) {
   ExpectError(RunProgram({"synth", "bard", "-o", out, "--type", "Q9"}), 2, HasSubstr("'Q9'"));
   ExpectError(RunProgram({"synth", "bard", "-o", out, "-s", "-1"}), 2, HasSubstr("'-1'"));
   ExpectError(RunProgram({"quantize", "no/such/file", out, "Q9"}), 2, HasSubstr("'Q9'"));
+}
+
+TEST(CommandLine, NamesShellsAndManualPages) {
+  ExpectError(RunProgram({"completion", "tcsh"}), 2, HasSubstr("'tcsh' is not one of bash, zsh"));
+  ExpectError(RunProgram({"manual", "sing"}), 2, HasSubstr("no manual page of 'sing'"));
+  EXPECT_EQ(RunProgram({"manual", "inlay-chat.1"}).out, RunProgram({"manual", "chat"}).out);
 }
 
 TEST(CommandLine, EchoesUnknownArgumentsInOrder) {

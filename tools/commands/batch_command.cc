@@ -155,8 +155,10 @@ void AddBatch(CLI::App& app, Action& action) {
       "batch", "Answers the requests in a file of OpenAI's batch format, many at a time.");
   AddEngineFlags(command, flags->model);
   command.add_option("requests", flags->requests, "the file: a request as JSON on each line")
+      ->type_name("FILE")
       ->required();
   command.add_option("-o,--output", flags->out, "the file for the results, in the same order")
+      ->type_name("FILE")
       ->required();
   AddServiceFlags(command, "", flags->model, flags->service);
   AddShardFlag(command, flags->shard);

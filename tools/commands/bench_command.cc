@@ -252,8 +252,8 @@ void AddBench(CLI::App& app, Action& action) {
               size_t{1}, EngineOptions().max_batch);
   command.add_option("-r,--repetitions", flags->repeats, "measured runs of each (default: 5)")
       ->check(Between(1, 1000));
-  command.add_option("-o,--output", flags->format, "md, csv, json or jsonl (default: md)")
-      ->check(OneOf({"md", "csv", "json", "jsonl"}));
+  AllowOneOf(*command.add_option("-o,--output", flags->format, "form of the output (default: md)"),
+             {"md", "csv", "json", "jsonl"});
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

@@ -213,12 +213,15 @@ absl::Status ChatWithServer(const ChatFlags& flags) {
 // --server and what goes with it.
 void AddServerFlags(CLI::App& command, ChatFlags& flags) {
   CLI::Option* const server =
-      command.add_option("--server", flags.server,
-                         "chat with the model of a running server: http://HOST:PORT; then -m is "
-                         "the model's name there (default: the first)");
+      command
+          .add_option("--server", flags.server,
+                      "chat with the model of a running server: http://HOST:PORT; then -m is "
+                      "the model's name there (default: the first)")
+          ->type_name("URL");
   command
       .add_option("--api-key-file", flags.key_file,
                   "a file with the server's key (default: $INLAY_API_KEY)")
+      ->type_name("FILE")
       ->needs(server);
 }
 
@@ -323,6 +326,7 @@ void AddChat(CLI::App& app, Action& action) {
   CLI::Option* const system =
       command.add_option("--system", flags->system, "instructions that precede the conversation");
   command.add_option("--system-file", flags->system_file, "a file with them; -: standard input")
+      ->type_name("FILE")
       ->excludes(system);
   AddChatTemplateFlag(command, flags->chat_template);
   // Options are excluded by pointer: CLI11 looks names up in a noexcept function that allocates.
@@ -335,10 +339,12 @@ void AddChat(CLI::App& app, Action& action) {
           "--no-think", [flags] { flags->think = false; },
           "let it answer without thinking, likewise")
       ->excludes(think);
-  CLI::Option* const tools = command.add_option("--tools", flags->tools,
-                                                "a file with definitions of tools, [{\"type\": "
-                                                "\"function\", ...}]; calls are shown as [calls "
-                                                "NAME {...}]");
+  CLI::Option* const tools = command
+                                 .add_option("--tools", flags->tools,
+                                             "a file with definitions of tools, [{\"type\": "
+                                             "\"function\", ...}]; calls are shown as [calls "
+                                             "NAME {...}]")
+                                 ->type_name("FILE");
   command
       .add_option(
           "-n,--predict", flags->max_tokens,
@@ -351,12 +357,12 @@ void AddChat(CLI::App& app, Action& action) {
       "--exact", flags->exact,
       "refuse to /load a conversation that would have to be computed again: one of another "
       "version of this program, other weights, another CPU target or --cache-type");
-  command
-      .add_option_function<std::string>(
+  AllowOneOf(
+      *command.add_option_function<std::string>(
           "--on-full", [flags](const std::string& what) { flags->trims = what == "trim"; },
           "when the context is full: stop (default) ends the answer; trim drops the oldest turns "
-          "before the next one and computes the rest anew, which keeps the system prompt")
-      ->check(OneOf({"stop", "trim"}));
+          "before the next one and computes the rest anew, which keeps the system prompt"),
+      {"stop", "trim"});
   CLI::Option* const autosave = command.add_flag_callback(
       "--autosave", [flags] { flags->autosave = true; },
       "keep the chat after each answer, to go on with later (default on a terminal); in "
@@ -367,9 +373,11 @@ void AddChat(CLI::App& app, Action& action) {
           "keep neither the chat nor the lines that are typed")
       ->excludes(autosave);
   command.add_flag("--continue", flags->goes_on, "go on with the last chat with this model");
-  command.add_option("--store", flags->store,
-                     "keep chats, also those of /save NAME, in this folder or on "
-                     "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
+  command
+      .add_option("--store", flags->store,
+                  "keep chats, also those of /save NAME, in this folder or on "
+                  "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]")
+      ->type_name("FOLDER|URL");
   AddDraftFlags(command, flags->draft, /*usual=*/0);
   AddSamplingFlags(command, flags->sampling);
   for (CLI::Option* shape : AddShapeFlags(command, flags->shape)) shape->excludes(tools);

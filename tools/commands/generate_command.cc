@@ -387,19 +387,21 @@ void AddGenerate(CLI::App& app, Action& action) {
                   "a file for the conversation: continued if it exists, then saved; without a "
                   "prompt it goes on where it ended")
       ->type_name("FILE");
-  command.add_option("--store", flags->store,
-                     "keep the --session, which is then a name, in this folder or on "
-                     "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
+  command
+      .add_option("--store", flags->store,
+                  "keep the --session, which is then a name, in this folder or on "
+                  "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]")
+      ->type_name("FOLDER|URL");
   command.add_flag(
       "--exact", flags->exact,
       "refuse a --session that would have to be computed again: one of another version of this "
       "program, other weights, another CPU target or --cache-type");
   AddDraftFlags(command, flags->draft, /*usual=*/0);
-  command
-      .add_option("-o,--output", flags->format,
-                  "text (default), json, or jsonl: a line for each token as it comes, with its id, "
-                  "text and log probability, and a last one with the result")
-      ->check(OneOf({"text", "json", "jsonl"}));
+  AllowOneOf(*command.add_option(
+                 "-o,--output", flags->format,
+                 "text (default), json, or jsonl: a line for each token as it comes, with its id, "
+                 "text and log probability, and a last one with the result"),
+             {"text", "json", "jsonl"});
   command
       .add_option("--logprobs", flags->logprobs,
                   "add to -o json and jsonl the log probabilities of the tokens, and of this many "

@@ -60,8 +60,10 @@ void AddPack(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand(
       "pack",
       "Writes a model file with its matrices in the layout of the kernels, to load at once.");
-  command.add_option("input", flags->input, "the GGUF file to read")->required();
-  command.add_option("output", flags->output, "the file to write")->required();
+  command.add_option("input", flags->input, "the GGUF file to read")
+      ->type_name("MODEL")
+      ->required();
+  command.add_option("output", flags->output, "the file to write")->type_name("FILE")->required();
   AddForceFlag(command, flags->force);
   AddThreadsFlag(command, flags->model);
   command.callback([flags, &action] { action = [flags] { return Pack(*flags); }; });
@@ -71,10 +73,15 @@ void AddBundle(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<PackFlags>();
   CLI::App& command = *app.add_subcommand(
       "bundle", "Writes a program with a model inside: one file that needs no other.");
-  command.add_option("model", flags->input, "the GGUF file, or packed file, to bundle")->required();
-  command.add_option("-o,--output", flags->output, "the program to write")->required();
+  command.add_option("model", flags->input, "the GGUF file, or packed file, to bundle")
+      ->type_name("MODEL")
+      ->required();
+  command.add_option("-o,--output", flags->output, "the program to write")
+      ->type_name("FILE")
+      ->required();
   AddForceFlag(command, flags->force);
-  command.add_option("--binary", flags->program, "the program to copy (default: this one)");
+  command.add_option("--binary", flags->program, "the program to copy (default: this one)")
+      ->type_name("FILE");
   AddThreadsFlag(command, flags->model);
   command.footer(
       "PROGRAM \"To be\" then continues that text; all commands still work.\n"

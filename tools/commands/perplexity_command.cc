@@ -120,7 +120,9 @@ void AddPerplexity(CLI::App& app, Action& action) {
   CLI::App& command =
       *app.add_subcommand("perplexity", "Scores how well the model predicts a text.");
   AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
-  command.add_option("-f,--file", flags->file, "the text; -: standard input")->required();
+  command.add_option("-f,--file", flags->file, "the text; -: standard input")
+      ->type_name("FILE")
+      ->required();
   command
       .add_option("-c,--ctx-size", flags->options.chunk,
                   "tokens per chunk (default: 256), of which the second half is scored")

@@ -128,6 +128,7 @@ void AddReplay(CLI::App& app, Action& action) {
   AddCacheTypeFlag(command, flags->model);
   AddFormatFlag(command, flags->json);
   command.add_option("log", flags->log, "the file of inlay serve --answer-log; -: standard input")
+      ->type_name("FILE")
       ->required();
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }

@@ -205,9 +205,11 @@ void AddServe(CLI::App& app, Action& action) {
   command.add_option("--host", flags->host, "address to listen on (default: 127.0.0.1)");
   command.add_option("--port", flags->port, "port (default: 8080); 0: any free one")
       ->check(Between(0, 65535));
-  command.add_option("--api-key-file", flags->key_file,
-                     "a file with a key on each line: KEY [NAME [PRIORITY]] (default: "
-                     "$INLAY_API_KEY); SIGHUP reads it again");
+  command
+      .add_option("--api-key-file", flags->key_file,
+                  "a file with a key on each line: KEY [NAME [PRIORITY]] (default: "
+                  "$INLAY_API_KEY); SIGHUP reads it again")
+      ->type_name("FILE");
   command.add_flag("--no-api-key", flags->no_key, "let other machines in without a key");
   command
       .add_option("--allow-host", flags->hosts,
@@ -232,8 +234,10 @@ void AddServe(CLI::App& app, Action& action) {
   command.add_flag("--own-sessions-only", flags->own_sessions_only,
                    "refuse turns of sessions that another program, instruction set, model or type "
                    "of stored rows has computed (default: their tokens are computed again)");
-  command.add_option("--answer-log", flags->answer_log,
-                     "append each answer to this file, prompts included, for inlay replay");
+  command
+      .add_option("--answer-log", flags->answer_log,
+                  "append each answer to this file, prompts included, for inlay replay")
+      ->type_name("FILE");
   command.add_flag("--no-page", flags->no_page, "have no web page at /");
   command.add_flag("--share-prefixes", flags->share_prefixes,
                    "reuse what was computed for one key for all others, too");

@@ -78,9 +78,14 @@ void AddSynth(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<SynthFlags>();
   CLI::App& command = *app.add_subcommand(
       "synth", "Writes a model file with random weights in a config's real shape.");
-  command.add_option("config", flags->config, "a config that `inlay configs` lists")->required();
-  command.add_option("-o,--output", flags->output, "the file to write")->required();
-  command.add_option("--type", flags->type, std::string(kTypes) + " (default: Q8_0)");
+  command.add_option("config", flags->config, "a config that `inlay configs` lists")
+      ->type_name("CONFIG")
+      ->required();
+  command.add_option("-o,--output", flags->output, "the file to write")
+      ->type_name("FILE")
+      ->required();
+  command.add_option("--type", flags->type, std::string(kTypes) + " (default: Q8_0)")
+      ->type_name("TYPE");
   command.add_option("-s,--seed", flags->seed, "the same seed gives the same weights (default: 1)")
       ->check(SeedFault);
   AddForceFlag(command, flags->force);
@@ -91,9 +96,9 @@ void AddQuantize(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<QuantizeFlags>();
   CLI::App& command =
       *app.add_subcommand("quantize", "Writes a model file's matrices in another type.");
-  command.add_option("input", flags->input, "the file to read")->required();
-  command.add_option("output", flags->output, "the file to write")->required();
-  command.add_option("type", flags->type, kTypes)->required();
+  command.add_option("input", flags->input, "the file to read")->type_name("MODEL")->required();
+  command.add_option("output", flags->output, "the file to write")->type_name("FILE")->required();
+  command.add_option("type", flags->type, kTypes)->type_name("TYPE")->required();
   AddForceFlag(command, flags->force);
   AddThreadsFlag(command, flags->model);
   command.callback([flags, &action] { action = [flags] { return Quantize(*flags); }; });

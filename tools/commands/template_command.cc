@@ -121,11 +121,14 @@ void AddTemplate(CLI::App& app, Action& action) {
   command
       .add_option("--file", flags->file,
                   "render this template (Jinja2) instead of the model's; -: standard input")
+      ->type_name("FILE")
       ->excludes(model);
-  command.add_option("--input", flags->input,
-                     "a file with the variables as one JSON object, as {\"messages\": [...], "
-                     "\"tools\": [...], \"add_generation_prompt\": true}; -: standard input "
-                     "(default)");
+  command
+      .add_option("--input", flags->input,
+                  "a file with the variables as one JSON object, as {\"messages\": [...], "
+                  "\"tools\": [...], \"add_generation_prompt\": true}; -: standard input "
+                  "(default)")
+      ->type_name("FILE");
   AddFormatFlag(command, flags->json);
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }

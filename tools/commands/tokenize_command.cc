@@ -244,8 +244,9 @@ void AddTokenize(CLI::App& app, Action& action) {
   CLI::App& command =
       *app.add_subcommand("tokenize", "Prints the token ids of texts, one text per line.");
   AddModelFlag(command, flags->model);
-  command.add_option("FILE", flags->file,
-                     "a file with one text per line; -: standard input (default)");
+  command
+      .add_option("FILE", flags->file, "a file with one text per line; -: standard input (default)")
+      ->type_name("FILE");
   CLI::Option* decode =
       command.add_flag("--decode", flags->decode, "convert lines of ids to texts instead");
   command.add_flag("--null", flags->null, "texts end with a NUL byte instead of a newline");

@@ -27,10 +27,13 @@ constexpr std::pair<const char*, ChatTemplate> kBuiltIn[] = {{"gemma", ChatTempl
 }  // namespace
 
 void AddChatTemplateFlag(CLI::App& command, std::string& name_or_file) {
-  command.add_option(
-      "--chat-template", name_or_file,
-      "write chats in a built-in format (gemma, gemma4, granite, chatml, none) or by a file "
-      "with a Jinja template (default: by the model's own template)");
+  std::string value;
+  for (const auto& [name, built_in] : kBuiltIn) absl::StrAppend(&value, name, "|");
+  command
+      .add_option("--chat-template", name_or_file,
+                  "write chats in a built-in format or by a file with a Jinja template (default: "
+                  "by the model's own template)")
+      ->type_name(value + "FILE");
 }
 
 absl::StatusOr<ChatTemplateChoice> ChatTemplateChoice::Read(const std::string& name_or_file) {

@@ -33,7 +33,7 @@ void AddDraftFlags(CLI::App& command, DraftFlags& flags, size_t usual) {
   command
       .add_option("--draft-model", flags.model,
                   "a smaller model with the same vocabulary that drafts; the answer is the same")
-      ->type_name("FILE");
+      ->type_name("MODEL");
 }
 
 size_t MostDrafted(const DraftFlags& flags) {

@@ -64,13 +64,14 @@ class HelpFormat final : public CLI::Formatter {
 };
 
 constexpr std::pair<absl::string_view, const char*> kGroups[] = {
-    {"generate", "Use a model"},  {"chat", "Use a model"},     {"serve", "Use a model"},
-    {"embed", "Use a model"},     {"inspect", "Look into it"}, {"tokenize", "Look into it"},
-    {"template", "Look into it"}, {"logits", "Look into it"},  {"perplexity", "Measure"},
-    {"bench", "Measure"},         {"limits", "Measure"},       {"replay", "Measure"},
-    {"quantize", "Model files"},  {"pack", "Model files"},     {"bundle", "Model files"},
-    {"synth", "Model files"},     {"configs", "Model files"},  {"pull", "Model files"},
-    {"list", "Model files"},      {"batch", "Use a model"},    {"licenses", "About Inlay"},
+    {"generate", "Use a model"},   {"chat", "Use a model"},     {"serve", "Use a model"},
+    {"embed", "Use a model"},      {"inspect", "Look into it"}, {"tokenize", "Look into it"},
+    {"template", "Look into it"},  {"logits", "Look into it"},  {"perplexity", "Measure"},
+    {"bench", "Measure"},          {"limits", "Measure"},       {"replay", "Measure"},
+    {"quantize", "Model files"},   {"pack", "Model files"},     {"bundle", "Model files"},
+    {"synth", "Model files"},      {"configs", "Model files"},  {"pull", "Model files"},
+    {"list", "Model files"},       {"batch", "Use a model"},    {"licenses", "About Inlay"},
+    {"completion", "About Inlay"}, {"manual", "About Inlay"},
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ CLI::Option* AddModelFlag(CLI::App& command, ModelFlags& flags) {
   CLI::Option* const model = command.add_option(
       "-m,--model", flags.model,
       "model file (default: the bundled model, else $INLAY_MODEL, else the demo model)");
-  model->type_name("FILE");
+  model->type_name("MODEL");
   if (FindHubHooks() != nullptr) {
     flags.hub_option = command.add_option(
         "--hf-repo", flags.hub,
@@ -50,6 +50,7 @@ CLI::Option* AddModelFlag(CLI::App& command, ModelFlags& flags) {
 
 void AddModelArgument(CLI::App& command, CLI::Option* flag, ModelFlags& flags) {
   CLI::Option* const model = command.add_option("MODEL", flags.model, "the same as -m MODEL");
+  model->type_name("MODEL");
   model->excludes(flag);
   if (flags.hub_option != nullptr) model->excludes(flags.hub_option);
 }
@@ -64,18 +65,15 @@ CLI::Option* AddEngineFlags(CLI::App& command, ModelFlags& flags) {
 
 void AddThreadsFlag(CLI::App& command, ModelFlags& flags) {
   flags.threads = std::min(UsableCores(), kMostThreads);
-  command
-      .add_option("-t,--threads", flags.threads,
-                  absl::StrCat("threads (default: ", flags.threads, ", one per usable core)"))
+  command.add_option("-t,--threads", flags.threads, "threads (default: one per usable core)")
       ->check(Between(1, kMostThreads));
 }
 
 void AddThreadsListFlag(CLI::App& command, std::vector<size_t>& threads) {
   threads = {std::min(UsableCores(), kMostThreads)};
   AddListFlag(command, "-t,--threads", threads,
-              absl::StrCat("threads, one number or several: 1,2 (default: ", threads.front(),
-                           ", one per usable core)"),
-              size_t{1}, kMostThreads);
+              "threads, one number or several: 1,2 (default: one per usable core)", size_t{1},
+              kMostThreads);
 }
 
 void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
@@ -88,10 +86,9 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
 }
 
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags) {
-  command
-      .add_option("--cache-type", flags.cache_type,
-                  "row type of the KV cache: f32 (default), f16, bf16, q8")
-      ->check(OneOf({"f32", "f16", "bf16", "q8"}));
+  AllowOneOf(*command.add_option("--cache-type", flags.cache_type,
+                                 "row type of the KV cache (default: f32)"),
+             {"f32", "f16", "bf16", "q8"});
 }
 
 void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags) {
@@ -103,11 +100,10 @@ void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags) {
 }
 
 void AddFormatFlag(CLI::App& command, bool& json) {
-  command
-      .add_option_function<std::string>(
-          "-o,--output", [&json](const std::string& format) { json = format == "json"; },
-          "text (default) or json")
-      ->check(OneOf({"text", "json"}));
+  AllowOneOf(*command.add_option_function<std::string>(
+                 "-o,--output", [&json](const std::string& format) { json = format == "json"; },
+                 "form of the output (default: text)"),
+             {"text", "json"});
 }
 
 namespace {

@@ -149,6 +149,7 @@ void AddSessionStoreFlag(CLI::App& command, std::string& place) {
       .add_option("--sessions", place,
                   "where the conversations of /v1/sessions are kept: memory (default, until the "
                   "server ends), a folder, or redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]")
+      ->type_name("memory|FOLDER|URL")
       ->envname("INLAY_SESSIONS");
 }
 

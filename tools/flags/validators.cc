@@ -1,7 +1,6 @@
 #include "tools/flags/validators.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -36,11 +35,12 @@ Validator Above(double low, double high) {
   };
 }
 
-Validator OneOf(std::vector<std::string> words) {
-  return [words = std::move(words)](const std::string& value) -> std::string {
+void AllowOneOf(CLI::Option& option, const std::vector<std::string>& words) {
+  option.type_name(absl::StrJoin(words, "|"));
+  option.check([words](const std::string& value) -> std::string {
     if (std::find(words.begin(), words.end(), value) != words.end()) return "";
     return absl::StrCat(QuoteForMessage(value), " is not one of ", absl::StrJoin(words, ", "));
-  };
+  });
 }
 
 std::string NotEmpty(const std::string& value) {

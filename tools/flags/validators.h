@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "CLI/App.hpp"
+
 namespace inlay {
 
 // As CLI11 wants it: an empty message when the value is good.
@@ -17,8 +19,8 @@ Validator Between(double low, double high);
 // A number above `low`, at most `high`.
 Validator Above(double low, double high);
 
-// One of these words.
-Validator OneOf(std::vector<std::string> words);
+// Lets the option have one of these words, which also stand for its value in --help.
+void AllowOneOf(CLI::Option& option, const std::vector<std::string>& words);
 
 // Anything but the empty text.
 std::string NotEmpty(const std::string& value);
