@@ -45,7 +45,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/gemma_like/config.cc.in
   ${PROJECT_SOURCE_DIR}/gemma_like/config_entries.cc.in DESTINATION ${package}/sources/gemma_like)
 if(EXISTS ${PROJECT_SOURCE_DIR}/models)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/inlay
-          FILES_MATCHING PATTERN "*.gguf")
+          FILES_MATCHING PATTERN "*.gguf" PATTERN train EXCLUDE)
 endif()
 
 # The Highway that scripts/setup built is of no use to others where it lies: it goes along.
