@@ -49,3 +49,19 @@ set_target_properties(inlay_shared PROPERTIES LINKER_LANGUAGE CXX
 if(INLAY_INSTALL)
   install(TARGETS inlay_shared)
 endif()
+
+# The reference of its interface, made of the header.
+find_package(Python3 COMPONENTS Interpreter)
+if(NOT Python3_FOUND)
+  message(STATUS "No Python here: no reference of the C interface")
+  return()
+endif()
+set(page ${PROJECT_BINARY_DIR}/c-api.html)
+set(header ${PROJECT_SOURCE_DIR}/gemma_like/inlay_c.h)
+add_custom_command(OUTPUT ${page}
+  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/c-api-page ${header} ${page}
+  DEPENDS ${header} ${PROJECT_SOURCE_DIR}/scripts/c-api-page VERBATIM)
+add_custom_target(inlay_c_api_page ALL DEPENDS ${page})
+if(INLAY_INSTALL)
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endif()

@@ -75,7 +75,7 @@ rm "$root/tmp/embed_c"
 
 # What belongs in the packages.
 for file in usr/share/man/man1/inlay-generate.1.gz usr/share/bash-completion/completions/inlay usr/share/zsh/vendor-completions/_inlay \
-            usr/share/fish/vendor_completions.d/inlay.fish lib/systemd/system/inlay@.service; do
+            usr/share/fish/vendor_completions.d/inlay.fish lib/systemd/system/inlay@.service usr/share/doc/libinlay-dev/c-api.html; do
   [ -s "$root/$file" ] || fail "$file is not installed"
 done
 grep -q '^ExecStart=/usr/bin/inlay serve' "$root/lib/systemd/system/inlay@.service" || fail "the unit starts another program"
