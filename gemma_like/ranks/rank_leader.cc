@@ -1,5 +1,6 @@
 #include "gemma_like/ranks/rank_leader.h"
 
+#include <new>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -108,18 +109,22 @@ absl::StatusOr<LoadedModel> RankLeader::LoadModel(const std::string& path,
 }
 
 void RankLeader::Send(const RankMessage& message) {
-  RankMessage all;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    std::swap(all, pending_);
-    for (const uint64_t conversation : dropped_) {
-      all.Add(RankCommand::kDrop);
-      all.Add(conversation);
+  try {
+    RankMessage all;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      std::swap(all, pending_);
+      for (const uint64_t conversation : dropped_) {
+        all.Add(RankCommand::kDrop);
+        all.Add(conversation);
+      }
+      dropped_.clear();
     }
-    dropped_.clear();
+    all.Append(message);
+    all.Send(*ranks_);
+  } catch (const std::bad_alloc&) {
+    ranks_->Fail("there is no memory to tell the other ranks what to do");
   }
-  all.Append(message);
-  all.Send(*ranks_);
 }
 
 uint64_t RankLeader::Register(const KVCache& cache) {
