@@ -22,7 +22,7 @@ DPKG_DEB_COMPRESSOR_TYPE=none "$source/scripts/debian-package" --build "$build" 
 packages=("$scratch"/packages/*.deb)
 [ ${#packages[@]} = 3 ] || fail "there are ${#packages[@]} packages: ${packages[*]}"
 if command -v lintian >/dev/null; then
-  lintian --allow-root --fail-on error,warning --suppress-tags uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball \
+  lintian --allow-root --fail-on error --suppress-tags uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball \
     "${packages[@]}" || fail "lintian complains"
 fi
 version=$(sed -n 's/^#define INLAY_VERSION "\(.*\)"/\1/p' "$source/base/version.h")

@@ -12,7 +12,6 @@ mkdir "$dir/work" "$dir/work/folder" "$dir/work/folder/deeper"
 touch "$dir/work/"{a.gguf,b.packed,c.txt,"my model.gguf"} "$dir/work/folder/inner.gguf"
 "$program" completion "$shell" >"$dir/script"
 "$shell" -n "$dir/script"
-if [ "$shell" = bash ] && command -v shellcheck >/dev/null; then shellcheck -s bash "$dir/script"; fi
 
 # "LINE|CANDIDATES", the candidates sorted and with a comma after each.
 cat >"$dir/cases" <<'CASES'

@@ -35,12 +35,16 @@ TEST(NoServer, ChatsAndGenerates) {
             RunProgram({"chat", "--temp", "0", "-n", "9"}, {.input = "ROMEO:\n"}).out);
 }
 
-// Texts that every server has in it.
+// Texts that a program with the server and pull has in it. (Both name Boost and libcurl: in
+// NOTICE.)
 TEST(NoServer, HasNoneOfItsCode) {
   const std::string program = ReadFile(INLAY_WITHOUT_SERVER);
   EXPECT_THAT(program, HasSubstr("the demo model models/bard.gguf is not near")) << "the search";
-  for (const char* text : {"text/event-stream", "/v1/chat/completions", "boost", "libcurl"})
+  const std::string whole = ReadFile(InlayProgram());
+  for (const char* text : {"text/event-stream", "/v1/chat/completions", "boost::", "libcurl.so"}) {
+    EXPECT_NE(whole.find(text), std::string::npos) << text;
     EXPECT_EQ(program.find(text), std::string::npos) << text;
+  }
 }
 
 }  // namespace
