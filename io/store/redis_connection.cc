@@ -98,10 +98,10 @@ absl::Status RedisConnection::Failed(absl::StatusCode code, absl::string_view wh
                       absl::StrCat("Redis at ", options_.host, ":", options_.port, " ", what));
 }
 
-RedisConnection::Deadline RedisConnection::NextDeadline() const {
+RedisConnection::Deadline RedisConnection::Begin(absl::Duration limit) {
   // At most a century: a longer time could overflow the clock.
-  const absl::Duration limit = std::min(options_.timeout, absl::Hours(24 * 36525));
-  return std::chrono::steady_clock::now() + absl::ToChronoMicroseconds(limit);
+  limit_ = std::min(limit, absl::Hours(24 * 36525));
+  return std::chrono::steady_clock::now() + absl::ToChronoMicroseconds(limit_);
 }
 
 absl::Status RedisConnection::Wait(short events, Deadline deadline) {
@@ -120,7 +120,7 @@ absl::Status RedisConnection::Wait(short events, Deadline deadline) {
     if (ready < 0) return Failed(absl::StatusCode::kUnavailable, std::strerror(errno));
     if (steady_clock::now() >= deadline) {
       return Failed(absl::StatusCode::kDeadlineExceeded,
-                    absl::StrCat("did not answer within ", absl::FormatDuration(options_.timeout)));
+                    absl::StrCat("did not answer within ", absl::FormatDuration(limit_)));
     }
   }
 }
@@ -166,7 +166,7 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Connect(
     const RedisOptions& options, size_t max_reply) {
   std::unique_ptr<RedisConnection> connection(new RedisConnection(options, max_reply));
   if (connection->reader_ == nullptr) return absl::ResourceExhaustedError("no memory for hiredis");
-  INLAY_RETURN_IF_ERROR(connection->OpenSocket(connection->NextDeadline()));
+  INLAY_RETURN_IF_ERROR(connection->OpenSocket(connection->Begin(options.timeout)));
   INLAY_RETURN_IF_ERROR(connection->LogIn());
   return connection;
 }
@@ -243,6 +243,11 @@ absl::StatusOr<RedisReply> RedisConnection::Receive(Deadline deadline) {
 }
 
 absl::StatusOr<RedisReply> RedisConnection::Command(absl::Span<const absl::string_view> words) {
+  return CommandWithin(options_.timeout, words);
+}
+
+absl::StatusOr<RedisReply> RedisConnection::CommandWithin(
+    absl::Duration limit, absl::Span<const absl::string_view> words) {
   INLAY_RETURN_IF_ERROR(broken_);
   std::vector<const char*> data;
   std::vector<size_t> sizes;
@@ -255,7 +260,7 @@ absl::StatusOr<RedisReply> RedisConnection::Command(absl::Span<const absl::strin
       redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), data.data(), sizes.data());
   if (size < 0) return absl::ResourceExhaustedError("no memory for a command to Redis");
   const std::unique_ptr<char, void (*)(char*)> owned(bytes, [](char* c) { redisFreeCommand(c); });
-  const Deadline deadline = NextDeadline();
+  const Deadline deadline = Begin(limit);
   broken_ = Send(absl::string_view(bytes, static_cast<size_t>(size)), deadline);
   INLAY_RETURN_IF_ERROR(broken_);
   absl::StatusOr<RedisReply> reply = Receive(deadline);

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "io/store/redis_options.h"
 
@@ -55,13 +56,17 @@ class RedisConnection {
   absl::StatusOr<RedisReply> Command(std::initializer_list<absl::string_view> words) {
     return Command(absl::MakeConstSpan(words.begin(), words.size()));
   }
+  // The same with a time limit of its own in the place of RedisOptions::timeout.
+  absl::StatusOr<RedisReply> CommandWithin(absl::Duration limit,
+                                           absl::Span<const absl::string_view> words);
 
  private:
   // Of a monotonic clock.
   using Deadline = std::chrono::steady_clock::time_point;
 
   RedisConnection(const RedisOptions& options, size_t max_reply);
-  Deadline NextDeadline() const;
+  // Begins an operation that may take `limit`.
+  Deadline Begin(absl::Duration limit);
   absl::Status OpenSocket(Deadline deadline);
   absl::Status Send(absl::string_view bytes, Deadline deadline);
   absl::StatusOr<RedisReply> Receive(Deadline deadline);
@@ -72,6 +77,7 @@ class RedisConnection {
 
   RedisOptions options_;
   size_t max_reply_;
+  absl::Duration limit_;  // of the current operation
   int fd_ = -1;
   redisReader* reader_ = nullptr;
   absl::Status broken_;

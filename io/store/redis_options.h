@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace inlay {
@@ -20,6 +21,9 @@ struct RedisOptions {
   // host's name, which the system does.
   absl::Duration timeout = absl::Seconds(5);
 };
+
+// InvalidArgument for options that cannot work.
+absl::Status CheckRedisOptions(const RedisOptions& options);
 
 }  // namespace inlay
 

@@ -421,16 +421,7 @@ class RedisStore final : public StateStore {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions options) {
-  if (options.host.empty() || options.port == 0 || options.database < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Redis at '", options.host, "', port ", options.port, ", database ", options.database,
-        " is not valid: a host, a port of at least 1 and a "
-        "database of at least 0 are needed"));
-  }
-  if (options.timeout <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the time limit ", absl::FormatDuration(options.timeout), " is not positive"));
-  }
+  INLAY_RETURN_IF_ERROR(CheckRedisOptions(options));
   return std::make_unique<RedisStore>(std::move(options));
 }
 

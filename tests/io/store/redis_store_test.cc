@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "io/store/redis_connection.h"
+#include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
 #include "tests/io/store/state_store_contract.h"
 #include "tests/temp_folder.h"
@@ -354,15 +354,8 @@ TEST(RedisOptionsTest, AServerOfACluster) {
   const TempFolder folder;
   RedisServer server({"--dir", folder.path(), "--cluster-enabled", "yes"});
   ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
-  const auto raw = RedisConnection::Connect({.port = server.port()}, 1 << 21);
-  ASSERT_TRUE(raw.ok()) << raw.status();
-  ASSERT_TRUE((*raw)->Command({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}).ok());
-  for (int i = 0; i < 1000; ++i) {
-    const auto info = (*raw)->Command({"CLUSTER", "INFO"});
-    ASSERT_TRUE(info.ok());
-    if (absl::StrContains(info->text, "cluster_state:ok")) break;
-    absl::SleepFor(absl::Milliseconds(10));
-  }
+  GiveSlots(server.port(), 0, 16383);
+  WaitForCluster(server.port());
   for (const char* prefix : {"inlay:", "{inlay}:"}) {
     const auto store = OpenRedisStore({.port = server.port(), .prefix = prefix});
     ASSERT_TRUE(store.ok());

@@ -1,0 +1,17 @@
+// Replaces state_store_redis.cc and snapshot_store_redis.cc in builds without hiredis.
+#include "io/store/snapshot_store.h"
+#include "io/store/state_store_redis.h"
+
+namespace inlay {
+
+absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions) {
+  return absl::UnimplementedError(
+      "this program was built without hiredis, so it has no Redis store");
+}
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(SnapshotStoreOptions) {
+  return absl::UnimplementedError(
+      "this program was built without hiredis, so it has no snapshots on Redis");
+}
+
+}  // namespace inlay
