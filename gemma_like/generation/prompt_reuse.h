@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace inlay {
 
+class KVCache;
 class PrefixCache;
 
 struct PromptReuse {
@@ -20,6 +22,8 @@ struct PromptReuse {
   bool at_end = true;
   // Only snapshots of the same owner are reused; 0 or more.
   int32_t owner = 0;
+  // Told of each conversation of which a snapshot is stored; it must not throw.
+  std::function<void(const KVCache&)> stored = nullptr;
 };
 
 }  // namespace inlay

@@ -70,7 +70,10 @@ void PromptSteps::Accept() {
       reuse_.prefixes != nullptr && end() == NextSnapshot() && (!last() || reuse_.at_end);
   done_ = end();
   step_ = 0;
-  if (snapshot) reuse_.prefixes->Insert(cache_, reuse_.owner);
+  if (snapshot) {
+    reuse_.prefixes->Insert(cache_, reuse_.owner);
+    if (reuse_.stored != nullptr) reuse_.stored(cache_);
+  }
   if (done()) before_ = nullptr;
 }
 

@@ -18,6 +18,7 @@
 #include "gemma_like/generation/prompt_steps.h"
 #include "io/tokenizer/tokenizer.h"
 #include "ops/views.h"
+#include "serve/prefixes/shared_prefixes.h"
 #include "serve/scheduler/answer_request.h"
 
 namespace inlay::serve {
@@ -31,6 +32,7 @@ struct Ticket {
   std::atomic<bool> cancelled = false;
   std::atomic<bool> drained = false;  // set before `cancelled`: not by its client
   bool started = false;               // its listener knows
+  FetchedPrefix fetched;              // of the prompt, from another server
   // The prompt's tokens that are scored, once it is computed.
   std::vector<ChosenToken> scored;
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct AnswerRequest {
   // Whose request it is, 0 or more: prefixes are shared among the requests of one owner only, and
   // owners take turns.
   int32_t owner = 0;
+  // What all servers call that owner: prefixes are shared with their requests of the same one.
+  // None: with no other server's.
+  std::optional<std::string> shared_owner = std::nullopt;
   int priority = 0;  // a larger one goes first
   absl::Time deadline = absl::InfiniteFuture();
 };

@@ -102,6 +102,40 @@ absl::Status Batcher::Check(const AnswerRequest& request) const {
   return absl::OkStatus();
 }
 
+bool Batcher::Fetch(const Ticket& ticket, std::function<void(FetchedPrefix)> done) const {
+  const AnswerRequest& request = ticket.request;
+  // A prompt that is scored is computed from its first token on.
+  if (options_.shared_prefixes == nullptr || !request.shared_owner.has_value() ||
+      request.options.score_from.has_value())
+    return false;
+  const size_t have = prefixes_.Cost(request.prompt, request.owner).reused;
+  return options_.shared_prefixes->Fetch(request.prompt, *request.shared_owner, have,
+                                         std::move(done));
+}
+
+void Batcher::TakeFetched(Ticket& ticket) {
+  const FetchedPrefix fetched = std::exchange(ticket.fetched, {});
+  if (fetched.bytes == nullptr) return;
+  const AnswerRequest& request = ticket.request;
+  // Another request may have brought or computed it meanwhile.
+  const size_t have = prefixes_.Cost(request.prompt, request.owner).reused;
+  if (have + 1 >= fetched.length) return;
+  const size_t needed = memory_.BytesFor(fetched.length, 0);
+  while (pool_->limit_bytes() - pool_->used_bytes() < needed && prefixes_.DropOldest()) {
+  }
+  if (pool_->limit_bytes() - pool_->used_bytes() < needed) return;
+  const std::unique_ptr<KVCache> cache =
+      options_.shared_prefixes->Load(fetched, request.prompt, *empty_);
+  if (cache == nullptr || !prefixes_.Insert(*cache, request.owner)) return;
+  ++stats_.shared_hits;
+  stats_.shared_tokens += prefixes_.Cost(request.prompt, request.owner).reused - have;
+}
+
+void Batcher::Offer(const AnswerRequest& request, const KVCache& conversation) const {
+  if (options_.shared_prefixes != nullptr && request.shared_owner.has_value())
+    options_.shared_prefixes->Offer(*request.shared_owner, conversation);
+}
+
 void Batcher::Add(std::shared_ptr<Ticket> ticket) {
   stats_.requests += 1;
   stats_.prompt_tokens += ticket->request.prompt.size();
@@ -155,8 +189,9 @@ void Batcher::End(Answer& answer, const absl::Status& status) {
   }
   const std::unique_ptr<KVCache> conversation = ended->End();
   // The next turn of this chat begins with what was just said.
-  if (status.ok() && conversation != nullptr)
-    prefixes_.Insert(*conversation, ended->ticket().request.owner);
+  if (!status.ok() || conversation == nullptr) return;
+  prefixes_.Insert(*conversation, ended->ticket().request.owner);
+  Offer(ended->ticket().request, *conversation);
 }
 
 namespace {
@@ -224,6 +259,7 @@ PromptReuse Batcher::ReuseFor(const Answer& answer) {
       request.prompt.size() - std::min(request.prompt.size(), request.marks.back()) <= kNearMark;
   reuse.at_end = !near || request.choices > 1;
   reuse.owner = request.owner;
+  reuse.stored = [this, &request](const KVCache& conversation) { Offer(request, conversation); };
   return reuse;
 }
 
@@ -251,6 +287,7 @@ absl::StatusOr<std::shared_ptr<Drafter>> Batcher::NewDrafter() const {
 
 absl::Status Batcher::Start(Answer& answer) {
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<Drafter> drafter, NewDrafter());
+  TakeFetched(answer.ticket());
   return answer.Start(*empty_, tokenizer_, ReuseFor(answer), options_.draft, std::move(drafter),
                       scored_rows_);
 }

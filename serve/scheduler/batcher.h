@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,7 +25,7 @@
 
 namespace inlay::serve {
 
-// One thread uses it; only Check and context may be called from others.
+// One thread uses it; only Check, Fetch and context may be called from others.
 class Batcher {
  public:
   static absl::StatusOr<std::unique_ptr<Batcher>> Create(Engine& engine, const Tokenizer& tokenizer,
@@ -33,6 +34,10 @@ class Batcher {
   // Whether a request can be answered; the errors of Scheduler::Submit.
   absl::Status Check(const AnswerRequest& request) const;
   size_t context() const { return context_; }
+
+  // Looks for a state of the ticket's prompt that another server has left. True: `done` will be
+  // called with it, or with none; see SharedPrefixes::Fetch.
+  bool Fetch(const Ticket& ticket, std::function<void(FetchedPrefix)> done) const;
 
   // Queues the answers to a request that passed Check.
   void Add(std::shared_ptr<Ticket> ticket);
@@ -66,6 +71,10 @@ class Batcher {
   void Admit();
   // Where the answer's prompt may begin, and where it leaves snapshots.
   PromptReuse ReuseFor(const Answer& answer);
+  // Makes what another server has computed of the prompt a snapshot.
+  void TakeFetched(Ticket& ticket);
+  // Leaves a conversation of the request, of which a snapshot was stored, to other servers.
+  void Offer(const AnswerRequest& request, const KVCache& conversation) const;
   // Whether memory for the whole answer is promised when it is admitted.
   bool IsBounded(const AnswerRequest& request) const;
   // The rows of logits that each step of the answer needs at most.

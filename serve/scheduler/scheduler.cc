@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -47,16 +47,16 @@ class ThreadedScheduler final : public Scheduler {
       ticket->arrived = absl::Now();
       const std::lock_guard lock(mutex_);
       if (draining_) return absl::UnavailableError("the server is shutting down");
-      if (arrived_.size() + stats_.waiting >= options_.most_waiting) {
+      const size_t waiting = arrived_.size() + fetching_.size() + stats_.waiting;
+      if (waiting >= options_.most_waiting) {
         ++refused_;
         return absl::ResourceExhaustedError(
-            absl::StrCat("too many requests wait already: ", arrived_.size() + stats_.waiting));
+            absl::StrCat("too many requests wait already: ", waiting));
       }
       ForgetEnded();
       ticket->id = ++last_id_;
       tickets_[ticket->id] = ticket;
-      arrived_.push_back(std::move(ticket));
-      work_.notify_one();
+      Fetch(std::move(ticket));
       return last_id_;
     });
   }
@@ -71,7 +71,7 @@ class ThreadedScheduler final : public Scheduler {
   void Drain(absl::Duration most) override {
     std::unique_lock lock(mutex_);
     draining_ = true;
-    const auto empty = [this] { return idle_ && arrived_.empty(); };
+    const auto empty = [this] { return idle_ && arrived_.empty() && fetching_.empty(); };
     if (WaitFor(emptied_, lock, most, empty)) return;
     for (const auto& [id, weak] : tickets_) {
       const std::shared_ptr<Ticket> ticket = weak.lock();
@@ -84,15 +84,35 @@ class ThreadedScheduler final : public Scheduler {
   SchedulerStats stats() const override {
     const std::lock_guard lock(mutex_);
     SchedulerStats stats = stats_;
-    stats.waiting += arrived_.size();
+    stats.waiting += arrived_.size() + fetching_.size();
     stats.refused = refused_;
+    if (options_.shared_prefixes != nullptr) stats.shared = options_.shared_prefixes->stats();
     return stats;
   }
 
   size_t context() const override { return batcher_->context(); }
 
  private:
-  // Under the lock, as the next one.
+  using Tickets = std::list<std::shared_ptr<Ticket>>;
+
+  // Lets the ticket arrive, at once or when what other servers have of its prompt was fetched.
+  // Under the lock, as the next two.
+  void Fetch(std::shared_ptr<Ticket> ticket) {
+    const auto at = fetching_.insert(fetching_.end(), std::move(ticket));
+    // Later calls allocate nothing, so that no ticket is lost.
+    const auto fetched = [this, at](FetchedPrefix prefix) {
+      const std::lock_guard lock(mutex_);
+      (*at)->fetched = std::move(prefix);
+      Arrive(at);
+    };
+    if (!batcher_->Fetch(**at, fetched)) Arrive(at);
+  }
+
+  void Arrive(Tickets::iterator at) {
+    arrived_.splice(arrived_.end(), fetching_, at);
+    work_.notify_one();
+  }
+
   void CancelAll() {
     for (const auto& [id, weak] : tickets_) {
       if (const std::shared_ptr<Ticket> ticket = weak.lock()) ticket->cancelled = true;
@@ -108,13 +128,13 @@ class ThreadedScheduler final : public Scheduler {
 
   // Waits for something to do, and takes the requests that have arrived. False once there is
   // nothing more to do.
-  bool Next(std::vector<std::shared_ptr<Ticket>>& arrived) {
+  bool Next(Tickets& arrived) {
     std::unique_lock lock(mutex_);
     stats_ = batcher_->stats();
     if (batcher_->idle()) {
       idle_ = true;
-      if (arrived_.empty()) emptied_.notify_all();
-      work_.wait(lock, [this] { return !arrived_.empty() || stop_; });
+      if (arrived_.empty() && fetching_.empty()) emptied_.notify_all();
+      work_.wait(lock, [this] { return !arrived_.empty() || (stop_ && fetching_.empty()); });
       if (arrived_.empty()) return false;
     }
     idle_ = false;
@@ -123,7 +143,7 @@ class ThreadedScheduler final : public Scheduler {
   }
 
   void Run() {
-    std::vector<std::shared_ptr<Ticket>> arrived;
+    Tickets arrived;
     while (Next(arrived)) {
       // What has no memory here ends answers (see ~Answer), and those alone.
       (void)OrOutOfMemory("a step of all answers", [&] {
@@ -140,7 +160,7 @@ class ThreadedScheduler final : public Scheduler {
   mutable std::mutex mutex_;         // guards the members below, but for the thread
   std::condition_variable work_;     // something arrived, or stop_
   std::condition_variable emptied_;  // idle_, and nothing arrived
-  std::vector<std::shared_ptr<Ticket>> arrived_;
+  Tickets fetching_, arrived_;
   std::unordered_map<uint64_t, std::weak_ptr<Ticket>> tickets_;
   size_t forget_at_ = 64;
   uint64_t last_id_ = 0;

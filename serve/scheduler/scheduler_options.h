@@ -3,6 +3,7 @@
 #define INLAY_SERVE_SCHEDULER_SCHEDULER_OPTIONS_H_
 
 #include <cstddef>
+#include <memory>
 
 #include "absl/time/time.h"
 #include "ops/attention/kv_type.h"
@@ -12,6 +13,8 @@ class Engine;
 }
 
 namespace inlay::serve {
+
+class SharedPrefixes;
 
 struct SchedulerOptions {
   KvType kv_type = KvType::kF32;
@@ -28,6 +31,8 @@ struct SchedulerOptions {
   // Drafts instead of looking in the text. It has the model's vocabulary (see CheckDraftModel),
   // outlives the scheduler, and its conversations take an eighth of the memory.
   Engine* draft_model = nullptr;
+  // Where other servers leave states of prompts, and find those of this one; null: nowhere.
+  std::shared_ptr<SharedPrefixes> shared_prefixes = nullptr;
 };
 
 }  // namespace inlay::serve

@@ -5,8 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/time/time.h"
+#include "serve/prefixes/shared_prefixes.h"
 
 namespace inlay::serve {
 
@@ -48,12 +50,15 @@ struct SchedulerStats {
   uint64_t prompt_tokens = 0;    // of the requests
   uint64_t cached_tokens = 0;    // of these, reused
   uint64_t computed_tokens = 0;  // of prompts, computed again after pauses included
+  uint64_t shared_hits = 0;      // prompts that began with a state from another server
+  uint64_t shared_tokens = 0;    // of cached_tokens, at hand for the first time by that
   uint64_t generated_tokens = 0;
   uint64_t drafted_tokens = 0;
   uint64_t accepted_tokens = 0;
   Histogram first_token;     // from a request's arrival to its first token
   Histogram between_tokens;  // from a token to the next of the same answer
   Histogram step_seconds;
+  std::optional<SharedPrefixStats> shared;  // where prefixes are shared among servers
 };
 
 }  // namespace inlay::serve

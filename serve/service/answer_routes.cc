@@ -105,6 +105,8 @@ absl::StatusOr<AnswerRequest> AnswerRoutes::MakeRequest(const Call& call,
   if (call.logprobs) options.top_chances = call.top_logprobs;
   request.choices = call.choices;
   request.owner = options_.share_prefixes ? 0 : visit.client.owner;
+  // No client's identity is this text.
+  request.shared_owner = options_.share_prefixes ? "all clients" : visit.client.identity;
   request.priority = visit.client.priority;
   request.deadline = absl::Now() + options_.deadline;
   return request;

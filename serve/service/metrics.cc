@@ -66,6 +66,27 @@ std::string MetricsText(const SchedulerStats& stats, size_t connections) {
   page.Counter("generated_tokens_total", "Tokens of answers.", stats.generated_tokens);
   page.Counter("drafted_tokens_total", "Tokens drafted and checked.", stats.drafted_tokens);
   page.Counter("accepted_tokens_total", "Of these, accepted.", stats.accepted_tokens);
+  if (stats.shared.has_value()) {
+    const SharedPrefixStats& shared = *stats.shared;
+    page.Gauge("shared_prefixes_up", "1 while prefixes are shared with other servers.",
+               shared.up ? 1 : 0);
+    page.Gauge("shared_prefixes_waiting", "States that wait to be stored.", shared.waiting);
+    page.Counter("shared_prefix_hits_total", "Prompts that began with another server's state.",
+                 stats.shared_hits);
+    page.Counter("shared_prefix_tokens_total", "Tokens of prompts that were reused by that.",
+                 stats.shared_tokens);
+    page.Counter("shared_prefix_misses_total", "Prompts for which no state was there.",
+                 shared.misses);
+    page.Counter("shared_prefix_late_total", "Prompts whose state did not come in time.",
+                 shared.late);
+    page.Counter("shared_prefix_refused_total", "States that were damaged or not this server's.",
+                 shared.refused);
+    page.Counter("shared_prefix_fetched_bytes_total", "Bytes of states that were fetched.",
+                 shared.fetched_bytes);
+    page.Counter("shared_prefix_stored_total", "States stored, or found to be stored.",
+                 shared.stored);
+    page.Counter("shared_prefix_stored_bytes_total", "Their bytes.", shared.stored_bytes);
+  }
   page.Durations("first_token_seconds", "From a request to its first token.", stats.first_token);
   page.Durations("between_tokens_seconds", "From a step of an answer to its next.",
                  stats.between_tokens);

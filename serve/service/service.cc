@@ -15,6 +15,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/wait_for.h"
+#include "cache/model_identity.h"
 #include "gemma_like/fingerprint.h"
 #include "io/json/parse_json.h"
 #include "serve/api/reply.h"
@@ -300,6 +301,12 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(const LoadedModel& mode
                            MakeFingerprint(*model.engine, options.scheduler.kv_type));
     std::unique_ptr<Scheduler> scheduler;  // none for a model that embeds texts
     if (model.engine->info().embedding_dim == 0) {
+      if (options.shared_prefixes.has_value()) {
+        INLAY_ASSIGN_OR_RETURN(ModelIdentity identity, model.engine->Identity());
+        INLAY_ASSIGN_OR_RETURN(
+            options.scheduler.shared_prefixes,
+            SharedPrefixes::Create(fingerprint, std::move(identity), *options.shared_prefixes));
+      }
       INLAY_ASSIGN_OR_RETURN(scheduler,
                              Scheduler::Create(*model.engine, *model.tokenizer, options.scheduler));
     }

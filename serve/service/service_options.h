@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "io/store/state_store.h"
+#include "serve/prefixes/shared_prefixes.h"
 #include "serve/scheduler/scheduler_options.h"
 #include "serve/service/answer_log.h"
 
@@ -16,8 +17,10 @@ namespace inlay::serve {
 struct ServiceOptions {
   std::string model_name;  // as replies and /v1/models name it
   SchedulerOptions scheduler;
-  bool page = true;                                    // a web page at "/", without a key
-  bool share_prefixes = false;                         // among the keys, too
+  bool page = true;             // a web page at "/", without a key
+  bool share_prefixes = false;  // among the keys, too
+  // Where servers find each other's prefixes; none: each has its own alone.
+  std::optional<SharedPrefixesOptions> shared_prefixes = std::nullopt;
   bool drop_billing_line = true;                       // see ParseOptions
   absl::Duration deadline = absl::InfiniteDuration();  // of a request, from its arrival
   absl::Duration ping = absl::Seconds(15);             // between signs of life of a stream

@@ -30,6 +30,7 @@
 #include "tools/flags/model_flags.h"
 #include "tools/flags/service_flags.h"
 #include "tools/flags/session_store_flag.h"
+#include "tools/flags/shared_prefixes_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/format.h"
@@ -60,6 +61,7 @@ struct ServeFlags {
   double drain = 30;   // seconds
   std::string answer_log;
   std::string sessions = "memory";
+  SharedPrefixesFlags shared_prefixes;
   bool no_page = false;
   bool own_sessions_only = false;
   bool share_prefixes = false;
@@ -150,6 +152,10 @@ absl::Status Run(ServeFlags flags) {
     INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(flags.answer_log));
   }
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
+  if (flags.model.sandbox && !flags.shared_prefixes.place.empty())
+    return UsageError("--sandbox lets no connection be made, which --shared-prefixes needs");
+  INLAY_ASSIGN_OR_RETURN(std::optional<serve::SharedPrefixesOptions> shared_prefixes,
+                         MakeSharedPrefixesOptions(flags.shared_prefixes));
   const Signals signals;
   INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
   const LoadedModel& model = models.model;
@@ -164,6 +170,7 @@ absl::Status Run(ServeFlags flags) {
     options.scheduler.draft_model = models.draft_model->engine.get();
   options.answer_log = std::move(log);
   options.sessions = std::move(sessions);
+  options.shared_prefixes = std::move(shared_prefixes);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
                          Service::Create(model, std::move(renderer), keys, options));
   const HttpOptions http{.host = flags.host,
@@ -231,6 +238,7 @@ void AddServe(CLI::App& app, Action& action) {
                   "seconds that running answers get when the server ends (default: 30)")
       ->check(Between(0, 1e9));
   AddSessionStoreFlag(command, flags->sessions);
+  AddSharedPrefixesFlags(command, flags->shared_prefixes);
   command.add_flag("--own-sessions-only", flags->own_sessions_only,
                    "refuse turns of sessions that another program, instruction set, model or type "
                    "of stored rows has computed (default: their tokens are computed again)");

@@ -13,15 +13,18 @@
 
 namespace inlay {
 
-RedisServer::RedisServer(const std::vector<std::string>& arguments) {
+RedisServer::RedisServer(const std::vector<std::string>& arguments, uint16_t port) {
   // Somebody else may take the port before the server does.
-  for (int i = 0; i < 3 && !TryStart(arguments); ++i) Kill();
+  for (int i = 0; i < 3 && !TryStart(arguments, port); ++i) Kill();
 }
 
-bool RedisServer::TryStart(const std::vector<std::string>& arguments) {
-  const auto [fd, port] = BindLoopback();
-  if (fd < 0) return false;
-  close(fd);
+bool RedisServer::TryStart(const std::vector<std::string>& arguments, uint16_t port) {
+  if (port == 0) {
+    const auto [fd, free_port] = BindLoopback();
+    if (fd < 0) return false;
+    close(fd);
+    port = free_port;
+  }
   port_ = port;
   std::vector<std::string> command = {"redis-server",
                                       "--port",

@@ -10,13 +10,14 @@
 
 namespace inlay {
 
-// Runs on a free port of the loopback interface, keeps nothing on disk, and ends with this object
+// Runs on a port of the loopback interface, keeps nothing on disk, and ends with this object
 // or its process.
 class RedisServer {
  public:
   // `arguments` are added to the command line. started() is false where redis-server is missing
   // (the package redis-server, which scripts/setup installs) or does not come up.
-  explicit RedisServer(const std::vector<std::string>& arguments = {});
+  // On `port`, unless that is 0: then on a free one.
+  explicit RedisServer(const std::vector<std::string>& arguments = {}, uint16_t port = 0);
   ~RedisServer() { Kill(); }
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
@@ -27,7 +28,7 @@ class RedisServer {
   void Kill();
 
  private:
-  bool TryStart(const std::vector<std::string>& arguments);
+  bool TryStart(const std::vector<std::string>& arguments, uint16_t port);
 
   pid_t pid_ = -1;
   uint16_t port_ = 0;

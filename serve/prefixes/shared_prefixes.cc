@@ -1,0 +1,245 @@
+#include "serve/prefixes/shared_prefixes.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "cache/serialize.h"
+#include "serve/prefixes/prefix_names.h"
+
+namespace inlay::serve {
+namespace {
+
+// One state takes at most this share of the budget, and fits into a value of Redis (512 MiB).
+constexpr uint64_t kShareOfBudget = 4;
+constexpr uint64_t kMostValue = uint64_t{511} << 20;
+// So many states may be in this process's memory on their way to the store or from it.
+constexpr uint64_t kMostHeld = 4;
+// Of the lengths that a root has so many are looked for, the longest.
+constexpr size_t kMostLengths = 256;
+
+class TextSink final : public ByteSink {
+ public:
+  explicit TextSink(std::string& text) : text_(text) {}
+  absl::Status Append(absl::Span<const uint8_t> bytes) override {
+    text_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string& text_;
+};
+
+// Bytes that are counted as held until nobody refers to them.
+std::shared_ptr<const std::string> Hold(std::string text,
+                                        const std::shared_ptr<std::atomic<uint64_t>>& held) {
+  *held += text.size();
+  return std::shared_ptr<const std::string>(new std::string(std::move(text)),
+                                            [held](const std::string* bytes) {
+                                              *held -= bytes->size();
+                                              delete bytes;
+                                            });
+}
+
+}  // namespace
+
+// One request's search.
+struct SharedPrefixes::Search {
+  absl::Span<const int32_t> tokens;
+  std::string owner;
+  size_t have = 0;
+  Clock::time_point deadline;
+  std::function<void(FetchedPrefix)> done;
+  FetchedPrefix found;
+
+  absl::Duration left() const { return absl::FromChrono(deadline - Clock::now()); }
+};
+
+absl::StatusOr<std::unique_ptr<SharedPrefixes>> SharedPrefixes::Create(
+    std::string fingerprint, ModelIdentity model, SharedPrefixesOptions options) {
+  INLAY_ASSIGN_OR_RETURN(std::unique_ptr<SnapshotStore> reads, OpenSnapshotStore(options.store));
+  INLAY_ASSIGN_OR_RETURN(std::unique_ptr<SnapshotStore> writes, OpenSnapshotStore(options.store));
+  return OrOutOfMemory("shared prefixes", [&]() -> absl::StatusOr<std::unique_ptr<SharedPrefixes>> {
+    return std::unique_ptr<SharedPrefixes>(new SharedPrefixes(std::move(fingerprint),
+                                                              std::move(model), std::move(options),
+                                                              std::move(reads), std::move(writes)));
+  });
+}
+
+SharedPrefixes::SharedPrefixes(std::string fingerprint, ModelIdentity model,
+                               SharedPrefixesOptions options, std::unique_ptr<SnapshotStore> reads,
+                               std::unique_ptr<SnapshotStore> writes)
+    : fingerprint_(absl::StrCat(fingerprint, "/", kSavedVersion)),
+      model_(std::move(model)),
+      options_(std::move(options)),
+      most_bytes_(std::min(kMostValue, options_.store.budget_bytes / kShareOfBudget)),
+      notes_(options_.note),
+      known_(options_.store.expiry / 2),
+      writes_(std::move(writes), options_.rest, notes_, [this] { known_.Clear(); }),
+      reads_(std::move(reads), options_.rest, notes_, [this] { known_.Clear(); }) {}
+
+SharedPrefixes::~SharedPrefixes() { stop_ = true; }
+
+bool SharedPrefixes::Fetch(absl::Span<const int32_t> tokens, absl::string_view owner, size_t have,
+                           std::function<void(FetchedPrefix)> done) {
+  // The last token is computed in any case.
+  if (tokens.size() <= have + options_.least_tokens) return false;
+  if (!reads_.ready() || *held_ > kMostHeld * most_bytes_) return false;
+  const absl::Status added = OrOutOfMemory("a search", [&] {
+    const auto search = std::make_shared<Search>();
+    search->tokens = tokens;
+    search->owner = std::string(owner);
+    search->have = have;
+    search->deadline = Clock::now() + absl::ToChronoNanoseconds(options_.wait);
+    search->done = std::move(done);
+    const bool taken =
+        reads_.Add({.run = [this, search](SnapshotStore& store) { return Look(*search, store); },
+                    .end = [search] { search->done(std::move(search->found)); }});
+    return taken ? absl::OkStatus() : absl::UnavailableError("");
+  });
+  return added.ok();
+}
+
+absl::Status SharedPrefixes::Look(Search& search, SnapshotStore& store) {
+  if (search.left() <= absl::ZeroDuration()) {
+    ++late_;
+    return absl::OkStatus();
+  }
+  const PrefixNames names(fingerprint_, search.owner, options_.least_tokens);
+  FetchedPrefix found{.root = names.Root(search.tokens), .name = {}, .bytes = nullptr};
+  INLAY_ASSIGN_OR_RETURN(std::vector<size_t> lengths, store.Lengths(found.root, search.left()));
+  std::erase_if(lengths, [&](size_t length) {
+    return length < search.have + options_.least_tokens || length > search.tokens.size();
+  });
+  std::sort(lengths.begin(), lengths.end());
+  if (lengths.size() > kMostLengths) lengths.erase(lengths.begin(), lengths.end() - kMostLengths);
+  std::vector<std::string> states = names.States(search.tokens, lengths);
+  std::reverse(lengths.begin(), lengths.end());
+  std::reverse(states.begin(), states.end());
+  std::optional<SnapshotStore::Found> there;
+  if (!states.empty()) {
+    INLAY_ASSIGN_OR_RETURN(there, store.Find(found.root, states, search.left()));
+  }
+  if (!there.has_value() || there->bytes > most_bytes_) {
+    ++misses_;
+    return absl::OkStatus();
+  }
+  found.length = lengths[there->index];
+  found.name = states[there->index];
+  INLAY_RETURN_IF_ERROR(ReadState(search, there->bytes, store, found));
+  if (found.bytes == nullptr) return absl::OkStatus();
+  known_.Add(found.root, found.length, found.name);
+  search.found = std::move(found);
+  return absl::OkStatus();
+}
+
+absl::Status SharedPrefixes::ReadState(const Search& search, uint64_t bytes, SnapshotStore& store,
+                                       FetchedPrefix& found) {
+  std::string value;
+  value.reserve(bytes);
+  const absl::Duration time = search.left();
+  while (value.size() < bytes) {
+    const absl::Duration left = search.left();
+    // What will not be there in time is given up at once, so that others need not wait for it.
+    const double taken = absl::FDivDuration(time - left, time);
+    if (taken * static_cast<double>(bytes) > static_cast<double>(value.size()) && taken > 0.1) {
+      ++late_;
+      return absl::OkStatus();
+    }
+    const size_t size = std::min<uint64_t>(SnapshotStore::kPieceBytes, bytes - value.size());
+    const absl::StatusOr<bool> read = store.Read(found.name, value.size(), size, left, value);
+    if (absl::IsDeadlineExceeded(read.status())) ++late_;
+    INLAY_RETURN_IF_ERROR(read.status());
+    if (!*read) {
+      ++misses_;  // it was evicted meanwhile
+      return absl::OkStatus();
+    }
+  }
+  fetched_bytes_ += bytes;
+  found.bytes = Hold(std::move(value), held_);
+  return absl::OkStatus();
+}
+
+std::unique_ptr<KVCache> SharedPrefixes::Load(const FetchedPrefix& fetched,
+                                              absl::Span<const int32_t> tokens,
+                                              const KVCache& empty) {
+  absl::StatusOr<std::unique_ptr<KVCache>> cache = empty.Fork();
+  if (!cache.ok()) return nullptr;
+  MemorySource source(
+      {reinterpret_cast<const uint8_t*>(fetched.bytes->data()), fetched.bytes->size()});
+  const absl::StatusOr<LoadOutcome> loaded = (*cache)->Load(model_, source);
+  if (absl::IsResourceExhausted(loaded.status())) return nullptr;
+  // Names are hashes: only the tokens themselves say whose state it is.
+  const bool same = loaded.ok() && loaded->difference.empty() &&
+                    (*cache)->tokens() == tokens.first(std::min(fetched.length, tokens.size()));
+  if (same) return *std::move(cache);
+  ++refused_;
+  known_.Remove(fetched.root, fetched.length, fetched.name);
+  (void)OrOutOfMemory("a job", [&] {
+    writes_.Add({.run = [name = fetched.name](SnapshotStore& store) { return store.Remove(name); },
+                 .end = [] {}});
+    return absl::OkStatus();
+  });
+  return nullptr;
+}
+
+void SharedPrefixes::Offer(absl::string_view owner, const KVCache& cache) {
+  const size_t length = cache.length();
+  if (length < options_.least_tokens || !writes_.ready() || cache.allocated_bytes() > most_bytes_ ||
+      *held_ > kMostHeld * most_bytes_)
+    return;
+  (void)OrOutOfMemory("a snapshot for others", [&] { return TryOffer(owner, cache); });
+}
+
+absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& cache) {
+  const size_t length = cache.length();
+  const PrefixNames names(fingerprint_, owner, options_.least_tokens);
+  const std::string root = names.Root(cache.tokens());
+  std::vector<size_t> lengths = known_.Lengths(root, length);
+  if (lengths.empty() || lengths.back() < length) lengths.push_back(length);
+  const std::vector<std::string> states = names.States(cache.tokens(), lengths);
+  size_t stored = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    if (known_.Has(root, lengths[i], states[i])) stored = lengths[i];
+  }
+  if (length - stored < std::max(options_.least_tokens, length / 4)) return absl::OkStatus();
+  std::string bytes;
+  TextSink sink(bytes);
+  INLAY_RETURN_IF_ERROR(cache.Save(model_, sink));
+  const auto held = Hold(std::move(bytes), held_);
+  known_.Add(root, length, states.back());
+  const bool taken =
+      writes_.Add({.run = [this, root, length, name = states.back(),
+                           held](SnapshotStore& store) -> absl::Status {
+                     INLAY_ASSIGN_OR_RETURN(
+                         const bool there,
+                         store.Write(root, name, length, *held, [this] { return stop_.load(); }));
+                     if (there) {
+                       ++stored_;
+                       stored_bytes_ += held->size();
+                     } else {
+                       known_.Remove(root, length, name);
+                     }
+                     return absl::OkStatus();
+                   },
+                   .end = [] {}});
+  if (!taken) known_.Remove(root, length, states.back());
+  return absl::OkStatus();
+}
+
+SharedPrefixStats SharedPrefixes::stats() const {
+  return {.up = reads_.ready() && writes_.ready() && notes_.down() == 0,
+          .waiting = writes_.waiting(),
+          .misses = misses_,
+          .late = late_,
+          .refused = refused_,
+          .fetched_bytes = fetched_bytes_,
+          .stored = stored_,
+          .stored_bytes = stored_bytes_};
+}
+
+}  // namespace inlay::serve

@@ -1,0 +1,73 @@
+#include "serve/prefixes/store_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
+
+namespace inlay::serve {
+namespace {
+
+constexpr absl::Duration kLongestRest = absl::Minutes(1);
+
+}  // namespace
+
+void OutageNotes::Begin(const absl::Status& why) {
+  const std::lock_guard lock(mutex_);
+  if (down_++ > 0 || note_ == nullptr) return;
+  (void)OrOutOfMemory("a note", [&] {
+    note_(
+        absl::StrCat("prefixes are not shared for now, and prompts are computed: ", why.message()));
+    return absl::OkStatus();
+  });
+}
+
+void OutageNotes::End() {
+  const std::lock_guard lock(mutex_);
+  if (--down_ > 0 || note_ == nullptr) return;
+  (void)OrOutOfMemory("a note", [&] {
+    note_("prefixes are shared again");
+    return absl::OkStatus();
+  });
+}
+
+size_t OutageNotes::down() const {
+  const std::lock_guard lock(mutex_);
+  return down_;
+}
+
+absl::Duration StoreLine::Rest() const {
+  if (failures_ < 2) return absl::ZeroDuration();
+  return std::min(kLongestRest, rest_ * (1 << std::min(failures_ - 2, 16)));
+}
+
+void StoreLine::Connect() {
+  const absl::Status status =
+      OrOutOfMemory("a connection to Redis", [this] { return store_->Connect(); });
+  if (!status.ok()) {
+    Failed(status);
+    reachable_ = false;
+    return;
+  }
+  connected_ = true;
+  // What was not reached is reached again. What was reached and failed has yet to work.
+  if (!std::exchange(reachable_, true)) Succeeded();
+}
+
+void StoreLine::Failed(const absl::Status& why) {
+  connected_ = false;
+  ++failures_;
+  if (failures_ < 2 || noted_) return;
+  noted_ = true;
+  notes_.Begin(why);
+}
+
+void StoreLine::Succeeded() {
+  failures_ = 0;
+  if (!noted_) return;
+  noted_ = false;
+  notes_.End();
+}
+
+}  // namespace inlay::serve

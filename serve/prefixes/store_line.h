@@ -1,0 +1,68 @@
+// One thread's connection to the store of snapshots, which rests after failures.
+#ifndef INLAY_SERVE_PREFIXES_STORE_LINE_H_
+#define INLAY_SERVE_PREFIXES_STORE_LINE_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "io/store/snapshot_store.h"
+
+namespace inlay::serve {
+
+// Tells once that something has begun to fail, whichever of several lines that notices, and once
+// that all of them work again.
+class OutageNotes {
+ public:
+  using Note = std::function<void(absl::string_view sentence)>;
+  explicit OutageNotes(Note note) : note_(std::move(note)) {}
+
+  void Begin(const absl::Status& why);
+  void End();
+  // The number of lines that do not work now.
+  size_t down() const;
+
+ private:
+  const Note note_;
+  mutable std::mutex mutex_;
+  size_t down_ = 0;
+};
+
+class StoreLine {
+ public:
+  // After a second failure in a row it rests for `rest`, and after each further one twice as long,
+  // up to a minute. The first one may be a connection that was idle for too long for the server.
+  StoreLine(std::unique_ptr<SnapshotStore> store, absl::Duration rest, OutageNotes& notes)
+      : store_(std::move(store)), rest_(rest), notes_(notes) {}
+
+  SnapshotStore& store() { return *store_; }
+  bool connected() const { return connected_; }
+
+  // How long to rest before Connect.
+  absl::Duration Rest() const;
+  // Tries once; the outcome is connected().
+  void Connect();
+
+  // What came of the last use of the store.
+  void Failed(const absl::Status& why);
+  void Succeeded();
+
+ private:
+  const std::unique_ptr<SnapshotStore> store_;
+  const absl::Duration rest_;
+  OutageNotes& notes_;
+  bool connected_ = false;
+  bool reachable_ = true;  // as far as is known
+  bool noted_ = false;
+  int failures_ = 0;  // in a row
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_PREFIXES_STORE_LINE_H_
