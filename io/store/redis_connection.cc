@@ -19,6 +19,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "hiredis/hiredis.h"
 
@@ -70,10 +71,25 @@ absl::StatusCode CodeOfError(absl::string_view text) {
   if (word == "NOPERM") return absl::StatusCode::kPermissionDenied;
   if (word == "OOM") return absl::StatusCode::kResourceExhausted;
   if (word == "WRONGTYPE" || word == "READONLY") return absl::StatusCode::kFailedPrecondition;
-  for (absl::string_view transient : {"LOADING", "BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS"}) {
+  for (absl::string_view transient : {"LOADING", "BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS",
+                                      "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"}) {
     if (word == transient) return absl::StatusCode::kUnavailable;
   }
   return absl::StatusCode::kInternal;
+}
+
+// What an error reply says. A node of a cluster answers "MOVED SLOT HOST:PORT" for a key whose slot
+// another one has, or "ASK ..." while the slot moves there, as described at
+// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#redirection-and-resharding
+std::string DescribeError(absl::string_view text) {
+  text = text.substr(0, 200);
+  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
+  if (words.size() != 3 || (words[0] != "MOVED" && words[0] != "ASK"))
+    return absl::StrCat("says: ", absl::CHexEscape(text));
+  return absl::StrCat("is a node of a cluster, in which slot ", absl::CHexEscape(words[1]),
+                      " of this key is at ", absl::CHexEscape(words[2]),
+                      ". That is not followed: name a node that has the slots of all keys, or a "
+                      "proxy of the cluster");
 }
 
 redisReplyObjectFunctions& SharedReplyFunctions() {
@@ -266,8 +282,7 @@ absl::StatusOr<RedisReply> RedisConnection::CommandWithin(
   absl::StatusOr<RedisReply> reply = Receive(deadline);
   broken_ = reply.status();
   if (!reply.ok() || reply->kind != RedisReply::Kind::kError) return reply;
-  return Failed(CodeOfError(reply->text),
-                absl::StrCat("says: ", absl::CHexEscape(reply->text.substr(0, 200))));
+  return Failed(CodeOfError(reply->text), DescribeError(reply->text));
 }
 
 }  // namespace inlay

@@ -51,6 +51,8 @@ class RedisConnection {
   //   OOM                                                ResourceExhausted
   //   WRONGTYPE, READONLY                                FailedPrecondition
   //   LOADING, BUSY, MASTERDOWN, MISCONF, NOREPLICAS     Unavailable
+  //   MOVED, ASK, TRYAGAIN, CLUSTERDOWN                  Unavailable: redirections of a cluster are
+  //                                                      not followed
   //   any other                                          Internal
   absl::StatusOr<RedisReply> Command(absl::Span<const absl::string_view> words);
   absl::StatusOr<RedisReply> Command(std::initializer_list<absl::string_view> words) {

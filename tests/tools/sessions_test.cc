@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "io/store/state_store_redis.h"
 #include "nlohmann/json.hpp"
+#include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/temp_folder.h"
@@ -188,6 +189,19 @@ TEST(Sessions, OnRedis) {
   EXPECT_THAT(Ask(port, "GET", "/v1/sessions").body, HasSubstr("\"talk\""));
   EXPECT_EQ(Ask(port, "DELETE", "/v1/sessions/talk").status, 200);
   EXPECT_EQ(Ask(port, "GET", "/v1/sessions/talk").status, 404);
+}
+
+TEST(Sessions, NotOnANodeOfAClusterThatHasNotAllSlots) {
+  if (OpenRedisStore({}).status().code() == absl::StatusCode::kUnimplemented) GTEST_SKIP();
+  const ClusterNode one, other;
+  ASSERT_TRUE(one.started() && other.started());
+  one.GiveSlots(0, 12000);
+  other.GiveSlots(12001, 16383);
+  one.Meet(other);
+  one.WaitForSlots();
+  ExpectError(RunProgram({"serve", "--port", "0", "--sessions",
+                          absl::StrCat("redis://127.0.0.1:", one.port())}),
+              1, HasSubstr(absl::StrCat("is at 127.0.0.1:", other.port())));
 }
 
 // Two servers would overwrite each other's turns.

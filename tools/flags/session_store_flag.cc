@@ -83,6 +83,18 @@ absl::Status ParseHost(absl::string_view flag, absl::string_view place, RedisOpt
   return absl::OkStatus();
 }
 
+// Keys of so many states are nearly certain to be in slots of every node of a cluster.
+constexpr int kProbes = 24;
+
+// An error of a store on Redis that not every key of a state can be in.
+absl::Status CheckSlots(StateStore& store) {
+  for (int i = 0; i < kProbes; ++i) {
+    const absl::Status status = store.Get(absl::StrCat("probe-", i)).status();
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
+  }
+  return absl::OkStatus();
+}
+
 // `no_place` says what a place is not that is neither a folder nor on Redis.
 absl::StatusOr<std::shared_ptr<StateStore>> OpenPlace(const std::string& place,
                                                       absl::string_view flag,
@@ -91,6 +103,7 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenPlace(const std::string& place,
   if (IsRedis(place)) {
     INLAY_ASSIGN_OR_RETURN(RedisOptions options, ParseRedisAddress(place, flag));
     INLAY_ASSIGN_OR_RETURN(store, OpenRedisStore(std::move(options)));
+    INLAY_RETURN_IF_ERROR(About(flag, CheckSlots(*store)));
   } else if (struct stat info; stat(place.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     store = std::make_shared<FileStore>(place);
   } else if (absl::StrContains(place, "://")) {

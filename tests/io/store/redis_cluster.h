@@ -1,31 +1,67 @@
-// Servers that are started with --cluster-enabled, made a cluster.
+// Servers that are made a cluster.
 #ifndef INLAY_TESTS_IO_REDIS_CLUSTER_H_
 #define INLAY_TESTS_IO_REDIS_CLUSTER_H_
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "io/store/redis_connection.h"
+#include "tests/io/store/loopback.h"
+#include "tests/io/store/redis_server.h"
 #include "tests/must.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 
-// The node of this port gets the slots from `first` to `last`, of 0 to 16383.
-inline void GiveSlots(uint16_t port, int first, int last) {
-  const auto raw = Must(RedisConnection::Connect({.port = port}, 1 << 16));
-  Must(raw->Command({"CLUSTER", "ADDSLOTSRANGE", absl::StrCat(first), absl::StrCat(last)}));
-}
+class ClusterNode {
+ public:
+  ClusterNode()
+      : bus_port_(FreePort()),
+        server_({"--dir", folder_.path(), "--cluster-enabled", "yes", "--cluster-port",
+                 absl::StrCat(bus_port_)}) {}
 
-// Until this node knows of all slots.
-inline void WaitForCluster(uint16_t port) {
-  const auto raw = Must(RedisConnection::Connect({.port = port}, 1 << 16));
-  for (int i = 0; i < 1000; ++i) {
-    if (absl::StrContains(Must(raw->Command({"CLUSTER", "INFO"})).text, "cluster_state:ok")) return;
-    absl::SleepFor(absl::Milliseconds(10));
+  bool started() const { return server_.started(); }
+  uint16_t port() const { return server_.port(); }
+
+  // The node gets the slots from `first` to `last`, of 0 to 16383.
+  void GiveSlots(int first, int last) const {
+    Must(Raw()->Command({"CLUSTER", "ADDSLOTSRANGE", absl::StrCat(first), absl::StrCat(last)}));
   }
-}
+  // Makes the two nodes one cluster.
+  void Meet(const ClusterNode& other) const {
+    Must(Raw()->Command({"CLUSTER", "MEET", "127.0.0.1", absl::StrCat(other.port()),
+                         absl::StrCat(other.bus_port_)}));
+  }
+  // Until the node knows of all slots.
+  void WaitForSlots() const {
+    const auto raw = Raw();
+    for (int i = 0; i < 3000; ++i) {
+      const std::string info = Must(raw->Command({"CLUSTER", "INFO"})).text;
+      if (absl::StrContains(info, "cluster_state:ok")) return;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+  }
+
+ private:
+  static uint16_t FreePort() {
+    const auto [fd, port] = BindLoopback();
+    close(fd);
+    return port;
+  }
+  std::unique_ptr<RedisConnection> Raw() const {
+    return Must(RedisConnection::Connect({.port = port()}, 1 << 16));
+  }
+
+  const TempFolder folder_;
+  const uint16_t bus_port_;
+  RedisServer server_;
+};
 
 }  // namespace inlay
 

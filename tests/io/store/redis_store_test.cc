@@ -22,6 +22,7 @@
 namespace inlay {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kTimeout = absl::Milliseconds(300);
@@ -188,7 +189,7 @@ TEST_F(RedisStoreTest, KeysOfAnotherTypeAreRefused) {
 TEST_F(RedisStoreTest, ErrorRepliesHaveTheirCode) {
   const auto code = [&](std::initializer_list<absl::string_view> words) {
     const absl::Status status = raw_->Command(words).status();
-    EXPECT_THAT(std::string(status.message()), HasSubstr("says: "));
+    EXPECT_THAT(std::string(status.message()), AnyOf(HasSubstr("says: "), HasSubstr("cluster")));
     return status.code();
   };
   Eval("redis.call('RPUSH', 'list', 'x') return 1");
@@ -204,6 +205,10 @@ TEST_F(RedisStoreTest, ErrorRepliesHaveTheirCode) {
            {"LOADING a", absl::StatusCode::kUnavailable},
            {"ERR Error running script (call to f_0): @user_script:1: -OOM a",
             absl::StatusCode::kResourceExhausted},
+           {"MOVED 7 a:1", absl::StatusCode::kUnavailable},
+           {"ASK 7 a:1", absl::StatusCode::kUnavailable},
+           {"TRYAGAIN a", absl::StatusCode::kUnavailable},
+           {"CLUSTERDOWN a", absl::StatusCode::kUnavailable},
            {"OOMPH a", absl::StatusCode::kInternal}}) {
     EXPECT_EQ(code({"EVAL", "return redis.error_reply('" + error + "')", "0"}), expected) << error;
   }
@@ -351,17 +356,48 @@ TEST(RedisOptionsTest, AUserWithFewRights) {
 
 // A cluster refuses commands and scripts whose keys are in several slots.
 TEST(RedisOptionsTest, AServerOfACluster) {
-  const TempFolder folder;
-  RedisServer server({"--dir", folder.path(), "--cluster-enabled", "yes"});
+  const ClusterNode server;
   ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
-  GiveSlots(server.port(), 0, 16383);
-  WaitForCluster(server.port());
+  server.GiveSlots(0, 16383);
+  server.WaitForSlots();
   for (const char* prefix : {"inlay:", "{inlay}:"}) {
     const auto store = OpenRedisStore({.port = server.port(), .prefix = prefix});
     ASSERT_TRUE(store.ok());
     CheckTags(**store, **store);
     CheckReplacing(**store);
     EXPECT_EQ(ListStates(**store, "t"), std::vector<std::string>{"tagged"});
+  }
+}
+
+// Of two nodes each tells where the other's keys are. Redirections are not followed.
+TEST(RedisOptionsTest, ANodeOfAClusterThatHasNotAllSlots) {
+  const ClusterNode nodes[2];
+  for (int i : {0, 1}) {
+    ASSERT_TRUE(nodes[i].started()) << "redis-server cannot be started (scripts/setup installs it)";
+    nodes[i].GiveSlots(8192 * i, 8192 * i + 8191);
+  }
+  nodes[0].Meet(nodes[1]);
+  for (int i : {0, 1}) {
+    nodes[i].WaitForSlots();
+    const auto store = Open(nodes[i].port());
+    int own = 0, other = 0;
+    for (int key = 0; key < 40; ++key) {
+      const absl::Status status = PutState(*store, absl::StrCat("key-", key), {1});
+      if (status.ok()) {
+        ++own;
+        ExpectState(*store, absl::StrCat("key-", key), {1});
+        continue;
+      }
+      ++other;
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+      EXPECT_THAT(
+          std::string(status.message()),
+          HasSubstr(absl::StrCat("127.0.0.1:", nodes[i].port(), " is a node of a cluster")));
+      EXPECT_THAT(std::string(status.message()),
+                  HasSubstr(absl::StrCat(" is at 127.0.0.1:", nodes[1 - i].port(), ". That is")));
+    }
+    EXPECT_GT(own, 0);
+    EXPECT_GT(other, 0);
   }
 }
 

@@ -19,7 +19,6 @@
 #include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
 #include "tests/must.h"
-#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -300,11 +299,10 @@ TEST_F(SnapshotRightsTest, AUserWithFewRights) {
 
 // A cluster refuses scripts whose keys are in several slots.
 TEST(SnapshotClusterTest, AllKeysAreInOneSlot) {
-  const TempFolder folder;
-  RedisServer server({"--dir", folder.path(), "--cluster-enabled", "yes"});
+  const ClusterNode server;
   ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
-  GiveSlots(server.port(), 0, 16383);
-  WaitForCluster(server.port());
+  server.GiveSlots(0, 16383);
+  server.WaitForSlots();
   const auto store =
       Must(OpenSnapshotStore({.redis = {.port = server.port()}, .budget_bytes = 3'000'000}));
   ASSERT_TRUE(store->Connect().ok());
