@@ -15,6 +15,11 @@ absl::Status CheckRedisOptions(const RedisOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("the time limit ", absl::FormatDuration(options.timeout), " is not positive"));
   }
+  if (options.expiry != absl::ZeroDuration() && options.expiry < absl::Milliseconds(1)) {
+    return absl::InvalidArgumentError(absl::StrCat("the expiry ",
+                                                   absl::FormatDuration(options.expiry),
+                                                   " is neither zero nor a millisecond or longer"));
+  }
   return absl::OkStatus();
 }
 

@@ -62,9 +62,10 @@ constexpr absl::string_view kPutField =
     "return redis.call('EXPIRE', KEYS[1], ARGV[3])";
 // Keys: the hash of an unfinished state, the state's key. Arguments: the fields that it must have,
 // the manifest's field, and the generation that the replaced state must have as it is in a
-// manifest, 'none' or 'any'. Answers OK; REPLACED when the state's key has another state; LOST when
-// the server has evicted the hash or fields of it; or, when the state's key holds another type of
-// value, that type. UNLINK frees the replaced state without blocking the server.
+// manifest, 'none' or 'any', and the milliseconds after which the state expires, 0: never. Answers
+// OK; REPLACED when the state's key has another state; LOST when the server has evicted the hash or
+// fields of it; or, when the state's key holds another type of value, that type. UNLINK frees the
+// replaced state without blocking the server.
 constexpr absl::string_view kPublish =
     "local type = redis.call('TYPE', KEYS[2]).ok "
     "if type ~= 'none' and type ~= 'hash' then return type end "
@@ -73,7 +74,8 @@ constexpr absl::string_view kPublish =
     "local found = manifest and string.sub(manifest, 9, 16) or 'none' "
     "if found ~= ARGV[3] then return 'REPLACED' end end "
     "if redis.call('HLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 'LOST' end "
-    "redis.call('PERSIST', KEYS[1]) "
+    "if ARGV[4] == '0' then redis.call('PERSIST', KEYS[1]) "
+    "else redis.call('PEXPIRE', KEYS[1], ARGV[4]) end "
     "redis.call('UNLINK', KEYS[2]) "
     "redis.call('RENAME', KEYS[1], KEYS[2]) "
     "return 'OK'";
@@ -136,7 +138,8 @@ class RedisState {
              absl::string_view key)
       : connection_(std::move(connection)),
         key_(key),
-        server_key_(absl::StrCat(options.prefix, key)) {}
+        server_key_(absl::StrCat(options.prefix, key)),
+        expiry_(absl::StrCat(absl::ToInt64Milliseconds(options.expiry))) {}
 
   const std::string& key() const { return key_; }
 
@@ -175,9 +178,9 @@ class RedisState {
     return std::move(reply.text);
   }
 
-  // Makes the chunks that were put the state, which no longer expires, in the place of the one of
-  // this tag; Aborted when that is no longer there. On error the chunks are deleted if the server
-  // still answers.
+  // Makes the chunks that were put the state, which expires as the options say, in the place of the
+  // one of this tag; Aborted when that is no longer there. On error the chunks are deleted if the
+  // server still answers.
   absl::Status Publish(const Manifest& manifest, StateTag replaced) {
     const absl::Status status = TryPublish(manifest, replaced);
     if (!status.ok()) connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
@@ -237,7 +240,7 @@ class RedisState {
     INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
                            connection_->Command({"EVAL", kPublish, "2", UnfinishedKey(manifest),
                                                  server_key_, absl::StrCat(manifest.Chunks() + 1),
-                                                 kManifestField, GenerationOf(replaced)}));
+                                                 kManifestField, GenerationOf(replaced), expiry_}));
     if (reply.kind != RedisReply::Kind::kText) return Unexpected("EVAL");
     if (reply.text == "OK") return absl::OkStatus();
     if (reply.text == "REPLACED") return StateWasReplaced(key_);
@@ -260,6 +263,7 @@ class RedisState {
   std::unique_ptr<RedisConnection> connection_;
   std::string key_;
   std::string server_key_;
+  std::string expiry_;  // in milliseconds
 };
 
 class RedisStateWriter final : public StateWriter {

@@ -18,10 +18,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "io/store/redis_connection.h"
 #include "io/store/state_store_redis.h"
 #include "nlohmann/json.hpp"
 #include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
+#include "tests/must.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/program.h"
@@ -170,6 +172,11 @@ TEST(Sessions, OutliveAServerThatIsKilled) {
 TEST(Sessions, OnRedis) {
   const RedisServer redis;
   const std::string place = absl::StrCat("redis://127.0.0.1:", redis.port(), "/3");
+  const auto ttl = [&redis] {
+    const auto raw = Must(RedisConnection::Connect({.port = redis.port(), .database = 3}, 1 << 16));
+    return Must(raw->Command({"EVAL", "return redis.call('TTL', redis.call('KEYS', '*')[1])", "0"}))
+        .integer;
+  };
   if (OpenRedisStore({}).status().code() == absl::StatusCode::kUnimplemented) GTEST_SKIP();
   ASSERT_TRUE(redis.started());
   json answer;
@@ -181,9 +188,16 @@ TEST(Sessions, OnRedis) {
     EXPECT_EQ(reply.status, 200) << reply.body;
     answer = json::parse(reply.body, nullptr, false);
   }
-  const ServerProcess second(With(place));
+  EXPECT_EQ(ttl(), -1);
+  std::vector<std::string> expiring = With(place);
+  expiring.insert(expiring.end(), {"--sessions-ttl", "500"});
+  const ServerProcess second(expiring);
   const uint16_t port = second.port();
   EXPECT_EQ(CheckSession(port, {answer["message"]}), 1);
+  EXPECT_EQ(ttl(), -1) << "nothing was changed";
+  EXPECT_EQ(Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(1).dump()).status, 200);
+  EXPECT_GT(ttl(), 400);
+  EXPECT_LE(ttl(), 500);
   const RawReply again = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
   EXPECT_EQ(json::parse(again.body, nullptr, false), answer);
   EXPECT_THAT(Ask(port, "GET", "/v1/sessions").body, HasSubstr("\"talk\""));
@@ -229,6 +243,8 @@ TEST(Sessions, PlacesThatAreNone) {
   refused("redis://secret@host", 2, "[USER]:PASSWORD");
   refused("redis://a:%zz@host", 2, "hexadecimal");
   refused("redis://[::1", 2, "no ]");
+  ExpectError(RunProgram({"serve", "--port", "0", "--sessions-ttl", "60"}), 2,
+              HasSubstr("--sessions-ttl needs --sessions redis://HOST"));
   refused(absl::StrCat("redis://:secret@127.0.0.1:", FreePort()), 1, "cannot be reached");
   // Where others do not see it.
   ExpectError(

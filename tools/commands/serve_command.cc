@@ -60,7 +60,7 @@ struct ServeFlags {
   double timeout = 0;  // seconds; 0: none
   double drain = 30;   // seconds
   std::string answer_log;
-  std::string sessions = "memory";
+  SessionStoreFlags sessions;
   SharedPrefixesFlags shared_prefixes;
   bool no_page = false;
   bool own_sessions_only = false;
@@ -237,7 +237,7 @@ void AddServe(CLI::App& app, Action& action) {
       .add_option("--drain", flags->drain,
                   "seconds that running answers get when the server ends (default: 30)")
       ->check(Between(0, 1e9));
-  AddSessionStoreFlag(command, flags->sessions);
+  AddSessionStoreFlags(command, flags->sessions);
   AddSharedPrefixesFlags(command, flags->shared_prefixes);
   command.add_flag("--own-sessions-only", flags->own_sessions_only,
                    "refuse turns of sessions that another program, instruction set, model or type "

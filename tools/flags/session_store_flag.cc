@@ -12,11 +12,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "base/about.h"
 #include "base/status_macros.h"
 #include "io/file/file_lock.h"
 #include "io/store/state_store_redis.h"
 #include "tools/flags/usage_error.h"
+#include "tools/flags/validators.h"
 
 namespace inlay {
 namespace {
@@ -98,10 +100,12 @@ absl::Status CheckSlots(StateStore& store) {
 // `no_place` says what a place is not that is neither a folder nor on Redis.
 absl::StatusOr<std::shared_ptr<StateStore>> OpenPlace(const std::string& place,
                                                       absl::string_view flag,
-                                                      absl::string_view no_place) {
+                                                      absl::string_view no_place,
+                                                      absl::Duration expiry = {}) {
   std::shared_ptr<StateStore> store;
   if (IsRedis(place)) {
     INLAY_ASSIGN_OR_RETURN(RedisOptions options, ParseRedisAddress(place, flag));
+    options.expiry = expiry;
     INLAY_ASSIGN_OR_RETURN(store, OpenRedisStore(std::move(options)));
     INLAY_RETURN_IF_ERROR(About(flag, CheckSlots(*store)));
   } else if (struct stat info; stat(place.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -140,10 +144,14 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenStore(const std::string& place,
   return OpenPlace(place, flag, "not redis://HOST either");
 }
 
-absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& place) {
+absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const SessionStoreFlags& flags) {
+  const std::string& place = flags.place;
+  if (flags.ttl > 0 && !IsRedis(place))
+    return UsageError("--sessions-ttl needs --sessions redis://HOST: no other sessions expire");
   if (place == "memory") return nullptr;
-  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> store,
-                         OpenPlace(place, "--sessions", "neither redis://HOST nor memory"));
+  INLAY_ASSIGN_OR_RETURN(
+      std::shared_ptr<StateStore> store,
+      OpenPlace(place, "--sessions", "neither redis://HOST nor memory", absl::Seconds(flags.ttl)));
   if (IsRedis(place)) return store;
   // No other server may use the folder at the same time: each would overwrite what the other has
   // stored since.
@@ -156,14 +164,19 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& 
   return std::shared_ptr<StateStore>(locked, locked->store.get());
 }
 
-void AddSessionStoreFlag(CLI::App& command, std::string& place) {
+void AddSessionStoreFlags(CLI::App& command, SessionStoreFlags& flags) {
   // A password is not to be seen in the list of processes.
   command
-      .add_option("--sessions", place,
+      .add_option("--sessions", flags.place,
                   "where the conversations of /v1/sessions are kept: memory (default, until the "
                   "server ends), a folder, or redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]")
       ->type_name("memory|FOLDER|URL")
       ->envname("INLAY_SESSIONS");
+  command
+      .add_option("--sessions-ttl", flags.ttl,
+                  "seconds after its last change that a session on Redis is deleted; 0: never "
+                  "(default)")
+      ->check(Between(0, 1e9));
 }
 
 }  // namespace inlay

@@ -13,8 +13,13 @@
 
 namespace inlay {
 
-// --sessions
-void AddSessionStoreFlag(CLI::App& command, std::string& place);
+struct SessionStoreFlags {
+  std::string place = "memory";
+  double ttl = 0;  // seconds; 0: for ever
+};
+
+// --sessions and --sessions-ttl
+void AddSessionStoreFlags(CLI::App& command, SessionStoreFlags& flags);
 
 // Whether the store at `place` is on Redis: otherwise it is a folder.
 bool IsRedis(absl::string_view place);
@@ -26,9 +31,10 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenStore(const std::string& place,
                                                       absl::string_view flag);
 
 // The store of inlay serve at "memory", "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]" or in an
-// existing folder; null for "memory". A usage error for what is none of these; an error of the
-// store when it cannot be listed, so that a server does not begin with a store that fails.
-absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const std::string& place);
+// existing folder; null for "memory". A usage error for what is none of these, or for sessions that
+// are to expire elsewhere than on Redis; an error of the store when it cannot be listed, so that a
+// server does not begin with a store that fails.
+absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const SessionStoreFlags& flags);
 
 // The options that a redis:// address stands for. In the user's name and the password, %XX is the
 // byte of that number.

@@ -17,6 +17,7 @@
 #include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
 #include "tests/io/store/state_store_contract.h"
+#include "tests/must.h"
 #include "tests/temp_folder.h"
 
 namespace inlay {
@@ -121,6 +122,32 @@ TEST_F(RedisStoreTest, LeavesNothingBehind) {
   // Whoever deletes the state's key, or evicts it, leaves no chunk without a manifest.
   Eval("redis.call('DEL', 'inlay:c') return 1");
   EXPECT_EQ(KeysOnServer(), 1);
+}
+
+// From the last time that it was stored, whoever stores it.
+TEST_F(RedisStoreTest, StatesExpireWhereThatIsAskedFor) {
+  const auto store = Must(OpenRedisStore({.port = server_.port(), .expiry = absl::Seconds(100)}));
+  const auto ttl = [this] {
+    return Must(raw_->Command({"EVAL", "return redis.call('TTL', 'inlay:a')", "0"})).integer;
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    ASSERT_TRUE(PutState(*store, "a", RandomBytes(1'200'000, 1)).ok());
+    EXPECT_GT(ttl(), 90);
+    EXPECT_LE(ttl(), 100);
+    Eval("return redis.call('EXPIRE', 'inlay:a', 20)");
+    ExpectState(*store, "a", RandomBytes(1'200'000, 1));
+    EXPECT_LE(ttl(), 20) << "it was read, not stored";
+  }
+  ASSERT_TRUE(PutState(*store_, "a", {1}).ok());
+  EXPECT_EQ(ttl(), -1) << "by a server that keeps it";
+  const auto brief =
+      Must(OpenRedisStore({.port = server_.port(), .expiry = absl::Milliseconds(1)}));
+  ASSERT_TRUE(PutState(*brief, "a", {2}).ok());
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_TRUE(absl::IsNotFound(GetState(*store, "a").status()));
+  EXPECT_EQ(ListStates(*store, ""), std::vector<std::string>{});
+  EXPECT_FALSE(OpenRedisStore({.expiry = absl::Microseconds(1)}).ok());
+  EXPECT_FALSE(OpenRedisStore({.expiry = -absl::Seconds(1)}).ok());
 }
 
 // At no moment of a Put is there a chunk that would stay when the writer and the manifest go.
@@ -303,9 +330,9 @@ TEST(RedisOptionsTest, Passwords) {
 // The user of docs/replicas.md.
 const std::vector<std::string>& FewRights() {
   static const auto& arguments = *new std::vector<std::string>{
-      "--user", "inlay",    "on",      ">secret", "~inlay:*", "~{inlay:*", "resetchannels",
-      "-@all",  "+type",    "+hget",   "+unlink", "+eval",    "+hset",     "+expire",
-      "+hlen",  "+persist", "+rename", "+scan",   "+hexists"};
+      "--user", "inlay",    "on",       ">secret", "~inlay:*", "~{inlay:*", "resetchannels",
+      "-@all",  "+type",    "+hget",    "+unlink", "+eval",    "+hset",     "+expire",
+      "+hlen",  "+persist", "+pexpire", "+rename", "+scan",    "+hexists"};
   return arguments;
 }
 
@@ -342,9 +369,11 @@ TEST(RedisOptionsTest, StatesOutliveAServerThatIsKilled) {
 TEST(RedisOptionsTest, AUserWithFewRights) {
   RedisServer server(FewRights());
   ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
-  const RedisOptions options = {.port = server.port(), .user = "inlay", .password = "secret"};
+  RedisOptions options = {.port = server.port(), .user = "inlay", .password = "secret"};
   const auto store = OpenRedisStore(options);
   ASSERT_TRUE(store.ok());
+  options.expiry = absl::Hours(1);
+  EXPECT_TRUE(PutState(**OpenRedisStore(options), "expires", {1}).ok());
   CheckTags(**store, **store);
   CheckReplacing(**store);
   EXPECT_EQ(ListStates(**store, "t"), std::vector<std::string>{"tagged"});
