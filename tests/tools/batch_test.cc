@@ -192,6 +192,17 @@ TEST_F(BatchTest, TheSameBytesHoweverManyAtATime) {
   }
 }
 
+TEST_F(BatchTest, TheSameBytesWithDrafts) {
+  const std::string whole = Whole(), out = ScratchPath("out");
+  for (const std::vector<std::string>& drafts :
+       {std::vector<std::string>{"--draft", "4"}, {"--draft-model", kModel}}) {
+    std::vector<std::string> flags = {"-n", "2", "--restart"};
+    flags.insert(flags.end(), drafts.begin(), drafts.end());
+    EXPECT_EQ(Run(out, flags).status, 3);
+    EXPECT_EQ(ReadFile(out), whole) << drafts[0];
+  }
+}
+
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
   waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT);

@@ -24,6 +24,7 @@
 #include "serve/service/service.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/chat_template_flag.h"
+#include "tools/flags/draft_flags.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/service_flags.h"
 #include "tools/flags/shard_flag.h"
@@ -47,6 +48,7 @@ struct BatchFlags {
   ModelFlags model;
   std::string requests, out;
   ServiceFlags service;
+  DraftFlags draft;
   std::string shard;
   bool restart = false;
   std::optional<int64_t> time;
@@ -59,8 +61,7 @@ ServiceOptions OptionsOf(const BatchFlags& flags, const LoadedModel& model, size
                          absl::Time time) {
   ServiceOptions options = MakeServiceOptions(flags.service, flags.model, model, neighbours);
   options.scheduler.most_waiting = kNoLimit;
-  // Drafts pay only where few answers run.
-  options.scheduler.draft = 0;
+  options.scheduler.draft = MostDrafted(flags.draft);
   options.page = false;
   options.reproducible_at = time;
   return options;
@@ -108,12 +109,15 @@ absl::Status Run(BatchFlags flags) {
   INLAY_RETURN_IF_ERROR(CheckReplace(flags.out, FileKind::kOther, Replace::kSameKind));
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.service.chat_template));
-  INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
+  INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
+  const LoadedModel& model = models.model;
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
   if (!renderer.ok() && !flags.service.chat_template.empty()) return renderer.status();
   const absl::Time time =
       flags.time.has_value() ? absl::FromUnixSeconds(*flags.time) : requests.modified();
-  const ServiceOptions service_options = OptionsOf(flags, model, choice.neighbours, time);
+  ServiceOptions service_options = OptionsOf(flags, model, choice.neighbours, time);
+  if (models.draft_model.has_value())
+    service_options.scheduler.draft_model = models.draft_model->engine.get();
   const serve::ApiKeys keys;
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
                          Service::Create(model, std::move(renderer), keys, service_options));
@@ -161,6 +165,8 @@ void AddBatch(CLI::App& app, Action& action) {
       ->type_name("FILE")
       ->required();
   AddServiceFlags(command, "", flags->model, flags->service);
+  // Drafts pay only where few answers run.
+  AddDraftFlags(command, flags->draft, /*usual=*/0);
   AddShardFlag(command, flags->shard);
   command
       .add_option("--time", flags->time,
