@@ -1,5 +1,6 @@
 // Generated answers of the C API, whole, in pieces, or a token at a time.
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,11 +19,13 @@
 struct inlay_generation {
   // Each is destroyed before those above it.
   std::shared_ptr<inlay::c_api::SharedModel> shared;
-  std::unique_ptr<inlay::c_api::Use> use;  // null once the answer has ended
-  std::unique_ptr<inlay::Generation> steps;
-  std::vector<float> logits;  // [most_logit_rows, vocabulary size]
-  size_t tokens_told = 0;     // in pieces so far
-  bool running = true;
+  std::unique_ptr<inlay::c_api::Use> use;  // both null once the answer has ended: its steps restore
+  std::unique_ptr<inlay::Generation> steps;  // the conversation when they are destroyed
+  std::vector<float> logits;                 // [most_logit_rows, vocabulary size]
+  // The latest piece, and how many tokens those before it had.
+  std::string text;
+  std::vector<int32_t> tokens;
+  size_t tokens_told = 0;
 };
 
 namespace inlay::c_api {
@@ -99,45 +102,48 @@ absl::Status RunSteps(inlay_generation& generation) {
   return absl::OkStatus();
 }
 
-// Gives the conversation back. Text and tokens of the answer stay.
+// Gives the conversation back.
 void End(inlay_generation& generation) {
-  generation.running = false;
+  generation.steps.reset();
   generation.use.reset();
 }
 
 absl::Status NextPiece(inlay_generation& generation, inlay_piece* piece) {
   INLAY_RETURN_IF_ERROR(CheckNotNull({{"inlay_piece", piece}}));
   INLAY_RETURN_IF_ERROR(CheckSize("inlay_piece", piece->size));
-  if (!generation.running) return absl::FailedPreconditionError("the answer has ended");
-  Generation& steps = *generation.steps;
-  if (absl::Status status = OrOutOfMemory("this answer", [&] { return RunSteps(generation); });
-      !status.ok()) {
-    generation.steps.reset();  // takes what it had of a prompt back
+  if (generation.steps == nullptr) return absl::FailedPreconditionError("the answer has ended");
+  const absl::Status status = OrOutOfMemory("this answer", [&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(RunSteps(generation));
+    const std::vector<int32_t>& tokens = generation.steps->tokens();
+    generation.text = std::string(generation.steps->TakeText());
+    generation.tokens.assign(tokens.begin() + static_cast<ptrdiff_t>(generation.tokens_told),
+                             tokens.end());
+    generation.tokens_told = tokens.size();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
     End(generation);
     return status;
   }
-  const absl::string_view text = steps.TakeText();
-  const absl::Span<const int32_t> tokens =
-      absl::MakeConstSpan(steps.tokens()).subspan(generation.tokens_told);
-  generation.tokens_told = steps.tokens().size();
-  if (steps.done()) End(generation);
-  return Fill(
-      "inlay_piece",
-      inlay_piece{.size = sizeof(inlay_piece),
-                  .text = text.data(),
-                  .text_size = text.size(),
-                  .tokens = tokens.data(),
-                  .token_count = tokens.size(),
-                  .done = steps.done() ? 1 : 0,
-                  .reason = steps.done() ? ReasonOf(steps.stop_reason()) : INLAY_STOP_LENGTH},
-      piece);
+  const bool done = generation.steps->done();
+  const inlay_stop_reason reason =
+      done ? ReasonOf(generation.steps->stop_reason()) : INLAY_STOP_LENGTH;
+  if (done) End(generation);
+  return Fill("inlay_piece",
+              inlay_piece{.size = sizeof(inlay_piece),
+                          .text = generation.text.data(),
+                          .text_size = generation.text.size(),
+                          .tokens = generation.tokens.data(),
+                          .token_count = generation.tokens.size(),
+                          .done = done ? 1 : 0,
+                          .reason = reason},
+              piece);
 }
 
 absl::Status Stop(inlay_generation& generation) {
-  if (!generation.running) return absl::OkStatus();
+  if (generation.steps == nullptr) return absl::OkStatus();
   generation.steps->Cancel();
   const absl::Status status = OrOutOfMemory("this answer", [&] { return RunSteps(generation); });
-  generation.steps.reset();
   End(generation);
   return status;
 }

@@ -40,6 +40,8 @@ def test_any_order_of_deaths() -> None:
         things = {"model": model, "sequence": sequence, "fork": sequence.fork(),
                   "logits": sequence.logits, "answer": sequence.fork().generate("To be"),
                   "chat": model.chat([{"role": "user", "content": "a"}])}
+        ended = sequence.fork().generate("To be", inlay.Options(max_tokens=2))
+        ended.result()
         del model, sequence
         for name in order:
             del things[name]
@@ -75,6 +77,8 @@ import inlay
 model = inlay.Model.load({str(BARD)!r}, threads=2)
 sequence = model.sequence([1, 2])
 answer = sequence.fork().generate("To be")
+ended = sequence.fork().generate("To be", inlay.Options(max_tokens=5))
+ended.result()
 print(next(answer) != "", sequence.logits.shape)
 """
     for _ in range(3):

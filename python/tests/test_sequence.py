@@ -59,9 +59,15 @@ def test_any_way_to_the_same_tokens(bard: inlay.Model) -> None:
 
 def test_logits_are_those_of_the_last_token_or_none(bard: inlay.Model, prompt: list[int]) -> None:
     sequence = bard.sequence()
+
+    def drop() -> None:
+        sequence.append(2)
+        assert sequence.logits.shape == (1024,)
+        sequence.rewind(len(sequence) - 1)
+
     changes: list[Callable[[], object]] = [
         lambda: None, lambda: sequence.append(prompt, logits=False), lambda: sequence.rewind(5),
-        lambda: sequence.generate([1], inlay.Options(max_tokens=2)).result()]
+        lambda: sequence.generate([1], inlay.Options(max_tokens=2)).result(), drop]
     for change in changes:
         change()
         with pytest.raises(inlay.FailedPreconditionError, match="no logits"):

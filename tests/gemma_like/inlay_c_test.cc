@@ -584,7 +584,10 @@ TEST_F(InlayCTest, AnswersComeInPieces) {
   EXPECT_EQ(inlay_cache_length(cache), prompt_.size() + tokens.size());
   EXPECT_ERROR(inlay_next_piece(generation, &piece), INLAY_FAILED_PRECONDITION, "has ended");
   EXPECT_EQ(inlay_stop_generation(generation), INLAY_OK);
+  // What comes later stays.
+  ASSERT_EQ(inlay_append(cache, prompt_.data(), 3, nullptr), INLAY_OK);
   inlay_free_generation(generation);
+  EXPECT_EQ(inlay_cache_length(cache), prompt_.size() + tokens.size() + 3);
   inlay_free_generation(nullptr);
 
   EXPECT_EQ(inlay_start_generation(cache, prompt_.data(), 0, nullptr, &generation),
@@ -618,6 +621,16 @@ TEST_F(InlayCTest, StoppedAnswersLeaveWhatTheyHaveTold) {
   const int32_t* held = inlay_cache_tokens(cache_);
   EXPECT_EQ(std::vector<int32_t>(held, held + inlay_cache_length(cache_)), all);
   EXPECT_EQ(inlay_next_piece(generation, &piece), INLAY_FAILED_PRECONDITION);
+  inlay_free_generation(generation);
+
+  // Ended, and freed after its conversation.
+  inlay_cache* cache = NewCache();
+  ASSERT_EQ(inlay_start_generation(cache, prompt_.data(), prompt_.size(), &options_, &generation),
+            INLAY_OK);
+  do {
+    ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
+  } while (piece.done == 0);
+  inlay_free_cache(cache);
   inlay_free_generation(generation);
 
   // Freed before everything that it needs, and after it.
