@@ -49,8 +49,8 @@ absl::StatusOr<PrefixCost> PrefillThrough(PrefixCache& prefixes, Engine& engine,
                                           absl::Span<const int32_t> tokens, size_t stride,
                                           FloatRows logits, const CancelCheck& cancel = nullptr);
 
-// Runs a generation's next step in its conversation; `logits` [most_logit_rows, vocab_size] has room
-// for the rows that it needs. The errors of Next, Forward and Accept.
+// Runs a generation's next step in its conversation; `logits` [most_logit_rows, vocab_size] has
+// room for the rows that it needs. The errors of Next, Forward and Accept.
 absl::Status RunStep(Engine& engine, KVCache& cache, Generation& generation, FloatRows logits,
                      const CancelCheck& cancel = nullptr);
 

@@ -57,21 +57,28 @@ def measure(path: str, steps: int, threads: int) -> dict[str, Any]:
     append = ffi.addressof(lib, "inlay_append")
     python_ns: list[int] = []
     native_ns: list[int] = []
-    for i in range(steps + steps // 10):
-        token = i % 100
+
+    def in_python(token: int) -> bytes:
         start = time.perf_counter_ns()
         sequence.append(token)
         row = sequence.logits
-        end = time.perf_counter_ns()
-        assert row.shape == (model.vocabulary_size,)
-        sequence.rewind(32)
+        python_ns.append(time.perf_counter_ns() - start)
+        return row.tobytes()
+
+    def in_c(token: int) -> bytes:
         spent = native.time_step(append, sequence._handle, token, logits)
         assert spent >= 0, "the step in C failed"
-        assert (ffi.buffer(logits)[:] == row.tobytes()), "the two steps differ"
-        sequence.rewind(32)
-        if i >= steps // 10:  # the first ones warm up
-            python_ns.append(end - start)
-            native_ns.append(spent)
+        native_ns.append(spent)
+        return bytes(ffi.buffer(logits))
+
+    warm_up = steps // 10
+    for i in range(warm_up + steps):
+        found = set()
+        for way in (in_python, in_c) if i % 2 == 0 else (in_c, in_python):
+            found.add(way(i % 100))
+            sequence.rewind(32)
+        assert len(found) == 1, "the two steps differ"
+    del python_ns[:warm_up], native_ns[:warm_up]
     python, compiled = statistics.median(python_ns) / 1e3, statistics.median(native_ns) / 1e3
     return {"model": model.config, "threads": threads, "steps": steps,
             "python_us": round(python, 2), "compiled_us": round(compiled, 2),

@@ -26,6 +26,13 @@ def test_tells_what_it_is(bard: inlay.Model) -> None:
     assert bard.fingerprint() != fingerprint
 
 
+def test_notices_are_in_the_wheel() -> None:
+    notices = Path(inlay.__file__).parent / "notices"
+    assert "Apache License" in (notices / "LICENSE").read_text()
+    for name in ("Abseil", "Highway", "hiredis"):
+        assert f"\n{name}" in (notices / "NOTICE").read_text()
+
+
 def test_tokens_and_back(bard: inlay.Model) -> None:
     tokens = bard.tokenize(PROMPT)
     assert bard.detokenize(tokens) == PROMPT

@@ -15,11 +15,15 @@ Ids = NDArray[np.int32]
 # A token, or tokens as a list or an array.
 Tokens = Union[int, SequenceOf[int], NDArray[np.integer[Any]]]
 
+_ONE = ffi.typeof("int32_t[1]")
+
 
 def ids_of(tokens: Tokens) -> tuple[Any, int]:
     """Tokens as int32_t[count], and the count."""
+    if type(tokens) is int:  # most often, and what follows takes longer
+        return ffi.new(_ONE, (tokens,)), 1
     if isinstance(tokens, (int, np.integer)):
-        return ffi.new("int32_t[1]", (int(tokens),)), 1
+        return ffi.new(_ONE, (int(tokens),)), 1
     if isinstance(tokens, np.ndarray):
         if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
             raise TypeError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers in one "
