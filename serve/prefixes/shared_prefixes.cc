@@ -37,12 +37,12 @@ class TextSink final : public ByteSink {
 // Bytes that are counted as held until nobody refers to them.
 std::shared_ptr<const std::string> Hold(std::string text,
                                         const std::shared_ptr<std::atomic<uint64_t>>& held) {
-  *held += text.size();
-  return std::shared_ptr<const std::string>(new std::string(std::move(text)),
-                                            [held](const std::string* bytes) {
-                                              *held -= bytes->size();
-                                              delete bytes;
-                                            });
+  auto bytes = std::make_unique<const std::string>(std::move(text));
+  *held += bytes->size();
+  return std::shared_ptr<const std::string>(bytes.release(), [held](const std::string* gone) {
+    *held -= gone->size();
+    delete gone;
+  });
 }
 
 }  // namespace
