@@ -18,12 +18,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "io/store/redis_connection.h"
 #include "io/store/state_store_redis.h"
 #include "nlohmann/json.hpp"
 #include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
-#include "tests/must.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/program.h"
@@ -173,9 +171,9 @@ TEST(Sessions, OnRedis) {
   const RedisServer redis;
   const std::string place = absl::StrCat("redis://127.0.0.1:", redis.port(), "/3");
   const auto ttl = [&redis] {
-    const auto raw = Must(RedisConnection::Connect({.port = redis.port(), .database = 3}, 1 << 16));
-    return Must(raw->Command({"EVAL", "return redis.call('TTL', redis.call('KEYS', '*')[1])", "0"}))
-        .integer;
+    const std::string reply =
+        redis.Ask({"SELECT 3", "EVAL \"return redis.call('TTL', redis.call('KEYS', '*')[1])\" 0"});
+    return std::stoi(reply.substr(reply.find(':') + 1));
   };
   if (OpenRedisStore({}).status().code() == absl::StatusCode::kUnimplemented) GTEST_SKIP();
   ASSERT_TRUE(redis.started());

@@ -5,16 +5,12 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <memory>
-#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "io/store/redis_connection.h"
 #include "tests/io/store/loopback.h"
 #include "tests/io/store/redis_server.h"
-#include "tests/must.h"
 #include "tests/temp_folder.h"
 
 namespace inlay {
@@ -31,19 +27,16 @@ class ClusterNode {
 
   // The node gets the slots from `first` to `last`, of 0 to 16383.
   void GiveSlots(int first, int last) const {
-    Must(Raw()->Command({"CLUSTER", "ADDSLOTSRANGE", absl::StrCat(first), absl::StrCat(last)}));
+    server_.Ask({absl::StrCat("CLUSTER ADDSLOTSRANGE ", first, " ", last)});
   }
   // Makes the two nodes one cluster.
   void Meet(const ClusterNode& other) const {
-    Must(Raw()->Command({"CLUSTER", "MEET", "127.0.0.1", absl::StrCat(other.port()),
-                         absl::StrCat(other.bus_port_)}));
+    server_.Ask({absl::StrCat("CLUSTER MEET 127.0.0.1 ", other.port(), " ", other.bus_port_)});
   }
   // Until the node knows of all slots.
   void WaitForSlots() const {
-    const auto raw = Raw();
     for (int i = 0; i < 3000; ++i) {
-      const std::string info = Must(raw->Command({"CLUSTER", "INFO"})).text;
-      if (absl::StrContains(info, "cluster_state:ok")) return;
+      if (absl::StrContains(server_.Ask({"CLUSTER INFO"}), "cluster_state:ok")) return;
       absl::SleepFor(absl::Milliseconds(10));
     }
   }
@@ -53,9 +46,6 @@ class ClusterNode {
     const auto [fd, port] = BindLoopback();
     close(fd);
     return port;
-  }
-  std::unique_ptr<RedisConnection> Raw() const {
-    return Must(RedisConnection::Connect({.port = port()}, 1 << 16));
   }
 
   const TempFolder folder_;

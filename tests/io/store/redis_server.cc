@@ -64,6 +64,22 @@ void RedisServer::Signal(int signal) const {
   if (pid_ > 0) kill(pid_, signal);
 }
 
+std::string RedisServer::Ask(const std::vector<std::string>& commands) const {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = LoopbackAddress(port_);
+  std::string reply, text;
+  for (const std::string& command : commands) text += command + "\r\n";
+  text += "QUIT\r\n";
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+      send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size())) {
+    char buffer[4096];
+    for (ssize_t n = 0; (n = recv(fd, buffer, sizeof(buffer), 0)) > 0;)
+      reply.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  return reply;
+}
+
 void RedisServer::Kill() {
   if (pid_ <= 0) return;
   Signal(SIGKILL);

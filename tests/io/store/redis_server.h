@@ -25,6 +25,9 @@ class RedisServer {
   bool started() const { return pid_ > 0; }
   uint16_t port() const { return port_; }
   void Signal(int signal) const;
+  // What it replies to these commands, each a line as a person types it, in Redis' protocol: for
+  // tests that have no hiredis.
+  std::string Ask(const std::vector<std::string>& commands) const;
   void Kill();
 
  private:
