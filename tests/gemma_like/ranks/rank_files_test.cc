@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/xxh64.h"
+#include "configs/test_twins.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/files/pack.h"
 #include "gemma_like/files/quantization.h"
@@ -149,6 +150,30 @@ TEST(RankFilesTest, MemoryOfARankIsItsShare) {
     return cache->allocated_bytes();
   };
   EXPECT_EQ(bytes(*ranked.model()) * 2, bytes(alone));
+}
+
+// What docs/ranks.md says of a token of a model with attention and an MLP in every layer.
+TEST(RankFilesTest, CollectivesAndBytesOfAToken) {
+  const std::string path = "tests/golden/models/gemma3-tiny-q4_0.gguf";
+  const RankedFile ranked(2, path);
+  Engine& engine = *ranked.model()->engine;
+  const auto cache = Must(engine.CreateCache({}));
+  Append(engine, *cache, std::vector<int32_t>{3});
+  const size_t collectives = ranked.group().collectives, bytes = ranked.group().bytes;
+  Append(engine, *cache, std::vector<int32_t>{4});
+
+  using Config = TestGemma3;
+  const size_t layers = engine.info().layers;
+  const size_t polls = layers + 1;  // these ranks look for cancellation in every pass
+  EXPECT_EQ(ranked.group().collectives - collectives, 3 + 4 * layers + 1 + polls);
+  // Half of everything is the other rank's; 36 bytes are 32 rounded values.
+  const GgufFile file = Must(GgufFile::Open(path));
+  const size_t heads = Must(file.GetUint("gemma3.attention.head_count")) *
+                       Must(file.GetUint("gemma3.attention.key_length"));
+  const size_t hidden = Must(file.GetUint("gemma3.feed_forward_length"));
+  const size_t of_layer = 2 * Config::kModelDim * sizeof(float) + (heads + hidden) / 32 * 36;
+  EXPECT_EQ(ranked.group().bytes - bytes,
+            (layers * of_layer + engine.info().vocab_size * sizeof(float)) / 2 + 2);
 }
 
 TEST(RankFilesTest, AFileThatOneRankCannotLoad) {
