@@ -1,11 +1,13 @@
 #include "tools/flags/shared_prefixes_flags.h"
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "io/store/snapshot_store.h"
 #include "tools/flags/session_store_flag.h"
 #include "tools/flags/validators.h"
+#include "tools/model_loader.h"
 #include "tools/output.h"
 
 namespace inlay {
@@ -39,6 +41,10 @@ void AddSharedPrefixesFlags(CLI::App& command, SharedPrefixesFlags& flags) {
 absl::StatusOr<std::optional<serve::SharedPrefixesOptions>> MakeSharedPrefixesOptions(
     const SharedPrefixesFlags& flags) {
   if (flags.place.empty()) return std::nullopt;
+  if (ModelLoaderIsSet()) {
+    return absl::FailedPreconditionError(
+        "--shared-prefixes is for states that one process holds; ranks hold parts of them");
+  }
   serve::SharedPrefixesOptions options;
   INLAY_ASSIGN_OR_RETURN(options.store.redis, ParseRedisAddress(flags.place, "--shared-prefixes"));
   // Nobody waits for what it bounds but the end of the server.
