@@ -86,10 +86,12 @@ TEST(RankFilesTest, FilesOfAllFamilies) {
   size_t files = 0;
   for (const auto& file : std::filesystem::directory_iterator("tests/golden/models")) {
     if (file.path().extension() != ".gguf") continue;
+    // Builds with sanitizers have fewer configs.
+    if (!FindConfig(Must(GgufFile::Open(file.path().string()))).ok()) continue;
     ExpectBitsOfOneProcess(file.path().string());
     ++files;
   }
-  EXPECT_GE(files, 15u);
+  EXPECT_GE(files, FindConfig(absl::string_view("test-falcon-h1")).ok() ? 18u : 5u);
 }
 
 TEST(RankFilesTest, Bfloat16AndFloatWeights) {
