@@ -30,10 +30,10 @@ struct EngineOptions {
   size_t threads = 1;  // the caller's included
   // The threads to compute with, which models may share; nullptr: a new team of `threads`.
   std::shared_ptr<Team> team = nullptr;
-  size_t max_batch = 512;      // tokens of one Forward; sizes the scratch memory
-  // The group that computes the model together; nullptr: this process alone. All ranks load the same
-  // file and then make the same calls on conversations of the same past. Results of Forward are
-  // complete at the first rank. A step's cancellation is the first rank's.
+  size_t max_batch = 512;  // tokens of one Forward; sizes the scratch memory
+  // The group that computes the model together; nullptr: this process alone. All ranks load the
+  // same file and then make the same calls on conversations of the same past. Results of Forward
+  // are complete at the first rank. A step's cancellation is the first rank's.
   std::shared_ptr<Ranks> ranks = nullptr;
   bool check_tensors = false;  // refuse weights that are NaN or infinite; see check_tensors.h
   bool hash_weights = false;   // in the background from the start, for callers of Identity()

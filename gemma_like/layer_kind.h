@@ -137,7 +137,7 @@ struct Pass {
   }
 
   // Of this rank, among those that compute the model.
-  RankShare share() const { return ranks == nullptr ? RankShare() : ShareOf(&ranks->ranks()); }
+  RankShare share() const { return ranks == nullptr ? RankShare() : ShareOf(&ranks->group()); }
 
   // Computes the products of the rows that this rank holds, for y [tokens, w.rows()] of each task.
   void MultiplyOwn(std::span<const MatMulTask> tasks, const Operand& x) {
@@ -149,7 +149,7 @@ struct Pass {
   // only if they read floats.
   template <class Compute>
   Operand MakeOperandOfParts(FloatRows x, size_t unit, OperandForms forms, const Compute& compute) {
-    const RowRange own = RowsOfRank(x.cols, share(), unit);
+    const PartRange own = RowsOfRank(x.cols, share(), unit);
     const Operand operand =
         Operand::MakeColumns(x, own.first, own.count, forms,
                              arena.Memory(Operand::MemoryFloats(x.rows, x.cols)), team, compute);

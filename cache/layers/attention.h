@@ -12,6 +12,8 @@
 #include "configs/layers/attention.h"
 #include "ops/attention/kv_shape.h"
 #include "ops/attention/kv_type.h"
+#include "ops/matmul/packed_matrix.h"
+#include "ops/matmul/quantized_rows.h"
 
 namespace inlay {
 
@@ -22,7 +24,10 @@ constexpr size_t HeadUnits(const AttentionShape& shape, size_t ranks) {
   const auto kv_heads = static_cast<size_t>(shape.kv_heads);
   const size_t units = kv_heads == 1 ? static_cast<size_t>(shape.heads) : kv_heads;
   const size_t columns = static_cast<size_t>(shape.heads * shape.head_dim) / units;
-  return ranks > 1 && units >= ranks && columns % 32 == 0 && shape.head_dim % 16 == 0 ? units : 1;
+  return ranks > 1 && units >= ranks && columns % kQuantBlock == 0 &&
+                 shape.head_dim % kTileRows == 0
+             ? units
+             : 1;
 }
 
 // The kv heads that a rank stores.

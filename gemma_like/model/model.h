@@ -39,6 +39,7 @@
 #include "gemma_like/model/block.h"
 #include "gemma_like/model/memory_plan.h"
 #include "gemma_like/model/metadata_check.h"
+#include "gemma_like/model/running_batch.h"
 #include "gemma_like/model/schedule.h"
 #include "gemma_like/model/weight_binder.h"
 #include "gemma_like/model/weights.h"
@@ -108,8 +109,7 @@ class Model final : public Engine {
       CacheOptions with_vocabulary = options;
       with_vocabulary.vocab_size = info_.vocab_size;
       return WithStorage(type, [&](auto policy) -> std::unique_ptr<KVCache> {
-        return std::make_unique<HybridCache<Config>>(policy, with_vocabulary,
-                                                     ShareOf(ranks_.get()));
+        return std::make_unique<HybridCache<Config>>(policy, with_vocabulary, share());
       });
     });
   }
@@ -153,6 +153,8 @@ class Model final : public Engine {
   }
 
  private:
+  RankShare share() const { return ranks_ ? ShareOf(&ranks_->group()) : RankShare(); }
+
   // A binder that was asked for every tensor that a model of this config reads from the file, of
   // whose matrices it has a share.
   static WeightBinder Ask(const GgufFile& file, RankShare share) {
@@ -192,8 +194,7 @@ class Model final : public Engine {
     });
     model->info_.vocab_size = model->weights_.embedding.rows;
     if (options.ranks != nullptr) {
-      model->ranks_ = options.ranks;
-      model->rank_pass_.emplace(*options.ranks, model->info_.vocab_size);
+      model->ranks_.emplace(options.ranks, model->info_.vocab_size);
     }
     if constexpr (kEmbeds) {
       for (const PackedMatrix& dense : model->weights_.dense) {
@@ -208,33 +209,6 @@ class Model final : public Engine {
     return model;
   }
 
-  // The state of a batch in a forward pass.
-  struct BatchState {
-    absl::Span<const SequenceStep> steps;
-    absl::Span<absl::Status> outcomes;  // one for each step, or empty
-    // The steps that have not failed, each with its cache and segment at the same index of `pass`.
-    absl::InlinedVector<size_t, 8> running;
-    absl::InlinedVector<Transaction, 8> transactions;
-    PassState<Config> pass;
-    size_t tokens = 0;
-    // Whether to cancel, as of the last Poll: the whole batch, then each running step.
-    absl::InlinedVector<uint8_t, 16> cancelled;
-
-    // Rows whose logits are wanted.
-    size_t Outputs() const {
-      size_t outputs = 0;
-      for (const size_t step : running) outputs += steps[step].logit_rows;
-      return outputs;
-    }
-    // Records the error as the outcome of this step, so that the other steps continue; returns it
-    // where there are no outcomes, so that the whole batch fails.
-    absl::Status Fail(size_t step, absl::Status error) const {
-      if (outcomes.empty()) return error;
-      outcomes[step] = std::move(error);
-      return absl::OkStatus();
-    }
-  };
-
   // Each text is a conversation of one step, which is forgotten afterwards.
   absl::Status EmbedTexts(absl::Span<const absl::Span<const int32_t>> texts, FloatRows embeddings,
                           const CancelCheck& cancel) {
@@ -245,7 +219,7 @@ class Model final : public Engine {
     for (const absl::Span<const int32_t> text : texts) {
       caches.emplace_back(F32Storage(),
                           CacheOptions{.max_length = text.size(), .vocab_size = info_.vocab_size},
-                          ShareOf(ranks_.get()));
+                          share());
       // The last layer computes all rows, as for logits after each token.
       steps.push_back({.cache = &caches.back(), .tokens = text, .logit_rows = text.size()});
     }
@@ -256,11 +230,11 @@ class Model final : public Engine {
   // memory, but only before anything is committed.
   absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows results,
                         const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
-    if (!rank_pass_) return RunPass(steps, results, cancel, outcomes);
+    if (!ranks_) return RunPass(steps, results, cancel, outcomes);
     try {
       return RunPass(steps, results, cancel, outcomes);
     } catch (const std::bad_alloc&) {
-      ranks_->Fail("there is no memory for a batch");  // the other ranks are in it
+      ranks_->group().Fail("there is no memory for a batch");  // the other ranks are in it
     }
   }
 
@@ -268,26 +242,26 @@ class Model final : public Engine {
                        const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
     const Team::Region region(*team_);
     const Arena::Scope scope(arena_);
-    BatchState batch{.steps = steps,
-                     .outcomes = outcomes,
-                     .running = {},
-                     .transactions = {},
-                     .pass = {.residual = {},
-                              .inputs = {},
-                              .caches = {},
-                              .segments = {},
-                              .shared = {},
-                              .pass = {.arena = arena_,
-                                       .team = *team_,
-                                       .schedule = Schedule::Cursor(schedule_),
-                                       .norm_epsilon = Config::kNormEpsilon,
-                                       .ranks = rank_pass_ ? &*rank_pass_ : nullptr}},
-                     .tokens = 0,
-                     .cancelled = {}};
+    RunningBatch<Config> batch{.steps = steps,
+                               .outcomes = outcomes,
+                               .running = {},
+                               .transactions = {},
+                               .pass = {.residual = {},
+                                        .inputs = {},
+                                        .caches = {},
+                                        .segments = {},
+                                        .shared = {},
+                                        .pass = {.arena = arena_,
+                                                 .team = *team_,
+                                                 .schedule = Schedule::Cursor(schedule_),
+                                                 .norm_epsilon = Config::kNormEpsilon,
+                                                 .ranks = ranks_ ? &*ranks_ : nullptr}},
+                               .tokens = 0,
+                               .cancelled = {}};
     std::fill(outcomes.begin(), outcomes.end(), absl::OkStatus());
-    INLAY_RETURN_IF_ERROR(Begin(batch));
+    INLAY_RETURN_IF_ERROR(batch.Begin());
     if (batch.running.empty()) return absl::OkStatus();
-    const size_t rows = NumberRows(batch.pass);
+    const size_t rows = batch.NumberRows();
     batch.tokens = rows;
     batch.pass.residual = arena_.Rows(rows, Config::kModelDim);
     batch.pass.inputs = arena_.Rows(rows, kInputCols);
@@ -297,7 +271,7 @@ class Model final : public Engine {
     }
     INLAY_RETURN_IF_ERROR(RunLayers(batch, cancel));
     // With a large vocabulary the output costs more time than a layer.
-    if (Poll(batch, cancel, 0)) return absl::CancelledError("cancelled before the output");
+    if (batch.Poll(cancel, 0)) return absl::CancelledError("cancelled before the output");
     if constexpr (kEmbeds) {
       Pool(batch, results);
     } else {
@@ -311,65 +285,11 @@ class Model final : public Engine {
   // The file is as long as it was, at all ranks.
   absl::Status CheckFile() {
     absl::Status status = file_->CheckWhole();
-    if (!rank_pass_) return status;
+    if (!ranks_) return status;
     uint8_t failed = status.ok() ? 0 : 1;
-    rank_pass_->Unite({&failed, 1});
+    ranks_->Unite({&failed, 1});
     if (failed == 0 || !status.ok()) return status;
     return absl::DataLossError(absl::StrCat(file_->name(), " has become shorter at another rank"));
-  }
-
-  // Begins the transactions. All rows of each segment are outputs; NumberRows assigns their
-  // indices.
-  absl::Status Begin(BatchState& batch) {
-    absl::InlinedVector<absl::Status, 8> failures(batch.steps.size());
-    absl::InlinedVector<absl::StatusOr<Transaction>, 8> transactions;
-    for (size_t i = 0; i < batch.steps.size(); ++i) {
-      const SequenceStep& step = batch.steps[i];
-      transactions.push_back(step.cache->Begin(step.tokens));
-      failures[i] = transactions.back().status();
-    }
-    if (rank_pass_) UniteFailures(absl::MakeSpan(failures));
-    for (size_t i = 0; i < batch.steps.size(); ++i) {
-      const SequenceStep& step = batch.steps[i];
-      if (!failures[i].ok()) {
-        INLAY_RETURN_IF_ERROR(batch.Fail(i, failures[i]));
-        continue;
-      }
-      // CheckBatch compared the config's fingerprint.
-      auto* cache = static_cast<HybridCache<Config>*>(step.cache);
-      batch.running.push_back(i);
-      batch.transactions.push_back(*std::move(transactions[i]));
-      batch.pass.caches.push_back(cache);
-      batch.pass.segments.push_back({.position = cache->length(),
-                                     .row = 0,
-                                     .rows = step.tokens.size(),
-                                     .out_row = 0,
-                                     .out_rows = step.tokens.size()});
-    }
-    return absl::OkStatus();
-  }
-
-  // What failed at one rank has failed at all.
-  void UniteFailures(absl::Span<absl::Status> failures) {
-    std::vector<uint8_t> failed(failures.size());
-    for (size_t i = 0; i < failed.size(); ++i) failed[i] = failures[i].ok() ? 0 : 1;
-    rank_pass_->Unite(absl::MakeSpan(failed));
-    for (size_t i = 0; i < failed.size(); ++i) {
-      if (failed[i] == 0 || !failures[i].ok()) continue;
-      failures[i] =
-          absl::ResourceExhaustedError("another rank has no memory for this conversation");
-    }
-  }
-
-  // Numbers the segments' rows consecutively, and likewise their outputs. Returns the number of
-  // rows.
-  static size_t NumberRows(PassState<Config>& pass) {
-    size_t row = 0, out_row = 0;
-    for (SegmentRows& segment : pass.segments) {
-      segment.row = std::exchange(row, row + segment.rows);
-      segment.out_row = std::exchange(out_row, out_row + segment.out_rows);
-    }
-    return row;
   }
 
   Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)
@@ -437,7 +357,7 @@ class Model final : public Engine {
            Arena::Floats(1, rows) + shared + layer;
   }
 
-  void LookUp(BatchState& batch) {
+  void LookUp(RunningBatch<Config>& batch) {
     const FloatRows x = batch.pass.residual;
     ForRows(*team_, x.rows, Config::kModelDim + kInputCols, [&](size_t first, size_t last) {
       const absl::Span<const SegmentRows> segments(batch.pass.segments);
@@ -466,7 +386,7 @@ class Model final : public Engine {
   }
 
   // For each sequence, the rows after its step's last logit_rows tokens are wanted.
-  absl::Status RunLayers(BatchState& batch, const CancelCheck& cancel) {
+  absl::Status RunLayers(RunningBatch<Config>& batch, const CancelCheck& cancel) {
     PassState<Config>& s = batch.pass;
     // The scope of what the layers share, which is computed again when the segments change.
     std::optional<Arena::Scope> shared(arena_);
@@ -479,110 +399,28 @@ class Model final : public Engine {
     absl::Status status;
     weights_.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& weights) {
       if (!status.ok()) return;
-      if (Poll(batch, cancel, batch.running.size())) {
+      if (batch.Poll(cancel, batch.running.size())) {
         status = absl::CancelledError(absl::StrCat("cancelled before layer ", at.index));
         return;
       }
-      const absl::StatusOr<bool> changed = DropCancelled(batch, at.index);
+      const absl::StatusOr<bool> changed = batch.DropCancelled(at.index);
       status = changed.status();
       if (!status.ok() || s.residual.rows == 0) return;
       if (*changed) share_again();
       const size_t outputs = batch.Outputs();
       const bool narrows = at.index == kLastStoring && outputs < s.residual.rows;
-      const int32_t* out_rows = narrows ? Narrow(batch, outputs) : nullptr;
+      const int32_t* out_rows = narrows ? batch.Narrow(outputs) : nullptr;
       Block<Config, L>::Forward(weights, at, out_rows, narrows ? outputs : s.residual.rows, s);
       if (narrows && at.index + 1 < Config::Layers::kSize) {
-        ContinueWithOutputs(s);
+        batch.ContinueWithOutputs();
         share_again();
       }
     });
     return status;
   }
 
-  // Asks whether the batch was cancelled, and if not, whether each of the first `running` steps
-  // was. Returns the first of these.
-  bool Poll(BatchState& batch, const CancelCheck& cancel, size_t running) {
-    batch.cancelled.assign(1 + running, 0);
-    if (rank_pass_ && batch.tokens < ranks_->cancel_rows()) return false;
-    batch.cancelled[0] = cancel && cancel();
-    for (size_t i = 0; i < running && !batch.cancelled[0]; ++i) {
-      const CancelCheck& of_step = batch.steps[batch.running[i]].cancel;
-      batch.cancelled[1 + i] = of_step && of_step();
-    }
-    if (rank_pass_) rank_pass_->Follow(absl::MakeSpan(batch.cancelled));
-    return batch.cancelled[0];
-  }
-
-  // Removes cancelled segments from the batch. Returns whether there were any.
-  static absl::StatusOr<bool> DropCancelled(BatchState& batch, int layer) {
-    PassState<Config>& s = batch.pass;
-    size_t kept = 0, row = 0;
-    for (size_t i = 0; i < batch.running.size(); ++i) {
-      const size_t step = batch.running[i];
-      if (batch.cancelled[1 + i]) {
-        INLAY_RETURN_IF_ERROR(
-            batch.Fail(step, absl::CancelledError(absl::StrCat("cancelled before layer ", layer))));
-        continue;
-      }
-      const SegmentRows segment = s.segments[i];
-      if (kept < i) {
-        MoveRows(s.residual, segment.row, segment.rows, row);
-        MoveRows(s.inputs, segment.row, segment.rows, row);
-        batch.running[kept] = step;
-        batch.transactions[kept] = std::move(batch.transactions[i]);
-        s.caches[kept] = s.caches[i];
-        s.segments[kept] = segment;
-      }
-      ++kept;
-      row += segment.rows;
-    }
-    if (kept == batch.running.size()) return false;
-    batch.running.resize(kept);
-    batch.transactions.erase(batch.transactions.begin() + static_cast<ptrdiff_t>(kept),
-                             batch.transactions.end());
-    s.caches.resize(kept);
-    s.segments.resize(kept);
-    s.residual = s.residual.Slice(0, NumberRows(s));
-    s.inputs = s.inputs.Slice(0, s.residual.rows);
-    return true;
-  }
-
-  // Copies the rows [from, from + count) to those from `to` on, which is not after `from`.
-  static void MoveRows(FloatRows x, size_t from, size_t count, size_t to) {
-    if (from == to) return;
-    std::copy_n(x.data + from * x.cols, count * x.cols, x.data + to * x.cols);
-  }
-
-  // Makes the wanted rows the outputs of the segments, and lists them. Only these are left of the
-  // layers' inputs, which are read after the mixers.
-  const int32_t* Narrow(BatchState& batch, size_t outputs) {
-    int32_t* const rows = arena_.Ints(outputs);
-    size_t out = 0;
-    for (size_t i = 0; i < batch.running.size(); ++i) {
-      SegmentRows& segment = batch.pass.segments[i];
-      segment.out_row = out;
-      segment.out_rows = batch.steps[batch.running[i]].logit_rows;
-      for (size_t r = segment.rows - segment.out_rows; r < segment.rows; ++r) {
-        MoveRows(batch.pass.inputs, segment.row + r, 1, out);
-        rows[out++] = static_cast<int32_t>(segment.row + r);
-      }
-    }
-    batch.pass.inputs = batch.pass.inputs.Slice(0, outputs);
-    return rows;
-  }
-
-  // Called after the layer that narrowed the batch: its outputs become the rows of the layers that
-  // follow.
-  static void ContinueWithOutputs(PassState<Config>& s) {
-    for (SegmentRows& segment : s.segments) {
-      segment.position = segment.OutPosition();
-      segment.row = segment.out_row;
-      segment.rows = segment.out_rows;
-    }
-  }
-
   // Pools the rows of each text after the last norm.
-  void Pool(BatchState& batch, FloatRows embeddings) {
+  void Pool(RunningBatch<Config>& batch, FloatRows embeddings) {
     const Arena::Scope scope(arena_);
     Pass& pass = batch.pass.pass;
     const FloatRows hidden = batch.pass.residual;
@@ -610,7 +448,7 @@ class Model final : public Engine {
   }
 
   // The residual stream's rows are those whose logits are wanted, if any are.
-  void Output(BatchState& batch, FloatRows logits) {
+  void Output(RunningBatch<Config>& batch, FloatRows logits) {
     const size_t rows = batch.Outputs();
     if (rows == 0) return;
     const FloatRows wanted = batch.pass.residual;
@@ -622,7 +460,7 @@ class Model final : public Engine {
           RmsNorm(slice, weights_.output_norm.data(), Config::kNormEpsilon, slice);
         });
     pass.Multiply(weights_.output, x, results, GatherTo::kFirst);
-    if (ranks_ != nullptr && ranks_->rank() != 0) return;
+    if (share().rank != 0) return;
     if constexpr (Config::kLogitDivisor != 1.0f || Config::kLogitSoftCap != 0.0f) {
       constexpr size_t kChunk = 4096;
       team_->Run(results.cols, std::max<size_t>(1, kChunk / rows), [&](const Share& share) {
@@ -631,24 +469,7 @@ class Model final : public Engine {
         if constexpr (Config::kLogitSoftCap != 0.0f) SoftCap(Config::kLogitSoftCap, columns);
       });
     }
-    if (batch.running.size() < batch.steps.size()) SpreadLogits(batch, logits);
-  }
-
-  // Moves the logits of the steps that succeeded, which are stored consecutively, to their places
-  // among those of all steps. Rows only move towards the end, so the last is moved first.
-  static void SpreadLogits(const BatchState& batch, FloatRows logits) {
-    size_t from = batch.Outputs(), to = logits.rows;
-    size_t left = batch.running.size();
-    for (size_t step = batch.steps.size(); step-- > 0;) {
-      const size_t rows = batch.steps[step].logit_rows;
-      to -= rows;
-      if (left == 0 || batch.running[left - 1] != step) continue;
-      --left;
-      from -= rows;
-      for (size_t r = rows; from != to && r-- > 0;) {
-        std::copy_n(logits.Row(from + r), logits.cols, logits.Row(to + r));
-      }
-    }
+    if (batch.running.size() < batch.steps.size()) batch.SpreadLogits(logits);
   }
 
   std::shared_ptr<const GgufFile> file_;
@@ -659,8 +480,7 @@ class Model final : public Engine {
   std::shared_ptr<Team> team_;
   Arena arena_;
   Schedule schedule_;
-  std::shared_ptr<Ranks> ranks_;  // null for one process alone
-  std::optional<RankPass> rank_pass_;
+  std::optional<RankPass> ranks_;  // empty for one process alone
 };
 
 }  // namespace inlay

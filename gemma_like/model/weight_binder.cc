@@ -124,13 +124,13 @@ std::vector<std::vector<PackedMatrix>> WeightBinder::PackRows(
   if (team_ == nullptr) return result;
   size_t first_row = 0;
   for (size_t m = 0; m < matrices.size(); first_row += matrices[m++].rows) {
-    const RowRange own = RowsOfRank(matrices[m].rows, share_, matrices[m].unit);
+    const PartRange own = RowsOfRank(matrices[m].rows, share_, matrices[m].unit);
     for (size_t i = 0; i < count; ++i) {
       const uint8_t* data = tensor->data.data() + tensor->data.size() / count * i;
       const WeightMatrix all{.data = data, .type = tensor->type, .rows = rows, .cols = cols};
       PackedMatrix& matrix = result[m][i];
       if (tensor->packed) {
-        matrix = PackedMatrix::ViewOf(own, data, tensor->type, rows, cols);
+        matrix = PackedMatrix::ViewOf(data, tensor->type, rows, cols, own.first, own.count);
       } else {
         matrix = PackedMatrix::Pack(all.Slice(first_row + own.first, own.count), *team_, memory_);
         matrix.SetPart(own.first, matrices[m].rows);

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "ops/matmul/quantized_rows.h"
 
@@ -19,8 +20,10 @@ bool IsSplit(const PackedMatrix& w) { return w.rows() != w.whole_rows(); }
 
 }  // namespace
 
-RankPass::RankPass(Ranks& ranks, size_t most_cols)
-    : ranks_(ranks), buffer_(std::max(most_cols, kExchangeFloats)), sizes_(ranks.count()) {
+RankPass::RankPass(std::shared_ptr<Ranks> ranks, size_t most_cols)
+    : ranks_(std::move(ranks)),
+      buffer_(std::max(most_cols, kExchangeFloats)),
+      sizes_(ranks_->count()) {
   // Memory may run out here alone: in a pass the other ranks would wait.
   rows_.reserve(kExchangeFloats / kTileRows + 1);
   own_.reserve(kMostTasks);
@@ -38,28 +41,28 @@ std::span<const MatMulTask> RankPass::OwnRows(std::span<const MatMulTask> tasks)
 template <class Bytes, class Pack, class Unpack>
 void RankPass::Exchange(size_t n, const Bytes& bytes, const Pack& pack, const Unpack& unpack,
                         GatherTo to) {
-  const size_t count = ranks_.count();
+  const size_t count = ranks_->count();
   char* const all = reinterpret_cast<char*>(buffer_.data());
   char* at = all;
   for (size_t r = 0; r < count; ++r) {
     char* const start = at;
     for (size_t i = 0; i < n; ++i) {
-      if (r == ranks_.rank()) pack(i, at);
+      if (r == ranks_->rank()) pack(i, at);
       at += bytes(r, i);
     }
     sizes_[r] = static_cast<size_t>(at - start);
   }
   assert(static_cast<size_t>(at - all) <= buffer_.size() * sizeof(float));
   if (to == GatherTo::kFirst) {
-    ranks_.GatherToFirst(sizes_, all);
-    if (ranks_.rank() != 0) return;
+    ranks_->GatherToFirst(sizes_, all);
+    if (ranks_->rank() != 0) return;
   } else {
-    ranks_.Gather(sizes_, all);
+    ranks_->Gather(sizes_, all);
   }
   at = all;
   for (size_t r = 0; r < count; ++r) {
     for (size_t i = 0; i < n; ++i) {
-      if (r != ranks_.rank()) unpack(r, i, at);
+      if (r != ranks_->rank()) unpack(r, i, at);
       at += bytes(r, i);
     }
   }
@@ -85,17 +88,17 @@ void RankPass::Complete(std::span<const MatMulTask> tasks, GatherTo to) {
 
 void RankPass::ExchangeRows(GatherTo to) {
   const auto part = [&](size_t r, size_t i) {
-    return RowsOfRank(rows_[i].task->y.cols, {r, ranks_.count()});
+    return RowsOfRank(rows_[i].task->y.cols, {r, ranks_->count()});
   };
   const auto row = [&](size_t i) { return rows_[i].task->y.Row(rows_[i].row); };
   Exchange(
       rows_.size(), [&](size_t r, size_t i) { return part(r, i).count * sizeof(float); },
       [&](size_t i, char* bytes) {
-        const RowRange own = part(ranks_.rank(), i);
+        const PartRange own = part(ranks_->rank(), i);
         std::memcpy(bytes, row(i) + own.first, own.count * sizeof(float));
       },
       [&](size_t r, size_t i, const char* bytes) {
-        const RowRange other = part(r, i);
+        const PartRange other = part(r, i);
         std::memcpy(row(i) + other.first, bytes, other.count * sizeof(float));
       },
       to);
@@ -109,7 +112,7 @@ void RankPass::Complete(const Operand& operand, FloatRows x, size_t unit) {
   // Calls f(memory, bytes) for a rank's columns of row t, form by form. Of a quantization block
   // only the quants and the scale are sent, with which it begins; the rest follows from them.
   constexpr size_t kSent = offsetof(QuantizedBlock, scale) + sizeof(float);
-  const auto for_columns = [&](size_t t, RowRange columns, const auto& f) {
+  const auto for_columns = [&](size_t t, PartRange columns, const auto& f) {
     if (has_blocks) {
       QuantizedBlock* const row = quantized.Row(t) + columns.first / kQuantBlock;
       for (size_t b = 0; b < columns.count / kQuantBlock; ++b) f(row + b, kSent);
@@ -117,7 +120,7 @@ void RankPass::Complete(const Operand& operand, FloatRows x, size_t unit) {
     if (has_bf16) f(bf16.Row(t) + columns.first, columns.count * sizeof(Bf16));
     if (has_floats) f(x.Row(t) + columns.first, columns.count * sizeof(float));
   };
-  const auto part = [&](size_t r) { return RowsOfRank(x.cols, {r, ranks_.count()}, unit); };
+  const auto part = [&](size_t r) { return RowsOfRank(x.cols, {r, ranks_->count()}, unit); };
   const auto bytes_of = [&](size_t columns) {
     return (has_blocks ? columns / kQuantBlock * kSent : 0) +
            columns * ((has_bf16 ? sizeof(Bf16) : 0) + (has_floats ? sizeof(float) : 0));
@@ -127,7 +130,7 @@ void RankPass::Complete(const Operand& operand, FloatRows x, size_t unit) {
     Exchange(
         std::min(most, x.rows - first), [&](size_t r, size_t) { return bytes_of(part(r).count); },
         [&](size_t i, char* bytes) {
-          for_columns(first + i, part(ranks_.rank()), [&](const void* from, size_t n) {
+          for_columns(first + i, part(ranks_->rank()), [&](const void* from, size_t n) {
             std::memcpy(bytes, from, n);
             bytes += n;
           });
@@ -146,16 +149,16 @@ void RankPass::Complete(const Operand& operand, FloatRows x, size_t unit) {
 }
 
 void RankPass::Unite(absl::Span<uint8_t> flags) {
-  const size_t count = ranks_.count();
+  const size_t count = ranks_->count();
   flags_.assign(flags.size() * count, 0);
-  std::copy(flags.begin(), flags.end(), flags_.data() + flags.size() * ranks_.rank());
+  std::copy(flags.begin(), flags.end(), flags_.data() + flags.size() * ranks_->rank());
   std::fill(sizes_.begin(), sizes_.end(), flags.size());
-  ranks_.Gather(sizes_, reinterpret_cast<char*>(flags_.data()));
+  ranks_->Gather(sizes_, reinterpret_cast<char*>(flags_.data()));
   for (size_t i = 0; i < flags_.size(); ++i) flags[i % flags.size()] |= flags_[i];
 }
 
 void RankPass::Follow(absl::Span<uint8_t> flags) {
-  ranks_.Broadcast({reinterpret_cast<char*>(flags.data()), flags.size()});
+  ranks_->Broadcast({reinterpret_cast<char*>(flags.data()), flags.size()});
 }
 
 }  // namespace inlay

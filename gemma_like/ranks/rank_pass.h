@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -22,9 +23,9 @@ enum class GatherTo { kAll, kFirst };
 class RankPass {
  public:
   // No product has more than `most_cols` results a token.
-  RankPass(Ranks& ranks, size_t most_cols);
+  RankPass(std::shared_ptr<Ranks> ranks, size_t most_cols);
 
-  Ranks& ranks() const { return ranks_; }
+  Ranks& group() const { return *ranks_; }
 
   // The same products, of the rows that this rank holds. Valid until the next call.
   std::span<const MatMulTask> OwnRows(std::span<const MatMulTask> tasks);
@@ -56,7 +57,7 @@ class RankPass {
   // The results in rows_.
   void ExchangeRows(GatherTo to);
 
-  Ranks& ranks_;
+  const std::shared_ptr<Ranks> ranks_;
   std::vector<float> buffer_;  // of one exchange: each rank's results after those of the one before
   std::vector<Row> rows_;      // of one exchange
   std::vector<size_t> sizes_;  // [ranks], in bytes

@@ -73,7 +73,7 @@ static_assert(kRankRows % kTileRows == 0 && kRankRows % kQuantBlock == 0);
 
 // The rows of a matrix that a rank holds, in units of rows that stay together. A matrix of fewer
 // units than ranks is held by each of them: it costs less than a collective.
-inline RowRange RowsOfRank(size_t rows, RankShare share, size_t unit = kRankRows) {
+inline PartRange RowsOfRank(size_t rows, RankShare share, size_t unit = kRankRows) {
   const PartRange units = PartOfRank((rows + unit - 1) / unit, share);
   const size_t first = units.first * unit;
   return {first, std::min(rows, first + units.count * unit) - first};

@@ -54,12 +54,7 @@ class Operand {
   template <class Compute>
   static Operand Make(ConstFloatRows x, OperandForms forms, float* memory, Team& team,
                       const Compute& compute) {
-    const Operand operand(x, forms, memory);
-    ForRows(team, x.rows, x.cols, [&](size_t begin, size_t end) {
-      compute(begin, end);
-      operand.RoundRows(begin, end, 0, x.cols);
-    });
-    return operand;
+    return MakeColumns(x, 0, x.cols, forms, memory, team, compute);
   }
   // The same for the columns [first, first + count) of each row, as which compute has made them;
   // `first` is a multiple of kQuantBlock, and `count` too or up to the last column. The others are

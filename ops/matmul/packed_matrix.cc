@@ -391,12 +391,12 @@ PackedMatrix PackedMatrix::View(const uint8_t* data, WeightType type, size_t row
   return view;
 }
 
-PackedMatrix PackedMatrix::ViewOf(RowRange part, const uint8_t* data, WeightType type, size_t whole,
-                                  size_t cols) {
-  assert(part.first % kTileRows == 0 && part.first + part.count <= whole);
+PackedMatrix PackedMatrix::ViewOf(const uint8_t* data, WeightType type, size_t whole, size_t cols,
+                                  size_t first, size_t count) {
+  assert(first % kTileRows == 0 && first + count <= whole);
   const size_t tile_bytes = PackedMatrix(type, whole, cols).tile_bytes_;
-  PackedMatrix view = View(data + part.first / kTileRows * tile_bytes, type, part.count, cols);
-  view.SetPart(part.first, whole);
+  PackedMatrix view = View(data + first / kTileRows * tile_bytes, type, count, cols);
+  view.SetPart(first, whole);
   return view;
 }
 

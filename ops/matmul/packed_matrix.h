@@ -20,12 +20,6 @@ inline constexpr size_t kTileRows = 16;
 // Alignment of tiles and of their sections, in bytes.
 inline constexpr size_t kTileAlignment = 64;
 
-// Some of a matrix's rows, one after the other.
-struct RowRange {
-  size_t first = 0;
-  size_t count = 0;
-};
-
 // How the elements of a tile are stored. A tile is a sequence of groups: the columns that share a
 // scale, with all their data side by side (GroupLayout), so that the product of one token reads
 // memory sequentially. A quad is 4 consecutive columns of all 16 rows, 4 bytes a row: what one
@@ -149,9 +143,10 @@ class PackedMatrix {
   // A matrix of this type that was packed before and lies at `data`, which starts at a multiple of
   // kTileAlignment and outlives the result.
   static PackedMatrix View(const uint8_t* data, WeightType type, size_t rows, size_t cols);
-  // The rows `part` of a matrix of `whole` rows that lies there: whole tiles, but for its last.
-  static PackedMatrix ViewOf(RowRange part, const uint8_t* data, WeightType type, size_t whole,
-                             size_t cols);
+  // The rows [first, first + count) of a matrix of `whole` rows that lies there: whole tiles, but
+  // for its last.
+  static PackedMatrix ViewOf(const uint8_t* data, WeightType type, size_t whole, size_t cols,
+                             size_t first, size_t count);
   // bytes() of such a matrix.
   static size_t BytesOf(WeightType type, size_t rows, size_t cols);
 

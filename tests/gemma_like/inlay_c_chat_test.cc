@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gemma_like/inlay_c.h"
+#include "tests/gemma_like/inlay_c_fixture.h"
 #include "tests/must.h"
 #include "tests/serve/scripted_model.h"
 #include "tests/temp_folder.h"
@@ -19,18 +20,6 @@ namespace inlay {
 namespace {
 
 using ::testing::HasSubstr;
-
-// The sentence of the last error must have this in it.
-#define EXPECT_ERROR(call, status, words)              \
-  do {                                                 \
-    EXPECT_EQ(call, status);                           \
-    EXPECT_THAT(inlay_last_error(), HasSubstr(words)); \
-  } while (false)
-
-int Collect(const char* text, size_t size, void* user) {
-  static_cast<std::string*>(user)->append(text, size);
-  return 0;
-}
 
 // Thoughts and calls of tools, by the model that answers as written in tests/clients.
 class InlayCChatTest : public ::testing::Test {

@@ -1,16 +1,12 @@
-// The C API.
-#include "gemma_like/inlay_c.h"
-
+// The C API: models, conversations, passes, and what ends calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +18,7 @@
 #include "gemma_like/perplexity.h"
 #include "gemma_like/registry.h"
 #include "tests/gemma_like/embedding_file.h"
+#include "tests/gemma_like/inlay_c_fixture.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
@@ -31,63 +28,6 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
-
-constexpr char kPrompt[] = "To be, or not to be";
-
-int Collect(const char* text, size_t size, void* user) {
-  static_cast<std::string*>(user)->append(text, size);
-  return 0;
-}
-
-int StopAtOnce(const char*, size_t, void*) { return 1; }
-
-class InlayCTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    const inlay_model_options two = {sizeof(two), 2, 0};
-    ASSERT_EQ(inlay_load_model(kBardPath, &two, &model_), INLAY_OK) << inlay_last_error();
-    cache_ = NewCache();
-    prompt_ = Tokens(kPrompt);
-    options_.size = sizeof(options_);
-    ASSERT_EQ(inlay_default_options(model_, &options_), INLAY_OK);
-    options_.max_tokens = 20;
-  }
-  void TearDown() override {
-    inlay_free_model(model_);  // its caches keep it
-    inlay_free_cache(cache_);
-  }
-
-  inlay_cache* NewCache(inlay_row_type type = INLAY_ROWS_F32) {
-    const inlay_cache_options options = {sizeof(options), 200, type, 0};
-    inlay_cache* cache = nullptr;
-    EXPECT_EQ(inlay_create_cache(model_, &options, &cache), INLAY_OK) << inlay_last_error();
-    return cache;
-  }
-
-  std::vector<int32_t> Tokens(const std::string& text) {
-    std::vector<int32_t> tokens(text.size() + 2);
-    size_t count = 0;
-    EXPECT_EQ(
-        inlay_tokenize(model_, text.data(), text.size(), tokens.data(), tokens.size(), &count),
-        INLAY_OK);
-    tokens.resize(count);
-    return tokens;
-  }
-
-  std::string Answer(inlay_cache* cache) {
-    std::string text;
-    EXPECT_EQ(
-        inlay_generate(cache, prompt_.data(), prompt_.size(), &options_, Collect, &text, nullptr),
-        INLAY_OK)
-        << inlay_last_error();
-    return text;
-  }
-
-  inlay_model* model_ = nullptr;
-  inlay_cache* cache_ = nullptr;
-  inlay_options options_ = {};
-  std::vector<int32_t> prompt_;
-};
 
 TEST_F(InlayCTest, SaysWhatTheEngineSays) {
   const LoadedModel model = LoadBard();
@@ -146,148 +86,10 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   inlay_free_cache(fork);
 }
 
-TEST_F(InlayCTest, TellsWhyItStopped) {
-  const auto reason = [&](inlay_text_callback callback, size_t max_tokens) {
-    inlay_options options = options_;
-    options.max_tokens = max_tokens;
-    inlay_stop_reason reason = INLAY_STOP_END;
-    EXPECT_EQ(inlay_generate(cache_, prompt_.data(), prompt_.size(), &options, callback, nullptr,
-                             &reason),
-              INLAY_OK)
-        << inlay_last_error();
-    return reason;
-  };
-  EXPECT_EQ(reason(nullptr, 3), INLAY_STOP_LENGTH);
-  EXPECT_EQ(reason(StopAtOnce, 30), INLAY_STOP_CANCELLED);
-  EXPECT_LT(inlay_cache_length(cache_), 60u);
-  EXPECT_EQ(reason(nullptr, 1000), INLAY_STOP_CONTEXT);
-  EXPECT_EQ(inlay_cache_length(cache_), 200u);
-}
-
-TEST_F(InlayCTest, StopTextsAndDraftsAsInTheEngine) {
-  const std::string all = Answer(cache_);
-  ASSERT_GT(all.size(), 12u);
-  const std::string stop = all.substr(6, 4);
-  const char* const stops[] = {stop.c_str()};
-  options_.stop_texts = stops;
-  options_.stop_text_count = 1;
-  options_.draft = 4;
-  inlay_cache* cache = NewCache();
-  std::string text;
-  inlay_stop_reason reason = INLAY_STOP_END;
-  ASSERT_EQ(
-      inlay_generate(cache, prompt_.data(), prompt_.size(), &options_, Collect, &text, &reason),
-      INLAY_OK);
-  EXPECT_EQ(reason, INLAY_STOP_TEXT);
-  EXPECT_EQ(text, all.substr(0, all.find(stop)));
-  inlay_free_cache(cache);
-  options_.stop_texts = nullptr;
-  EXPECT_EQ(inlay_generate(cache_, prompt_.data(), 1, &options_, nullptr, nullptr, nullptr),
-            INLAY_INVALID_ARGUMENT);
-}
-
-TEST_F(InlayCTest, KeepsAnswersToTheirShape) {
-  const struct {
-    inlay_shape_kind kind;
-    const char* shape;
-    const char* matches;
-  } cases[] = {
-      {INLAY_SHAPE_REGEX, "(one|two|three)-[a-f]{4}", "(one|two|three)-[a-f]{4}"},
-      {INLAY_SHAPE_GBNF, "root ::= \"<\" [0-9]? \">\" | \"none\"", "<[0-9]?>|none"},
-      {INLAY_SHAPE_JSON_SCHEMA, "{\"enum\": [\"red\", true, null]}", "\\s*(\"red\"|true|null)\\s*"},
-  };
-  options_.max_tokens = 100;
-  for (const auto& [kind, shape, matches] : cases) {
-    options_.shape_kind = kind;
-    options_.shape = shape;
-    for (options_.seed = 0; options_.seed < 5; ++options_.seed) {
-      inlay_cache* cache = NewCache();
-      std::string text;
-      inlay_stop_reason reason = INLAY_STOP_CANCELLED;
-      ASSERT_EQ(
-          inlay_generate(cache, prompt_.data(), prompt_.size(), &options_, Collect, &text, &reason),
-          INLAY_OK)
-          << inlay_last_error();
-      if (reason == INLAY_STOP_END) {
-        EXPECT_TRUE(std::regex_match(text, std::regex(matches))) << text;
-      } else {  // white space without end
-        EXPECT_EQ(kind, INLAY_SHAPE_JSON_SCHEMA) << text;
-      }
-      inlay_free_cache(cache);
-    }
-  }
-}
-
-TEST_F(InlayCTest, ShapesMayFollowThoughtsAndHaveAnOrder) {
-  // Bard ends lines by itself.
-  options_.max_tokens = 150;
-  options_.shape_kind = INLAY_SHAPE_REGEX;
-  options_.shape = "shape [0-9]";
-  options_.shape_after = "\n";
-  const std::string text = Answer(cache_);
-  EXPECT_TRUE(std::regex_match(text, std::regex("[^\n]+\nshape [0-9]"))) << text;
-  options_.shape_after = "";
-  EXPECT_TRUE(std::regex_match(Answer(cache_), std::regex(options_.shape)));
-
-  // Members come in any order unless theirs is asked for.
-  options_.shape_kind = INLAY_SHAPE_JSON_SCHEMA;
-  options_.shape =
-      "{\"properties\": {\"x\": {\"const\": 1}, \"y\": {\"const\": 2}}, \"required\": [\"x\", "
-      "\"y\"], "
-      "\"type\": \"object\", \"additionalProperties\": false}";
-  const auto second_first = [&](int in_order) {
-    options_.shape_in_order = in_order;
-    int found = 0;
-    for (options_.seed = 0; options_.seed < 12; ++options_.seed) {
-      inlay_cache* cache = NewCache();
-      const std::string json = Answer(cache);
-      found += json.find("\"y\"") < json.find("\"x\"");
-      inlay_free_cache(cache);
-    }
-    return found;
-  };
-  EXPECT_GT(second_first(0), 0);
-  EXPECT_EQ(second_first(1), 0);
-}
-
 // The grammars of a model stay as long as its last conversation.
-TEST_F(InlayCTest, ShapesOutliveTheModelsHandle) {
-  options_.shape_kind = INLAY_SHAPE_REGEX;
-  options_.shape = "[a-z]{3}";
-  inlay_cache* other = NewCache();
-  const std::string text = Answer(cache_);
-  inlay_free_model(model_);
-  model_ = nullptr;
-  EXPECT_EQ(Answer(other), text);
-  options_.shape = "[A-Z]{3}";
-  EXPECT_TRUE(std::regex_match(Answer(other), std::regex(options_.shape)));
-  inlay_free_cache(other);
-}
-
-TEST_F(InlayCTest, RefusesShapesWithASentence) {
-  const auto refusal = [&](int kind, const char* shape, inlay_status status) {
-    options_.shape_kind = kind;
-    options_.shape = shape;
-    std::string text;
-    EXPECT_EQ(
-        inlay_generate(cache_, prompt_.data(), prompt_.size(), &options_, Collect, &text, nullptr),
-        status);
-    EXPECT_EQ(text, "");
-    EXPECT_EQ(inlay_cache_length(cache_), 0u);
-    return std::string(inlay_last_error());
-  };
-  const inlay_status invalid = INLAY_INVALID_ARGUMENT;
-  EXPECT_EQ(refusal(9, "a", invalid), "shape_kind is 9, not an inlay_shape_kind");
-  EXPECT_EQ(refusal(INLAY_SHAPE_REGEX, nullptr, invalid), "shape is NULL");
-  EXPECT_THAT(refusal(INLAY_SHAPE_REGEX, "a(", invalid), HasSubstr("'a('"));
-  EXPECT_THAT(refusal(INLAY_SHAPE_GBNF, "root ::= word", invalid), HasSubstr("'word'"));
-  EXPECT_THAT(refusal(INLAY_SHAPE_JSON_SCHEMA, "{\"not\": {}}", invalid), HasSubstr("'not'"));
-  EXPECT_THAT(refusal(INLAY_SHAPE_JSON_SCHEMA, "{", invalid), HasSubstr("not JSON"));
-  EXPECT_THAT(refusal(INLAY_SHAPE_REGEX, "((a{900}){900}){900}", INLAY_RESOURCE_EXHAUSTED),
-              HasSubstr("more than 1000000"));
-}
 
 // A caller who was compiled with fewer fields.
+
 TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
   const std::string expected = Answer(cache_);
   struct {
@@ -420,11 +222,6 @@ TEST_F(InlayCTest, ErrorsAreCodesAndSentences) {
 }
 
 // The sentence of the last error must have this in it.
-#define EXPECT_ERROR(call, status, words)              \
-  do {                                                 \
-    EXPECT_EQ(call, status);                           \
-    EXPECT_THAT(inlay_last_error(), HasSubstr(words)); \
-  } while (false)
 
 TEST_F(InlayCTest, TellsWhatAModelIs) {
   const LoadedModel model = LoadBard();
@@ -552,139 +349,8 @@ TEST_F(InlayCTest, TellsTokensAndSharedBytesOfConversations) {
 }
 
 // What is generated in pieces is what is generated at once.
-TEST_F(InlayCTest, AnswersComeInPieces) {
-  const std::string expected = Answer(cache_);
-  inlay_cache* cache = NewCache();
-  inlay_generation* generation = nullptr;
-  ASSERT_EQ(inlay_start_generation(cache, prompt_.data(), prompt_.size(), &options_, &generation),
-            INLAY_OK)
-      << inlay_last_error();
-  std::string text;
-  std::vector<int32_t> tokens;
-  inlay_piece piece = {};
-  piece.size = sizeof(piece);
-  size_t pieces = 0;
-  while (piece.done == 0) {
-    ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK) << inlay_last_error();
-    text.append(piece.text, piece.text_size);
-    tokens.insert(tokens.end(), piece.tokens, piece.tokens + piece.token_count);
-    ++pieces;
-    // The conversation is the answer's until that has ended.
-    const inlay_status status = piece.done != 0 ? INLAY_OK : INLAY_FAILED_PRECONDITION;
-    inlay_cache* fork = nullptr;
-    EXPECT_EQ(inlay_fork_cache(cache, &fork), status);
-    inlay_free_cache(fork);
-  }
-  EXPECT_EQ(piece.reason, INLAY_STOP_LENGTH);
-  EXPECT_EQ(text, expected);
-  EXPECT_EQ(tokens.size(), 20u);
-  EXPECT_GE(pieces, 20u);
-  const int32_t* held = inlay_cache_tokens(cache);
-  EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), held + prompt_.size()));
-  EXPECT_EQ(inlay_cache_length(cache), prompt_.size() + tokens.size());
-  EXPECT_ERROR(inlay_next_piece(generation, &piece), INLAY_FAILED_PRECONDITION, "has ended");
-  EXPECT_EQ(inlay_stop_generation(generation), INLAY_OK);
-  // What comes later stays.
-  ASSERT_EQ(inlay_append(cache, prompt_.data(), 3, nullptr), INLAY_OK);
-  inlay_free_generation(generation);
-  EXPECT_EQ(inlay_cache_length(cache), prompt_.size() + tokens.size() + 3);
-  inlay_free_generation(nullptr);
-
-  EXPECT_EQ(inlay_start_generation(cache, prompt_.data(), 0, nullptr, &generation),
-            INLAY_INVALID_ARGUMENT);
-  EXPECT_EQ(inlay_append(cache, prompt_.data(), 1, nullptr), INLAY_OK) << "nobody has it";
-  inlay_free_cache(cache);
-}
-
-TEST_F(InlayCTest, StoppedAnswersLeaveWhatTheyHaveTold) {
-  inlay_generation* generation = nullptr;
-  const auto start = [&] {
-    ASSERT_EQ(
-        inlay_start_generation(cache_, prompt_.data(), prompt_.size(), &options_, &generation),
-        INLAY_OK);
-  };
-  start();
-  EXPECT_EQ(inlay_append(cache_, prompt_.data(), 1, nullptr), INLAY_FAILED_PRECONDITION);
-  ASSERT_EQ(inlay_stop_generation(generation), INLAY_OK);
-  EXPECT_EQ(inlay_cache_length(cache_), 0u);
-  inlay_free_generation(generation);
-
-  start();
-  std::vector<int32_t> all = prompt_;
-  inlay_piece piece = {};
-  piece.size = sizeof(piece);
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
-    all.insert(all.end(), piece.tokens, piece.tokens + piece.token_count);
-  }
-  ASSERT_EQ(inlay_stop_generation(generation), INLAY_OK);
-  const int32_t* held = inlay_cache_tokens(cache_);
-  EXPECT_EQ(std::vector<int32_t>(held, held + inlay_cache_length(cache_)), all);
-  EXPECT_EQ(inlay_next_piece(generation, &piece), INLAY_FAILED_PRECONDITION);
-  inlay_free_generation(generation);
-
-  // Ended, and freed after its conversation.
-  inlay_cache* cache = NewCache();
-  ASSERT_EQ(inlay_start_generation(cache, prompt_.data(), prompt_.size(), &options_, &generation),
-            INLAY_OK);
-  do {
-    ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
-  } while (piece.done == 0);
-  inlay_free_cache(cache);
-  inlay_free_generation(generation);
-
-  // Freed before everything that it needs, and after it.
-  start();
-  ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
-  inlay_free_generation(generation);
-  EXPECT_EQ(inlay_rewind_cache(cache_, all.size()), INLAY_OK) << inlay_last_error();
-  start();
-  ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
-  inlay_free_cache(cache_);
-  inlay_free_model(model_);
-  cache_ = nullptr;
-  model_ = nullptr;
-  EXPECT_EQ(inlay_next_piece(generation, &piece), INLAY_OK) << inlay_last_error();
-  inlay_free_generation(generation);
-}
 
 // An answer by hand, with every sampling option.
-TEST_F(InlayCTest, SamplesAsAnswersDo) {
-  options_.temperature = 1.2f;
-  options_.top_k = 50;
-  options_.repeat_penalty = 1.1f;
-  options_.presence_penalty = 0.7f;
-  options_.frequency_penalty = 0.3f;
-  options_.seed = 5;
-  const std::string expected = Answer(cache_);
-  const size_t end = inlay_cache_length(cache_);
-  std::vector<int32_t> answer(inlay_cache_tokens(cache_) + prompt_.size(),
-                              inlay_cache_tokens(cache_) + end);
-  inlay_cache* cache = NewCache();
-  std::vector<float> logits(inlay_vocabulary_size(model_));
-  ASSERT_EQ(inlay_append(cache, prompt_.data(), prompt_.size(), logits.data()), INLAY_OK);
-  std::vector<int32_t> sampled;
-  while (sampled.size() < answer.size()) {
-    int32_t token = -1;
-    ASSERT_EQ(inlay_sample(cache, logits.data(), &options_, sampled.size(), &token), INLAY_OK)
-        << inlay_last_error();
-    sampled.push_back(token);
-    ASSERT_EQ(inlay_append(cache, &token, 1, logits.data()), INLAY_OK);
-  }
-  EXPECT_EQ(sampled, answer);
-  options_.presence_penalty = 0;
-  options_.frequency_penalty = 0;
-  inlay_cache* other = NewCache();
-  EXPECT_NE(Answer(other), expected) << "the penalties count";
-  int32_t token = -1;
-  EXPECT_ERROR(inlay_sample(cache, logits.data(), &options_, 1000, &token), INLAY_INVALID_ARGUMENT,
-               "longer than the conversation");
-  options_.shape_kind = INLAY_SHAPE_REGEX;
-  EXPECT_ERROR(inlay_sample(cache, logits.data(), &options_, 0, &token), INLAY_INVALID_ARGUMENT,
-               "cannot be kept to a shape");
-  inlay_free_cache(cache);
-  inlay_free_cache(other);
-}
 
 TEST_F(InlayCTest, MeasuresLikelihoods) {
   const LoadedModel model = LoadBard();
@@ -771,6 +437,7 @@ TEST_F(InlayCTest, EmbedsTexts) {
 }
 
 // Counts, and asks for an end from the `end`-th time on.
+
 struct Poll {
   int asked = 0;
   int end = 1;

@@ -8,8 +8,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export HOME=$dir LC_ALL=C.UTF-8
 unset XDG_CONFIG_HOME XDG_DATA_HOME ZDOTDIR
-mkdir "$dir/work" "$dir/work/folder" "$dir/work/folder/deeper"
-touch "$dir/work/"{a.gguf,b.packed,c.txt,"my model.gguf"} "$dir/work/folder/inner.gguf"
+mkdir "$dir/files" "$dir/files/folder" "$dir/files/folder/deeper"
+touch "$dir/files/"{a.gguf,b.packed,c.txt,"my model.gguf"} "$dir/files/folder/inner.gguf"
 "$program" completion "$shell" >"$dir/script"
 "$shell" -n "$dir/script"
 
@@ -50,7 +50,7 @@ for command in $commands; do
 done >>"$dir/cases"
 
 cut -d'|' -f1 "$dir/cases" >"$dir/lines"
-(cd "$dir/work" && "$shell" "$here/candidates.$shell" "$dir/script" "$dir/lines" >"$dir/answers")
+(cd "$dir/files" && "$shell" "$here/candidates.$shell" "$dir/script" "$dir/lines" >"$dir/answers")
 # What a shell puts around a candidate: the option before "=", "/" after a folder, a backslash before a space.
 sed -i 's/--[a-z-]*=\([^,]\)/\1/g; s|/,|,|g; s/\\ / /g' "$dir/answers"
 # zsh keeps the folder of a file apart.

@@ -38,25 +38,23 @@ def run(command, **more):
     return subprocess.run(command, capture_output=True, env=environment(**more), timeout=300)
 
 
-def children_of(process):
-    """The ranks, in the order of their numbers."""
-    pids = []
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[1]) == process.pid:
-            pids.append(int(stat.parent.name))
-    return sorted(pids)
-
-
-def is_running(pid):
+def status_of(pid):
+    """What /proc says after the program's name: its state, its parent...; nothing if it has ended."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return False
-    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+        return []
+    return stat.rsplit(")", 1)[1].split()
+
+
+def children_of(process):
+    """The ranks, in the order of their numbers."""
+    return sorted(pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                  if status_of(pid)[1:2] == [str(process.pid)])
+
+
+def is_running(pid):
+    return status_of(pid)[:1] not in ([], ["Z"], ["X"])
 
 
 class Bits(unittest.TestCase):
