@@ -1,9 +1,11 @@
-// What a conversation costs in memory, computed at compile time from the layers' types.
+// What a conversation costs in memory, at a rank or in one process, computed from the layers'
+// types.
 #ifndef INLAY_CACHE_CACHE_PLAN_H_
 #define INLAY_CACHE_CACHE_PLAN_H_
 
 #include <cstddef>
 
+#include "base/rank_share.h"
 #include "cache/cache_bytes.h"
 #include "cache/layers.h"
 #include "cache/storage.h"
@@ -13,26 +15,28 @@
 namespace inlay {
 
 template <class L, class Policy>
-constexpr CacheBytes LayerCacheBytes() {
+constexpr CacheBytes LayerCacheBytes(RankShare share = {}) {
   CacheBytes total;
-  ForEachMixer<L>([&]<class M>(size_t) { total += MixerStorage<M>::template Bytes<Policy>(); });
+  ForEachMixer<L>(
+      [&]<class M>(size_t) { total += MixerStorage<M>::template Bytes<Policy>(share); });
   return total;
 }
 
 template <ModelConfig Config, class Policy = F32Storage>
-constexpr CacheBytes ConfigCacheBytes() {
+constexpr CacheBytes ConfigCacheBytes(RankShare share = {}) {
   CacheBytes total;
-  ForEachLayer<Config>([&]<class L>(int) { total += LayerCacheBytes<L, Policy>(); });
+  ForEachLayer<Config>([&]<class L>(int) { total += LayerCacheBytes<L, Policy>(share); });
   return total;
 }
 
-// Bytes of the cache that the token at position `length` reads.
+// Bytes of the cache that the token at position `length` reads at a rank.
 template <ModelConfig Config, class Policy = F32Storage>
-constexpr size_t ConfigCacheBytesRead(size_t length) {
+constexpr size_t ConfigCacheBytesRead(size_t length, RankShare share = {}) {
   size_t bytes = 0;
   ForEachLayer<Config>([&]<class L>(int) {
-    ForEachMixer<L>(
-        [&]<class M>(size_t) { bytes += MixerStorage<M>::template BytesRead<Policy>(length); });
+    ForEachMixer<L>([&]<class M>(size_t) {
+      bytes += MixerStorage<M>::template BytesRead<Policy>(length, share);
+    });
   });
   return bytes;
 }

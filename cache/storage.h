@@ -119,8 +119,8 @@ class StorageTuple {
 // specialises it with
 //   using Type = ...;                                     a Storage; StorageTuple<> for none
 //   template <class Policy> static Type Make(RankShare);  of an empty sequence, for one rank
-//   template <class Policy> static constexpr CacheBytes Bytes();
-//   template <class Policy> static constexpr size_t BytesRead(size_t length);
+//   template <class Policy> static constexpr CacheBytes Bytes(RankShare);
+//   template <class Policy> static constexpr size_t BytesRead(size_t length, RankShare);
 //                           read by the token at position `length`
 template <class Mixer>
 struct MixerStorage;

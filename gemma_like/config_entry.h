@@ -36,6 +36,7 @@ ConfigEntry MakeConfigEntry() {
               },
           .describe = Describe<Config>,
           .memory = Model<Config>::PlanMemory,
+          .work = Model<Config>::PlanWork,
           .synth = DescribeSynth<Config>};
 }
 

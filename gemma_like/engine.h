@@ -54,8 +54,7 @@ struct EngineInfo {
   size_t embedding_dim = 0;
   ChatTemplate chat_template = ChatTemplate::kNone;
   SamplingDefaults sampling;
-  TokenWork layer_work;   // per token
-  TokenWork output_work;  // per token whose logits are asked for
+  ModelWork work;
 };
 
 // Polled before each layer and, for a whole pass, before the output; true stops it.

@@ -6,10 +6,14 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "base/rank_share.h"
 #include "configs/layer.h"
 #include "gemma_like/model/arena.h"
 #include "gemma_like/model/layer_binder.h"
@@ -43,10 +47,96 @@ struct Segment : SegmentRows {
   Storage* storage = nullptr;
 };
 
-// What a product with this matrix costs for each token.
-inline TokenWork WorkOf(const PackedMatrix& w) {
-  return {static_cast<double>(w.bytes()),
-          2.0 * static_cast<double>(w.rows()) * static_cast<double>(w.cols())};
+// What products with these matrices cost a rank for each token.
+inline TokenWork WorkOf(std::initializer_list<const PackedMatrix*> matrices) {
+  TokenWork work;
+  for (const PackedMatrix* w : matrices) {
+    work.bytes += static_cast<double>(w->bytes());
+    work.ops += 2.0 * static_cast<double>(w->rows()) * static_cast<double>(w->cols());
+  }
+  return work;
+}
+
+// The same with the gathering of their results, as Pass::Multiply does it for all of them at once.
+inline TokenWork WorkOfGathered(std::initializer_list<const PackedMatrix*> matrices) {
+  TokenWork work = WorkOf(matrices);
+  for (const PackedMatrix* w : matrices) {
+    if (!w->is_part()) continue;
+    work.collectives = 1;
+    work.gathered += static_cast<double>(w->whole_rows() * sizeof(float));
+  }
+  return work;
+}
+
+// What ranks gather of each row of an operand of products with w, of whose columns each has some.
+inline TokenWork WorkOfOperand(const PackedMatrix& w) {
+  const OperandForms forms = OperandForms::For({&w});
+  const size_t bytes = forms.quantized ? w.cols() / kQuantBlock * kGatheredBlockBytes
+                                       : w.cols() * (forms.bf16 ? sizeof(Bf16) : sizeof(float));
+  return {.collectives = 1, .gathered = static_cast<double>(bytes)};
+}
+
+// Of an MLP: the products with its input, of which each rank keeps its part, and with `down`.
+inline TokenWork WorkOfMlp(std::initializer_list<const PackedMatrix*> inputs,
+                           const PackedMatrix& down) {
+  TokenWork work = WorkOf(inputs);
+  if ((*inputs.begin())->is_part()) work += WorkOfOperand(down);
+  work += WorkOfGathered({&down});
+  return work;
+}
+
+// The products of one phase.
+using MatMulTasks = absl::InlinedVector<MatMulTask, 16>;
+
+// Adds the products with matrices that are ranges of rows of one, whose results follow each other
+// in y; `rows` are those of the operand, as in MatMulTask.
+inline void AddProducts(const std::vector<PackedMatrix>& ranges, FloatRows y, MatMulTasks& products,
+                        const int32_t* rows = nullptr) {
+  size_t first = 0;
+  for (const PackedMatrix& w : ranges) {
+    const size_t cols = ranges.size() == 1 ? y.cols : w.rows();
+    products.push_back({&w, y.Columns(first, cols), rows});
+    first += cols;
+  }
+}
+
+// All of several such lists.
+inline std::vector<const PackedMatrix*> MatricesOf(
+    std::initializer_list<const std::vector<PackedMatrix>*> lists) {
+  std::vector<const PackedMatrix*> matrices;
+  for (const std::vector<PackedMatrix>* list : lists) {
+    for (const PackedMatrix& w : *list) matrices.push_back(&w);
+  }
+  return matrices;
+}
+
+// What the products with such lists cost: those of one matrix, whose results are gathered if ranks
+// share it, or of the ranges of rows that a rank keeps the results of.
+inline TokenWork WorkOfRanges(std::initializer_list<const std::vector<PackedMatrix>*> lists,
+                              bool keeps_results) {
+  TokenWork work;
+  for (const std::vector<PackedMatrix>* list : lists) {
+    for (const PackedMatrix& w : *list) work += keeps_results ? WorkOf({&w}) : WorkOfGathered({&w});
+  }
+  work.collectives = std::min<size_t>(work.collectives, 1);
+  return work;
+}
+
+// Of each row of `width` columns those in the ranges, one range after the other.
+inline std::vector<float> ColumnsOf(std::vector<float> values, size_t width,
+                                    absl::Span<const PartRange> ranges) {
+  size_t cols = 0;
+  for (const PartRange& range : ranges) cols += range.count;
+  if (values.empty() || cols == width) return values;
+  std::vector<float> some;
+  some.reserve(values.size() / width * cols);
+  for (size_t row = 0; row < values.size(); row += width) {
+    for (const PartRange& range : ranges) {
+      const auto first = values.begin() + static_cast<ptrdiff_t>(row + range.first);
+      some.insert(some.end(), first, first + static_cast<ptrdiff_t>(range.count));
+    }
+  }
+  return some;
 }
 
 // The columns of y [rows, w.whole_rows()] that the rows of w at this rank give.
@@ -144,17 +234,24 @@ struct Pass {
     MatMul(tasks, x, team, schedule.After(tasks.front().w));
   }
 
-  // As MakeOperand, for x of which compute makes the columns of this rank alone: those of
-  // RowsOfRank(x.cols, share(), unit). The others are gathered, as products read them; of x itself
-  // only if they read floats.
+  // As MakeOperand, for x of which compute makes the columns of this rank alone, those that `split`
+  // gives it. The others are gathered, as products read them; of x itself only if they read floats.
   template <class Compute>
-  Operand MakeOperandOfParts(FloatRows x, size_t unit, OperandForms forms, const Compute& compute) {
-    const PartRange own = RowsOfRank(x.cols, share(), unit);
+  Operand MakeOperandOfParts(FloatRows x, RankSplit split, OperandForms forms,
+                             const Compute& compute) {
+    const PartRange own = split.Columns(x.cols, share());
     const Operand operand =
-        Operand::MakeColumns(x, own.first, own.count, forms,
+        Operand::MakeColumns(x, own.first, own.count, split.spans, forms,
                              arena.Memory(Operand::MemoryFloats(x.rows, x.cols)), team, compute);
-    if (own.count < x.cols) ranks->Complete(operand, x, unit);
+    if (split.spans * own.count < x.cols) ranks->Complete(operand, x, split);
     return operand;
+  }
+  // Completes the rows of x, of which compute(begin, end) makes the columns of this rank alone.
+  template <class Compute>
+  void CompleteRows(FloatRows x, RankSplit split, const Compute& compute) {
+    const PartRange own = split.Columns(x.cols, share());
+    ForRows(team, x.rows, split.spans * own.count, compute);
+    if (split.spans * own.count < x.cols) ranks->Complete(x, split);
   }
 };
 
@@ -172,8 +269,8 @@ struct Pass {
 //       adds the products of Forward, each as Pass::Multiply is given it;
 //   ScratchFloats(const PassSize& size)
 //       constexpr: floats of the arena that Forward needs at most;
-//   Work(w)
-//       the products of one token;
+//   Work(w, share)
+//       the products of one token at a rank, and what it gathers of other ranks' results;
 //   Describe()
 //       for people: "gated mlp 640".
 //
@@ -212,7 +309,7 @@ concept EnginePart = requires(const typename LayerKind<P>::Weights& w, Schedule&
   { LayerKind<P>::InputForms(w) } -> std::same_as<OperandForms>;
   LayerKind<P>::ListProducts(w, schedule);
   { LayerKind<P>::ScratchFloats(PassSize()) } -> std::same_as<size_t>;
-  { LayerKind<P>::Work(w) } -> std::same_as<TokenWork>;
+  { LayerKind<P>::Work(w, RankShare()) } -> std::same_as<TokenWork>;
   { LayerKind<P>::Describe() } -> std::same_as<std::string>;
 };
 

@@ -22,6 +22,8 @@ struct ConfigDescription;
 struct Ignored;
 struct MetadataFit;
 struct ModelMemory;
+struct PlannedWork;
+struct RankShare;
 struct SynthModel;
 
 // One config, as functions that do not name its type.
@@ -35,6 +37,9 @@ struct ConfigEntry {
   absl::StatusOr<std::unique_ptr<KVCache>> (*create_cache)(const CacheOptions& options);
   ConfigDescription (*describe)(KvType type);
   ModelMemory (*memory)(const GgufFile& file, const EngineOptions& options);
+  // What a token costs one of the ranks that compute the model of the file, whose header alone is
+  // read, once a conversation has `length` tokens.
+  absl::StatusOr<PlannedWork> (*work)(const GgufFile& file, RankShare share, size_t length);
   SynthModel (*synth)();
 };
 

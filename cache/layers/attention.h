@@ -45,8 +45,11 @@ struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
   // short.
   static constexpr int kStoredWindow = kShape.bidirectional ? 0 : kWindow;
   template <class Policy>
-  static constexpr KvShape kRows{
-      .kv_heads = kShape.kv_heads, .head_dim = kShape.head_dim, .type = Policy::kKvType};
+  static constexpr KvShape Rows(RankShare share) {
+    return {.kv_heads = OwnKvHeads(kShape, share),
+            .head_dim = kShape.head_dim,
+            .type = Policy::kKvType};
+  }
   template <class Policy>
   static constexpr size_t kRingBlocks = kStoredWindow == 0
                                             ? 0
@@ -56,25 +59,23 @@ struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
 
   template <class Policy>
   static Type Make(RankShare share) {
-    KvShape rows = kRows<Policy>;
-    rows.kv_heads = OwnKvHeads(kShape, share);
-    return KvBlocks(rows, kStoredWindow, kRingBlocks<Policy>);
+    return KvBlocks(Rows<Policy>(share), kStoredWindow, kRingBlocks<Policy>);
   }
 
   template <class Policy>
-  static constexpr CacheBytes Bytes() {
-    constexpr size_t kBlock = kRows<Policy>.BlockBytes();
+  static constexpr CacheBytes Bytes(RankShare share) {
+    const size_t block = Rows<Policy>(share).BlockBytes();
     if constexpr (kStoredWindow == 0) {
-      return {.per_block = kBlock, .snapshot = kBlock};
+      return {.per_block = block, .snapshot = block};
     } else {
-      return {.constant = kRingBlocks<Policy> * kBlock, .snapshot = kBlock};
+      return {.constant = kRingBlocks<Policy> * block, .snapshot = block};
     }
   }
 
   template <class Policy>
-  static constexpr size_t BytesRead(size_t length) {
+  static constexpr size_t BytesRead(size_t length, RankShare share) {
     const size_t rows = kWindow == 0 ? length + 1 : std::min<size_t>(length + 1, kWindow);
-    return rows * (kRows<Policy>.BlockBytes() / kKvBlockRows);
+    return rows * (Rows<Policy>(share).BlockBytes() / kKvBlockRows);
   }
 };
 

@@ -21,12 +21,12 @@ struct MixerStorage<SharedKvAttention<Owner>> {
     return {};
   }
   template <class Policy>
-  static constexpr CacheBytes Bytes() {
+  static constexpr CacheBytes Bytes(RankShare) {
     return {};
   }
   template <class Policy>
-  static constexpr size_t BytesRead(size_t length) {
-    return MixerStorage<Owner>::template BytesRead<Policy>(length);
+  static constexpr size_t BytesRead(size_t length, RankShare share) {
+    return MixerStorage<Owner>::template BytesRead<Policy>(length, share);
   }
 };
 

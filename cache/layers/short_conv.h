@@ -9,6 +9,7 @@
 #include "cache/input_window.h"
 #include "cache/storage.h"
 #include "configs/layers/short_conv.h"
+#include "ops/matmul/quantized_rows.h"
 
 namespace inlay {
 
@@ -17,19 +18,26 @@ struct MixerStorage<ShortConv<kShape>> {
   using Type = InputWindow;
   static constexpr size_t kTail = kShape.width - 1;
 
-  template <class Policy>
-  static Type Make(RankShare) {
-    return InputWindow(kShape.channels, kTail, Policy::kRewindDepth);
+  // The channels that a rank computes and stores: whole quantization blocks, or all.
+  static constexpr PartRange PartOf(RankShare share) {
+    constexpr size_t kUnit = kShape.channels % kQuantBlock == 0 ? kQuantBlock : kShape.channels;
+    const PartRange units = PartOfRank(kShape.channels / kUnit, share);
+    return {units.first * kUnit, units.count * kUnit};
   }
 
   template <class Policy>
-  static constexpr CacheBytes Bytes() {
-    return InputWindow::Bytes(kShape.channels, kTail, Policy::kRewindDepth);
+  static Type Make(RankShare share) {
+    return InputWindow(PartOf(share).count, kTail, Policy::kRewindDepth);
   }
 
   template <class Policy>
-  static constexpr size_t BytesRead(size_t) {
-    return kTail * kShape.channels * sizeof(float);
+  static constexpr CacheBytes Bytes(RankShare share) {
+    return InputWindow::Bytes(PartOf(share).count, kTail, Policy::kRewindDepth);
+  }
+
+  template <class Policy>
+  static constexpr size_t BytesRead(size_t, RankShare share) {
+    return kTail * PartOf(share).count * sizeof(float);
   }
 };
 

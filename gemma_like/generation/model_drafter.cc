@@ -60,7 +60,7 @@ absl::Status CheckDraftModel(const Engine& model, const Tokenizer& tokenizer,
 
 DraftCosts CostsOfDrafts(const Engine& model, const Engine& draft_model) {
   const auto bytes = [](const EngineInfo& info) {
-    return info.layer_work.bytes + info.output_work.bytes;
+    return info.work.layers.bytes + info.work.output.bytes;
   };
   return {.pass = bytes(draft_model.info()) / std::max(1.0, bytes(model.info())), .row = kRowCost};
 }

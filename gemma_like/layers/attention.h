@@ -121,10 +121,8 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
            Pass::OperandFloats(size.rows, kQueryDim);
   }
 
-  static TokenWork Work(const Weights& w) {
-    TokenWork work;
-    for (const PackedMatrix* m : {&w.q, &w.k, &w.v, &w.output}) work += WorkOf(*m);
-    return work;  // an empty matrix has none
+  static TokenWork Work(const Weights& w, RankShare share) {
+    return Queries::WorkOfAttention({&w.q, &w.k, &w.v}, w.output, share);
   }
 
   static std::string Describe() {

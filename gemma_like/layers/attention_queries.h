@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
@@ -144,9 +145,20 @@ struct AttentionQueries {
       }
     };
     const OperandForms forms = OperandForms::For({&output});
-    const size_t unit = kQueryDim / HeadUnits(kShape, pass.share().count);
-    const Operand attended = pass.MakeOperandOfParts(mixed, unit, forms, close_gates);
+    const RankSplit split{.unit = kQueryDim / HeadUnits(kShape, pass.share().count)};
+    const Operand attended = pass.MakeOperandOfParts(mixed, split, forms, close_gates);
     pass.Multiply(output, attended, y);
+  }
+
+  // The products with the layer's input, some of which may be of empty matrices, and with what
+  // attention gives.
+  static TokenWork WorkOfAttention(std::initializer_list<const PackedMatrix*> projections,
+                                   const PackedMatrix& output, RankShare share) {
+    const bool is_part = HeadUnits(kShape, share.count) > 1;
+    TokenWork work = is_part ? WorkOf(projections) : WorkOfGathered(projections);
+    if (is_part) work += WorkOfOperand(output);
+    work += WorkOfGathered({&output});
+    return work;
   }
 
   // Normalises heads of queries or keys, if the layer does.

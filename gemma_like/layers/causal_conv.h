@@ -13,13 +13,14 @@
 
 namespace inlay {
 
-// A convolution of kWidth tokens over kChannels channels; `segment` are the rows of one sequence.
-template <size_t kChannels, size_t kWidth>
+// A convolution of kWidth tokens over at most kMostChannels channels; `segment` are the rows of one
+// sequence.
+template <size_t kMostChannels, size_t kWidth>
 struct SegmentConv {
   static constexpr size_t kTail = kWidth - 1;
 
-  // Computes y [end - begin, kChannels] for the segment's rows [begin, end) from their inputs `in`
-  // [segment.rows, kChannels] and those of earlier tokens, which the window stores.
+  // Computes y [end - begin, channels] for the segment's rows [begin, end) from their inputs `in`
+  // [segment.rows, channels] and those of earlier tokens, which the window stores.
   void Forward(const CausalConv& conv, ConstFloatRows in, size_t begin, size_t end,
                FloatRows y) const {
     constexpr size_t kStep = 32;
@@ -35,7 +36,7 @@ struct SegmentConv {
   void Keep(ConstFloatRows in, size_t begin, size_t end) const {
     for (size_t row = begin; row < end; ++row) {
       float* kept = window.NewRow(segment.position + row);
-      if (kept != nullptr) std::copy_n(in.Row(row), kChannels, kept);
+      if (kept != nullptr) std::copy_n(in.Row(row), in.cols, kept);
     }
   }
 
@@ -46,7 +47,8 @@ struct SegmentConv {
   // The input of the token kTail before the segment's row `row`: one of its own rows, one from the
   // window, or, before the sequence, zeros.
   const float* Input(ConstFloatRows in, size_t row) const {
-    static float zeros[kChannels];  // not const, which would take tens of kB of each config's code
+    static float
+        zeros[kMostChannels];  // not const, which would take tens of kB of each config's code
     if (row >= kTail) return in.Row(row - kTail);
     const size_t position = segment.position + row;
     return position < kTail ? zeros : window.Row(position - kTail);

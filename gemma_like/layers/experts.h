@@ -96,10 +96,12 @@ struct Experts {
            std::max(between, Pass::OperandFloats(slots, kHidden));
   }
 
-  // Counts only as many experts as a token uses.
+  // Counts only as many experts as a token uses, whose results are gathered together.
   TokenWork Work() const {
+    const TokenWork one = weights.front().Work();
     TokenWork work;
-    for (size_t i = 0; i < kUsed; ++i) work += weights.front().Work();
+    for (size_t i = 0; i < kUsed; ++i) work += one;
+    work.collectives = one.collectives;
     return work;
   }
 

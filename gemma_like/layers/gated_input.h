@@ -45,11 +45,7 @@ struct LayerKind<GatedInput<kDim, kActivation>> {
   static constexpr size_t ScratchFloats(const PassSize& size) {
     return Arena::Floats(size.rows, kDim) + Pass::OperandFloats(size.rows, kDim);
   }
-  static TokenWork Work(const Weights& w) {
-    TokenWork work = WorkOf(w.gate);
-    work += WorkOf(w.out);
-    return work;
-  }
+  static TokenWork Work(const Weights& w, RankShare) { return WorkOfMlp({&w.gate}, w.out); }
   static std::string Describe() { return absl::StrCat("layer input ", kDim); }
 };
 

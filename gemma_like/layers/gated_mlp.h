@@ -32,12 +32,7 @@ struct GatedWeights {
     schedule.Add({&down});
   }
 
-  TokenWork Work() const {
-    TokenWork work = WorkOf(gate);
-    work += WorkOf(up);
-    work += WorkOf(down);
-    return work;
-  }
+  TokenWork Work() const { return WorkOfMlp({&gate, &up}, down); }
 };
 
 // gate = activation(gate) * up, as the operand of products with `down`. Of the hidden elements this
@@ -46,7 +41,7 @@ template <Activation kActivation>
 Operand ActivateForDown(const PackedMatrix& w, FloatRows gate, ConstFloatRows up,
                         const PackedMatrix& down, Pass& pass) {
   return pass.MakeOperandOfParts(
-      gate, kRankRows, OperandForms::For({&down}), [&](size_t begin, size_t end) {
+      gate, RankSplit(), OperandForms::For({&down}), [&](size_t begin, size_t end) {
         const FloatRows g = OwnColumns(w, gate.Slice(begin, end - begin));
         const ConstFloatRows u = OwnColumns(w, up.Slice(begin, end - begin));
         if constexpr (kActivation == Activation::kGeluTanh) {
@@ -94,7 +89,7 @@ struct LayerKind<GatedMlp<kHidden, kActivation>> {
   static constexpr size_t ScratchFloats(const PassSize& size) {
     return GatedScratchFloats(size.rows, kHidden);
   }
-  static TokenWork Work(const Weights& w) { return w.Work(); }
+  static TokenWork Work(const Weights& w, RankShare) { return w.Work(); }
   static std::string Describe() { return absl::StrCat("gated mlp ", kHidden); }
 };
 

@@ -21,32 +21,55 @@ namespace inlay {
 
 template <Mamba2Shape kShape>
 struct LayerKind<Mamba2<kShape>> : SharesNothing {
-  using Storage = typename MixerStorage<Mamba2<kShape>>::Type;
-  static constexpr SsdShape kSsd = MixerStorage<Mamba2<kShape>>::kSsd;
+  using Stored = MixerStorage<Mamba2<kShape>>;
+  using Storage = typename Stored::Type;
+  using Part = typename Stored::Part;
+  static constexpr SsdShape kSsd = Stored::kSsd;
   static constexpr size_t kHeads = kShape.heads;
   static constexpr size_t kInner = kSsd.Inner();
   static constexpr size_t kXbcDim = kSsd.XbcDim();
   static constexpr size_t kInDim = kInner + kXbcDim + kHeads;  // z; x, B, C; dt
   static constexpr size_t kGroup = kInner / kShape.groups;     // channels normalised together
+  // A rank that has some of the heads cannot normalise its channels without the others.
+  static constexpr bool kNormsAll = kShape.normed && kShape.groups == 1;
   using Conv = SegmentConv<kXbcDim, kShape.conv_width>;
   using Chunks = StateChunks<SsdLog>;
 
+  // Of a rank that has some of the heads, own_xbc is what its shape has in place of kXbcDim, and
+  // its rows of `in` are z and x of its heads, B and C of its groups, and dt of all heads.
   struct Weights {
-    PackedMatrix in;               // [kInDim, model_dim]
-    std::vector<float> conv;       // [conv_width, kXbcDim]
-    std::vector<float> conv_bias;  // [kXbcDim]
-    std::vector<float> dt_bias;    // [heads]
-    std::vector<float> a;          // [heads], negative
-    std::vector<float> d;          // [heads]
+    std::vector<PackedMatrix> in;  // [kInDim, model_dim], or the rank's rows together
+    std::vector<float> conv;       // [conv_width, own_xbc]
+    std::vector<float> conv_bias;  // [own_xbc]
+    std::vector<float> dt_bias;    // [kHeads]
+    std::vector<float> a;          // [kHeads], negative
+    std::vector<float> d;          // [kHeads]
     std::vector<float> norm;       // [kInner]; empty unless the output is normed
     PackedMatrix out;              // [model_dim, kInner]
   };
 
+  // x, B and C of a rank, among those of all, from column `first` on.
+  static std::vector<PartRange> XbcColumns(const Part& part, size_t first = 0) {
+    const SsdShape own = part.Shape();
+    const size_t group = first + kInner + part.groups.first * kShape.state_dim;
+    return {{first + part.heads.first * kShape.head_dim, own.Inner()},
+            {group, own.BcDim()},
+            {group + kSsd.BcDim(), own.BcDim()}};
+  }
+
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
-    w.in = b.Matrix("ssm_in.weight", kInDim, b.model_dim());
-    w.conv = b.Filters("ssm_conv1d.weight", kXbcDim, kShape.conv_width);
-    w.conv_bias = b.Vector("ssm_conv1d.bias", TensorUse::kBias, kXbcDim);
+    const Part part = Stored::PartOf(b.share());
+    const std::vector<PartRange> xbc = XbcColumns(part);
+    std::vector<PartRange> rows;
+    if (!part.IsWhole()) {
+      rows = XbcColumns(part, kInner);
+      rows.insert(rows.begin(), xbc.front());  // z
+      rows.push_back({kInner + kXbcDim, kHeads});
+    }
+    w.in = b.RowRanges("ssm_in.weight", kInDim, b.model_dim(), rows);
+    w.conv = ColumnsOf(b.Filters("ssm_conv1d.weight", kXbcDim, kShape.conv_width), kXbcDim, xbc);
+    w.conv_bias = ColumnsOf(b.Vector("ssm_conv1d.bias", TensorUse::kBias, kXbcDim), kXbcDim, xbc);
     w.dt_bias = b.Vector("ssm_dt.bias", TensorUse::kTimeStepBias, kHeads);
     w.a = b.Vector("ssm_a", TensorUse::kDecayRate, 1, kHeads);
     w.d = b.Vector("ssm_d", TensorUse::kNorm, 1, kHeads);
@@ -57,9 +80,9 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
                      kShape.normed ? TensorUse::kMatrix : TensorUse::kBranchEnd);
   }
 
-  static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.in}); }
+  static OperandForms InputForms(const Weights& w) { return OperandForms::For({&w.in.front()}); }
   static void ListProducts(const Weights& w, Schedule& schedule) {
-    schedule.Add({&w.in});
+    schedule.Add(MatricesOf({&w.in}));
     schedule.Add({&w.out});
   }
 
@@ -67,12 +90,18 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
                       const Operand& x, FloatRows y, Pass& pass) {
     Arena::Scope scope(pass.arena);
     const size_t rows = x.rows();
-    FloatRows in = pass.arena.Rows(rows, kInDim);
-    FloatRows xbc = pass.arena.Rows(rows, kXbcDim);
+    const Part part = Stored::PartOf(pass.share());
+    const SsdShape own = part.Shape();
+    FloatRows in = pass.arena.Rows(rows, own.Inner() + own.XbcDim() + kHeads);
+    FloatRows xbc = pass.arena.Rows(rows, own.XbcDim());
     FloatRows dt = pass.arena.Rows(rows, kHeads);
     FloatRows mixed = pass.arena.Rows(y.rows, kInner);
-    float* const scratch = pass.arena.Memory(SsdScratchFloats(kSsd, rows, pass.team.threads()));
-    pass.Multiply(w.in, x, in);
+    const FloatRows own_mixed = mixed.Columns(part.heads.first * kShape.head_dim, own.Inner());
+    float* const scratch = pass.arena.Memory(SsdScratchFloats(own, rows, pass.team.threads()));
+    MatMulTasks projections;
+    AddProducts(w.in, in, projections);
+    part.IsWhole() ? pass.Multiply(projections, x) : pass.MultiplyOwn(projections, x);
+    const FloatRows own_dt = dt.Columns(part.heads.first, own.heads);
 
     const Chunks chunks(
         batch.segments, [](const Segment<Storage>& segment) -> const auto& {
@@ -85,30 +114,42 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
                     const auto of = [&](FloatRows all) {
                       return all.Slice(segment.row, segment.rows);
                     };
-                    Convolve(w, segment, of(in), begin, end, of(xbc), of(dt));
-                    KeepInLog(chunks, index, of(xbc), of(dt), begin, end);
+                    Convolve(w, own, segment, of(in), begin, end, of(xbc), of(dt));
+                    KeepInLog(chunks, own, index, of(xbc), of(own_dt), begin, end);
                   });
     });
     absl::InlinedVector<SsdAppend, 8> appends;
     for (size_t i = 0; i < batch.segments.size(); ++i) {
       const Segment<Storage>& segment = batch.segments[i];
-      appends.push_back({.shape = kSsd,
+      appends.push_back({.shape = own,
                          .chunks = chunks.Of(i).data(),
                          .count = chunks.Of(i).size(),
                          .xbc = xbc.Slice(segment.row, segment.rows),
-                         .dt = dt.Slice(segment.row, segment.rows),
-                         .a = w.a.data(),
-                         .d = w.d.data(),
+                         .dt = own_dt.Slice(segment.row, segment.rows),
+                         .a = w.a.data() + part.heads.first,
+                         .d = w.d.data() + part.heads.first,
                          .row = segment.row,
                          .first_output = segment.rows - segment.out_rows,
-                         .y = mixed.Slice(segment.out_row, segment.out_rows)});
+                         .y = own_mixed.Slice(segment.out_row, segment.out_rows)});
     }
     SsdMix(appends, scratch, pass.team);
     if (y.rows == 0) return;
+    const auto gate = [&](size_t begin, size_t end) {
+      Gate(in.Columns(0, own.Inner()), batch.out_rows, begin, own_mixed.Slice(begin, end - begin));
+    };
+    const RankSplit split{.unit = Stored::UnitHeads() * kShape.head_dim};
+    const OperandForms forms = OperandForms::For({&w.out});
+    if (kNormsAll && !part.IsWhole()) {
+      pass.CompleteRows(mixed, split, gate);
+      const Operand normed = pass.MakeOperand(mixed, forms, [&](size_t begin, size_t end) {
+        Norm(w, {0, 1}, mixed.Slice(begin, end - begin), pass.norm_epsilon);
+      });
+      return pass.Multiply(w.out, normed, y);
+    }
     const Operand normed =
-        pass.MakeOperand(mixed, OperandForms::For({&w.out}), [&](size_t begin, size_t end) {
-          GateAndNorm(w, in, batch.out_rows, begin, mixed.Slice(begin, end - begin),
-                      pass.norm_epsilon);
+        pass.MakeOperandOfParts(mixed, split, forms, [&](size_t begin, size_t end) {
+          gate(begin, end);
+          Norm(w, part.groups, own_mixed.Slice(begin, end - begin), pass.norm_epsilon);
         });
     pass.Multiply(w.out, normed, y);
   }
@@ -120,9 +161,15 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
            Pass::OperandFloats(size.rows, kInner);
   }
 
-  static TokenWork Work(const Weights& w) {
-    TokenWork work = WorkOf(w.in);
-    work += WorkOf(w.out);
+  static TokenWork Work(const Weights& w, RankShare share) {
+    const bool is_part = !Stored::PartOf(share).IsWhole();
+    TokenWork work = WorkOfRanges({&w.in}, is_part);
+    if (is_part && kNormsAll) {
+      work += {.collectives = 1, .gathered = kInner * sizeof(float)};
+    } else if (is_part) {
+      work += WorkOfOperand(w.out);
+    }
+    work += WorkOfGathered({&w.out});
     return work;
   }
 
@@ -136,10 +183,10 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
   // Convolution and time steps of the segment's rows [begin, end), and stores the inputs of the
   // convolution that later tokens need. `in` holds the outputs of the first projection for all of
   // its rows.
-  static void Convolve(const Weights& w, const Segment<Storage>& segment, ConstFloatRows in,
-                       size_t begin, size_t end, FloatRows xbc, FloatRows dt) {
+  static void Convolve(const Weights& w, const SsdShape& own, const Segment<Storage>& segment,
+                       ConstFloatRows in, size_t begin, size_t end, FloatRows xbc, FloatRows dt) {
     const size_t n = end - begin;
-    const ConstFloatRows raw = in.Columns(kInner, kXbcDim);
+    const ConstFloatRows raw = in.Columns(own.Inner(), own.XbcDim());
     const Conv conv{segment, segment.storage->template Get<0>()};
     conv.Forward({.weight = w.conv.data(),
                   .width = kShape.conv_width,
@@ -147,35 +194,35 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
                   .silu = true},
                  raw, begin, end, xbc.Slice(begin, n));
     conv.Keep(raw, begin, end);
-    SsdTimeSteps(in.Slice(begin, n).Columns(kInner + kXbcDim, kHeads), w.dt_bias.data(),
+    SsdTimeSteps(in.Slice(begin, n).Columns(own.Inner() + own.XbcDim(), kHeads), w.dt_bias.data(),
                  dt.Slice(begin, n));
   }
 
   // Copies those of the segment's rows [begin, end) whose log is kept.
-  static void KeepInLog(const Chunks& chunks, size_t segment, ConstFloatRows xbc, ConstFloatRows dt,
-                        size_t begin, size_t end) {
+  static void KeepInLog(const Chunks& chunks, const SsdShape& own, size_t segment,
+                        ConstFloatRows xbc, ConstFloatRows dt, size_t begin, size_t end) {
     chunks.ForKept(segment, begin, end, [&](size_t row, size_t at, const SsdLog& log) {
-      std::copy_n(xbc.Row(row), kInner, log.x().Row(at));
-      std::copy_n(xbc.Row(row) + kInner, kSsd.BcDim(), log.b().Row(at));
-      std::copy_n(dt.Row(row), kHeads, log.dt().Row(at));
+      std::copy_n(xbc.Row(row), own.Inner(), log.x().Row(at));
+      std::copy_n(xbc.Row(row) + own.Inner(), own.BcDim(), log.b().Row(at));
+      std::copy_n(dt.Row(row), own.heads, log.dt().Row(at));
     });
   }
 
-  // outputs = norm(outputs * silu(z)), if normed, where `outputs` begins with output `first`.
-  static void GateAndNorm(const Weights& w, ConstFloatRows in, const int32_t* out_rows,
-                          size_t first, FloatRows outputs, float epsilon) {
-    if (out_rows == nullptr) {
-      SiluGate(in.Slice(first, outputs.rows).Columns(0, kInner), outputs, outputs);
-    } else {
-      for (size_t r = 0; r < outputs.rows; ++r) {
-        const FloatRows output = outputs.Slice(r, 1);
-        SiluGate(in.Slice(static_cast<size_t>(out_rows[first + r]), 1).Columns(0, kInner), output,
-                 output);
-      }
+  // outputs *= silu(z), where `outputs` begins with output `first` and z has a row for each of the
+  // batch.
+  static void Gate(ConstFloatRows z, const int32_t* out_rows, size_t first, FloatRows outputs) {
+    if (out_rows == nullptr) return SiluGate(z.Slice(first, outputs.rows), outputs, outputs);
+    for (size_t r = 0; r < outputs.rows; ++r) {
+      const FloatRows output = outputs.Slice(r, 1);
+      SiluGate(z.Slice(static_cast<size_t>(out_rows[first + r]), 1), output, output);
     }
-    for (size_t g = 0; kShape.normed && g < kShape.groups; ++g) {
+  }
+
+  // Normalises outputs, whose columns are these groups of all, if they are normed.
+  static void Norm(const Weights& w, PartRange groups, FloatRows outputs, float epsilon) {
+    for (size_t g = 0; kShape.normed && g < groups.count; ++g) {
       const FloatRows group = outputs.Columns(g * kGroup, kGroup);
-      RmsNorm(group, w.norm.data() + g * kGroup, epsilon, group);
+      RmsNorm(group, w.norm.data() + (groups.first + g) * kGroup, epsilon, group);
     }
   }
 };

@@ -95,8 +95,8 @@ struct LayerKind<MoeBesideMlp<kShape, kHidden, kActivation>> {
   }
 
   // Counts only as many experts as a token uses.
-  static TokenWork Work(const Weights& w) {
-    TokenWork work = WorkOf(w.router);
+  static TokenWork Work(const Weights& w, RankShare) {
+    TokenWork work = WorkOfGathered({&w.router});
     work += w.mlp.Work();
     work += w.experts.Work();
     return work;

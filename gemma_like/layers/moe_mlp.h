@@ -125,13 +125,13 @@ struct LayerKind<MoeMlp<kShape, kActivation>> {
            (kLatent > 0 ? LatentFloats(size, experts) : experts);
   }
 
-  static TokenWork Work(const Weights& w) {
-    TokenWork work = WorkOf(w.router);
+  static TokenWork Work(const Weights& w, RankShare) {
+    TokenWork work = WorkOfGathered({&w.router});
     if constexpr (kLatent > 0) {
-      work += WorkOf(w.latent_down);
-      work += WorkOf(w.latent_up);
+      work += WorkOfGathered({&w.latent_down});
+      work += WorkOfGathered({&w.latent_up});
     }
-    if constexpr (kGated) work += WorkOf(w.shared_gate);
+    if constexpr (kGated) work += WorkOf({&w.shared_gate});  // one row, which each rank has
     work += w.experts.Work();
     if constexpr (kHasShared) work += w.shared.Work();
     return work;

@@ -72,10 +72,8 @@ struct LayerKind<SharedKvAttention<AttentionMixer<kShape, kRope, kWindow>>>
            Pass::OperandFloats(size.rows, kQueryDim);
   }
 
-  static TokenWork Work(const Weights& w) {
-    TokenWork work = WorkOf(w.q);
-    work += WorkOf(w.output);
-    return work;
+  static TokenWork Work(const Weights& w, RankShare share) {
+    return Queries::WorkOfAttention({&w.q}, w.output, share);
   }
 
   static std::string Describe() { return absl::StrCat(Queries::DescribeHeads(), " shared"); }

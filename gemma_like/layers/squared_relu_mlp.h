@@ -30,17 +30,13 @@ struct SquaredReluWeights {
     schedule.Add({&down});
   }
 
-  TokenWork Work() const {
-    TokenWork work = WorkOf(up);
-    work += WorkOf(down);
-    return work;
-  }
+  TokenWork Work() const { return WorkOfMlp({&up}, down); }
 };
 
 // up = max(up, 0)^2, as the operand of products with `down`. Of the hidden elements this rank has
 // those that its rows of w.up give; the others are gathered.
 inline Operand SquaredReluForDown(const SquaredReluWeights& w, FloatRows up, Pass& pass) {
-  return pass.MakeOperandOfParts(up, kRankRows, OperandForms::For({&w.down}),
+  return pass.MakeOperandOfParts(up, RankSplit(), OperandForms::For({&w.down}),
                                  [&](size_t begin, size_t end) {
                                    SquaredRelu(OwnColumns(w.up, up.Slice(begin, end - begin)));
                                  });
@@ -80,7 +76,7 @@ struct LayerKind<SquaredReluMlp<kHidden>> {
   static constexpr size_t ScratchFloats(const PassSize& size) {
     return SquaredReluScratchFloats(size.rows, kHidden);
   }
-  static TokenWork Work(const Weights& w) { return w.Work(); }
+  static TokenWork Work(const Weights& w, RankShare) { return w.Work(); }
   static std::string Describe() { return absl::StrCat("squared relu mlp ", kHidden); }
 };
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/rank_share.h"
 #include "gemma_like/model/tensor_use.h"
 #include "gemma_like/ranks/ranks.h"
@@ -67,6 +68,17 @@ class LayerBinder {
   PackedMatrix Matrix(absl::string_view tensor, size_t rows, size_t unit, size_t cols,
                       TensorUse use) {
     return std::move(Stacked(tensor, {{std::string(tensor), rows, unit}}, cols, use).front());
+  }
+  // Of a matrix [rows, cols] those rows that a rank computes, each range of them a matrix. Where
+  // there are none, the matrix is what Matrix gives.
+  std::vector<PackedMatrix> RowRanges(absl::string_view tensor, size_t rows, size_t cols,
+                                      [[maybe_unused]] absl::Span<const PartRange> ranges) {
+    if constexpr (requires { binder_.PackedRanges(Name(tensor), rows, cols, ranges); }) {
+      if (!ranges.empty()) return binder_.PackedRanges(Name(tensor), rows, cols, ranges);
+    }
+    std::vector<PackedMatrix> whole;
+    whole.push_back(Matrix(tensor, rows, cols));
+    return whole;
   }
   // One tensor that holds `count` of them.
   std::vector<PackedMatrix> Matrices(absl::string_view tensor, size_t count, size_t rows,

@@ -91,6 +91,20 @@ class Model final : public Engine {
             .scratch = ScratchFloats(MaxBatch(options), TeamThreads(options)) * sizeof(float)};
   }
 
+  // What a rank's token costs, from the file's header alone, once a conversation has `length`
+  // tokens.
+  static absl::StatusOr<PlannedWork> PlanWork(const GgufFile& file, RankShare share,
+                                              size_t length) {
+    WeightBinder binder(file, share);
+    const auto shapes = std::make_unique<ModelWeights<Config>>();
+    BindWeights(binder, *shapes);
+    INLAY_RETURN_IF_ERROR(binder.Finish());
+    PlannedWork plan{WorkOfModel(*shapes, share)};
+    plan.weights = static_cast<double>(binder.bytes());
+    plan.cache_read = static_cast<double>(ConfigCacheBytesRead<Config>(length, share));
+    return plan;
+  }
+
   const EngineInfo& info() const override { return info_; }
 
   absl::StatusOr<ModelIdentity> Identity() override {
@@ -115,13 +129,13 @@ class Model final : public Engine {
   }
 
   CacheBytes PlanCache(KvType type) const override {
-    return WithStorage(type,
-                       []<class Policy>(Policy) { return ConfigCacheBytes<Config, Policy>(); });
+    return WithStorage(
+        type, [this]<class Policy>(Policy) { return ConfigCacheBytes<Config, Policy>(share()); });
   }
 
   size_t CacheBytesRead(size_t length, KvType type) const override {
-    return WithStorage(type, [length]<class Policy>(Policy) {
-      return ConfigCacheBytesRead<Config, Policy>(length);
+    return WithStorage(type, [&]<class Policy>(Policy) {
+      return ConfigCacheBytesRead<Config, Policy>(length, share());
     });
   }
 
@@ -164,6 +178,20 @@ class Model final : public Engine {
     return binder;
   }
 
+  static ModelWork WorkOfModel(const ModelWeights<Config>& weights, RankShare share) {
+    ModelWork work;
+    if constexpr (kInputCols > 0) work.layers += WorkOfGathered({&weights.inputs.projection});
+    weights.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& layer) {
+      (at.index > kLastStoring ? work.output : work.layers) += WorkOfLayer<L>(layer, share);
+    });
+    if constexpr (kEmbeds) {
+      for (const PackedMatrix& dense : weights.dense) work.output += WorkOfGathered({&dense});
+    } else {
+      work.output += WorkOfGathered({&weights.output});
+    }
+    return work;
+  }
+
   static absl::StatusOr<std::unique_ptr<Model>> Bind(std::shared_ptr<const GgufFile> file,
                                                      const EngineOptions& options) {
     const std::vector<std::string> differences = CompareMetadata<Config>(*file).differences;
@@ -180,14 +208,9 @@ class Model final : public Engine {
       BindWeights(binder, model->weights_);
       INLAY_RETURN_IF_ERROR(binder.Finish());
     }
-    if constexpr (kInputCols > 0) {
-      model->info_.layer_work += WorkOf(model->weights_.inputs.projection);
-      model->schedule_.Add({&model->weights_.inputs.projection});
-    }
-    model->weights_.layers.ForEach([&]<class L>(LayerAt at, const LayerWeights<L>& layer) {
-      TokenWork& work =
-          at.index > kLastStoring ? model->info_.output_work : model->info_.layer_work;
-      work += WorkOfLayer<L>(layer);
+    model->info_.work = WorkOfModel(model->weights_, ShareOf(options.ranks.get()));
+    if constexpr (kInputCols > 0) model->schedule_.Add({&model->weights_.inputs.projection});
+    model->weights_.layers.ForEach([&]<class L>(LayerAt, const LayerWeights<L>& layer) {
       ForEachPartWeights<L>(layer, [&]<class P>(const auto& part) {
         LayerKind<P>::ListProducts(part, model->schedule_);
       });
@@ -197,12 +220,8 @@ class Model final : public Engine {
       model->ranks_.emplace(options.ranks, model->info_.vocab_size);
     }
     if constexpr (kEmbeds) {
-      for (const PackedMatrix& dense : model->weights_.dense) {
-        model->info_.output_work += WorkOf(dense);
-        model->schedule_.Add({&dense});
-      }
+      for (const PackedMatrix& dense : model->weights_.dense) model->schedule_.Add({&dense});
     } else {
-      model->info_.output_work += WorkOf(model->weights_.output);
       model->schedule_.Add({&model->weights_.output});
     }
     if (options.hash_weights) model->weights_hash_.Start();
@@ -326,8 +345,7 @@ class Model final : public Engine {
             .embedding_dim = kEmbeds ? size_t{Config::kModelDim} : 0,
             .chat_template = Config::kChatTemplate,
             .sampling = Config::kSampling,
-            .layer_work = {},  // known once the weights are bound
-            .output_work = {}};
+            .work = {}};  // known once the weights are bound
   }
 
   // What Pool needs.

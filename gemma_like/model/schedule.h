@@ -3,7 +3,7 @@
 #define INLAY_GEMMA_LIKE_MODEL_SCHEDULE_H_
 
 #include <cstddef>
-#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "ops/matmul/matmul.h"
@@ -18,8 +18,8 @@ class Schedule {
 
   // Adds the next product, with all of its matrices; an empty list if tokens choose them (experts).
   // The matrices must outlive the schedule.
-  void Add(std::initializer_list<const PackedMatrix*> matrices) {
-    products_.emplace_back(matrices, threads_);
+  void Add(std::vector<const PackedMatrix*> matrices) {
+    products_.emplace_back(std::move(matrices), threads_);
   }
 
   // Follows one pass through the products.

@@ -116,35 +116,62 @@ std::vector<std::vector<PackedMatrix>> WeightBinder::PackRows(
   parts.clear();
   for (const StackedMatrix& matrix : matrices) {
     parts.push_back({matrix.name, matrix.rows});
-    if (!tensor->packed) {
-      const size_t own_rows = RowsOfRank(matrix.rows, share_, matrix.unit).count;
-      packed_bytes_ += count * PackedMatrix::BytesOf(tensor->type, own_rows, cols);
-    }
   }
-  if (team_ == nullptr) return result;
   size_t first_row = 0;
   for (size_t m = 0; m < matrices.size(); first_row += matrices[m++].rows) {
     const PartRange own = RowsOfRank(matrices[m].rows, share_, matrices[m].unit);
     for (size_t i = 0; i < count; ++i) {
-      const uint8_t* data = tensor->data.data() + tensor->data.size() / count * i;
-      const WeightMatrix all{.data = data, .type = tensor->type, .rows = rows, .cols = cols};
       PackedMatrix& matrix = result[m][i];
-      if (tensor->packed) {
-        matrix = PackedMatrix::ViewOf(data, tensor->type, rows, cols, own.first, own.count);
-      } else {
-        matrix = PackedMatrix::Pack(all.Slice(first_row + own.first, own.count), *team_, memory_);
-        matrix.SetPart(own.first, matrices[m].rows);
-      }
-      if (!matrix.empty()) continue;
-      status_ = absl::ResourceExhaustedError(absl::StrCat(
-          file_.name(), ": no memory for a matrix of ", cols, " x ", matrices[m].rows));
-      return result;
+      matrix = PackPart(*tensor, i, count, rows, cols, {first_row + own.first, own.count});
+      if (!status_.ok()) return result;
+      matrix.SetPart(own.first, matrices[m].rows);
     }
   }
+  FinishTensor(*tensor);
+  return result;
+}
+
+std::vector<PackedMatrix> WeightBinder::PackedRanges(absl::string_view name, size_t rows,
+                                                     size_t cols,
+                                                     absl::Span<const PartRange> ranges) {
+  std::vector<PackedMatrix> result(ranges.size());
+  const GgufTensor* tensor = FindMatrices(name, 1, rows, cols);
+  if (tensor == nullptr) return result;
+  packed_[std::string(tensor->name)] = {{std::string(name), rows}};
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    result[i] = PackPart(*tensor, 0, 1, rows, cols, ranges[i]);
+    if (!status_.ok()) return result;
+  }
+  FinishTensor(*tensor);
+  return result;
+}
+
+PackedMatrix WeightBinder::PackPart(const GgufTensor& tensor, size_t index, size_t count,
+                                    size_t rows, size_t cols, PartRange part) {
+  if (!tensor.packed) packed_bytes_ += PackedMatrix::BytesOf(tensor.type, part.count, cols);
+  const uint8_t* data = tensor.data.data() + tensor.data.size() / count * index;
+  PackedMatrix matrix;
+  if (team_ == nullptr) {
+    matrix = PackedMatrix::ShapeOf(tensor.type, part.count, cols);
+  } else if (tensor.packed) {
+    return PackedMatrix::ViewOf(data, tensor.type, rows, cols, part.first, part.count);
+  } else {
+    const WeightMatrix all{.data = data, .type = tensor.type, .rows = rows, .cols = cols};
+    matrix = PackedMatrix::Pack(all.Slice(part.first, part.count), *team_, memory_);
+    if (matrix.empty()) {
+      status_ = absl::ResourceExhaustedError(
+          absl::StrCat(file_.name(), ": no memory for a matrix of ", cols, " x ", part.count));
+    }
+  }
+  matrix.SetPart(part.first, rows);
+  return matrix;
+}
+
+void WeightBinder::FinishTensor(const GgufTensor& tensor) {
+  if (team_ == nullptr) return;
   if (progress_) progress_(packed_bytes_, progress_total_);
   // Releases the file's pages, so that a model being loaded is not in memory twice.
-  if (!tensor->packed) file_.Forget(tensor->data);
-  return result;
+  if (!tensor.packed) file_.Forget(tensor.data);
 }
 
 std::vector<float> WeightBinder::Vector(absl::string_view name, TensorUse, size_t cols,

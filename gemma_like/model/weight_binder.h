@@ -31,7 +31,8 @@ namespace inlay {
 // everything, then calls Finish() once.
 class WeightBinder {
  public:
-  // Packed matrices are returned empty: such a binder only records what a loader would request.
+  // Packed matrices are returned without data: such a binder only records what a loader would
+  // request.
   // `file` must outlive the views returned. Matrices have only this share of their rows, where
   // RowsOfRank splits them.
   explicit WeightBinder(const GgufFile& file, RankShare share = {}) : file_(file), share_(share) {}
@@ -69,6 +70,11 @@ class WeightBinder {
                                                 absl::Span<const StackedMatrix> matrices,
                                                 size_t cols, TensorUse);
 
+  // Of such a matrix the rows of each range, as a matrix of its own; each range begins at a whole
+  // tile.
+  std::vector<PackedMatrix> PackedRanges(absl::string_view name, size_t rows, size_t cols,
+                                         absl::Span<const PartRange> ranges);
+
   // A vector of cols * rows elements of type F32, F16 or BF16. Writers give it the dimensions cols,
   // rows; any others with the same product are accepted.
   std::vector<float> Vector(absl::string_view name, TensorUse, size_t cols, size_t rows = 1);
@@ -100,6 +106,12 @@ class WeightBinder {
   std::vector<std::vector<PackedMatrix>> PackRows(absl::string_view name, size_t count,
                                                   absl::Span<const StackedMatrix> matrices,
                                                   size_t cols);
+  // Rows of one of the `count` matrices of `rows` x `cols` in a tensor; empty without memory, which
+  // becomes the status. Without a team they have no data.
+  PackedMatrix PackPart(const GgufTensor& tensor, size_t index, size_t count, size_t rows,
+                        size_t cols, PartRange part);
+  // What is done once a tensor's matrices are packed.
+  void FinishTensor(const GgufTensor& tensor);
   void Fail(const GgufTensor& tensor, absl::string_view wanted);
 
   const GgufFile& file_;

@@ -71,11 +71,12 @@ void ForEachPartWeights(Weights& w, F&& f) {
   if constexpr (L::kHasInput) f.template operator()<typename L::Input>(w.input);
 }
 
-// The matrices that one token of this layer is multiplied with.
+// What one token of this layer costs a rank.
 template <class L>
-TokenWork WorkOfLayer(const LayerWeights<L>& w) {
+TokenWork WorkOfLayer(const LayerWeights<L>& w, RankShare share) {
   TokenWork work;
-  ForEachPartWeights<L>(w, [&]<class P>(const auto& part) { work += LayerKind<P>::Work(part); });
+  ForEachPartWeights<L>(
+      w, [&]<class P>(const auto& part) { work += LayerKind<P>::Work(part, share); });
   return work;
 }
 

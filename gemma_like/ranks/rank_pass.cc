@@ -16,8 +16,6 @@ constexpr size_t kExchangeFloats = size_t{1} << 18;
 // Products of one phase: experts with two matrices each.
 constexpr size_t kMostTasks = 1024;
 
-bool IsSplit(const PackedMatrix& w) { return w.rows() != w.whole_rows(); }
-
 }  // namespace
 
 RankPass::RankPass(std::shared_ptr<Ranks> ranks, size_t most_cols)
@@ -72,7 +70,7 @@ void RankPass::Complete(std::span<const MatMulTask> tasks, GatherTo to) {
   size_t floats = 0;
   rows_.clear();
   for (const MatMulTask& task : tasks) {
-    if (!IsSplit(*task.w)) continue;
+    if (!task.w->is_part()) continue;
     for (size_t r = 0; r < task.y.rows; ++r) {
       if (floats + task.y.cols > buffer_.size()) {
         ExchangeRows(to);
@@ -104,45 +102,51 @@ void RankPass::ExchangeRows(GatherTo to) {
       to);
 }
 
-void RankPass::Complete(const Operand& operand, FloatRows x, size_t unit) {
-  const QuantizedRows quantized = operand.quantized();
-  const Bf16Rows bf16 = operand.bf16();
+void RankPass::CompleteColumns(QuantizedRows quantized, Bf16Rows bf16, FloatRows x,
+                               RankSplit split) {
   const bool has_blocks = quantized.blocks != nullptr, has_bf16 = bf16.data != nullptr;
   const bool has_floats = !has_blocks && !has_bf16;
-  // Calls f(memory, bytes) for a rank's columns of row t, form by form. Of a quantization block
-  // only the quants and the scale are sent, with which it begins; the rest follows from them.
-  constexpr size_t kSent = offsetof(QuantizedBlock, scale) + sizeof(float);
-  const auto for_columns = [&](size_t t, PartRange columns, const auto& f) {
-    if (has_blocks) {
-      QuantizedBlock* const row = quantized.Row(t) + columns.first / kQuantBlock;
-      for (size_t b = 0; b < columns.count / kQuantBlock; ++b) f(row + b, kSent);
-    }
-    if (has_bf16) f(bf16.Row(t) + columns.first, columns.count * sizeof(Bf16));
-    if (has_floats) f(x.Row(t) + columns.first, columns.count * sizeof(float));
+  const auto part = [&](size_t r) { return split.Columns(x.cols, {r, ranks_->count()}); };
+  const auto for_spans = [&](size_t r, const auto& f) {
+    for (size_t s = 0; s < split.spans; ++s) f(s * (x.cols / split.spans) + part(r).first);
   };
-  const auto part = [&](size_t r) { return RowsOfRank(x.cols, {r, ranks_->count()}, unit); };
+  // Calls f(memory, bytes) for a rank's columns of row t, span by span and form by form.
+  const auto for_columns = [&](size_t t, size_t r, const auto& f) {
+    const size_t count = part(r).count;
+    for_spans(r, [&](size_t first) {
+      if (has_blocks) {
+        QuantizedBlock* const row = quantized.Row(t) + first / kQuantBlock;
+        for (size_t b = 0; b < count / kQuantBlock; ++b) f(row + b, kGatheredBlockBytes);
+      }
+      if (has_bf16) f(bf16.Row(t) + first, count * sizeof(Bf16));
+      if (has_floats) f(x.Row(t) + first, count * sizeof(float));
+    });
+  };
   const auto bytes_of = [&](size_t columns) {
-    return (has_blocks ? columns / kQuantBlock * kSent : 0) +
+    return (has_blocks ? columns / kQuantBlock * kGatheredBlockBytes : 0) +
            columns * ((has_bf16 ? sizeof(Bf16) : 0) + (has_floats ? sizeof(float) : 0));
   };
   const size_t most = std::max<size_t>(1, buffer_.size() * sizeof(float) / bytes_of(x.cols));
   for (size_t first = 0; first < x.rows; first += most) {
     Exchange(
-        std::min(most, x.rows - first), [&](size_t r, size_t) { return bytes_of(part(r).count); },
+        std::min(most, x.rows - first),
+        [&](size_t r, size_t) { return bytes_of(split.spans * part(r).count); },
         [&](size_t i, char* bytes) {
-          for_columns(first + i, part(ranks_->rank()), [&](const void* from, size_t n) {
+          for_columns(first + i, ranks_->rank(), [&](const void* from, size_t n) {
             std::memcpy(bytes, from, n);
             bytes += n;
           });
         },
         [&](size_t r, size_t i, const char* bytes) {
-          for_columns(first + i, part(r), [&](void* into, size_t n) {
+          for_columns(first + i, r, [&](void* into, size_t n) {
             std::memcpy(into, bytes, n);
             bytes += n;
           });
           if (!has_blocks) return;
-          QuantizedBlock* const row = quantized.Row(first + i) + part(r).first / kQuantBlock;
-          for (size_t b = 0; b < part(r).count / kQuantBlock; ++b) SetSums(row[b]);
+          for_spans(r, [&](size_t column) {
+            QuantizedBlock* const row = quantized.Row(first + i) + column / kQuantBlock;
+            for (size_t b = 0; b < part(r).count / kQuantBlock; ++b) SetSums(row[b]);
+          });
         },
         GatherTo::kAll);
   }

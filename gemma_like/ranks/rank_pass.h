@@ -12,9 +12,14 @@
 #include "gemma_like/ranks/ranks.h"
 #include "ops/matmul/matmul_task.h"
 #include "ops/matmul/operand.h"
+#include "ops/matmul/quantized_rows.h"
 #include "ops/views.h"
 
 namespace inlay {
+
+// Of a quantization block only the quants and the scale are gathered, with which it begins; the
+// rest follows from them.
+inline constexpr size_t kGatheredBlockBytes = offsetof(QuantizedBlock, scale) + sizeof(float);
 
 // Which ranks need a product's results.
 enum class GatherTo { kAll, kFirst };
@@ -33,9 +38,13 @@ class RankPass {
   // Completes the results of products whose own rows have been computed.
   void Complete(std::span<const MatMulTask> tasks, GatherTo to);
 
-  // Completes the rows of an operand, of which each rank has the columns that RowsOfRank(x.cols,
-  // share, unit) gives it, x being its floats: the rounded forms, or the floats if it has none.
-  void Complete(const Operand& operand, FloatRows x, size_t unit);
+  // Completes the rows of an operand, of which each rank has the columns that `split` gives it, x
+  // being its floats: the rounded forms, or the floats if it has none.
+  void Complete(const Operand& operand, FloatRows x, RankSplit split) {
+    CompleteColumns(operand.quantized(), operand.bf16(), x, split);
+  }
+  // The same of floats alone.
+  void Complete(FloatRows x, RankSplit split) { CompleteColumns({}, {}, x, split); }
 
   // Sets those flags of every rank that any rank has set.
   void Unite(absl::Span<uint8_t> flags);
@@ -56,6 +65,7 @@ class RankPass {
   void Exchange(size_t n, const Bytes& bytes, const Pack& pack, const Unpack& unpack, GatherTo to);
   // The results in rows_.
   void ExchangeRows(GatherTo to);
+  void CompleteColumns(QuantizedRows quantized, Bf16Rows bf16, FloatRows x, RankSplit split);
 
   const std::shared_ptr<Ranks> ranks_;
   std::vector<float> buffer_;  // of one exchange: each rank's results after those of the one before

@@ -73,11 +73,22 @@ static_assert(kRankRows % kTileRows == 0 && kRankRows % kQuantBlock == 0);
 
 // The rows of a matrix that a rank holds, in units of rows that stay together. A matrix of fewer
 // units than ranks is held by each of them: it costs less than a collective.
-inline PartRange RowsOfRank(size_t rows, RankShare share, size_t unit = kRankRows) {
+constexpr PartRange RowsOfRank(size_t rows, RankShare share, size_t unit = kRankRows) {
   const PartRange units = PartOfRank((rows + unit - 1) / unit, share);
   const size_t first = units.first * unit;
   return {first, std::min(rows, first + units.count * unit) - first};
 }
+
+// How ranks share the columns of an operand: of each of `spans` equal parts of them, one after the
+// other, a rank has those that RowsOfRank gives it in such units.
+struct RankSplit {
+  size_t unit = kRankRows;
+  size_t spans = 1;
+
+  constexpr PartRange Columns(size_t cols, RankShare share) const {
+    return RowsOfRank(cols / spans, share, unit);
+  }
+};
 
 }  // namespace inlay
 

@@ -54,18 +54,21 @@ class Operand {
   template <class Compute>
   static Operand Make(ConstFloatRows x, OperandForms forms, float* memory, Team& team,
                       const Compute& compute) {
-    return MakeColumns(x, 0, x.cols, forms, memory, team, compute);
+    return MakeColumns(x, 0, x.cols, 1, forms, memory, team, compute);
   }
-  // The same for the columns [first, first + count) of each row, as which compute has made them;
-  // `first` is a multiple of kQuantBlock, and `count` too or up to the last column. The others are
-  // written by others.
+  // The same for some columns of each row, as which compute has made them: of each of `spans` equal
+  // parts of the row those from `first` on, `count` many. Both are multiples of kQuantBlock, or the
+  // columns are the last ones. The others are written by others.
   template <class Compute>
-  static Operand MakeColumns(ConstFloatRows x, size_t first, size_t count, OperandForms forms,
-                             float* memory, Team& team, const Compute& compute) {
+  static Operand MakeColumns(ConstFloatRows x, size_t first, size_t count, size_t spans,
+                             OperandForms forms, float* memory, Team& team,
+                             const Compute& compute) {
     const Operand operand(x, forms, memory);
-    ForRows(team, x.rows, count, [&](size_t begin, size_t end) {
+    ForRows(team, x.rows, spans * count, [&](size_t begin, size_t end) {
       compute(begin, end);
-      operand.RoundRows(begin, end, first, count);
+      for (size_t s = 0; s < spans; ++s) {
+        operand.RoundRows(begin, end, s * (x.cols / spans) + first, count);
+      }
     });
     return operand;
   }

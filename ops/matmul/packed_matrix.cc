@@ -400,6 +400,10 @@ PackedMatrix PackedMatrix::ViewOf(const uint8_t* data, WeightType type, size_t w
   return view;
 }
 
+PackedMatrix PackedMatrix::ShapeOf(WeightType type, size_t rows, size_t cols) {
+  return PackedMatrix(type, rows, cols);
+}
+
 size_t PackedMatrix::BytesOf(WeightType type, size_t rows, size_t cols) {
   return PackedMatrix(type, rows, cols).bytes();
 }

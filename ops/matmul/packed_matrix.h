@@ -147,6 +147,8 @@ class PackedMatrix {
   // for its last.
   static PackedMatrix ViewOf(const uint8_t* data, WeightType type, size_t whole, size_t cols,
                              size_t first, size_t count);
+  // A matrix of this type without data, which is empty, and otherwise has the numbers of one.
+  static PackedMatrix ShapeOf(WeightType type, size_t rows, size_t cols);
   // bytes() of such a matrix.
   static size_t BytesOf(WeightType type, size_t rows, size_t cols);
 
@@ -160,6 +162,7 @@ class PackedMatrix {
     first_row_ = first;
     other_rows_ = whole - rows_;
   }
+  bool is_part() const { return other_rows_ != 0; }
   size_t first_row() const { return first_row_; }
   size_t whole_rows() const { return rows_ + other_rows_; }
   PackedFormat format() const { return format_; }

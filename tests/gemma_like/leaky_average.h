@@ -68,12 +68,12 @@ struct MixerStorage<LeakyAverage<kShape>> {
   }
 
   template <class Policy>
-  static constexpr CacheBytes Bytes() {
+  static constexpr CacheBytes Bytes(RankShare) {
     return Type::Bytes(kShape);
   }
 
   template <class Policy>
-  static constexpr size_t BytesRead(size_t length) {
+  static constexpr size_t BytesRead(size_t length, RankShare) {
     return (1 + length % kStateChunk) * kShape.StateElements() * sizeof(float);
   }
 };
@@ -143,9 +143,9 @@ struct LayerKind<LeakyAverage<kShape>> : SharesNothing {
            Pass::OperandFloats(size.rows, kChannels);
   }
 
-  static TokenWork Work(const Weights& w) {
-    TokenWork work;
-    for (const PackedMatrix* m : {&w.value, &w.gate, &w.out}) work += WorkOf(*m);
+  static TokenWork Work(const Weights& w, RankShare) {
+    TokenWork work = WorkOfGathered({&w.value, &w.gate});
+    work += WorkOfGathered({&w.out});
     return work;
   }
 

@@ -176,10 +176,10 @@ TEST(LoadedModelTest, CountsTheWorkOfATokenAndOfItsLogits) {
   const LoadedModel model = Must(LoadModel("tests/golden/models/gemma4-e-tiny-q4_0.gguf"));
   constexpr double kDim = 256, kInput = 2 * kDim * 32, kMlp = 3 * kDim * 64;
   constexpr double kSliding = kDim * 32 * (4 + 1 + 1 + 4), kFull = 2 * kSliding;
-  EXPECT_EQ(model.engine->info().layer_work.ops,
+  EXPECT_EQ(model.engine->info().work.layers.ops,
             2 * (4 * kSliding + kFull + 5 * (kMlp + kInput) + kDim * 8 * 32));
   constexpr double kQueries = kDim * 32 * (4 + 4);
-  EXPECT_EQ(model.engine->info().output_work.ops,
+  EXPECT_EQ(model.engine->info().work.output.ops,
             2 * (2 * kQueries + 2 * kQueries + 3 * (2 * kMlp + kInput) + 512 * kDim));
 }
 

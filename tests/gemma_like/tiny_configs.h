@@ -38,7 +38,7 @@ struct TinyBard : TinyBase {
   static constexpr std::string_view kName = "tiny-bard";
   using Ssm = Layer<PreNorm,
                     Mixers<Mamba2<Mamba2Shape{
-                        .heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>>,
+                        .heads = 8, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>>,
                     Mlp>;
   using Sliding = Layer<PreNorm, Mixers<Window<20>>, Mlp>;
   using Full = Layer<PreNorm, Mixers<All>, Mlp>;
@@ -88,13 +88,14 @@ struct TinyMamba : TinyBase {
   using Layers = Repeat<
       3, Layer<PreNorm,
                Mixers<Mamba2<Mamba2Shape{
-                   .heads = 4, .head_dim = 16, .state_dim = 8, .groups = 2, .conv_width = 3}>>>>;
+                   .heads = 4, .head_dim = 16, .state_dim = 16, .groups = 2, .conv_width = 3}>>>>;
 };
 
 // As LFM2: short convolutions and full attention; from the third layer on experts by a biased
 // router.
 struct TinyLfm2 : TinyBase {
   static constexpr std::string_view kName = "tiny-lfm2";
+  static constexpr int kModelDim = 64;
   using Moe = MoeMlp<
       MoeShape{.experts = 5, .used_experts = 2, .hidden = 16, .routing = Routing::kBiasedLogistic},
       Activation::kSilu>;
@@ -112,7 +113,7 @@ struct TinyQwen : TinyBase {
       MoeShape{
           .experts = 5, .used_experts = 2, .hidden = 16, .shared_hidden = 24, .shared_gate = true},
       Activation::kSilu>;
-  using Delta = DeltaNet<DeltaNetShape{.key_heads = 2, .value_heads = 4, .head_dim = 8}>;
+  using Delta = DeltaNet<DeltaNetShape{.key_heads = 4, .value_heads = 8, .head_dim = 16}>;
   using Gated =
       FullAttention<AttentionShape{
                         .heads = 4, .kv_heads = 2, .head_dim = 16, .qk_norm = true, .gated = true},

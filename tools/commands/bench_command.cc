@@ -93,8 +93,8 @@ class Bench {
     return {.tokens = flags_.prompt,
             .depth = depth,
             .seconds = {},
-            .bytes = passes * info.layer_work.bytes + info.output_work.bytes,
-            .ops = n * info.layer_work.ops + info.output_work.ops};
+            .bytes = passes * info.work.layers.bytes + info.work.output.bytes,
+            .ops = n * info.work.layers.ops + info.work.output.ops};
   }
 
   BenchRow Decoding(size_t depth, size_t batch) const {
@@ -106,8 +106,8 @@ class Bench {
                     .depth = depth,
                     .batch = batch,
                     .seconds = {},
-                    .bytes = n * (info.layer_work.bytes + info.output_work.bytes),
-                    .ops = n * conversations * (info.layer_work.ops + info.output_work.ops)};
+                    .bytes = n * (info.work.layers.bytes + info.work.output.bytes),
+                    .ops = n * conversations * (info.work.layers.ops + info.work.output.ops)};
     for (size_t i = 0; i < flags_.generate; ++i)
       row.bytes += conversations *
                    static_cast<double>(engine_.CacheBytesRead(depth + i, CacheType(flags_.model)));

@@ -102,7 +102,7 @@ void ExpectTheSame(const std::string& path, const std::string& packed_path) {
   EXPECT_TRUE(packed->file->packed());
   EXPECT_EQ(Must(packed->engine->Identity()).weights_hash,
             Must(model->engine->Identity()).weights_hash);
-  EXPECT_EQ(packed->engine->info().layer_work.bytes, model->engine->info().layer_work.bytes);
+  EXPECT_EQ(packed->engine->info().work.layers.bytes, model->engine->info().work.layers.bytes);
   EXPECT_EQ(packed->tokenizer->size(), model->tokenizer->size());
   const std::vector<float> expected = LogitsOf(*model);
   const std::vector<float> got = LogitsOf(*packed);

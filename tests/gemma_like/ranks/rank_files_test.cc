@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/rank_share.h"
 #include "base/xxh64.h"
+#include "cache/cache_bytes.h"
 #include "configs/test_twins.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/files/pack.h"
@@ -105,7 +107,8 @@ TEST(RankFilesTest, Bfloat16AndFloatWeights) {
 
 TEST(RankFilesTest, PackedFiles) {
   const std::string path = TempPath("model.packed");
-  for (const char* model : {"gemma3-tiny-q4_0", "granite4h-moe-tiny-q8_0"}) {
+  for (const char* model :
+       {"gemma3-tiny-q4_0", "granite4h-moe-tiny-q8_0", "lfm2-tiny-q6_k", "qwen35moe-tiny-q4_0"}) {
     const GgufFile file =
         Must(GgufFile::Open(absl::StrCat("tests/golden/models/", model, ".gguf")));
     Team team(1);
@@ -176,6 +179,53 @@ TEST(RankFilesTest, CollectivesAndBytesOfAToken) {
   const size_t of_layer = 2 * Config::kModelDim * sizeof(float) + (heads + hidden) / 32 * 36;
   EXPECT_EQ(ranked.group().bytes - bytes,
             (layers * of_layer + engine.info().vocab_size * sizeof(float)) / 2 + 2);
+}
+
+// What a plan says of a token, and of its conversation's memory, of all families of the registry.
+TEST(RankFilesTest, APlanIsWhatRanksDo) {
+  for (const auto& entry : std::filesystem::directory_iterator("tests/golden/models")) {
+    if (entry.path().extension() != ".gguf") continue;
+    const GgufFile file = Must(GgufFile::Open(entry.path().string()));
+    const absl::StatusOr<const ConfigEntry*> config = FindConfig(file);
+    if (!config.ok()) continue;  // builds with sanitizers have fewer
+    SCOPED_TRACE(file.name());
+    const RankedFile ranked(2, entry.path().string());
+    Engine& engine = *ranked.model()->engine;
+    const auto cache = Must(engine.CreateCache({}));
+    Append(engine, *cache, std::vector<int32_t>{3});
+    const size_t collectives = ranked.group().collectives, bytes = ranked.group().bytes;
+    Append(engine, *cache, std::vector<int32_t>{4});
+
+    const PlannedWork plan = Must((*config)->work(file, {.rank = 0, .count = 2}, 1));
+    const size_t polls = engine.info().layers + 1;
+    EXPECT_EQ(ranked.group().collectives - collectives,
+              3 + plan.layers.collectives + plan.output.collectives + polls);
+    // What is not shared equally is shared nearly so.
+    const double gathered = (plan.layers.gathered + plan.output.gathered) / 2 + 2;
+    EXPECT_NEAR(static_cast<double>(ranked.group().bytes - bytes), gathered, 0.05 * gathered);
+    EXPECT_EQ(plan.layers.bytes, engine.info().work.layers.bytes);
+    EXPECT_EQ(plan.output.ops, engine.info().work.output.ops);
+    EXPECT_EQ(plan.cache_read, engine.CacheBytesRead(1));
+    EXPECT_LE(cache->allocated_bytes(), engine.PlanCache().At(2));
+  }
+}
+
+// Recurrent states are a rank's share too, but for the B and C of Mamba2's heads that read the
+// same.
+TEST(RankFilesTest, StatesAreInParts) {
+  size_t files = 0;
+  for (const char* name :
+       {"mamba2-tiny-f16", "granite4h-tiny-q4_k_m", "qwen35-tiny-f16", "lfm2-tiny-q6_k"}) {
+    const GgufFile file = Must(GgufFile::Open(absl::StrCat("tests/golden/models/", name, ".gguf")));
+    const absl::StatusOr<const ConfigEntry*> config = FindConfig(file);
+    if (!config.ok()) continue;  // builds with sanitizers have fewer
+    const auto read = [&](RankShare share) {
+      return static_cast<double>(Must((*config)->work(file, share, 1)).cache_read);
+    };
+    EXPECT_LT(read({.rank = 0, .count = 2}), 0.6 * read({})) << name;
+    ++files;
+  }
+  EXPECT_GE(files, 1u);
 }
 
 TEST(RankFilesTest, AFileThatOneRankCannotLoad) {

@@ -59,7 +59,7 @@ TEST_P(OperandTest, PartsOfColumnsAreThoseOfTheWhole) {
     const size_t count = first == 96 ? kCols - first : 64;
     alignas(64) float memory[Operand::MemoryFloats(kRows, kCols)] = {};
     const Operand part =
-        Operand::MakeColumns(rows, first, count, forms, memory, team, [](size_t, size_t) {});
+        Operand::MakeColumns(rows, first, count, 1, forms, memory, team, [](size_t, size_t) {});
     for (size_t r = 0; r < kRows; ++r) {
       EXPECT_EQ(std::memcmp(part.bf16().Row(r) + first, (*whole).bf16().Row(r) + first,
                             count * sizeof(Bf16)),
@@ -74,6 +74,26 @@ TEST_P(OperandTest, PartsOfColumnsAreThoseOfTheWhole) {
     const QuantizedBlock* const beyond =
         first == 0 ? part.quantized().Row(0) + 2 : part.quantized().Row(0);
     EXPECT_EQ(beyond->scale, 0);
+  }
+}
+
+TEST_P(OperandTest, PartsOfSpansOfColumns) {
+  std::vector<float> x = SomeFloats();
+  x.resize(kRows * 128);
+  const ConstFloatRows rows(x.data(), kRows, 128);
+  Team team(2);
+  const OperandForms forms{.quantized = true};
+  const OwnedOperand whole(rows, forms, team);
+  alignas(64) float memory[Operand::MemoryFloats(kRows, 128)] = {};
+  const Operand part =
+      Operand::MakeColumns(rows, 32, 32, 2, forms, memory, team, [](size_t, size_t) {});
+  for (size_t r = 0; r < kRows; ++r) {
+    for (const size_t block : {1, 3}) {
+      EXPECT_EQ(std::memcmp(part.quantized().Row(r) + block, (*whole).quantized().Row(r) + block,
+                            offsetof(QuantizedBlock, unused)),
+                0);
+    }
+    for (const size_t block : {0, 2}) EXPECT_EQ(part.quantized().Row(r)[block].scale, 0);
   }
 }
 
