@@ -207,6 +207,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddList(app, action);
   if (const HubHooks* const hub = FindHubHooks(); hub != nullptr) hub->add_commands(app, action);
   AddLimits(app, action);
+  AddPlan(app, action);
   AddCompletion(app, action);
   AddManual(app, action);
   AddLicenses(app, action);

@@ -116,14 +116,22 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
   }
 }
 
+absl::Status AddTensors(const SynthModel& model, const Quantization& quantization,
+                        GgufWriter& writer) {
+  for (const SynthTensor& tensor : model.tensors) {
+    const WeightType type = StoredType(tensor, quantization, model.layers);
+    INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, type));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint64_t seed,
                         const std::string& path, Replace replace, const Progress& progress) {
   GgufWriter& writer = *model.metadata;
   uint64_t total = 0, done = 0;
+  INLAY_RETURN_IF_ERROR(AddTensors(model, quantization, writer));
   for (const SynthTensor& tensor : model.tensors) {
-    const WeightType type = StoredType(tensor, quantization, model.layers);
-    INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, type));
-    total += RowCount(tensor) * RowBytes(tensor, type);
+    total += RowCount(tensor) * RowBytes(tensor, StoredType(tensor, quantization, model.layers));
   }
   INLAY_RETURN_IF_ERROR(writer.Open(path, replace));
   Random random(seed);

@@ -156,11 +156,8 @@ absl::Status GgufWriter::Open(const std::string& path, Replace replace) {
   return Open(std::move(file));
 }
 
-absl::Status GgufWriter::Open(AtomicFile file) {
-  assert(!file_.has_value() && file.size() % alignment_ == 0);
-  if (!metadata_status_.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", metadata_status_.message()));
-  }
+absl::StatusOr<std::string> GgufWriter::Header() const {
+  INLAY_RETURN_IF_ERROR(metadata_status_);
   std::string header(kModelMagic);
   Append<uint32_t>(&header, 3);
   Append<uint64_t>(&header, tensors_.size());
@@ -173,9 +170,18 @@ absl::Status GgufWriter::Open(AtomicFile file) {
     Append<uint32_t>(&header, TensorFormId(tensor.form));
     Append<uint64_t>(&header, tensor.offset);
   }
+  header.resize((header.size() + alignment_ - 1) / alignment_ * alignment_);
+  return header;
+}
+
+absl::Status GgufWriter::Open(AtomicFile file) {
+  assert(!file_.has_value() && file.size() % alignment_ == 0);
+  const absl::StatusOr<std::string> header = Header();
+  if (!header.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", header.status().message()));
+  }
   file_ = std::move(file);
-  INLAY_RETURN_IF_ERROR(file_->Write(AsBytes(header)));
-  return Pad();
+  return file_->Write(AsBytes(*header));
 }
 
 absl::Status GgufWriter::Pad() {

@@ -49,6 +49,11 @@ class GgufWriter {
   absl::Status AddTensor(absl::string_view name, absl::Span<const uint64_t> dims, WeightType type,
                          bool packed = false);
 
+  // Everything up to the data, which begins where this ends, and the bytes that the data has: for
+  // who wants to know of a file without writing it. The error of a Set... above.
+  absl::StatusOr<std::string> Header() const;
+  uint64_t data_size() const { return data_size_; }
+
   // Writes everything up to the data. `replace` says what may be replaced; see CheckReplace.
   absl::Status Open(const std::string& path, Replace replace = Replace::kSameKind);
   // The same after the bytes already written to `file`, whose number must be a multiple of the

@@ -34,9 +34,9 @@ TEST(CommandLine, PrintsHelpAndVersion) {
 
 TEST(CommandLine, HelpFitsAWindow) {
   std::vector<std::string> commands = {
-      "generate", "chat",     "embed",   "logits",     "bench",   "limits",
-      "tokenize", "template", "inspect", "perplexity", "configs", "synth",
-      "quantize", "pack",     "bundle",  "completion", "manual",  "licenses"};
+      "generate", "chat",       "embed",      "logits",   "bench", "limits",   "tokenize",
+      "template", "inspect",    "perplexity", "configs",  "synth", "quantize", "pack",
+      "bundle",   "completion", "manual",     "licenses", "plan"};
   const ProgramResult all = RunProgram({"help"});
   std::string text = all.out;
   for (const std::string& command : commands) {

@@ -30,6 +30,7 @@ void AddLogits(CLI::App& app, Action& action);
 void AddManual(CLI::App& app, Action& action);
 void AddPack(CLI::App& app, Action& action);
 void AddPerplexity(CLI::App& app, Action& action);
+void AddPlan(CLI::App& app, Action& action);
 void AddPull(CLI::App& app, Action& action);
 void AddQuantize(CLI::App& app, Action& action);
 void AddReplay(CLI::App& app, Action& action);

@@ -71,7 +71,7 @@ constexpr std::pair<absl::string_view, const char*> kGroups[] = {
     {"quantize", "Model files"},   {"pack", "Model files"},     {"bundle", "Model files"},
     {"synth", "Model files"},      {"configs", "Model files"},  {"pull", "Model files"},
     {"list", "Model files"},       {"batch", "Use a model"},    {"licenses", "About Inlay"},
-    {"completion", "About Inlay"}, {"manual", "About Inlay"},
+    {"completion", "About Inlay"}, {"manual", "About Inlay"},   {"plan", "Measure"},
 };
 
 }  // namespace

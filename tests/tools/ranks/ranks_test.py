@@ -78,6 +78,7 @@ class Bits(unittest.TestCase):
     def test_late_collectives(self):
         for late in (0, 1):
             self.same([*GENERATE, "-n", "8"], (2,), f"late {late} 1")
+        self.same([*GENERATE, "-n", "8"], (3,), "each 200")
 
 
 class Refusals(unittest.TestCase):

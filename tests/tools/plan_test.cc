@@ -1,0 +1,120 @@
+// inlay plan.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "tests/tools/program.h"
+
+namespace inlay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// A machine that is not measured.
+const std::vector<std::string> kFixed = {"plan", "--read-bandwidth", "40", "--ops", "1000"};
+
+std::vector<std::string> With(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+nlohmann::json PlanOf(const std::vector<std::string>& more) {
+  const ProgramResult result = RunProgram(With(With(kFixed, more), {"-o", "json"}));
+  EXPECT_EQ(result.status, 0) << result.err;
+  return result.Json();
+}
+
+TEST(Plan, HasARowForEachDoublingAndTheNumberItself) {
+  const auto plan = PlanOf({"--machines", "6", "--network", "10gbe"});
+  ASSERT_EQ(plan["networks"].size(), 1u);
+  EXPECT_EQ(plan["networks"][0]["name"], "10gbe");
+  for (const char* what : {"decode", "prefill"}) {
+    std::vector<int> machines;
+    for (const auto& group : plan["networks"][0][what]["groups"])
+      machines.push_back(group["machines"]);
+    EXPECT_THAT(machines, testing::ElementsAre(1, 2, 4, 6));
+  }
+  EXPECT_EQ(plan["config"], "bard");
+  EXPECT_EQ(plan["groups"][0]["gathers"], 0);
+  EXPECT_GT(plan["groups"][1]["gathers"], 0);
+  EXPECT_LT(plan["groups"][3]["weight_bytes"], plan["groups"][0]["weight_bytes"]);
+}
+
+TEST(Plan, ComputesWithTheMachineThatIsGiven) {
+  const auto one = PlanOf({"--machines", "1", "--decode-share", "50", "--prefill-share", "25"});
+  EXPECT_EQ(one["machine"]["read_bytes_per_second"], 40e9);
+  EXPECT_EQ(one["machine"]["ops_per_second"], 1e12);
+  const auto& decode = one["networks"][0]["decode"]["groups"][0];
+  EXPECT_GE(decode["reading_seconds"], 0.9 * one["groups"][0]["weight_bytes"].get<double>() / 20e9);
+  const auto half = PlanOf({"--machines", "1", "--decode-share", "100", "--prefill-share", "50"});
+  const auto& faster = half["networks"][0]["decode"]["groups"][0];
+  EXPECT_NEAR(faster["reading_seconds"].get<double>(), decode["reading_seconds"].get<double>() / 2,
+              1e-12);
+  EXPECT_NEAR(faster["computing_seconds"].get<double>(),
+              decode["computing_seconds"].get<double>() / 2, 1e-12);
+}
+
+TEST(Plan, KnowsThreeNetworksAndTakesOthers) {
+  EXPECT_EQ(PlanOf({"--machines", "2"})["networks"].size(), 3u);
+  const auto own = PlanOf({"--machines", "2", "--network", "1ms,1GB/s", "--network", "2ms,1GB/s"});
+  ASSERT_EQ(own["networks"].size(), 2u);
+  const auto latency = [&](size_t network) {
+    return own["networks"][network]["decode"]["groups"][1]["latency_seconds"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(latency(1), 2 * latency(0));
+  // All gathers but the one to the first rank, three more, and that one: each a message of 1 ms.
+  EXPECT_DOUBLE_EQ(latency(0), 1e-3 * (own["groups"][1]["gathers"].get<double>() + 3));
+}
+
+TEST(Plan, WritesATableAndASentence) {
+  const ProgramResult result = RunProgram(With(kFixed, {"--network", "1ms,1GB/s"}));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("calculated, not measured"), HasSubstr("reads 40.0 GB/s"),
+                                HasSubstr("network 1ms,1GB/s: 1e+03 us, 1 GB/s"),
+                                HasSubstr("decode of 1 conversation at 0 tokens"),
+                                HasSubstr("Decode is fastest with 1 machine, 1.0 times as fast"),
+                                HasSubstr("are the latency of collectives"),
+                                HasSubstr("prefill of 512 tokens")));
+  EXPECT_THAT(RunProgram(With(kFixed, {"-p", "0"})).out, Not(HasSubstr("refill of")));
+}
+
+TEST(Plan, MeasuresWhatIsNotGiven) {
+  const auto plan =
+      RunProgram({"plan", "--machines", "1", "-t", "1", "-o", "json"}).Json()["machine"];
+  EXPECT_GT(plan["read_bytes_per_second"], 1e8);
+  EXPECT_GT(plan["ops_per_second"], 1e8);
+}
+
+// As for the file that synth writes, without writing it.
+TEST(Plan, NeedsNoFile) {
+  const std::string path = ScratchPath("plan.gguf");
+  ASSERT_EQ(RunProgram({"synth", "bard", "--type", "Q4_0", "-o", path}).status, 0);
+  auto written = PlanOf({"-m", path}), unwritten = PlanOf({"--config", "bard", "--type", "Q4_0"});
+  EXPECT_EQ(written, unwritten);
+  EXPECT_NE(unwritten, PlanOf({"--config", "bard"}));
+}
+
+TEST(Plan, SaysWhatMakesNoSense) {
+  const auto refused = [](const std::vector<std::string>& more, const std::string& sentence) {
+    ExpectError(RunProgram(With(kFixed, more)), 2, HasSubstr(sentence));
+  };
+  refused({"--network", "carrier pigeons"}, "'carrier pigeons' is no network");
+  refused({"--machines", "0"}, "from 1 to 256");
+  refused({"--config", "none"}, "none");
+  refused({"--config", "bard", "--type", "Q9"}, "Q9");
+  refused({"--type", "Q8_0"}, "--config");
+  refused({"--config", "bard", "-m", "models/bard.gguf"}, "--config");
+  refused({"--config", "bard", "models/bard.gguf"}, "--config");
+  refused({"--config", "bard", "--sandbox"}, "--sandbox");
+  refused({"--decode-share", "101"}, "101");
+  ExpectError(RunProgram(With(kFixed, {"-m", "no/such"})), 1, HasSubstr("no/such"));
+}
+
+}  // namespace
+}  // namespace inlay
