@@ -73,16 +73,20 @@ struct Experts {
     between();
     const Operand activated = Mlp::Activate(weights.front(), hidden, pass);
     for (size_t e = 0; e < kExperts; ++e) {
-      tasks[e] = {&weights[e].down, slots.Of(e, down), slots.numbers + slots.begin[e]};
+      tasks[e] = {&weights[e].down, OwnColumns(weights[e].down, slots.Of(e, down)),
+                  slots.numbers + slots.begin[e]};
     }
-    pass.Multiply(std::span(tasks).first(kExperts), activated);
-    ForRows(pass.team, y.rows, kUsed * y.cols, [&](size_t begin, size_t end) {
+    pass.MultiplyOwn(std::span(tasks).first(kExperts), activated);
+    // Ranks have the same rows of every expert, so that each sums its part, and the sums alone are
+    // gathered.
+    const PackedMatrix& any = weights.front().down;
+    pass.CompleteRows(y, RankSplit(), [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r) {
         start(r);
         for (size_t i = 0; i < kUsed && slots.of_row[r * kUsed + i] >= 0; ++i) {
           const size_t slot = static_cast<size_t>(slots.of_row[r * kUsed + i]);
           const float share = shares.Row(r)[slots.expert[slot]];
-          AddScaled(down.Slice(slot, 1), share, y.Slice(r, 1));
+          AddScaled(OwnColumns(any, down.Slice(slot, 1)), share, OwnColumns(any, y.Slice(r, 1)));
         }
       }
     });
@@ -96,12 +100,15 @@ struct Experts {
            std::max(between, Pass::OperandFloats(slots, kHidden));
   }
 
-  // Counts only as many experts as a token uses, whose results are gathered together.
+  // Counts only as many experts as a token uses. What enters their last products is gathered
+  // together, and of these the sum.
   TokenWork Work() const {
     const TokenWork one = weights.front().Work();
+    const double sum = WorkOfGathered({&weights.front().down}).gathered;
     TokenWork work;
     for (size_t i = 0; i < kUsed; ++i) work += one;
     work.collectives = one.collectives;
+    work.gathered -= (kUsed - 1) * sum;
     return work;
   }
 
