@@ -16,7 +16,7 @@ let summaries = [];         // of all sessions of this client
 let branches = new Map();   // sessions of the conversation that is shown, by name
 let active = null;          // the name of the one that is shown; null: a new conversation
 let live = null;            // the answer on its way in it
-const drafts = new Map();   // texts that are not sent yet, by conversation
+const drafts = new Map();   // texts that are not sent yet, by conversation; not of the one that is shown
 const channel = new BroadcastChannel('inlay');  // to other tabs
 
 const messages = byId('messages');
@@ -173,6 +173,7 @@ async function open(name) {
   active = name;
   history.replaceState(null, '', name === null ? '#' : `#${name}`);
   input.value = drafts.get(name) ?? '';
+  drafts.delete(name);
   if (name === null) {
     branches = new Map();
     render();

@@ -345,6 +345,21 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     assert.equal(await page.inputValue('#input'), 'later\n');
   });
 
+  test('a message that waited and is sent does not come back', async () => {
+    await say(page, 'Hello');
+    const name = nameOf(page);
+    await button('New conversation').click();
+    await page.fill('#input', 'Toss');
+    await page.evaluate((hash) => { location.hash = hash; }, name);
+    await until(async () => (await page.inputValue('#input')) === '', 'the other conversation');
+    await button('New conversation').click();
+    assert.equal(await page.inputValue('#input'), 'Toss');
+    await page.locator('#input').press('Enter');
+    await page.locator('.assistant .bar').waitFor();
+    await button('New conversation').click();
+    assert.equal(await page.inputValue('#input'), '');
+  });
+
   test('settings are sent, and outlive the page', async () => {
     await button('Settings').click();
     await page.getByLabel('System prompt').fill('Be brief.');
