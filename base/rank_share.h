@@ -26,6 +26,9 @@ constexpr PartRange PartOfRank(size_t n, RankShare share) {
   return {first, n * (share.rank + 1) / share.count - first};
 }
 
+// The rank whose part of anything is the largest.
+constexpr RankShare LargestShare(RankShare share) { return {share.count - 1, share.count}; }
+
 }  // namespace inlay
 
 #endif  // INLAY_BASE_RANK_SHARE_H_

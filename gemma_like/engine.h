@@ -88,7 +88,8 @@ class Engine {
   virtual absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(
       const CacheOptions& options, KvType type = KvType::kF32) const = 0;
 
-  // How much memory such a conversation needs; see cache/cache_bytes.h.
+  // How much memory such a conversation needs, where several ranks compute the model at the one
+  // that needs most; see cache/cache_bytes.h.
   virtual CacheBytes PlanCache(KvType type = KvType::kF32) const = 0;
 
   // Bytes of its cache that the token after `length` others reads.

@@ -240,18 +240,16 @@ struct Pass {
   Operand MakeOperandOfParts(FloatRows x, RankSplit split, OperandForms forms,
                              const Compute& compute) {
     const PartRange own = split.Columns(x.cols, share());
+    if (split.spans * own.count == x.cols) return MakeOperand(x, forms, compute);
     const Operand operand =
         Operand::MakeColumns(x, own.first, own.count, split.spans, forms,
                              arena.Memory(Operand::MemoryFloats(x.rows, x.cols)), team, compute);
-    if (split.spans * own.count < x.cols) ranks->Complete(operand, x, split);
+    ranks->Complete(operand, x, split);
     return operand;
   }
-  // Completes the rows of x, of which compute(begin, end) makes the columns of this rank alone.
-  template <class Compute>
-  void CompleteRows(FloatRows x, RankSplit split, const Compute& compute) {
-    const PartRange own = split.Columns(x.cols, share());
-    ForRows(team, x.rows, split.spans * own.count, compute);
-    if (split.spans * own.count < x.cols) ranks->Complete(x, split);
+  // Gathers the columns of x that other ranks have computed.
+  void CompleteRows(FloatRows x, RankSplit split) {
+    if (split.spans * split.Columns(x.cols, share()).count < x.cols) ranks->Complete(x, split);
   }
 };
 

@@ -33,7 +33,8 @@ struct ModelWork {
 // What one of the ranks that compute a model holds and does, before anything is loaded.
 struct PlannedWork : ModelWork {
   double weights = 0;     // bytes of memory for them
-  double cache_read = 0;  // bytes of its conversation's cache that a token reads
+  double cache = 0;       // bytes of memory for a conversation, whose rows are floats
+  double cache_read = 0;  // bytes of it that a token reads
 };
 
 }  // namespace inlay

@@ -14,17 +14,14 @@
 #include "absl/strings/strip.h"
 #include "base/plural.h"
 #include "base/printable.h"
+#include "gemma_like/ranks/rank_pass.h"
+#include "gemma_like/ranks/ranks.h"
 #include "tools/format.h"
 
 namespace inlay {
 namespace {
 
-// Passes of fewer tokens do not ask between layers whether they were cancelled; see
-// Ranks::cancel_rows().
-constexpr size_t kCancelTokens = 16;
-
-// Of a gather; see RankPass.
-constexpr double kMostMessageBytes = 1 << 20;
+constexpr double kMostMessageBytes = kExchangeFloats * sizeof(float);  // of a gather
 
 constexpr absl::string_view kLatency = "the latency of collectives";
 constexpr absl::string_view kTransfer = "the bytes of collectives";
@@ -103,6 +100,7 @@ PlannedWork SlowestOf(absl::Span<const PlannedWork> ranks) {
     most(slowest.layers, rank.layers);
     most(slowest.output, rank.output);
     slowest.weights = std::max(slowest.weights, rank.weights);
+    slowest.cache = std::max(slowest.cache, rank.cache);
     slowest.cache_read = std::max(slowest.cache_read, rank.cache_read);
   }
   return slowest;
@@ -140,7 +138,7 @@ size_t CollectiveSteps(size_t machines) {
 
 size_t SmallCollectives(const PlannedPass& pass, size_t layers) {
   constexpr size_t kEachPass = 3;
-  return kEachPass + (pass.tokens >= kCancelTokens ? layers : 0);
+  return kEachPass + (pass.tokens >= Ranks::kCancelRows ? layers : 0);
 }
 
 PlannedTime TimeOfPass(const PlannedGroup& group, const PlannedPass& pass,

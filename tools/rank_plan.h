@@ -22,7 +22,7 @@ struct PlannedMachine {
   double ops = 0;              // per second, of the dot products that the weights' type needs
   double decode_share = 0.85;  // of read_bandwidth, where reading takes longer than computing
   double prefill_share = 0.6;  // of ops, where computing does
-  double copying = 1.6e9;      // bytes per second into and out of the messages of gathers
+  double copying = 3e9;        // bytes per second into and out of the messages of gathers
 };
 
 // A message of m bytes arrives after latency + m / bandwidth. A machine sends and receives at the

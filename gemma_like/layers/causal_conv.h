@@ -47,8 +47,8 @@ struct SegmentConv {
   // The input of the token kTail before the segment's row `row`: one of its own rows, one from the
   // window, or, before the sequence, zeros.
   const float* Input(ConstFloatRows in, size_t row) const {
-    static float
-        zeros[kMostChannels];  // not const, which would take tens of kB of each config's code
+    // Not const, which would take tens of kB of each config's code.
+    static float zeros[kMostChannels];
     if (row >= kTail) return in.Row(row - kTail);
     const size_t position = segment.position + row;
     return position < kTail ? zeros : window.Row(position - kTail);

@@ -80,7 +80,7 @@ struct Experts {
     // Ranks have the same rows of every expert, so that each sums its part, and the sums alone are
     // gathered.
     const PackedMatrix& any = weights.front().down;
-    pass.CompleteRows(y, RankSplit(), [&](size_t begin, size_t end) {
+    ForRows(pass.team, y.rows, kUsed * y.cols, [&](size_t begin, size_t end) {
       for (size_t r = begin; r < end; ++r) {
         start(r);
         for (size_t i = 0; i < kUsed && slots.of_row[r * kUsed + i] >= 0; ++i) {
@@ -90,6 +90,7 @@ struct Experts {
         }
       }
     });
+    pass.CompleteRows(y, RankSplit());
   }
 
   // Floats of the arena that Add needs if `between` needs that many.

@@ -140,7 +140,8 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     const RankSplit split{.unit = Stored::UnitHeads() * kShape.head_dim};
     const OperandForms forms = OperandForms::For({&w.out});
     if (kNormsAll && !part.IsWhole()) {
-      pass.CompleteRows(mixed, split, gate);
+      ForRows(pass.team, y.rows, own.Inner(), gate);
+      pass.CompleteRows(mixed, split);
       const Operand normed = pass.MakeOperand(mixed, forms, [&](size_t begin, size_t end) {
         Norm(w, {0, 1}, mixed.Slice(begin, end - begin), pass.norm_epsilon);
       });

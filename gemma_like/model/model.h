@@ -101,6 +101,7 @@ class Model final : public Engine {
     INLAY_RETURN_IF_ERROR(binder.Finish());
     PlannedWork plan{WorkOfModel(*shapes, share)};
     plan.weights = static_cast<double>(binder.bytes());
+    plan.cache = static_cast<double>(ConfigCacheBytes<Config>(share).At(length));
     plan.cache_read = static_cast<double>(ConfigCacheBytesRead<Config>(length, share));
     return plan;
   }
@@ -129,8 +130,9 @@ class Model final : public Engine {
   }
 
   CacheBytes PlanCache(KvType type) const override {
-    return WithStorage(
-        type, [this]<class Policy>(Policy) { return ConfigCacheBytes<Config, Policy>(share()); });
+    return WithStorage(type, [this]<class Policy>(Policy) {
+      return ConfigCacheBytes<Config, Policy>(LargestShare(share()));
+    });
   }
 
   size_t CacheBytesRead(size_t length, KvType type) const override {

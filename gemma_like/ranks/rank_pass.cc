@@ -11,8 +11,6 @@
 namespace inlay {
 namespace {
 
-// Results of one exchange: enough that the time of starting it does not count.
-constexpr size_t kExchangeFloats = size_t{1} << 18;
 // Products of one phase: experts with two matrices each.
 constexpr size_t kMostTasks = 1024;
 

@@ -21,6 +21,9 @@ namespace inlay {
 // rest follows from them.
 inline constexpr size_t kGatheredBlockBytes = offsetof(QuantizedBlock, scale) + sizeof(float);
 
+// Results of one exchange: enough that the time of starting it does not count.
+inline constexpr size_t kExchangeFloats = size_t{1} << 18;
+
 // Which ranks need a product's results.
 enum class GatherTo { kAll, kFirst };
 

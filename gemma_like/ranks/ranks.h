@@ -32,6 +32,7 @@ class Ranks {
   size_t count() const { return count_; }
   // Passes of at least so many tokens look before each layer whether they were cancelled, which
   // costs a broadcast; shorter ones take less time than is worth that.
+  static constexpr size_t kCancelRows = 16;
   size_t cancel_rows() const { return cancel_rows_; }
 
   // Replaces the bytes of all ranks by those of rank 0.
@@ -50,7 +51,7 @@ class Ranks {
   }
 
  protected:
-  Ranks(size_t rank, size_t count, size_t cancel_rows = 16)
+  Ranks(size_t rank, size_t count, size_t cancel_rows = kCancelRows)
       : rank_(rank), count_(count), cancel_rows_(cancel_rows) {}
 
   // Fail, which does not return.

@@ -2,6 +2,7 @@
 #ifndef INLAY_OPS_MATMUL_OPERAND_H_
 #define INLAY_OPS_MATMUL_OPERAND_H_
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -63,6 +64,8 @@ class Operand {
   static Operand MakeColumns(ConstFloatRows x, size_t first, size_t count, size_t spans,
                              OperandForms forms, float* memory, Team& team,
                              const Compute& compute) {
+    assert(first % kQuantBlock == 0 &&
+           (spans == 1 || (count % kQuantBlock == 0 && x.cols / spans % kQuantBlock == 0)));
     const Operand operand(x, forms, memory);
     ForRows(team, x.rows, spans * count, [&](size_t begin, size_t end) {
       compute(begin, end);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "ops/views.h"
 
@@ -29,10 +30,23 @@ struct alignas(64) QuantizedBlock {
 };
 static_assert(sizeof(QuantizedBlock) == 64);
 
+// The sum of 16 quants, eight of them at a time: one by one they took 6 % of the processors' time
+// when two ranks prefilled.
+inline int32_t SumOf16(const int8_t* quants) {
+  constexpr uint64_t kSigns = 0x8080808080808080, kEvenBytes = 0x00FF00FF00FF00FF;
+  uint64_t pairs = 0;  // four sums of quants + 128
+  for (size_t i = 0; i < 16; i += 8) {
+    uint64_t bytes;
+    std::memcpy(&bytes, quants + i, 8);
+    bytes ^= kSigns;
+    pairs += (bytes & kEvenBytes) + (bytes >> 8 & kEvenBytes);
+  }
+  return static_cast<int32_t>(pairs * 0x0001000100010001 >> 48) - 16 * 128;
+}
+
 // Sets all else from the quants and the scale, to the bits that rounding gives.
 inline void SetSums(QuantizedBlock& block) {
-  int32_t sums[2] = {};
-  for (size_t i = 0; i < kQuantBlock; ++i) sums[i / 16] += block.quants[i];
+  const int32_t sums[2] = {SumOf16(block.quants), SumOf16(block.quants + 16)};
   block.sum = block.scale * static_cast<float>(sums[0] + sums[1]);
   block.correction = QuantizedBlock::kCorrection * (sums[0] + sums[1]);
   for (size_t i = 0; i < 2; ++i) {

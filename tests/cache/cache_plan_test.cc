@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rank_share.h"
 #include "cache/block_pool.h"
 #include "cache/hybrid_cache.h"
 #include "tests/cache/drive_cache.h"
@@ -35,7 +36,7 @@ using Cases = ::testing::Types<
     Case<TinyLeaky, F32Storage>, Case<TinyQwen, F32Storage>, Case<TinyQwen, Q8Storage>,
     Case<TinyGemma4, F32Storage>, Case<TinyGemma4, Q8Storage>, Case<TinyGemma4E, F32Storage>,
     Case<TinyEmbedding, F32Storage>, Case<TinyBard, Q8Storage>, Case<TinyGemma, Q8Storage>,
-    Case<TinyGranite, Q8Storage>>;
+    Case<TinyGranite, Q8Storage>, Case<TinyShared, F32Storage>>;
 TYPED_TEST_SUITE(CachePlanTest, Cases);
 
 TYPED_TEST(CachePlanTest, EqualsWhatIsAllocated) {
@@ -105,6 +106,28 @@ TYPED_TEST(CachePlanTest, KeptForksCostWhatThePlanSays) {
     }
     if (length == 1300) {
       EXPECT_EQ(pool->used_bytes(), cache.allocated_bytes() + kPlan.Kept());
+    }
+  }
+}
+
+// What a model of several ranks plans with is enough at each of them, and each needs what its own
+// share says.
+TYPED_TEST(CachePlanTest, OfRanksIsTheLargest) {
+  using Config = typename TypeParam::Config;
+  using Policy = typename TypeParam::Policy;
+  for (const size_t count : {1, 2, 3, 4}) {
+    for (size_t rank = 0; rank < count; ++rank) {
+      const RankShare share = {rank, count};
+      const CacheBytes plan = ConfigCacheBytes<Config, Policy>(share);
+      const CacheBytes most = ConfigCacheBytes<Config, Policy>(LargestShare(share));
+      EXPECT_LE(plan.constant, most.constant);
+      EXPECT_LE(plan.per_block, most.per_block);
+      EXPECT_LE(plan.append, most.append);
+      EXPECT_LE(plan.snapshot, most.snapshot);
+      const size_t length = 3000;  // every ring is full
+      HybridCache<Config> cache(Policy(), {.max_length = length}, share);
+      while (cache.length() < length) ASSERT_TRUE(AppendTokens(cache, 50).ok());
+      EXPECT_EQ(cache.allocated_bytes(), plan.At(length)) << rank << " of " << count;
     }
   }
 }

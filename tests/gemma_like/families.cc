@@ -39,4 +39,10 @@ std::vector<Family> AllFamilies() {
           MakeFamily<TinyGemma4Moe>()};
 }
 
+std::vector<Family> RankFamilies() {
+  std::vector<Family> families = AllFamilies();
+  families.push_back(MakeFamily<TinyShared>());
+  return families;
+}
+
 }  // namespace inlay

@@ -38,7 +38,7 @@ struct TinyBard : TinyBase {
   static constexpr std::string_view kName = "tiny-bard";
   using Ssm = Layer<PreNorm,
                     Mixers<Mamba2<Mamba2Shape{
-                        .heads = 8, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>>,
+                        .heads = 4, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>>,
                     Mlp>;
   using Sliding = Layer<PreNorm, Mixers<Window<20>>, Mlp>;
   using Full = Layer<PreNorm, Mixers<All>, Mlp>;
@@ -88,14 +88,13 @@ struct TinyMamba : TinyBase {
   using Layers = Repeat<
       3, Layer<PreNorm,
                Mixers<Mamba2<Mamba2Shape{
-                   .heads = 4, .head_dim = 16, .state_dim = 16, .groups = 2, .conv_width = 3}>>>>;
+                   .heads = 4, .head_dim = 16, .state_dim = 8, .groups = 2, .conv_width = 3}>>>>;
 };
 
 // As LFM2: short convolutions and full attention; from the third layer on experts by a biased
 // router.
 struct TinyLfm2 : TinyBase {
   static constexpr std::string_view kName = "tiny-lfm2";
-  static constexpr int kModelDim = 64;
   using Moe = MoeMlp<
       MoeShape{.experts = 5, .used_experts = 2, .hidden = 16, .routing = Routing::kBiasedLogistic},
       Activation::kSilu>;
@@ -113,7 +112,7 @@ struct TinyQwen : TinyBase {
       MoeShape{
           .experts = 5, .used_experts = 2, .hidden = 16, .shared_hidden = 24, .shared_gate = true},
       Activation::kSilu>;
-  using Delta = DeltaNet<DeltaNetShape{.key_heads = 4, .value_heads = 8, .head_dim = 16}>;
+  using Delta = DeltaNet<DeltaNetShape{.key_heads = 2, .value_heads = 4, .head_dim = 8}>;
   using Gated =
       FullAttention<AttentionShape{
                         .heads = 4, .kv_heads = 2, .head_dim = 16, .qk_norm = true, .gated = true},
@@ -227,6 +226,26 @@ struct TinyLeaky : TinyBase {
   using Averaging = Layer<PreNorm, Mixers<LeakyAverage<LeakyAverageShape{.channels = 24}>>, Mlp>;
   using Full = Layer<PreNorm, Mixers<All>, Mlp>;
   using Layers = Chain<Averaging, Full, Averaging>;
+};
+
+// Recurrences with enough heads, groups and channels for ranks to share: Mamba2 whose heads are all
+// normed together, Mamba2 in groups, delta nets whose value heads read the key heads twice, and
+// short convolutions.
+struct TinyShared : TinyBase {
+  static constexpr std::string_view kName = "tiny-shared";
+  static constexpr int kModelDim = 96;
+  using OneGroup = Mamba2<Mamba2Shape{
+      .heads = 12, .head_dim = 8, .state_dim = 16, .groups = 1, .conv_width = 4}>;
+  using Groups = Mamba2<Mamba2Shape{
+      .heads = 6, .head_dim = 16, .state_dim = 16, .groups = 3, .conv_width = 3}>;
+  using Delta = DeltaNet<DeltaNetShape{.key_heads = 6, .value_heads = 12, .head_dim = 16}>;
+  using Conv = ShortConv<ShortConvShape{.channels = kModelDim, .width = 3}>;
+  template <class Mixer>
+  using Mixing = Layer<PreNorm, Mixers<Mixer>, Mlp>;
+  using Layers = Chain<Mixing<OneGroup>, Mixing<Conv>, Mixing<All>, Mixing<Delta>, Mixing<Groups>>;
+  // No file could tell the two shapes of Mamba2, and none has to.
+  template <class Config>
+  static void Metadata(auto&) {}
 };
 
 }  // namespace inlay

@@ -126,9 +126,9 @@ absl::StatusOr<PlanRow> MakeRow(const PlanFlags& flags, const GgufFile& file,
                            .layers = entry.describe(CacheType(flags.model)).layers.size(),
                            .work = SlowestOf(ranks)}};
   const size_t scratch = entry.memory(file, {.threads = flags.model.threads}).scratch;
-  row.memory = scratch + static_cast<size_t>(row.group.work.weights +
-                                             static_cast<double>(flags.conversations) *
-                                                 row.group.work.cache_read);
+  row.memory = scratch +
+               static_cast<size_t>(row.group.work.weights +
+                                   static_cast<double>(flags.conversations) * row.group.work.cache);
   return row;
 }
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/gemma_like/failing_memory.h"
+#include "tests/failing_memory.h"
 
 namespace inlay {
 namespace {

@@ -49,7 +49,7 @@ class RanksTest : public RandomProgramTest {
   std::shared_ptr<RankLeader> leader_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, RanksTest, ::testing::ValuesIn(AllFamilies()),
+INSTANTIATE_TEST_SUITE_P(Families, RanksTest, ::testing::ValuesIn(RankFamilies()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(RanksTest, RandomProgramsOfOneToFourRanks) {
