@@ -1,9 +1,9 @@
 // Conversations of the C API: creating, forking, rewinding, saving and loading them.
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "base/about.h"
 #include "base/status_macros.h"
 #include "gemma_like/c_api/call.h"
@@ -38,7 +38,7 @@ inlay_cache* NewHandle(std::shared_ptr<SharedModel> model, std::unique_ptr<KVCac
 }
 
 absl::StatusOr<size_t> BytesOf(absl::Span<const inlay_cache* const> caches) {
-  absl::flat_hash_set<const void*> seen;
+  std::set<const void*> seen;
   size_t sum = 0;
   for (const inlay_cache* cache : caches) {
     if (cache == nullptr) continue;

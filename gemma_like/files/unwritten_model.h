@@ -22,8 +22,8 @@ namespace inlay {
 class UnwrittenModel {
  public:
   // The file that WriteSynth(model, quantization) would write; messages call it `name`.
-  // ResourceExhausted when the process has no addresses for its size, or no
-  // memory for what is not zero.
+  // ResourceExhausted when the process has no addresses for its size, or no memory for what is not
+  // zero.
   static absl::StatusOr<UnwrittenModel> Create(const SynthModel& model,
                                                const Quantization& quantization,
                                                absl::string_view name);

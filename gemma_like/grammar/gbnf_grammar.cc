@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -282,7 +283,7 @@ class GbnfParser {
   const absl::string_view text_;
   size_t at_ = 0;
   GrammarBuilder builder_;
-  absl::flat_hash_map<std::string, NamedRule> rules_;
+  std::map<std::string, NamedRule, std::less<>> rules_;
 };
 
 }  // namespace

@@ -7,11 +7,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "gemma_like/grammar/json_values.h"
@@ -85,7 +85,7 @@ class SchemaWriter {
     std::vector<Expr> options;
     INLAY_ASSIGN_OR_RETURN(const std::vector<const Json*> alternatives,
                            reader_.Alternatives(schemas));
-    absl::flat_hash_set<Rule> known;
+    std::set<Rule> known;
     for (const Json* node : alternatives) {
       INLAY_ASSIGN_OR_RETURN(const Rule rule, RuleOfNodes({&node, 1}));
       if (known.insert(rule).second) options.push_back(builder_.Call(rule));
@@ -157,7 +157,7 @@ class SchemaWriter {
   // The names that `shape` knows, in the order of the schema.
   std::vector<std::string> Names(const SchemaShape& shape) {
     std::vector<std::string> names;
-    absl::flat_hash_set<std::string> known;
+    std::set<std::string> known;
     const auto add = [&](const std::string& name) {
       if (known.insert(name).second) names.push_back(name);
     };
@@ -168,7 +168,7 @@ class SchemaWriter {
     for (const std::string& name : shape.required) add(name);
     if (!shape.names) return names;
     for (const std::string& name : *shape.names) add(name);
-    const absl::flat_hash_set<std::string> allowed(shape.names->begin(), shape.names->end());
+    const std::set<std::string> allowed(shape.names->begin(), shape.names->end());
     names.erase(std::remove_if(names.begin(), names.end(),
                                [&](const std::string& name) { return !allowed.contains(name); }),
                 names.end());
@@ -181,7 +181,7 @@ class SchemaWriter {
     object.most = shape.most_properties;
     object.in_order = options_.in_order;
     object.space = options_.space;
-    const absl::flat_hash_set<std::string> required(shape.required.begin(), shape.required.end());
+    const std::set<std::string> required(shape.required.begin(), shape.required.end());
     size_t required_and_listed = 0;
     for (const std::string& name : Names(shape)) {
       INLAY_RETURN_IF_ERROR(reader_.Step());

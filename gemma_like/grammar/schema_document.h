@@ -3,10 +3,10 @@
 #define INLAY_GEMMA_LIKE_GRAMMAR_SCHEMA_DOCUMENT_H_
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -40,16 +40,16 @@ class SchemaDocument {
     const std::string* name;  // in an object
     size_t index;             // in a list
   };
-  using Members = absl::flat_hash_map<absl::string_view, const Json*>;
+  using Members = std::map<absl::string_view, const Json*>;
 
   void AddPlaces();
   void AddChild(const Json& child, const Place& place, std::vector<const Json*>* work);
   absl::StatusOr<const Json*> Follow(absl::string_view pointer, const Json& ref) const;
 
   std::unique_ptr<const Json> root_;
-  absl::flat_hash_map<const Json*, Place> places_;
-  absl::flat_hash_map<const Json*, Members> members_;  // of large objects
-  absl::flat_hash_map<std::string, const Json*> anchors_;
+  std::map<const Json*, Place> places_;
+  std::map<const Json*, Members> members_;  // of large objects
+  std::map<std::string, const Json*> anchors_;
 };
 
 // Two values are equal as JSON schema has it if and only if their texts are the same: members are

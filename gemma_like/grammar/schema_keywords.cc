@@ -5,14 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
@@ -24,7 +25,7 @@ namespace {
 
 // Say nothing about which values are valid, or are read with the keywords beside them.
 bool IsSilent(absl::string_view keyword) {
-  static const auto& silent = *new absl::flat_hash_set<absl::string_view>(
+  static const auto& silent = *new std::set<absl::string_view>(
       {"$schema", "$comment", "$anchor", "$vocabulary", "$defs", "definitions", "components",
        "title", "description", "default", "example", "examples", "deprecated", "readOnly",
        "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "discriminator", "xml",
@@ -62,7 +63,7 @@ bool IsSchema(const Json& value) { return value.is_object() || value.is_boolean(
 // Keeps those of `values` that are in `shape`'s list too, if it has one.
 void Restrict(SchemaShape& shape, std::vector<const Json*> values) {
   if (shape.values) {
-    absl::flat_hash_set<std::string> known;
+    std::set<std::string> known;
     for (const Json* value : *shape.values) known.insert(CanonicalJson(*value));
     values.erase(
         std::remove_if(values.begin(), values.end(),
@@ -74,33 +75,33 @@ void Restrict(SchemaShape& shape, std::vector<const Json*> values) {
 
 }  // namespace
 
-const absl::flat_hash_map<absl::string_view, SchemaKeywords::Adder>& SchemaKeywords::Adders() {
+const std::map<absl::string_view, SchemaKeywords::Adder>& SchemaKeywords::Adders() {
   using K = SchemaKeywords;
-  static const auto& adders = *new absl::flat_hash_map<absl::string_view, Adder>(
-      {{"$id", &K::CheckId},
-       {"id", &K::CheckId},
-       {"type", &K::AddType},
-       {"enum", &K::AddEnum},
-       {"const", &K::AddConst},
-       {"minimum", &K::AddBound},
-       {"maximum", &K::AddBound},
-       {"exclusiveMinimum", &K::AddBound},
-       {"exclusiveMaximum", &K::AddBound},
-       {"multipleOf", &K::AddMultipleOf},
-       {"minLength", &K::AddCount},
-       {"maxLength", &K::AddCount},
-       {"minItems", &K::AddCount},
-       {"maxItems", &K::AddCount},
-       {"minProperties", &K::AddCount},
-       {"maxProperties", &K::AddCount},
-       {"pattern", &K::AddPattern},
-       {"format", &K::AddFormat},
-       {"required", &K::AddRequired},
-       {"propertyNames", &K::AddPropertyNames},
-       {"patternProperties", &K::AddPatternProperties},
-       {"uniqueItems", &K::AddUniqueItems},
-       {"unevaluatedItems", &K::CheckUnevaluated},
-       {"unevaluatedProperties", &K::CheckUnevaluated}});
+  static const auto& adders =
+      *new std::map<absl::string_view, Adder>({{"$id", &K::CheckId},
+                                               {"id", &K::CheckId},
+                                               {"type", &K::AddType},
+                                               {"enum", &K::AddEnum},
+                                               {"const", &K::AddConst},
+                                               {"minimum", &K::AddBound},
+                                               {"maximum", &K::AddBound},
+                                               {"exclusiveMinimum", &K::AddBound},
+                                               {"exclusiveMaximum", &K::AddBound},
+                                               {"multipleOf", &K::AddMultipleOf},
+                                               {"minLength", &K::AddCount},
+                                               {"maxLength", &K::AddCount},
+                                               {"minItems", &K::AddCount},
+                                               {"maxItems", &K::AddCount},
+                                               {"minProperties", &K::AddCount},
+                                               {"maxProperties", &K::AddCount},
+                                               {"pattern", &K::AddPattern},
+                                               {"format", &K::AddFormat},
+                                               {"required", &K::AddRequired},
+                                               {"propertyNames", &K::AddPropertyNames},
+                                               {"patternProperties", &K::AddPatternProperties},
+                                               {"uniqueItems", &K::AddUniqueItems},
+                                               {"unevaluatedItems", &K::CheckUnevaluated},
+                                               {"unevaluatedProperties", &K::CheckUnevaluated}});
   return adders;
 }
 
@@ -275,7 +276,7 @@ absl::Status SchemaKeywords::AddRequired(const Json&, absl::string_view, const J
                                          SchemaShape& shape) {
   auto names = TextsOf(value);
   if (!names) return document_.Error(&value, "must be a list of names");
-  absl::flat_hash_set<std::string> known(shape.required.begin(), shape.required.end());
+  std::set<std::string> known(shape.required.begin(), shape.required.end());
   for (std::string& name : *names)
     if (known.insert(name).second) shape.required.push_back(std::move(name));
   return absl::OkStatus();
@@ -302,7 +303,7 @@ absl::Status SchemaKeywords::AddPropertyNames(const Json& schema, absl::string_v
     return Unsupported(schema, keyword, "only {\"type\": \"string\"} and an enum of names are");
   if (!names) return absl::OkStatus();
   if (shape.names) {
-    const absl::flat_hash_set<std::string> known(shape.names->begin(), shape.names->end());
+    const std::set<std::string> known(shape.names->begin(), shape.names->end());
     names->erase(std::remove_if(names->begin(), names->end(),
                                 [&](const std::string& name) { return !known.contains(name); }),
                  names->end());

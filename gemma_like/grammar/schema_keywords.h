@@ -2,10 +2,10 @@
 #ifndef INLAY_GEMMA_LIKE_GRAMMAR_SCHEMA_KEYWORDS_H_
 #define INLAY_GEMMA_LIKE_GRAMMAR_SCHEMA_KEYWORDS_H_
 
+#include <map>
 #include <memory>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -28,7 +28,7 @@ class SchemaKeywords {
  private:
   using Adder = absl::Status (SchemaKeywords::*)(const Json& schema, absl::string_view keyword,
                                                  const Json& value, SchemaShape& shape);
-  static const absl::flat_hash_map<absl::string_view, Adder>& Adders();
+  static const std::map<absl::string_view, Adder>& Adders();
 
   absl::Status AddType(const Json&, absl::string_view, const Json&, SchemaShape&);
   absl::Status AddEnum(const Json&, absl::string_view, const Json&, SchemaShape&);
@@ -53,7 +53,7 @@ class SchemaKeywords {
   absl::Status AddRegex(const std::string& pattern, const Json& value, SchemaShape& shape);
 
   const SchemaDocument& document_;
-  absl::flat_hash_map<std::string, std::unique_ptr<const Regex>> regexes_;
+  std::map<std::string, std::unique_ptr<const Regex>> regexes_;
 };
 
 }  // namespace inlay

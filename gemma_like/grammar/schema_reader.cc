@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,7 @@ bool HasOnly(const Json& schema, absl::string_view keyword) {
 struct SchemaReader::Alternative {
   SchemaShape shape;
   std::vector<const Json*> work;  // schemas to be read; the last one comes first
-  absl::flat_hash_set<const Json*> seen;
+  std::set<const Json*> seen;
   std::vector<const Json*> choices;  // anyOf and oneOf whose branch is still to be chosen
 };
 

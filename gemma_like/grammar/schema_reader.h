@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -67,10 +66,10 @@ class SchemaReader {
   SchemaKeywords keywords_;
   SchemaBudget& budget_;
   // Schemas whose values CheckCircles() went through; true: it is among the ones it is in.
-  absl::flat_hash_map<const Json*, bool> visited_;
+  std::map<const Json*, bool> visited_;
   std::map<SchemaSet, std::vector<SchemaShape>> shapes_;  // by sorted schemas
   std::vector<const Json*> one_ofs_;
-  absl::flat_hash_set<const Json*> known_one_ofs_;
+  std::set<const Json*> known_one_ofs_;
 };
 
 }  // namespace inlay

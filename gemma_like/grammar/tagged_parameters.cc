@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>
+#include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -124,7 +124,7 @@ std::optional<std::vector<TaggedParameter>> TaggedParametersOf(const Json& schem
   if (!HasOnly(schema, {"type", "properties", "required", "additionalProperties"}))
     return std::nullopt;
   std::vector<TaggedParameter> parameters;
-  absl::flat_hash_map<std::string, size_t> places;
+  std::map<std::string, size_t> places;
   const Json* const properties = Find(schema, "properties");
   if (properties != nullptr && !properties->is_object()) return std::nullopt;
   if (properties != nullptr) {

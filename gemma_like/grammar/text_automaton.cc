@@ -6,10 +6,10 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -140,7 +140,7 @@ class CodePointNfa {
 
   // Adds what jumps lead to; ascending.
   StateSet Close(StateSet states) const {
-    absl::flat_hash_set<uint32_t> seen(states.begin(), states.end());
+    std::unordered_set<uint32_t> seen(states.begin(), states.end());
     states.assign(seen.begin(), seen.end());
     for (size_t i = 0; i < states.size(); ++i)
       for (const uint32_t next : states_[states[i]].jumps)

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cache/cache_follower.h"
@@ -66,7 +66,7 @@ class RankLeader final : public CacheFollower, public std::enable_shared_from_th
   mutable std::mutex mutex_;  // guards the members below
   RankMessage pending_;       // of conversations, since the last batch
   std::vector<uint64_t> dropped_;
-  absl::flat_hash_map<const KVCache*, uint64_t> numbers_;
+  std::map<const KVCache*, uint64_t> numbers_;
   uint64_t conversations_ = 0;
 };
 

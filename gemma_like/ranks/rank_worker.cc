@@ -2,13 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -158,8 +158,8 @@ class Worker {
   const ModelLoader load_;
   // The first rank's pool has the limit.
   const std::shared_ptr<BlockPool> pool_ = std::make_shared<BlockPool>();
-  absl::flat_hash_map<uint64_t, std::unique_ptr<Engine>> models_;
-  absl::flat_hash_map<uint64_t, std::unique_ptr<KVCache>> conversations_;
+  std::map<uint64_t, std::unique_ptr<Engine>> models_;
+  std::map<uint64_t, std::unique_ptr<KVCache>> conversations_;
   std::unique_ptr<float[]> results_;
   size_t results_size_ = 0;
 };

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
@@ -65,8 +65,8 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   struct Container {
     bool is_object;
     Json::object_t members;
-    absl::flat_hash_map<std::string, size_t> places;  // of members, by name
-    size_t place = 0;                                 // of the member that the next value is for
+    std::map<std::string, size_t> places;  // of members, by name
+    size_t place = 0;                      // of the member that the next value is for
     Json::array_t items;
   };
 

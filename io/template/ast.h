@@ -3,13 +3,14 @@
 #define INLAY_IO_TEMPLATE_AST_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "io/template/operators.h"
@@ -31,7 +32,7 @@ class SymbolTable {
 
  private:
   std::vector<std::string> names_;
-  absl::flat_hash_map<std::string, Symbol> numbers_;
+  std::map<std::string, Symbol, std::less<>> numbers_;
 };
 
 struct Expr;

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -233,7 +233,7 @@ absl::StatusOr<Value> Unique(Context& context, const Value& input, const Argumen
                          ItemKey::Parse(args.Or(1, Value::None()), args.IsTrue(0)));
   INLAY_ASSIGN_OR_RETURN(const Items items, Iterate(context.budget, input));
   Values unique;
-  absl::flat_hash_set<std::string> seen;
+  std::set<std::string> seen;
   for (const Value& item : items->items) {
     INLAY_ASSIGN_OR_RETURN(const Value value, key.Of(context, item));
     if (!IsHashable(value))

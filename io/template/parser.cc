@@ -355,7 +355,8 @@ class Parser {
 }  // namespace
 
 Symbol SymbolTable::Add(absl::string_view name) {
-  const auto [entry, added] = numbers_.try_emplace(name, static_cast<Symbol>(names_.size()));
+  const auto [entry, added] =
+      numbers_.try_emplace(std::string(name), static_cast<Symbol>(names_.size()));
   if (added) names_.emplace_back(name);
   return entry->second;
 }

@@ -140,7 +140,7 @@ void DictRep::Finish(Budget* budget) {
   assert(charge_ == nullptr);
   depth_ = DepthAbove(depth_, budget);
   size_t bytes = sizeof(DictRep) + entries_.size() * sizeof(Entry);
-  for (const auto& [key, entry] : index_) bytes += key.size() + 2 * sizeof(std::string);
+  for (const auto& [key, entry] : index_) bytes += key.size() + 3 * sizeof(std::string);
   charge_ = std::make_unique<Charge>(budget, bytes);
 }
 

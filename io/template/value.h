@@ -5,12 +5,12 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "io/template/budget.h"
 #include "io/template/text.h"
@@ -220,7 +220,7 @@ struct DictRep {
   void AddToIndex(size_t entry);
 
   std::vector<Entry> entries_;
-  absl::flat_hash_map<std::string, size_t> index_;  // by KeyOf
+  std::map<std::string, size_t> index_;  // by KeyOf
   int depth_ = 0;
   std::unique_ptr<Charge> charge_;
 };

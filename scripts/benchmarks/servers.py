@@ -5,9 +5,7 @@ import json
 import subprocess
 import time
 
-
-class Failure(Exception):
-    """What ends the program with status 1, in one sentence."""
+from benchmarks.programs import Failure
 
 
 class Server:
@@ -38,13 +36,18 @@ class Server:
             self.process.communicate()
 
 
+def request_bytes(method, path, body=None):
+    """A request after whose reply the connection ends."""
+    text = b"" if body is None else json.dumps(body).encode()
+    return (f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+            ).encode() + text
+
+
 async def fetch(port, method, path, body=None):
     """The body of a whole reply."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    text = b"" if body is None else json.dumps(body).encode()
-    writer.write((f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
-                  f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
-                  ).encode() + text)
+    writer.write(request_bytes(method, path, body))
     data = await reader.read()
     writer.close()
     head, _, rest = data.partition(b"\r\n\r\n")
@@ -57,11 +60,8 @@ async def fetch(port, method, path, body=None):
 async def stream(port, body):
     """Times of the pieces of a streamed answer, from the request on, and its last usage."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
-    text = json.dumps(body).encode()
     start = time.monotonic()
-    writer.write((f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
-                  f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
-                  ).encode() + text)
+    writer.write(request_bytes("POST", "/v1/completions", body))
     times, usage, status = [], {}, None
     while True:
         line = await reader.readline()

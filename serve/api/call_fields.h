@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "serve/api/call.h"
@@ -82,7 +81,7 @@ class ToolList {
   Call* const call_;
   absl::Status* const error_;
   Json tools_ = Json::array();
-  absl::flat_hash_set<std::string> names_;
+  std::set<std::string> names_;
   std::set<std::string> strict_;
 };
 

@@ -2,9 +2,9 @@
 #ifndef INLAY_SERVE_API_MESSAGE_LIST_H_
 #define INLAY_SERVE_API_MESSAGE_LIST_H_
 
+#include <map>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "io/json/parse_json.h"
@@ -35,7 +35,7 @@ class MessageList {
  private:
   absl::Status* const error_;
   Json messages_ = Json::array();
-  absl::flat_hash_map<std::string, std::string> called_;  // functions by the ids of their calls
+  std::map<std::string, std::string> called_;  // functions by the ids of their calls
 };
 
 }  // namespace inlay::serve

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -17,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -67,7 +67,7 @@ class AsioServer final : public HttpServer, public ConnectionOwner {
   // After the context's end no connection is left that would call Remove.
   mutable std::mutex mutex_;
   std::condition_variable none_left_;
-  absl::flat_hash_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
+  std::map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
 
   asio::io_context context_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;

@@ -3,12 +3,12 @@
 #define INLAY_SERVE_SERVICE_API_KEYS_H_
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -54,7 +54,7 @@ class ApiKeys {
   mutable std::mutex mutex_;  // guards the members below
   std::vector<Entry> entries_;
   // Owners stay the same when keys are read again.
-  absl::flat_hash_map<std::string, int32_t> owners_;
+  std::map<std::string, int32_t> owners_;
 };
 
 }  // namespace inlay::serve

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -101,7 +101,7 @@ class SessionStore {
   const SessionLimits limits_;
   std::mutex creating_;  // so that sessions are counted one after the other
   std::mutex mutex_;     // guards the next member
-  absl::flat_hash_set<std::string> held_;
+  std::set<std::string> held_;
 };
 
 }  // namespace inlay::serve

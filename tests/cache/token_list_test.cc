@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/gemma_like/failing_memory.h"
+#include "tests/failing_memory.h"
 
 namespace inlay {
 namespace {

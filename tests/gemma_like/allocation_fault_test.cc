@@ -29,7 +29,7 @@
 #include "gemma_like/model/memory_plan.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
-#include "tests/gemma_like/failing_memory.h"
+#include "tests/failing_memory.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"

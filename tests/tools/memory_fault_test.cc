@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/failing_memory.h"
 #include "tests/gemma_like/embedding_file.h"
-#include "tests/gemma_like/failing_memory.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/program.h"
 #include "tools/cli.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "serve/http/http_server.h"
-#include "tests/gemma_like/failing_memory.h"
+#include "tests/failing_memory.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/serve/http/server_fixture.h"
 

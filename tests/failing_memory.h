@@ -1,7 +1,7 @@
 // Memory that runs out at the Nth allocation: this program's own operator new and aligned_alloc
 // count, in all threads, and fail. For one source of a program.
-#ifndef INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_
-#define INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_
+#ifndef INLAY_TESTS_FAILING_MEMORY_H_
+#define INLAY_TESTS_FAILING_MEMORY_H_
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -111,4 +111,4 @@ void operator delete[](void* memory, size_t, std::align_val_t) noexcept {
   failing_memory::Delete(memory);
 }
 
-#endif  // INLAY_TESTS_GEMMA_LIKE_FAILING_MEMORY_H_
+#endif  // INLAY_TESTS_FAILING_MEMORY_H_
