@@ -17,12 +17,20 @@
 
 namespace inlay {
 
-// How ranks share the heads of attention: in units of a kv head with its queries, or of single
-// query heads where there is one kv head, which each rank then stores. 1: each rank computes all
-// heads. Their columns must be whole tiles of rows and whole quantization blocks.
-constexpr size_t HeadUnits(const AttentionShape& shape, size_t ranks) {
+// Whether queries of the same kv head are shared out among ranks, each of which stores that head:
+// where there are fewer kv heads than ranks, and no rank's queries read two of them.
+constexpr bool SharesQueries(const AttentionShape& shape, size_t ranks) {
+  const auto heads = static_cast<size_t>(shape.heads);
   const auto kv_heads = static_cast<size_t>(shape.kv_heads);
-  const size_t units = kv_heads == 1 ? static_cast<size_t>(shape.heads) : kv_heads;
+  return kv_heads == 1 || (kv_heads < ranks && ranks % kv_heads == 0 && heads % ranks == 0);
+}
+
+// How ranks share the heads of attention: in units of a kv head with its queries, or of single
+// query heads if SharesQueries. 1: each rank computes all heads. Their columns must be whole tiles
+// of rows and whole quantization blocks.
+constexpr size_t HeadUnits(const AttentionShape& shape, size_t ranks) {
+  const auto units =
+      static_cast<size_t>(SharesQueries(shape, ranks) ? shape.heads : shape.kv_heads);
   const size_t columns = static_cast<size_t>(shape.heads * shape.head_dim) / units;
   return ranks > 1 && units >= ranks && columns % kQuantBlock == 0 &&
                  shape.head_dim % kTileRows == 0
@@ -30,11 +38,17 @@ constexpr size_t HeadUnits(const AttentionShape& shape, size_t ranks) {
              : 1;
 }
 
+// How many ranks store the same kv heads, if ranks share the heads.
+constexpr size_t KvHolders(const AttentionShape& shape, size_t ranks) {
+  if (HeadUnits(shape, ranks) == 1 || !SharesQueries(shape, ranks)) return 1;
+  return ranks / static_cast<size_t>(shape.kv_heads);
+}
+
 // The kv heads that a rank stores.
 constexpr size_t OwnKvHeads(const AttentionShape& shape, RankShare share) {
   const auto kv_heads = static_cast<size_t>(shape.kv_heads);
   if (HeadUnits(shape, share.count) == 1) return kv_heads;
-  return PartOfRank(kv_heads, share).count;
+  return PartOfRank(kv_heads, ShareOfGroup(share, KvHolders(shape, share.count))).count;
 }
 
 template <AttentionShape kShape, Rope kRope, int kWindow>

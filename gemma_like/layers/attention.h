@@ -43,9 +43,10 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
     const size_t q_unit = Queries::QueryUnit(b.share()), kv_unit = Queries::KvUnit(b.share());
+    const size_t holders = Queries::KvHolders(b.share());
     std::vector<StackedMatrix> projections = {{"attn_q.weight", kProjectedDim, q_unit},
-                                              {"attn_k.weight", kKvDim, kv_unit}};
-    if constexpr (kHasValues) projections.push_back({"attn_v.weight", kKvDim, kv_unit});
+                                              {"attn_k.weight", kKvDim, kv_unit, holders}};
+    if constexpr (kHasValues) projections.push_back({"attn_v.weight", kKvDim, kv_unit, holders});
     std::vector<PackedMatrix> qkv =
         b.Stacked("attn_qkv.weight", std::move(projections), b.model_dim());
     w.q = std::move(qkv[0]);

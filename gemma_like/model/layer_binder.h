@@ -23,6 +23,8 @@ struct StackedMatrix {
   size_t rows = 0;
   // Rows that stay together where ranks share the matrix: a multiple of kTileRows, or all.
   size_t unit = kRankRows;
+  // How many ranks, one after the other, hold the same rows.
+  size_t holders = 1;
 };
 
 // Asks a binder for the tensors of one layer: "attn_q.weight" is "blk.3.attn_q.weight" of layer 3.

@@ -119,7 +119,8 @@ std::vector<std::vector<PackedMatrix>> WeightBinder::PackRows(
   }
   size_t first_row = 0;
   for (size_t m = 0; m < matrices.size(); first_row += matrices[m++].rows) {
-    const PartRange own = RowsOfRank(matrices[m].rows, share_, matrices[m].unit);
+    const PartRange own =
+        RowsOfRank(matrices[m].rows, ShareOfGroup(share_, matrices[m].holders), matrices[m].unit);
     for (size_t i = 0; i < count; ++i) {
       PackedMatrix& matrix = result[m][i];
       matrix = PackPart(*tensor, i, count, rows, cols, {first_row + own.first, own.count});

@@ -8,11 +8,14 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rank_share.h"
 #include "cache/block_pool.h"
 #include "cache/hybrid_cache.h"
+#include "cache/layers/attention.h"
+#include "configs/layers/attention.h"
 #include "tests/cache/drive_cache.h"
 #include "tests/gemma_like/tiny_configs.h"
 
@@ -130,6 +133,43 @@ TYPED_TEST(CachePlanTest, OfRanksIsTheLargest) {
       EXPECT_EQ(cache.allocated_bytes(), plan.At(length)) << rank << " of " << count;
     }
   }
+}
+
+// Each query of a rank reads a kv head that the rank stores, as many queries each, and no rank
+// stores a head that it does not read.
+TEST(RanksOfAttentionTest, StoreWhatTheirQueriesRead) {
+  size_t shared = 0;
+  for (const AttentionShape& shape : {AttentionShape{.heads = 16, .kv_heads = 8, .head_dim = 256},
+                                      AttentionShape{.heads = 32, .kv_heads = 4, .head_dim = 512},
+                                      AttentionShape{.heads = 8, .kv_heads = 2, .head_dim = 32},
+                                      AttentionShape{.heads = 24, .kv_heads = 8, .head_dim = 64},
+                                      AttentionShape{.heads = 12, .kv_heads = 1, .head_dim = 64}}) {
+    const size_t heads = shape.heads, kv_heads = shape.kv_heads;
+    for (size_t count = 2; count <= 32; ++count) {
+      const size_t units = HeadUnits(shape, count), holders = KvHolders(shape, count);
+      ASSERT_EQ(count % holders, 0u);
+      shared += holders > 1 && kv_heads > 1;
+      size_t next = 0;
+      for (size_t rank = 0; rank < count; ++rank) {
+        SCOPED_TRACE(testing::Message() << kv_heads << " kv heads, " << rank << " of " << count);
+        if (units == 1) {
+          EXPECT_EQ(OwnKvHeads(shape, {rank, count}), kv_heads);
+          continue;
+        }
+        const PartRange own = PartOfRank(units, {rank, count});
+        const size_t first = own.first * (heads / units), queries = own.count * (heads / units);
+        EXPECT_EQ(first, std::exchange(next, first + queries));
+        const PartRange kv = PartOfRank(kv_heads, ShareOfGroup({rank, count}, holders));
+        ASSERT_EQ(OwnKvHeads(shape, {rank, count}), kv.count);
+        ASSERT_EQ(queries % kv.count, 0u);
+        for (size_t query = 0; query < queries; ++query) {
+          EXPECT_EQ((first + query) / (heads / kv_heads), kv.first + query / (queries / kv.count));
+        }
+      }
+      EXPECT_EQ(next, units > 1 ? heads : 0);
+    }
+  }
+  EXPECT_EQ(shared, 7u);
 }
 
 // One append, and none of its rows overwrites another, whatever the window.

@@ -228,9 +228,9 @@ struct TinyLeaky : TinyBase {
   using Layers = Chain<Averaging, Full, Averaging>;
 };
 
-// Recurrences with enough heads, groups and channels for ranks to share: Mamba2 whose heads are all
-// normed together, Mamba2 in groups, delta nets whose value heads read the key heads twice, and
-// short convolutions.
+// Layers with enough heads, groups and channels for ranks to share: Mamba2 whose heads are all
+// normed together, Mamba2 in groups, delta nets whose value heads read the key heads twice, short
+// convolutions, and attention of whose two kv heads each is held by two of four ranks.
 struct TinyShared : TinyBase {
   static constexpr std::string_view kName = "tiny-shared";
   static constexpr int kModelDim = 96;
@@ -240,9 +240,12 @@ struct TinyShared : TinyBase {
       .heads = 6, .head_dim = 16, .state_dim = 16, .groups = 3, .conv_width = 3}>;
   using Delta = DeltaNet<DeltaNetShape{.key_heads = 6, .value_heads = 12, .head_dim = 16}>;
   using Conv = ShortConv<ShortConvShape{.channels = kModelDim, .width = 3}>;
+  using Queries = FullAttention<AttentionShape{.heads = 8, .kv_heads = 2, .head_dim = 32},
+                                Rope{.base = 10'000}>;
   template <class Mixer>
   using Mixing = Layer<PreNorm, Mixers<Mixer>, Mlp>;
-  using Layers = Chain<Mixing<OneGroup>, Mixing<Conv>, Mixing<All>, Mixing<Delta>, Mixing<Groups>>;
+  using Layers =
+      Chain<Mixing<OneGroup>, Mixing<Conv>, Mixing<Queries>, Mixing<Delta>, Mixing<Groups>>;
   // No file could tell the two shapes of Mamba2, and none has to.
   template <class Config>
   static void Metadata(auto&) {}
