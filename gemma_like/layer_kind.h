@@ -239,8 +239,8 @@ struct Pass {
   template <class Compute>
   Operand MakeOperandOfParts(FloatRows x, RankSplit split, OperandForms forms,
                              const Compute& compute) {
+    if (split.IsWhole(x.cols, share())) return MakeOperand(x, forms, compute);
     const PartRange own = split.Columns(x.cols, share());
-    if (split.spans * own.count == x.cols) return MakeOperand(x, forms, compute);
     const Operand operand =
         Operand::MakeColumns(x, own.first, own.count, split.spans, forms,
                              arena.Memory(Operand::MemoryFloats(x.rows, x.cols)), team, compute);
@@ -249,7 +249,7 @@ struct Pass {
   }
   // Gathers the columns of x that other ranks have computed.
   void CompleteRows(FloatRows x, RankSplit split) {
-    if (split.spans * split.Columns(x.cols, share()).count < x.cols) ranks->Complete(x, split);
+    if (!split.IsWhole(x.cols, share())) ranks->Complete(x, split);
   }
 };
 

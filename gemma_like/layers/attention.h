@@ -43,7 +43,7 @@ struct LayerKind<AttentionMixer<kShape, kRope, kWindow>>
   template <class Binder>
   static void Bind(LayerBinder<Binder>& b, Weights& w) {
     const size_t q_unit = Queries::QueryUnit(b.share()), kv_unit = Queries::KvUnit(b.share());
-    const size_t holders = Queries::KvHolders(b.share());
+    const size_t holders = KvHolders(kShape, b.share().count);
     std::vector<StackedMatrix> projections = {{"attn_q.weight", kProjectedDim, q_unit},
                                               {"attn_k.weight", kKvDim, kv_unit, holders}};
     if constexpr (kHasValues) projections.push_back({"attn_v.weight", kKvDim, kv_unit, holders});

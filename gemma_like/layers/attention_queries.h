@@ -66,8 +66,7 @@ struct AttentionQueries {
     const size_t heads = kHeads / units;
     return {{own.first * heads, own.count * heads}, OwnKvHeads(kShape, share), true};
   }
-  // Rows that stay together, of the matrix of queries and of those of keys and values, and how many
-  // ranks hold the same of the latter.
+  // Rows that stay together, of the matrix of queries and of those of keys and values.
   static size_t QueryUnit(RankShare share) {
     const size_t units = HeadUnits(kShape, share.count);
     return units == 1 ? kRankRows : kProjectedDim / units;
@@ -75,7 +74,6 @@ struct AttentionQueries {
   static size_t KvUnit(RankShare share) {
     return HeadUnits(kShape, share.count) == 1 ? kRankRows : kHeadDim;
   }
-  static size_t KvHolders(RankShare share) { return inlay::KvHolders(kShape, share.count); }
 
   struct Shared {
     FloatRows angles;  // [rows, kRotated], the rotations of the batch's positions

@@ -89,6 +89,10 @@ struct RankSplit {
   constexpr PartRange Columns(size_t cols, RankShare share) const {
     return RowsOfRank(cols / spans, share, unit);
   }
+  // Whether a rank has all columns: there is nothing to gather then.
+  constexpr bool IsWhole(size_t cols, RankShare share) const {
+    return spans * Columns(cols, share).count == cols;
+  }
 };
 
 }  // namespace inlay

@@ -51,7 +51,7 @@ struct Family {
 // Bard, Gemma, Granite, Mamba and layers of all other forms with f32 rows, and Bard and Gemma with
 // q8 rows.
 std::vector<Family> AllFamilies();
-// These, and recurrences that are large enough for ranks to share.
+// These, and one whose layers are all large enough for ranks to share.
 std::vector<Family> RankFamilies();
 
 // A conversation on one of the texts, which it follows for as long as it has not been rewound.
