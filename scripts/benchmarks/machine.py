@@ -84,6 +84,6 @@ def describe(program):
         "caches": caches or "unknown",
         "memory": _memory(),
         "virtual machine": f"yes, {virtual}" if virtual else "not known to be one",
-        "kernel": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "kernel": f"{platform.system()} {platform.release().split('-')[0]}, {platform.machine()}",
         "compiler": _compiler(program),
     }

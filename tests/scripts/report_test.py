@@ -100,6 +100,9 @@ class Report(ScriptTest):
                       "prefill 512", "decode 32 after 300", "decode 32 of 16 conversations"):
             self.assertIn(words, page)
         self.assertNotIn("failed", page)
+        # A page can be published as it is: it shows no folder of the machine.
+        for name in ("here.md", "here.json"):
+            self.assertNotIn(str(self.folder), (self.out / name).read_text())
         self.assertEqual(os.listdir(self.folder / "made"), [])
         for name in ("prefill", "decode", "decode-long", "decode-together", "roofline"):
             self.assertIn(f"(here-{name}.svg)", page)
