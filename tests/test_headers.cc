@@ -1,2 +1,2 @@
-// Nothing of its own: the program whose precompiled headers the tests share (cmake/InlayTest.cmake).
+// The program whose precompiled headers the tests share (cmake/InlayTest.cmake).
 int main() {}
