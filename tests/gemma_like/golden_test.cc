@@ -54,7 +54,8 @@ TEST_P(BardGoldenTest, LogitsAndGreedyContinuation) {
     RecordProperty("nmse", std::to_string(nmse));
 
     std::vector<int32_t> greedy;
-    const auto expected = prompt["greedy"].get<std::vector<int32_t>>();
+    auto expected = prompt["greedy"].get<std::vector<int32_t>>();
+    if (SmallTests()) expected.resize(4);
     std::vector<float> last;
     while (greedy.size() < expected.size()) {
       greedy.push_back(static_cast<int32_t>(ArgMax(logits.data(), vocab)));

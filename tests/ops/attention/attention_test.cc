@@ -157,6 +157,7 @@ size_t BlocksFor(size_t positions) { return (positions + kKvBlockRows - 1) / kKv
 TEST_P(AttentionTest, MatchesReference) {
   SharingTeam team(2);
   double worst = 0;
+  size_t combination = 0;
   for (KvType type : kTypes) {
     for (size_t dim : {1, 3, 24, 64, 100, 256}) {
       const size_t kv_heads = dim % 3 + 1, group = dim % 4 + 1;
@@ -168,6 +169,9 @@ TEST_P(AttentionTest, MatchesReference) {
         sequence.StoreInto(store, 0, first + tokens);
         const Array q = RandomArray(tokens, kv_heads * group * dim, 13, 1, dim % 5);
         for (size_t window : {0, 1, 5, 64, 100}) {
+          // 13 has no factor in common with the numbers of windows and of all else that varies
+          // here, so that each value is still met, in many of its combinations.
+          if (++combination % 13 != 0 && SmallTests()) continue;
           const AttentionParams params = {kv_heads * group, 1 / std::sqrt(static_cast<float>(dim)),
                                           window == 5 ? 2.0f : 0.0f, window,
                                           dim == 24 ? window : 0};
@@ -233,7 +237,9 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
     for (size_t kv_heads : {1, 2}) {
       for (size_t window : {0, 90, 1500}) {
         const KvShape shape = {kv_heads, 40, type};
-        const size_t heads = kv_heads * 3, count = 2150, first = 2040, tokens = count - first;
+        if (SmallTests() && (kv_heads < 2 || window == 90)) continue;
+        const size_t heads = kv_heads * 3, count = 2150, first = SmallTests() ? 2130 : 2040,
+                     tokens = count - first;
         const Sequence sequence(shape, count);
         const AttentionParams params = {heads, 0.2f, 30, window};
         const Array q = RandomArray(tokens, heads * 40, 5), all(tokens, heads * 40);
@@ -244,7 +250,7 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
         for (size_t threads : {1, 2, 3}) {
           SharingTeam team(threads);
           for (size_t step : {1, 2, 7, 64}) {
-            if (SmallTests() && (threads < 3 || step < 7 || kv_heads < 2)) continue;
+            if (SmallTests() && (threads < 3 || step != 7)) continue;
             Store store(shape, BlocksFor(count));
             sequence.StoreInto(store, 0, first);
             const Array y(tokens, heads * 40);
