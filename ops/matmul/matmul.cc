@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/cpu/cpu_target.h"
 #include "ops/matmul/matmul_tiles.h"
 
 namespace inlay {
@@ -53,11 +54,21 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
   return std::max(static_cast<double>(w.tile_bytes()) / kBytes, done / operations);
 }
 
-// The chunk size for a product's `units`, each a tile for one of `tokens` tokens: whole pairs of
-// tiles, which kernels for the widest vectors multiply at once.
+// The number of tiles of a chunk is a multiple of this one's: pairs, which kernels for the widest
+// vectors multiply at once. With AMX more, as long as each thread gets some chunks.
+size_t TilesTogether(size_t units, size_t tokens, size_t threads) {
+  constexpr size_t kChunks = 4;  // of each thread, at least
+  size_t tiles = 2;
+  if (ChosenExtension() == Extension::kAmx && tokens >= kAmxTokens) {
+    while (tiles < kAmxTiles && units >= 2 * tiles * tokens * kChunks * threads) tiles *= 2;
+  }
+  return tiles;
+}
+
+// The chunk size for a product's `units`, each a tile for one of `tokens` tokens.
 size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads) {
-  const size_t pair = 2 * tokens;
-  return std::max(UnitsOfChunk(units, nanoseconds, threads) / pair * pair, pair);
+  const size_t together = TilesTogether(units, tokens, threads) * tokens;
+  return std::max(UnitsOfChunk(units, nanoseconds, threads) / together * together, together);
 }
 
 }  // namespace

@@ -31,24 +31,19 @@ namespace {
 // adds these products as integers, which is exact. The float operations that follow are those of
 // QuantizedKernel, one for one, so the bits of the results are the same, too.
 //
-// The bound on its speed, counted and not measured, in cycles of Sapphire Rapids for 16 tokens and
-// a group of 32 columns of one tile: the instruction starts every 16 cycles, and 16 stores of sums
-// need 16 cycles. Each token's sums then need a conversion, a product of scales and a multiply-add,
-// 48 operations on two units: 24 cycles, or 32 with offsets. Rows of operands (16 and 8), sums and
-// scales are 56 loads, 72 with offsets, two per cycle: 28 or 36 cycles. So the work after the
-// products is the bound, at about 30 cycles. AVX3_DL needs 96, for 8 products, the start of a sum
-// and 3 float operations per token on two units. The loops reach that bound because totals stay in
-// registers, because no bias must be removed from weights that are unpacked as signed bytes, and
-// because sums are computed a group ahead of their use, so that the AMX and vector units work in
-// parallel.
+// Measured on the first CPU with AMX at hand (a Xeon of 3.5 GHz), in cycles for 16 tokens and a
+// group of 32 columns of one tile, all in the first-level cache: the product alone 16, the store of
+// its sums 15, loads of both operands 12, the float operations 31. Each kind overlaps with itself
+// and loads with products, but hardly any of them with the float operations: together they take 63.
+// That sums are computed a group ahead of their use saves little; two groups ahead saved nothing
+// more. AVX3_DL takes 96 by count. So what is left to gain is elsewhere: every operand should come
+// from a cache that is near, in the form in which it is multiplied.
 
-// Tokens that are multiplied at once: as many as an AMX register has rows.
-constexpr size_t kAmxTokens = 16;
 // Tiles, and quantization blocks of columns, that are unpacked at once and multiplied by all
-// tokens: with the activations and sums of 16 tokens 30 to 34 KB, which stay in a first-level cache
-// of 48 KB.
-constexpr size_t kAmxTiles = 4;
-constexpr size_t kAmxBlocks = 8;
+// tokens, from the second-level cache: 330 to 400 KB, on the stack. Fewer tiles copy each token's
+// activations, which come from the third-level cache, more often; fewer blocks load and store each
+// total more often.
+constexpr size_t kAmxBlocks = 32;
 // This many tokens or fewer are left to AVX3_DL: by the count above they cost as much as 16 do
 // here.
 constexpr size_t kFewTokens = kQuantizedCols;
@@ -59,6 +54,13 @@ struct UnpackedGroup {
   alignas(64) uint8_t quads[Format::kGroup / 4][4 * kTileRows];  // signed
   float scales[kTileRows];
   float offsets[kTileRows];  // where the format has them
+};
+
+// A quantization block of the activations of as many tokens as are multiplied at once.
+struct TokensBlock {
+  alignas(64) int8_t quants[kAmxTokens][kQuantBlock];
+  float scales[kAmxTokens];
+  float sums[2][kAmxTokens];  // of each group, where the weights have offsets
 };
 
 template <class Format>
@@ -100,7 +102,7 @@ class AmxKernel {
   static void Run(const MatMulTask& task, const QuantizedRows& x, size_t tokens, size_t begin,
                   size_t end) {
     UnpackedGroup<Format> weights[kAmxTiles][kAmxBlocks * kGroups];
-    QuantizedBlock blocks[kAmxBlocks][kAmxTokens];
+    TokensBlock blocks[kAmxBlocks];
     const size_t all = task.w->cols() / kQuantBlock;
     for (size_t block = 0; block < all; block += kAmxBlocks) {
       const size_t count = std::min(kAmxBlocks, all - block);
@@ -119,7 +121,11 @@ class AmxKernel {
           const size_t t = std::min(token + c, tokens - 1);
           y[c] = task.y.Row(t);
           const QuantizedBlock* row = x.Row(task.InputRow(t)) + block;
-          for (size_t b = 0; b < count; ++b) blocks[b][c] = row[b];
+          const QuantizedBlock* later = x.Row(task.InputRow(std::min(t + 3, tokens - 1))) + block;
+          for (size_t b = 0; b < count; ++b) {
+            hwy::Prefetch(later + b);
+            Copy(row[b], c, blocks[b]);
+          }
         }
         for (size_t tile = begin; tile < end; ++tile) {
           const size_t row = tile * kTileRows;
@@ -139,6 +145,17 @@ class AmxKernel {
   // AMX registers, of which two of each kind alternate.
   static constexpr int kSums = 0, kQuants = 2, kWeights = 4;
 
+  static HWY_INLINE void Copy(const QuantizedBlock& from, size_t token, TokensBlock& to) {
+    const hn::FixedTag<int8_t, kQuantBlock> d8;
+    hn::Store(hn::Load(d8, from.quants), d8, to.quants[token]);
+    to.scales[token] = from.scale;
+    if constexpr (Format::kHasOffsets) {
+      for (size_t i = 0; i < kGroups; ++i) {
+        to.sums[i][token] = kGroups == 1 ? from.sum : from.sums16[i];
+      }
+    }
+  }
+
   // Where the totals of a tile belong: token c's are at y[c] + row, and `rows` of them exist.
   struct Results {
     float* const* y;
@@ -148,8 +165,8 @@ class AmxKernel {
   using Sums = int32_t[kAmxTokens][kTileRows];
 
   // Adds the products of some quantization blocks of columns to one tile's results.
-  static void Add(const UnpackedGroup<Format>* weights, const QuantizedBlock (*x)[kAmxTokens],
-                  size_t blocks, const Results& results) {
+  static void Add(const UnpackedGroup<Format>* weights, const TokensBlock* x, size_t blocks,
+                  const Results& results) {
     const DRows df;
     VRows total[kAmxTokens];
     for (size_t c = 0; c < kAmxTokens; ++c) {
@@ -173,10 +190,10 @@ class AmxKernel {
 
   // Computes the sums of products of group g in the AMX registers of a slot.
   template <int slot>
-  static HWY_INLINE void Multiply(const UnpackedGroup<Format>* weights,
-                                  const QuantizedBlock (*x)[kAmxTokens], size_t g, Sums& sums) {
-    const int8_t* quants = x[g / kGroups][0].quants + g % kGroups * Format::kGroup;
-    Tiles::template Load<kQuants + slot>(quants, sizeof(QuantizedBlock));
+  static HWY_INLINE void Multiply(const UnpackedGroup<Format>* weights, const TokensBlock* x,
+                                  size_t g, Sums& sums) {
+    const int8_t* quants = x[g / kGroups].quants[0] + g % kGroups * Format::kGroup;
+    Tiles::template Load<kQuants + slot>(quants, kQuantBlock);
     Tiles::template Load<kWeights + slot>(weights[g].quads, sizeof(weights[g].quads[0]));
     Tiles::template Zero<kSums + slot>();
     Tiles::template AddProducts<kSums + slot, kQuants + slot, kWeights + slot>();
@@ -185,19 +202,19 @@ class AmxKernel {
 
   // Adds the sums of a group, computed in this slot, to the totals, as AddGroup does.
   template <int slot>
-  static HWY_INLINE void AddSums(const UnpackedGroup<Format>& weights, const QuantizedBlock* x,
+  static HWY_INLINE void AddSums(const UnpackedGroup<Format>& weights, const TokensBlock& x,
                                  const Sums& sums, VRows (&total)[kAmxTokens]) {
     constexpr size_t kGroupIndex = kGroups == 2 ? slot : 0;
     const DRows df;
     const auto scale = hn::LoadU(df, weights.scales);
     for (size_t c = 0; c < kAmxTokens; ++c) {
       const auto sum = hn::ConvertTo(df, hn::Load(DRowInts(), sums[c]));
-      total[c] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, x[c].scale)), total[c]);
+      total[c] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, x.scales[c])), total[c]);
     }
     if constexpr (Format::kHasOffsets) {
       const auto offset = hn::LoadU(df, weights.offsets);
       for (size_t c = 0; c < kAmxTokens; ++c) {
-        total[c] = hn::MulAdd(offset, SumOf<Format, kGroupIndex>(x[c]), total[c]);
+        total[c] = hn::MulAdd(offset, hn::Set(df, x.sums[kGroupIndex][c]), total[c]);
       }
     }
   }

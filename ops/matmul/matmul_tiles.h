@@ -40,6 +40,10 @@ MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
 MultiplyTilesOf<QuantizedRows> TableTiles();
 }  // namespace vnni
+// Tokens that a product of AMX takes: as many as an AMX register has rows.
+inline constexpr size_t kAmxTokens = 16;
+// Tiles whose products share the copies of activations that AMX reads.
+inline constexpr size_t kAmxTiles = 16;
 namespace amx {
 MultiplyTilesOf<QuantizedRows> QuantizedTiles();  // of all quantized formats
 }  // namespace amx
