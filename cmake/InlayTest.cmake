@@ -15,9 +15,9 @@ target_precompile_headers(inlay_test_headers PRIVATE
   <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/string_view.h>)
 
 # What tests compile themselves is optimised less than what they test: it takes three quarters of the
-# time to compile, and with sanitizers less than half. No result can depend on it, as expressions are
-# never contracted (InlayFlags.cmake).
-set(INLAY_TEST_OPTIONS $<IF:$<CONFIG:Release>,-O1,-O0>)
+# time to compile. No result can depend on it, as expressions are never contracted
+# (InlayFlags.cmake).
+set(INLAY_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 target_compile_options(inlay_test_headers PRIVATE ${INLAY_TEST_OPTIONS})
 
 function(inlay_test)
