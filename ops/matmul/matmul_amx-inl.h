@@ -40,12 +40,12 @@ namespace {
 // from a cache that is near, in the form in which it is multiplied.
 
 // Tiles, and quantization blocks of columns, that are unpacked at once and multiplied by all
-// tokens, from the second-level cache: 330 to 400 KB, on the stack. Fewer tiles copy each token's
+// tokens, from the second-level cache: 350 to 420 KB, on the stack. Fewer tiles copy each token's
 // activations, which come from the third-level cache, more often; fewer blocks load and store each
 // total more often.
 constexpr size_t kAmxBlocks = 32;
-// This many tokens or fewer are left to AVX3_DL: by the count above they cost as much as 16 do
-// here.
+// This many tokens or fewer are left to AVX3_DL, which multiplies them at once. By the cycles above
+// ten would cost there what 16 cost here.
 constexpr size_t kFewTokens = kQuantizedCols;
 
 // A group of columns of one tile.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "ops/quant/weight_type.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
+#include "tests/ops/op_test.h"
 #include "tests/temp_folder.h"
 
 namespace inlay {
@@ -28,6 +28,7 @@ namespace {
 // By ChosenArithmetic(). If a hash differs, conversations saved by earlier builds would continue
 // with other bits: then increment kNumericsVersion and record what the test prints.
 constexpr uint32_t kRecordedVersion = 1;
+// An emulator, a hundred times as slow, compares the first tokens alone, on the best target.
 constexpr size_t kFewTokens = 40;
 constexpr char kFew[] = ", 40 tokens";
 const std::map<std::string, uint64_t>& Recorded() {
@@ -39,7 +40,6 @@ const std::map<std::string, uint64_t>& Recorded() {
       {"NEON", 0x173a284aec2238d9},
       {"SVE/64", 0x09d4eac8734121fe},
       {"SVE_I8MM/64", 0x7a422c86a81056d8},
-      // What emulators compare.
       {"NEON, 40 tokens", 0x2727d0c5b65a484d},
       {"SVE/64, 40 tokens", 0x578dc17419838f85},
       {"SVE_I8MM/64, 40 tokens", 0x5885c6fcb2b64514},
@@ -76,7 +76,7 @@ class Numerics : public ::testing::Test {
         "ROMEO:\nBut, soft! what light through yonder window breaks?\nIt is the east, and Juliet "
         "is the sun.\nArise, fair sun, and kill the envious moon,\nWho is already sick and pale "
         "with grief,\nThat thou her maid art far more fair than she.\n");
-    if (few_) tokens.resize(kFewTokens);
+    if (SmallTests()) tokens.resize(kFewTokens);
     Xxh64 hash;
     for (const LoadedModel& model : models_) HashLogits(*model.engine, tokens, KvType::kF32, hash);
     for (const KvType type : {KvType::kF16, KvType::kBF16, KvType::kQ8})
@@ -84,9 +84,6 @@ class Numerics : public ::testing::Test {
     return hash.Digest();
   }
 
-  // Whether only the bits of the first tokens are compared, on the best target: an emulator takes a
-  // hundred times as long.
-  const bool few_ = std::getenv("INLAY_SMALL_TESTS") != nullptr;
   std::vector<LoadedModel> models_;
 };
 
@@ -94,11 +91,11 @@ TEST_F(Numerics, BitsAreThoseOfTheVersion) {
   ASSERT_EQ(kNumericsVersion, kRecordedVersion) << "record the bits of the new version";
   int compared = 0;
   std::vector<std::string> targets = RunnableTargets();
-  if (few_) targets.resize(1);
+  if (SmallTests()) targets.resize(1);
   for (const std::string& target : targets) {
     ASSERT_TRUE(ForceTarget(target));
     const uint64_t hash = Hash();
-    const std::string arithmetic = ChosenArithmetic() + (few_ ? kFew : "");
+    const std::string arithmetic = ChosenArithmetic() + (SmallTests() ? kFew : "");
     std::printf("%s: {\"%s\", 0x%016llx},\n", target.c_str(), arithmetic.c_str(),
                 static_cast<unsigned long long>(hash));
     const auto recorded = Recorded().find(arithmetic);

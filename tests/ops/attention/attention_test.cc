@@ -238,8 +238,9 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
       for (size_t window : {0, 90, 1500}) {
         const KvShape shape = {kv_heads, 40, type};
         if (SmallTests() && (kv_heads < 2 || window == 90)) continue;
-        const size_t heads = kv_heads * 3, count = 2150, first = SmallTests() ? 2130 : 2040,
-                     tokens = count - first;
+        // The first tokens end a span of attention, the others begin the next.
+        const size_t heads = kv_heads * 3, first = 2040, tokens = SmallTests() ? 20 : 110,
+                     count = first + tokens;
         const Sequence sequence(shape, count);
         const AttentionParams params = {heads, 0.2f, 30, window};
         const Array q = RandomArray(tokens, heads * 40, 5), all(tokens, heads * 40);
@@ -250,7 +251,7 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
         for (size_t threads : {1, 2, 3}) {
           SharingTeam team(threads);
           for (size_t step : {1, 2, 7, 64}) {
-            if (SmallTests() && (threads < 3 || step != 7)) continue;
+            if (SmallTests() && (threads < 3 || step < 7)) continue;
             Store store(shape, BlocksFor(count));
             sequence.StoreInto(store, 0, first);
             const Array y(tokens, heads * 40);
