@@ -61,13 +61,13 @@ struct CpuTarget {
 };
 
 #if HWY_ARCH_X86
-// Whether this CPU has AMX for bytes, and the system lets this process use it.
+// Whether this CPU has AMX for bytes and bfloat16, and the system lets this process use it.
 bool HasAmx() {
 #if HWY_ARCH_X86_64 && defined(__linux__)
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
-  constexpr uint32_t kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
+  constexpr uint32_t kAmx = 1u << 22 | 1u << 24 | 1u << 25;  // AMX-BF16, -TILE and -INT8
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
-  if ((edx & kAmxTile) == 0 || (edx & kAmxInt8) == 0) return false;
+  if ((edx & kAmx) != kAmx) return false;
   // Whether the system saves the registers' shapes (17) and contents (18).
   constexpr uint32_t kTileStates = 1u << 17 | 1u << 18;
   uint32_t states, high;

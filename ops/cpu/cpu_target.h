@@ -17,7 +17,8 @@ namespace inlay {
 enum class Extension : uint8_t {
   kNone,
   kVnni,     // products of bytes, four to a sum: AVX512_VNNI (Cascade Lake), AVX-VNNI (Alder Lake)
-  kAmx,      // products of small matrices of bytes: AMX-INT8 (Sapphire Rapids)
+  kAmx,      // products of small matrices of bytes and bfloat16: AMX-INT8 and AMX-BF16 (Sapphire
+             // Rapids)
   kDotprod,  // as kVnni on Arm: FEAT_DotProd (Neoverse N1)
   kI8mm,     // as kDotprod, with FEAT_I8MM and FEAT_BF16: products of matrices (Neoverse V1, V2 and
              // N2, Apple M2)

@@ -64,6 +64,7 @@ DotProbes ChosenDotProbes() {
       break;
     case Extension::kAmx:
       probes.int8 = amx::GetDotProbes().int8;
+      probes.bf16 = amx::GetDotProbes().bf16;
       break;
     case Extension::kDotprod:
       probes.int8 = dotprod::GetDotProbes().int8;

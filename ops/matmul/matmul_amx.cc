@@ -5,6 +5,7 @@
 
 #include <cassert>
 
+#include "ops/matmul/matmul_amx_bf16.h"
 #include "ops/matmul/matmul_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -38,7 +39,17 @@ namespace {
 
 HWY_EXPORT(MultiplyQuantized);
 
+#ifdef __x86_64__
+void MultiplyBf16(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
+  AmxBf16Kernel<AmxTiles>::Run(task, x, begin, end);
+}
+#else
+void MultiplyBf16(const MatMulTask&, const Bf16Rows&, size_t, size_t) { assert(false); }
+#endif
+
 }  // namespace
+
+MultiplyTilesOf<Bf16Rows> Bf16Tiles() { return MultiplyBf16; }
 
 MultiplyTilesOf<QuantizedRows> QuantizedTiles() { return HWY_DYNAMIC_POINTER(MultiplyQuantized); }
 

@@ -5,6 +5,7 @@
 
 #include <cassert>
 
+#include "ops/cpu/float_environment.h"
 #include "ops/matmul/matmul_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,6 +22,9 @@ namespace {
 
 #if INLAY_IS_COMPILED
 void MultiplyBf16(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
+#if HWY_TARGET == HWY_AVX3
+  const SubnormalsAreZero as_on_amx;
+#endif
   Multiply<PairKernel>(task, x, begin, end);
 }
 #else

@@ -16,6 +16,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/matmul/group_sums-inl.h"
+#include "ops/matmul/matmul_tiles.h"
 #include "ops/matmul/operand.h"
 #include "ops/matmul/packed_formats-inl.h"
 #include "ops/matmul/packed_matrix.h"
@@ -273,21 +274,17 @@ struct PairKernel {
   static HWY_NOINLINE void Run(const Slice* w, const Bf16* const* x, Cols cols, size_t ahead,
                                const Outputs& out) {
     const size_t pairs = (cols + 1) / 2;
+    if constexpr (kInChains) return RunChains<T, C>(w, x, pairs, ahead, out);
 #if INLAY_USES_I8MM
     if constexpr (C % 2 == 0) return RunMatrices<T, C>(w, x, pairs, ahead, out);
 #endif
     const DRows df;
-    const DWords du;
     // Adds both products, the even column's first where the CPU target leaves the choice.
     const auto add = [&](auto weights, auto values, auto sum) HWY_ATTR {
       if constexpr (kDotBf16) {
         return AddProductsOfBf16(df, weights, values, sum);
       } else {
-        const auto even = [&](auto v) HWY_ATTR { return hn::BitCast(df, hn::ShiftLeft<16>(v)); };
-        const auto odd = [&](auto v) HWY_ATTR {
-          return hn::BitCast(df, hn::And(v, hn::Set(du, 0xFFFF0000u)));
-        };
-        return hn::MulAdd(odd(weights), odd(values), hn::MulAdd(even(weights), even(values), sum));
+        return hn::MulAdd(Odd(weights), Odd(values), hn::MulAdd(Even(weights), Even(values), sum));
       }
     };
 #if HWY_HAVE_SCALABLE
@@ -320,6 +317,60 @@ struct PairKernel {
 
  private:
   using DWords = hn::RebindToUnsigned<DRows>;
+  // Whether products are added as AMX adds them, so that CPUs with AMX and without compute the
+  // same. That needs two sums beside each total, and nearly all of 32 registers.
+  static constexpr bool kInChains = HWY_TARGET == HWY_AVX3;
+
+  // The columns of a pair, as float.
+  static HWY_INLINE VRows Even(hn::Vec<DWords> pair) {
+    return hn::BitCast(DRows(), hn::ShiftLeft<16>(pair));
+  }
+  static HWY_INLINE VRows Odd(hn::Vec<DWords> pair) {
+    return hn::BitCast(DRows(), hn::And(pair, hn::Set(DWords(), 0xFFFF0000u)));
+  }
+
+#if !HWY_HAVE_SCALABLE
+  // Adds the products of even and of odd columns, kBf16Chain at a time, each from 0, and then both
+  // sums to the totals.
+  template <size_t T, size_t C>
+  static HWY_INLINE void RunChains(const Slice* w, const Bf16* const* x, size_t pairs, size_t ahead,
+                                   const Outputs& out) {
+    const DRows df;
+    VRows total[T][C];
+    for (size_t t = 0; t < T; ++t) {
+      for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
+    }
+    for (size_t k = 0; k < pairs;) {
+      VRows even[T][C], odd[T][C];
+      for (size_t t = 0; t < T; ++t) {
+        for (size_t c = 0; c < C; ++c) even[t][c] = odd[t][c] = hn::Zero(df);
+      }
+      for (const size_t end = std::min(k + kBf16Chain / 2, pairs); k < end; ++k) {
+        VRows even_weights[T], odd_weights[T];
+        for (size_t t = 0; t < T; ++t) {
+          if (ahead != 0) w[t].Fetch(k * 2 * kTileRows, ahead);
+          const auto weights = Load(w[t], k);
+          even_weights[t] = Even(weights);
+          odd_weights[t] = Odd(weights);
+        }
+        for (size_t c = 0; c < C; ++c) {
+          const auto values = Broadcast(x[c] + 2 * k);
+          const auto even_value = Even(values), odd_value = Odd(values);
+          for (size_t t = 0; t < T; ++t) {
+            even[t][c] = hn::MulAdd(even_weights[t], even_value, even[t][c]);
+            odd[t][c] = hn::MulAdd(odd_weights[t], odd_value, odd[t][c]);
+          }
+        }
+      }
+      for (size_t t = 0; t < T; ++t) {
+        for (size_t c = 0; c < C; ++c) {
+          total[t][c] = hn::Add(total[t][c], hn::Add(even[t][c], odd[t][c]));
+        }
+      }
+    }
+    for (size_t t = 0; t < T; ++t) out.Store(w[t].row, total[t]);
+  }
+#endif
 
   // Two columns of the slice's rows, and of a token.
   static HWY_INLINE hn::Vec<DWords> Load(const Slice& w, size_t pair) {

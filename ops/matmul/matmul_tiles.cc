@@ -19,6 +19,7 @@ TileKernels ChosenTileKernels() {
       kernels.tables = vnni::TableTiles();
       break;
     case Extension::kAmx:
+      kernels.bf16 = amx::Bf16Tiles();
       kernels.bytes = amx::QuantizedTiles();
       kernels.nibbles = amx::QuantizedTiles();
       kernels.tables = amx::QuantizedTiles();

@@ -7,11 +7,14 @@
 #define HWY_DISABLED_TARGETS INLAY_DISABLED_TARGETS(0)
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "ops/matmul/matmul_amx_bf16.h"
 #include "ops/matmul/operand.h"
 #include "tests/ops/matmul/emulated_tiles.h"
 #include "tests/ops/op_test.h"
@@ -59,11 +62,10 @@ Bytes RandomBytes(size_t n, uint32_t seed) {
   return bytes;
 }
 
-// Adds the products of a [m][4 k] and b [k][4 n], whose rows are `stride` bytes apart, twice to n
-// random sums in each of m rows of 64 bytes. What is around the sums must stay.
-template <class Tiles>
-Bytes SumsOfProducts(size_t m, size_t k, size_t n, size_t stride) {
-  const Bytes a = RandomBytes(16 * stride, 1), b = RandomBytes(16 * stride, 2);
+// Adds a product of these operands, whose shapes are those below, twice to random sums.
+template <class Tiles, class Add>
+Bytes SumsOf(const Bytes& a, const Bytes& b, size_t m, size_t k, size_t n, size_t stride,
+             const Add& add) {
   Bytes sums = RandomBytes(16 * 64, 3);
   AmxShapes shapes;
   shapes.Set(0, m, 4 * n);
@@ -73,11 +75,19 @@ Bytes SumsOfProducts(size_t m, size_t k, size_t n, size_t stride) {
   Tiles::template Load<0>(sums.data(), 64);
   Tiles::template Load<3>(a.data(), stride);
   Tiles::template Load<7>(b.data(), stride);
-  Tiles::template AddProducts<0, 3, 7>();
-  Tiles::template AddProducts<0, 3, 7>();
+  add();
+  add();
   Tiles::template Store<0>(sums.data(), 64);
   Tiles::Release();
   return sums;
+}
+
+// Adds the products of a [m][4 k] and b [k][4 n], whose rows are `stride` bytes apart, twice to n
+// random sums in each of m rows of 64 bytes. What is around the sums must stay.
+template <class Tiles>
+Bytes SumsOfProducts(size_t m, size_t k, size_t n, size_t stride) {
+  return SumsOf<Tiles>(RandomBytes(16 * stride, 1), RandomBytes(16 * stride, 2), m, k, n, stride,
+                       [] { Tiles::template AddProducts<0, 3, 7>(); });
 }
 
 // The same from the meaning of the product alone.
@@ -112,6 +122,61 @@ TEST(EmulatedTiles, AddsProducts) {
     EXPECT_EQ(SumsOfProducts<EmulatedTiles>(m, k, n, stride), ExpectedSums(m, k, n, stride))
         << m << ' ' << k << ' ' << n;
   }
+}
+
+// Bfloat16 whose products are around 1 or around the least normal number, as some of their sums.
+Bytes RandomBf16(size_t bytes, uint32_t seed, uint32_t least_exponent) {
+  std::mt19937 generator(seed);
+  Bytes values(bytes);
+  for (size_t i = 0; i < bytes; i += 2) {
+    const uint32_t bits = generator();
+    const auto value =
+        static_cast<uint16_t>((bits & 0x807F) | (least_exponent + bits / 65536 % 20) << 7);
+    std::memcpy(&values[i], &value, 2);
+  }
+  return values;
+}
+
+template <class Tiles>
+Bytes SumsOfBf16(size_t m, size_t k, size_t n, size_t stride, uint32_t least_exponent) {
+  return SumsOf<Tiles>(RandomBf16(16 * stride, 4, least_exponent),
+                       RandomBf16(16 * stride, 5, least_exponent), m, k, n, stride,
+                       [] { Tiles::template AddProductsOfBf16<0, 3, 7>(); });
+}
+
+// The sum of the products of two rows, as one element of a register, added to `sum`.
+float EmulatedBf16Sum(float sum, const std::vector<float>& a, const std::vector<float>& b) {
+  const auto halves = [](const std::vector<float>& floats) {
+    std::vector<uint16_t> values;
+    for (float x : floats)
+      values.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
+    return values;
+  };
+  AmxShapes shapes;
+  shapes.Set(0, 1, 4);
+  shapes.Set(1, 1, 2 * a.size());
+  shapes.Set(2, a.size() / 2, 4);
+  EmulatedTiles::Configure(shapes);
+  EmulatedTiles::Load<0>(&sum, 64);
+  EmulatedTiles::Load<1>(halves(a).data(), 64);
+  EmulatedTiles::Load<2>(halves(b).data(), 4);
+  EmulatedTiles::AddProductsOfBf16<0, 1, 2>();
+  EmulatedTiles::Store<0>(&sum, 64);
+  EmulatedTiles::Release();
+  return sum;
+}
+
+TEST(EmulatedTiles, AddsProductsOfBf16InTheirOrder) {
+  EXPECT_EQ(EmulatedBf16Sum(1, {2, 3, 5, 7}, {11, 13, 17, 19}), 1 + 22 + 39 + 85 + 133);
+  const float large = 0x1p24f;  // to which 1 cannot be added
+  EXPECT_EQ(EmulatedBf16Sum(large, {1, 0, 1, 0}, {1, 1, 1, 1}), large + 2) << "even columns first";
+  EXPECT_EQ(EmulatedBf16Sum(large, {0, 1, 0, 1}, {1, 1, 1, 1}), large + 2) << "odd columns first";
+  EXPECT_EQ(EmulatedBf16Sum(large, {1, 1}, {1, 1}), large + 2) << "then both";
+  EXPECT_EQ(EmulatedBf16Sum(0, {large, 1, 1, 0, -large, 0}, {1, 1, 1, 1, 1, 1}), 1)
+      << "each in the order of the columns";
+  EXPECT_EQ(EmulatedBf16Sum(0, {0x1p-70f, 0}, {0x1p-70f, 0}), 0) << "a subnormal product";
+  EXPECT_EQ(EmulatedBf16Sum(0, {0x1p-130f, 0}, {0x1p100f, 0}), 0) << "a subnormal operand";
+  EXPECT_EQ(EmulatedBf16Sum(0x1p-130f, {1, 0}, {0x1p-126f, 0}), 0x1p-126f) << "a subnormal sum";
 }
 
 TEST(EmulatedTiles, OperandsOfExtremes) {
@@ -166,6 +231,17 @@ TEST(EmulatedTiles, Faults) {
 }
 
 #ifdef __x86_64__
+// Which of several NaNs a sum is, is not what is compared.
+bool SameOrNan(const Bytes& a, const Bytes& b) {
+  for (size_t i = 0; i < a.size(); i += 4) {
+    float x, y;
+    std::memcpy(&x, &a[i], 4);
+    std::memcpy(&y, &b[i], 4);
+    if (std::memcmp(&x, &y, 4) != 0 && !(std::isnan(x) && std::isnan(y))) return false;
+  }
+  return true;
+}
+
 TEST(AmxTiles, DoWhatIsEmulated) {
   if (!ForceTarget("AVX3_DL_AMX")) GTEST_SKIP() << "this CPU lacks AMX";
   ForceTarget("");
@@ -173,6 +249,11 @@ TEST(AmxTiles, DoWhatIsEmulated) {
     EXPECT_EQ(SumsOfProducts<AmxTiles>(m, k, n, stride),
               SumsOfProducts<EmulatedTiles>(m, k, n, stride))
         << m << ' ' << k << ' ' << n;
+    for (uint32_t exponent : {0, 50, 57, 117}) {
+      EXPECT_TRUE(SameOrNan(SumsOfBf16<AmxTiles>(m, k, n, stride, exponent),
+                            SumsOfBf16<EmulatedTiles>(m, k, n, stride, exponent)))
+          << m << ' ' << k << ' ' << n << ", exponents from " << exponent;
+    }
   }
 }
 #endif
@@ -186,20 +267,31 @@ class AmxMatMulTest : public testing::Test {
 
   // A product by the emulated AMX.
   void Multiply(const MatMulTask& task, const Operand& x, size_t begin, size_t end) {
-    HWY_DYNAMIC_DISPATCH(MultiplyEmulated)(task, x.quantized(), begin, end);
+    if (task.w->format() == PackedFormat::kBF16) {
+      AmxBf16Kernel<EmulatedTiles>::Run(task, x.bf16(), begin, end);
+    } else {
+      HWY_DYNAMIC_DISPATCH(MultiplyEmulated)(task, x.quantized(), begin, end);
+    }
     EXPECT_FALSE(EmulatedTiles::configured()) << "every later change of threads takes longer";
   }
 
   Team team_{1};
 };
 
+std::vector<WeightType> AmxTypes() {
+  std::vector<WeightType> types = QuantizedTypes();
+  types.push_back(WeightType::kBF16);
+  return types;
+}
+
 std::vector<size_t> Columns(WeightType type) {
+  if (type == WeightType::kBF16) return {1, 2, 31, 32, 33, 34, 66, 96, 115};
   if (GetWeightTypeInfo(type).block_size == 256) return {256, 512, 768};
   return {32, 96, 256, 608};
 }
 
 TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
-  for (WeightType type : QuantizedTypes()) {
+  for (WeightType type : AmxTypes()) {
     for (size_t cols : Columns(type)) {
       for (size_t rows : {1, 16, 53, 90}) {
         const Weights w(type, rows, cols, 21);
@@ -220,7 +312,7 @@ TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
 
 // More tiles, tokens and columns than are unpacked or copied at once.
 TEST_F(AmxMatMulTest, LargeMatricesHaveTheBitsOfAvx3Dl) {
-  for (WeightType type : QuantizedTypes()) {
+  for (WeightType type : AmxTypes()) {
     const size_t cols = GetWeightTypeInfo(type).block_size == 256 ? 2304 : 2080;
     const size_t rows = kAmxTiles * kTileRows + 21, tokens = 2 * kAmxTokens + 9;
     const Weights w(type, rows, cols, 51);
@@ -234,7 +326,7 @@ TEST_F(AmxMatMulTest, LargeMatricesHaveTheBitsOfAvx3Dl) {
 }
 
 TEST_F(AmxMatMulTest, TakesRowsByTheirNumbers) {
-  for (WeightType type : QuantizedTypes()) {
+  for (WeightType type : AmxTypes()) {
     const size_t cols = 512, rows = 40, inputs = 11;
     const Weights w(type, rows, cols, 31);
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
@@ -255,7 +347,7 @@ TEST_F(AmxMatMulTest, TakesRowsByTheirNumbers) {
 }
 
 TEST_F(AmxMatMulTest, RangesOfTilesAreComputedAlone) {
-  for (WeightType type : QuantizedTypes()) {
+  for (WeightType type : AmxTypes()) {
     const size_t cols = 256, rows = 150, tokens = 23;
     const Weights w(type, rows, cols, 41);
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
@@ -278,9 +370,45 @@ TEST_F(AmxMatMulTest, RangesOfTilesAreComputedAlone) {
   }
 }
 
+// AVX3 treats subnormal numbers as AMX does, whatever the thread's setting.
+TEST_F(AmxMatMulTest, SubnormalBf16) {
+  const size_t cols = 96, rows = 37, tokens = 19;
+  const Array x = RandomArray(tokens, cols, 62);
+  for (uint32_t exponent : {0, 1, 20}) {
+    const Bytes values = RandomBf16(2 * rows * cols, 61, exponent);
+    const PackedMatrix packed =
+        PackedMatrix::Pack(WeightMatrix{values.data(), WeightType::kBF16, rows, cols}, team_);
+    const Array with(tokens, rows), without(tokens, rows);
+    const OwnedOperand input(x, OperandForms::For({&packed}), team_);
+    Multiply({&packed, with}, *input, 0, packed.tiles());
+    MatMul(packed, *input, without, team_);
+    EXPECT_TRUE(SameBits(with, without)) << "exponents from " << exponent;
+  }
+}
+
+// By the instructions themselves.
+TEST_F(AmxMatMulTest, SiliconHasTheBitsOfAvx3Dl) {
+  if (!ForceTarget("AVX3_DL_AMX")) GTEST_SKIP() << "this CPU lacks AMX";
+  for (WeightType type : AmxTypes()) {
+    for (size_t tokens : {1, 5, 16, 17, 40, 77}) {
+      const size_t cols = 2304, rows = kAmxTiles * kTileRows + 21;
+      const Weights w(type, rows, cols, 71);
+      const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
+      const Array x = RandomArray(tokens, cols, 72), with(tokens, rows), without(tokens, rows);
+      const OwnedOperand input(x, OperandForms::For({&packed}), team_);
+      ForceTarget("AVX3_DL_AMX");
+      MatMul(packed, *input, with, team_);
+      ForceTarget("AVX3_DL");
+      MatMul(packed, *input, without, team_);
+      EXPECT_TRUE(SameBits(with, without))
+          << GetWeightTypeInfo(type).name << ", " << tokens << " tokens";
+    }
+  }
+}
+
 // The largest sums that there can be, and scales that are not finite.
 TEST_F(AmxMatMulTest, Extremes) {
-  for (WeightType type : QuantizedTypes()) {
+  for (WeightType type : AmxTypes()) {
     const size_t cols = GetWeightTypeInfo(type).block_size, rows = 19, tokens = 16;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
       const Weights w(type, rows, cols, 5, byte);

@@ -4,9 +4,11 @@
 #define INLAY_TESTS_OPS_EMULATED_TILES_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "ops/cpu/amx_tiles.h"
@@ -78,11 +80,7 @@ class EmulatedTiles {
   // TDPBSSD.
   template <int sums, int a, int b>
   static void AddProducts() {
-    AmxRegister& c = Valid(sums);
-    const AmxRegister &x = Valid(a), &y = Valid(b);
-    FaultIf(sums == a || sums == b || a == b, "the same register twice");
-    FaultIf(x.row_bytes / 4 != y.rows || c.row_bytes != y.row_bytes || c.rows != x.rows,
-            "shapes do not fit");
+    const auto [c, x, y] = Operands<sums, a, b>();
     for (size_t m = 0; m < c.rows; ++m) {
       for (size_t k = 0; k < x.row_bytes / 4; ++k) {
         for (size_t n = 0; n < y.row_bytes / 4; ++n) {
@@ -96,14 +94,69 @@ class EmulatedTiles {
           std::memcpy(&c.data[m][4 * n], &sum, 4);
         }
       }
-      std::fill(c.data[m] + c.row_bytes, c.data[m] + kRowBytes, uint8_t{0});
     }
-    for (size_t m = c.rows; m < kRows; ++m) std::memset(c.data[m], 0, kRowBytes);
+    ClearUnused(c);
+  }
+
+  // TDPBF16PS.
+  template <int sums, int a, int b>
+  static void AddProductsOfBf16() {
+    const auto [c, x, y] = Operands<sums, a, b>();
+    for (size_t m = 0; m < c.rows; ++m) {
+      for (size_t n = 0; n < y.row_bytes / 4; ++n) {
+        float chains[2] = {};
+        for (size_t k = 0; k < x.row_bytes / 4; ++k) {
+          for (size_t j = 0; j < 2; ++j) {
+            chains[j] = Flush(std::fma(Bf16At(&x.data[m][4 * k + 2 * j]),
+                                       Bf16At(&y.data[k][4 * n + 2 * j]), chains[j]));
+          }
+        }
+        float sum;
+        std::memcpy(&sum, &c.data[m][4 * n], 4);
+        sum = Flush(Flush(sum) + Flush(chains[0] + chains[1]));
+        std::memcpy(&c.data[m][4 * n], &sum, 4);
+      }
+    }
+    ClearUnused(c);
   }
 
  private:
   static constexpr size_t kRegisters = AmxState::kRegisters, kRows = AmxRegister::kRows,
                           kRowBytes = AmxRegister::kRowBytes;
+
+  struct Three {
+    AmxRegister& c;
+    const AmxRegister &x, &y;
+  };
+  // The registers of a product, whose shapes fit.
+  template <int sums, int a, int b>
+  static Three Operands() {
+    const Three three = {Valid(sums), Valid(a), Valid(b)};
+    const auto& [c, x, y] = three;
+    FaultIf(sums == a || sums == b || a == b, "the same register twice");
+    FaultIf(x.row_bytes / 4 != y.rows || c.row_bytes != y.row_bytes || c.rows != x.rows,
+            "shapes do not fit");
+    return three;
+  }
+  static void ClearUnused(AmxRegister& c) {
+    for (size_t m = 0; m < kRows; ++m) {
+      const size_t used = m < c.rows ? c.row_bytes : 0;
+      std::fill(c.data[m] + used, c.data[m] + kRowBytes, uint8_t{0});
+    }
+  }
+
+  // Subnormal operands and results are zeros.
+  static float Flush(float x) {
+    return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
+  }
+  static float Bf16At(const uint8_t* from) {
+    uint16_t bits;
+    std::memcpy(&bits, from, 2);
+    const uint32_t word = uint32_t{bits} << 16;
+    float value;
+    std::memcpy(&value, &word, 4);
+    return Flush(value);
+  }
 
   static void FaultIf(bool faults, const char* why) {
     if (faults) throw Fault(why);
