@@ -39,11 +39,15 @@ class MatMulAhead final : public PhaseAhead {
 // threads:
 //   - F32 and F16 weights: y = fma(w_c, x_c, y) for c = 0, 1, ...
 //   - BF16 weights: the same with x_c rounded to bfloat16, or two columns at a time as the CPU's
-//     instruction for that does.
+//     instruction for that does. On AVX-512 without such instructions, and with AMX, kBf16Chain
+//     columns at a time: y = y + (a + b), where a is this sum over the even columns from 0, and b
+//     that over the odd ones; subnormal numbers are zeros.
 //   - quantized ones, over the groups of columns that share a scale, in order:
 //     y = fma(sum of w_q * x_q, w_scale * x_scale, y), and where the type has offsets then
 //     y = fma(w_offset, x_scale * sum of x_q, y); the integer sums are exact.
 // On CPU targets without a fused multiply-add, a multiplication and an addition replace it.
+//
+// With AMX a thread that calls this needs 450 KB of stack.
 void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
             const PhaseAhead* ahead = nullptr);
 

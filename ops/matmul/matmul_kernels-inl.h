@@ -16,7 +16,6 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/matmul/group_sums-inl.h"
-#include "ops/matmul/matmul_tiles.h"
 #include "ops/matmul/operand.h"
 #include "ops/matmul/packed_formats-inl.h"
 #include "ops/matmul/packed_matrix.h"

@@ -40,8 +40,6 @@ MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
 MultiplyTilesOf<QuantizedRows> TableTiles();
 }  // namespace vnni
-// Columns of bfloat16 whose products AVX3 and AMX add before they add the sum to a total.
-inline constexpr size_t kBf16Chain = 32;
 // Tokens that a product of AMX takes: as many as an AMX register has rows.
 inline constexpr size_t kAmxTokens = 16;
 // Tiles whose products share the copies of activations that AMX reads.

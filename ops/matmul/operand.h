@@ -17,6 +17,8 @@
 namespace inlay {
 
 using Bf16 = uint16_t;  // the bits of a bfloat16
+// Columns of bfloat16 whose products AVX3 and AMX add before they add the sum to a total.
+inline constexpr size_t kBf16Chain = 32;
 
 // Activations rounded to bfloat16, for bfloat16 weights.
 struct Bf16Rows {
