@@ -40,6 +40,11 @@ class Measured:
     failure: str = ""   # why there are no records
 
 
+def shown(command):
+    """The command with files by their names alone: pages that quote it are published."""
+    return " ".join(os.path.basename(word) if os.path.isabs(word) else word for word in command)
+
+
 def run(command):
     """What a command prints."""
     try:
@@ -48,7 +53,7 @@ def run(command):
         raise Failure(f"{command[0]} does not start: {error.strerror}")
     if done.returncode != 0:
         words = done.stderr.strip().splitlines() or ["it says nothing"]
-        raise Failure(f"{' '.join(command)} ended with status {done.returncode}: {words[-1]}")
+        raise Failure(f"{shown(command)} ended with status {done.returncode}: {words[-1]}")
     return done.stdout
 
 
@@ -57,7 +62,7 @@ def run_json(command):
     try:
         return json.loads(run(command))
     except json.JSONDecodeError:
-        raise Failure(f"{' '.join(command)} printed no JSON")
+        raise Failure(f"{shown(command)} printed no JSON")
 
 
 class Inlay:
@@ -136,7 +141,7 @@ class Peer:
                                 r"(?:\s*[\d.]+\s*\|){7})\s*$", run(command + self.arguments),
                                 re.MULTILINE)
                 if row is None:
-                    raise Failure(f"{' '.join(command)} printed no row of figures")
+                    raise Failure(f"{shown(command)} printed no row of figures")
                 rates.append(float(row[1].split("|")[7]))
             records["tg", depth] = {"rates": rates}
         return records

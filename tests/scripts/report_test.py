@@ -163,7 +163,9 @@ class Report(ScriptTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| gemma-3-270m Q8_0 | 1,000 (97 %) | failed | 100 (97 %) | failed |",
                       self.page())
-        self.assertIn("- gemma-3-270m Q8_0, 2 threads: old: ", self.page())
+        self.assertIn("- gemma-3-270m Q8_0, 2 threads: old: bench -m gemma-3-270m-Q8_0.gguf ",
+                      self.page())
+        self.assertNotIn(str(self.folder), self.page())
         self.assertEqual(len(self.calls("bench")), 2 * 2 * 2)  # not again in the second round
 
     def test_measures_files_and_keeps_models_where_it_is_told_to(self):
