@@ -59,7 +59,7 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
 size_t TilesTogether(size_t units, size_t tokens, size_t threads) {
   constexpr size_t kChunks = 4;  // of each thread, at least
   size_t tiles = 2;
-  if (ChosenExtension() == Extension::kAmx && tokens >= kAmxTokens) {
+  if (ChosenExtension() == Extension::kAmx && tokens >= kLeastAmxTokens) {
     while (tiles < kAmxTiles && units >= 2 * tiles * tokens * kChunks * threads) tiles *= 2;
   }
   return tiles;

@@ -44,8 +44,8 @@ namespace {
 // activations, which come from the third-level cache, more often; fewer blocks load and store each
 // total more often.
 constexpr size_t kAmxBlocks = 32;
-// This many tokens or fewer are left to AVX3_DL, which multiplies them at once. By the cycles above
-// ten would cost there what 16 cost here.
+// After groups of kAmxTokens this many tokens or fewer are left to AVX3_DL, which multiplies them
+// at once. By the cycles above ten would cost there what 16 cost here.
 constexpr size_t kFewTokens = kQuantizedCols;
 
 // A group of columns of one tile.
@@ -228,7 +228,7 @@ void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin,
   const size_t tokens = task.y.rows;
   const size_t rest = tokens % kAmxTokens;
   const size_t many = rest <= kFewTokens ? tokens - rest : tokens;
-  if (many == 0) return few(task, x, begin, end);
+  if (tokens < kLeastAmxTokens) return few(task, x, begin, end);
   MatMulTask last = {task.w, task.y.Slice(many, tokens - many), task.x_rows};
   QuantizedRows last_x = x;
   if (task.x_rows == nullptr) {
