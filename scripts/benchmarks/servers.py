@@ -80,4 +80,6 @@ async def stream(port, body):
         if event.get("choices"):
             times.append(time.monotonic() - start)
     writer.close()
+    if not times:
+        raise Failure("an answer ended without a token; the server may have ended")
     return times, usage
