@@ -370,7 +370,7 @@ TEST_F(AmxMatMulTest, RangesOfTilesAreComputedAlone) {
   }
 }
 
-// AVX3 treats subnormal numbers as AMX does, whatever the thread's setting.
+// AVX3 treats subnormal numbers as AMX does.
 TEST_F(AmxMatMulTest, SubnormalBf16) {
   const size_t cols = 96, rows = 37, tokens = 19;
   const Array x = RandomArray(tokens, cols, 62);
