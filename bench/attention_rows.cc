@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/rows.h"
@@ -11,28 +12,33 @@ namespace inlay {
 namespace {
 
 constexpr size_t kKvHeads = 4, kHeads = 16, kHeadDim = 128;
-constexpr KvShape kShape = {kKvHeads, kHeadDim, KvType::kBF16};
+
+KvShape ShapeOf(KvType type) { return {kKvHeads, kHeadDim, type}; }
 
 // Stored rows of `positions` tokens, of zeros.
 class Stored {
  public:
-  explicit Stored(size_t positions)
-      : memory_((positions + kKvBlockRows - 1) / kKvBlockRows * kShape.BlockBytes()) {
-    for (size_t at = 0; at < memory_.size(); at += kShape.BlockBytes())
+  Stored(size_t positions, KvType type)
+      : shape_(ShapeOf(type)),
+        memory_((positions + kKvBlockRows - 1) / kKvBlockRows * shape_.BlockBytes()) {
+    for (size_t at = 0; at < memory_.size(); at += shape_.BlockBytes())
       blocks_.push_back(&memory_[at]);
   }
-  KvView view() const { return {kShape, blocks_.data(), blocks_.size()}; }
+  KvView view() const { return {shape_, blocks_.data(), blocks_.size()}; }
 
  private:
+  KvShape shape_;
   std::vector<uint8_t> memory_;
   std::vector<void*> blocks_;
 };
 
 // Bytes of keys and values of a token.
-constexpr double kRowBytes = 2.0 * kKvHeads * kHeadDim * 2;
+double RowBytes(KvType type) {
+  return static_cast<double>(ShapeOf(type).BlockBytes()) / kKvBlockRows;
+}
 
-void AttentionRow(size_t before, size_t tokens, Row& row) {
-  const Stored stored(before + tokens);
+void AttentionRow(KvType type, size_t before, size_t tokens, Row& row) {
+  const Stored stored(before + tokens, type);
   const std::vector<float> q = Values(tokens * kHeads * kHeadDim);
   std::vector<float> y(q.size());
   const AttentionParams params = {kHeads, 1 / std::sqrt(static_cast<float>(kHeadDim)), 0, 0};
@@ -43,35 +49,41 @@ void AttentionRow(size_t before, size_t tokens, Row& row) {
   std::vector<float> scratch(
       AttentionScratchFloats(kHeads, kKvHeads, kHeadDim, row.team().threads()));
   const double n = static_cast<double>(tokens), d = static_cast<double>(before);
-  row.Run({.bytes = (d + n) * kRowBytes, .ops = 4.0 * kHeads * kHeadDim * n * (d + (n + 1) / 2)},
-          [&] {
-            Attention(params, {&segment, 1}, scratch.data(), row.team());
-          });
+  row.Run(
+      {.bytes = (d + n) * RowBytes(type), .ops = 4.0 * kHeads * kHeadDim * n * (d + (n + 1) / 2)},
+      [&] {
+        Attention(params, {&segment, 1}, scratch.data(), row.team());
+      });
 }
 
-void StoreRow(size_t tokens, Row& row) {
-  const Stored stored(tokens);
+void StoreRow(KvType type, size_t tokens, Row& row) {
+  const Stored stored(tokens, type);
   const std::vector<float> rows = Values(tokens * kKvHeads * kHeadDim);
   const ConstFloatRows view(rows.data(), tokens, kKvHeads * kHeadDim);
   std::vector<float> scratch(kHeadDim);
-  row.Run({.bytes = static_cast<double>(tokens) * (kRowBytes + 8.0 * kKvHeads * kHeadDim)},
+  row.Run({.bytes = static_cast<double>(tokens) * (RowBytes(type) + 8.0 * kKvHeads * kHeadDim)},
           [&] { StoreKv(view, view, 0, stored.view(), scratch.data()); });
 }
 
 }  // namespace
 
 void AddAttentionRows() {
-  for (size_t depth : {0, 4096, 16384, 32768}) {
-    AddRows("attention/bf16/heads:16:4x128/decode/depth:" + std::to_string(depth),
-            [=](Row& row) { AttentionRow(depth, 1, row); });
-  }
-  for (size_t depth : {0, 4096}) {
-    AddRows("attention/bf16/heads:16:4x128/prefill:128/depth:" + std::to_string(depth),
-            [=](Row& row) { AttentionRow(depth, 128, row); });
-  }
-  for (size_t tokens : {1, 128}) {
-    AddRows("store_kv/bf16/heads:4x128/tokens:" + std::to_string(tokens),
-            [=](Row& row) { StoreRow(tokens, row); });
+  constexpr std::pair<KvType, const char*> kTypes[] = {
+      {KvType::kBF16, "bf16"}, {KvType::kF32, "f32"}, {KvType::kF16, "f16"}, {KvType::kQ8, "q8"}};
+  for (const auto& [type, name] : kTypes) {
+    const std::string prefix = "attention/" + std::string(name) + "/heads:16:4x128/";
+    for (size_t depth : {0, 4096, 16384, 32768}) {
+      AddRows(prefix + "decode/depth:" + std::to_string(depth),
+              [type = type, depth](Row& row) { AttentionRow(type, depth, 1, row); });
+    }
+    for (size_t depth : {0, 4096}) {
+      AddRows(prefix + "prefill:128/depth:" + std::to_string(depth),
+              [type = type, depth](Row& row) { AttentionRow(type, depth, 128, row); });
+    }
+    for (size_t tokens : {1, 128}) {
+      AddRows("store_kv/" + std::string(name) + "/heads:4x128/tokens:" + std::to_string(tokens),
+              [type = type, tokens](Row& row) { StoreRow(type, tokens, row); });
+    }
   }
 }
 

@@ -11,10 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
-#include "hwy/cache_control.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_types.h"
+#include "ops/cpu/extension-inl.h"
 #include "ops/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -45,12 +46,13 @@ struct Query {
   Partial partial;
 };
 
-// Prefetches n elements that lie `ahead` bytes after p, perhaps in another object.
+// Prefetches n elements that lie `ahead` bytes after p, perhaps in another object: into the
+// second-level cache, as the block at hand may fill the first.
 template <class T>
 HWY_INLINE void FetchLines(const T* p, intptr_t ahead, size_t n) {
   const uintptr_t to = reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(ahead);
   for (size_t i = 0; i < n * sizeof(T); i += 64) {
-    hwy::Prefetch(reinterpret_cast<const char*>(to + i));
+    __builtin_prefetch(reinterpret_cast<const char*>(to + i), /*rw=*/0, /*locality=*/2);
   }
 }
 
@@ -189,6 +191,178 @@ HWY_INLINE void ScaleWeights(const float* scales, size_t begin, size_t end,
   }
 }
 
+// Where the CPU has products of bfloat16, rows of it are multiplied two at a time with queries and
+// weights that are rounded to it, too; the sums are floats.
+#define INLAY_ATTENTION_IN_PAIRS (HWY_NATIVE_DOT_BF16 && !HWY_HAVE_SCALABLE)
+#if INLAY_ATTENTION_IN_PAIRS
+using PairTag = hn::ScalableTag<uint32_t>;
+// Elements that are loaded at once from each of two rows; their pairs fill two vectors.
+constexpr size_t kPairLanes = 2 * hn::MaxLanes(PairTag());
+// How often that is done at once, so that the sums of kQueries queries fit the registers.
+constexpr size_t kPairLoads = kVectors / 2;
+// What is read for a row that does not count.
+alignas(64) constexpr uint16_t kZeroRow[kPairLoads * kPairLanes] = {};
+
+// Rounds n floats to bfloat16, two in a word; one that is missing to the last word is zero.
+HWY_INLINE void RoundToPairs(const float* from, size_t n, uint32_t* to) {
+  const hn::ScalableTag<float> df;
+  const hn::Repartition<hwy::bfloat16_t, decltype(df)> d16;
+  const size_t lanes = hn::Lanes(df);
+  for (size_t i = 0; i < n; i += 2 * lanes) {
+    const auto a = hn::LoadN(df, from + i, n - i);
+    const auto b = i + lanes < n ? hn::LoadN(df, from + i + lanes, n - i - lanes) : hn::Zero(df);
+    const auto pairs = hn::BitCast(PairTag(), hn::OrderedDemote2To(d16, a, b));
+    hn::StoreN(pairs, PairTag(), to + i / 2, (n - i + 1) / 2);
+  }
+}
+
+// SumRows for factors in pairs, from zeros: sums over the pairs of rows [first, last) of
+// factors[r][p] with row(2 p) and row(2 p + 1), which point to kLoads * kPairLanes elements, or if
+// kPartial to n. Two vectors of sums at a time go to finish, in order.
+template <size_t R, size_t kLoads, bool kPartial, class Row, class Finish>
+HWY_INLINE void SumPairs(const uint32_t* const* factors, size_t first, size_t last, size_t n,
+                         intptr_t ahead, const Row& row, const Finish& finish) {
+  static_assert(kLoads == 1 || !kPartial);
+  const hn::ScalableTag<float> df;
+  const PairTag du;
+  const hn::Repartition<uint16_t, PairTag> du16;
+  const auto load = [&](const uint16_t* p)
+                        HWY_ATTR { return kPartial ? hn::LoadN(du16, p, n) : hn::LoadU(du16, p); };
+  hn::Vec<decltype(df)> sum[R][2 * kLoads];
+  for (size_t r = 0; r < R; ++r) {
+    for (size_t v = 0; v < 2 * kLoads; ++v) sum[r][v] = hn::Zero(df);
+  }
+  for (size_t p = first; p < last; ++p) {
+    const uint16_t* even = row(2 * p);
+    const uint16_t* odd = row(2 * p + 1);
+    if (ahead != 0) {
+      FetchLines(even, ahead, kLoads * kPairLanes);
+      FetchLines(odd, ahead, kLoads * kPairLanes);
+    }
+    hn::Vec<PairTag> x[2 * kLoads];
+    for (size_t l = 0; l < kLoads; ++l) {
+      const auto a = load(even + l * kPairLanes), b = load(odd + l * kPairLanes);
+      x[2 * l] = hn::BitCast(du, hn::InterleaveLower(du16, a, b));
+      x[2 * l + 1] = hn::BitCast(du, hn::InterleaveUpper(du16, a, b));
+    }
+    for (size_t r = 0; r < R; ++r) {
+      const auto factor = hn::Set(du, factors[r][p]);
+      for (size_t v = 0; v < 2 * kLoads; ++v) {
+        sum[r][v] = AddProductsOfBf16(df, x[v], factor, sum[r][v]);
+      }
+    }
+  }
+  // Interleaving took 4 elements in turn for one vector and for the other: bit 2 of an element's
+  // number chooses the vector, the others are the lane.
+  const auto i = hn::Iota(du, 0);
+  const auto lane = hn::OrAnd(hn::ShiftLeft<2>(hn::ShiftRight<3>(i)), i, hn::Set(du, 3));
+  const auto second = hn::Mul(hn::ShiftRight<2>(hn::And(i, hn::Set(du, 4))),
+                              hn::Set(du, static_cast<uint32_t>(hn::Lanes(du))));
+  const auto lower = hn::Or(lane, second);
+  const auto upper = hn::Add(lower, hn::Set(du, static_cast<uint32_t>(hn::Lanes(du) / 2)));
+  const auto lower_lanes = hn::IndicesFromVec(df, lower);
+  const auto upper_lanes = hn::IndicesFromVec(df, upper);
+  for (size_t r = 0; r < R; ++r) {
+    for (size_t l = 0; l < kLoads; ++l) {
+      const auto a = sum[r][2 * l], b = sum[r][2 * l + 1];
+      finish(r, l * kPairLanes, hn::TwoTablesLookupLanes(df, a, b, lower_lanes),
+             hn::TwoTablesLookupLanes(df, a, b, upper_lanes));
+    }
+  }
+}
+
+// Scores for queries in pairs.
+template <size_t R>
+HWY_INLINE void ScorePairs(const uint32_t* const* q, const uint16_t* keys, size_t dim, size_t begin,
+                           size_t end, intptr_t ahead, float* const* scores) {
+  const hn::ScalableTag<float> df;
+  size_t j = begin / kPairLanes * kPairLanes;
+  const auto row = [&](size_t i)
+                       HWY_ATTR { return i < dim ? keys + i * kKvBlockRows + j : kZeroRow; };
+  const auto finish = [&](size_t r, size_t offset, auto a, auto b) HWY_ATTR {
+    hn::Store(a, df, scores[r] + j + offset);
+    hn::Store(b, df, scores[r] + j + offset + hn::Lanes(df));
+  };
+  constexpr size_t kStep = kPairLoads * kPairLanes;
+  const size_t pairs = (dim + 1) / 2;
+  for (; j + kStep <= kKvBlockRows && j < end; j += kStep) {
+    SumPairs<R, kPairLoads, false>(q, 0, pairs, 0, ahead, row, finish);
+  }
+  for (; j < end; j += kPairLanes) SumPairs<R, 1, false>(q, 0, pairs, 0, ahead, row, finish);
+}
+
+// values[r] = factors[r] * values[r] + the sum over the rows [begin, end) of their weights * rows,
+// for weights in pairs, those of other rows zero.
+template <size_t R>
+HWY_INLINE void AddWeightedPairs(const uint32_t* const* weights, const uint16_t* rows, size_t begin,
+                                 size_t end, size_t dim, const float* factors, intptr_t ahead,
+                                 float* const* values) {
+  const hn::ScalableTag<float> df;
+  const size_t lanes = hn::Lanes(df);
+  size_t i = 0;
+  // Rows that do not count may hold NaN, and zero times that is not zero.
+  const auto row = [&](size_t j)
+                       HWY_ATTR { return begin <= j && j < end ? rows + j * dim + i : kZeroRow; };
+  const auto add = [&](size_t r, size_t at, auto sum) HWY_ATTR {
+    float* to = values[r] + at;
+    hn::StoreU(hn::MulAdd(hn::Set(df, factors[r]), hn::LoadU(df, to), sum), df, to);
+  };
+  const auto finish = [&](size_t r, size_t offset, auto a, auto b) HWY_ATTR {
+    add(r, i + offset, a);
+    add(r, i + offset + lanes, b);
+  };
+  const size_t first = begin / 2, last = (end + 1) / 2;
+  constexpr size_t kStep = kPairLoads * kPairLanes;
+  for (; i + kStep <= dim; i += kStep) {
+    SumPairs<R, kPairLoads, false>(weights, first, last, 0, ahead, row, finish);
+  }
+  for (; i + kPairLanes <= dim; i += kPairLanes) {
+    SumPairs<R, 1, false>(weights, first, last, 0, ahead, row, finish);
+  }
+  if (i == dim) return;
+  const auto add_n = [&](size_t r, size_t at, auto sum) HWY_ATTR {
+    if (at >= dim) return;
+    float* to = values[r] + at;
+    const auto old = hn::LoadN(df, to, dim - at);
+    hn::StoreN(hn::MulAdd(hn::Set(df, factors[r]), old, sum), df, to, dim - at);
+  };
+  const auto finish_n = [&](size_t r, size_t, auto a, auto b) HWY_ATTR {
+    add_n(r, i, a);
+    add_n(r, i + lanes, b);
+  };
+  SumPairs<R, 1, true>(weights, first, last, dim - i, ahead, row, finish_n);
+}
+
+// AddBlock for rows in pairs.
+template <size_t R>
+HWY_INLINE void AddBlockInPairs(const AttentionParams& params, const Query* rows,
+                                const uint16_t* keys, const uint16_t* block_values, size_t dim,
+                                size_t begin, size_t end, intptr_t ahead) {
+  HWY_ALIGN float scores[R][kKvBlockRows];
+  HWY_ALIGN uint32_t query_pairs[R][kMaxHeadDim / 2];
+  HWY_ALIGN uint32_t weight_pairs[R][kKvBlockRows / 2];
+  const uint32_t* queries[R];
+  float* score_rows[R];
+  const uint32_t* weights[R];
+  float* values[R];
+  float factors[R];
+  for (size_t r = 0; r < R; ++r) {
+    RoundToPairs(rows[r].q, dim, query_pairs[r]);
+    queries[r] = query_pairs[r];
+    score_rows[r] = scores[r];
+    weights[r] = weight_pairs[r];
+    values[r] = rows[r].partial.values();
+  }
+  ScorePairs<R>(queries, keys, dim, begin, end, ahead, score_rows);
+  const size_t from = begin / 2 * 2;
+  for (size_t r = 0; r < R; ++r) {
+    factors[r] = Weigh(scores[r], begin, end, params, rows[r].partial);
+    RoundToPairs(scores[r] + from, end - from, weight_pairs[r] + from / 2);
+  }
+  AddWeightedPairs<R>(weights, block_values, begin, end, dim, factors, ahead, values);
+}
+#endif
+
 // Adds the keys [begin, end) of a KV block to the partial results of R queries. Dim is size_t, or
 // std::integral_constant<size_t, N> for code compiled for that head dim: the same loops either way,
 // and the same bits. `ahead` is the distance in bytes to the next block, to prefetch memory that is
@@ -197,6 +371,13 @@ template <size_t R, class T, class Dim>
 HWY_NOINLINE void AddBlock(const AttentionParams& params, const Query* rows, KeysOrValues<T> keys,
                            KeysOrValues<T> block_values, Dim dim, size_t begin, size_t end,
                            intptr_t ahead) {
+#if INLAY_ATTENTION_IN_PAIRS
+  if constexpr (std::is_same_v<T, hwy::bfloat16_t>) {
+    return AddBlockInPairs<R>(params, rows, reinterpret_cast<const uint16_t*>(keys.elements),
+                              reinterpret_cast<const uint16_t*>(block_values.elements), dim, begin,
+                              end, ahead);
+  }
+#endif
   HWY_ALIGN float scores[R][kKvBlockRows];
   const float* queries[R];
   float* score_rows[R];

@@ -1,3 +1,7 @@
+// Rows of bfloat16 gain from AVX3_ZEN4, and nothing from AVX3_DL.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (INLAY_UNUSED_TARGETS | HWY_AVX3_DL)
+
 #include "ops/attention/attention.h"
 
 #include <algorithm>
@@ -436,6 +440,7 @@ void Attention(const AttentionParams& params, std::span<const AttentionSegment> 
   size_t most_spans = 0;
   for (const AttentionSegment& segment : segments) {
     const KvShape& shape = segment.kv.shape;
+    assert(shape.head_dim <= kMaxHeadDim);
     assert(params.heads % shape.kv_heads == 0);
     assert(segment.q.cols == params.heads * shape.head_dim);
     assert(segment.y.cols == segment.q.cols && segment.y.rows == segment.q.rows);

@@ -18,6 +18,7 @@ using AttentionTest = OnEveryTarget;
 INLAY_ON_PLAIN_TARGETS(AttentionTest);
 
 constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8};
+constexpr const char* kTypeNames[] = {"f32", "f16", "bf16", "q8"};
 
 // Block storage whose every unwritten element is NaN.
 class Store {
@@ -152,13 +153,18 @@ void Attend(const AttentionParams& params, const std::vector<AttentionSegment>& 
   Attention(params, segments, scratch.data(), team);
 }
 
+// Where the CPU multiplies pairs of bfloat16, queries and weights are rounded to it for rows of it.
+double Bound(KvType type, size_t dim, const std::string& target) {
+  return type == KvType::kBF16 && target == "AVX3_ZEN4" ? (dim < 24 ? 2e-4 : 2e-5) : 1e-12;
+}
+
 size_t BlocksFor(size_t positions) { return (positions + kKvBlockRows - 1) / kKvBlockRows; }
 
 TEST_P(AttentionTest, MatchesReference) {
   SharingTeam team(2);
-  double worst = 0;
   size_t combination = 0;
   for (KvType type : kTypes) {
+    double worst = 0;
     for (size_t dim : {1, 3, 24, 64, 100, 256}) {
       const size_t kv_heads = dim % 3 + 1, group = dim % 4 + 1;
       const KvShape shape = {kv_heads, dim, type};
@@ -178,13 +184,14 @@ TEST_P(AttentionTest, MatchesReference) {
           const Array y(tokens, q.view().cols, first % 3);
           Attend(params, {{q, first, store.view, y}}, team);
           const double nmse = Nmse(y, Reference(params, q, first, store));
-          ASSERT_LE(nmse, 1e-12) << "dim " << dim << ", first " << first << ", window " << window;
+          ASSERT_LE(nmse, Bound(type, dim, GetParam()))
+              << "dim " << dim << ", first " << first << ", window " << window;
           worst = std::max(worst, nmse);
         }
       }
     }
+    std::printf("%s rows: worst NMSE %.2g\n", kTypeNames[static_cast<size_t>(type)], worst);
   }
-  std::printf("worst NMSE %.2g\n", worst);
 }
 
 // Tokens that see later ones: all of them, or as many as before them, within a span and over
