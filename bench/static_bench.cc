@@ -119,7 +119,7 @@ struct Product {
         rows[c] = Row(m, c, cols);
         y[c] = m.out.data() + c * T * kTileRows;
       }
-      Kernel::template Run<T, C>(slices, rows, cols, 0, Outputs{y, T * kTileRows});
+      Kernel::template Run<T, C>(slices, rows, cols, Prefetch(), Outputs{y, T * kTileRows});
     };
     multiply(std::make_index_sequence<T>());
   }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/cpu/amx_tiles.h"
 #include "ops/matmul/matmul_kernels-inl.h"
@@ -46,7 +47,7 @@ namespace {
 constexpr size_t kAmxBlocks = 32;
 // After groups of kAmxTokens this many tokens or fewer are left to AVX3_DL, which multiplies them
 // at once. By the cycles above ten would cost there what 16 cost here.
-constexpr size_t kFewTokens = kQuantizedCols;
+constexpr size_t kMostLeft = kQuantizedCols;
 
 // A group of columns of one tile.
 template <class Format>
@@ -109,7 +110,7 @@ class AmxKernel {
       for (size_t tile = begin; tile < end; ++tile) {
         const Format packed(*task.w, tile, 0);
         for (size_t i = 0; i < count * kGroups; ++i) {
-          packed.Fetch(block * kGroups + i, kNext);
+          packed.Fetch(block * kGroups + i, Prefetch{.ahead = kNext});
           Unpack(packed, block * kGroups + i, weights[tile - begin][i]);
         }
       }
@@ -227,7 +228,7 @@ void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin,
                    MultiplyTilesOf<QuantizedRows> few) {
   const size_t tokens = task.y.rows;
   const size_t rest = tokens % kAmxTokens;
-  const size_t many = rest <= kFewTokens ? tokens - rest : tokens;
+  const size_t many = rest <= kMostLeft ? tokens - rest : tokens;
   if (tokens < kLeastAmxTokens) return few(task, x, begin, end);
   MatMulTask last = {task.w, task.y.Slice(many, tokens - many), task.x_rows};
   QuantizedRows last_x = x;

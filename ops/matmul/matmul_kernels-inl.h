@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/matmul/group_sums-inl.h"
 #include "ops/matmul/operand.h"
@@ -35,6 +34,7 @@ constexpr size_t kFloatCols = 1;
 constexpr size_t kPairCols = 1;
 constexpr size_t kQuantizedCols = 1;
 constexpr size_t kManySlices = 1;
+constexpr size_t kFewTokens = 1;
 constexpr size_t kFewSlices = 1;
 #else
 // With two slices, each loaded activation is used twice. Each slice has a total for every token:
@@ -51,15 +51,12 @@ constexpr size_t kPairCols = kMatrices ? 12 : HWY_TARGET == HWY_AVX2 ? 4 : kFloa
 // Where products are added in pairs first, the pairs need as many registers again: with 2 x 6 on
 // AVX3, 512 tokens took 1.07 (Q6_K) to 1.4 times (Q4_0) as long as with 2 x 3.
 constexpr size_t kQuantizedCols = (HWY_TARGET <= HWY_AVX3 && !kInPairs) || kByLanes ? 6 : 3;
-// With a kernel's kCols tokens or fewer the CPU waits for memory, which is fastest when read
-// sequentially: all slices of one tile at once. Two tiles at a time were 0.6 (Q4_0, one thread) to
-// 0.9 times as fast. With 16 registers there are at most two slices, though.
+// With one or two tokens the CPU waits for memory, which is fastest when read sequentially: all
+// slices of one tile at once. With 16 registers there are at most two slices, though.
+constexpr size_t kFewTokens = 2;
 constexpr size_t kFewSlices =
     std::min<size_t>(kTileRows / hn::MaxLanes(DRows()), HWY_ARCH_X86 ? kManySlices : kTileRows);
 #endif
-// Prefetch distance in bytes along a tile. The CPU prefetches sequential reads by itself, but only
-// to the end of a page.
-constexpr size_t kAhead = 4096;
 
 // The results for C tokens: those of token c belong at y[c] + row, where row is below `rows`.
 struct Outputs {
@@ -147,24 +144,22 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
 #endif
 }
 
-// A kernel computes T slices of tiles for C tokens: Run<T, C>(slices, rows, cols, ahead, out),
-// where rows[c] is token c's row of activations. It is fastest with kCols tokens at once; up to
-// kFewCols leave registers for all slices of a tile. Unless `ahead` is 0, it prefetches what lies
-// that many bytes after what it reads. Scalable vectors cannot be array elements: with them T and C
-// are 1. kChains is the least number of slices at once: 2 where the additions of one slice, which
-// depend on each other, are too slow to keep up with memory.
+// A kernel computes T slices of tiles for C tokens: Run<T, C>(slices, rows, cols, fetch, out),
+// where rows[c] is token c's row of activations. It is fastest with kCols tokens at once. Scalable
+// vectors cannot be array elements: with them T and C are 1. kChains is the least number of slices
+// at once: 2 where the additions of one slice, which depend on each other, are too slow to keep up
+// with memory.
 
 template <class Format>
 struct QuantizedKernel {
   using Slice = Format;
   using Activations = QuantizedRows;
   static constexpr size_t kCols = kQuantizedCols;
-  static constexpr size_t kFewCols = kByLanes ? 2 : kCols;
   static constexpr size_t kChains = 1;
 
   template <size_t T, size_t C, class Cols>
   static HWY_NOINLINE void Run(const Slice* w, const QuantizedBlock* const* x, Cols cols,
-                               size_t ahead, const Outputs& out) {
+                               Prefetch fetch, const Outputs& out) {
     const size_t blocks = cols / kQuantBlock;
 #if HWY_HAVE_SCALABLE
     auto total = hn::Zero(DRows());
@@ -176,9 +171,9 @@ struct QuantizedKernel {
 #endif
     for (size_t b = 0; b < blocks; ++b) {
       constexpr size_t kGroups = kQuantBlock / Format::kGroup;
-      if (ahead != 0) {
+      if (fetch.IsDue(b)) {
         for (size_t t = 0; t < T; ++t) {
-          for (size_t g = 0; g < kGroups; ++g) w[t].Fetch(b * kGroups + g, ahead);
+          for (size_t g = 0; g < kGroups; ++g) w[t].Fetch(b * kGroups + g, fetch);
         }
       }
       AddGroup<Format, 0, T, C>(w, x, b, total);
@@ -204,9 +199,9 @@ struct PlainSlice {
         data(reinterpret_cast<const W*>(w.tile(index)) + offset * columns),
         fetches(offset == 0) {}
 
-  // What lies `ahead` bytes after element i.
-  HWY_INLINE void Fetch(size_t i, size_t ahead) const {
-    if (fetches) hwy::Prefetch(reinterpret_cast<const uint8_t*>(data + i) + ahead);
+  // What lies ahead of element i.
+  HWY_INLINE void Fetch(size_t i, const Prefetch& fetch) const {
+    if (fetches) fetch.Lines(reinterpret_cast<const uint8_t*>(data + i), 1);
   }
 
   size_t row;
@@ -223,18 +218,17 @@ struct FloatKernel {
   };
   using Activations = ConstFloatRows;
   static constexpr size_t kCols = kFloatCols;
-  static constexpr size_t kFewCols = kCols;
   static constexpr size_t kChains = 2;
 
   template <size_t T, size_t C, class Cols>
-  static HWY_NOINLINE void Run(const Slice* w, const float* const* x, Cols cols, size_t ahead,
+  static HWY_NOINLINE void Run(const Slice* w, const float* const* x, Cols cols, Prefetch fetch,
                                const Outputs& out) {
     const DRows df;
 #if HWY_HAVE_SCALABLE
     static_assert(T == 1 && C == 1);
     auto total = hn::Zero(df);
     for (size_t k = 0; k < cols; ++k) {
-      if (ahead != 0) w[0].Fetch(k * kTileRows, ahead);
+      if (fetch.IsDue(k)) w[0].Fetch(k * kTileRows, fetch);
       total = hn::MulAdd(LoadFloat(df, w[0].data + k * kTileRows), hn::Set(df, x[0][k]), total);
     }
     out.Store(w[0].row, total);
@@ -244,8 +238,8 @@ struct FloatKernel {
       for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
     }
     for (size_t k = 0; k < cols; ++k) {
-      if (ahead != 0) {
-        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * kTileRows, ahead);
+      if (fetch.IsDue(k)) {
+        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * kTileRows, fetch);
       }
       VRows weights[T];
       for (size_t t = 0; t < T; ++t) weights[t] = LoadFloat(df, w[t].data + k * kTileRows);
@@ -266,16 +260,15 @@ struct PairKernel {
   };
   using Activations = Bf16Rows;
   static constexpr size_t kCols = kPairCols;
-  static constexpr size_t kFewCols = kMatrices ? 4 : kCols;
   static constexpr size_t kChains = kDotBf16 ? 1 : 2;
 
   template <size_t T, size_t C, class Cols>
-  static HWY_NOINLINE void Run(const Slice* w, const Bf16* const* x, Cols cols, size_t ahead,
+  static HWY_NOINLINE void Run(const Slice* w, const Bf16* const* x, Cols cols, Prefetch fetch,
                                const Outputs& out) {
     const size_t pairs = (cols + 1) / 2;
-    if constexpr (kInChains) return RunChains<T, C>(w, x, pairs, ahead, out);
+    if constexpr (kInChains) return RunChains<T, C>(w, x, pairs, fetch, out);
 #if INLAY_USES_I8MM
-    if constexpr (C % 2 == 0) return RunMatrices<T, C>(w, x, pairs, ahead, out);
+    if constexpr (C % 2 == 0) return RunMatrices<T, C>(w, x, pairs, fetch, out);
 #endif
     const DRows df;
     // Adds both products, the even column's first where the CPU target leaves the choice.
@@ -290,7 +283,7 @@ struct PairKernel {
     static_assert(T == 1 && C == 1);
     auto total = hn::Zero(df);
     for (size_t k = 0; k < pairs; ++k) {
-      if (ahead != 0) w[0].Fetch(k * 2 * kTileRows, ahead);
+      if (fetch.IsDue(k)) w[0].Fetch(k * 2 * kTileRows, fetch);
       total = add(Load(w[0], k), Broadcast(x[0] + 2 * k), total);
     }
     out.Store(w[0].row, total);
@@ -300,8 +293,8 @@ struct PairKernel {
       for (size_t c = 0; c < C; ++c) total[t][c] = hn::Zero(df);
     }
     for (size_t k = 0; k < pairs; ++k) {
-      if (ahead != 0) {
-        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * 2 * kTileRows, ahead);
+      if (fetch.IsDue(k)) {
+        for (size_t t = 0; t < T; ++t) w[t].Fetch(k * 2 * kTileRows, fetch);
       }
       hn::Vec<DWords> weights[T];
       for (size_t t = 0; t < T; ++t) weights[t] = Load(w[t], k);
@@ -332,8 +325,8 @@ struct PairKernel {
   // Adds the products of even and of odd columns, kBf16Chain at a time, each from 0, and then both
   // sums to the totals.
   template <size_t T, size_t C>
-  static HWY_INLINE void RunChains(const Slice* w, const Bf16* const* x, size_t pairs, size_t ahead,
-                                   const Outputs& out) {
+  static HWY_INLINE void RunChains(const Slice* w, const Bf16* const* x, size_t pairs,
+                                   Prefetch fetch, const Outputs& out) {
     const DRows df;
     VRows total[T][C];
     for (size_t t = 0; t < T; ++t) {
@@ -346,8 +339,9 @@ struct PairKernel {
       }
       for (const size_t end = std::min(k + kBf16Chain / 2, pairs); k < end; ++k) {
         VRows even_weights[T], odd_weights[T];
+        const bool fetches = fetch.IsDue(k);
         for (size_t t = 0; t < T; ++t) {
-          if (ahead != 0) w[t].Fetch(k * 2 * kTileRows, ahead);
+          if (fetches) w[t].Fetch(k * 2 * kTileRows, fetch);
           const auto weights = Load(w[t], k);
           even_weights[t] = Even(weights);
           odd_weights[t] = Odd(weights);
@@ -384,7 +378,7 @@ struct PairKernel {
   // are rearranged once, at the end.
   template <size_t T, size_t C>
   static HWY_INLINE void RunMatrices(const Slice* w, const Bf16* const* x, size_t pairs,
-                                     size_t ahead, const Outputs& out) {
+                                     Prefetch fetch, const Outputs& out) {
     constexpr size_t kTokenPairs = C / 2;
     const DRows df;
     const DWords du;
@@ -395,10 +389,11 @@ struct PairKernel {
     size_t k = 0;
     for (; k + 2 <= pairs; k += 2) {
       hn::Vec<DWords> rows01[T], rows23[T];
+      const bool fetches = fetch.IsDue(k / 2);
       for (size_t t = 0; t < T; ++t) {
-        if (ahead != 0) {
-          w[t].Fetch(k * 2 * kTileRows, ahead);
-          w[t].Fetch((k + 1) * 2 * kTileRows, ahead);
+        if (fetches) {
+          w[t].Fetch(k * 2 * kTileRows, fetch);
+          w[t].Fetch((k + 1) * 2 * kTileRows, fetch);
         }
         const auto a = Load(w[t], k), b = Load(w[t], k + 1);
         rows01[t] = hn::InterleaveLower(du, a, b);

@@ -25,60 +25,90 @@ namespace {
 template <class Kernel>
 constexpr size_t kFew = HWY_HAVE_SCALABLE ? 1 : std::max(kFewSlices, Kernel::kChains);
 
-// Runs a kernel's T slices for the tokens from `token` on, C at a time while that many are left;
-// returns the first token that is left. Only the call for the last tokens prefetches, or every call
-// if there are at most kCols tokens.
+// Runs a kernel's T slices for the C tokens from `token` on. The last token stands in for what is
+// missing to C: its results are computed, and stored, more than once.
 template <class Kernel, size_t T, size_t C>
-HWY_INLINE size_t RunTokens(const typename Kernel::Slice* slices, const MatMulTask& task,
-                            const typename Kernel::Activations& x, size_t token, size_t ahead) {
-  const size_t tokens = task.y.rows;
-  for (; token + C <= tokens; token += C) {
-    decltype(&*x.Row(0)) rows[C];
-    float* y[C];
-    for (size_t c = 0; c < C; ++c) {
-      rows[c] = x.Row(task.InputRow(token + c));
-      y[c] = task.y.Row(token + c);
-    }
-    const bool fetch = tokens <= Kernel::kCols || token + C == tokens;
-    Kernel::template Run<T, C>(slices, rows, task.w->cols(), fetch ? ahead : 0,
-                               Outputs{y, task.w->rows()});
+HWY_INLINE void RunTokens(const typename Kernel::Slice* slices, const MatMulTask& task,
+                          const typename Kernel::Activations& x, size_t token, Prefetch fetch) {
+  decltype(&*x.Row(0)) rows[C];
+  float* y[C];
+  for (size_t c = 0; c < C; ++c) {
+    const size_t t = std::min(token + c, task.y.rows - 1);
+    rows[c] = x.Row(task.InputRow(t));
+    y[c] = task.y.Row(t);
   }
-  return token;
+  Kernel::template Run<T, C>(slices, rows, task.w->cols(), fetch, Outputs{y, task.w->rows()});
 }
 
-// Runs a kernel's T slices for all tokens: kCols at a time while that many are left, then four, two
-// and one. The slices stay in the cache for all tokens. The last tokens use no more slices at once
-// than a few tokens alone, so that fewer kernels are instantiated.
-template <class Kernel, size_t T, size_t kCols>
-HWY_INLINE void RunSlices(const typename Kernel::Slice* slices, const MatMulTask& task,
-                          const typename Kernel::Activations& x, size_t ahead) {
-  const size_t rest = RunTokens<Kernel, T, kCols>(slices, task, x, 0, ahead);
-  if (rest == task.y.rows) return;
-  constexpr size_t kLast = std::min(T, kFew<Kernel>);
-  for (size_t t = 0; t < T; t += kLast) {
-    size_t token = rest;
-    if constexpr (kCols > 4) {
-      token = RunTokens<Kernel, kLast, 4>(slices + t, task, x, token, ahead);
-    }
-    if constexpr (kCols > 2) {
-      token = RunTokens<Kernel, kLast, 2>(slices + t, task, x, token, ahead);
-    }
-    RunTokens<Kernel, kLast, 1>(slices + t, task, x, token, ahead);
+// At most kFewTokens: in one call, which prefetches along the tile. The CPU prefetches sequential
+// reads by itself, but only to the end of a page.
+struct FewTokens {
+  template <class Kernel, size_t T>
+  static HWY_INLINE void Run(const typename Kernel::Slice* slices, const MatMulTask& task,
+                             const typename Kernel::Activations& x) {
+    constexpr Prefetch kFetch = {.ahead = 4096, .next = 0};
+    if (task.y.rows == 1) return RunTokens<Kernel, T, 1>(slices, task, x, 0, kFetch);
+    if constexpr (kFewTokens == 2) RunTokens<Kernel, T, 2>(slices, task, x, 0, kFetch);
   }
-}
+};
+
+// Any number of tokens: kCols at a time, which is fastest, and at the end about two thirds as many
+// once or twice, so that few calls compute a token more than once. The slices stay in the cache for
+// all tokens. The last calls prefetch the next slices, each another part of them, while they
+// compute: one call alone would wait for memory, and the others leave it idle.
+struct ManyTokens {
+  template <class Kernel, size_t T>
+  static HWY_INLINE void Run(const typename Kernel::Slice* slices, const MatMulTask& task,
+                             const typename Kernel::Activations& x) {
+    constexpr size_t kCols = Kernel::kCols;
+    constexpr size_t kFewer = (2 * kCols + 2) / 3;
+    constexpr size_t kMostFetching = 8;
+    const size_t tokens = task.y.rows;
+    size_t whole = tokens / kCols, fewer = 0;
+    if (const size_t rest = tokens % kCols; rest != 0) {
+      if (whole > 0 && kCols + rest <= 2 * kFewer) {
+        --whole;
+        fewer = 2;
+      } else if (rest <= kFewer) {
+        fewer = 1;
+      } else {
+        ++whole;
+      }
+    }
+    const size_t tiles = std::max<size_t>(1, T * hn::Lanes(DRows()) / kTileRows);
+    size_t left = whole + fewer;  // calls
+    const size_t fetching = std::min(left, kMostFetching);
+    const auto fetch = [&]() HWY_ATTR {
+      if (left-- > fetching) return Prefetch();
+      return Prefetch{.ahead = tiles * task.w->tile_bytes(),
+                      .next = left,
+                      .step = fetching,
+                      .into_second_level = true};
+    };
+    size_t token = 0;
+    for (; whole > 0; --whole, token += kCols) {
+      RunTokens<Kernel, T, kCols>(slices, task, x, token, fetch());
+    }
+    if constexpr (kFewer < kCols) {
+      for (; fewer > 0; --fewer, token += kFewer) {
+        RunTokens<Kernel, T, kFewer>(slices, task, x, token, fetch());
+      }
+    }
+  }
+};
 
 // The slices from `slice` on for all tokens, T at a time while that many are left before `end`;
 // returns the first slice that is left. Slices are numbered through all tiles.
-template <class Kernel, size_t T, size_t kCols>
+template <class Kernel, class Tokens, size_t T>
 size_t MultiplySlices(const MatMulTask& task, const typename Kernel::Activations& x, size_t slice,
-                      size_t end, size_t ahead) {
+                      size_t end) {
   const size_t lanes = hn::Lanes(DRows());
   const size_t per_tile = kTileRows / lanes;
   for (; slice + T <= end; slice += T) {
     const auto with = [&]<size_t... t>(std::index_sequence<t...>) HWY_ATTR {
       const typename Kernel::Slice slices[T] = {
           {*task.w, (slice + t) / per_tile, (slice + t) % per_tile * lanes}...};
-      RunSlices<Kernel, T, kCols>(slices, task, x, ahead);
+      Tokens::template Run<Kernel, T>(slices, task, x);
     };
     with(std::make_index_sequence<T>());
   }
@@ -92,15 +122,18 @@ void Multiply(const MatMulTask& task, const typename Kernel::Activations& x, siz
   const size_t per_tile = kTileRows / hn::Lanes(DRows());
   size_t slice = begin * per_tile;
   end *= per_tile;
-  if (task.y.rows <= Kernel::kFewCols) {
-    slice = MultiplySlices<Kernel, kFew<Kernel>, Kernel::kFewCols>(task, x, slice, end, kAhead);
-  }
-  const size_t tiles = std::max<size_t>(1, kManySlices / per_tile);
-  slice = MultiplySlices<Kernel, kManySlices, Kernel::kCols>(task, x, slice, end,
-                                                             tiles * task.w->tile_bytes());
   // An odd slice is left only where a tile is one slice.
-  if constexpr (kManySlices > 1 && hn::MaxLanes(DRows()) == kTileRows) {
-    MultiplySlices<Kernel, 1, Kernel::kCols>(task, x, slice, end, task.w->tile_bytes());
+  constexpr bool kOdd = hn::MaxLanes(DRows()) == kTileRows;
+  if (task.y.rows <= kFewTokens) {
+    slice = MultiplySlices<Kernel, FewTokens, kFew<Kernel>>(task, x, slice, end);
+    if constexpr (kOdd && kFew < Kernel >> 1) {
+      MultiplySlices<Kernel, FewTokens, 1>(task, x, slice, end);
+    }
+    return;
+  }
+  slice = MultiplySlices<Kernel, ManyTokens, kManySlices>(task, x, slice, end);
+  if constexpr (kOdd && kManySlices > 1) {
+    MultiplySlices<Kernel, ManyTokens, 1>(task, x, slice, end);
   }
 }
 

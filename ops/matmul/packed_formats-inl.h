@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/matmul/packed_matrix.h"
 #include "ops/simd-inl.h"
@@ -30,12 +29,41 @@ using DQuads = hn::Repartition<uint8_t, DRows>;
 using VRows = hn::Vec<DRows>;
 using VQuads = hn::Vec<DQuads>;
 
+// What a call of a kernel prefetches: what lies `ahead` bytes after block `next` of what it reads,
+// and after every `step`-th block from there on. By default nothing.
+struct Prefetch {
+  // Whether block b is the next; blocks are asked for in order.
+  HWY_INLINE bool IsDue(size_t b) {
+    if (b != next) return false;
+    next += step;
+    return true;
+  }
+
+  // Prefetches the lines of [p, p + bytes) + ahead.
+  HWY_INLINE void Lines(const uint8_t* p, size_t bytes) const {
+    p += ahead;
+    if (into_second_level) {
+      for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, /*rw=*/0, /*locality=*/2);
+    } else {
+      for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, /*rw=*/0, /*locality=*/3);
+    }
+  }
+
+  size_t ahead = 0;
+  size_t next = SIZE_MAX;
+  size_t step = 1;
+  // Not further than into the second-level cache: what is used much later would push what is used
+  // now out of the first level, which also waits for fewer lines at a time.
+  bool into_second_level = false;
+};
+
 // Each format is constructed for a slice of a tile: as many rows from `offset` on as a vector
 // holds. For group g of kGroup columns it provides:
-//   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, for s <
-//   kGroup / 8, each up to kMost (if kBias is 128, q is up to 128 in magnitude); Scale(g),
-//   Offset(g) of these rows; Offset only if kHasOffsets; Fetch(g, ahead)     prefetches what lies
-//   `ahead` bytes after the group: once for all slices of a tile.
+//   Step<s>(g, a, b)    quads 2 s and 2 s + 1 of the group, as unsigned bytes q + kBias, for
+//                       s < kGroup / 8, each up to kMost (if kBias is 128, q is up to 128 in
+//                       magnitude)
+//   Scale(g), Offset(g) of these rows; Offset only if kHasOffsets
+//   Fetch(g, fetch)     prefetches what lies ahead of the group, once for all slices of a tile
 template <PackedFormat format>
 struct FormatBase {
   static constexpr GroupLayout kLayout = GetGroupLayout(format);
@@ -45,10 +73,9 @@ struct FormatBase {
   FormatBase(const PackedMatrix& w, size_t index, size_t offset)
       : row(index * kTileRows + offset), tile(w.tile(index)), offset_(offset) {}
 
-  HWY_INLINE void Fetch(size_t g, size_t ahead) const {
+  HWY_INLINE void Fetch(size_t g, const Prefetch& fetch) const {
     if (FirstRow() != 0) return;
-    const uint8_t* p = tile + kLayout.Group(g) + ahead;
-    for (size_t line = 0; line < kLayout.bytes; line += 64) hwy::Prefetch(p + line);
+    fetch.Lines(tile + kLayout.Group(g), kLayout.bytes);
   }
 
   size_t row;  // of the matrix, the slice's first
@@ -334,8 +361,8 @@ struct ThreeFormat : FormatBase<format> {
   static constexpr int kMost = 7;
   using FormatBase<format>::FormatBase;
 
-  HWY_INLINE void Fetch(size_t g, size_t ahead) const {
-    if (g % kHalves == 0) FormatBase<format>::Fetch(g / kHalves, ahead);
+  HWY_INLINE void Fetch(size_t g, const Prefetch& fetch) const {
+    if (g % kHalves == 0) FormatBase<format>::Fetch(g / kHalves, fetch);
   }
   template <size_t s>
   HWY_INLINE void Step(size_t g, VQuads& a, VQuads& b) const {
