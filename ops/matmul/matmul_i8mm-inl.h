@@ -234,7 +234,7 @@ void MultiplyMatrices(const MatMulTask& task, const QuantizedRows& x, size_t beg
         const Format slice(w, tile + i / kSlices, i % kSlices * 4);
         panel.slices[i] = {slice.row, panel.groups[i]};
         for (size_t g = 0; g < cols / Format::kGroup; ++g) {
-          slice.Fetch(col / Format::kGroup + g, kAhead);
+          slice.Fetch(col / Format::kGroup + g, kAlongTile);
           UnpackGroup(slice, col / Format::kGroup + g, panel.groups[i][g]);
         }
       }

@@ -40,15 +40,13 @@ HWY_INLINE void RunTokens(const typename Kernel::Slice* slices, const MatMulTask
   Kernel::template Run<T, C>(slices, rows, task.w->cols(), fetch, Outputs{y, task.w->rows()});
 }
 
-// At most kFewTokens: in one call, which prefetches along the tile. The CPU prefetches sequential
-// reads by itself, but only to the end of a page.
+// At most kFewTokens, in one call.
 struct FewTokens {
   template <class Kernel, size_t T>
   static HWY_INLINE void Run(const typename Kernel::Slice* slices, const MatMulTask& task,
                              const typename Kernel::Activations& x) {
-    constexpr Prefetch kFetch = {.ahead = 4096, .next = 0};
-    if (task.y.rows == 1) return RunTokens<Kernel, T, 1>(slices, task, x, 0, kFetch);
-    if constexpr (kFewTokens == 2) RunTokens<Kernel, T, 2>(slices, task, x, 0, kFetch);
+    if (task.y.rows == 1) return RunTokens<Kernel, T, 1>(slices, task, x, 0, kAlongTile);
+    if constexpr (kFewTokens == 2) RunTokens<Kernel, T, 2>(slices, task, x, 0, kAlongTile);
   }
 };
 

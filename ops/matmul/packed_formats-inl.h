@@ -56,6 +56,9 @@ struct Prefetch {
   // now out of the first level, which also waits for fewer lines at a time.
   bool into_second_level = false;
 };
+// Along the tile, for calls that read it from memory. The CPU prefetches sequential reads by
+// itself, but only to the end of a page.
+constexpr Prefetch kAlongTile = {.ahead = 4096, .next = 0};
 
 // Each format is constructed for a slice of a tile: as many rows from `offset` on as a vector
 // holds. For group g of kGroup columns it provides:

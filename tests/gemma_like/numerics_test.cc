@@ -27,13 +27,13 @@ namespace {
 
 // By ChosenArithmetic(). If a hash differs, conversations saved by earlier builds would continue
 // with other bits: then increment kNumericsVersion and record what the test prints.
-constexpr uint32_t kRecordedVersion = 2;
+constexpr uint32_t kRecordedVersion = 3;
 // An emulator, a hundred times as slow, compares the first tokens alone, on the best target.
 constexpr size_t kFewTokens = 40;
 constexpr char kFew[] = ", 40 tokens";
 const std::map<std::string, uint64_t>& Recorded() {
   static const auto& recorded = *new std::map<std::string, uint64_t>{
-      {"AVX3_ZEN4", 0x1fccf5c1686e52d8},
+      {"AVX3_ZEN4", 0xd4f2c655767a0300},
       {"AVX3", 0xfd6a4a758bb5e667},
       {"AVX2", 0xf668263f045c66eb},
       {"SSE2", 0xc8a58d42d50e814e},
