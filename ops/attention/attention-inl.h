@@ -47,12 +47,14 @@ struct Query {
 };
 
 // Prefetches n elements that lie `ahead` bytes after p, perhaps in another object: into the
-// second-level cache, as the block at hand may fill the first.
+// second-level cache, as the block at hand may fill the first. Rows of bytes, whose blocks are
+// small, and slow to convert, are faster from the first.
 template <class T>
 HWY_INLINE void FetchLines(const T* p, intptr_t ahead, size_t n) {
   const uintptr_t to = reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(ahead);
   for (size_t i = 0; i < n * sizeof(T); i += 64) {
-    __builtin_prefetch(reinterpret_cast<const char*>(to + i), /*rw=*/0, /*locality=*/2);
+    __builtin_prefetch(reinterpret_cast<const char*>(to + i), /*rw=*/0,
+                       /*locality=*/sizeof(T) == 1 ? 3 : 2);
   }
 }
 
