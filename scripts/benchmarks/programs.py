@@ -53,7 +53,8 @@ def run(command):
         raise Failure(f"{command[0]} does not start: {error.strerror}")
     if done.returncode != 0:
         words = done.stderr.strip().splitlines() or ["it says nothing"]
-        raise Failure(f"{shown(command)} ended with status {done.returncode}: {words[-1]}")
+        reason = re.sub(r"(?<![\w.])/(?:[^\s'\"/]+/)+", "", words[-1])  # files by their names, too
+        raise Failure(f"{shown(command)} ended with status {done.returncode}: {reason}")
     return done.stdout
 
 
