@@ -122,9 +122,10 @@ void Multiply(const MatMulTask& task, const typename Kernel::Activations& x, siz
   end *= per_tile;
   // An odd slice is left only where a tile is one slice.
   constexpr bool kOdd = hn::MaxLanes(DRows()) == kTileRows;
+  constexpr size_t kSlices = kFew<Kernel>;
   if (task.y.rows <= kFewTokens) {
-    slice = MultiplySlices<Kernel, FewTokens, kFew<Kernel>>(task, x, slice, end);
-    if constexpr (kOdd && kFew < Kernel >> 1) {
+    slice = MultiplySlices<Kernel, FewTokens, kSlices>(task, x, slice, end);
+    if constexpr (kOdd && kSlices > 1) {
       MultiplySlices<Kernel, FewTokens, 1>(task, x, slice, end);
     }
     return;
