@@ -20,6 +20,7 @@
 #include "configs/layers/attention.h"
 #include "gemma_like/layer_kind.h"
 #include "ops/attention/attention.h"
+#include "ops/attention/kv_shape.h"
 #include "ops/row_ops.h"
 
 namespace inlay {
@@ -29,6 +30,7 @@ struct AttentionQueries {
   static constexpr size_t kHeads = kShape.heads;
   static constexpr size_t kKvHeads = kShape.kv_heads;
   static constexpr size_t kHeadDim = kShape.head_dim;
+  static_assert(kHeadDim <= kMaxHeadDim);
   static constexpr size_t kQueryDim = kHeads * kHeadDim;
   static constexpr bool kRotates = kRope.base != 0;
   static constexpr size_t kRotated = AttentionMixer<kShape, kRope, kWindow>::kRotated;

@@ -11,9 +11,6 @@
 
 namespace inlay {
 
-// The largest head dim that the kernels have room for on their stack.
-inline constexpr size_t kMaxHeadDim = 1024;
-
 // A partial result: the softmax-weighted sum over some positions for one query head, in
 // Floats(head_dim) floats of memory.
 struct Partial {

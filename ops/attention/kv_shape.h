@@ -8,6 +8,9 @@
 
 namespace inlay {
 
+// The largest head dim that attention's kernels have room for on their stack.
+inline constexpr size_t kMaxHeadDim = 1024;
+
 // A KV block has this many consecutive positions, aligned to multiples of it. At head dim 128 in 16
 // bits one head has 64 * 128 * 2 bytes = 16 KiB of keys in a KV block, so they and their scores
 // stay in the L1 cache.
