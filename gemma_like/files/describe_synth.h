@@ -150,7 +150,6 @@ SynthModel DescribeSynth() {
   metadata.SetString("general.name", absl::StrCat(ToAbsl(Config::kName), " with random weights"));
   // The config does not fix it; the value is far beyond what random weights are run with.
   metadata.SetUint32(absl::StrCat(architecture, ".context_length"), 131072);
-  metadata.SetString("tokenizer.ggml.model", "no_vocab");
   MetadataWriter writer(architecture, metadata);
   Config::template Metadata<Config>(writer);
   TensorLister lister(model.tensors);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "ops/quant/quantize.h"
 #include "ops/quant/weight_type.h"
@@ -116,8 +117,10 @@ void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& t
   }
 }
 
-absl::Status AddTensors(const SynthModel& model, const Quantization& quantization,
-                        GgufWriter& writer) {
+absl::Status DescribeFile(const SynthModel& model, const Quantization& quantization,
+                          GgufWriter& writer) {
+  constexpr absl::string_view kTokenizerKey = "tokenizer.ggml.model";
+  if (!writer.Has(kTokenizerKey)) writer.SetString(kTokenizerKey, "no_vocab");
   for (const SynthTensor& tensor : model.tensors) {
     const WeightType type = StoredType(tensor, quantization, model.layers);
     INLAY_RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.dims, type));
@@ -129,7 +132,7 @@ absl::Status WriteSynth(SynthModel model, const Quantization& quantization, uint
                         const std::string& path, Replace replace, const Progress& progress) {
   GgufWriter& writer = *model.metadata;
   uint64_t total = 0, done = 0;
-  INLAY_RETURN_IF_ERROR(AddTensors(model, quantization, writer));
+  INLAY_RETURN_IF_ERROR(DescribeFile(model, quantization, writer));
   for (const SynthTensor& tensor : model.tensors) {
     total += RowCount(tensor) * RowBytes(tensor, StoredType(tensor, quantization, model.layers));
   }

@@ -56,9 +56,10 @@ struct ResidualStream {
 // tokens, and enlarge what was rounded before it.
 void ScaleForStability(const ResidualStream& stream, std::vector<SynthTensor>& tensors);
 
-// Describes the tensors of the file that WriteSynth writes.
-absl::Status AddTensors(const SynthModel& model, const Quantization& quantization,
-                        GgufWriter& writer);
+// Describes the tensors of the file that WriteSynth writes, and that it has no vocabulary where the
+// metadata names none.
+absl::Status DescribeFile(const SynthModel& model, const Quantization& quantization,
+                          GgufWriter& writer);
 
 // Writes the file: matrices as `quantization` says, everything that is not a matrix as F32. The
 // same seed gives the same values. Replaces an older file of that name only when all is written

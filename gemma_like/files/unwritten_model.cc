@@ -25,7 +25,7 @@ absl::Span<const uint8_t> BytesAt(const void* data, size_t size) {
 absl::StatusOr<UnwrittenModel> UnwrittenModel::Create(const SynthModel& model,
                                                       const Quantization& quantization,
                                                       absl::string_view name) {
-  INLAY_RETURN_IF_ERROR(AddTensors(model, quantization, *model.metadata));
+  INLAY_RETURN_IF_ERROR(DescribeFile(model, quantization, *model.metadata));
   INLAY_ASSIGN_OR_RETURN(const std::string header, model.metadata->Header());
   const uint64_t size = header.size() + model.metadata->data_size();
   // Pages that are never written need no memory, and read-only ones are not counted as if they did.

@@ -29,6 +29,7 @@ class GgufWriter {
   // Tensors are aligned to `alignment` bytes: a power of two from 8 to 65536.
   explicit GgufWriter(uint32_t alignment);
 
+  bool Has(absl::string_view key) const { return keys_.count(std::string(key)) > 0; }
   // A key must be new, 1 to 65535 bytes; a violation is reported by Open.
   void SetUint32(absl::string_view key, uint32_t value);
   void SetInt32(absl::string_view key, int32_t value);

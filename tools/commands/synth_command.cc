@@ -3,12 +3,14 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "gemma_like/files/made_up_vocabulary.h"
 #include "gemma_like/files/quantization.h"
 #include "gemma_like/files/synth.h"
 #include "gemma_like/registry.h"
@@ -28,6 +30,7 @@ struct SynthFlags {
   std::string output;
   std::string type = "Q8_0";
   uint64_t seed = 1;
+  bool vocabulary = false;
   bool force = false;
 };
 
@@ -38,7 +41,9 @@ absl::Status Synth(const SynthFlags& flags) {
                          AsUsageError(Quantization::Parse(flags.type)));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kModel, flags.force));
-  return WriteSynth(entry->synth(), quantization, flags.seed, flags.output, replace,
+  SynthModel model = entry->synth();
+  if (flags.vocabulary) INLAY_RETURN_IF_ERROR(AddMadeUpVocabulary(model));
+  return WriteSynth(std::move(model), quantization, flags.seed, flags.output, replace,
                     ShowProgress(absl::StrCat("writing ", flags.output), ProgressUnit::kBytes));
 }
 
@@ -88,6 +93,8 @@ void AddSynth(CLI::App& app, Action& action) {
       ->type_name("TYPE");
   command.add_option("-s,--seed", flags->seed, "the same seed gives the same weights (default: 1)")
       ->check(SeedFault);
+  command.add_flag("--vocabulary", flags->vocabulary,
+                   "with made-up words as tokens, for programs that need some, as servers do");
   AddForceFlag(command, flags->force);
   command.callback([flags, &action] { action = [flags] { return Synth(*flags); }; });
 }

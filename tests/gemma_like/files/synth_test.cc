@@ -17,6 +17,7 @@
 #include "configs/test_nemotron_h.h"
 #include "configs/test_twins.h"
 #include "gemma_like/files/describe_synth.h"
+#include "gemma_like/files/made_up_vocabulary.h"
 #include "gemma_like/load_model.h"
 #include "io/gguf/gguf.h"
 #include "ops/quant/dequantize.h"
@@ -150,6 +151,30 @@ TEST(SynthTest, Gemma4HasAsManyTensorsAsPublishedFiles) {
   EXPECT_EQ(DescribeSynth<Gemma4_31b>().tensors.size(), 833u);
   // These have the gates and the ups of a layer's experts in one.
   EXPECT_EQ(DescribeSynth<Gemma4_26b_a4b>().tensors.size(), 658u + 30);
+}
+
+TEST(SynthTest, MadeUpVocabularyWritesEveryText) {
+  const std::string path = TempPath("synth_vocabulary.gguf");
+  SynthModel synth = DescribeSynth<TestGemma3>();
+  ASSERT_TRUE(AddMadeUpVocabulary(synth).ok());
+  ASSERT_TRUE(WriteSynth(std::move(synth), {.type = WeightType::kQ8_0}, 1, path).ok());
+  absl::StatusOr<LoadedModel> model = LoadModel(path);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Tokenizer& tokenizer = *model->tokenizer;
+  for (const std::string text : {"to be or not", "Caf\u00e9, 1599!\n"}) {
+    absl::StatusOr<std::vector<int32_t>> tokens = tokenizer.Encode(text);
+    ASSERT_TRUE(tokens.ok()) << tokens.status();
+    EXPECT_EQ(tokenizer.Decode(*tokens), text);
+  }
+  // Of 512 tokens 286 and later are words of two letters, in their order.
+  EXPECT_EQ(*tokenizer.Encode("aaabba"), (std::vector<int32_t>{286, 287, 313}));
+}
+
+TEST(SynthTest, MadeUpVocabularyNeedsRoomForLetters) {
+  SynthModel model;
+  model.tensors.push_back({.name = "token_embd.weight", .dims = {64, 285}});
+  EXPECT_EQ(AddMadeUpVocabulary(model).message(),
+            "a made-up vocabulary has at least 286 tokens, but the model has 285");
 }
 
 TEST(SynthTest, ScalesAreThoseOfTheValues) {
