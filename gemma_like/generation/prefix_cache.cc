@@ -102,6 +102,12 @@ bool PrefixCache::DropOldest() {
   return DropOldestSnapshot();
 }
 
+void PrefixCache::Visit(
+    absl::FunctionRef<void(const KVCache& snapshot, int32_t owner)> visit) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto at = snapshots_.rbegin(); at != snapshots_.rend(); ++at) visit(*at->cache, at->owner);
+}
+
 size_t PrefixCache::snapshots() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return snapshots_.size();

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/generation/prefix_index.h"
@@ -55,6 +56,10 @@ class PrefixCache {
   // Evicts the least recently used snapshot; false when there is none. For callers that need the
   // pool's memory for something else.
   bool DropOldest();
+
+  // Calls `visit` with each snapshot and its owner, the most recently used one first. It must not
+  // use this object.
+  void Visit(absl::FunctionRef<void(const KVCache& snapshot, int32_t owner)> visit) const;
 
   size_t snapshots() const;
   size_t bytes() const;  // of all blocks held, each counted once

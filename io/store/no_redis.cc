@@ -1,5 +1,5 @@
 // Replaces state_store_redis.cc and snapshot_store_redis.cc in builds without hiredis.
-#include "io/store/snapshot_store.h"
+#include "io/store/snapshot_store_redis.h"
 #include "io/store/state_store_redis.h"
 
 namespace inlay {
@@ -9,7 +9,7 @@ absl::StatusOr<std::unique_ptr<StateStore>> OpenRedisStore(RedisOptions) {
       "this program was built without hiredis, so it has no Redis store");
 }
 
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(SnapshotStoreOptions) {
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenRedisSnapshots(SnapshotStoreOptions) {
   return absl::UnimplementedError(
       "this program was built without hiredis, so it has no snapshots on Redis");
 }

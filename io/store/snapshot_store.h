@@ -1,12 +1,11 @@
-// Snapshots that servers leave for each other on Redis: each may be gone at any time, and all
-// together keep to a budget of bytes.
+// Snapshots that servers leave for each other, on Redis or in a folder: each may be gone at any
+// time, and all together keep to a budget of bytes.
 #ifndef INLAY_IO_STORE_SNAPSHOT_STORE_H_
 #define INLAY_IO_STORE_SNAPSHOT_STORE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +20,8 @@
 namespace inlay {
 
 struct SnapshotStoreOptions {
-  RedisOptions redis;  // its timeout bounds Connect and each command of Write
+  std::string folder = {};  // where the snapshots are; on Redis if empty
+  RedisOptions redis = {};  // its timeout bounds Connect and each command of Write
   // Of all snapshots together, those that are being written included. The same for all servers.
   uint64_t budget_bytes = uint64_t{1} << 30;
   absl::Duration expiry = absl::Hours(1);  // of a snapshot, from its last use
@@ -31,8 +31,9 @@ struct SnapshotStoreOptions {
 // names too, list the lengths (any numbers) that their snapshots have. Names have the characters of
 // the keys of a StateStore.
 //
-// One thread uses a store. Every function may return an error of the server (see RedisConnection),
-// FailedPrecondition before the first Connect among them. After any error only Connect helps.
+// One thread uses a store. Every function may return an error of the server (see RedisConnection)
+// or of the disk, FailedPrecondition before the first Connect among them. After any error only
+// Connect helps.
 class SnapshotStore {
  public:
   // The most bytes of one Read.
@@ -71,14 +72,6 @@ class SnapshotStore {
 
   virtual absl::Status Remove(absl::string_view name) = 0;
 };
-
-// All keys are in one slot of a cluster; the budget is that of all servers which use the same
-// prefix of keys in one database. Changes of a snapshot are scripts, each one step on the server.
-// Memory besides the budget: about 300 bytes for a snapshot.
-//
-// InvalidArgument for options that cannot work; Unimplemented when this program was built without
-// hiredis.
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(SnapshotStoreOptions options);
 
 }  // namespace inlay
 

@@ -1,3 +1,5 @@
+#include "io/store/snapshot_store_redis.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -13,7 +15,6 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "io/store/redis_connection.h"
-#include "io/store/snapshot_store.h"
 #include "io/store/state_store.h"
 
 namespace inlay {
@@ -235,13 +236,8 @@ class RedisSnapshots final : public SnapshotStore {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(SnapshotStoreOptions options) {
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenRedisSnapshots(SnapshotStoreOptions options) {
   INLAY_RETURN_IF_ERROR(CheckRedisOptions(options.redis));
-  if (options.expiry < absl::Milliseconds(1)) {
-    return absl::InvalidArgumentError(absl::StrCat("the expiry of snapshots ",
-                                                   absl::FormatDuration(options.expiry),
-                                                   " is shorter than a millisecond"));
-  }
   return std::make_unique<RedisSnapshots>(std::move(options));
 }
 

@@ -9,6 +9,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "cache/serialize.h"
+#include "io/store/open_snapshot_store.h"
 #include "serve/prefixes/prefix_names.h"
 
 namespace inlay::serve {
@@ -19,6 +20,8 @@ constexpr uint64_t kShareOfBudget = 4;
 constexpr uint64_t kMostValue = uint64_t{511} << 20;
 // So many states may be in this process's memory on their way to the store or from it.
 constexpr uint64_t kMostHeld = 4;
+// While more of a conversation will follow, a state is stored if it is longer by this share.
+constexpr double kLonger = 0.25;
 // Of the lengths that a root has so many are looked for, the longest.
 constexpr size_t kMostLengths = 256;
 
@@ -188,14 +191,22 @@ std::unique_ptr<KVCache> SharedPrefixes::Load(const FetchedPrefix& fetched,
 }
 
 void SharedPrefixes::Offer(absl::string_view owner, const KVCache& cache) {
+  Offer(owner, cache, kLonger);
+}
+
+void SharedPrefixes::OfferLast(absl::string_view owner, const KVCache& cache) {
+  Offer(owner, cache, 0);
+}
+
+void SharedPrefixes::Offer(absl::string_view owner, const KVCache& cache, double share) {
   const size_t length = cache.length();
   if (length < options_.least_tokens || !writes_.ready() || cache.allocated_bytes() > most_bytes_ ||
       *held_ > kMostHeld * most_bytes_)
     return;
-  (void)OrOutOfMemory("a snapshot for others", [&] { return TryOffer(owner, cache); });
+  (void)OrOutOfMemory("a snapshot for others", [&] { return TryOffer(owner, cache, share); });
 }
 
-absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& cache) {
+absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& cache, double share) {
   const size_t length = cache.length();
   const PrefixNames names(fingerprint_, owner, options_.least_tokens);
   const std::string root = names.Root(cache.tokens());
@@ -206,7 +217,8 @@ absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& ca
   for (size_t i = 0; i < lengths.size(); ++i) {
     if (known_.Has(root, lengths[i], states[i])) stored = lengths[i];
   }
-  if (length - stored < std::max(options_.least_tokens, length / 4)) return absl::OkStatus();
+  const auto longer = static_cast<size_t>(share * static_cast<double>(length));
+  if (length - stored < std::max(options_.least_tokens, longer)) return absl::OkStatus();
   std::string bytes;
   TextSink sink(bytes);
   INLAY_RETURN_IF_ERROR(cache.Save(model_, sink));

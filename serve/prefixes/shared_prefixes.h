@@ -85,8 +85,15 @@ class SharedPrefixes {
   // conversation, however many snapshots it has, is at most some five times its last state. The
   // copy is made before this returns; writing goes on without the caller.
   void Offer(absl::string_view owner, const KVCache& cache);
+  // The same where nothing longer will follow: a quarter more is not asked for.
+  void OfferLast(absl::string_view owner, const KVCache& cache);
+
+  // Waits until what was offered is stored or lost, or for `most`.
+  void Finish(absl::Duration most) { writes_.Finish(most); }
 
   SharedPrefixStats stats() const;
+  // Of all states in the store.
+  uint64_t budget_bytes() const { return options_.store.budget_bytes; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -99,7 +106,9 @@ class SharedPrefixes {
   absl::Status Look(Search& search, SnapshotStore& store);
   absl::Status ReadState(const Search& search, uint64_t bytes, SnapshotStore& store,
                          FetchedPrefix& found);
-  absl::Status TryOffer(absl::string_view owner, const KVCache& cache);
+  // `share`: by which share of its length the state must be longer than what is stored.
+  void Offer(absl::string_view owner, const KVCache& cache, double share);
+  absl::Status TryOffer(absl::string_view owner, const KVCache& cache, double share);
 
   const std::string fingerprint_;
   const ModelIdentity model_;

@@ -40,6 +40,11 @@ size_t StoreThread::waiting() const {
   return jobs_.size() + (running_ ? 1 : 0);
 }
 
+void StoreThread::Finish(absl::Duration most) {
+  std::unique_lock lock(mutex_);
+  WaitFor(ended_, lock, most, [this] { return jobs_.empty() && !running_; });
+}
+
 void StoreThread::EndAll() {
   std::deque<Job> jobs;
   {
@@ -47,6 +52,7 @@ void StoreThread::EndAll() {
     connected_ = running_ = false;
     jobs.swap(jobs_);
   }
+  ended_.notify_all();
   for (const Job& job : jobs) job.end();
 }
 
@@ -66,6 +72,7 @@ bool StoreThread::Reconnect() {
 bool StoreThread::Next(Job& job) {
   std::unique_lock lock(mutex_);
   running_ = false;
+  ended_.notify_all();
   changed_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
   if (stop_) return false;
   job = std::move(jobs_.front());

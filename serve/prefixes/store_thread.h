@@ -41,6 +41,8 @@ class StoreThread {
   bool ready() const;
   // Jobs that have not ended.
   size_t waiting() const;
+  // Waits until there are none, or for `most`.
+  void Finish(absl::Duration most);
 
  private:
   static constexpr size_t kMostJobs = 256;
@@ -56,6 +58,7 @@ class StoreThread {
   const std::function<void()> lost_;
   mutable std::mutex mutex_;  // guards the members below, but for the thread
   std::condition_variable changed_;
+  std::condition_variable ended_;  // a job has
   std::deque<Job> jobs_;
   bool running_ = false;  // a job that is no longer among these
   bool connected_ = false;

@@ -131,9 +131,39 @@ void Batcher::TakeFetched(Ticket& ticket) {
   stats_.shared_tokens += prefixes_.Cost(request.prompt, request.owner).reused - have;
 }
 
-void Batcher::Offer(const AnswerRequest& request, const KVCache& conversation) const {
-  if (options_.shared_prefixes != nullptr && request.shared_owner.has_value())
-    options_.shared_prefixes->Offer(*request.shared_owner, conversation);
+void Batcher::Offer(const AnswerRequest& request, const KVCache& conversation) {
+  if (options_.shared_prefixes == nullptr || !request.shared_owner.has_value()) return;
+  shared_owners_.insert_or_assign(request.owner, *request.shared_owner);
+  options_.shared_prefixes->Offer(*request.shared_owner, conversation);
+}
+
+void Batcher::OfferAll() {
+  if (options_.shared_prefixes == nullptr) return;
+  // More would evict from the store what was offered first, which was used last.
+  const uint64_t most = options_.shared_prefixes->budget_bytes() / 2;
+  // Of one conversation: its end, and the places before and after the prompt for its last answer,
+  // since the next prompt may part from it there.
+  constexpr ptrdiff_t kPlaces = 3;
+  struct Offered {
+    absl::Span<const int32_t> tokens;
+    int32_t owner;
+  };
+  std::vector<Offered> offered;
+  uint64_t bytes = 0;
+  prefixes_.Visit([&](const KVCache& snapshot, int32_t owner) {
+    const absl::Span<const int32_t> tokens = snapshot.tokens();
+    const auto goes_on = [&](const Offered& other) {
+      return other.owner == owner && other.tokens.size() >= tokens.size() &&
+             other.tokens.first(tokens.size()) == tokens;
+    };
+    const auto shared = shared_owners_.find(owner);
+    if (shared == shared_owners_.end() || bytes + snapshot.allocated_bytes() > most ||
+        std::count_if(offered.begin(), offered.end(), goes_on) >= kPlaces)
+      return;
+    bytes += snapshot.allocated_bytes();
+    offered.push_back({tokens, owner});
+    options_.shared_prefixes->OfferLast(shared->second, snapshot);
+  });
 }
 
 void Batcher::Add(std::shared_ptr<Ticket> ticket) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,6 +46,9 @@ class Batcher {
 
   // Ends what was cancelled or is late, admits what waits, and computes one step.
   void Step();
+  // Leaves the conversations of which there are snapshots to other servers, or to this one after a
+  // restart: the last thing before the end.
+  void OfferAll();
   bool idle() const { return waiting_.empty() && running_.empty(); }
 
   SchedulerStats stats() const;
@@ -74,7 +79,7 @@ class Batcher {
   // Makes what another server has computed of the prompt a snapshot.
   void TakeFetched(Ticket& ticket);
   // Leaves a conversation of the request, of which a snapshot was stored, to other servers.
-  void Offer(const AnswerRequest& request, const KVCache& conversation) const;
+  void Offer(const AnswerRequest& request, const KVCache& conversation);
   // Whether memory for the whole answer is promised when it is admitted.
   bool IsBounded(const AnswerRequest& request) const;
   // The rows of logits that each step of the answer needs at most.
@@ -113,6 +118,7 @@ class Batcher {
   const std::shared_ptr<BlockPool> draft_pool_;  // of the draft model's conversations
   const std::unique_ptr<KVCache> empty_;
   PrefixCache prefixes_;
+  std::unordered_map<int32_t, std::string> shared_owners_;  // by owner, of those in prefixes_
   MemoryBudget memory_;
   const size_t scored_rows_;  // in a step of a prompt whose tokens are scored
   StepBudget budget_;

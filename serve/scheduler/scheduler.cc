@@ -18,6 +18,9 @@
 namespace inlay::serve {
 namespace {
 
+// How long the end of a server waits for the prefixes that it leaves to others.
+constexpr absl::Duration kTimeToStore = absl::Seconds(10);
+
 class ThreadedScheduler final : public Scheduler {
  public:
   ThreadedScheduler(std::unique_ptr<Batcher> batcher, const SchedulerOptions& options)
@@ -35,6 +38,8 @@ class ThreadedScheduler final : public Scheduler {
     }
     work_.notify_one();
     thread_.join();
+    if (drained_ && options_.shared_prefixes != nullptr)
+      options_.shared_prefixes->Finish(kTimeToStore);
   }
 
   absl::StatusOr<uint64_t> Submit(AnswerRequest request,
@@ -70,7 +75,7 @@ class ThreadedScheduler final : public Scheduler {
 
   void Drain(absl::Duration most) override {
     std::unique_lock lock(mutex_);
-    draining_ = true;
+    draining_ = drained_ = true;
     const auto empty = [this] { return idle_ && arrived_.empty() && fetching_.empty(); };
     if (WaitFor(emptied_, lock, most, empty)) return;
     for (const auto& [id, weak] : tickets_) {
@@ -153,6 +158,11 @@ class ThreadedScheduler final : public Scheduler {
         return absl::OkStatus();
       });
     }
+    if (!drained_) return;
+    (void)OrOutOfMemory("what others may need", [&] {
+      batcher_->OfferAll();
+      return absl::OkStatus();
+    });
   }
 
   const std::unique_ptr<Batcher> batcher_;
@@ -166,6 +176,7 @@ class ThreadedScheduler final : public Scheduler {
   uint64_t last_id_ = 0;
   uint64_t refused_ = 0;
   bool draining_ = false;
+  bool drained_ = false;  // by Drain
   bool stop_ = false;
   bool idle_ = true;
   SchedulerStats stats_;

@@ -9,10 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "io/store/snapshot_store.h"
+#include "io/store/open_snapshot_store.h"
 #include "nlohmann/json.hpp"
 #include "tests/io/store/redis_server.h"
 #include "tests/serve/http/raw_client.h"
+#include "tests/temp_folder.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
 
@@ -181,12 +182,49 @@ TEST_F(SharedPrefixesTest, WithoutRedisPromptsAreComputed) {
   EXPECT_EQ(other.Wait(), 0) << other.err();
 }
 
+// On one machine a folder does what Redis does for several.
+TEST(PrefixFolderTest, WhatWasComputedLastsOverARestart) {
+  const TempFolder folder;
+  const std::vector<std::string> flags = {
+      "-m",          "models/bard.gguf",      "-t", "1", "--shared-prefixes",
+      folder.path(), "--shared-prefixes-min", "64"};
+  const auto cached = [](const Json& reply) {
+    return reply["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+  };
+  const std::string text = LongText(40);
+  // Too little for a state of its own while the server runs.
+  const std::string longer = LongText(48);
+  ServerProcess first(flags);
+  WaitFor(first.port(), "shared_prefixes_up", 1);
+  const Json begun = Ask(first.port(), "/v1/completions", Completion(text));
+  WaitFor(first.port(), "shared_prefix_stored_total", 1);
+  first.Signal(SIGKILL);
+  first.Wait();
+
+  ServerProcess second(flags);
+  WaitFor(second.port(), "shared_prefixes_up", 1);
+  const Json again = Ask(second.port(), "/v1/completions", Completion(text));
+  EXPECT_EQ(again["choices"], begun["choices"]);
+  EXPECT_EQ(cached(again), again["usage"]["prompt_tokens"].get<int>() - 1);
+  const Json gone_on = Ask(second.port(), "/v1/completions", Completion(longer));
+  EXPECT_EQ(Metric(second.port(), "shared_prefix_stored_total"), 0);
+  second.Signal(SIGTERM);
+  EXPECT_EQ(second.Wait(), 0) << second.err();
+
+  ServerProcess third(flags);
+  WaitFor(third.port(), "shared_prefixes_up", 1);
+  const Json last = Ask(third.port(), "/v1/completions", Completion(longer));
+  EXPECT_EQ(last["choices"], gone_on["choices"]);
+  EXPECT_EQ(cached(last), last["usage"]["prompt_tokens"].get<int>() - 1);
+}
+
 TEST_F(SharedPrefixesTest, PlacesThatAreNone) {
   const auto refused = [](std::vector<std::string> flags, const std::string& why) {
     flags.insert(flags.begin(), {"serve", "--port", "0"});
     ExpectError(RunProgram(flags), 2, HasSubstr(why));
   };
-  refused({"--shared-prefixes", "/tmp"}, "--shared-prefixes redis://");
+  refused({"--shared-prefixes", "nowhere"}, "nowhere is no existing folder");
+  refused({"--shared-prefixes", "valkey://h"}, "--shared-prefixes redis://");
   refused({"--shared-prefixes", "redis://"}, "the host is missing");
   refused({"--shared-prefixes", "redis://h", "--sandbox"}, "--sandbox lets no connection be made");
   refused({"--shared-prefixes-ttl", "0"}, "--shared-prefixes-ttl");

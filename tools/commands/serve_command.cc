@@ -153,7 +153,8 @@ absl::Status Run(ServeFlags flags) {
   }
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
   if (flags.model.sandbox && !flags.shared_prefixes.place.empty())
-    return UsageError("--sandbox lets no connection be made, which --shared-prefixes needs");
+    return UsageError(
+        "--sandbox lets no connection be made and no file be written, as --shared-prefixes needs");
   INLAY_ASSIGN_OR_RETURN(std::optional<serve::SharedPrefixesOptions> shared_prefixes,
                          MakeSharedPrefixesOptions(flags.shared_prefixes));
   const Signals signals;

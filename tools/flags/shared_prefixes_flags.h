@@ -14,11 +14,10 @@
 namespace inlay {
 
 struct SharedPrefixesFlags {
-  std::string place;      // empty: none are shared
-  uint64_t limit = 1024;  // MiB
-  double ttl = 3600;      // seconds
-  double wait = 100;      // milliseconds
-  size_t least = 256;     // tokens
+  std::string place;                // empty: none are shared
+  uint64_t limit = 1024;            // MiB
+  std::optional<double> ttl, wait;  // seconds, milliseconds; the place's default if not given
+  size_t least = 256;               // tokens
 };
 
 // --shared-prefixes and --shared-prefixes-limit, -ttl, -wait and -min.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "cache/block_pool.h"
@@ -57,6 +58,19 @@ TEST_P(PrefixCacheTest, WholeBeginnings) {
   // All of it is known, but the last token's logits are wanted.
   EXPECT_EQ(Through(prefixes, 0, 300, 0).reused, 299u);
   EXPECT_EQ(prefixes.Cost({}).reused, 0u);
+}
+
+TEST_P(PrefixCacheTest, TheLatestIsVisitedFirst) {
+  PrefixCache prefixes(kPlenty);
+  for (const size_t length : {100, 300}) Through(prefixes, 0, length, 0);
+  Conversation other{NewCache(pool_), 1};
+  AppendAndCompare(*models_[0], {&other}, {50});
+  ASSERT_TRUE(prefixes.Insert(*other.cache, /*owner=*/7));
+  std::vector<std::pair<int32_t, size_t>> visited;
+  prefixes.Visit([&](const KVCache& snapshot, int32_t owner) {
+    visited.emplace_back(owner, snapshot.length());
+  });
+  EXPECT_EQ(visited, (std::vector<std::pair<int32_t, size_t>>{{7, 50}, {0, 300}, {0, 100}}));
 }
 
 // A conversation that leaves a known one in the middle: by rewinding it where that is exact, else

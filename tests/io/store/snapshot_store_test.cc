@@ -1,5 +1,5 @@
 // Snapshots on a real server: what is found, what expires, the budget, and what the server loses.
-#include "io/store/snapshot_store.h"
+#include "io/store/open_snapshot_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

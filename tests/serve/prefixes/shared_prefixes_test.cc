@@ -276,6 +276,43 @@ TEST_P(SharedPrefixesStoreTest, OnlyWhatIsLongerByAQuarterIsStored) {
   wait(0);
 }
 
+// The end of a server waits until its latest conversations are stored; one that is not drained
+// leaves what it has left before.
+TEST_P(SharedPrefixesStoreTest, ADrainedServerLeavesWhatItHas) {
+  auto options = Options();
+  options.least_tokens = 32;
+  for (const bool drained : {false, true}) {
+    const Known known = MakeKnown(drained ? 1 : 0, 300, 0);
+    const auto ours = Make(options);
+    auto one = Serve(0, ours);
+    Answer(*one, known);
+    WaitForStored(*ours);
+    const uint64_t before = ours->stats().stored;
+    if (drained) one->Drain(kLong);
+    one = nullptr;
+    EXPECT_EQ(ours->stats().waiting, 0u);
+    EXPECT_EQ(ours->stats().stored > before, drained);
+    const size_t reused = Answer(*Serve(1, Make(options)), known);
+    EXPECT_GE(reused, 256u);
+    EXPECT_EQ(reused > 256, drained);
+  }
+}
+
+// At most half of the budget, so that what was used last is not evicted for what came before it.
+TEST_P(SharedPrefixesStoreTest, ADrainedServerEvictsNothingOfItsOwn) {
+  auto options = Options();
+  options.store.budget_bytes = 4 << 20;
+  options.least_tokens = 380;  // so nothing but the ends is stored
+  const auto ours = Make(options);
+  auto one = Serve(0, ours);
+  std::vector<Known> all;
+  for (size_t text = 0; text < kPrompts; ++text) all.push_back(MakeKnown(text, 390, 0));
+  for (const Known& known : all) Answer(*one, known);
+  one->Drain(kLong);
+  one = nullptr;
+  EXPECT_GT(Answer(*Serve(1, Make(options)), all.back()), 380u);
+}
+
 TEST_P(SharedPrefixesStoreTest, ExpiredStatesAreComputedAgain) {
   auto options = Options();
   options.store.expiry = absl::Milliseconds(200);

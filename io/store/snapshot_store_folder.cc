@@ -1,0 +1,235 @@
+#include "io/store/snapshot_store_folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "io/file/atomic_file.h"
+#include "io/file/file_kind.h"
+
+namespace inlay {
+namespace {
+
+// A file's name is NAME=ROOT=LENGTH and this; names and roots have no '='.
+constexpr absl::string_view kSnapshotSuffix = ".prefix";
+
+struct Snapshot {
+  std::string file;
+  std::string name, root;
+  size_t length = 0;
+  uint64_t bytes = 0;
+  absl::Time used;
+};
+
+// False for a file that is no snapshot's.
+bool ParseFileName(absl::string_view file, Snapshot& snapshot) {
+  snapshot.file = std::string(file);
+  if (!absl::ConsumeSuffix(&file, kSnapshotSuffix)) return false;
+  const std::vector<absl::string_view> parts = absl::StrSplit(file, '=');
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[2], &snapshot.length)) return false;
+  snapshot.name = std::string(parts[0]);
+  snapshot.root = std::string(parts[1]);
+  return true;
+}
+
+class FolderSnapshots final : public SnapshotStore {
+ public:
+  explicit FolderSnapshots(SnapshotStoreOptions options) : options_(std::move(options)) {}
+  ~FolderSnapshots() override { Close(); }
+
+  absl::Status Connect() override {
+    Close();
+    const char* folder = options_.folder.c_str();
+    folder_ = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_ < 0) return Failed("open");
+    // A folder that cannot be written is told now rather than with the first snapshot.
+    if (access(folder, R_OK | W_OK | X_OK) != 0) return Failed("write in");
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<size_t>> Lengths(absl::string_view root,
+                                              absl::Duration limit) override {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, ListWithin(limit));
+    std::vector<size_t> lengths;
+    for (const Snapshot& snapshot : snapshots) {
+      if (snapshot.root == root) lengths.push_back(snapshot.length);
+    }
+    return lengths;
+  }
+
+  absl::StatusOr<std::optional<Found>> Find(absl::string_view root,
+                                            absl::Span<const std::string> names,
+                                            absl::Duration limit) override {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, ListWithin(limit));
+    for (size_t i = 0; i < names.size(); ++i) {
+      for (const Snapshot& snapshot : snapshots) {
+        if (snapshot.name != names[i] || snapshot.root != root) continue;
+        Use(snapshot);
+        return Found{.index = i, .bytes = snapshot.bytes};
+      }
+    }
+    return std::nullopt;
+  }
+
+  absl::StatusOr<bool> Read(absl::string_view name, uint64_t offset, size_t size,
+                            absl::Duration limit, std::string& value) override {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, ListWithin(limit));
+    const auto found = FindName(snapshots, name);
+    if (found == snapshots.end()) return false;
+    const int file = openat(folder_, found->file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) return errno == ENOENT ? absl::StatusOr<bool>(false) : Failed("read in");
+    const absl::Cleanup close_file = [file] { close(file); };
+    const size_t before = value.size();
+    value.resize(before + size);
+    for (size_t done = 0; done < size;) {
+      const ssize_t read =
+          pread(file, value.data() + before + done, size - done, static_cast<off_t>(offset + done));
+      if (read < 0 && errno == EINTR) continue;
+      if (read <= 0) {
+        value.resize(before);
+        return read == 0 ? absl::StatusOr<bool>(false) : Failed("read in");
+      }
+      done += static_cast<size_t>(read);
+    }
+    return true;
+  }
+
+  absl::StatusOr<bool> Write(absl::string_view root, absl::string_view name, size_t length,
+                             absl::string_view value, const std::function<bool()>& stop) override {
+    if (value.empty() || value.size() > options_.budget_bytes) return false;
+    if (folder_ < 0) return NotConnected();
+    while (flock(folder_, LOCK_EX) != 0) {
+      if (errno != EINTR) return Failed("lock");
+    }
+    const absl::Cleanup unlock = [this] { flock(folder_, LOCK_UN); };
+    INLAY_ASSIGN_OR_RETURN(std::vector<Snapshot> snapshots, List());
+    if (const auto there = FindName(snapshots, name); there != snapshots.end()) {
+      Use(*there);
+      return true;
+    }
+    INLAY_RETURN_IF_ERROR(MakeRoom(std::move(snapshots), value.size()));
+    const std::string path =
+        absl::StrCat(options_.folder, "/", name, "=", root, "=", length, kSnapshotSuffix);
+    INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kState));
+    for (; !value.empty(); value.remove_prefix(std::min(kPieceBytes, value.size()))) {
+      if (stop()) return false;
+      const absl::string_view piece = value.substr(0, kPieceBytes);
+      INLAY_RETURN_IF_ERROR(
+          file.Write({reinterpret_cast<const uint8_t*>(piece.data()), piece.size()}));
+    }
+    INLAY_RETURN_IF_ERROR(file.Commit());
+    return true;
+  }
+
+  absl::Status Remove(absl::string_view name) override {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List());
+    const auto found = FindName(snapshots, name);
+    return found == snapshots.end() ? absl::OkStatus() : Delete(*found);
+  }
+
+ private:
+  void Close() {
+    if (folder_ >= 0) close(folder_);
+    folder_ = -1;
+  }
+
+  absl::Status NotConnected() const {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the folder ", options_.folder, " was not opened"));
+  }
+  absl::Status Failed(absl::string_view what) const {
+    return absl::UnavailableError(
+        absl::StrCat("cannot ", what, " the folder ", options_.folder, ": ", std::strerror(errno)));
+  }
+
+  static std::vector<Snapshot>::const_iterator FindName(const std::vector<Snapshot>& snapshots,
+                                                        absl::string_view name) {
+    return std::find_if(snapshots.begin(), snapshots.end(),
+                        [&](const Snapshot& snapshot) { return snapshot.name == name; });
+  }
+
+  absl::StatusOr<std::vector<Snapshot>> ListWithin(absl::Duration limit) const {
+    if (limit <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("there was no time to read the folder ", options_.folder));
+    }
+    return List();
+  }
+
+  absl::StatusOr<std::vector<Snapshot>> List() const {
+    if (folder_ < 0) return NotConnected();
+    DIR* folder = opendir(options_.folder.c_str());
+    if (folder == nullptr) return Failed("list");
+    const absl::Cleanup close_folder = [folder] { closedir(folder); };
+    std::vector<Snapshot> snapshots;
+    Snapshot snapshot;
+    errno = 0;
+    while (const dirent* entry = readdir(folder)) {
+      struct stat file = {};
+      if (!ParseFileName(entry->d_name, snapshot) ||
+          fstatat(folder_, entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0 ||
+          !S_ISREG(file.st_mode))
+        continue;
+      snapshot.bytes = static_cast<uint64_t>(file.st_size);
+      snapshot.used = absl::TimeFromTimespec(file.st_mtim);
+      snapshots.push_back(snapshot);
+    }
+    return snapshots;
+  }
+
+  // Without an error: what another process has removed meanwhile is not there to be used.
+  void Use(const Snapshot& snapshot) const {
+    utimensat(folder_, snapshot.file.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  }
+
+  absl::Status Delete(const Snapshot& snapshot) const {
+    if (unlinkat(folder_, snapshot.file.c_str(), 0) == 0 || errno == ENOENT)
+      return absl::OkStatus();
+    return Failed("remove a file of");
+  }
+
+  // Removes what has expired, and the least recently used snapshots until so many bytes more keep
+  // to the budget.
+  absl::Status MakeRoom(std::vector<Snapshot> snapshots, uint64_t bytes) const {
+    std::sort(snapshots.begin(), snapshots.end(),
+              [](const Snapshot& a, const Snapshot& b) { return a.used < b.used; });
+    uint64_t held = 0;
+    for (const Snapshot& snapshot : snapshots) held += snapshot.bytes;
+    const absl::Time expired = absl::Now() - options_.expiry;
+    for (const Snapshot& snapshot : snapshots) {
+      if (held + bytes <= options_.budget_bytes && snapshot.used >= expired) break;
+      INLAY_RETURN_IF_ERROR(Delete(snapshot));
+      held -= snapshot.bytes;
+    }
+    return absl::OkStatus();
+  }
+
+  const SnapshotStoreOptions options_;
+  int folder_ = -1;  // open while connected
+};
+
+}  // namespace
+
+std::unique_ptr<SnapshotStore> OpenFolderSnapshots(SnapshotStoreOptions options) {
+  return std::make_unique<FolderSnapshots>(std::move(options));
+}
+
+}  // namespace inlay
