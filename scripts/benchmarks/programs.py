@@ -148,23 +148,25 @@ class Peer:
         return records
 
 
-def find_model(word, program, folder):
+def find_model(word, program, folder, vocabulary=False):
     """The file that a word names, and whether it was written just now.
 
     A word is a GGUF file, or CONFIG:TYPE for one with random weights, which `inlay synth` writes
-    into the folder if it is not there.
+    into the folder if it is not there, with a vocabulary if that is asked for.
     """
     if os.path.exists(word):
         return word, False
     config, colon, kind = word.rpartition(":")
     if not colon or "/" in kind:
         raise Failure(f"{word} is neither a file nor CONFIG:TYPE")
-    path = pathlib.Path(folder) / f"{config}-{kind}.gguf"
+    words = "-words" if vocabulary else ""
+    path = pathlib.Path(folder) / f"{config}-{kind}{words}.gguf"
     if path.exists():
         return str(path), False
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        run([program, "synth", config, "-o", str(path), "--type", kind])
+        run([program, "synth", config, "-o", str(path), "--type", kind]
+            + ["--vocabulary"] * vocabulary)
     except Failure as failure:
         raise Failure(f"{word}: {failure}")
     return str(path), True
