@@ -137,10 +137,11 @@ void Batcher::Offer(const AnswerRequest& request, const KVCache& conversation) {
   options_.shared_prefixes->Offer(*request.shared_owner, conversation);
 }
 
-void Batcher::OfferAll() {
+void Batcher::OfferAll(absl::Duration most_time) {
   if (options_.shared_prefixes == nullptr) return;
+  const absl::Time end = absl::Now() + most_time;
   // More would evict from the store what was offered first, which was used last.
-  const uint64_t most = options_.shared_prefixes->budget_bytes() / 2;
+  const uint64_t most_bytes = options_.shared_prefixes->budget_bytes() / 2;
   // Of one conversation: its end, and the places before and after the prompt for its last answer,
   // since the next prompt may part from it there.
   constexpr ptrdiff_t kPlaces = 3;
@@ -157,13 +158,17 @@ void Batcher::OfferAll() {
              other.tokens.first(tokens.size()) == tokens;
     };
     const auto shared = shared_owners_.find(owner);
-    if (shared == shared_owners_.end() || bytes + snapshot.allocated_bytes() > most ||
+    if (shared == shared_owners_.end() || bytes + snapshot.allocated_bytes() > most_bytes ||
         std::count_if(offered.begin(), offered.end(), goes_on) >= kPlaces)
       return;
+    // One after the other, as each is copied to be stored.
+    options_.shared_prefixes->Finish(end - absl::Now());
+    if (absl::Now() >= end) return;
     bytes += snapshot.allocated_bytes();
     offered.push_back({tokens, owner});
     options_.shared_prefixes->OfferLast(shared->second, snapshot);
   });
+  options_.shared_prefixes->Finish(end - absl::Now());
 }
 
 void Batcher::Add(std::shared_ptr<Ticket> ticket) {
@@ -354,10 +359,10 @@ size_t Batcher::Extend(Answer& answer, size_t tokens) {
   return tokens;
 }
 
-size_t Batcher::DraftFor(const Answer& answer, size_t decoding) const {
+size_t Batcher::DraftFor(const Answer& answer) const {
   // A draft model rests by itself where it does not pay.
   const bool pays = UsesDraftModel(options_) || answer.drafts_well();
-  return decoding <= kMostDrafting && pays ? options_.draft : 0;
+  return running_.size() <= kMostDrafting && pays ? options_.draft : 0;
 }
 
 bool Batcher::AddShare(Answer& answer, size_t most, std::vector<Share>& shares) {
@@ -387,7 +392,7 @@ std::vector<Batcher::Share> Batcher::Compose() {
     const bool paused = std::none_of(running_.begin(), running_.end(),
                                      [&](const AnswerPtr& other) { return other.get() == answer; });
     if (paused || left == 0) continue;
-    const size_t wanted = std::max(answer->certain(), 1 + DraftFor(*answer, decoding.size()));
+    const size_t wanted = std::max(answer->certain(), 1 + DraftFor(*answer));
     const size_t most = Extend(*answer, wanted);
     if (most > 0 && AddShare(*answer, std::min(most, left), shares))
       left -= shares.back().step.tokens.size();

@@ -47,8 +47,8 @@ class Batcher {
   // Ends what was cancelled or is late, admits what waits, and computes one step.
   void Step();
   // Leaves the conversations of which there are snapshots to other servers, or to this one after a
-  // restart: the last thing before the end.
-  void OfferAll();
+  // restart, and waits until they are stored, or for `most`: the last thing before the end.
+  void OfferAll(absl::Duration most);
   bool idle() const { return waiting_.empty() && running_.empty(); }
 
   SchedulerStats stats() const;
@@ -94,7 +94,7 @@ class Batcher {
   void Pause(Answer& answer);
 
   std::vector<Share> Compose();
-  size_t DraftFor(const Answer& answer, size_t decoding) const;
+  size_t DraftFor(const Answer& answer) const;
   void AddPrompts(size_t tokens, std::vector<Share>& shares);
   bool AddShare(Answer& answer, size_t most, std::vector<Share>& shares);
   // Evicts snapshots until the step's appends fit.

@@ -38,8 +38,6 @@ class ThreadedScheduler final : public Scheduler {
     }
     work_.notify_one();
     thread_.join();
-    if (drained_ && options_.shared_prefixes != nullptr)
-      options_.shared_prefixes->Finish(kTimeToStore);
   }
 
   absl::StatusOr<uint64_t> Submit(AnswerRequest request,
@@ -160,7 +158,7 @@ class ThreadedScheduler final : public Scheduler {
     }
     if (!drained_) return;
     (void)OrOutOfMemory("what others may need", [&] {
-      batcher_->OfferAll();
+      batcher_->OfferAll(kTimeToStore);
       return absl::OkStatus();
     });
   }
