@@ -336,9 +336,9 @@ async function finish(turn, request) {
   if (shown) live = null;
   if (request !== null) setPending(null);
   if (request === null && !shown) return void await attempt(refresh);
-  if (turn.error !== undefined) {
+  if (turn.error !== undefined && request !== null) {
     const text = turn.messages.length === 1 ? turn.messages[0].content : '';
-    if (typeof text === 'string' && input.value === '' && request !== null) input.value = text;
+    if (typeof text === 'string' && input.value === '') input.value = text;
   }
   await changed();
   if (turn.error instanceof ServerError) await report(turn.error);
