@@ -181,7 +181,6 @@ class FolderSnapshots final : public SnapshotStore {
     const absl::Cleanup close_folder = [folder] { closedir(folder); };
     std::vector<Snapshot> snapshots;
     Snapshot snapshot;
-    errno = 0;
     while (const dirent* entry = readdir(folder)) {
       struct stat file = {};
       if (!ParseFileName(entry->d_name, snapshot) ||

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,25 +17,13 @@
 #include "io/store/redis_connection.h"
 #include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
+#include "tests/io/store/snapshot_store_contract.h"
 #include "tests/must.h"
 
 namespace inlay {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
-
-constexpr absl::Duration kLimit = absl::Seconds(20);
-
-bool Never() { return false; }
-
-std::string Value(size_t bytes, char fill) {
-  std::string value(bytes, fill);
-  for (size_t i = 0; i < bytes; i += 1000) value[i] = static_cast<char>(i / 1000);
-  return value;
-}
 
 class SnapshotStoreTest : public ::testing::Test {
  protected:
@@ -45,14 +32,16 @@ class SnapshotStoreTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(server_.started())
         << "redis-server cannot be started: install the package redis-server (scripts/setup)";
-    raw_ = Must(RedisConnection::Connect({.port = server_.port(), .timeout = kLimit}, 1 << 21));
+    raw_ = Must(
+        RedisConnection::Connect({.port = server_.port(), .timeout = kSnapshotLimit}, 1 << 21));
   }
 
   std::unique_ptr<SnapshotStore> Open(uint64_t budget = 1 << 30,
                                       absl::Duration expiry = absl::Hours(1)) {
-    auto store = Must(OpenSnapshotStore({.redis = {.port = server_.port(), .timeout = kLimit},
-                                         .budget_bytes = budget,
-                                         .expiry = expiry}));
+    auto store =
+        Must(OpenSnapshotStore({.redis = {.port = server_.port(), .timeout = kSnapshotLimit},
+                                .budget_bytes = budget,
+                                .expiry = expiry}));
     EXPECT_TRUE(store->Connect().ok());
     return store;
   }
@@ -75,78 +64,28 @@ class SnapshotStoreTest : public ::testing::Test {
     return Eval("return tonumber(redis.call('GET', 'inlay:{prefixes}:bytes') or 0)");
   }
 
-  static bool Write(SnapshotStore& store, const std::string& name, const std::string& value,
-                    size_t length = 7) {
-    return Must(store.Write("root", name, length, value, Never));
-  }
-  static std::optional<size_t> Find(SnapshotStore& store, const std::vector<std::string>& names) {
-    const auto found = Must(store.Find("root", names, kLimit));
-    return found.has_value() ? std::optional(found->index) : std::nullopt;
-  }
-
   RedisServer server_;
   std::unique_ptr<RedisConnection> raw_;
 };
 
 TEST_F(SnapshotStoreTest, AnotherServerFindsWhatOneHasWritten) {
-  const auto one = Open(), other = Open();
-  const std::string value = Value(2'500'000, 'a');
-  EXPECT_THAT(Must(other->Lengths("root", kLimit)), IsEmpty());
-  EXPECT_EQ(Find(*other, {"long", "short"}), std::nullopt);
-  EXPECT_TRUE(Write(*one, "short", value, 300));
-  EXPECT_TRUE(Write(*one, "long", Value(10, 'b'), 400));
-  EXPECT_TRUE(Must(one->Write("another", "third", 500, "x", Never)));
-  EXPECT_THAT(Must(other->Lengths("root", kLimit)), UnorderedElementsAre(300u, 400u));
-  EXPECT_THAT(Must(other->Lengths("another", kLimit)), ElementsAre(500u));
-  const auto found = Must(other->Find("root", {"none", "short", "long"}, kLimit));
-  ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->index, 1u) << "the first that is there";
-  EXPECT_EQ(found->bytes, value.size());
-  std::string read;
-  for (uint64_t at = 0; at < found->bytes;) {
-    const size_t size = std::min<uint64_t>(SnapshotStore::kPieceBytes, found->bytes - at);
-    ASSERT_TRUE(Must(other->Read("short", at, size, kLimit, read)));
-    at += size;
-  }
-  EXPECT_EQ(read, value);
-  EXPECT_FALSE(Must(other->Read("short", 2'499'999, 2, kLimit, read))) << "it ends before";
-  EXPECT_FALSE(Must(other->Read("none", 0, 1, kLimit, read)));
-  EXPECT_EQ(read, value) << "nothing was appended";
-  ASSERT_TRUE(other->Remove("short").ok());
-  EXPECT_EQ(Find(*one, {"short"}), std::nullopt);
+  ExpectOneFindsWhatTheOtherWrote(*Open(), *Open());
   EXPECT_EQ(BytesThere(), 11);
   EXPECT_EQ(BytesCounted(), 11);
-  ASSERT_TRUE(other->Remove("short").ok()) << "it is gone already";
 }
 
 // The first one stays: it is the same value.
 TEST_F(SnapshotStoreTest, WrittenTwiceItIsThereOnce) {
   const auto one = Open(), other = Open();
-  EXPECT_TRUE(Write(*one, "a", Value(1000, 'a')));
-  EXPECT_TRUE(Write(*other, "a", Value(2000, 'b')));
+  EXPECT_TRUE(WriteSnapshot(*one, "a", SnapshotValue(1000, 'a')));
+  EXPECT_TRUE(WriteSnapshot(*other, "a", SnapshotValue(2000, 'b')));
   EXPECT_EQ(BytesThere(), 1000);
   EXPECT_EQ(BytesCounted(), 1000);
 }
 
 TEST_F(SnapshotStoreTest, TheLeastRecentlyUsedGoesFirst) {
-  const auto one = Open(10'000), other = Open(10'000);
-  for (const char* name : {"a", "b", "c"}) {
-    EXPECT_TRUE(Write(*one, name, Value(3000, *name)));
-    absl::SleepFor(absl::Milliseconds(5));  // times of use are in milliseconds
-  }
-  EXPECT_EQ(Find(*other, {"a"}), 0u);
-  absl::SleepFor(absl::Milliseconds(5));
-  EXPECT_TRUE(Write(*one, "b", "it is there: used now"));
-  absl::SleepFor(absl::Milliseconds(5));
-  EXPECT_TRUE(Write(*other, "d", Value(3000, 'd')));
-  EXPECT_EQ(Find(*one, {"c"}), std::nullopt);
-  EXPECT_EQ(Find(*one, {"a"}), 0u);
-  EXPECT_EQ(Find(*one, {"b"}), 0u);
-  EXPECT_TRUE(Write(*one, "e", Value(10'000, 'e'))) << "all that there may be";
-  EXPECT_EQ(Find(*one, {"a", "b", "c", "d", "e"}), 4u);
-  EXPECT_FALSE(Write(*one, "f", Value(10'001, 'f')));
-  EXPECT_FALSE(Write(*one, "f", ""));
-  EXPECT_EQ(Find(*one, {"e"}), 0u) << "nothing was evicted for it";
+  // Times of use are in milliseconds.
+  ExpectTheLeastRecentlyUsedGoesFirst(*Open(10'000), *Open(10'000), absl::Milliseconds(5));
 }
 
 // Servers that write at the same time: at no moment is there more than the budget.
@@ -157,8 +96,8 @@ TEST_F(SnapshotStoreTest, TheBudgetHoldsWithSeveralWriters) {
     writers.emplace_back([this, t] {
       const auto store = Open(kBudget);
       for (int i = 0; i < 12; ++i)
-        Must(store->Write("root", absl::StrCat(t, ".", i), 7, Value(700'000 + 300'000 * t, 'x'),
-                          Never));
+        Must(store->Write("root", absl::StrCat(t, ".", i), 7,
+                          SnapshotValue(700'000 + 300'000 * t, 'x'), NeverStop));
     });
   }
   std::thread watcher([this] {
@@ -173,7 +112,7 @@ TEST_F(SnapshotStoreTest, TheBudgetHoldsWithSeveralWriters) {
 
 TEST_F(SnapshotStoreTest, ExpireWhenTheyAreNotUsed) {
   const auto store = Open(10'000, absl::Seconds(100));
-  EXPECT_TRUE(Write(*store, "a", Value(4000, 'a')));
+  EXPECT_TRUE(WriteSnapshot(*store, "a", SnapshotValue(4000, 'a')));
   const auto ttl = [this](const std::string& name) {
     return Eval(absl::StrCat("return redis.call('TTL', 'inlay:{prefixes}:", name, "')"));
   };
@@ -182,18 +121,18 @@ TEST_F(SnapshotStoreTest, ExpireWhenTheyAreNotUsed) {
     EXPECT_LE(ttl(name), 100);
     Eval(absl::StrCat("return redis.call('EXPIRE', 'inlay:{prefixes}:", name, "', 30)"));
   }
-  EXPECT_EQ(Find(*store, {"a"}), 0u);
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), 0u);
   for (const char* name : {"a", "root"}) EXPECT_GT(ttl(name), 90) << "it was used";
   Eval("return redis.call('PEXPIRE', 'inlay:{prefixes}:a', 1)");
   absl::SleepFor(absl::Milliseconds(20));
-  EXPECT_EQ(Find(*store, {"a"}), std::nullopt);
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), std::nullopt);
   // What expired counts until room is made, at the latest when it would have expired anyway.
-  EXPECT_TRUE(Write(*store, "b", Value(10'000, 'b')));
+  EXPECT_TRUE(WriteSnapshot(*store, "b", SnapshotValue(10'000, 'b')));
   EXPECT_EQ(BytesCounted(), 10'000);
   const auto brief = Open(10'000, absl::Milliseconds(50));
-  EXPECT_TRUE(Write(*brief, "c", Value(10, 'c')));
+  EXPECT_TRUE(WriteSnapshot(*brief, "c", SnapshotValue(10, 'c')));
   absl::SleepFor(absl::Milliseconds(60));
-  EXPECT_TRUE(Write(*brief, "d", Value(20, 'd')));
+  EXPECT_TRUE(WriteSnapshot(*brief, "d", SnapshotValue(20, 'd')));
   EXPECT_EQ(BytesCounted(), 20);
 }
 
@@ -202,49 +141,49 @@ TEST_F(SnapshotStoreTest, UnfinishedOnesGoAway) {
   const auto store = Open(4'000'000);
   int pieces = 0;
   const auto dies = [&pieces] { return ++pieces > 2; };
-  EXPECT_FALSE(Must(store->Write("root", "a", 7, Value(3'500'000, 'a'), dies)));
+  EXPECT_FALSE(Must(store->Write("root", "a", 7, SnapshotValue(3'500'000, 'a'), dies)));
   EXPECT_EQ(BytesThere(), 2 << 20);
   EXPECT_EQ(BytesCounted(), 3'500'000);
   EXPECT_EQ(Eval("local least = 100 for _, key in ipairs(redis.call('KEYS', '*unfinished*')) do "
                  "least = math.min(least, redis.call('TTL', key)) end return least >= 0 and least"),
             60);
-  EXPECT_EQ(Find(*store, {"a"}), std::nullopt);
-  EXPECT_TRUE(Write(*store, "b", Value(1'000'000, 'b'))) << "it makes room, too";
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), std::nullopt);
+  EXPECT_TRUE(WriteSnapshot(*store, "b", SnapshotValue(1'000'000, 'b'))) << "it makes room, too";
   EXPECT_EQ(BytesThere(), 1'000'000);
   // One that is evicted while it is written is not stored.
   const auto other = Open(4'000'000);
   bool evicted = false;
-  EXPECT_FALSE(Must(store->Write("root", "c", 7, Value(3'000'000, 'c'), [&] {
+  EXPECT_FALSE(Must(store->Write("root", "c", 7, SnapshotValue(3'000'000, 'c'), [&] {
     if (!std::exchange(evicted, true)) {
-      EXPECT_TRUE(Write(*other, "d", Value(3'900'000, 'd')));
+      EXPECT_TRUE(WriteSnapshot(*other, "d", SnapshotValue(3'900'000, 'd')));
     }
     return false;
   })));
-  EXPECT_EQ(Find(*store, {"c", "d"}), 1u);
+  EXPECT_EQ(FindSnapshot(*store, {"c", "d"}), 1u);
   EXPECT_LE(BytesThere(), 3'900'000 + (1 << 20));
 }
 
 // Whatever a server has lost, what is there is counted again.
 TEST_F(SnapshotStoreTest, TheCountIsMadeAnew) {
   const auto store = Open(10'000);
-  EXPECT_TRUE(Write(*store, "a", Value(3000, 'a')));
+  EXPECT_TRUE(WriteSnapshot(*store, "a", SnapshotValue(3000, 'a')));
   Eval("return redis.call('DEL', 'inlay:{prefixes}:bytes')");
-  EXPECT_TRUE(Write(*store, "b", Value(3000, 'b')));
+  EXPECT_TRUE(WriteSnapshot(*store, "b", SnapshotValue(3000, 'b')));
   EXPECT_EQ(BytesCounted(), 6000);
   Eval("return redis.call('DEL', 'inlay:{prefixes}:index')");
-  EXPECT_EQ(Find(*store, {"a"}), 0u);
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), 0u);
   EXPECT_EQ(BytesCounted(), 3000) << "of what is used";
-  EXPECT_TRUE(Write(*store, "c", Value(3000, 'c')));
+  EXPECT_TRUE(WriteSnapshot(*store, "c", SnapshotValue(3000, 'c')));
   EXPECT_EQ(BytesCounted(), 6000);
   ASSERT_TRUE(raw_->Command({"FLUSHALL"}).ok());
-  EXPECT_EQ(Find(*store, {"a", "b", "c"}), std::nullopt);
-  EXPECT_TRUE(Write(*store, "d", Value(10'000, 'd')));
+  EXPECT_EQ(FindSnapshot(*store, {"a", "b", "c"}), std::nullopt);
+  EXPECT_TRUE(WriteSnapshot(*store, "d", SnapshotValue(10'000, 'd')));
   EXPECT_EQ(BytesCounted(), 10'000);
 }
 
 TEST_F(SnapshotStoreTest, AServerThatDiesOrHangsIsAnErrorInTime) {
   const auto store = Open();
-  EXPECT_TRUE(Write(*store, "a", Value(1000, 'a')));
+  EXPECT_TRUE(WriteSnapshot(*store, "a", SnapshotValue(1000, 'a')));
   server_.Signal(SIGSTOP);
   const absl::Time start = absl::Now();
   EXPECT_EQ(store->Find("root", {"a"}, absl::Milliseconds(50)).status().code(),
@@ -252,16 +191,18 @@ TEST_F(SnapshotStoreTest, AServerThatDiesOrHangsIsAnErrorInTime) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(5));
   const auto hasty = Must(
       OpenSnapshotStore({.redis = {.port = server_.port(), .timeout = absl::Milliseconds(100)}}));
-  EXPECT_EQ(hasty->Find("root", {"a"}, kLimit).status().code(),
+  EXPECT_EQ(hasty->Find("root", {"a"}, kSnapshotLimit).status().code(),
             absl::StatusCode::kFailedPrecondition)
       << "it is not connected";
   EXPECT_EQ(hasty->Connect().code(), absl::StatusCode::kDeadlineExceeded);
   server_.Signal(SIGCONT);
-  EXPECT_FALSE(store->Lengths("root", kLimit).ok()) << "the late answer is no answer to this";
+  EXPECT_FALSE(store->Lengths("root", kSnapshotLimit).ok())
+      << "the late answer is no answer to this";
   ASSERT_TRUE(store->Connect().ok());
-  EXPECT_EQ(Find(*store, {"a"}), 0u);
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), 0u);
   server_.Kill();
-  EXPECT_EQ(store->Find("root", {"a"}, kLimit).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(store->Find("root", {"a"}, kSnapshotLimit).status().code(),
+            absl::StatusCode::kUnavailable);
   EXPECT_EQ(store->Connect().code(), absl::StatusCode::kUnavailable);
 }
 
@@ -282,18 +223,18 @@ TEST_F(SnapshotRightsTest, AUserWithFewRights) {
   RedisOptions redis = {.port = server_.port(), .user = "snapshots", .password = "secret"};
   const auto store = Must(OpenSnapshotStore({.redis = redis, .budget_bytes = 3'000'000}));
   ASSERT_TRUE(store->Connect().ok());
-  EXPECT_TRUE(Write(*store, "a", Value(2'000'000, 'a')));
-  EXPECT_TRUE(Write(*store, "b", Value(2'000'000, 'b')));
+  EXPECT_TRUE(WriteSnapshot(*store, "a", SnapshotValue(2'000'000, 'a')));
+  EXPECT_TRUE(WriteSnapshot(*store, "b", SnapshotValue(2'000'000, 'b')));
   ASSERT_TRUE(raw_->Command({"DEL", "inlay:{prefixes}:bytes"}).ok());
-  EXPECT_EQ(Find(*store, {"a", "b"}), 1u);
-  EXPECT_THAT(Must(store->Lengths("root", kLimit)), ElementsAre(7u));
+  EXPECT_EQ(FindSnapshot(*store, {"a", "b"}), 1u);
+  EXPECT_THAT(Must(store->Lengths("root", kSnapshotLimit)), ElementsAre(7u));
   std::string read;
-  EXPECT_TRUE(Must(store->Read("b", 0, 10, kLimit, read)));
+  EXPECT_TRUE(Must(store->Read("b", 0, 10, kSnapshotLimit, read)));
   EXPECT_TRUE(store->Remove("b").ok());
   redis.prefix = "other:";
   const auto elsewhere = Must(OpenSnapshotStore({.redis = redis}));
   ASSERT_TRUE(elsewhere->Connect().ok());
-  EXPECT_EQ(elsewhere->Write("root", "a", 7, "x", Never).status().code(),
+  EXPECT_EQ(elsewhere->Write("root", "a", 7, "x", NeverStop).status().code(),
             absl::StatusCode::kPermissionDenied);
 }
 
@@ -307,8 +248,8 @@ TEST(SnapshotClusterTest, AllKeysAreInOneSlot) {
       Must(OpenSnapshotStore({.redis = {.port = server.port()}, .budget_bytes = 3'000'000}));
   ASSERT_TRUE(store->Connect().ok());
   for (const char* name : {"a", "b", "c"})
-    EXPECT_TRUE(Must(store->Write("root", name, 7, Value(1'200'000, *name), Never)));
-  const auto found = Must(store->Find("root", {"a", "b", "c"}, kLimit));
+    EXPECT_TRUE(Must(store->Write("root", name, 7, SnapshotValue(1'200'000, *name), NeverStop)));
+  const auto found = Must(store->Find("root", {"a", "b", "c"}, kSnapshotLimit));
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->index, 1u) << "the first one was evicted";
 }

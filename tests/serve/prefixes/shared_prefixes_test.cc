@@ -298,19 +298,33 @@ TEST_P(SharedPrefixesStoreTest, ADrainedServerLeavesWhatItHas) {
   }
 }
 
-// At most half of the budget, so that what was used last is not evicted for what came before it.
+// At most half of the budget is stored at the end: more would evict the latest conversations, which
+// are stored first.
 TEST_P(SharedPrefixesStoreTest, ADrainedServerEvictsNothingOfItsOwn) {
+  constexpr size_t kLength = 330;  // too close to 256 to be stored before the end
   auto options = Options();
-  options.store.budget_bytes = 4 << 20;
-  options.least_tokens = 380;  // so nothing but the ends is stored
+  options.least_tokens = kLength - 10;
+  uint64_t bytes = 0;  // of one state
+  {
+    const auto ours = Make(options);
+    const auto one = Serve(0, ours);
+    Answer(*one, MakeKnown(0, kLength, 0));
+    WaitForStored(*ours);
+    bytes = ours->stats().stored_bytes;
+  }
+  options.least_tokens = 32;
+  options.store.budget_bytes = bytes * 9;
   const auto ours = Make(options);
   auto one = Serve(0, ours);
   std::vector<Known> all;
-  for (size_t text = 0; text < kPrompts; ++text) all.push_back(MakeKnown(text, 390, 0));
-  for (const Known& known : all) Answer(*one, known);
+  for (size_t text = 0; text < 12; ++text) all.push_back(MakeKnown(text, kLength, 0));
+  for (const Known& known : all) {
+    Answer(*one, known);
+    WaitForStored(*ours);
+  }
   one->Drain(kLong);
   one = nullptr;
-  EXPECT_GT(Answer(*Serve(1, Make(options)), all.back()), 380u);
+  EXPECT_GT(Answer(*Serve(1, Make(options)), all.back()), 256u);
 }
 
 TEST_P(SharedPrefixesStoreTest, ExpiredStatesAreComputedAgain) {
