@@ -13,8 +13,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ops/attention/attention.h"
-#include "ops/attention/attention_types.h"
+#include "ops/attention/attention_span.h"
 #include "ops/cpu/extension-inl.h"
 #include "ops/simd-inl.h"
 

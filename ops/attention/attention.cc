@@ -17,44 +17,10 @@
 // After foreach_target.h, as Highway asks.
 #include "hwy/highway.h"
 #include "ops/attention/attention-inl.h"
-#include "ops/attention/attention_types.h"
+#include "ops/attention/attention_span.h"
+#include "ops/cpu/cpu_target.h"
 #include "ops/item_finder.h"
 #include "ops/simd-inl.h"
-
-#ifndef INLAY_OPS_ATTENTION_CC_ONCE
-#define INLAY_OPS_ATTENTION_CC_ONCE
-namespace inlay {
-namespace {
-
-// Neighbouring tokens of a segment, at least one.
-struct TokenRange {
-  size_t first;
-  size_t count;
-};
-
-// What the tokens of one segment share.
-struct AttentionCall {
-  const AttentionParams& params;
-  const AttentionSegment& segment;
-
-  // Query heads that read one kv head.
-  size_t Group() const { return params.heads / segment.kv.shape.kv_heads; }
-  // The positions that a token sees, [Begin, End), and the first and last spans that hold them.
-  size_t Begin(size_t token) const {
-    const size_t end = segment.first_position + token + 1;  // of a causal window
-    return params.window == 0 || end < params.window ? 0 : end - params.window;
-  }
-  size_t End(size_t token) const {
-    return segment.first_position + token + 1 + std::min(params.ahead, segment.q.rows - 1 - token);
-  }
-  size_t FirstSpan(size_t token) const { return Begin(token) / kAttentionSpan; }
-  size_t LastSpan(size_t token) const { return (End(token) - 1) / kAttentionSpan; }
-  size_t Spans(size_t token) const { return LastSpan(token) - FirstSpan(token) + 1; }
-};
-
-}  // namespace
-}  // namespace inlay
-#endif  // INLAY_OPS_ATTENTION_CC_ONCE
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
@@ -125,9 +91,7 @@ void SpanOf(const AttentionCall& call, const TokenRange& tokens, size_t kv_head,
   }
 }
 
-// Computes the partial results of one span, for some tokens and the query heads of one kv head, and
-// writes those of the i-th token to partials[i]. Goes block by block for all tokens, so that each
-// KV block is read from memory once.
+// See ComputeSpanOf.
 void ComputeSpan(const AttentionCall& call, const TokenRange& tokens, size_t kv_head, size_t span,
                  const Partials* partials) {
   switch (call.segment.kv.shape.type) {
@@ -253,6 +217,15 @@ void WriteResult(Partials totals, size_t count, float* y) {
 // Tokens that attend together, so that keys and values are read from memory once for all of them.
 // Each needs two Partials, which AttentionScratchFloats includes.
 constexpr size_t kTogether = 6;
+constexpr size_t kMostTogether = kAmxMostQueries;
+
+ComputeSpanOf ChosenComputeSpan() {
+  return ChosenExtension() == Extension::kAmx ? amx::ComputeSpan()
+                                              : HWY_DYNAMIC_POINTER(ComputeSpan);
+}
+
+// Fewer tasks for each thread are too few to keep all threads busy.
+constexpr size_t kFewTasks = 4;
 
 // A kv head and some neighbouring tokens of a segment.
 struct Task {
@@ -296,6 +269,18 @@ struct AttentionTasks {
     return count;
   }
 
+  // Tokens of a task. With AMX many, which share the packing of rows, as long as each thread gets
+  // some tasks.
+  size_t Together(size_t threads) const {
+    size_t together = kTogether;
+    if (ChosenExtension() != Extension::kAmx) return together;
+    together = std::max(together, AmxQueries(head_dim) / group);
+    while (together > kTogether && Count(together) < kFewTasks * threads) {
+      together = std::max(kTogether, together / 2);
+    }
+    return together;
+  }
+
   // Numbers the tasks (of `together` tokens) of all segments consecutively, with `times` numbers
   // for each, and calls f(i, task) for the numbers i in [begin, end).
   template <class F>
@@ -317,12 +302,13 @@ struct AttentionTasks {
 
 // One task after the other, each with all its spans.
 void AttendByTask(const AttentionTasks& tasks, double time, Team& team) {
-  const auto compute_span = HWY_DYNAMIC_POINTER(ComputeSpan);
+  const auto compute_span = ChosenComputeSpan();
   const auto add_partials = HWY_DYNAMIC_POINTER(AddPartials);
-  const size_t count = tasks.Count(kTogether);
+  const size_t together = tasks.Together(team.threads());
+  const size_t count = tasks.Count(together);
   team.Run(count, UnitsOfChunk(count, time, team.threads()), [&](const Share& share) {
-    const auto totals = [&](size_t i) { return tasks.Scratch(2 * kTogether * share.thread + i); };
-    tasks.ForEach(share.begin, share.end, kTogether, 1, [&](size_t, const Task& task) {
+    const auto totals = [&](size_t i) { return tasks.Scratch(2 * together * share.thread + i); };
+    tasks.ForEach(share.begin, share.end, together, 1, [&](size_t, const Task& task) {
       const AttentionCall& call = task.call;
       const TokenRange& all = task.tokens;
       const size_t end = all.first + all.count;
@@ -332,11 +318,11 @@ void AttendByTask(const AttentionTasks& tasks, double time, Team& team) {
         while (call.LastSpan(tokens.first) < span) ++tokens.first;
         tokens.count = end - tokens.first;
         while (call.FirstSpan(tokens.first + tokens.count - 1) > span) --tokens.count;
-        Partials partials[kTogether];
+        Partials partials[kMostTogether];
         for (size_t i = 0; i < tokens.count; ++i) {
           const size_t token = tokens.first + i;
           const bool is_first = call.FirstSpan(token) == span;
-          partials[i] = totals((is_first ? 0 : kTogether) + token - all.first);
+          partials[i] = totals((is_first ? 0 : together) + token - all.first);
         }
         compute_span(call, tokens, task.kv_head, span, partials);
         for (size_t i = 0; i < tokens.count; ++i) {
@@ -353,10 +339,9 @@ void AttendByTask(const AttentionTasks& tasks, double time, Team& team) {
 // For too few tasks to keep all threads busy: several spans of each task at once, in rounds, with
 // the same chain of operations per result. AttentionScratchFloats includes kPerThread spans per
 // thread in a round, and a total for each task, of which there are fewer than kFewTasks per thread.
-constexpr size_t kFewTasks = 4;
 void AttendBySpan(const AttentionTasks& tasks, size_t most_spans, Team& team) {
   constexpr size_t kPerThread = 8;
-  const auto compute_span = HWY_DYNAMIC_POINTER(ComputeSpan);
+  const auto compute_span = ChosenComputeSpan();
   const auto add_partials = HWY_DYNAMIC_POINTER(AddPartials);
   const size_t count = tasks.Count(1);
   const size_t at_once = std::max<size_t>(1, kPerThread * team.threads() / count);

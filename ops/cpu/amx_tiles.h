@@ -1,5 +1,5 @@
 // The instructions of Intel AMX that kernels use, as a class, so that tests can give kernels
-// another one that does the same without AMX (tests/ops/matmul/emulated_tiles.h).
+// another one that does the same without AMX (tests/ops/emulated_tiles.h).
 //
 // AMX has eight registers of up to 16 rows of 64 bytes. Intel calls them tiles; here a tile is one
 // of a packed matrix, so these are called AMX registers.

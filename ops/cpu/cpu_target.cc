@@ -158,9 +158,9 @@ std::string ChosenArithmetic() {
   // The first of each pair only has instructions that compute the same faster, such as exact sums
   // of bytes.
   static constexpr std::pair<std::string_view, std::string_view> kSameBits[] = {
-      {"SSE4", "SSE2"},          {"AVX2_VNNI", "AVX2"},   {"AVX3_VNNI", "AVX3"},
-      {"AVX3_DL", "AVX3"},       {"AVX3_DL_AMX", "AVX3"}, {"NEON_DOTPROD", "NEON"},
-      {"SVE2_I8MM", "SVE_I8MM"}, {"SVE2", "SVE"},         {"NEON_WITHOUT_AES", "NEON"},
+      {"SSE4", "SSE2"},    {"AVX2_VNNI", "AVX2"},        {"AVX3_VNNI", "AVX3"},
+      {"AVX3_DL", "AVX3"}, {"NEON_DOTPROD", "NEON"},     {"SVE2_I8MM", "SVE_I8MM"},
+      {"SVE2", "SVE"},     {"NEON_WITHOUT_AES", "NEON"},
   };
   std::string target = ChosenTarget();
   for (const auto& [faster, plainest] : kSameBits) {

@@ -12,6 +12,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -32,13 +33,15 @@ namespace {
 // adds these products as integers, which is exact. The float operations that follow are those of
 // QuantizedKernel, one for one, so the bits of the results are the same, too.
 //
-// Measured on the first CPU with AMX at hand (a Xeon of 3.5 GHz), in cycles for 16 tokens and a
-// group of 32 columns of one tile, all in the first-level cache: the product alone 16, the store of
-// its sums 15, loads of both operands 12, the float operations 31. Each kind overlaps with itself
-// and loads with products, but hardly any of them with the float operations: together they take 63.
-// That sums are computed a group ahead of their use saves little; two groups ahead saved nothing
-// more. AVX3_DL takes 96 by count. So what is left to gain is elsewhere: every operand should come
-// from a cache that is near, in the form in which it is multiplied.
+// Measured on the first CPU with AMX at hand (a Xeon of 3.9 GHz), in cycles for 16 tokens and a
+// group of 32 columns of one tile, all in the first-level cache: the product alone 17, the store of
+// its sums 16, loads of both operands 12, the float operations alone 29. Together they take 67,
+// since within some 480 cycles after an AMX instruction one port computes with vectors of 512
+// floats instead of two: the 48 float operations then take 48. Without floats a product that
+// follows TILEZERO takes 58, and a third of that after a load of zeros, but not with them. That
+// sums are computed one, two or four groups ahead of their use makes no difference. AVX3_DL takes
+// 96 by count. So what is left to gain is elsewhere: every operand should come from a cache that is
+// near, in the form in which it is multiplied.
 
 // Tiles, and quantization blocks of columns, that are unpacked at once and multiplied by all
 // tokens, from the second-level cache: 350 to 420 KB, on the stack. Fewer tiles copy each token's
@@ -48,6 +51,17 @@ constexpr size_t kAmxBlocks = 32;
 // After groups of kAmxTokens this many tokens or fewer are left to AVX3_DL, which multiplies them
 // at once. By the cycles above ten would cost there what 16 cost here.
 constexpr size_t kMostLeft = kQuantizedCols;
+
+// Calls f.operator()<c>() for each of the kAmxTokens tokens. Unlike a loop, this leaves vectors in
+// an array that is indexed by c in registers: g++ 12 keeps those of a loop in memory.
+template <class F>
+HWY_INLINE void ForTokens(const F& f) {
+  const auto each = [&]<size_t... c>(std::index_sequence<c...>) HWY_ATTR
+      __attribute__((always_inline)) {
+    (f.template operator()<c>(), ...);
+  };
+  each(std::make_index_sequence<kAmxTokens>());
+}
 
 // A group of columns of one tile.
 template <class Format>
@@ -110,10 +124,10 @@ class AmxKernel {
       for (size_t tile = begin; tile < end; ++tile) {
         const Format packed(*task.w, tile, 0);
         for (size_t i = 0; i < count * kGroups; ++i) {
-          packed.Fetch(block * kGroups + i, Prefetch{.ahead = kNext});
           Unpack(packed, block * kGroups + i, weights[tile - begin][i]);
         }
       }
+      Ahead ahead(*task.w, block, begin, end, (tokens + kAmxTokens - 1) / kAmxTokens);
       for (size_t token = 0; token < tokens; token += kAmxTokens) {
         // If fewer than kAmxTokens are left, the last token also fills the unused rows: its results
         // are the same each time.
@@ -130,6 +144,7 @@ class AmxKernel {
         }
         for (size_t tile = begin; tile < end; ++tile) {
           const size_t row = tile * kTileRows;
+          ahead.Fetch();
           Add(weights[tile - begin], blocks, count,
               Results{y, row, std::min(kTileRows, task.w->rows() - row), block == 0});
         }
@@ -139,10 +154,54 @@ class AmxKernel {
 
  private:
   static constexpr size_t kGroups = kQuantBlock / Format::kGroup;  // of a block
-  // Prefetch distance in bytes to the columns that are unpacked next.
-  static constexpr size_t kNext =
-      Format::kLayout.Group(kAmxBlocks * kQuantBlock / Format::kLayout.cols) -
-      Format::kLayout.Group(0);
+  // Prefetches into the second-level cache what is unpacked after the blocks from `block` on of the
+  // tiles [begin, end): the next blocks of these tiles or, after the last ones, the first of the
+  // next tiles. A share of it each time that one of these tiles is multiplied by one of `groups`
+  // groups of tokens.
+  class Ahead {
+   public:
+    Ahead(const PackedMatrix& w, size_t block, size_t begin, size_t end, size_t groups) {
+      const size_t all = w.cols() / kQuantBlock;
+      const bool is_last = block + kAmxBlocks >= all;
+      const size_t next = is_last ? 0 : block + kAmxBlocks;
+      const size_t first = is_last ? end : begin;
+      const size_t tiles = std::min(end - begin, w.tiles() - first);
+      if (tiles == 0) return;
+      const size_t from = Offset(next);
+      tile_ = w.tile(first) + from;
+      tile_bytes_ = w.tile_bytes();
+      bytes_ = Offset(std::min(next + kAmxBlocks, all)) - from;
+      bytes_left_ = tiles * bytes_;
+      step_ = (bytes_left_ / (groups * (end - begin)) + 127) / 64 * 64;
+    }
+
+    HWY_INLINE void Fetch() {
+      size_t now = std::min(step_, bytes_left_);
+      bytes_left_ -= now;
+      while (now > 0) {
+        const size_t some = std::min(now, bytes_ - at_);
+        for (size_t i = 0; i < some; i += 64) __builtin_prefetch(tile_ + at_ + i, 0, 2);
+        now -= some;
+        at_ += some;
+        if (at_ < bytes_) continue;
+        at_ = 0;
+        tile_ += tile_bytes_;
+      }
+    }
+
+   private:
+    // Where a quantization block of columns begins in a tile.
+    static size_t Offset(size_t block) {
+      return Format::kLayout.Group(block * kQuantBlock / Format::kLayout.cols);
+    }
+
+    const uint8_t* tile_ = nullptr;
+    size_t tile_bytes_ = 0;
+    size_t bytes_ = 0;  // of a tile
+    size_t at_ = 0;
+    size_t bytes_left_ = 0, step_ = 0;
+  };
+
   // AMX registers, of which two of each kind alternate.
   static constexpr int kSums = 0, kQuants = 2, kWeights = 4;
 
@@ -170,10 +229,10 @@ class AmxKernel {
                   const Results& results) {
     const DRows df;
     VRows total[kAmxTokens];
-    for (size_t c = 0; c < kAmxTokens; ++c) {
+    ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
       total[c] =
           results.are_new ? hn::Zero(df) : hn::LoadN(df, results.y[c] + results.row, results.rows);
-    }
+    });
     alignas(64) Sums sums[2];
     const size_t groups = blocks * kGroups;
     Multiply<0>(weights, x, 0, sums[0]);
@@ -184,9 +243,9 @@ class AmxKernel {
       if (g + 2 < groups) Multiply<0>(weights, x, g + 2, sums[0]);
       AddSums<1>(weights[g + 1], x[(g + 1) / kGroups], sums[1], total);
     }
-    for (size_t c = 0; c < kAmxTokens; ++c) {
+    ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
       hn::StoreN(total[c], df, results.y[c] + results.row, results.rows);
-    }
+    });
   }
 
   // Computes the sums of products of group g in the AMX registers of a slot.
@@ -208,15 +267,15 @@ class AmxKernel {
     constexpr size_t kGroupIndex = kGroups == 2 ? slot : 0;
     const DRows df;
     const auto scale = hn::LoadU(df, weights.scales);
-    for (size_t c = 0; c < kAmxTokens; ++c) {
+    ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
       const auto sum = hn::ConvertTo(df, hn::Load(DRowInts(), sums[c]));
       total[c] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, x.scales[c])), total[c]);
-    }
+    });
     if constexpr (Format::kHasOffsets) {
       const auto offset = hn::LoadU(df, weights.offsets);
-      for (size_t c = 0; c < kAmxTokens; ++c) {
+      ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
         total[c] = hn::MulAdd(offset, hn::Set(df, x.sums[kGroupIndex][c]), total[c]);
-      }
+      });
     }
   }
 };

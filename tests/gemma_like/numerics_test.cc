@@ -34,6 +34,7 @@ constexpr char kFew[] = ", 40 tokens";
 const std::map<std::string, uint64_t>& Recorded() {
   static const auto& recorded = *new std::map<std::string, uint64_t>{
       {"AVX3_ZEN4", 0xd4f2c655767a0300},
+      {"AVX3_DL_AMX", 0x78d46b469e65b679},
       {"AVX3", 0xfd6a4a758bb5e667},
       {"AVX2", 0xf668263f045c66eb},
       {"SSE2", 0xc8a58d42d50e814e},

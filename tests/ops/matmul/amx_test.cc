@@ -16,7 +16,7 @@
 
 #include "ops/matmul/matmul_amx_bf16.h"
 #include "ops/matmul/operand.h"
-#include "tests/ops/matmul/emulated_tiles.h"
+#include "tests/ops/emulated_tiles.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/quant/quantized_weights.h"
 
