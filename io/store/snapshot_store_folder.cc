@@ -83,6 +83,7 @@ class FolderSnapshots final : public SnapshotStore {
       for (const Snapshot& snapshot : snapshots) {
         if (snapshot.name != names[i] || snapshot.root != root) continue;
         Use(snapshot);
+        found_ = snapshot;
         return Found{.index = i, .bytes = snapshot.bytes};
       }
     }
@@ -91,10 +92,13 @@ class FolderSnapshots final : public SnapshotStore {
 
   absl::StatusOr<bool> Read(absl::string_view name, uint64_t offset, size_t size,
                             absl::Duration limit, std::string& value) override {
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, ListWithin(limit));
-    const auto found = FindName(snapshots, name);
-    if (found == snapshots.end()) return false;
-    const int file = openat(folder_, found->file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (found_.name != name || limit <= absl::ZeroDuration()) {
+      INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, ListWithin(limit));
+      const auto found = FindName(snapshots, name);
+      if (found == snapshots.end()) return false;
+      found_ = *found;
+    }
+    const int file = openat(folder_, found_.file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) return errno == ENOENT ? absl::StatusOr<bool>(false) : Failed("read in");
     const absl::Cleanup close_file = [file] { close(file); };
     const size_t before = value.size();
@@ -223,6 +227,7 @@ class FolderSnapshots final : public SnapshotStore {
 
   const SnapshotStoreOptions options_;
   int folder_ = -1;  // open while connected
+  Snapshot found_;   // the last one, whose pieces are read next
 };
 
 }  // namespace
