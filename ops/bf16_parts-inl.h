@@ -42,8 +42,8 @@ HWY_INLINE VPartWords FirstPart(VPartFloats v) {
   return hn::And(rounded, hn::Set(d, 0xFFFF0000u));
 }
 
-// The second part in the upper half, cut off, and what was cut off. If rounding made a number of a
-// NaN, as it does if all bits are ones, this is the NaN.
+// What the first part leaves of a number. The upper half is the second part, rounded toward zero.
+// Of a NaN that rounding turned into a number, as it does if all bits are ones, this is the NaN.
 HWY_INLINE VPartWords SecondPart(VPartFloats v, VPartWords first) {
   return hn::BitCast(PartWords(), hn::Sub(v, hn::BitCast(PartFloats(), first)));
 }

@@ -118,7 +118,7 @@ class AmxProduct {
         block.template LoadLeft<kLeft, 0>(0, chain);
         if constexpr (kLeftParts == 2) block.template LoadLeft<kLeft + 1, 0>(1, chain);
         each_tile([&]<int t>() {
-          constexpr int kOperand = kRight + t % 2;
+          constexpr int kOperand = kRight + t;
           block.template LoadRight<kOperand, t>(0, chain);
           if constexpr (kLeftParts == 2) {
             Tiles::template AddProductsOfBf16<kSums + t, kLeft + 1, kOperand>();
