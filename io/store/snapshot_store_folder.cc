@@ -67,7 +67,8 @@ class FolderSnapshots final : public SnapshotStore {
 
   absl::StatusOr<std::vector<size_t>> Lengths(absl::string_view root,
                                               absl::Duration limit) override {
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, ListWithin(limit));
+    INLAY_RETURN_IF_ERROR(CheckLimit(limit));
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List());
     std::vector<size_t> lengths;
     for (const Snapshot& snapshot : snapshots) {
       if (snapshot.root == root) lengths.push_back(snapshot.length);
@@ -78,7 +79,8 @@ class FolderSnapshots final : public SnapshotStore {
   absl::StatusOr<std::optional<Found>> Find(absl::string_view root,
                                             absl::Span<const std::string> names,
                                             absl::Duration limit) override {
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, ListWithin(limit));
+    INLAY_RETURN_IF_ERROR(CheckLimit(limit));
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List());
     for (size_t i = 0; i < names.size(); ++i) {
       for (const Snapshot& snapshot : snapshots) {
         if (snapshot.name != names[i] || snapshot.root != root) continue;
@@ -92,8 +94,9 @@ class FolderSnapshots final : public SnapshotStore {
 
   absl::StatusOr<bool> Read(absl::string_view name, uint64_t offset, size_t size,
                             absl::Duration limit, std::string& value) override {
-    if (found_.name != name || limit <= absl::ZeroDuration()) {
-      INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, ListWithin(limit));
+    INLAY_RETURN_IF_ERROR(CheckLimit(limit));
+    if (found_.name != name) {
+      INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List());
       const auto found = FindName(snapshots, name);
       if (found == snapshots.end()) return false;
       found_ = *found;
@@ -153,6 +156,7 @@ class FolderSnapshots final : public SnapshotStore {
   void Close() {
     if (folder_ >= 0) close(folder_);
     folder_ = -1;
+    found_ = {};
   }
 
   absl::Status NotConnected() const {
@@ -170,12 +174,10 @@ class FolderSnapshots final : public SnapshotStore {
                         [&](const Snapshot& snapshot) { return snapshot.name == name; });
   }
 
-  absl::StatusOr<std::vector<Snapshot>> ListWithin(absl::Duration limit) const {
-    if (limit <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("there was no time to read the folder ", options_.folder));
-    }
-    return List();
+  absl::Status CheckLimit(absl::Duration limit) const {
+    if (limit > absl::ZeroDuration()) return absl::OkStatus();
+    return absl::DeadlineExceededError(
+        absl::StrCat("there was no time to read the folder ", options_.folder));
   }
 
   absl::StatusOr<std::vector<Snapshot>> List() const {

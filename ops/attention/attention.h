@@ -34,8 +34,11 @@ constexpr size_t AttentionScratchFloats(size_t heads, size_t kv_heads, size_t he
 // whose stored rows have the same shape. Online softmax (Milakov & Gimelshein 2018; Dao et al.
 // 2022, alg. 1) over KV blocks in order within a span, spans combined in order: the bits of y[t]
 // depend on positions alone. Rows of a KV block that the token does not see are never read into the
-// result, whatever they hold (NaN included). The head dim is a run-time
-// argument: code compiled for one head dim is no faster (docs/static-vs-dynamic.md).
+// result, whatever they hold (NaN included). Sums are floats; where the CPU has products of
+// bfloat16, these are used for rows of bf16, whose queries and weights they round, and with AMX
+// also for all others, whose numbers then lose 2^-16 (docs/performance.md has the errors). The head
+// dim is a run-time argument: code compiled for one head dim is no faster
+// (docs/static-vs-dynamic.md).
 void Attention(const AttentionParams& params, std::span<const AttentionSegment> segments,
                float* scratch, Team& team);
 

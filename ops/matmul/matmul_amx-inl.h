@@ -35,9 +35,9 @@ namespace {
 //
 // Measured on the first CPU with AMX at hand (a Xeon of 3.9 GHz), in cycles for 16 tokens and a
 // group of 32 columns of one tile, all in the first-level cache: the product alone 17, the store of
-// its sums 16, loads of both operands 12, the float operations alone 29. Together they take 67,
-// since within some 480 cycles after an AMX instruction one port computes with vectors of 512
-// floats instead of two: the 48 float operations then take 48. Without floats a product that
+// its sums 16, loads of both operands 12, the float operations alone 29. Together they take 63
+// to 67, since within some 480 cycles after an AMX instruction one port computes with float vectors
+// of 512 bits instead of two: the 48 float operations then take 48. Without floats a product that
 // follows TILEZERO takes 58, and a third of that after a load of zeros, but not with them. That
 // sums are computed one, two or four groups ahead of their use makes no difference. AVX3_DL takes
 // 96 by count. So what is left to gain is elsewhere: every operand should come from a cache that is

@@ -8,8 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <cstdio>
 #include <vector>
 
 #include "ops/attention/attention_span.h"
@@ -83,7 +82,7 @@ std::vector<float> PartialsOf(ComputeSpanOf compute, const AttentionParams& para
 }
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return a.size() == b.size() && inlay::SameBits(a.data(), b.data(), a.size());
 }
 
 // One segment of new tokens after others, all in the first span.
