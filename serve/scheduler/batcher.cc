@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -315,9 +316,12 @@ void Batcher::Admit() {
 
 absl::StatusOr<std::shared_ptr<Drafter>> Batcher::NewDrafter() const {
   if (!UsesDraftModel(options_)) return nullptr;
-  return ModelDrafter::Create(*options_.draft_model, engine_.info().vocab_size,
-                              CostsOfDrafts(engine_, *options_.draft_model),
-                              {.max_length = context_, .pool = draft_pool_}, options_.kv_type);
+  Engine& drafts = *options_.draft_model;
+  const std::optional<DraftCosts>& costs = options_.draft_costs;
+  return ModelDrafter::Create(drafts, engine_.info().vocab_size,
+                              costs ? *costs : CostsOfDrafts(engine_, drafts),
+                              {.max_length = context_, .pool = draft_pool_}, options_.kv_type,
+                              costs ? DraftCostsAre::kFixed : DraftCostsAre::kMeasured);
 }
 
 absl::Status Batcher::Start(Answer& answer) {

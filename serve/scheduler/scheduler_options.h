@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "absl/time/time.h"
+#include "gemma_like/generation/draft_policy.h"
 #include "ops/attention/kv_type.h"
 
 namespace inlay {
@@ -31,6 +33,8 @@ struct SchedulerOptions {
   // Drafts instead of looking in the text. It has the model's vocabulary (see CheckDraftModel),
   // outlives the scheduler, and its conversations take an eighth of the memory.
   Engine* draft_model = nullptr;
+  // What its drafts are taken to cost; nullopt: what they are measured to.
+  std::optional<DraftCosts> draft_costs = std::nullopt;
   // Where other servers leave states of prompts, and find those of this one; null: nowhere.
   std::shared_ptr<SharedPrefixes> shared_prefixes = nullptr;
 };

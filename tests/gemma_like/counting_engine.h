@@ -1,11 +1,9 @@
-// An engine that counts the tokens that it is given, and takes as long as it is told.
+// An engine that counts the tokens that it is given.
 #ifndef INLAY_TESTS_GEMMA_LIKE_COUNTING_ENGINE_H_
 #define INLAY_TESTS_GEMMA_LIKE_COUNTING_ENGINE_H_
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "cache/cache_bytes.h"
@@ -20,9 +18,6 @@ class CountingEngine final : public Engine {
 
   // What Identity() returns.
   ModelIdentity identity{.weights_hash = 0x1234, .numerics_version = 7, .instruction_set = "AVX2"};
-
-  // A pass takes this longer.
-  std::chrono::milliseconds pause{0};
 
   // Since the last call.
   size_t TakeCount() { return std::exchange(tokens_, 0); }
@@ -40,7 +35,6 @@ class CountingEngine final : public Engine {
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                        const CancelCheck& cancel, absl::Span<absl::Status> outcomes) override {
     for (const SequenceStep& step : steps) tokens_ += step.tokens.size();
-    std::this_thread::sleep_for(pause);
     return engine_.Forward(steps, logits, cancel, outcomes);
   }
   absl::Status Embed(absl::Span<const absl::Span<const int32_t>> texts, FloatRows embeddings,
