@@ -55,14 +55,13 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
 }
 
 // The number of tiles of a chunk is a multiple of this one's: pairs, which kernels for the widest
-// vectors multiply at once. With AMX more, as long as each thread gets some chunks.
+// vectors multiply at once. With AMX as many as leave each thread its chunks.
 size_t TilesTogether(size_t units, size_t tokens, size_t threads) {
-  constexpr size_t kChunks = 4;  // of each thread, at least
-  size_t tiles = 2;
-  if (ChosenExtension() == Extension::kAmx && tokens >= kLeastAmxTokens) {
-    while (tiles < kAmxTiles && units >= 2 * tiles * tokens * kChunks * threads) tiles *= 2;
-  }
-  return tiles;
+  constexpr size_t kChunks = 2;  // of each thread
+  if (ChosenExtension() != Extension::kAmx || tokens < kLeastAmxTokens) return 2;
+  const size_t chunks = kChunks * threads;
+  const size_t pairs = (units / tokens + 2 * chunks - 1) / (2 * chunks);
+  return std::clamp<size_t>(2 * pairs, 2, kAmxTiles);
 }
 
 // The chunk size for a product's `units`, each a tile for one of `tokens` tokens.

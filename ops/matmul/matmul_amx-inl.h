@@ -12,6 +12,8 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include "hwy/cache_control.h"
@@ -30,27 +32,43 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // One AMX instruction multiplies a group of columns: the quants of 16 tokens by those of a tile. It
-// adds these products as integers, which is exact. The float operations that follow are those of
-// QuantizedKernel, one for one, so the bits of the results are the same, too.
+// adds these products exactly: as integers, or as floats that are integers below 2^24. The float
+// operations that follow are those of QuantizedKernel, one for one, so the bits of the results are
+// the same, too.
 //
-// Measured on the first CPU with AMX at hand (a Xeon of 3.9 GHz), in cycles for 16 tokens and a
-// group of 32 columns of one tile, all in the first-level cache: the product alone 17, the store of
-// its sums 16, loads of both operands 12, the float operations alone 29. Together they take 63
-// to 67, since within some 480 cycles after an AMX instruction one port computes with float vectors
-// of 512 bits instead of two: the 48 float operations then take 48. Without floats a product that
-// follows TILEZERO takes 58, and a third of that after a load of zeros, but not with them. That
-// sums are computed one, two or four groups ahead of their use makes no difference. AVX3_DL takes
-// 96 by count. So what is left to gain is elsewhere: every operand should come from a cache that is
-// near, in the form in which it is multiplied.
+// Measured on the first CPU with AMX at hand (a Xeon of 4 GHz), in cycles for 16 tokens and a group
+// of one tile, all in the first-level cache: a product takes 17, the store of its sums 17, one
+// after the other; the loads of both operands take 9 each, beside them. Within some 480 cycles
+// after an AMX instruction one port computes with float vectors of 512 bits instead of two, so that
+// the 48 float operations of a group take 48. All together take 60 to 63 in the order of
+// AmxKernel::Step, in which little waits for what was just begun, and 66 with each group's sums
+// stored right after their product. As bfloat16, of which sums are floats already, 32 float
+// operations are left, and all together take 43 to 48. But bfloat16 needs twice the memory and
+// longer to be unpacked, so that on matrices it pays only for groups of 16 columns, which have the
+// most float operations.
 
-// Tiles, and quantization blocks of columns, that are unpacked at once and multiplied by all
-// tokens, from the second-level cache: 350 to 420 KB, on the stack. Fewer tiles copy each token's
-// activations, which come from the third-level cache, more often; fewer blocks load and store each
-// total more often.
-constexpr size_t kAmxBlocks = 32;
+// Quantization blocks of columns that are unpacked at once, and multiplied by all tokens from the
+// second-level cache: all of them, so that no totals are stored and loaded again, or else a few, so
+// that the copies of activations stay in the first-level cache. From 33 blocks on, 32 at once took
+// 1.1 times as long.
+constexpr size_t kMostBlocks = 32, kFewBlocks = 16;
+// These blocks of one tile each, of bytes: 640 KB, on the stack. With fewer tiles each token's
+// activations, which come from the third-level cache, are copied more often.
+constexpr size_t kUnpackedBlocks = 1024;
 // After groups of kAmxTokens this many tokens or fewer are left to AVX3_DL, which multiplies them
 // at once. By the cycles above ten would cost there what 16 cost here.
 constexpr size_t kMostLeft = kQuantizedCols;
+
+// The size of parts of `all`, as equal as they can be with the fewest parts of `most` at most.
+inline size_t EvenPart(size_t all, size_t most) {
+  const size_t parts = std::max<size_t>((all + most - 1) / most, 1);
+  return (all + parts - 1) / parts;
+}
+
+inline size_t BlocksAtOnce(const PackedMatrix& w) {
+  const size_t all = w.cols() / kQuantBlock;
+  return all <= kMostBlocks ? all : EvenPart(all, kFewBlocks);
+}
 
 // Calls f.operator()<c>() for each of the kAmxTokens tokens. Unlike a loop, this leaves vectors in
 // an array that is indexed by c in registers: g++ 12 keeps those of a loop in memory.
@@ -63,30 +81,65 @@ HWY_INLINE void ForTokens(const F& f) {
   each(std::make_index_sequence<kAmxTokens>());
 }
 
+using Bf16Bits = uint16_t;
+
+// The operands of a format's products: bytes or, for short groups, bfloat16.
+template <class Format>
+inline constexpr bool kIsBf16 = Format::kGroup == 16;
+template <class Format>
+using Quant = std::conditional_t<kIsBf16<Format>, Bf16Bits, int8_t>;
+
 // A group of columns of one tile.
 template <class Format>
 struct UnpackedGroup {
-  alignas(64) uint8_t quads[Format::kGroup / 4][4 * kTileRows];  // signed
+  // Words of 2 columns of bfloat16, or 4 of bytes, of all rows, as AMX reads them.
+  static constexpr size_t kColumns = sizeof(uint32_t) / sizeof(Quant<Format>);
+  alignas(64) uint32_t words[Format::kGroup / kColumns][kTileRows];
   float scales[kTileRows];
   float offsets[kTileRows];  // where the format has them
 };
 
 // A quantization block of the activations of as many tokens as are multiplied at once.
+template <class Format>
 struct TokensBlock {
-  alignas(64) int8_t quants[kAmxTokens][kQuantBlock];
+  alignas(64) Quant<Format> quants[kAmxTokens][kQuantBlock];
   float scales[kAmxTokens];
   float sums[2][kAmxTokens];  // of each group, where the weights have offsets
 };
+
+// Converts each signed byte of four columns of all rows to bfloat16, which has eight bits of
+// precision, and stores them as two words of each row.
+HWY_INLINE void StoreAsBf16(VQuads quads, uint32_t (*words)[kTileRows]) {
+  const DRowInts di;
+  const hn::RebindToUnsigned<DRowInts> du;
+  const auto column = [&](auto shifted) HWY_ATTR {
+    return hn::BitCast(du, hn::ConvertTo(DRows(), hn::ShiftRight<24>(shifted)));
+  };
+  const auto all = hn::BitCast(di, quads);
+  const auto first = column(hn::ShiftLeft<24>(all)), second = column(hn::ShiftLeft<16>(all));
+  const auto third = column(hn::ShiftLeft<8>(all)), fourth = column(all);
+  // The lower half of such a float is 0.
+  hn::Store(hn::Or(hn::ShiftRight<16>(first), second), du, words[0]);
+  hn::Store(hn::Or(hn::ShiftRight<16>(third), fourth), du, words[1]);
+}
 
 template <class Format>
 HWY_INLINE void Unpack(const Format& w, size_t g, UnpackedGroup<Format>& group) {
   const DQuads d8;
   const auto bias = hn::Set(d8, static_cast<uint8_t>(Format::kBias));
+  const auto store = [&](VQuads quads, size_t index) HWY_ATTR {
+    const auto quants = hn::Sub(quads, bias);
+    if constexpr (kIsBf16<Format>) {
+      StoreAsBf16(quants, group.words + 2 * index);
+    } else {
+      hn::Store(quants, d8, reinterpret_cast<uint8_t*>(group.words[index]));
+    }
+  };
   const auto step = [&]<size_t s>() HWY_ATTR {
     VQuads a, b;
     w.template Step<s>(g, a, b);
-    hn::Store(hn::Sub(a, bias), d8, group.quads[2 * s]);
-    hn::Store(hn::Sub(b, bias), d8, group.quads[2 * s + 1]);
+    store(a, 2 * s);
+    store(b, 2 * s + 1);
   };
   step.template operator()<0>();
   step.template operator()<1>();
@@ -101,33 +154,47 @@ HWY_INLINE void Unpack(const Format& w, size_t g, UnpackedGroup<Format>& group) 
 // The kernel of one format; `Tiles` are the AMX instructions.
 template <class Format, class Tiles>
 class AmxKernel {
+  using Group = UnpackedGroup<Format>;
+  using Block = TokensBlock<Format>;
+  static constexpr size_t kGroups = kQuantBlock / Format::kGroup;  // of a block
+  // As much memory as bytes of groups of 32 columns need.
+  static constexpr size_t kUnpacked =
+      kUnpackedBlocks * sizeof(UnpackedGroup<Bytes32>) / sizeof(Group);
+
  public:
   // To be called before Run, with Tiles::Release() after the last Run.
   static void Configure() {
     AmxShapes shapes;
     for (const int slot : {0, 1}) {
       shapes.Set(kSums + slot, kAmxTokens, 4 * kTileRows);
-      shapes.Set(kQuants + slot, kAmxTokens, Format::kGroup);
-      shapes.Set(kWeights + slot, Format::kGroup / 4, 4 * kTileRows);
+      shapes.Set(kQuants + slot, kAmxTokens, sizeof(Quant<Format>) * Format::kGroup);
+      shapes.Set(kWeights + slot, std::size(Group().words), sizeof(Group().words[0]));
     }
     Tiles::Configure(shapes);
   }
 
-  // The tiles [begin, end), kAmxTiles at most, for the first `tokens` tokens, one at least.
+  // The tiles that Run takes at most.
+  static size_t MostTiles(const PackedMatrix& w) {
+    return std::min(kAmxTiles, kUnpacked / (BlocksAtOnce(w) * kGroups));
+  }
+
+  // The tiles [begin, end) for the first `tokens` tokens, one at least.
   static void Run(const MatMulTask& task, const QuantizedRows& x, size_t tokens, size_t begin,
                   size_t end) {
-    UnpackedGroup<Format> weights[kAmxTiles][kAmxBlocks * kGroups];
-    TokensBlock blocks[kAmxBlocks];
+    Group unpacked[kUnpacked];
+    Block blocks[kMostBlocks];
     const size_t all = task.w->cols() / kQuantBlock;
-    for (size_t block = 0; block < all; block += kAmxBlocks) {
-      const size_t count = std::min(kAmxBlocks, all - block);
+    const size_t most = BlocksAtOnce(*task.w);
+    const auto weights = [&](size_t tile) { return unpacked + (tile - begin) * most * kGroups; };
+    for (size_t block = 0; block < all; block += most) {
+      const size_t count = std::min(most, all - block);
       for (size_t tile = begin; tile < end; ++tile) {
         const Format packed(*task.w, tile, 0);
         for (size_t i = 0; i < count * kGroups; ++i) {
-          Unpack(packed, block * kGroups + i, weights[tile - begin][i]);
+          Unpack(packed, block * kGroups + i, weights(tile)[i]);
         }
       }
-      Ahead ahead(*task.w, block, begin, end, (tokens + kAmxTokens - 1) / kAmxTokens);
+      Ahead ahead(*task.w, block, most, begin, end, (tokens + kAmxTokens - 1) / kAmxTokens);
       for (size_t token = 0; token < tokens; token += kAmxTokens) {
         // If fewer than kAmxTokens are left, the last token also fills the unused rows: its results
         // are the same each time.
@@ -145,7 +212,7 @@ class AmxKernel {
         for (size_t tile = begin; tile < end; ++tile) {
           const size_t row = tile * kTileRows;
           ahead.Fetch();
-          Add(weights[tile - begin], blocks, count,
+          Add(weights(tile), blocks, count,
               Results{y, row, std::min(kTileRows, task.w->rows() - row), block == 0});
         }
       }
@@ -153,24 +220,24 @@ class AmxKernel {
   }
 
  private:
-  static constexpr size_t kGroups = kQuantBlock / Format::kGroup;  // of a block
-  // Prefetches into the second-level cache what is unpacked after the blocks from `block` on of the
-  // tiles [begin, end): the next blocks of these tiles or, after the last ones, the first of the
-  // next tiles. A share of it each time that one of these tiles is multiplied by one of `groups`
-  // groups of tokens.
+  // Prefetches into the second-level cache what is unpacked after `blocks` blocks from `block` on
+  // of the tiles [begin, end): the next blocks of these tiles or, after the last ones, the first of
+  // the next tiles. A share of it each time that one of these tiles is multiplied by one of
+  // `groups` groups of tokens.
   class Ahead {
    public:
-    Ahead(const PackedMatrix& w, size_t block, size_t begin, size_t end, size_t groups) {
+    Ahead(const PackedMatrix& w, size_t block, size_t blocks, size_t begin, size_t end,
+          size_t groups) {
       const size_t all = w.cols() / kQuantBlock;
-      const bool is_last = block + kAmxBlocks >= all;
-      const size_t next = is_last ? 0 : block + kAmxBlocks;
+      const bool is_last = block + blocks >= all;
+      const size_t next = is_last ? 0 : block + blocks;
       const size_t first = is_last ? end : begin;
       const size_t tiles = std::min(end - begin, w.tiles() - first);
       if (tiles == 0) return;
       const size_t from = Offset(next);
       tile_ = w.tile(first) + from;
       tile_bytes_ = w.tile_bytes();
-      bytes_ = Offset(std::min(next + kAmxBlocks, all)) - from;
+      bytes_ = Offset(std::min(next + blocks, all)) - from;
       bytes_left_ = tiles * bytes_;
       step_ = (bytes_left_ / (groups * (end - begin)) + 127) / 64 * 64;
     }
@@ -205,9 +272,20 @@ class AmxKernel {
   // AMX registers, of which two of each kind alternate.
   static constexpr int kSums = 0, kQuants = 2, kWeights = 4;
 
-  static HWY_INLINE void Copy(const QuantizedBlock& from, size_t token, TokensBlock& to) {
-    const hn::FixedTag<int8_t, kQuantBlock> d8;
-    hn::Store(hn::Load(d8, from.quants), d8, to.quants[token]);
+  static HWY_INLINE void Copy(const QuantizedBlock& from, size_t token, Block& to) {
+    if constexpr (kIsBf16<Format>) {
+      const hn::FixedTag<Bf16Bits, kQuantBlock> d16;
+      const hn::FixedTag<int8_t, kQuantBlock / 2> d8;
+      const auto floats = [&](size_t i) HWY_ATTR {
+        const hn::Rebind<int32_t, decltype(d8)> di;
+        const auto quants = hn::PromoteTo(di, hn::Load(d8, from.quants + i));
+        return hn::BitCast(d16, hn::ConvertTo(hn::Rebind<float, decltype(di)>(), quants));
+      };
+      hn::Store(hn::ConcatOdd(d16, floats(kQuantBlock / 2), floats(0)), d16, to.quants[token]);
+    } else {
+      const hn::FixedTag<int8_t, kQuantBlock> d8;
+      hn::Store(hn::Load(d8, from.quants), d8, to.quants[token]);
+    }
     to.scales[token] = from.scale;
     if constexpr (Format::kHasOffsets) {
       for (size_t i = 0; i < kGroups; ++i) {
@@ -222,11 +300,10 @@ class AmxKernel {
     size_t row, rows;
     bool are_new;  // whether totals start at 0 and not at what y holds
   };
-  using Sums = int32_t[kAmxTokens][kTileRows];
+  using Sums = std::conditional_t<kIsBf16<Format>, float, int32_t>[kAmxTokens][kTileRows];
 
   // Adds the products of some quantization blocks of columns to one tile's results.
-  static void Add(const UnpackedGroup<Format>* weights, const TokensBlock* x, size_t blocks,
-                  const Results& results) {
+  static void Add(const Group* weights, const Block* x, size_t blocks, const Results& results) {
     const DRows df;
     VRows total[kAmxTokens];
     ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
@@ -235,46 +312,79 @@ class AmxKernel {
     });
     alignas(64) Sums sums[2];
     const size_t groups = blocks * kGroups;
-    Multiply<0>(weights, x, 0, sums[0]);
-    for (size_t g = 0; g < groups; g += 2) {
-      if (g + 1 < groups) Multiply<1>(weights, x, g + 1, sums[1]);
-      AddSums<0>(weights[g], x[g / kGroups], sums[0], total);
-      if (g + 1 == groups) break;
-      if (g + 2 < groups) Multiply<0>(weights, x, g + 2, sums[0]);
-      AddSums<1>(weights[g + 1], x[(g + 1) / kGroups], sums[1], total);
+    Load<0>(weights, x, 0);
+    Multiply<0>();
+    if (groups > 1) {
+      Load<1>(weights, x, 1);
+      Multiply<1>();
+    }
+    if (groups > 2) Load<0>(weights, x, 2);
+    size_t g = 0;
+    for (; g + 1 < groups; g += 2) {
+      Step<0>(weights, x, g, groups, sums, total);
+      Step<1>(weights, x, g + 1, groups, sums, total);
+    }
+    if (g < groups) {
+      Step<0>(weights, x, g, groups, sums, total);
+      AddSums<0>(weights, x, g, sums, total);
+    } else {
+      AddSums<1>(weights, x, g - 1, sums, total);
     }
     ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
       hn::StoreN(total[c], df, results.y[c] + results.row, results.rows);
     });
   }
 
-  // Computes the sums of products of group g in the AMX registers of a slot.
+  // Loads the operands of group g into the AMX registers of a slot.
   template <int slot>
-  static HWY_INLINE void Multiply(const UnpackedGroup<Format>* weights, const TokensBlock* x,
-                                  size_t g, Sums& sums) {
-    const int8_t* quants = x[g / kGroups].quants[0] + g % kGroups * Format::kGroup;
-    Tiles::template Load<kQuants + slot>(quants, kQuantBlock);
-    Tiles::template Load<kWeights + slot>(weights[g].quads, sizeof(weights[g].quads[0]));
+  static HWY_INLINE void Load(const Group* weights, const Block* x, size_t g) {
+    const Quant<Format>* quants = x[g / kGroups].quants[0] + g % kGroups * Format::kGroup;
+    Tiles::template Load<kQuants + slot>(quants, sizeof(x->quants[0]));
+    Tiles::template Load<kWeights + slot>(weights[g].words, sizeof(weights[g].words[0]));
+  }
+
+  template <int slot>
+  static HWY_INLINE void Multiply() {
     Tiles::template Zero<kSums + slot>();
-    Tiles::template AddProducts<kSums + slot, kQuants + slot, kWeights + slot>();
-    Tiles::template Store<kSums + slot>(sums, sizeof(sums[0]));
+    if constexpr (kIsBf16<Format>) {
+      Tiles::template AddProductsOfBf16<kSums + slot, kQuants + slot, kWeights + slot>();
+    } else {
+      Tiles::template AddProducts<kSums + slot, kQuants + slot, kWeights + slot>();
+    }
+  }
+
+  // Stores the sums of group g, of this slot, then multiplies the operands of g + 2, which are
+  // there, loads those of g + 3, and adds the sums of g - 1.
+  template <int slot>
+  static HWY_INLINE void Step(const Group* weights, const Block* x, size_t g, size_t groups,
+                              Sums (&sums)[2], VRows (&total)[kAmxTokens]) {
+    Tiles::template Store<kSums + slot>(sums[slot], sizeof(sums[slot][0]));
+    if (g + 2 < groups) Multiply<slot>();
+    if (g + 3 < groups) Load<1 - slot>(weights, x, g + 3);
+    if (g > 0) AddSums<1 - slot>(weights, x, g - 1, sums, total);
+  }
+
+  static HWY_INLINE VRows Floats(const float* sums) { return hn::Load(DRows(), sums); }
+  static HWY_INLINE VRows Floats(const int32_t* sums) {
+    return hn::ConvertTo(DRows(), hn::Load(DRowInts(), sums));
   }
 
   // Adds the sums of a group, computed in this slot, to the totals, as AddGroup does.
   template <int slot>
-  static HWY_INLINE void AddSums(const UnpackedGroup<Format>& weights, const TokensBlock& x,
-                                 const Sums& sums, VRows (&total)[kAmxTokens]) {
+  static HWY_INLINE void AddSums(const Group* weights, const Block* x, size_t g,
+                                 const Sums (&sums)[2], VRows (&total)[kAmxTokens]) {
     constexpr size_t kGroupIndex = kGroups == 2 ? slot : 0;
     const DRows df;
-    const auto scale = hn::LoadU(df, weights.scales);
+    const auto scale = hn::LoadU(df, weights[g].scales);
+    const Block& block = x[g / kGroups];
     ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
-      const auto sum = hn::ConvertTo(df, hn::Load(DRowInts(), sums[c]));
-      total[c] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, x.scales[c])), total[c]);
+      const auto each = hn::Mul(scale, hn::Set(df, block.scales[c]));
+      total[c] = hn::MulAdd(Floats(sums[slot][c]), each, total[c]);
     });
     if constexpr (Format::kHasOffsets) {
-      const auto offset = hn::LoadU(df, weights.offsets);
+      const auto offset = hn::LoadU(df, weights[g].offsets);
       ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
-        total[c] = hn::MulAdd(offset, hn::Set(df, x.sums[kGroupIndex][c]), total[c]);
+        total[c] = hn::MulAdd(offset, hn::Set(df, block.sums[kGroupIndex][c]), total[c]);
       });
     }
   }
@@ -298,8 +408,9 @@ void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin,
   }
   using Kernel = AmxKernel<Format, Tiles>;
   Kernel::Configure();
-  for (size_t tile = begin; tile < end; tile += kAmxTiles) {
-    const size_t stop = std::min(tile + kAmxTiles, end);
+  const size_t most = EvenPart(end - begin, Kernel::MostTiles(*task.w));
+  for (size_t tile = begin; tile < end; tile += most) {
+    const size_t stop = std::min(tile + most, end);
     Kernel::Run(task, x, many, tile, stop);
     if (many < tokens) few(last, last_x, tile, stop);
   }

@@ -23,8 +23,8 @@ class AmxBf16Kernel {
   // The tiles [begin, end) of the task for all tokens.
   static void Run(const MatMulTask& task, const Bf16Rows& x, size_t begin, size_t end) {
     AmxBf16Kernel kernel(task, x);
-    for (size_t tile = begin; tile < end; tile += kAmxTiles) {
-      kernel.RunTiles(tile, std::min(tile + kAmxTiles, end));
+    for (size_t tile = begin; tile < end; tile += kTiles) {
+      kernel.RunTiles(tile, std::min(tile + kTiles, end));
     }
     Tiles::Release();
   }
@@ -32,9 +32,9 @@ class AmxBf16Kernel {
  private:
   // AMX registers: totals of two groups of tokens by two tiles, and their operands.
   static constexpr int kTotals = 0, kTokens = 4, kWeights = 6;
-  // Columns whose weights, of kAmxTiles tiles, stay in the second-level cache (1 MB) while all
-  // tokens are multiplied by them.
-  static constexpr size_t kColumns = 2048;
+  // Columns and tiles whose weights stay in the second-level cache (1 MB) while all tokens are
+  // multiplied by them.
+  static constexpr size_t kColumns = 2048, kTiles = 16;
   static constexpr size_t kChainBytes = kBf16Chain * sizeof(Bf16);
   static constexpr size_t kWeightBytes = kTileRows * kChainBytes;  // of a tile's chain
   // Prefetch distance in bytes along a tile, for the first tokens. With it one token takes 0.8

@@ -102,20 +102,20 @@ class EmulatedTiles {
   template <int sums, int a, int b>
   static void AddProductsOfBf16() {
     const auto [c, x, y] = Operands<sums, a, b>();
+    // Of a pair of rows those of even columns and of odd ones. Unused columns are computed as well.
+    Floats columns[2 * kRows] = {};
+    for (size_t k = 0; k < 2 * size_t{y.rows}; ++k) {
+      for (size_t n = 0; n < kRows; ++n)
+        columns[k][n] = Bf16At(&y.data[k / 2][4 * n + 2 * (k % 2)]);
+    }
     for (size_t m = 0; m < c.rows; ++m) {
-      for (size_t n = 0; n < y.row_bytes / 4; ++n) {
-        float chains[2] = {};
-        for (size_t k = 0; k < x.row_bytes / 4; ++k) {
-          for (size_t j = 0; j < 2; ++j) {
-            chains[j] = Flush(std::fma(Bf16At(&x.data[m][4 * k + 2 * j]),
-                                       Bf16At(&y.data[k][4 * n + 2 * j]), chains[j]));
-          }
-        }
-        float sum;
-        std::memcpy(&sum, &c.data[m][4 * n], 4);
-        sum = Flush(Flush(sum) + Flush(chains[0] + chains[1]));
-        std::memcpy(&c.data[m][4 * n], &sum, 4);
-      }
+      Floats chains[2] = {}, all;
+      for (size_t k = 0; k < 2 * size_t{y.rows}; ++k)
+        AddProducts(Bf16At(&x.data[m][2 * k]), columns[k], chains[k % 2]);
+      std::memcpy(all, c.data[m], sizeof(all));
+      for (size_t n = 0; n < kRows; ++n)
+        all[n] = Flush(Flush(all[n]) + Flush(chains[0][n] + chains[1][n]));
+      std::memcpy(c.data[m], all, sizeof(all));
     }
     ClearUnused(c);
   }
@@ -123,6 +123,26 @@ class EmulatedTiles {
  private:
   static constexpr size_t kRegisters = AmxState::kRegisters, kRows = AmxRegister::kRows,
                           kRowBytes = AmxRegister::kRowBytes;
+
+  using Floats = float[kRows];
+
+  // chain += a * b, fused. Products of bfloat16 need no more bits than floats have, so that the
+  // sums alone are rounded, unless a product is subnormal or infinite.
+  static void AddProducts(float a, const Floats& b, Floats& chain) {
+    Floats products;
+    bool exact = true;
+    for (size_t n = 0; n < kRows; ++n) {
+      products[n] = a * b[n];
+      const float size = std::fabs(products[n]);
+      exact &= b[n] == 0 || (size >= std::numeric_limits<float>::min() &&
+                             size <= std::numeric_limits<float>::max());
+    }
+    if (exact || a == 0) {
+      for (size_t n = 0; n < kRows; ++n) chain[n] = Flush(products[n] + chain[n]);
+    } else {
+      for (size_t n = 0; n < kRows; ++n) chain[n] = Flush(std::fma(a, b[n], chain[n]));
+    }
+  }
 
   struct Three {
     AmxRegister& c;

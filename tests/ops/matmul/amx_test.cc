@@ -296,7 +296,7 @@ TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
       for (size_t rows : {1, 16, 53, 90}) {
         const Weights w(type, rows, cols, 21);
         const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
-        for (size_t tokens = 1; tokens <= 56; tokens += tokens == 1 ? 14 : 1) {
+        for (size_t tokens = 1; tokens <= 72; tokens += tokens == 1 ? 14 : 1) {
           const Array x = RandomArray(tokens, cols, 22), with(tokens, rows), without(tokens, rows);
           const OwnedOperand input(x, OperandForms::For({&packed}), team_);
           Multiply({&packed, with}, *input, 0, packed.tiles());
@@ -314,7 +314,7 @@ TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
 TEST_F(AmxMatMulTest, LargeMatricesHaveTheBitsOfAvx3Dl) {
   for (WeightType type : AmxTypes()) {
     const size_t cols = GetWeightTypeInfo(type).block_size == 256 ? 2304 : 2080;
-    const size_t rows = kAmxTiles * kTileRows + 21, tokens = 2 * kAmxTokens + 9;
+    const size_t rows = kAmxTiles * kTileRows + 21, tokens = kLeastAmxTokens + 9;
     const Weights w(type, rows, cols, 51);
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
     const Array x = RandomArray(tokens, cols, 52), with(tokens, rows), without(tokens, rows);
@@ -332,7 +332,7 @@ TEST_F(AmxMatMulTest, TakesRowsByTheirNumbers) {
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
     const Array x = RandomArray(inputs, cols, 32);
     const OwnedOperand input(x, OperandForms::For({&packed}), team_);
-    for (size_t tokens : {5, 16, 32, 35, 43}) {
+    for (size_t tokens : {5, 16, 48, 51, 59}) {
       std::mt19937 generator(33);
       std::vector<int32_t> x_rows(tokens);
       for (int32_t& row : x_rows) row = static_cast<int32_t>(generator() % inputs);
@@ -348,7 +348,7 @@ TEST_F(AmxMatMulTest, TakesRowsByTheirNumbers) {
 
 TEST_F(AmxMatMulTest, RangesOfTilesAreComputedAlone) {
   for (WeightType type : AmxTypes()) {
-    const size_t cols = 256, rows = 150, tokens = 39;
+    const size_t cols = 256, rows = 150, tokens = 55;
     const Weights w(type, rows, cols, 41);
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
     const Array x = RandomArray(tokens, cols, 42), expected(tokens, rows);
@@ -390,7 +390,7 @@ TEST_F(AmxMatMulTest, SubnormalBf16) {
 TEST_F(AmxMatMulTest, SiliconHasTheBitsOfAvx3Dl) {
   if (!ForceTarget("AVX3_DL_AMX")) GTEST_SKIP() << "this CPU lacks AMX";
   for (WeightType type : AmxTypes()) {
-    for (size_t tokens : {1, 5, 16, 17, 40, 77}) {
+    for (size_t tokens : {1, 5, 16, 17, 49, 77}) {
       const size_t cols = 2304, rows = kAmxTiles * kTileRows + 21;
       const Weights w(type, rows, cols, 71);
       const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
@@ -409,7 +409,7 @@ TEST_F(AmxMatMulTest, SiliconHasTheBitsOfAvx3Dl) {
 // The largest sums that there can be, and scales that are not finite.
 TEST_F(AmxMatMulTest, Extremes) {
   for (WeightType type : AmxTypes()) {
-    const size_t cols = GetWeightTypeInfo(type).block_size, rows = 19, tokens = 32;
+    const size_t cols = GetWeightTypeInfo(type).block_size, rows = 19, tokens = kLeastAmxTokens;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
       const Weights w(type, rows, cols, 5, byte);
       const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
