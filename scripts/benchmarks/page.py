@@ -1,5 +1,6 @@
 """Writes the page of a report and its charts from what was measured."""
 
+import re
 import statistics
 
 from benchmarks import bar_chart
@@ -74,7 +75,10 @@ class Report:
         return found["tests"].get(column.test) if found else None
 
     def peers(self, column):
-        return [peer for peer in self.engines[1:] if peer.takes(column.work)]
+        """Those that did what the column is about, with one model at least."""
+        return [peer for peer in self.engines[1:] if peer.takes(column.work) and
+                any(self.test(word, threads, column, peer)
+                    for word in self.words for threads in self.threads)]
 
     def rates(self, threads):
         """The table of one number of threads."""
@@ -119,17 +123,20 @@ class Report:
                               "limit", [engine.name for engine in self.engines], groups)
 
     def failures(self):
-        """A sentence for each peer that could not do something."""
-        found = []
+        """A sentence for each thing that a peer could not do, with the models that it is about."""
+        found = {}
         for word in self.words:
             for threads in self.threads:
                 for work in dict.fromkeys(column.work for column in self.columns):
                     cell = self.results.find(word, threads, work, self.rounds, self.engines)
                     for name, engine in (cell or {"engines": {}})["engines"].items():
                         if engine["failure"]:
-                            found.append(f"{label(word)}, {threads_words(threads)}: {name}: "
-                                         f"{engine['failure']}")
-        return found
+                            # Logs begin with the time, and name the model's file.
+                            what = re.sub(r"\b\d+(\.\d+){3} ", "", engine["failure"])
+                            what = what.replace(word.replace(":", "-") + ".gguf", "MODEL")
+                            found.setdefault((threads, name, what), []).append(label(word))
+        return [f"{threads_words(threads)}, {', '.join(models)}: {name}: {what}"
+                for (threads, name, what), models in found.items()]
 
     def sources(self):
         """{engine: what it says of its build}."""

@@ -161,12 +161,20 @@ class Report(ScriptTest):
     def test_lists_what_a_peer_cannot_do(self):
         done = self.report("--peer", "old=" + self.program("bench", 'sys.exit("no such model")'))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("| gemma-3-270m Q8_0 | 1,000 (97 %) | failed | 100 (97 %) | failed |",
-                      self.page())
-        self.assertIn("- gemma-3-270m Q8_0, 2 threads: old: bench -m gemma-3-270m-Q8_0.gguf ",
+        self.assertNotIn("× old", self.page())  # a column without a figure
+        self.assertIn("- 2 threads, gemma-3-270m Q8_0, mamba2-130m Q8_0: old: bench -m MODEL ",
                       self.page())
         self.assertNotIn(str(self.folder), self.page())
         self.assertEqual(len(self.calls("bench")), 2 * 2 * 2)  # not again in the second round
+
+    def test_says_which_models_a_peer_lacks(self):
+        lacks = 'if "mamba2" in sys.argv[2]: sys.exit("0.00.095.367 E no such model")\n'
+        done = self.report("--peer", "old=" + self.program("bench", lacks + BENCH))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| gemma-3-270m Q8_0 | 1,000 (97 %) | 4.00 | 100 (97 %) | 4.00 |", self.page())
+        self.assertIn("| mamba2-130m Q8_0 | 1,000 (97 %) | failed | 100 (97 %) | failed |",
+                      self.page())
+        self.assertRegex(self.page(), "- 2 threads, mamba2-130m Q8_0: old: bench -m MODEL .*: E no such")
 
     def test_measures_files_and_keeps_models_where_it_is_told_to(self):
         done = self.report("--models", f"{self.model},gemma-3-270m", "--keep")
