@@ -22,6 +22,7 @@
 #include "ops/matmul/matmul_kernels-inl.h"
 #include "ops/matmul/matmul_task.h"
 #include "ops/matmul/matmul_tiles.h"
+#include "ops/matmul/operand.h"
 
 // All CPUs with AMX run this target, on which a vector holds all rows of a tile.
 #if HWY_TARGET == HWY_AVX3_DL
@@ -81,13 +82,11 @@ HWY_INLINE void ForTokens(const F& f) {
   each(std::make_index_sequence<kAmxTokens>());
 }
 
-using Bf16Bits = uint16_t;
-
 // The operands of a format's products: bytes or, for short groups, bfloat16.
 template <class Format>
 inline constexpr bool kIsBf16 = Format::kGroup == 16;
 template <class Format>
-using Quant = std::conditional_t<kIsBf16<Format>, Bf16Bits, int8_t>;
+using Quant = std::conditional_t<kIsBf16<Format>, Bf16, int8_t>;
 
 // A group of columns of one tile.
 template <class Format>
@@ -274,7 +273,7 @@ class AmxKernel {
 
   static HWY_INLINE void Copy(const QuantizedBlock& from, size_t token, Block& to) {
     if constexpr (kIsBf16<Format>) {
-      const hn::FixedTag<Bf16Bits, kQuantBlock> d16;
+      const hn::FixedTag<Bf16, kQuantBlock> d16;
       const hn::FixedTag<int8_t, kQuantBlock / 2> d8;
       const auto floats = [&](size_t i) HWY_ATTR {
         const hn::Rebind<int32_t, decltype(d8)> di;

@@ -132,7 +132,7 @@ class Report:
                     for name, engine in (cell or {"engines": {}})["engines"].items():
                         if engine["failure"]:
                             # Logs begin with the time, and name the model's file.
-                            what = re.sub(r"\b\d+(\.\d+){3} ", "", engine["failure"])
+                            what = re.sub(r"(?<=: )\d+\.\d\d\.\d{3}\.\d{3} ", "", engine["failure"])
                             what = what.replace(word.replace(":", "-") + ".gguf", "MODEL")
                             found.setdefault((threads, name, what), []).append(label(word))
         return [f"{threads_words(threads)}, {', '.join(models)}: {name}: {what}"

@@ -174,7 +174,8 @@ class Report(ScriptTest):
         self.assertIn("| gemma-3-270m Q8_0 | 1,000 (97 %) | 4.00 | 100 (97 %) | 4.00 |", self.page())
         self.assertIn("| mamba2-130m Q8_0 | 1,000 (97 %) | failed | 100 (97 %) | failed |",
                       self.page())
-        self.assertRegex(self.page(), "- 2 threads, mamba2-130m Q8_0: old: bench -m MODEL .*: E no such")
+        self.assertRegex(self.page(),
+                         "- 2 threads, mamba2-130m Q8_0: old: bench -m MODEL .*: E no such")
 
     def test_measures_files_and_keeps_models_where_it_is_told_to(self):
         done = self.report("--models", f"{self.model},gemma-3-270m", "--keep")

@@ -311,18 +311,21 @@ TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
   }
 }
 
-// More tiles, tokens and columns than are unpacked or copied at once.
+// More tiles and tokens than are unpacked or copied at once, and as many columns as are, or more.
 TEST_F(AmxMatMulTest, LargeMatricesHaveTheBitsOfAvx3Dl) {
   for (WeightType type : AmxTypes()) {
-    const size_t cols = GetWeightTypeInfo(type).block_size == 256 ? 2304 : 2080;
-    const size_t rows = kAmxTiles * kTileRows + 21, tokens = kLeastAmxTokens + 9;
-    const Weights w(type, rows, cols, 51);
-    const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
-    const Array x = RandomArray(tokens, cols, 52), with(tokens, rows), without(tokens, rows);
-    const OwnedOperand input(x, OperandForms::For({&packed}), team_);
-    Multiply({&packed, with}, *input, 0, packed.tiles());
-    MatMul(packed, *input, without, team_);
-    EXPECT_TRUE(SameBits(with, without)) << GetWeightTypeInfo(type).name;
+    const size_t more = GetWeightTypeInfo(type).block_size == 256 ? 2304 : 2080;
+    for (size_t cols : {size_t{1024}, more}) {
+      const size_t rows = kAmxTiles * kTileRows + 21, tokens = kLeastAmxTokens + 9;
+      const Weights w(type, rows, cols, 51);
+      const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
+      const Array x = RandomArray(tokens, cols, 52), with(tokens, rows), without(tokens, rows);
+      const OwnedOperand input(x, OperandForms::For({&packed}), team_);
+      Multiply({&packed, with}, *input, 0, packed.tiles());
+      MatMul(packed, *input, without, team_);
+      EXPECT_TRUE(SameBits(with, without))
+          << GetWeightTypeInfo(type).name << ", " << cols << " columns";
+    }
   }
 }
 
