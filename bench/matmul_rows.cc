@@ -62,7 +62,7 @@ void MatMulRow(WeightType type, size_t tokens, Row& row) {
 void AddMatMulRows() {
   for (WeightType type : {WeightType::kF32, WeightType::kBF16, WeightType::kQ8_0, WeightType::kQ4_0,
                           WeightType::kQ4_K, WeightType::kQ6_K}) {
-    for (size_t tokens : {1, 6, 512}) {
+    for (size_t tokens : {1, 6, 16, 512}) {
       AddRows("matmul/" + std::string(GetWeightTypeInfo(type).name) +
                   "/2048x2048/tokens:" + std::to_string(tokens),
               [=](Row& row) { MatMulRow(type, tokens, row); });

@@ -48,6 +48,7 @@
 #include "gemma_like/ranks/ranks.h"
 #include "gemma_like/strings.h"
 #include "io/gguf/gguf.h"
+#include "ops/cpu/amx_memory.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/matmul/operand.h"
 #include "ops/pooling.h"
@@ -87,8 +88,10 @@ class Model final : public Engine {
   // loading reports them.
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
     const WeightBinder binder = Ask(file, ShareOf(options.ranks.get()));
+    const size_t threads = TeamThreads(options);
     return {.weights = binder.bytes(),
-            .scratch = ScratchFloats(MaxBatch(options), TeamThreads(options)) * sizeof(float)};
+            .scratch = ScratchFloats(MaxBatch(options), threads) * sizeof(float) +
+                       PlannedAmxMemory(threads)};
   }
 
   // What a rank's token costs, from the file's header alone, once a conversation has `length`

@@ -12,11 +12,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <type_traits>
 
 #include "ops/attention/attention-inl.h"
 #include "ops/attention/attention_span.h"
 #include "ops/bf16_parts-inl.h"
+#include "ops/cpu/amx_memory.h"
 #include "ops/cpu/amx_product.h"
 
 #if HWY_TARGET == HWY_AVX3_DL
@@ -305,7 +307,11 @@ class AmxSpan {
 template <class Tiles>
 void SpanByAmx(const AttentionCall& call, const TokenRange& tokens, size_t kv_head, size_t span,
                const Partials* partials) {
-  const auto run = [&]<class T>() { AmxSpan<T, Tiles>(call, tokens, kv_head, span).Run(partials); };
+  const auto run = [&]<class T>() {
+    using Span = AmxSpan<T, Tiles>;
+    static_assert(sizeof(Span) <= kAmxMemory && std::is_trivially_destructible_v<Span>);
+    (new (AmxMemory()) Span(call, tokens, kv_head, span))->Run(partials);
+  };
   switch (call.segment.kv.shape.type) {
     case KvType::kF32:
       return run.template operator()<float>();

@@ -58,6 +58,11 @@ struct AmxTiles {
   static void AddProducts() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "n"(sums), "n"(a), "n"(b));
   }
+  // TDPBSUD: the same with unsigned bytes in b.
+  template <int sums, int a, int b>
+  static void AddProductsOfUnsigned() {
+    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "n"(sums), "n"(a), "n"(b));
+  }
   // TDPBF16PS: sums[m][n] += (the sum over k of a[m][2 k] * b[k][2 n]) + (that of a[m][2 k + 1] *
   // b[k][2 n + 1]), of bfloat16, in float. Each sum starts at 0 and takes its products in order, by
   // fused multiply-adds; numbers below the least normal one are 0.

@@ -56,17 +56,17 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
 
 // The number of tiles of a chunk is a multiple of this one's: pairs, which kernels for the widest
 // vectors multiply at once. With AMX as many as leave each thread its chunks.
-size_t TilesTogether(size_t units, size_t tokens, size_t threads) {
+size_t TilesTogether(size_t units, size_t tokens, size_t threads, bool is_for_amx) {
   constexpr size_t kChunks = 2;  // of each thread
-  if (ChosenExtension() != Extension::kAmx || tokens < kLeastAmxTokens) return 2;
+  if (!is_for_amx) return 2;
   const size_t chunks = kChunks * threads;
   const size_t pairs = (units / tokens + 2 * chunks - 1) / (2 * chunks);
   return std::clamp<size_t>(2 * pairs, 2, kAmxTiles);
 }
 
 // The chunk size for a product's `units`, each a tile for one of `tokens` tokens.
-size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads) {
-  const size_t together = TilesTogether(units, tokens, threads) * tokens;
+size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads, bool is_for_amx) {
+  const size_t together = TilesTogether(units, tokens, threads, is_for_amx) * tokens;
   return std::max(UnitsOfChunk(units, nanoseconds, threads) / together * together, together);
 }
 
@@ -79,7 +79,7 @@ MatMulAhead::MatMulAhead(std::vector<const PackedMatrix*> matrices, size_t threa
     tiles_ += w->tiles();
     time += static_cast<double>(w->tiles()) * TileTime(*w, 1);
   }
-  if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads);
+  if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads, /*is_for_amx=*/false);
 }
 
 MemoryAhead MatMulAhead::Head(size_t range, size_t ranges) const {
@@ -98,6 +98,8 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
   size_t units = 0;
   size_t most_tokens = 0;
   double time = 0;
+  const bool with_amx = ChosenExtension() == Extension::kAmx;
+  bool is_for_amx = false;
   for (const MatMulTask& task : tasks) {
     assert(task.w->cols() == x.floats().cols && task.y.cols == task.w->rows());
     assert(task.x_rows != nullptr || task.y.rows == x.rows());
@@ -107,6 +109,8 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
     units += task.w->tiles() * task.y.rows;
     most_tokens = std::max(most_tokens, task.y.rows);
     time += static_cast<double>(task.w->tiles()) * TileTime(*task.w, task.y.rows);
+    is_for_amx |=
+        with_amx && IsQuantized(task.w->format()) && IsForAmx(task.w->format(), task.y.rows);
   }
   if (units == 0) return;
   const TileKernels kernels = ChosenTileKernels();
@@ -128,7 +132,7 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
       first = last;
     }
   };
-  team.Run(units, ChunkOf(units, most_tokens, time, team.threads()), work, ahead);
+  team.Run(units, ChunkOf(units, most_tokens, time, team.threads(), is_for_amx), work, ahead);
 }
 
 }  // namespace inlay

@@ -12,12 +12,15 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
+#include <new>
 #include <type_traits>
 #include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/cpu/amx_memory.h"
 #include "ops/cpu/amx_tiles.h"
 #include "ops/matmul/matmul_kernels-inl.h"
 #include "ops/matmul/matmul_task.h"
@@ -46,19 +49,16 @@ namespace {
 // stored right after their product. As bfloat16, of which sums are floats already, 32 float
 // operations are left, and all together take 43 to 48. But bfloat16 needs twice the memory and
 // longer to be unpacked, so that on matrices it pays only for groups of 16 columns, which have the
-// most float operations.
+// most float operations, and for many tokens.
 
 // Quantization blocks of columns that are unpacked at once, and multiplied by all tokens from the
 // second-level cache: all of them, so that no totals are stored and loaded again, or else a few, so
 // that the copies of activations stay in the first-level cache. From 33 blocks on, 32 at once took
 // 1.1 times as long.
 constexpr size_t kMostBlocks = 32, kFewBlocks = 16;
-// These blocks of one tile each, of bytes: 640 KB, on the stack. With fewer tiles each token's
-// activations, which come from the third-level cache, are copied more often.
-constexpr size_t kUnpackedBlocks = 1024;
-// After groups of kAmxTokens this many tokens or fewer are left to AVX3_DL, which multiplies them
-// at once. By the cycles above ten would cost there what 16 cost here.
-constexpr size_t kMostLeft = kQuantizedCols;
+// The most tokens of the kernels for few. With them 64 tokens took 0.7 to 1.05 times as long as
+// with those for many, the least with weights that are bytes, and 96 took 0.77 to 1.1 times.
+constexpr size_t kMostFewTokens = 6 * kAmxTokens;
 
 // The size of parts of `all`, as equal as they can be with the fewest parts of `most` at most.
 inline size_t EvenPart(size_t all, size_t most) {
@@ -82,26 +82,24 @@ HWY_INLINE void ForTokens(const F& f) {
   each(std::make_index_sequence<kAmxTokens>());
 }
 
-// The operands of a format's products: bytes or, for short groups, bfloat16.
-template <class Format>
-inline constexpr bool kIsBf16 = Format::kGroup == 16;
-template <class Format>
-using Quant = std::conditional_t<kIsBf16<Format>, Bf16, int8_t>;
+// The operands of products: bytes or bfloat16.
+template <bool kIsBf16>
+using Quant = std::conditional_t<kIsBf16, Bf16, int8_t>;
 
 // A group of columns of one tile.
-template <class Format>
+template <class Format, bool kIsBf16>
 struct UnpackedGroup {
   // Words of 2 columns of bfloat16, or 4 of bytes, of all rows, as AMX reads them.
-  static constexpr size_t kColumns = sizeof(uint32_t) / sizeof(Quant<Format>);
+  static constexpr size_t kColumns = sizeof(uint32_t) / sizeof(Quant<kIsBf16>);
   alignas(64) uint32_t words[Format::kGroup / kColumns][kTileRows];
   float scales[kTileRows];
   float offsets[kTileRows];  // where the format has them
 };
 
 // A quantization block of the activations of as many tokens as are multiplied at once.
-template <class Format>
+template <bool kIsBf16>
 struct TokensBlock {
-  alignas(64) Quant<Format> quants[kAmxTokens][kQuantBlock];
+  alignas(64) Quant<kIsBf16> quants[kAmxTokens][kQuantBlock];
   float scales[kAmxTokens];
   float sums[2][kAmxTokens];  // of each group, where the weights have offsets
 };
@@ -122,13 +120,40 @@ HWY_INLINE void StoreAsBf16(VQuads quads, uint32_t (*words)[kTileRows]) {
   hn::Store(hn::Or(hn::ShiftRight<16>(third), fourth), du, words[1]);
 }
 
+// Groups of one tile as the kernel reads them, numbered from the first of a part of its columns.
+// Words are unsigned bytes q + Format::kBias where they are packed, and the quants where they are
+// not.
 template <class Format>
-HWY_INLINE void Unpack(const Format& w, size_t g, UnpackedGroup<Format>& group) {
+class PackedGroups {
+ public:
+  PackedGroups(const Format& w, size_t first) : w_(w), first_(first) {}
+  HWY_INLINE const void* Words(size_t g) const { return w_.Quads(first_ + g); }
+  HWY_INLINE VRows Scale(size_t g) const { return w_.Scale(first_ + g); }
+  HWY_INLINE VRows Offset(size_t g) const { return w_.Offset(first_ + g); }
+
+ private:
+  Format w_;
+  size_t first_;
+};
+template <class Group>
+class UnpackedGroups {
+ public:
+  explicit UnpackedGroups(const Group* groups) : groups_(groups) {}
+  HWY_INLINE const void* Words(size_t g) const { return groups_[g].words; }
+  HWY_INLINE VRows Scale(size_t g) const { return hn::LoadU(DRows(), groups_[g].scales); }
+  HWY_INLINE VRows Offset(size_t g) const { return hn::LoadU(DRows(), groups_[g].offsets); }
+
+ private:
+  const Group* groups_;
+};
+
+template <class Format, bool kIsBf16>
+HWY_INLINE void Unpack(const Format& w, size_t g, UnpackedGroup<Format, kIsBf16>& group) {
   const DQuads d8;
   const auto bias = hn::Set(d8, static_cast<uint8_t>(Format::kBias));
   const auto store = [&](VQuads quads, size_t index) HWY_ATTR {
     const auto quants = hn::Sub(quads, bias);
-    if constexpr (kIsBf16<Format>) {
+    if constexpr (kIsBf16) {
       StoreAsBf16(quants, group.words + 2 * index);
     } else {
       hn::Store(quants, d8, reinterpret_cast<uint8_t*>(group.words[index]));
@@ -150,83 +175,172 @@ HWY_INLINE void Unpack(const Format& w, size_t g, UnpackedGroup<Format>& group) 
   if constexpr (Format::kHasOffsets) hn::StoreU(w.Offset(g), DRows(), group.offsets);
 }
 
-// The kernel of one format; `Tiles` are the AMX instructions.
-template <class Format, class Tiles>
+// The kernel of one format; `Tiles` are the AMX instructions. For many tokens the weights of many
+// tiles are unpacked, to the second-level cache, before each group of kAmxTokens is multiplied by
+// all of them. For few tokens each part of a tile is unpacked right before it is multiplied by all
+// of them, to the first-level cache, or not at all: bytes are multiplied where they are packed, and
+// a second product removes their bias.
+template <class Format, class Tiles, bool kIsForFew>
 class AmxKernel {
-  using Group = UnpackedGroup<Format>;
-  using Block = TokensBlock<Format>;
+  static constexpr bool kIsPacked = kIsForFew && std::is_same_v<Format, Bytes32>;
+  static constexpr bool kIsBf16 = !kIsForFew && Format::kGroup == 16;
+  using Group = UnpackedGroup<Format, kIsBf16>;
+  using Groups = std::conditional_t<kIsPacked, PackedGroups<Format>, UnpackedGroups<Group>>;
+  using Block = TokensBlock<kIsBf16>;
   static constexpr size_t kGroups = kQuantBlock / Format::kGroup;  // of a block
-  // As much memory as bytes of groups of 32 columns need.
-  static constexpr size_t kUnpacked =
-      kUnpackedBlocks * sizeof(UnpackedGroup<Bytes32>) / sizeof(Group);
+  // The groups for which there is memory. With fewer tiles at once each token's activations, which
+  // come from the third-level cache, would be copied more often.
+  static constexpr size_t kUnpacked = kAmxMemory / sizeof(Group);
+  // The blocks for which there is memory, in the kernel for few tokens.
+  static constexpr size_t kCopied = kAmxMemory / sizeof(Block);
 
  public:
+  // After groups of kAmxTokens this many tokens or fewer are left to AVX3_DL, which multiplies them
+  // at once. By the cycles above ten would cost there what 16 cost here. Of few tokens none are:
+  // all weights would be read once more.
+  static constexpr size_t kMostLeft = kIsForFew ? 0 : kQuantizedCols;
+
+  // Whether there is memory for the activations of so many tokens, all of which the kernel for few
+  // copies at once.
+  static bool HasMemory(const PackedMatrix& w, size_t tokens) {
+    return TokenGroups(tokens) * (w.cols() / kQuantBlock) <= kCopied;
+  }
+
   // To be called before Run, with Tiles::Release() after the last Run.
   static void Configure() {
+    constexpr size_t kWords = std::size(Group().words), kWordBytes = 4 * kTileRows;
     AmxShapes shapes;
     for (const int slot : {0, 1}) {
       shapes.Set(kSums + slot, kAmxTokens, 4 * kTileRows);
-      shapes.Set(kQuants + slot, kAmxTokens, sizeof(Quant<Format>) * Format::kGroup);
-      shapes.Set(kWeights + slot, std::size(Group().words), sizeof(Group().words[0]));
+      shapes.Set(kQuants + slot, kAmxTokens, sizeof(Quant<kIsBf16>) * Format::kGroup);
+      shapes.Set(kWeights + slot, kWords, kWordBytes);
     }
+    if constexpr (kIsPacked) shapes.Set(kBias, kWords, kWordBytes);
     Tiles::Configure(shapes);
+    if constexpr (kIsPacked) {
+      int8_t bias[kWordBytes];
+      std::memset(bias, -Format::kBias, sizeof(bias));
+      Tiles::template Load<kBias>(bias, 0);
+    }
   }
 
-  // The tiles that Run takes at most.
-  static size_t MostTiles(const PackedMatrix& w) {
-    return std::min(kAmxTiles, kUnpacked / (BlocksAtOnce(w) * kGroups));
+  // The tiles of `all` that Run takes at most.
+  static size_t MostTiles(const PackedMatrix& w, size_t all) {
+    return kIsForFew ? all : std::min(kAmxTiles, kUnpacked / (BlocksAtOnce(w) * kGroups));
   }
 
-  // The tiles [begin, end) for the first `tokens` tokens, one at least.
+  // The tiles [begin, end) for the first `tokens` tokens, one at least; `memory` is AmxMemory().
   static void Run(const MatMulTask& task, const QuantizedRows& x, size_t tokens, size_t begin,
-                  size_t end) {
-    Group unpacked[kUnpacked];
-    Block blocks[kMostBlocks];
+                  size_t end, std::byte* memory) {
+    if constexpr (kIsForFew) {
+      RunFew(task, x, tokens, begin, end, new (memory) Block[kCopied]);
+    } else {
+      RunUnpacked(task, x, tokens, begin, end, new (memory) Group[kUnpacked]);
+    }
+  }
+
+ private:
+  static size_t TokenGroups(size_t tokens) { return (tokens + kAmxTokens - 1) / kAmxTokens; }
+
+  // Some blocks of columns of all tiles are unpacked, and multiplied by all tokens.
+  static void RunUnpacked(const MatMulTask& task, const QuantizedRows& x, size_t tokens,
+                          size_t begin, size_t end, Group* unpacked) {
+    Block copied[kMostBlocks];
     const size_t all = task.w->cols() / kQuantBlock;
     const size_t most = BlocksAtOnce(*task.w);
-    const auto weights = [&](size_t tile) { return unpacked + (tile - begin) * most * kGroups; };
+    const auto groups = [&](size_t tile) { return unpacked + (tile - begin) * most * kGroups; };
     for (size_t block = 0; block < all; block += most) {
       const size_t count = std::min(most, all - block);
       for (size_t tile = begin; tile < end; ++tile) {
         const Format packed(*task.w, tile, 0);
         for (size_t i = 0; i < count * kGroups; ++i) {
-          Unpack(packed, block * kGroups + i, weights(tile)[i]);
+          Unpack(packed, block * kGroups + i, groups(tile)[i]);
         }
       }
-      Ahead ahead(*task.w, block, most, begin, end, (tokens + kAmxTokens - 1) / kAmxTokens);
+      Ahead ahead(*task.w, block, most, begin, end, TokenGroups(tokens) * (end - begin));
       for (size_t token = 0; token < tokens; token += kAmxTokens) {
-        // If fewer than kAmxTokens are left, the last token also fills the unused rows: its results
-        // are the same each time.
+        Copy(task, x, tokens, token, block, count, copied);
         float* y[kAmxTokens];
-        for (size_t c = 0; c < kAmxTokens; ++c) {
-          const size_t t = std::min(token + c, tokens - 1);
-          y[c] = task.y.Row(t);
-          const QuantizedBlock* row = x.Row(task.InputRow(t)) + block;
-          const QuantizedBlock* later = x.Row(task.InputRow(std::min(t + 3, tokens - 1))) + block;
-          for (size_t b = 0; b < count; ++b) {
-            hwy::Prefetch(later + b);
-            Copy(row[b], c, blocks[b]);
-          }
-        }
+        FindResults(task, tokens, token, y);
         for (size_t tile = begin; tile < end; ++tile) {
-          const size_t row = tile * kTileRows;
           ahead.Fetch();
-          Add(weights(tile), blocks, count,
-              Results{y, row, std::min(kTileRows, task.w->rows() - row), block == 0});
+          Add(Groups(groups(tile)), copied, count, Results(task, y, tile, block == 0), ahead);
         }
       }
     }
   }
 
- private:
-  // Prefetches into the second-level cache what is unpacked after `blocks` blocks from `block` on
-  // of the tiles [begin, end): the next blocks of these tiles or, after the last ones, the first of
-  // the next tiles. A share of it each time that one of these tiles is multiplied by one of
-  // `groups` groups of tokens.
+  // All activations are copied, and multiplied by a part of one tile after the other. Few tiles are
+  // read before anything is prefetched.
+  static void RunFew(const MatMulTask& task, const QuantizedRows& x, size_t tokens, size_t begin,
+                     size_t end, Block* copied) {
+    constexpr size_t kTiles = 8;
+    [[maybe_unused]] Group unpacked[kIsPacked ? 1 : kMostBlocks * kGroups];
+    const size_t all = task.w->cols() / kQuantBlock;
+    const size_t most = BlocksAtOnce(*task.w);
+    const size_t token_groups = TokenGroups(tokens);
+    float* y[kMostFewTokens / kAmxTokens][kAmxTokens];
+    for (size_t group = 0; group < token_groups; ++group) {
+      Copy(task, x, tokens, group * kAmxTokens, 0, all, copied + group * all);
+      FindResults(task, tokens, group * kAmxTokens, y[group]);
+    }
+    for (size_t first = begin; first < end; first += kTiles) {
+      const size_t last = std::min(first + kTiles, end);
+      for (size_t block = 0; block < all; block += most) {
+        const size_t count = std::min(most, all - block);
+        Ahead ahead(*task.w, block, most, first, last,
+                    token_groups * (last - first) * count * kGroups);
+        for (size_t tile = first; tile < last; ++tile) {
+          const Format packed(*task.w, tile, 0);
+          const auto groups = [&]() HWY_ATTR {
+            if constexpr (kIsPacked) {
+              return Groups(packed, block * kGroups);
+            } else {
+              for (size_t i = 0; i < count * kGroups; ++i) {
+                Unpack(packed, block * kGroups + i, unpacked[i]);
+              }
+              return Groups(unpacked);
+            }
+          }();
+          for (size_t group = 0; group < token_groups; ++group) {
+            Add(groups, copied + group * all + block, count,
+                Results(task, y[group], tile, block == 0), ahead);
+          }
+        }
+      }
+    }
+  }
+
+  // Copies the blocks [block, block + count) of the activations of kAmxTokens tokens from `token`
+  // on. If fewer are left, the last one also fills the unused rows: its results are the same each
+  // time.
+  static void Copy(const MatMulTask& task, const QuantizedRows& x, size_t tokens, size_t token,
+                   size_t block, size_t count, Block* to) {
+    const auto row = [&](size_t c) {
+      return x.Row(task.InputRow(std::min(token + c, tokens - 1))) + block;
+    };
+    for (size_t c = 0; c < kAmxTokens; ++c) {
+      const QuantizedBlock* const from = row(c);
+      const QuantizedBlock* const later = row(c + 3);
+      for (size_t b = 0; b < count; ++b) {
+        hwy::Prefetch(later + b);
+        CopyBlock(from[b], c, to[b]);
+      }
+    }
+  }
+
+  static void FindResults(const MatMulTask& task, size_t tokens, size_t token,
+                          float* (&y)[kAmxTokens]) {
+    for (size_t c = 0; c < kAmxTokens; ++c) y[c] = task.y.Row(std::min(token + c, tokens - 1));
+  }
+
+  // Prefetches into the second-level cache what follows `blocks` blocks from `block` on of the
+  // tiles [begin, end): the next blocks of these tiles or, after the last ones, the first of the
+  // next tiles. In as many steps as `fetches`, because the cache waits for few lines at a time.
   class Ahead {
    public:
     Ahead(const PackedMatrix& w, size_t block, size_t blocks, size_t begin, size_t end,
-          size_t groups) {
+          size_t fetches) {
       const size_t all = w.cols() / kQuantBlock;
       const bool is_last = block + blocks >= all;
       const size_t next = is_last ? 0 : block + blocks;
@@ -237,22 +351,18 @@ class AmxKernel {
       tile_ = w.tile(first) + from;
       tile_bytes_ = w.tile_bytes();
       bytes_ = Offset(std::min(next + blocks, all)) - from;
-      bytes_left_ = tiles * bytes_;
-      step_ = (bytes_left_ / (groups * (end - begin)) + 127) / 64 * 64;
+      tiles_left_ = tiles;
+      step_ = (tiles * bytes_ / fetches + 63) / 64 * 64;
     }
 
     HWY_INLINE void Fetch() {
-      size_t now = std::min(step_, bytes_left_);
-      bytes_left_ -= now;
-      while (now > 0) {
-        const size_t some = std::min(now, bytes_ - at_);
-        for (size_t i = 0; i < some; i += 64) __builtin_prefetch(tile_ + at_ + i, 0, 2);
-        now -= some;
-        at_ += some;
-        if (at_ < bytes_) continue;
-        at_ = 0;
-        tile_ += tile_bytes_;
-      }
+      if (tiles_left_ == 0) return;
+      for (size_t i = 0; i < step_; i += 64) __builtin_prefetch(tile_ + at_ + i, 0, 2);
+      at_ += step_;
+      if (at_ < bytes_) return;
+      at_ = 0;
+      tile_ += tile_bytes_;
+      --tiles_left_;
     }
 
    private:
@@ -265,14 +375,15 @@ class AmxKernel {
     size_t tile_bytes_ = 0;
     size_t bytes_ = 0;  // of a tile
     size_t at_ = 0;
-    size_t bytes_left_ = 0, step_ = 0;
+    size_t tiles_left_ = 0, step_ = 0;
   };
 
-  // AMX registers, of which two of each kind alternate.
-  static constexpr int kSums = 0, kQuants = 2, kWeights = 4;
+  // AMX registers, of which two of each kind alternate. The last one holds minus the bias of packed
+  // weights, as bytes.
+  static constexpr int kSums = 0, kQuants = 2, kWeights = 4, kBias = 6;
 
-  static HWY_INLINE void Copy(const QuantizedBlock& from, size_t token, Block& to) {
-    if constexpr (kIsBf16<Format>) {
+  static HWY_INLINE void CopyBlock(const QuantizedBlock& from, size_t token, Block& to) {
+    if constexpr (kIsBf16) {
       const hn::FixedTag<Bf16, kQuantBlock> d16;
       const hn::FixedTag<int8_t, kQuantBlock / 2> d8;
       const auto floats = [&](size_t i) HWY_ATTR {
@@ -295,14 +406,21 @@ class AmxKernel {
 
   // Where the totals of a tile belong: token c's are at y[c] + row, and `rows` of them exist.
   struct Results {
+    Results(const MatMulTask& task, float* const* y, size_t tile, bool are_new)
+        : y(y),
+          row(tile * kTileRows),
+          rows(std::min(kTileRows, task.w->rows() - row)),
+          are_new(are_new) {}
+
     float* const* y;
     size_t row, rows;
     bool are_new;  // whether totals start at 0 and not at what y holds
   };
-  using Sums = std::conditional_t<kIsBf16<Format>, float, int32_t>[kAmxTokens][kTileRows];
+  using Sums = std::conditional_t<kIsBf16, float, int32_t>[kAmxTokens][kTileRows];
 
   // Adds the products of some quantization blocks of columns to one tile's results.
-  static void Add(const Group* weights, const Block* x, size_t blocks, const Results& results) {
+  static void Add(Groups weights, const Block* x, size_t blocks, const Results& results,
+                  Ahead& ahead) {
     const DRows df;
     VRows total[kAmxTokens];
     ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
@@ -320,11 +438,11 @@ class AmxKernel {
     if (groups > 2) Load<0>(weights, x, 2);
     size_t g = 0;
     for (; g + 1 < groups; g += 2) {
-      Step<0>(weights, x, g, groups, sums, total);
-      Step<1>(weights, x, g + 1, groups, sums, total);
+      Step<0>(weights, x, g, groups, sums, total, ahead);
+      Step<1>(weights, x, g + 1, groups, sums, total, ahead);
     }
     if (g < groups) {
-      Step<0>(weights, x, g, groups, sums, total);
+      Step<0>(weights, x, g, groups, sums, total, ahead);
       AddSums<0>(weights, x, g, sums, total);
     } else {
       AddSums<1>(weights, x, g - 1, sums, total);
@@ -336,17 +454,20 @@ class AmxKernel {
 
   // Loads the operands of group g into the AMX registers of a slot.
   template <int slot>
-  static HWY_INLINE void Load(const Group* weights, const Block* x, size_t g) {
-    const Quant<Format>* quants = x[g / kGroups].quants[0] + g % kGroups * Format::kGroup;
+  static HWY_INLINE void Load(const Groups& weights, const Block* x, size_t g) {
+    const Quant<kIsBf16>* quants = x[g / kGroups].quants[0] + g % kGroups * Format::kGroup;
     Tiles::template Load<kQuants + slot>(quants, sizeof(x->quants[0]));
-    Tiles::template Load<kWeights + slot>(weights[g].words, sizeof(weights[g].words[0]));
+    Tiles::template Load<kWeights + slot>(weights.Words(g), 4 * kTileRows);
   }
 
   template <int slot>
   static HWY_INLINE void Multiply() {
     Tiles::template Zero<kSums + slot>();
-    if constexpr (kIsBf16<Format>) {
+    if constexpr (kIsBf16) {
       Tiles::template AddProductsOfBf16<kSums + slot, kQuants + slot, kWeights + slot>();
+    } else if constexpr (kIsPacked) {
+      Tiles::template AddProductsOfUnsigned<kSums + slot, kQuants + slot, kWeights + slot>();
+      Tiles::template AddProducts<kSums + slot, kQuants + slot, kBias>();
     } else {
       Tiles::template AddProducts<kSums + slot, kQuants + slot, kWeights + slot>();
     }
@@ -355,8 +476,9 @@ class AmxKernel {
   // Stores the sums of group g, of this slot, then multiplies the operands of g + 2, which are
   // there, loads those of g + 3, and adds the sums of g - 1.
   template <int slot>
-  static HWY_INLINE void Step(const Group* weights, const Block* x, size_t g, size_t groups,
-                              Sums (&sums)[2], VRows (&total)[kAmxTokens]) {
+  static HWY_INLINE void Step(const Groups& weights, const Block* x, size_t g, size_t groups,
+                              Sums (&sums)[2], VRows (&total)[kAmxTokens], Ahead& ahead) {
+    if constexpr (kIsForFew) ahead.Fetch();
     Tiles::template Store<kSums + slot>(sums[slot], sizeof(sums[slot][0]));
     if (g + 2 < groups) Multiply<slot>();
     if (g + 3 < groups) Load<1 - slot>(weights, x, g + 3);
@@ -370,18 +492,18 @@ class AmxKernel {
 
   // Adds the sums of a group, computed in this slot, to the totals, as AddGroup does.
   template <int slot>
-  static HWY_INLINE void AddSums(const Group* weights, const Block* x, size_t g,
+  static HWY_INLINE void AddSums(const Groups& weights, const Block* x, size_t g,
                                  const Sums (&sums)[2], VRows (&total)[kAmxTokens]) {
     constexpr size_t kGroupIndex = kGroups == 2 ? slot : 0;
     const DRows df;
-    const auto scale = hn::LoadU(df, weights[g].scales);
+    const auto scale = weights.Scale(g);
     const Block& block = x[g / kGroups];
     ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
       const auto each = hn::Mul(scale, hn::Set(df, block.scales[c]));
       total[c] = hn::MulAdd(Floats(sums[slot][c]), each, total[c]);
     });
     if constexpr (Format::kHasOffsets) {
-      const auto offset = hn::LoadU(df, weights[g].offsets);
+      const auto offset = weights.Offset(g);
       ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
         total[c] = hn::MulAdd(offset, hn::Set(df, block.sums[kGroupIndex][c]), total[c]);
       });
@@ -389,15 +511,15 @@ class AmxKernel {
   }
 };
 
-// The tiles [begin, end) for all tokens, by the AMX instructions of `Tiles`; `few` does the same
-// for few tokens.
-template <class Format, class Tiles>
-void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end,
-                   MultiplyTilesOf<QuantizedRows> few) {
+// The tiles [begin, end) for all tokens, by this kernel; `few` does the same for few tokens. Not
+// inlined, because a sanitizer would give each format's blocks a place of their own on the caller's
+// stack.
+template <class Kernel, class Tiles>
+HWY_NOINLINE void MultiplyByKernel(const MatMulTask& task, const QuantizedRows& x, size_t begin,
+                                   size_t end, MultiplyTilesOf<QuantizedRows> few) {
   const size_t tokens = task.y.rows;
   const size_t rest = tokens % kAmxTokens;
-  const size_t many = rest <= kMostLeft ? tokens - rest : tokens;
-  if (tokens < kLeastAmxTokens) return few(task, x, begin, end);
+  const size_t many = rest <= Kernel::kMostLeft ? tokens - rest : tokens;
   MatMulTask last = {task.w, task.y.Slice(many, tokens - many), task.x_rows};
   QuantizedRows last_x = x;
   if (task.x_rows == nullptr) {
@@ -405,15 +527,29 @@ void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin,
   } else {
     last.x_rows += many;
   }
-  using Kernel = AmxKernel<Format, Tiles>;
+  std::byte* const memory = AmxMemory();  // which may throw: nothing is configured yet
   Kernel::Configure();
-  const size_t most = EvenPart(end - begin, Kernel::MostTiles(*task.w));
+  const size_t most = EvenPart(end - begin, Kernel::MostTiles(*task.w, end - begin));
   for (size_t tile = begin; tile < end; tile += most) {
     const size_t stop = std::min(tile + most, end);
-    Kernel::Run(task, x, many, tile, stop);
+    Kernel::Run(task, x, many, tile, stop, memory);
     if (many < tokens) few(last, last_x, tile, stop);
   }
   Tiles::Release();
+}
+
+// The same by the kernel for this format and number of tokens.
+template <class Format, class Tiles>
+void MultiplyByAmx(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end,
+                   MultiplyTilesOf<QuantizedRows> few) {
+  const size_t tokens = task.y.rows;
+  if (begin == end) return;
+  if (!IsForAmx(task.w->format(), tokens)) return few(task, x, begin, end);
+  using ForFew = AmxKernel<Format, Tiles, true>;
+  if (tokens <= kMostFewTokens && ForFew::HasMemory(*task.w, tokens)) {
+    return MultiplyByKernel<ForFew, Tiles>(task, x, begin, end, few);
+  }
+  MultiplyByKernel<AmxKernel<Format, Tiles, false>, Tiles>(task, x, begin, end, few);
 }
 
 // The same for a matrix of any quantized format.

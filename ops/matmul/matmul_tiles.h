@@ -42,9 +42,16 @@ MultiplyTilesOf<QuantizedRows> TableTiles();
 }  // namespace vnni
 // Tokens that a product of AMX takes: as many as an AMX register has rows.
 inline constexpr size_t kAmxTokens = 16;
-// Fewer tokens are multiplied by quantized weights without AMX, for which weights are unpacked to
-// memory first: with it 16 conversations took 1.3 times as long, 32 up to 1.08 times, 48 less time.
+// From so many tokens on AMX multiplies them by any quantized weights.
 inline constexpr size_t kLeastAmxTokens = 3 * kAmxTokens;
+// Whether it multiplies so many. It takes kAmxTokens at a time: fewer than these pay where at most
+// a third of them is missing, or a sixth where groups of 16 columns take it longer.
+constexpr bool IsForAmx(PackedFormat format, size_t tokens) {
+  const size_t taken = (tokens + kAmxTokens - 1) / kAmxTokens * kAmxTokens;
+  const size_t missing = taken - tokens;
+  return tokens >= kLeastAmxTokens ||
+         missing * (GetGroupLayout(format).cols == 16 ? 6 : 3) <= taken;
+}
 // Tiles, at most, whose products share the copies of activations that AMX reads.
 inline constexpr size_t kAmxTiles = 48;
 namespace amx {

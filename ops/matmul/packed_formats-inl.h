@@ -153,6 +153,8 @@ struct ByteFormat : FormatBase<format> {
     a = this->Load(g, 0, 2 * s);
     b = this->Load(g, 0, 2 * s + 1);
   }
+  // The group's quads one after the other, each of all rows of the tile.
+  const uint8_t* Quads(size_t g) const { return this->tile + FormatBase<format>::kLayout.Group(g); }
 };
 
 struct Bytes32 : ByteFormat<PackedFormat::kBytes32> {

@@ -80,22 +80,13 @@ class EmulatedTiles {
   // TDPBSSD.
   template <int sums, int a, int b>
   static void AddProducts() {
-    const auto [c, x, y] = Operands<sums, a, b>();
-    for (size_t m = 0; m < c.rows; ++m) {
-      for (size_t k = 0; k < x.row_bytes / 4; ++k) {
-        for (size_t n = 0; n < y.row_bytes / 4; ++n) {
-          uint32_t sum;  // wraps around
-          std::memcpy(&sum, &c.data[m][4 * n], 4);
-          for (size_t j = 0; j < 4; ++j) {
-            const int32_t product = static_cast<int8_t>(x.data[m][4 * k + j]) *
-                                    static_cast<int8_t>(y.data[k][4 * n + j]);
-            sum += static_cast<uint32_t>(product);
-          }
-          std::memcpy(&c.data[m][4 * n], &sum, 4);
-        }
-      }
-    }
-    ClearUnused(c);
+    AddProductsOf<int8_t>(Operands<sums, a, b>());
+  }
+
+  // TDPBSUD.
+  template <int sums, int a, int b>
+  static void AddProductsOfUnsigned() {
+    AddProductsOf<uint8_t>(Operands<sums, a, b>());
   }
 
   // TDPBF16PS.
@@ -157,6 +148,25 @@ class EmulatedTiles {
     FaultIf(x.row_bytes / 4 != y.rows || c.row_bytes != y.row_bytes || c.rows != x.rows,
             "shapes do not fit");
     return three;
+  }
+  template <class B>
+  static void AddProductsOf(const Three& operands) {
+    const auto& [c, x, y] = operands;
+    for (size_t m = 0; m < c.rows; ++m) {
+      for (size_t k = 0; k < x.row_bytes / 4; ++k) {
+        for (size_t n = 0; n < y.row_bytes / 4; ++n) {
+          uint32_t sum;  // wraps around
+          std::memcpy(&sum, &c.data[m][4 * n], 4);
+          for (size_t j = 0; j < 4; ++j) {
+            const int32_t product =
+                static_cast<int8_t>(x.data[m][4 * k + j]) * static_cast<B>(y.data[k][4 * n + j]);
+            sum += static_cast<uint32_t>(product);
+          }
+          std::memcpy(&c.data[m][4 * n], &sum, 4);
+        }
+      }
+    }
+    ClearUnused(c);
   }
   static void ClearUnused(AmxRegister& c) {
     for (size_t m = 0; m < kRows; ++m) {

@@ -85,12 +85,16 @@ Bytes SumsOf(const Bytes& a, const Bytes& b, size_t m, size_t k, size_t n, size_
 // Adds the products of a [m][4 k] and b [k][4 n], whose rows are `stride` bytes apart, twice to n
 // random sums in each of m rows of 64 bytes. What is around the sums must stay.
 template <class Tiles>
-Bytes SumsOfProducts(size_t m, size_t k, size_t n, size_t stride) {
+Bytes SumsOfProducts(size_t m, size_t k, size_t n, size_t stride, bool is_unsigned) {
   return SumsOf<Tiles>(RandomBytes(16 * stride, 1), RandomBytes(16 * stride, 2), m, k, n, stride,
-                       [] { Tiles::template AddProducts<0, 3, 7>(); });
+                       [&] {
+                         if (is_unsigned) return Tiles::template AddProductsOfUnsigned<0, 3, 7>();
+                         Tiles::template AddProducts<0, 3, 7>();
+                       });
 }
 
-// The same from the meaning of the product alone.
+// The same from the meaning of the product alone, whose b is of type B.
+template <class B>
 Bytes ExpectedSums(size_t m, size_t k, size_t n, size_t stride) {
   const Bytes a = RandomBytes(16 * stride, 1), b = RandomBytes(16 * stride, 2);
   Bytes sums = RandomBytes(16 * 64, 3);
@@ -99,7 +103,7 @@ Bytes ExpectedSums(size_t m, size_t k, size_t n, size_t stride) {
       int64_t sum = 0;
       for (size_t c = 0; c < 4 * k; ++c) {
         const auto of_a = static_cast<int8_t>(a[i * stride + c]);
-        const auto of_b = static_cast<int8_t>(b[c / 4 * stride + 4 * j + c % 4]);
+        const auto of_b = static_cast<B>(b[c / 4 * stride + 4 * j + c % 4]);
         sum += int64_t{of_a} * of_b;
       }
       uint32_t word;
@@ -119,7 +123,11 @@ constexpr Shape kShapes[] = {{16, 8, 16, 64}, {16, 4, 16, 64}, {16, 16, 16, 64},
 
 TEST(EmulatedTiles, AddsProducts) {
   for (const auto& [m, k, n, stride] : kShapes) {
-    EXPECT_EQ(SumsOfProducts<EmulatedTiles>(m, k, n, stride), ExpectedSums(m, k, n, stride))
+    EXPECT_EQ(SumsOfProducts<EmulatedTiles>(m, k, n, stride, /*is_unsigned=*/false),
+              ExpectedSums<int8_t>(m, k, n, stride))
+        << m << ' ' << k << ' ' << n;
+    EXPECT_EQ(SumsOfProducts<EmulatedTiles>(m, k, n, stride, /*is_unsigned=*/true),
+              ExpectedSums<uint8_t>(m, k, n, stride))
         << m << ' ' << k << ' ' << n;
   }
 }
@@ -246,9 +254,11 @@ TEST(AmxTiles, DoWhatIsEmulated) {
   if (!ForceTarget("AVX3_DL_AMX")) GTEST_SKIP() << "this CPU lacks AMX";
   ForceTarget("");
   for (const auto& [m, k, n, stride] : kShapes) {
-    EXPECT_EQ(SumsOfProducts<AmxTiles>(m, k, n, stride),
-              SumsOfProducts<EmulatedTiles>(m, k, n, stride))
-        << m << ' ' << k << ' ' << n;
+    for (bool is_unsigned : {false, true}) {
+      EXPECT_EQ(SumsOfProducts<AmxTiles>(m, k, n, stride, is_unsigned),
+                SumsOfProducts<EmulatedTiles>(m, k, n, stride, is_unsigned))
+          << m << ' ' << k << ' ' << n << (is_unsigned ? ", unsigned" : "");
+    }
     for (uint32_t exponent : {0, 50, 57, 117}) {
       EXPECT_TRUE(SameOrNan(SumsOfBf16<AmxTiles>(m, k, n, stride, exponent),
                             SumsOfBf16<EmulatedTiles>(m, k, n, stride, exponent)))
@@ -275,6 +285,17 @@ class AmxMatMulTest : public testing::Test {
     EXPECT_FALSE(EmulatedTiles::configured()) << "every later change of threads takes longer";
   }
 
+  // Expects the same bits of a product with random activations.
+  void CompareWithAvx3Dl(const PackedMatrix& w, size_t tokens) {
+    const Array x = RandomArray(tokens, w.cols(), 22);
+    const Array with(tokens, w.rows()), without(tokens, w.rows());
+    const OwnedOperand input(x, OperandForms::For({&w}), team_);
+    Multiply({&w, with}, *input, 0, w.tiles());
+    MatMul(w, *input, without, team_);
+    EXPECT_TRUE(SameBits(with, without))
+        << w.rows() << " rows, " << w.cols() << " columns, " << tokens << " tokens";
+  }
+
   Team team_{1};
 };
 
@@ -292,19 +313,14 @@ std::vector<size_t> Columns(WeightType type) {
 
 TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
   for (WeightType type : AmxTypes()) {
+    SCOPED_TRACE(GetWeightTypeInfo(type).name);
     for (size_t cols : Columns(type)) {
       for (size_t rows : {1, 16, 53, 90}) {
         const Weights w(type, rows, cols, 21);
         const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
         // Around whole groups of tokens, and the least and most that are left over.
-        for (size_t tokens : {1, 15, 16, 17, 31, 33, 47, 48, 49, 54, 55, 63, 64, 71}) {
-          const Array x = RandomArray(tokens, cols, 22), with(tokens, rows), without(tokens, rows);
-          const OwnedOperand input(x, OperandForms::For({&packed}), team_);
-          Multiply({&packed, with}, *input, 0, packed.tiles());
-          MatMul(packed, *input, without, team_);
-          ASSERT_TRUE(SameBits(with, without))
-              << GetWeightTypeInfo(type).name << ", " << rows << " rows, " << cols << " columns, "
-              << tokens << " tokens";
+        for (size_t tokens : {1, 10, 11, 14, 16, 17, 31, 33, 47, 48, 49, 95, 96, 97, 103, 112}) {
+          CompareWithAvx3Dl(packed, tokens);
         }
       }
     }
@@ -314,18 +330,24 @@ TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
 // More tiles and tokens than are unpacked or copied at once, and as many columns as are, or more.
 TEST_F(AmxMatMulTest, LargeMatricesHaveTheBitsOfAvx3Dl) {
   for (WeightType type : AmxTypes()) {
+    SCOPED_TRACE(GetWeightTypeInfo(type).name);
     const size_t more = GetWeightTypeInfo(type).block_size == 256 ? 2304 : 2080;
     for (size_t cols : {size_t{1024}, more}) {
-      const size_t rows = kAmxTiles * kTileRows + 21, tokens = kLeastAmxTokens + 9;
+      const size_t rows = kAmxTiles * kTileRows + 21;
       const Weights w(type, rows, cols, 51);
       const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
-      const Array x = RandomArray(tokens, cols, 52), with(tokens, rows), without(tokens, rows);
-      const OwnedOperand input(x, OperandForms::For({&packed}), team_);
-      Multiply({&packed, with}, *input, 0, packed.tiles());
-      MatMul(packed, *input, without, team_);
-      EXPECT_TRUE(SameBits(with, without))
-          << GetWeightTypeInfo(type).name << ", " << cols << " columns";
+      for (size_t tokens : {16, 100}) CompareWithAvx3Dl(packed, tokens);
     }
+  }
+}
+
+// Some tokens have activations for which there is no memory, if all of a token's are copied.
+TEST_F(AmxMatMulTest, LongRowsHaveTheBitsOfAvx3Dl) {
+  for (WeightType type : {WeightType::kQ8_0, WeightType::kQ4_K, WeightType::kQ6_K}) {
+    SCOPED_TRACE(GetWeightTypeInfo(type).name);
+    const Weights w(type, 19, 9984, 51);
+    const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
+    for (size_t tokens : {16, 32, 47, 48, 96}) CompareWithAvx3Dl(packed, tokens);
   }
 }
 
@@ -336,7 +358,7 @@ TEST_F(AmxMatMulTest, TakesRowsByTheirNumbers) {
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
     const Array x = RandomArray(inputs, cols, 32);
     const OwnedOperand input(x, OperandForms::For({&packed}), team_);
-    for (size_t tokens : {5, 16, 48, 51, 59}) {
+    for (size_t tokens : {5, 16, 51, 101, 112}) {
       std::mt19937 generator(33);
       std::vector<int32_t> x_rows(tokens);
       for (int32_t& row : x_rows) row = static_cast<int32_t>(generator() % inputs);
@@ -352,22 +374,24 @@ TEST_F(AmxMatMulTest, TakesRowsByTheirNumbers) {
 
 TEST_F(AmxMatMulTest, RangesOfTilesAreComputedAlone) {
   for (WeightType type : AmxTypes()) {
-    const size_t cols = 256, rows = 150, tokens = 55;
+    const size_t cols = 256, rows = 150;
     const Weights w(type, rows, cols, 41);
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
-    const Array x = RandomArray(tokens, cols, 42), expected(tokens, rows);
-    const OwnedOperand input(x, OperandForms::For({&packed}), team_);
-    MatMul(packed, *input, expected, team_);
-    for (const auto& [begin, end] :
-         std::vector<std::pair<size_t, size_t>>{{0, 2}, {1, 8}, {5, 10}}) {
-      const Array y(tokens, rows);
-      std::fill_n(y.data(), y.size(), -7.0f);
-      Multiply({&packed, y}, *input, begin, end);
-      for (size_t t = 0; t < tokens; ++t) {
-        for (size_t r = 0; r < rows; ++r) {
-          const bool inside = begin * kTileRows <= r && r < end * kTileRows;
-          ASSERT_EQ(y.At(t, r), inside ? expected.At(t, r) : -7.0f)
-              << GetWeightTypeInfo(type).name << ", row " << r;
+    for (size_t tokens : {30, 113}) {
+      const Array x = RandomArray(tokens, cols, 42), expected(tokens, rows);
+      const OwnedOperand input(x, OperandForms::For({&packed}), team_);
+      MatMul(packed, *input, expected, team_);
+      for (const auto& [begin, end] :
+           std::vector<std::pair<size_t, size_t>>{{0, 2}, {1, 8}, {4, 4}, {5, 10}}) {
+        const Array y(tokens, rows);
+        std::fill_n(y.data(), y.size(), -7.0f);
+        Multiply({&packed, y}, *input, begin, end);
+        for (size_t t = 0; t < tokens; ++t) {
+          for (size_t r = 0; r < rows; ++r) {
+            const bool inside = begin * kTileRows <= r && r < end * kTileRows;
+            ASSERT_EQ(y.At(t, r), inside ? expected.At(t, r) : -7.0f)
+                << GetWeightTypeInfo(type).name << ", row " << r;
+          }
         }
       }
     }
@@ -394,7 +418,7 @@ TEST_F(AmxMatMulTest, SubnormalBf16) {
 TEST_F(AmxMatMulTest, SiliconHasTheBitsOfAvx3Dl) {
   if (!ForceTarget("AVX3_DL_AMX")) GTEST_SKIP() << "this CPU lacks AMX";
   for (WeightType type : AmxTypes()) {
-    for (size_t tokens : {1, 5, 16, 17, 49, 77}) {
+    for (size_t tokens : {1, 5, 16, 17, 30, 49, 96, 101}) {
       const size_t cols = 2304, rows = kAmxTiles * kTileRows + 21;
       const Weights w(type, rows, cols, 71);
       const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
@@ -413,11 +437,18 @@ TEST_F(AmxMatMulTest, SiliconHasTheBitsOfAvx3Dl) {
 // The largest sums that there can be, and scales that are not finite.
 TEST_F(AmxMatMulTest, Extremes) {
   for (WeightType type : AmxTypes()) {
-    const size_t cols = GetWeightTypeInfo(type).block_size, rows = 19, tokens = kLeastAmxTokens;
+    const size_t cols = GetWeightTypeInfo(type).block_size, rows = 19;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
       const Weights w(type, rows, cols, 5, byte);
       const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
-      for (float value : {1.0f, -1.0f, 1e-40f, 1e36f, INFINITY}) {
+      for (const auto& [value, tokens] : std::vector<std::pair<float, size_t>>{{1.0f, 16},
+                                                                               {-1.0f, 16},
+                                                                               {1e-40f, 16},
+                                                                               {1e36f, 16},
+                                                                               {INFINITY, 16},
+                                                                               {1.0f, 112},
+                                                                               {1e-40f, 112},
+                                                                               {INFINITY, 112}}) {
         const Array x(tokens, cols), with(tokens, rows), without(tokens, rows);
         std::fill_n(x.data(), x.size(), value);
         const OwnedOperand input(x, OperandForms::For({&packed}), team_);
