@@ -74,7 +74,7 @@ TEST(Memory, AnyLimitEndsInASentenceOrAnAnswer) {
 }
 
 TEST(Memory, IsCheckedBeforeItIsTaken) {
-  // The program and the mapped file take 34 MiB of addresses, the model 23 MiB more.
+  // The program and the mapped file take 36 MiB of addresses, the model 23 MiB more.
   const size_t limit = size_t{44} << 20;
   const ProgramResult result =
       RunProgram({"generate", "-p", "ROMEO:", "-n", "1"}, {.address_space = limit});

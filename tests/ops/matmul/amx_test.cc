@@ -319,7 +319,8 @@ TEST_F(AmxMatMulTest, HasTheBitsOfAvx3Dl) {
         const Weights w(type, rows, cols, 21);
         const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
         // Around whole groups of tokens, and the least and most that are left over.
-        for (size_t tokens : {1, 10, 11, 14, 16, 17, 31, 33, 47, 48, 49, 95, 96, 97, 103, 112}) {
+        for (size_t tokens :
+             {1, 10, 11, 14, 16, 17, 31, 33, 47, 48, 49, 95, 96, 97, 102, 103, 112}) {
           CompareWithAvx3Dl(packed, tokens);
         }
       }
@@ -341,11 +342,12 @@ TEST_F(AmxMatMulTest, LargeMatricesHaveTheBitsOfAvx3Dl) {
   }
 }
 
-// Some tokens have activations for which there is no memory, if all of a token's are copied.
+// Of some of these numbers of tokens not all activations fit the memory for copies; of the others
+// they are multiplied in parts, by some of the tiles at a time.
 TEST_F(AmxMatMulTest, LongRowsHaveTheBitsOfAvx3Dl) {
   for (WeightType type : {WeightType::kQ8_0, WeightType::kQ4_K, WeightType::kQ6_K}) {
     SCOPED_TRACE(GetWeightTypeInfo(type).name);
-    const Weights w(type, 19, 9984, 51);
+    const Weights w(type, 150, 9984, 51);
     const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
     for (size_t tokens : {16, 32, 47, 48, 96}) CompareWithAvx3Dl(packed, tokens);
   }
@@ -436,19 +438,16 @@ TEST_F(AmxMatMulTest, SiliconHasTheBitsOfAvx3Dl) {
 
 // The largest sums that there can be, and scales that are not finite.
 TEST_F(AmxMatMulTest, Extremes) {
+  std::vector<std::pair<float, size_t>> values;  // and the numbers of tokens
+  for (float value : {1.0f, -1.0f, 1e-40f, 1e36f, INFINITY}) {
+    for (size_t tokens : {16, 112}) values.emplace_back(value, tokens);
+  }
   for (WeightType type : AmxTypes()) {
     const size_t cols = GetWeightTypeInfo(type).block_size, rows = 19;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
       const Weights w(type, rows, cols, 5, byte);
       const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team_);
-      for (const auto& [value, tokens] : std::vector<std::pair<float, size_t>>{{1.0f, 16},
-                                                                               {-1.0f, 16},
-                                                                               {1e-40f, 16},
-                                                                               {1e36f, 16},
-                                                                               {INFINITY, 16},
-                                                                               {1.0f, 112},
-                                                                               {1e-40f, 112},
-                                                                               {INFINITY, 112}}) {
+      for (const auto& [value, tokens] : values) {
         const Array x(tokens, cols), with(tokens, rows), without(tokens, rows);
         std::fill_n(x.data(), x.size(), value);
         const OwnedOperand input(x, OperandForms::For({&packed}), team_);
