@@ -20,12 +20,12 @@
 #include "configs/metadata.h"
 #include "gemma_like/files/synth.h"
 #include "gemma_like/model/bind_weights.h"
+#include "gemma_like/model/file_rows.h"
 #include "gemma_like/model/layer_binder.h"
 #include "gemma_like/model/tensor_use.h"
 #include "gemma_like/strings.h"
 #include "io/gguf/gguf_writer.h"
 #include "ops/matmul/packed_matrix.h"
-#include "ops/quant/weight_matrix.h"
 
 namespace inlay {
 
@@ -92,7 +92,7 @@ class TensorLister {
 
   bool Has(absl::string_view) const { return false; }
   size_t Rows(absl::string_view, size_t least) const { return least; }
-  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
+  FileRows InFile(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
     Packed(name, rows, cols, use);
     return {};
   }

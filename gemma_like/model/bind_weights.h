@@ -59,7 +59,7 @@ template <ModelConfig Config, class Binder>
 void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   const size_t vocab_size = binder.Rows("token_embd.weight", Config::kVocabSize);
   weights.embedding =
-      binder.Matrix("token_embd.weight", vocab_size, Config::kModelDim, TensorUse::kEmbedding);
+      binder.InFile("token_embd.weight", vocab_size, Config::kModelDim, TensorUse::kEmbedding);
   if constexpr (EmbedsTexts<Config>()) {
     BindDense<Config>(binder, weights);
   } else {

@@ -9,10 +9,9 @@
 
 #include "gemma_like/layer_kind.h"
 #include "gemma_like/model/arena.h"
+#include "gemma_like/model/file_rows.h"
 #include "gemma_like/model/tensor_use.h"
 #include "ops/matmul/packed_matrix.h"
-#include "ops/quant/dequantize.h"
-#include "ops/quant/weight_matrix.h"
 #include "ops/row_ops.h"
 #include "ops/team.h"
 #include "ops/views.h"
@@ -22,13 +21,13 @@ namespace inlay {
 // What the inputs are computed from. For a token with embedding x, each layer's `dim` elements are
 //   (sqrt(dim) * table[token] + RmsNorm(projection x / sqrt(model_dim))) / sqrt(2).
 struct LayerInputWeights {
-  WeightMatrix table;       // [vocab_size, layers * dim], in the mapped file: few rows are read
+  FileRows table;           // [vocab_size, layers * dim]
   PackedMatrix projection;  // [layers * dim, model_dim]
   std::vector<float> norm;  // [dim], for the projection's part of each layer
 
   template <class Binder>
   void Bind(Binder& binder, size_t vocab_size, size_t model_dim, size_t layers, size_t dim) {
-    table = binder.Matrix("per_layer_token_embd.weight", vocab_size, layers * dim,
+    table = binder.InFile("per_layer_token_embd.weight", vocab_size, layers * dim,
                           TensorUse::kLayerEmbedding);
     projection =
         binder.Packed("per_layer_model_proj.weight", layers * dim, model_dim, TensorUse::kMatrix);
@@ -37,8 +36,8 @@ struct LayerInputWeights {
 
   // input [layers * dim] = sqrt(dim) * the token's row.
   void LookUp(int32_t token, float* input) const {
-    DequantizeRow(table, static_cast<size_t>(token), input);
-    Scale(std::sqrt(static_cast<float>(norm.size())), FloatRows(input, 1, table.cols));
+    table.Read(static_cast<size_t>(token), input);
+    Scale(std::sqrt(static_cast<float>(norm.size())), FloatRows(input, 1, table.cols()));
   }
 
   // Completes the inputs [rows, layers * dim], which LookUp has written, by the projection of the

@@ -9,8 +9,8 @@
 
 namespace inlay {
 
-// In bytes, at most. Conversations need more: see cache/cache_plan.h. Of the file itself only the
-// embedding's rows stay in use, in pages of the system's file cache.
+// In bytes, at most. Conversations need more: see cache/cache_plan.h. The file itself takes none of
+// the process's memory: the rows of embeddings are copied from it as they are needed (FileRows).
 struct ModelMemory {
   size_t weights = 0;  // in the layout of the kernels
   size_t scratch = 0;  // for the largest batch

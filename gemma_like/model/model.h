@@ -52,7 +52,6 @@
 #include "ops/cpu/cpu_target.h"
 #include "ops/matmul/operand.h"
 #include "ops/pooling.h"
-#include "ops/quant/dequantize.h"
 #include "ops/row_ops.h"
 #include "ops/team.h"
 
@@ -220,7 +219,7 @@ class Model final : public Engine {
         LayerKind<P>::ListProducts(part, model->schedule_);
       });
     });
-    model->info_.vocab_size = model->weights_.embedding.rows;
+    model->info_.vocab_size = model->weights_.embedding.rows();
     if (options.ranks != nullptr) {
       model->ranks_.emplace(options.ranks, model->info_.vocab_size);
     }
@@ -388,7 +387,7 @@ class Model final : public Engine {
         const auto index = static_cast<size_t>(&segment - segments.data());
         const auto& tokens = batch.steps[batch.running[index]].tokens;
         for (size_t i = begin; i < end; ++i) {
-          DequantizeRow(weights_.embedding, static_cast<size_t>(tokens[i]), x.Row(segment.row + i));
+          weights_.embedding.Read(static_cast<size_t>(tokens[i]), x.Row(segment.row + i));
           if constexpr (kInputCols > 0) {
             weights_.inputs.LookUp(tokens[i], batch.pass.inputs.Row(segment.row + i));
           }

@@ -73,14 +73,14 @@ size_t WeightBinder::Rows(absl::string_view name, size_t least) const {
   return tensor == nullptr ? least : std::max<size_t>(least, tensor->dims[1]);
 }
 
-WeightMatrix WeightBinder::Matrix(absl::string_view name, size_t rows, size_t cols, TensorUse) {
+FileRows WeightBinder::InFile(absl::string_view name, size_t rows, size_t cols, TensorUse) {
   const GgufTensor* tensor = FindMatrices(name, 1, rows, cols);
   if (tensor == nullptr) return {};
   if (tensor->packed) {
     Fail(*tensor, "as a GGUF file stores it");
     return {};
   }
-  return {.data = tensor->data.data(), .type = tensor->type, .rows = rows, .cols = cols};
+  return {file_, {.data = tensor->data.data(), .type = tensor->type, .rows = rows, .cols = cols}};
 }
 
 PackedMatrix WeightBinder::Packed(absl::string_view name, size_t rows, size_t cols, TensorUse) {

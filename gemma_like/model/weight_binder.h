@@ -13,12 +13,12 @@
 #include "absl/types/span.h"
 #include "base/progress.h"
 #include "gemma_like/files/packed_file.h"
+#include "gemma_like/model/file_rows.h"
 #include "gemma_like/model/layer_binder.h"
 #include "gemma_like/model/tensor_use.h"
 #include "gemma_like/ranks/ranks.h"
 #include "io/gguf/gguf.h"
 #include "ops/matmul/packed_matrix.h"
-#include "ops/quant/weight_matrix.h"
 #include "ops/team.h"
 #include "ops/views.h"
 
@@ -55,9 +55,9 @@ class WeightBinder {
   // How many rows the matrix has, but no fewer than `least`.
   size_t Rows(absl::string_view name, size_t least) const;
 
-  // A matrix of rows x cols (the file's dimensions are cols, rows) as the file stores it; it must
+  // A matrix of rows x cols (the file's dimensions are cols, rows) that stays in the file; it must
   // not be packed there.
-  WeightMatrix Matrix(absl::string_view name, size_t rows, size_t cols, TensorUse);
+  FileRows InFile(absl::string_view name, size_t rows, size_t cols, TensorUse);
 
   // A matrix in the layout of the kernels: a view if it is packed in the file, else a copy. The
   // TensorUse makes no difference here.

@@ -9,10 +9,10 @@
 #include "configs/layer.h"
 #include "configs/pattern.h"
 #include "gemma_like/layers.h"
+#include "gemma_like/model/file_rows.h"
 #include "gemma_like/model/layer_inputs.h"
 #include "gemma_like/token_work.h"
 #include "ops/matmul/packed_matrix.h"
-#include "ops/quant/weight_matrix.h"
 #include "ops/views.h"
 
 namespace inlay {
@@ -50,7 +50,7 @@ struct LayerWeights {
 
 template <ModelConfig Config>
 struct ModelWeights {
-  WeightMatrix embedding;    // [vocab_size, model_dim], as the file stores it: few rows are read
+  FileRows embedding;        // [vocab_size, model_dim]
   LayerInputWeights inputs;  // empty unless the layers have inputs
   PerLayer<Config, LayerWeights> layers;
   std::vector<float> output_norm;  // [model_dim]

@@ -7,6 +7,7 @@
 
 #include <cassert>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -74,6 +75,21 @@ void MappedFile::Forget(absl::Span<const uint8_t> range) const {
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(range.data()) + page - 1) / page * page;
   const uintptr_t end = reinterpret_cast<uintptr_t>(range.data() + range.size()) / page * page;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void MappedFile::Read(absl::Span<const uint8_t> range, uint8_t* to) const {
+  assert(range.data() >= data_ && range.data() + range.size() <= data_ + size_);
+  const auto begin = static_cast<off_t>(range.data() - data_);
+  for (size_t done = 0; done < range.size();) {
+    const ssize_t n = pread(fd_, to + done, range.size() - done, begin + static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      std::memset(to + done, 0, range.size() - done);
+      range_->cut.store(true);
+      return;
+    }
+    done += static_cast<size_t>(n);
+  }
 }
 
 bool MappedFile::whole() const {

@@ -33,6 +33,11 @@ class MappedFile {
   // are not needed soon.
   void Forget(absl::Span<const uint8_t> range) const;
 
+  // Copies `range`, some of bytes(), to `to` without touching the mapping: for few bytes here and
+  // there, around each of which a page fault may map up to 2 MiB that count as this process's
+  // memory from then on. What the file has no longer is zeros, and whole() is false. Thread-safe.
+  void Read(absl::Span<const uint8_t> range, uint8_t* to) const;
+
   // Whether all bytes read so far were the file's: false once the file is shorter than it was when
   // it was mapped. Bytes read since it was last true may be zeros instead of the file's. See
   // GuardMappedFiles, without which such a read ends the process.

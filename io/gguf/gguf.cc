@@ -40,13 +40,23 @@ absl::Status GgufFile::CheckWhole() const {
   return absl::OkStatus();
 }
 
-void GgufFile::Forget(absl::Span<const uint8_t> data) const {
+const MappedFile* GgufFile::FileOf(absl::Span<const uint8_t> data) const {
   for (const OpenFile& file : files_) {
     const absl::Span<const uint8_t> bytes = file.mapped.bytes();
     // Addresses in different files are compared as std::less does, in a total order.
     if (!std::less<>()(data.data(), bytes.data()) && !std::less<>()(bytes.end(), data.end()))
-      return file.mapped.Forget(data);
+      return &file.mapped;
   }
+  return nullptr;
+}
+
+void GgufFile::Forget(absl::Span<const uint8_t> data) const {
+  if (const MappedFile* file = FileOf(data)) file->Forget(data);
+}
+
+void GgufFile::Read(absl::Span<const uint8_t> data, uint8_t* to) const {
+  if (const MappedFile* file = FileOf(data)) return file->Read(data, to);
+  std::copy(data.begin(), data.end(), to);
 }
 
 const GgufValue* GgufFile::Find(absl::string_view key) const {

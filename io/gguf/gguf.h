@@ -88,6 +88,9 @@ class GgufFile {
   // Releases the memory of these bytes of tensor data until they are read again.
   void Forget(absl::Span<const uint8_t> data) const;
 
+  // Copies these bytes of tensor data to `to`, of a file as MappedFile::Read does. Thread-safe.
+  void Read(absl::Span<const uint8_t> data, uint8_t* to) const;
+
   // DataLoss once a file has become shorter than it was when it was opened: what was read of it
   // may then be wrong. See GuardMappedFiles in io/file/mapping_guard.h.
   absl::Status CheckWhole() const;
@@ -136,6 +139,9 @@ class GgufFile {
     std::string path;
     MappedFile mapped;
   };
+
+  // Which of the files these bytes are mapped from; nullptr after Parse.
+  const MappedFile* FileOf(absl::Span<const uint8_t> data) const;
 
   std::string name_;
   std::vector<OpenFile> files_;  // none after Parse

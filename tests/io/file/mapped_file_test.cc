@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "io/file/mapped_file.h"
@@ -114,6 +118,49 @@ TEST_F(FileTest, MapsAFile) {
   EXPECT_TRUE(other.bytes().empty());
   other = std::move(moved);
   EXPECT_EQ(other.bytes().size(), 5u);
+}
+
+// Resident bytes of the mapping that begins at this address, as the system counts them.
+size_t ResidentBytes(const uint8_t* mapping) {
+  std::ifstream maps("/proc/self/smaps");
+  const std::string begin = absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(mapping)), "-");
+  bool found = false;
+  for (std::string line; std::getline(maps, line);) {
+    found = found || absl::StartsWith(line, begin);
+    size_t kilobytes = 0;
+    if (found && sscanf(line.c_str(), "Rss: %zu kB", &kilobytes) == 1) return kilobytes << 10;
+  }
+  ADD_FAILURE() << "no mapping begins at " << begin;
+  return 0;
+}
+
+TEST_F(FileTest, ReadsBytesWithoutMappingThem) {
+  std::string contents(size_t{4} << 20, '\0');
+  for (size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<char>(i * i >> 7);
+  std::ofstream(Path("x")) << contents;
+  const auto file = MappedFile::Open(Path("x"));
+  ASSERT_TRUE(file.ok());
+  for (const size_t begin : {size_t{0}, size_t{4095}, size_t{1} << 21, contents.size() - 3000}) {
+    std::string read(3000, 'x');
+    file->Read(file->bytes().subspan(begin, read.size()), reinterpret_cast<uint8_t*>(read.data()));
+    EXPECT_EQ(read, contents.substr(begin, read.size())) << begin;
+  }
+  EXPECT_EQ(ResidentBytes(file->bytes().data()), 0u);
+  EXPECT_GT(Sum(file->bytes()), 0u);
+  EXPECT_GE(ResidentBytes(file->bytes().data()), contents.size());
+}
+
+TEST_F(FileTest, ReadsZerosWhereAFileEndsSooner) {
+  std::ofstream(Path("x")) << std::string(100, '\1');
+  const auto file = MappedFile::Open(Path("x"));
+  ASSERT_TRUE(file.ok());
+  ASSERT_EQ(truncate(Path("x").c_str(), 60), 0);
+  std::vector<uint8_t> read(80, 7);
+  file->Read(file->bytes().subspan(20), read.data());
+  EXPECT_EQ(Sum(read), 40u);
+  // Writing the file anew does not make what was read right.
+  std::ofstream(Path("x")) << std::string(100, '\1');
+  EXPECT_FALSE(file->whole());
 }
 
 TEST_F(FileTest, RefusesToMapWhatIsNoFileWithContents) {
