@@ -12,8 +12,9 @@ namespace inlay {
 
 // Long contexts are cut into spans of this many positions, aligned to multiples of it; partial
 // results are combined in the order of the spans, so that spans can be computed by different
-// threads without changing a bit. A multiple of kKvBlockRows.
-inline constexpr size_t kAttentionSpan = 1024;
+// threads without changing a bit. A multiple of kKvBlockRows, small enough that several threads
+// share a window of 512 where there is one kv head.
+inline constexpr size_t kAttentionSpan = 256;
 
 // The stored keys and values of one sequence: the KV block of positions [b * kKvBlockRows, (b + 1)
 // * kKvBlockRows) is blocks[b % num_blocks], so that a growing table and a ring are read alike.
