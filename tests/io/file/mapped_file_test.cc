@@ -6,14 +6,11 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "io/file/mapped_file.h"
@@ -21,6 +18,7 @@
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
 #include "tests/io/file/folder_test.h"
+#include "tests/io/file/resident_bytes.h"
 #include "tests/io/gguf/gguf_bytes.h"
 
 namespace inlay {
@@ -118,20 +116,6 @@ TEST_F(FileTest, MapsAFile) {
   EXPECT_TRUE(other.bytes().empty());
   other = std::move(moved);
   EXPECT_EQ(other.bytes().size(), 5u);
-}
-
-// Resident bytes of the mapping that begins at this address, as the system counts them.
-size_t ResidentBytes(const uint8_t* mapping) {
-  std::ifstream maps("/proc/self/smaps");
-  const std::string begin = absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(mapping)), "-");
-  bool found = false;
-  for (std::string line; std::getline(maps, line);) {
-    found = found || absl::StartsWith(line, begin);
-    size_t kilobytes = 0;
-    if (found && sscanf(line.c_str(), "Rss: %zu kB", &kilobytes) == 1) return kilobytes << 10;
-  }
-  ADD_FAILURE() << "no mapping begins at " << begin;
-  return 0;
 }
 
 TEST_F(FileTest, ReadsBytesWithoutMappingThem) {
