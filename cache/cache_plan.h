@@ -22,7 +22,7 @@ constexpr CacheBytes LayerCacheBytes(RankShare share = {}) {
   return total;
 }
 
-template <ModelConfig Config, class Policy = F32Storage>
+template <ModelConfig Config, class Policy = DefaultStorage>
 constexpr CacheBytes ConfigCacheBytes(RankShare share = {}) {
   CacheBytes total;
   ForEachLayer<Config>([&]<class L>(int) { total += LayerCacheBytes<L, Policy>(share); });
@@ -30,7 +30,7 @@ constexpr CacheBytes ConfigCacheBytes(RankShare share = {}) {
 }
 
 // Bytes of the cache that the token at position `length` reads at a rank.
-template <ModelConfig Config, class Policy = F32Storage>
+template <ModelConfig Config, class Policy = DefaultStorage>
 constexpr size_t ConfigCacheBytesRead(size_t length, RankShare share = {}) {
   size_t bytes = 0;
   ForEachLayer<Config>([&]<class L>(int) {

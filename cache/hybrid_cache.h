@@ -175,7 +175,7 @@ class HybridCache final : public KVCache {
 };
 
 // An empty conversation for a model of this config.
-template <ModelConfig Config, class Policy = F32Storage>
+template <ModelConfig Config, class Policy = DefaultStorage>
 HybridCache<Config> CreateKVCache(const CacheOptions& options = {}) {
   return HybridCache<Config>(Policy(), options);
 }

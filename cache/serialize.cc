@@ -28,20 +28,6 @@ std::string HexText(uint64_t value) { return absl::StrCat(absl::Hex(value, absl:
 
 }  // namespace
 
-absl::string_view KvTypeName(KvType type) {
-  switch (type) {
-    case KvType::kF32:
-      return "f32";
-    case KvType::kF16:
-      return "f16";
-    case KvType::kBF16:
-      return "bf16";
-    case KvType::kQ8:
-      return "q8";
-  }
-  return "unknown";
-}
-
 absl::Status SectionWriter::Append(const void* data, size_t bytes) {
   hash_.Update(data, bytes);
   return sink_.Append(AsBytes(data, bytes));

@@ -60,9 +60,6 @@ inline constexpr size_t kSavedTargetBytes = 20;
 inline constexpr size_t kSavedHeaderBytes =
     8 + 4 + 4 + 3 * 8 + kSavedNameBytes + 4 + kSavedTargetBytes + 8;
 
-// "f32", "f16", "bf16", "q8".
-absl::string_view KvTypeName(KvType type);
-
 // Writes sections and their checksums. Errors are those of the sink.
 class SectionWriter {
  public:

@@ -25,6 +25,7 @@ using F32Storage = StoragePolicy<KvType::kF32>;
 using F16Storage = StoragePolicy<KvType::kF16>;
 using BF16Storage = StoragePolicy<KvType::kBF16>;
 using Q8Storage = StoragePolicy<KvType::kQ8>;
+using DefaultStorage = StoragePolicy<kDefaultKvType>;
 
 // Calls f(policy) with the policy of this row type.
 template <class F>

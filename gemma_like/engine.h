@@ -86,14 +86,14 @@ class Engine {
 
   // An empty conversation whose rows are stored as `type`. ResourceExhausted without memory.
   virtual absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(
-      const CacheOptions& options, KvType type = KvType::kF32) const = 0;
+      const CacheOptions& options, KvType type = kDefaultKvType) const = 0;
 
   // How much memory such a conversation needs, where several ranks compute the model at the one
   // that needs most; see cache/cache_bytes.h.
-  virtual CacheBytes PlanCache(KvType type = KvType::kF32) const = 0;
+  virtual CacheBytes PlanCache(KvType type = kDefaultKvType) const = 0;
 
   // Bytes of its cache that the token after `length` others reads.
-  virtual size_t CacheBytesRead(size_t length, KvType type = KvType::kF32) const = 0;
+  virtual size_t CacheBytesRead(size_t length, KvType type = kDefaultKvType) const = 0;
 
   // Appends each step's tokens to its conversation and writes logits [sum of logit_rows,
   // vocab_size], step after step. Prefill, decode, batches of conversations and the checking of

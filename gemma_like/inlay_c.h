@@ -173,7 +173,8 @@ typedef struct inlay_cache_options {
   size_t limit_bytes; /* 0: none; else a conversation that may need more is refused */
 } inlay_cache_options;
 
-/* An empty conversation. `options` may be NULL. */
+/* An empty conversation. `options` may be NULL: rows are INLAY_ROWS_F16 then, and nothing is
+ * limited but the length. */
 inlay_status inlay_create_cache(const inlay_model* model, const inlay_cache_options* options,
                                 inlay_cache** cache);
 

@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<KVCache>> CreateFor(const LoadedModel& model,
   INLAY_ASSIGN_OR_RETURN(
       inlay_cache_options o,
       Complete("inlay_cache_options", given,
-               {sizeof(inlay_cache_options), /*max_length=*/0, INLAY_ROWS_F32, /*limit_bytes=*/0}));
+               {sizeof(inlay_cache_options), /*max_length=*/0, INLAY_ROWS_F16, /*limit_bytes=*/0}));
   INLAY_ASSIGN_OR_RETURN(const KvType type, RowTypeOf(o.row_type));
   if (o.max_length == 0) o.max_length = std::min(kUsualLength, model.engine->info().context_length);
   const CacheOptions options{.max_length = o.max_length};

@@ -50,7 +50,7 @@ class ModelDrafter final : public Drafter {
   // is the model's, of which no token beyond is drafted. The errors of Engine::CreateCache.
   static absl::StatusOr<std::unique_ptr<ModelDrafter>> Create(
       Engine& draft_model, size_t vocab_size, const DraftCosts& costs, const CacheOptions& options,
-      KvType type = KvType::kF32, DraftCostsAre are = DraftCostsAre::kMeasured);
+      KvType type = kDefaultKvType, DraftCostsAre are = DraftCostsAre::kMeasured);
 
   void StartAnswer(const SamplingOptions& sampling, size_t begin) override;
   std::vector<int32_t> Draft(absl::Span<const int32_t> tokens, size_t most) override;

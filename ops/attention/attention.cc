@@ -169,6 +169,15 @@ float StoreQ8(const float* from, size_t n, int8_t* to) {
   return most / 127.0f;
 }
 
+// What f16 can hold of v: a finite number beyond its range becomes the largest of it, not an
+// infinity, which would make NaN of every later token. What is not finite stays so.
+template <class DF, class V = hn::Vec<DF>>
+V InRangeOfF16(DF df, V v) {
+  const auto most = hn::Set(df, 65504.0f);
+  return hn::IfThenElse(hn::And(hn::Gt(hn::Abs(v), most), hn::IsFinite(v)), hn::CopySign(most, v),
+                        v);
+}
+
 // Writes n floats as the type's elements, rounding to nearest even. Returns their scale: 1
 // for types without scales.
 float StoreRow(const float* from, size_t n, KvType type, void* to) {
@@ -184,7 +193,8 @@ float StoreRow(const float* from, size_t n, KvType type, void* to) {
   for (size_t i = 0; i < n; i += lanes) {
     const bool whole = i + lanes <= n;
     const auto v = whole ? hn::LoadU(df, from + i) : hn::LoadN(df, from + i, n - i);
-    const auto bits = type == KvType::kF16 ? F16FromFloat(df, v) : Bf16FromFloat(df, v);
+    const auto bits =
+        type == KvType::kF16 ? F16FromFloat(df, InRangeOfF16(df, v)) : Bf16FromFloat(df, v);
     if (whole) {
       hn::StoreU(bits, d16, out + i);
     } else {

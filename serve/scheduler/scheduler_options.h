@@ -19,7 +19,7 @@ namespace inlay::serve {
 class SharedPrefixes;
 
 struct SchedulerOptions {
-  KvType kv_type = KvType::kF32;
+  KvType kv_type = kDefaultKvType;
   size_t context = 4096;            // the longest conversation, in tokens
   size_t memory = size_t{1} << 30;  // bytes of conversations and snapshots
   // Tokens for which memory is promised at a time to answers without a bound of their own.

@@ -180,7 +180,8 @@ TEST(EmbeddingCacheTest, HoldsAllRowsOfTheLongestText) {
   ASSERT_TRUE(transaction.ok()) << transaction.status();
   transaction->Commit();
   constexpr size_t kBlocks = (2500 + kKvBlockRows - 1) / kKvBlockRows;
-  constexpr size_t kRowBytes = 2 * 2 * 16 * sizeof(float);  // keys and values of two heads
+  constexpr size_t kRowBytes =
+      2 * 2 * 16 * KvTypeBytes(kDefaultKvType);  // keys and values of two heads
   EXPECT_EQ(cache.allocated_bytes(), 2 * kBlocks * kKvBlockRows * kRowBytes);
 }
 

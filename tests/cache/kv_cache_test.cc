@@ -46,7 +46,7 @@ TEST(KVCacheTest, RestoreRefusesSnapshotsThatDoNotFit) {
   auto impostor = CreateKVCache<Impostor>();
   ASSERT_TRUE(AppendTokens(impostor, 3).ok());
   ExpectRefused(cache.Restore(std::move(impostor)), absl::StatusCode::kInvalidArgument,
-                "cannot be restored into a cache of config tiny-bard with f32 rows");
+                "cannot be restored into a cache of config tiny-bard with f16 rows");
   auto q8 = CreateKVCache<TinyBard, Q8Storage>();
   ExpectRefused(cache.Restore(std::move(q8)), absl::StatusCode::kInvalidArgument,
                 "a snapshot of config tiny-bard with q8 rows");

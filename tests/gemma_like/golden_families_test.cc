@@ -148,7 +148,7 @@ TEST_P(GoldenFamiliesTest, LogitsAndGreedyContinuation) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.tokens.size());
     ASSERT_EQ(c.logits.size(), vocab);
-    auto cache = Must(engine.CreateCache({}));
+    auto cache = Must(engine.CreateCache({}, KvType::kF32));
     std::vector<float> all = Append(engine, *cache, c.tokens);
     absl::Span<const float> logits = absl::MakeConstSpan(all).last(vocab);
     const double nmse = Nmse(logits, c.logits);

@@ -45,7 +45,7 @@ TEST_P(BardGoldenTest, LogitsAndGreedyContinuation) {
     const auto ids = prompt["ids"].get<std::vector<int32_t>>();
     if (SmallTests() && ids.size() > 100) continue;  // one of the three
     SCOPED_TRACE(ids.size());
-    auto cache = Must(model.engine->CreateCache({}));
+    auto cache = Must(model.engine->CreateCache({}, KvType::kF32));
     const size_t vocab = model.engine->info().vocab_size;
     std::vector<float> all = Append(*model.engine, *cache, ids);
     absl::Span<const float> logits = absl::MakeConstSpan(all).last(vocab);

@@ -130,7 +130,7 @@ TEST_F(InlayCTest, LogitsAndBatches) {
   // Two conversations of different lengths and row types, and one that is too long.
   inlay_cache* whole = NewCache();
   inlay_cache* q8 = NewCache(INLAY_ROWS_Q8);
-  const inlay_cache_options options = {sizeof(options), 2, INLAY_ROWS_F32, 0};
+  const inlay_cache_options options = {sizeof(options), 2, INLAY_ROWS_F16, 0};
   inlay_cache* small = nullptr;
   ASSERT_EQ(inlay_create_cache(model_, &options, &small), INLAY_OK);
   EXPECT_EQ(inlay_cache_max_length(small), 2u);
@@ -362,7 +362,7 @@ TEST_F(InlayCTest, MeasuresLikelihoods) {
       Must(Perplexity(*model.engine, *cache, tokens, first, {.chunk = 32}));
   inlay_likelihood likelihood = {};
   likelihood.size = sizeof(likelihood);
-  ASSERT_EQ(inlay_perplexity(model_, tokens.data(), tokens.size(), 32, INLAY_ROWS_F32, &likelihood),
+  ASSERT_EQ(inlay_perplexity(model_, tokens.data(), tokens.size(), 32, INLAY_ROWS_F16, &likelihood),
             INLAY_OK)
       << inlay_last_error();
   EXPECT_EQ(likelihood.scored, expected.count());
@@ -449,7 +449,7 @@ int CountPolls(void* user) {
 }
 
 TEST_F(InlayCTest, PollsEndLongCallsWithoutAnyChange) {
-  const inlay_cache_options room = {sizeof(room), 1 << 20, INLAY_ROWS_F32, 0};
+  const inlay_cache_options room = {sizeof(room), 1 << 20, INLAY_ROWS_F16, 0};
   inlay_cache* cache = nullptr;
   ASSERT_EQ(inlay_create_cache(model_, &room, &cache), INLAY_OK);
   std::vector<int32_t> long_prompt;

@@ -341,7 +341,7 @@ TEST_F(BatchTest, AnotherModelOrContextIsRefused) {
   ExpectError(Run(out, {"--shard", "0/2", "--alias", "other"}), 1,
               HasSubstr("its model is \"bard\" and not \"other\""));
   ExpectError(Run(out, {"--shard", "0/2", "-c", "100"}), 1, HasSubstr("its context is "));
-  ExpectError(Run(out, {"--shard", "0/2", "--cache-type", "f16"}), 1,
+  ExpectError(Run(out, {"--shard", "0/2", "--cache-type", "bf16"}), 1,
               HasSubstr("its fingerprint is "));
   const std::string chat_template = ScratchPath("template");
   WriteFile(chat_template, "{{ messages[-1].content }}");

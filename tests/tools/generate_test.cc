@@ -175,8 +175,8 @@ TEST(Generate, GoesOnFromASession) {
 
   // What is refused leaves the file as it is.
   WriteFile(path, kept);
-  ExpectError(run(kPrompt, {"--cache-type", "f16", "--exact"}), 1,
-              AllOf(HasSubstr(path), HasSubstr("its rows are f32, not f16")));
+  ExpectError(run(kPrompt, {"--cache-type", "bf16", "--exact"}), 1,
+              AllOf(HasSubstr(path), HasSubstr("its rows are f16, not bf16")));
   ExpectError(run(kPrompt, {"-c", "10"}), 1, HasSubstr("limit here is 10"));
   EXPECT_EQ(ReadFile(path), kept);
   WriteFile(path, kept.substr(0, kept.size() - 1));
@@ -184,12 +184,12 @@ TEST(Generate, GoesOnFromASession) {
 
   // Computed again in one line where that is allowed, and the same from then on.
   WriteFile(path, kept);
-  const ProgramResult again = run("JULIET:\n", {"--temp", "0", "--cache-type", "f16"});
+  const ProgramResult again = run("JULIET:\n", {"--temp", "0", "--cache-type", "bf16"});
   EXPECT_EQ(again.status, 0);
   EXPECT_EQ(again.err, absl::StrCat(path,
-                                    ": computing its 24 tokens again, since its rows are f32, "
-                                    "not f16\n"));
-  EXPECT_EQ(run("NURSE:\n", {"--cache-type", "f16", "--exact"}).err, "");
+                                    ": computing its 24 tokens again, since its rows are f16, "
+                                    "not bf16\n"));
+  EXPECT_EQ(run("NURSE:\n", {"--cache-type", "bf16", "--exact"}).err, "");
   WriteFile(path, "");
   ExpectError(run(kPrompt), 1, HasSubstr(path));
   ExpectError(RunProgram({"generate", "-p", "x", "-n", "1", "--session", "/no/such/folder/file"}),

@@ -72,13 +72,18 @@ TEST(Perplexity, PrintsARunningEstimate) {
 
 TEST(Perplexity, StoresRowsAsAsked) {
   const std::string path = Excerpt();
-  const double f32 = RunProgram({"perplexity", "-f", path, "-o", "json"}).Json()["perplexity"];
+  const auto perplexity = [&](const std::vector<std::string>& more) -> double {
+    std::vector<std::string> arguments = {"perplexity", "-f", path, "-o", "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunProgram(arguments).Json()["perplexity"];
+  };
+  const double f32 = perplexity({"--cache-type", "f32"});
   for (const char* type : {"f16", "bf16", "q8"}) {
-    const double narrow = RunProgram({"perplexity", "-f", path, "-o", "json", "--cache-type", type})
-                              .Json()["perplexity"];
+    const double narrow = perplexity({"--cache-type", type});
     EXPECT_NE(narrow, f32) << type;
     EXPECT_NEAR(narrow, f32, f32 * 2e-3) << type;
   }
+  EXPECT_EQ(perplexity({}), perplexity({"--cache-type", "f16"}));
   unlink(path.c_str());
 }
 

@@ -86,9 +86,11 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
 }
 
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags) {
-  AllowOneOf(*command.add_option("--cache-type", flags.cache_type,
-                                 "row type of the KV cache (default: f32)"),
-             {"f32", "f16", "bf16", "q8"});
+  AllowOneOf(
+      *command.add_option(
+          "--cache-type", flags.cache_type,
+          absl::StrCat("row type of the KV cache (default: ", KvTypeName(kDefaultKvType), ")")),
+      {"f32", "f16", "bf16", "q8"});
 }
 
 void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags) {

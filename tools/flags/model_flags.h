@@ -33,7 +33,7 @@ struct ModelFlags {
   // Whether the command embeds texts instead of using logits; none: whatever the model does.
   std::optional<bool> embeds = false;
   std::optional<size_t> context;  // tokens; 0: the trained length
-  std::string cache_type = "f32";
+  std::string cache_type{KvTypeName(kDefaultKvType)};
   std::optional<size_t> cache_limit;  // MiB
 };
 

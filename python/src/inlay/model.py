@@ -97,7 +97,7 @@ class Model:
     def __repr__(self) -> str:
         return f"<inlay.Model {self.config}>"
 
-    def fingerprint(self, rows: Rows = "f32") -> str:
+    def fingerprint(self, rows: Rows = "f16") -> str:
         """What determines the bits of logits besides the tokens: version, instruction set, weights,
         type of rows. The first call reads all weights."""
         kind = _row_type(rows)
@@ -180,7 +180,7 @@ class Model:
 
     # Passes.
 
-    def sequence(self, tokens: Tokens | None = None, *, max_length: int = 0, rows: Rows = "f32",
+    def sequence(self, tokens: Tokens | None = None, *, max_length: int = 0, rows: Rows = "f16",
                  limit_bytes: int = 0) -> Sequence:
         """A sequence, empty or with these tokens.
 
@@ -255,7 +255,7 @@ class Model:
                                           ffi.from_buffer("double[]", found)))
         return found
 
-    def perplexity(self, text: str | Tokens, *, chunk: int = 256, rows: Rows = "f32") -> Perplexity:
+    def perplexity(self, text: str | Tokens, *, chunk: int = 256, rows: Rows = "f16") -> Perplexity:
         """How well the model predicts a text or tokens, cut into chunks, each a conversation of its
         own of which the second half is scored."""
         ids, count = ids_of(self.tokenize(text) if isinstance(text, str) else text)

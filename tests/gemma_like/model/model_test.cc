@@ -62,7 +62,7 @@ TYPED_TEST(ModelTest, LogitsAreThoseOfTheReference) {
   std::mt19937_64 random(5);
   std::vector<int32_t> tokens(45);
   for (int32_t& token : tokens) token = static_cast<int32_t>(random() % TypeParam::kVocabSize);
-  const auto cache = Must(model->CreateCache({}));
+  const auto cache = Must(model->CreateCache({}, KvType::kF32));
   const std::vector<float> logits = Append(*model, *cache, tokens);
   double error = 0, norm = 0;
   const float* value = logits.data();

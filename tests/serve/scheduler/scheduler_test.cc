@@ -48,11 +48,11 @@ class BardSchedulerTest : public ::testing::Test {
 TEST_F(BardSchedulerTest, TextsStopTextsAndChancesArriveAsTheyAreAlone) {
   AnswerRequest request = Request("ROMEO:\n", 60);
   const std::string whole =
-      Compute(*model_.engine, *model_.tokenizer, KvType::kF32, 256, request).alone[0].text;
+      Compute(*model_.engine, *model_.tokenizer, kDefaultKvType, 256, request).alone[0].text;
   ASSERT_GT(whole.size(), 20u);
   request.options.stop_texts = {"none", whole.substr(12, 4)};
   request.options.top_chances = 3;
-  const Known known = Compute(*model_.engine, *model_.tokenizer, KvType::kF32, 256, request);
+  const Known known = Compute(*model_.engine, *model_.tokenizer, kDefaultKvType, 256, request);
   auto scheduler = Make();
   const auto listener = std::make_shared<Listener>(1);
   Must(scheduler->Submit(request, listener));
@@ -79,7 +79,7 @@ TEST_F(BardSchedulerTest, EachAnswerBeginsWithTheScoresOfThePrompt) {
   request.options.top_chances = 2;
   request.options.score_from = 3;
   request.choices = 3;
-  const Known known = Compute(*model_.engine, *model_.tokenizer, KvType::kF32, 256, request);
+  const Known known = Compute(*model_.engine, *model_.tokenizer, kDefaultKvType, 256, request);
   auto scheduler = Make({.snapshot_stride = 2});
   for (int round = 0; round < 2; ++round) {
     const auto listener = std::make_shared<Listener>(3);
@@ -135,7 +135,7 @@ TEST_F(BardSchedulerTest, ScoresAWholeContextInLittleMemory) {
   while (request.prompt.size() < 128) request.prompt.push_back(request.prompt.size() % 100 + 5);
   request.options.top_chances = 1;
   request.options.score_from = 1;
-  const Known known = Compute(*model_.engine, *model_.tokenizer, KvType::kF32, 128, request);
+  const Known known = Compute(*model_.engine, *model_.tokenizer, kDefaultKvType, 128, request);
   ASSERT_EQ(known.alone[0].chosen.size(), 127u);
   for (int round = 0; round < 3; ++round) {
     const auto listener = std::make_shared<Listener>(1);
@@ -166,9 +166,9 @@ TEST_F(BardSchedulerTest, AnswersOfAShapeAreTheSameUnderAnyLoad) {
     request.options.sampling.seed = i;
     request.options.grammar = shapes[i % shapes.size()];
     request.choices = 1 + i % 3 / 2;
-    requests.push_back(Compute(*model_.engine, *model_.tokenizer, KvType::kF32, 160, request));
+    requests.push_back(Compute(*model_.engine, *model_.tokenizer, kDefaultKvType, 160, request));
   }
-  const CacheBytes plan = model_.engine->PlanCache(KvType::kF32);
+  const CacheBytes plan = model_.engine->PlanCache(kDefaultKvType);
   const size_t vocab_size = model_.engine->info().vocab_size;
   uint64_t pauses = 0;
   for (size_t run = 0; run < 6; ++run) {
