@@ -4,14 +4,21 @@
 
 #include <cstddef>
 
+#include <cstdint>
+
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 
 namespace inlay {
 
+class ByteSink;
+class ByteSource;
 class KVCache;
 
 // Of appends the owner of the caches knows by itself. An error refuses the operation, of which
 // nothing has happened yet. Different caches may be reported from different threads at once.
+//
+// Where each copy has a part of the layers alone, the follower also writes and reads all parts.
 class CacheFollower {
  public:
   virtual ~CacheFollower() = default;
@@ -22,6 +29,12 @@ class CacheFollower {
   virtual absl::Status Rewound(const KVCache& cache, size_t position) = 0;
   // `cache` will have the past of `snapshot`, which will be empty.
   virtual absl::Status Replaced(const KVCache& cache, const KVCache& snapshot) = 0;
+  // Writes the layers of `cache` at all copies, each by KVCache::SavePart with this seed.
+  virtual absl::Status SaveParts(const KVCache& cache, uint64_t seed, ByteSink& sink) = 0;
+  // Reads them into `cache` and its copies, which get these tokens, each by KVCache::LoadPart.
+  // `cache` is a fork that nobody uses yet, and after an error can only be destroyed.
+  virtual absl::Status LoadParts(KVCache& cache, uint64_t seed, absl::Span<const int32_t> tokens,
+                                 ByteSource& source) = 0;
   // `cache` is destroyed.
   virtual void Dropped(const KVCache& cache) = 0;
 };

@@ -53,16 +53,18 @@ constexpr uint64_t ConfigFingerprint() {
   return hash.value();
 }
 
-// ConfigFingerprint plus everything that determines the layout of the cache: equal in two builds
-// exactly when one can continue from a cache that the other stored.
+// ConfigFingerprint plus everything that determines the layout of the cache, of which each of so
+// many ranks has a part: equal in two builds exactly when one can continue from a cache that the
+// other stored.
 template <ModelConfig Config, class Policy>
-constexpr uint64_t StorageFingerprint() {
+constexpr uint64_t StorageFingerprint(size_t ranks = 1) {
   fingerprint_internal::Hash hash;
   for (uint64_t n :
        {ConfigFingerprint<Config>(), static_cast<uint64_t>(Policy::kKvType),
         uint64_t{Policy::kRewindDepth}, uint64_t{kKvBlockRows}, uint64_t{kStateChunk}}) {
     hash.Number(n);
   }
+  if (ranks > 1) hash.Number(ranks);
   return hash.value();
 }
 

@@ -67,9 +67,9 @@ class HybridCache final : public KVCache {
                  .vocab_size =
                      options.vocab_size != 0 ? options.vocab_size : size_t{Config::kVocabSize},
                  .kv_type = Policy::kKvType,
-                 .is_part = share.count > 1,
+                 .parts = share.count,
                  .config_fingerprint = ConfigFingerprint<Config>(),
-                 .fingerprint = StorageFingerprint<Config, Policy>()}) {
+                 .fingerprint = StorageFingerprint<Config, Policy>(share.count)}) {
     storage_.ForEach([&]<class L>(LayerAt, LayerStorage<L>& storage) {
       storage = cache_internal::MakeStorage<Policy>::Of(typename L::Mixers(), share);
     });

@@ -102,13 +102,19 @@ CacheIdentity KVCache::Identity(const ModelIdentity& model) const {
 }
 
 absl::Status KVCache::Save(const ModelIdentity& model, ByteSink& sink) const {
-  if (traits_.is_part) return SaveTokens(model, sink);
   INLAY_RETURN_IF_ERROR(CheckIdle("saved"));
   return OrOutOfMemory(kThis, [&]() -> absl::Status {
     SectionWriter writer(sink);
     INLAY_RETURN_IF_ERROR(WriteTokens(model, writer));
+    assert((traits_.parts == 1 || follower_ != nullptr) && "one rank's part alone was saved");
+    if (traits_.parts > 1) return follower_->SaveParts(*this, writer.seed(), sink);
     return SaveLayers(writer);
   });
+}
+
+absl::Status KVCache::SavePart(uint64_t seed, ByteSink& sink) const {
+  SectionWriter writer(sink, seed);
+  return SaveLayers(writer);
 }
 
 absl::Status KVCache::SaveTokens(const ModelIdentity& model, ByteSink& sink) const {
@@ -158,9 +164,6 @@ absl::StatusOr<LoadOutcome> KVCache::LoadAll(const ModelIdentity& model, ByteSou
   INLAY_ASSIGN_OR_RETURN(const SavedHeader header, ReadHeader(reader));
   const CacheIdentity identity = Identity(model);
   std::string difference = Difference(identity, header);
-  if (difference.empty() && traits_.is_part) {
-    difference = "its rows are whole, and ranks have parts of them";
-  }
   if (!SameConfig(identity, header)) {
     // The tokens are of no use either: their ids may belong to another vocabulary.
     return absl::InvalidArgumentError(
@@ -176,15 +179,29 @@ absl::StatusOr<LoadOutcome> KVCache::LoadAll(const ModelIdentity& model, ByteSou
   }
 
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> loaded, Fork());
-  INLAY_RETURN_IF_ERROR(loaded->LoadLayers(reader, header.length));
+  INLAY_RETURN_IF_ERROR(traits_.parts > 1
+                            ? follower_->LoadParts(*loaded, reader.seed(), tokens, source)
+                            : loaded->LoadRows(std::move(tokens), reader));
   if (reader.remaining() != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(reader.remaining(), " bytes follow the end of the saved conversation"));
   }
-  loaded->length_ = header.length;
-  loaded->tokens_ = TokenList(std::move(tokens));
   INLAY_RETURN_IF_ERROR(Restore(std::move(*loaded)));
   return LoadOutcome();
+}
+
+absl::Status KVCache::LoadRows(std::vector<int32_t> tokens, SectionReader& reader) {
+  INLAY_RETURN_IF_ERROR(LoadLayers(reader, tokens.size()));
+  length_ = tokens.size();
+  tokens_ = TokenList(std::move(tokens));
+  return absl::OkStatus();
+}
+
+absl::Status KVCache::LoadPart(uint64_t seed, std::vector<int32_t> tokens, ByteSource& source) {
+  return OrOutOfMemory(kThis, [&] {
+    SectionReader reader(source, seed);
+    return LoadRows(std::move(tokens), reader);
+  });
 }
 
 absl::Status KVCache::Restore(KVCache&& snapshot) {

@@ -88,9 +88,9 @@ class KVCache {
   absl::Status Restore(KVCache&& snapshot);
 
   // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer the
-  // rows and states that later tokens or a rewind within the guaranteed depth need; only the tokens
-  // where several ranks hold parts of these. `model` is the one that computed it. Errors are those
-  // of the sink, and FailedPrecondition when a transaction is open.
+  // rows and states that later tokens or a rewind within the guaranteed depth need, which as many
+  // ranks can load. `model` is the one that computed it. Errors are those of the sink, and
+  // FailedPrecondition when a transaction is open.
   absl::Status Save(const ModelIdentity& model, ByteSink& sink) const;
 
   // Writes the tokens alone, for a file that is small and written often: Load returns them as of a
@@ -109,6 +109,12 @@ class KVCache {
   // ResourceExhausted when the pool has too little left (both conversations are held until the load
   // has succeeded), FailedPrecondition when a transaction is open, and the errors of the source.
   absl::StatusOr<LoadOutcome> Load(const ModelIdentity& model, ByteSource& source);
+
+  // What Save writes of the layers, and what Load reads, of a cache that has one rank's part of
+  // them: for a CacheFollower. `seed` is of the first checksum. LoadPart replaces a conversation
+  // that nobody uses by one of these tokens, and may leave anything in it after an error.
+  absl::Status SavePart(uint64_t seed, ByteSink& sink) const;
+  absl::Status LoadPart(uint64_t seed, std::vector<int32_t> tokens, ByteSource& source);
 
   // ConfigFingerprint of the cache's config: models with the same fingerprint may use the cache.
   uint64_t config_fingerprint() const { return traits_.config_fingerprint; }
@@ -134,7 +140,7 @@ class KVCache {
     size_t rewind_depth = 0;
     size_t vocab_size = 0;
     KvType kv_type = KvType::kF32;
-    bool is_part = false;             // one rank's
+    size_t parts = 1;                 // ranks, of which each has a part of the layers
     uint64_t config_fingerprint = 0;  // see cache/fingerprint.h
     uint64_t fingerprint = 0;         // of the config and how its past is stored
   };
@@ -196,6 +202,7 @@ class KVCache {
   CacheIdentity Identity(const ModelIdentity& model) const;
   absl::Status WriteTokens(const ModelIdentity& model, SectionWriter& writer) const;
   absl::StatusOr<LoadOutcome> LoadAll(const ModelIdentity& model, ByteSource& source);
+  absl::Status LoadRows(std::vector<int32_t> tokens, SectionReader& reader);
   absl::StatusOr<std::vector<int32_t>> LoadTokens(SectionReader& reader, size_t length) const;
 
   // In the base class, so that it is destroyed after the blocks that derived classes hold.

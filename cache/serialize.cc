@@ -191,7 +191,8 @@ std::string Difference(const CacheIdentity& mine, const SavedHeader& saved) {
   }
   if (saved.fingerprint != mine.fingerprint) {
     return absl::StrCat("its layout has the fingerprint ", HexText(saved.fingerprint), ", not ",
-                        HexText(mine.fingerprint));
+                        HexText(mine.fingerprint),
+                        ": it is of another number of ranks, or of another program");
   }
   if (saved.model.weights_hash != mine.model.weights_hash) {
     return absl::StrCat("it is of weights with the hash ", HexText(saved.model.weights_hash),

@@ -27,6 +27,9 @@ namespace inlay {
 //            rows in bytes (both uint64), the rows; checksum
 //   ...      one section for each layer of the model, in order; none after a header with kNoRows
 //
+// Where several ranks have a part of each layer, what follows the tokens is theirs to write: see
+// gemma_like/ranks/rank_save.h.
+//
 // A checksum is the XXH64 of its section, seeded with the previous section's checksum, so that a
 // mix of sections from different saves is detected.
 
@@ -63,11 +66,14 @@ inline constexpr size_t kSavedHeaderBytes =
 // Writes sections and their checksums. Errors are those of the sink.
 class SectionWriter {
  public:
-  explicit SectionWriter(ByteSink& sink) : sink_(sink) {}
+  explicit SectionWriter(ByteSink& sink, uint64_t seed = 0) : sink_(sink), hash_(seed) {}
 
   absl::Status Append(const void* data, size_t bytes);
   absl::Status AppendUint(uint64_t value) { return Append(&value, sizeof(value)); }
   absl::Status EndSection();
+
+  // Between sections: a seed for what others write next, which depends on all sections so far.
+  uint64_t seed() const { return hash_.Digest(); }
 
  private:
   ByteSink& sink_;
@@ -77,7 +83,7 @@ class SectionWriter {
 // Reads sections. Every error names the section; DataLoss when a checksum is wrong.
 class SectionReader {
  public:
-  explicit SectionReader(ByteSource& source) : source_(source) {}
+  explicit SectionReader(ByteSource& source, uint64_t seed = 0) : source_(source), hash_(seed) {}
 
   // Messages call the section `name`.
   void BeginSection(std::string name) { section_ = std::move(name); }
@@ -93,6 +99,8 @@ class SectionReader {
   // An error about the section's contents.
   absl::Status Damaged(absl::string_view what) const;
   uint64_t remaining() const { return source_.remaining(); }
+  // As SectionWriter::seed.
+  uint64_t seed() const { return hash_.Digest(); }
 
  private:
   ByteSource& source_;

@@ -52,6 +52,7 @@ struct EngineInfo {
   // Of a model that embeds texts, which computes no logits; 0: it computes logits. Its texts fit in
   // one batch: context_length is at most max_batch.
   size_t embedding_dim = 0;
+  size_t ranks = 1;  // that compute it together
   ChatTemplate chat_template = ChatTemplate::kNone;
   SamplingDefaults sampling;
   ModelWork work;

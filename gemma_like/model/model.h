@@ -212,6 +212,7 @@ class Model final : public Engine {
       BindWeights(binder, model->weights_);
       INLAY_RETURN_IF_ERROR(binder.Finish());
     }
+    model->info_.ranks = ShareOf(options.ranks.get()).count;
     model->info_.work = WorkOfModel(model->weights_, ShareOf(options.ranks.get()));
     if constexpr (kInputCols > 0) model->schedule_.Add({&model->weights_.inputs.projection});
     model->weights_.layers.ForEach([&]<class L>(LayerAt, const LayerWeights<L>& layer) {

@@ -9,6 +9,7 @@
 #include "cache/cache_bytes.h"
 #include "cache/model_identity.h"
 #include "gemma_like/ranks/rank_load.h"
+#include "gemma_like/ranks/rank_save.h"
 #include "ops/team.h"
 
 namespace inlay {
@@ -183,6 +184,39 @@ absl::Status RankLeader::Replaced(const KVCache& cache, const KVCache& snapshot)
     std::lock_guard<std::mutex> lock(mutex_);
     Tell(RankCommand::kReplace, {number, by});
     return absl::OkStatus();
+  });
+}
+
+absl::Status RankLeader::SaveParts(const KVCache& cache, uint64_t seed, ByteSink& sink) {
+  INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
+  std::lock_guard<std::mutex> lock(calls_);
+  return OrOutOfMemory("a saved conversation", [&] {
+    PartTransfer transfer(*ranks_);
+    RankMessage message;
+    message.Add(RankCommand::kSaveParts);
+    message.Add(number);
+    message.Add(seed);
+    Send(message);
+    return transfer.Save(cache, seed, &sink);
+  });
+}
+
+absl::Status RankLeader::LoadParts(KVCache& cache, uint64_t seed, absl::Span<const int32_t> tokens,
+                                   ByteSource& source) {
+  INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
+  std::lock_guard<std::mutex> lock(calls_);
+  return OrOutOfMemory("a saved conversation", [&]() -> absl::Status {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes,
+                           PartTransfer::ReadSizes(*ranks_, seed, source));
+    PartTransfer transfer(*ranks_);
+    RankMessage message;
+    message.Add(RankCommand::kLoadParts);
+    message.Add(number);
+    message.Add(seed);
+    message.AddArray(tokens);
+    message.AddArray(absl::MakeConstSpan(sizes));
+    Send(message);
+    return transfer.Load(cache, seed, tokens, sizes, &source);
   });
 }
 

@@ -20,16 +20,18 @@ namespace inlay {
 // conversations have numbers, which the first rank assigns. All ranks run the same program, so a
 // field is the bytes of a uint64_t, or of an array after its size.
 enum class RankCommand : uint64_t {
-  kLoad,     // model, path, threads, max_batch, check_tensors
-  kUnload,   // model
-  kCreate,   // model, conversation, max_length, row type
-  kFork,     // conversation, number of the fork
-  kRewind,   // conversation, position
-  kReplace,  // conversation, snapshot
-  kDrop,     // conversation
-  kForward,  // model, whether a step that fails ends the batch, steps;
-             // of each: conversation, its length, tokens, logit_rows
-  kEmbed,    // model, texts; of each: tokens
+  kLoad,       // model, path, threads, max_batch, check_tensors
+  kUnload,     // model
+  kCreate,     // model, conversation, max_length, row type
+  kFork,       // conversation, number of the fork
+  kRewind,     // conversation, position
+  kReplace,    // conversation, snapshot
+  kDrop,       // conversation
+  kSaveParts,  // conversation, seed
+  kLoadParts,  // unused conversation, seed, tokens, sizes of parts
+  kForward,    // model, whether a step that fails ends the batch, steps;
+               // of each: conversation, its length, tokens, logit_rows
+  kEmbed,      // model, texts; of each: tokens
   kStop,
 };
 

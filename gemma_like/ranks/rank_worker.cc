@@ -17,6 +17,7 @@
 #include "gemma_like/engine.h"
 #include "gemma_like/ranks/rank_load.h"
 #include "gemma_like/ranks/rank_message.h"
+#include "gemma_like/ranks/rank_save.h"
 
 namespace inlay {
 namespace {
@@ -50,6 +51,12 @@ class Worker {
           break;
         case RankCommand::kDrop:
           conversations_.erase(message.Take());
+          break;
+        case RankCommand::kSaveParts:
+          SaveParts(message);
+          break;
+        case RankCommand::kLoadParts:
+          LoadParts(message);
           break;
         case RankCommand::kForward:
           Forward(message);
@@ -105,6 +112,20 @@ class Worker {
   void Replace(ReceivedMessage& message) {
     KVCache& cache = *conversations_.at(message.Take());
     Require(cache.Restore(std::move(*conversations_.at(message.Take()))));
+  }
+
+  void SaveParts(ReceivedMessage& message) {
+    const KVCache& cache = *conversations_.at(message.Take());
+    PartTransfer(*ranks_).Save(cache, message.Take(), nullptr).IgnoreError();
+  }
+
+  void LoadParts(ReceivedMessage& message) {
+    KVCache& cache = *conversations_.at(message.Take());
+    const uint64_t seed = message.Take();
+    const std::vector<int32_t> tokens = message.TakeArray<int32_t>();
+    const std::vector<uint64_t> sizes = message.TakeArray<uint64_t>();
+    // An error is the first rank's, too, which drops the conversation.
+    PartTransfer(*ranks_).Load(cache, seed, tokens, sizes, nullptr).IgnoreError();
   }
 
   void Forward(ReceivedMessage& message) {

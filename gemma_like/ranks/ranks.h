@@ -22,9 +22,10 @@ namespace inlay {
 // sentence, as they can no longer agree.
 class Ranks {
  public:
-  // How long the others may take: as long as they may in a forward pass, or any time, where one
-  // waits for what a user does or for a file.
-  enum class Deadline { kPass, kNone };
+  // How long the others may take: as long as they may in a forward pass; or any time, where one
+  // waits for what a user does or for a file; or that for those that wait for the first rank's
+  // file, and as in a pass at the first.
+  enum class Deadline { kPass, kNone, kPassAtFirst };
 
   virtual ~Ranks() = default;
 
@@ -34,6 +35,9 @@ class Ranks {
   // costs a broadcast; shorter ones take less time than is worth that.
   static constexpr size_t kCancelRows = 16;
   size_t cancel_rows() const { return cancel_rows_; }
+  // A part of a saved conversation goes from rank to rank in pieces of so many bytes.
+  static constexpr size_t kPieceBytes = size_t{1} << 20;
+  size_t piece_bytes() const { return piece_bytes_; }
 
   // Replaces the bytes of all ranks by those of rank 0.
   virtual void Broadcast(absl::Span<char> bytes, Deadline deadline = Deadline::kPass) = 0;
@@ -42,7 +46,8 @@ class Ranks {
   // others' are filled in, everywhere or, by GatherToFirst, at rank 0.
   virtual void Gather(absl::Span<const size_t> sizes, char* all,
                       Deadline deadline = Deadline::kPass) = 0;
-  virtual void GatherToFirst(absl::Span<const size_t> sizes, char* all) = 0;
+  virtual void GatherToFirst(absl::Span<const size_t> sizes, char* all,
+                             Deadline deadline = Deadline::kPass) = 0;
 
   // Ends all ranks, with this sentence on the standard error stream.
   [[noreturn]] void Fail(absl::string_view sentence) {
@@ -51,8 +56,9 @@ class Ranks {
   }
 
  protected:
-  Ranks(size_t rank, size_t count, size_t cancel_rows = kCancelRows)
-      : rank_(rank), count_(count), cancel_rows_(cancel_rows) {}
+  Ranks(size_t rank, size_t count, size_t cancel_rows = kCancelRows,
+        size_t piece_bytes = kPieceBytes)
+      : rank_(rank), count_(count), cancel_rows_(cancel_rows), piece_bytes_(piece_bytes) {}
 
   // Fail, which does not return.
   virtual void End(absl::string_view sentence) = 0;
@@ -61,6 +67,7 @@ class Ranks {
   const size_t rank_;
   const size_t count_;
   const size_t cancel_rows_;
+  const size_t piece_bytes_;
 };
 
 inline RankShare ShareOf(const Ranks* ranks) {

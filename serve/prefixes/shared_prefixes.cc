@@ -76,7 +76,8 @@ absl::StatusOr<std::unique_ptr<SharedPrefixes>> SharedPrefixes::Create(
 SharedPrefixes::SharedPrefixes(std::string fingerprint, ModelIdentity model,
                                SharedPrefixesOptions options, std::unique_ptr<SnapshotStore> reads,
                                std::unique_ptr<SnapshotStore> writes)
-    : fingerprint_(absl::StrCat(fingerprint, "/", kSavedVersion)),
+    : fingerprint_(absl::StrCat(fingerprint, "/", kSavedVersion,
+                                options.ranks == 1 ? "" : absl::StrCat("/", options.ranks))),
       model_(std::move(model)),
       options_(std::move(options)),
       most_bytes_(std::min(kMostValue, options_.store.budget_bytes / kShareOfBudget)),
@@ -200,8 +201,8 @@ void SharedPrefixes::OfferLast(absl::string_view owner, const KVCache& cache) {
 
 void SharedPrefixes::Offer(absl::string_view owner, const KVCache& cache, double share) {
   const size_t length = cache.length();
-  if (length < options_.least_tokens || !writes_.ready() || cache.allocated_bytes() > most_bytes_ ||
-      *held_ > kMostHeld * most_bytes_)
+  if (length < options_.least_tokens || !writes_.ready() ||
+      cache.allocated_bytes() * options_.ranks > most_bytes_ || *held_ > kMostHeld * most_bytes_)
     return;
   (void)OrOutOfMemory("a snapshot for others", [&] { return TryOffer(owner, cache, share); });
 }

@@ -303,6 +303,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(const LoadedModel& mode
     if (model.engine->info().embedding_dim == 0) {
       if (options.shared_prefixes.has_value()) {
         INLAY_ASSIGN_OR_RETURN(ModelIdentity identity, model.engine->Identity());
+        options.shared_prefixes->ranks = model.engine->info().ranks;
         INLAY_ASSIGN_OR_RETURN(
             options.scheduler.shared_prefixes,
             SharedPrefixes::Create(fingerprint, std::move(identity), *options.shared_prefixes));

@@ -237,7 +237,9 @@ TEST(SavedHeaderTest, ADifferenceNamesTheFieldAndBothValues) {
       {[](SavedHeader& h) { h.model.weights_hash = 1; },
        "it is of weights with the hash 0000000000000001, not 1122334455667788"},
       {[](SavedHeader& h) { h.fingerprint = 2; },
-       "its layout has the fingerprint 0000000000000002, not abcdef0123456789"},
+       "its layout has the fingerprint 0000000000000002, not abcdef0123456789: it is of another "
+       "number "
+       "of ranks, or of another program"},
       {[](SavedHeader& h) { h.kv_type = KvType::kBF16; }, "its rows are bf16, not q8"},
       {[](SavedHeader& h) { h.version = 2; }, "it has version 2 of the format, not 3"},
       {[](SavedHeader& h) { h.config_name = "tiny\tbird"; },

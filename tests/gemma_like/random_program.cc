@@ -103,15 +103,8 @@ void RandomProgramTest::SaveAndLoad(Program& p, const Conversation& c) {
   if (p.Below(2) == 0) into.cache = NewCache(p.pool);
   MemorySource source(bytes);
   const LoadOutcome outcome = Must(into.cache->Load({}, source));
+  ASSERT_EQ(outcome.difference, "");
   into.text = text;
-  if (!outcome.difference.empty()) {  // tokens alone were saved
-    ASSERT_EQ(absl::MakeConstSpan(outcome.tokens), absl::MakeConstSpan(texts_[text]).first(length));
-    into.cache = NewCache(p.pool);
-    while (into.cache->length() < length) {
-      const size_t n = std::min<size_t>(length - into.cache->length(), 512);
-      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(AnyModel(p), {&into}, {n}));
-    }
-  }
   ASSERT_EQ(into.cache->length(), length);
   ++p.counts.loads;
 }

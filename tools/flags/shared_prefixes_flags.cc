@@ -12,7 +12,6 @@
 #include "tools/flags/session_store_flag.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
-#include "tools/model_loader.h"
 #include "tools/output.h"
 
 namespace inlay {
@@ -48,10 +47,6 @@ void AddSharedPrefixesFlags(CLI::App& command, SharedPrefixesFlags& flags) {
 absl::StatusOr<std::optional<serve::SharedPrefixesOptions>> MakeSharedPrefixesOptions(
     const SharedPrefixesFlags& flags) {
   if (flags.place.empty()) return std::nullopt;
-  if (ModelLoaderIsSet()) {
-    return absl::FailedPreconditionError(
-        "--shared-prefixes is for states that one process holds; ranks hold parts of them");
-  }
   serve::SharedPrefixesOptions options;
   std::error_code no_error;
   const bool in_folder = std::filesystem::is_directory(flags.place, no_error);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -43,22 +44,6 @@ class Due {
   std::atomic<int64_t>& due_;
 };
 
-// Waits for what may take any time: at first without pause, as the next token follows the last one
-// soon, then with pauses, so that a group without work leaves its cores to others.
-void Await(MPI_Request request) {
-  constexpr auto kBusy = std::chrono::milliseconds(2);
-  constexpr auto kLongestPause = std::chrono::milliseconds(1);
-  const steady_clock::time_point start = steady_clock::now();
-  auto pause = std::chrono::microseconds(20);
-  for (int done = 0;;) {
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (done != 0) return;
-    if (steady_clock::now() - start < kBusy) continue;
-    std::this_thread::sleep_for(pause);
-    pause = std::min<std::chrono::microseconds>(2 * pause, kLongestPause);
-  }
-}
-
 }  // namespace
 
 MpiRanks::MpiRanks(std::chrono::milliseconds deadline)
@@ -72,6 +57,8 @@ MpiRanks::~MpiRanks() {
   stop_.store(true);
   watch_.join();
 }
+
+int64_t MpiRanks::DueTime() const { return Now() + Nanoseconds(deadline_); }
 
 void MpiRanks::Watch() {
   while (!stop_.load()) {
@@ -88,16 +75,34 @@ void MpiRanks::Watch() {
   }
 }
 
+// At first without pause, as the next token follows the last one soon, then with pauses, so that a
+// group without work leaves its cores to others.
+void MpiRanks::Await(MPI_Request request, Deadline deadline) {
+  constexpr auto kBusy = std::chrono::milliseconds(2);
+  constexpr auto kLongestPause = std::chrono::milliseconds(1);
+  std::optional<Due> due;
+  if (deadline == Deadline::kPassAtFirst && rank() == 0) due.emplace(due_, DueTime());
+  const steady_clock::time_point start = steady_clock::now();
+  auto pause = std::chrono::microseconds(20);
+  for (int done = 0;;) {
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done != 0) return;
+    if (steady_clock::now() - start < kBusy) continue;
+    std::this_thread::sleep_for(pause);
+    pause = std::min<std::chrono::microseconds>(2 * pause, kLongestPause);
+  }
+}
+
 void MpiRanks::Broadcast(absl::Span<char> bytes, Deadline deadline) {
   constexpr size_t kMost = size_t{1} << 30;  // MPI counts with int
   for (size_t at = 0; at < bytes.size(); at += kMost) {
     const int size = static_cast<int>(std::min(kMost, bytes.size() - at));
-    if (deadline == Deadline::kNone) {
+    if (deadline != Deadline::kPass) {
       MPI_Request request;
       MPI_Ibcast(bytes.data() + at, size, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
-      Await(request);
+      Await(request, deadline);
     } else {
-      const Due due(due_, Now() + Nanoseconds(deadline_));
+      const Due due(due_, DueTime());
       MPI_Bcast(bytes.data() + at, size, MPI_BYTE, 0, MPI_COMM_WORLD);
     }
   }
@@ -117,27 +122,31 @@ void MpiRanks::LayOut(absl::Span<const size_t> sizes) {
 
 void MpiRanks::Gather(absl::Span<const size_t> sizes, char* all, Deadline deadline) {
   LayOut(sizes);
-  if (deadline == Deadline::kNone) {
+  if (deadline != Deadline::kPass) {
     MPI_Request request;
     MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts_.data(), offsets_.data(),
                     MPI_BYTE, MPI_COMM_WORLD, &request);
-    return Await(request);
+    return Await(request, deadline);
   }
-  const Due due(due_, Now() + Nanoseconds(deadline_));
+  const Due due(due_, DueTime());
   MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts_.data(), offsets_.data(), MPI_BYTE,
                  MPI_COMM_WORLD);
 }
 
-void MpiRanks::GatherToFirst(absl::Span<const size_t> sizes, char* all) {
+void MpiRanks::GatherToFirst(absl::Span<const size_t> sizes, char* all, Deadline deadline) {
   LayOut(sizes);
-  const Due due(due_, Now() + Nanoseconds(deadline_));
-  if (rank() == 0) {
-    MPI_Gatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts_.data(), offsets_.data(), MPI_BYTE,
-                0, MPI_COMM_WORLD);
-  } else {
-    MPI_Gatherv(all + offsets_[rank()], counts_[rank()], MPI_BYTE, nullptr, nullptr, nullptr,
-                MPI_BYTE, 0, MPI_COMM_WORLD);
+  const bool is_first = rank() == 0;
+  const void* const own = is_first ? MPI_IN_PLACE : all + offsets_[rank()];
+  const int own_size = is_first ? 0 : counts_[rank()];
+  if (deadline != Deadline::kPass) {
+    MPI_Request request;
+    MPI_Igatherv(own, own_size, MPI_BYTE, all, counts_.data(), offsets_.data(), MPI_BYTE, 0,
+                 MPI_COMM_WORLD, &request);
+    return Await(request, deadline);
   }
+  const Due due(due_, DueTime());
+  MPI_Gatherv(own, own_size, MPI_BYTE, all, counts_.data(), offsets_.data(), MPI_BYTE, 0,
+              MPI_COMM_WORLD);
 }
 
 void MpiRanks::End(absl::string_view sentence) {

@@ -22,13 +22,17 @@ class MpiRanks final : public Ranks {
 
   void Broadcast(absl::Span<char> bytes, Deadline deadline) override;
   void Gather(absl::Span<const size_t> sizes, char* all, Deadline deadline) override;
-  void GatherToFirst(absl::Span<const size_t> sizes, char* all) override;
+  void GatherToFirst(absl::Span<const size_t> sizes, char* all, Deadline deadline) override;
 
  private:
   void End(absl::string_view sentence) override;
 
+  // Waits for a collective that the other ranks may begin at any time, or at this one by
+  // `deadline`.
+  void Await(MPI_Request request, Deadline deadline);
   // Sets the counts and offsets of a gather.
   void LayOut(absl::Span<const size_t> sizes);
+  int64_t DueTime() const;
   void Watch();
 
   const std::chrono::milliseconds deadline_;

@@ -26,6 +26,7 @@
 #include "ops/team.h"
 #include "tests/gemma_like/embedding_file.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/gemma_like/ranks/ranked_file.h"
 #include "tests/gemma_like/ranks/thread_ranks.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
@@ -34,33 +35,6 @@ namespace inlay {
 namespace {
 
 uint64_t BitsOf(const float* row, size_t n) { return Xxh64Of(row, n * sizeof(float)); }
-
-// A model of a file, at ranks that are threads.
-class RankedFile {
- public:
-  RankedFile(size_t count, const std::string& path)
-      : ranks_(count, OwnLoader()),
-        leader_(std::make_shared<RankLeader>(ranks_.First(), OwnLoader())),
-        model_(leader_->LoadModel(path, {})) {}
-  ~RankedFile() {
-    model_ = absl::UnknownError("dropped");
-    leader_.reset();
-  }
-
-  const absl::StatusOr<LoadedModel>& model() const { return model_; }
-  const ThreadGroup& group() const { return ranks_.group(); }
-
- private:
-  static ModelLoader OwnLoader() {
-    return [](const std::string& path, const EngineOptions& options) {
-      return LoadModel(path, options);
-    };
-  }
-
-  ServedThreadRanks ranks_;
-  std::shared_ptr<RankLeader> leader_;
-  absl::StatusOr<LoadedModel> model_;
-};
 
 std::vector<uint64_t> BitsOfLogits(const LoadedModel& model) {
   const std::vector<float> logits = LogitsOf(model);

@@ -42,8 +42,8 @@ struct ThreadGroup {
 class ThreadRanks final : public Ranks {
  public:
   ThreadRanks(std::shared_ptr<ThreadGroup> group, size_t rank)
-      // Every pass can be cancelled before every layer.
-      : Ranks(rank, group->calls.size(), 1), group_(std::move(group)) {}
+      // Every pass can be cancelled before every layer, and what is saved has many pieces.
+      : Ranks(rank, group->calls.size(), 1, 1000), group_(std::move(group)) {}
 
   void Broadcast(absl::Span<char> bytes, Deadline) override {
     Exchange({"broadcast", bytes.data(), {bytes.size()}}, [&] {
@@ -53,7 +53,7 @@ class ThreadRanks final : public Ranks {
   void Gather(absl::Span<const size_t> sizes, char* all, Deadline) override {
     Exchange({"gather", all, {sizes.begin(), sizes.end()}}, [&] { Collect(sizes, all); });
   }
-  void GatherToFirst(absl::Span<const size_t> sizes, char* all) override {
+  void GatherToFirst(absl::Span<const size_t> sizes, char* all, Deadline) override {
     Exchange({"gather to first", all, {sizes.begin(), sizes.end()}}, [&] {
       if (rank() == 0) Collect(sizes, all);
     });

@@ -19,6 +19,7 @@ import unittest
 
 PROGRAM, RANKS_PROGRAM, DISTURB = (os.path.abspath(path) for path in sys.argv[1:4])
 BARD = "models/bard.gguf"
+PROMPT = "ROMEO:\nBut soft, what light through yonder window breaks?\n" * 8
 GENERATE = ["generate", "-m", BARD, "-p", "To be", "-s", "3", "--temp", "0.8", "-t", "1"]
 
 
@@ -119,10 +120,6 @@ class Refusals(unittest.TestCase):
     def test_a_sandbox(self):
         self.refused(mpirun(2, [*GENERATE, "--sandbox"]), "--sandbox leaves no way to the other ranks")
 
-    def test_prefixes_shared_among_servers(self):
-        self.refused(mpirun(2, ["serve", "-m", BARD, "--port", "0", "--shared-prefixes",
-                                "redis://127.0.0.1:1"]), "--shared-prefixes is for states that one")
-
     def test_a_deadline_that_is_none(self):
         self.refused(mpirun(2, GENERATE), "INLAY_RANK_DEADLINE is '-1'", INLAY_RANK_DEADLINE="-1")
 
@@ -168,12 +165,12 @@ class Faults(unittest.TestCase):
             self.assertIn("signal 9", self.ends(process, 60))
 
 
-class Sessions(unittest.TestCase):
-    """A server of two ranks, of which one is killed, and its sessions."""
+class Kept(unittest.TestCase):
+    """What a server of several ranks keeps when it ends, or when one of them is killed."""
 
-    def serve(self, command, folder):
+    def serve(self, command, *flags):
         process = subprocess.Popen(
-            [*command, "serve", "-m", BARD, "--port", "0", "--sessions", folder, "-t", "1"],
+            [*command, "serve", "-m", BARD, "--port", "0", "-t", "1", *flags],
             env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)
@@ -204,14 +201,14 @@ class Sessions(unittest.TestCase):
 
     def tell(self, command, folder, kill):
         os.mkdir(folder)
-        process, port = self.serve(command, folder)
+        process, port = self.serve(command, "--sessions", folder)
         self.ask(port, "/v1/sessions", {"name": "play"})
         told = [self.turn(port, 0, "ROMEO:", 30), self.turn(port, 1, "JULIET:", 30)]
         if kill:
             os.kill(children_of(process)[1], signal.SIGKILL)
             process.wait(timeout=60)
             self.assertNotEqual(process.returncode, 0)
-            process, port = self.serve(command, folder)
+            process, port = self.serve(command, "--sessions", folder)
         told.append(self.turn(port, 2, "NURSE:", 30))
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
@@ -224,6 +221,33 @@ class Sessions(unittest.TestCase):
                 ranks = self.tell(["mpirun", "-n", str(count), RANKS_PROGRAM],
                                   f"{folder}/{count}", True)
                 self.assertEqual(ranks, alone)
+
+    def complete(self, count, folder):
+        """The answer of a server of so many ranks, and how many tokens of its prompt it knew."""
+        command = ["mpirun", "-n", str(count), RANKS_PROGRAM] if count > 1 else [PROGRAM]
+        process, port = self.serve(command, "--shared-prefixes", folder, "--shared-prefixes-min",
+                                   "32", "--shared-prefixes-wait", "20000")
+        status, reply = self.ask(port, "/v1/completions",
+                                 {"model": "bard", "prompt": PROMPT, "max_tokens": 30,
+                                  "seed": 1})
+        self.assertEqual(status, 200, reply)
+        # mpirun would fail if it were told to end.
+        os.kill(children_of(process)[0] if count > 1 else process.pid, signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), 0, process.stderr.read())
+        return reply["choices"][0]["text"], reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+    def test_prefixes_last_over_a_restart_with_as_many_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text, cached = self.complete(2, folder)
+            self.assertEqual(cached, 0)
+            again, cached = self.complete(2, folder)
+            self.assertEqual(again, text)
+            self.assertGreater(cached, 100)
+            for count in (1, 3):  # which cannot use that state, and store another
+                self.assertEqual(self.complete(count, folder), (text, 0))
+                again, cached = self.complete(count, folder)
+                self.assertEqual(again, text)
+                self.assertGreater(cached, 100)
 
 
 def other_target():
