@@ -43,7 +43,7 @@ class ThreadRanks final : public Ranks {
  public:
   ThreadRanks(std::shared_ptr<ThreadGroup> group, size_t rank)
       // Every pass can be cancelled before every layer, and what is saved has many pieces.
-      : Ranks(rank, group->calls.size(), 1, 1000), group_(std::move(group)) {}
+      : Ranks(rank, group->calls.size(), 1, 16 << 10), group_(std::move(group)) {}
 
   void Broadcast(absl::Span<char> bytes, Deadline) override {
     Exchange({"broadcast", bytes.data(), {bytes.size()}}, [&] {

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 PROGRAM, RANKS_PROGRAM, DISTURB = (os.path.abspath(path) for path in sys.argv[1:4])
 BARD = "models/bard.gguf"
@@ -222,11 +223,18 @@ class Kept(unittest.TestCase):
                                   f"{folder}/{count}", True)
                 self.assertEqual(ranks, alone)
 
+    @staticmethod
+    def store_is_used(port):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as reply:
+            return re.search(r"shared_prefixes_up 1$", reply.read().decode(), re.M) is not None
+
     def complete(self, count, folder):
         """The answer of a server of so many ranks, and how many tokens of its prompt it knew."""
         command = ["mpirun", "-n", str(count), RANKS_PROGRAM] if count > 1 else [PROGRAM]
         process, port = self.serve(command, "--shared-prefixes", folder, "--shared-prefixes-min",
                                    "32", "--shared-prefixes-wait", "20000")
+        while not self.store_is_used(port):  # nothing waits for it
+            time.sleep(0.01)
         status, reply = self.ask(port, "/v1/completions",
                                  {"model": "bard", "prompt": PROMPT, "max_tokens": 30,
                                   "seed": 1})
