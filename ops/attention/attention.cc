@@ -52,10 +52,7 @@ void SpanOf(const AttentionCall& call, const TokenRange& tokens, size_t kv_head,
     const KeysOrValues<T> keys(block), values(block + keys_bytes);
     // For a single token, the first heads prefetch the next block; with several, other tokens have
     // it in the cache already.
-    intptr_t ahead = 0;
-    if (call.segment.y.rows == 1 && block_end < last) {
-      ahead = reinterpret_cast<intptr_t>(kv.Block(b + 1)) - reinterpret_cast<intptr_t>(kv.Block(b));
-    }
+    intptr_t ahead = call.segment.y.rows == 1 ? call.BytesToNextBlock(b, tokens.first) : 0;
     // Tokens that see the same positions of the block, mostly all of them, share its reads.
     Query queries[kQueries];
     size_t count = 0, begin = 0, end = 0;

@@ -125,9 +125,7 @@ class AmxSpan {
       const size_t block_begin = b * kKvBlockRows;
       const size_t begin = From(first, block_begin);
       const size_t end = To(first + count - 1, block_begin);
-      ahead_ = block_begin + kKvBlockRows < last ? reinterpret_cast<intptr_t>(kv_.Block(b + 1)) -
-                                                       reinterpret_cast<intptr_t>(kv_.Block(b))
-                                                 : 0;
+      ahead_ = call_.BytesToNextBlock(b, Token(first + count - 1));
       const size_t bytes = kv_.shape.KeysOrValuesBytes();
       const char* block = static_cast<const char*>(kv_.Block(b)) + kv_head_ * 2 * bytes;
       const KeysOrValues<T> keys(block), values(block + bytes);
