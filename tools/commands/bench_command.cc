@@ -10,7 +10,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "base/byte_stream.h"
 #include "base/status_macros.h"
+#include "cache/block_pool.h"
+#include "cache/kv_cache.h"
+#include "cache/model_identity.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/sampler.h"
 #include "ops/cpu/machine_limits.h"
@@ -69,11 +74,10 @@ class Bench {
     return CheckLogits(1, 0);
   }
 
-  // All measurements at one depth, each repeated on forks of the same conversation.
+  // All measurements at one depth, each repeated on copies of the same conversation.
   absl::Status Run(size_t depth, std::vector<BenchRow>& results) {
     const size_t length = depth + std::max(flags_.prompt, flags_.generate);
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> past,
-                           engine_.CreateCache({.max_length = length}, CacheType(flags_.model)));
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> past, NewCache(length));
     if (depth > 0) {
       INLAY_RETURN_IF_ERROR(Append(*past, RandomTokens(depth, engine_.info().vocab_size)));
     }
@@ -114,13 +118,36 @@ class Bench {
     return row;
   }
 
+  absl::StatusOr<std::unique_ptr<KVCache>> NewCache(size_t max_length) const {
+    return engine_.CreateCache({.max_length = max_length, .pool = pool_}, CacheType(flags_.model));
+  }
+
+  // So many conversations with this past. Each has memory of its own, as that of different users:
+  // forks would share the rows and states that they read.
+  absl::StatusOr<std::vector<std::unique_ptr<KVCache>>> CopiesOf(const KVCache& past,
+                                                                 size_t count) const {
+    std::vector<uint8_t> saved;
+    MemorySink sink(saved);
+    INLAY_RETURN_IF_ERROR(past.Save({}, sink));
+    std::vector<std::unique_ptr<KVCache>> copies(count);
+    for (auto& copy : copies) {
+      INLAY_ASSIGN_OR_RETURN(copy, NewCache(past.max_length()));
+      MemorySource source(saved);
+      INLAY_RETURN_IF_ERROR(copy->Load({}, source).status());
+    }
+    return copies;
+  }
+
   absl::Status Measure(BenchRow row, const KVCache& past, std::vector<BenchRow>& results) {
-    const std::vector<int32_t> tokens = RandomTokens(row.tokens, engine_.info().vocab_size);
+    const std::vector<int32_t> tokens =
+        RandomTokens(row.tokens * row.batch, engine_.info().vocab_size);
     // The first repeat warms up and is not counted.
     for (size_t i = 0; i <= flags_.repeats; ++i) {
-      std::vector<std::unique_ptr<KVCache>> caches(row.batch);
-      for (auto& cache : caches) {
-        INLAY_ASSIGN_OR_RETURN(cache, past.Fork());
+      std::vector<std::unique_ptr<KVCache>> caches(1);
+      if (row.batch == 1) {
+        INLAY_ASSIGN_OR_RETURN(caches[0], past.Fork());
+      } else {
+        INLAY_ASSIGN_OR_RETURN(caches, CopiesOf(past, row.batch));
       }
       const Clock::time_point start = Clock::now();
       INLAY_RETURN_IF_ERROR(row.decode ? Decode(caches, tokens) : Append(*caches.front(), tokens));
@@ -131,14 +158,14 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // The same tokens for every conversation.
+  // Each step takes a token for every conversation.
   absl::Status Decode(const std::vector<std::unique_ptr<KVCache>>& caches,
-                      const std::vector<int32_t>& tokens) {
+                      absl::Span<const int32_t> tokens) {
     std::vector<SequenceStep> steps(caches.size());
     const FloatRows logits(logits_.data(), caches.size(), engine_.info().vocab_size);
-    for (const int32_t& token : tokens) {
+    for (; !tokens.empty(); tokens.remove_prefix(caches.size())) {
       for (size_t i = 0; i < caches.size(); ++i)
-        steps[i] = {.cache = caches[i].get(), .tokens = {&token, 1}};
+        steps[i] = {.cache = caches[i].get(), .tokens = tokens.subspan(i, 1)};
       INLAY_RETURN_IF_ERROR(WithMessage(engine_.Forward(steps, logits, Cancel())));
     }
     return absl::OkStatus();
@@ -168,6 +195,8 @@ class Bench {
   const BenchFlags& flags_;
   Engine& engine_;
   const InterruptWatch& interrupt_;
+  // Of all conversations, as a server's: memory that a repeat has used serves the next one.
+  const std::shared_ptr<BlockPool> pool_ = std::make_shared<BlockPool>();
   std::vector<float> logits_;
 };
 
