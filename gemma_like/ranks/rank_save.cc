@@ -32,11 +32,17 @@ class CountingSink final : public ByteSink {
   uint64_t bytes_ = 0;
 };
 
+absl::Status CheckLeft(uint64_t needed, uint64_t left) {
+  if (needed <= left) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(needed, " bytes are needed but ", left, " are left"));
+}
+
 // The next bytes of a source, which has more.
 class FirstOf final : public ByteSource {
  public:
   FirstOf(ByteSource& source, uint64_t bytes) : source_(source), remaining_(bytes) {}
   absl::Status Read(absl::Span<uint8_t> into) override {
+    INLAY_RETURN_IF_ERROR(CheckLeft(into.size(), remaining_));
     INLAY_RETURN_IF_ERROR(source_.Read(into));
     remaining_ -= into.size();
     return absl::OkStatus();
@@ -85,10 +91,7 @@ class PartTransfer::PieceSource final : public ByteSource {
   PieceSource(PartTransfer& transfer, uint64_t bytes) : transfer_(transfer), remaining_(bytes) {}
 
   absl::Status Read(absl::Span<uint8_t> into) override {
-    if (into.size() > remaining()) {
-      return absl::OutOfRangeError(
-          absl::StrCat(into.size(), " bytes are needed but ", remaining(), " are left"));
-    }
+    INLAY_RETURN_IF_ERROR(CheckLeft(into.size(), remaining()));
     while (!into.empty()) {
       if (at_ == filled_) Next();
       if (!is_read_) return absl::DataLossError("the first rank could not read them");
