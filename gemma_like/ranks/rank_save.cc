@@ -54,7 +54,6 @@ class FirstOf final : public ByteSource {
   uint64_t remaining_;
 };
 
-const uint8_t* AsBytes(const char* bytes) { return reinterpret_cast<const uint8_t*>(bytes); }
 uint8_t* AsBytes(char* bytes) { return reinterpret_cast<uint8_t*>(bytes); }
 
 }  // namespace
@@ -248,7 +247,7 @@ absl::Status PartTransfer::Agree(const absl::Status& own) {
   std::memset(mine, 0, kOutcomeBytes);
   mine[0] = static_cast<char>(own.code());
   const absl::string_view message = own.message().substr(0, kOutcomeBytes - 2);
-  std::memcpy(mine + 1, message.data(), message.size());
+  std::copy(message.begin(), message.end(), mine + 1);
   std::fill(sizes_.begin(), sizes_.end(), kOutcomeBytes);
   ranks_.Gather(sizes_, outcomes_.data(), kDeadline);
   for (size_t r = 0; r < ranks_.count(); ++r) {
