@@ -3,7 +3,6 @@
 #define INLAY_CACHE_CACHE_FOLLOWER_H_
 
 #include <cstddef>
-
 #include <cstdint>
 
 #include "absl/status/status.h"

@@ -21,6 +21,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<KVCache>> CreateFor(const LoadedModel& model,
                                                    const inlay_cache_options* given) {
   constexpr size_t kUsualLength = 4096;
+  static_assert(kDefaultKvType == KvType::kF16);
   INLAY_ASSIGN_OR_RETURN(
       inlay_cache_options o,
       Complete("inlay_cache_options", given,

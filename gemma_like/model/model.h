@@ -120,8 +120,8 @@ class Model final : public Engine {
     });
   }
 
-  absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(const CacheOptions& options,
-                                                       KvType type = kDefaultKvType) const override {
+  absl::StatusOr<std::unique_ptr<KVCache>> CreateCache(
+      const CacheOptions& options, KvType type = kDefaultKvType) const override {
     return OrOutOfMemory("a conversation", [&]() -> absl::StatusOr<std::unique_ptr<KVCache>> {
       CacheOptions with_vocabulary = options;
       with_vocabulary.vocab_size = info_.vocab_size;

@@ -37,8 +37,8 @@ struct AttentionCall {
   size_t LastSpan(size_t token) const { return (End(token) - 1) / kAttentionSpan; }
   size_t Spans(size_t token) const { return LastSpan(token) - FirstSpan(token) + 1; }
 
-  // How many bytes after KV block `block` the next one lies that a token sees, also if it belongs to
-  // the next span, which most often is computed next; 0 after the token's last block.
+  // How many bytes after KV block `block` the next one lies that a token sees, also if it belongs
+  // to the next span, which most often is computed next; 0 after the token's last block.
   intptr_t BytesToNextBlock(size_t block, size_t token) const {
     if ((block + 1) * kKvBlockRows >= End(token)) return 0;
     const KvView& kv = segment.kv;

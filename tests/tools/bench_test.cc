@@ -56,6 +56,17 @@ TEST(Bench, MeasuresEachDepthBatchAndNumberOfThreads) {
                                  "pp t2 d5 b1", "tg t2 d5 b1", "tg t2 d5 b3"));
 }
 
+// Conversations that are decoded together share nothing that they read.
+TEST(Bench, EachConversationOfABatchHasMemoryOfItsOwn) {
+  const auto peak = [](const char* batch) -> double {
+    return RunProgram({"bench", "-p", "0", "-n", "1", "-r", "1", "-t", "1", "-d", "700", "-b",
+                       batch, "-o", "json"})
+        .Json()[0]["peak_memory_bytes"];
+  };
+  // 192 MB more; 64 forks would take 53, for the blocks that they write.
+  EXPECT_GT(peak("65") - peak("1"), 100e6);
+}
+
 TEST(Bench, WritesEveryFormat) {
   EXPECT_THAT(RunBench({"-b", "2"}).out,
               testing::AllOf(HasSubstr("| bard | F16 | 13.5 | 6.7 |"), HasSubstr("| pp8 |"),

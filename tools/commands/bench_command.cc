@@ -68,8 +68,7 @@ class Bench {
 
   // One token, on its own.
   absl::Status FirstToken() {
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
-                           engine_.CreateCache({.max_length = 1}, CacheType(flags_.model)));
+    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache, NewCache(1));
     INLAY_RETURN_IF_ERROR(Append(*cache, RandomTokens(1, engine_.info().vocab_size)));
     return CheckLogits(1, 0);
   }
@@ -122,32 +121,30 @@ class Bench {
     return engine_.CreateCache({.max_length = max_length, .pool = pool_}, CacheType(flags_.model));
   }
 
-  // So many conversations with this past. Each has memory of its own, as that of different users:
-  // forks would share the rows and states that they read.
-  absl::StatusOr<std::vector<std::unique_ptr<KVCache>>> CopiesOf(const KVCache& past,
-                                                                 size_t count) const {
-    std::vector<uint8_t> saved;
-    MemorySink sink(saved);
-    INLAY_RETURN_IF_ERROR(past.Save({}, sink));
-    std::vector<std::unique_ptr<KVCache>> copies(count);
-    for (auto& copy : copies) {
-      INLAY_ASSIGN_OR_RETURN(copy, NewCache(past.max_length()));
-      MemorySource source(saved);
-      INLAY_RETURN_IF_ERROR(copy->Load({}, source).status());
-    }
-    return copies;
+  // A conversation with this past, which was saved.
+  absl::StatusOr<std::unique_ptr<KVCache>> CopyOf(const std::vector<uint8_t>& saved,
+                                                  size_t max_length) const {
+    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> copy, NewCache(max_length));
+    MemorySource source(saved);
+    INLAY_ASSIGN_OR_RETURN(const LoadOutcome outcome, copy->Load({}, source));
+    if (outcome.difference.empty()) return copy;
+    return absl::InternalError(outcome.difference);  // it was saved here
   }
 
   absl::Status Measure(BenchRow row, const KVCache& past, std::vector<BenchRow>& results) {
     const std::vector<int32_t> tokens =
         RandomTokens(row.tokens * row.batch, engine_.info().vocab_size);
+    // Each of several conversations has memory of its own, as those of different users have: forks
+    // would share the rows and states that they read.
+    std::vector<uint8_t> saved;
+    MemorySink sink(saved);
+    if (row.batch > 1) INLAY_RETURN_IF_ERROR(past.Save({}, sink));
     // The first repeat warms up and is not counted.
     for (size_t i = 0; i <= flags_.repeats; ++i) {
-      std::vector<std::unique_ptr<KVCache>> caches(1);
-      if (row.batch == 1) {
-        INLAY_ASSIGN_OR_RETURN(caches[0], past.Fork());
-      } else {
-        INLAY_ASSIGN_OR_RETURN(caches, CopiesOf(past, row.batch));
+      std::vector<std::unique_ptr<KVCache>> caches(row.batch);
+      for (auto& cache : caches) {
+        INLAY_ASSIGN_OR_RETURN(cache,
+                               row.batch == 1 ? past.Fork() : CopyOf(saved, past.max_length()));
       }
       const Clock::time_point start = Clock::now();
       INLAY_RETURN_IF_ERROR(row.decode ? Decode(caches, tokens) : Append(*caches.front(), tokens));
