@@ -6,6 +6,7 @@
 
 #include "bench/rows.h"
 #include "bench/state_chunks.h"
+#include "hwy/aligned_allocator.h"
 #include "ops/delta_rule.h"
 
 namespace inlay {
@@ -17,8 +18,8 @@ constexpr DeltaShape kLarge = {.key_heads = 16, .value_heads = 48, .head_dim = 1
 
 // `first` tokens in the first chunk's log, then `tokens` new ones.
 struct DeltaMemory : ChunkMemory<DeltaLog> {
-  DeltaMemory(const DeltaShape& shape, size_t first, size_t tokens)
-      : ChunkMemory(shape, first, tokens),
+  DeltaMemory(const DeltaShape& shape, StateType type, size_t first, size_t tokens)
+      : ChunkMemory(shape, type, first, tokens),
         qkv(Values(tokens * shape.QkvDim())),
         dt(tokens * shape.value_heads, 0.01f),
         beta(tokens * shape.value_heads, 0.1f),
@@ -46,9 +47,9 @@ struct DeltaMemory : ChunkMemory<DeltaLog> {
   DeltaAppend append;
 };
 
-void MixDelta(const DeltaShape& shape, size_t first, size_t tokens, Row& row) {
-  const DeltaMemory memory(shape, first, tokens);
-  std::vector<float> scratch(DeltaScratchFloats(shape, tokens, row.team().threads()));
+void MixDelta(const DeltaShape& shape, StateType type, size_t first, size_t tokens, Row& row) {
+  const DeltaMemory memory(shape, type, first, tokens);
+  hwy::AlignedVector<float> scratch(DeltaScratchFloats(shape, tokens, row.team().threads()));
   const double state = static_cast<double>(shape.StateElements());
   const double inner = static_cast<double>(shape.Inner());
   const double keys = static_cast<double>(shape.KeyDim());
@@ -56,15 +57,16 @@ void MixDelta(const DeltaShape& shape, size_t first, size_t tokens, Row& row) {
   // products with its key and two sums with its correction. The end of a chunk reads and writes
   // the state once more, from a cache.
   double ops = 0;
-  double bytes = 2 * state + static_cast<double>(first + tokens) * (inner + keys);
+  const double state_bytes = static_cast<double>(shape.StateBytes(type));
+  double bytes = 2 * state_bytes + 4 * static_cast<double>(first + tokens) * (inner + keys);
   for (const DeltaChunk& chunk : memory.chunks) {
     for (size_t t = chunk.first; t < chunk.first + chunk.rows; ++t) {
       ops += 4 * state + 4 * static_cast<double>(t + 1) * (inner + keys);
     }
     if (chunk.next != nullptr) ops += 2 * state * kStateChunk;
   }
-  if (memory.chunks.back().next == nullptr) bytes -= state;
-  row.Run({.bytes = 4 * bytes, .ops = ops}, [&] {
+  if (memory.chunks.back().next == nullptr) bytes -= state_bytes;
+  row.Run({.bytes = bytes, .ops = ops}, [&] {
     DeltaMix({&memory.append, 1}, scratch.data(), row.team());
   });
 }
@@ -76,8 +78,12 @@ void AddDeltaRows() {
     const std::string name = "delta_mix/" + std::to_string(shape.key_heads) + "/" +
                              std::to_string(shape.value_heads) + "x" +
                              std::to_string(shape.head_dim);
-    AddRows(name + "/decode", [=](Row& row) { MixDelta(shape, kStateChunk / 2, 1, row); });
-    AddRows(name + "/prefill:512", [=](Row& row) { MixDelta(shape, 0, 512, row); });
+    for (const auto& [type, of] : kBenchStates) {
+      AddRows(name + "/decode" + of,
+              [=, type = type](Row& row) { MixDelta(shape, type, kStateChunk / 2, 1, row); });
+      AddRows(name + "/prefill:512" + of,
+              [=, type = type](Row& row) { MixDelta(shape, type, 0, 512, row); });
+    }
   }
 }
 

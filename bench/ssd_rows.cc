@@ -5,6 +5,7 @@
 
 #include "bench/rows.h"
 #include "bench/state_chunks.h"
+#include "hwy/aligned_allocator.h"
 #include "ops/conv.h"
 #include "ops/ssd.h"
 
@@ -17,8 +18,8 @@ constexpr SsdShape kMamba2 = {.heads = 32, .head_dim = 64, .groups = 1, .state_d
 
 // `first` tokens in the first chunk's log, then `tokens` new ones.
 struct Memory : ChunkMemory<SsdLog> {
-  Memory(const SsdShape& shape, size_t first, size_t tokens)
-      : ChunkMemory(shape, first, tokens),
+  Memory(const SsdShape& shape, StateType type, size_t first, size_t tokens)
+      : ChunkMemory(shape, type, first, tokens),
         xbc(Values(tokens * shape.XbcDim())),
         dt(tokens * shape.heads, 0.01f),
         y(tokens * shape.Inner()),
@@ -42,24 +43,25 @@ struct Memory : ChunkMemory<SsdLog> {
   SsdAppend append;
 };
 
-void Mix(const SsdShape& shape, size_t first, size_t tokens, Row& row) {
-  const Memory memory(shape, first, tokens);
-  std::vector<float> scratch(SsdScratchFloats(shape, tokens, row.team().threads()));
+void Mix(const SsdShape& shape, StateType type, size_t first, size_t tokens, Row& row) {
+  const Memory memory(shape, type, first, tokens);
+  hwy::AlignedVector<float> scratch(SsdScratchFloats(shape, tokens, row.team().threads()));
   const double state = static_cast<double>(shape.StateElements());
   const double inner = static_cast<double>(shape.Inner());
   const double bc = static_cast<double>(shape.BcDim());
   // Per token: the state, then B of every earlier token of the chunk for the one group, and x of
   // them for every head. The end of a chunk reads and writes the state once more, from a cache.
   double ops = 0;
-  double bytes = 2 * state + static_cast<double>(first + tokens) * (inner + bc);
+  const double state_bytes = static_cast<double>(shape.StateBytes(type));
+  double bytes = 2 * state_bytes + 4 * static_cast<double>(first + tokens) * (inner + bc);
   for (const SsdChunk& chunk : memory.chunks) {
     for (size_t t = chunk.first; t < chunk.first + chunk.rows; ++t) {
       ops += 2 * state + 2 * static_cast<double>(t + 1) * (inner + bc);
     }
     if (chunk.next != nullptr) ops += 2 * state * kStateChunk;
   }
-  if (memory.chunks.back().next == nullptr) bytes -= state;
-  row.Run({.bytes = 4 * bytes, .ops = ops}, [&] {
+  if (memory.chunks.back().next == nullptr) bytes -= state_bytes;
+  row.Run({.bytes = bytes, .ops = ops}, [&] {
     SsdMix({&memory.append, 1}, scratch.data(), row.team());
   });
 }
@@ -96,8 +98,12 @@ void AddSsdRows() {
   for (const SsdShape& shape : {kGranite, kMamba2}) {
     const std::string name = "ssd_mix/" + std::to_string(shape.heads) + "x" +
                              std::to_string(shape.head_dim) + "x" + std::to_string(shape.state_dim);
-    AddRows(name + "/decode", [=](Row& row) { Mix(shape, kStateChunk / 2, 1, row); });
-    AddRows(name + "/prefill:512", [=](Row& row) { Mix(shape, 0, 512, row); });
+    for (const auto& [type, of] : kBenchStates) {
+      AddRows(name + "/decode" + of,
+              [=, type = type](Row& row) { Mix(shape, type, kStateChunk / 2, 1, row); });
+      AddRows(name + "/prefill:512" + of,
+              [=, type = type](Row& row) { Mix(shape, type, 0, 512, row); });
+    }
   }
   for (size_t tokens : {size_t{1}, kStateChunk}) {
     const std::string end = "/tokens:" + std::to_string(tokens);

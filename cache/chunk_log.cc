@@ -45,7 +45,7 @@ absl::Status ChunkLogBase::Prepare(BlockPool& pool, size_t length, size_t count)
   const size_t last_log = (length + count - 1) / kStateChunk;
   const size_t end = std::min(chunk_ + kKept, last_boundary);
   for (size_t chunk = chunk_ + 1; chunk <= end; ++chunk) {
-    absl::Status status = Allocate(pool, shape_.StateBytes(), pending_.states[chunk % kKept]);
+    absl::Status status = Allocate(pool, shape_.state_bytes, pending_.states[chunk % kKept]);
     if (status.ok() && chunk <= last_log)
       status = Allocate(pool, shape_.LogBytes(), pending_.logs[chunk % kKept]);
     if (!status.ok()) return status;
@@ -98,12 +98,12 @@ size_t LiveLogRows(size_t chunk, size_t length) {
 }  // namespace
 
 uint64_t ChunkLogBase::SavedBytes(size_t length) const {
-  uint64_t floats = 0;
+  uint64_t bytes = 0;
   for (size_t chunk = RewindFloor() / kStateChunk; chunk <= chunk_; ++chunk) {
-    floats += chunk > 0 ? shape_.state : 0;
-    floats += LiveLogRows(chunk, length) * shape_.RowFloats();
+    bytes += chunk > 0 ? shape_.state_bytes : 0;
+    bytes += LiveLogRows(chunk, length) * shape_.RowFloats() * sizeof(float);
   }
-  return floats * sizeof(float);
+  return bytes;
 }
 
 // Calls f(memory, bytes) for each contiguous run of memory that is saved, until one returns an
@@ -112,7 +112,7 @@ template <class F>
 absl::Status ChunkLogBase::ForEachSavedRun(size_t length, F f) const {
   absl::Status status;
   for (size_t chunk = RewindFloor() / kStateChunk; chunk <= chunk_; ++chunk) {
-    if (chunk > 0) status = f(State(chunk), shape_.StateBytes());
+    if (chunk > 0) status = f(State(chunk), shape_.state_bytes);
     const size_t rows = LiveLogRows(chunk, length);
     if (rows == 0) return status;  // only in the last chunk, which may have no log yet
     float* column = LogData(chunk);
@@ -130,7 +130,7 @@ absl::Status ChunkLogBase::Save(SectionWriter& writer, size_t length, size_t) co
   if (status.ok()) status = writer.AppendUint(SavedBytes(length));
   if (!status.ok()) return status;
   return ForEachSavedRun(
-      length, [&](const float* memory, size_t bytes) { return writer.Append(memory, bytes); });
+      length, [&](const void* memory, size_t bytes) { return writer.Append(memory, bytes); });
 }
 
 absl::Status ChunkLogBase::Load(SectionReader& reader, BlockPool& pool, size_t length, size_t) {
@@ -146,13 +146,13 @@ absl::Status ChunkLogBase::Load(SectionReader& reader, BlockPool& pool, size_t l
   absl::Status status = reader.ReadSize(loaded.SavedBytes(length));
   for (size_t chunk = *from / kStateChunk; chunk <= loaded.chunk_; ++chunk) {
     if (chunk > 0 && status.ok())
-      status = Allocate(pool, shape_.StateBytes(), loaded.kept_.states[chunk % kKept]);
+      status = Allocate(pool, shape_.state_bytes, loaded.kept_.states[chunk % kKept]);
     if (LiveLogRows(chunk, length) > 0 && status.ok())
       status = Allocate(pool, shape_.LogBytes(), loaded.kept_.logs[chunk % kKept]);
   }
   if (!status.ok()) return status;
   status = loaded.ForEachSavedRun(
-      length, [&](float* memory, size_t bytes) { return reader.Read(memory, bytes); });
+      length, [&](void* memory, size_t bytes) { return reader.Read(memory, bytes); });
   if (status.ok()) *this = std::move(loaded);
   return status;
 }
@@ -161,15 +161,15 @@ float* ChunkLogBase::LogData(size_t chunk) const {
   return static_cast<float*>(SlotsOf(chunk).logs[chunk % kKept].data());
 }
 
-float* ChunkLogBase::State(size_t chunk) const {
+std::byte* ChunkLogBase::State(size_t chunk) const {
   if (chunk == 0) return nullptr;
-  return static_cast<float*>(SlotsOf(chunk).states[chunk % kKept].data());
+  return static_cast<std::byte*>(SlotsOf(chunk).states[chunk % kKept].data());
 }
 
 void ChunkLogBase::VisitBlocks(BlockVisitor visit) const {
   for (const Slots* slots : {&kept_, &pending_}) {
     for (const BlockRef& state : slots->states) {
-      if (state) visit(state.data(), shape_.StateBytes());
+      if (state) visit(state.data(), shape_.state_bytes);
     }
     for (const BlockRef& log : slots->logs) {
       if (log) visit(log.data(), shape_.LogBytes());

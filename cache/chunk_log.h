@@ -4,6 +4,7 @@
 #define INLAY_CACHE_CHUNK_LOG_H_
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -14,17 +15,17 @@
 #include "cache/serialize.h"
 #include "cache/storage.h"
 #include "ops/state_chunk.h"
+#include "ops/state_type.h"
 
 namespace inlay {
 
-// Sizes in floats: of a state, and of one token's row in each column of the log.
+// The sizes of a state, and of one token's row in each column of the log.
 struct ChunkLogShape {
   static constexpr size_t kMaxColumns = 8;
-  size_t state = 0;
-  size_t columns = 0;  // their number
-  std::array<size_t, kMaxColumns> widths{};
+  size_t state_bytes = 0;
+  size_t columns = 0;                        // their number
+  std::array<size_t, kMaxColumns> widths{};  // in floats
 
-  constexpr size_t StateBytes() const { return state * sizeof(float); }
   constexpr size_t RowFloats() const {
     return std::accumulate(widths.begin(), widths.begin() + columns, size_t{0});
   }
@@ -57,7 +58,7 @@ class ChunkLogBase {
   // Prepare and Commit or Abort for the chunks that the append touches, which must be visited in
   // ascending order: after the first one, a chunk's state must be written before it is read, and
   // its state and log may share memory with those two chunks earlier.
-  float* State(size_t chunk) const;
+  std::byte* State(size_t chunk) const;
 
  protected:
   float* LogData(size_t chunk) const;
@@ -84,20 +85,22 @@ class ChunkLogBase {
 };
 
 // A chunk log whose log is seen as a Log: a view {shape, data} of consecutive matrices of
-// kStateChunk rows, the columns. Log::Columns(shape) gives their widths, shape.StateElements() the
-// number of floats in a state.
+// kStateChunk rows, the columns. Log::Columns(shape) gives their widths, shape.StateBytes(type) the
+// size of a state.
 template <class Log>
 class ChunkLog : public ChunkLogBase {
  public:
   using Shape = typename Log::Shape;
 
   ChunkLog() = default;
-  explicit ChunkLog(const Shape& shape) : ChunkLogBase(LayoutOf(shape)), log_shape_(shape) {}
+  ChunkLog(const Shape& shape, StateType states)
+      : ChunkLogBase(LayoutOf(shape, states)), log_shape_(shape), states_(states) {}
 
-  static constexpr ChunkLogShape LayoutOf(const Shape& shape) {
+  static constexpr ChunkLogShape LayoutOf(const Shape& shape, StateType states) {
     constexpr size_t kColumns = std::tuple_size_v<decltype(Log::Columns(Shape()))>;
     static_assert(kColumns <= ChunkLogShape::kMaxColumns);
-    ChunkLogShape layout{.state = shape.StateElements(), .columns = kColumns, .widths = {}};
+    ChunkLogShape layout{
+        .state_bytes = shape.StateBytes(states), .columns = kColumns, .widths = {}};
     const auto widths = Log::Columns(shape);
     for (size_t i = 0; i < kColumns; ++i) layout.widths[i] = widths[i];
     return layout;
@@ -105,18 +108,26 @@ class ChunkLog : public ChunkLogBase {
 
   // Upper bounds: two chunks are kept, an append writes up to two more, and the first append after
   // a fork copies the current log.
-  static constexpr CacheBytes Bytes(const Shape& shape) {
+  static constexpr CacheBytes Bytes(const Shape& shape, StateType states) {
     constexpr size_t kChunks = 2;
-    const ChunkLogShape layout = LayoutOf(shape);
-    const size_t chunks = kChunks * (layout.StateBytes() + layout.LogBytes());
+    const ChunkLogShape layout = LayoutOf(shape, states);
+    const size_t chunks = kChunks * (layout.state_bytes + layout.LogBytes());
     return {.constant = chunks, .append = chunks, .snapshot = layout.LogBytes()};
   }
 
   // The log of a chunk, valid when State(chunk) is.
   Log LogOf(size_t chunk) const { return {log_shape_, LogData(chunk)}; }
 
+  StateType states() const { return states_; }
+  // The state at a chunk's start as floats, which it must have.
+  float* FloatState(size_t chunk) const {
+    assert(states_ == StateType::kF32);
+    return reinterpret_cast<float*>(State(chunk));
+  }
+
  private:
   Shape log_shape_;
+  StateType states_ = StateType::kF32;
 };
 
 }  // namespace inlay

@@ -61,7 +61,7 @@ constexpr uint64_t StorageFingerprint(size_t ranks = 1) {
   fingerprint_internal::Hash hash;
   for (uint64_t n :
        {ConfigFingerprint<Config>(), static_cast<uint64_t>(Policy::kKvType),
-        uint64_t{Policy::kRewindDepth}, uint64_t{kKvBlockRows}, uint64_t{kStateChunk}}) {
+        static_cast<uint64_t>(Policy::kStateType), uint64_t{Policy::kRewindDepth}, uint64_t{kKvBlockRows}, uint64_t{kStateChunk}}) {
     hash.Number(n);
   }
   if (ranks > 1) hash.Number(ranks);

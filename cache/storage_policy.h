@@ -1,4 +1,4 @@
-// How a cache stores rows, and what it guarantees.
+// How a cache stores rows and states, and what it guarantees.
 #ifndef INLAY_CACHE_STORAGE_POLICY_H_
 #define INLAY_CACHE_STORAGE_POLICY_H_
 
@@ -6,12 +6,16 @@
 
 #include "ops/attention/kv_type.h"
 #include "ops/state_chunk.h"
+#include "ops/state_type.h"
 
 namespace inlay {
 
 template <KvType kKvType_>
 struct StoragePolicy {
   static constexpr KvType kKvType = kKvType_;
+  // States of recurrent layers have 16 bits where rows have 16 or 8.
+  static constexpr StateType kStateType =
+      kKvType == KvType::kF32 ? StateType::kF32 : StateType::kQ16;
   // The largest append, in tokens: the rings of sliding windows have room for one. A config of a
   // model that embeds texts says more: see HybridCache::kMaxAppend.
   static constexpr size_t kMaxAppend = 512;

@@ -9,7 +9,7 @@ namespace inlay {
 // Increased whenever any model's logits or states change their bits on any instruction set: saved
 // conversations of another version are computed again. numerics_test.cc compares logits with those
 // recorded for this version.
-inline constexpr uint32_t kNumericsVersion = 4;
+inline constexpr uint32_t kNumericsVersion = 5;
 
 }  // namespace inlay
 

@@ -10,6 +10,7 @@
 #endif
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "ops/simd-inl.h"
@@ -65,13 +66,42 @@ struct SumOutput {
   float* out;
 };
 
+// A row of integers that stand for `scale` times themselves.
+struct ScaledRow {
+  const int16_t* values;
+  float scale;
+};
+
+// A vector of a row's floats, from element i on; if kPartial, only n elements.
+template <bool kPartial, class DF>
+HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const float* row, size_t i, size_t n) {
+  return kPartial ? hn::LoadN(df, row + i, n) : hn::LoadU(df, row + i);
+}
+template <bool kPartial, class DF>
+HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const ScaledRow& row, size_t i, size_t n) {
+  const hn::Rebind<int16_t, DF> d16;
+  const hn::RebindToSigned<DF> d32;
+  const auto v = kPartial ? hn::LoadN(d16, row.values + i, n) : hn::LoadU(d16, row.values + i);
+  return hn::Mul(hn::Set(df, row.scale), hn::ConvertTo(df, hn::PromoteTo(d32, v)));
+}
+
+// Prefetches what comes 4 KiB after the elements [i, i + count) of a row. Rows of integers are long
+// arrays in memory that is read once; those of floats stay in a cache.
+HWY_INLINE void PrefetchAfter(const float*, size_t, size_t) {}
+HWY_INLINE void PrefetchAfter(const ScaledRow& row, size_t i, size_t count) {
+  constexpr size_t kAhead = 4096 / sizeof(int16_t), kLine = 64 / sizeof(int16_t);
+  for (size_t at = i; at < i + count; at += kLine) {
+    __builtin_prefetch(row.values + at + kAhead, /*rw=*/0, /*locality=*/2);
+  }
+}
+
 // Computes V vectors of R outputs from element i on; if kPartial, a vector of only n elements.
 template <size_t R, size_t V, bool kPartial, class DF, class Factor, class Row>
 HWY_INLINE void AddRowsAt(DF df, size_t i, size_t n, const SumOutput* outputs, size_t rows,
                           const Factor& factor, const Row& row) {
   const size_t lanes = hn::Lanes(df);
-  const auto load = [&](const float* p)
-                        HWY_ATTR { return kPartial ? hn::LoadN(df, p, n) : hn::LoadU(df, p); };
+  const auto load = [&](const auto& from, size_t at)
+                        HWY_ATTR { return LoadFloats<kPartial>(df, from, at, n); };
   const auto store = [&](auto v, float* p) HWY_ATTR {
     if constexpr (kPartial) {
       hn::StoreN(v, df, p, n);
@@ -81,9 +111,9 @@ HWY_INLINE void AddRowsAt(DF df, size_t i, size_t n, const SumOutput* outputs, s
   };
 #if HWY_HAVE_SCALABLE
   static_assert(R == 1 && V == 1);
-  auto sum = hn::Mul(hn::Set(df, outputs[0].scale), load(outputs[0].in + i));
+  auto sum = hn::Mul(hn::Set(df, outputs[0].scale), load(outputs[0].in, i));
   for (size_t j = 0; j < rows; ++j) {
-    sum = hn::MulAdd(hn::Set(df, factor(0, j)), load(row(j) + i), sum);
+    sum = hn::MulAdd(hn::Set(df, factor(0, j)), load(row(j), i), sum);
   }
   store(sum, outputs[0].out + i);
   (void)lanes;
@@ -91,11 +121,13 @@ HWY_INLINE void AddRowsAt(DF df, size_t i, size_t n, const SumOutput* outputs, s
   hn::Vec<DF> sum[R][V];
   for (size_t r = 0; r < R; ++r) {
     const auto scale = hn::Set(df, outputs[r].scale);
-    for (size_t v = 0; v < V; ++v) sum[r][v] = hn::Mul(scale, load(outputs[r].in + i + v * lanes));
+    for (size_t v = 0; v < V; ++v) sum[r][v] = hn::Mul(scale, load(outputs[r].in, i + v * lanes));
   }
   for (size_t j = 0; j < rows; ++j) {
     hn::Vec<DF> x[V];
-    for (size_t v = 0; v < V; ++v) x[v] = load(row(j) + i + v * lanes);
+    const auto from = row(j);
+    PrefetchAfter(from, i, V * lanes);
+    for (size_t v = 0; v < V; ++v) x[v] = load(from, i + v * lanes);
     for (size_t r = 0; r < R; ++r) {
       const auto f = hn::Set(df, factor(r, j));
       for (size_t v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(f, x[v], sum[r][v]);
@@ -109,7 +141,8 @@ HWY_INLINE void AddRowsAt(DF df, size_t i, size_t n, const SumOutput* outputs, s
 
 // outputs[r].out[i] = scale * in[i] + sum over j < rows in order of factor(r, j) * row(j)[i], for
 // R outputs and i < dim: one multiply, then one multiply-add per row, whatever R and V are and
-// whichever vector i falls into. factor returns a float, row a pointer.
+// whichever vector i falls into. factor returns a float, row a pointer to floats or a
+// ScaledRow.
 template <size_t R, size_t V, class Factor, class Row>
 HWY_INLINE void AddRows(const SumOutput* outputs, size_t dim, size_t rows, const Factor& factor,
                         const Row& row) {

@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 #include "ops/add_rows-inl.h"
 #include "ops/dot-inl.h"
+#include "ops/head_state-inl.h"
 #include "ops/state_chunk-inl.h"
 #include "ops/state_chunk_phases.h"
 
@@ -48,17 +49,18 @@ HWY_NOINLINE void MultiplyKeys(const DeltaAppend& append, const DeltaChunk& chun
                FloatRows(of_queries + skipped * kStateChunk, outputs, count, kStateChunk));
 }
 
-// One value head of one chunk.
+// One value head of one chunk, whose state at the chunk's start is a State.
+template <class State>
 class HeadDelta {
  public:
-  HeadDelta(const DeltaAppend& append, const DeltaChunk& chunk, size_t head)
+  HeadDelta(const DeltaAppend& append, const DeltaChunk& chunk, size_t head, const State& state)
       : append_(append),
         chunk_(chunk),
         head_(head),
         key_head_(head % append.shape.key_heads),
         dim_(append.shape.head_dim),
         sums_(chunk, append.dt, append.a[head], head),
-        state_(chunk.state == nullptr ? nullptr : chunk.state + head * dim_ * dim_),
+        state_(state),
         first_(chunk.Skipped(append.first_output)),
         outputs_(chunk.rows - first_) {
     FindKeys(append, chunk, key_head_, keys_);
@@ -73,7 +75,7 @@ class HeadDelta {
   // key head; `products` [kStateChunk, head_dim] is scratch memory.
   template <class Block>
   void Mix(const float* of_keys, const float* of_queries, float* products) const {
-    if (state_ != nullptr) MultiplyState<Block>(products);
+    if (!state_.IsZero()) MultiplyState<Block>(products);
     for (size_t i = 0; i < chunk_.rows; ++i) BeginCorrection<Block>(i, products + i * dim_);
     ForEachOutputs<Block::kOutputs>(chunk_.rows, [&]<size_t R>(size_t i) HWY_ATTR {
       Correct<R, Block>(i, of_keys + i * kStateChunk);
@@ -91,19 +93,14 @@ class HeadDelta {
 
   // Computes the state at the chunk's end. `terms` [kStateChunk, head_dim] is scratch memory.
   template <class Block>
-  HWY_NOINLINE void EndState(float* terms) const {
+  HWY_NOINLINE void EndState(HeadState& states, float* terms) const {
     HWY_ALIGN float ones[kStateChunk];
     std::fill_n(ones, kStateChunk, 1.0f);
     HWY_ALIGN float weights[kStateChunk];
     sums_.Weigh(kStateChunk - 1, ones, weights);
-    const ChunkEnd end = {.b = keys_,
-                          .x = u_,
-                          .weights = weights,
-                          .decay = decays_[kStateChunk - 1],
-                          .state = state_,
-                          .state_dim = dim_,
-                          .dim = dim_};
-    NextState<Block>(end, terms, chunk_.next + head_ * dim_ * dim_);
+    const ChunkEnd end = {
+        .b = keys_, .x = u_, .weights = weights, .decay = decays_[kStateChunk - 1]};
+    states.End<Block>(chunk_, end, terms);
   }
 
  private:
@@ -123,18 +120,17 @@ class HeadDelta {
     std::fill_n(products, chunk_.rows * dim_, 0.0f);
     for (size_t i = 0; i < outputs_; ++i) std::fill_n(Output(i), dim_, 0.0f);
     const size_t stride = append_.qkv.stride;
-    ForStateBlocks(state_, dim_, dim_, [&](size_t begin, size_t count) HWY_ATTR {
-      const float* rows = state_ + begin * dim_;
+    ForStateBlocks(state_, [&](size_t begin, size_t count) HWY_ATTR {
       if (chunk_.rows == 1 && outputs_ == 1) {
         // One token reads the state once, for its query and its key, which follows KeyDim later.
-        AddState<Block>(rows, count, dim_, Query(0) + begin, append_.shape.KeyDim(), 2,
+        AddState<Block>(state_, begin, count, Query(0) + begin, append_.shape.KeyDim(), 2,
                         [&](size_t i) { return i == 0 ? Output(0) : products; });
         return;
       }
-      AddState<Block>(rows, count, dim_, Key(0) + begin, stride, chunk_.rows,
+      AddState<Block>(state_, begin, count, Key(0) + begin, stride, chunk_.rows,
                       [&](size_t i) { return products + i * dim_; });
       if (outputs_ == 0) return;
-      AddState<Block>(rows, count, dim_, Query(first_) + begin, stride, outputs_,
+      AddState<Block>(state_, begin, count, Query(first_) + begin, stride, outputs_,
                       [&](size_t i) { return Output(i); });
     });
   }
@@ -146,7 +142,7 @@ class HeadDelta {
     const SumOutput output = {u, Beta(i), u};
     const float factor = -Beta(i) * decays_[chunk_.first + i];
     AddRows<1, Block::kVectors>(
-        &output, dim_, state_ == nullptr ? 0 : 1, [&](size_t, size_t) { return factor; },
+        &output, dim_, state_.IsZero() ? 0 : 1, [&](size_t, size_t) { return factor; },
         [&](size_t) { return product; });
   }
 
@@ -182,7 +178,7 @@ class HeadDelta {
     HWY_ALIGN float weights[R][kStateChunk];
     SumOutput outputs[R];
     for (size_t r = 0; r < R; ++r) {
-      if (state_ == nullptr) std::fill_n(Output(i + r), dim_, 0.0f);
+      if (state_.IsZero()) std::fill_n(Output(i + r), dim_, 0.0f);
       outputs[r] = {Output(i + r), decays_[now + r], Output(i + r)};
       sums_.Weigh(now + r, of_queries + r * kStateChunk, weights[r]);
     }
@@ -201,7 +197,7 @@ class HeadDelta {
   const DeltaChunk& chunk_;
   const size_t head_, key_head_, dim_;
   const DecaySums sums_;
-  const float* state_;                   // the head's at the chunk's start; nullptr means zeros
+  const State state_;                    // the head's at the chunk's start
   const size_t first_;                   // the first of the chunk's new tokens that has an output
   const size_t outputs_;                 // new tokens that have an output
   HWY_ALIGN float decays_[kStateChunk];  // what is left of the state after each new token
@@ -209,16 +205,22 @@ class HeadDelta {
   float* u_[kStateChunk];                // of each token; before it is computed, its value
 };
 
-// One value head in all chunks of an append: its states stay in the cache.
+// One value head in all chunks of an append. `scratch` is a thread's.
 void MixHeadChunks(const DeltaAppend& append, size_t head, const float* of_keys,
                    const float* of_queries, float* scratch) {
-  WithBlockFor(append.shape.head_dim, [&](auto block) HWY_ATTR {
+  const size_t dim = append.shape.head_dim;
+  float* const products = scratch;  // and later the terms of the next state
+  HeadState states(head, dim, dim, scratch + kStateChunk * dim);
+  WithBlockFor(dim, [&](auto block) HWY_ATTR {
+    using Block = decltype(block);
     for (size_t i = 0; i < append.count; ++i) {
       const DeltaChunk& chunk = append.chunks[i];
-      const HeadDelta mix(append, chunk, head);
-      const size_t row = chunk.row * kStateChunk;
-      mix.Mix<decltype(block)>(of_keys + row, of_queries + row, scratch);
-      if (chunk.next != nullptr) mix.EndState<decltype(block)>(scratch);
+      states.At<Block>(chunk, [&](const auto& state) HWY_ATTR {
+        const HeadDelta mix(append, chunk, head, state);
+        const size_t row = chunk.row * kStateChunk;
+        mix.template Mix<Block>(of_keys + row, of_queries + row, products);
+        if (chunk.next != nullptr) mix.template EndState<Block>(states, products);
+      });
     }
   });
 }
@@ -262,12 +264,12 @@ void DeltaMix(std::span<const DeltaAppend> appends, float* scratch, Team& team) 
                    });
   const auto mix_chunks = HWY_DYNAMIC_POINTER(MixHeadChunks);
   float* const spaces = of_keys(2 * shape.key_heads, 0);  // after all products
+  const size_t space = (kStateChunk + shape.head_dim) * shape.head_dim;
   phases.ForHeads(shape.value_heads, 3 * shape.head_dim * shape.head_dim,
                   [&](const DeltaAppend& append, size_t head, size_t thread) {
                     const size_t key_head = head % shape.key_heads;
                     mix_chunks(append, head, of_keys(key_head, append.row),
-                               of_queries(key_head, append.row),
-                               spaces + thread * kStateChunk * shape.head_dim);
+                               of_queries(key_head, append.row), spaces + thread * space);
                   });
 }
 

@@ -23,6 +23,9 @@ struct DeltaShape {
   // Columns of the mixer's input: queries, then keys, then values.
   constexpr size_t QkvDim() const { return 2 * KeyDim() + Inner(); }
   constexpr size_t StateElements() const { return value_heads * head_dim * head_dim; }
+  constexpr size_t StateBytes(StateType type) const {
+    return value_heads * StateMatrixBytes(type, head_dim, head_dim);
+  }
 };
 
 // The log of one chunk, a matrix of kStateChunk rows: per token the keys [KeyDim], the corrections
@@ -46,8 +49,8 @@ struct DeltaLog {
   }
 };
 
-// Its states are [value_heads, head_dim of keys, head_dim of values]; what is computed for the log
-// are the corrections and the decay sums.
+// Its states are a matrix [head_dim of keys, head_dim of values] for each value head; what is
+// computed for the log are the corrections and the decay sums.
 using DeltaChunk = StateChunk<DeltaLog>;
 
 // New tokens of one sequence, in consecutive chunks.
@@ -69,7 +72,8 @@ struct DeltaAppend {
 
 // Floats of scratch memory that DeltaMix needs; `tokens` counts those of all appends.
 constexpr size_t DeltaScratchFloats(const DeltaShape& shape, size_t tokens, size_t threads) {
-  return kStateChunk * (2 * shape.key_heads * tokens + threads * shape.head_dim);
+  return 2 * kStateChunk * shape.key_heads * tokens +
+         threads * (kStateChunk + shape.head_dim) * shape.head_dim;
 }
 
 // The outputs of the new tokens (Yang, Kautz & Hatamizadeh 2024, "Gated Delta Networks", section

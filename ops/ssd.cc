@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 #include "ops/add_rows-inl.h"
 #include "ops/dot-inl.h"
+#include "ops/head_state-inl.h"
 #include "ops/simd-inl.h"
 #include "ops/state_chunk-inl.h"
 #include "ops/state_chunk_phases.h"
@@ -75,10 +76,11 @@ HWY_NOINLINE void MultiplyBc(const SsdAppend& append, const SsdChunk& chunk, siz
                FloatRows(products + skipped * kStateChunk, c.rows, count, kStateChunk));
 }
 
-// One head of one chunk.
+// One head of one chunk, whose state at the chunk's start is a State.
+template <class State>
 class HeadMix {
  public:
-  HeadMix(const SsdAppend& append, const SsdChunk& chunk, size_t head)
+  HeadMix(const SsdAppend& append, const SsdChunk& chunk, size_t head, const State& state)
       : append_(append),
         chunk_(chunk),
         head_(head),
@@ -87,7 +89,7 @@ class HeadMix {
         group_(head / (append.shape.heads / append.shape.groups)),
         rows_(append, chunk),
         sums_(chunk, append.dt, append.a[head], head),
-        state_(chunk.state == nullptr ? nullptr : chunk.state + head * state_dim_ * dim_),
+        state_(state),
         first_(chunk.Skipped(append.first_output)),
         outputs_(chunk.rows - first_) {
     GatherTimeSteps(append, chunk, head, dt_);
@@ -102,9 +104,9 @@ class HeadMix {
   HWY_NOINLINE void Outputs(const float* products) const {
     if (outputs_ == 0) return;
     for (size_t i = 0; i < outputs_; ++i) std::fill_n(Output(i), dim_, 0.0f);
-    ForStateBlocks(state_, state_dim_, dim_, [&](size_t begin, size_t count) HWY_ATTR {
-      AddState<Block>(state_ + begin * dim_, count, dim_, C(0) + begin, append_.xbc.stride,
-                      outputs_, [&](size_t i) { return Output(i); });
+    ForStateBlocks(state_, [&](size_t begin, size_t count) HWY_ATTR {
+      AddState<Block>(state_, begin, count, C(0) + begin, append_.xbc.stride, outputs_,
+                      [&](size_t i) { return Output(i); });
     });
     HWY_ALIGN float decays[kStateChunk];
     sums_.StateDecays(chunk_.first + first_, chunk_.first + chunk_.rows, decays);
@@ -115,19 +117,13 @@ class HeadMix {
 
   // Computes the state at the chunk's end. `terms` [kStateChunk, head_dim] is scratch memory.
   template <class Block>
-  HWY_NOINLINE void EndState(float* terms) const {
+  HWY_NOINLINE void EndState(HeadState& states, float* terms) const {
     HWY_ALIGN float weights[kStateChunk];
     sums_.Weigh(kStateChunk - 1, dt_, weights);
     HWY_ALIGN float decays[kStateChunk];
     sums_.StateDecays(kStateChunk - 1, kStateChunk, decays);
-    const ChunkEnd end = {.b = b_,
-                          .x = x_,
-                          .weights = weights,
-                          .decay = decays[kStateChunk - 1],
-                          .state = state_,
-                          .state_dim = state_dim_,
-                          .dim = dim_};
-    NextState<Block>(end, terms, chunk_.next + head_ * state_dim_ * dim_);
+    const ChunkEnd end = {.b = b_, .x = x_, .weights = weights, .decay = decays[kStateChunk - 1]};
+    states.End<Block>(chunk_, end, terms);
   }
 
  private:
@@ -174,21 +170,27 @@ class HeadMix {
   const ChunkRows rows_;
   const DecaySums sums_;
   HWY_ALIGN float dt_[kStateChunk];
-  const float* state_;           // the head's at the chunk's start; nullptr means zeros
+  const State state_;            // the head's at the chunk's start
   const size_t first_;           // the first of the chunk's new tokens that has an output
   const size_t outputs_;         // new tokens that have an output
   const float* x_[kStateChunk];  // the head's columns of each token's x
   const float* b_[kStateChunk];  // the head's group's columns of each token's B
 };
 
-// One head in all chunks of an append: its states stay in the cache.
-void MixChunks(const SsdAppend& append, size_t head, const float* products, float* terms) {
-  WithBlockFor(append.shape.head_dim, [&](auto block) HWY_ATTR {
+// One head in all chunks of an append. `scratch` is a thread's.
+void MixChunks(const SsdAppend& append, size_t head, const float* products, float* scratch) {
+  const size_t dim = append.shape.head_dim;
+  float* const terms = scratch;
+  HeadState states(head, append.shape.state_dim, dim, scratch + kStateChunk * dim);
+  WithBlockFor(dim, [&](auto block) HWY_ATTR {
+    using Block = decltype(block);
     for (size_t i = 0; i < append.count; ++i) {
       const SsdChunk& chunk = append.chunks[i];
-      const HeadMix mix(append, chunk, head);
-      mix.Outputs<decltype(block)>(products + chunk.row * kStateChunk);
-      if (chunk.next != nullptr) mix.EndState<decltype(block)>(terms);
+      states.At<Block>(chunk, [&](const auto& state) HWY_ATTR {
+        const HeadMix mix(append, chunk, head, state);
+        mix.template Outputs<Block>(products + chunk.row * kStateChunk);
+        if (chunk.next != nullptr) mix.template EndState<Block>(states, terms);
+      });
     }
   });
 }
@@ -231,12 +233,12 @@ void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team) {
                      multiply_bc(append, chunk, group, products(group, append.row + chunk.row));
                    });
   const auto mix_chunks = HWY_DYNAMIC_POINTER(MixChunks);
-  float* const terms = products(shape.groups, 0);  // after all products
+  float* const spaces = products(shape.groups, 0);  // after all products
+  const size_t space = (kStateChunk + shape.state_dim) * shape.head_dim;
   phases.ForHeads(shape.heads, 2 * shape.state_dim * shape.head_dim,
                   [&](const SsdAppend& append, size_t head, size_t thread) {
                     const size_t group = head / (shape.heads / shape.groups);
-                    mix_chunks(append, head, products(group, append.row),
-                               terms + thread * kStateChunk * shape.head_dim);
+                    mix_chunks(append, head, products(group, append.row), spaces + thread * space);
                   });
 }
 

@@ -24,6 +24,9 @@ struct SsdShape {
   // Columns of the mixer's input: x, then B, then C.
   constexpr size_t XbcDim() const { return Inner() + 2 * BcDim(); }
   constexpr size_t StateElements() const { return heads * head_dim * state_dim; }
+  constexpr size_t StateBytes(StateType type) const {
+    return heads * StateMatrixBytes(type, state_dim, head_dim);
+  }
 };
 
 // The log of one chunk: per token x [Inner], B [BcDim], dt and the running sum of dt * a [heads
@@ -52,7 +55,8 @@ struct SsdLog {
 // dt = softplus(raw_dt + bias), both [tokens, heads]; bias is [heads]. dt may be raw_dt.
 void SsdTimeSteps(ConstFloatRows raw_dt, const float* bias, FloatRows dt);
 
-// Its states are [heads, state_dim, head_dim]; what is computed for the log are the decay sums.
+// Its states are a matrix [state_dim, head_dim] for each head; what is computed for the log are the
+// decay sums.
 using SsdChunk = StateChunk<SsdLog>;
 
 // New tokens of one sequence, in consecutive chunks.
@@ -73,7 +77,8 @@ struct SsdAppend {
 
 // Floats of scratch memory that SsdMix needs; `tokens` counts those of all appends.
 constexpr size_t SsdScratchFloats(const SsdShape& shape, size_t tokens, size_t threads) {
-  return kStateChunk * (shape.groups * tokens + threads * shape.head_dim);
+  return kStateChunk * shape.groups * tokens +
+         threads * (kStateChunk + shape.state_dim) * shape.head_dim;
 }
 
 // The outputs of the new tokens (Dao & Gu 2024, section 6), per head, with t and j counted from the

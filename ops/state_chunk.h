@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "ops/state_type.h"
+
 namespace inlay {
 
 // Recurrent states are materialised at positions that are multiples of this. Within a chunk a
@@ -21,11 +23,12 @@ struct StateChunk {
   size_t rows = 0;    // new tokens
   Log log;            // without memory where `first` is 0 and `keep` is false
   bool keep = false;  // whether to write what is computed of the new tokens to the log
-  // The state at the chunk's start; nullptr means zeros.
-  const float* state = nullptr;
+  StateType states = StateType::kF32;
+  // The state at the chunk's start, a matrix for each head; nullptr means zeros.
+  const std::byte* state = nullptr;
   // Receives the state at the chunk's end, which the new tokens must reach; nullptr if it is not
   // needed. Does not overlap `state`.
-  float* next = nullptr;
+  std::byte* next = nullptr;
 
   // How many of the new tokens come before the append's row `first_output`.
   size_t Skipped(size_t first_output) const {

@@ -55,14 +55,14 @@ struct MixerStorage<DeltaNet<kShape>> {
   static Type Make(RankShare share) {
     const DeltaShape shape = PartOf(share).Shape();
     return Type(InputWindow(shape.QkvDim(), kTail, Policy::kRewindDepth),
-                ChunkLog<DeltaLog>(shape));
+                ChunkLog<DeltaLog>(shape, Policy::kStateType));
   }
 
   template <class Policy>
   static constexpr CacheBytes Bytes(RankShare share) {
     const DeltaShape shape = PartOf(share).Shape();
     CacheBytes bytes = InputWindow::Bytes(shape.QkvDim(), kTail, Policy::kRewindDepth);
-    bytes += ChunkLog<DeltaLog>::Bytes(shape);
+    bytes += ChunkLog<DeltaLog>::Bytes(shape, Policy::kStateType);
     return bytes;
   }
 
@@ -70,9 +70,9 @@ struct MixerStorage<DeltaNet<kShape>> {
   static constexpr size_t BytesRead(size_t, RankShare share) {
     const DeltaShape shape = PartOf(share).Shape();
     // The state, half a chunk of keys and corrections on average, and the convolution's inputs.
-    return (shape.StateElements() + kStateChunk / 2 * (shape.KeyDim() + shape.Inner()) +
-            kTail * shape.QkvDim()) *
-           sizeof(float);
+    return shape.StateBytes(Policy::kStateType) +
+           (kStateChunk / 2 * (shape.KeyDim() + shape.Inner()) + kTail * shape.QkvDim()) *
+               sizeof(float);
   }
 };
 

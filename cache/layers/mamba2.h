@@ -62,14 +62,15 @@ struct MixerStorage<Mamba2<kShape>> {
   template <class Policy>
   static Type Make(RankShare share) {
     const SsdShape shape = PartOf(share).Shape();
-    return Type(InputWindow(shape.XbcDim(), kTail, Policy::kRewindDepth), ChunkLog<SsdLog>(shape));
+    return Type(InputWindow(shape.XbcDim(), kTail, Policy::kRewindDepth),
+                ChunkLog<SsdLog>(shape, Policy::kStateType));
   }
 
   template <class Policy>
   static constexpr CacheBytes Bytes(RankShare share) {
     const SsdShape shape = PartOf(share).Shape();
     CacheBytes bytes = InputWindow::Bytes(shape.XbcDim(), kTail, Policy::kRewindDepth);
-    bytes += ChunkLog<SsdLog>::Bytes(shape);
+    bytes += ChunkLog<SsdLog>::Bytes(shape, Policy::kStateType);
     return bytes;
   }
 
@@ -77,9 +78,9 @@ struct MixerStorage<Mamba2<kShape>> {
   static constexpr size_t BytesRead(size_t, RankShare share) {
     const SsdShape shape = PartOf(share).Shape();
     // The state, half a chunk of x and B on average, and the convolution's inputs.
-    return (shape.StateElements() + kStateChunk / 2 * (shape.Inner() + shape.BcDim()) +
-            kTail * shape.XbcDim()) *
-           sizeof(float);
+    return shape.StateBytes(Policy::kStateType) +
+           (kStateChunk / 2 * (shape.Inner() + shape.BcDim()) + kTail * shape.XbcDim()) *
+               sizeof(float);
   }
 };
 

@@ -61,6 +61,7 @@ class StateChunks {
       // Only two logs are kept; those of other chunks may share memory with later ones.
       to.keep = row == 0 || chunk + 1 >= last;
       if (to.keep) to.log = log.LogOf(chunk);
+      to.states = log.states();
       to.state = log.State(chunk);
       if (to.first + to.rows == kStateChunk) to.next = log.State(chunk + 1);
       chunks_.push_back(to);

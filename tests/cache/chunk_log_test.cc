@@ -16,7 +16,7 @@ namespace {
 // A log with two columns, 3 and 2 floats wide, beside a state of 5.
 struct TwoColumns {
   struct Shape {
-    constexpr size_t StateElements() const { return 5; }
+    constexpr size_t StateBytes(StateType) const { return 5 * sizeof(float); }
   };
   static constexpr std::array<size_t, 2> Columns(const Shape&) { return {3, 2}; }
 
@@ -28,14 +28,14 @@ struct TwoColumns {
 };
 using Log = ChunkLog<TwoColumns>;
 static_assert(Storage<Log>);
-constexpr ChunkLogShape kLayout = Log::LayoutOf({});
-static_assert(kLayout.RowFloats() == 5 && kLayout.StateBytes() == 20);
+constexpr ChunkLogShape kLayout = Log::LayoutOf({}, StateType::kF32);
+static_assert(kLayout.RowFloats() == 5 && kLayout.state_bytes == 20);
 static_assert(kLayout.LogBytes() == 5 * kStateChunk * sizeof(float));
 
 // A log in which every token t has put value(t) into both columns, and whose state at a boundary
 // holds the sum of the values before it.
 struct Sequence {
-  Log log{TwoColumns::Shape()};
+  Log log{TwoColumns::Shape(), StateType::kF32};
   std::vector<float> values;
   size_t greatest = 0;
 
@@ -59,7 +59,7 @@ struct Sequence {
         std::fill_n(to.first().Row(p % kStateChunk), 3, all.back());
         std::fill_n(to.second().Row(p % kStateChunk), 2, all.back());
       }
-      if ((p + 1) % kStateChunk == 0) std::fill_n(log.State(chunk + 1), 5, Sum(all, p + 1));
+      if ((p + 1) % kStateChunk == 0) std::fill_n(log.FloatState(chunk + 1), 5, Sum(all, p + 1));
     }
     return true;
   }
@@ -80,7 +80,7 @@ struct Sequence {
       if (chunk == 0) {
         ASSERT_EQ(log.State(0), nullptr);
       } else {
-        for (size_t i = 0; i < 5; ++i) ASSERT_EQ(log.State(chunk)[i], Sum(values, begin));
+        for (size_t i = 0; i < 5; ++i) ASSERT_EQ(log.FloatState(chunk)[i], Sum(values, begin));
       }
       // The last row of a chunk before the current one is written anew by who goes back into it.
       const size_t end = std::min(values.size(), begin + kStateChunk - 1);

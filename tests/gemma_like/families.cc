@@ -5,7 +5,7 @@
 namespace inlay {
 namespace {
 
-template <class Config, class Policy = F32Storage>
+template <class Config, class Policy>
 Family MakeFamily() {
   const bool q8 = Policy::kKvType == KvType::kQ8;
   return {.name = std::string(Config::kName.substr(5)) + (q8 ? "_q8" : ""),
@@ -21,27 +21,19 @@ Family MakeFamily() {
 }  // namespace
 
 std::vector<Family> AllFamilies() {
-  return {MakeFamily<TinyBard>(),
-          MakeFamily<TinyGemma>(),
-          MakeFamily<TinyGranite>(),
-          MakeFamily<TinyMamba>(),
-          MakeFamily<TinyLfm2>(),
-          MakeFamily<TinyParallel>(),
-          MakeFamily<TinyBard, Q8Storage>(),
-          MakeFamily<TinyGemma, Q8Storage>(),
-          MakeFamily<TinyLeaky>(),
-          MakeFamily<TinyQwen>(),
-          MakeFamily<TinyQwen, Q8Storage>(),
-          MakeFamily<TinyGemma4>(),
-          MakeFamily<TinyGemma4, Q8Storage>(),
-          MakeFamily<TinyGemma4E>(),
-          MakeFamily<TinyGemma4E, Q8Storage>(),
-          MakeFamily<TinyGemma4Moe>()};
+  return {MakeFamily<TinyBard, F16Storage>(),    MakeFamily<TinyGemma, F32Storage>(),
+          MakeFamily<TinyGranite, F32Storage>(), MakeFamily<TinyMamba, F16Storage>(),
+          MakeFamily<TinyLfm2, F16Storage>(),    MakeFamily<TinyParallel, F16Storage>(),
+          MakeFamily<TinyBard, Q8Storage>(),     MakeFamily<TinyGemma, Q8Storage>(),
+          MakeFamily<TinyLeaky, F16Storage>(),   MakeFamily<TinyQwen, F32Storage>(),
+          MakeFamily<TinyQwen, Q8Storage>(),     MakeFamily<TinyGemma4, F16Storage>(),
+          MakeFamily<TinyGemma4, Q8Storage>(),   MakeFamily<TinyGemma4E, F32Storage>(),
+          MakeFamily<TinyGemma4E, Q8Storage>(),  MakeFamily<TinyGemma4Moe, F16Storage>()};
 }
 
 std::vector<Family> RankFamilies() {
   std::vector<Family> families = AllFamilies();
-  families.push_back(MakeFamily<TinyShared>());
+  families.push_back(MakeFamily<TinyShared, F16Storage>());
   return families;
 }
 

@@ -26,7 +26,8 @@ namespace inlay {
 struct LeakyAverageShape {
   int channels = 0;
 
-  constexpr size_t StateElements() const { return channels; }
+  // Its states are always floats.
+  constexpr size_t StateBytes(StateType) const { return channels * sizeof(float); }
 };
 
 // y_t = O (m_t * silu(G x_t)) with m_t = a * m_{t-1} + V x_t and a decay a in (0, 1) per channel.
@@ -49,13 +50,13 @@ struct LeakyAverage : MixerPart {
 struct LeakyAverageLog {
   using Shape = LeakyAverageShape;
   static constexpr std::array<size_t, 1> Columns(const Shape& shape) {
-    return {shape.StateElements()};
+    return {static_cast<size_t>(shape.channels)};
   }
 
   Shape shape;
   float* data = nullptr;
 
-  FloatRows values() const { return {data, kStateChunk, shape.StateElements()}; }
+  FloatRows values() const { return {data, kStateChunk, Columns(shape)[0]}; }
 };
 
 template <LeakyAverageShape kShape>
@@ -64,17 +65,17 @@ struct MixerStorage<LeakyAverage<kShape>> {
 
   template <class Policy>
   static Type Make(RankShare) {
-    return Type(kShape);
+    return Type(kShape, StateType::kF32);
   }
 
   template <class Policy>
   static constexpr CacheBytes Bytes(RankShare) {
-    return Type::Bytes(kShape);
+    return Type::Bytes(kShape, StateType::kF32);
   }
 
   template <class Policy>
   static constexpr size_t BytesRead(size_t length, RankShare) {
-    return (1 + length % kStateChunk) * kShape.StateElements() * sizeof(float);
+    return (1 + length % kStateChunk) * kShape.channels * sizeof(float);
   }
 };
 
@@ -168,7 +169,7 @@ struct LayerKind<LeakyAverage<kShape>> : SharesNothing {
              first_channel;
     };
     const size_t chunk = segment.position / kStateChunk;
-    if (const float* state = past.State(chunk); state != nullptr) {
+    if (const float* state = past.FloatState(chunk); state != nullptr) {
       std::copy_n(state + first_channel, channels, m);
     } else {
       std::fill_n(m, channels, 0.0f);
@@ -182,7 +183,7 @@ struct LayerKind<LeakyAverage<kShape>> : SharesNothing {
         std::copy_n(m, channels, mixed.Row(position - segment.OutPosition()));
       }
       if ((position + 1) % kStateChunk == 0) {
-        std::copy_n(m, channels, past.State((position + 1) / kStateChunk) + first_channel);
+        std::copy_n(m, channels, past.FloatState((position + 1) / kStateChunk) + first_channel);
       }
     }
   }

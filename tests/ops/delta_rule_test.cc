@@ -9,6 +9,7 @@
 #include "ops/row_ops.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/sharing_team.h"
+#include "tests/ops/state_memory.h"
 
 namespace inlay {
 namespace {
@@ -89,11 +90,11 @@ std::vector<double> DeltaRecurrence(const DeltaInputs& in, std::vector<double>* 
 
 struct DeltaOutcome {
   Array y;
-  Array state;  // at the end of the last full chunk
+  Array state;  // the memory of the one at the end of the last full chunk
 };
 
 // Runs the sequence at most `step` tokens at a time. Logs and states start as NaN.
-DeltaOutcome RunDelta(const DeltaInputs& in, size_t step, Team& team) {
+DeltaOutcome RunDelta(const DeltaInputs& in, StateType type, size_t step, Team& team) {
   const DeltaShape& shape = in.shape;
   Array y(in.count, shape.Inner());
   size_t log_row = 0;
@@ -101,7 +102,7 @@ DeltaOutcome RunDelta(const DeltaInputs& in, size_t step, Team& team) {
   // The chunk that an append enters and the one that it leaves open, if it is another.
   const Array log_memory(2, kStateChunk * log_row);
   DeltaLog log = {shape, log_memory.Row(0)}, next_log = {shape, log_memory.Row(1)};
-  Array state(1, shape.StateElements()), next(1, shape.StateElements());
+  Array state = StateMemory(shape.StateBytes(type)), next = StateMemory(shape.StateBytes(type));
   bool has_state = false;
   for (size_t t = 0; t < in.count;) {
     const size_t count = std::min(step, in.count - t);
@@ -120,9 +121,10 @@ DeltaOutcome RunDelta(const DeltaInputs& in, size_t step, Team& team) {
         std::copy_n(qkv.Row(row + i) + shape.KeyDim(), shape.KeyDim(),
                     chunk.log.keys().Row(chunk.first + i));
       }
-      chunk.state = has_state ? state.data() : nullptr;
+      chunk.states = type;
+      chunk.state = has_state ? BytesOf(state) : nullptr;
       if (chunk.first + chunk.rows == kStateChunk) {
-        chunk.next = next.data();
+        chunk.next = BytesOf(next);
         std::swap(state, next);
         has_state = true;
       }
@@ -148,45 +150,46 @@ DeltaOutcome RunDelta(const DeltaInputs& in, size_t step, Team& team) {
 constexpr DeltaShape kShapes[] = {{1, 1, 1},  {1, 3, 5},  {2, 4, 16},  {2, 6, 33},
                                   {3, 3, 64}, {1, 2, 96}, {2, 4, 128}, {16, 32, 8}};
 
-struct WorstErrors {
-  double output = 0, state = 0;
-};
-
-WorstErrors WorstOf(const std::function<DeltaInputs(const DeltaShape&)>& make) {
+// Fails if the NMSE of outputs or states is above `bound` with states of floats, or above
+// `q16_bound` with those of StateType::kQ16.
+void ExpectErrors(const std::function<DeltaInputs(const DeltaShape&)>& make, double bound,
+                  double q16_bound) {
   SharingTeam team(2);
-  WorstErrors worst;
-  for (const DeltaShape& shape : kShapes) {
-    const DeltaInputs in = make(shape);
-    std::vector<double> expected_state;
-    const std::vector<double> expected = DeltaRecurrence(in, &expected_state);
-    const DeltaOutcome outcome = RunDelta(in, in.count, team);
-    worst.output = std::max(worst.output, Nmse(outcome.y, expected));
-    worst.state = std::max(worst.state, Nmse(outcome.state, expected_state));
+  for (const StateType type : kStateTypes) {
+    double worst = 0, worst_state = 0;
+    for (const DeltaShape& shape : kShapes) {
+      const DeltaInputs in = make(shape);
+      std::vector<double> expected_state;
+      const std::vector<double> expected = DeltaRecurrence(in, &expected_state);
+      const DeltaOutcome outcome = RunDelta(in, type, in.count, team);
+      const Array state =
+          StateNumbers(outcome.state, type, shape.value_heads, shape.head_dim, shape.head_dim);
+      worst = std::max(worst, Nmse(outcome.y, expected));
+      worst_state = std::max(worst_state, Nmse(state, expected_state));
+    }
+    std::printf("worst NMSE: outputs %.2g, states %.2g\n", worst, worst_state);
+    const double limit = type == StateType::kF32 ? bound : q16_bound;
+    EXPECT_LE(worst, limit);
+    EXPECT_LE(worst_state, limit);
   }
-  std::printf("worst NMSE: outputs %.2g, states %.2g\n", worst.output, worst.state);
-  return worst;
 }
 
 TEST_P(DeltaRuleTest, MatchesTheRecurrenceOverSeveralChunks) {
-  const WorstErrors worst =
-      WorstOf([](const DeltaShape& shape) { return DeltaInputs(shape, 4 * kStateChunk); });
-  EXPECT_LE(worst.output, 1e-11);
-  EXPECT_LE(worst.state, 1e-11);
+  ExpectErrors([](const DeltaShape& shape) { return DeltaInputs(shape, 4 * kStateChunk); }, 1e-11,
+               2e-9);
 }
 
 // A token's decay is e^-32 on average, so that their product is zero after four tokens, and the log
 // decays of a chunk sum up to 1000, of which a float knows the third decimal.
 TEST_P(DeltaRuleTest, DecaysWhoseProductUnderflows) {
-  const WorstErrors worst =
-      WorstOf([](const DeltaShape& shape) { return DeltaInputs(shape, 2 * kStateChunk, 40); });
-  EXPECT_LE(worst.output, 1e-10);
-  EXPECT_LE(worst.state, 1e-10);
+  ExpectErrors([](const DeltaShape& shape) { return DeltaInputs(shape, 2 * kStateChunk, 40); },
+               1e-10, 2e-9);
 }
 
 // Nothing decays and all keys are nearly the same, so that each correction cancels what the one
 // before it wrote.
 TEST_P(DeltaRuleTest, KeysThatRepeat) {
-  const WorstErrors worst = WorstOf([](const DeltaShape& shape) {
+  const auto make = [](const DeltaShape& shape) {
     DeltaInputs in(shape, 4 * kStateChunk, 0);
     for (size_t t = 1; t < in.count; ++t) {
       for (size_t h = 0; h < shape.key_heads; ++h) {
@@ -198,24 +201,25 @@ TEST_P(DeltaRuleTest, KeysThatRepeat) {
     in.NormKeysAndQueries();
     std::fill_n(in.beta.data(), in.beta.size(), 1.0f);
     return in;
-  });
-  EXPECT_LE(worst.output, 1e-11);
-  EXPECT_LE(worst.state, 1e-11);
+  };
+  ExpectErrors(make, 1e-11, 4e-9);
 }
 
 TEST_P(DeltaRuleTest, BitsDoNotDependOnBatchesOrThreads) {
   for (const DeltaShape& shape : kShapes) {
     if (SmallTests() && shape.head_dim > 64) continue;
     const DeltaInputs in(shape, 3 * kStateChunk + 5);
-    Team one(1);
-    const DeltaOutcome whole = RunDelta(in, kStateChunk, one);
-    for (size_t threads : {1, 2, 3}) {
-      SharingTeam team(threads);
-      for (size_t step : {1, 2, 5, 7, 32, 50, 101}) {
-        if (SmallTests() && (threads < 3 || (step != 7 && step != 50))) continue;
-        const DeltaOutcome outcome = RunDelta(in, step, team);
-        ASSERT_TRUE(SameBits(outcome.y, whole.y)) << step << " at a time, " << threads;
-        ASSERT_TRUE(SameBits(outcome.state, whole.state));
+    for (const StateType type : kStateTypes) {
+      Team one(1);
+      const DeltaOutcome whole = RunDelta(in, type, kStateChunk, one);
+      for (size_t threads : {1, 2, 3}) {
+        SharingTeam team(threads);
+        for (size_t step : {1, 2, 5, 7, 32, 50, 101}) {
+          if (SmallTests() && (threads < 3 || (step != 7 && step != 50))) continue;
+          const DeltaOutcome outcome = RunDelta(in, type, step, team);
+          ASSERT_TRUE(SameBits(outcome.y, whole.y)) << step << " at a time, " << threads;
+          ASSERT_TRUE(SameBits(outcome.state, whole.state));
+        }
       }
     }
   }

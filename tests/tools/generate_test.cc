@@ -467,7 +467,7 @@ TEST(Generate, ADraftModelChangesNothingButTheTime) {
   ExpectError(run({"--draft-model", other}), 1, HasSubstr("cannot draft for"));
   unlink(other.c_str());
   ExpectError(run({"--draft-model", "no/such/file"}), 1, HasSubstr("no/such/file"));
-  ExpectError(run({"--draft-model", "models/bard.gguf", "--cache-limit", "20"}), 1,
+  ExpectError(run({"--draft-model", "models/bard.gguf", "--cache-limit", "16"}), 1,
               AllOf(HasSubstr("draft model"), HasSubstr("--cache-limit")));
   const ProgramResult sandboxed =
       run({"--temp", "0", "--draft-model", "models/bard.gguf", "--sandbox"});

@@ -183,8 +183,10 @@ TEST_P(RankSaveTest, WithoutMemoryAtTheFirstRank) {
   const RankedFile ranked(2, GetParam());
   Engine& engine = *ranked.model()->engine;
   const std::vector<uint8_t> saved = SavedBy(engine);
-  const auto pool = std::make_shared<BlockPool>(
-      BlockPool::Options{.limit_bytes = Conversation(engine)->allocated_bytes() / 2});
+  const size_t least = ShortConversation(engine)->allocated_bytes();
+  const size_t both = least + Conversation(engine)->allocated_bytes();
+  const auto pool =
+      std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = (least + both) / 2});
   const auto cache = Must(engine.CreateCache({.pool = pool}));
   Append(engine, *cache, std::vector<int32_t>{3, 4, 5});
   EXPECT_EQ(Load(saved, *cache).status().code(), absl::StatusCode::kResourceExhausted);

@@ -74,6 +74,10 @@ Bytes InOldVersion(const Bytes& saved, uint8_t version, size_t length) {
 
 class SaveLoadTest : public FamilyTest {
  protected:
+  // A type of rows that the family's is not.
+  static KvType OtherType() {
+    return GetParam().type == KvType::kF16 ? KvType::kF32 : KvType::kF16;
+  }
   Conversation AtLength(size_t length, size_t text = 0) {
     Conversation c{NewCache(), text};
     while (c.cache->length() < length) {
@@ -179,8 +183,7 @@ TEST_P(SaveLoadTest, ComputesAgainWhatItCannotTakeOver) {
   const Bytes saved = Save(*c.cache, engine.identity);
   ModelIdentity elsewhere = engine.identity;
   elsewhere.instruction_set = "AVX3";
-  const KvType other_type = GetParam().type == KvType::kF16 ? KvType::kF32 : KvType::kF16;
-  const auto other_rows = Must(models_[0]->CreateCache({.max_length = kLength}, other_type));
+  const auto other_rows = Must(models_[0]->CreateCache({.max_length = kLength}, OtherType()));
   const auto tokens = absl::MakeConstSpan(texts_[0]).first(kTokens);
   ASSERT_TRUE(Prefill(*models_[0], *other_rows, tokens, FloatRows(nullptr, 0, vocab_)).ok());
   const std::pair<Bytes, absl::string_view> cases[] = {
@@ -301,9 +304,10 @@ TEST_P(SaveLoadTest, Refusals) {
   changed = saved;
   changed.push_back(0);
   refused(changed, Code::kInvalidArgument, "1 bytes follow");
-  const auto f16 = Must(models_[0]->CreateCache({}, KvType::kF16));
-  refused(Save(*f16), Code::kFailedPrecondition,
-          absl::StrCat("its rows are f16, not ", KvTypeName(GetParam().type)));
+  const auto other_rows = Must(models_[0]->CreateCache({}, OtherType()));
+  refused(Save(*other_rows), Code::kFailedPrecondition,
+          absl::StrCat("its rows are ", KvTypeName(OtherType()), ", not ",
+                       KvTypeName(GetParam().type)));
   ModelIdentity other_model = kModel;
   other_model.weights_hash = 0x99;
   refused(Save(*c.cache, other_model), Code::kFailedPrecondition,
@@ -372,7 +376,8 @@ TEST_P(SaveLoadTest, SizeIsWhatIsLive) {
   if (name == "mamba") {
     // 700 is 28 tokens into a chunk, 1100 is 12: 16 rows of the log in each of three layers.
     constexpr SsdShape kShape{.heads = 4, .head_dim = 16, .groups = 2, .state_dim = 8};
-    constexpr size_t kRow = ChunkLog<SsdLog>::LayoutOf(kShape).RowFloats() * sizeof(float);
+    constexpr size_t kRow =
+        ChunkLog<SsdLog>::LayoutOf(kShape, StateType::kF32).RowFloats() * sizeof(float);
     EXPECT_EQ(at_700 - at_1100 + 400 * sizeof(int32_t), 3 * 16 * kRow);
   } else if (name == "gemma") {
     // Both windows have the same rows at both lengths: only the full layer grows.
