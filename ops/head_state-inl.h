@@ -58,6 +58,7 @@ class Q16State {
   size_t dim() const { return dim_; }
   HWY_INLINE ScaledRow Row(size_t n) const { return {values_ + n * dim_, scales_[n]}; }
 
+  // Writes all rows as floats to `to` [rows, dim].
   void Widen(float* to) const {
     const hn::ScalableTag<float> df;
     const size_t lanes = hn::Lanes(df);

@@ -8,9 +8,9 @@
 namespace inlay {
 
 // The element type of the state matrices that are kept at chunk boundaries. kQ16 is int16 times a
-// float scale for each row: its steps are 1/65534 of the row's range from -max to max, so that what
-// a chunk adds to a state that decays slowly is not lost before it is some 100,000 times smaller
-// than the state. A half-precision float, of the same size, would lose it at 2,000 times.
+// float scale for each row, the row's greatest magnitude / 32767. So what a chunk adds to a state
+// that decays slowly is lost only where it is 65,534 times smaller than the row's greatest number.
+// A half-precision float, of the same size, would lose what is 4,096 times smaller.
 enum class StateType : uint8_t { kF32, kQ16 };
 
 // Bytes of a matrix [rows, cols] of a state, a multiple of 4. kF32: the elements. kQ16: the scales
