@@ -149,6 +149,20 @@ HWY_INLINE void AddRows(const SumOutput* outputs, size_t dim, size_t rows, const
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
   size_t i = 0;
+#if !HWY_HAVE_SCALABLE
+  // Of one or two outputs V vectors are too few: each sum would wait for the multiply-add before.
+  // Rows of 32 floats and more are common, those of more than 128 are not.
+  if constexpr (R == 1 && 4 * V * hn::MaxLanes(df) <= 128) {
+    for (; i + 4 * V * lanes <= dim; i += 4 * V * lanes) {
+      AddRowsAt<R, 4 * V, false>(df, i, 0, outputs, rows, factor, row);
+    }
+  }
+  if constexpr (R <= 2) {
+    for (; i + 2 * V * lanes <= dim; i += 2 * V * lanes) {
+      AddRowsAt<R, 2 * V, false>(df, i, 0, outputs, rows, factor, row);
+    }
+  }
+#endif
   for (; i + V * lanes <= dim; i += V * lanes) {
     AddRowsAt<R, V, false>(df, i, 0, outputs, rows, factor, row);
   }
