@@ -59,9 +59,9 @@ constexpr uint64_t ConfigFingerprint() {
 template <ModelConfig Config, class Policy>
 constexpr uint64_t StorageFingerprint(size_t ranks = 1) {
   fingerprint_internal::Hash hash;
-  for (uint64_t n :
-       {ConfigFingerprint<Config>(), static_cast<uint64_t>(Policy::kKvType),
-        static_cast<uint64_t>(Policy::kStateType), uint64_t{Policy::kRewindDepth}, uint64_t{kKvBlockRows}, uint64_t{kStateChunk}}) {
+  for (uint64_t n : {ConfigFingerprint<Config>(), static_cast<uint64_t>(Policy::kKvType),
+                     static_cast<uint64_t>(Policy::kStateType), uint64_t{Policy::kRewindDepth},
+                     uint64_t{kKvBlockRows}, uint64_t{kStateChunk}}) {
     hash.Number(n);
   }
   if (ranks > 1) hash.Number(ranks);

@@ -83,10 +83,11 @@ constexpr size_t DeltaScratchFloats(const DeltaShape& shape, size_t tokens, size
 //         - sum over j < t in order of beta_t exp(s_t - s_j) (k_t . k_j) * u_j
 //   y_t = exp(s_t) * (S^T q_t) + sum over j <= t in order of exp(s_t - s_j) (q_t . k_j) * u_j
 // and the state at the end of a full chunk:
-//   next = exp(s_last) * S + sum over j in order of k_j (exp(s_last - s_j) * u_j)^T.
-// Unrolled, that is the recurrence S_t = exp(dt_t * a) S_{t-1} + k_t u_t^T with
-// u_t = beta_t (v_t - exp(dt_t * a) S_{t-1}^T k_t) and y_t = S_t^T q_t. Each token has the same
-// chain of operations, whether it comes alone or with others. All appends have the same shape.
+//   next = exp(s_last) * S + sum over j in order of k_j (exp(s_last - s_j) * u_j)^T,
+// rounded to the type of states. Unrolled, that is the recurrence S_t = exp(dt_t * a) S_{t-1} + k_t
+// u_t^T with u_t = beta_t (v_t - exp(dt_t * a) S_{t-1}^T k_t) and y_t = S_t^T q_t. Each token has
+// the same chain of operations, whether it comes alone or with others. All appends have the same
+// shape.
 void DeltaMix(std::span<const DeltaAppend> appends, float* scratch, Team& team);
 
 }  // namespace inlay

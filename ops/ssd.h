@@ -86,7 +86,8 @@ constexpr size_t SsdScratchFloats(const SsdShape& shape, size_t tokens, size_t t
 //   y[t] = exp(s_t) * (state^T C_t) + sum over j <= t in order of
 //          (C_t . B_j) * exp(s_t - s_j) * dt_j * x_j + d * x_t
 // and the state at the end of a full chunk:
-//   next = exp(s_last) * state + sum over j in order of B_j (exp(s_last - s_j) * dt_j * x_j)^T.
+//   next = exp(s_last) * state + sum over j in order of B_j (exp(s_last - s_j) * dt_j * x_j)^T,
+// rounded to the type of states.
 // Each token has the same chain of operations, whether it comes alone or with others. All appends
 // have the same shape.
 void SsdMix(std::span<const SsdAppend> appends, float* scratch, Team& team);

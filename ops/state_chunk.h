@@ -23,7 +23,7 @@ struct StateChunk {
   size_t rows = 0;    // new tokens
   Log log;            // without memory where `first` is 0 and `keep` is false
   bool keep = false;  // whether to write what is computed of the new tokens to the log
-  StateType states = StateType::kF32;
+  StateType states = StateType::kF32;  // how both of the following are stored
   // The state at the chunk's start, a matrix for each head; nullptr means zeros.
   const std::byte* state = nullptr;
   // Receives the state at the chunk's end, which the new tokens must reach; nullptr if it is not
