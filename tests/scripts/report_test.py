@@ -184,6 +184,12 @@ class Report(ScriptTest):
         self.assertTrue(self.model.exists())
         self.assertEqual(os.listdir(self.folder / "made"), ["gemma-3-270m-Q8_0.gguf"])
 
+    def test_takes_one_type_of_a_config(self):
+        done = self.report("--models", "gemma-3-1b:Q4_0,gemma-3-270m", types="Q8_0,BF16")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [line.split(" | ")[0] for line in self.page().splitlines() if " | 1,000" in line]
+        self.assertEqual(rows, ["| gemma-3-1b Q4_0", "| gemma-3-270m Q8_0", "| gemma-3-270m BF16"])
+
     def test_refuses_what_another_program_measured(self):
         self.report()
         data = (self.out / "here.json").read_text()
