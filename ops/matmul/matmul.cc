@@ -54,6 +54,13 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
   return std::max(static_cast<double>(w.tile_bytes()) / kBytes, done / operations);
 }
 
+// Whether AMX, where it is in use, multiplies so many tokens of a matrix by many tiles in turn, so
+// that chunks of few tiles would read their activations from the third-level cache more often.
+bool IsForManyByAmx(const PackedMatrix& w, size_t tokens) {
+  if (w.format() == PackedFormat::kBF16) return tokens >= kLeastAmxTokens;
+  return IsQuantized(w.format()) && IsForAmx(w.format(), tokens);
+}
+
 // The number of tiles of a chunk is a multiple of this one's: pairs, which kernels for the widest
 // vectors multiply at once. With AMX as many as leave each thread its chunks.
 size_t TilesTogether(size_t units, size_t tokens, size_t threads, bool is_for_amx) {
@@ -109,8 +116,7 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
     units += task.w->tiles() * task.y.rows;
     most_tokens = std::max(most_tokens, task.y.rows);
     time += static_cast<double>(task.w->tiles()) * TileTime(*task.w, task.y.rows);
-    is_for_amx |=
-        with_amx && IsQuantized(task.w->format()) && IsForAmx(task.w->format(), task.y.rows);
+    is_for_amx |= with_amx && IsForManyByAmx(*task.w, task.y.rows);
   }
   if (units == 0) return;
   const TileKernels kernels = ChosenTileKernels();
