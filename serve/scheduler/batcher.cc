@@ -192,7 +192,6 @@ void Batcher::QueueOtherChoices(Answer& first) {
 }
 
 void Batcher::TellEnd(Answer& answer, const absl::Status& status) {
-  answer.TellEnd(status);
   const AnswerUsage usage = answer.Usage();
   stats_.drafted_tokens += usage.drafted;
   stats_.accepted_tokens += usage.accepted;
@@ -201,6 +200,8 @@ void Batcher::TellEnd(Answer& answer, const absl::Status& status) {
   } else {
     ++(absl::IsCancelled(status) ? stats_.cancelled : stats_.failed);
   }
+  if (counted_) counted_();
+  answer.TellEnd(status);
 }
 
 Batcher::AnswerPtr Batcher::Remove(Answer& answer) {

@@ -52,6 +52,9 @@ class Batcher {
   bool idle() const { return waiting_.empty() && running_.empty(); }
 
   SchedulerStats stats() const;
+  // `counted` is called whenever an answer that ends is part of stats(), before its listener hears
+  // of the end: whoever publishes them then has counted every answer that a client has.
+  void OnCounted(std::function<void()> counted) { counted_ = std::move(counted); }
 
  private:
   using AnswerPtr = std::unique_ptr<Answer>;
@@ -127,6 +130,7 @@ class Batcher {
   std::vector<AnswerPtr> running_;  // by order of admission
   std::vector<float> logits_;
   SchedulerStats stats_;
+  std::function<void()> counted_;
 };
 
 }  // namespace inlay::serve

@@ -129,11 +129,17 @@ class ThreadedScheduler final : public Scheduler {
     forget_at_ = std::max<size_t>(64, 2 * tickets_.size());
   }
 
+  // On the scheduler's thread.
+  void Publish() {
+    const std::lock_guard lock(mutex_);
+    stats_ = batcher_->stats();
+  }
+
   // Waits for something to do, and takes the requests that have arrived. False once there is
   // nothing more to do.
   bool Next(Tickets& arrived) {
+    Publish();
     std::unique_lock lock(mutex_);
-    stats_ = batcher_->stats();
     if (batcher_->idle()) {
       idle_ = true;
       if (arrived_.empty() && fetching_.empty()) emptied_.notify_all();
@@ -146,6 +152,7 @@ class ThreadedScheduler final : public Scheduler {
   }
 
   void Run() {
+    batcher_->OnCounted([this] { Publish(); });
     Tickets arrived;
     while (Next(arrived)) {
       // What has no memory here ends answers (see ~Answer), and those alone.

@@ -45,6 +45,7 @@ class Scheduler {
   // `most` with Unavailable: another server may be asked for them.
   virtual void Drain(absl::Duration most) = 0;
 
+  // As of the end of the last step or answer: an answer is counted before its end is told.
   virtual SchedulerStats stats() const = 0;
 
   // The longest conversation, which is less than the context asked for where memory is short.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -209,6 +210,25 @@ TEST_F(BardSchedulerTest, AListenerThatHasEnoughEndsTheAnswer) {
   EXPECT_EQ(listener->told().end->reason, StopReason::kCancelled);
   EXPECT_GE(listener->told().text.size(), 10u);
   EXPECT_LT(listener->told().end->tokens.size(), 60u);
+}
+
+// A client that has its answer finds it counted, however soon it asks.
+TEST_F(BardSchedulerTest, AnAnswerIsCountedBeforeItsEndIsTold) {
+  struct Reader final : AnswerListener {
+    void OnStart(const AnswerUsage&) override {}
+    bool OnUpdate(const AnswerUpdate&) override { return true; }
+    void OnEnd(const AnswerEnd&) override { at_end.set_value(scheduler->stats()); }
+    Scheduler* scheduler;
+    std::promise<SchedulerStats> at_end;
+  };
+  auto scheduler = Make();
+  const auto reader = std::make_shared<Reader>();
+  reader->scheduler = scheduler.get();
+  Must(scheduler->Submit(Request("ROMEO:\n", 5), reader));
+  const SchedulerStats stats = reader->at_end.get_future().get();
+  EXPECT_EQ(stats.requests, 1u);
+  EXPECT_EQ(stats.answers, 1u);
+  EXPECT_EQ(stats.running, 0u);
 }
 
 TEST_F(BardSchedulerTest, WhereAListenerHasEnoughDoesNotDependOnDrafts) {
