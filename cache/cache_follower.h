@@ -26,6 +26,8 @@ class CacheFollower {
   virtual absl::Status Forked(const KVCache& cache, const KVCache& fork) = 0;
   // `cache` will end at `position`.
   virtual absl::Status Rewound(const KVCache& cache, size_t position) = 0;
+  // `cache` will give back what only rewinds by more than `rewind` tokens need.
+  virtual absl::Status Trimmed(const KVCache& cache, size_t rewind) = 0;
   // `cache` will have the past of `snapshot`, which will be empty.
   virtual absl::Status Replaced(const KVCache& cache, const KVCache& snapshot) = 0;
   // Writes the layers of `cache` at all copies, each by KVCache::SavePart with this seed.

@@ -82,6 +82,14 @@ void ChunkLogBase::Truncate(size_t length) {
   has_previous_ = false;
 }
 
+void ChunkLogBase::Trim(BlockPool&, size_t length, size_t rewind) {
+  assert(length / kStateChunk == chunk_);
+  if (!has_previous_ || length % kStateChunk < rewind) return;
+  kept_.states[(chunk_ - 1) % kKept] = BlockRef();
+  kept_.logs[(chunk_ - 1) % kKept] = BlockRef();
+  has_previous_ = false;
+}
+
 size_t ChunkLogBase::RewindFloor() const {
   return (has_previous_ ? chunk_ - 1 : chunk_) * kStateChunk;
 }

@@ -36,7 +36,7 @@ struct ChunkLogShape {
 // current length and the one before it, the state at its start and its log are kept. Appending
 // within a chunk writes log rows only; rewinding to a position in a kept chunk only sets the
 // length. So a rewind is exact down to the start of the previous chunk, which is always at least
-// kStateChunk tokens.
+// kStateChunk tokens. After Trim it may be the start of the current one.
 //
 // The new chunks of an append that crosses a chunk boundary are written to pending blocks, so that
 // an aborted append leaves both kept chunks unchanged. Copying shares all blocks.
@@ -49,6 +49,7 @@ class ChunkLogBase {
   void Commit(size_t length);
   void Abort(size_t length);
   void Truncate(size_t length);
+  void Trim(BlockPool&, size_t length, size_t rewind);
   size_t RewindFloor() const;
   absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
   absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);

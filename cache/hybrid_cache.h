@@ -148,6 +148,12 @@ class HybridCache final : public KVCache {
         [&]<class L>(LayerAt, LayerStorage<L>& storage) { storage.Truncate(position); });
   }
 
+  void TrimLayers(size_t rewind) override {
+    storage_.ForEach([&]<class L>(LayerAt, LayerStorage<L>& storage) {
+      storage.Trim(pool(), length(), rewind);
+    });
+  }
+
   absl::Status SaveLayers(SectionWriter& writer) const override {
     absl::Status status;
     storage_.ForEach([&]<class L>(LayerAt at, const LayerStorage<L>& storage) {

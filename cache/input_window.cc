@@ -9,10 +9,11 @@
 namespace inlay {
 
 absl::Status InputWindow::Allocate(BlockPool& pool, BlockRef& into) const {
-  into = pool.Allocate(BlockBytes());
+  const size_t bytes = BlockBytes(capacity());
+  into = pool.Allocate(bytes);
   if (into) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the cache needs a block of ", BlockBytes(),
-                                                   " bytes but ", pool.WhyNot(BlockBytes())));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the cache needs a block of ", bytes, " bytes but ", pool.WhyNot(bytes)));
 }
 
 absl::Status InputWindow::Prepare(BlockPool& pool, size_t length, size_t count) {
@@ -21,25 +22,43 @@ absl::Status InputWindow::Prepare(BlockPool& pool, size_t length, size_t count) 
   append_end_ = length + count;
   if (count == 0) return absl::OkStatus();
   if (count > kept()) return Allocate(pool, pending_);
-  if (!ring_.unique()) {
+  if (ring_rows_ < capacity() || !ring_.unique()) {
     BlockRef fresh;
     if (absl::Status status = Allocate(pool, fresh); !status.ok()) return status;
-    const BlockRef old = std::exchange(ring_, std::move(fresh));
-    const size_t from = std::max(FirstRow(), length - std::min(length, kept()));
-    for (size_t position = from; position < length; ++position) {
-      std::copy_n(RowIn(old, position), dim_, RowIn(ring_, position));
-    }
-    first_row_ = from;
-    high_water_ = length;
+    KeepLast(kept(), length);
+    MoveTo(std::move(fresh), capacity());
   }
   high_water_ = std::max(high_water_, append_end_);
   return absl::OkStatus();
+}
+
+void InputWindow::Trim(BlockPool& pool, size_t length, size_t rewind) {
+  assert(!pending_);
+  const size_t rows = tail_ + std::min(rewind, capacity());
+  if (!ring_ || rows >= ring_rows_) return;
+  KeepLast(rows, length);
+  BlockRef smaller = pool.Allocate(BlockBytes(rows));
+  if (smaller) MoveTo(std::move(smaller), rows);
+}
+
+void InputWindow::KeepLast(size_t rows, size_t length) {
+  first_row_ = std::max(FirstRow(), length - std::min(length, rows));
+  high_water_ = length;
+}
+
+void InputWindow::MoveTo(BlockRef block, size_t rows) {
+  for (size_t position = first_row_; position < high_water_; ++position) {
+    std::copy_n(Row(position), dim_, RowIn(block, rows, position));
+  }
+  ring_ = std::move(block);
+  ring_rows_ = rows;
 }
 
 void InputWindow::Commit(size_t length) {
   if (!pending_) return;
   assert(length == append_end_);
   ring_ = std::move(pending_);
+  ring_rows_ = capacity();
   pending_ = BlockRef();
   first_row_ = append_begin_;
   high_water_ = length;
@@ -60,8 +79,8 @@ template <class F>
 absl::Status InputWindow::ForEachRun(size_t from, size_t to, F f) const {
   absl::Status status;
   for (size_t position = from; position < to && status.ok();) {
-    const size_t rows = std::min(to - position, capacity() - position % capacity());
-    status = f(RowIn(ring_, position), rows * dim_ * sizeof(float));
+    const size_t rows = std::min(to - position, ring_rows_ - position % ring_rows_);
+    status = f(RowIn(ring_, ring_rows_, position), BlockBytes(rows));
     position += rows;
   }
   return status;
@@ -70,7 +89,7 @@ absl::Status InputWindow::ForEachRun(size_t from, size_t to, F f) const {
 absl::Status InputWindow::Save(SectionWriter& writer, size_t length, size_t rewind) const {
   const size_t from = std::max(FirstRow(), length - std::min(length, rewind + tail_));
   absl::Status status = writer.AppendUint(from);
-  if (status.ok()) status = writer.AppendUint((length - from) * dim_ * sizeof(float));
+  if (status.ok()) status = writer.AppendUint(BlockBytes(length - from));
   if (!status.ok()) return status;
   return ForEachRun(from, length, [&](const float* memory, size_t bytes) {
     return writer.Append(memory, bytes);
@@ -87,10 +106,11 @@ absl::Status InputWindow::Load(SectionReader& reader, BlockPool& pool, size_t le
     return reader.Damaged(absl::StrCat("its inputs begin at position ", *from, ", not between ",
                                        least, " and ", most));
   }
-  absl::Status status = reader.ReadSize((length - *from) * dim_ * sizeof(float));
+  absl::Status status = reader.ReadSize(BlockBytes(length - *from));
   InputWindow loaded(dim_, tail_, rewind_);
   if (status.ok() && *from < length) status = Allocate(pool, loaded.ring_);
   if (!status.ok()) return status;
+  loaded.ring_rows_ = capacity();
   loaded.first_row_ = *from;
   loaded.high_water_ = length;
   status = loaded.ForEachRun(
@@ -100,8 +120,8 @@ absl::Status InputWindow::Load(SectionReader& reader, BlockPool& pool, size_t le
 }
 
 void InputWindow::VisitBlocks(BlockVisitor visit) const {
-  if (ring_) visit(ring_.data(), BlockBytes());
-  if (pending_) visit(pending_.data(), BlockBytes());
+  if (ring_) visit(ring_.data(), BlockBytes(ring_rows_));
+  if (pending_) visit(pending_.data(), BlockBytes(capacity()));
 }
 
 }  // namespace inlay

@@ -17,7 +17,8 @@ namespace inlay {
 // kept() rows stay available, so that a rewind by up to `rewind` tokens finds those that it needs.
 // The ring has room for twice as many (capacity()), so an aborted append of up to kept() rows has
 // overwritten none of them. A longer append writes its last rows into a second ring, which replaces
-// the first one on commit.
+// the first one on commit. After Trim the ring has room for the rows that it holds alone, and the
+// next append replaces it.
 class InputWindow {
  public:
   InputWindow() = default;
@@ -37,30 +38,35 @@ class InputWindow {
   void Commit(size_t length);
   void Abort(size_t length);
   void Truncate(size_t) {}
+  void Trim(BlockPool& pool, size_t length, size_t rewind);
   size_t RewindFloor() const;
   absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
   absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
   void VisitBlocks(BlockVisitor visit) const;
 
   // The row of a position, which must not be below RewindFloor() - tail; [dim].
-  const float* Row(size_t position) const { return RowIn(ring_, position); }
+  const float* Row(size_t position) const { return RowIn(ring_, ring_rows_, position); }
   // Between Prepare and Commit or Abort: where to write the row of a new position; nullptr when a
   // later row of the same append would overwrite it.
   float* NewRow(size_t position) const {
-    if (!pending_) return RowIn(ring_, position);
-    return position + capacity() < append_end_ ? nullptr : RowIn(pending_, position);
+    if (!pending_) return RowIn(ring_, ring_rows_, position);
+    return position + capacity() < append_end_ ? nullptr : RowIn(pending_, capacity(), position);
   }
 
  private:
   size_t kept() const { return tail_ + rewind_; }
   size_t capacity() const { return 2 * kept(); }
-  size_t BlockBytes() const { return BlockBytes(dim_, tail_, rewind_); }
+  size_t BlockBytes(size_t rows) const { return rows * dim_ * sizeof(float); }
   // The lowest position whose row is kept.
   size_t FirstRow() const;
-  float* RowIn(const BlockRef& block, size_t position) const {
-    return static_cast<float*>(block.data()) + position % capacity() * dim_;
+  float* RowIn(const BlockRef& block, size_t rows, size_t position) const {
+    return static_cast<float*>(block.data()) + position % rows * dim_;
   }
-  absl::Status Allocate(BlockPool& pool, BlockRef& into) const;
+  absl::Status Allocate(BlockPool& pool, BlockRef& into) const;  // capacity() rows
+  // Of a sequence of this length, no more than the last `rows` are needed.
+  void KeepLast(size_t rows, size_t length);
+  // Makes `block`, of so many rows, the ring, with a copy of the rows that are needed.
+  void MoveTo(BlockRef block, size_t rows);
   // Calls f(memory, bytes) for the pieces of memory that hold the rows [from, to).
   template <class F>
   absl::Status ForEachRun(size_t from, size_t to, F f) const;
@@ -72,8 +78,9 @@ class InputWindow {
   size_t high_water_ = 0;  // rows below it have been prepared for writing in this ring at some time
   size_t append_begin_ = 0;  // of the last Prepare
   size_t append_end_ = 0;
-  BlockRef ring_;     // [capacity, dim], the row of position p at p % capacity
-  BlockRef pending_;  // the second ring, during an append longer than kept()
+  size_t ring_rows_ = 0;  // of ring_: capacity(), or fewer after Trim
+  BlockRef ring_;         // [ring_rows, dim], the row of position p at p % ring_rows
+  BlockRef pending_;  // the second ring, of capacity() rows, during an append longer than kept()
 };
 
 }  // namespace inlay

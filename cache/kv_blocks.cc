@@ -63,11 +63,23 @@ void KvBlocks::Truncate(size_t length) {
   }
 }
 
+void KvBlocks::Trim(BlockPool&, size_t length, size_t rewind) {
+  if (window_ == 0) return;
+  kept_from_ = std::max(FirstRow(), FirstSeenFrom(length - std::min(length, rewind)));
+  const size_t first = kept_from_ / kKvBlockRows;
+  const size_t end = (length + kKvBlockRows - 1) / kKvBlockRows;
+  // The ring's slots, beginning with that of the first block.
+  for (size_t block = end; block < first + blocks_.size(); ++block) {
+    blocks_[Slot(block)] = BlockRef();
+    pointers_[Slot(block)] = nullptr;
+  }
+}
+
 size_t KvBlocks::FirstRow() const {
   if (window_ == 0 || high_water_ == 0) return 0;
   const size_t newest = (high_water_ - 1) / kKvBlockRows;
-  if (newest < blocks_.size()) return loaded_from_;  // nothing has been overwritten yet
-  return std::max(loaded_from_, (newest - blocks_.size() + 1) * kKvBlockRows);
+  if (newest < blocks_.size()) return kept_from_;  // nothing has been overwritten yet
+  return std::max(kept_from_, (newest - blocks_.size() + 1) * kKvBlockRows);
 }
 
 size_t KvBlocks::FirstSeenFrom(size_t position) const {
@@ -140,7 +152,7 @@ absl::Status KvBlocks::Load(SectionReader& reader, BlockPool& pool, size_t lengt
 
   KvBlocks loaded(shape_, window_, blocks_.size());
   loaded.high_water_ = length;
-  loaded.loaded_from_ = *from;
+  loaded.kept_from_ = *from;
   const size_t end = (length + kKvBlockRows - 1) / kKvBlockRows;
   if (window_ == 0) {
     loaded.blocks_.resize(end);

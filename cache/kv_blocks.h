@@ -36,6 +36,8 @@ class KvBlocks {
   void Abort(size_t length) { Truncate(length); }
   // With full attention, also returns the blocks past the new end to the pool.
   void Truncate(size_t length);
+  // With a sliding window, returns the blocks in which no row is needed.
+  void Trim(BlockPool&, size_t length, size_t rewind);
   size_t RewindFloor() const;
   absl::Status Save(SectionWriter& writer, size_t length, size_t rewind) const;
   absl::Status Load(SectionReader& reader, BlockPool& pool, size_t length, size_t rewind);
@@ -60,7 +62,7 @@ class KvBlocks {
   size_t window_ = 0;
   // Rows below it have been prepared for writing at some time, and may have been written.
   size_t high_water_ = 0;
-  size_t loaded_from_ = 0;  // rows below it were not in the saved conversation
+  size_t kept_from_ = 0;  // rows below it were trimmed, or not in the saved conversation
   std::vector<BlockRef> blocks_;
   std::vector<void*> pointers_;  // blocks_[i].data(), in the form that KvView needs
 };

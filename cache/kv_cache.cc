@@ -82,6 +82,13 @@ absl::Status KVCache::Rewind(size_t position) {
   return absl::OkStatus();
 }
 
+absl::Status KVCache::Trim(size_t rewind) {
+  INLAY_RETURN_IF_ERROR(CheckIdle("trimmed"));
+  if (follower_ != nullptr) INLAY_RETURN_IF_ERROR(follower_->Trimmed(*this, rewind));
+  TrimLayers(rewind);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<KVCache>> KVCache::Fork() const {
   INLAY_RETURN_IF_ERROR(CheckIdle("forked"));
   return OrOutOfMemory("a fork of this conversation",

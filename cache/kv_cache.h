@@ -62,8 +62,8 @@ class KVCache {
   // little memory left, FailedPrecondition when a transaction is open.
   absl::StatusOr<Transaction> Begin(absl::Span<const int32_t> tokens);
 
-  // A rewind by up to this many tokens from the greatest length that the conversation has had
-  // always succeeds; see docs/cache.md.
+  // A rewind by up to this many tokens from the greatest length that the conversation has had since
+  // Trim always succeeds; see docs/cache.md.
   size_t rewind_depth() const { return traits_.rewind_depth; }
 
   // How rows are stored.
@@ -76,6 +76,12 @@ class KVCache {
 
   // The lowest position that Rewind accepts now.
   virtual size_t RewindFloor() const = 0;
+
+  // Gives back the memory that only rewinds by more than `rewind` tokens need, for a conversation
+  // that is kept and may never be appended to: RewindFloor() may rise to length() - rewind.
+  // Everything else stays as it is; the next append takes the memory again. FailedPrecondition,
+  // without any change, when a transaction is open.
+  absl::Status Trim(size_t rewind);
 
   // A conversation with the same past that shares this one's memory until either of them writes.
   // ResourceExhausted without memory, FailedPrecondition when a transaction is open.
@@ -172,11 +178,13 @@ class KVCache {
   }
 
   // The operations on all layers: make room for `count` tokens (after an error, when some layers
-  // may have succeeded, AbortLayers is called), publish them, discard them, truncate.
+  // may have succeeded, AbortLayers is called), publish them, discard them, truncate, give
+  // back what rewinds by more than so many tokens need.
   virtual absl::Status PrepareLayers(size_t count) = 0;
   virtual void CommitLayers(size_t new_length) = 0;
   virtual void AbortLayers() = 0;
   virtual void TruncateLayers(size_t position) = 0;
+  virtual void TrimLayers(size_t rewind) = 0;
 
   // A copy that shares all blocks; may throw std::bad_alloc.
   virtual std::unique_ptr<KVCache> Copy() const = 0;

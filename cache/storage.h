@@ -27,6 +27,9 @@ using BlockVisitor = absl::FunctionRef<void(const void* block, size_t bytes)>;
 //   Abort(length)      discards it: the sequence still has this length. Also called after a
 //       Prepare that failed, or without one.
 //   Truncate(length)   rewinds to a length that is not below RewindFloor().
+//   Trim(pool, length, rewind)  gives back what only a rewind by more than `rewind` tokens needs,
+//       which may raise RewindFloor(). Memory for a smaller copy may be lacking: the floor is the
+//       same then, so that the ranks of a model agree on it.
 //   RewindFloor()      the lowest length that can be rewound to exactly: tokens appended after it
 //       give the same bits as if the dropped ones had never been there.
 //   Save(writer, length, rewind)        writes the rows that tokens from length - rewind on need,
@@ -43,6 +46,7 @@ concept Storage = std::copyable<S> &&
   { s.Commit(n) } -> std::same_as<void>;
   { s.Abort(n) } -> std::same_as<void>;
   { s.Truncate(n) } -> std::same_as<void>;
+  { s.Trim(pool, n, n) } -> std::same_as<void>;
   { c.RewindFloor() } -> std::same_as<size_t>;
   { c.Save(writer, n, n) } -> std::same_as<absl::Status>;
   { s.Load(reader, pool, n, n) } -> std::same_as<absl::Status>;
@@ -79,6 +83,9 @@ class StorageTuple {
   }
   void Truncate(size_t length) {
     ForEach(storages_, [&](auto& storage) { storage.Truncate(length); });
+  }
+  void Trim(BlockPool& pool, size_t length, size_t rewind) {
+    ForEach(storages_, [&](auto& storage) { storage.Trim(pool, length, rewind); });
   }
   size_t RewindFloor() const {
     size_t floor = 0;

@@ -41,20 +41,21 @@ bool PrefixCache::DropOldestSnapshot() {
   return true;
 }
 
-bool PrefixCache::Insert(const KVCache& cache, int32_t owner) {
+bool PrefixCache::Insert(const KVCache& cache, int32_t owner, size_t rewind) {
   if (cache.length() == 0) return true;
   const absl::StatusOr<bool> kept = OrOutOfMemory(
-      "a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache, owner); });
+      "a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache, owner, rewind); });
   if (kept.ok()) return *kept;
   std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(blocks_, [](const auto& block) { return block.second.snapshots == 0; });
   return false;
 }
 
-bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner) {
+bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner, size_t rewind) {
   absl::StatusOr<std::unique_ptr<KVCache>> forked = cache.Fork();
   if (!forked.ok()) return false;
   std::unique_ptr<KVCache> snapshot = *std::move(forked);
+  if (!snapshot->Trim(rewind).ok()) return false;
   std::lock_guard<std::mutex> lock(mutex_);
   if (snapshot->allocated_bytes() > budget_) return false;
   // All allocations come first, so that a failure leaves nothing half done.

@@ -26,6 +26,10 @@ struct PrefixCost {
   size_t shared = 0;
 };
 
+// By how many tokens at least a snapshot of a text's end can be rewound: the next text may end the
+// last word otherwise, and is then tokenized otherwise.
+inline constexpr size_t kEndRewind = 8;
+
 // Snapshots (forks) of conversations within a budget of bytes; the least recently used snapshot is
 // evicted first. Memory that snapshots share counts once. All caches given to one PrefixCache have
 // the same engine, row type and pool. Safe to use from several threads.
@@ -41,9 +45,10 @@ class PrefixCache {
  public:
   explicit PrefixCache(size_t budget_bytes) : budget_(budget_bytes) {}
 
-  // Stores a snapshot of the conversation; an empty one is ignored. False, without any change, when
-  // the snapshot alone exceeds the budget or there is no memory for it.
-  bool Insert(const KVCache& cache, int32_t owner = 0);
+  // Stores a snapshot of the conversation; an empty one is ignored. It is trimmed: it can be
+  // rewound by `rewind` tokens if the conversation can, and not always by more. False, without any
+  // change, when the snapshot alone exceeds the budget or there is no memory for it.
+  bool Insert(const KVCache& cache, int32_t owner = 0, size_t rewind = kEndRewind);
 
   // What a conversation with these tokens would cost now. The last token is always computed, since
   // its logits are needed.
@@ -79,7 +84,7 @@ class PrefixCache {
   // Removes a snapshot that is no longer in the index.
   void Drop(Snapshot* snapshot);
   bool DropOldestSnapshot();
-  bool InsertSnapshot(const KVCache& cache, int32_t owner);
+  bool InsertSnapshot(const KVCache& cache, int32_t owner, size_t rewind);
 
   const size_t budget_;
   mutable std::mutex mutex_;

@@ -71,7 +71,8 @@ void PromptSteps::Accept() {
   done_ = end();
   step_ = 0;
   if (snapshot) {
-    reuse_.prefixes->Insert(cache_, reuse_.owner);
+    // Prompts that part at one of the other places part exactly there.
+    reuse_.prefixes->Insert(cache_, reuse_.owner, done() ? kEndRewind : 0);
     if (reuse_.stored != nullptr) reuse_.stored(cache_);
   }
   if (done()) before_ = nullptr;

@@ -177,6 +177,15 @@ absl::Status RankLeader::Rewound(const KVCache& cache, size_t position) {
   });
 }
 
+absl::Status RankLeader::Trimmed(const KVCache& cache, size_t rewind) {
+  INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
+  return OrOutOfMemory("this conversation", [&] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Tell(RankCommand::kTrim, {number, rewind});
+    return absl::OkStatus();
+  });
+}
+
 absl::Status RankLeader::Replaced(const KVCache& cache, const KVCache& snapshot) {
   INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
   INLAY_ASSIGN_OR_RETURN(const uint64_t by, NumberOf(snapshot));

@@ -40,6 +40,7 @@ class RankLeader final : public CacheFollower, public std::enable_shared_from_th
 
   absl::Status Forked(const KVCache& cache, const KVCache& fork) override;
   absl::Status Rewound(const KVCache& cache, size_t position) override;
+  absl::Status Trimmed(const KVCache& cache, size_t rewind) override;
   absl::Status Replaced(const KVCache& cache, const KVCache& snapshot) override;
   absl::Status SaveParts(const KVCache& cache, uint64_t seed, ByteSink& sink) override;
   absl::Status LoadParts(KVCache& cache, uint64_t seed, absl::Span<const int32_t> tokens,

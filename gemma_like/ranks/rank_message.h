@@ -25,6 +25,7 @@ enum class RankCommand : uint64_t {
   kCreate,     // model, conversation, max_length, row type
   kFork,       // conversation, number of the fork
   kRewind,     // conversation, position
+  kTrim,       // conversation, rewind
   kReplace,    // conversation, snapshot
   kDrop,       // conversation
   kSaveParts,  // conversation, seed

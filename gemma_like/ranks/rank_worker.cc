@@ -46,6 +46,9 @@ class Worker {
         case RankCommand::kRewind:
           Rewind(message);
           break;
+        case RankCommand::kTrim:
+          Trim(message);
+          break;
         case RankCommand::kReplace:
           Replace(message);
           break;
@@ -107,6 +110,11 @@ class Worker {
   void Rewind(ReceivedMessage& message) {
     KVCache& cache = *conversations_.at(message.Take());
     Require(cache.Rewind(message.Take()));
+  }
+
+  void Trim(ReceivedMessage& message) {
+    KVCache& cache = *conversations_.at(message.Take());
+    Require(cache.Trim(message.Take()));
   }
 
   void Replace(ReceivedMessage& message) {

@@ -220,9 +220,12 @@ absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& ca
   }
   const auto longer = static_cast<size_t>(share * static_cast<double>(length));
   if (length - stored < std::max(options_.least_tokens, longer)) return absl::OkStatus();
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> snapshot, cache.Fork());
+  // Whose prompt ends here as well computes its last token again.
+  INLAY_RETURN_IF_ERROR(snapshot->Trim(1));
   std::string bytes;
   TextSink sink(bytes);
-  INLAY_RETURN_IF_ERROR(cache.Save(model_, sink));
+  INLAY_RETURN_IF_ERROR(snapshot->Save(model_, sink));
   const auto held = Hold(std::move(bytes), held_);
   known_.Add(root, length, states.back());
   const bool taken =

@@ -37,7 +37,8 @@ static_assert(kLayout.LogBytes() == 5 * kStateChunk * sizeof(float));
 struct Sequence {
   Log log{TwoColumns::Shape(), StateType::kF32};
   std::vector<float> values;
-  size_t greatest = 0;
+  size_t greatest = 0;  // length since Trim
+  size_t floor = 0;     // no lower position has to be rewound to since Trim
 
   static float Sum(const std::vector<float>& values, size_t end) {
     float sum = 0;
@@ -72,10 +73,21 @@ struct Sequence {
     greatest = std::max(greatest, values.size());
   }
 
+  // The lowest position that has to be rewound to.
+  size_t HighestFloor() const {
+    return std::max(floor, greatest - std::min(greatest, kStateChunk));
+  }
+
+  void Trim(BlockPool& pool, size_t rewind) {
+    log.Trim(pool, values.size(), rewind);
+    floor = std::max(HighestFloor(), values.size() - std::min(values.size(), rewind));
+    greatest = values.size();
+  }
+
   void Check() const {
-    const size_t floor = log.RewindFloor();
-    ASSERT_LE(floor, greatest - std::min(greatest, kStateChunk));
-    for (size_t chunk = floor / kStateChunk; chunk * kStateChunk < values.size(); ++chunk) {
+    const size_t lowest = log.RewindFloor();
+    ASSERT_LE(lowest, HighestFloor());
+    for (size_t chunk = lowest / kStateChunk; chunk * kStateChunk < values.size(); ++chunk) {
       const size_t begin = chunk * kStateChunk;
       if (chunk == 0) {
         ASSERT_EQ(log.State(0), nullptr);
@@ -100,7 +112,10 @@ TEST(ChunkLogTest, RandomProgramsReadWhatWasWritten) {
     for (int step = 0; step < 200; ++step) {
       Sequence& s = all[random() % all.size()];
       const size_t count = 1 + random() % (random() % 3 == 0 ? 150 : 20);
-      switch (random() % 6) {
+      switch (random() % 7) {
+        case 6:
+          s.Trim(pool, random() % (2 * kStateChunk));
+          break;
         case 0: {
           std::vector<float> dropped;
           s.Write(pool, count, -1000, dropped);

@@ -24,7 +24,8 @@ static_assert(Storage<InputWindow>);
 struct Sequence {
   InputWindow window{kDim, kTail, kRewind};
   std::vector<float> values;
-  size_t greatest = 0;  // length so far
+  size_t greatest = 0;  // length since Trim
+  size_t floor = 0;     // no lower position has to be rewound to since Trim
 
   // Writes the rows of an append and returns whether there was memory for them.
   bool Write(BlockPool& pool, size_t count, float seed, std::vector<float>& written) {
@@ -56,11 +57,20 @@ struct Sequence {
     values.resize(length);
   }
 
+  // The lowest position that has to be rewound to.
+  size_t HighestFloor() const { return std::max(floor, greatest - std::min(greatest, kRewind)); }
+
+  void Trim(BlockPool& pool, size_t rewind) {
+    window.Trim(pool, values.size(), rewind);
+    floor = std::max(HighestFloor(), values.size() - std::min(values.size(), rewind));
+    greatest = values.size();
+  }
+
   // Every row that a token after any position down to the floor reads is the one written.
   void Check() const {
-    const size_t floor = window.RewindFloor();
-    ASSERT_LE(floor, greatest - std::min(greatest, kRewind));
-    for (size_t p = floor - std::min(floor, kTail); p < values.size(); ++p) {
+    const size_t lowest = window.RewindFloor();
+    ASSERT_LE(lowest, HighestFloor());
+    for (size_t p = lowest - std::min(lowest, kTail); p < values.size(); ++p) {
       for (size_t c = 0; c < kDim; ++c) ASSERT_EQ(window.Row(p)[c], values[p]) << p;
     }
   }
@@ -74,9 +84,12 @@ TEST(InputWindowTest, RandomProgramsReadWhatWasWritten) {
     for (int step = 0; step < 300; ++step) {
       Sequence& s = all[random() % all.size()];
       const size_t count = 1 + random() % (random() % 4 == 0 ? 40 : 4);
-      switch (random() % 6) {
+      switch (random() % 7) {
         case 0:
           s.Abort(pool, count);
+          break;
+        case 6:
+          s.Trim(pool, random() % (2 * kRewind));
           break;
         case 1: {
           const size_t floor = s.window.RewindFloor();
@@ -94,6 +107,22 @@ TEST(InputWindowTest, RandomProgramsReadWhatWasWritten) {
       }
       for (const Sequence& each : all) ASSERT_NO_FATAL_FAILURE(each.Check()) << seed << " " << step;
     }
+  }
+}
+
+TEST(InputWindowTest, ATrimmedWindowHasTheRowsOfItsRewindsAlone) {
+  for (const bool memory : {true, false}) {
+    BlockPool pool({.limit_bytes = memory ? 2 * kBlock : kBlock, .poison = true});
+    Sequence s;
+    for (int i = 0; i < 30; ++i) ASSERT_NO_FATAL_FAILURE(s.Append(pool, 1, 100.0f + i));
+    s.Trim(pool, 2);
+    EXPECT_EQ(pool.used_bytes(), memory ? (kTail + 2) * kDim * sizeof(float) : kBlock);
+    EXPECT_EQ(s.window.RewindFloor(), 28u) << "with or without memory for a smaller copy";
+    ASSERT_NO_FATAL_FAILURE(s.Check());
+    s.Rewind(28);
+    ASSERT_NO_FATAL_FAILURE(s.Append(pool, 1, 7));
+    ASSERT_NO_FATAL_FAILURE(s.Check());
+    EXPECT_EQ(pool.used_bytes(), kBlock);
   }
 }
 

@@ -54,7 +54,10 @@ TEST(KvBlocksTest, RandomProgramsReadWhatWasWritten) {
         const size_t most = std::min<size_t>(form.max_append, random() % 3 == 0 ? 1000 : 20);
         const size_t count = 1 + random() % most;
         absl::Status status;
-        switch (random() % 6) {
+        switch (random() % 7) {
+          case 6:
+            s.Trim(pool, random() % (2 * form.rewind + 1));
+            break;
           case 0:
             status = s.WriteAndAbort(pool, count);
             break;
@@ -80,6 +83,22 @@ TEST(KvBlocksTest, RandomProgramsReadWhatWasWritten) {
     }
   }
   EXPECT_GT(refused, 100u);
+}
+
+TEST(KvBlocksTest, ATrimmedRingHasTheBlocksOfItsRewindsAlone) {
+  BlockPool pool({.poison = true});
+  KvSequence s(kRing);
+  s.Fill(pool, 20 * kKvBlockRows);
+  EXPECT_EQ(pool.used_bytes(), kRingBlocks * kRing.BlockBytes());
+  s.Trim(pool, 5);
+  // A token five back sees the 69 rows before it.
+  EXPECT_EQ(pool.used_bytes(), 2 * kRing.BlockBytes());
+  EXPECT_EQ(s.blocks.RewindFloor(), 20 * kKvBlockRows - 5);
+  s.Rewind(20 * kKvBlockRows - 5);
+  ASSERT_NO_FATAL_FAILURE(s.Check());
+  s.Fill(pool, 40 * kKvBlockRows, 77);
+  ASSERT_NO_FATAL_FAILURE(s.Check());
+  EXPECT_EQ(pool.used_bytes(), kRingBlocks * kRing.BlockBytes());
 }
 
 TEST(KvBlocksTest, AForkCopiesTheSharedBlockThatItWritesToAndNoOther) {

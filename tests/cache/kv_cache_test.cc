@@ -58,6 +58,7 @@ TEST(KVCacheTest, RestoreRefusesSnapshotsThatDoNotFit) {
   {
     auto open = cache.Begin(std::vector<int32_t>(2, 1));
     ASSERT_TRUE(open.ok());
+    ExpectRefused(cache.Trim(0), absl::StatusCode::kFailedPrecondition, "cannot be trimmed");
     ExpectRefused(cache.Restore(CreateKVCache<TinyBard>()), absl::StatusCode::kFailedPrecondition,
                   "while a transaction is open");
   }

@@ -112,12 +112,23 @@ struct KvSequence {
     values.resize(length);
   }
 
+  // The lowest position that has to be rewound to.
+  size_t HighestFloor() const {
+    return std::max(floor, greatest - std::min(greatest, form.rewind));
+  }
+
+  void Trim(BlockPool& pool, size_t rewind) {
+    blocks.Trim(pool, values.size(), rewind);
+    floor = std::max(HighestFloor(), values.size() - std::min(values.size(), rewind));
+    greatest = values.size();
+  }
+
   // The floor is as low as is promised, and every row that a token from it on sees is there.
   void Check() const {
-    const size_t floor = blocks.RewindFloor();
-    ASSERT_LE(floor, greatest - std::min(greatest, form.rewind));
-    ASSERT_LE(floor, values.size());
-    for (size_t p = form.FirstSeen(floor); p < values.size(); ++p) {
+    const size_t lowest = blocks.RewindFloor();
+    ASSERT_LE(lowest, HighestFloor());
+    ASSERT_LE(lowest, values.size());
+    for (size_t p = form.FirstSeen(lowest); p < values.size(); ++p) {
       uint32_t i = 0;
       ForEachPiece(blocks.view(), p, [&](const uint8_t* memory, size_t bytes) {
         for (size_t b = 0; b < bytes; ++b, ++i) ASSERT_EQ(memory[b], RowByte(values[p], i)) << p;
@@ -144,7 +155,8 @@ struct KvSequence {
   KvForm form;
   KvBlocks blocks;
   std::vector<uint32_t> values;
-  size_t greatest = 0;  // length so far
+  size_t greatest = 0;  // length since Trim
+  size_t floor = 0;     // no lower position has to be rewound to since Trim
 };
 
 }  // namespace inlay

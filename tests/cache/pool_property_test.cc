@@ -61,26 +61,42 @@ class PoolPropertyTest : public ::testing::Test {
     std::mt19937_64 random(1);
     struct Conversation {
       HybridCache<Config> cache;
-      size_t greatest = 0;  // length that it has had
+      size_t greatest = 0;  // length that it has had since Trim
+      size_t floor = 0;     // no lower position has to be rewound to since Trim
+
+      size_t HighestFloor() const {
+        return std::max(floor, greatest - std::min(greatest, cache.rewind_depth()));
+      }
     };
     std::vector<Conversation> all;
-    size_t forks = 0, rewinds = 0, drops = 0, appends = 0, checks = 0;
+    size_t forks = 0, rewinds = 0, trims = 0, drops = 0, appends = 0, checks = 0;
     for (size_t step = 0; step < steps; ++step) {
       if (all.empty()) all.push_back({NewCache(pool)});
       Conversation& conversation = all[random() % all.size()];
       HybridCache<Config>& cache = conversation.cache;
-      switch (random() % 8) {
+      switch (random() % 9) {
         case 0:
-          if (all.size() < kMost) all.push_back({cache.ForkCache(), conversation.greatest});
+          if (all.size() < kMost)
+            all.push_back({cache.ForkCache(), conversation.greatest, conversation.floor});
           ++forks;
           break;
         case 1: {
           const size_t floor = cache.RewindFloor();
           // The guaranteed depth, whatever has happened before.
-          ASSERT_LE(floor + std::min(conversation.greatest, cache.rewind_depth()),
-                    conversation.greatest);
+          ASSERT_LE(floor, conversation.HighestFloor());
           ASSERT_TRUE(cache.Rewind(floor + random() % (cache.length() - floor + 1)).ok());
           ++rewinds;
+          break;
+        }
+        case 8: {
+          const size_t rewind = random() % 40, used = pool->used_bytes();
+          ASSERT_TRUE(cache.Trim(rewind).ok());
+          conversation.floor = std::max(conversation.HighestFloor(),
+                                        cache.length() - std::min(cache.length(), rewind));
+          conversation.greatest = cache.length();
+          ASSERT_LE(cache.RewindFloor(), conversation.HighestFloor());
+          if (all.size() == 1) ASSERT_LE(pool->used_bytes(), used) << "it shares nothing";
+          ++trims;
           break;
         }
         case 2:
@@ -130,8 +146,9 @@ class PoolPropertyTest : public ::testing::Test {
       ++checks;
     }
     std::printf(
-        "%zu steps: %zu appends, %zu refused, %zu forks, %zu rewinds, %zu drops, %zu checks\n",
-        steps, appends, refused, forks, rewinds, drops, checks);
+        "%zu steps: %zu appends, %zu refused, %zu forks, %zu rewinds, %zu trims, %zu drops, "
+        "%zu checks\n",
+        steps, appends, refused, forks, rewinds, trims, drops, checks);
     all.clear();
     EXPECT_EQ(pool->used_bytes(), 0u);
     // And all of it is there for one conversation after the other.

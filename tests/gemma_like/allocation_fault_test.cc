@@ -209,12 +209,16 @@ TEST_P(AllocationFaultTest, PrefixCache) {
                       : absl::Status(absl::StatusCode::kResourceExhausted,
                                      fault == Fault::kOnce ? "not kept" : "");
     };
+    // A snapshot for which there is no memory to trim it is stored as it is.
     const auto check = [&] {
-      EXPECT_EQ(prefixes.snapshots(), 1u);
-      EXPECT_EQ(prefixes.bytes(), bytes);
+      EXPECT_LE(prefixes.snapshots(), 2u);
+      if (prefixes.snapshots() == 1) EXPECT_EQ(prefixes.bytes(), bytes);
     };
-    EXPECT_GT(Sweep(fault, insert, check), 2);
+    EXPECT_GT(Sweep(fault, insert, check, Error::kStatusOrWithout), 2);
     EXPECT_EQ(prefixes.snapshots(), 2u);
+    PrefixCache undisturbed(size_t{1} << 30);
+    ASSERT_TRUE(undisturbed.Insert(*kept.cache) && undisturbed.Insert(*c.cache));
+    EXPECT_EQ(prefixes.bytes(), undisturbed.bytes());
     // Where only a snapshot finds no memory, the prompt does without.
     c = {NewCache(), 0};
     for (long n = 0;; ++n) {

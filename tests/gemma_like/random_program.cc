@@ -25,13 +25,13 @@ void RandomProgramTest::RunProgram(uint64_t seed, size_t steps,
   std::printf(
       "seed %llu: %zu steps, %zu appended, %zu cancelled, %zu rewinds, %zu refused, %zu forks, "
       "%zu aborts, "
-      "%zu loads, %zu drafted tokens accepted, %zu not\n",
+      "%zu trims, %zu loads, %zu drafted tokens accepted, %zu not\n",
       static_cast<unsigned long long>(seed), steps, n.appended, n.cancelled, n.rewinds, n.refusals,
-      n.forks, n.aborts, n.loads, n.right, n.wrong);
+      n.forks, n.aborts, n.trims, n.loads, n.right, n.wrong);
   constexpr size_t kEnough = 150;  // to do a bit of everything, whatever the seed
   if (steps < kEnough) return;
-  for (size_t count :
-       {n.appended, n.cancelled, n.rewinds, n.forks, n.aborts, n.loads, n.right, n.wrong}) {
+  for (size_t count : {n.appended, n.cancelled, n.rewinds, n.forks, n.aborts, n.trims, n.loads,
+                       n.right, n.wrong}) {
     EXPECT_GT(count, 0u);
   }
 }
@@ -41,7 +41,9 @@ void RandomProgramTest::Step(Program& p) {
   // Where the past is shared, a conversation may go on with another text.
   const size_t other = p.Below(kTexts);
   if (c.cache->length() <= Shared(c.text, other)) c.text = other;
-  switch (p.Below(10)) {
+  switch (p.Below(11)) {
+    case 10:
+      return Trim(p, c);
     case 0:
       return Rewind(p, c);
     case 1:
@@ -69,6 +71,17 @@ void RandomProgramTest::Rewind(Program& p, Conversation& c) {
   ASSERT_EQ(c.cache->Rewind(length - back).ok(), possible);
   ASSERT_EQ(c.cache->length(), possible ? length - back : length);
   ++(possible ? p.counts.rewinds : p.counts.refusals);
+}
+
+void RandomProgramTest::Trim(Program& p, Conversation& c) {
+  const size_t length = c.cache->length();
+  const size_t rewind = p.Below(40);
+  const size_t floor = c.cache->RewindFloor();
+  const size_t bytes = c.cache->allocated_bytes();
+  ASSERT_TRUE(c.cache->Trim(rewind).ok());
+  ASSERT_LE(c.cache->RewindFloor(), std::max(floor, length - std::min(length, rewind)));
+  ASSERT_LE(c.cache->allocated_bytes(), bytes);
+  ++p.counts.trims;
 }
 
 void RandomProgramTest::Fork(Program& p, const Conversation& c) {

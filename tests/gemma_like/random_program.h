@@ -1,5 +1,5 @@
-// Random programs over conversations: appends, rewinds, forks, aborts, saves, loads and drafts,
-// after each of which logits have the bits of a straight run.
+// Random programs over conversations: appends, rewinds, trims, forks, aborts, saves, loads and
+// drafts, after each of which logits have the bits of a straight run.
 #ifndef INLAY_TESTS_GEMMA_LIKE_RANDOM_PROGRAM_H_
 #define INLAY_TESTS_GEMMA_LIKE_RANDOM_PROGRAM_H_
 
@@ -24,8 +24,8 @@ class RandomProgramTest : public FamilyTest {
 
  private:
   struct Counts {
-    size_t appended = 0, cancelled = 0, rewinds = 0, refusals = 0, forks = 0, aborts = 0, loads = 0,
-           right = 0, wrong = 0;
+    size_t appended = 0, cancelled = 0, rewinds = 0, refusals = 0, forks = 0, aborts = 0, trims = 0,
+           loads = 0, right = 0, wrong = 0;
   };
   struct Program {
     std::mt19937_64 random;
@@ -41,6 +41,7 @@ class RandomProgramTest : public FamilyTest {
   Engine& AnyModel(Program& p) { return *models_[p.Below(models_.size())]; }
 
   void Rewind(Program& p, Conversation& c);
+  void Trim(Program& p, Conversation& c);
 
   void Fork(Program& p, const Conversation& c);
 
