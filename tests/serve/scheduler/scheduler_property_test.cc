@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "cache/cache_bytes.h"
+#include "gemma_like/generation/draft_policy.h"
 #include "io/tokenizer/load_tokenizer.h"
 #include "serve/scheduler/batcher.h"
 #include "serve/scheduler/scheduler.h"
@@ -80,7 +82,12 @@ TEST_P(SchedulerTest, AnswersAreTheSameUnderAnyLoad) {
   uint64_t pauses = 0, cached = 0, answers = 0, accepted = 0;
   for (size_t run = 0; run < runs; ++run) {
     const bool with_draft_model = run % 2 == 1;
-    const double conversations = 1.2 + static_cast<double>(random() % 12) / 4;
+    // In every second of these runs drafts have memory, and pay. In the others both depend on the
+    // run, the machine and its load: a share of the memory may be too little, and costs are timed.
+    const bool drafts_pay = run % 4 == 1;
+    std::optional<DraftCosts> draft_costs;
+    if (drafts_pay) draft_costs = {.pass = 0.01, .row = 0.01};
+    const double conversations = drafts_pay ? 10 : 1.2 + static_cast<double>(random() % 12) / 4;
     const SchedulerOptions options{
         .kv_type = GetParam().type,
         .context = kContext,
@@ -90,7 +97,8 @@ TEST_P(SchedulerTest, AnswersAreTheSameUnderAnyLoad) {
         .step = absl::Milliseconds(1 + random() % 5),
         .snapshot_stride = random() % 2 * 64,
         .draft = with_draft_model ? 1 + random() % 4 : random() % 5,
-        .draft_model = with_draft_model ? models_[random() % 3].get() : nullptr};
+        .draft_model = with_draft_model ? models_[random() % 3].get() : nullptr,
+        .draft_costs = draft_costs};
     auto batcher = Must(Batcher::Create(*models_[random() % 3], *tokenizer_, options));
     ASSERT_EQ(batcher->context(), kContext);
     struct Sent {
@@ -137,7 +145,7 @@ TEST_P(SchedulerTest, AnswersAreTheSameUnderAnyLoad) {
     EXPECT_EQ(stats.reserved_bytes, 0u);
     pauses += stats.pauses;
     cached += stats.cached_tokens;
-    if (with_draft_model) accepted += stats.accepted_tokens;
+    if (drafts_pay) accepted += stats.accepted_tokens;
   }
   EXPECT_GT(answers, runs * 20);
   // Where memory does not grow with the length, no answer ever has to give way.
