@@ -28,7 +28,7 @@ struct PrefixCost {
 
 // By how many tokens at least a snapshot of a text's end can be rewound: the next text may end the
 // last word otherwise, and is then tokenized otherwise.
-inline constexpr size_t kEndRewind = 8;
+inline constexpr size_t kEndRewind = 4;
 
 // Snapshots (forks) of conversations within a budget of bytes; the least recently used snapshot is
 // evicted first. Memory that snapshots share counts once. All caches given to one PrefixCache have

@@ -7,6 +7,7 @@
 #include "base/out_of_memory.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
+#include "gemma_like/generation/prefix_cache.h"
 #include "gemma_like/grammar/answer_grammars.h"
 #include "ops/views.h"
 
@@ -50,6 +51,8 @@ absl::StatusOr<GenerateResult> ChatSession::Say(const std::string& user,
     if (!result.ok()) {
       turns_ = std::move(turns_before);
       INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*before)));
+    } else {
+      before->Trim(0).IgnoreError();  // an error costs memory alone
     }
     return result;
   });
@@ -222,6 +225,7 @@ absl::Status ChatSession::Clear() {
 absl::StatusOr<size_t> ChatSession::Fork() {
   return OrOutOfMemory("a fork of this chat", [&]() -> absl::StatusOr<size_t> {
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> fork, cache_->Fork());
+    INLAY_RETURN_IF_ERROR(fork->Trim(kEndRewind));
     forks_.emplace(last_fork_ + 1,
                    Branch{.cache = std::move(fork), .turns = turns_, .system = system_});
     return ++last_fork_;

@@ -184,6 +184,21 @@ TEST_F(Session, GoesBackExactly) {
   EXPECT_EQ(Say(session, name(0)), answers[0]);
 }
 
+// What is kept of earlier turns and forks takes less than a conversation each.
+TEST_F(Session, KeepsWhatGoingBackNeeds) {
+  const auto pool = std::make_shared<BlockPool>();
+  ChatSession session = Make(2048, pool);
+  Say(session, "A:");
+  constexpr size_t kMore = 4;
+  const size_t one = session.cache().allocated_bytes(), used = pool->used_bytes();
+  for (size_t i = 0; i < kMore; ++i) Say(session, "B:");
+  const size_t turns = pool->used_bytes() - used;
+  EXPECT_LT(turns, kMore * one / 2);
+  ASSERT_TRUE(session.Fork().ok());
+  Say(session, "C:");
+  EXPECT_LT(pool->used_bytes() - used - turns, one);
+}
+
 TEST_F(Session, ForksGoTheirOwnWays) {
   ChatSession session = Make();
   Say(session, "ROMEO:");
