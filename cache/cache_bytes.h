@@ -14,6 +14,7 @@ struct CacheBytes {
   size_t per_block = 0;  // in addition, for every started kKvBlockRows tokens
   size_t append = 0;     // upper bound of what an open transaction adds
   size_t snapshot = 0;   // upper bound of the copies when a fork and its origin diverge
+  size_t trimmed = 0;    // as Kept(), of a fork that cannot be rewound any more: after Trim(0)
 
   // The bytes of a conversation of this length, between appends.
   constexpr size_t At(size_t length) const {
@@ -29,6 +30,7 @@ struct CacheBytes {
     per_block += other.per_block;
     append += other.append;
     snapshot += other.snapshot;
+    trimmed += other.trimmed;
     return *this;
   }
 };

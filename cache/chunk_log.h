@@ -113,7 +113,10 @@ class ChunkLog : public ChunkLogBase {
     constexpr size_t kChunks = 2;
     const ChunkLogShape layout = LayoutOf(shape, states);
     const size_t chunks = kChunks * (layout.state_bytes + layout.LogBytes());
-    return {.constant = chunks, .append = chunks, .snapshot = layout.LogBytes()};
+    return {.constant = chunks,
+            .append = chunks,
+            .snapshot = layout.LogBytes(),
+            .trimmed = chunks / kChunks};
   }
 
   // The log of a chunk, valid when State(chunk) is.

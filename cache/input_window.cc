@@ -18,10 +18,15 @@ absl::Status InputWindow::Allocate(BlockPool& pool, BlockRef& into) const {
 
 absl::Status InputWindow::Prepare(BlockPool& pool, size_t length, size_t count) {
   assert(!pending_);
-  append_begin_ = length;
   append_end_ = length + count;
   if (count == 0) return absl::OkStatus();
-  if (count > kept()) return Allocate(pool, pending_);
+  if (count > kShort) {
+    if (absl::Status status = Allocate(pool, pending_); !status.ok()) return status;
+    const size_t first_kept = append_end_ - std::min(append_end_, kept());
+    pending_first_ = std::min(std::max(FirstRow(), first_kept), length);
+    CopyRows(pending_first_, length, pending_, capacity());
+    return absl::OkStatus();
+  }
   if (ring_rows_ < capacity() || !ring_.unique()) {
     BlockRef fresh;
     if (absl::Status status = Allocate(pool, fresh); !status.ok()) return status;
@@ -47,11 +52,15 @@ void InputWindow::KeepLast(size_t rows, size_t length) {
 }
 
 void InputWindow::MoveTo(BlockRef block, size_t rows) {
-  for (size_t position = first_row_; position < high_water_; ++position) {
-    std::copy_n(Row(position), dim_, RowIn(block, rows, position));
-  }
+  CopyRows(first_row_, high_water_, block, rows);
   ring_ = std::move(block);
   ring_rows_ = rows;
+}
+
+void InputWindow::CopyRows(size_t from, size_t to, const BlockRef& block, size_t rows) const {
+  for (size_t position = from; position < to; ++position) {
+    std::copy_n(Row(position), dim_, RowIn(block, rows, position));
+  }
 }
 
 void InputWindow::Commit(size_t length) {
@@ -60,7 +69,7 @@ void InputWindow::Commit(size_t length) {
   ring_ = std::move(pending_);
   ring_rows_ = capacity();
   pending_ = BlockRef();
-  first_row_ = append_begin_;
+  first_row_ = pending_first_;
   high_water_ = length;
 }
 

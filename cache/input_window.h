@@ -15,23 +15,27 @@ namespace inlay {
 
 // A ring of rows, one per position; the token at position p reads the rows p - tail to p. The last
 // kept() rows stay available, so that a rewind by up to `rewind` tokens finds those that it needs.
-// The ring has room for twice as many (capacity()), so an aborted append of up to kept() rows has
-// overwritten none of them. A longer append writes its last rows into a second ring, which replaces
-// the first one on commit. After Trim the ring has room for the rows that it holds alone, and the
-// next append replaces it.
+// The ring has room for kShort more (capacity()), so an aborted append of up to kShort rows has
+// overwritten none of them. A longer append writes its last rows into a second ring, which gets a
+// copy of the rows before them that are still needed, and replaces the first one on commit. After
+// Trim the ring has room for the rows that it holds alone, and the next append replaces it.
 class InputWindow {
  public:
   InputWindow() = default;
   // Rows of `dim` floats; `tail` is the convolution's width - 1.
   InputWindow(size_t dim, size_t tail, size_t rewind) : dim_(dim), tail_(tail), rewind_(rewind) {}
 
+  // Rows of an append that needs no second ring: a token and the most that are drafted after it.
+  static constexpr size_t kShort = 17;
+
   static constexpr size_t BlockBytes(size_t dim, size_t tail, size_t rewind) {
-    return 2 * (tail + rewind) * dim * sizeof(float);
+    return (tail + rewind + kShort) * dim * sizeof(float);
   }
   // Upper bounds: the ring, a second one during a long append, and the copy after a fork.
   static constexpr CacheBytes Bytes(size_t dim, size_t tail, size_t rewind) {
     const size_t ring = BlockBytes(dim, tail, rewind);
-    return {.constant = ring, .append = ring, .snapshot = ring};
+    return {
+        .constant = ring, .append = ring, .snapshot = ring, .trimmed = tail * dim * sizeof(float)};
   }
 
   absl::Status Prepare(BlockPool& pool, size_t length, size_t count);
@@ -55,7 +59,7 @@ class InputWindow {
 
  private:
   size_t kept() const { return tail_ + rewind_; }
-  size_t capacity() const { return 2 * kept(); }
+  size_t capacity() const { return kept() + kShort; }
   size_t BlockBytes(size_t rows) const { return rows * dim_ * sizeof(float); }
   // The lowest position whose row is kept.
   size_t FirstRow() const;
@@ -67,6 +71,8 @@ class InputWindow {
   void KeepLast(size_t rows, size_t length);
   // Makes `block`, of so many rows, the ring, with a copy of the rows that are needed.
   void MoveTo(BlockRef block, size_t rows);
+  // Copies the rows [from, to) of the ring into a block of so many rows.
+  void CopyRows(size_t from, size_t to, const BlockRef& block, size_t rows) const;
   // Calls f(memory, bytes) for the pieces of memory that hold the rows [from, to).
   template <class F>
   absl::Status ForEachRun(size_t from, size_t to, F f) const;
@@ -76,11 +82,11 @@ class InputWindow {
   size_t rewind_ = 0;
   size_t first_row_ = 0;   // rows below it were never in this ring
   size_t high_water_ = 0;  // rows below it have been prepared for writing in this ring at some time
-  size_t append_begin_ = 0;  // of the last Prepare
-  size_t append_end_ = 0;
-  size_t ring_rows_ = 0;  // of ring_: capacity(), or fewer after Trim
-  BlockRef ring_;         // [ring_rows, dim], the row of position p at p % ring_rows
-  BlockRef pending_;  // the second ring, of capacity() rows, during an append longer than kept()
+  size_t append_end_ = 0;  // of the last Prepare
+  size_t pending_first_ = 0;  // first_row_ of pending_
+  size_t ring_rows_ = 0;      // of ring_: capacity(), or fewer after Trim
+  BlockRef ring_;             // [ring_rows, dim], the row of position p at p % ring_rows
+  BlockRef pending_;  // the second ring, of capacity() rows, during an append longer than kShort
 };
 
 }  // namespace inlay

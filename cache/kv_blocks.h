@@ -31,6 +31,11 @@ class KvBlocks {
     return (window - 1 + max_append - 1 + rewind + kKvBlockRows - 1) / kKvBlockRows + 1;
   }
 
+  // How many blocks have the rows that the next token attends to beside its own.
+  static constexpr size_t WindowBlocks(size_t window) {
+    return window < 2 ? 0 : (window - 2 + kKvBlockRows - 1) / kKvBlockRows + 1;
+  }
+
   absl::Status Prepare(BlockPool& pool, size_t length, size_t count);
   void Commit(size_t) {}
   void Abort(size_t length) { Truncate(length); }

@@ -12,7 +12,8 @@ namespace inlay {
 
 size_t MostCacheBytes(const Engine& engine, KvType type, size_t max_length, size_t snapshots) {
   const CacheBytes plan = engine.PlanCache(type);
-  return plan.At(max_length) + plan.append + snapshots * plan.Kept();
+  const size_t kept = snapshots == 0 ? 0 : plan.Kept() + (snapshots - 1) * plan.trimmed;
+  return plan.At(max_length) + plan.append + kept;
 }
 
 absl::StatusOr<std::unique_ptr<KVCache>> CreateCacheWithin(const Engine& engine, size_t limit_bytes,

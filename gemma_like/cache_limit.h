@@ -14,7 +14,7 @@
 namespace inlay {
 
 // The most bytes that a conversation of max_length tokens needs by the plan, with an open append
-// and `snapshots` snapshots of it.
+// and `snapshots` snapshots of it, all but the last of which are trimmed.
 size_t MostCacheBytes(const Engine& engine, KvType type, size_t max_length, size_t snapshots);
 
 // An empty conversation whose pool has the limit; `options.pool` is not used. ResourceExhausted

@@ -156,7 +156,8 @@ Json MemoryJson(const MemoryPlan& plan) {
           {"bytes_per_conversation", cache.At(plan.context)},
           {"bytes_per_open_append", cache.append},
           {"bytes_per_snapshot", cache.snapshot},
-          {"bytes_per_kept_snapshot", cache.Kept()}};
+          {"bytes_per_kept_snapshot", cache.Kept()},
+          {"bytes_per_trimmed_snapshot", cache.trimmed}};
 }
 
 std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
@@ -180,6 +181,7 @@ std::string ConfigText(const ConfigEntry& entry, const MemoryPlan& plan) {
   line("more during an append, at most", cache.append);
   line("copied by the first append after a fork", cache.snapshot);
   line("a snapshot's own, long after, at most", cache.Kept());
+  line("of one that is trimmed, at most", cache.trimmed);
   return text;
 }
 

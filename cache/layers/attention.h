@@ -80,9 +80,11 @@ struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
   static constexpr CacheBytes Bytes(RankShare share) {
     const size_t block = Rows<Policy>(share).BlockBytes();
     if constexpr (kStoredWindow == 0) {
-      return {.per_block = block, .snapshot = block};
+      return {.per_block = block, .snapshot = block, .trimmed = block};
     } else {
-      return {.constant = kRingBlocks<Policy> * block, .snapshot = block};
+      return {.constant = kRingBlocks<Policy> * block,
+              .snapshot = block,
+              .trimmed = KvBlocks::WindowBlocks(kStoredWindow) * block};
     }
   }
 

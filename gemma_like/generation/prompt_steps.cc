@@ -55,6 +55,13 @@ absl::StatusOr<absl::Span<const int32_t>> PromptSteps::Next(size_t most) {
   return OrOutOfMemory("this prompt", [&]() -> absl::StatusOr<absl::Span<const int32_t>> {
     if (!started_) INLAY_RETURN_IF_ERROR(Start());
     started_ = true;
+    // Of what is computed of the prompt only the state to go on from is needed, which leaves memory
+    // for the next step: a failure restores `before_`, and the rewinds that a conversation allows
+    // at its end do not reach back to here.
+    if (done_ > 0 && tokens_.size() - done_ >= cache_.rewind_depth()) {
+      assert(before_ != nullptr);
+      INLAY_RETURN_IF_ERROR(cache_.Trim(0));
+    }
     step_ = std::min({NextSnapshot() - done_, most, cache_.max_append()});
     step_ -= rows() - std::min(rows(), rows_.most);
     // A single step is a transaction itself. Several become one by keeping a snapshot to restore.

@@ -113,6 +113,27 @@ TYPED_TEST(CachePlanTest, KeptForksCostWhatThePlanSays) {
   }
 }
 
+TYPED_TEST(CachePlanTest, TrimmedForksCostWhatThePlanSays) {
+  using Config = typename TypeParam::Config;
+  using Policy = typename TypeParam::Policy;
+  constexpr CacheBytes kPlan = ConfigCacheBytes<Config, Policy>();
+  EXPECT_LE(kPlan.trimmed, kPlan.Kept());
+  size_t most = 0;
+  // At every alignment to chunks and blocks.
+  for (size_t length = 1300; length < 1300 + kKvBlockRows; ++length) {
+    auto pool = std::make_shared<BlockPool>();
+    auto cache = CreateKVCache<Config, Policy>({.max_length = 3000, .pool = pool});
+    ASSERT_TRUE(AppendTokens(cache, length).ok());
+    auto kept = cache.ForkCache();
+    ASSERT_TRUE(kept.Trim(0).ok());
+    ASSERT_TRUE(AppendTokens(cache, 2900 - length).ok());
+    const size_t own = pool->used_bytes() - cache.allocated_bytes();
+    ASSERT_LE(own, kPlan.trimmed) << length;
+    most = std::max(most, own);
+  }
+  EXPECT_EQ(most, kPlan.trimmed);
+}
+
 // What a model of several ranks plans with is enough at each of them, and each needs what its own
 // share says.
 TYPED_TEST(CachePlanTest, OfRanksIsTheLargest) {
@@ -127,6 +148,7 @@ TYPED_TEST(CachePlanTest, OfRanksIsTheLargest) {
       EXPECT_LE(plan.per_block, most.per_block);
       EXPECT_LE(plan.append, most.append);
       EXPECT_LE(plan.snapshot, most.snapshot);
+      EXPECT_LE(plan.trimmed, most.trimmed);
       const size_t length = 3000;  // every ring is full
       HybridCache<Config> cache(Policy(), {.max_length = length}, share);
       while (cache.length() < length) ASSERT_TRUE(AppendTokens(cache, 50).ok());

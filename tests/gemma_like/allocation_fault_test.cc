@@ -190,7 +190,12 @@ TEST_P(AllocationFaultTest, PromptOfManyBatches) {
       return Prefill(*models_[0], *c.cache, absl::MakeConstSpan(texts_[0]).subspan(10, 900),
                      FloatRows(logits_.data(), 1, vocab_));
     };
-    EXPECT_GT(Sweep(fault, prefill, [&] { ExpectIntact(c, 10); }), 5);
+    // Nothing is lost where only a trim between batches finds no memory.
+    const auto check = [&] {
+      ExpectIntact(c, c.cache->length() == 910 ? 910 : 10);
+      if (c.cache->length() == 910) c = AtLength(10);
+    };
+    EXPECT_GT(Sweep(fault, prefill, check, Error::kStatusOrWithout), 5);
     ExpectIntact(c, 910);
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/byte_stream.h"
+#include "cache/block_pool.h"
 #include "cache/cache_plan.h"
 #include "cache/model_identity.h"
 #include "cache/storage_policy.h"
@@ -105,8 +106,10 @@ TEST_P(ExactnessTest, AbortAtEveryLayerOfEveryBatch) {
           Prefill(*models_[1], *c.cache, wrong, no_logits, [&] { return polls++ == poll; });
       ASSERT_EQ(status.code(), absl::StatusCode::kCancelled) << poll;
       ASSERT_EQ(c.cache->length(), start);
-      ASSERT_TRUE(c.cache->Rewind(start - std::min<size_t>(start, F32Storage::kRewindDepth)).ok());
-      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {start - c.cache->length() + 1}));
+      // From the greatest length, which is one more since the first round.
+      const size_t depth = std::min<size_t>(start, F32Storage::kRewindDepth - 1);
+      ASSERT_TRUE(c.cache->Rewind(start - depth).ok());
+      ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {depth + 1}));
       ASSERT_TRUE(c.cache->Rewind(start).ok());
     }
     ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {300}));
@@ -177,6 +180,48 @@ TEST_P(ExactnessTest, RewindAfterTheLargestAppend) {
                      .ok());
     ASSERT_TRUE(c.cache->Rewind(start + kMost - kDepth).ok()) << start;
     ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[1], {&c}, {kDepth}));
+  }
+}
+
+// A prompt of several steps keeps nothing between them that only rewinds need, and its end can be
+// rewound all the same, however short the last step is.
+TEST_P(ExactnessTest, APromptOfSeveralStepsCanBeRewound) {
+  constexpr size_t kStep = F32Storage::kMaxAppend;
+  constexpr size_t kDepth = F32Storage::kRewindDepth;
+  std::vector<float> logits(vocab_);
+  for (const size_t more : {1, 15, 31, 32, 33, 35, 36, 60, 64, 65, 100}) {
+    Conversation c{NewCache(), 0};
+    const auto prompt = absl::MakeConstSpan(texts_[0]).first(kStep + more);
+    ASSERT_TRUE(Prefill(*models_[0], *c.cache, prompt, FloatRows(logits.data(), 1, vocab_)).ok());
+    ASSERT_EQ(BitsOf(logits.data(), vocab_), expected_[0][prompt.size() - 1]);
+    ASSERT_TRUE(c.cache->Rewind(prompt.size() - kDepth).ok()) << more;
+    ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {kDepth}));
+  }
+}
+
+TEST_P(ExactnessTest, APromptOfSeveralStepsNeedsNoMemoryForRewindsBetweenThem) {
+  const auto tokens = absl::MakeConstSpan(texts_[0]).first(1100);
+  // The most memory at a time, where so many tokens at a time are a prompt.
+  const auto most_bytes = [&](size_t prompt) {
+    const auto pool = std::make_shared<BlockPool>();
+    const auto cache = NewCache(pool);
+    size_t most = 0;
+    const auto watch = [&] {
+      most = std::max(most, pool->used_bytes());
+      return false;
+    };
+    for (size_t at = 0; at < tokens.size(); at += prompt) {
+      const auto part = tokens.subspan(at, prompt);
+      EXPECT_TRUE(Prefill(*models_[0], *cache, part, FloatRows(nullptr, 0, vocab_), watch).ok());
+    }
+    return most;
+  };
+  const size_t whole = most_bytes(tokens.size()), steps = most_bytes(F32Storage::kMaxAppend);
+  // Layers that need more memory during an append can do with less before it.
+  if (models_[0]->PlanCache(GetParam().type).append > 0) {
+    EXPECT_LT(whole, steps);
+  } else {
+    EXPECT_LE(whole, steps);
   }
 }
 

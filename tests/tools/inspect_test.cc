@@ -55,6 +55,7 @@ TEST(Inspect, TellsTheMemoryPlan) {
   EXPECT_EQ(memory["bytes_per_conversation"], kBytes.At(1000));
   EXPECT_EQ(memory["bytes_per_snapshot"], kBytes.snapshot);
   EXPECT_EQ(memory["bytes_per_kept_snapshot"], kBytes.Kept());
+  EXPECT_EQ(memory["bytes_per_trimmed_snapshot"], kBytes.trimmed);
   const auto q8 = RunProgram({"inspect", "-o", "json", "--cache-type", "q8"}).Json()["memory"];
   // Of each head of keys and of values: an element in one byte, and a scale in four.
   EXPECT_EQ(q8["bytes_per_token"], 2 * 2 * 2 * (64 + 4));

@@ -296,7 +296,7 @@ absl::Status Run(ChatFlags flags) {
                                                cache->max_length(), 1)
                               : 0;
     const size_t free = *limit - plan.At(cache->max_length()) - plan.append - drafts;
-    snapshots = std::min(snapshots, free / plan.Kept());
+    snapshots = std::min(snapshots, 1 + (free - plan.Kept()) / plan.trimmed);
   }
   INLAY_ASSIGN_OR_RETURN(
       ChatSession session,
