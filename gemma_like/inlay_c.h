@@ -200,9 +200,14 @@ inlay_status inlay_cache_bytes(const inlay_cache* const* caches, size_t count, s
 /* Makes the conversation end before token `length`, which is between inlay_cache_rewind_floor() and
  * its present length: INLAY_OUT_OF_RANGE otherwise. What follows has the same bits as if the
  * dropped tokens had never been there. Any length within inlay_rewind_depth() of the greatest that
- * the conversation has had since it was created or loaded is fine. */
+ * the conversation has had since it was created, loaded or trimmed is fine. */
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length);
 size_t inlay_rewind_depth(const inlay_cache* cache);
+
+/* Gives back the memory that only rewinds by more than `rewind` tokens need: of a hybrid more than
+ * half. For conversations that wait; the next tokens, of it or of a fork, take the memory again and
+ * have the same bits. */
+inlay_status inlay_trim_cache(inlay_cache* cache, size_t rewind);
 
 /* Writes the conversation to a file, which then holds all of it or, on error, what it held before.
  * Only the owner can read a new file. Refused if the file exists and is not a saved conversation,

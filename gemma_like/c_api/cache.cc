@@ -120,6 +120,14 @@ inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length) {
   });
 }
 
+inlay_status inlay_trim_cache(inlay_cache* cache, size_t rewind) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}}));
+    INLAY_ASSIGN_OR_RETURN(const Use use, Use::Of(cache->conversation));
+    return use.cache().Trim(rewind);
+  });
+}
+
 inlay_status inlay_save_cache(const inlay_cache* cache, const char* path) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"path", path}}));

@@ -57,6 +57,20 @@ def test_any_way_to_the_same_tokens(bard: inlay.Model) -> None:
         assert (s.logits == whole.logits).all()
 
 
+def test_a_trimmed_sequence_goes_on_with_the_same_bits(bard: inlay.Model) -> None:
+    tokens = list(range(300))
+    whole, trimmed = bard.sequence(tokens), bard.sequence(tokens[:250])
+    before = trimmed.nbytes
+    trimmed.trim(rewind=2)
+    assert trimmed.nbytes < before
+    assert trimmed.rewind_floor <= 248
+    trimmed.rewind(248)
+    trimmed.append(tokens[248:])
+    assert (trimmed.logits == whole.logits).all()
+    with pytest.raises(inlay.OutOfRangeError, match="negative"):
+        trimmed.trim(-1)
+
+
 def test_logits_are_those_of_the_last_token_or_none(bard: inlay.Model, prompt: list[int]) -> None:
     sequence = bard.sequence()
 

@@ -75,6 +75,19 @@ TEST_F(InlayCTest, ForksRewindsSavesAndLoads) {
   EXPECT_EQ(inlay_rewind_cache(fork, greatest - 20), INLAY_OK);
   EXPECT_EQ(inlay_rewind_cache(fork, greatest - 32), INLAY_OK);
 
+  // Waiting takes less memory, and what follows is the same.
+  inlay_cache* waiting = nullptr;
+  ASSERT_EQ(inlay_fork_cache(cache_, &waiting), INLAY_OK);
+  size_t before = 0, trimmed = 0;
+  ASSERT_EQ(inlay_cache_bytes(&waiting, 1, &before), INLAY_OK);
+  ASSERT_EQ(inlay_trim_cache(waiting, 3), INLAY_OK) << inlay_last_error();
+  ASSERT_EQ(inlay_cache_bytes(&waiting, 1, &trimmed), INLAY_OK);
+  EXPECT_LT(trimmed, before);
+  EXPECT_LE(inlay_cache_rewind_floor(waiting), greatest - 3);
+  EXPECT_EQ(Answer(waiting), Answer(cache_));
+  inlay_free_cache(waiting);
+  EXPECT_EQ(inlay_trim_cache(nullptr, 0), INLAY_INVALID_ARGUMENT);
+
   // Of the first release: computed again, or refused.
   const char* old = "tests/gemma_like/sessions/testdata/session_version_2.bin";
   EXPECT_EQ(inlay_load_cache(fork, old, 1, &recomputed), INLAY_FAILED_PRECONDITION);

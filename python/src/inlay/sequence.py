@@ -64,7 +64,8 @@ class Sequence:
 
     @property
     def rewind_depth(self) -> int:
-        """Rewinds by up to this many tokens from the greatest length are always possible."""
+        """Rewinds by up to this many tokens from the greatest length since a trim are always
+        possible."""
         return int(lib.inlay_rewind_depth(self._handle))
 
     @property
@@ -110,6 +111,14 @@ class Sequence:
         check(lib.inlay_rewind_cache(self._handle, length))
         if length < before:
             self._row.clear()
+
+    def trim(self, rewind: int = 0) -> None:
+        """Gives back the memory that only rewinds by more than `rewind` tokens need: of a hybrid
+        more than half. For sequences that wait; the next append, to it or to a fork, takes the
+        memory again and has the same bits."""
+        if rewind < 0:
+            raise errors.OutOfRangeError(f"a rewind by {rewind} tokens is negative")
+        check(lib.inlay_trim_cache(self._handle, rewind))
 
     def fork(self) -> Sequence:
         """A sequence with the same past and logits, which continues independently. Both share
