@@ -40,7 +40,10 @@ const std::map<std::string, uint64_t>& Recorded() {
       {"SSE2", 0x3f4bb224aa1fb7a1},
       {"NEON", 0xec9f8bcf665d6e4a},
       {"NEON, 40 tokens", 0xc7dca1f4ce7f199b},
+      {"NEON_I8MM", 0xc6993ca09d1476af},
+      {"SVE/64", 0xe5bcb672dad58034},
       {"SVE/64, 40 tokens", 0x4e114517f2544461},
+      {"SVE_I8MM/64", 0x3c2861956229efa5},
       {"SVE_I8MM/64, 40 tokens", 0x4e0cf1ae24d2306e},
   };
   return recorded;
