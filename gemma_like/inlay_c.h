@@ -204,9 +204,9 @@ inlay_status inlay_cache_bytes(const inlay_cache* const* caches, size_t count, s
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length);
 size_t inlay_rewind_depth(const inlay_cache* cache);
 
-/* Gives back the memory that only rewinds by more than `rewind` tokens need: of a hybrid more than
- * half. For conversations that wait; the next tokens, of it or of a fork, take the memory again and
- * have the same bits. */
+/* Gives back the memory that only rewinds by more than `rewind` tokens need: of a hybrid's states
+ * about half. For conversations that wait; the next tokens, of it or of a fork, take the memory
+ * again and have the same bits. */
 inlay_status inlay_trim_cache(inlay_cache* cache, size_t rewind);
 
 /* Writes the conversation to a file, which then holds all of it or, on error, what it held before.

@@ -106,8 +106,8 @@ TEST_P(ExactnessTest, AbortAtEveryLayerOfEveryBatch) {
           Prefill(*models_[1], *c.cache, wrong, no_logits, [&] { return polls++ == poll; });
       ASSERT_EQ(status.code(), absl::StatusCode::kCancelled) << poll;
       ASSERT_EQ(c.cache->length(), start);
-      // From the greatest length, which is one more since the first round.
-      const size_t depth = std::min<size_t>(start, F32Storage::kRewindDepth - 1);
+      // From the greatest length, which is one more after the first round.
+      const size_t depth = std::min<size_t>(start, F32Storage::kRewindDepth - (poll > 0 ? 1 : 0));
       ASSERT_TRUE(c.cache->Rewind(start - depth).ok());
       ASSERT_NO_FATAL_FAILURE(AppendAndCompare(*models_[0], {&c}, {depth + 1}));
       ASSERT_TRUE(c.cache->Rewind(start).ok());

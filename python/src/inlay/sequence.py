@@ -113,8 +113,8 @@ class Sequence:
             self._row.clear()
 
     def trim(self, rewind: int = 0) -> None:
-        """Gives back the memory that only rewinds by more than `rewind` tokens need: of a hybrid
-        more than half. For sequences that wait; the next append, to it or to a fork, takes the
+        """Gives back the memory that only rewinds by more than `rewind` tokens need: of a hybrid's
+        states about half. For sequences that wait; the next append, to it or to a fork, takes the
         memory again and has the same bits."""
         if rewind < 0:
             raise errors.OutOfRangeError(f"a rewind by {rewind} tokens is negative")
