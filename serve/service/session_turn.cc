@@ -160,7 +160,8 @@ void RunningTurn::Complete(const AnswerEnd& end) {
   turn.created = absl::ToUnixSeconds(absl::Now());
   parts_.session.version = turn.version;
   parts_.session.updated = turn.created;
-  parts_.session.turns.push_back(std::move(turn));
+  // A copy: until it is saved, others may still follow the turn.
+  parts_.session.turns.push_back(turn);
 }
 
 void RunningTurn::OnEnd(const AnswerEnd& end) {
@@ -196,9 +197,8 @@ void RunningTurn::SaveAndReply() {
 
 absl::Status RunningTurn::Save() {
   const absl::Status saved = parts_.store->Save(*hold_, parts_.session);
-  SessionTurn& turn = parts_.turn;
-  turn = parts_.session.turns.back();
   if (!absl::IsAborted(saved)) return saved;
+  SessionTurn& turn = parts_.turn;
   INLAY_ASSIGN_OR_RETURN(const Session stored, parts_.store->Load(client_, name_));
   const SessionTurn* const other = stored.FindKey(turn.idempotency_key);
   if (other == nullptr || other->request_hash != turn.request_hash) return saved;
