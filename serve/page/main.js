@@ -149,12 +149,36 @@ async function attempt(run) {
 
 // Conversations.
 
-async function loadList() {
-  summaries = (await ask('GET', '/v1/sessions')).data;
+// Of loads that overlap, one that began earlier and ends later changes nothing: it would bring back what was.
+class Newest {
+  #begun = 0;
+  #taken = 0;
+
+  async take(load, set) {
+    const mine = ++this.#begun;
+    const loaded = await load();
+    if (mine < this.#taken) return;
+    this.#taken = mine;
+    set(loaded);
+  }
+}
+const newestList = new Newest();
+const newestConversation = new Newest();
+
+function loadList() {
+  return newestList.take(() => ask('GET', '/v1/sessions'), ({ data }) => {
+    summaries = data;
+  });
 }
 
-// The conversation that a session belongs to, with all its branches.
-async function loadConversation(name) {
+// The conversation that a session belongs to, with all its branches; nothing of a new one (null).
+function loadConversation(name) {
+  return newestConversation.take(() => (name === null ? [] : askConversation(name)), (all) => {
+    branches = new Map(all.map((each) => [each.name, each]));
+  });
+}
+
+async function askConversation(name) {
   const session = await ask('GET', `${pathOf(name)}?tokens=1`);
   const others = summaries.filter((summary) => summary.name !== name && rootOf(summary) === rootOf(session));
   const loaded = await Promise.all(others.map(async (summary) => {
@@ -162,8 +186,7 @@ async function loadConversation(name) {
     if (known !== undefined && known.version === summary.version) return known;
     return ask('GET', `${pathOf(summary.name)}?tokens=1`).catch(() => null);
   }));
-  const all = [session, ...loaded.filter((each) => each !== null)].sort((a, b) => a.created - b.created || (a.name < b.name ? -1 : 1));
-  branches = new Map(all.map((each) => [each.name, each]));
+  return [session, ...loaded.filter((each) => each !== null)].sort((a, b) => a.created - b.created || (a.name < b.name ? -1 : 1));
 }
 
 async function open(name) {
@@ -175,7 +198,7 @@ async function open(name) {
   input.value = drafts.get(name) ?? '';
   drafts.delete(name);
   if (name === null) {
-    branches = new Map();
+    await loadConversation(null);
     render();
     input.focus();
     return;
@@ -235,7 +258,8 @@ async function removeBranch(name) {
   await changed();
 }
 
-// Does one thing at a time: a second click while the first one's request is on its way does nothing.
+// Does one thing at a time: a second click while the first one's request is on its way does nothing. What is shown
+// already must be no part of `run`, or clicks on it would be lost.
 let acting = false;
 async function alone(run) {
   if (acting || live !== null) return;
@@ -449,8 +473,8 @@ async function forkAt(name, position) {
   await alone(async () => {
     await fork(name, { position });
     toast('This is a branch of its own: write, or let the model go on.');
-    await changed();
   });
+  await changed();
 }
 
 // A branch in which another token comes at `position`: {id, text}.
@@ -467,8 +491,8 @@ async function rewindTo(name, position) {
   await alone(async () => {
     await ask('POST', `${pathOf(name)}/rewind`, { position, parent: session.version });
     await open(name);
-    await changed();
   });
+  await changed();
 }
 
 // The page's own controls.

@@ -23,6 +23,22 @@ const lastSession = async () => (await server.sessions()).at(-1);
 const nameOf = (tab) => new URL(tab.url()).hash.slice(1);
 const shownSession = () => server.ask('GET', `/v1/sessions/${nameOf(page)}?tokens=1`);
 
+// Keeps the page waiting for the nth reply to such a GET: `asked` resolves when it is sent, `release` lets it through.
+async function hold(pattern, nth = 1) {
+  const held = {};
+  held.asked = new Promise((resolve) => { held.tell = resolve; });
+  const released = new Promise((resolve) => { held.release = resolve; });
+  let count = 0;
+  await page.route(pattern, async (route) => {
+    if (route.request().method() === 'GET' && ++count === nth) {
+      held.tell();
+      await released;
+    }
+    await route.continue();
+  });
+  return held;
+}
+
 describe('the page', { timeout: 20 * kPatience }, () => {
   beforeEach(async () => { page = await openPage(browser, server); });
   afterEach(() => closePage(page));
@@ -194,6 +210,43 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     assert.equal((await shownSession()).length, before.turns[0].answer + 1);
     // The conversation that it was forked from has everything.
     assert.equal((await server.ask('GET', `/v1/sessions/${before.name}`)).length, before.length);
+  });
+
+  test('a click counts while the list of what is shown already is still on its way', async () => {
+    await say(page, 'Hello');
+    const before = await shownSession();
+    await page.locator('.assistant').getByRole('button', { name: 'Tokens' }).click();
+    await page.locator('.assistant button.token').nth(1).click();
+    const list = await hold('**/v1/sessions', 2);  // the first one is asked for before the fork is shown
+    await button('Fork after it').click();
+    await list.asked;
+    await page.getByText(/^2 tokens, stopped$/).waitFor();
+    await button('Continue').click();
+    await until(async () => (await shownSession()).length === before.length, 'the rest of the answer');
+    list.release();
+    await button('Send').waitFor();
+    assert.deepEqual((await shownSession()).tokens, before.tokens);
+  });
+
+  test('a conversation that is slow to come changes nothing once another one is shown', async () => {
+    await say(page, 'The first one');
+    const first = nameOf(page);
+    await button('New conversation').click();
+    await say(page, 'The second one');
+    const second = nameOf(page);
+    const slow = await hold(`**/v1/sessions/${first}?tokens=1`);
+    await button('The first one').click();
+    await slow.asked;
+    const loaded = page.waitForResponse((reply) => reply.url().includes(`/${second}?`));
+    await button('The second one').click();
+    await loaded;
+    const late = page.waitForResponse((reply) => reply.url().includes(`/${first}?`));
+    slow.release();
+    await (await late).finished();
+    await page.evaluate(() => new Promise(requestAnimationFrame));
+    await say(page, 'Hello');
+    assert.equal(nameOf(page), second);
+    assert.deepEqual(await answers(page), ['What?', 'Hello, world.']);
   });
 
   test('the tree shows branches, goes to them, forks, rewinds and deletes', async () => {
