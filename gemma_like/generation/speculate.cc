@@ -4,8 +4,12 @@
 #include <cassert>
 
 #include "base/status_macros.h"
+#include "cache/input_window.h"
 
 namespace inlay {
+
+static_assert(1 + DraftedTokens::kMost <= InputWindow::kShort,
+              "a token and what is drafted after it should need no second ring");
 
 std::vector<int32_t> PromptLookup::Draft(absl::Span<const int32_t> tokens, size_t most) {
   // One pass from the end: how many of the text's last tokens precede each position?

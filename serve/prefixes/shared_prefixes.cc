@@ -201,8 +201,7 @@ void SharedPrefixes::OfferLast(absl::string_view owner, const KVCache& cache) {
 
 void SharedPrefixes::Offer(absl::string_view owner, const KVCache& cache, double share) {
   const size_t length = cache.length();
-  if (length < options_.least_tokens || !writes_.ready() ||
-      cache.allocated_bytes() * options_.ranks > most_bytes_ || *held_ > kMostHeld * most_bytes_)
+  if (length < options_.least_tokens || !writes_.ready() || *held_ > kMostHeld * most_bytes_)
     return;
   (void)OrOutOfMemory("a snapshot for others", [&] { return TryOffer(owner, cache, share); });
 }
@@ -223,6 +222,7 @@ absl::Status SharedPrefixes::TryOffer(absl::string_view owner, const KVCache& ca
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> snapshot, cache.Fork());
   // Whose prompt ends here as well computes its last token again.
   INLAY_RETURN_IF_ERROR(snapshot->Trim(1));
+  if (snapshot->allocated_bytes() * options_.ranks > most_bytes_) return absl::OkStatus();
   std::string bytes;
   TextSink sink(bytes);
   INLAY_RETURN_IF_ERROR(snapshot->Save(model_, sink));

@@ -360,6 +360,26 @@ TEST_P(SharedPrefixesStoreTest, StatesBeyondTheBudgetAreNotStored) {
   EXPECT_LE(there(), 1 << 20);
 }
 
+// What counts is the size of what would be stored, not of the conversation, which has more.
+TEST_P(SharedPrefixesStoreTest, AStateIsAsLargeAsItIsStored) {
+  const Known known = MakeKnown(0, 300, 0);
+  const auto cache = Must(models_[0]->CreateCache({.max_length = kContext}));
+  std::vector<float> logits(vocab_);
+  const SequenceStep step{.cache = cache.get(), .tokens = known.request.prompt};
+  ASSERT_TRUE(models_[0]->Forward({&step, 1}, FloatRows(logits.data(), 1, vocab_)).ok());
+  const auto trimmed = Must(cache->Fork());
+  ASSERT_TRUE(trimmed->Trim(1).ok());
+  ASSERT_LT(trimmed->allocated_bytes(), cache->allocated_bytes());
+  for (const bool fits : {false, true}) {
+    auto options = Options();
+    options.store.budget_bytes = 4 * (trimmed->allocated_bytes() - (fits ? 0 : 1));
+    const auto ours = Make(options);
+    ours->OfferLast("alice", *cache);
+    ours->Finish(kLong);
+    EXPECT_EQ(ours->stats().stored, fits ? 1 : 0);
+  }
+}
+
 // A server that dies: what runs ends as it should, what comes is computed, one sentence says why,
 // and when it is back states are shared again.
 TEST_P(SharedPrefixesStoreTest, RedisDiesAndComesBack) {
