@@ -14,7 +14,7 @@ namespace inlay {
 namespace {
 
 // To check one more token in a pass, in passes of one token: measured for 2 to 8 tokens, see
-// docs/performance.md.
+// docs/kernels.md.
 constexpr double kRowCost = 0.2;
 
 // Where costs are measured, one of so many calls drafts nothing, and an answer's first ones, which

@@ -36,7 +36,7 @@ constexpr size_t AttentionScratchFloats(size_t heads, size_t kv_heads, size_t he
 // depend on positions alone. Rows of a KV block that the token does not see are never read into the
 // result, whatever they hold (NaN included). Sums are floats; where the CPU has products of
 // bfloat16, these are used for rows of bf16, whose queries and weights they round, and with AMX
-// also for all others, whose numbers then lose 2^-16 (docs/performance.md has the errors). The head
+// also for all others, whose numbers then lose 2^-16 (docs/kernels.md has the errors). The head
 // dim is a run-time argument: code compiled for one head dim is no faster
 // (docs/static-vs-dynamic.md).
 void Attention(const AttentionParams& params, std::span<const AttentionSegment> segments,
