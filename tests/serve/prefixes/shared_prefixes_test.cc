@@ -360,7 +360,8 @@ TEST_P(SharedPrefixesStoreTest, StatesBeyondTheBudgetAreNotStored) {
   EXPECT_LE(there(), 1 << 20);
 }
 
-// What counts is the size of what would be stored, not of the conversation, which has more.
+// What counts is the size of what would be stored, at most a quarter of the budget, not that of the
+// conversation, which has more.
 TEST_P(SharedPrefixesStoreTest, AStateIsAsLargeAsItIsStored) {
   const Known known = MakeKnown(0, 300, 0);
   const auto cache = Must(models_[0]->CreateCache({.max_length = kContext}));
