@@ -86,6 +86,12 @@ using GroupSums = hn::Vec<DRowInts>[T][C];
 
 using DPairs = hn::RepartitionToNarrow<DRowInts>;
 
+// How many quads' products fit 16 bits where weights are at most `most` in magnitude: a power of
+// two, of a group of `quads` quads.
+constexpr size_t FitInPairs(int most, size_t quads) {
+  return std::min(quads, size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * most)));
+}
+
 // Adds the products of a group's quad number kQuad, w by x, to the integer sum of a group. `pairs`
 // holds the 16-bit sums that are not in `sum` yet. As nothing saturates, sums are the same on all
 // CPU targets.
@@ -101,9 +107,7 @@ HWY_INLINE void AddQuad(VQuads w, hn::Vec<DRowInts> x, const QuantizedBlock& blo
       quants = hn::IfNegativeThenNegOrUndefIfZero(signed_w, quants);
       w = hn::BitCast(DQuads(), hn::Abs(signed_w));
     }
-    // How many quads' products can be added in 16 bits, at most all of the group.
-    constexpr size_t kFit = std::min<size_t>(
-        Format::kGroup / 4, size_t{1} << hwy::FloorLog2(32767 / (2 * 127 * Format::kMost)));
+    constexpr size_t kFit = FitInPairs(Format::kMost, Format::kGroup / 4);
     const auto products = hn::SatWidenMulPairwiseAdd(DPairs(), w, quants);
     pairs = kQuad % kFit == 0 ? products : hn::Add(pairs, products);
     if constexpr (kQuad % kFit == kFit - 1) {

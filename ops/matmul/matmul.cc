@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/cpu/cpu_target.h"
+#include "ops/matmul/matmul_loops.h"
 #include "ops/matmul/matmul_tiles.h"
 
 namespace inlay {
@@ -54,26 +54,32 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
   return std::max(static_cast<double>(w.tile_bytes()) / kBytes, done / operations);
 }
 
-// Whether AMX, where it is in use, multiplies so many tokens of a matrix by many tiles in turn, so
-// that chunks of few tiles would read their activations from the third-level cache more often.
-bool IsForManyByAmx(const PackedMatrix& w, size_t tokens) {
-  if (w.format() == PackedFormat::kBF16) return tokens >= kLeastAmxTokens;
-  return IsQuantized(w.format()) && IsForAmx(w.format(), tokens);
+// How many tiles in turn the kernels multiply by `tokens` tokens at most, so that chunks of fewer
+// would read their activations from the third-level cache more often: pairs, which kernels for the
+// widest vectors multiply at once, or more.
+size_t MostTilesTogether(const TileKernels& kernels, const PackedMatrix& w, size_t tokens) {
+  constexpr size_t kPair = 2;
+  if (w.format() == PackedFormat::kBF16) {
+    return kernels.use_amx && tokens >= kLeastAmxTokens ? kAmxTiles : kPair;
+  }
+  if (!IsQuantized(w.format())) return kPair;
+  if (kernels.use_amx) return IsForAmx(w.format(), tokens) ? kAmxTiles : kPair;
+  return kernels.unpack && tokens >= kManyUnpackedTokens ? kUnpackedTiles : kPair;
 }
 
-// The number of tiles of a chunk is a multiple of this one's: pairs, which kernels for the widest
-// vectors multiply at once. With AMX as many as leave each thread its chunks.
-size_t TilesTogether(size_t units, size_t tokens, size_t threads, bool is_for_amx) {
+// The number of tiles of a chunk is a multiple of this one's: as many together, up to `most`, as
+// leave each thread its chunks.
+size_t TilesTogether(size_t units, size_t tokens, size_t threads, size_t most) {
   constexpr size_t kChunks = 2;  // of each thread
-  if (!is_for_amx) return 2;
   const size_t chunks = kChunks * threads;
   const size_t pairs = (units / tokens + 2 * chunks - 1) / (2 * chunks);
-  return std::clamp<size_t>(2 * pairs, 2, kAmxTiles);
+  return std::clamp<size_t>(2 * pairs, 2, most);
 }
 
 // The chunk size for a product's `units`, each a tile for one of `tokens` tokens.
-size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads, bool is_for_amx) {
-  const size_t together = TilesTogether(units, tokens, threads, is_for_amx) * tokens;
+size_t ChunkOf(size_t units, size_t tokens, double nanoseconds, size_t threads,
+               size_t most_together) {
+  const size_t together = TilesTogether(units, tokens, threads, most_together) * tokens;
   return std::max(UnitsOfChunk(units, nanoseconds, threads) / together * together, together);
 }
 
@@ -86,7 +92,7 @@ MatMulAhead::MatMulAhead(std::vector<const PackedMatrix*> matrices, size_t threa
     tiles_ += w->tiles();
     time += static_cast<double>(w->tiles()) * TileTime(*w, 1);
   }
-  if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads, /*is_for_amx=*/false);
+  if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads, /*most_together=*/2);
 }
 
 MemoryAhead MatMulAhead::Head(size_t range, size_t ranges) const {
@@ -105,8 +111,8 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
   size_t units = 0;
   size_t most_tokens = 0;
   double time = 0;
-  const bool with_amx = ChosenExtension() == Extension::kAmx;
-  bool is_for_amx = false;
+  const TileKernels kernels = ChosenTileKernels();
+  size_t most_together = 2;
   for (const MatMulTask& task : tasks) {
     assert(task.w->cols() == x.floats().cols && task.y.cols == task.w->rows());
     assert(task.x_rows != nullptr || task.y.rows == x.rows());
@@ -116,10 +122,9 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
     units += task.w->tiles() * task.y.rows;
     most_tokens = std::max(most_tokens, task.y.rows);
     time += static_cast<double>(task.w->tiles()) * TileTime(*task.w, task.y.rows);
-    is_for_amx |= with_amx && IsForManyByAmx(*task.w, task.y.rows);
+    most_together = std::max(most_together, MostTilesTogether(kernels, *task.w, task.y.rows));
   }
   if (units == 0) return;
-  const TileKernels kernels = ChosenTileKernels();
   // Units are numbered through all tasks. A tile belongs to the share that has its first unit.
   const auto work = [&](const Share& share) {
     size_t first = 0;
@@ -138,7 +143,7 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
       first = last;
     }
   };
-  team.Run(units, ChunkOf(units, most_tokens, time, team.threads(), is_for_amx), work, ahead);
+  team.Run(units, ChunkOf(units, most_tokens, time, team.threads(), most_together), work, ahead);
 }
 
 }  // namespace inlay

@@ -24,6 +24,7 @@
 #include "ops/cpu/amx_tiles.h"
 #include "ops/matmul/amx_operands-inl.h"
 #include "ops/matmul/matmul_kernels-inl.h"
+#include "ops/matmul/matmul_loops.h"
 #include "ops/matmul/matmul_task.h"
 #include "ops/matmul/matmul_tiles.h"
 #include "ops/matmul/operand.h"
@@ -66,26 +67,9 @@ constexpr size_t kMostFewTokens = 6 * kAmxTokens;
 // times as fast so as with all activations for each tile, and with 16 of them 0.93 times.
 constexpr size_t kNear = 48 << 10, kFewTiles = 8;
 
-// The size of parts of `all`, as equal as they can be with the fewest parts of `most` at most.
-inline size_t EvenPart(size_t all, size_t most) {
-  const size_t parts = std::max<size_t>((all + most - 1) / most, 1);
-  return (all + parts - 1) / parts;
-}
-
 inline size_t BlocksAtOnce(const PackedMatrix& w) {
   const size_t all = w.cols() / kQuantBlock;
   return all <= kMostBlocks ? all : EvenPart(all, kFewBlocks);
-}
-
-// Calls f.operator()<c>() for each of the kAmxTokens tokens. Unlike a loop, this leaves vectors in
-// an array that is indexed by c in registers: g++ 12 keeps those of a loop in memory.
-template <class F>
-HWY_INLINE void ForTokens(const F& f) {
-  const auto each = [&]<size_t... c>(std::index_sequence<c...>) HWY_ATTR
-      __attribute__((always_inline)) {
-    (f.template operator()<c>(), ...);
-  };
-  each(std::make_index_sequence<kAmxTokens>());
 }
 
 // The kernel of one format; `Tiles` are the AMX instructions. For many tokens the weights of many
@@ -170,7 +154,7 @@ class AmxKernel {
           Unpack(packed, block * kGroups + i, groups(tile)[i]);
         }
       }
-      Ahead ahead(*task.w, block, most, begin, end, TokenGroups(tokens) * (end - begin));
+      WeightsAhead ahead(*task.w, block, most, begin, end, TokenGroups(tokens) * (end - begin));
       for (size_t token = 0; token < tokens; token += kAmxTokens) {
         Copy(task, x, tokens, token, block, count, copied);
         float* y[kAmxTokens];
@@ -202,8 +186,8 @@ class AmxKernel {
       const size_t last = std::min(first + tiles, end);
       for (size_t block = 0; block < all; block += most) {
         const size_t count = std::min(most, all - block);
-        Ahead ahead(*task.w, block, most, first, last,
-                    token_groups * (last - first) * count * kGroups);
+        WeightsAhead ahead(*task.w, block, most, first, last,
+                           token_groups * (last - first) * count * kGroups);
         for (size_t tile = first; tile < last; ++tile) {
           const Format packed(*task.w, tile, 0);
           const auto groups = [&]() HWY_ATTR {
@@ -248,50 +232,6 @@ class AmxKernel {
     for (size_t c = 0; c < kAmxTokens; ++c) y[c] = task.y.Row(std::min(token + c, tokens - 1));
   }
 
-  // Prefetches into the second-level cache what follows `blocks` blocks from `block` on of the
-  // tiles [begin, end): the next blocks of these tiles or, after the last ones, the first of the
-  // next tiles. In as many steps as `fetches`, because the cache waits for few lines at a time.
-  class Ahead {
-   public:
-    Ahead(const PackedMatrix& w, size_t block, size_t blocks, size_t begin, size_t end,
-          size_t fetches) {
-      const size_t all = w.cols() / kQuantBlock;
-      const bool is_last = block + blocks >= all;
-      const size_t next = is_last ? 0 : block + blocks;
-      const size_t first = is_last ? end : begin;
-      const size_t tiles = std::min(end - begin, w.tiles() - first);
-      if (tiles == 0) return;
-      const size_t from = Offset(next);
-      tile_ = w.tile(first) + from;
-      tile_bytes_ = w.tile_bytes();
-      bytes_ = Offset(std::min(next + blocks, all)) - from;
-      tiles_left_ = tiles;
-      step_ = (tiles * bytes_ / fetches + 63) / 64 * 64;
-    }
-
-    HWY_INLINE void Fetch() {
-      if (tiles_left_ == 0) return;
-      for (size_t i = 0; i < step_; i += 64) __builtin_prefetch(tile_ + at_ + i, 0, 2);
-      at_ += step_;
-      if (at_ < bytes_) return;
-      at_ = 0;
-      tile_ += tile_bytes_;
-      --tiles_left_;
-    }
-
-   private:
-    // Where a quantization block of columns begins in a tile.
-    static size_t Offset(size_t block) {
-      return Format::kLayout.Group(block * kQuantBlock / Format::kLayout.cols);
-    }
-
-    const uint8_t* tile_ = nullptr;
-    size_t tile_bytes_ = 0;
-    size_t bytes_ = 0;  // of a tile
-    size_t at_ = 0;
-    size_t tiles_left_ = 0, step_ = 0;
-  };
-
   // AMX registers, of which two of each kind alternate. The last one holds minus the bias of packed
   // weights, as bytes.
   static constexpr int kSums = 0, kQuants = 2, kWeights = 4, kBias = 6;
@@ -312,10 +252,10 @@ class AmxKernel {
 
   // Adds the products of some quantization blocks of columns to one tile's results.
   static void Add(Groups weights, const Block* x, size_t blocks, const Results& results,
-                  Ahead& ahead) {
+                  WeightsAhead& ahead) {
     const DRows df;
     VRows total[kAmxTokens];
-    ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
+    Unrolled<kAmxTokens>([&]<size_t c>() INLAY_UNROLLED {
       total[c] =
           results.are_new ? hn::Zero(df) : hn::LoadN(df, results.y[c] + results.row, results.rows);
     });
@@ -339,7 +279,7 @@ class AmxKernel {
     } else {
       AddSums<1>(weights, x, g - 1, sums, total);
     }
-    ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
+    Unrolled<kAmxTokens>([&]<size_t c>() INLAY_UNROLLED {
       hn::StoreN(total[c], df, results.y[c] + results.row, results.rows);
     });
   }
@@ -369,7 +309,7 @@ class AmxKernel {
   // there, loads those of g + 3, and adds the sums of g - 1.
   template <int slot>
   static HWY_INLINE void Step(const Groups& weights, const Block* x, size_t g, size_t groups,
-                              Sums (&sums)[2], VRows (&total)[kAmxTokens], Ahead& ahead) {
+                              Sums (&sums)[2], VRows (&total)[kAmxTokens], WeightsAhead& ahead) {
     if constexpr (kIsForFew) ahead.Fetch();
     Tiles::template Store<kSums + slot>(sums[slot], sizeof(sums[slot][0]));
     if (g + 2 < groups) Multiply<slot>();
@@ -390,13 +330,13 @@ class AmxKernel {
     const DRows df;
     const auto scale = weights.Scale(g);
     const Block& block = x[g / kGroups];
-    ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
+    Unrolled<kAmxTokens>([&]<size_t c>() INLAY_UNROLLED {
       const auto each = hn::Mul(scale, hn::Set(df, block.scales[c]));
       total[c] = hn::MulAdd(Floats(sums[slot][c]), each, total[c]);
     });
     if constexpr (Format::kHasOffsets) {
       const auto offset = weights.Offset(g);
-      ForTokens([&]<size_t c>() HWY_ATTR __attribute__((always_inline)) {
+      Unrolled<kAmxTokens>([&]<size_t c>() INLAY_UNROLLED {
         total[c] = hn::MulAdd(offset, hn::Set(df, block.sums[kGroupIndex][c]), total[c]);
       });
     }

@@ -27,6 +27,18 @@ namespace inlay {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Calls f.operator()<i>() for each i below n. Unlike a loop, this leaves vectors in an array that
+// is indexed by i in registers: g++ 12 keeps those of a loop in memory. `f` is INLAY_UNROLLED, too.
+#undef INLAY_UNROLLED
+#define INLAY_UNROLLED HWY_ATTR __attribute__((always_inline))
+template <size_t n, class F>
+HWY_INLINE void Unrolled(const F& f) {
+  const auto each = [&]<size_t... i>(std::index_sequence<i...>) INLAY_UNROLLED {
+    (f.template operator()<i>(), ...);
+  };
+  each(std::make_index_sequence<n>());
+}
+
 // What one call of a kernel computes: some neighbouring slices of tiles for some tokens. A slice is
 // as many rows of a tile as a vector holds.
 #if HWY_HAVE_SCALABLE
@@ -103,6 +115,34 @@ HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
   return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.sums16[kGroupIndex]);
 }
 
+#if !HWY_HAVE_SCALABLE
+// Adds a group's integer sums to totals, each times the scales of its rows and its token, and where
+// the format has offsets their products with the sums of activations. scale(t) and offset(t) are
+// those of slice t's rows; see AddGroup for the rest.
+template <class Format, size_t kGroupIndex, size_t T, size_t C, class Scale, class Offset>
+HWY_INLINE void AddScaled(const GroupSums<T, C>& sum, const Scale& scale_of,
+                          const Offset& offset_of, const QuantizedBlock* const* x, size_t block,
+                          VRows (&total)[T][C]) {
+  const DRows df;
+  VRows scale[T];
+  for (size_t t = 0; t < T; ++t) scale[t] = scale_of(t);
+  for (size_t c = 0; c < C; ++c) {
+    const auto x_scale = hn::Set(df, x[c][block].scale);
+    for (size_t t = 0; t < T; ++t) {
+      total[t][c] =
+          hn::MulAdd(hn::ConvertTo(df, sum[t][c]), hn::Mul(scale[t], x_scale), total[t][c]);
+    }
+  }
+  if constexpr (Format::kHasOffsets) {
+    for (size_t t = 0; t < T; ++t) scale[t] = offset_of(t);
+    for (size_t c = 0; c < C; ++c) {
+      const auto x_sum = SumOf<Format, kGroupIndex>(x[c][block]);
+      for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(scale[t], x_sum, total[t][c]);
+    }
+  }
+}
+#endif
+
 // Adds the products of one group of columns to totals: group kGroupIndex of the quantization block
 // x[c][block] of each token c.
 template <class Format, size_t kGroupIndex, size_t T, size_t C>
@@ -121,26 +161,16 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
   }
 #else
                          VRows (&total)[T][C]) {
-  const DRows df;
   const size_t g = block * (kQuantBlock / Format::kGroup) + kGroupIndex;
   GroupSums<T, C> sum;
   SumGroup<Format, kGroupIndex, T, C>(w, g, x, block, sum);
-  VRows scale[T];
-  for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
-  for (size_t c = 0; c < C; ++c) {
-    const auto x_scale = hn::Set(df, x[c][block].scale);
-    for (size_t t = 0; t < T; ++t) {
-      total[t][c] =
-          hn::MulAdd(hn::ConvertTo(df, sum[t][c]), hn::Mul(scale[t], x_scale), total[t][c]);
-    }
-  }
-  if constexpr (Format::kHasOffsets) {
-    for (size_t t = 0; t < T; ++t) scale[t] = w[t].Offset(g);
-    for (size_t c = 0; c < C; ++c) {
-      const auto x_sum = SumOf<Format, kGroupIndex>(x[c][block]);
-      for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(scale[t], x_sum, total[t][c]);
-    }
-  }
+  AddScaled<Format, kGroupIndex>(
+      sum, [&](size_t t) HWY_ATTR { return w[t].Scale(g); },
+      [&](size_t t) HWY_ATTR {
+        if constexpr (Format::kHasOffsets) return w[t].Offset(g);
+        return hn::Zero(DRows());
+      },
+      x, block, total);
 #endif
 }
 

@@ -14,7 +14,9 @@
 
 #include "ops/matmul/matmul_i8mm-inl.h"
 #include "ops/matmul/matmul_kernels-inl.h"
+#include "ops/matmul/matmul_loops.h"
 #include "ops/matmul/matmul_task.h"
+#include "ops/matmul/matmul_unpacked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace inlay {
@@ -50,48 +52,27 @@ struct FewTokens {
   }
 };
 
-// Any number of tokens: kCols at a time, which is fastest, and at the end about two thirds as many
-// once or twice, so that few calls compute a token more than once. The slices stay in the cache for
-// all tokens. The last calls prefetch the next slices, each another part of them, while they
-// compute: one call alone would wait for memory, and the others leave it idle.
+// Any number of tokens. The slices stay in the cache for all of them. The last calls prefetch the
+// next slices, each another part of them, while they compute: one call alone would wait for memory,
+// and the others leave it idle.
 struct ManyTokens {
   template <class Kernel, size_t T>
   static HWY_INLINE void Run(const typename Kernel::Slice* slices, const MatMulTask& task,
                              const typename Kernel::Activations& x) {
-    constexpr size_t kCols = Kernel::kCols;
-    constexpr size_t kFewer = (2 * kCols + 2) / 3;
     constexpr size_t kMostFetching = 8;
-    const size_t tokens = task.y.rows;
-    size_t whole = tokens / kCols, fewer = 0;
-    if (const size_t rest = tokens % kCols; rest != 0) {
-      if (whole > 0 && kCols + rest <= 2 * kFewer) {
-        --whole;
-        fewer = 2;
-      } else if (rest <= kFewer) {
-        fewer = 1;
-      } else {
-        ++whole;
-      }
-    }
     const size_t tiles = std::max<size_t>(1, T * hn::Lanes(DRows()) / kTileRows);
-    size_t left = whole + fewer;  // calls
-    const size_t fetching = std::min(left, kMostFetching);
-    const auto fetch = [&]() HWY_ATTR {
-      if (left-- > fetching) return Prefetch();
-      return Prefetch{.ahead = tiles * task.w->tile_bytes(),
-                      .next = left,
-                      .step = fetching,
-                      .into_second_level = true};
-    };
-    size_t token = 0;
-    for (; whole > 0; --whole, token += kCols) {
-      RunTokens<Kernel, T, kCols>(slices, task, x, token, fetch());
-    }
-    if constexpr (kFewer < kCols) {
-      for (; fewer > 0; --fewer, token += kFewer) {
-        RunTokens<Kernel, T, kFewer>(slices, task, x, token, fetch());
+    size_t fetching = 0;
+    ForTokenCalls<Kernel::kCols>(task.y.rows, [&]<size_t C>(size_t token, size_t left) HWY_ATTR {
+      if (token == 0) fetching = std::min(left + 1, kMostFetching);
+      Prefetch fetch;
+      if (left < fetching) {
+        fetch = {.ahead = tiles * task.w->tile_bytes(),
+                 .next = left,
+                 .step = fetching,
+                 .into_second_level = true};
       }
-    }
+      RunTokens<Kernel, T, C>(slices, task, x, token, fetch);
+    });
   }
 };
 
@@ -141,6 +122,13 @@ template <class Format>
 void MultiplyQuantized(const MatMulTask& task, const QuantizedRows& x, size_t begin, size_t end) {
 #if INLAY_USES_I8MM
   if (task.y.rows >= kMatrixTokens) return MultiplyMatrices<Format>(task, x, begin, end);
+#endif
+#if HWY_ARCH_X86
+  if constexpr (kUnpacks) {
+    if (task.y.rows >= kLeastUnpackedTokens<Format>) {
+      return MultiplyUnpacked<Format>(task, x, begin, end);
+    }
+  }
 #endif
   Multiply<QuantizedKernel<Format>>(task, x, begin, end);
 }

@@ -12,6 +12,7 @@ TileKernels ChosenTileKernels() {
                          .tables = plain::TableTiles()};
   switch (ChosenExtension()) {
     case Extension::kNone:
+      kernels.unpack = plain::UnpackTiles();
       break;
     case Extension::kVnni:
       kernels.bytes = vnni::ByteTiles();
@@ -19,6 +20,7 @@ TileKernels ChosenTileKernels() {
       kernels.tables = vnni::TableTiles();
       break;
     case Extension::kAmx:
+      kernels.use_amx = true;
       kernels.bf16 = amx::Bf16Tiles();
       kernels.bytes = amx::QuantizedTiles();
       kernels.nibbles = amx::QuantizedTiles();

@@ -22,6 +22,8 @@ struct TileKernels {
   MultiplyTilesOf<QuantizedRows> bytes;    // kBytes32
   MultiplyTilesOf<QuantizedRows> nibbles;  // nibbles, with further bits or without
   MultiplyTilesOf<QuantizedRows> tables;   // indices into tables, and quants of 2 or 3 bits
+  bool use_amx = false;  // all but `floats`, where IsForAmx or from kLeastAmxTokens on
+  bool unpack = false;   // the last three, from kManyUnpackedTokens on: see kUnpackedTiles
 };
 
 // The kernels of the CPU target in use.
@@ -34,6 +36,7 @@ MultiplyTilesOf<Bf16Rows> Bf16Tiles();
 MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
 MultiplyTilesOf<QuantizedRows> TableTiles();
+bool UnpackTiles();  // TileKernels::unpack
 }  // namespace plain
 namespace vnni {
 MultiplyTilesOf<QuantizedRows> ByteTiles();

@@ -49,7 +49,7 @@ TEST_P(QuantMatMulTest, MatchesReference) {
     const size_t block = GetWeightTypeInfo(type).block_size;
     for (size_t blocks : {1, 2, 3, 5}) {
       for (size_t rows : {1, 2, 3, 4, 5, 17, 35}) {
-        for (size_t tokens : {1, 3, 8}) {
+        for (size_t tokens : {1, 3, 21}) {
           if (SmallTests() && (blocks + rows + tokens) % 3 != 0) continue;
           const Weights w(type, rows, blocks * block, static_cast<uint32_t>(rows));
           const Array x = RandomArray(tokens, blocks * block, 3, 1, rows % 5), y(tokens, rows);
@@ -73,14 +73,14 @@ TEST_P(QuantMatMulTest, MatchesReference) {
 TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
   for (WeightType type : QuantizedTypes()) {
     // More columns than any kernel takes at once.
-    const size_t cols = 768, rows = 53, tokens = 16;
+    const size_t cols = 1280, rows = 77, tokens = 26;
     const Weights w(type, rows, cols, 7);
     const Array x = RandomArray(tokens, cols, 8), all(tokens, rows);
     Team one(1);
     PackAndMultiply(w.matrix, x, all, one);
     for (size_t threads : {1, 2, 3}) {
       SharingTeam team(threads);
-      for (size_t step : {1, 2, 5, 13, 16}) {
+      for (size_t step : {1, 2, 5, 13, 26}) {
         if (SmallTests() && (threads < 3 || (step != 5 && step != 13))) continue;
         const Array y(tokens, rows);
         for (size_t t = 0; t < tokens; t += step) {
@@ -99,7 +99,7 @@ TEST(QuantMatMul, ExtensionsHaveTheBitsOfTheirTarget) {
   size_t compared = 0;
   for (const ExtensionTarget& target : kExtensionTargets) {
     for (WeightType type : QuantizedTypes()) {
-      const size_t cols = 768, rows = 53, tokens = 37;
+      const size_t cols = 1280, rows = 77, tokens = 37;
       const Weights w(type, rows, cols, 11);
       const Array x = RandomArray(tokens, cols, 12), with(tokens, rows), without(tokens, rows);
       Team team(1);
@@ -119,7 +119,7 @@ TEST(QuantMatMul, ExtensionsHaveTheBitsOfTheirTarget) {
 TEST_P(QuantMatMulTest, ExtremeQuantsAndActivations) {
   SharingTeam team(1);
   for (WeightType type : QuantizedTypes()) {
-    const size_t cols = GetWeightTypeInfo(type).block_size, tokens = 8, rows = 19;
+    const size_t cols = GetWeightTypeInfo(type).block_size, tokens = 20, rows = 19;
     for (uint8_t byte : {0x00, 0x77, 0x7F, 0x80, 0x81, 0x88, 0xFF}) {
       const Weights w(type, rows, cols, 5, byte);
       for (float value : {1.0f, -1.0f}) {
