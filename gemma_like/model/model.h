@@ -48,8 +48,8 @@
 #include "gemma_like/ranks/ranks.h"
 #include "gemma_like/strings.h"
 #include "io/gguf/gguf.h"
-#include "ops/cpu/amx_memory.h"
 #include "ops/cpu/cpu_target.h"
+#include "ops/cpu/kernel_memory.h"
 #include "ops/matmul/operand.h"
 #include "ops/pooling.h"
 #include "ops/row_ops.h"
@@ -90,7 +90,7 @@ class Model final : public Engine {
     const size_t threads = TeamThreads(options);
     return {.weights = binder.bytes(),
             .scratch = ScratchFloats(MaxBatch(options), threads) * sizeof(float) +
-                       PlannedAmxMemory(threads)};
+                       PlannedKernelMemory(threads)};
   }
 
   // What a rank's token costs, from the file's header alone, once a conversation has `length`

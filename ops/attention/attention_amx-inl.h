@@ -18,7 +18,7 @@
 #include "ops/attention/attention-inl.h"
 #include "ops/attention/attention_span.h"
 #include "ops/bf16_parts-inl.h"
-#include "ops/cpu/amx_memory.h"
+#include "ops/cpu/kernel_memory.h"
 #include "ops/cpu/amx_product.h"
 
 #if HWY_TARGET == HWY_AVX3_DL
@@ -308,7 +308,7 @@ void SpanByAmx(const AttentionCall& call, const TokenRange& tokens, size_t kv_he
   const auto run = [&]<class T>() {
     using Span = AmxSpan<T, Tiles>;
     static_assert(sizeof(Span) <= kAmxMemory && std::is_trivially_destructible_v<Span>);
-    (new (AmxMemory()) Span(call, tokens, kv_head, span))->Run(partials);
+    (new (KernelMemory()) Span(call, tokens, kv_head, span))->Run(partials);
   };
   switch (call.segment.kv.shape.type) {
     case KvType::kF32:

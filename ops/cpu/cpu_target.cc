@@ -173,6 +173,10 @@ std::string ChosenArithmetic() {
 
 Extension ChosenExtension() { return Chosen().load(std::memory_order_relaxed); }
 
+bool UnpacksWeights() {
+  return ChosenExtension() == Extension::kNone && (ProbeTargetBit() & INLAY_UNPACKING_TARGETS) != 0;
+}
+
 bool ForceTarget(std::string_view name) {
   const std::vector<CpuTarget>& runnable = Runnable();
   const auto forced = std::find_if(runnable.begin(), runnable.end(), [&](const CpuTarget& target) {

@@ -35,6 +35,10 @@ std::vector<std::string> RunnableTargets();
 std::string ChosenTarget();
 Extension ChosenExtension();
 
+// Whether its kernels unpack the weights of quantized products with many tokens: those of AVX2 and
+// SSE4 without an extension do.
+bool UnpacksWeights();
+
 // Identifies everything that decides the bits of results on the target in use: the name of the
 // plainest target whose kernels compute the same ("AVX3" on AVX3_VNNI), and for SVE the bytes of a
 // vector ("SVE/64").

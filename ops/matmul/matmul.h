@@ -47,7 +47,7 @@ class MatMulAhead final : public PhaseAhead {
 //     y = fma(w_offset, x_scale * sum of x_q, y); the integer sums are exact.
 // On CPU targets without a fused multiply-add, a multiplication and an addition replace it.
 //
-// Throws std::bad_alloc if there is none of the memory that AMX needs (ops/cpu/amx_memory.h).
+// Throws std::bad_alloc if there is none of the memory that kernels need (ops/cpu/kernel_memory.h).
 void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
             const PhaseAhead* ahead = nullptr);
 

@@ -20,7 +20,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "ops/cpu/amx_memory.h"
+#include "ops/cpu/kernel_memory.h"
 #include "ops/cpu/amx_tiles.h"
 #include "ops/matmul/amx_operands-inl.h"
 #include "ops/matmul/matmul_kernels-inl.h"
@@ -126,7 +126,7 @@ class AmxKernel {
     return kIsForFew ? all : std::min(kAmxTiles, kUnpacked / (BlocksAtOnce(w) * kGroups));
   }
 
-  // The tiles [begin, end) for the first `tokens` tokens, one at least; `memory` is AmxMemory().
+  // The tiles [begin, end) for the first `tokens` tokens, one at least; `memory` is KernelMemory().
   static void Run(const MatMulTask& task, const QuantizedRows& x, size_t tokens, size_t begin,
                   size_t end, std::byte* memory) {
     if constexpr (kIsForFew) {
@@ -359,7 +359,7 @@ HWY_NOINLINE void MultiplyByKernel(const MatMulTask& task, const QuantizedRows& 
   } else {
     last.x_rows += many;
   }
-  std::byte* const memory = AmxMemory();  // which may throw: nothing is configured yet
+  std::byte* const memory = KernelMemory();  // which may throw: nothing is configured yet
   Kernel::Configure();
   const size_t most = EvenPart(end - begin, Kernel::MostTiles(*task.w, end - begin));
   for (size_t tile = begin; tile < end; tile += most) {

@@ -28,9 +28,7 @@ void MultiplyBytes(const MatMulTask& task, const QuantizedRows& x, size_t begin,
       assert(false);
   }
 }
-bool Unpack() { return kUnpacks; }
 #else
-bool Unpack() { return false; }
 void MultiplyBytes(const MatMulTask&, const QuantizedRows&, size_t, size_t) { assert(false); }
 #endif
 
@@ -44,13 +42,10 @@ namespace inlay::INLAY_EXTENSION {
 namespace {
 
 HWY_EXPORT(MultiplyBytes);
-HWY_EXPORT(Unpack);
 
 }  // namespace
 
 MultiplyTilesOf<QuantizedRows> ByteTiles() { return HWY_DYNAMIC_POINTER(MultiplyBytes); }
-
-bool UnpackTiles() { return HWY_DYNAMIC_DISPATCH(Unpack)(); }
 
 }  // namespace inlay::INLAY_EXTENSION
 #endif  // HWY_ONCE

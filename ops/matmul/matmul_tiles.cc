@@ -12,7 +12,7 @@ TileKernels ChosenTileKernels() {
                          .tables = plain::TableTiles()};
   switch (ChosenExtension()) {
     case Extension::kNone:
-      kernels.unpack = plain::UnpackTiles();
+      kernels.unpack = UnpacksWeights();
       break;
     case Extension::kVnni:
       kernels.bytes = vnni::ByteTiles();

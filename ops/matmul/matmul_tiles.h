@@ -23,7 +23,7 @@ struct TileKernels {
   MultiplyTilesOf<QuantizedRows> nibbles;  // nibbles, with further bits or without
   MultiplyTilesOf<QuantizedRows> tables;   // indices into tables, and quants of 2 or 3 bits
   bool use_amx = false;  // all but `floats`, where IsForAmx or from kLeastAmxTokens on
-  bool unpack = false;   // the last three, from kManyUnpackedTokens on: see kUnpackedTiles
+  bool unpack = false;   // the last three, from kManyUnpackedTokens on (ops/matmul/matmul_loops.h)
 };
 
 // The kernels of the CPU target in use.
@@ -36,7 +36,6 @@ MultiplyTilesOf<Bf16Rows> Bf16Tiles();
 MultiplyTilesOf<QuantizedRows> ByteTiles();
 MultiplyTilesOf<QuantizedRows> NibbleTiles();
 MultiplyTilesOf<QuantizedRows> TableTiles();
-bool UnpackTiles();  // TileKernels::unpack
 }  // namespace plain
 namespace vnni {
 MultiplyTilesOf<QuantizedRows> ByteTiles();

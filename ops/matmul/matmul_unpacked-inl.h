@@ -12,10 +12,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 #include <utility>
 
 #include "hwy/highway.h"
+#include "ops/cpu/kernel_memory.h"
 #include "ops/matmul/matmul_kernels-inl.h"
 #include "ops/matmul/matmul_loops.h"
 #include "ops/matmul/matmul_task.h"
@@ -39,7 +41,7 @@ namespace {
 // QuantizedKernel, and so are the float operations that follow.
 
 // Whether weights are multiplied so, on targets with 16 registers.
-constexpr bool kUnpacks = kInPairs && HWY_TARGET > HWY_AVX3;
+constexpr bool kUnpacks = kInPairs && (HWY_TARGET & INLAY_UNPACKING_TARGETS) != 0;
 
 #if HWY_ARCH_X86
 // Makes the compiler compute v where it is computed in the source. Left to itself, g++ 12 orders
@@ -181,11 +183,11 @@ class WordsKernel {
  private:
   static constexpr size_t kSlices = kUnpackedSlices;
   static constexpr size_t kFit = Kind::kFit;
+  using DSums = std::conditional_t<Kind::kIsWide, DRowInts, DPairs>;
 
   template <size_t kGroupIndex, size_t C>
   static HWY_INLINE void AddGroup(const Group& w, const TokensOfWords<Kind, C>& tokens,
                                   size_t block, float (&total)[C][kSlices][Group::kLanes]) {
-    using DSums = std::conditional_t<Kind::kIsWide, DRowInts, DPairs>;
     const DSums ds;
     const DRowInts di;
     const DRows df;
@@ -201,7 +203,7 @@ class WordsKernel {
     };
     hn::Vec<DSums> sums[kSlices][C];
     // The sums of earlier words, where those of all do not fit.
-    [[maybe_unused]] alignas(64) int32_t earlier[C][kSlices][Group::kLanes];
+    alignas(64) int32_t earlier[C][kSlices][Group::kLanes];
     Unrolled<Kind::kWords>([&]<size_t word>() INLAY_UNROLLED {
       const hn::RebindToUnsigned<DRowInts> d32;
       hn::Vec<decltype(d32)> weights[kSlices];
@@ -215,38 +217,43 @@ class WordsKernel {
           ComputeHere(sums[t][c]);
         });
       });
-      if constexpr (word % kFit != kFit - 1) return;
-      Unrolled<C>([&]<size_t c>() INLAY_UNROLLED {
-        const QuantizedBlock& activations = tokens.rows[c][block];
-        [[maybe_unused]] const auto start = StartOfSum<Kind, kGroupIndex>(activations);
-        const auto x_scale = hn::Set(df, activations.scale);
-        Unrolled<kSlices>([&]<size_t t>() INLAY_UNROLLED {
-          hn::Vec<DRowInts> sum;
-          if constexpr (Kind::kIsWide) {
-            sum = sums[t][c];
-          } else {
-            sum = hn::WidenMulPairwiseAdd(di, sums[t][c], hn::Set(ds, 1));
-            if constexpr (word >= kFit) {
-              sum = hn::Add(sum, hn::Load(di, earlier[c][t]));
-            } else if constexpr (Kind::kBias != 0) {
-              sum = hn::Add(sum, start);
+      if constexpr (word % kFit == kFit - 1) {
+        Unrolled<C>([&]<size_t c>() INLAY_UNROLLED {
+          const QuantizedBlock& activations = tokens.rows[c][block];
+          const auto start = StartOfSum<Kind, kGroupIndex>(activations);
+          const auto x_scale = hn::Set(df, activations.scale);
+          Unrolled<kSlices>([&]<size_t t>() INLAY_UNROLLED {
+            const auto sum = Widened<(word >= kFit)>(sums[t][c], start, earlier[c][t]);
+            if constexpr (word + 1 < Kind::kWords) {
+              hn::Store(sum, di, earlier[c][t]);
+            } else {
+              auto result =
+                  hn::MulAdd(hn::ConvertTo(df, sum), hn::Mul(hn::Load(df, w.scales[t]), x_scale),
+                             hn::Load(df, total[c][t]));
+              if constexpr (Kind::kHasOffsets) {
+                result = hn::MulAdd(hn::Load(df, w.offsets[t]),
+                                    SumOf<Kind, kGroupIndex>(activations), result);
+              }
+              hn::Store(result, df, total[c][t]);
             }
-          }
-          if constexpr (word + 1 < Kind::kWords) {
-            hn::Store(sum, di, earlier[c][t]);
-          } else {
-            auto result =
-                hn::MulAdd(hn::ConvertTo(df, sum), hn::Mul(hn::Load(df, w.scales[t]), x_scale),
-                           hn::Load(df, total[c][t]));
-            if constexpr (Kind::kHasOffsets) {
-              result = hn::MulAdd(hn::Load(df, w.offsets[t]), SumOf<Kind, kGroupIndex>(activations),
-                                  result);
-            }
-            hn::Store(result, df, total[c][t]);
-          }
+          });
         });
-      });
+      }
     });
+  }
+
+  // The 32-bit sums of products up to some word, whose last kFit are in `sum`: with those of the
+  // words before, or with what a group's sum starts with.
+  template <bool kHasEarlier>
+  static HWY_INLINE hn::Vec<DRowInts> Widened(hn::Vec<DSums> sum, hn::Vec<DRowInts> start,
+                                              const int32_t* earlier) {
+    if constexpr (Kind::kIsWide) {
+      return sum;
+    } else {
+      const auto wide = hn::WidenMulPairwiseAdd(DRowInts(), sum, hn::Set(DSums(), 1));
+      if constexpr (kHasEarlier) return hn::Add(wide, hn::Load(DRowInts(), earlier));
+      return Kind::kBias == 0 ? wide : hn::Add(wide, start);
+    }
   }
 };
 
@@ -258,7 +265,9 @@ void MultiplyUnpacked(const MatMulTask& task, const QuantizedRows& x, size_t beg
   constexpr size_t kGroups = Kernel::kGroups;
   constexpr size_t kPartRows = kUnpackedSlices * hn::MaxLanes(DRows());
   constexpr size_t kParts = kTileRows / kPartRows;  // of a tile
-  typename Kernel::Group unpacked[kUnpackedTiles][kParts][kUnpackedBlocks * kGroups];
+  using Parts = typename Kernel::Group[kParts][kUnpackedBlocks * kGroups];
+  static_assert(kUnpackedTiles * sizeof(Parts) <= kUnpackedMemory);
+  Parts* const unpacked = new (KernelMemory()) Parts[kUnpackedTiles];
   const size_t all = task.w->cols() / kQuantBlock;
   const size_t most = EvenPart(all, kUnpackedBlocks);
   const size_t calls = (task.y.rows + kUnpackedTokens - 1) / kUnpackedTokens;

@@ -1,4 +1,4 @@
-#include "ops/cpu/amx_memory.h"
+#include "ops/cpu/kernel_memory.h"
 
 #include <cstddef>
 #include <memory>
@@ -8,18 +8,19 @@
 
 namespace inlay {
 
-std::byte* AmxMemory() {
+std::byte* KernelMemory() {
   static constexpr std::align_val_t kAlignment{64};
   struct Free {
     void operator()(std::byte* p) const { ::operator delete[](p, kAlignment); }
   };
   thread_local const std::unique_ptr<std::byte[], Free> memory(new (kAlignment)
-                                                                   std::byte[kAmxMemory]);
+                                                                   std::byte[kKernelMemory]);
   return memory.get();
 }
 
-size_t PlannedAmxMemory(size_t threads) {
-  return ChosenExtension() == Extension::kAmx ? threads * kAmxMemory : 0;
+size_t PlannedKernelMemory(size_t threads) {
+  if (ChosenExtension() == Extension::kAmx) return threads * kAmxMemory;
+  return UnpacksWeights() ? threads * kUnpackedMemory : 0;
 }
 
 }  // namespace inlay

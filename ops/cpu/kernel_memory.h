@@ -1,0 +1,27 @@
+// What the kernels of a thread write and read again beside their results: too much for the stacks
+// that some programs give their threads.
+#ifndef INLAY_OPS_CPU_KERNEL_MEMORY_H_
+#define INLAY_OPS_CPU_KERNEL_MEMORY_H_
+
+#include <algorithm>
+#include <cstddef>
+
+namespace inlay {
+
+// Bytes for the kernels of AMX. With less their products copy activations more often.
+inline constexpr size_t kAmxMemory = 640 << 10;
+// Bytes for kernels that unpack weights.
+inline constexpr size_t kUnpackedMemory = 160 << 10;
+inline constexpr size_t kKernelMemory = std::max(kAmxMemory, kUnpackedMemory);
+
+// The calling thread's kKernelMemory bytes, aligned to 64, allocated by its first call and freed
+// when it ends. One kernel at a time uses them; what an earlier one left there is lost. Throws
+// std::bad_alloc if there is no memory.
+std::byte* KernelMemory();
+
+// Bytes of it that the kernels of `threads` threads use on the CPU target in use.
+size_t PlannedKernelMemory(size_t threads);
+
+}  // namespace inlay
+
+#endif  // INLAY_OPS_CPU_KERNEL_MEMORY_H_
