@@ -18,8 +18,8 @@
 #include "ops/attention/attention-inl.h"
 #include "ops/attention/attention_span.h"
 #include "ops/bf16_parts-inl.h"
-#include "ops/cpu/kernel_memory.h"
 #include "ops/cpu/amx_product.h"
+#include "ops/cpu/kernel_memory.h"
 
 #if HWY_TARGET == HWY_AVX3_DL
 

@@ -43,7 +43,8 @@
 #define INLAY_DOTPROD_TARGETS INLAY_ARM_TARGETS(INLAY_HAS_DOTPROD)
 #define INLAY_I8MM_TARGETS INLAY_ARM_TARGETS(INLAY_HAS_I8MM)
 
-// The targets whose kernels, without an extension, unpack weights (ops/matmul/matmul_unpacked-inl.h).
+// The targets whose kernels, without an extension, unpack weights, as
+// ops/matmul/matmul_unpacked-inl.h does.
 #define INLAY_UNPACKING_TARGETS (HWY_AVX2 | HWY_SSE4)
 
 // The namespace of what the source exports, and its targets.

@@ -20,8 +20,8 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "ops/cpu/kernel_memory.h"
 #include "ops/cpu/amx_tiles.h"
+#include "ops/cpu/kernel_memory.h"
 #include "ops/matmul/amx_operands-inl.h"
 #include "ops/matmul/matmul_kernels-inl.h"
 #include "ops/matmul/matmul_loops.h"
