@@ -115,34 +115,6 @@ HWY_INLINE VRows SumOf(const QuantizedBlock& x) {
   return hn::Set(DRows(), Format::kGroup == kQuantBlock ? x.sum : x.sums16[kGroupIndex]);
 }
 
-#if !HWY_HAVE_SCALABLE
-// Adds a group's integer sums to totals, each times the scales of its rows and its token, and where
-// the format has offsets their products with the sums of activations. scale(t) and offset(t) are
-// those of slice t's rows; see AddGroup for the rest.
-template <class Format, size_t kGroupIndex, size_t T, size_t C, class Scale, class Offset>
-HWY_INLINE void AddScaled(const GroupSums<T, C>& sum, const Scale& scale_of,
-                          const Offset& offset_of, const QuantizedBlock* const* x, size_t block,
-                          VRows (&total)[T][C]) {
-  const DRows df;
-  VRows scale[T];
-  for (size_t t = 0; t < T; ++t) scale[t] = scale_of(t);
-  for (size_t c = 0; c < C; ++c) {
-    const auto x_scale = hn::Set(df, x[c][block].scale);
-    for (size_t t = 0; t < T; ++t) {
-      total[t][c] =
-          hn::MulAdd(hn::ConvertTo(df, sum[t][c]), hn::Mul(scale[t], x_scale), total[t][c]);
-    }
-  }
-  if constexpr (Format::kHasOffsets) {
-    for (size_t t = 0; t < T; ++t) scale[t] = offset_of(t);
-    for (size_t c = 0; c < C; ++c) {
-      const auto x_sum = SumOf<Format, kGroupIndex>(x[c][block]);
-      for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(scale[t], x_sum, total[t][c]);
-    }
-  }
-}
-#endif
-
 // Adds the products of one group of columns to totals: group kGroupIndex of the quantization block
 // x[c][block] of each token c.
 template <class Format, size_t kGroupIndex, size_t T, size_t C>
@@ -161,16 +133,26 @@ HWY_INLINE void AddGroup(const Format* w, const QuantizedBlock* const* x, size_t
   }
 #else
                          VRows (&total)[T][C]) {
+  const DRows df;
   const size_t g = block * (kQuantBlock / Format::kGroup) + kGroupIndex;
   GroupSums<T, C> sum;
   SumGroup<Format, kGroupIndex, T, C>(w, g, x, block, sum);
-  AddScaled<Format, kGroupIndex>(
-      sum, [&](size_t t) HWY_ATTR { return w[t].Scale(g); },
-      [&](size_t t) HWY_ATTR {
-        if constexpr (Format::kHasOffsets) return w[t].Offset(g);
-        return hn::Zero(DRows());
-      },
-      x, block, total);
+  VRows scale[T];
+  for (size_t t = 0; t < T; ++t) scale[t] = w[t].Scale(g);
+  for (size_t c = 0; c < C; ++c) {
+    const auto x_scale = hn::Set(df, x[c][block].scale);
+    for (size_t t = 0; t < T; ++t) {
+      total[t][c] =
+          hn::MulAdd(hn::ConvertTo(df, sum[t][c]), hn::Mul(scale[t], x_scale), total[t][c]);
+    }
+  }
+  if constexpr (Format::kHasOffsets) {
+    for (size_t t = 0; t < T; ++t) scale[t] = w[t].Offset(g);
+    for (size_t c = 0; c < C; ++c) {
+      const auto x_sum = SumOf<Format, kGroupIndex>(x[c][block]);
+      for (size_t t = 0; t < T; ++t) total[t][c] = hn::MulAdd(scale[t], x_sum, total[t][c]);
+    }
+  }
 #endif
 }
 
