@@ -13,9 +13,19 @@ std::byte* KernelMemory() {
   struct Free {
     void operator()(std::byte* p) const { ::operator delete[](p, kAlignment); }
   };
-  thread_local const std::unique_ptr<std::byte[], Free> memory(new (kAlignment)
-                                                                   std::byte[kKernelMemory]);
-  return memory.get();
+  struct Memory {
+    std::unique_ptr<std::byte[], Free> bytes;
+    size_t size = 0;
+  };
+  thread_local Memory memory;
+  const size_t needed = UnpacksWeights() ? kUnpackedMemory : kAmxMemory;
+  if (memory.size < needed) {  // a test may have forced another target
+    memory.size = 0;
+    memory.bytes.reset();
+    memory.bytes.reset(new (kAlignment) std::byte[needed]);
+    memory.size = needed;
+  }
+  return memory.bytes.get();
 }
 
 size_t PlannedKernelMemory(size_t threads) {

@@ -3,7 +3,6 @@
 #ifndef INLAY_OPS_CPU_KERNEL_MEMORY_H_
 #define INLAY_OPS_CPU_KERNEL_MEMORY_H_
 
-#include <algorithm>
 #include <cstddef>
 
 namespace inlay {
@@ -12,11 +11,11 @@ namespace inlay {
 inline constexpr size_t kAmxMemory = 640 << 10;
 // Bytes for kernels that unpack weights.
 inline constexpr size_t kUnpackedMemory = 160 << 10;
-inline constexpr size_t kKernelMemory = std::max(kAmxMemory, kUnpackedMemory);
 
-// The calling thread's kKernelMemory bytes, aligned to 64, allocated by its first call and freed
-// when it ends. One kernel at a time uses them; what an earlier one left there is lost. Throws
-// std::bad_alloc if there is no memory.
+// The calling thread's memory, as many bytes as kernels of the CPU target in use need (of AMX where
+// they do not unpack), aligned to 64, allocated by its first call and freed when the thread ends.
+// One kernel at a time uses them; what an earlier one left there is lost. Throws std::bad_alloc if
+// there is no memory.
 std::byte* KernelMemory();
 
 // Bytes of it that the kernels of `threads` threads use on the CPU target in use.
