@@ -54,11 +54,12 @@ double TileTime(const PackedMatrix& w, size_t tokens) {
   return std::max(static_cast<double>(w.tile_bytes()) / kBytes, done / operations);
 }
 
+// Tiles that kernels for the widest vectors multiply at once.
+constexpr size_t kPair = 2;
+
 // How many tiles in turn the kernels multiply by `tokens` tokens at most, so that chunks of fewer
-// would read their activations from the third-level cache more often: pairs, which kernels for the
-// widest vectors multiply at once, or more.
+// would read their activations from the third-level cache more often.
 size_t MostTilesTogether(const TileKernels& kernels, const PackedMatrix& w, size_t tokens) {
-  constexpr size_t kPair = 2;
   if (w.format() == PackedFormat::kBF16) {
     return kernels.use_amx && tokens >= kLeastAmxTokens ? kAmxTiles : kPair;
   }
@@ -72,8 +73,8 @@ size_t MostTilesTogether(const TileKernels& kernels, const PackedMatrix& w, size
 size_t TilesTogether(size_t units, size_t tokens, size_t threads, size_t most) {
   constexpr size_t kChunks = 2;  // of each thread
   const size_t chunks = kChunks * threads;
-  const size_t pairs = (units / tokens + 2 * chunks - 1) / (2 * chunks);
-  return std::clamp<size_t>(2 * pairs, 2, most);
+  const size_t pairs = (units / tokens + kPair * chunks - 1) / (kPair * chunks);
+  return std::clamp(kPair * pairs, kPair, most);
 }
 
 // The chunk size for a product's `units`, each a tile for one of `tokens` tokens.
@@ -92,7 +93,7 @@ MatMulAhead::MatMulAhead(std::vector<const PackedMatrix*> matrices, size_t threa
     tiles_ += w->tiles();
     time += static_cast<double>(w->tiles()) * TileTime(*w, 1);
   }
-  if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads, /*most_together=*/2);
+  if (tiles_ > 0) chunk_ = ChunkOf(tiles_, 1, time, threads, kPair);
 }
 
 MemoryAhead MatMulAhead::Head(size_t range, size_t ranges) const {
@@ -112,7 +113,7 @@ void MatMul(std::span<const MatMulTask> tasks, const Operand& x, Team& team,
   size_t most_tokens = 0;
   double time = 0;
   const TileKernels kernels = ChosenTileKernels();
-  size_t most_together = 2;
+  size_t most_together = kPair;
   for (const MatMulTask& task : tasks) {
     assert(task.w->cols() == x.floats().cols && task.y.cols == task.w->rows());
     assert(task.x_rows != nullptr || task.y.rows == x.rows());

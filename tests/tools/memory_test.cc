@@ -50,7 +50,7 @@ TEST(Memory, StaysWithinThePlan) {
 
 // Every limit from one where the program barely starts to one that is enough.
 TEST(Memory, AnyLimitEndsInASentenceOrAnAnswer) {
-  constexpr size_t least = size_t{26} << 20;
+  constexpr size_t least = size_t{25} << 20;
   ASSERT_EQ(RunProgram({"--version"}, {.address_space = least}).status, 0);
   int refused = 0;
   // Of many threads the first few may find memory for their stacks and the next not.

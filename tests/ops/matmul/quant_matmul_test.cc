@@ -93,6 +93,31 @@ TEST_P(QuantMatMulTest, BitsDoNotDependOnTokensOrThreads) {
   }
 }
 
+// Tokens of an expert read their activations from rows of others, in any order and repeatedly.
+TEST_P(QuantMatMulTest, TakesRowsByTheirNumbers) {
+  SharingTeam team(2);
+  for (WeightType type : QuantizedTypes()) {
+    const size_t cols = 512, rows = 40, inputs = 11;
+    const Weights w(type, rows, cols, 31);
+    const PackedMatrix packed = PackedMatrix::Pack(w.matrix, team);
+    const Array x = RandomArray(inputs, cols, 32), all(inputs, rows);
+    const OwnedOperand input(x, OperandForms::For({&packed}), team);
+    MatMul(packed, *input, all, team);
+    for (size_t tokens : {5, 26}) {
+      std::vector<int32_t> x_rows(tokens);
+      for (size_t t = 0; t < tokens; ++t) x_rows[t] = static_cast<int32_t>((7 * t + 3) % inputs);
+      const Array y(tokens, rows), expected(tokens, rows);
+      for (size_t t = 0; t < tokens; ++t) {
+        std::copy_n(all.view().Row(static_cast<size_t>(x_rows[t])), rows, expected.view().Row(t));
+      }
+      const MatMulTask task = {&packed, y, x_rows.data()};
+      MatMul({&task, 1}, *input, team);
+      EXPECT_TRUE(SameBits(y, expected))
+          << GetWeightTypeInfo(type).name << ", " << tokens << " tokens";
+    }
+  }
+}
+
 // Integer sums are exact, and the floats that they become are added in one order: a product has the
 // same bits with an extension and without.
 TEST(QuantMatMul, ExtensionsHaveTheBitsOfTheirTarget) {
