@@ -65,6 +65,8 @@ if(INLAY_SANITIZE)
   add_compile_options(-fsanitize=${INLAY_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${INLAY_SANITIZE})
+  # Where what is compiled is made smaller for them.
+  add_compile_definitions(INLAY_SANITIZED)
 endif()
 
 # Branches are counted everywhere, so that libFuzzer sees what an input reached.
