@@ -4,24 +4,41 @@
 # One GoogleTest binary, one ctest entry. It links gtest_main and runs in the repository's root, so
 # that a test opens its data as "tests/golden/x.gguf" under CMake and Bazel alike.
 #
-# Headers that every test reads are compiled once: reading them took two fifths of a test's
-# compilation. They are GoogleTest's and abseil's alone, so that a test still includes what it uses
-# of this project.
-add_executable(inlay_test_headers ${PROJECT_SOURCE_DIR}/tests/test_headers.cc)
-target_link_libraries(inlay_test_headers PRIVATE absl::status absl::statusor absl::strings absl::str_format
-                      GTest::gmock)
-target_precompile_headers(inlay_test_headers PRIVATE
-  <gmock/gmock.h> <gtest/gtest.h> <absl/status/status.h> <absl/status/statusor.h>
-  <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/string_view.h>)
-
-# What tests compile themselves is optimised less than what they test: it takes three quarters of the
-# time to compile, and with clang's sanitizers of memory, unoptimised, two fifths. No result can
-# depend on it, as expressions are never contracted (InlayFlags.cmake).
-set(INLAY_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+# Most of what a fresh clone compiles is tests, so that their compilation has to be fast:
+#
+# - Tests are optimised less than what they test. At -O0 they take three quarters of the time that -O1
+#   takes. At -O1 are those that compute much themselves, kernels' references and caches: their rooms
+#   set INLAY_TEST_LEVEL to INLAY_TEST_MOST_LEVEL, which is 0 with clang's sanitizers of memory, where
+#   the difference is largest. No result can depend on it, as expressions are never contracted
+#   (InlayFlags.cmake).
+# - Headers that every test reads are compiled once a level: reading them took two fifths of a test's
+#   compilation. They are GoogleTest's and abseil's alone, so that a test still includes what it uses
+#   of this project.
+# - Tests are linked by lld or gold where there is one, in a quarter or half of the time of ld.
+set(INLAY_TEST_LEVEL 0)
+set(INLAY_TEST_MOST_LEVEL 1)
 if(INLAY_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  set(INLAY_TEST_OPTIONS -O0)
+  set(INLAY_TEST_MOST_LEVEL 0)
 endif()
-target_compile_options(inlay_test_headers PRIVATE ${INLAY_TEST_OPTIONS})
+foreach(level RANGE ${INLAY_TEST_MOST_LEVEL})
+  set(headers inlay_test_headers_${level})
+  add_executable(${headers} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/test_headers.cc)
+  target_link_libraries(${headers} PRIVATE absl::status absl::statusor absl::strings absl::str_format
+                        GTest::gmock)
+  target_compile_options(${headers} PRIVATE -O${level})
+  target_precompile_headers(${headers} PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <absl/status/status.h> <absl/status/statusor.h>
+    <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/string_view.h>)
+endforeach()
+
+include(CheckLinkerFlag)
+set(INLAY_TEST_LINK_OPTIONS)
+foreach(linker IN ITEMS lld gold)
+  check_linker_flag(CXX -fuse-ld=${linker} INLAY_HAS_${linker})
+  if(INLAY_HAS_${linker} AND NOT INLAY_TEST_LINK_OPTIONS)
+    set(INLAY_TEST_LINK_OPTIONS -fuse-ld=${linker})
+  endif()
+endforeach()
 
 function(inlay_test)
   cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;DEPS;ARGS;LABELS" ${ARGN})
@@ -36,8 +53,9 @@ function(inlay_test)
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
-  target_compile_options(${arg_NAME} PRIVATE ${INLAY_TEST_OPTIONS})
-  target_precompile_headers(${arg_NAME} REUSE_FROM inlay_test_headers)
+  target_compile_options(${arg_NAME} PRIVATE -O${INLAY_TEST_LEVEL})
+  target_link_options(${arg_NAME} PRIVATE ${INLAY_TEST_LINK_OPTIONS})
+  target_precompile_headers(${arg_NAME} REUSE_FROM inlay_test_headers_${INLAY_TEST_LEVEL})
   # g++ forgets that what it reads precompiled are headers of the system, and shows warnings about
   # abseil and its own library that are wrong.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
