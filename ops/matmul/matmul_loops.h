@@ -32,7 +32,9 @@ void ForTokenCalls(size_t tokens, const Run& run) {
   constexpr size_t kFewer = (2 * kCols + 2) / 3;
   size_t whole = tokens / kCols, fewer = 0;
   if (const size_t rest = tokens % kCols; rest != 0) {
-    if (whole > 0 && kCols + rest <= 2 * kFewer) {
+    if (kFewer == kCols) {
+      ++whole;
+    } else if (whole > 0 && kCols + rest <= 2 * kFewer) {
       --whole;
       fewer = 2;
     } else if (rest <= kFewer) {
