@@ -14,7 +14,8 @@
 # - Headers that every test reads are compiled once a level: reading them took two fifths of a test's
 #   compilation. They are GoogleTest's and abseil's alone, so that a test still includes what it uses
 #   of this project.
-# - Tests are linked by lld or gold where there is one, in a quarter or half of the time of ld.
+# - Tests are linked by lld or gold where there is one, in a quarter or half of the time of ld, unless
+#   they are for another machine.
 set(INLAY_TEST_LEVEL 0)
 set(INLAY_TEST_MOST_LEVEL 1)
 if(INLAY_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
@@ -34,9 +35,11 @@ endforeach()
 include(CheckLinkerFlag)
 set(INLAY_TEST_LINK_OPTIONS)
 foreach(linker IN ITEMS lld gold)
-  check_linker_flag(CXX -fuse-ld=${linker} INLAY_HAS_${linker})
-  if(INLAY_HAS_${linker} AND NOT INLAY_TEST_LINK_OPTIONS)
-    set(INLAY_TEST_LINK_OPTIONS -fuse-ld=${linker})
+  if(NOT INLAY_TEST_LINK_OPTIONS AND NOT CMAKE_CROSSCOMPILING)
+    check_linker_flag(CXX -fuse-ld=${linker} INLAY_HAS_${linker})
+    if(INLAY_HAS_${linker})
+      set(INLAY_TEST_LINK_OPTIONS -fuse-ld=${linker})
+    endif()
   endif()
 endforeach()
 
