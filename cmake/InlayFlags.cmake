@@ -65,7 +65,7 @@ if(INLAY_SANITIZE)
   add_compile_options(-fsanitize=${INLAY_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${INLAY_SANITIZE})
-  # Where what is compiled is made smaller for them.
+  # Unrolled code is smaller where they check each step of it (ops/matmul/matmul_unpacked-inl.h).
   add_compile_definitions(INLAY_SANITIZED)
 endif()
 

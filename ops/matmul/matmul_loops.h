@@ -32,9 +32,7 @@ void ForTokenCalls(size_t tokens, const Run& run) {
   constexpr size_t kFewer = (2 * kCols + 2) / 3;
   size_t whole = tokens / kCols, fewer = 0;
   if (const size_t rest = tokens % kCols; rest != 0) {
-    if (kFewer == kCols) {
-      ++whole;
-    } else if (whole > 0 && kCols + rest <= 2 * kFewer) {
+    if (whole > 0 && kCols + rest <= 2 * kFewer) {
       --whole;
       fewer = 2;
     } else if (rest <= kFewer) {
@@ -46,9 +44,7 @@ void ForTokenCalls(size_t tokens, const Run& run) {
   size_t left = whole + fewer;
   size_t token = 0;
   for (; whole > 0; --whole, token += kCols) run.template operator()<kCols>(token, --left);
-  if constexpr (kFewer < kCols) {
-    for (; fewer > 0; --fewer, token += kFewer) run.template operator()<kFewer>(token, --left);
-  }
+  for (; fewer > 0; --fewer, token += kFewer) run.template operator()<kFewer>(token, --left);
 }
 
 // Prefetches into the second-level cache what follows `blocks` quantization blocks of columns from

@@ -69,9 +69,9 @@ using WordKindOf =
              Format::kBias == 128 ? 0 : FitInPairs(Format::kMost, Format::kGroup / 4),
              Format::kHasOffsets>;
 
-constexpr size_t kUnpackedSlices = 2;   // that are multiplied together
-// In a call, at most. With sanitizers, which check each unrolled step, clang 19 takes four minutes to
-// compile six tokens for one group of formats.
+constexpr size_t kUnpackedSlices = 2;  // that are multiplied together
+// In a call, at most. With sanitizers, which check each unrolled step, clang 19 takes four minutes
+// to compile six tokens for one group of formats.
 #ifdef INLAY_SANITIZED
 constexpr size_t kUnpackedTokens = 2;
 #else
