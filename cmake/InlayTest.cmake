@@ -16,8 +16,13 @@
 #   of this project.
 # - Tests are linked by lld or gold where there is one, in a quarter or half of the time of ld, unless
 #   they are for another machine.
+# - Of tests libFuzzer need not know the branches.
 set(INLAY_TEST_LEVEL 0)
 set(INLAY_TEST_MOST_LEVEL 1)
+set(INLAY_TEST_COMPILE_OPTIONS)
+if(INLAY_FUZZ)
+  set(INLAY_TEST_COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
+endif()
 if(INLAY_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(INLAY_TEST_MOST_LEVEL 0)
 endif()
@@ -26,7 +31,7 @@ foreach(level RANGE ${INLAY_TEST_MOST_LEVEL})
   add_executable(${headers} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/test_headers.cc)
   target_link_libraries(${headers} PRIVATE absl::status absl::statusor absl::strings absl::str_format
                         GTest::gmock)
-  target_compile_options(${headers} PRIVATE -O${level})
+  target_compile_options(${headers} PRIVATE -O${level} ${INLAY_TEST_COMPILE_OPTIONS})
   target_precompile_headers(${headers} PRIVATE
     <gmock/gmock.h> <gtest/gtest.h> <absl/status/status.h> <absl/status/statusor.h>
     <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/string_view.h>)
@@ -56,7 +61,7 @@ function(inlay_test)
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
-  target_compile_options(${arg_NAME} PRIVATE -O${INLAY_TEST_LEVEL})
+  target_compile_options(${arg_NAME} PRIVATE -O${INLAY_TEST_LEVEL} ${INLAY_TEST_COMPILE_OPTIONS})
   target_link_options(${arg_NAME} PRIVATE ${INLAY_TEST_LINK_OPTIONS})
   target_precompile_headers(${arg_NAME} REUSE_FROM inlay_test_headers_${INLAY_TEST_LEVEL})
   # g++ forgets that what it reads precompiled are headers of the system, and shows warnings about

@@ -12,6 +12,7 @@
 #include "io/gguf/gguf.h"
 #include "io/tokenizer/load_tokenizer.h"
 #include "io/tokenizer/tokenizer.h"
+#include "tests/repetitions.h"
 #include "tests/tools/program.h"
 #include "tools/json_text.h"
 
@@ -131,7 +132,7 @@ TEST(Tokenize, TakesTextsOfAnyLength) {
   const std::string ids = ScratchPath("ids");
   const std::string output = ScratchPath("output");
   constexpr absl::string_view kSentence = "To be, or not to be: that is the question. ";
-  constexpr int kSentences = 600'000;  // 26 MB
+  constexpr int kSentences = Repetitions(300'000);  // 13 MB
   {
     std::ofstream file(input);
     for (int i = 0; i < kSentences; ++i) file << kSentence;

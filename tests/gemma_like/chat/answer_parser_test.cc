@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/gemma_like/chat/answer_text.h"
 #include "tests/must.h"
+#include "tests/repetitions.h"
 
 namespace inlay {
 namespace {
@@ -409,8 +410,8 @@ std::vector<std::string> Arguments(const std::vector<AnswerEvent>& events) {
 // Answers with a few words put in or taken out.
 TEST(AnswerParserTest, CompleteCallsHaveArgumentsInAnyAnswer) {
   std::mt19937 random(5);
-  size_t calls = 0;
-  for (int i = 0; i < 3000; ++i) {
+  int calls = 0;
+  for (int i = 0; i < Repetitions(3000); ++i) {
     for (auto [format, text] : Examples()) {
       for (size_t n = random() % 4; n > 0; --n) {
         const size_t at = random() % text.size();
@@ -426,11 +427,12 @@ TEST(AnswerParserTest, CompleteCallsHaveArgumentsInAnyAnswer) {
       }
     }
   }
-  EXPECT_GT(calls, 5'000u);
+  EXPECT_GT(calls, Repetitions(5000));
 }
 
 // What takes quadratic time does not end here.
 TEST(AnswerParserTest, TakesLinearTime) {
+  constexpr size_t kLength = Repetitions(60'000);
   for (const auto& [format, answer] : Examples()) {
     std::vector<std::string> words = Words();
     words.push_back(answer);
@@ -438,7 +440,7 @@ TEST(AnswerParserTest, TakesLinearTime) {
     for (const std::string& word : words) {
       for (const std::string& first : {std::string(format.call_begin), answer.substr(0, 25)}) {
         std::string text = first;
-        while (text.size() < 60'000) text += word;
+        while (text.size() < kLength) text += word;
         EXPECT_FALSE(ParseInPieces(format, text, {}, [] { return 7; }).empty());
       }
     }

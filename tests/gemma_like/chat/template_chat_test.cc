@@ -20,6 +20,7 @@
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/io/gguf/changed_gguf.h"
 #include "tests/must.h"
+#include "tests/repetitions.h"
 #include "tests/temp_folder.h"
 
 namespace inlay {
@@ -294,7 +295,7 @@ TEST_F(RewrittenChat, TokensAreThoseOfTheWholeTextAfterAnything) {
       "%}";
   ChatSession session = Make(kSometimes, 12);
   std::mt19937 random(9);
-  for (int step = 0; step < 250; ++step) {
+  for (int step = 0; step < Repetitions(250); ++step) {
     const size_t turns = session.turns().size();
     if (turns > 0 && (turns > 12 || random() % 3 == 0)) {
       ASSERT_TRUE(session.Rewind(1 + random() % turns).ok());

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "io/tokenizer/tokenizer.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
+#include "tests/repetitions.h"
 
 namespace inlay {
 namespace {
@@ -106,7 +107,7 @@ std::vector<std::string> JoinPlainly(
 // Longer than any token, so that they are cut where no merge brings two bytes together.
 TEST(BpeTokenizerTest, WordsWithoutEndAgreeWithThePlainDefinition) {
   std::mt19937 random(9);
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < Repetitions(3); ++round) {
     TestVocabulary vocabulary = BpeBase("gpt-2");
     std::map<std::pair<std::string, std::string>, int> ranks;
     std::vector<std::string> parts = {"a", "b", "c", "d"};

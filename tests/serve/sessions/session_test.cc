@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "serve/sessions/session_json.h"
+#include "tests/repetitions.h"
 #include "tests/serve/sessions/session_maker.h"
 
 namespace inlay::serve {
@@ -120,7 +121,7 @@ TEST(Session, GoesBackToPositions) {
 TEST(Session, GoesBackAnywhereAnyNumberOfTimes) {
   std::mt19937 random(1);
   const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
-  for (int program = 0; program < 200; ++program) {
+  for (int program = 0; program < Repetitions(100); ++program) {
     Session session = MakeSession("random");
     std::vector<std::pair<uint64_t, std::vector<int32_t>>> versions = {{0, {}}};
     int32_t next = 1;
