@@ -6,7 +6,7 @@
 # a BUILD.bazel names, mostly to leave it out, must be there.
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/ReportCheck.cmake)
-set(cmake_only tests/hardening)
+set(cmake_only tests/delays tests/hardening)
 
 file(STRINGS ${BUILT} built)
 set(wrong "")

@@ -41,21 +41,21 @@ bool PrefixCache::DropOldestSnapshot() {
   return true;
 }
 
-bool PrefixCache::Insert(const KVCache& cache, int32_t owner, size_t rewind) {
+bool PrefixCache::Insert(const KVCache& cache, int32_t owner, const SnapshotPlace& place) {
   if (cache.length() == 0) return true;
   const absl::StatusOr<bool> kept = OrOutOfMemory(
-      "a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache, owner, rewind); });
+      "a snapshot", [&]() -> absl::StatusOr<bool> { return InsertSnapshot(cache, owner, place); });
   if (kept.ok()) return *kept;
   std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(blocks_, [](const auto& block) { return block.second.snapshots == 0; });
   return false;
 }
 
-bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner, size_t rewind) {
+bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner, const SnapshotPlace& place) {
   absl::StatusOr<std::unique_ptr<KVCache>> forked = cache.Fork();
   if (!forked.ok()) return false;
   std::unique_ptr<KVCache> snapshot = *std::move(forked);
-  if (!snapshot->Trim(rewind).ok()) return false;
+  if (!snapshot->Trim(place.rewind).ok()) return false;
   std::lock_guard<std::mutex> lock(mutex_);
   if (snapshot->allocated_bytes() > budget_) return false;
   // All allocations come first, so that a failure leaves nothing half done.
@@ -66,7 +66,7 @@ bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner, size_t rew
   // A snapshot of the same tokens is replaced, so that the newer one's rewind floor applies.
   Snapshot* replaced = indices_[owner].Insert(snapshot->tokens(), snapshot->RewindFloor(), &kept);
   Count(*snapshot, /*add=*/true);
-  kept = {std::move(snapshot), owner, added.begin()};
+  kept = {std::move(snapshot), owner, place, added.begin()};
   snapshots_.splice(snapshots_.end(), added);
   if (replaced != nullptr) Drop(replaced);
   while (bytes_ > budget_) DropOldestSnapshot();
@@ -76,11 +76,17 @@ bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner, size_t rew
 PrefixCost PrefixCache::Cost(absl::Span<const int32_t> tokens, int32_t owner) const {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto index = indices_.find(owner);
-  PrefixCost cost{.reused = 0, .computed = tokens.size(), .shared = 0};
+  PrefixCost cost{.computed = tokens.size()};
   if (index == indices_.end()) return cost;
-  cost.reused = index->second.Find(WithoutLast(tokens)).length;
+  const auto best = index->second.Find(WithoutLast(tokens));
+  cost.reused = best.length;
   cost.computed = tokens.size() - cost.reused;
   cost.shared = index->second.Shared(tokens);
+  if (const Snapshot* beyond = index->second.Beyond(tokens); beyond != nullptr) {
+    cost.tail = beyond->place.prompt - std::min(beyond->place.prompt, cost.shared);
+  }
+  cost.at_tail = cost.reused > 0 && cost.reused == cost.shared && best.value->place.before_tail &&
+                 best.value->cache->length() == cost.shared;
   return cost;
 }
 

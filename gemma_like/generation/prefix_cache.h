@@ -24,11 +24,25 @@ struct PrefixCost {
   // The first tokens of any stored snapshot's, at least `reused`: where this conversation parts
   // from others, and others are likely to part again.
   size_t shared = 0;
+  // How many tokens an earlier prompt had after these: its tail, which this text has otherwise, as
+  // agents write some of the last lines of their prompts anew for each turn. 0 where not known.
+  size_t tail = 0;
+  // Whether it was expected to part there: `shared` tokens are reused from a snapshot before a
+  // tail.
+  bool at_tail = false;
 };
 
 // By how many tokens at least a snapshot of a text's end can be rewound: the next text may end the
 // last word otherwise, and is then tokenized otherwise.
 inline constexpr size_t kEndRewind = 4;
+
+// What a snapshot is of.
+struct SnapshotPlace {
+  // By how many tokens it can be rewound if the conversation can, and not always by more.
+  size_t rewind = kEndRewind;
+  size_t prompt = 0;         // the length of the prompt that it is a part of, or ends; 0: not known
+  bool before_tail = false;  // whether the rest of the prompt is a tail, as in PrefixCost
+};
 
 // Snapshots (forks) of conversations within a budget of bytes; the least recently used snapshot is
 // evicted first. Memory that snapshots share counts once. All caches given to one PrefixCache have
@@ -45,10 +59,10 @@ class PrefixCache {
  public:
   explicit PrefixCache(size_t budget_bytes) : budget_(budget_bytes) {}
 
-  // Stores a snapshot of the conversation; an empty one is ignored. It is trimmed: it can be
-  // rewound by `rewind` tokens if the conversation can, and not always by more. False, without any
-  // change, when the snapshot alone exceeds the budget or there is no memory for it.
-  bool Insert(const KVCache& cache, int32_t owner = 0, size_t rewind = kEndRewind);
+  // Stores a snapshot of the conversation, trimmed to what its place needs; an empty one is
+  // ignored. False, without any change, when the snapshot alone exceeds the budget or there is no
+  // memory for it.
+  bool Insert(const KVCache& cache, int32_t owner = 0, const SnapshotPlace& place = {});
 
   // What a conversation with these tokens would cost now. The last token is always computed, since
   // its logits are needed.
@@ -74,6 +88,7 @@ class PrefixCache {
   struct Snapshot {
     std::unique_ptr<KVCache> cache;
     int32_t owner = 0;
+    SnapshotPlace place;
     std::list<Snapshot>::iterator self;
   };
   struct Held {
@@ -84,7 +99,7 @@ class PrefixCache {
   // Removes a snapshot that is no longer in the index.
   void Drop(Snapshot* snapshot);
   bool DropOldestSnapshot();
-  bool InsertSnapshot(const KVCache& cache, int32_t owner, size_t rewind);
+  bool InsertSnapshot(const KVCache& cache, int32_t owner, const SnapshotPlace& place);
 
   const size_t budget_;
   mutable std::mutex mutex_;

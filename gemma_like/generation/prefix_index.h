@@ -72,6 +72,19 @@ class PrefixIndex {
   // serves them or not.
   size_t Shared(absl::Span<const int32_t> tokens) const { return Descend(tokens).at; }
 
+  // A sequence with Shared(tokens) tokens in common that goes on with others, or beyond all of
+  // them; Value() where none does.
+  Value Beyond(absl::Span<const int32_t> tokens) const {
+    const auto [node, at, matched] = Descend(tokens);
+    const Node* below = node;
+    if (matched == node->edge.size()) {
+      if (node->children.empty()) return Value();
+      below = node->children.begin()->second.get();
+    }
+    while (below->value == Value()) below = below->children.begin()->second.get();
+    return below->value;
+  }
+
   // The sequence that shares the longest prefix with `tokens` among those that serve it; a length
   // of 0 when there is none.
   Match Find(absl::Span<const int32_t> tokens) const {

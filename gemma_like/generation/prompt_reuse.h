@@ -18,6 +18,8 @@ struct PromptReuse {
   size_t stride = 0;
   // And after so many tokens: places where other prompts are likely to part. Ascending.
   std::vector<size_t> marks = {};
+  // The one of these after which the prompt has a tail (PrefixCost); 0: it has none.
+  size_t tail_mark = 0;
   // And at the end.
   bool at_end = true;
   // Only snapshots of the same owner are reused; 0 or more.

@@ -79,7 +79,10 @@ void PromptSteps::Accept() {
   step_ = 0;
   if (snapshot) {
     // Prompts that part at one of the other places part exactly there.
-    reuse_.prefixes->Insert(cache_, reuse_.owner, done() ? kEndRewind : 0);
+    reuse_.prefixes->Insert(cache_, reuse_.owner,
+                            {.rewind = done() ? kEndRewind : 0,
+                             .prompt = tokens_.size(),
+                             .before_tail = done_ == reuse_.tail_mark});
     if (reuse_.stored != nullptr) reuse_.stored(cache_);
   }
   if (done()) before_ = nullptr;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -227,8 +229,9 @@ void Batcher::End(Answer& answer, const absl::Status& status) {
   const std::unique_ptr<KVCache> conversation = ended->End();
   // The next turn of this chat begins with what was just said.
   if (!status.ok() || conversation == nullptr) return;
-  prefixes_.Insert(*conversation, ended->ticket().request.owner);
-  Offer(ended->ticket().request, *conversation);
+  const AnswerRequest& request = ended->ticket().request;
+  prefixes_.Insert(*conversation, request.owner, {.prompt = request.prompt.size()});
+  Offer(request, *conversation);
 }
 
 namespace {
@@ -279,16 +282,35 @@ size_t Batcher::FirstBound(const Answer& answer) const {
   return std::min(length, context_);
 }
 
+namespace {
+
+// Adds to the marks of a prompt of `size` tokens the places where the next is likely to part from
+// it: where it parts from an earlier one itself, and before its last tokens, as many as that one
+// had after the place, if these are written anew for each prompt.
+void AddPlacesToPart(const PrefixCost& cost, size_t size, PromptReuse& reuse) {
+  std::vector<size_t>& marks = reuse.marks;
+  const bool is_new = cost.shared > cost.reused + kNearMark && cost.shared < size;
+  const auto next = std::lower_bound(marks.begin(), marks.end(), cost.shared);
+  const bool close = next != marks.end() && *next - cost.shared <= kNearMark;
+  if (is_new && !close) marks.insert(next, cost.shared);
+
+  // Prompts that part where many did before, as after instructions that they share, have no tail.
+  if (cost.tail == 0 || !(is_new || cost.at_tail)) return;
+  if (size <= cost.shared + kNearMark + cost.tail) return;
+  const size_t tail_mark = size - cost.tail;
+  const auto after = std::upper_bound(marks.begin(), marks.end(), tail_mark);
+  if (after != marks.begin() && tail_mark - *std::prev(after) <= kNearMark) return;
+  marks.insert(after, tail_mark);
+  reuse.tail_mark = tail_mark;
+}
+
+}  // namespace
+
 PromptReuse Batcher::ReuseFor(const Answer& answer) {
   const AnswerRequest& request = answer.ticket().request;
   PromptReuse reuse{.prefixes = &prefixes_, .stride = options_.snapshot_stride};
   reuse.marks = request.marks;
-  // Where this prompt parts from earlier ones, the next is likely to part again.
-  const PrefixCost cost = prefixes_.Cost(request.prompt, request.owner);
-  const auto next = std::lower_bound(reuse.marks.begin(), reuse.marks.end(), cost.shared);
-  const bool close = next != reuse.marks.end() && *next - cost.shared <= kNearMark;
-  if (cost.shared > cost.reused + kNearMark && cost.shared < request.prompt.size() && !close)
-    reuse.marks.insert(next, cost.shared);
+  AddPlacesToPart(prefixes_.Cost(request.prompt, request.owner), request.prompt.size(), reuse);
   // A snapshot costs as much as the states that it keeps from being written over. The few tokens
   // after the last mark are not worth another, unless further answers start there.
   const bool near =

@@ -217,7 +217,9 @@ TEST_P(AllocationFaultTest, PrefixCache) {
     // A snapshot for which there is no memory to trim it is stored as it is.
     const auto check = [&] {
       EXPECT_LE(prefixes.snapshots(), 2u);
-      if (prefixes.snapshots() == 1) EXPECT_EQ(prefixes.bytes(), bytes);
+      if (prefixes.snapshots() == 1) {
+        EXPECT_EQ(prefixes.bytes(), bytes);
+      }
     };
     EXPECT_GT(Sweep(fault, insert, check, Error::kStatusOrWithout), 2);
     EXPECT_EQ(prefixes.snapshots(), 2u);

@@ -89,6 +89,26 @@ TEST_P(PrefixCacheTest, NearestSnapshotAndReplay) {
   }
 }
 
+TEST_P(PrefixCacheTest, ATailIsWhatAnEarlierPromptHadAfterThePlace) {
+  PrefixCache prefixes(kPlenty);
+  Through(prefixes, 0, 300, 0);
+  std::vector<int32_t> tokens(texts_[0].begin(), texts_[0].begin() + 200);
+  tokens.push_back((texts_[0][200] + 1) % static_cast<int32_t>(vocab_));
+  EXPECT_EQ(prefixes.Cost(tokens).shared, 200u);
+  EXPECT_EQ(prefixes.Cost(tokens).tail, 100u);
+  EXPECT_FALSE(prefixes.Cost(tokens).at_tail);
+  EXPECT_EQ(prefixes.Cost(absl::MakeConstSpan(texts_[0]).first(400)).tail, 0u)
+      << "goes on from all of it";
+
+  Conversation before{NewCache(pool_), 0};
+  AppendAndCompare(*models_[0], {&before}, {200});
+  ASSERT_TRUE(prefixes.Insert(*before.cache, 0, {.rewind = 0, .prompt = 300, .before_tail = true}));
+  EXPECT_EQ(prefixes.Cost(tokens).reused, 200u);
+  EXPECT_EQ(prefixes.Cost(tokens).tail, 100u);
+  EXPECT_TRUE(prefixes.Cost(tokens).at_tail);
+  EXPECT_FALSE(prefixes.Cost(absl::MakeConstSpan(texts_[0]).first(400)).at_tail);
+}
+
 TEST_P(PrefixCacheTest, RandomUse) {
   std::mt19937_64 random(Seed());
   PrefixCache prefixes(size_t{1} << 20);

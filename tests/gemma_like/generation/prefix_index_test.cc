@@ -43,6 +43,8 @@ TEST(PrefixIndexTest, TheLongestBeginningThatServes) {
   EXPECT_EQ(index.Find(Tokens{1, 9}).length, 1u);
   EXPECT_EQ(index.Find(Tokens{9}).length, 0u);
   EXPECT_EQ(index.Find(Tokens{}).length, 0u);
+  EXPECT_EQ(index.Beyond(Tokens{1, 2, 3, 9}), 1);
+  EXPECT_EQ(index.Beyond(Tokens{1, 2, 3, 4, 5}), 0) << "goes on from all of a sequence";
   EXPECT_EQ(index.Insert(Tokens{1, 2}, 0, 4), 3) << "replaced";
   index.Erase(Tokens{1, 2, 3, 4});
   EXPECT_EQ(index.Find(Tokens{1, 2, 3, 4}).value, 4);
@@ -80,6 +82,16 @@ TEST(PrefixIndexTest, RandomSequences) {
       const auto found = index.Find(text);
       ASSERT_EQ(found.length, LongestOf(all, text)) << "round " << round << " step " << step;
       ASSERT_EQ(index.Shared(text), LongestOf(all, text, /*that_serves=*/false));
+      const size_t shared = index.Shared(text);
+      const auto is_beyond = [&](const auto& entry) {
+        return entry.first.size() > shared &&
+               LongestOf({entry}, text, /*that_serves=*/false) == shared;
+      };
+      const int beyond = index.Beyond(text);
+      ASSERT_EQ(beyond != 0, std::any_of(all.begin(), all.end(), is_beyond));
+      ASSERT_TRUE(beyond == 0 || std::any_of(all.begin(), all.end(), [&](const auto& entry) {
+                    return entry.second.value == beyond && is_beyond(entry);
+                  }));
       if (found.length == 0) continue;
       const auto by_value = std::find_if(all.begin(), all.end(), [&](const auto& entry) {
         return entry.second.value == found.value;

@@ -26,7 +26,9 @@
 namespace inlay::serve {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 
 // The demo model, which has a vocabulary.
 class BardSchedulerTest : public ::testing::Test {
@@ -303,6 +305,56 @@ TEST_F(BardSchedulerTest, SnapshotsAreLeftWherePromptsPart) {
   EXPECT_EQ(cached(200, 90), 0u);
   EXPECT_LT(cached(400, 90), shared.size()) << "further back than a rewind goes";
   EXPECT_EQ(cached(600, 90), shared.size());
+}
+
+// An agent's prompts grow before a tail that is written anew for each. The second shows where, so
+// that the third begins before its own, and so on.
+TEST_F(BardSchedulerTest, TailsThatAreWrittenAnewAreForeseen) {
+  auto scheduler = Make({.snapshot_stride = 0, .draft = 0});
+  std::mt19937 random(1);
+  const auto add = [&](std::vector<int32_t>& tokens, size_t count) {
+    for (; count > 0; --count) tokens.push_back(10 + static_cast<int32_t>(random() % 200));
+  };
+  std::vector<int32_t> history;
+  add(history, 40);
+  std::vector<size_t> cached, shared;
+  for (int turn = 0; turn < 4; ++turn) {
+    shared.push_back(history.size());
+    add(history, 36);
+    AnswerRequest request;
+    request.prompt = history;
+    add(request.prompt, 40);
+    request.options.max_tokens = 1;
+    const auto listener = std::make_shared<Listener>(1);
+    Must(scheduler->Submit(request, listener));
+    listener->Wait();
+    EXPECT_TRUE(listener->told().end->status.ok());
+    cached.push_back(listener->usage().cached_tokens);
+  }
+  EXPECT_THAT(cached, ElementsAre(0, Lt(shared[1]), shared[2], shared[3]));
+}
+
+// Prompts that share instructions alone have no such tail, and leave no snapshot before one.
+TEST_F(BardSchedulerTest, PromptsThatShareInstructionsLeaveNoMoreSnapshots) {
+  auto batcher = Must(Batcher::Create(*model_.engine, *model_.tokenizer,
+                                      {.context = 256, .snapshot_stride = 0, .draft = 0}));
+  std::vector<uint64_t> snapshots;
+  for (const size_t own : {40, 90, 92, 98}) {
+    auto ticket = std::make_shared<Ticket>();
+    for (int32_t i = 0; i < 100; ++i) ticket->request.prompt.push_back(10 + i);
+    for (size_t i = 0; i < own; ++i) {
+      ticket->request.prompt.push_back(static_cast<int32_t>(200 + 100 * snapshots.size() + i));
+    }
+    ticket->request.options.max_tokens = 1;
+    ticket->listener = std::make_shared<Listener>(1);
+    ticket->arrived = absl::Now();
+    batcher->Add(ticket);
+    while (!batcher->idle()) batcher->Step();
+    snapshots.push_back(batcher->stats().snapshots);
+  }
+  EXPECT_EQ(snapshots[1] - snapshots[0], snapshots[0] + 2) << "where they part, and before a tail";
+  EXPECT_EQ(snapshots[2] - snapshots[1], snapshots[0]);
+  EXPECT_EQ(snapshots[3] - snapshots[2], snapshots[0]);
 }
 
 TEST_F(BardSchedulerTest, ChatsLeaveNoSecondSnapshotAtTheirEnd) {
