@@ -1,11 +1,21 @@
-# inlay_test(NAME name SOURCES a.cc ... [DEPS target ...] [ARGS arg ...] [LABELS label ...]
-#            [TIMEOUT seconds])
+# inlay_tests(PROGRAM name PREFIX prefix TESTS [folder/]name ... [DEPS target ...] [TIMEOUT seconds])
 #
-# One GoogleTest binary, one ctest entry. It links gtest_main and runs in the repository's root, so
-# that a test opens its data as "tests/golden/x.gguf" under CMake and Bazel alike.
+# A GoogleTest program of many sources, [folder/]NAME_test.cc, and a ctest entry PREFIX_NAME_test for
+# each, which runs the tests that this source defines. The target of that name builds the program.
+#
+# inlay_test(NAME name SOURCES a.cc ... [DEPS target ...] [ARGS arg ...] [TIMEOUT seconds])
+#
+# A program for one entry: of tests that replace functions of the C or C++ library, or that compile their
+# source once for each instruction set.
+#
+# All run in the repository's root, so that a test opens its data as "tests/golden/x.gguf" under CMake
+# and Bazel alike.
 #
 # Most of what a fresh clone compiles is tests, so that their compilation has to be fast:
 #
+# - Where CMAKE_UNITY_BUILD is set, as CI's presets do, eight sources of a program are compiled as one:
+#   that takes six tenths of the time. So the names in a program's sources must differ, in unnamed namespaces
+#   too.
 # - Tests are optimised less than what they test. At -O0 they take three quarters of the time that -O1
 #   takes. At -O1 are those that compute much themselves, kernels' references and caches: their rooms
 #   set INLAY_TEST_LEVEL to INLAY_TEST_MOST_LEVEL, which is 0 with clang's sanitizers of memory, where
@@ -48,30 +58,61 @@ foreach(linker IN ITEMS lld gold)
   endif()
 endforeach()
 
-function(inlay_test)
-  cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;DEPS;ARGS;LABELS" ${ARGN})
-  if(arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "inlay_test(${arg_NAME}): unknown arguments '${arg_UNPARSED_ARGUMENTS}'")
-  endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
-  endif()
-  if(INLAY_SANITIZE)  # costs about a factor of ten
-    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 10")
-  endif()
-  add_executable(${arg_NAME} ${arg_SOURCES})
-  target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
-  target_compile_options(${arg_NAME} PRIVATE -O${INLAY_TEST_LEVEL} ${INLAY_TEST_COMPILE_OPTIONS})
-  target_link_options(${arg_NAME} PRIVATE ${INLAY_TEST_LINK_OPTIONS})
-  target_precompile_headers(${arg_NAME} REUSE_FROM inlay_test_headers_${INLAY_TEST_LEVEL})
+# Runs one source's tests of a program that has those of many.
+add_library(inlay_test_main STATIC ${PROJECT_SOURCE_DIR}/tests/test_main.cc)
+target_link_libraries(inlay_test_main PUBLIC GTest::gmock PRIVATE absl::strings)
+
+# The program `name` of a test or of many, without its main().
+function(inlay_test_program name sources deps)
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${deps})
+  target_compile_options(${name} PRIVATE -O${INLAY_TEST_LEVEL} ${INLAY_TEST_COMPILE_OPTIONS})
+  target_link_options(${name} PRIVATE ${INLAY_TEST_LINK_OPTIONS})
+  target_precompile_headers(${name} REUSE_FROM inlay_test_headers_${INLAY_TEST_LEVEL})
   # g++ forgets that what it reads precompiled are headers of the system, and shows warnings about
   # abseil and its own library that are wrong.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${arg_NAME} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
+    target_compile_options(${name} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
   endif()
-  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGS}
-           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()
+
+# The ctest entry `name` of the command in ARGN; `timeout` in seconds, or empty.
+function(inlay_test_entry name timeout)
+  if(NOT timeout)
+    set(timeout 300)
+  endif()
+  if(INLAY_SANITIZE)  # costs about a factor of ten
+    math(EXPR timeout "${timeout} * 10")
+  endif()
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout})
+endfunction()
+
+function(inlay_test)
+  cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "inlay_test(${arg_NAME}): unknown arguments '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  inlay_test_program(${arg_NAME} "${arg_SOURCES}" "${arg_DEPS};GTest::gmock;GTest::gtest_main")
+  set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD OFF)
+  inlay_test_entry(${arg_NAME} "${arg_TIMEOUT}" ${arg_NAME} ${arg_ARGS})
+endfunction()
+
+function(inlay_tests)
+  cmake_parse_arguments(arg "" "PROGRAM;PREFIX;TIMEOUT" "TESTS;DEPS" ${ARGN})
+  if(NOT arg_PROGRAM OR NOT arg_PREFIX OR NOT arg_TESTS OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "inlay_tests(${arg_PROGRAM}) needs PROGRAM, PREFIX and TESTS, and knows no '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  list(TRANSFORM arg_TESTS APPEND _test.cc OUTPUT_VARIABLE sources)
+  inlay_test_program(${arg_PROGRAM} "${sources}" "${arg_DEPS};inlay_test_main")
+  set_target_properties(${arg_PROGRAM} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM name)
+    set(name ${arg_PREFIX}_${name})
+    inlay_test_entry(${name} "${arg_TIMEOUT}" ${arg_PROGRAM} --source=${folder}/${source})
+    add_custom_target(${name} DEPENDS ${arg_PROGRAM})
+  endforeach()
 endfunction()
 
 # inlay_compile_fail_test(NAME name SOURCE a.cc EXPECT "regular expression" [DEPS target ...]

@@ -34,7 +34,7 @@ static_assert(kLayout.LogBytes() == 5 * kStateChunk * sizeof(float));
 
 // A log in which every token t has put value(t) into both columns, and whose state at a boundary
 // holds the sum of the values before it.
-struct Sequence {
+struct LogSequence {
   Log log{TwoColumns::Shape(), StateType::kF32};
   std::vector<float> values;
   size_t greatest = 0;  // length since Trim
@@ -108,9 +108,9 @@ TEST(ChunkLogTest, RandomProgramsReadWhatWasWritten) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     BlockPool pool({.poison = true});
     std::mt19937_64 random(seed);
-    std::vector<Sequence> all(1);
+    std::vector<LogSequence> all(1);
     for (int step = 0; step < 200; ++step) {
-      Sequence& s = all[random() % all.size()];
+      LogSequence& s = all[random() % all.size()];
       const size_t count = 1 + random() % (random() % 3 == 0 ? 150 : 20);
       switch (random() % 7) {
         case 6:
@@ -131,26 +131,27 @@ TEST(ChunkLogTest, RandomProgramsReadWhatWasWritten) {
         }
         case 2: {
           if (all.size() == 2) all.pop_back();
-          const Sequence copy = all[0];
+          const LogSequence copy = all[0];
           all.push_back(copy);
           break;
         }
         default:
           ASSERT_NO_FATAL_FAILURE(s.Append(pool, count, static_cast<float>(step)));
       }
-      for (const Sequence& each : all) ASSERT_NO_FATAL_FAILURE(each.Check()) << seed << " " << step;
+      for (const LogSequence& each : all)
+        ASSERT_NO_FATAL_FAILURE(each.Check()) << seed << " " << step;
     }
   }
 }
 
 TEST(ChunkLogTest, WithoutMemoryNothingChanges) {
   BlockPool pool({.limit_bytes = kLayout.LogBytes()});
-  Sequence s;
+  LogSequence s;
   ASSERT_NO_FATAL_FAILURE(s.Append(pool, 10, 1));
   std::vector<float> written;
   EXPECT_FALSE(s.Write(pool, 40, 1, written));  // no memory for the state at the boundary
   s.log.Abort(10);
-  Sequence fork = s;
+  LogSequence fork = s;
   EXPECT_FALSE(fork.Write(pool, 1, 1, written));  // nor for a copy of the log
   fork.log.Abort(10);
   ASSERT_NO_FATAL_FAILURE(s.Check());
@@ -161,7 +162,7 @@ TEST(ChunkLogTest, WithoutMemoryNothingChanges) {
 TEST(ChunkLogTest, LoadsWhatWasSaved) {
   for (size_t length : {0, 1, 31, 32, 33, 63, 64, 65, 100}) {
     BlockPool pool({.poison = true});
-    Sequence s;
+    LogSequence s;
     if (length > 0) s.Append(pool, length, 1);
     std::vector<uint8_t> bytes;
     MemorySink sink(bytes);
@@ -170,7 +171,7 @@ TEST(ChunkLogTest, LoadsWhatWasSaved) {
 
     MemorySource source(bytes);
     SectionReader reader(source);
-    Sequence loaded;
+    LogSequence loaded;
     ASSERT_TRUE(loaded.log.Load(reader, pool, length, kStateChunk).ok());
     loaded.values = s.values;
     loaded.greatest = length;

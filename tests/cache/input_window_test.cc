@@ -21,7 +21,7 @@ constexpr size_t kBlock = InputWindow::BlockBytes(kDim, kTail, kRewind);
 static_assert(Storage<InputWindow>);
 
 // A window and its length; the row of position p holds the value of `values[p]`.
-struct Sequence {
+struct WindowSequence {
   InputWindow window{kDim, kTail, kRewind};
   std::vector<float> values;
   size_t greatest = 0;  // length since Trim
@@ -80,9 +80,9 @@ TEST(InputWindowTest, RandomProgramsReadWhatWasWritten) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     BlockPool pool({.limit_bytes = 6 * kBlock, .poison = true});
     std::mt19937_64 random(seed);
-    std::vector<Sequence> all(1);
+    std::vector<WindowSequence> all(1);
     for (int step = 0; step < 300; ++step) {
-      Sequence& s = all[random() % all.size()];
+      WindowSequence& s = all[random() % all.size()];
       const size_t count = 1 + random() % (random() % 4 == 0 ? 80 : 4);
       switch (random() % 7) {
         case 0:
@@ -98,14 +98,15 @@ TEST(InputWindowTest, RandomProgramsReadWhatWasWritten) {
         }
         case 2: {
           if (all.size() == 2) all.pop_back();
-          const Sequence copy = all[0];
+          const WindowSequence copy = all[0];
           all.push_back(copy);
           break;
         }
         default:
           ASSERT_NO_FATAL_FAILURE(s.Append(pool, count, static_cast<float>(1000 * step)));
       }
-      for (const Sequence& each : all) ASSERT_NO_FATAL_FAILURE(each.Check()) << seed << " " << step;
+      for (const WindowSequence& each : all)
+        ASSERT_NO_FATAL_FAILURE(each.Check()) << seed << " " << step;
     }
   }
 }
@@ -113,7 +114,7 @@ TEST(InputWindowTest, RandomProgramsReadWhatWasWritten) {
 TEST(InputWindowTest, ATrimmedWindowHasTheRowsOfItsRewindsAlone) {
   for (const bool memory : {true, false}) {
     BlockPool pool({.limit_bytes = memory ? 2 * kBlock : kBlock, .poison = true});
-    Sequence s;
+    WindowSequence s;
     for (int i = 0; i < 30; ++i) ASSERT_NO_FATAL_FAILURE(s.Append(pool, 1, 100.0f + i));
     s.Trim(pool, 2);
     EXPECT_EQ(pool.used_bytes(), memory ? (kTail + 2) * kDim * sizeof(float) : kBlock);
@@ -128,10 +129,10 @@ TEST(InputWindowTest, ATrimmedWindowHasTheRowsOfItsRewindsAlone) {
 
 TEST(InputWindowTest, WithoutMemoryNothingChanges) {
   BlockPool pool({.limit_bytes = kBlock});
-  Sequence s;
+  WindowSequence s;
   ASSERT_NO_FATAL_FAILURE(s.Append(pool, 4, 1));
   for (size_t count : {size_t{1}, size_t{20}}) {
-    Sequence fork = s;
+    WindowSequence fork = s;
     std::vector<float> written;
     EXPECT_FALSE(fork.Write(pool, count, 50, written));
     fork.window.Abort(4);
@@ -144,7 +145,7 @@ TEST(InputWindowTest, WithoutMemoryNothingChanges) {
 
 TEST(InputWindowTest, ShortAppendsAllocateOnceAndLongOnesGiveTheOldRingBack) {
   BlockPool pool;
-  Sequence s;
+  WindowSequence s;
   for (int i = 0; i < 50; ++i) {
     s.Append(pool, 1 + static_cast<size_t>(i) % 5, static_cast<float>(i));
     ASSERT_EQ(pool.used_bytes(), kBlock);
@@ -159,7 +160,7 @@ TEST(InputWindowTest, ShortAppendsAllocateOnceAndLongOnesGiveTheOldRingBack) {
 TEST(InputWindowTest, LoadsWhatWasSaved) {
   for (size_t length : {0, 1, 2, 26, 27, 28, 43, 44, 45, 100}) {
     BlockPool pool({.poison = true});
-    Sequence s;
+    WindowSequence s;
     for (size_t i = 0; i < length; ++i) s.Append(pool, 1, static_cast<float>(i));
     std::vector<uint8_t> bytes;
     MemorySink sink(bytes);
@@ -169,7 +170,7 @@ TEST(InputWindowTest, LoadsWhatWasSaved) {
 
     MemorySource source(bytes);
     SectionReader reader(source);
-    Sequence loaded;
+    WindowSequence loaded;
     ASSERT_TRUE(loaded.window.Load(reader, pool, length, kRewind).ok());
     loaded.values = s.values;
     loaded.greatest = length;

@@ -11,12 +11,12 @@
 #include "base/byte_stream.h"
 #include "base/xxh64.h"
 #include "cache/serialize.h"
+#include "tests/cache/put_bytes.h"
 
 namespace inlay {
 namespace {
 
 using ::testing::HasSubstr;
-using Bytes = std::vector<uint8_t>;
 using Code = absl::StatusCode;
 
 constexpr uint64_t kLength = 123456789;
@@ -41,12 +41,6 @@ SavedHeader Saved() {
           .fingerprint = 0xABCDEF0123456789,
           .length = kLength,
           .model = Model()};
-}
-
-template <class T>
-void Put(Bytes& bytes, T value) {
-  const auto* data = reinterpret_cast<const uint8_t*>(&value);
-  bytes.insert(bytes.end(), data, data + sizeof(value));
 }
 
 void PutName(Bytes& bytes, std::string name, size_t size) {

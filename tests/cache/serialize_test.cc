@@ -12,23 +12,17 @@
 #include "absl/strings/str_cat.h"
 #include "base/byte_stream.h"
 #include "base/xxh64.h"
+#include "tests/cache/put_bytes.h"
 
 namespace inlay {
 namespace {
 
 using ::testing::HasSubstr;
-using Bytes = std::vector<uint8_t>;
 using Code = absl::StatusCode;
 
 void ExpectError(const absl::Status& status, Code code, const std::string& text) {
   EXPECT_EQ(status.code(), code) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(text));
-}
-
-template <class T>
-void Put(Bytes& bytes, T value) {
-  const auto* data = reinterpret_cast<const uint8_t*>(&value);
-  bytes.insert(bytes.end(), data, data + sizeof(value));
 }
 
 // A section of a layer: its number, the size of its rows, and the rows.

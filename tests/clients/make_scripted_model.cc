@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tests/serve/scripted_model.h"
+#include "tests/gemma_like/scripted_model.h"
 
 namespace inlay {
 namespace {

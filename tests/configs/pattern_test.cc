@@ -27,7 +27,7 @@ struct Model {
 
 // The names of a list's layers in order.
 template <class List>
-std::string Spell() {
+std::string SpellList() {
   std::string names;
   ForEachLayer<Model<List>>([&]<class Layer>(int index) {
     EXPECT_EQ(index, static_cast<int>(names.size()));
@@ -44,29 +44,29 @@ TEST(PatternTest, ChainJoinsLayersAndLists) {
 }
 
 TEST(PatternTest, RepeatKeepsTheOrderForEveryCount) {
-  EXPECT_EQ((Spell<Repeat<0, A, B>>()), "");
-  EXPECT_EQ((Spell<Repeat<1, A, B>>()), "ab");
-  EXPECT_EQ((Spell<Repeat<2, A, B>>()), "abab");
-  EXPECT_EQ((Spell<Repeat<3, A, B>>()), "ababab");
-  EXPECT_EQ((Spell<Repeat<5, C>>()), "ccccc");
-  EXPECT_EQ((Spell<Repeat<2, Repeat<3, A>, B>>()), "aaabaaab");
+  EXPECT_EQ((SpellList<Repeat<0, A, B>>()), "");
+  EXPECT_EQ((SpellList<Repeat<1, A, B>>()), "ab");
+  EXPECT_EQ((SpellList<Repeat<2, A, B>>()), "abab");
+  EXPECT_EQ((SpellList<Repeat<3, A, B>>()), "ababab");
+  EXPECT_EQ((SpellList<Repeat<5, C>>()), "ccccc");
+  EXPECT_EQ((SpellList<Repeat<2, Repeat<3, A>, B>>()), "aaabaaab");
   EXPECT_EQ((Repeat<1000, A, B, C>::kSize), 3000);
 }
 
 TEST(PatternTest, MaskedPlacesOneKindAtTheSetBits) {
-  EXPECT_EQ((Spell<Masked<6, LayersAt(2, 5), A, B>>()), "bbabba");
-  EXPECT_EQ((Spell<Masked<7, EveryLayerAt(3), A, B>>()), "bbabbab");
-  EXPECT_EQ((Spell<Masked<1, LayersAt(0), A, B>>()), "a");
-  EXPECT_EQ((Spell<Masked<3, LayersAt(), A, B>>()), "bbb");
-  EXPECT_EQ((Spell<Masked<64, LayersAt(0, 63), A, B>>()), "a" + std::string(62, 'b') + "a");
+  EXPECT_EQ((SpellList<Masked<6, LayersAt(2, 5), A, B>>()), "bbabba");
+  EXPECT_EQ((SpellList<Masked<7, EveryLayerAt(3), A, B>>()), "bbabbab");
+  EXPECT_EQ((SpellList<Masked<1, LayersAt(0), A, B>>()), "a");
+  EXPECT_EQ((SpellList<Masked<3, LayersAt(), A, B>>()), "bbb");
+  EXPECT_EQ((SpellList<Masked<64, LayersAt(0, 63), A, B>>()), "a" + std::string(62, 'b') + "a");
 }
 
 template <char kLetter>
 using ByLetter = std::conditional_t<kLetter == 'M', A, std::conditional_t<kLetter == '-', B, C>>;
 
 TEST(PatternTest, SpelledHasALayerForEachLetter) {
-  EXPECT_EQ((Spell<Spelled<LayerLetters("M-M*-"), ByLetter>>()), "abacb");
-  EXPECT_EQ((Spell<Spelled<LayerLetters(""), ByLetter>>()), "");
+  EXPECT_EQ((SpellList<Spelled<LayerLetters("M-M*-"), ByLetter>>()), "abacb");
+  EXPECT_EQ((SpellList<Spelled<LayerLetters(""), ByLetter>>()), "");
 }
 
 TEST(PatternTest, DistinctLayersKeepTheOrderOfFirstAppearance) {

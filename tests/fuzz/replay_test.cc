@@ -1,6 +1,9 @@
-// Feeds a fuzzer the inputs that are kept for it: seeds, and everything that ever failed.
+// Feeds a fuzzer the inputs that are kept for it: seeds, and everything that ever failed. The
+// program's argument is their folder.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,9 +15,11 @@
 
 namespace {
 
+std::string corpus;
+
 TEST(Replay, EveryInputOfTheCorpus) {
   size_t inputs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(INLAY_FUZZ_CORPUS)) {
+  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
     SCOPED_TRACE(entry.path().string());
     std::ifstream file(entry.path(), std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
@@ -35,3 +40,13 @@ TEST(Replay, NothingAtAll) {
 }
 
 }  // namespace
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s FOLDER [--gtest_...]\n", argv[0]);
+    return 2;
+  }
+  corpus = argv[1];
+  return RUN_ALL_TESTS();
+}

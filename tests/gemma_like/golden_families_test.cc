@@ -24,6 +24,7 @@
 #include "ops/softmax.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
+#include "tests/ops/op_test.h"
 
 namespace inlay {
 namespace {
@@ -88,15 +89,6 @@ std::vector<Case> ReadCases(const fs::path& path) {
 }
 
 // ||a - b||^2 / ||b||^2.
-double Nmse(absl::Span<const float> a, const std::vector<double>& b) {
-  double error = 0, norm = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
-    error += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return error / norm;
-}
-
 // By the type of most weights, which the file's name ends in. Activations are quantized where the
 // weights are, and rounded to bf16 where those are bf16.
 double Bound(const std::string& name) {

@@ -21,15 +21,6 @@ namespace inlay {
 namespace {
 
 // ||a - b||^2 / ||b||^2.
-double Nmse(absl::Span<const float> a, const std::vector<double>& b) {
-  double error = 0, norm = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
-    error += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return error / norm;
-}
-
 class BardGoldenTest : public ::testing::TestWithParam<std::tuple<std::string, KvType>> {
  protected:
   void SetUp() override { ASSERT_TRUE(ForceTarget(std::get<0>(GetParam()))); }

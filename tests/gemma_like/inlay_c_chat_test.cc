@@ -12,8 +12,8 @@
 
 #include "gemma_like/inlay_c.h"
 #include "tests/gemma_like/inlay_c_fixture.h"
+#include "tests/gemma_like/scripted_model.h"
 #include "tests/must.h"
-#include "tests/serve/scripted_model.h"
 #include "tests/temp_folder.h"
 
 namespace inlay {

@@ -147,8 +147,8 @@ DeltaOutcome RunDelta(const DeltaInputs& in, StateType type, size_t step, Team& 
   return {std::move(y), std::move(state)};
 }
 
-constexpr DeltaShape kShapes[] = {{1, 1, 1},  {1, 3, 5},  {2, 4, 16},  {2, 6, 33},
-                                  {3, 3, 64}, {1, 2, 96}, {2, 4, 128}, {16, 32, 8}};
+constexpr DeltaShape kDeltaShapes[] = {{1, 1, 1},  {1, 3, 5},  {2, 4, 16},  {2, 6, 33},
+                                       {3, 3, 64}, {1, 2, 96}, {2, 4, 128}, {16, 32, 8}};
 
 // Fails if the NMSE of outputs or states is above `bound` with states of floats, or above
 // `q16_bound` with those of StateType::kQ16.
@@ -157,7 +157,7 @@ void ExpectErrors(const std::function<DeltaInputs(const DeltaShape&)>& make, dou
   SharingTeam team(2);
   for (const StateType type : kStateTypes) {
     double worst = 0, worst_state = 0;
-    for (const DeltaShape& shape : kShapes) {
+    for (const DeltaShape& shape : kDeltaShapes) {
       const DeltaInputs in = make(shape);
       std::vector<double> expected_state;
       const std::vector<double> expected = DeltaRecurrence(in, &expected_state);
@@ -206,7 +206,7 @@ TEST_P(DeltaRuleTest, KeysThatRepeat) {
 }
 
 TEST_P(DeltaRuleTest, BitsDoNotDependOnBatchesOrThreads) {
-  for (const DeltaShape& shape : kShapes) {
+  for (const DeltaShape& shape : kDeltaShapes) {
     if (SmallTests() && shape.head_dim > 64) continue;
     const DeltaInputs in(shape, 3 * kStateChunk + 5);
     for (const StateType type : kStateTypes) {

@@ -108,6 +108,11 @@ inline double Nmse(const float* a, const double* b, size_t n) {
   return error == 0 ? 0 : error / norm;
 }
 
+inline double Nmse(absl::Span<const float> a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  return Nmse(a.data(), b.data(), b.size());
+}
+
 inline double Nmse(const Array& a, const std::vector<double>& b) {
   EXPECT_EQ(a.size(), b.size());
   return Nmse(a.data(), b.data(), b.size());

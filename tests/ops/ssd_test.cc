@@ -126,8 +126,8 @@ void RunMixer(const Inputs& in, StateType type, size_t step, Team& team, bool ze
   *last_state = std::move(state);
 }
 
-constexpr SsdShape kShapes[] = {{1, 1, 1, 1},   {3, 5, 1, 7},    {4, 8, 2, 16},  {6, 33, 3, 65},
-                                {8, 32, 1, 64}, {4, 64, 2, 128}, {17, 4, 1, 19}, {16, 4, 8, 16}};
+constexpr SsdShape kSsdShapes[] = {{1, 1, 1, 1},   {3, 5, 1, 7},    {4, 8, 2, 16},  {6, 33, 3, 65},
+                                   {8, 32, 1, 64}, {4, 64, 2, 128}, {17, 4, 1, 19}, {16, 4, 8, 16}};
 
 Array StateOf(const SsdShape& shape, StateType type, const Array& memory) {
   return StateNumbers(memory, type, shape.heads, shape.state_dim, shape.head_dim);
@@ -137,7 +137,7 @@ TEST_P(SsdTest, MatchesTheRecurrenceOverSeveralChunks) {
   SharingTeam team(2);
   for (const StateType type : kStateTypes) {
     double worst = 0, worst_state = 0;
-    for (const SsdShape& shape : kShapes) {
+    for (const SsdShape& shape : kSsdShapes) {
       const Inputs in(shape, 4 * kStateChunk);
       std::vector<double> expected_state;
       const std::vector<double> expected = Recurrence(in, &expected_state);
@@ -176,7 +176,7 @@ TEST_P(SsdTest, SlowDecaysOverManyChunks) {
 }
 
 TEST_P(SsdTest, BitsDoNotDependOnBatchesOrThreads) {
-  for (const SsdShape& shape : kShapes) {
+  for (const SsdShape& shape : kSsdShapes) {
     const Inputs in(shape, 3 * kStateChunk + 5);
     for (const StateType type : kStateTypes) {
       const Array all(in.count, shape.Inner());

@@ -13,8 +13,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kModel[] = "models/bard.gguf";
-
 // What a copy of the demo model differs in.
 struct Change {
   std::string without_key = {};
@@ -25,7 +23,7 @@ struct Change {
 };
 
 void WriteChanged(const std::string& path, const Change& change) {
-  const auto file = GgufFile::Open(kModel);
+  const auto file = GgufFile::Open(kDemoModel);
   ASSERT_TRUE(file.ok()) << file.status();
   GgufWriter writer;
   for (const GgufEntry& entry : file->metadata()) {
@@ -77,7 +75,7 @@ TEST_F(BadModel, MustBeAGgufFile) {
 }
 
 TEST_F(BadModel, MustBeWhole) {
-  const std::string whole = ReadFile(kModel);
+  const std::string whole = ReadFile(kDemoModel);
   for (size_t bytes : {size_t{7}, size_t{1000}, size_t{20'000}, size_t{40'000}, whole.size() / 2,
                        whole.size() - 1}) {
     WriteFile(path_, whole.substr(0, bytes));

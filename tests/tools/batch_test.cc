@@ -33,21 +33,20 @@ namespace {
 using serve::RawClient;
 using serve::RawReply;
 using ::testing::HasSubstr;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr char kModel[] = "models/bard.gguf";
 constexpr size_t kRequests = 24;
 
 // Requests of all protocols, of which some fail. Their seeds are given, since a server draws
 // others.
-std::vector<Json> Requests() {
-  std::vector<Json> requests;
+std::vector<OrderedJson> Requests() {
+  std::vector<OrderedJson> requests;
   for (size_t i = 0; i < kRequests; ++i) {
     const std::string text = absl::StrCat("To be, or not to be, that is the question ", i);
-    const Json chat = {{"messages", {{{"role", "user"}, {"content", text}}}},
-                       {"max_tokens", 5 + 3 * i},
-                       {"seed", i}};
-    Json request = {{"custom_id", absl::StrCat("request-", i)}, {"method", "POST"}};
+    const OrderedJson chat = {{"messages", {{{"role", "user"}, {"content", text}}}},
+                              {"max_tokens", 5 + 3 * i},
+                              {"seed", i}};
+    OrderedJson request = {{"custom_id", absl::StrCat("request-", i)}, {"method", "POST"}};
     switch (i % 5) {
       case 0:
         request["url"] = "/v1/chat/completions";
@@ -80,16 +79,16 @@ std::vector<Json> Requests() {
 
 constexpr size_t kFailed = 5;  // of them: 4, 9, 14 and 19, which embed, and 15
 
-std::string Lines(const std::vector<Json>& requests) {
+std::string Lines(const std::vector<OrderedJson>& requests) {
   std::string lines;
-  for (const Json& request : requests) absl::StrAppend(&lines, request.dump(), "\n");
+  for (const OrderedJson& request : requests) absl::StrAppend(&lines, request.dump(), "\n");
   return lines;
 }
 
 // What the server makes random or timed, and what it reuses of earlier requests.
-void Normalize(Json& json) {
+void Normalize(OrderedJson& json) {
   if (json.is_array()) {
-    for (Json& item : json) Normalize(item);
+    for (OrderedJson& item : json) Normalize(item);
   }
   if (!json.is_object()) return;
   for (auto& [key, value] : json.items()) {
@@ -102,7 +101,7 @@ void Normalize(Json& json) {
 }
 
 // A server's reply to the same request.
-RawReply Post(uint16_t port, const Json& request) {
+RawReply Post(uint16_t port, const OrderedJson& request) {
   const std::string body = request["body"].dump();
   RawClient client(port);
   EXPECT_TRUE(client.Send(absl::StrCat(
@@ -118,8 +117,8 @@ class BatchTest : public testing::Test {
 
   std::vector<std::string> Arguments(const std::string& out,
                                      const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all = {"batch",  "-m",   kModel, "-t", "1",      "--chat-template",
-                                    "chatml", input_, "-o",   out,  "--time", "1000"};
+    std::vector<std::string> all = {"batch",  "-m",   kDemoModel, "-t", "1",      "--chat-template",
+                                    "chatml", input_, "-o",       out,  "--time", "1000"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -144,16 +143,16 @@ TEST_F(BatchTest, ResultsAreAServersReplies) {
   const std::string whole = Whole();
   const std::vector<std::string> lines = absl::StrSplit(whole, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), kRequests);
-  ServerProcess server({"-m", kModel, "-t", "2", "--chat-template", "chatml"});
-  const std::vector<Json> requests = Requests();
+  ServerProcess server({"-m", kDemoModel, "-t", "2", "--chat-template", "chatml"});
+  const std::vector<OrderedJson> requests = Requests();
   size_t failed = 0;
   for (size_t i = 0; i < kRequests; ++i) {
-    const Json result = Json::parse(lines[i]);
+    const OrderedJson result = OrderedJson::parse(lines[i]);
     EXPECT_EQ(result["custom_id"], requests[i]["custom_id"]);
     const RawReply reply = Post(server.port(), requests[i]);
     EXPECT_EQ(result["response"]["status_code"], reply.status);
     failed += reply.status != 200;
-    Json expected = Json::parse(reply.body), found = result["response"]["body"];
+    OrderedJson expected = OrderedJson::parse(reply.body), found = result["response"]["body"];
     // Members of the same order and spelling: the bytes are the same but for what is replaced.
     EXPECT_THAT(lines[i], HasSubstr(absl::StrCat("\"body\":", found.dump(), "}")));
     Normalize(expected);
@@ -166,7 +165,7 @@ TEST_F(BatchTest, ResultsAreAServersReplies) {
 TEST_F(BatchTest, EmbeddingsAreAServersToo) {
   const std::string model = ScratchPath("embedding.gguf"), out = ScratchPath("out");
   WriteEmbeddingFile({.dense = {2, 3}}, model);
-  std::vector<Json> requests;
+  std::vector<OrderedJson> requests;
   for (int i = 0; i < 10; ++i) {
     requests.push_back({{"custom_id", absl::StrCat(i)},
                         {"method", "POST"},
@@ -195,7 +194,7 @@ TEST_F(BatchTest, TheSameBytesHoweverManyAtATime) {
 TEST_F(BatchTest, TheSameBytesWithDrafts) {
   const std::string whole = Whole(), out = ScratchPath("out");
   for (const std::vector<std::string>& drafts :
-       {std::vector<std::string>{"--draft", "4"}, {"--draft-model", kModel}}) {
+       {std::vector<std::string>{"--draft", "4"}, {"--draft-model", kDemoModel}}) {
     std::vector<std::string> flags = {"-n", "2", "--restart"};
     flags.insert(flags.end(), drafts.begin(), drafts.end());
     EXPECT_EQ(Run(out, flags).status, 3);
@@ -318,7 +317,7 @@ TEST_F(BatchTest, WhatCannotBeDoneIsRefused) {
   ExpectError(Run(out, {"--shard", "2/2"}), 2, HasSubstr("--shard is '2/2', not I/N"));
   ExpectError(Run(out, {"--sandbox"}), 2, HasSubstr("--sandbox lets no file be written"));
   ExpectError(Run(out, {}, {{"SLURM_ARRAY_TASK_ID", "3"}}), 1, HasSubstr("--shard I/N"));
-  ExpectError(Run(kModel), 1, HasSubstr("is a model file"));
+  ExpectError(Run(kDemoModel), 1, HasSubstr("is a model file"));
   ExpectError(RunProgram({"batch", input_}), 2, HasSubstr("--output is required"));
   ExpectError(Run(out, {"-c", "200", "--cache-limit", "1"}), 1,
               HasSubstr("one conversation needs at least"));
@@ -331,7 +330,7 @@ TEST_F(BatchTest, WhatCannotBeDoneIsRefused) {
   EXPECT_EQ(ReadFile(out), "mine\n");
   const std::string twice = ScratchPath("twice");
   WriteFile(twice, Lines({Requests()[0], Requests()[0]}));
-  ExpectError(RunProgram({"batch", "-m", kModel, twice, "-o", ScratchPath("o")}), 1,
+  ExpectError(RunProgram({"batch", "-m", kDemoModel, twice, "-o", ScratchPath("o")}), 1,
               HasSubstr("twice:2: the custom_id 'request-0' is also that of line 1"));
 }
 
@@ -345,7 +344,7 @@ TEST_F(BatchTest, AnotherModelOrContextIsRefused) {
               HasSubstr("its fingerprint is "));
   const std::string chat_template = ScratchPath("template");
   WriteFile(chat_template, "{{ messages[-1].content }}");
-  ExpectError(RunProgram({"batch", "-m", kModel, input_, "-o", out, "--time", "1000", "--shard",
+  ExpectError(RunProgram({"batch", "-m", kDemoModel, input_, "-o", out, "--time", "1000", "--shard",
                           "0/2", "--chat-template", chat_template}),
               1, HasSubstr("its chat_template is \"chatml\" and not \"xxh64 "));
   EXPECT_EQ(Run(out, {"--shard", "0/2"}).status, 0);

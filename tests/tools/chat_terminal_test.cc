@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr char kCtrlC[] = "\x03", kCtrlD[] = "\x04", kCtrlZ[] = "\x1a", kTab[] = "\t";
+constexpr char kCtrlD[] = "\x04", kCtrlZ[] = "\x1a", kTab[] = "\t";
 constexpr char kUp[] = "\x1b[A";
 
 class ChatTerminal : public testing::Test {

@@ -26,16 +26,14 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-constexpr char kModel[] = "models/bard.gguf";
-
 class DamagedModel : public testing::Test {
  protected:
-  DamagedModel() : path_(ScratchPath("gguf")) { WriteFile(path_, ReadFile(kModel)); }
+  DamagedModel() : path_(ScratchPath("gguf")) { WriteFile(path_, ReadFile(kDemoModel)); }
   ~DamagedModel() override { unlink(path_.c_str()); }
 
   // Where the tensor's data begins in the file.
   static size_t OffsetOf(const std::string& name) {
-    const auto file = GgufFile::Open(kModel);
+    const auto file = GgufFile::Open(kDemoModel);
     EXPECT_TRUE(file.ok());
     const GgufTensor* tensor = file->FindTensor(name);
     EXPECT_NE(tensor, nullptr) << name;
@@ -100,7 +98,8 @@ TEST_F(DamagedModel, WeightsThatAreNoNumbers) {
                       HasSubstr(bad < 0 ? "-inf" : "nan")));
   }
   EXPECT_EQ(
-      RunProgram({"generate", "-m", kModel, "--check-tensors", "-p", "zzz", "-n", "1"}).status, 0);
+      RunProgram({"generate", "-m", kDemoModel, "--check-tensors", "-p", "zzz", "-n", "1"}).status,
+      0);
 }
 
 // What is not quantized is looked through by element, the rest row by row.
@@ -117,7 +116,7 @@ TEST_F(DamagedModel, PackedWeightsThatAreNoNumbers) {
         Case{"Q8_0", q8.scales + 5 * 2, 0x7C00}}) {
     SCOPED_TRACE(type);
     const std::string plain = ScratchPath("plain"), packed = ScratchPath("packed");
-    ASSERT_EQ(RunProgram({"quantize", kModel, plain, type}).status, 0);
+    ASSERT_EQ(RunProgram({"quantize", kDemoModel, plain, type}).status, 0);
     ASSERT_EQ(RunProgram({"pack", plain, packed}).status, 0);
     const std::vector<std::string> generate = {"generate", "--check-tensors", "-p", "a", "-n", "1",
                                                "-m"};
@@ -167,7 +166,7 @@ TEST_F(DamagedModel, NoCommandHidesWeightsThatAreNoNumbers) {
   for (size_t i = 0; i < (kSanitized ? 4 : types.size()); ++i) {
     const char* type = types[i];
     SCOPED_TRACE(type);
-    ASSERT_EQ(RunProgram({"quantize", kModel, path_, type, "--force"}).status, 0);
+    ASSERT_EQ(RunProgram({"quantize", kDemoModel, path_, type, "--force"}).status, 0);
     // Of row 37 the first block: whatever of it is a number or a scale is NaN.
     const size_t block = FindWeightType(type)->block_bytes;
     std::string bytes = ReadFile(path_);
@@ -189,7 +188,7 @@ TEST_F(DamagedModel, NoCommandHidesWeightsThatAreNoNumbers) {
 // Numbers that are too large for the new type, or for the scales of its blocks.
 TEST_F(DamagedModel, QuantizeRefusesWhatIsTooLargeForTheType) {
   const std::string made = ScratchPath("made");
-  ASSERT_EQ(RunProgram({"quantize", kModel, path_, "F32", "--force"}).status, 0);
+  ASSERT_EQ(RunProgram({"quantize", kDemoModel, path_, "F32", "--force"}).status, 0);
   const size_t offset = RowOf("blk.3.attn_q.weight", 37) + 7 * sizeof(float);
   // The second is beyond the squares that a fit sums up.
   for (const float large : {1e10f, 1e20f}) {
@@ -243,7 +242,7 @@ TEST_F(DamagedModel, ThatShrinksWhileItRuns) {
 
 // The real program, at whatever moments.
 TEST_F(DamagedModel, ThatShrinksUnderTheProgram) {
-  const std::string whole = ReadFile(kModel);
+  const std::string whole = ReadFile(kDemoModel);
   int refused = 0;
   for (int milliseconds = 0; milliseconds < 60; milliseconds += 3) {
     WriteFile(path_, whole);

@@ -22,8 +22,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kCtrlC[] = "\x03";
-
 class Interrupt : public testing::Test {
  protected:
   // A chat whose answers do not end by themselves.

@@ -20,8 +20,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kDemoModel[] = "models/bard.gguf";
-
 class ListTest : public testing::Test {
  protected:
   ListTest() : home_(ScratchPath("home")) {

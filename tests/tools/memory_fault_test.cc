@@ -76,41 +76,41 @@ class MemoryFault : public testing::Test {
     std::printf("%s: %d failures survived\n", arguments[0].c_str(), survived);
   }
 
-  static constexpr char kModel[] = "models/bard.gguf";
   bool* reached_;
   std::string written_;
 };
 
 TEST_F(MemoryFault, Generate) {
-  Sweep(
-      {"generate", "-m", kModel, "-p", "ROMEO:", "-n", "6", "-s", "1", "-t", "3", "--draft", "4"});
-  Sweep({"generate", "ROMEO:", "-m", kModel, "--n-predict=6", "-ngl", "99", "-s", "1", "-t", "1"});
+  Sweep({"generate", "-m", kDemoModel, "-p", "ROMEO:", "-n", "6", "-s", "1", "-t", "3", "--draft",
+         "4"});
+  Sweep({"generate", "ROMEO:", "-m", kDemoModel, "--n-predict=6", "-ngl", "99", "-s", "1", "-t",
+         "1"});
 }
 
 TEST_F(MemoryFault, Chat) {
   Sweep(
-      {"chat", "-m", kModel, "-n", "4", "-s", "1", "-t", "2"},
+      {"chat", "-m", kDemoModel, "-n", "4", "-s", "1", "-t", "2"},
       "ROMEO:\n/fork\n/regen\n/rewind\n/save! " + written_ + "\n/load " + written_ + "\n/fork 1\n");
 }
 
 // A chat that is kept, too, after every answer.
 TEST_F(MemoryFault, KeptChat) {
   const TempFolder folder;
-  Sweep({"chat", kModel, "-n", "4", "-s", "1", "-t", "2", "-c", "40", "--on-full", "trim",
+  Sweep({"chat", kDemoModel, "-n", "4", "-s", "1", "-t", "2", "-c", "40", "--on-full", "trim",
          "--autosave", "--store", folder.path()},
         "ROMEO:\n/system Ay.\nJULIET:\n/tokens 1\n/fork\n/forks\n/drop 1\n" + std::string(20, 'x') +
             "\nNURSE:\n");
 }
 
 TEST_F(MemoryFault, WhatNeedsNoEngine) {
-  Sweep({"tokenize", "-m", kModel}, "To be, or not to be\n");
-  Sweep({"inspect", "-m", kModel});
-  Sweep({"quantize", kModel, written_, "Q4_0", "--force"});
+  Sweep({"tokenize", "-m", kDemoModel}, "To be, or not to be\n");
+  Sweep({"inspect", "-m", kDemoModel});
+  Sweep({"quantize", kDemoModel, written_, "Q4_0", "--force"});
 }
 
 TEST_F(MemoryFault, Perplexity) {
   WriteFile(written_, ReadFile("LICENSE").substr(0, 400));
-  Sweep({"perplexity", "-m", kModel, "-f", written_, "-c", "64"});
+  Sweep({"perplexity", "-m", kDemoModel, "-f", written_, "-c", "64"});
 }
 
 TEST_F(MemoryFault, Embed) {

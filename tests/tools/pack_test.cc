@@ -17,21 +17,19 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr char kBard[] = "models/bard.gguf";
-
 ProgramResult Generate(const std::string& model) {
   return RunProgram({"generate", "-m", model, "-p", "To be", "-n", "30", "-s", "3"});
 }
 
 TEST(Pack, WritesAModelThatSaysTheSame) {
   const std::string packed = ScratchPath("bard.packed");
-  const ProgramResult pack = RunProgram({"pack", kBard, packed});
+  const ProgramResult pack = RunProgram({"pack", kDemoModel, packed});
   EXPECT_EQ(pack.status, 0) << pack.err;
   EXPECT_THAT(pack.out, IsEmpty());
-  const ProgramResult expected = Generate(kBard);
+  const ProgramResult expected = Generate(kDemoModel);
   ASSERT_EQ(expected.status, 0) << expected.err;
   EXPECT_EQ(Generate(packed).out, expected.out);
-  const std::string logits = RunProgram({"logits", "-m", kBard, "--tokens", "2,17,43"}).out;
+  const std::string logits = RunProgram({"logits", "-m", kDemoModel, "--tokens", "2,17,43"}).out;
   EXPECT_EQ(RunProgram({"logits", "-m", packed, "--tokens", "2,17,43"}).out, logits);
 
   const ProgramResult text = RunProgram({"inspect", "-m", packed});
@@ -50,7 +48,8 @@ TEST(Pack, WritesAModelThatSaysTheSame) {
   const std::string session = ScratchPath("session");
   std::filesystem::remove(session);
   EXPECT_EQ(
-      RunProgram({"generate", "-m", kBard, "-p", "To be", "-n", "5", "--session", session}).status,
+      RunProgram({"generate", "-m", kDemoModel, "-p", "To be", "-n", "5", "--session", session})
+          .status,
       0);
   const ProgramResult more =
       RunProgram({"generate", "-m", packed, "-p", " or", "-n", "5", "--session", session});
@@ -64,8 +63,9 @@ TEST(Pack, RefusesWhatIsNoModel) {
   ExpectError(RunProgram({"pack", "tests/golden/vocab/llama-spm.gguf", output}), 1,
               HasSubstr("'llama'"));
   ExpectError(RunProgram({"pack", "LICENSE", output}), 1, HasSubstr("not a GGUF file"));
-  ExpectError(RunProgram({"pack", kBard, "no/such/folder/packed"}), 1, HasSubstr("no/such/folder"));
-  ExpectError(RunProgram({"pack", kBard}), 2, HasSubstr("output"));
+  ExpectError(RunProgram({"pack", kDemoModel, "no/such/folder/packed"}), 1,
+              HasSubstr("no/such/folder"));
+  ExpectError(RunProgram({"pack", kDemoModel}), 2, HasSubstr("output"));
   EXPECT_FALSE(fs::exists(output));
 }
 
@@ -87,22 +87,22 @@ class Bundle : public testing::Test {
 };
 
 TEST_F(Bundle, IsAProgramThatNeedsNoOtherFile) {
-  const ProgramResult bundle = RunProgram({"bundle", kBard, "-o", program_});
+  const ProgramResult bundle = RunProgram({"bundle", kDemoModel, "-o", program_});
   ASSERT_EQ(bundle.status, 0) << bundle.err;
   const ProgramResult text = Run({"To be"});
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_THAT(text.out, StartsWith("To be"));
   EXPECT_GT(text.out.size(), 100u);
-  EXPECT_EQ(Run({"generate", "-p", "To be", "-n", "30", "-s", "3"}).out, Generate(kBard).out);
-  EXPECT_EQ(Run({"To be", "-n", "30", "-s", "3"}).out, Generate(kBard).out);
-  EXPECT_EQ(Run({"-p", "To be", "-n", "30", "-s", "3"}).out, Generate(kBard).out);
+  EXPECT_EQ(Run({"generate", "-p", "To be", "-n", "30", "-s", "3"}).out, Generate(kDemoModel).out);
+  EXPECT_EQ(Run({"To be", "-n", "30", "-s", "3"}).out, Generate(kDemoModel).out);
+  EXPECT_EQ(Run({"-p", "To be", "-n", "30", "-s", "3"}).out, Generate(kDemoModel).out);
   EXPECT_EQ(RunProgram({}, {.input = "To be", .program = "./shakespeare", .folder = folder_})
                 .out.rfind("To be", 0),
             0u);
   EXPECT_EQ(RunProgram({"-n", "30", "-s", "3"},
                        {.input = "To be", .program = "./shakespeare", .folder = folder_})
                 .out,
-            Generate(kBard).out);
+            Generate(kDemoModel).out);
   EXPECT_THAT(Run({"help"}).out, HasSubstr("quantize"));
   EXPECT_THAT(Run({"-v"}).out, StartsWith("inlay "));
   EXPECT_EQ(Run({"inspect", "-o", "json"}).Json()["config"]["name"], "bard");
@@ -114,24 +114,24 @@ TEST_F(Bundle, IsAProgramThatNeedsNoOtherFile) {
   ExpectError(RunProgram({"generate", "-p", "A", "-m", "no/such"}, {.program = program_}), 1,
               HasSubstr("no/such"));
   // Other programs can use it as a model file.
-  EXPECT_EQ(Generate(program_).out, Generate(kBard).out);
+  EXPECT_EQ(Generate(program_).out, Generate(kDemoModel).out);
 }
 
 TEST_F(Bundle, GoesBehindAnyProgram) {
   const std::string packed = ScratchPath("bard.packed");
-  ASSERT_EQ(RunProgram({"pack", kBard, packed}).status, 0);
+  ASSERT_EQ(RunProgram({"pack", kDemoModel, packed}).status, 0);
   const std::string first = ScratchPath("first");
-  ASSERT_EQ(RunProgram({"bundle", kBard, "-o", first}).status, 0);
+  ASSERT_EQ(RunProgram({"bundle", kDemoModel, "-o", first}).status, 0);
   // A packed model, and a program that has one already.
   ASSERT_EQ(RunProgram({"bundle", packed, "-o", program_, "--binary", first}).status, 0);
   EXPECT_TRUE(ReadFile(program_) == ReadFile(first));
-  ExpectError(RunProgram({"bundle", kBard, "-o", program_, "--binary", "no/such", "--force"}), 1,
-              HasSubstr("no/such"));
+  ExpectError(RunProgram({"bundle", kDemoModel, "-o", program_, "--binary", "no/such", "--force"}),
+              1, HasSubstr("no/such"));
   EXPECT_TRUE(ReadFile(program_) == ReadFile(first)) << "the older one is gone";
 }
 
 TEST_F(Bundle, SaysWhenItsModelIsDamaged) {
-  ASSERT_EQ(RunProgram({"bundle", kBard, "-o", program_}).status, 0);
+  ASSERT_EQ(RunProgram({"bundle", kDemoModel, "-o", program_}).status, 0);
   std::string bytes = ReadFile(program_);
   bytes[bytes.size() - 24] ^= 1;  // the offset
   WriteFile(program_, bytes);
@@ -141,7 +141,7 @@ TEST_F(Bundle, SaysWhenItsModelIsDamaged) {
 
 // Cut within the model, at the end of the program, and with another model at hand.
 TEST_F(Bundle, SaysWhenItsModelIsMissing) {
-  ASSERT_EQ(RunProgram({"bundle", kBard, "-o", program_}).status, 0);
+  ASSERT_EQ(RunProgram({"bundle", kDemoModel, "-o", program_}).status, 0);
   const size_t size = fs::file_size(program_);
   uint64_t offset = 0;  // of the model
   std::memcpy(&offset, ReadFile(program_).substr(size - 24).data(), sizeof(offset));
@@ -150,13 +150,15 @@ TEST_F(Bundle, SaysWhenItsModelIsMissing) {
     fs::resize_file(program_, cut);
     for (const std::vector<std::string>& arguments :
          std::vector<std::vector<std::string>>{{"generate", "-p", "A"}, {"To be"}, {"inspect"}}) {
-      ExpectError(RunProgram(arguments, {.env = {{"INLAY_MODEL", kBard}}, .program = program_}), 1,
-                  AllOf(HasSubstr(program_), HasSubstr("model inside, which is missing")));
+      ExpectError(
+          RunProgram(arguments, {.env = {{"INLAY_MODEL", kDemoModel}}, .program = program_}), 1,
+          AllOf(HasSubstr(program_), HasSubstr("model inside, which is missing")));
     }
   }
   // It is still a program, for models that are named.
-  EXPECT_EQ(RunProgram({"inspect", "-m", kBard}, {.program = program_}).status, 0);
-  ASSERT_EQ(RunProgram({"bundle", kBard, "-o", program_ + "2"}, {.program = program_}).status, 0);
+  EXPECT_EQ(RunProgram({"inspect", "-m", kDemoModel}, {.program = program_}).status, 0);
+  ASSERT_EQ(RunProgram({"bundle", kDemoModel, "-o", program_ + "2"}, {.program = program_}).status,
+            0);
   EXPECT_EQ(RunProgram({"To be", "-n", "2"}, {.program = program_ + "2"}).status, 0);
 }
 

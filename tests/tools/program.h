@@ -15,6 +15,8 @@
 
 namespace inlay {
 
+inline constexpr char kDemoModel[] = "models/bard.gguf";
+
 struct ProgramOptions {
   std::string input = {};                       // on standard input
   std::map<std::string, std::string> env = {};  // beside PATH
@@ -44,6 +46,8 @@ std::string InlayProgram();
 
 ProgramResult RunProgram(const std::vector<std::string>& arguments,
                          const ProgramOptions& options = {});
+
+inline constexpr char kCtrlC[] = "\x03";  // as a terminal sends it
 
 // The program with a terminal as all three standard streams, for a test that acts on what it sees.
 class Terminal {

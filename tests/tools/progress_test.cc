@@ -23,8 +23,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kCtrlC[] = "\x03";
-
 TEST(ProgressLine, SaysHowMuchHowFastAndHowLong) {
   constexpr auto kBytes = ProgressUnit::kBytes, kTokens = ProgressUnit::kTokens;
   EXPECT_EQ(ProgressLine("loading a.gguf", 3'000'000'000, 12'000'000'000, kBytes, 2, 100),

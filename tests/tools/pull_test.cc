@@ -26,7 +26,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kDemoModel[] = "models/bard.gguf";
 constexpr char kUnreachable[] = "http://127.0.0.1:1";
 
 class PullTest : public testing::Test {

@@ -20,8 +20,6 @@ using serve::RawReply;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr char kModel[] = "models/bard.gguf";
-
 std::string Post(const std::string& path, const Json& body, const std::string& headers = "") {
   const std::string text = body.dump();
   return absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\n",
@@ -29,8 +27,8 @@ std::string Post(const std::string& path, const Json& body, const std::string& h
                       headers, "\r\n", text);
 }
 
-RawReply Ask(uint16_t port, const std::string& path, const Json& body,
-             const std::string& headers = "") {
+RawReply Complete(uint16_t port, const std::string& path, const Json& body,
+                  const std::string& headers = "") {
   RawClient client(port);
   EXPECT_TRUE(client.Send(Post(path, body, headers)));
   return client.Read();
@@ -41,12 +39,12 @@ Json Completion(const std::string& prompt, int max_tokens) {
 }
 
 TEST(ServeTest, AnswersAsGenerateDoes) {
-  ServerProcess server({"-m", kModel, "-t", "2"});
-  const RawReply reply = Ask(server.port(), "/v1/completions", Completion("ROMEO:", 40));
+  ServerProcess server({"-m", kDemoModel, "-t", "2"});
+  const RawReply reply = Complete(server.port(), "/v1/completions", Completion("ROMEO:", 40));
   ASSERT_EQ(reply.status, 200) << reply.body;
   const Json json = Json::parse(reply.body);
   const ProgramResult alone = RunProgram(
-      {"generate", "-m", kModel, "-p", "ROMEO:", "-n", "40", "--temp", "0", "-o", "json"});
+      {"generate", "-m", kDemoModel, "-p", "ROMEO:", "-n", "40", "--temp", "0", "-o", "json"});
   EXPECT_EQ(json["choices"][0]["text"], alone.Json()["text"]);
   EXPECT_EQ(json["model"], "bard");
   server.Signal(SIGTERM);
@@ -54,7 +52,7 @@ TEST(ServeTest, AnswersAsGenerateDoes) {
 }
 
 TEST(ServeTest, ASignalLetsRunningAnswersEnd) {
-  ServerProcess server({"-m", kModel, "-t", "1"});
+  ServerProcess server({"-m", kDemoModel, "-t", "1"});
   RawClient client(server.port());
   Json body = Completion("To be", 400);
   body["stream"] = true;
@@ -67,7 +65,7 @@ TEST(ServeTest, ASignalLetsRunningAnswersEnd) {
 }
 
 TEST(ServeTest, WithoutTimeToDrainAnswersAreEnded) {
-  ServerProcess server({"-m", kModel, "-t", "1", "--drain", "0"});
+  ServerProcess server({"-m", kDemoModel, "-t", "1", "--drain", "0"});
   RawClient client(server.port());
   Json body = Completion("To be", 2000);
   body["stream"] = true;
@@ -82,7 +80,7 @@ TEST(ServeTest, WithoutTimeToDrainAnswersAreEnded) {
 TEST(ServeTest, KeysAreNeededAndReadAgain) {
   const std::string file = ScratchPath("keys");
   WriteFile(file, "secret-one alice\n");
-  ServerProcess server({"-m", kModel, "-t", "1", "--api-key-file", file});
+  ServerProcess server({"-m", kDemoModel, "-t", "1", "--api-key-file", file});
   EXPECT_EQ(Get(server.port(), "/health").status, 200) << "needs no key";
   EXPECT_EQ(Get(server.port(), "/v1/models").status, 401);
   EXPECT_EQ(Get(server.port(), "/v1/models", "Authorization: Bearer wrong-key\r\n").status, 401);
@@ -101,54 +99,55 @@ TEST(ServeTest, KeysAreNeededAndReadAgain) {
 }
 
 TEST(ServeTest, RefusesToListenForOthersWithoutAKey) {
-  ExpectError(RunProgram({"serve", "-m", kModel, "--host", "0.0.0.0", "--port", "0"}), 2,
+  ExpectError(RunProgram({"serve", "-m", kDemoModel, "--host", "0.0.0.0", "--port", "0"}), 2,
               HasSubstr("--host 0.0.0.0 lets other machines in"));
-  ExpectError(RunProgram({"serve", "-m", kModel}, {.env = {{"INLAY_API_KEY", "short"}}}), 1,
+  ExpectError(RunProgram({"serve", "-m", kDemoModel}, {.env = {{"INLAY_API_KEY", "short"}}}), 1,
               HasSubstr("INLAY_API_KEY: line 1 has a key of 5 characters"));
 }
 
 TEST(ServeTest, APortInUseIsNamed) {
-  const ServerProcess server({"-m", kModel, "-t", "1"});
+  const ServerProcess server({"-m", kDemoModel, "-t", "1"});
   const std::string port = absl::StrCat(server.port());
-  ExpectError(RunProgram({"serve", "-m", kModel, "--port", port}), 1, HasSubstr(port));
+  ExpectError(RunProgram({"serve", "-m", kDemoModel, "--port", port}), 1, HasSubstr(port));
 }
 
 TEST(ServeTest, LoggedAnswersAreTheSameWhenComputedAgain) {
   const std::string log = ScratchPath("answers.jsonl");
   ServerProcess server(
-      {"-m", kModel, "-t", "2", "-c", "300", "--chat-template", "chatml", "--answer-log", log});
+      {"-m", kDemoModel, "-t", "2", "-c", "300", "--chat-template", "chatml", "--answer-log", log});
   for (int i = 0; i < 3; ++i) {
     const Json body = {{"model", "bard"},
                        {"messages", {{{"role", "user"}, {"content", absl::StrCat("Speak ", i)}}}},
                        {"max_tokens", 20},
                        {"n", 2}};
-    ASSERT_EQ(Ask(server.port(), "/v1/chat/completions", body).status, 200);
+    ASSERT_EQ(Complete(server.port(), "/v1/chat/completions", body).status, 200);
   }
   const std::string text = ReadFile(log);
   const std::string first = text.substr(0, text.find('\n'));
-  const RawReply replay = Ask(server.port(), "/v1/replay", Json::parse(first));
+  const RawReply replay = Complete(server.port(), "/v1/replay", Json::parse(first));
   EXPECT_EQ(replay.body, "{\"same\":true,\"same_fingerprint\":true}");
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0);
 
-  const ProgramResult same = RunProgram({"replay", "-m", kModel, log, "-o", "json"});
+  const ProgramResult same = RunProgram({"replay", "-m", kDemoModel, log, "-o", "json"});
   EXPECT_EQ(same.status, 0) << same.err;
   EXPECT_EQ(same.Json()["answers"], 6);
   EXPECT_EQ(same.Json()["same"], 6);
   Json changed = Json::parse(first);
   changed["tokens"][4] = changed["tokens"][4].get<int>() ^ 1;
   WriteFile(log, changed.dump() + "\n");
-  const ProgramResult differs = RunProgram({"replay", "-m", kModel, log});
+  const ProgramResult differs = RunProgram({"replay", "-m", kDemoModel, log});
   EXPECT_EQ(differs.status, 1);
   EXPECT_THAT(differs.out, HasSubstr("differs at token 4"));
   WriteFile(log, "{}\n");
-  ExpectError(RunProgram({"replay", "-m", kModel, log}), 1, HasSubstr(":1: the record is none"));
+  ExpectError(RunProgram({"replay", "-m", kDemoModel, log}), 1,
+              HasSubstr(":1: the record is none"));
 }
 
 TEST(ServeTest, LoggedAnswersOfAShapeAreTheSameWhenComputedAgain) {
   const std::string log = ScratchPath("answers.jsonl");
   ServerProcess server(
-      {"-m", kModel, "-t", "2", "-c", "300", "--chat-template", "chatml", "--answer-log", log});
+      {"-m", kDemoModel, "-t", "2", "-c", "300", "--chat-template", "chatml", "--answer-log", log});
   const Json schema = {{"type", "array"}, {"items", {{"enum", {"a", "b"}}}}, {"maxItems", 3}};
   const Json shapes[] = {
       {{"response_format",
@@ -160,12 +159,12 @@ TEST(ServeTest, LoggedAnswersOfAShapeAreTheSameWhenComputedAgain) {
                  {"max_tokens", 40},
                  {"seed", 3}};
     body.update(shape);
-    const RawReply reply = Ask(server.port(), "/v1/chat/completions", body);
+    const RawReply reply = Complete(server.port(), "/v1/chat/completions", body);
     ASSERT_EQ(reply.status, 200) << reply.body;
   }
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0);
-  const ProgramResult same = RunProgram({"replay", "-m", kModel, log, "-o", "json"});
+  const ProgramResult same = RunProgram({"replay", "-m", kDemoModel, log, "-o", "json"});
   EXPECT_EQ(same.status, 0) << same.err;
   EXPECT_EQ(same.Json()["same"], 2);
 
@@ -175,29 +174,30 @@ TEST(ServeTest, LoggedAnswersOfAShapeAreTheSameWhenComputedAgain) {
   const size_t at = last.find("[a-z]");
   ASSERT_NE(at, std::string::npos) << last;
   WriteFile(log, last.replace(at, 5, "[0-9]"));
-  const ProgramResult differs = RunProgram({"replay", "-m", kModel, log});
+  const ProgramResult differs = RunProgram({"replay", "-m", kDemoModel, log});
   EXPECT_EQ(differs.status, 1);
   EXPECT_THAT(differs.out, HasSubstr("differs at token"));
   WriteFile(log, last.replace(at, 5, "[0-9)"));
-  ExpectError(RunProgram({"replay", "-m", kModel, log}), 1, HasSubstr(":1: "));
+  ExpectError(RunProgram({"replay", "-m", kDemoModel, log}), 1, HasSubstr(":1: "));
 }
 
 TEST(ServeTest, TokensAndTexts) {
-  const ServerProcess server({"-m", kModel, "-t", "1"});
-  const RawReply tokens = Ask(server.port(), "/tokenize", {{"content", "To be"}});
+  const ServerProcess server({"-m", kDemoModel, "-t", "1"});
+  const RawReply tokens = Complete(server.port(), "/tokenize", {{"content", "To be"}});
   ASSERT_EQ(tokens.status, 200) << tokens.body;
   const RawReply text =
-      Ask(server.port(), "/detokenize", {{"tokens", Json::parse(tokens.body)["tokens"]}});
+      Complete(server.port(), "/detokenize", {{"tokens", Json::parse(tokens.body)["tokens"]}});
   EXPECT_EQ(Json::parse(text.body)["content"], "To be");
-  EXPECT_EQ(Ask(server.port(), "/v1/embeddings", {{"model", "m"}, {"input", "a"}}).status, 501);
-  EXPECT_EQ(Ask(server.port(), "/v1/nothing", Json::object()).status, 404);
+  EXPECT_EQ(Complete(server.port(), "/v1/embeddings", {{"model", "m"}, {"input", "a"}}).status,
+            501);
+  EXPECT_EQ(Complete(server.port(), "/v1/nothing", Json::object()).status, 404);
   const RawReply metrics = Get(server.port(), "/metrics");
   EXPECT_THAT(metrics.body, HasSubstr("\ninlay_connections "));
 }
 
 TEST(ServeTest, ServesInTheSandbox) {
-  ServerProcess server({"-m", kModel, "-t", "2", "--sandbox"});
-  const RawReply reply = Ask(server.port(), "/v1/completions", Completion("ROMEO:", 5));
+  ServerProcess server({"-m", kDemoModel, "-t", "2", "--sandbox"});
+  const RawReply reply = Complete(server.port(), "/v1/completions", Completion("ROMEO:", 5));
   EXPECT_EQ(reply.status, 200) << reply.body;
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0) << server.err();

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "serve/http/http_server.h"
+#include "tests/gemma_like/scripted_model.h"
 #include "tests/must.h"
 #include "tests/serve/http/raw_client.h"
-#include "tests/serve/scripted_model.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
 

@@ -51,8 +51,8 @@ uint16_t FreePort() {
   return ntohs(address.sin_port);
 }
 
-RawReply Ask(uint16_t port, const std::string& method, const std::string& path,
-             const std::string& body = "") {
+RawReply AskSessions(uint16_t port, const std::string& method, const std::string& path,
+                     const std::string& body = "") {
   RawClient client(port);
   if (!client.connected()) return {};
   client.Send(absl::StrCat(method, " ", path,
@@ -80,10 +80,10 @@ json TurnBody(int i) {
 std::vector<json> UndisturbedAnswers() {
   std::vector<json> answers;
   const ServerProcess server(With("memory"));
-  Ask(server.port(), "POST", "/v1/sessions", R"({"name": "talk"})");
+  AskSessions(server.port(), "POST", "/v1/sessions", R"({"name": "talk"})");
   for (int i = 0; i < kTurns; ++i) {
     const RawReply reply =
-        Ask(server.port(), "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
+        AskSessions(server.port(), "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
     EXPECT_EQ(reply.status, 200) << reply.body;
     answers.push_back(json::parse(reply.body, nullptr, false)["message"]);
   }
@@ -93,7 +93,7 @@ std::vector<json> UndisturbedAnswers() {
 // The session holds each answer that was acknowledged, at most the one that was being
 // acknowledged besides, and nothing else. Returns how many.
 int CheckSession(uint16_t port, const std::vector<json>& acknowledged) {
-  const RawReply reply = Ask(port, "GET", "/v1/sessions/talk");
+  const RawReply reply = AskSessions(port, "GET", "/v1/sessions/talk");
   EXPECT_EQ(reply.status, 200) << reply.body;
   const json session = json::parse(reply.body, nullptr, false);
   const size_t turns = session["turns"].size();
@@ -141,8 +141,8 @@ TEST(Sessions, OutliveAServerThatIsKilled) {
          !testing::Test::HasFailure()) {
     const ServerProcess server(With(folder.path()));
     const uint16_t port = server.port();
-    if (Ask(port, "GET", "/v1/sessions/talk").status == 404) {
-      EXPECT_EQ(Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
+    if (AskSessions(port, "GET", "/v1/sessions/talk").status == 404) {
+      EXPECT_EQ(AskSessions(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
     }
     const int there = CheckSession(port, acknowledged);
     unheard += there - static_cast<int>(acknowledged.size());
@@ -150,7 +150,8 @@ TEST(Sessions, OutliveAServerThatIsKilled) {
     // The turn whose reply did not come is asked for again, with its key.
     for (int turns = 0; turns < kTurnsOfALife && std::ssize(acknowledged) < kTurns; ++turns) {
       const int i = static_cast<int>(acknowledged.size());
-      const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
+      const RawReply reply =
+          AskSessions(port, "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
       if (!reply.whole) break;
       EXPECT_EQ(reply.status, 200) << reply.body;
       if (reply.status != 200) break;
@@ -181,8 +182,8 @@ TEST(Sessions, OnRedis) {
   {
     const ServerProcess first(With(place));
     const uint16_t port = first.port();
-    EXPECT_EQ(Ask(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
-    const RawReply reply = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
+    EXPECT_EQ(AskSessions(port, "POST", "/v1/sessions", R"({"name": "talk"})").status, 200);
+    const RawReply reply = AskSessions(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
     EXPECT_EQ(reply.status, 200) << reply.body;
     answer = json::parse(reply.body, nullptr, false);
   }
@@ -193,14 +194,14 @@ TEST(Sessions, OnRedis) {
   const uint16_t port = second.port();
   EXPECT_EQ(CheckSession(port, {answer["message"]}), 1);
   EXPECT_EQ(ttl(), -1) << "nothing was changed";
-  EXPECT_EQ(Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(1).dump()).status, 200);
+  EXPECT_EQ(AskSessions(port, "POST", "/v1/sessions/talk/turns", TurnBody(1).dump()).status, 200);
   EXPECT_GT(ttl(), 400);
   EXPECT_LE(ttl(), 500);
-  const RawReply again = Ask(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
+  const RawReply again = AskSessions(port, "POST", "/v1/sessions/talk/turns", TurnBody(0).dump());
   EXPECT_EQ(json::parse(again.body, nullptr, false), answer);
-  EXPECT_THAT(Ask(port, "GET", "/v1/sessions").body, HasSubstr("\"talk\""));
-  EXPECT_EQ(Ask(port, "DELETE", "/v1/sessions/talk").status, 200);
-  EXPECT_EQ(Ask(port, "GET", "/v1/sessions/talk").status, 404);
+  EXPECT_THAT(AskSessions(port, "GET", "/v1/sessions").body, HasSubstr("\"talk\""));
+  EXPECT_EQ(AskSessions(port, "DELETE", "/v1/sessions/talk").status, 200);
+  EXPECT_EQ(AskSessions(port, "GET", "/v1/sessions/talk").status, 404);
 }
 
 TEST(Sessions, NotOnANodeOfAClusterThatHasNotAllSlots) {

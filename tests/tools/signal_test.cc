@@ -137,28 +137,30 @@ class Signal : public testing::TestWithParam<bool> {
   const std::string folder_;
   const std::string output_;
   int* calls_;
-  static constexpr char kModel[] = "models/bard.gguf";
 };
 
 INSTANTIATE_TEST_SUITE_P(FileSystems, Signal, testing::Bool(),
                          [](const auto& info) { return info.param ? "Nameless" : "Named"; });
 
 TEST_P(Signal, Quantize) {
-  Sweep({"quantize", kModel, output_, "Q8_0"}, {"quantize", kModel, output_, "Q4_0", "--force"});
+  Sweep({"quantize", kDemoModel, output_, "Q8_0"},
+        {"quantize", kDemoModel, output_, "Q4_0", "--force"});
 }
 
 TEST_P(Signal, Synth) {
   Sweep({"synth", "bard", "-o", output_}, {"synth", "bard", "-o", output_, "-s", "2", "--force"});
 }
 
-TEST_P(Signal, Pack) { Sweep({"pack", kModel, output_}, {"pack", kModel, output_, "--force"}); }
+TEST_P(Signal, Pack) {
+  Sweep({"pack", kDemoModel, output_}, {"pack", kDemoModel, output_, "--force"});
+}
 
 TEST_P(Signal, Bundle) {
-  Sweep({"bundle", kModel, "-o", output_}, {"bundle", kModel, "-o", output_, "--force"});
+  Sweep({"bundle", kDemoModel, "-o", output_}, {"bundle", kDemoModel, "-o", output_, "--force"});
 }
 
 TEST_P(Signal, Session) {
-  const std::vector<std::string> generate = {"generate", "-m", kModel,      "-p",   "A", "-n", "5",
+  const std::vector<std::string> generate = {"generate", "-m", kDemoModel,  "-p",   "A", "-n", "5",
                                              "--temp",   "0",  "--session", output_};
   Sweep(generate, generate);
 }

@@ -14,8 +14,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kBard[] = "models/bard.gguf";
-
 std::string Generated(std::vector<std::string> more, const std::string& input = "") {
   more.insert(more.begin(), "generate");
   more.insert(more.end(), {"-s", "1"});
@@ -36,13 +34,13 @@ TEST(Positional, IsThePromptOfGenerate) {
 }
 
 TEST(Positional, IsTheModelElsewhere) {
-  EXPECT_EQ(RunProgram({"inspect", kBard}).out, RunProgram({"inspect", "-m", kBard}).out);
-  EXPECT_EQ(RunProgram({"chat", kBard, "-n", "4", "-s", "1"}, {.input = "A\n"}).out,
-            RunProgram({"chat", "-m", kBard, "-n", "4", "-s", "1"}, {.input = "A\n"}).out);
+  EXPECT_EQ(RunProgram({"inspect", kDemoModel}).out, RunProgram({"inspect", "-m", kDemoModel}).out);
+  EXPECT_EQ(RunProgram({"chat", kDemoModel, "-n", "4", "-s", "1"}, {.input = "A\n"}).out,
+            RunProgram({"chat", "-m", kDemoModel, "-n", "4", "-s", "1"}, {.input = "A\n"}).out);
   for (const char* command : {"inspect", "chat", "bench", "serve", "template"}) {
     SCOPED_TRACE(command);
     ExpectError(RunProgram({command, "no/such"}), 1, HasSubstr("no/such"));
-    ExpectError(RunProgram({command, "no/such", "-m", kBard}), 2, HasSubstr("excludes"));
+    ExpectError(RunProgram({command, "no/such", "-m", kDemoModel}), 2, HasSubstr("excludes"));
   }
   ExpectError(RunProgram({"perplexity", "no/such", "-f", "LICENSE"}), 1, HasSubstr("no/such"));
 }

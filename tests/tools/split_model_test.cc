@@ -17,14 +17,13 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kModel[] = "models/bard.gguf";
 constexpr uint32_t kParts = 3;
 
 class SplitModel : public testing::Test {
  protected:
   // The demo model: the metadata in part 1, which has no tensors, the first half of them in part 2.
   void SetUp() override {
-    const auto file = GgufFile::Open(kModel);
+    const auto file = GgufFile::Open(kDemoModel);
     ASSERT_TRUE(file.ok()) << file.status();
     const size_t half = file->tensors().size() / 2;
     for (uint32_t part = 0; part < kParts; ++part) {
@@ -57,15 +56,15 @@ class SplitModel : public testing::Test {
   const TempFolder temp_;
 };
 
-std::vector<std::string> Generate(const std::string& model) {
+std::vector<std::string> GenerateWith(const std::string& model) {
   return {"generate", "-m", model, "-p", "To be", "-n", "30", "-s", "3"};
 }
 
 TEST_F(SplitModel, RunsFromAnyPart) {
-  const ProgramResult expected = RunProgram(Generate(kModel));
+  const ProgramResult expected = RunProgram(GenerateWith(kDemoModel));
   ASSERT_EQ(expected.status, 0) << expected.err;
   for (uint32_t part = 0; part < kParts; ++part) {
-    const ProgramResult result = RunProgram(Generate(PathOf(part)));
+    const ProgramResult result = RunProgram(GenerateWith(PathOf(part)));
     EXPECT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.out, expected.out);
   }
@@ -75,11 +74,11 @@ TEST_F(SplitModel, RunsFromAnyPart) {
 }
 
 TEST_F(SplitModel, RunsInTheSandbox) {
-  std::vector<std::string> arguments = Generate(PathOf(0));
+  std::vector<std::string> arguments = GenerateWith(PathOf(0));
   arguments.push_back("--sandbox");
   const ProgramResult result = RunProgram(arguments);
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(result.out, RunProgram(Generate(kModel)).out);
+  EXPECT_EQ(result.out, RunProgram(GenerateWith(kDemoModel)).out);
   unlink(PathOf(2).c_str());
   ExpectError(RunProgram(arguments), 1, HasSubstr("part 3 of 3, " + PathOf(2) + ", is missing"));
 }
@@ -90,7 +89,7 @@ TEST_F(SplitModel, InspectShowsTheWhole) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("13.5 MB in 3 files"), HasSubstr("metadata (41 keys)"),
                               HasSubstr("blk.7.attn_q.weight")));
   const auto json = RunProgram({"inspect", "-m", PathOf(0), "-o", "json"}).Json();
-  const auto whole = RunProgram({"inspect", "-m", kModel, "-o", "json"}).Json();
+  const auto whole = RunProgram({"inspect", "-m", kDemoModel, "-o", "json"}).Json();
   EXPECT_EQ(json["files"], 3);
   EXPECT_EQ(whole["files"], 1);
   EXPECT_GT(json["file_bytes"], whole["file_bytes"]);
@@ -101,8 +100,8 @@ TEST_F(SplitModel, InspectShowsTheWhole) {
 // The hash of the weights is that of the whole file, and nothing written says that it is a part.
 TEST_F(SplitModel, WhatIsMadeOfItIsWhole) {
   const std::string folder = temp_.path();
-  for (const std::string& from : {PathOf(1), std::string(kModel)}) {
-    const std::string to = folder + (from == kModel ? "/whole" : "/split");
+  for (const std::string& from : {PathOf(1), std::string(kDemoModel)}) {
+    const std::string to = folder + (from == kDemoModel ? "/whole" : "/split");
     EXPECT_EQ(RunProgram({"pack", from, to + ".packed"}).status, 0);
     EXPECT_EQ(RunProgram({"quantize", from, to + ".q8", "Q8_0"}).status, 0);
   }

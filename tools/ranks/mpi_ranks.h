@@ -2,6 +2,8 @@
 #ifndef INLAY_TOOLS_RANKS_MPI_RANKS_H_
 #define INLAY_TOOLS_RANKS_MPI_RANKS_H_
 
+#include <mpi.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -97,7 +97,7 @@ TEST(Gbnf, Repetitions) {
   ExpectTexts("root ::= \"x\"?*", {"", "xxx"}, {"y"});
 }
 
-std::string Error(const std::string& grammar) {
+std::string GbnfError(const std::string& grammar) {
   const auto parsed = ParseGbnf(grammar);
   return parsed.ok() ? "" : std::string(parsed.status().message());
 }
@@ -135,19 +135,20 @@ TEST(Gbnf, ErrorsNameThePlace) {
       {"root ::= \"a\" root", "no text"},
   };
   for (const auto& [grammar, message] : table)
-    EXPECT_THAT(Error(grammar), HasSubstr(message)) << grammar;
+    EXPECT_THAT(GbnfError(grammar), HasSubstr(message)) << grammar;
 }
 
 TEST(Gbnf, HostileGrammarsAreRefusedQuickly) {
   std::string nested(100000, '(');
-  EXPECT_THAT(Error("root ::= " + nested), HasSubstr("groups inside each other beyond 60"));
-  EXPECT_THAT(Error("root ::= \"a\"" + std::string(1000, '*')), HasSubstr("too many repetitions"));
-  EXPECT_THAT(Error("root ::= ((\"a\"{1000}){1000}){1000}"), HasSubstr("states"));
-  EXPECT_THAT(Error(std::string((size_t{1} << 20) + 1, ' ')), HasSubstr("at most 1048576"));
+  EXPECT_THAT(GbnfError("root ::= " + nested), HasSubstr("groups inside each other beyond 60"));
+  EXPECT_THAT(GbnfError("root ::= \"a\"" + std::string(1000, '*')),
+              HasSubstr("too many repetitions"));
+  EXPECT_THAT(GbnfError("root ::= ((\"a\"{1000}){1000}){1000}"), HasSubstr("states"));
+  EXPECT_THAT(GbnfError(std::string((size_t{1} << 20) + 1, ' ')), HasSubstr("at most 1048576"));
   std::string doubling = "root ::= r0\n";
   for (int i = 0; i < 50; ++i)
     absl::StrAppend(&doubling, "r", i, " ::= r", i + 1, " r", i + 1, "\n");
-  EXPECT_EQ(Error(doubling + "r50 ::= \"a\"\n"), "");
+  EXPECT_EQ(GbnfError(doubling + "r50 ::= \"a\"\n"), "");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 // JSON may be written with single quotes here.
 std::string Quoted(absl::string_view text) { return absl::StrReplaceAll(text, {{"'", "\""}}); }
 
-std::string Error(const std::string& schema) {
+std::string SchemaError(const std::string& schema) {
   const auto compiled = CompileJsonSchema(Quoted(schema));
   return compiled.ok() ? "" : std::string(compiled.status().message());
 }
@@ -417,7 +417,7 @@ TEST(JsonSchema, ErrorsNameTheKeywordAndItsPlace) {
       {"{'type':'object','properties':{'a':{'$ref':'#'}},'required':['a']}", "no text"},
   };
   for (const auto& [schema, message] : table)
-    EXPECT_THAT(Error(schema), HasSubstr(message)) << schema;
+    EXPECT_THAT(SchemaError(schema), HasSubstr(message)) << schema;
 }
 
 // Of `count` levels, each of which refers to the next one twice.
@@ -431,31 +431,33 @@ std::string Doubling(const char* keyword, int count, const char* last) {
 
 TEST(JsonSchema, HostileSchemasAreRefusedOrCheap) {
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(Error(Doubling("allOf", 100, "{'type':'integer'}")), "");
-  EXPECT_EQ(Error(Doubling("anyOf", 30, "{'type':'integer'}")), "");
-  EXPECT_THAT(Error(Doubling("oneOf", 30, "{'type':'integer'}")),
+  EXPECT_EQ(SchemaError(Doubling("allOf", 100, "{'type':'integer'}")), "");
+  EXPECT_EQ(SchemaError(Doubling("anyOf", 30, "{'type':'integer'}")), "");
+  EXPECT_THAT(SchemaError(Doubling("oneOf", 30, "{'type':'integer'}")),
               HasSubstr("too many combinations"));
   std::string choices = "{'allOf':[";
   for (int i = 0; i < 40; ++i)
     absl::StrAppend(&choices, i ? "," : "", "{'anyOf':[{'minimum':", i, "},{'maximum':", i, "}]}");
-  EXPECT_THAT(Error(choices + "]}"), HasSubstr("too many combinations"));
-  EXPECT_THAT(Error("{'type':'array','minItems':1e12}"), HasSubstr("states"));
-  EXPECT_THAT(Error("{'type':'string','maxLength':10000000}"), HasSubstr("states"));
-  EXPECT_THAT(Error("{'type':'string','pattern':'((a{1000}){1000}){1000}'}"), HasSubstr("states"));
-  EXPECT_THAT(Error("{'type':'string','pattern':'(a|b)*a(a|b){30}$','maxLength':1000}"),
+  EXPECT_THAT(SchemaError(choices + "]}"), HasSubstr("too many combinations"));
+  EXPECT_THAT(SchemaError("{'type':'array','minItems':1e12}"), HasSubstr("states"));
+  EXPECT_THAT(SchemaError("{'type':'string','maxLength':10000000}"), HasSubstr("states"));
+  EXPECT_THAT(SchemaError("{'type':'string','pattern':'((a{1000}){1000}){1000}'}"),
+              HasSubstr("states"));
+  EXPECT_THAT(SchemaError("{'type':'string','pattern':'(a|b)*a(a|b){30}$','maxLength':1000}"),
               HasSubstr("more than 50000 states"));
-  EXPECT_THAT(Error(std::string(200, '[') + std::string(200, ']')), HasSubstr("nests deeper"));
+  EXPECT_THAT(SchemaError(std::string(200, '[') + std::string(200, ']')),
+              HasSubstr("nests deeper"));
   std::string multiples = "{'properties':{", patterns = multiples;
   for (int i = 0; i < 300; ++i) {
     absl::StrAppend(&multiples, i ? "," : "", "'", i, "':{'multipleOf':", 500 + i, "}");
     absl::StrAppend(&patterns, i ? "," : "", "'", i, "':{'pattern':'[ab]{9}", i,
                     "$','maxLength':999}");
   }
-  EXPECT_THAT(Error(multiples + "}}"), HasSubstr("too many combinations"));
-  EXPECT_THAT(Error(patterns + "}}"), HasSubstr("more than 50000 states"));
+  EXPECT_THAT(SchemaError(multiples + "}}"), HasSubstr("too many combinations"));
+  EXPECT_THAT(SchemaError(patterns + "}}"), HasSubstr("more than 50000 states"));
   std::string arrays = "{'type':'array','items':", nested;
   for (int i = 0; i < 100; ++i) nested += arrays;
-  EXPECT_EQ(Error(nested + "{}" + std::string(100, '}')), "");
+  EXPECT_EQ(SchemaError(nested + "{}" + std::string(100, '}')), "");
   const auto seconds = std::chrono::steady_clock::now() - start;
   EXPECT_LT(seconds, std::chrono::seconds(60));  // seconds, where none of them exploded
 }

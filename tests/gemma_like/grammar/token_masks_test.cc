@@ -14,9 +14,10 @@
 namespace inlay {
 namespace {
 
-constexpr int32_t kEnd = 3;
+constexpr int32_t kEndToken = 3;
 
-// Tokens 0 to 2 are control tokens, kEnd ends an answer; the others are put together from pieces.
+// Tokens 0 to 2 are control tokens, kEndToken ends an answer; the others are put together from
+// pieces.
 std::shared_ptr<const TokenTrie> RandomVocabulary(const UpTo& up_to) {
   static const char* const kPieces[] = {"a",        "b",
                                         "1",        "\"",
@@ -54,9 +55,9 @@ std::vector<int32_t> CheckAllowed(const TokenTrie& trie, GrammarMatcher& matcher
   for (int32_t token = 0; token < static_cast<int32_t>(64 * trie.words()); ++token) {
     GrammarMatcher copy = matcher;
     const absl::string_view bytes = trie.Bytes(token);
-    const auto accepted = token == kEnd ? copy.CanEnd() : copy.AcceptBytes(bytes);
+    const auto accepted = token == kEndToken ? copy.CanEnd() : copy.AcceptBytes(bytes);
     if (!accepted.ok()) continue;
-    const bool expected = *accepted && (token == kEnd || !bytes.empty());
+    const bool expected = *accepted && (token == kEndToken || !bytes.empty());
     EXPECT_EQ(Has(allowed, token), expected) << token << ": " << bytes;
     if (expected) tokens.push_back(token);
   }
@@ -74,8 +75,8 @@ TEST(TokenMasksTest, AllowWhatIsAcceptedByteByByte) {
     ++grammars;
     const auto trie = RandomVocabulary(up_to);
     const auto create = [&](size_t bytes) {
-      return GrammarMatcher(Must(
-          CompiledGrammar::Create(*built, {.tokens = trie, .ends = {kEnd}, .cache_bytes = bytes})));
+      return GrammarMatcher(Must(CompiledGrammar::Create(
+          *built, {.tokens = trie, .ends = {kEndToken}, .cache_bytes = bytes})));
     };
     GrammarMatcher matcher = create(size_t{64} << 20), forgetful = create(0);
     for (int i = 0; i < 12; ++i, ++steps) {
@@ -85,10 +86,10 @@ TEST(TokenMasksTest, AllowWhatIsAcceptedByteByByte) {
       ASSERT_TRUE(!mask.ok() || *mask == *same);
       if (HasFailure() || allowed.empty()) break;
       int32_t token = allowed[up_to(allowed.size() - 1)];
-      if (token == kEnd) token = allowed[up_to(allowed.size() - 1)];
+      if (token == kEndToken) token = allowed[up_to(allowed.size() - 1)];
       ASSERT_TRUE(Must(matcher.Accept(token)));
       ASSERT_TRUE(Must(forgetful.Accept(token)));
-      if (token == kEnd) break;
+      if (token == kEndToken) break;
     }
     if (HasFailure()) break;
   }
@@ -112,8 +113,8 @@ TEST(TokenMasksTest, FramesMayEndBetweenPlainCharacters) {
     b.Define(root, b.Sequence({b.Call(text), b.Text(seed % 3 == 0 ? "a" : "\n"), b.Call(text),
                                b.Text("\n\"")}));
     const auto trie = RandomVocabulary(up_to);
-    GrammarMatcher matcher(Must(
-        CompiledGrammar::Create(Must(std::move(b).Build(root)), {.tokens = trie, .ends = {kEnd}})));
+    GrammarMatcher matcher(Must(CompiledGrammar::Create(Must(std::move(b).Build(root)),
+                                                        {.tokens = trie, .ends = {kEndToken}})));
     for (int i = 0; i < 8; ++i, ++steps) {
       const std::vector<int32_t> allowed = CheckAllowed(*trie, matcher);
       if (HasFailure()) return;

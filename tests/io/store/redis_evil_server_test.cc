@@ -14,20 +14,11 @@
 #include "io/store/redis_connection.h"
 #include "io/store/state_store_redis.h"
 #include "tests/io/store/loopback.h"
+#include "tests/io/store/open_redis.h"
 #include "tests/io/store/state_store_contract.h"
 
 namespace inlay {
 namespace {
-
-constexpr absl::Duration kTimeout = absl::Milliseconds(300);
-// Of one call that fails because of the server: a few commands, on a busy machine.
-constexpr absl::Duration kPatience = absl::Seconds(5);
-
-std::unique_ptr<StateStore> Open(uint16_t port, absl::Duration timeout) {
-  auto store = OpenRedisStore({.port = port, .timeout = timeout});
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *std::move(store);
-}
 
 // Accepts connections one after the other and gives each to `serve`.
 class EvilServer {
@@ -77,12 +68,12 @@ class EvilServer {
 
 // Everything a store does fails, in time.
 void ExpectFailures(uint16_t port, absl::string_view what) {
-  std::unique_ptr<StateStore> store = Open(port, kTimeout);
+  std::unique_ptr<StateStore> store = OpenRedis(port, kRedisTimeout);
   const auto timed = [&](const std::function<absl::Status()>& call) {
     const absl::Time start = absl::Now();
     const absl::Status status = call();
     EXPECT_FALSE(status.ok()) << what;
-    EXPECT_LT(absl::Now() - start, kPatience) << what;
+    EXPECT_LT(absl::Now() - start, kRedisPatience) << what;
   };
   timed([&] { return PutState(*store, "a", RandomBytes(1'200'000, 1)); });
   timed([&] { return GetState(*store, "a").status(); });
@@ -126,7 +117,8 @@ TEST(EvilServerTest, AnswersThatNobodyAskedFor) {
     if (EvilServer::Receive(fd)) EvilServer::Send(fd, "+OK\r\n:1\r\n");
     while (EvilServer::Receive(fd)) continue;
   });
-  auto connection = RedisConnection::Connect({.port = server.port(), .timeout = kTimeout}, 1000);
+  auto connection =
+      RedisConnection::Connect({.port = server.port(), .timeout = kRedisTimeout}, 1000);
   ASSERT_TRUE(connection.ok());
   EXPECT_EQ((*connection)->Command({"PING"}).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ((*connection)->Command({"PERSIST", "a"}).status().code(), absl::StatusCode::kDataLoss);
@@ -158,7 +150,7 @@ TEST(EvilServerTest, AnswersOneByteAtATime) {
     EvilServer::Receive(fd);
     EvilServer::Send(fd, "$1000000\r\n");
     while (!self.stopping() && EvilServer::Send(fd, "a")) {
-      absl::SleepFor(kTimeout / 10);
+      absl::SleepFor(kRedisTimeout / 10);
     }
   });
   ExpectFailures(server.port(), "one byte at a time");

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "io/store/redis_connection.h"
+#include "tests/io/store/open_redis.h"
 #include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
 #include "tests/io/store/state_store_contract.h"
@@ -26,22 +27,12 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kTimeout = absl::Milliseconds(300);
-// Of one call that fails because of the server: a few commands, on a busy machine.
-constexpr absl::Duration kPatience = absl::Seconds(5);
-
-std::unique_ptr<StateStore> Open(uint16_t port, absl::Duration timeout = absl::Seconds(20)) {
-  auto store = OpenRedisStore({.port = port, .timeout = timeout});
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *std::move(store);
-}
-
 class RedisStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(server_.started())
         << "redis-server cannot be started: install the package redis-server (scripts/setup)";
-    store_ = Open(server_.port());
+    store_ = OpenRedis(server_.port());
     auto connection =
         RedisConnection::Connect({.port = server_.port(), .timeout = absl::Seconds(20)}, 1 << 21);
     ASSERT_TRUE(connection.ok()) << connection.status();
@@ -82,8 +73,8 @@ TEST_F(RedisStoreTest, Listing) {
   EXPECT_EQ(ListStates(**other, ""), std::vector<std::string>{"mine"});
 }
 TEST_F(RedisStoreTest, Keys) { CheckKeys(*store_); }
-TEST_F(RedisStoreTest, Tags) { CheckTags(*store_, *Open(server_.port())); }
-TEST_F(RedisStoreTest, RacingTags) { CheckRacingTags(*store_, *Open(server_.port())); }
+TEST_F(RedisStoreTest, Tags) { CheckTags(*store_, *OpenRedis(server_.port())); }
+TEST_F(RedisStoreTest, RacingTags) { CheckRacingTags(*store_, *OpenRedis(server_.port())); }
 TEST_F(RedisStoreTest, ConcurrentUse) { CheckConcurrentUse(*store_); }
 
 // A reader has one state whole, or learns that there is another one: that is no damage.
@@ -291,18 +282,18 @@ TEST_F(RedisStoreTest, ServerDies) {
   piece.resize(2'000'000);
   EXPECT_EQ((*reader)->Read(absl::MakeSpan(piece)).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(store_->Get("a").status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_LT(absl::Now() - start, kPatience);
+  EXPECT_LT(absl::Now() - start, kRedisPatience);
 }
 
 TEST_F(RedisStoreTest, ServerStopsAndGoesOn) {
-  std::unique_ptr<StateStore> store = Open(server_.port(), kTimeout);
+  std::unique_ptr<StateStore> store = OpenRedis(server_.port(), kRedisTimeout);
   ASSERT_TRUE(PutState(*store_, "a", {1, 2, 3}).ok());
   server_.Signal(SIGSTOP);
   const absl::Time start = absl::Now();
   EXPECT_EQ(store->Get("a").status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(PutState(*store, "a", RandomBytes(3'000'000, 1)).code(),
             absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LT(absl::Now() - start, kPatience);
+  EXPECT_LT(absl::Now() - start, kRedisPatience);
   server_.Signal(SIGCONT);
   ExpectState(*store_, "a", {1, 2, 3});
 }
@@ -408,7 +399,7 @@ TEST(RedisOptionsTest, ANodeOfAClusterThatHasNotAllSlots) {
   nodes[0].Meet(nodes[1]);
   for (int i : {0, 1}) {
     nodes[i].WaitForSlots();
-    const auto store = Open(nodes[i].port());
+    const auto store = OpenRedis(nodes[i].port());
     int own = 0, other = 0;
     for (int key = 0; key < 40; ++key) {
       const absl::Status status = PutState(*store, absl::StrCat("key-", key), {1});

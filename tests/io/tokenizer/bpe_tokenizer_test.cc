@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "io/tokenizer/tokenizer.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
+#include "tests/must.h"
 #include "tests/repetitions.h"
 
 namespace inlay {
@@ -17,43 +18,37 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int32_t kFirst = 257;  // id of the first token after BpeBase
+constexpr int32_t kAfterBpeBase = 257;  // id of the first token after BpeBase
 
 int32_t IdOf(char c) { return 1 + static_cast<uint8_t>(c); }
-
-std::unique_ptr<Tokenizer> LoadOrDie(const TestVocabulary& vocabulary) {
-  auto tokenizer = vocabulary.Load();
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
-}
 
 TEST(BpeTokenizerTest, MergesInOrderOfTheListLeftmostFirst) {
   TestVocabulary vocabulary = BpeBase("gpt-2");
   for (const char* text : {"bc", "ab", "aa"}) vocabulary.Add(text, 1);
   vocabulary.merges = {{"b c", "a b", "a a"}};
-  const auto tokenizer = LoadOrDie(vocabulary);
-  EXPECT_THAT(*tokenizer->Encode("abc"), ElementsAre(IdOf('a'), kFirst));
-  EXPECT_THAT(*tokenizer->Encode("aaa"), ElementsAre(kFirst + 2, IdOf('a')));
-  EXPECT_THAT(*tokenizer->Encode("aab"), ElementsAre(IdOf('a'), kFirst + 1));
+  const auto tokenizer = Must(vocabulary.Load());
+  EXPECT_THAT(*tokenizer->Encode("abc"), ElementsAre(IdOf('a'), kAfterBpeBase));
+  EXPECT_THAT(*tokenizer->Encode("aaa"), ElementsAre(kAfterBpeBase + 2, IdOf('a')));
+  EXPECT_THAT(*tokenizer->Encode("aab"), ElementsAre(IdOf('a'), kAfterBpeBase + 1));
 }
 
 TEST(BpeTokenizerTest, ATokenThatMergesDoNotReachIsNotUsed) {
   TestVocabulary vocabulary = BpeBase("gpt-2");
   vocabulary.Add("abc", 1);
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   for (int i = 0; i < 2; ++i) {  // the answer is remembered; it must stay the same
     EXPECT_THAT(*tokenizer->Encode("abc"), ElementsAre(IdOf('a'), IdOf('b'), IdOf('c')));
   }
   vocabulary.pre = "llama-bpe";  // whole words first
-  EXPECT_THAT(*LoadOrDie(vocabulary)->Encode("abc"), ElementsAre(0, kFirst));
+  EXPECT_THAT(*Must(vocabulary.Load())->Encode("abc"), ElementsAre(0, kAfterBpeBase));
 }
 
 TEST(BpeTokenizerTest, MergesMayPassThroughTextsThatAreNoTokens) {
   TestVocabulary vocabulary = BpeBase("gpt-2");
   vocabulary.Add("abc", 1);
   vocabulary.merges = {{"a b", "ab c", "x y"}};
-  const auto tokenizer = LoadOrDie(vocabulary);
-  EXPECT_THAT(*tokenizer->Encode("abc"), ElementsAre(kFirst));
+  const auto tokenizer = Must(vocabulary.Load());
+  EXPECT_THAT(*tokenizer->Encode("abc"), ElementsAre(kAfterBpeBase));
   EXPECT_THAT(*tokenizer->Encode("ab"), ElementsAre(IdOf('a'), IdOf('b')));
   EXPECT_THAT(*tokenizer->Encode("xy"), ElementsAre(IdOf('x'), IdOf('y')));
 }
@@ -61,15 +56,15 @@ TEST(BpeTokenizerTest, MergesMayPassThroughTextsThatAreNoTokens) {
 TEST(BpeTokenizerTest, SpecialTokens) {
   TestVocabulary vocabulary = BpeBase("dbrx");
   vocabulary.Add("   ", 4);
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_FALSE(tokenizer->adds_bos());
   EXPECT_EQ(tokenizer->Encode("<|endoftext|>")->size(), 13u);
   EncodeOptions trusted;
   trusted.parse_special = true;
   trusted.add_bos = true;
   EXPECT_THAT(*tokenizer->Encode("a<|endoftext|>", trusted), ElementsAre(0, IdOf('a'), 0));
-  EXPECT_THAT(*tokenizer->Encode("    "), ElementsAre(kFirst, IdOf(' ')));
-  EXPECT_EQ(tokenizer->Decode({0, IdOf('a'), kFirst, 0}), "a   ");
+  EXPECT_THAT(*tokenizer->Encode("    "), ElementsAre(kAfterBpeBase, IdOf(' ')));
+  EXPECT_EQ(tokenizer->Decode({0, IdOf('a'), kAfterBpeBase, 0}), "a   ");
   EXPECT_EQ(tokenizer->FindSpecial("<|endoftext|>"), 0);
   EXPECT_TRUE(tokenizer->IsEndOfGeneration(0));
 }
@@ -77,11 +72,11 @@ TEST(BpeTokenizerTest, SpecialTokens) {
 TEST(BpeTokenizerTest, BytesWithoutTokens) {
   TestVocabulary vocabulary = BpeBase("gpt-2");
   vocabulary.types[IdOf('\xFF')] = 5;  // unused: never produced
-  EXPECT_EQ(LoadOrDie(vocabulary)->Decode(*LoadOrDie(vocabulary)->Encode("a\xFF")),
+  EXPECT_EQ(Must(vocabulary.Load())->Decode(*Must(vocabulary.Load())->Encode("a\xFF")),
             "a\xEF\xBF\xBD");
   vocabulary.Add("<unk>", 2);
-  vocabulary.ids.push_back({"unknown_token_id", kFirst});
-  EXPECT_THAT(*LoadOrDie(vocabulary)->Encode("a\xFF"), ElementsAre(IdOf('a'), kFirst));
+  vocabulary.ids.push_back({"unknown_token_id", kAfterBpeBase});
+  EXPECT_THAT(*Must(vocabulary.Load())->Encode("a\xFF"), ElementsAre(IdOf('a'), kAfterBpeBase));
 }
 
 // The definition, step by step: search all pairs for the first in the list, join, repeat.
@@ -119,7 +114,7 @@ TEST(BpeTokenizerTest, WordsWithoutEndAgreeWithThePlainDefinition) {
       parts.push_back(left + right);
       vocabulary.Add(left + right, 1);
     }
-    const auto tokenizer = LoadOrDie(vocabulary);
+    const auto tokenizer = Must(vocabulary.Load());
     std::string text;
     while (text.size() < 4500) text += "abcd"[random() % 4];
     std::vector<std::string> pieces;
@@ -129,7 +124,7 @@ TEST(BpeTokenizerTest, WordsWithoutEndAgreeWithThePlainDefinition) {
   }
 }
 
-void ExpectRefused(const TestVocabulary& vocabulary, const std::string& message) {
+void ExpectBpeRefused(const TestVocabulary& vocabulary, const std::string& message) {
   const auto tokenizer = vocabulary.Load();
   ASSERT_FALSE(tokenizer.ok()) << message;
   EXPECT_THAT(std::string(tokenizer.status().message()), HasSubstr(message));
@@ -137,25 +132,25 @@ void ExpectRefused(const TestVocabulary& vocabulary, const std::string& message)
 
 TEST(BadBpeVocabularyTest, IsRefused) {
   TestVocabulary bad = BpeBase("klingon");
-  ExpectRefused(bad, "'tokenizer.ggml.pre' is 'klingon'");
+  ExpectBpeRefused(bad, "'tokenizer.ggml.pre' is 'klingon'");
 
   bad = BpeBase("gpt-2");
   bad.merges.reset();
-  ExpectRefused(bad, "'tokenizer.ggml.merges' is missing");
+  ExpectBpeRefused(bad, "'tokenizer.ggml.merges' is missing");
 
   for (const std::string merge : {"", "ab", " ", "a ", " b"}) {
     bad = BpeBase("gpt-2");
     bad.merges = {{"a b", merge}};
-    ExpectRefused(bad, "merge 1 in 'tokenizer.ggml.merges' is '" + merge + "'");
+    ExpectBpeRefused(bad, "merge 1 in 'tokenizer.ggml.merges' is '" + merge + "'");
   }
   bad = BpeBase("gpt-2");
   bad.merges = {{"a " + std::string(5000, 'b')}};
-  ExpectRefused(bad, "of at most 4096 bytes");
+  ExpectBpeRefused(bad, "of at most 4096 bytes");
 
   bad = BpeBase("gpt-2");
   bad.types[IdOf('\xFF')] = 5;
   bad.types[IdOf('\xEF')] = 5;  // so that U+FFFD cannot be written either
-  ExpectRefused(bad, "neither a token for byte 239");
+  ExpectBpeRefused(bad, "neither a token for byte 239");
 }
 
 }  // namespace

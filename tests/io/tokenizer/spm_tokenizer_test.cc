@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "io/tokenizer/tokenizer.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -19,8 +20,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int32_t kByte0 = 3;    // id of <0x00>
-constexpr int32_t kFirst = 259;  // id of the first token after SpmBase
+constexpr int32_t kByte0 = 3;           // id of <0x00>
+constexpr int32_t kAfterSpmBase = 259;  // id of the first token after SpmBase
 
 EncodeOptions NoBos(bool parse_special = false) {
   EncodeOptions options;
@@ -30,12 +31,6 @@ EncodeOptions NoBos(bool parse_special = false) {
 }
 
 // Loads a vocabulary that must be right.
-std::unique_ptr<Tokenizer> LoadOrDie(const TestVocabulary& vocabulary) {
-  auto tokenizer = vocabulary.Load();
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
-}
-
 TestVocabulary WithoutSpacePrefix() {
   TestVocabulary vocabulary = SpmBase();
   vocabulary.flags = {{"add_space_prefix", false}};
@@ -44,16 +39,16 @@ TestVocabulary WithoutSpacePrefix() {
 
 TEST(SpmTokenizerTest, BestScoreFirstThenLeftmost) {
   TestVocabulary vocabulary = WithoutSpacePrefix();
-  vocabulary.Add("a", 1, -10);  // kFirst
+  vocabulary.Add("a", 1, -10);  // kAfterSpmBase
   vocabulary.Add("b", 1, -10);  // + 1
   vocabulary.Add("c", 1, -10);  // + 2
   vocabulary.Add("ab", 1, -2);  // + 3
   vocabulary.Add("bc", 1, -1);  // + 4
   vocabulary.Add("aa", 1, -3);  // + 5
-  const auto tokenizer = LoadOrDie(vocabulary);
-  EXPECT_THAT(*tokenizer->Encode("abc", NoBos()), ElementsAre(kFirst, kFirst + 4));
-  EXPECT_THAT(*tokenizer->Encode("aaa", NoBos()), ElementsAre(kFirst + 5, kFirst));
-  EXPECT_THAT(*tokenizer->Encode("aab", NoBos()), ElementsAre(kFirst, kFirst + 3));
+  const auto tokenizer = Must(vocabulary.Load());
+  EXPECT_THAT(*tokenizer->Encode("abc", NoBos()), ElementsAre(kAfterSpmBase, kAfterSpmBase + 4));
+  EXPECT_THAT(*tokenizer->Encode("aaa", NoBos()), ElementsAre(kAfterSpmBase + 5, kAfterSpmBase));
+  EXPECT_THAT(*tokenizer->Encode("aab", NoBos()), ElementsAre(kAfterSpmBase, kAfterSpmBase + 3));
 }
 
 TEST(SpmTokenizerTest, SpacePrefixAndBosAreTheDefaults) {
@@ -64,30 +59,31 @@ TEST(SpmTokenizerTest, SpacePrefixAndBosAreTheDefaults) {
       "\xE2\x96\x81"
       "a",
       1, -1);
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_TRUE(tokenizer->adds_bos());
-  EXPECT_THAT(*tokenizer->Encode("a a"), ElementsAre(1, kFirst + 2, kFirst + 2));
+  EXPECT_THAT(*tokenizer->Encode("a a"), ElementsAre(1, kAfterSpmBase + 2, kAfterSpmBase + 2));
   EXPECT_EQ(tokenizer->Decode(*tokenizer->Encode("a a")), "a a");
-  EXPECT_EQ(tokenizer->Piece(kFirst + 2), " a");
-  EXPECT_EQ(tokenizer->TokenText(kFirst + 2),
+  EXPECT_EQ(tokenizer->Piece(kAfterSpmBase + 2), " a");
+  EXPECT_EQ(tokenizer->TokenText(kAfterSpmBase + 2),
             "\xE2\x96\x81"
             "a");
   EXPECT_THAT(*tokenizer->Encode(""), ElementsAre(1));
   // After a control token a text starts anew.
-  EXPECT_THAT(*tokenizer->Encode("a</s>a", NoBos(true)), ElementsAre(kFirst + 2, 2, kFirst + 2));
-  EXPECT_EQ(tokenizer->Decode({kFirst + 2, 2, kFirst + 2}), "aa");
+  EXPECT_THAT(*tokenizer->Encode("a</s>a", NoBos(true)),
+              ElementsAre(kAfterSpmBase + 2, 2, kAfterSpmBase + 2));
+  EXPECT_EQ(tokenizer->Decode({kAfterSpmBase + 2, 2, kAfterSpmBase + 2}), "aa");
 }
 
 TEST(SpmTokenizerTest, FlagsOfTheFileAreFollowed) {
   TestVocabulary vocabulary = SpmBase();
   vocabulary.Add("a", 1, -5);
   vocabulary.flags = {{"add_space_prefix", false}, {"add_bos_token", false}};
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_FALSE(tokenizer->adds_bos());
-  EXPECT_THAT(*tokenizer->Encode("a"), ElementsAre(kFirst));
+  EXPECT_THAT(*tokenizer->Encode("a"), ElementsAre(kAfterSpmBase));
   EncodeOptions with_bos;
   with_bos.add_bos = true;
-  EXPECT_THAT(*tokenizer->Encode("a", with_bos), ElementsAre(1, kFirst));
+  EXPECT_THAT(*tokenizer->Encode("a", with_bos), ElementsAre(1, kAfterSpmBase));
 }
 
 TEST(SpmTokenizerTest, UserDefinedTokensAreCutOutLongestFirst) {
@@ -97,11 +93,12 @@ TEST(SpmTokenizerTest, UserDefinedTokensAreCutOutLongestFirst) {
   vocabulary.Add("\n\n", 4);                      // + 2
   vocabulary.Add("\xE2\x96\x81\xE2\x96\x81", 4);  // + 3: two spaces
   vocabulary.Add("<tag>", 4);                     // + 4
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_THAT(*tokenizer->Encode("\n\n\na  <tag>", NoBos()),
-              ElementsAre(kFirst + 2, kFirst + 1, kFirst, kFirst + 3, kFirst + 4));
-  EXPECT_EQ(tokenizer->Piece(kFirst + 3), "  ");
-  EXPECT_EQ(tokenizer->FindSpecial("<tag>"), kFirst + 4);
+              ElementsAre(kAfterSpmBase + 2, kAfterSpmBase + 1, kAfterSpmBase, kAfterSpmBase + 3,
+                          kAfterSpmBase + 4));
+  EXPECT_EQ(tokenizer->Piece(kAfterSpmBase + 3), "  ");
+  EXPECT_EQ(tokenizer->FindSpecial("<tag>"), kAfterSpmBase + 4);
   EXPECT_EQ(tokenizer->FindSpecial("</s>"), 2);
   EXPECT_EQ(tokenizer->FindSpecial("a"), std::nullopt);
 }
@@ -110,7 +107,7 @@ TEST(SpmTokenizerTest, ControlTokensComeFromTrustedTextOnly) {
   TestVocabulary vocabulary = WithoutSpacePrefix();
   // Joining "<" "/s" ">" leads to the text of </s>, which must not become that token.
   for (const char* text : {"<", "/", "s", ">", "/s", "</s", "/s>"}) vocabulary.Add(text, 1, -1);
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_THAT(*tokenizer->Encode("</s>", NoBos(true)), ElementsAre(2));
   const std::vector<int32_t> plain = *tokenizer->Encode("</s>", NoBos(false));
   for (const int32_t id : plain) EXPECT_FALSE(tokenizer->IsControl(id));
@@ -122,14 +119,14 @@ TEST(SpmTokenizerTest, ControlTokensComeFromTrustedTextOnly) {
 }
 
 TEST(SpmTokenizerTest, ByteTokenTextsStayText) {
-  const auto tokenizer = LoadOrDie(WithoutSpacePrefix());
+  const auto tokenizer = Must(WithoutSpacePrefix().Load());
   const std::vector<int32_t> ids = *tokenizer->Encode("<0x41>", NoBos());
   EXPECT_EQ(ids.size(), 6u);
   EXPECT_EQ(tokenizer->Decode(ids), "<0x41>");
 }
 
 TEST(SpmTokenizerTest, UnknownCharactersBecomeBytes) {
-  const auto tokenizer = LoadOrDie(WithoutSpacePrefix());
+  const auto tokenizer = Must(WithoutSpacePrefix().Load());
   EXPECT_THAT(*tokenizer->Encode("\xC3\xA9\xFF", NoBos()),
               ElementsAre(kByte0 + 0xC3, kByte0 + 0xA9, kByte0 + 0xFF));
   // The character that stands for a space in tokens is not one in texts.
@@ -141,11 +138,11 @@ TEST(SpmTokenizerTest, UnknownCharactersBecomeBytes) {
 TEST(SpmTokenizerTest, ByteTokensAreFoundByTheirTextsWhereNoneHasTheType) {
   TestVocabulary vocabulary = WithoutSpacePrefix();
   for (int32_t& type : vocabulary.types) type = type == 6 ? 1 : type;
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_THAT(*tokenizer->Encode("\xC3\xA9", NoBos()), ElementsAre(3 + 0xC3, 3 + 0xA9));
   EXPECT_EQ(tokenizer->Decode({3 + 0xC3, 3 + 0xA9}), "\xC3\xA9");
   vocabulary.types[3] = 6;  // then the types are meant
-  EXPECT_THAT(*LoadOrDie(vocabulary)->Encode("a", NoBos()), ElementsAre(0));
+  EXPECT_THAT(*Must(vocabulary.Load())->Encode("a", NoBos()), ElementsAre(0));
 }
 
 TEST(SpmTokenizerTest, WithoutByteTokensTheyBecomeUnknown) {
@@ -155,7 +152,7 @@ TEST(SpmTokenizerTest, WithoutByteTokensTheyBecomeUnknown) {
   vocabulary.Add("a", 1, -1);
   vocabulary.ids = {{"unknown_token_id", 0}};
   vocabulary.flags = {{"add_space_prefix", false}};
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_THAT(*tokenizer->Encode("a\xC3\xA9"
                                  "a"),
               ElementsAre(1, 0, 1));
@@ -199,7 +196,7 @@ TEST(SpmTokenizerTest, AgreesWithThePlainDefinition) {
       if (!scores.emplace(token, score).second) continue;
       vocabulary.Add(Escaped(token), 1, score);
     }
-    const auto tokenizer = LoadOrDie(vocabulary);
+    const auto tokenizer = Must(vocabulary.Load());
     for (int i = 0; i < 50; ++i) {
       std::string text;
       for (uint32_t j = 0; j < random() % 30; ++j) text += "abc d"[random() % 5];
@@ -258,7 +255,7 @@ TEST(MergesTest, AgreeWithThePlainDefinition) {
       parts.push_back(left + right);
       vocabulary.Add(Escaped(left + right), 1, -1000);
     }
-    const auto tokenizer = LoadOrDie(vocabulary);
+    const auto tokenizer = Must(vocabulary.Load());
     for (int i = 0; i < 50; ++i) {
       std::string text;
       for (uint32_t j = 0; j < random() % 30; ++j) text += "abc "[random() % 4];
@@ -274,10 +271,10 @@ TEST(MergesTest, AreNamedByTheModelOrByThePreTokenizer) {
   TestVocabulary vocabulary = MergesBase({"a", "b", "c", "ab", "bc"});
   vocabulary.merges = {{"b c", "a b"}};
   const auto expect = [&] {
-    const auto tokenizer = LoadOrDie(vocabulary);
+    const auto tokenizer = Must(vocabulary.Load());
     // By scores it would be "ab", "c". A character without a token becomes its bytes.
     EXPECT_THAT(*tokenizer->Encode("abc\xC3\xA9", NoBos()),
-                ElementsAre(kFirst, kFirst + 4, 3 + 0xC3, 3 + 0xA9));
+                ElementsAre(kAfterSpmBase, kAfterSpmBase + 4, 3 + 0xC3, 3 + 0xA9));
     // Files whose template prints BOS say that none is added; the model cannot do without.
     EXPECT_TRUE(tokenizer->adds_bos());
   };
@@ -296,18 +293,21 @@ TEST(MergesTest, AreNamedByTheModelOrByThePreTokenizer) {
 TEST(MergesTest, RunsOfNewlinesStandApart) {
   TestVocabulary vocabulary = MergesBase({"a", "\n", "\n\n", "\n\n\n", "a\n", "\na"});
   vocabulary.merges = {{"a \n", "\n a", "\n \n"}};
-  const auto tokenizer = LoadOrDie(vocabulary);
-  EXPECT_THAT(*tokenizer->Encode("a\na", NoBos()), ElementsAre(kFirst, kFirst + 1, kFirst));
-  EXPECT_THAT(*tokenizer->Encode("\n\n\na", NoBos()), ElementsAre(kFirst + 3, kFirst));
+  const auto tokenizer = Must(vocabulary.Load());
+  EXPECT_THAT(*tokenizer->Encode("a\na", NoBos()),
+              ElementsAre(kAfterSpmBase, kAfterSpmBase + 1, kAfterSpmBase));
+  EXPECT_THAT(*tokenizer->Encode("\n\n\na", NoBos()),
+              ElementsAre(kAfterSpmBase + 3, kAfterSpmBase));
   // Longer than every token: by merges.
   EXPECT_THAT(*tokenizer->Encode("\n\n\n\n\n", NoBos()),
-              ElementsAre(kFirst + 2, kFirst + 2, kFirst + 1));
+              ElementsAre(kAfterSpmBase + 2, kAfterSpmBase + 2, kAfterSpmBase + 1));
 }
 
 TEST(MergesTest, OthersThanOfTokensAreIgnored) {
   TestVocabulary vocabulary = MergesBase({"a", "b", "c", "ab"});
   vocabulary.merges = {{"b c", "x a", "a b"}};
-  EXPECT_THAT(*LoadOrDie(vocabulary)->Encode("abc", NoBos()), ElementsAre(kFirst + 3, kFirst + 2));
+  EXPECT_THAT(*Must(vocabulary.Load())->Encode("abc", NoBos()),
+              ElementsAre(kAfterSpmBase + 3, kAfterSpmBase + 2));
 }
 
 TEST(MergesTest, AreCheckedWhenTheFileIsRead) {
@@ -319,7 +319,7 @@ TEST(MergesTest, AreCheckedWhenTheFileIsRead) {
   EXPECT_THAT(std::string(vocabulary.Load().status().message()), HasSubstr("merges' is missing"));
 }
 
-void ExpectRefused(const TestVocabulary& vocabulary, const std::string& message) {
+void ExpectSpmRefused(const TestVocabulary& vocabulary, const std::string& message) {
   const auto tokenizer = vocabulary.Load();
   ASSERT_FALSE(tokenizer.ok()) << message;
   EXPECT_THAT(std::string(tokenizer.status().message()), HasSubstr(message));
@@ -329,59 +329,59 @@ void ExpectRefused(const TestVocabulary& vocabulary, const std::string& message)
 TEST(BadSpmVocabularyTest, IsRefused) {
   TestVocabulary bad = SpmBase();
   bad.model = "bert";
-  ExpectRefused(bad, "'tokenizer.ggml.model' is 'bert'");
+  ExpectSpmRefused(bad, "'tokenizer.ggml.model' is 'bert'");
 
   bad = SpmBase();
   bad.tokens.clear();
-  ExpectRefused(bad, "has 0 tokens");
+  ExpectSpmRefused(bad, "has 0 tokens");
 
   bad = SpmBase();
   bad.types.pop_back();
-  ExpectRefused(bad, "has 258 elements, but there are 259 tokens");
+  ExpectSpmRefused(bad, "has 258 elements, but there are 259 tokens");
 
   bad = SpmBase();
   bad.scores->push_back(1);
-  ExpectRefused(bad, "'tokenizer.ggml.scores' has 260 elements");
+  ExpectSpmRefused(bad, "'tokenizer.ggml.scores' has 260 elements");
 
   bad = SpmBase();
   bad.scores.reset();
-  ExpectRefused(bad, "'tokenizer.ggml.scores' is missing");
+  ExpectSpmRefused(bad, "'tokenizer.ggml.scores' is missing");
 
   for (const float score : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
     bad = SpmBase();
     (*bad.scores)[5] = score;
-    ExpectRefused(bad, "the score of token 5");
+    ExpectSpmRefused(bad, "the score of token 5");
   }
   for (const int32_t type : {0, 7, -1}) {
     bad = SpmBase();
     bad.types[9] = type;
-    ExpectRefused(bad, "token 9 has type " + std::to_string(type));
+    ExpectSpmRefused(bad, "token 9 has type " + std::to_string(type));
   }
   for (const char* text : {"<0x4>", "<0xG1>", "<0x411>", "41", ""}) {
     bad = SpmBase();
     bad.tokens[kByte0 + 0x41] = text;
-    ExpectRefused(bad, "byte token 68 is written");
+    ExpectSpmRefused(bad, "byte token 68 is written");
   }
   bad = SpmBase();
   bad.ids = {{"bos_token_id", 259}};
-  ExpectRefused(bad, "'tokenizer.ggml.bos_token_id' is 259, but there are only 259 tokens");
+  ExpectSpmRefused(bad, "'tokenizer.ggml.bos_token_id' is 259, but there are only 259 tokens");
 
   bad = SpmBase();
   bad.types[kByte0 + 7] = 1;
   bad.ids.clear();
-  ExpectRefused(bad, "neither a token for byte 7");
+  ExpectSpmRefused(bad, "neither a token for byte 7");
   bad.ids = {{"unknown_token_id", 1}};  // a control token does not count
-  ExpectRefused(bad, "neither a token for byte 7");
+  ExpectSpmRefused(bad, "neither a token for byte 7");
 
   bad = SpmBase();
   bad.Add(std::string(4097, 'x'), 1);
-  ExpectRefused(bad, "token 259 in 'tokenizer.ggml.tokens' is 4097 bytes long");
+  ExpectSpmRefused(bad, "token 259 in 'tokenizer.ggml.tokens' is 4097 bytes long");
 }
 
 TEST(SpmTokenizerTest, NoIdIsWrittenAsTheLargestNumber) {
   TestVocabulary vocabulary = SpmBase();
   vocabulary.ids = {{"bos_token_id", UINT32_MAX}};
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_EQ(tokenizer->bos(), std::nullopt);
   EXPECT_FALSE(tokenizer->adds_bos());
 }
@@ -389,7 +389,7 @@ TEST(SpmTokenizerTest, NoIdIsWrittenAsTheLargestNumber) {
 TEST(NoVocabularyTest, EncodingFailsWithASentence) {
   TestVocabulary vocabulary;
   vocabulary.model = "no_vocab";
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_EQ(tokenizer->size(), 0u);
   EXPECT_THAT(std::string(tokenizer->Encode("a").status().message()),
               HasSubstr("'no_vocab', so text cannot be encoded"));

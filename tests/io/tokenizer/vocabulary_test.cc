@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "io/tokenizer/tokenizer.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -23,14 +24,8 @@ constexpr int32_t kNormal = 1;
 constexpr int32_t kControl = 3;
 constexpr int32_t kUserDefined = 4;
 constexpr int32_t kUnused = 5;
-constexpr int32_t kFirst = 260;     // id of the first token after GemmaBase
-constexpr int32_t kFirstBpe = 257;  // and after BpeBase
-
-std::unique_ptr<Tokenizer> LoadOrDie(const TestVocabulary& vocabulary) {
-  auto tokenizer = vocabulary.Load();
-  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
-  return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
-}
+constexpr int32_t kAfterGemmaBase = 260;  // id of the first token after GemmaBase
+constexpr int32_t kFirstBpe = 257;        // and after BpeBase
 
 std::vector<int32_t> EncodeTrusted(const Tokenizer& tokenizer, absl::string_view text,
                                    bool add_bos = false) {
@@ -55,7 +50,7 @@ TEST(EndsOfGeneration, AreThoseThatTheKeysName) {
   vocabulary.ids = {{"eos_token_id", 20}, {"eot_token_id", 12}, {"eom_token_id", 11}};
   vocabulary.id_lists = {{"eos_token_ids", {20, 30}}};
   vocabulary.types[2] = kNormal;  // </s>
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_THAT(tokenizer->ends(), ElementsAre(11, 12, 20, 30));
   EXPECT_TRUE(tokenizer->IsEndOfGeneration(12));
   EXPECT_FALSE(tokenizer->IsEndOfGeneration(13));
@@ -69,20 +64,20 @@ TEST(EndsOfGeneration, AKeyMayHoldOneOrSeveral) {
   vocabulary.tokens[0] = "x";
   vocabulary.ids = {{"eos_token_ids", 4}};
   vocabulary.id_lists = {{"eos_token_id", {7, 5}}};
-  EXPECT_THAT(LoadOrDie(vocabulary)->ends(), ElementsAre(4, 5, 7));
+  EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(4, 5, 7));
   vocabulary.id_lists = {{"eos_token_id", {7, 257}}};
   EXPECT_THAT(std::string(vocabulary.Load().status().message()),
               AllOf(HasSubstr("'tokenizer.ggml.eos_token_id' is 257"), HasSubstr("257 tokens")));
   vocabulary.id_lists = {{"eos_token_id", {7, 0xFFFFFFFF}}};  // none
-  EXPECT_THAT(LoadOrDie(vocabulary)->ends(), ElementsAre(4, 7));
+  EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(4, 7));
 }
 
 // Where eos_token_id names one of them.
 TEST(SuppressedTokens, AreThoseThatTheKeyNames) {
   TestVocabulary vocabulary = SpmBase();
-  EXPECT_THAT(LoadOrDie(vocabulary)->suppressed(), ElementsAre());
+  EXPECT_THAT(Must(vocabulary.Load())->suppressed(), ElementsAre());
   vocabulary.id_lists = {{"suppress_tokens", {30, 20, 30}}};
-  EXPECT_THAT(LoadOrDie(vocabulary)->suppressed(), ElementsAre(20, 30));
+  EXPECT_THAT(Must(vocabulary.Load())->suppressed(), ElementsAre(20, 30));
   vocabulary.id_lists = {{"suppress_tokens", {1000}}};
   EXPECT_THAT(std::string(vocabulary.Load().status().message()),
               AllOf(HasSubstr("suppress_tokens"), HasSubstr("1000")));
@@ -93,31 +88,31 @@ TEST(EndsOfGeneration, AreFoundByTheirTexts) {
                            "<|eot_id|>", "<|eom_id|>"}) {
     TestVocabulary vocabulary = BpeBase("dbrx");
     vocabulary.Add(text, kControl);
-    EXPECT_THAT(LoadOrDie(vocabulary)->ends(), ElementsAre(0, kFirstBpe)) << text;
+    EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(0, kFirstBpe)) << text;
     vocabulary.types.back() = kUnused;
-    EXPECT_THAT(LoadOrDie(vocabulary)->ends(), ElementsAre(0)) << text;
+    EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(0)) << text;
   }
   TestVocabulary qwen = BpeBase("dbrx");  // <|endoftext|> is 0
   qwen.Add("<|im_end|>", kControl);
   qwen.ids = {{"eos_token_id", kFirstBpe}};
-  EXPECT_THAT(LoadOrDie(qwen)->ends(), ElementsAre(0, kFirstBpe));
+  EXPECT_THAT(Must(qwen.Load())->ends(), ElementsAre(0, kFirstBpe));
 }
 
 TEST(EndsOfGeneration, ASentencesEndIsOneUnlessItIsHtml) {
   TestVocabulary nemotron = BpeBase("pixtral");
   nemotron.Add("</s>", kControl);
-  EXPECT_THAT(LoadOrDie(nemotron)->ends(), ElementsAre(0, kFirstBpe));
+  EXPECT_THAT(Must(nemotron.Load())->ends(), ElementsAre(0, kFirstBpe));
   TestVocabulary gemma = GemmaBase();
   gemma.Add("</s>", kControl);
-  EXPECT_THAT(LoadOrDie(gemma)->ends(), ElementsAre(1));
+  EXPECT_THAT(Must(gemma.Load())->ends(), ElementsAre(1));
 }
 
 TEST(EndsOfGeneration, WaitingForAToolIsOne) {
   TestVocabulary vocabulary = GemmaBase();
   vocabulary.Add("<|tool_response>", kUserDefined);
-  EXPECT_THAT(LoadOrDie(vocabulary)->ends(), ElementsAre(1, kFirst));
+  EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(1, kAfterGemmaBase));
   vocabulary.types.back() = kNormal;
-  EXPECT_THAT(LoadOrDie(vocabulary)->ends(), ElementsAre(1));
+  EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(1));
 }
 
 // Google's QAT files of Gemma 3, exports of fine-tuned models.
@@ -127,13 +122,13 @@ TEST(ControlTokens, AreFoundByTheirTextsWhateverTheirType) {
     vocabulary.types[1] = type;  // <eos>, which is normal in files of Gemma 4
     vocabulary.Add("<start_of_turn>", type);
     vocabulary.Add("<end_of_turn>", type);
-    const auto tokenizer = LoadOrDie(vocabulary);
-    EXPECT_EQ(tokenizer->FindSpecial("<start_of_turn>"), kFirst) << type;
+    const auto tokenizer = Must(vocabulary.Load());
+    EXPECT_EQ(tokenizer->FindSpecial("<start_of_turn>"), kAfterGemmaBase) << type;
     EXPECT_TRUE(tokenizer->IsControl(1));
-    EXPECT_TRUE(tokenizer->IsControl(kFirst + 1));
-    EXPECT_EQ(tokenizer->Piece(kFirst + 1), "");
-    EXPECT_THAT(tokenizer->ends(), ElementsAre(1, kFirst + 1)) << type;
-    EXPECT_THAT(EncodeTrusted(*tokenizer, "<start_of_turn>"), ElementsAre(kFirst));
+    EXPECT_TRUE(tokenizer->IsControl(kAfterGemmaBase + 1));
+    EXPECT_EQ(tokenizer->Piece(kAfterGemmaBase + 1), "");
+    EXPECT_THAT(tokenizer->ends(), ElementsAre(1, kAfterGemmaBase + 1)) << type;
+    EXPECT_THAT(EncodeTrusted(*tokenizer, "<start_of_turn>"), ElementsAre(kAfterGemmaBase));
     // What a user types stays letters.
     const auto typed = tokenizer->Encode("<start_of_turn><end_of_turn>", {.add_bos = false});
     ASSERT_TRUE(typed.ok());
@@ -147,8 +142,9 @@ TEST(ControlTokens, OthersKeepTheirType) {
   vocabulary.Add("<strong>", kNormal);
   vocabulary.Add("<|tool_call>", kUserDefined);
   vocabulary.Add("<turn|>", kUnused);
-  const auto tokenizer = LoadOrDie(vocabulary);
-  for (int32_t id = kFirst; id < kFirst + 3; ++id) EXPECT_FALSE(tokenizer->IsControl(id));
+  const auto tokenizer = Must(vocabulary.Load());
+  for (int32_t id = kAfterGemmaBase; id < kAfterGemmaBase + 3; ++id)
+    EXPECT_FALSE(tokenizer->IsControl(id));
   EXPECT_EQ(tokenizer->FindSpecial("<strong>"), std::nullopt);
 }
 
@@ -159,26 +155,27 @@ TEST(DuplicateTexts, TheLeastIdStandsForTheText) {
   spm.Add("ab", kNormal, /*score=*/-1);
   spm.Add("<|x|>", kControl);
   spm.Add("<|x|>", kControl);
-  const auto tokenizer = LoadOrDie(spm);
-  EXPECT_THAT(*tokenizer->Encode("ab", {.add_bos = false}), ElementsAre(kFirst));
-  EXPECT_EQ(tokenizer->FindSpecial("<|x|>"), kFirst + 2);
-  EXPECT_EQ(tokenizer->Piece(kFirst + 1), "ab");  // what the model may generate nevertheless
+  const auto tokenizer = Must(spm.Load());
+  EXPECT_THAT(*tokenizer->Encode("ab", {.add_bos = false}), ElementsAre(kAfterGemmaBase));
+  EXPECT_EQ(tokenizer->FindSpecial("<|x|>"), kAfterGemmaBase + 2);
+  EXPECT_EQ(tokenizer->Piece(kAfterGemmaBase + 1),
+            "ab");  // what the model may generate nevertheless
 
   TestVocabulary bpe = BpeBase("gpt-2");
   bpe.Add("ab", kNormal);
   bpe.Add("ab", kNormal);
   bpe.merges = {{"a b", "a b"}};
-  EXPECT_THAT(*LoadOrDie(bpe)->Encode("ab"), ElementsAre(kFirstBpe));
+  EXPECT_THAT(*Must(bpe.Load())->Encode("ab"), ElementsAre(kFirstBpe));
 }
 
 TEST(DuplicateTexts, AControlTokenIsNotReplacedByANormalOneOfItsText) {
   TestVocabulary vocabulary = GemmaBase();
   vocabulary.Add("<end_of_turn>", kNormal);
   vocabulary.Add("<end_of_turn>", kControl);
-  const auto tokenizer = LoadOrDie(vocabulary);
-  EXPECT_EQ(tokenizer->FindSpecial("<end_of_turn>"), kFirst + 1);
-  EXPECT_FALSE(tokenizer->IsControl(kFirst));
-  EXPECT_THAT(tokenizer->ends(), ElementsAre(1, kFirst + 1));
+  const auto tokenizer = Must(vocabulary.Load());
+  EXPECT_EQ(tokenizer->FindSpecial("<end_of_turn>"), kAfterGemmaBase + 1);
+  EXPECT_FALSE(tokenizer->IsControl(kAfterGemmaBase));
+  EXPECT_THAT(tokenizer->ends(), ElementsAre(1, kAfterGemmaBase + 1));
 }
 
 // Ollama's files of Gemma 3.
@@ -186,23 +183,23 @@ TEST(TokensWithoutRows, AreLeftOut) {
   TestVocabulary spm = GemmaBase();
   spm.Add("ab", kNormal);
   spm.Add("<end_of_turn>", kControl);
-  spm.ids.push_back({"eot_token_id", kFirst + 1});
-  spm.embedding_rows = kFirst + 1;
-  auto tokenizer = LoadOrDie(spm);
-  EXPECT_EQ(tokenizer->size(), kFirst + 1u);
+  spm.ids.push_back({"eot_token_id", kAfterGemmaBase + 1});
+  spm.embedding_rows = kAfterGemmaBase + 1;
+  auto tokenizer = Must(spm.Load());
+  EXPECT_EQ(tokenizer->size(), kAfterGemmaBase + 1u);
   EXPECT_EQ(tokenizer->FindSpecial("<end_of_turn>"), std::nullopt);
   EXPECT_THAT(tokenizer->ends(), ElementsAre(1));
-  EXPECT_EQ(tokenizer->TokenText(kFirst + 1), "");
-  EXPECT_THAT(*tokenizer->Encode("ab", {.add_bos = false}), ElementsAre(kFirst));
-  spm.embedding_rows = kFirst;  // "ab" too
-  tokenizer = LoadOrDie(spm);
+  EXPECT_EQ(tokenizer->TokenText(kAfterGemmaBase + 1), "");
+  EXPECT_THAT(*tokenizer->Encode("ab", {.add_bos = false}), ElementsAre(kAfterGemmaBase));
+  spm.embedding_rows = kAfterGemmaBase;  // "ab" too
+  tokenizer = Must(spm.Load());
   EXPECT_THAT(*tokenizer->Encode("ab", {.add_bos = false}), ElementsAre(4 + 'a', 4 + 'b'));
 
   TestVocabulary bpe = BpeBase("gpt-2");
   bpe.Add("ab", kNormal);
   bpe.merges = {{"a b"}};
   bpe.embedding_rows = kFirstBpe;
-  EXPECT_THAT(*LoadOrDie(bpe)->Encode("ab"), ElementsAre(1 + 'a', 1 + 'b'));
+  EXPECT_THAT(*Must(bpe.Load())->Encode("ab"), ElementsAre(1 + 'a', 1 + 'b'));
 }
 
 TEST(TokensWithoutRows, TheListsMustHaveOneLengthAllTheSame) {
@@ -217,7 +214,7 @@ TEST(TokensWithoutRows, TheListsMustHaveOneLengthAllTheSame) {
 TEST(TokensWithoutRows, RowsWithoutTokensAreNone) {
   TestVocabulary vocabulary = GemmaBase();
   vocabulary.embedding_rows = 300;
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_EQ(tokenizer->size(), 260u);
   EXPECT_EQ(tokenizer->Piece(260), "");
 }
@@ -226,24 +223,24 @@ TEST(TokensWithoutRows, RowsWithoutTokensAreNone) {
 TEST(SpacePrefix, GemmaHasNone) {
   TestVocabulary vocabulary = GemmaBase();
   vocabulary.Add("<start_of_turn>", kControl);
-  const std::vector<int32_t> plain = {kFirst, 4 + 'a'};
+  const std::vector<int32_t> plain = {kAfterGemmaBase, 4 + 'a'};
   for (const char* architecture : {"gemma", "gemma2", "gemma3", "gemma4", "gemma-embedding"}) {
     vocabulary.architecture = architecture;
-    EXPECT_EQ(EncodeTrusted(*LoadOrDie(vocabulary), "<start_of_turn>a"), plain) << architecture;
+    EXPECT_EQ(EncodeTrusted(*Must(vocabulary.Load()), "<start_of_turn>a"), plain) << architecture;
   }
   for (const char* architecture : {"", "llama"}) {
     vocabulary.architecture = architecture;
-    EXPECT_THAT(EncodeTrusted(*LoadOrDie(vocabulary), "<start_of_turn>a"),
-                ElementsAre(kFirst, 4 + ' ', 4 + 'a'))
+    EXPECT_THAT(EncodeTrusted(*Must(vocabulary.Load()), "<start_of_turn>a"),
+                ElementsAre(kAfterGemmaBase, 4 + ' ', 4 + 'a'))
         << architecture;
   }
   vocabulary.flags = {{"add_space_prefix", false}};  // the key counts
-  EXPECT_EQ(EncodeTrusted(*LoadOrDie(vocabulary), "<start_of_turn>a"), plain);
+  EXPECT_EQ(EncodeTrusted(*Must(vocabulary.Load()), "<start_of_turn>a"), plain);
 }
 
 TEST(Bos, IsNotDoubledByATemplateThatPrintsIt) {
   TestVocabulary vocabulary = GemmaBase();
-  const auto tokenizer = LoadOrDie(vocabulary);
+  const auto tokenizer = Must(vocabulary.Load());
   EXPECT_THAT(EncodeTrusted(*tokenizer, "<bos>a", /*add_bos=*/true), ElementsAre(2, 4 + 'a'));
   EXPECT_THAT(EncodeTrusted(*tokenizer, "<bos>", /*add_bos=*/true), ElementsAre(2));
   EXPECT_THAT(EncodeTrusted(*tokenizer, "a<bos>", /*add_bos=*/true), ElementsAre(2, 4 + 'a', 2));
@@ -254,7 +251,7 @@ TEST(Bos, IsNotDoubledByATemplateThatPrintsIt) {
 }
 
 TEST(Bos, IsNotDoubledInPiecesEither) {
-  const auto tokenizer = LoadOrDie(GemmaBase());
+  const auto tokenizer = Must(GemmaBase().Load());
   auto stream = tokenizer->StartEncoding({.add_bos = true, .parse_special = true}, /*piece=*/1);
   ASSERT_TRUE(stream.ok());
   for (int round = 0; round < 2; ++round) {

@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, AttentionTest, testing::ValuesIn([] {
                          }()),
                          [](const auto& info) { return info.param; });
 
-constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8};
+constexpr KvType kKvTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8};
 constexpr const char* kTypeNames[] = {"f32", "f16", "bf16", "q8"};
 
 // The attention of one or more segments, with scratch memory of NaN.
@@ -47,7 +47,7 @@ double Bound(KvType type, size_t dim, const std::string& target) {
 TEST_P(AttentionTest, MatchesReference) {
   SharingTeam team(2);
   size_t combination = 0;
-  for (KvType type : kTypes) {
+  for (KvType type : kKvTypes) {
     double worst = 0;
     for (size_t dim : {1, 3, 24, 64, 100, 256}) {
       const size_t kv_heads = dim % 3 + 1, group = dim % 4 + 1;
@@ -124,7 +124,7 @@ TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
 // The same tokens in any batches, on any number of threads; every row that a token does not see is
 // NaN when its batch is computed.
 TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
-  for (KvType type : kTypes) {
+  for (KvType type : kKvTypes) {
     for (size_t kv_heads : {1, 2}) {
       for (size_t window : {0, 90, 1500}) {
         const KvShape shape = {kv_heads, 40, type};
@@ -168,7 +168,7 @@ TEST_P(AttentionTest, BitsDependOnPositionsAlone) {
 // Rows that a token of the batch sees and others do not.
 TEST_P(AttentionTest, WhatIsNotFiniteReachesOnlyTokensThatSeeIt) {
   Team team(1);
-  for (KvType type : kTypes) {
+  for (KvType type : kKvTypes) {
     const KvShape shape = {2, 40, type};
     const size_t first = 70, tokens = 20, bad = first + 9;
     const Sequence sequence(shape, first + tokens);
@@ -193,7 +193,7 @@ TEST_P(AttentionTest, WhatIsNotFiniteReachesOnlyTokensThatSeeIt) {
 
 TEST_P(AttentionTest, RingAndGrowingTableGiveTheSameBits) {
   SharingTeam team(2);
-  for (KvType type : kTypes) {
+  for (KvType type : kKvTypes) {
     const KvShape shape = {2, 24, type};
     const size_t window = 70, step = 9, count = 700;
     // A window and a step that may both start in the middle of a block.

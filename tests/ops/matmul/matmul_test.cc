@@ -16,11 +16,11 @@ namespace {
 using MatMulTest = OnEveryTarget;
 INLAY_ON_EVERY_TARGET(MatMulTest);
 
-constexpr WeightType kTypes[] = {WeightType::kF32, WeightType::kF16, WeightType::kBF16};
+constexpr WeightType kWeightTypes[] = {WeightType::kF32, WeightType::kF16, WeightType::kBF16};
 
 // Random weights of a type, with their values.
-struct Weights {
-  Weights(WeightType type, size_t rows, size_t cols, uint32_t seed) : values(rows * cols) {
+struct StoredWeights {
+  StoredWeights(WeightType type, size_t rows, size_t cols, uint32_t seed) : values(rows * cols) {
     std::mt19937 generator(seed);
     const size_t bytes = rows * cols * GetWeightTypeInfo(type).block_bytes;
     data.reset(new uint8_t[bytes]);
@@ -60,7 +60,7 @@ double Rounded(WeightType type, float x) {
 
 // |y - reference|^2 over the sum of all squared terms w * x, which is what |reference|^2 is
 // expected to be for random signs; the reference itself may cancel when there are few outputs.
-double Nmse(const Weights& w, ConstFloatRows x, ConstFloatRows y) {
+double MatMulNmse(const StoredWeights& w, ConstFloatRows x, ConstFloatRows y) {
   double error = 0, norm = 0;
   for (size_t t = 0; t < x.rows; ++t) {
     for (size_t r = 0; r < w.matrix.rows; ++r) {
@@ -79,15 +79,15 @@ double Nmse(const Weights& w, ConstFloatRows x, ConstFloatRows y) {
 TEST_P(MatMulTest, MatchesReferenceForAllRemainders) {
   SharingTeam team(2);
   double worst = 0;
-  for (WeightType type : kTypes) {
+  for (WeightType type : kWeightTypes) {
     for (size_t cols : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130, 1027}) {
       for (size_t rows : {1, 2, 3, 4, 5, 7, 17, 33}) {
         for (size_t tokens : {1, 2, 3, 4, 5, 7, 9, 18}) {
-          const Weights w(type, rows, cols, cols * 100 + rows);
+          const StoredWeights w(type, rows, cols, cols * 100 + rows);
           const Array x = RandomArray(tokens, cols, tokens, 1, (cols + rows) % 5);
           const Array y(tokens, rows, tokens % 3);
           PackAndMultiply(w.matrix, x, y, team);
-          const double nmse = Nmse(w, x, y);
+          const double nmse = MatMulNmse(w, x, y);
           ASSERT_LE(nmse, 4e-12) << cols << " columns, " << rows << " rows, " << tokens
                                  << " tokens, " << GetWeightTypeInfo(type).name;
           worst = std::max(worst, nmse);
@@ -99,10 +99,10 @@ TEST_P(MatMulTest, MatchesReferenceForAllRemainders) {
 }
 
 TEST_P(MatMulTest, BitsDoNotDependOnTokensOrThreads) {
-  for (WeightType type : kTypes) {
+  for (WeightType type : kWeightTypes) {
     // An odd number of columns, and of pairs of columns.
     const size_t cols = 529, rows = 83, tokens = 21;
-    const Weights w(type, rows, cols, 7);
+    const StoredWeights w(type, rows, cols, 7);
     const Array x = RandomArray(tokens, cols, 8);
     const Array all(tokens, rows);
     Team one(1);
@@ -123,7 +123,7 @@ TEST_P(MatMulTest, BitsDoNotDependOnTokensOrThreads) {
 
 TEST_P(MatMulTest, ReadsAndWritesOnlyItsColumns) {
   SharingTeam team(1);
-  const Weights w(WeightType::kF16, 5, 19, 3);
+  const StoredWeights w(WeightType::kF16, 5, 19, 3);
   const Array x = RandomArray(3, 40, 4);
   const Array packed(3, 19), wide(3, 11), y(3, 5);
   for (size_t t = 0; t < 3; ++t) std::copy_n(x.Row(t) + 6, 19, packed.Row(t));
@@ -156,7 +156,7 @@ TEST_P(MatMulTest, DequantizeRowIsExactForEveryHalfAndBfloat16) {
 }
 
 TEST_P(MatMulTest, DequantizeRowPicksTheRow) {
-  const Weights w(WeightType::kF32, 3, 37, 5);
+  const StoredWeights w(WeightType::kF32, 3, 37, 5);
   const Array row(1, 37);
   DequantizeRow(w.matrix, 2, row.data());
   for (size_t c = 0; c < 37; ++c) EXPECT_EQ(row.data()[c], w.values[2 * 37 + c]);

@@ -12,13 +12,13 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kRows = 5;
-constexpr size_t kCols = 160;
+constexpr size_t kOperandRows = 5;
+constexpr size_t kOperandCols = 160;
 
 std::vector<float> SomeFloats() {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
-  std::vector<float> x(kRows * kCols);
+  std::vector<float> x(kOperandRows * kOperandCols);
   for (float& value : x) value = normal(random);
   for (size_t i = 64; i < 96; ++i) x[i] = 0;  // a block of zeros
   for (size_t i = 96; i < 128; ++i) x[i] *= 1e-38f;
@@ -37,9 +37,9 @@ INSTANTIATE_TEST_SUITE_P(Targets, OperandTest, ::testing::ValuesIn(RunnableTarge
 TEST_P(OperandTest, QuantsAndScaleGiveAllOfABlock) {
   const std::vector<float> x = SomeFloats();
   Team team(1);
-  const OwnedOperand operand({x.data(), kRows, kCols}, {.quantized = true}, team);
-  for (size_t r = 0; r < kRows; ++r) {
-    for (size_t b = 0; b < kCols / kQuantBlock; ++b) {
+  const OwnedOperand operand({x.data(), kOperandRows, kOperandCols}, {.quantized = true}, team);
+  for (size_t r = 0; r < kOperandRows; ++r) {
+    for (size_t b = 0; b < kOperandCols / kQuantBlock; ++b) {
       const QuantizedBlock& rounded = (*operand).quantized().Row(r)[b];
       QuantizedBlock sent = {};
       std::memcpy(&sent, &rounded, offsetof(QuantizedBlock, scale) + sizeof(float));
@@ -51,16 +51,16 @@ TEST_P(OperandTest, QuantsAndScaleGiveAllOfABlock) {
 
 TEST_P(OperandTest, PartsOfColumnsAreThoseOfTheWhole) {
   const std::vector<float> x = SomeFloats();
-  const ConstFloatRows rows(x.data(), kRows, kCols);
+  const ConstFloatRows rows(x.data(), kOperandRows, kOperandCols);
   Team team(2);
   const OperandForms forms{.quantized = true, .bf16 = true};
   const OwnedOperand whole(rows, forms, team);
   for (const size_t first : {size_t{0}, size_t{32}, size_t{96}}) {
-    const size_t count = first == 96 ? kCols - first : 64;
-    alignas(64) float memory[Operand::MemoryFloats(kRows, kCols)] = {};
+    const size_t count = first == 96 ? kOperandCols - first : 64;
+    alignas(64) float memory[Operand::MemoryFloats(kOperandRows, kOperandCols)] = {};
     const Operand part =
         Operand::MakeColumns(rows, first, count, 1, forms, memory, team, [](size_t, size_t) {});
-    for (size_t r = 0; r < kRows; ++r) {
+    for (size_t r = 0; r < kOperandRows; ++r) {
       EXPECT_EQ(std::memcmp(part.bf16().Row(r) + first, (*whole).bf16().Row(r) + first,
                             count * sizeof(Bf16)),
                 0);
@@ -79,15 +79,15 @@ TEST_P(OperandTest, PartsOfColumnsAreThoseOfTheWhole) {
 
 TEST_P(OperandTest, PartsOfSpansOfColumns) {
   std::vector<float> x = SomeFloats();
-  x.resize(kRows * 128);
-  const ConstFloatRows rows(x.data(), kRows, 128);
+  x.resize(kOperandRows * 128);
+  const ConstFloatRows rows(x.data(), kOperandRows, 128);
   Team team(2);
   const OperandForms forms{.quantized = true};
   const OwnedOperand whole(rows, forms, team);
-  alignas(64) float memory[Operand::MemoryFloats(kRows, 128)] = {};
+  alignas(64) float memory[Operand::MemoryFloats(kOperandRows, 128)] = {};
   const Operand part =
       Operand::MakeColumns(rows, 32, 32, 2, forms, memory, team, [](size_t, size_t) {});
-  for (size_t r = 0; r < kRows; ++r) {
+  for (size_t r = 0; r < kOperandRows; ++r) {
     for (const size_t block : {1, 3}) {
       EXPECT_EQ(std::memcmp(part.quantized().Row(r) + block, (*whole).quantized().Row(r) + block,
                             offsetof(QuantizedBlock, unused)),

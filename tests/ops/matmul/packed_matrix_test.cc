@@ -12,13 +12,13 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kRows = 21;
-constexpr size_t kCols = 512;
+constexpr size_t kPackedRows = 21;
+constexpr size_t kPackedCols = 512;
 
 // A matrix of any bytes is a matrix.
 std::vector<uint8_t> Bytes(WeightType type) {
   const WeightTypeInfo& info = GetWeightTypeInfo(type);
-  std::vector<uint8_t> bytes(kRows * kCols / info.block_size * info.block_bytes);
+  std::vector<uint8_t> bytes(kPackedRows * kPackedCols / info.block_size * info.block_bytes);
   uint32_t state = 1;
   for (uint8_t& byte : bytes) {
     state = state * 1664525u + 1013904223u;
@@ -48,7 +48,8 @@ TEST(PackedMatrixTest, LayoutIsOfItsVersion) {
   Team team(1);
   for (const auto& [type, hash] : expected) {
     const std::vector<uint8_t> bytes = Bytes(type);
-    const PackedMatrix packed = PackedMatrix::Pack({bytes.data(), type, kRows, kCols}, team);
+    const PackedMatrix packed =
+        PackedMatrix::Pack({bytes.data(), type, kPackedRows, kPackedCols}, team);
     EXPECT_EQ(Xxh64Of(packed.tile(0), packed.bytes()), hash)
         << GetWeightTypeInfo(type).name << std::hex << " 0x"
         << Xxh64Of(packed.tile(0), packed.bytes());
@@ -59,14 +60,15 @@ TEST(PackedMatrixTest, ViewsDoNotOwn) {
   const std::vector<uint8_t> bytes = Bytes(WeightType::kQ8_0);
   Team team(1);
   const PackedMatrix packed =
-      PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kRows, kCols}, team);
-  PackedMatrix view = PackedMatrix::View(packed.tile(0), WeightType::kQ8_0, kRows, kCols);
+      PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kPackedRows, kPackedCols}, team);
+  PackedMatrix view =
+      PackedMatrix::View(packed.tile(0), WeightType::kQ8_0, kPackedRows, kPackedCols);
   EXPECT_EQ(view.tile(1), packed.tile(1));
   EXPECT_EQ(view.format(), packed.format());
   EXPECT_EQ(view.bytes(), packed.bytes());
   PackedMatrix moved = std::move(view);
   EXPECT_EQ(moved.tile(0), packed.tile(0));
-  moved = PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kRows, kCols}, team);
+  moved = PackedMatrix::Pack({bytes.data(), WeightType::kQ8_0, kPackedRows, kPackedCols}, team);
   EXPECT_NE(moved.tile(0), packed.tile(0));
 }
 

@@ -10,11 +10,13 @@ namespace {
 
 constexpr char kHello[] = R"('messages':[{'role':'user','content':'Hello'}])";
 
-std::string Parse(absl::string_view request) { return Parsed(Protocol::kChatCompletions, request); }
+std::string ParseChat(absl::string_view request) {
+  return Parsed(Protocol::kChatCompletions, request);
+}
 
 // The call of a request with these fields beside one message, without that message.
 std::string ParseFields(absl::string_view fields) {
-  const std::string text = Parse(absl::StrCat("{", kHello, ",", fields, "}"));
+  const std::string text = ParseChat(absl::StrCat("{", kHello, ",", fields, "}"));
   const std::string hello = Quoted(absl::StrCat("{", kHello));
   if (text.substr(0, hello.size()) != hello) return text;
   const size_t rest = text[hello.size()] == ',' ? hello.size() + 1 : hello.size();
@@ -23,7 +25,7 @@ std::string ParseFields(absl::string_view fields) {
 
 // Of one message.
 std::string ParseMessage(absl::string_view message) {
-  return Parse(absl::StrCat("{'messages':[", message, "]}"));
+  return ParseChat(absl::StrCat("{'messages':[", message, "]}"));
 }
 
 TEST(ParseChatCompletions, HonoursFields) {
@@ -323,7 +325,7 @@ TEST(ParseChatCompletions, RefusesOtherBodies) {
       {"{'messages':'\\ud800'}", "the body is not JSON in UTF-8 at byte 20"},
       {"{} {}", "the body is not JSON in UTF-8 at byte 4"},
   };
-  for (const auto& [body, expected] : table) EXPECT_EQ(Parse(body), expected) << body;
+  for (const auto& [body, expected] : table) EXPECT_EQ(ParseChat(body), expected) << body;
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 namespace inlay::serve {
 namespace {
 
-std::string Parse(absl::string_view request) { return Parsed(Protocol::kCompletions, request); }
+std::string ParseCompletion(absl::string_view request) {
+  return Parsed(Protocol::kCompletions, request);
+}
 
 TEST(ParseCompletions, ReadsPrompts) {
   const ParseTable table = {
@@ -18,7 +20,7 @@ TEST(ParseCompletions, ReadsPrompts) {
       {"['a',[1]]", "['a',[1]]"},
   };
   for (const auto& [prompt, expected] : table) {
-    EXPECT_EQ(Parse(absl::StrCat("{'prompt':", prompt, "}")),
+    EXPECT_EQ(ParseCompletion(absl::StrCat("{'prompt':", prompt, "}")),
               Quoted(absl::StrCat("{'prompts':", expected, ",'max_tokens':16}")));
   }
 }
@@ -38,10 +40,10 @@ TEST(ParseCompletions, RefusesPromptsByName) {
       {"[{}]", "prompt[0] must be a string or a list of tokens, not an object"},
   };
   for (const auto& [prompt, expected] : table)
-    EXPECT_EQ(Parse(absl::StrCat("{'prompt':", prompt, "}")), Quoted(expected));
+    EXPECT_EQ(ParseCompletion(absl::StrCat("{'prompt':", prompt, "}")), Quoted(expected));
   std::string many = "'a'";
   for (int i = 0; i < 128; ++i) many += ",'a'";
-  EXPECT_EQ(Parse(absl::StrCat("{'prompt':[", many, "]}")),
+  EXPECT_EQ(ParseCompletion(absl::StrCat("{'prompt':[", many, "]}")),
             "prompt has 129 entries, more than 128");
 }
 
@@ -63,7 +65,7 @@ TEST(ParseCompletions, ReadsFields) {
       {"'messages':[]", "~messages~ is not a field that this server knows"},
   };
   for (const auto& [fields, expected] : table)
-    EXPECT_EQ(Parse(absl::StrCat("{'prompt':'a',", fields, "}")), Quoted(expected));
+    EXPECT_EQ(ParseCompletion(absl::StrCat("{'prompt':'a',", fields, "}")), Quoted(expected));
 }
 
 }  // namespace

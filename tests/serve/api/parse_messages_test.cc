@@ -6,11 +6,11 @@
 namespace inlay::serve {
 namespace {
 
-std::string Parse(absl::string_view request, const ParseOptions& options = {}) {
+std::string ParseMessages(absl::string_view request, const ParseOptions& options = {}) {
   return Parsed(Protocol::kMessages, request, options);
 }
 
-constexpr char kHello[] = "'messages':[{'role':'user','content':'Hello'}]";
+constexpr char kHelloMessage[] = "'messages':[{'role':'user','content':'Hello'}]";
 
 TEST(ParseMessages, ReadsContents) {
   const ParseTable table = {
@@ -36,7 +36,7 @@ TEST(ParseMessages, ReadsContents) {
        "{'role':'tool','content':'','tool_call_id':'e'},{'role':'user','content':'u'}"},
   };
   for (const auto& [messages, expected] : table) {
-    EXPECT_EQ(Parse(absl::StrCat("{'max_tokens':1,'messages':[", messages, "]}")),
+    EXPECT_EQ(ParseMessages(absl::StrCat("{'max_tokens':1,'messages':[", messages, "]}")),
               Quoted(absl::StrCat("{'messages':[", expected, "],'max_tokens':1}")));
   }
 }
@@ -73,7 +73,7 @@ TEST(ParseMessages, RefusesContentsByName) {
        "answer"},
   };
   for (const auto& [messages, expected] : table) {
-    EXPECT_EQ(Parse(absl::StrCat("{'max_tokens':1,'messages':[", messages, "]}")),
+    EXPECT_EQ(ParseMessages(absl::StrCat("{'max_tokens':1,'messages':[", messages, "]}")),
               Quoted(expected));
   }
 }
@@ -95,17 +95,19 @@ TEST(ParseMessages, ReadsSystem) {
        "{'role':'system','content':'b\\nx-anthropic-billing-header: a'},"},
   };
   for (const auto& [system, expected] : table) {
-    EXPECT_EQ(Parse(absl::StrCat("{'system':", system, ",'max_tokens':1,", kHello, "}")),
-              Quoted(absl::StrCat("{'messages':[", expected,
-                                  "{'role':'user','content':'Hello'}],'max_tokens':1}")));
+    EXPECT_EQ(
+        ParseMessages(absl::StrCat("{'system':", system, ",'max_tokens':1,", kHelloMessage, "}")),
+        Quoted(absl::StrCat("{'messages':[", expected,
+                            "{'role':'user','content':'Hello'}],'max_tokens':1}")));
   }
-  EXPECT_EQ(Parse(absl::StrCat("{'system':[{'type':'text','text':'x-anthropic-billing-header: a'}],"
-                               "'max_tokens':1,",
-                               kHello, "}"),
-                  {.drop_billing_line = false}),
+  EXPECT_EQ(ParseMessages(
+                absl::StrCat("{'system':[{'type':'text','text':'x-anthropic-billing-header: a'}],"
+                             "'max_tokens':1,",
+                             kHelloMessage, "}"),
+                {.drop_billing_line = false}),
             Quoted("{'messages':[{'role':'system','content':'x-anthropic-billing-header: a'},"
                    "{'role':'user','content':'Hello'}],'max_tokens':1}"));
-  EXPECT_EQ(Parse(absl::StrCat("{'system':7,'max_tokens':1,", kHello, "}")),
+  EXPECT_EQ(ParseMessages(absl::StrCat("{'system':7,'max_tokens':1,", kHelloMessage, "}")),
             "system must be a string or a list of parts, not a number");
 }
 
@@ -146,7 +148,7 @@ TEST(ParseMessages, ReadsFields) {
   };
   for (const auto& [fields, expected] : table) {
     const std::string hello = "{'messages':[{'role':'user','content':'Hello'}],";
-    EXPECT_EQ(Parse(absl::StrCat("{'max_tokens':9,", kHello, ",", fields, "}")),
+    EXPECT_EQ(ParseMessages(absl::StrCat("{'max_tokens':9,", kHelloMessage, ",", fields, "}")),
               Quoted(absl::StrCat(hello, expected + 1)))
         << fields;
   }
@@ -187,8 +189,9 @@ TEST(ParseMessages, RefusesFieldsByName) {
       {"'logprobs':true", "~logprobs~ is not a field that this server knows"},
   };
   for (const auto& [fields, expected] : table)
-    EXPECT_EQ(Parse(absl::StrCat("{'max_tokens':9,", kHello, ",", fields, "}")), Quoted(expected));
-  EXPECT_EQ(Parse(absl::StrCat("{", kHello, "}")), "max_tokens must be given");
+    EXPECT_EQ(ParseMessages(absl::StrCat("{'max_tokens':9,", kHelloMessage, ",", fields, "}")),
+              Quoted(expected));
+  EXPECT_EQ(ParseMessages(absl::StrCat("{", kHelloMessage, "}")), "max_tokens must be given");
 }
 
 TEST(ParseMessages, CountsWithoutLimit) {

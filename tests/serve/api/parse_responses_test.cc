@@ -7,7 +7,9 @@
 namespace inlay::serve {
 namespace {
 
-std::string Parse(absl::string_view request) { return Parsed(Protocol::kResponses, request); }
+std::string ParseResponse(absl::string_view request) {
+  return Parsed(Protocol::kResponses, request);
+}
 
 TEST(ParseResponses, ReadsInput) {
   const std::string sealed = SealReasoning("thought");
@@ -55,10 +57,10 @@ TEST(ParseResponses, ReadsInput) {
        "{'role':'assistant','content':'','reasoning_content':'s'},{'role':'user','content':'a'}"},
   };
   for (const auto& [input, expected] : table) {
-    EXPECT_EQ(Parse(absl::StrCat("{'input':", input, "}")),
+    EXPECT_EQ(ParseResponse(absl::StrCat("{'input':", input, "}")),
               Quoted(absl::StrCat("{'messages':[", expected, "]}")));
   }
-  EXPECT_EQ(Parse("{'input':'a','instructions':'i'}"),
+  EXPECT_EQ(ParseResponse("{'input':'a','instructions':'i'}"),
             Quoted("{'messages':[{'role':'system','content':'i'},{'role':'user','content':'a'}]}"));
 }
 
@@ -84,7 +86,7 @@ TEST(ParseResponses, RefusesInputByName) {
        "input[0].~x~ is not a field that this server knows"},
   };
   for (const auto& [input, expected] : table)
-    EXPECT_EQ(Parse(absl::StrCat("{'input':", input, "}")), Quoted(expected));
+    EXPECT_EQ(ParseResponse(absl::StrCat("{'input':", input, "}")), Quoted(expected));
 }
 
 TEST(ParseResponses, ReadsFields) {
@@ -128,7 +130,7 @@ TEST(ParseResponses, ReadsFields) {
        ""},
   };
   for (const auto& [fields, expected] : table) {
-    EXPECT_EQ(Parse(absl::StrCat("{'input':'a',", fields, "}")),
+    EXPECT_EQ(ParseResponse(absl::StrCat("{'input':'a',", fields, "}")),
               Quoted(absl::StrCat("{'messages':[{'role':'user','content':'a'}]",
                                   *expected == '\0' ? "" : ",", expected, "}")));
   }
@@ -171,7 +173,7 @@ TEST(ParseResponses, RefusesFieldsByName) {
       {"'n':2", "~n~ is not a field that this server knows"},
   };
   for (const auto& [fields, expected] : table)
-    EXPECT_EQ(Parse(absl::StrCat("{'input':'a',", fields, "}")), Quoted(expected));
+    EXPECT_EQ(ParseResponse(absl::StrCat("{'input':'a',", fields, "}")), Quoted(expected));
 }
 
 TEST(ParseResponses, RepeatsTheRequest) {

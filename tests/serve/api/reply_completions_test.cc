@@ -22,8 +22,8 @@ Call CompletionCall(bool stream) {
   return call;
 }
 
-const std::vector<std::string> kHeader = {"id",  "object", "created", "model", "system_fingerprint",
-                                          "seed"};
+const std::vector<std::string> kCompletionHeader = {
+    "id", "object", "created", "model", "system_fingerprint", "seed"};
 
 TEST(ReplyCompletions, StreamsInOrder) {
   Call call = CompletionCall(true);
@@ -36,7 +36,7 @@ TEST(ReplyCompletions, StreamsInOrder) {
                                ",'logprobs':null,'finish_reason':", finish_reason,
                                "}],'usage':null}\n"));
   };
-  EXPECT_EQ(EventLines(WriteReply(call, {answer, answer}), kHeader),
+  EXPECT_EQ(EventLines(WriteReply(call, {answer, answer}), kCompletionHeader),
             absl::StrCat(chunk(0, "Once"), chunk(0, " upon"), chunk(1, "up"), chunk(1, " upon"),
                          chunk(0, "", "'stop'"), chunk(1, "", "'stop'"),
                          Quoted("{'choices':[],'usage':{'prompt_tokens':14,'completion_tokens':10,"

@@ -20,7 +20,7 @@ Call MessagesCall(bool stream) {
   return call;
 }
 
-ScriptedAnswer AnswerWithCall() {
+ScriptedAnswer TextThenCall() {
   return {.events = {{Kind::kReasoning, "Hm", 0},
                      {Kind::kReasoning, ".", 0},
                      {Kind::kText, "", 0},
@@ -34,7 +34,7 @@ ScriptedAnswer AnswerWithCall() {
 
 TEST(ReplyMessages, StreamsInOrder) {
   EXPECT_EQ(
-      EventLines(WriteReply(MessagesCall(true), {AnswerWithCall()}), {}),
+      EventLines(WriteReply(MessagesCall(true), {TextThenCall()}), {}),
       Quoted("{'type':'message_start','message':{'id':'msg_ID','type':'message','role':'assistant',"
              "'model':'M','content':[],'stop_reason':null,'stop_sequence':null,'usage':{"
              "'input_tokens':3,'cache_creation_input_tokens':0,'cache_read_input_tokens':4,"
@@ -73,7 +73,7 @@ TEST(ReplyMessages, EventsHaveNames) {
 }
 
 TEST(ReplyMessages, WritesTheWholeReply) {
-  EXPECT_EQ(WriteReply(MessagesCall(false), {AnswerWithCall()}),
+  EXPECT_EQ(WriteReply(MessagesCall(false), {TextThenCall()}),
             Quoted("{'id':'msg_ID','type':'message','role':'assistant','model':'M','content':["
                    "{'type':'thinking','thinking':'Hm.','signature':'inlay'},"
                    "{'type':'text','text':'Let me see.'},"
@@ -96,8 +96,8 @@ TEST(ReplyMessages, SaysWhyItEnds) {
   EXPECT_EQ(reason(text, StopReason::kMaxTokens), "\"max_tokens\" null");
   EXPECT_EQ(reason(text, StopReason::kCancelled), "\"max_tokens\" null");
   EXPECT_EQ(reason(text, StopReason::kContextFull), "\"model_context_window_exceeded\" null");
-  EXPECT_EQ(reason(AnswerWithCall(), StopReason::kEndOfGeneration), "\"tool_use\" null");
-  EXPECT_EQ(reason(AnswerWithCall(), StopReason::kMaxTokens), "\"max_tokens\" null");
+  EXPECT_EQ(reason(TextThenCall(), StopReason::kEndOfGeneration), "\"tool_use\" null");
+  EXPECT_EQ(reason(TextThenCall(), StopReason::kMaxTokens), "\"max_tokens\" null");
   const ScriptedAnswer half = {.events = {{Kind::kCallBegin, "f", 0}}};
   EXPECT_EQ(reason(half, StopReason::kEndOfGeneration), "\"end_turn\" null");
 }
@@ -105,10 +105,10 @@ TEST(ReplyMessages, SaysWhyItEnds) {
 TEST(ReplyMessages, HidesThoughts) {
   Call call = MessagesCall(false);
   call.hide_reasoning = true;
-  EXPECT_EQ(Json::parse(WriteReply(call, {AnswerWithCall()}))["content"][0].dump(),
+  EXPECT_EQ(Json::parse(WriteReply(call, {TextThenCall()}))["content"][0].dump(),
             Quoted("{'type':'thinking','thinking':'','signature':'inlay'}"));
   call.stream = true;
-  EXPECT_EQ(WriteReply(call, {AnswerWithCall()}).find("thinking_delta"), std::string::npos);
+  EXPECT_EQ(WriteReply(call, {TextThenCall()}).find("thinking_delta"), std::string::npos);
 }
 
 TEST(ReplyMessages, CutOffArgumentsAreNone) {

@@ -1,7 +1,7 @@
 // Model files whose answers are known in advance, so that a whole chat can be tested, with thoughts
 // and calls of tools, without a trained model.
-#ifndef INLAY_TESTS_SERVE_SCRIPTED_MODEL_H_
-#define INLAY_TESTS_SERVE_SCRIPTED_MODEL_H_
+#ifndef INLAY_TESTS_GEMMA_LIKE_SCRIPTED_MODEL_H_
+#define INLAY_TESTS_GEMMA_LIKE_SCRIPTED_MODEL_H_
 
 #include <string>
 #include <vector>
@@ -38,4 +38,4 @@ absl::Status WriteScriptedModel(const ModelScript& script, const std::string& pa
 
 }  // namespace inlay
 
-#endif  // INLAY_TESTS_SERVE_SCRIPTED_MODEL_H_
+#endif  // INLAY_TESTS_GEMMA_LIKE_SCRIPTED_MODEL_H_

@@ -1,4 +1,4 @@
-#include "tests/serve/scripted_model.h"
+#include "tests/gemma_like/scripted_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
