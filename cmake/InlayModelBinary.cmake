@@ -5,8 +5,8 @@
 # `name "To be"` needs no other file. Here and, after find_package(inlay), in other projects. There
 # too the program needs the C library alone: it holds the C++ runtime, and abseil's archives where they
 # are installed, as does whatever else links abseil in that project. INLAY_STATIC_DEPS=OFF keeps the
-# shared libraries. Without SERVER the commands serve, replay and chat --server are left out with their
-# code; pull and -hf always are, as the program has its model.
+# shared libraries. Without SERVER the commands serve, batch, replay and chat --server are left out with
+# their code; pull and -hf always are, as the program has its model.
 include(${CMAKE_CURRENT_LIST_DIR}/InlayConfigs.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/InlayStaticAbseil.cmake)
 

@@ -21,36 +21,46 @@ namespace {
 // What follows the name of a command.
 enum class Argument { kNone, kNumberOrNone, kNumber, kValueOrNone, kFile, kTextOrNone };
 
+enum class Where {
+  kEverywhere,
+  kHere,  // with a model that runs here, not with --server
+};
+
 struct ChatCommandInfo {
   absl::string_view name;
   Argument argument;
   absl::string_view shown;  // the argument in the help
   absl::string_view help;   // "": it stands beside another command
+  Where where = Where::kEverywhere;
 };
 
 constexpr ChatCommandInfo kCommands[] = {
     {"/regen", Argument::kNone, "", "regenerate the last answer"},
     {"/rewind", Argument::kNumberOrNone, "[N]", "remove the last turn, or the last N"},
     {"/fork", Argument::kNumberOrNone, "",
-     "keep a copy of the conversation, under a number; /fork N continues from it"},
-    {"/forks", Argument::kNone, "", "list the forks"},
-    {"/drop", Argument::kNumber, "N", "forget fork N"},
+     "keep a copy of the conversation, under a number; /fork N continues from it", Where::kHere},
+    {"/forks", Argument::kNone, "", "list the forks", Where::kHere},
+    {"/drop", Argument::kNumber, "N", "forget fork N", Where::kHere},
     {"/save", Argument::kFile, "FILE",
-     "save the conversation to a file; /save! replaces an existing one"},
-    {"/save!", Argument::kFile, "FILE", ""},
-    {"/load", Argument::kFile, "FILE", "continue the conversation in a file"},
+     "save the conversation to a file; /save! replaces an existing one", Where::kHere},
+    {"/save!", Argument::kFile, "FILE", "", Where::kHere},
+    {"/load", Argument::kFile, "FILE", "continue the conversation in a file", Where::kHere},
     {"/clear", Argument::kNone, "", "remove all turns"},
     {"/system", Argument::kTextOrNone, "[TEXT]",
      "replace the system prompt (\"\" for none), or show it"},
     {"/temp", Argument::kValueOrNone, "[X]", "set the temperature, or show it"},
     {"/seed", Argument::kNumber, "N", "set the seed of the next answer"},
     {"/tokens", Argument::kNumberOrNone, "[N]",
-     "show the last answer's tokens with their probabilities, and N others for each"},
+     "show the last answer's tokens with their probabilities, and N others for each", Where::kHere},
     {"/stats", Argument::kNone, "", "show length, memory and speed"},
     {"/help", Argument::kNone, "", "show this"},
     {"/exit", Argument::kNone, "", "quit, as do Ctrl-D and Ctrl-C pressed twice"},
     {"/quit", Argument::kNone, "", ""},
 };
+
+bool Works(const ChatCommandInfo& command, bool runs_here) {
+  return runs_here || command.where == Where::kEverywhere;
+}
 
 const ChatCommandInfo* FindChatCommand(absl::string_view name) {
   const auto* const at = std::find_if(std::begin(kCommands), std::end(kCommands),
@@ -145,7 +155,7 @@ class ChatLoop {
   absl::Status RunCommand(const std::string& line) {
     INLAY_ASSIGN_OR_RETURN(const ChatCommand command, ParseCommand(line));
     if (command.name == "/help") {
-      WriteNote(ChatHelp());
+      WriteNote(ChatHelp(partner_.RunsHere()));
       return absl::OkStatus();
     }
     if (command.name == "/exit" || command.name == "/quit") {
@@ -178,7 +188,7 @@ class ChatLoop {
 
 }  // namespace
 
-std::string ChatHelp() {
+std::string ChatHelp(bool runs_here) {
   constexpr size_t kColumn = 14;
   std::string help;
   const auto add = [&help](absl::string_view what, absl::string_view text) {
@@ -186,7 +196,7 @@ std::string ChatHelp() {
     absl::StrAppend(&help, what, std::string(spaces, ' '), text, "\n");
   };
   for (const ChatCommandInfo& command : kCommands) {
-    if (command.help.empty()) continue;
+    if (command.help.empty() || !Works(command, runs_here)) continue;
     add(absl::StrCat(command.name, command.shown.empty() ? "" : " ", command.shown), command.help);
   }
   add("//text", "send /text");
@@ -201,13 +211,13 @@ std::string SystemText(absl::string_view system) {
 
 std::string SystemOf(absl::string_view text) { return text == "\"\"" ? "" : std::string(text); }
 
-Completions CompleteChatLine(absl::string_view line) {
+Completions CompleteChatLine(absl::string_view line, bool runs_here) {
   Completions found;
   if (!absl::StartsWith(line, "/") || absl::StartsWith(line, "//")) return found;
   const size_t space = line.find(' ');
   if (space == line.npos) {
     for (const ChatCommandInfo& command : kCommands) {
-      if (!absl::StartsWith(command.name, line)) continue;
+      if (!absl::StartsWith(command.name, line) || !Works(command, runs_here)) continue;
       const bool ends = command.argument == Argument::kNone;
       found.words.push_back(absl::StrCat(command.name, ends ? "" : " "));
     }
@@ -215,7 +225,8 @@ Completions CompleteChatLine(absl::string_view line) {
     return found;
   }
   const ChatCommandInfo* const command = FindChatCommand(line.substr(0, space));
-  if (command == nullptr || command->argument != Argument::kFile) return found;
+  if (command == nullptr || command->argument != Argument::kFile || !Works(*command, runs_here))
+    return found;
   found.begin = line.find_first_not_of(' ', space);
   if (found.begin == line.npos) found.begin = line.size();
   found.words = CompletePath(line.substr(found.begin));

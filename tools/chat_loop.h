@@ -43,19 +43,22 @@ class ChatPartner {
   // more. The note to show.
   virtual absl::StatusOr<std::string> Run(const ChatCommand& command, LineReader& reader) = 0;
 
+  // Whether the model runs in this process, so that its conversation can be forked and saved here.
+  virtual bool RunsHere() const { return true; }
+
   // What is shown to a person who ends the chat; "" for nothing.
   virtual std::string Closing() { return ""; }
 };
 
-// What /help shows: a line for each command.
-std::string ChatHelp();
+// What /help shows: a line for each command that works where the model runs.
+std::string ChatHelp(bool runs_here);
 
 // What /system shows, and the system prompt that its text means: "" for two quotes.
 std::string SystemText(absl::string_view system);
 std::string SystemOf(absl::string_view text);
 
-// What Tab completes in a chat: commands, and the files that follow some of them.
-Completions CompleteChatLine(absl::string_view line);
+// What Tab completes in a chat: commands that work there, and the files that follow some of them.
+Completions CompleteChatLine(absl::string_view line, bool runs_here);
 
 // Reads lines, has messages answered and runs commands until the user ends the chat. Where no user
 // is there to read a note on an error, returns it.

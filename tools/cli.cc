@@ -79,8 +79,11 @@ void HoldStandardStreams() {
 // order.
 std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
                               const std::vector<std::string>& arguments) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  // An unknown flag's value is taken as the command's first argument, which flags may exclude: what
+  // is wrong then is the flag.
+  const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+      (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr && !unknown.empty())) {
     const std::string command =
         app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ";
     return absl::StrCat("unknown argument", unknown.size() == 1 ? " " : "s ",

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "gemma_like/chat/answer_event.h"
 #include "serve/http/http_client.h"
+#include "tools/flags/usage_error.h"
 #include "tools/format.h"
 #include "tools/output.h"
 
@@ -224,6 +225,8 @@ class ServerPartner final : public ChatPartner {
     return Answer(text, turns_.size(), printer, cancel);
   }
 
+  bool RunsHere() const override { return false; }
+
   absl::Status Regenerate(AnswerPrinter& printer, const CancelCheck& cancel) override {
     if (turns_.empty()) return absl::FailedPreconditionError("there is no answer to regenerate");
     return Answer(turns_.back().user, turns_.size() - 1, printer, cancel);
@@ -372,7 +375,7 @@ class ServerPartner final : public ChatPartner {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChatPartner>> ConnectToServer(ServerChatOptions options) {
-  INLAY_ASSIGN_OR_RETURN(HttpAddress address, HttpAddress::Parse(options.url));
+  INLAY_ASSIGN_OR_RETURN(HttpAddress address, AsUsageError(HttpAddress::Parse(options.url)));
   if (!absl::EndsWith(address.path, "/v1")) address.path += "/v1";
   auto partner = std::make_unique<ServerPartner>(std::move(options), std::move(address));
   INLAY_RETURN_IF_ERROR(partner->FindModel());

@@ -1,6 +1,7 @@
 #include "serve/api/call_fields.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -25,6 +26,11 @@ std::optional<uint64_t> ReadSeed(FieldReader& body) {
   if (seed == nullptr) return std::nullopt;
   if (seed->is_number_unsigned()) return seed->get<uint64_t>();
   if (seed->is_number_integer() && seed->get<int64_t>() == -1) return std::nullopt;
+  if (seed->is_number_float()) {  // 1.0
+    const double number = seed->get<double>();
+    if (number >= 0 && number < 0x1p53 && number == std::floor(number))
+      return static_cast<uint64_t>(number);
+  }
   body.Fail("seed",
             absl::StrCat("must be a whole number from 0 to ", std::numeric_limits<uint64_t>::max(),
                          " or -1 for any, not ", seed->is_number() ? seed->dump() : KindOf(*seed)));
@@ -64,9 +70,10 @@ std::string ReadPart(const Json& part, const std::string& path, absl::Status* er
     reader.Fail("type", absl::StrCat("is ", QuoteForMessage(type), ", but this server reads only ",
                                      "text"));
   }
-  // Marks for caches, and where a text of an earlier answer came from.
-  reader.NoEffect(
-      {"cache_control", "prompt_cache_breakpoint", "annotations", "citations", "logprobs"});
+  // Marks for caches, where a text of an earlier answer came from, and what OpenAI's client made of
+  // it.
+  reader.NoEffect({"cache_control", "prompt_cache_breakpoint", "annotations", "citations",
+                   "logprobs", "parsed"});
   reader.Finish();
   return text;
 }

@@ -2,6 +2,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "io/json/parse_json.h"
 #include "serve/api/reply.h"
 #include "serve/api/reply_parts.h"
@@ -28,6 +31,9 @@ constexpr ErrorNames kErrorNames[] = {
     {503, "overloaded_error", "overloaded_error"},
     {504, "timeout_error", "timeout_error"},
 };
+
+// The payload of a status that has a code of Anthropic's.
+constexpr char kErrorCode[] = "inlay/error_code";
 
 ErrorNames NamesOf(const absl::Status& status) {
   const int http_status = HttpStatusOf(status);
@@ -79,9 +85,17 @@ Json OpenAiError(const absl::Status& status) {
 }
 
 Json AnthropicError(const absl::Status& status) {
-  return {
-      {"type", "error"},
-      {"error", {{"type", NamesOf(status).anthropic}, {"message", std::string(status.message())}}}};
+  // Clients that shorten a conversation which has become too long look for these words.
+  Json error = {{"type", NamesOf(status).anthropic},
+                {"message", absl::StrCat(absl::IsOutOfRange(status) ? "prompt is too long: " : "",
+                                         status.message())}};
+  if (const auto code = status.GetPayload(kErrorCode); code.has_value())
+    error["details"] = {{"error_code", std::string(*code)}};
+  return {{"type", "error"}, {"error", std::move(error)}};
+}
+
+void SetErrorCode(absl::string_view code, absl::Status* status) {
+  status->SetPayload(kErrorCode, absl::Cord(code));
 }
 
 std::string ErrorBody(Protocol protocol, const absl::Status& status) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "serve/api/field_reader.h"
 
 namespace inlay::serve {
@@ -30,16 +29,17 @@ void MessageList::AddCall(const std::string& id, const std::string& name, Json a
        {"function", {{"name", name}, {"arguments", std::move(arguments)}}}});
 }
 
-void MessageList::AddCall(const std::string& id, const std::string& name,
-                          absl::string_view arguments, const std::string& path) {
-  absl::StatusOr<Json> object = ParseJson(path, arguments.empty() ? "{}" : arguments);
-  if (!object.ok()) {
+void MessageList::AddWrittenCall(const std::string& id, const std::string& name,
+                                 absl::string_view arguments) {
+  absl::StatusOr<Json> object = ParseJson("arguments", arguments);
+  if (absl::IsResourceExhausted(object.status())) {
     if (error_->ok()) *error_ = object.status();
     return;
   }
-  if (!object->is_object()) {
-    Complain(error_, absl::StrCat(path, " must hold a JSON object, not ", KindOf(*object)));
-    return;
+  if (arguments.empty() || (object.ok() && object->is_null())) {
+    object = Json::object();
+  } else if (!object.ok() || !object->is_object()) {
+    object = Json{{"malformed", std::string(arguments)}};
   }
   AddCall(id, name, *std::move(object));
 }

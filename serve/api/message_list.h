@@ -22,10 +22,9 @@ class MessageList {
   void AddResult(const std::string& call_id, std::string text, std::string name = "");
   // A call, by the message before.
   void AddCall(const std::string& id, const std::string& name, Json arguments);
-  // A call whose arguments are JSON as text; "" is no arguments. An error named after `path` where
-  // they are no object.
-  void AddCall(const std::string& id, const std::string& name, absl::string_view arguments,
-               const std::string& path);
+  // A call whose arguments are JSON as text; "" and null are no arguments. Models write others than
+  // objects, which clients send back with what they think of them: {"malformed": text} then.
+  void AddWrittenCall(const std::string& id, const std::string& name, absl::string_view arguments);
 
   bool empty() const { return messages_.empty(); }
   // The role of the last message; "" where there is none.

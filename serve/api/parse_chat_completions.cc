@@ -30,9 +30,10 @@ void ReadChatCalls(FieldReader& message, MessageList* messages) {
     FieldReader function(*json, call.Path("function"), message.error());
     const std::string name = function.NeedText("name");
     const std::string arguments = function.NeedText("arguments");
+    function.NoEffect({"parsed_arguments"});  // what OpenAI's client adds for its user
     function.Finish();
     call.Finish();
-    messages->AddCall(id, name, arguments, function.Path("arguments"));
+    messages->AddWrittenCall(id, name, arguments);
   }
 }
 
@@ -48,7 +49,7 @@ void ReadChatAssistant(FieldReader& message, std::string text, MessageList* mess
   ReadChatCalls(message, messages);
   message.Refuse("audio");
   message.Refuse("function_call", "is not supported: use tool_calls");
-  message.NoEffect({"annotations", "reasoning_details"});
+  message.NoEffect({"annotations", "reasoning_details", "parsed"});
 }
 
 // @openai/agents repeats the members of an assistant's message in its part: "role",

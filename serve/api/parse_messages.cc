@@ -7,9 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
+#include "nlohmann/json.hpp"
 #include "serve/api/call_fields.h"
 #include "serve/api/message_list.h"
 #include "serve/api/parsers.h"
+#include "serve/api/reply_parts.h"
 
 namespace inlay::serve {
 namespace {
@@ -233,12 +235,16 @@ void ReadAnthropicContextManagement(FieldReader& body) {
   if (json == nullptr) return;
   FieldReader management(*json, "context_management", body.error());
   const Json* const edits = management.List("edits");
-  const Json keeps_all = {{"type", "clear_thinking_20251015"}, {"keep", "all"}};
+  // Compared with sorted keys.
+  const nlohmann::json keeps_all = {{"type", "clear_thinking_20251015"}, {"keep", "all"}};
+  const nlohmann::json keeps_all_too = {{"type", "clear_thinking_20251015"},
+                                        {"keep", {{"type", "all"}}}};
   for (size_t i = 0; edits != nullptr && i < edits->size(); ++i) {
-    if ((*edits)[i] != keeps_all)
+    const nlohmann::json edit = (*edits)[i];
+    if (edit != keeps_all && edit != keeps_all_too)
       management.Fail(absl::StrCat("edits[", i, "]"),
-                      absl::StrCat("must be ", DumpJson(keeps_all),
-                                   ": this server leaves nothing out of a conversation"));
+                      R"(must be {"type":"clear_thinking_20251015","keep":"all"}: this server )"
+                      "leaves nothing out of a conversation");
   }
   management.Finish();
 }
@@ -261,7 +267,10 @@ void ParseMessages(FieldReader& body, const ParseOptions& options, bool counting
   body.NoEffect({"metadata", "service_tier", "speed", "cache_control", "inference_geo",
                  "diagnostics", "user_profile_id", "workspace_id"});
   for (const char* key : {"container", "mcp_servers"}) body.Refuse(key);
+  // With this code Anthropic's client goes on without.
+  const bool was_ok = body.error()->ok();
   body.Refuse("thread", "is not supported: this server stores no messages, so send all of them");
+  if (was_ok && !body.error()->ok()) SetErrorCode("thread_unsupported_request", body.error());
 }
 
 }  // namespace inlay::serve

@@ -41,7 +41,7 @@ class ItemReader {
       item.Fail("type", absl::StrCat("is ", QuoteForMessage(type),
                                      ", an item that this server cannot read"));
     }
-    item.NoEffect({"id", "status", "phase", "caller", "async"});
+    item.NoEffect({"id", "status", "phase", "caller", "async", "parsed_arguments"});
     item.Finish();
   }
 
@@ -88,7 +88,7 @@ class ItemReader {
       name = FullName(*name_space, name);
     const std::string arguments = item.NeedText("arguments");
     if (reasoning_.has_value() || messages_->last_role() != "assistant") AddAssistant("");
-    messages_->AddCall(id, name, arguments, item.Path("arguments"));
+    messages_->AddWrittenCall(id, name, arguments);
   }
 
   void ReadResult(FieldReader& item) {

@@ -135,6 +135,8 @@ class ChatCompletionsWriter final : public ChoicesWriter {
   }
 
   Json Message(Answer& answer) const {
+    // One without an end has turned out to be no call: its text follows.
+    std::erase_if(answer.calls, [](const CallText& call) { return !call.complete; });
     const bool is_null = answer.text.empty() && !answer.calls.empty();
     Json message = {{"role", "assistant"},
                     {"content", is_null ? Json() : Json(std::move(answer.text))},

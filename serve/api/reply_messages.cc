@@ -85,7 +85,7 @@ class MessagesWriter : public ReplyWriter {
     if (reason == StopReason::kStopText) return "stop_sequence";
     if (reason == StopReason::kContextFull) return "model_context_window_exceeded";
     if (IsCut(reason)) return "max_tokens";
-    return called_ && (!is_open_ || open_kind_ != Kind::kCallBegin) ? "tool_use" : "end_turn";
+    return called_ && !void_ ? "tool_use" : "end_turn";
   }
 
   std::string Add(const AnswerEvent& event) {
@@ -96,7 +96,6 @@ class MessagesWriter : public ReplyWriter {
         return AddText(event, {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}},
                        "thinking_delta", "thinking");
       case Kind::kCallBegin:
-        called_ = true;
         return Open(Kind::kCallBegin, {{"type", "tool_use"},
                                        {"id", CallId("toolu_", header_, 0, event.call)},
                                        {"name", event.text},
@@ -106,7 +105,8 @@ class MessagesWriter : public ReplyWriter {
         if (!call_.stream) arguments_ += event.text;
         return Delta({{"type", "input_json_delta"}, {"partial_json", event.text}});
       case Kind::kCallEnd:
-        return Close();
+        called_ = true;
+        return EndCall();
     }
     return "";
   }
@@ -139,19 +139,37 @@ class MessagesWriter : public ReplyWriter {
                         {"content_block", std::move(block)}});
   }
 
+  std::string EndCall() {
+    if (!call_.stream) {
+      // Arguments that are no object: then there are none.
+      const absl::StatusOr<Json> input = ParseJson("input", std::exchange(arguments_, ""));
+      if (input.ok() && input->is_object()) content_.back()["input"] = *input;
+    }
+    is_open_ = false;
+    return BlockStop();
+  }
+
+  // Ends the open block, of which nothing more comes: a call that is open still has turned out to
+  // be none. A whole reply goes without it, as its text follows; from a stream it cannot be taken
+  // back, so that the message must not ask for calls to be made.
   std::string Close() {
     if (!is_open_) return "";
     is_open_ = false;
     std::string out;
+    if (open_kind_ == Kind::kCallBegin) {
+      arguments_.clear();
+      if (!call_.stream) content_.erase(content_.size() - 1);
+      void_ = void_ || call_.stream;
+    }
     if (open_kind_ == Kind::kReasoning) {
       out = Delta({{"type", "signature_delta"}, {"signature", kSignature}});
       if (!call_.stream) content_.back()["signature"] = kSignature;
-    } else if (open_kind_ == Kind::kCallBegin && !call_.stream) {
-      // Arguments that were cut off are no object: then there are none.
-      const absl::StatusOr<Json> input = ParseJson("input", std::exchange(arguments_, ""));
-      if (input.ok() && input->is_object()) content_.back()["input"] = *input;
     }
-    return out + Event({{"type", "content_block_stop"}, {"index", opened_ - 1}});
+    return out + BlockStop();
+  }
+
+  std::string BlockStop() const {
+    return Event({{"type", "content_block_stop"}, {"index", opened_ - 1}});
   }
 
   const Call& call_;
@@ -163,6 +181,7 @@ class MessagesWriter : public ReplyWriter {
   bool is_open_ = false;          // whether the last of them is
   Kind open_kind_ = Kind::kText;
   bool called_ = false;
+  bool void_ = false;  // a call was sent that is none
   Json stop_reason_, stop_sequence_;
 };
 

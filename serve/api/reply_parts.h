@@ -30,6 +30,8 @@ std::unique_ptr<ReplyWriter> MakeResponsesWriter(const Call& call, const ReplyHe
 Json OpenAiError(const absl::Status& status);
 // {"type": "error", "error": {"type", "message"}}
 Json AnthropicError(const absl::Status& status);
+// Gives an error the code that Anthropic's body of it has in details.error_code.
+void SetErrorCode(absl::string_view code, absl::Status* status);
 
 // A call of a tool as far as it is known.
 struct CallText {

@@ -31,7 +31,7 @@ class ResponsesWriter : public ReplyWriter {
 
   std::string End(const ReplyEnd& end) override {
     const bool is_cut = IsCut(end.reason);
-    std::string out = Close(is_cut ? "incomplete" : "completed");
+    std::string out = CloseLast(is_cut ? "incomplete" : "completed");
     status_ = is_cut ? "incomplete" : "completed";
     if (is_cut) incomplete_details_ = {{"reason", "max_output_tokens"}};
     usage_ = {{"input_tokens", end.usage.prompt_tokens},
@@ -168,7 +168,7 @@ class ResponsesWriter : public ReplyWriter {
   }
 
   std::string Open(Kind kind, absl::string_view prefix, const Json& members) {
-    std::string out = Close("completed");
+    std::string out = CloseLast("completed");
     is_open_ = true;
     open_kind_ = kind;
     Json item = {{"id", absl::StrCat(prefix, header_.id, "_", output_.size())},
@@ -177,6 +177,17 @@ class ResponsesWriter : public ReplyWriter {
     output_.push_back(std::move(item));
     return out + Event("response.output_item.added",
                        {{"output_index", output_.size() - 1}, {"item", this->item()}});
+  }
+
+  // Ends the open item, of which nothing more comes: a call that is open still has turned out to be
+  // none. A whole reply goes without it, as its text follows; from a stream it cannot be taken
+  // back.
+  std::string CloseLast(const char* status) {
+    if (!is_open_ || open_kind_ != Kind::kCallBegin) return Close(status);
+    if (call_.stream) return Close("incomplete");
+    output_.erase(output_.size() - 1);
+    is_open_ = false;
+    return "";
   }
 
   std::string Close(const char* status) {

@@ -177,8 +177,13 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
     if (candidate.method == visit->request.method) route = &candidate;
   }
   if (route == nullptr || !route->open) {
+    constexpr absl::string_view kBearer = "Bearer ";  // in any case, as HTTP has it
     absl::string_view key = visit->request.Header("authorization");
-    if (!absl::ConsumePrefix(&key, "Bearer ")) key = visit->request.Header("x-api-key");
+    if (absl::StartsWithIgnoreCase(key, kBearer)) {
+      key.remove_prefix(kBearer.size());
+    } else {
+      key = visit->request.Header("x-api-key");
+    }
     const std::optional<ApiClient> client = keys_.Find(key);
     if (!client.has_value()) {
       return visit->Fail(absl::UnauthenticatedError(key.empty() ? "this server needs an API key"

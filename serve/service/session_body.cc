@@ -106,10 +106,10 @@ absl::StatusOr<TurnBody> ParseTurn(absl::string_view text) {
     json["prompt"] = json["tokens"];
     json.erase("tokens");
   }
-  // How the reply is sent is not what is asked for.
+  // How the reply is sent is not what is asked for, nor is the order of members.
   Json asked = json;
   for (const char* key : {"stream", "stream_options"}) asked.erase(key);
-  const std::string meaning = absl::StrCat(turn.parent, " ", DumpJson(asked));
+  const std::string meaning = absl::StrCat(turn.parent, " ", nlohmann::json(asked).dump());
   turn.hash = Xxh64Of(meaning.data(), meaning.size());
   turn.rest = std::move(json);
   return turn;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "gemma_like/embed.h"
 #include "serve/api/embeddings.h"
@@ -29,6 +30,11 @@ void ReplyTokens(const Tokenizer& tokenizer, const Visit& visit) {
 void ReplyText(const Tokenizer& tokenizer, const Visit& visit) {
   const absl::StatusOr<DetokenizeRequest> request = ParseDetokenize(visit.request.body);
   if (!request.ok()) return visit.Fail(request.status());
+  for (const int32_t token : request->tokens) {
+    if (static_cast<size_t>(token) < tokenizer.size()) continue;
+    return visit.Fail(absl::InvalidArgumentError(absl::StrCat(
+        "tokens names the token ", token, ", outside of the vocabulary of ", tokenizer.size())));
+  }
   visit.SendText(DetokenizeBody(tokenizer.Decode(request->tokens)));
 }
 

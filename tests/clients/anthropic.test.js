@@ -119,6 +119,31 @@ test('messages: calls that are demanded', async () => {
   assert.ok(isTurn(uses[0].name, uses[0].input));
 });
 
+// The runner asks for a thread first, and goes on without where it is refused in the right words.
+for (const stream of [false, true]) {
+  test(`messages: the runner calls the tools itself, stream: ${stream}`, async () => {
+    const calls = [];
+    const run = (content) => client.beta.messages.toolRunner({
+      model,
+      max_tokens: 100,
+      messages: ask(content),
+      tools: [{
+        ...tools[0], type: 'custom', parse: (input) => input,
+        run: (input) => { calls.push(input); return String(input.a + input.b); },
+      }],
+      stream,
+    });
+    const message = await run('Add 2 and 3, twice').runUntilDone();
+    assert.equal(message.content.at(-1).text, 'Twice 5 is 10.');
+    assert.deepEqual(calls.splice(0), [{ a: 2, b: 3 }, { a: 5, b: 5 }]);
+    // A call that the model did not write to its end is none.
+    const broken = await run('Break').runUntilDone();
+    assert.equal(broken.stop_reason, 'end_turn');
+    assert.match(broken.content.at(-1).text, /<tool_call>\n\{"name": "add".*oops/);
+    assert.deepEqual(calls, []);
+  });
+}
+
 test('messages: count_tokens', async () => {
   const request = { model, system: 'Be short.', messages: ask('Hello'), tools };
   const { input_tokens } = await client.messages.countTokens(request);

@@ -217,6 +217,27 @@ test('chat: the runner calls the tools itself', async () => {
   assert.equal(runner.messages.filter(({ role }) => role === 'tool').length, 2);
 });
 
+// Of a stream it cannot be taken back: the runner finds no JSON, and says so to the model.
+for (const stream of [false, true]) {
+  test(`chat: a call without an end is none, stream: ${stream}`, async () => {
+    const runner = client.chat.completions.runTools({
+      model,
+      messages: ask('Break'),
+      tools: [{
+        type: 'function',
+        function: {
+          name: 'add',
+          parameters: addParameters,
+          parse: JSON.parse,
+          function: () => assert.fail('called'),
+        },
+      }],
+      stream,
+    });
+    assert.match(await runner.finalContent(), stream ? /^What\?$/ : /^<tool_call>.*oops/s);
+  });
+}
+
 test('chat: an aborted stream ends the answer', async () => {
   const before = await metric('inlay_answers_cancelled_total');
   const stream = await client.chat.completions.create(

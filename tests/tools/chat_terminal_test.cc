@@ -247,11 +247,13 @@ TEST_F(ChatTerminal, TabCompletesCommandsAndPaths) {
 }
 
 TEST(Completion, OfCommandsAndPaths) {
-  EXPECT_THAT(CompleteChatLine("/re").words, ElementsAre("/regen", "/rewind "));
-  EXPECT_THAT(CompleteChatLine("/sa").words, ElementsAre("/save ", "/save! "));
-  EXPECT_THAT(CompleteChatLine("say /re").words, IsEmpty());
-  EXPECT_THAT(CompleteChatLine("//re").words, IsEmpty());
-  EXPECT_THAT(CompleteChatLine("/fork x").words, IsEmpty());
+  EXPECT_THAT(CompleteChatLine("/re", true).words, ElementsAre("/regen", "/rewind "));
+  EXPECT_THAT(CompleteChatLine("/sa", true).words, ElementsAre("/save ", "/save! "));
+  EXPECT_THAT(CompleteChatLine("/s", false).words, ElementsAre("/seed ", "/stats", "/system "));
+  EXPECT_THAT(CompleteChatLine("/save x", false).words, IsEmpty());
+  EXPECT_THAT(CompleteChatLine("say /re", true).words, IsEmpty());
+  EXPECT_THAT(CompleteChatLine("//re", true).words, IsEmpty());
+  EXPECT_THAT(CompleteChatLine("/fork x", true).words, IsEmpty());
   const TempFolder folder;
   fs::create_directory(folder.Path("sub"));
   for (const char* name : {"some", "so\nme", ".hidden", "other"}) WriteFile(folder.Path(name), "");
@@ -260,7 +262,7 @@ TEST(Completion, OfCommandsAndPaths) {
   EXPECT_THAT(CompletePath(path + "s"), ElementsAre(path + "some ", path + "sub/"));
   EXPECT_THAT(CompletePath(path + ".h"), ElementsAre(path + ".hidden "));
   EXPECT_THAT(CompletePath(path + "none/x"), IsEmpty());
-  const Completions found = CompleteChatLine("/save  " + path + "ot");
+  const Completions found = CompleteChatLine("/save  " + path + "ot", true);
   EXPECT_EQ(found.begin, 7u);
   EXPECT_THAT(found.words, ElementsAre(path + "other "));
   EXPECT_EQ(CommonBeginning({"/fork ", "/forks"}), "/fork");

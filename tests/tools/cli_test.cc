@@ -158,6 +158,13 @@ TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
   ExpectError(RunProgram({"configs", "--one", "-o", "json", "--two", "three", "--four"}), 2,
               HasSubstr("unknown arguments --one --two three --four; see inlay configs --help"));
   ExpectError(RunProgram({"chat", "no/such", "more"}), 2, HasSubstr("unknown argument more;"));
+  // Not "--model excludes MODEL" for the value of an unknown flag.
+  ExpectError(RunProgram({"bench", "-m", kDemoModel, "--foo", "bar"}), 2,
+              HasSubstr("unknown argument --foo; see inlay bench --help"));
+  ExpectError(RunProgram({"bench", "-m", kDemoModel, "bar"}), 2,
+              HasSubstr("--model excludes MODEL"));
+  ExpectError(RunProgram({"generate", kDemoModel}), 2,
+              HasSubstr("'models/bard.gguf' is a model, which -m names"));
 }
 
 // As in `inlay inspect | head -1`: killed by the signal as other programs are, without a word. The

@@ -207,7 +207,7 @@ TEST_F(Sandbox, ABenchmarkMeasuresSeveralTimes) {
 }
 
 TEST_F(Sandbox, SavingIsRefusedInOneSentence) {
-  ExpectError(RunProgram({"generate", "--sandbox", "-p", "A", "-n", "1", "--session", other_}), 1,
+  ExpectError(RunProgram({"generate", "--sandbox", "-p", "A", "-n", "1", "--session", other_}), 2,
               HasSubstr(other_));
   const ProgramResult chat =
       RunOnTerminal({"chat", "--sandbox", "-n", "5"}, "ROMEO:\n/save " + other_ + "\n/exit\n",

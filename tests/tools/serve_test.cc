@@ -85,6 +85,7 @@ TEST(ServeTest, KeysAreNeededAndReadAgain) {
   EXPECT_EQ(Get(server.port(), "/v1/models").status, 401);
   EXPECT_EQ(Get(server.port(), "/v1/models", "Authorization: Bearer wrong-key\r\n").status, 401);
   EXPECT_EQ(Get(server.port(), "/v1/models", "Authorization: Bearer secret-one\r\n").status, 200);
+  EXPECT_EQ(Get(server.port(), "/v1/models", "authorization: bearer secret-one\r\n").status, 200);
   EXPECT_EQ(Get(server.port(), "/v1/models", "x-api-key: secret-one\r\n").status, 200);
   EXPECT_EQ(Get(server.port(), "/nowhere").status, 401) << "no path is told without a key";
   WriteFile(file, "secret-two alice\n");

@@ -206,7 +206,9 @@ absl::Status ChatWithServer(const ChatFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(options.fields, RequestFields(flags));
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<ChatPartner> partner,
                          FindServerHooks()->connect(std::move(options)));
-  LineReader reader(CompleteChatLine, HistoryFile(flags));
+  LineReader reader(
+      [](absl::string_view line) { return CompleteChatLine(line, /*runs_here=*/false); },
+      HistoryFile(flags));
   return RunChatLoop(*partner, reader);
 }
 
@@ -259,7 +261,9 @@ absl::Status Run(ChatFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const TemplateInputs inputs, TemplateInputs::Read(flags));
   INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
   // Before the sandbox, which lets none of this be opened.
-  LineReader reader(CompleteChatLine, HistoryFile(flags));
+  LineReader reader(
+      [](absl::string_view line) { return CompleteChatLine(line, /*runs_here=*/true); },
+      HistoryFile(flags));
   std::shared_ptr<StateStore> store;
   if (!flags.store.empty()) {
     INLAY_ASSIGN_OR_RETURN(store, OpenStore(flags.store, "--store"));
@@ -381,7 +385,7 @@ void AddChat(CLI::App& app, Action& action) {
   AddDraftFlags(command, flags->draft, /*usual=*/0);
   AddSamplingFlags(command, flags->sampling);
   for (CLI::Option* shape : AddShapeFlags(command, flags->shape)) shape->excludes(tools);
-  command.footer(absl::StrCat("In the chat:\n", ChatHelp(),
+  command.footer(absl::StrCat("In the chat:\n", ChatHelp(/*runs_here=*/true),
                               "Ctrl-C stops an answer; at the prompt it clears the line, and twice "
                               "ends the chat.\nUp and Ctrl-R find earlier lines, Tab completes "
                               "commands and files."));

@@ -25,6 +25,7 @@
 #include "gemma_like/generation/speculate.h"
 #include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/sessions/session.h"
+#include "io/file/file_kind.h"
 #include "io/file/file_lock.h"
 #include "io/gguf/gguf.h"
 #include "io/store/state_store.h"
@@ -55,6 +56,7 @@ struct GenerateFlags {
   SamplingFlags sampling;
   ShapeFlags shape;
   std::optional<std::string> prompt;
+  bool bare_prompt = false;  // without -p
   std::string file;
   bool escapes = false;
   int64_t max_tokens = 256;  // -1: no limit
@@ -109,6 +111,12 @@ struct Prompt {
 absl::StatusOr<Prompt> OpenPrompt(const GenerateFlags& flags) {
   Prompt prompt;
   const bool may_be_empty = !flags.session.empty();  // which then goes on by itself
+  if (flags.bare_prompt) {
+    if (const auto kind = KindOfFile(*flags.prompt); kind.ok() && *kind == FileKind::kModel) {
+      return UsageError(absl::StrCat(QuoteForMessage(*flags.prompt),
+                                     " is a model, which -m names: inlay generate -m FILE PROMPT"));
+    }
+  }
   if (flags.prompt.has_value()) {
     prompt.text = *flags.prompt;
     if (flags.escapes) INLAY_RETURN_IF_ERROR(Unescape("-p", prompt.text));
@@ -259,7 +267,7 @@ absl::Status Run(GenerateFlags flags) {
   }
   INLAY_ASSIGN_OR_RETURN(const std::optional<AnswerShape> shape, ShapeOf(flags.shape));
   if (flags.model.sandbox && !flags.session.empty()) {
-    return absl::PermissionDeniedError(
+    return UsageError(
         absl::StrCat("--sandbox does not permit that --session ", flags.session, " is written"));
   }
   std::optional<SessionPlace> session;
@@ -361,6 +369,7 @@ void AddGenerate(CLI::App& app, Action& action) {
           flags->file = text;
         } else {
           flags->prompt = text;
+          flags->bare_prompt = true;
         }
       },
       "the same as -p PROMPT; -: standard input");

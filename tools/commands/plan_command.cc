@@ -347,7 +347,8 @@ void AddMachineFlags(CLI::App& command, PlanFlags& flags) {
       ->check(Above(0, 100));
   command
       .add_option("--copying", flags.copying,
-                  "GB/s at which a machine copies what is gathered (default: 1.6)")
+                  absl::StrCat("GB/s at which a machine copies what is gathered (default: ",
+                               PlannedMachine().copying / 1e9, ")"))
       ->check(Above(0, kMost));
 }
 

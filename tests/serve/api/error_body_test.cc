@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/status/status.h"
+#include "serve/api/parse_call.h"
 #include "serve/api/reply.h"
 #include "tests/serve/api/call_text.h"
 
@@ -21,6 +22,16 @@ TEST(ErrorBody, HasTheProtocolsShape) {
   EXPECT_EQ(ErrorBody(Protocol::kInlay, absl::OutOfRangeError("too long")),
             Quoted("{'error':{'message':'too long','type':'invalid_request_error','param':null,"
                    "'code':'context_length_exceeded'}}"));
+  EXPECT_EQ(ErrorBody(Protocol::kMessages, absl::OutOfRangeError("9 of 8")),
+            Quoted("{'type':'error','error':{'type':'invalid_request_error',"
+                   "'message':'prompt is too long: 9 of 8'}}"));
+  // Anthropic's client goes on without a thread where it finds this code.
+  const auto call = ParseCall(
+      Protocol::kMessages,
+      R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"thread":{"type":"create"}})",
+      {});
+  EXPECT_EQ(Json::parse(ErrorBody(Protocol::kMessages, call.status()))["error"]["details"].dump(),
+            Quoted("{'error_code':'thread_unsupported_request'}"));
 }
 
 TEST(ErrorBody, NamesTheHttpStatus) {

@@ -140,7 +140,9 @@ TEST(ParseMessages, ReadsFields) {
        "{'max_tokens':9}"},
       {"'tool_choice':{'type':'auto','disable_parallel_tool_use':true}",
        "{'one_call':true,'max_tokens':9}"},
-      {"'context_management':{'edits':[{'type':'clear_thinking_20251015','keep':'all'}]}",
+      {"'context_management':{'edits':[{'type':'clear_thinking_20251015','keep':'all'},"
+       "{'keep':'all','type':'clear_thinking_20251015'},"
+       "{'keep':{'type':'all'},'type':'clear_thinking_20251015'}]},'not_known':null",
        "{'max_tokens':9}"},
       {"'metadata':{'user_id':'u'},'service_tier':'auto','cache_control':{'type':'ephemeral'},"
        "'speed':'fast','container':null,'mcp_servers':[]",

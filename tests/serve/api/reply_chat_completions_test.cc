@@ -123,6 +123,16 @@ TEST(ReplyChatCompletions, ContentIsNullWhereThereAreOnlyCalls) {
   EXPECT_EQ(reply["choices"][0]["message"]["content"], "");
 }
 
+TEST(ReplyChatCompletions, CallWithoutAnEndIsNone) {
+  const ScriptedAnswer answer = {.events = {{Kind::kCallBegin, "f", 0},
+                                            {Kind::kCallArguments, "{\"x\":", 0},
+                                            {Kind::kText, "<call>", 0}}};
+  const Json choice = Json::parse(WriteReply(ChatCall(false), {answer}))["choices"][0];
+  EXPECT_FALSE(choice["message"].contains("tool_calls"));
+  EXPECT_EQ(choice["message"]["content"], "<call>");
+  EXPECT_EQ(choice["finish_reason"], "stop");
+}
+
 TEST(ReplyChatCompletions, WritesLogprobs) {
   Call call = ChatCall(true);
   call.logprobs = true;

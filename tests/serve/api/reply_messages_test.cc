@@ -111,12 +111,25 @@ TEST(ReplyMessages, HidesThoughts) {
   EXPECT_EQ(WriteReply(call, {TextThenCall()}).find("thinking_delta"), std::string::npos);
 }
 
-TEST(ReplyMessages, CutOffArgumentsAreNone) {
-  const ScriptedAnswer answer = {
-      .events = {{Kind::kCallBegin, "f", 0}, {Kind::kCallArguments, "{\"x\":", 0}},
-      .reason = StopReason::kMaxTokens};
-  EXPECT_EQ(Json::parse(WriteReply(MessagesCall(false), {answer}))["content"].dump(),
-            Quoted("[{'type':'tool_use','id':'toolu_ID_0','name':'f','input':{}}]"));
+// Nobody may make a call that the model did not write to its end.
+TEST(ReplyMessages, CallWithoutAnEndIsNone) {
+  const ScriptedAnswer answer = {.events = {{Kind::kCallBegin, "f", 0},
+                                            {Kind::kCallArguments, "{\"x\":", 0},
+                                            {Kind::kText, "<call>{\"x\":oops", 0}}};
+  const Json whole = Json::parse(WriteReply(MessagesCall(false), {answer}));
+  EXPECT_EQ(whole["content"].dump(), Quoted("[{'type':'text','text':'<call>{\\'x\\':oops'}]"));
+  EXPECT_EQ(whole["stop_reason"], "end_turn");
+  // What was streamed cannot be taken back; "tool_use" would have it called.
+  std::vector<Json> events = StreamEvents(WriteReply(MessagesCall(true), {answer}));
+  EXPECT_EQ(events[events.size() - 2]["delta"]["stop_reason"], "end_turn");
+  ScriptedAnswer both = TextThenCall();
+  both.events.insert(both.events.end(), {{Kind::kCallBegin, "g", 1}, {Kind::kText, "<call>", 0}});
+  const Json first = Json::parse(WriteReply(MessagesCall(false), {both}));
+  EXPECT_EQ(first["stop_reason"], "tool_use");
+  EXPECT_EQ(first["content"][2]["input"]["x"], 1);
+  EXPECT_EQ(first["content"][3]["type"], "text");
+  events = StreamEvents(WriteReply(MessagesCall(true), {both}));
+  EXPECT_EQ(events[events.size() - 2]["delta"]["stop_reason"], "end_turn");
 }
 
 TEST(ReplyMessages, FailsWithAnError) {

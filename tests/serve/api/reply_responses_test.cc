@@ -120,6 +120,20 @@ TEST(ReplyResponses, EndsIncomplete) {
   EXPECT_EQ(events.back()["response"]["incomplete_details"]["reason"], "max_output_tokens");
 }
 
+TEST(ReplyResponses, CallWithoutAnEndIsNone) {
+  const ScriptedAnswer answer = {.events = {{Kind::kCallBegin, "f", 0},
+                                            {Kind::kCallArguments, "{\"x\":", 0},
+                                            {Kind::kText, "<call>", 0}}};
+  const Json whole = Json::parse(WriteReply(ResponsesCall(false), {answer}));
+  ASSERT_EQ(whole["output"].size(), 1u);
+  EXPECT_EQ(whole["output"][0]["type"], "message");
+  // What was streamed cannot be taken back.
+  const Json streamed = StreamEvents(WriteReply(ResponsesCall(true), {answer})).back()["response"];
+  ASSERT_EQ(streamed["output"].size(), 2u);
+  EXPECT_EQ(streamed["output"][0]["status"], "incomplete");
+  EXPECT_EQ(streamed["output"][1]["status"], "completed");
+}
+
 TEST(ReplyResponses, SealsThoughts) {
   Call call = ResponsesCall(false);
   call.sealed_reasoning = true;

@@ -104,6 +104,10 @@ ScriptedAnswer RandomAnswer(std::mt19937& random) {
   if (random() % 3 == 0) {
     answer.reason = random() % 2 == 0 ? StopReason::kMaxTokens : StopReason::kContextFull;
     answer.events.resize(random() % (answer.events.size() + 1));
+    const auto is_within_call = [](const AnswerEvent& event) {
+      return event.kind == Kind::kCallBegin || event.kind == Kind::kCallArguments;
+    };
+    while (!answer.events.empty() && is_within_call(answer.events.back())) answer.events.pop_back();
   } else if (random() % 3 == 0) {
     answer.reason = StopReason::kStopText;
     answer.stop_text = "STOP";

@@ -43,7 +43,7 @@ std::vector<Json> StreamEvents(absl::string_view stream);
 std::string EventLines(absl::string_view stream, const std::vector<std::string>& without);
 
 // What a model could answer: thoughts, texts and calls in any order, some empty, perhaps cut off
-// anywhere.
+// anywhere but within a call.
 ScriptedAnswer RandomAnswer(std::mt19937& random);
 
 }  // namespace inlay::serve

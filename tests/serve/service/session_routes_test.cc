@@ -166,6 +166,12 @@ TEST_F(SessionRoutesTest, KeysAppendOnce) {
   EXPECT_EQ(Post("/talk/turns", body), one);
   Start();
   EXPECT_EQ(Post("/talk/turns", body), one);
+  nlohmann::ordered_json reversed;  // as of a client that writes members in another order each time
+  for (auto member = body.rbegin(); member != body.rend(); ++member)
+    reversed[member.key()] = member.value();
+  const auto reply = Send("POST", "/v1/sessions/talk/turns", reversed.dump());
+  reply->Wait();
+  EXPECT_EQ(json::parse(reply->body()), one);
   EXPECT_EQ(Get("/talk")["turns"].size(), 1u);
   json other = body;
   other["content"] = "JULIET:";
