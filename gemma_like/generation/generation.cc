@@ -179,11 +179,13 @@ absl::StatusOr<Generation::Step> GenerationSteps::NextStep(size_t most) {
                 .logit_rows = std::max(prompt_steps_.rows(), wanted ? size_t{1} : size_t{0})};
   }
   if (Ends() || pending_.size() > 1) {
-    const absl::Span<const int32_t> tokens = drafted_tokens_.PlanCertain(pending_, most);
+    INLAY_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens,
+                           drafted_tokens_.PlanCertain(pending_, most));
     const bool wanted = !Ends() && tokens.size() == pending_.size();
     return Step{.tokens = tokens, .logit_rows = wanted ? size_t{1} : size_t{0}};
   }
-  const absl::Span<const int32_t> tokens = drafted_tokens_.Plan(pending_.front(), most);
+  INLAY_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens,
+                         drafted_tokens_.Plan(pending_.front(), most));
   return Step{.tokens = tokens, .logit_rows = tokens.size()};
 }
 

@@ -1,7 +1,6 @@
 #include "gemma_like/generation/prefix_cache.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "base/out_of_memory.h"
@@ -85,8 +84,8 @@ PrefixCost PrefixCache::Cost(absl::Span<const int32_t> tokens, int32_t owner) co
   if (const Snapshot* beyond = index->second.Beyond(tokens); beyond != nullptr) {
     cost.tail = beyond->place.prompt - std::min(beyond->place.prompt, cost.shared);
   }
-  cost.at_tail = cost.reused > 0 && cost.reused == cost.shared && best.value->place.before_tail &&
-                 best.value->cache->length() == cost.shared;
+  cost.at_tail = cost.reused > 0 && best.value->place.before_tail &&
+                 best.value->cache->length() == cost.reused;
   return cost;
 }
 
@@ -98,8 +97,8 @@ std::unique_ptr<KVCache> PrefixCache::Take(absl::Span<const int32_t> tokens, int
   if (best.length == 0) return nullptr;
   absl::StatusOr<std::unique_ptr<KVCache>> cache = best.value->cache->Fork();
   if (!cache.ok()) return nullptr;
-  [[maybe_unused]] const absl::Status status = (*cache)->Rewind(best.length);
-  assert(status.ok());  // the index has checked its rewind floor
+  // The index has checked its rewind floor, but those who follow the cache may have no memory.
+  if (!(*cache)->Rewind(best.length).ok()) return nullptr;
   snapshots_.splice(snapshots_.end(), snapshots_, best.value->self);
   return *std::move(cache);
 }

@@ -27,8 +27,8 @@ struct PrefixCost {
   // How many tokens an earlier prompt had after these: its tail, which this text has otherwise, as
   // agents write some of the last lines of their prompts anew for each turn. 0 where not known.
   size_t tail = 0;
-  // Whether it was expected to part there: `shared` tokens are reused from a snapshot before a
-  // tail.
+  // Whether it was expected to part there: the reused tokens are all of a snapshot before a tail.
+  // `shared` is more where the tail is shorter than the one before it.
   bool at_tail = false;
 };
 

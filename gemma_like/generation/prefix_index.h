@@ -34,14 +34,19 @@ class PrefixIndex {
   Value Insert(absl::Span<const int32_t> tokens, size_t floor, Value value) {
     assert(floor <= tokens.size() && value != Value());
     auto [node, at, matched] = Descend(tokens);
-    if (matched < node->edge.size()) node = Split(*node, matched);
+    // Allocated before the tree changes.
+    Children added;
     if (at < tokens.size()) {
       auto leaf = std::make_unique<Node>();
       leaf->edge.assign(tokens.begin() + static_cast<ptrdiff_t>(at), tokens.end());
+      added.emplace(tokens[at], std::move(leaf));
+    }
+    if (matched < node->edge.size()) node = Split(*node, matched);
+    if (!added.empty()) {
+      Node* leaf = added.begin()->second.get();
       leaf->parent = node;
-      Node* added = leaf.get();
-      node->children.emplace(tokens[at], std::move(leaf));
-      node = added;
+      node->children.merge(added);
+      node = leaf;
     }
     const Value before = std::exchange(node->value, value);
     node->floor = floor;
@@ -56,8 +61,8 @@ class PrefixIndex {
     node->value = Value();
     node->floor = kNone;
     // A node without a value is removed if it has no children, and joined with its child if it has
-    // one.
-    if (node->parent != nullptr && node->children.empty()) {
+    // one. The parent may be left without both, as one that was not joined for lack of memory.
+    while (node->parent != nullptr && node->value == Value() && node->children.empty()) {
       Node* parent = node->parent;
       parent->children.erase(parent->children.find(node->edge.front()));
       node = parent;
@@ -110,11 +115,13 @@ class PrefixIndex {
  private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
+  struct Node;
+  using Children = std::map<int32_t, std::unique_ptr<Node>>;  // by their edges' first tokens
   struct Node {
     std::vector<int32_t> edge;  // the tokens from the parent's sequence to this one's
     Node* parent = nullptr;
-    std::map<int32_t, std::unique_ptr<Node>> children;  // by their edges' first tokens
-    Value value = Value();                              // none where no sequence ends
+    Children children;
+    Value value = Value();  // none where no sequence ends
     size_t floor = kNone;
     size_t lowest = kNone;  // the smallest floor here and below
   };

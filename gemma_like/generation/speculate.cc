@@ -43,14 +43,13 @@ DraftedTokens::DraftedTokens(KVCache& cache, Drafter* drafter, size_t most)
   assert(most <= kMost && kMost <= cache.rewind_depth());
 }
 
-DraftedTokens::~DraftedTokens() { Drop(); }
+DraftedTokens::~DraftedTokens() { (void)Drop(); }
 
-void DraftedTokens::Drop() {
-  if (cache_.length() <= length_) return;
-  [[maybe_unused]] const absl::Status status = cache_.Rewind(length_);
+absl::Status DraftedTokens::Drop() {
+  if (cache_.length() <= length_) return absl::OkStatus();
   // The last operation on the cache was an append of at most 1 + kMost tokens, the first of which
-  // stays.
-  assert(status.ok());
+  // stays: that can be rewound, but those who follow the cache may have no memory.
+  return cache_.Rewind(length_);
 }
 
 bool DraftedTokens::Follow(int32_t token) {
@@ -61,9 +60,9 @@ bool DraftedTokens::Follow(int32_t token) {
   return true;
 }
 
-absl::Span<const int32_t> DraftedTokens::Plan(int32_t token, size_t most) {
+absl::StatusOr<absl::Span<const int32_t>> DraftedTokens::Plan(int32_t token, size_t most) {
   assert(most > 0);
-  Drop();
+  INLAY_RETURN_IF_ERROR(Drop());
   planned_ = {token};
   certain_ = 1;
   const size_t room = cache_.max_length() - std::min(cache_.max_length(), length_ + 1);
@@ -75,17 +74,17 @@ absl::Span<const int32_t> DraftedTokens::Plan(int32_t token, size_t most) {
     assert(draft.size() <= most_drafted);
     planned_.insert(planned_.end(), draft.begin(), draft.end());
   }
-  return planned_;
+  return absl::MakeConstSpan(planned_);
 }
 
-absl::Span<const int32_t> DraftedTokens::PlanCertain(absl::Span<const int32_t> tokens,
-                                                     size_t most) {
+absl::StatusOr<absl::Span<const int32_t>> DraftedTokens::PlanCertain(
+    absl::Span<const int32_t> tokens, size_t most) {
   assert(most > 0 && !tokens.empty());
-  Drop();
+  INLAY_RETURN_IF_ERROR(Drop());
   const absl::Span<const int32_t> first = tokens.subspan(0, std::min(most, cache_.max_append()));
   planned_.assign(first.begin(), first.end());
   certain_ = planned_.size();
-  return planned_;
+  return absl::MakeConstSpan(planned_);
 }
 
 void DraftedTokens::Appended() {
@@ -105,8 +104,9 @@ DraftedDecoder::DraftedDecoder(Engine& engine, KVCache& cache, Drafter* drafter,
 absl::Status DraftedDecoder::Append(int32_t token) {
   if (drafted_tokens_.Follow(token)) return absl::OkStatus();
   // The previous logits stay in place until this succeeds: a failed pass writes none.
-  const auto append = [&](size_t most) {
-    const absl::Span<const int32_t> tokens = drafted_tokens_.Plan(token, most);
+  const auto append = [&](size_t most) -> absl::Status {
+    INLAY_ASSIGN_OR_RETURN(const absl::Span<const int32_t> tokens,
+                           drafted_tokens_.Plan(token, most));
     const SequenceStep step{.cache = &cache_, .tokens = tokens, .logit_rows = tokens.size()};
     return engine_.Forward({&step, 1}, FloatRows(logits_.data(), tokens.size(), vocab_size_));
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
@@ -50,7 +51,8 @@ class DraftedTokens {
   DraftedTokens(KVCache& cache, Drafter* drafter, size_t most);
   DraftedTokens(const DraftedTokens&) = delete;
   DraftedTokens& operator=(const DraftedTokens&) = delete;
-  // Removes drafted tokens that were not accepted from the cache.
+  // Removes drafted tokens that were not accepted from the cache; those stay that cannot be rewound
+  // for lack of memory.
   ~DraftedTokens();
 
   // The tokens of the conversation: those of the cache without drafted ones that are not accepted.
@@ -61,10 +63,12 @@ class DraftedTokens {
   // If `token` is the next drafted one, accepts it; its logits are then already computed.
   bool Follow(int32_t token);
   // After Follow() returned false: the tokens to append, which are `token` and drafted ones after
-  // it, at most `most` >= 1 in total. Removes earlier drafted tokens from the cache.
-  absl::Span<const int32_t> Plan(int32_t token, size_t most);
+  // it, at most `most` >= 1 in total. Removes earlier drafted tokens from the cache; the errors of
+  // KVCache::Rewind, after which it may be called again.
+  absl::StatusOr<absl::Span<const int32_t>> Plan(int32_t token, size_t most);
   // The same for tokens that are certain: the first `most` >= 1 of them, without any drafted ones.
-  absl::Span<const int32_t> PlanCertain(absl::Span<const int32_t> tokens, size_t most);
+  absl::StatusOr<absl::Span<const int32_t>> PlanCertain(absl::Span<const int32_t> tokens,
+                                                        size_t most);
   // To be called once the tokens of Plan() are in the cache; accepts the first of them, or all that
   // are certain.
   void Appended();
@@ -75,7 +79,7 @@ class DraftedTokens {
   size_t accepted() const { return accepted_; }  // of these, how many were accepted
 
  private:
-  void Drop();
+  absl::Status Drop();
 
   KVCache& cache_;
   Drafter* const drafter_;

@@ -130,14 +130,13 @@ void Answer::Tell() {
       ticket_->scored.assign(chosen.begin(), chosen.begin() + static_cast<ptrdiff_t>(scored));
     }
   }
-  if (!ticket_->started) {
-    ticket_->started = true;
-    ticket_->listener->OnStart(Usage());
-  }
+  if (!ticket_->started) ticket_->listener->OnStart(Usage());
   told_prompt_ = true;
   told_chosen_ = generation_->chosen().size();
   TellTokens(chosen, scored);
   if (is_enough_ && !generation_->done()) generation_->Cancel();
+  // Last: until then the choices that wait for the prompt end with this answer if it fails.
+  ticket_->started = true;
 }
 
 void Answer::TellTokens(absl::Span<const ChosenToken> chosen, size_t scored) {
@@ -163,7 +162,6 @@ void Answer::TellTokens(absl::Span<const ChosenToken> chosen, size_t scored) {
 }
 
 void Answer::TellEnd(const absl::Status& status) {
-  ended_ = true;
   AnswerEnd end{
       .choice = choice_, .status = status, .stop_text = "", .tokens = {}, .usage = Usage()};
   if (generation_ != nullptr) {
@@ -172,6 +170,7 @@ void Answer::TellEnd(const absl::Status& status) {
     end.tokens = generation_->tokens();
     if (is_enough_) end.tokens.resize(told_tokens_);
   }
+  ended_ = true;
   ticket_->listener->OnEnd(end);
 }
 

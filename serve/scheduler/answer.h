@@ -31,7 +31,7 @@ struct Ticket {
   absl::Time arrived;
   std::atomic<bool> cancelled = false;
   std::atomic<bool> drained = false;  // set before `cancelled`: not by its client
-  bool started = false;               // its listener knows
+  bool started = false;               // its listener knows, and all choices are queued
   FetchedPrefix fetched;              // of the prompt, from another server
   // The prompt's tokens that are scored, once it is computed.
   std::vector<ChosenToken> scored;

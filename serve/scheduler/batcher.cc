@@ -82,7 +82,9 @@ Batcher::Batcher(Engine& engine, const Tokenizer& tokenizer, const SchedulerOpti
       memory_(memory),
       // Where memory is short prompts are scored in shorter steps, so that each fits alone.
       scored_rows_(memory_.MostRowsAlone(context_, kMostScoredRows)),
-      budget_(options.step, engine.info().max_batch) {}
+      budget_(options.step, engine.info().max_batch) {
+  running_.reserve(options_.most_running);
+}
 
 absl::Status Batcher::Check(const AnswerRequest& request) const {
   INLAY_RETURN_IF_ERROR(CheckSampling(request.options.sampling));
@@ -174,22 +176,37 @@ void Batcher::OfferAll(absl::Duration most_time) {
   options_.shared_prefixes->Finish(end - absl::Now());
 }
 
-void Batcher::Add(std::shared_ptr<Ticket> ticket) {
+void Batcher::Add(const std::shared_ptr<Ticket>& ticket) {
   stats_.requests += 1;
   stats_.prompt_tokens += ticket->request.prompt.size();
   // The others follow once the prompt is computed, which they then share.
-  Queue(std::make_unique<Answer>(std::move(ticket), 0, next_order_++));
+  QueueNew(ticket, 0);
+}
+
+void Batcher::QueueNew(const std::shared_ptr<Ticket>& ticket, size_t choice) {
+  AnswerPtr answer;
+  const absl::Status made = OrOutOfMemory("this answer", [&] {
+    answer = std::make_unique<Answer>(ticket, choice, next_order_++);
+    return absl::OkStatus();
+  });
+  if (made.ok()) return Queue(std::move(answer));
+  Answer ended(ticket, choice, 0);
+  TellEnds(ended, made);
 }
 
 void Batcher::Queue(AnswerPtr answer) {
   const AnswerRequest& request = answer->ticket().request;
   const uint64_t order = answer->order();
-  waiting_.Push(request.priority, request.owner, order, std::move(answer));
+  const absl::Status queued = OrOutOfMemory("this answer", [&] {
+    waiting_.Push(request.priority, request.owner, order, std::move(answer));
+    return absl::OkStatus();
+  });
+  if (!queued.ok()) TellEnds(*answer, queued);  // it was not moved
 }
 
 void Batcher::QueueOtherChoices(Answer& first) {
   for (size_t choice = 1; choice < first.ticket().request.choices; ++choice) {
-    Queue(std::make_unique<Answer>(first.shared_ticket(), choice, next_order_++));
+    QueueNew(first.shared_ticket(), choice);
   }
 }
 
@@ -202,8 +219,26 @@ void Batcher::TellEnd(Answer& answer, const absl::Status& status) {
   } else {
     ++(absl::IsCancelled(status) ? stats_.cancelled : stats_.failed);
   }
-  if (counted_) counted_();
-  answer.TellEnd(status);
+  // Others hear of their ends, too. If this one is not told for lack of memory, ~Answer tells it.
+  (void)OrOutOfMemory("the end of an answer", [&] {
+    if (counted_) counted_();
+    answer.TellEnd(status);
+    return absl::OkStatus();
+  });
+}
+
+void Batcher::TellEnds(Answer& answer, const absl::Status& status) {
+  TellEnd(answer, status);
+  if (answer.ticket().started || answer.choice() > 0) return;
+  for (size_t choice = 1; choice < answer.ticket().request.choices; ++choice) {
+    Answer other(answer.shared_ticket(), choice, 0);
+    TellEnd(other, status);
+  }
+}
+
+bool Batcher::Runs(const Answer* answer) const {
+  return std::any_of(running_.begin(), running_.end(),
+                     [&](const AnswerPtr& other) { return other.get() == answer; });
 }
 
 Batcher::AnswerPtr Batcher::Remove(Answer& answer) {
@@ -218,14 +253,7 @@ Batcher::AnswerPtr Batcher::Remove(Answer& answer) {
 
 void Batcher::End(Answer& answer, const absl::Status& status) {
   const AnswerPtr ended = Remove(answer);
-  TellEnd(*ended, status);
-  // Choices that wait for the first one's prompt end with it.
-  if (!ended->ticket().started && ended->choice() == 0) {
-    for (size_t choice = 1; choice < ended->ticket().request.choices; ++choice) {
-      Answer other(ended->shared_ticket(), choice, 0);
-      TellEnd(other, status);
-    }
-  }
+  TellEnds(*ended, status);
   const std::unique_ptr<KVCache> conversation = ended->End();
   // The next turn of this chat begins with what was just said.
   if (!status.ok() || conversation == nullptr) return;
@@ -253,16 +281,9 @@ void Batcher::EndCancelled() {
     if (HasEnded(answer->ticket())) ended.push_back(answer.get());
   }
   for (Answer* answer : ended) End(*answer, WhyEnded(answer->ticket()));
-  waiting_.RemoveIf([](const AnswerPtr& answer) { return HasEnded(answer->ticket()); },
-                    [&](const AnswerPtr& answer) {
-                      const absl::Status why = WhyEnded(answer->ticket());
-                      TellEnd(*answer, why);
-                      if (answer->ticket().started || answer->choice() > 0) return;
-                      for (size_t n = 1; n < answer->ticket().request.choices; ++n) {
-                        Answer other(answer->shared_ticket(), n, 0);
-                        TellEnd(other, why);
-                      }
-                    });
+  waiting_.RemoveIf(
+      [](const AnswerPtr& answer) { return HasEnded(answer->ticket()); },
+      [&](const AnswerPtr& answer) { TellEnds(*answer, WhyEnded(answer->ticket())); });
 }
 
 bool Batcher::IsBounded(const AnswerRequest& request) const {
@@ -333,7 +354,9 @@ void Batcher::Admit() {
     Answer& answer = *running_.back();
     answer.reserved = bytes;
     answer.bound = bound;
-    if (const absl::Status status = Start(answer); !status.ok()) End(answer, status);
+    // An answer that runs must have been started.
+    const absl::Status status = OrOutOfMemory("this answer", [&] { return Start(answer); });
+    if (!status.ok()) End(answer, status);
   }
 }
 
@@ -416,9 +439,7 @@ std::vector<Batcher::Share> Batcher::Compose() {
   std::vector<Share> shares;
   size_t left = engine_.info().max_batch;
   for (Answer* answer : decoding) {
-    const bool paused = std::none_of(running_.begin(), running_.end(),
-                                     [&](const AnswerPtr& other) { return other.get() == answer; });
-    if (paused || left == 0) continue;
+    if (!Runs(answer) || left == 0) continue;
     const size_t wanted = std::max(answer->certain(), 1 + DraftFor(*answer));
     const size_t most = Extend(*answer, wanted);
     if (most > 0 && AddShare(*answer, std::min(most, left), shares))
@@ -537,7 +558,13 @@ void Batcher::Step() {
   if (absl::IsResourceExhausted(status)) return MakeRoom(*shares.back().answer, status);
   for (Share& share : shares) {
     if (!status.ok()) share.outcome = status;
-    Accept(share, now);
+    // Each share that is in its conversation must be accepted, whatever finds no memory for
+    // another one: its answer would append the same tokens again.
+    const absl::Status accepted = OrOutOfMemory("this answer", [&] {
+      Accept(share, now);
+      return absl::OkStatus();
+    });
+    if (!accepted.ok() && Runs(share.answer)) End(*share.answer, accepted);
   }
 }
 

@@ -41,8 +41,9 @@ class Batcher {
   // called with it, or with none; see SharedPrefixes::Fetch.
   bool Fetch(const Ticket& ticket, std::function<void(FetchedPrefix)> done) const;
 
-  // Queues the answers to a request that passed Check.
-  void Add(std::shared_ptr<Ticket> ticket);
+  // Queues the answers to a request that passed Check. Without memory for that they end with
+  // ResourceExhausted.
+  void Add(const std::shared_ptr<Ticket>& ticket);
 
   // Ends what was cancelled or is late, admits what waits, and computes one step.
   void Step();
@@ -107,10 +108,16 @@ class Batcher {
   // Frees memory for a step that found too little; ends the answer where that cannot help.
   void MakeRoom(Answer& answer, const absl::Status& status);
   void QueueOtherChoices(Answer& first);
+  // Makes an answer to the request, and queues it. An answer for which there is no memory here or
+  // in Queue ends; neither throws.
+  void QueueNew(const std::shared_ptr<Ticket>& ticket, size_t choice);
   void Queue(AnswerPtr answer);
+  bool Runs(const Answer* answer) const;
   // Tells the end and removes the answer from those that run.
   void End(Answer& answer, const absl::Status& status);
   AnswerPtr Remove(Answer& answer);
+  // Tells the end, also of the choices that wait for this one's prompt.
+  void TellEnds(Answer& answer, const absl::Status& status);
   void TellEnd(Answer& answer, const absl::Status& status);
 
   Engine& engine_;
@@ -127,7 +134,7 @@ class Batcher {
   StepBudget budget_;
   uint64_t next_order_ = 0;
   FairQueue<AnswerPtr> waiting_;
-  std::vector<AnswerPtr> running_;  // by order of admission
+  std::vector<AnswerPtr> running_;  // by order of admission; with room for all that may be there
   std::vector<float> logits_;
   SchedulerStats stats_;
   std::function<void()> counted_;

@@ -16,10 +16,12 @@ namespace inlay::serve {
 template <class Item>
 class FairQueue {
  public:
-  // `order` is unique; an item with a smaller one goes before the owner's others.
-  void Push(int priority, int32_t owner, uint64_t order, Item item) {
+  // `order` is unique; an item with a smaller one goes before the owner's others. The item is still
+  // the caller's if memory runs out (std::bad_alloc).
+  void Push(int priority, int32_t owner, uint64_t order, Item&& item) {
+    const double now = now_[-priority];
     Lane& lane = lanes_[{-priority, owner}];
-    if (lane.items.empty()) lane.served = std::max(lane.served, now_);
+    if (lane.items.empty()) lane.served = std::max(lane.served, now);
     lane.items.emplace(order, std::move(item));
     ++size_;
   }
@@ -34,7 +36,7 @@ class FairQueue {
   Item Pop(size_t tokens) {
     const auto turn = Turn();
     Lane& lane = turn->second;
-    now_ = lane.served;
+    now_.find(turn->first.first)->second = lane.served;
     lane.served += static_cast<double>(tokens);
     Item item = std::move(lane.items.begin()->second);
     lane.items.erase(lane.items.begin());
@@ -64,7 +66,7 @@ class FairQueue {
 
   struct Lane {
     std::map<uint64_t, Item> items;  // by order
-    double served = 0;               // tokens, on the clock now_
+    double served = 0;               // tokens, on the priority's clock
   };
   using Lanes = std::map<std::pair<int, int32_t>, Lane>;  // by descending priority, owner
 
@@ -80,12 +82,15 @@ class FairQueue {
 
   void Forget() {
     std::erase_if(lanes_, [&](const auto& lane) {
-      return lane.second.items.empty() && lane.second.served <= now_;
+      return lane.second.items.empty() && lane.second.served <= now_.find(lane.first.first)->second;
     });
   }
 
   Lanes lanes_;
-  double now_ = 0;  // what the owner whose turn it was last had been given before it
+  // The clock of each priority, by descending one: what the owner whose turn it was last had been
+  // given before it. With one clock for all, whoever has been given much at one priority would set
+  // back who comes new to another.
+  std::map<int, double> now_;
   size_t size_ = 0;
 };
 

@@ -156,9 +156,8 @@ class ThreadedScheduler final : public Scheduler {
     Tickets arrived;
     while (Next(arrived)) {
       // What has no memory here ends answers (see ~Answer), and those alone.
+      for (; !arrived.empty(); arrived.pop_front()) batcher_->Add(arrived.front());
       (void)OrOutOfMemory("a step of all answers", [&] {
-        for (std::shared_ptr<Ticket>& ticket : arrived) batcher_->Add(std::move(ticket));
-        arrived.clear();
         batcher_->Step();
         return absl::OkStatus();
       });

@@ -292,7 +292,10 @@ void ModelService::PingAll() {
 
 void ModelService::Drain(absl::Duration most) {
   draining_ = true;
+  const absl::Time end = absl::Now() + most;
   if (scheduler_ != nullptr) scheduler_->Drain(most);
+  // Turns that have ended may still wait to be stored, and would be lost with the service.
+  if (sessions_ != nullptr) sessions_->Finish(end - absl::Now());
 }
 
 }  // namespace

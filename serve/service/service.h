@@ -32,7 +32,7 @@ class Service {
   virtual void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;
 
   // Refuses new answers, and returns once the others have ended: those that have not after `most`
-  // with Unavailable.
+  // with Unavailable. Within that time it also waits until turns of sessions are stored.
   virtual void Drain(absl::Duration most) = 0;
 
   // How /metrics learns of open connections.

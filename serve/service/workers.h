@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "base/wait_for.h"
+
 namespace inlay::serve {
 
 class Workers {
@@ -37,6 +40,12 @@ class Workers {
     due_.notify_one();
   }
 
+  // Waits until all that was added is done, or for `most`.
+  void Finish(absl::Duration most) {
+    std::unique_lock lock(mutex_);
+    WaitFor(done_, lock, most, [this] { return waiting_.empty() && running_ == 0; });
+  }
+
  private:
   void Run() {
     while (true) {
@@ -47,14 +56,21 @@ class Workers {
         if (stop_) return;
         work = std::move(waiting_.front());
         waiting_.pop_front();
+        ++running_;
       }
       work();
+      work = nullptr;  // what it keeps is gone, too, once it is done
+      const std::lock_guard lock(mutex_);
+      --running_;
+      if (waiting_.empty() && running_ == 0) done_.notify_all();
     }
   }
 
-  std::mutex mutex_;             // guards waiting_ and stop_
-  std::condition_variable due_;  // something waits, or stop_
+  std::mutex mutex_;              // guards waiting_, running_ and stop_
+  std::condition_variable due_;   // something waits, or stop_
+  std::condition_variable done_;  // nothing waits, and nothing runs
   std::deque<std::function<void()>> waiting_;
+  size_t running_ = 0;
   bool stop_ = false;
   std::vector<std::thread> threads_;  // last: they use all others
 };

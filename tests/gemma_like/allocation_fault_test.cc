@@ -21,6 +21,7 @@
 #include "gemma_like/files/quantization.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/prefix_cache.h"
+#include "gemma_like/generation/prefix_index.h"
 #include "gemma_like/grammar/compiled_grammar.h"
 #include "gemma_like/grammar/grammar_matcher.h"
 #include "gemma_like/grammar/json_schema.h"
@@ -356,6 +357,43 @@ TEST(AllocationFault, Generate) {
     cache = Must(model.engine->CreateCache({}));
     EXPECT_GT(Sweep(fault, generate, check, Error::kStatusOrWithout, 30), 20);
     EXPECT_EQ(cache->length(), length + 8);
+  }
+}
+
+// A sequence for which there is no memory leaves nothing of itself, nor does one whose place could
+// not be joined with what is below it.
+TEST(AllocationFault, PrefixIndex) {
+  using Tokens = std::vector<int32_t>;
+  const Tokens kept = {1, 2, 3, 4}, added = {1, 2, 5}, other = {1, 9};
+  for (const Fault fault : kFaults) {
+    PrefixIndex<int> index;
+    index.Insert(kept, 0, 1);
+    const auto insert = [&]() -> absl::Status {
+      const size_t held = failing_memory::held;
+      try {
+        index.Insert(added, 0, 2);
+      } catch (const std::bad_alloc&) {
+        failing_memory::Stop();
+        EXPECT_EQ(failing_memory::held, held);
+        return absl::ResourceExhaustedError("there is not enough memory for a sequence");
+      }
+      return absl::OkStatus();
+    };
+    const auto check = [&] {
+      EXPECT_EQ(index.Find(added).value, 1);
+      EXPECT_EQ(index.Find(added).length, 2u);
+    };
+    EXPECT_GT(Sweep(fault, insert, check), 3);
+    EXPECT_EQ(index.Find(added).value, 2);
+
+    failing_memory::FailAfter(0, fault);
+    index.Erase(added);
+    failing_memory::Stop();
+    EXPECT_TRUE(failing_memory::has_failed) << "the two nodes of the other one were joined";
+    EXPECT_EQ(index.Beyond(other), 1);
+    index.Erase(kept);
+    ASSERT_EQ(index.Shared(added), 0u);
+    EXPECT_EQ(index.Beyond(other), 0);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/block_pool.h"
+#include "cache/cache_follower.h"
 #include "gemma_like/generation/generate.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/must.h"
@@ -20,6 +21,22 @@ namespace inlay {
 namespace {
 
 constexpr size_t kPlenty = size_t{1} << 30;
+
+// Has no memory to follow a rewind.
+class FollowsNoRewind final : public CacheFollower {
+ public:
+  absl::Status Forked(const KVCache&, const KVCache&) override { return absl::OkStatus(); }
+  absl::Status Rewound(const KVCache&, size_t) override {
+    return absl::ResourceExhaustedError("there is not enough memory for a rewind");
+  }
+  absl::Status Trimmed(const KVCache&, size_t) override { return absl::OkStatus(); }
+  absl::Status Replaced(const KVCache&, const KVCache&) override { return absl::OkStatus(); }
+  absl::Status SaveParts(const KVCache&, uint64_t, ByteSink&) override { return absl::OkStatus(); }
+  absl::Status LoadParts(KVCache&, uint64_t, absl::Span<const int32_t>, ByteSource&) override {
+    return absl::OkStatus();
+  }
+  void Dropped(const KVCache&) override {}
+};
 
 class PrefixCacheTest : public FamilyTest {
  protected:
@@ -203,6 +220,18 @@ TEST_P(PrefixCacheTest, SnapshotsGiveWay) {
     EXPECT_EQ(BitsOf(logits.data(), vocab_), expected_[text][1129]);
   }
   EXPECT_GT(prefixes.snapshots(), 0u);
+}
+
+TEST_P(PrefixCacheTest, ASnapshotThatIsNotRewoundIsNotUsed) {
+  PrefixCache prefixes(kPlenty);
+  Conversation c{NewCache(pool_), 0};
+  AppendAndCompare(*models_[0], {&c}, {100});
+  c.cache->SetFollower(std::make_shared<FollowsNoRewind>());
+  ASSERT_TRUE(prefixes.Insert(*c.cache));
+  const auto tokens = absl::MakeConstSpan(texts_[0]);
+  EXPECT_NE(prefixes.Take(tokens.first(101)), nullptr);
+  ASSERT_EQ(prefixes.Cost(tokens.first(99)).reused, 98u);
+  EXPECT_EQ(prefixes.Take(tokens.first(99)), nullptr);
 }
 
 // A conversation that takes over a snapshot keeps its own limit.

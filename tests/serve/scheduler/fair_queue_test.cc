@@ -66,6 +66,19 @@ TEST(FairQueueTest, AbsenceSavesNothingUp) {
             "b");
 }
 
+// What an owner was given at one priority does not set back who comes new to another.
+TEST(FairQueueTest, EachPriorityHasItsOwnClock) {
+  FairQueue<std::string> queue;
+  uint64_t order = 0;
+  for (int i = 0; i < 6; ++i) queue.Push(0, 1, order++, "a");
+  for (int i = 0; i < 2; ++i) {
+    queue.Push(1, 2, order++, "h");
+    EXPECT_EQ(queue.Pop(1'000'000), "h");
+  }
+  for (int i = 0; i < 3; ++i) queue.Push(0, 3, order++, "b");
+  EXPECT_EQ(Drain(queue, 1000), "abababaaa");
+}
+
 TEST(FairQueueTest, RemovesWhatIsGone) {
   FairQueue<std::string> queue;
   queue.Push(0, 1, 0, "a");

@@ -8,9 +8,11 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +31,32 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Lt;
+
+// Finds no memory once, for one of the things that it is told.
+class ForgetfulListener final : public AnswerListener {
+ public:
+  enum class At { kNever, kStart, kUpdate, kEnd };
+
+  void OnStart(const AnswerUsage&) override { FailIf(At::kStart); }
+  bool OnUpdate(const AnswerUpdate&) override {
+    FailIf(At::kUpdate);
+    return true;
+  }
+  void OnEnd(const AnswerEnd& end) override {
+    ends.push_back(end.status);
+    FailIf(At::kEnd);
+  }
+
+  At at = At::kNever;
+  std::vector<absl::Status> ends;
+
+ private:
+  void FailIf(At now) {
+    if (at != now) return;
+    at = At::kNever;
+    throw std::bad_alloc();
+  }
+};
 
 // The demo model, which has a vocabulary.
 class BardSchedulerTest : public ::testing::Test {
@@ -334,6 +362,33 @@ TEST_F(BardSchedulerTest, TailsThatAreWrittenAnewAreForeseen) {
   EXPECT_THAT(cached, ElementsAre(0, Lt(shared[1]), shared[2], shared[3]));
 }
 
+// The place before a tail is a little too early where the tail is shorter than the one before: the
+// next prompt goes on from there all the same, and shows the new length.
+TEST_F(BardSchedulerTest, TailsThatBecomeShorterAreForeseen) {
+  auto scheduler = Make({.snapshot_stride = 0, .draft = 0});
+  std::mt19937 random(1);
+  std::vector<int32_t> history;
+  const auto go_on = [&](size_t count) {
+    for (; count > 0; --count) history.push_back(10 + static_cast<int32_t>(random() % 200));
+  };
+  std::vector<size_t> cached, shared;
+  int32_t own = 300;  // tokens of tails, each of which is there once
+  for (const size_t tail : {40, 40, 30, 30, 30}) {
+    shared.push_back(history.size());
+    go_on(44);
+    AnswerRequest request;
+    request.prompt = history;
+    for (size_t i = 0; i < tail; ++i) request.prompt.push_back(own++);
+    request.options.max_tokens = 1;
+    const auto listener = std::make_shared<Listener>(1);
+    Must(scheduler->Submit(request, listener));
+    listener->Wait();
+    EXPECT_TRUE(listener->told().end->status.ok());
+    cached.push_back(listener->usage().cached_tokens);
+  }
+  EXPECT_THAT(cached, ElementsAre(0, Lt(shared[1]), shared[2], shared[3] - 10, shared[4]));
+}
+
 // Prompts that share instructions alone have no such tail, and leave no snapshot before one.
 TEST_F(BardSchedulerTest, PromptsThatShareInstructionsLeaveNoMoreSnapshots) {
   auto batcher = Must(Batcher::Create(*model_.engine, *model_.tokenizer,
@@ -355,6 +410,64 @@ TEST_F(BardSchedulerTest, PromptsThatShareInstructionsLeaveNoMoreSnapshots) {
   EXPECT_EQ(snapshots[1] - snapshots[0], snapshots[0] + 2) << "where they part, and before a tail";
   EXPECT_EQ(snapshots[2] - snapshots[1], snapshots[0]);
   EXPECT_EQ(snapshots[3] - snapshots[2], snapshots[0]);
+}
+
+// A step is that of all answers: what one of them finds no memory for, when it is told what came of
+// the step, must not keep another one from its share.
+TEST_F(BardSchedulerTest, WhatFindsNoMemoryEndsItsOwnAnswerAlone) {
+  AnswerRequest request;
+  for (int32_t i = 0; i < 40; ++i) request.prompt.push_back(10 + i);
+  request.options.max_tokens = 8;
+  request.options.top_chances = 1;
+  const Known known = Compute(*model_.engine, *model_.tokenizer, kDefaultKvType, 256, request);
+  using At = ForgetfulListener::At;
+  for (const At at : {At::kUpdate, At::kEnd}) {
+    auto batcher = Must(Batcher::Create(*model_.engine, *model_.tokenizer,
+                                        {.context = 256, .snapshot_stride = 16, .draft = 0}));
+    const auto add = [&](const AnswerRequest& added, std::shared_ptr<AnswerListener> listener) {
+      auto ticket = std::make_shared<Ticket>();
+      ticket->request = added;
+      ticket->listener = std::move(listener);
+      ticket->arrived = absl::Now();
+      batcher->Add(ticket);
+    };
+    const auto forgetful = std::make_shared<ForgetfulListener>();
+    AnswerRequest first = Request("ROMEO:", 2);
+    first.options.top_chances = 1;
+    first.options.ignore_eos = true;
+    add(first, forgetful);
+    batcher->Step();
+    ASSERT_TRUE(forgetful->ends.empty());
+    forgetful->at = at;
+    const auto listener = std::make_shared<Listener>(1);
+    add(request, listener);  // its prompt takes three steps
+    while (!batcher->idle()) batcher->Step();
+    ASSERT_EQ(forgetful->ends.size(), 1u);
+    EXPECT_EQ(forgetful->ends[0].ok(), at == At::kEnd);
+    EXPECT_EQ(absl::IsResourceExhausted(forgetful->ends[0]), at == At::kUpdate);
+    ExpectSame(listener->told(), known.alone[0]);
+    EXPECT_EQ(batcher->stats().reserved_bytes, 0u);
+  }
+}
+
+TEST_F(BardSchedulerTest, ChoicesEndWithTheFirstOneUntilTheyAreQueued) {
+  using At = ForgetfulListener::At;
+  for (const At at : {At::kStart, At::kUpdate}) {
+    auto batcher =
+        Must(Batcher::Create(*model_.engine, *model_.tokenizer, {.context = 256, .draft = 0}));
+    const auto forgetful = std::make_shared<ForgetfulListener>();
+    forgetful->at = at;
+    auto ticket = std::make_shared<Ticket>();
+    ticket->request = Request("ROMEO:", 4);
+    ticket->request.options.top_chances = 1;
+    ticket->request.choices = 3;
+    ticket->listener = forgetful;
+    ticket->arrived = absl::Now();
+    batcher->Add(ticket);
+    while (!batcher->idle()) batcher->Step();
+    EXPECT_EQ(forgetful->ends.size(), 3u);
+    for (const absl::Status& end : forgetful->ends) EXPECT_TRUE(absl::IsResourceExhausted(end));
+  }
 }
 
 TEST_F(BardSchedulerTest, ChatsLeaveNoSecondSnapshotAtTheirEnd) {

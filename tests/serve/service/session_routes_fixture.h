@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gemma_like/chat/builtin_templates.h"
 #include "gemma_like/load_model.h"
+#include "io/store/state_store.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/service.h"
 #include "tests/must.h"
@@ -40,7 +41,7 @@ class SessionRoutesTest : public ::testing::Test {
     options.model_name = "bard";
     options.scheduler.context = context_;
     options.scheduler.memory = size_t{64} << 20;
-    options.sessions = std::make_shared<FileStore>(folder_.path());
+    options.sessions = states_ != nullptr ? states_ : std::make_shared<FileStore>(folder_.path());
     if (!log_.empty()) options.answer_log = Must(AnswerLog::Open(log_));
     service_ = Must(Service::Create(
         Model(), Must(ChatRenderer::CreateFrom(*Model().tokenizer, template_)), keys_, options));
@@ -81,6 +82,7 @@ class SessionRoutesTest : public ::testing::Test {
   }
 
   const TempFolder folder_;
+  std::shared_ptr<StateStore> states_;  // null: those in the folder
   std::string template_ = std::string(BuiltinTemplate(ChatTemplate::kChatMl));
   std::string log_;
   size_t context_ = 512;

@@ -1,0 +1,31 @@
+#include "serve/service/workers.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+
+namespace inlay::serve {
+namespace {
+
+TEST(WorkersTest, FinishWaitsForAllThatWasAdded) {
+  absl::Notification may_go_on;
+  std::atomic<int> done = 0;
+  Workers workers(1);
+  workers.Add([&] {
+    may_go_on.WaitForNotification();
+    ++done;
+  });
+  workers.Add([&] { ++done; });
+  workers.Finish(absl::Milliseconds(5));
+  EXPECT_EQ(done, 0) << "for no longer than it may";
+  may_go_on.Notify();
+  workers.Finish(absl::InfiniteDuration());
+  EXPECT_EQ(done, 2);
+  workers.Finish(absl::InfiniteDuration());  // with nothing to wait for
+}
+
+}  // namespace
+}  // namespace inlay::serve
