@@ -152,10 +152,13 @@ void NameCommand(const CLI::App& app, std::vector<std::string>& arguments) {
 }
 
 // No value may be empty. Options with numbers or fixed words already check that themselves.
-void RefuseEmptyValues(CLI::App& app) {
+void RefuseBadValues(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
-      if (option->get_items_expected_max() > 0) option->check(NotEmpty);
+      if (option->get_items_expected_max() == 0) continue;
+      option->check(NotEmpty);
+      const std::string type = option->get_type_name();
+      if (absl::StartsWith(type, "INT") || absl::StartsWith(type, "UINT")) option->check(NotOctal);
     }
   }
 }
@@ -220,7 +223,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
   AddQuantize(app, action);
   AddPack(app, action);
   AddBundle(app, action);
-  RefuseEmptyValues(app);
+  RefuseBadValues(app);
   GroupCommands(app);
   // Not before: commands inherit what is there when they are added.
   app.footer(

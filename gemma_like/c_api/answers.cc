@@ -143,7 +143,12 @@ absl::Status NextPiece(inlay_generation& generation, inlay_piece* piece) {
 absl::Status Stop(inlay_generation& generation) {
   if (generation.steps == nullptr) return absl::OkStatus();
   generation.steps->Cancel();
-  const absl::Status status = OrOutOfMemory("this answer", [&] { return RunSteps(generation); });
+  // A shape may have forced more tokens than one batch takes.
+  const absl::Status status = OrOutOfMemory("this answer", [&] {
+    absl::Status run;
+    while (run.ok() && !generation.steps->done()) run = RunSteps(generation);
+    return run;
+  });
   End(generation);
   return status;
 }

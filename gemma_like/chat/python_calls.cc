@@ -1,8 +1,10 @@
 // Calls as LFM2 writes them.
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "gemma_like/chat/call_blocks.h"
@@ -45,21 +47,24 @@ class PythonParser {
     while (!cursor_.Skip(")")) {
       if (call->arguments.size() > 1) {
         if (!cursor_.Skip(",")) return false;
+        if (cursor_.Skip(")")) break;  // f(a=1,)
         call->arguments += ", ";
       }
       if (!Word(&key) || !cursor_.Skip("=")) return false;
       AppendJsonString(key, &call->arguments);
       call->arguments += ": ";
-      if (!Value(0, &call->arguments)) return false;
+      if (!Value(0, ')', &call->arguments)) return false;
     }
     call->arguments += "}";
     return true;
   }
 
-  bool Value(int depth, std::string* out) {
+  // A value in what `closing` ends.
+  bool Value(int depth, char closing, std::string* out) {
     if (depth == BlockCursor::kMostDepth) return false;
-    if (cursor_.Skip("'")) return Text('\'', out);
-    if (cursor_.Skip("\"")) return Text('"', out);
+    const bool is_argument = depth == 0;
+    if (cursor_.Skip("'")) return Text('\'', closing, is_argument, out);
+    if (cursor_.Skip("\"")) return Text('"', closing, is_argument, out);
     if (cursor_.Skip("[")) return List(']', depth, out);
     if (cursor_.Skip("(")) return List(')', depth, out);
     if (cursor_.Skip("{")) return Dict(depth, out);
@@ -76,7 +81,7 @@ class PythonParser {
         if (cursor_.Skip(closing)) break;  // (1,)
         *out += ", ";
       }
-      if (!Value(depth + 1, out)) return false;
+      if (!Value(depth + 1, end, out)) return false;
     }
     out->push_back(']');
     return true;
@@ -87,31 +92,39 @@ class PythonParser {
     for (bool first = true; !cursor_.Skip("}"); first = false) {
       if (!first) {
         if (!cursor_.Skip(",")) return false;
+        if (cursor_.Skip("}")) break;  // {"a": 1,}
         *out += ", ";
       }
       const bool single = cursor_.Skip("'");
       if (!single && !cursor_.Skip("\"")) return false;
-      if (!Text(single ? '\'' : '"', out) || !cursor_.Skip(":")) return false;
+      if (!Text(single ? '\'' : '"', ':', false, out) || !cursor_.Skip(":")) return false;
       *out += ": ";
-      if (!Value(depth + 1, out)) return false;
+      if (!Value(depth + 1, '}', out)) return false;
     }
     out->push_back('}');
     return true;
   }
 
-  // Whether a text can end before `rest`.
-  static bool EndsBefore(absl::string_view rest) {
+  // Whether a text can end before `rest`, in what `closing` ends. Models leave quotes within texts
+  // bare, above all where a text is JSON: after an argument a comma goes before another one.
+  static bool EndsBefore(absl::string_view rest, char closing, bool is_argument) {
     rest = absl::StripLeadingAsciiWhitespace(rest);
-    return rest.empty() || absl::string_view(",)]}:").find(rest[0]) != absl::string_view::npos;
+    if (rest.empty() || rest[0] == closing) return true;
+    if (rest[0] != ',' || closing == ':') return false;
+    if (!is_argument) return true;
+    rest = absl::StripLeadingAsciiWhitespace(rest.substr(1));
+    const size_t word = std::min(rest.find_first_of(kWordEnds), rest.size());
+    if (word == 0) return absl::StartsWith(rest, ")");
+    return absl::StartsWith(absl::StripLeadingAsciiWhitespace(rest.substr(word)), "=");
   }
 
   // After the first quote.
-  bool Text(char quote, std::string* out) {
+  bool Text(char quote, char closing, bool is_argument, std::string* out) {
     std::string text;
     while (!cursor_.AtEnd()) {
       const char c = cursor_.rest()[0];
       cursor_.Advance(1);
-      if (c == quote && EndsBefore(cursor_.rest())) {
+      if (c == quote && EndsBefore(cursor_.rest(), closing, is_argument)) {
         AppendJsonString(text, out);
         return true;
       }

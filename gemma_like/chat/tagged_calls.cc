@@ -4,6 +4,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "gemma_like/chat/call_blocks.h"
@@ -31,14 +33,14 @@ const jinja::Values& ItemsOf(const Value* value) {
   return value->sequence()->items;
 }
 
-// The schemas of a function's parameters by name; null where there are none.
-const Value* Properties(const Value& tools, absl::string_view function) {
+// The schema of a function's parameters; null where there is none.
+const Value* ParametersOf(const Value& tools, absl::string_view function) {
   for (const Value& tool : ItemsOf(&tools)) {
     const Value* definition = Member(&tool, "function");
     if (definition == nullptr) definition = &tool;
     const Value* name = Member(definition, "name");
     if (name == nullptr || !name->is(jinja::Type::kString) || name->bytes() != function) continue;
-    return Member(Member(definition, "parameters"), "properties");
+    return Member(definition, "parameters");
   }
   return nullptr;
 }
@@ -67,9 +69,51 @@ void AddTypes(const Value* schema, Types& types) {
   }
 }
 
-void AppendParameter(absl::string_view text, const Value* schema, std::string* out) {
+// The part of the schema `root` that "#/$defs/Point" refers to; null where there is none.
+const Value* Referred(const Value* root, absl::string_view reference) {
+  if (!absl::ConsumePrefix(&reference, "#")) return nullptr;
+  if (reference.empty()) return root;
+  if (!absl::ConsumePrefix(&reference, "/")) return nullptr;
+  for (const absl::string_view step : absl::StrSplit(reference, '/'))
+    root = Member(root, absl::StrReplaceAll(step, {{"~1", "/"}, {"~0", "~"}}));
+  return root;
+}
+
+// What a schema that names no type itself says in other words: by reference, by its parts or by
+// values.
+void AddImpliedTypes(const Value* schema, const Value* root, int depth, Types& types) {
+  constexpr int kMostDepth = 16;
+  if (schema == nullptr || depth > kMostDepth) return;
+  const auto add = [&](const Value* part) {
+    Types named;
+    AddTypes(part, named);
+    if (!named.any) return AddImpliedTypes(part, root, depth + 1, types);
+    types.any = true;
+    types.text = types.text || named.text;
+    types.null = types.null || named.null;
+  };
+  const auto add_value = [&](const Value& value) {
+    types.any = true;
+    types.text = types.text || value.is(jinja::Type::kString);
+    types.null = types.null || value.is(jinja::Type::kNone);
+  };
+  if (const Value* reference = Member(schema, "$ref");
+      reference != nullptr && reference->is(jinja::Type::kString)) {
+    add(Referred(root, reference->bytes()));
+  }
+  for (const absl::string_view parts : {"allOf", "anyOf", "oneOf"})
+    for (const Value& one : ItemsOf(Member(schema, parts))) add(&one);
+  for (const Value& value : ItemsOf(Member(schema, "enum"))) add_value(value);
+  if (const Value* value = Member(schema, "const"); value != nullptr) add_value(*value);
+  for (const absl::string_view keyword : {"properties", "items"})
+    if (Member(schema, keyword) != nullptr) types.any = true;
+}
+
+void AppendParameter(absl::string_view text, const Value* schema, const Value* root,
+                     std::string* out) {
   Types types;
   AddTypes(schema, types);
+  if (!types.any) AddImpliedTypes(schema, root, 0, types);
   const absl::string_view word = absl::StripAsciiWhitespace(text);
   const bool may_be_text = types.text || !types.any;
   if (may_be_text && types.null && (word == "null" || word == "None")) {
@@ -103,7 +147,8 @@ bool ParseFunction(BlockCursor& cursor, const Value& tools, ParsedCall* call) {
   name = absl::StripAsciiWhitespace(name);
   if (name.empty()) return false;
   call->name = std::string(name);
-  const Value* properties = Properties(tools, name);
+  const Value* parameters = ParametersOf(tools, name);
+  const Value* properties = Member(parameters, "properties");
   call->arguments = "{";
   while (cursor.Skip(kParameter)) {
     absl::string_view key, text;
@@ -112,7 +157,7 @@ bool ParseFunction(BlockCursor& cursor, const Value& tools, ParsedCall* call) {
     if (call->arguments.size() > 1) call->arguments += ", ";
     AppendJsonString(key, &call->arguments);
     call->arguments += ": ";
-    AppendParameter(text, Member(properties, key), &call->arguments);
+    AppendParameter(text, Member(properties, key), parameters, &call->arguments);
   }
   call->arguments += "}";
   return cursor.Skip(kEndFunction);

@@ -116,12 +116,12 @@ Expr JsonValues::Array(const std::function<Rule(size_t)>& item, size_t same, siz
   return least == 0 ? builder_.Choice({empty, list}) : list;
 }
 
-// A number as JavaScript writes it, as it stands in the schema, and as Python writes it.
+// An integer with its digits, which a double may not hold; another number as JavaScript writes it,
+// and as Python does.
 Expr JsonValues::ExactNumber(const Json& value) {
+  if (value.is_number_integer()) return builder_.Text(value.dump());
   const std::string text = JsonNumber(value.get<double>());
   std::vector<Expr> options = {builder_.Text(text)};
-  if (value.is_number_integer() && value.dump() != text)
-    options.push_back(builder_.Text(value.dump()));
   if (text.find_first_of(".e") == std::string::npos) options.push_back(builder_.Text(text + ".0"));
   return builder_.Choice(std::move(options));
 }

@@ -46,7 +46,8 @@ void AppendCanonical(const Json& value, std::string* text) {
   if (value.is_string()) {
     text->append(JsonSpelling(value.get_ref<const std::string&>()));
   } else if (value.is_number()) {
-    text->append(JsonNumber(value.get<double>()));
+    // A double may not hold an integer's digits. 12 and 12.0 are the same number.
+    text->append(value.is_number_integer() ? value.dump() : JsonNumber(value.get<double>()));
   } else if (value.is_array()) {
     text->push_back('[');
     for (const Json& item : value) {

@@ -4,7 +4,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import re
+import signal
+import threading
 from typing import Any
 
 import pytest
@@ -31,6 +34,27 @@ def test_iterates_over_text(bard: inlay.Model, prompt: list[int]) -> None:
     assert bard.generate(prompt, GREEDY).result() == answer.text
     assert bard.generate(PROMPT, inlay.Options(max_tokens=20, temperature=0, draft=4)
                          ).result() == answer.text
+
+
+def test_an_answer_may_have_no_tokens(bard: inlay.Model) -> None:
+    answer = bard.generate(PROMPT, inlay.Options(max_tokens=0))
+    assert answer.result() == "" and answer.tokens == []
+    assert answer.stop_reason is inlay.StopReason.LENGTH
+    assert bard.generate(PROMPT, inlay.Options(shape=inlay.Regex(""))).result() == ""
+
+
+def test_a_signal_ends_an_answer(bard: inlay.Model, prompt: list[int]) -> None:
+    sequence = bard.sequence(max_length=4000)
+    interrupt = threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        with sequence.generate(PROMPT, inlay.Options(max_tokens=3000, ignore_end=True)) as answer:
+            for _ in answer:
+                if interrupt.ident is None:
+                    interrupt.start()
+    assert 0 < len(answer.tokens) < 3000
+    assert sequence.tokens.tolist() == prompt + answer.tokens
+    assert len(answer.text) > 0
+    sequence.append(1)  # it is free
 
 
 def test_goes_on_with_a_sequence(bard: inlay.Model) -> None:

@@ -42,7 +42,8 @@ absl::StatusOr<std::optional<Journal>> Begin(const RequestFile& requests,
                            FailedResultsIn(options.out, requests, identity));
     if (failed.has_value()) {
       outcome = {.kept = requests.size(), .missing = 0, .joined = true, .failed = *failed};
-      unlink(path.c_str());  // if the process that wrote the output ended before it did that
+      // It is there if the process that wrote the output ended before it did this.
+      (void)RemoveJournal(path, identity, options.shard, requests.size());
       return std::nullopt;
     }
     const absl::Status status = CheckReplace(options.out, FileKind::kOther, Replace::kNothing);

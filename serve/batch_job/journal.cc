@@ -137,11 +137,20 @@ bool HasJournalEnd(const std::string& path) {
   return content.has_value() && IsEnd(*content);
 }
 
+absl::Status RemoveJournal(const std::string& path, const JobIdentity& identity, const Shard& shard,
+                           size_t requests) {
+  const absl::Status opened = JournalReader::Open(path, identity, shard, requests).status();
+  if (absl::IsNotFound(opened)) return absl::OkStatus();
+  // Those of other jobs and shards are journals, too.
+  if (!opened.ok() && !absl::IsFailedPrecondition(opened)) return opened;
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be removed"));
+}
+
 absl::StatusOr<Journal> Journal::Open(const std::string& path, const JobIdentity& identity,
                                       const Shard& shard, size_t requests, bool anew) {
   INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(path));
-  if (anew && unlink(path.c_str()) != 0 && errno != ENOENT)
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be removed"));
+  if (anew) INLAY_RETURN_IF_ERROR(RemoveJournal(path, identity, shard, requests));
   auto reader = JournalReader::Open(path, identity, shard, requests);
   if (absl::IsNotFound(reader.status())) {
     INLAY_ASSIGN_OR_RETURN(AtomicFile file,

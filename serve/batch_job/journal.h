@@ -74,6 +74,10 @@ class JournalReader {
 // no file.
 bool HasJournalEnd(const std::string& path);
 
+// Removes a journal of any job, if it is there; another file stays: InvalidArgument.
+absl::Status RemoveJournal(const std::string& path, const JobIdentity& identity, const Shard& shard,
+                           size_t requests);
+
 // A journal that is written. One process at a time has it.
 class Journal {
  public:

@@ -72,7 +72,7 @@ void HttpConnection::OnHeader() {
   HttpRequest& request = parser_->request();
   RequestHead head;
   head.method = request.method;
-  head.target = parser_->target();
+  head.target = OriginForm(parser_->target(), request.Header("host"));
   head.http_1_1 = parser_->http_1_1();
   head.has_body = parser_->HasBody();
   head.headers = &request.headers;

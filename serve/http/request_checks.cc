@@ -169,6 +169,15 @@ std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& 
   return CheckBody(head);
 }
 
+absl::string_view OriginForm(absl::string_view target, absl::string_view host) {
+  constexpr absl::string_view kScheme = "http://";
+  if (host.empty() || !absl::StartsWithIgnoreCase(target, kScheme)) return target;
+  const size_t end = std::min(target.find('/', kScheme.size()), target.size());
+  const absl::string_view authority = target.substr(kScheme.size(), end - kScheme.size());
+  if (!absl::EqualsIgnoreCase(authority, host)) return target;
+  return end == target.size() ? "/" : target.substr(end);
+}
+
 std::optional<std::string> DecodePath(absl::string_view target) {
   if (!absl::StartsWith(target, "/")) return std::nullopt;
   std::string path;

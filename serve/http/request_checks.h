@@ -22,7 +22,7 @@ struct Refusal {
 // A request whose header has arrived.
 struct RequestHead {
   absl::string_view method;  // as sent
-  absl::string_view target;  // as sent
+  absl::string_view target;  // as sent, or its OriginForm
   bool http_1_1 = true;      // else HTTP/1.0
   bool has_body = false;     // a Content-Length above 0, or chunks
   const HttpHeaders* headers = nullptr;
@@ -32,6 +32,10 @@ struct RequestHead {
 // to, as text without port.
 std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& options,
                                     absl::string_view local_address);
+
+// "/path?query" of "http://HOST/path?query", which every server must take (RFC 9112, 3.2.2), where
+// HOST is the value of the Host header, which is checked. Any other target as it is.
+absl::string_view OriginForm(absl::string_view target, absl::string_view host);
 
 // The path of a target in origin form, percent-decoded, each run of '/' as one. None where there is
 // a "." or ".." segment, a control character, a NUL, a fragment, a percent sign without two

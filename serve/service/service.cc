@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/out_of_memory.h"
@@ -169,11 +170,11 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
   const std::string& path = visit->request.path;
   visit->protocol = ProtocolOf(path);
   const Route* route = nullptr;
-  bool known = false;
+  std::vector<absl::string_view> allowed;  // the methods that the path takes
   for (const Route& candidate : Routes()) {
     const bool below = candidate.below && absl::StartsWith(path, absl::StrCat(candidate.path, "/"));
     if (candidate.path != path && !below) continue;
-    known = true;
+    allowed.push_back(candidate.method);
     if (candidate.method == visit->request.method) route = &candidate;
   }
   if (route == nullptr || !route->open) {
@@ -192,9 +193,13 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
     visit->client = *client;
   }
   if (route == nullptr) {
-    return visit->Fail(
-        known ? absl::NotFoundError(absl::StrCat(path, " does not take ", visit->request.method))
-              : absl::NotFoundError(absl::StrCat("there is no ", path)));
+    if (allowed.empty())
+      return visit->Fail(absl::NotFoundError(absl::StrCat("there is no ", path)));
+    const std::string methods = absl::StrJoin(allowed, ", ");
+    const auto status = absl::InvalidArgumentError(
+        absl::StrCat(path, " takes ", methods, ", not ", visit->request.method));
+    return visit->reply->Send(405, "application/json", ErrorBody(visit->protocol, status),
+                              {{"Allow", methods}});
   }
   if (route->quick) return (this->*route->run)(*visit);
   workers_->Add([this, visit, run = route->run] {

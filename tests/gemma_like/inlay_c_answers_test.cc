@@ -253,6 +253,27 @@ TEST_F(InlayCTest, StoppedAnswersLeaveWhatTheyHaveTold) {
   inlay_free_generation(generation);
 }
 
+// A piece may have more tokens than one batch takes, where a shape forces them.
+TEST_F(InlayCTest, StoppedAnswersHaveAllOfALongPiece) {
+  const std::string shape = "root ::= \"" + std::string(3000, 'a') + "\"";
+  options_.shape_kind = INLAY_SHAPE_GBNF;
+  options_.shape = shape.c_str();
+  options_.max_tokens = 4000;
+  inlay_cache* cache = NewCache(INLAY_ROWS_F16, 4096);
+  inlay_generation* generation = nullptr;
+  ASSERT_EQ(inlay_start_generation(cache, prompt_.data(), prompt_.size(), &options_, &generation),
+            INLAY_OK);
+  inlay_piece piece = {};
+  piece.size = sizeof(piece);
+  ASSERT_EQ(inlay_next_piece(generation, &piece), INLAY_OK);
+  const size_t told = prompt_.size() + piece.token_count;
+  EXPECT_GT(told, 1024u);
+  ASSERT_EQ(inlay_stop_generation(generation), INLAY_OK);
+  EXPECT_EQ(inlay_cache_length(cache), told);
+  inlay_free_generation(generation);
+  inlay_free_cache(cache);
+}
+
 TEST_F(InlayCTest, SamplesAsAnswersDo) {
   options_.temperature = 1.2f;
   options_.top_k = 50;

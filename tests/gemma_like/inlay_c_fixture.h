@@ -46,8 +46,8 @@ class InlayCTest : public ::testing::Test {
     inlay_free_cache(cache_);
   }
 
-  inlay_cache* NewCache(inlay_row_type type = INLAY_ROWS_F16) {
-    const inlay_cache_options options = {sizeof(options), 200, type, 0};
+  inlay_cache* NewCache(inlay_row_type type = INLAY_ROWS_F16, size_t max_length = 200) {
+    const inlay_cache_options options = {sizeof(options), max_length, type, 0};
     inlay_cache* cache = nullptr;
     EXPECT_EQ(inlay_create_cache(model_, &options, &cache), INLAY_OK) << inlay_last_error();
     return cache;

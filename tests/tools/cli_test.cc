@@ -163,6 +163,11 @@ TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
               HasSubstr("unknown argument --foo; see inlay bench --help"));
   ExpectError(RunProgram({"bench", "-m", kDemoModel, "bar"}), 2,
               HasSubstr("--model excludes MODEL"));
+  for (const char* number : {"010", "08", "-010", "00"}) {
+    ExpectError(RunProgram({"generate", "-p", "A", "--seed", number}), 2,
+                HasSubstr("begins with a zero"));
+  }
+  ExpectError(RunProgram({"serve", "--port", "018400"}), 2, HasSubstr("begins with a zero"));
   ExpectError(RunProgram({"generate", kDemoModel}), 2,
               HasSubstr("'models/bard.gguf' is a model, which -m names"));
 }

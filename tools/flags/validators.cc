@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/printable.h"
 #include "io/gguf/gguf_value.h"
 #include "tools/format.h"
@@ -41,6 +44,13 @@ void AllowOneOf(CLI::Option& option, const std::vector<std::string>& words) {
     if (std::find(words.begin(), words.end(), value) != words.end()) return "";
     return absl::StrCat(QuoteForMessage(value), " is not one of ", absl::StrJoin(words, ", "));
   });
+}
+
+std::string NotOctal(const std::string& value) {
+  absl::string_view digits = value;
+  if (!absl::ConsumePrefix(&digits, "-")) absl::ConsumePrefix(&digits, "+");
+  if (digits.size() < 2 || digits[0] != '0' || !absl::ascii_isdigit(digits[1])) return "";
+  return absl::StrCat(QuoteForMessage(value), " begins with a zero, as octal numbers do");
 }
 
 std::string NotEmpty(const std::string& value) {

@@ -22,6 +22,10 @@ Validator Above(double low, double high);
 // Lets the option have one of these words, which also stand for its value in --help.
 void AllowOneOf(CLI::Option& option, const std::vector<std::string>& words);
 
+// Anything but a number with a zero in front, which CLI11 reads as octal: seeds are counted as 01,
+// 02.
+std::string NotOctal(const std::string& value);
+
 // Anything but the empty text.
 std::string NotEmpty(const std::string& value);
 

@@ -58,17 +58,24 @@ class LogitRow:
 
     def to_write(self) -> tuple[Floats, Any]:
         """An array for the next logits, and its memory as float *. `written` shows it; until then
-        the caller holds it, as another thread may do what is refused to it."""
+        the caller holds it, as another thread may do what is refused to it. The latest logits
+        cannot be seen meanwhile where it is their array; `keep` shows them again."""
         # Two references: this object's and the argument's. A view, or a fork's row, is a third.
         if self._pointer is not None and sys.getrefcount(self.array) <= 2:
             assert self.array is not None
-            return self.array, self._pointer
+            array, self.array = self.array, None
+            return array, self._pointer
         array = np.empty(self._size, np.float32)
         return array, floats_at(array)
 
     def written(self, array: Floats, pointer: Any) -> None:
         self.array = array
         self._pointer = pointer
+
+    def keep(self, array: Floats, pointer: Any) -> None:
+        """What to_write gave was not written."""
+        if pointer == self._pointer:
+            self.array = array
 
     def show(self, array: Floats) -> None:
         """Shows logits in the memory of others."""

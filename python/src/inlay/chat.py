@@ -32,7 +32,7 @@ class Chat:
         """BOS included where the model expects it."""
         count = ffi.new("size_t *")
         start = lib.inlay_chat_tokens(self._handle, count)
-        return list(ffi.unpack(start, count[0]))
+        return list(ffi.unpack(start, count[0])) if count[0] > 0 else []
 
     def read(self, answer: str) -> Message:
         """The message of the assistant that a generated answer is: "content" and, where there are

@@ -42,5 +42,8 @@ class BatchError(InlayError):
     """
 
     def __init__(self, sentence: str, failed: dict[int, type[InlayError]]) -> None:
-        super().__init__(sentence)
+        super().__init__(sentence, failed)  # both are needed to copy it to another process
         self.failed = failed
+
+    def __str__(self) -> str:
+        return str(self.args[0])

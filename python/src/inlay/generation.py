@@ -46,10 +46,9 @@ class Generation(Iterator[str], AsyncIterator[str]):
     def close(self) -> None:
         """Ends the answer after its latest piece. Fine when it has ended."""
         with self._lock:
-            if not self._closed:
-                self._closed = True
-                ready()
-                check(lib.inlay_stop_generation(self._handle))
+            self._closed = True
+            ready()
+            check(lib.inlay_stop_generation(self._handle))
 
     def __enter__(self) -> Generation:
         return self
@@ -91,15 +90,27 @@ class Generation(Iterator[str], AsyncIterator[str]):
 
     def _step(self) -> str:
         ready()
+        self._piece.text_size = self._piece.token_count = self._piece.done = 0
         try:
             with cancel_when(lambda: self._abandoned):
                 check(lib.inlay_next_piece(self._handle, self._piece))
         except BaseException:
+            # Handlers of signals may also raise just after a step that has succeeded: its piece
+            # counts, and the answer must give its sequence back.
             self._closed = True
+            self._take()
+            lib.inlay_stop_generation(self._handle)
             raise
+        return self._take()
+
+    def _take(self) -> str:
+        """Adds the piece to what there is; its text."""
         piece = self._piece
-        text = bytes(ffi.buffer(piece.text, piece.text_size)).decode("utf-8", "replace")
-        self.tokens.extend(ffi.unpack(piece.tokens, piece.token_count))
+        text = ""
+        if piece.text_size > 0:
+            text = bytes(ffi.buffer(piece.text, piece.text_size)).decode("utf-8", "replace")
+        if piece.token_count > 0:
+            self.tokens.extend(ffi.unpack(piece.tokens, piece.token_count))
         if piece.done:
             self._closed = True
             self.stop_reason = StopReason(piece.reason)

@@ -82,8 +82,17 @@ class Sequence:
         ids, count = ids_of(tokens)
         ready()
         if logits:
+            before = len(self)
             array, pointer = self._row.to_write()
-            check(lib.inlay_append(self._handle, ids, count, pointer))
+            try:
+                check(lib.inlay_append(self._handle, ids, count, pointer))
+            except BaseException:
+                # Handlers of signals may also raise just after a call that has succeeded.
+                if len(self) == before:
+                    self._row.keep(array, pointer)
+                else:
+                    self._row.written(array, pointer)
+                raise
             self._row.written(array, pointer)
         else:
             check(lib.inlay_append(self._handle, ids, count, ffi.NULL))

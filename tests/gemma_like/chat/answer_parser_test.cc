@@ -181,7 +181,11 @@ TEST(AnswerParserTest, ReadsTags) {
       "parameters": {"type": "object", "properties": {"n": {"type": "integer"},
         "s": {"type": "string"}, "l": {"type": "array"}, "b": {"type": "boolean"},
         "o": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "u": {},
-        "m": {"type": ["number", "null"]}}}}}, 3, {"function": 4}])");
+        "m": {"type": ["number", "null"]}, "r": {"$ref": "#/$defs/Point"},
+        "t": {"allOf": [{"$ref": "#/$defs/a~1b"}]}, "e": {"enum": [1, 2]}, "v": {"const": "1"},
+        "c": {"anyOf": [{"$ref": "#/$defs/Point"}, {"items": {}}]}, "x": {"$ref": "#/$defs/x"}},
+      "$defs": {"Point": {"properties": {"x": {}}}, "a/b": {"type": "string"},
+        "x": {"$ref": "#/$defs/x"}}}}}, 3, {"function": 4}])");
   const auto one = [&](const std::string& key, const std::string& value) {
     return ShowAnswer(kQwen,
                       absl::StrCat("<tool_call>\n<function=f>\n<parameter=", key, ">\n", value,
@@ -198,6 +202,12 @@ TEST(AnswerParserTest, ReadsTags) {
   EXPECT_EQ(one("o", "null"), R"(f{"o": null}.)");
   EXPECT_EQ(one("o", "1"), R"(f{"o": "1"}.)");
   EXPECT_EQ(one("u", "1"), R"(f{"u": "1"}.)");
+  EXPECT_EQ(one("r", R"({"x": 1})"), R"(f{"r": {"x": 1}}.)");
+  EXPECT_EQ(one("t", "1"), R"(f{"t": "1"}.)");
+  EXPECT_EQ(one("e", "2"), R"(f{"e": 2}.)");
+  EXPECT_EQ(one("v", "1"), R"(f{"v": "1"}.)");
+  EXPECT_EQ(one("c", "[1]"), R"(f{"c": [1]}.)");
+  EXPECT_EQ(one("x", "1"), R"(f{"x": "1"}.)") << "refers to itself";
   EXPECT_EQ(one("m", "1.5e3"), R"(f{"m": 1.5e3}.)");
   EXPECT_EQ(one("m", "None"), R"(f{"m": null}.)");
   EXPECT_EQ(one("other", "1"), R"(f{"other": "1"}.)");
@@ -243,6 +253,14 @@ TEST(AnswerParserTest, ReadsPython) {
             R"(f{"a": -1.5, "b": [true, null, [1]], "c": {"d": "e", "f": {}}}.)");
   EXPECT_EQ(show(R"([f(a='it\'s', b='it's', c="\"\n\x41\u00e9\ud83d\ude00\q")])"),
             R"(f{"a": "it's", "b": "it's", "c": "\"\nAé😀\\q"}.)");
+  // Texts that are JSON, with their quotes bare.
+  EXPECT_EQ(show(R"([write(path="a.json", content="{"a": 1}")])"),
+            R"(write{"path": "a.json", "content": "{\"a\": 1}"}.)");
+  EXPECT_EQ(show(R"([f(a="{"b": "c", "d": [1]}", e = "x")])"),
+            R"(f{"a": "{\"b\": \"c\", \"d\": [1]}", "e": "x"}.)");
+  EXPECT_EQ(show(R"([f(a=["b: "c"", 'd'], e={"f": "g: "h""},)])"),
+            R"(f{"a": ["b: \"c\"", "d"], "e": {"f": "g: \"h\""}}.)");
+  EXPECT_EQ(show(R"([f(a={"b": 1,},)])"), R"(f{"a": {"b": 1}}.)");
   EXPECT_EQ(show("[ f ( a = 'x' ) , ]"), "<|tool_call_start|>[ f ( a = 'x' ) , ]<|tool_call_end|>");
   for (const char* bad :
        {"f()", "[f]", "[f(1)]", "[f(a=x)]", "[f(a='x)]", "[f(a={1: 2})]", "[f(a=)]",

@@ -240,10 +240,18 @@ TEST_F(BatchJobTest, ATornJournalIsCutOff) {
        {journal.substr(0, header - 1), std::string("notes of mine\n"),
         with_header("inlay_batch", "1"), with_header("shard", 0), with_header("shard", "1/2")}) {
     WriteAll(part, text);
-    const auto refused = Run(1, out_);
-    EXPECT_THAT(refused.status().message(), HasSubstr("is not the journal of a batch job"));
-    EXPECT_EQ(ReadAll(part), text);
+    for (const bool restart : {false, true}) {
+      const auto refused = Run(1, out_, {}, kRequests + 1, restart);
+      EXPECT_THAT(refused.status().message(), HasSubstr("is not the journal of a batch job"));
+      EXPECT_EQ(ReadAll(part), text);
+    }
   }
+  // Nor where the output is complete.
+  std::filesystem::remove(part);
+  ASSERT_TRUE(Must(Run(1, out_)).joined);
+  WriteAll(part, "notes of mine\n");
+  EXPECT_TRUE(Must(Run(1, out_)).joined);
+  EXPECT_EQ(ReadAll(part), "notes of mine\n");
 }
 
 TEST_F(BatchJobTest, ShardsJoinToTheSameBytes) {

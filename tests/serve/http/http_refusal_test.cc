@@ -75,7 +75,7 @@ TEST_F(HttpRefusalTest, MalformedRequests) {
            "GET / HTTP/1.1\r\nHost: localhost\r\nA\0: b\r\n\r\n"s,
            "GET / HTTP/1.1\r\nHost: localhost\r\nA: \0b\r\n\r\n"s,
            "GET /\0 HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
-           "GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
+           "GET http://other.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
            "GET localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
            "GET * HTTP/1.1\r\nHost: localhost\r\n\r\n"s,
            "GET /a/../b HTTP/1.1\r\nHost: localhost\r\n\r\n"s,

@@ -30,6 +30,17 @@ TEST(DecodePathTest, RefusesWhatIsNoPath) {
   }
 }
 
+TEST(OriginFormTest, LeavesOutTheHostThatTheHeaderNames) {
+  EXPECT_EQ(OriginForm("http://localhost:8080/v1/models?a=http://b/", "localhost:8080"),
+            "/v1/models?a=http://b/");
+  EXPECT_EQ(OriginForm("HTTP://LOCALHOST", "localhost"), "/");
+  for (const char* target : {"/a", "*", "", "http://", "http://evil.example/a", "http:///a",
+                             "http://localhost:8080/a", "https://localhost/a"}) {
+    EXPECT_EQ(OriginForm(target, "localhost"), target);
+    EXPECT_EQ(OriginForm(target, ""), target);
+  }
+}
+
 TEST(IsAllowedHostTest, KnowsTheLoopbackInterface) {
   for (const char* host : {"localhost", "LOCALHOST:8080", "a.localhost", "localhost.", "127.0.0.1",
                            "127.255.0.9:1", "[::1]", "[::1]:80", "localhost:"}) {

@@ -47,6 +47,8 @@ TEST(ServiceTest, WithoutChatsCompletionsAreAnswered) {
     EXPECT_THAT(refused->body(), HasSubstr("this model knows no chats"));
   }
   EXPECT_EQ(ask("GET", "/v1/sessions", nullptr)->status(), 400);
+  EXPECT_EQ(ask("GET", "/v1/completions", nullptr)->status(), 405);
+  EXPECT_THAT(ask("GET", "/v1/completions", nullptr)->body(), HasSubstr("takes POST, not GET"));
   const auto outside = ask("POST", "/detokenize", {{"tokens", {5, 1024}}});
   EXPECT_EQ(outside->status(), 400);
   EXPECT_THAT(outside->body(), HasSubstr("token 1024, outside of the vocabulary of 1024"));
