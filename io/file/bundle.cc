@@ -26,14 +26,19 @@ const volatile char kMark[] = {'I', 'N', 'L', 'A', 'Y', ' ', 'm', 'o', 'd',  'e'
                                'f', 'o', 'l', 'l', 'o', 'w', 's', ':', 0x1D, 0x6E, 0x53, '0'};
 constexpr size_t kMarkBytes = sizeof(kMark) - 1;  // without the last
 
-// Writes a program with its mark set, if it has one.
-absl::Status WriteMarked(absl::Span<const uint8_t> program, AtomicFile& file) {
+// Where the program has its mark; npos where it has none.
+size_t FindMark(absl::Span<const uint8_t> program) {
   std::string mark;
   for (size_t i = 0; i < kMarkBytes; ++i) mark.push_back(kMark[i]);
   const absl::string_view text(reinterpret_cast<const char*>(program.data()), program.size());
   const size_t at = text.find(mark);
-  if (at == absl::string_view::npos || at + kMarkBytes >= program.size())
-    return file.Write(program);
+  return at == text.npos || at + kMarkBytes >= program.size() ? text.npos : at;
+}
+
+// Writes a program with its mark set, if it has one.
+absl::Status WriteMarked(absl::Span<const uint8_t> program, AtomicFile& file) {
+  const size_t at = FindMark(program);
+  if (at == absl::string_view::npos) return file.Write(program);
   const uint8_t set = '1';
   INLAY_RETURN_IF_ERROR(file.Write(program.first(at + kMarkBytes)));
   INLAY_RETURN_IF_ERROR(file.Write({&set, 1}));
@@ -60,6 +65,11 @@ absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> f
                      " and start at a multiple of ", kBundleAlignment));
   }
   return file.subspan(trailer.offset, trailer.size);
+}
+
+absl::StatusOr<bool> FindsItsBundle(const std::string& program) {
+  INLAY_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(program));
+  return FindMark(mapped.bytes()) != absl::string_view::npos;
 }
 
 absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::string& path,

@@ -28,6 +28,9 @@ absl::StatusOr<absl::Span<const uint8_t>> FindBundle(absl::Span<const uint8_t> f
 // file. If FindBundle finds none, the file was truncated or stripped.
 bool RunsAsBundle();
 
+// Whether the program at a path contains this library, which alone finds a model behind it.
+absl::StatusOr<bool> FindsItsBundle(const std::string& program);
+
 // Begins a bundle at `path` with the program at `program`, without a model that is already bundled
 // with it. If the program contains this library, RunsAsBundle() is true in the copy. `replace` says
 // what may be replaced; see CheckReplace.

@@ -128,6 +128,8 @@ TEST_F(Bundle, GoesBehindAnyProgram) {
   ExpectError(RunProgram({"bundle", kDemoModel, "-o", program_, "--binary", "no/such", "--force"}),
               1, HasSubstr("no/such"));
   EXPECT_TRUE(ReadFile(program_) == ReadFile(first)) << "the older one is gone";
+  ExpectError(RunProgram({"bundle", kDemoModel, "-o", program_, "--binary", packed, "--force"}), 1,
+              HasSubstr("bard.packed is not a program of inlay's"));
 }
 
 TEST_F(Bundle, SaysWhenItsModelIsDamaged) {

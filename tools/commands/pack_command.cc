@@ -43,6 +43,11 @@ absl::Status Bundle(const PackFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
   INLAY_ASSIGN_OR_RETURN(const Replace replace,
                          MayReplace(flags.output, FileKind::kProgram, flags.force));
+  INLAY_ASSIGN_OR_RETURN(const bool finds, FindsItsBundle(flags.program));
+  if (!finds) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flags.program, " is not a program of inlay's, which alone would find the model behind it"));
+  }
   Team team(flags.model.threads);
   INLAY_ASSIGN_OR_RETURN(AtomicFile begun, BeginBundle(flags.program, flags.output, replace));
   const uint64_t offset = begun.size();
