@@ -3,25 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
 namespace inlay::serve {
 namespace {
 
 TEST(WorkersTest, FinishWaitsForAllThatWasAdded) {
-  absl::Notification may_go_on;
+  std::promise<void> may_go_on;
   std::atomic<int> done = 0;
   Workers workers(1);
   workers.Add([&] {
-    may_go_on.WaitForNotification();
+    may_go_on.get_future().wait();
     ++done;
   });
   workers.Add([&] { ++done; });
   workers.Finish(absl::Milliseconds(5));
   EXPECT_EQ(done, 0) << "for no longer than it may";
-  may_go_on.Notify();
+  may_go_on.set_value();
   workers.Finish(absl::InfiniteDuration());
   EXPECT_EQ(done, 2);
   workers.Finish(absl::InfiniteDuration());  // with nothing to wait for
