@@ -80,14 +80,15 @@ const Value* Referred(const Value* root, absl::string_view reference) {
 }
 
 // What a schema that names no type itself says in other words: by reference, by its parts or by
-// values.
-void AddImpliedTypes(const Value* schema, const Value* root, int depth, Types& types) {
-  constexpr int kMostDepth = 16;
-  if (schema == nullptr || depth > kMostDepth) return;
+// values. At most `left` schemas are looked at, as they may refer to themselves, several times
+// each.
+void AddImpliedTypes(const Value* schema, const Value* root, int& left, Types& types) {
+  if (schema == nullptr || left == 0) return;
+  --left;
   const auto add = [&](const Value* part) {
     Types named;
     AddTypes(part, named);
-    if (!named.any) return AddImpliedTypes(part, root, depth + 1, types);
+    if (!named.any) return AddImpliedTypes(part, root, left, types);
     types.any = true;
     types.text = types.text || named.text;
     types.null = types.null || named.null;
@@ -113,7 +114,8 @@ void AppendParameter(absl::string_view text, const Value* schema, const Value* r
                      std::string* out) {
   Types types;
   AddTypes(schema, types);
-  if (!types.any) AddImpliedTypes(schema, root, 0, types);
+  int left = 64;
+  if (!types.any) AddImpliedTypes(schema, root, left, types);
   const absl::string_view word = absl::StripAsciiWhitespace(text);
   const bool may_be_text = types.text || !types.any;
   if (may_be_text && types.null && (word == "null" || word == "None")) {

@@ -1,4 +1,5 @@
 // OpenAI: the reply of POST /v1/chat/completions.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -54,7 +55,11 @@ class ChatCompletionsWriter final : public ChoicesWriter {
   std::string End(const ReplyEnd& end) override {
     Answer& answer = answers_[end.choice];
     AddUsage(end);
-    const bool called = !answer.calls.empty() && answer.calls.back().complete;
+    const auto is_complete = [](const CallText& made) { return made.complete; };
+    // Of a stream a call that is none cannot be taken back: nobody shall make it.
+    const bool called =
+        call().stream ? !answer.calls.empty() && std::ranges::all_of(answer.calls, is_complete)
+                      : std::ranges::any_of(answer.calls, is_complete);
     answer.finish_reason = IsCut(end.reason) ? "length" : called ? "tool_calls" : "stop";
     std::string out;
     // Tokens whose text never came: those of a stop text, say.

@@ -35,9 +35,10 @@ class MessagesWriter : public ReplyWriter {
 
   std::string End(const ReplyEnd& end) override {
     usage_ = end.usage;
+    std::string out = Close();
     stop_reason_ = ReasonOf(end.reason);
     if (end.reason == StopReason::kStopText) stop_sequence_ = end.stop_text;
-    return Close();
+    return out;
   }
 
   std::string Finish() override {

@@ -198,19 +198,16 @@ test('chat: one call only, no call', async () => {
   assert.equal(none.message.content, 'Hello, world.');
 });
 
+const runnable = (run) => ({
+  type: 'function',
+  function: { name: 'add', parameters: addParameters, parse: JSON.parse, function: run },
+});
+
 test('chat: the runner calls the tools itself', async () => {
   const runner = client.chat.completions.runTools({
     model,
     messages: ask('Add 2 and 3, twice'),
-    tools: [{
-      type: 'function',
-      function: {
-        name: 'add',
-        parameters: addParameters,
-        parse: JSON.parse,
-        function: ({ a, b }) => String(a + b),
-      },
-    }],
+    tools: [runnable(({ a, b }) => String(a + b))],
     stream: true,
   });
   assert.equal(await runner.finalContent(), 'Twice 5 is 10.');
@@ -223,15 +220,7 @@ for (const stream of [false, true]) {
     const runner = client.chat.completions.runTools({
       model,
       messages: ask('Break'),
-      tools: [{
-        type: 'function',
-        function: {
-          name: 'add',
-          parameters: addParameters,
-          parse: JSON.parse,
-          function: () => assert.fail('called'),
-        },
-      }],
+      tools: [runnable(() => assert.fail('called'))],
       stream,
     });
     assert.match(await runner.finalContent(), stream ? /^What\?$/ : /^<tool_call>.*oops/s);

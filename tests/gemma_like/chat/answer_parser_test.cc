@@ -183,9 +183,11 @@ TEST(AnswerParserTest, ReadsTags) {
         "o": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "u": {},
         "m": {"type": ["number", "null"]}, "r": {"$ref": "#/$defs/Point"},
         "t": {"allOf": [{"$ref": "#/$defs/a~1b"}]}, "e": {"enum": [1, 2]}, "v": {"const": "1"},
-        "c": {"anyOf": [{"$ref": "#/$defs/Point"}, {"items": {}}]}, "x": {"$ref": "#/$defs/x"}},
+        "c": {"anyOf": [{"$ref": "#/$defs/Point"}, {"items": {}}]}, "x": {"$ref": "#/$defs/x"},
+        "y": {"$ref": "#/$defs/y"}},
       "$defs": {"Point": {"properties": {"x": {}}}, "a/b": {"type": "string"},
-        "x": {"$ref": "#/$defs/x"}}}}}, 3, {"function": 4}])");
+        "x": {"$ref": "#/$defs/x"}, "y": {"allOf": [{"$ref": "#/$defs/y"},
+          {"$ref": "#/$defs/y"}, {"$ref": "#/$defs/y"}, {"$ref": "#/$defs/y"}]}}}}}, 3, {"function": 4}])");
   const auto one = [&](const std::string& key, const std::string& value) {
     return ShowAnswer(kQwen,
                       absl::StrCat("<tool_call>\n<function=f>\n<parameter=", key, ">\n", value,
@@ -208,6 +210,7 @@ TEST(AnswerParserTest, ReadsTags) {
   EXPECT_EQ(one("v", "1"), R"(f{"v": "1"}.)");
   EXPECT_EQ(one("c", "[1]"), R"(f{"c": [1]}.)");
   EXPECT_EQ(one("x", "1"), R"(f{"x": "1"}.)") << "refers to itself";
+  EXPECT_EQ(one("y", "1"), R"(f{"y": "1"}.)") << "and does so several times";
   EXPECT_EQ(one("m", "1.5e3"), R"(f{"m": 1.5e3}.)");
   EXPECT_EQ(one("m", "None"), R"(f{"m": null}.)");
   EXPECT_EQ(one("other", "1"), R"(f{"other": "1"}.)");

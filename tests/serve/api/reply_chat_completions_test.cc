@@ -131,6 +131,14 @@ TEST(ReplyChatCompletions, CallWithoutAnEndIsNone) {
   EXPECT_FALSE(choice["message"].contains("tool_calls"));
   EXPECT_EQ(choice["message"]["content"], "<call>");
   EXPECT_EQ(choice["finish_reason"], "stop");
+  // After two calls that are.
+  ScriptedAnswer three = AnswerWithCalls();
+  three.events.push_back({Kind::kCallBegin, "h", 2});
+  const Json rest = Json::parse(WriteReply(ChatCall(false), {three}))["choices"][0];
+  EXPECT_EQ(rest["message"]["tool_calls"].size(), 2u);
+  EXPECT_EQ(rest["finish_reason"], "tool_calls");
+  const std::vector<Json> events = StreamEvents(WriteReply(ChatCall(true), {three}));
+  EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], "stop");
 }
 
 TEST(ReplyChatCompletions, WritesLogprobs) {

@@ -123,7 +123,10 @@ TEST(ReplyMessages, CallWithoutAnEndIsNone) {
   std::vector<Json> events = StreamEvents(WriteReply(MessagesCall(true), {answer}));
   EXPECT_EQ(events[events.size() - 2]["delta"]["stop_reason"], "end_turn");
   ScriptedAnswer both = TextThenCall();
-  both.events.insert(both.events.end(), {{Kind::kCallBegin, "g", 1}, {Kind::kText, "<call>", 0}});
+  both.events.push_back({Kind::kCallBegin, "g", 1});
+  events = StreamEvents(WriteReply(MessagesCall(true), {both}));
+  EXPECT_EQ(events[events.size() - 2]["delta"]["stop_reason"], "end_turn") << "open at the end";
+  both.events.push_back({Kind::kText, "<call>", 0});
   const Json first = Json::parse(WriteReply(MessagesCall(false), {both}));
   EXPECT_EQ(first["stop_reason"], "tool_use");
   EXPECT_EQ(first["content"][2]["input"]["x"], 1);
