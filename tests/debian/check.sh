@@ -63,8 +63,8 @@ listing >"$scratch/before"
 dpkg --root="$root" --log="$scratch/dpkg.log" --install "${packages[@]}" >"$scratch/installed" 2>&1 ||
   { cat "$scratch/installed" >&2; fail "dpkg does not install the packages"; }
 in_root() { env -i PATH="$PATH" chroot "$root" "$@"; }
-in_root inlay generate -p "To be" -n 20 >"$scratch/answer" 2>/dev/null || fail "the demo does not run"
-grep -q '^To be.' "$scratch/answer" || fail "the demo says: $(cat "$scratch/answer")"
+in_root inlay generate -p "To be" -n 20 --seed 3 >"$scratch/answer" 2>/dev/null || fail "the demo does not run"
+[ "$(wc -c <"$scratch/answer")" -gt 20 ] && grep -q "^To be" "$scratch/answer" || fail "the demo says: $(cat "$scratch/answer")"
 in_root inlay licenses | grep -q '^Boost$' || fail "inlay licenses does not name what is inside"
 
 # A program that is made with libinlay-dev runs with libinlay0.
