@@ -103,7 +103,7 @@ bool BpeTokenizer::Tables::AreValid(const Vocabulary& vocabulary) const {
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tables,
                            const PreTokenizerInfo& pre, bool adds_bos)
     : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos,
-                          /*space_prefix=*/false),
+                          /*space_prefix=*/false, pre.to_nfc),
       pre_(pre.rules),
       whole_words_first_(pre.whole_words_first),
       tables_(std::move(tables)),

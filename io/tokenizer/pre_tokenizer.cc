@@ -14,9 +14,9 @@ using Class = CodePointClass;
 constexpr PreTokenizerInfo kInfos[] = {
     {"default", PreTokenizer::kUnnamed, false, false},
     {"gpt-2", PreTokenizer::kGpt2, false, false},
-    {"gpt-neox", PreTokenizer::kGpt2, false, false},
-    {"mpt", PreTokenizer::kGpt2, false, false},
-    {"olmo", PreTokenizer::kGpt2, false, false},
+    {"gpt-neox", PreTokenizer::kGpt2, false, false, true},
+    {"mpt", PreTokenizer::kGpt2, false, false, true},
+    {"olmo", PreTokenizer::kGpt2, false, false, true},
     {"refact", PreTokenizer::kSingleDigits, false, false},
     {"starcoder", PreTokenizer::kSingleDigits, false, false},
     {"codeshell", PreTokenizer::kSingleDigits, false, false},
@@ -29,7 +29,7 @@ constexpr PreTokenizerInfo kInfos[] = {
     {"lfm2", PreTokenizer::kLlama3, true, true},
     {"falcon-h1", PreTokenizer::kLlama3, true, true},
     {"pixtral", PreTokenizer::kLlama3, true, true},
-    {"qwen35", PreTokenizer::kQwen35, false, false},
+    {"qwen35", PreTokenizer::kQwen35, false, false, true},
 };
 
 struct Char {

@@ -34,6 +34,7 @@ struct PreTokenizerInfo {
   PreTokenizer rules;
   bool whole_words_first;  // a word that is a token stays whole, whatever the merges say
   bool adds_bos;           // unless the file says otherwise
+  bool to_nfc = false;     // texts are normalized first (io/tokenizer/nfc.h)
 };
 
 // All that are known.

@@ -258,7 +258,8 @@ absl::Status SpmTokenizer::ReadMerges(const GgufFile& file, const StringTable& p
 
 SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tables, bool adds_bos,
                            bool space_prefix)
-    : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos, space_prefix),
+    : VocabularyTokenizer(std::move(vocabulary), std::move(pieces), adds_bos, space_prefix,
+                          /*to_nfc=*/false),
       tables_(std::move(tables)),
       whole_(size()) {
   for (size_t i = 0; i < size(); ++i) {

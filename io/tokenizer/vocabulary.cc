@@ -17,7 +17,10 @@ constexpr absl::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr absl::string_view kTypesKey = "tokenizer.ggml.token_type";
 constexpr absl::string_view kEosKey = "tokenizer.ggml.eos_token_id";
 constexpr absl::string_view kSentenceEnd = "</s>";
-constexpr absl::string_view kAwaitsTool = "<|tool_response>";
+// Tokens that a model generates where a tool's result must follow: of Gemma 4, whose converter
+// makes it user-defined, and of FunctionGemma, whose files do not name it as an end.
+constexpr std::array<absl::string_view, 2> kAwaitTools = {"<|tool_response>",
+                                                          "<start_function_response>"};
 
 // The texts of control tokens of the families that are known here. Some files give them another
 // type: "normal" in Google's QAT files of Gemma 3, in exports of fine-tuned models and for <eos> in
@@ -148,9 +151,9 @@ absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
     const absl::string_view text = vocabulary->texts[i];
     const bool ends_turn = vocabulary->types[i] == TokenType::kControl &&
                            Contains(kEndTexts, text) && !(has_eos && text == kSentenceEnd);
-    // The converter of Gemma 4 makes this one user-defined. The model generates it where the result
-    // of a tool must follow.
-    const bool awaits_tool = vocabulary->types[i] == TokenType::kUserDefined && text == kAwaitsTool;
+    const bool special = vocabulary->types[i] == TokenType::kControl ||
+                         vocabulary->types[i] == TokenType::kUserDefined;
+    const bool awaits_tool = special && Contains(kAwaitTools, text);
     if (ends_turn || awaits_tool) ends.push_back(static_cast<int32_t>(i));
   }
   SortOnce(&ends);

@@ -8,11 +8,12 @@
 #include "base/about.h"
 #include "base/status_macros.h"
 #include "io/gguf/tensor_form.h"
+#include "io/tokenizer/nfc.h"
 
 namespace inlay {
 
 // Text passes through two buffers: `input_` is searched for special tokens, and `section_` holds
-// text between two of them that is not encoded yet.
+// text between two of them that is not encoded yet. `nfc_`, which holds text too, is between both.
 class VocabularyTokenizer::Stream : public TokenStream {
  public:
   Stream(const VocabularyTokenizer& tokenizer, const EncodeOptions& options, size_t piece)
@@ -91,17 +92,22 @@ class VocabularyTokenizer::Stream : public TokenStream {
     only_bos_ = false;
     if (!in_section_ && tokenizer_.space_prefix_) section_.push_back(' ');
     in_section_ = true;
-    section_.append(text.data(), text.size());
-    if (section_.size() < next_try_) return absl::OkStatus();
+    if (tokenizer_.to_nfc_) {
+      nfc_.Push(text, &section_);
+    } else {
+      section_.append(text.data(), text.size());
+    }
+    if (section_.size() + nfc_.held() < next_try_) return absl::OkStatus();
     section_.erase(0, tokenizer_.EncodeWords(section_, /*last=*/false, ids));
     // Doubled each time, so that all attempts on a long word together need linear time.
-    next_try_ = std::max(piece_, 2 * section_.size());
-    if (section_.size() <= kLongestText) return absl::OkStatus();
+    next_try_ = std::max(piece_, 2 * (section_.size() + nfc_.held()));
+    if (section_.size() + nfc_.held() <= kLongestText) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("the text has more than ", kLongestText,
                                                    " bytes without a place where it can be cut"));
   }
 
   void EndSection(std::vector<int32_t>* ids) {
+    nfc_.Finish(&section_);
     if (!section_.empty()) tokenizer_.EncodeWords(section_, /*last=*/true, ids);
     section_.clear();
     in_section_ = false;
@@ -120,17 +126,19 @@ class VocabularyTokenizer::Stream : public TokenStream {
   std::string input_;
   size_t skip_ = 0;  // bytes of the input that belong to the last special token
   std::vector<TokenMatcher::Match> matches_;
+  NfcStream nfc_;
   std::string section_;
   bool in_section_ = false;  // the section has begun
   size_t next_try_ = piece_;
 };
 
 VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces, bool adds_bos,
-                                         bool space_prefix)
+                                         bool space_prefix, bool to_nfc)
     : vocabulary_(std::move(vocabulary)),
       pieces_(std::move(pieces)),
       adds_bos_(adds_bos && vocabulary_.bos.has_value()),
-      space_prefix_(space_prefix) {}
+      space_prefix_(space_prefix),
+      to_nfc_(to_nfc) {}
 
 absl::Status VocabularyTokenizer::CheckReady(const GgufFile& file) {
   if (!file.tokenizer_tables().empty()) return absl::OkStatus();

@@ -45,7 +45,8 @@ class VocabularyTokenizer : public Tokenizer {
  protected:
   // `pieces`: what each token contributes to a text. With `space_prefix`, each section of a text
   // gets a space in front, which decoding removes. Init must follow.
-  VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces, bool adds_bos, bool space_prefix);
+  VocabularyTokenizer(Vocabulary vocabulary, StringTable pieces, bool adds_bos, bool space_prefix,
+                      bool to_nfc);
 
   // Fails when there are too many special tokens to search for; the message names `file`.
   absl::Status Init(absl::string_view file);
@@ -85,6 +86,7 @@ class VocabularyTokenizer : public Tokenizer {
   StringTable pieces_;
   bool adds_bos_;
   bool space_prefix_;
+  bool to_nfc_;  // text between special tokens is normalized
   // The most bytes of a text that one token may stand for: the longest piece, or an unknown
   // character.
   size_t longest_piece_ = 4;

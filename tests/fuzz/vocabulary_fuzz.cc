@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "base/utf8_stream.h"
+#include "io/tokenizer/nfc.h"
 #include "io/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
@@ -71,7 +72,16 @@ std::vector<int32_t> EncodeInPieces(const Tokenizer& tokenizer, absl::string_vie
   return ids;
 }
 
-void Use(const Tokenizer& tokenizer, const std::string& text, bool whole) {
+std::string NfcOf(absl::string_view text) {
+  NfcStream stream;
+  std::string out;
+  stream.Push(text, &out);
+  stream.Finish(&out);
+  return out;
+}
+
+// `whole`: every byte has a token. `normalizes`: texts become others that mean the same.
+void Use(const Tokenizer& tokenizer, const std::string& text, bool whole, bool normalizes) {
   for (const bool parse_special : {false, true}) {
     const auto ids = tokenizer.Encode(text, {.add_bos = false, .parse_special = parse_special});
     INLAY_FUZZ_CHECK(ids.ok());
@@ -89,7 +99,9 @@ void Use(const Tokenizer& tokenizer, const std::string& text, bool whole) {
     const std::string decoded = tokenizer.Decode(*ids);
     // A part's first space may be the vocabulary's own.
     INLAY_FUZZ_CHECK(WithoutSpaces(pieces) == WithoutSpaces(decoded));
-    if (whole && !parse_special) INLAY_FUZZ_CHECK(decoded == text);
+    if (whole && !parse_special) {
+      INLAY_FUZZ_CHECK(normalizes ? NfcOf(decoded) == NfcOf(text) : decoded == text);
+    }
     INLAY_FUZZ_CHECK(characters.size() <= 3 * pieces.size());
   }
   tokenizer.FindSpecial(text);
@@ -105,11 +117,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace inlay;
   FuzzInput input(data, size);
   bool whole = false;
-  const auto tokenizer = MakeVocabulary(input, &whole).Load();
+  const TestVocabulary vocabulary = MakeVocabulary(input, &whole);
+  const auto tokenizer = vocabulary.Load();
   if (!tokenizer.ok()) {
     INLAY_FUZZ_CHECK(!tokenizer.status().message().empty());
     return 0;
   }
-  Use(**tokenizer, input.Rest(), whole);
+  Use(**tokenizer, input.Rest(), whole, vocabulary.pre == "olmo");
   return 0;
 }

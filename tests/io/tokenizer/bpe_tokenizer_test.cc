@@ -53,6 +53,30 @@ TEST(BpeTokenizerTest, MergesMayPassThroughTextsThatAreNoTokens) {
   EXPECT_THAT(*tokenizer->Encode("xy"), ElementsAre(IdOf('x'), IdOf('y')));
 }
 
+// "e" and U+0301 is U+00E9 to models whose tokenizer.json has the normalizer NFC.
+TEST(BpeTokenizerTest, SomeKindsNormalize) {
+  for (const auto& [pre, normalizes] : std::map<std::string, bool>{{"qwen35", true},
+                                                                   {"mpt", true},
+                                                                   {"gpt-neox", true},
+                                                                   {"olmo", true},
+                                                                   {"gpt-2", false},
+                                                                   {"dbrx", false},
+                                                                   {"lfm2", false}}) {
+    TestVocabulary vocabulary = BpeBase(pre);
+    vocabulary.Add("<x>", 4);
+    const auto tokenizer = Must(vocabulary.Load());
+    const std::string apart = "e\xCC\x81", joined = "\xC3\xA9";
+    const auto encode = [&](const std::string& text) {
+      return *tokenizer->Encode(text, {.add_bos = false});
+    };
+    EXPECT_EQ(encode(apart) == encode(joined), normalizes) << pre;
+    EXPECT_EQ(encode("a" + apart + "<x>b") == encode("a" + joined + "<x>b"), normalizes) << pre;
+    EXPECT_THAT(encode("e<x>\xCC\x81"),
+                ElementsAre(IdOf('e'), kAfterBpeBase, IdOf('\xCC'), IdOf('\x81')))
+        << pre << ": marks do not reach over special tokens";
+  }
+}
+
 TEST(BpeTokenizerTest, SpecialTokens) {
   TestVocabulary vocabulary = BpeBase("dbrx");
   vocabulary.Add("   ", 4);

@@ -108,11 +108,15 @@ TEST(EndsOfGeneration, ASentencesEndIsOneUnlessItIsHtml) {
 }
 
 TEST(EndsOfGeneration, WaitingForAToolIsOne) {
-  TestVocabulary vocabulary = GemmaBase();
-  vocabulary.Add("<|tool_response>", kUserDefined);
-  EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(1, kAfterGemmaBase));
-  vocabulary.types.back() = kNormal;
-  EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(1));
+  for (const char* text : {"<|tool_response>", "<start_function_response>"}) {
+    TestVocabulary vocabulary = GemmaBase();
+    vocabulary.Add(text, kUserDefined);
+    EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(1, kAfterGemmaBase));
+    vocabulary.types.back() = kControl;
+    EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(1, kAfterGemmaBase));
+    vocabulary.types.back() = kNormal;
+    EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(1));
+  }
 }
 
 // Google's QAT files of Gemma 3, exports of fine-tuned models.
