@@ -190,8 +190,15 @@ size_t inlay_cache_length(const inlay_cache* cache);
 size_t inlay_cache_max_length(const inlay_cache* cache);
 size_t inlay_cache_rewind_floor(const inlay_cache* cache);
 
-/* Its tokens, inlay_cache_length() of them; valid until it changes. */
+/* Its tokens, inlay_cache_length() of them; valid until it changes, which another thread must not
+ * do meanwhile. */
 const int32_t* inlay_cache_tokens(const inlay_cache* cache);
+
+/* Copies them, in any thread: INLAY_FAILED_PRECONDITION while the conversation is in use, and
+ * INLAY_OUT_OF_RANGE when there are more than `capacity`, of which the first are copied then;
+ * `count` is set to their number. Since version 5. */
+inlay_status inlay_copy_tokens(const inlay_cache* cache, int32_t* tokens, size_t capacity,
+                               size_t* count);
 
 /* The bytes of memory that these conversations refer to in all: what forks share counts once. The
  * conversations may be of different models; NULLs are skipped. */

@@ -103,6 +103,15 @@ const int32_t* inlay_cache_tokens(const inlay_cache* cache) {
   return cache == nullptr ? nullptr : cache->conversation->cache->tokens().data();
 }
 
+inlay_status inlay_copy_tokens(const inlay_cache* cache, int32_t* tokens, size_t capacity,
+                               size_t* count) {
+  return Call([&]() -> absl::Status {
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"count", count}}));
+    INLAY_ASSIGN_OR_RETURN(const Use use, Use::Of(cache->conversation));
+    return inlay::c_api::CopyOut<int32_t>("tokens", use.cache().tokens(), tokens, capacity, count);
+  });
+}
+
 inlay_status inlay_cache_bytes(const inlay_cache* const* caches, size_t count, size_t* bytes) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"bytes", bytes}}));

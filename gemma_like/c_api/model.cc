@@ -62,7 +62,7 @@ const char* inlay_last_error(void) { return inlay::c_api::LastError(); }
 
 const char* inlay_version(void) { return INLAY_VERSION; }
 
-int inlay_interface_version(void) { return 4; }
+int inlay_interface_version(void) { return 5; }
 
 const char* inlay_config_name(size_t index) {
   const auto entries = inlay::ConfigEntries();

@@ -21,7 +21,10 @@ int OpenLockFile(const std::string& name) {
   const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd >= 0 || errno != EACCES) return fd;
   // Another user's file, left behind by a killed process: read access is enough to lock it.
-  return open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int readable = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  // There is none, and none may be made: that is what the first error said.
+  if (readable < 0) errno = EACCES;
+  return readable;
 }
 
 bool IsEmptyFile(int fd) {

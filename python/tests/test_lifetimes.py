@@ -86,6 +86,56 @@ print(next(answer) != "", sequence.logits.shape)
         assert (run.returncode, run.stdout, run.stderr) == (0, "True (1024,)\n", "")
 
 
+def test_ends_with_a_daemon_thread_in_a_long_call() -> None:
+    """The call ends before Python does, and nothing that the thread would have done follows."""
+    script = f"""
+import atexit, threading, time, inlay
+model = inlay.Model.load({str(BARD)!r}, threads=1)
+sequence, began = model.sequence(max_length=1 << 20), threading.Event()
+def work():
+    began.set()
+    while True:
+        try:
+            sequence.append([1, 2, 3] * 100000)
+        except BaseException as error:
+            print(repr(error))
+            raise
+threading.Thread(target=work, daemon=True).start()
+began.wait()
+time.sleep(0.1)
+"""
+    for _ in range(3):
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_tokens_while_another_thread_changes_them(bard: inlay.Model, prompt: list[int]) -> None:
+    sequence = bard.sequence(max_length=5000)
+    end = threading.Event()
+    read = 0
+
+    def work() -> None:
+        while not end.is_set():
+            try:
+                sequence.append(prompt, logits=False)
+                sequence.rewind(0)
+            except inlay.FailedPreconditionError:
+                pass
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        while read < 20:
+            try:
+                assert sequence.tokens.tolist() in ([], prompt)
+                read += 1
+            except inlay.FailedPreconditionError:
+                time.sleep(0)
+    finally:
+        end.set()
+        worker.join()
+
+
 def test_another_thread_runs_meanwhile_and_can_end_a_call(bard: inlay.Model,
                                                           prompt: list[int]) -> None:
     sequence = bard.sequence(prompt, max_length=1 << 20)

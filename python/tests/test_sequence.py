@@ -120,6 +120,8 @@ def test_saves_and_loads(bard: inlay.Model, prompt: list[int], tmp_path: Path) -
         loaded.load(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError):
         loaded.load(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="null byte"):
+        loaded.load(f"{path}\0more")
     assert len(loaded) == len(prompt) + 1
 
 
@@ -158,7 +160,7 @@ def test_bad_tokens_are_refused(bard: inlay.Model) -> None:
     for tokens, error in (([], ValueError), (np.array([], np.int32), ValueError), (5000, ValueError), ([1, -1], ValueError),
                           ([2**40], OverflowError), (np.array([2**40]), OverflowError),
                           (np.ones(3), TypeError), (np.ones((2, 2), int), TypeError),
-                          ("abc", TypeError)):
+                          ("abc", TypeError), ([np.float32(1.5)], TypeError)):
         with pytest.raises(error):
             sequence.append(tokens)  # type: ignore[arg-type]
         assert len(sequence) == 1

@@ -125,7 +125,7 @@ TEST_F(InlayCTest, OlderStructsHaveTheDefaultsOfWhatTheyLack) {
   EXPECT_EQ(inlay_default_options(model_, &older.options), INLAY_OK);
   EXPECT_EQ(older.options.top_k, options_.top_k);
   EXPECT_EQ(older.options.draft, 99u) << "beyond the size";
-  EXPECT_GE(inlay_interface_version(), 4);
+  EXPECT_GE(inlay_interface_version(), 5);
   EXPECT_THAT(inlay_version(), HasSubstr("."));
 }
 
@@ -343,6 +343,20 @@ TEST_F(InlayCTest, TellsTokensAndSharedBytesOfConversations) {
   ASSERT_EQ(inlay_append(cache_, prompt_.data(), prompt_.size(), nullptr), INLAY_OK);
   const int32_t* tokens = inlay_cache_tokens(cache_);
   EXPECT_EQ(std::vector<int32_t>(tokens, tokens + inlay_cache_length(cache_)), prompt_);
+  std::vector<int32_t> copied(prompt_.size() + 1, -1);
+  size_t count = 0;
+  EXPECT_EQ(inlay_copy_tokens(cache_, copied.data(), copied.size(), &count), INLAY_OK);
+  EXPECT_EQ(count, prompt_.size());
+  EXPECT_EQ(copied.back(), -1);
+  copied.pop_back();
+  EXPECT_EQ(copied, prompt_);
+  EXPECT_ERROR(inlay_copy_tokens(cache_, copied.data(), 2, &count), INLAY_OUT_OF_RANGE,
+               "room for 2");
+  EXPECT_EQ(count, prompt_.size());
+  inlay_cache* empty = NewCache();
+  EXPECT_EQ(inlay_copy_tokens(empty, nullptr, 0, &count), INLAY_OK);
+  EXPECT_EQ(count, 0u);
+  inlay_free_cache(empty);
 
   inlay_cache* fork = nullptr;
   ASSERT_EQ(inlay_fork_cache(cache_, &fork), INLAY_OK);

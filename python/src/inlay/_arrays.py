@@ -32,8 +32,12 @@ def ids_of(tokens: Tokens) -> tuple[Any, int]:
         if not np.array_equal(ids, tokens):
             raise OverflowError("a token does not fit in 32 bits")
         return ffi.from_buffer("int32_t[]", ids), len(ids)
-    ids = ffi.new("int32_t[]", tokens if isinstance(tokens, (list, tuple)) else list(tokens))
-    return ids, len(ids)
+    given = tokens if isinstance(tokens, (list, tuple)) else list(tokens)
+    for token in given:
+        if type(token) is not int and not isinstance(token, (int, np.integer)):
+            # C would cut a NumPy float off without a word.
+            raise TypeError(f"the token {token!r} is no integer")
+    return ffi.new("int32_t[]", given), len(given)
 
 
 def floats_at(array: Floats) -> Any:

@@ -1,6 +1,7 @@
 """The C API, loaded, and how its calls end."""
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from . import errors
 from ._cdef import ffi
 
 # Structs may grow; functions that this package calls are there from this version on.
-INTERFACE_VERSION = 4
+INTERFACE_VERSION = 5
 
 # $INLAY_LIBRARY: another library than the wheel's. It stays loaded to the end, when Python drops
 # what is left in any order and handles are still freed by it.
@@ -50,6 +51,8 @@ class _Thread(threading.local):
     def __init__(self) -> None:  # in each thread, when it makes its first call
         self.stop: Callable[[], bool] | None = None
         self.raised: BaseException | None = None
+        self.inside = False  # a call that may take long
+        self.main = threading.current_thread() is threading.main_thread()
         lib.inlay_set_poll(_poll, ffi.NULL)
 
 
@@ -61,10 +64,46 @@ def _keep(_kind: object, error: BaseException, _traceback: object) -> int:
 @ffi.callback("int(void *)", error=1, onerror=_keep)  # type: ignore[misc]
 def _poll(_user: object) -> int:
     # In the main thread Python runs handlers of signals here: Ctrl-C raises KeyboardInterrupt.
-    return int(thread.stop is not None and thread.stop())
+    return int((_ending and not thread.main)
+               or (thread.stop is not None and thread.stop()))
 
 
 thread = _Thread()
+
+# Python ends daemon threads where they come back to it once it ends itself, and the library's calls
+# cannot end like that: so they end before.
+_calls = threading.Condition()
+_inside = 0  # threads in calls that may take long, the main thread left out
+_ending = False
+
+
+@atexit.register
+def _end_calls() -> None:
+    global _ending
+    with _calls:
+        _ending = True
+        _calls.wait_for(lambda: _inside == 0, timeout=10)
+
+
+def _enter() -> None:
+    global _inside
+    thread.inside = True
+    with _calls:
+        if not _ending:
+            _inside += 1
+            return
+    threading.Event().wait()  # a daemon thread, whose time is over
+
+
+def _leave() -> None:
+    global _inside
+    thread.inside = False
+    with _calls:
+        _inside -= 1
+        if not _ending:
+            return
+        _calls.notify()
+    threading.Event().wait()
 
 
 @contextmanager
@@ -82,6 +121,8 @@ def cancel_when(stop: Callable[[], bool]) -> Iterator[None]:
 
 def check(status: int) -> None:
     """Raises what the status of a call says, or what has interrupted the call."""
+    if thread.inside:
+        _leave()
     if status == 0:
         return
     raised, thread.raised = thread.raised, None
@@ -91,8 +132,18 @@ def check(status: int) -> None:
 
 
 def ready() -> None:
-    """To be called before a call that may take long."""
+    """To be called before a call that may take long, whose status goes to check()."""
     thread.raised = None
+    if not thread.main and not thread.inside:
+        _enter()
+
+
+def path_of(path: str | os.PathLike[str]) -> bytes:
+    """A path for C, which would end it at a NUL without a word."""
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise ValueError(f"the path {path!r} has a null byte")
+    return name
 
 
 def text_of(call: Callable[[Any, int, Any], int], guess: int = 256) -> bytes:

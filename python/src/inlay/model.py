@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from . import errors
 from ._arrays import Floats, LogitRow, Tokens, floats_at, ids_of
 from ._cdef import ffi
-from ._library import check, error_type, last_sentence, lib, ready, text_of
+from ._library import (check, error_type, last_sentence, lib, path_of, ready,
+                       text_of)
 from .chat import Chat
 from .generation import Generation
 from .options import Options
@@ -85,7 +86,7 @@ class Model:
         options = ffi.new("inlay_model_options *", (ffi.sizeof("inlay_model_options"), threads,
                                                     check_tensors))
         out = ffi.new("inlay_model **")
-        check(lib.inlay_load_model(os.fsencode(path), options, out))
+        check(lib.inlay_load_model(path_of(path), options, out))
         return cls(ffi.gc(out[0], lib.inlay_free_model))
 
     @classmethod

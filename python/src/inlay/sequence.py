@@ -9,7 +9,7 @@ import numpy as np
 from . import errors
 from ._arrays import Floats, Ids, LogitRow, Tokens, ids_of, read_only
 from ._cdef import ffi
-from ._library import check, lib, ready
+from ._library import check, lib, path_of, ready
 from .chat import Chat
 from .generation import Generation
 from .options import COptions, Options
@@ -42,10 +42,14 @@ class Sequence:
     @property
     def tokens(self) -> Ids:
         """All tokens, int32 [length]: a copy."""
-        found = np.empty(len(self), np.int32)
-        if len(found) > 0:
-            ffi.memmove(ffi.from_buffer(found), lib.inlay_cache_tokens(self._handle), found.nbytes)
-        return found
+        count = ffi.new("size_t *", len(self))
+        while True:
+            found = np.empty(count[0], np.int32)
+            status = lib.inlay_copy_tokens(self._handle, ffi.from_buffer("int32_t[]", found),
+                                           len(found), count)
+            if status != lib.INLAY_OUT_OF_RANGE:  # another thread has appended since
+                check(status)
+                return found[:count[0]]
 
     @property
     def text(self) -> str:
@@ -139,7 +143,7 @@ class Sequence:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the sequence to a file, which then holds all of it or, on error, what it held
         before. Refused if the file exists and is not a saved sequence."""
-        check(lib.inlay_save_cache(self._handle, os.fsencode(path)))
+        check(lib.inlay_save_cache(self._handle, path_of(path)))
 
     def load(self, path: str | os.PathLike[str], *, exact: bool = False) -> int:
         """Replaces the sequence by a saved one; the number of tokens that had to be computed again,
@@ -147,7 +151,7 @@ class Sequence:
         another type of rows has computed it, all are; with `exact` it is refused instead."""
         recomputed = ffi.new("size_t *")
         ready()
-        check(lib.inlay_load_cache(self._handle, os.fsencode(path), exact, recomputed))
+        check(lib.inlay_load_cache(self._handle, path_of(path), exact, recomputed))
         self._row.clear()
         return int(recomputed[0])
 
