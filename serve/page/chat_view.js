@@ -2,7 +2,7 @@
 
 import { alignTokens, entriesOf, messageText, textOf, variantsOf } from './conversation.js';
 import { h } from './dom.js';
-import { markdownBlocks } from './markdown.js';
+import { firstOf, markdownBlocks } from './markdown.js';
 
 // Tokens as they can be read: what is not seen gets a sign.
 export function visible(text) {
@@ -20,6 +20,7 @@ export class ChatView {
     this.actions = actions;
     this.asTokens = new Set();  // entries that are shown as tokens: "turn:kind"
     this.live = null;           // the element of the answer that is computed
+    this.editing = null;        // the message that is edited: {name, turn, text}
   }
 
   /** Shows a session with an answer on its way (null: none). */
@@ -37,7 +38,14 @@ export class ChatView {
       this.live = h('article.entry.assistant', { 'aria-label': 'Answer', 'aria-busy': 'true' });
       elements.push(this.live);
     }
+    const before = document.activeElement;
+    const writes = before?.closest('.edit') !== null && this.root.contains(before) ? before : null;
     this.root.replaceChildren(...elements);
+    if (writes !== null) {
+      const area = this.root.querySelector('.edit textarea');
+      area?.focus();
+      area?.setSelectionRange(writes.selectionStart ?? 0, writes.selectionEnd ?? 0);
+    }
     if (live !== null) this.showLive(live);
   }
 
@@ -51,7 +59,7 @@ export class ChatView {
 
   makeEntry(entry, entries, i, busy) {
     if (entry.kind === 'answer') return this.makeAnswer(entry, busy);
-    if (entry.kind === 'text') return this.makeText(entry);
+    if (entry.kind === 'text') return this.makeText(entry, busy);
     return this.makeMessage(entry, entries[i + 1], busy);
   }
 
@@ -70,15 +78,29 @@ export class ChatView {
     const whole = this.session.turns[turn].messages.length === 1 && next?.kind === 'answer';
     const edit = whole && !busy ? h('button.quiet.small', {
       type: 'button',
-      onclick: () => this.editMessage(article, turn, text),
+      onclick: () => this.editMessage(article, turn, text, true),
     }, 'Edit') : null;
     article.append(this.bar([edit, tokens?.toggle, whole ? this.variants(turn, 'prompt', busy) : null]));
     if (tokens?.list) article.append(tokens.list);
+    if (edit !== null && this.editing?.name === this.session.name && this.editing.turn === turn) {
+      this.editMessage(article, turn, this.editing.text, false);
+    }
     return article;
   }
 
-  editMessage(article, turn, text) {
-    const area = h('textarea', { value: text, rows: Math.min(12, text.split('\n').length + 1), 'aria-label': 'Edit your message' });
+  editMessage(article, turn, text, focus) {
+    const end = () => {
+      this.editing = null;
+      this.show(this.sessions, this.session, null);
+    };
+    // Kept where the view is made again meanwhile.
+    this.editing = { name: this.session.name, turn, text };
+    const area = h('textarea', {
+      value: text,
+      rows: Math.min(12, text.split('\n').length + 1),
+      'aria-label': 'Edit your message',
+      oninput: () => { this.editing.text = area.value; },
+    });
     const form = h('form.edit', {
       onsubmit: (event) => {
         event.preventDefault();
@@ -87,16 +109,16 @@ export class ChatView {
       onkeydown: (event) => {
         if (event.key === 'Escape') {
           event.stopPropagation();
-          this.show(this.sessions, this.session, null);
+          end();
         } else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
           event.preventDefault();
           form.requestSubmit();
         }
       },
     }, area, h('div.row', {}, h('button.primary', {}, 'Send as a new branch'),
-      h('button', { type: 'button', onclick: () => this.show(this.sessions, this.session, null) }, 'Cancel')));
+      h('button', { type: 'button', onclick: end }, 'Cancel')));
     article.replaceChildren(form);
-    area.focus();
+    if (focus) area.focus();
   }
 
   makeAnswer(entry, busy) {
@@ -133,14 +155,18 @@ export class ChatView {
   }
 
   // A turn without messages: what was given, then what the model wrote.
-  makeText(entry) {
+  makeText(entry, busy) {
     const { turn, from, answer, to } = entry;
     const intact = this.session.turns[turn].intact;
     const tokens = intact ? this.tokensOf(`${turn}:text`, from, to) : null;
     const article = h('article.entry.assistant', { 'aria-label': 'Text', dataset: { turn } });
     if (tokens?.list) article.append(tokens.list);
     else article.append(h('div.plain', {}, h('span.given', {}, textOf(this.session, from, answer)), textOf(this.session, answer, to)));
-    article.append(this.bar([tokens?.toggle]));
+    const isLast = turn === this.session.turns.length - 1;
+    article.append(this.bar([
+      isLast && !busy ? h('button.quiet.small', { type: 'button', onclick: () => this.actions.proceed() }, 'Continue') : null,
+      tokens?.toggle,
+    ]));
     return article;
   }
 
@@ -187,16 +213,19 @@ export class ChatView {
 
   // `entry`: whose tokens the text is of; null: unknown.
   fillAnswer(article, answer, entry, live) {
-    const emitFor = (text) => (entry === null ? undefined : this.emitter(entry, text));
-    this.fillThoughts(article, answer.reasoning, emitFor(answer.reasoning), live && answer.text === '');
+    // The thoughts come first, and a marker ends them: words that stand in both belong to different tokens.
+    const thoughts = entry === null ? [] : alignTokens(this.session, entry.from, entry.to, answer.reasoning);
+    const behind = thoughts.length === 0 ? entry?.from : thoughts.at(-1).token + 1;
+    const emitterOf = (parts) => (entry === null ? undefined : emitter(parts));
+    this.fillThoughts(article, answer.reasoning, emitterOf(thoughts), live && answer.text === '');
     let prose = article.querySelector(':scope > .prose');
     if (prose === null) {
       prose = h('div.prose');
       article.append(prose);
     }
-    fillProse(prose, answer.text, emitFor(answer.text));
+    fillProse(prose, answer.text, emitterOf(entry === null ? [] : alignTokens(this.session, behind, entry.to, answer.text)));
     article.querySelectorAll(':scope > .call, :scope > .waits').forEach((element) => element.remove());
-    for (const call of answer.calls) {
+    for (const call of answer.calls.filter((each) => each !== undefined)) {
       const { name, arguments: text } = call.function ?? call;
       article.append(h('div.call', {}, h('span', {}, 'Call of '), h('code', {}, `${name}(${text})`)));
     }
@@ -214,31 +243,30 @@ export class ChatView {
     }
     fillProse(details.lastElementChild, text, emit);
   }
+}
 
-  // Makes the nodes of a text whose parts know their tokens.
-  emitter(entry, source) {
-    const parts = alignTokens(this.session, entry.from, entry.to, source);
-    return (text, at) => {
-      const nodes = [];
-      let i = parts.findIndex((part) => part.to > at);
-      let done = 0;
-      while (done < text.length) {
-        const part = i < 0 ? undefined : parts[i];
-        const begins = part === undefined ? Infinity : part.from - at;
-        if (begins > done) {
-          const end = Math.min(text.length, begins);
-          nodes.push(document.createTextNode(text.slice(done, end)));
-          done = end;
-          continue;
-        }
-        const end = Math.min(text.length, part.to - at);
-        nodes.push(h('span.t', { dataset: { token: part.token } }, text.slice(done, end)));
+// Makes the nodes of a text whose `parts` (alignTokens) know their tokens.
+function emitter(parts) {
+  return (text, at) => {
+    const nodes = [];
+    let i = firstOf(parts, (part) => part.to > at);
+    let done = 0;
+    while (done < text.length) {
+      const part = parts[i];
+      const begins = part === undefined ? Infinity : part.from - at;
+      if (begins > done) {
+        const end = Math.min(text.length, begins);
+        nodes.push(document.createTextNode(text.slice(done, end)));
         done = end;
-        ++i;
+        continue;
       }
-      return nodes;
-    };
-  }
+      const end = Math.min(text.length, part.to - at);
+      nodes.push(h('span.t', { dataset: { token: part.token } }, text.slice(done, end)));
+      done = end;
+      ++i;
+    }
+    return nodes;
+  };
 }
 
 // Blocks whose source has not changed keep their elements, so that an answer costs what is new of it.

@@ -10,6 +10,8 @@ import { applyTheme, setting, showSettings, turnFields } from './settings.js';
 import { TokenView } from './token_view.js';
 import { TreeView } from './tree_view.js';
 
+const kPassing = [0, 502, 503, 504];  // statuses with which the same request may yet succeed: its key makes it one turn
+const kPassingTypes = ['overloaded_error', 'timeout_error'];  // of errors that end a stream
 const kRetry = 1000;  // milliseconds between looks for a server that is gone
 
 let summaries = [];         // of all sessions of this client
@@ -189,7 +191,8 @@ async function askConversation(name) {
   return [session, ...loaded.filter((each) => each !== null)].sort((a, b) => a.created - b.created || (a.name < b.name ? -1 : 1));
 }
 
-async function open(name) {
+// Makes `name` what is shown, and the input what was last written there.
+function activate(name) {
   drafts.set(active, input.value);
   live?.leave.abort();
   live = null;
@@ -197,6 +200,11 @@ async function open(name) {
   history.replaceState(null, '', name === null ? '#' : `#${name}`);
   input.value = drafts.get(name) ?? '';
   drafts.delete(name);
+}
+
+async function open(name) {
+  const left = active;
+  activate(name);
   if (name === null) {
     await loadConversation(null);
     render();
@@ -204,11 +212,27 @@ async function open(name) {
     return;
   }
   await attempt(async () => {
-    if (!await loadActive() || active !== name) return;
+    try {
+      if (!await loadActive() || active !== name) return;
+    } catch (error) {
+      if (active === name) stay(left);
+      throw error;
+    }
     render();
     messages.scrollTop = messages.scrollHeight;
     await resume(name);
   });
+}
+
+// What is on the screen stays there, as another conversation could not be opened. An address that nothing was shown
+// of yet is kept, to be tried again when the page is loaded anew.
+function stay(name) {
+  if (name === null) {
+    active = null;
+    return;
+  }
+  activate(name);
+  if (current() !== null) attempt(() => resume(name));
 }
 
 // Loads what is shown. False where the server no longer has it.
@@ -226,9 +250,8 @@ async function loadActive() {
 
 // Looks whether an answer is on its way, or whether a request of this tab has had no reply.
 async function resume(name) {
-  const request = pending();
-  const mine = request !== null && request.name === name;
-  if (mine || current().running) await runTurn(name, mine ? request.body : null, true);
+  const body = pending()[name] ?? null;
+  if (body !== null || current().running) await runTurn(name, body, true);
 }
 
 async function refresh() {
@@ -279,10 +302,11 @@ async function changed() {
 
 // Turns.
 
-const pending = () => JSON.parse(sessionStorage.getItem('inlay.pending') ?? 'null');
-const setPending = (request) => {
-  if (request === null) sessionStorage.removeItem('inlay.pending');
-  else sessionStorage.setItem('inlay.pending', JSON.stringify(request));
+// By the names of sessions: requests of this tab that have had no reply.
+const pending = () => JSON.parse(sessionStorage.getItem('inlay.pending') ?? '{}');
+const setPending = (name, body) => {
+  const { [name]: _, ...all } = pending();
+  sessionStorage.setItem('inlay.pending', JSON.stringify(body === null ? all : { ...all, [name]: body }));
 };
 
 function newLive(name) {
@@ -305,7 +329,7 @@ async function runTurn(name, body, quiet = false, given = '') {
     stream: true, background: true, idempotency_key: crypto.randomUUID?.() ?? String(Math.random()), ...body,
   };
   if (request !== null) {
-    setPending({ name, body: request });
+    setPending(name, request);
     turn.messages = request.messages ?? (request.content === undefined ? [] : [{ role: 'user', content: request.content }]);
     turn.continues = request.prompt !== undefined || request.tokens !== undefined;
     begin(turn, given);
@@ -328,6 +352,7 @@ async function runTurn(name, body, quiet = false, given = '') {
       };
       if (following) await follow('GET', `${pathOf(name)}/running`, undefined, onEvent, turn.leave.signal);
       else if (request !== null) await follow('POST', `${pathOf(name)}/turns`, request, onEvent, turn.leave.signal);
+      if (kPassingTypes.includes(turn.error?.type)) throw new ServerError(503, turn.error.message);
       if (turn.error === undefined && turn.done !== true) throw new ServerError(0, 'The connection broke.');
       break;
     } catch (error) {
@@ -338,14 +363,17 @@ async function runTurn(name, body, quiet = false, given = '') {
         following = false;  // it was never begun, or is stored: the key tells which
         continue;
       }
-      if (error.status !== 0) {
+      if (!kPassing.includes(error.status)) {
         turn.error = error;
         break;
       }
       if (quiet && live !== turn && request === null) throw error;
       turn.status = 'The server does not answer; trying again…';
       renderLive();
-      await new Promise((resolve) => { setTimeout(resolve, kRetry); });
+      await new Promise((resolve) => {
+        setTimeout(resolve, kRetry);
+        turn.leave.signal.addEventListener('abort', resolve, { once: true });
+      });
       if (turn.leave.signal.aborted) return;
       following = true;
       begin(turn, given);
@@ -358,21 +386,29 @@ async function runTurn(name, body, quiet = false, given = '') {
 async function finish(turn, request) {
   const shown = live === turn;
   if (shown) live = null;
-  if (request !== null) setPending(null);
+  if (request !== null) setPending(turn.name, null);
   if (request === null && !shown) return void await attempt(refresh);
   if (turn.error !== undefined && request !== null) {
     const text = turn.messages.length === 1 ? turn.messages[0].content : '';
-    if (typeof text === 'string' && input.value === '') input.value = text;
+    if (typeof text === 'string' && text !== '') giveBack(turn.name, text);
   }
+  showComposer();
   await changed();
   if (turn.error instanceof ServerError) await report(turn.error);
   else if (turn.error !== undefined) toast(turn.error.message);
 }
 
+// A message that has become no turn goes back to where it was written, in front of what was written since.
+function giveBack(name, text) {
+  const before = (since) => (since === '' ? text : `${text}\n${since}`);
+  if (name === active) input.value = before(input.value);
+  else drafts.set(name, before(drafts.get(name) ?? ''));
+}
+
 // What is known of a turn before its first event: of one that goes on, what it goes on with.
 function begin(turn, given) {
   Object.assign(turn, { text: '', reasoning: '', calls: [], done: false });
-  if (!turn.continues) return;
+  if (!turn.continues || active !== turn.name || current() === null) return;
   const last = entriesOf(current()).at(-1);
   if (last?.kind === 'answer') {
     turn.text = last.message.content;
@@ -397,8 +433,9 @@ function take(turn, event) {
       turn.reasoning += event.delta;
       break;
     case 'call':
-      if (event.name !== undefined) turn.calls[event.call] = { name: event.name, arguments: '' };
-      else turn.calls[event.call].arguments += event.delta;
+      // One that is gone on with has been named before.
+      turn.calls[event.call] ??= { name: event.name ?? '', arguments: '' };
+      turn.calls[event.call].arguments += event.delta ?? '';
       break;
     case 'turn':
       turn.done = true;
@@ -418,14 +455,15 @@ async function send() {
     const text = input.value;
     if (active === null) {
       const made = await ask('POST', '/v1/sessions', setting('system') === '' ? {} : { system: setting('system') });
+      if (active !== null) return;  // another one was opened: the message waits where it was written
       active = made.name;
       history.replaceState(null, '', `#${active}`);
       await loadConversation(active);
     }
-    input.value = '';
     const session = current();
-    const raw = session.turns[0]?.kind === 'raw';
-    await newTurn(active, { parent: session.version, ...(raw ? { prompt: text } : { content: text }) }, text);
+    const raw = session.turns.at(-1)?.kind === 'raw';
+    input.value = '';
+    await newTurn(session.name, { parent: session.version, ...(raw ? { prompt: text } : { content: text }) }, text);
   });
 }
 
@@ -442,7 +480,7 @@ async function fork(name, place) {
   const made = await ask('POST', `${pathOf(name)}/fork`, place);
   await loadList();
   await open(made.name);
-  return current();
+  return made;
 }
 
 // The version before a turn.
@@ -453,6 +491,7 @@ async function branch(turn, body) {
   await alone(async () => {
     const session = current();
     const made = await fork(active, { version: versionBefore(session, turn) });
+    chat.editing = null;
     await newTurn(made.name, { parent: made.version, ...body });
   });
 }
@@ -515,6 +554,10 @@ messages.addEventListener('click', (event) => {
   if (button === null) return;
   if (button.dataset.copy !== undefined) copy(button.dataset.copy);
   else openLink(button.dataset.link);
+});
+byId('skip').addEventListener('click', (event) => {
+  event.preventDefault();  // the address names the conversation
+  input.focus();
 });
 byId('composer').addEventListener('submit', (event) => {
   event.preventDefault();

@@ -47,7 +47,7 @@ export function markdownBlocks(source) {
 
 // Blocks.
 
-const kFence = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
+const kFence = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,}(?!~))[ \t]*(\S*)/;
 const kHeading = /^ {0,3}(#{1,6})(?:\s+(.*?))?(?:\s+#+)?\s*$/;
 const kRule = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const kQuote = /^ {0,3}> ?/;
@@ -244,23 +244,45 @@ function makeTable(table, emit) {
 function makeCode(block, emit) {
   const text = block.content.map((line) => line.text).join('\n');
   const code = h('code');
-  appendCode(code, text, (part, at) => emitMapped(part, at, block.content, emit));
+  const begins = beginsOf(block.content);
+  appendCode(code, text, (part, at) => emitMapped(part, at, block.content, begins, emit));
   const copy = h('button.quiet.small', { type: 'button', dataset: { copy: text } }, 'Copy');
   return h('figure.code', {}, h('figcaption', {}, h('span', {}, block.language || 'text'), copy),
     h('pre', { tabIndex: 0, role: 'group', 'aria-label': `Code${block.language ? ` in ${block.language}` : ''}` }, code));
 }
 
+/**
+ * @param {Array} items of which none for which `holds` comes before one for which it does not
+ * @return {number} the place of the first one for which it holds, else their number
+ */
+export function firstOf(items, holds) {
+  let from = 0;
+  for (let to = items.length; from < to;) {
+    const middle = (from + to) >> 1;
+    if (holds(items[middle])) to = middle;
+    else from = middle + 1;
+  }
+  return from;
+}
+
+// Where each line begins in the text that lines joined by newlines are.
+function beginsOf(lines) {
+  let begin = 0;
+  return lines.map((line) => {
+    const begins = begin;
+    begin += line.text.length + 1;
+    return begins;
+  });
+}
+
 // A part of lines that were joined by newlines, at `at` in them, as nodes that know their place in the source.
-function emitMapped(part, at, lines, emit) {
+// `begins`: beginsOf(lines).
+function emitMapped(part, at, lines, begins, emit) {
   const nodes = [];
-  let begin = 0;  // of the line, in the joined text
-  for (const line of lines) {
-    const end = begin + line.text.length + 1;
-    const from = Math.max(at, begin);
-    const to = Math.min(at + part.length, end);
-    if (from < to) nodes.push(...emit(part.slice(from - at, to - at), line.at + from - begin));
-    if (end >= at + part.length) break;
-    begin = end;
+  for (let i = firstOf(begins, (begin) => begin > at) - 1; i < lines.length && begins[i] < at + part.length; ++i) {
+    const from = Math.max(at, begins[i]);
+    const to = Math.min(at + part.length, begins[i] + lines[i].text.length + 1);
+    if (from < to) nodes.push(...emit(part.slice(from - at, to - at), lines[i].at + from - begins[i]));
   }
   return nodes;
 }
@@ -273,7 +295,8 @@ const kUrl = /(?:https?:\/\/|mailto:)[^\s<>"']+/y;
 /** @return {Array<Node>} */
 function inline(lines, emit) {
   const text = lines.map((line) => line.text).join('\n');
-  const emitPart = (from, to) => emitMapped(text.slice(from, to), from, lines, emit);
+  const begins = beginsOf(lines);
+  const emitPart = (from, to) => emitMapped(text.slice(from, to), from, lines, begins, emit);
   return new Inline(text, emitPart).run();
 }
 

@@ -184,6 +184,79 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     assert.equal(parts.join(''), 'A \u{1f600} and \u00e9\u4e16');
   });
 
+  test('words that stand in the thoughts and in the answer belong to tokens of their own', async () => {
+    await say(page, 'Twice');
+    const tokensOf = (where) => page.locator(where).evaluateAll((all) => all.map((each) => Number(each.dataset.token)));
+    const thought = await tokensOf('.thoughts .t');
+    const said = await tokensOf('.assistant > .prose .t');
+    assert.equal(said.length, 1);
+    assert.ok(said[0] > thought.at(-1), `token ${said[0]} is none of the thoughts', ${thought}`);
+  });
+
+  test('a branch of raw text can be talked in', async () => {
+    await say(page, 'Hello');
+    const made = await server.ask('POST', `/v1/sessions/${nameOf(page)}/fork`, { position: 2 });
+    await server.ask('POST', `/v1/sessions/${made.name}/turns`, { parent: made.version, prompt: 'More', max_tokens: 1 });
+    await page.evaluate((hash) => { location.hash = hash; }, made.name);
+    await page.locator('[aria-label="Text"] .bar').nth(1).waitFor();
+    await page.fill('#input', 'and more');
+    await page.keyboard.press('Enter');
+    await until(async () => (await shownSession()).turns.length === 3, 'the text that goes on');
+    await button('Continue').click();
+    await until(async () => (await shownSession()).turns.length === 4, 'its continuation');
+  });
+
+  test('a conversation that cannot be opened takes nothing away', async () => {
+    await say(page, 'Hello');
+    const name = nameOf(page);
+    await page.fill('#input', 'Toss');
+    const closed = (await server.ask('POST', '/v1/sessions', {})).name;
+    await page.route(`**/v1/sessions/${closed}*`, (route) => route.fulfill({ status: 500, body: '{}' }));
+    await page.evaluate((hash) => { location.hash = hash; }, closed);
+    await page.getByText('The server replied 500.').waitFor();
+    assert.equal(nameOf(page), name);
+    assert.equal(await page.inputValue('#input'), 'Toss');
+    await page.locator('#input').press('Enter');
+    await page.locator('.assistant .bar').nth(1).waitFor();
+    assert.equal((await shownSession()).turns.length, 2);
+    await server.ask('DELETE', `/v1/sessions/${closed}`);
+  });
+
+  test('a message that becomes no turn comes back in front of the next one', async () => {
+    await say(page, 'Hello');
+    let release;
+    const released = new Promise((resolve) => { release = resolve; });
+    await page.route('**/turns', async (route) => {
+      await released;
+      await route.fulfill({ status: 429, body: '{}' });
+    });
+    await page.fill('#input', 'first');
+    await page.keyboard.press('Enter');
+    await page.getByText('Waiting…').waitFor();
+    await page.fill('#input', 'second');
+    release();
+    await page.getByText('The server replied 429.').waitFor();
+    assert.equal(await page.inputValue('#input'), 'first\nsecond');
+  });
+
+  test('a proxy without a server behind it is waited for', async () => {
+    await say(page, 'Hello');
+    let asked = 0;
+    await page.route('**/turns', (route) => (++asked <= 2 ? route.fulfill({ status: 503, body: '{}' }) : route.continue()));
+    await say(page, 'Toss');
+    assert.equal(asked, 3);
+    assert.equal((await shownSession()).turns.length, 2);
+  });
+
+  test('the link to the message stays in the conversation', async () => {
+    await say(page, 'Hello');
+    const name = nameOf(page);
+    await page.locator('#skip').focus();
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'input');
+    assert.equal(nameOf(page), name);
+  });
+
   test('rewinds and forks at any token', async () => {
     await say(page, 'Hello');
     const before = await shownSession();
@@ -347,6 +420,21 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     assert.equal((await shownSession()).turns.length, 3);
   });
 
+  test('two conversations wait for a server that is gone', async () => {
+    await say(page, 'Hello');
+    const name = nameOf(page);
+    await server.end('SIGKILL');
+    await page.fill('#input', 'Twice');
+    await page.keyboard.press('Enter');
+    await page.getByText('trying again').waitFor();
+    await button('New conversation').click();
+    await server.run();
+    await say(page, 'Toss');
+    await page.evaluate((hash) => { location.hash = hash; }, name);
+    await page.locator('.assistant .bar').nth(1).waitFor();
+    assert.deepEqual((await shownSession()).turns.map((turn) => turn.messages.at(-1)?.content), ['Hello', 'Twice']);
+  });
+
   test('two tabs show the same', async () => {
     await say(page, 'Hello');
     const other = await openTab(page.context(), server, `#${nameOf(page)}`);
@@ -364,6 +452,11 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     await page.getByLabel('Edit your message').fill('half a message');
     await say(elsewhere, 'Think');
     await page.getByRole('button', { name: 'Think', exact: true }).waitFor();
+    assert.equal(await page.getByLabel('Edit your message').inputValue(), 'half a message');
+    // Nor does another look at the same one take it, nor a turn that comes from elsewhere.
+    await page.locator('.assistant').first().getByRole('button', { name: 'Tokens' }).click();
+    await say(other, 'Toss');
+    await page.locator('.assistant .bar').nth(2).waitFor();
     assert.equal(await page.getByLabel('Edit your message').inputValue(), 'half a message');
     await elsewhere.close();
     await page.getByLabel('Delete Hello').first().click();
@@ -469,7 +562,8 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     await page.keyboard.press('Enter');
     await page.locator('.assistant .bar').waitFor();
     const focus = async (name, way = 'Tab') => {
-      for (let i = 0; i < 60; ++i) {
+      // The conversations of all tests are on the way.
+      for (let i = 0; i < 200; ++i) {
         await page.keyboard.press(way);
         const text = await page.evaluate(() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText);
         if (text === name) return;
