@@ -13,6 +13,7 @@
 #include "base/xxh64.h"
 #include "gemma_like/chat/continue_chat.h"
 #include "io/template/json_input.h"
+#include "serve/service/session_reply.h"
 
 namespace inlay::serve {
 
@@ -27,6 +28,20 @@ absl::StatusOr<SessionAnswer> SessionPrompts::ReadAgain(const Session& session, 
       GeneratedText(tokenizer_, tokens, raw ? absl::Span<const int32_t>() : markers_[first.tools]));
   reader.Finish();
   return reader.Take();
+}
+
+absl::StatusOr<std::vector<AnswerEvent>> SessionPrompts::EventsOfTurn(
+    const Session& session, const SessionTurn& turn) const {
+  if (turn.kind != Kind::kContinuation) return EventsOf(turn.answer);
+  const size_t index = static_cast<size_t>(&turn - session.turns.data());
+  const SessionTurn& first = session.turns[session.AnswerTurn(index)];
+  INLAY_ASSIGN_OR_RETURN(SessionAnswerReader reader, ReaderOf(session, first, turn.version));
+  const std::vector<int32_t> tokens = session.Tokens(index + 1);
+  const size_t begin = first.answer_begin();
+  reader.Push(GeneratedText(tokenizer_,
+                            absl::MakeConstSpan(tokens).subspan(begin, turn.answer_begin() - begin),
+                            markers_[first.tools]));
+  return EventsOf(turn.answer, reader.Take());
 }
 
 absl::StatusOr<ChatInput> SessionPrompts::InputOf(const Session& session, const Json& messages,
@@ -86,7 +101,8 @@ absl::StatusOr<SessionAnswerReader> SessionPrompts::PrepareMessages(const Sessio
   INLAY_ASSIGN_OR_RETURN(const RenderedChat chat, renderer_.Render(input));
   INLAY_ASSIGN_OR_RETURN(const jinja::Text whole, renderer_.RenderText(input));
   std::optional<std::string> said;
-  if (session.ends_with_answer()) {
+  // The tokens of an answer that a stop text ended have that text, too.
+  if (session.ends_with_answer() && session.turns.back().stop_text.empty()) {
     INLAY_ASSIGN_OR_RETURN(const jinja::Text before, RenderAnswered(session));
     said = absl::StrCat(before.bytes(), session.turns.back().answer.said);
   }

@@ -43,6 +43,11 @@ class SessionPrompts {
   absl::StatusOr<SessionAnswer> ReadAgain(const Session& session, size_t turn,
                                           absl::Span<const int32_t> tokens) const;
 
+  // What the stream of a turn, one of the session's, told. A continuation's tells only what comes
+  // behind the answer that it continues and the text that it was given.
+  absl::StatusOr<std::vector<AnswerEvent>> EventsOfTurn(const Session& session,
+                                                        const SessionTurn& turn) const;
+
  private:
   absl::StatusOr<ChatInput> InputOf(const Session& session, const Json& messages, bool tools,
                                     const Json& variables) const;

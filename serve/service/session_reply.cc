@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "serve/api/reply_parts.h"
 
 namespace inlay::serve {
@@ -135,27 +136,35 @@ Json EventJson(const AnswerEvent& event) {
   return nullptr;
 }
 
-std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer) {
+std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer, const SessionAnswer& before) {
   using EventKind = AnswerEvent::Kind;
   std::vector<AnswerEvent> events;
   const auto add = [&](EventKind kind, std::string text, size_t call = 0) {
     if (text.empty() && (kind == EventKind::kText || kind == EventKind::kReasoning)) return;
     events.push_back({.kind = kind, .text = std::move(text), .call = call});
   };
+  // What of `text` is not in the part before.
+  const auto rest = [](std::string text, const std::string& before) {
+    return absl::StartsWith(text, before) ? text.substr(before.size()) : text;
+  };
   const Json& message = answer.message;
   if (!message.is_object()) {
-    add(EventKind::kText, answer.said);
+    add(EventKind::kText, rest(answer.said, before.said));
     return events;
   }
   const auto text_of = [](const Json& json, const char* key) {
     const auto found = json.find(key);
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  add(EventKind::kReasoning, text_of(message, "reasoning_content"));
-  add(EventKind::kText, text_of(message, "content"));
+  for (const auto& [kind, key] : {std::pair(EventKind::kReasoning, "reasoning_content"),
+                                  std::pair(EventKind::kText, "content")}) {
+    add(kind, rest(text_of(message, key), text_of(before.message, key)));
+  }
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || !calls->is_array()) return events;
-  for (size_t i = 0; i < calls->size(); ++i) {
+  const auto calls_before = before.message.find("tool_calls");
+  for (size_t i = calls_before == before.message.end() ? 0 : calls_before->size();
+       i < calls->size(); ++i) {
     if (!(*calls)[i].is_object() || !(*calls)[i].contains("function")) continue;
     const Json& function = (*calls)[i]["function"];
     add(EventKind::kCallBegin, text_of(function, "name"), i);

@@ -33,8 +33,9 @@ Json RunningJson(const Session& session, const SessionTurn& turn);
 // "call", "name"}, then {"type": "call", "call", "delta"}; {"type": "call_end", "call"}.
 Json EventJson(const AnswerEvent& event);
 
-// The events of an answer that is known in whole.
-std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer);
+// The events of an answer that is known in whole, without those of `before`, the part of it that
+// was there already.
+std::vector<AnswerEvent> EventsOf(const SessionAnswer& answer, const SessionAnswer& before = {});
 
 }  // namespace inlay::serve
 

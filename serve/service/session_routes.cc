@@ -197,10 +197,12 @@ absl::StatusOr<Json> SessionRoutes::Show(const Visit& visit, absl::string_view n
     return absl::InvalidArgumentError(
         "the query of a session may be tokens=1 or tokens=0, and nothing else");
   }
+  // Looked for first: a turn that ends meanwhile is in what is loaded.
+  const absl::StatusOr<Running> running = FindRunning(visit, name);
+  const bool is_running = running.ok() && !running->turn->ended();
   INLAY_ASSIGN_OR_RETURN(const Session session, LoadOwn(visit, name));
   Json json = SessionJson(session, query == "tokens=1" ? &host_.tokenizer : nullptr);
-  const absl::StatusOr<Running> running = FindRunning(visit, name);
-  json["running"] = running.ok() && !running->turn->ended();
+  json["running"] = is_running;
   return json;
 }
 
@@ -332,7 +334,12 @@ absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) 
           "the idempotency key was used for another request, that of version ", turn->version));
     }
     hold.reset();
-    SendTurn(visit, body.rest.value("stream", Json()) == true, session, *turn);
+    if (body.rest.value("stream", Json()) == true) {
+      INLAY_ASSIGN_OR_RETURN(const auto events, prompts_.EventsOfTurn(session, *turn));
+      StreamTurn(visit, session, *turn, events);
+    } else {
+      visit.Send(TurnJson(session, *turn));
+    }
     return absl::OkStatus();
   }
   if (body.parent != session.version) {

@@ -208,11 +208,11 @@ absl::Status RunningTurn::Save() {
   return absl::OkStatus();
 }
 
-void SendTurn(const Visit& visit, bool stream, const Session& session, const SessionTurn& turn) {
-  if (!stream) return visit.Send(TurnJson(session, turn));
+void StreamTurn(const Visit& visit, const Session& session, const SessionTurn& turn,
+                const std::vector<AnswerEvent>& events) {
   visit.reply->StartStream(200, kTurnStream);
   std::string bytes;
-  for (const AnswerEvent& event : EventsOf(turn.answer)) bytes += SseData(EventJson(event));
+  for (const AnswerEvent& event : events) bytes += SseData(EventJson(event));
   visit.reply->Write(bytes + TurnEvent(session, turn));
   visit.reply->Finish();
 }

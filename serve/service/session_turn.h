@@ -98,8 +98,9 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   absl::Time last_written_;
 };
 
-// Replies with a turn that is in the session.
-void SendTurn(const Visit& visit, bool stream, const Session& session, const SessionTurn& turn);
+// Streams a turn that is in the session, `events` of which are what its own stream told.
+void StreamTurn(const Visit& visit, const Session& session, const SessionTurn& turn,
+                const std::vector<AnswerEvent>& events);
 
 }  // namespace inlay::serve
 

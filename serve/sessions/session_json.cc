@@ -184,6 +184,10 @@ std::string WrongWith(const Session& session, size_t i) {
     return absl::StrCat("was given ", turn.given, " of ", turn.tokens.size(), " tokens");
   if (!MayFollow(session, i, turn.kind))
     return absl::StrCat("is of the kind ", KindName(turn.kind), ", which cannot be there");
+  // Its prompt goes on from all that there is: the answer that it continues is read from there.
+  const bool keeps_all = turn.kind == Kind::kContinuation || turn.kind == Kind::kRaw;
+  if (keeps_all && turn.keep != length)
+    return absl::StrCat("keeps ", turn.keep, " of the ", length, " tokens that it continues");
   const auto negative =
       std::find_if(turn.tokens.begin(), turn.tokens.end(), [](int32_t token) { return token < 0; });
   if (negative != turn.tokens.end()) return absl::StrCat("has the token ", *negative);

@@ -113,6 +113,24 @@ TEST_F(SessionRoutesTest, TemplatesThatRewriteAnswers) {
   EXPECT_EQ(back["length"], shown["turns"][1]["end"]);
 }
 
+// What follows an answer that a stop text ended follows what was replied, as for other requests:
+// its tokens have that text, which nobody was shown.
+TEST_F(SessionRoutesTest, StopTextsAreNotInWhatFollows) {
+  Post("", {{"name", "talk"}});
+  json body = Turn(0, "ROMEO:", 7, 40);
+  body["stop"] = {"e"};
+  const json one = Post("/talk/turns", body);
+  ASSERT_EQ(one["finish_reason"], "stop");
+  const json two = Post("/talk/turns", Turn(1, "JULIET:", 8, 20));
+  const json messages = {{{"role", "user"}, {"content", "ROMEO:"}},
+                         one["message"],
+                         {{"role", "user"}, {"content", "JULIET:"}}};
+  const json chat =
+      Ok("POST", "/v1/chat/completions", {{"messages", messages}, {"seed", 8}, {"max_tokens", 20}});
+  EXPECT_EQ(two["message"]["content"], chat["choices"][0]["message"]["content"]);
+  EXPECT_EQ(two["answer"], chat["usage"]["prompt_tokens"]);
+}
+
 TEST_F(SessionRoutesTest, Streams) {
   Post("", {{"name", "talk"}});
   json body = Turn(0, "ROMEO:", 3, 20);
@@ -139,6 +157,32 @@ TEST_F(SessionRoutesTest, Streams) {
   body.erase("stream");
   EXPECT_EQ(Post("/talk/turns", body)["message"]["content"], text);
   EXPECT_EQ(Get("/talk")["turns"].size(), 1u);
+}
+
+// What is streamed again is what was streamed: not the answer that is continued, nor the text
+// given.
+TEST_F(SessionRoutesTest, AStreamedContinuationAgain) {
+  Post("", {{"name", "talk"}});
+  Post("/talk/turns", Turn(0, "ROMEO:", 3, 10));
+  for (const char* given : {"", " and so"}) {
+    json body = {{"parent", Get("/talk")["version"]},
+                 {"prompt", given},
+                 {"max_tokens", 10},
+                 {"seed", 4},
+                 {"stream", true},
+                 {"idempotency_key", absl::StrCat("on", given)}};
+    const auto first = Send("POST", "/v1/sessions/talk/turns", body.dump());
+    const auto again = Send("POST", "/v1/sessions/talk/turns", body.dump());
+    const auto text_of = [](FakeReply& reply) {
+      std::string text;
+      for (const json& event : reply.Events())
+        if (event["type"] == "text") text += event["delta"];
+      return text;
+    };
+    EXPECT_FALSE(text_of(*first).empty());
+    EXPECT_EQ(text_of(*again), text_of(*first));
+    EXPECT_EQ(again->Events().back(), first->Events().back());
+  }
 }
 
 TEST_F(SessionRoutesTest, ATurnFollowsTheNewestVersion) {

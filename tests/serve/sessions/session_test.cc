@@ -211,6 +211,12 @@ TEST(SessionDocument, RefusesWhatIsNone) {
   refused([](Json& d) { d["turns"][0]["tokens"][0] = 4294967296; }, "no whole session");
   refused([](Json& d) { d["turns"][1]["keep"] = 6; }, "keeps 6 tokens of 5");
   refused([](Json& d) { d["turns"][1]["keep"] = -1; }, "no whole session");
+  refused(
+      [](Json& d) {
+        d["turns"][1]["kind"] = "continuation";
+        d["turns"][1]["keep"] = 0;
+      },
+      "keeps 0 of the 5 tokens");
   refused([](Json& d) { d["turns"][1]["given"] = 5; }, "was given 5 of 4");
   refused([](Json& d) { d["turns"][1]["version"] = 1; }, "the version 1");
   refused([](Json& d) { d["turns"][2]["version"] = 4; }, "the version 4");
