@@ -15,7 +15,7 @@ enum class CallSyntax : uint8_t {
   kJson,         // {"name": "f", "arguments": {...}}
   kTagged,       // <function=f><parameter=x>1</parameter></function>, or JSON
   kNamedJson,    // f[ARGS]{...}, f[CALL_ID]id[ARGS]{...}, or JSON
-  kPython,       // [f(x=1, y="b"), g()]
+  kPython,       // [f(x=1, y="b"), g()], or JSON
   kEscapedText,  // call:f{x:1,y:<escape>b<escape>}, where `quote` encloses texts
 };
 

@@ -40,7 +40,8 @@ std::unique_ptr<CallReader> MakeJsonCallReader(bool named);
 // `tools` are definitions as templates get them; they tell which arguments of kTagged are text.
 std::unique_ptr<CallReader> MakeBlockCallReader(const AnswerFormat& format, jinja::Value tools);
 
-// Reads what `format` has: the two above, for kTagged the one that the first byte asks for.
+// Reads what `format` has: the two above, for kTagged and kPython the one that the first bytes ask
+// for.
 std::unique_ptr<CallReader> MakeCallReader(const AnswerFormat& format, jinja::Value tools);
 
 }  // namespace inlay

@@ -49,6 +49,8 @@ struct Types {
   bool text = false;
   bool null = false;
   bool any = false;  // at least one is named
+
+  bool MayBeText() const { return text || !any; }
 };
 
 void AddTypes(const Value* schema, Types& types) {
@@ -110,26 +112,43 @@ void AddImpliedTypes(const Value* schema, const Value* root, int& left, Types& t
     if (Member(schema, keyword) != nullptr) types.any = true;
 }
 
-void AppendParameter(absl::string_view text, const Value* schema, const Value* root,
-                     std::string* out) {
+Types TypesOf(const Value* schema, const Value* root) {
   Types types;
   AddTypes(schema, types);
   int left = 64;
   if (!types.any) AddImpliedTypes(schema, root, left, types);
+  return types;
+}
+
+void AppendParameter(absl::string_view text, const Types& types, std::string* out) {
   const absl::string_view word = absl::StripAsciiWhitespace(text);
-  const bool may_be_text = types.text || !types.any;
-  if (may_be_text && types.null && (word == "null" || word == "None")) {
+  if (types.MayBeText() && types.null && (word == "null" || word == "None")) {
     out->append("null");
-  } else if (may_be_text || !(AppendWord(word, out) || AppendJsonValue(word, out))) {
+  } else if (types.MayBeText() || !(AppendWord(word, out) || AppendJsonValue(word, out))) {
     AppendJsonString(text, out);
   }
 }
 
+// Where the end of the parameter is, if one JSON value is all that comes before it; else 0.
+size_t EndAfterJson(absl::string_view text) {
+  JsonScanner scanner;
+  std::string scanned;
+  auto state = JsonScanner::State::kMore;
+  size_t at = text.size() - absl::StripLeadingAsciiWhitespace(text).size();
+  for (; at < text.size() && state == JsonScanner::State::kMore; ++at)
+    state = scanner.Push(text[at], &scanned);
+  if (state == JsonScanner::State::kEndedBefore) --at;
+  if (state == JsonScanner::State::kMore || state == JsonScanner::State::kRefused) return 0;
+  const absl::string_view after = absl::StripLeadingAsciiWhitespace(text.substr(at));
+  return absl::StartsWith(after, kEndParameter) ? text.size() - after.size() : 0;
+}
+
 // The text up to the end of the parameter. It may hold such ends itself: the one that counts is
-// followed by what follows a parameter.
-bool TakeParameter(BlockCursor& cursor, absl::string_view* text) {
+// followed by what follows a parameter, and is not within a JSON value.
+bool TakeParameter(BlockCursor& cursor, const Types& types, absl::string_view* text) {
   const absl::string_view rest = cursor.rest();
-  for (size_t end = rest.find(kEndParameter); end != absl::string_view::npos;
+  const size_t first = types.MayBeText() ? 0 : EndAfterJson(rest);
+  for (size_t end = rest.find(kEndParameter, first); end != absl::string_view::npos;
        end = rest.find(kEndParameter, end + 1)) {
     const absl::string_view after =
         absl::StripLeadingAsciiWhitespace(rest.substr(end + kEndParameter.size()));
@@ -154,12 +173,14 @@ bool ParseFunction(BlockCursor& cursor, const Value& tools, ParsedCall* call) {
   call->arguments = "{";
   while (cursor.Skip(kParameter)) {
     absl::string_view key, text;
-    if (!cursor.TakeUntil(">", &key) || !TakeParameter(cursor, &text)) return false;
+    if (!cursor.TakeUntil(">", &key)) return false;
     key = absl::StripAsciiWhitespace(key);
+    const Types types = TypesOf(Member(properties, key), parameters);
+    if (!TakeParameter(cursor, types, &text)) return false;
     if (call->arguments.size() > 1) call->arguments += ", ";
     AppendJsonString(key, &call->arguments);
     call->arguments += ": ";
-    AppendParameter(text, Member(properties, key), parameters, &call->arguments);
+    AppendParameter(text, types, &call->arguments);
   }
   call->arguments += "}";
   return cursor.Skip(kEndFunction);

@@ -32,16 +32,17 @@ Automaton::Node Automaton::MakeNode(Frame after, Node below) {
   return t_->nodes.Intern(words) + 2;
 }
 
-Automaton::Node Automaton::Rebase(Node node, Node onto) {
+Automaton::Node Automaton::Rebase(Node node, Node onto, size_t* work) {
   if (node == kOpen) return onto;
+  ++*work;
   // No deeper than calls that begin with calls: kMostLeftCalls.
-  return MakeNode(AfterOf(node), Rebase(BelowOf(node), onto));
+  return MakeNode(AfterOf(node), Rebase(BelowOf(node), onto, work));
 }
 
 Automaton::Config Automaton::FindStep(Config config, uint8_t byte_class) {
-  std::vector<Group> groups;
+  Found found;
   const Config next =
-      StepGroups(config, byte_class, &groups) ? Normalize(std::move(groups)) : kTooMany;
+      StepGroups(config, byte_class, &found) ? Normalize(std::move(found.groups)) : kTooMany;
   Info& info = t_->infos[config];
   if (info.row == kNone && info.first_next == kNone) {
     info.first_next = next;
@@ -61,7 +62,7 @@ uint32_t Automaton::NewRow() {
   return t_->next_row++;
 }
 
-bool Automaton::StepGroups(Config config, uint8_t byte_class, std::vector<Group>* next) {
+bool Automaton::StepGroups(Config config, uint8_t byte_class, Found* next) {
   const std::vector<Group> groups = Groups(config);
   if (groups.size() == 1 && groups[0].node == kOpen) {
     return StepFrame(groups[0].frame, byte_class, next);
@@ -73,9 +74,9 @@ bool Automaton::StepGroups(Config config, uint8_t byte_class, std::vector<Group>
 }
 
 // Over kOpen: within the frame, and within the rules that it may call.
-bool Automaton::StepFrame(Frame frame, uint8_t byte_class, std::vector<Group>* next) {
+bool Automaton::StepFrame(Frame frame, uint8_t byte_class, Found* next) {
   FrameTable& frames = t_->frames;
-  if (const auto local = frames.Step(frame, byte_class)) next->push_back({kOpen, *local});
+  if (const auto local = frames.Step(frame, byte_class)) next->groups.push_back({kOpen, *local});
   const std::vector<FrameTable::Call> calls = frames.Calls(frame);
   for (const FrameTable::Call& call : calls) {
     const FrameTable::Info& after = frames[call.after];
@@ -87,13 +88,15 @@ bool Automaton::StepFrame(Frame frame, uint8_t byte_class, std::vector<Group>* n
   return true;
 }
 
-bool Automaton::AppendStep(Frame frame, uint8_t byte_class, Node onto, std::vector<Group>* next) {
+bool Automaton::AppendStep(Frame frame, uint8_t byte_class, Node onto, Found* next) {
   const Config config = Step(Only({kOpen, frame}), byte_class);
   if (config == kDead) return true;
   if (config == kTooMany) return false;
-  for (const Group& group : Groups(config))
-    next->push_back({Rebase(group.node, onto), group.frame});
-  return next->size() <= kMostGroups * kMostGroups;
+  for (const Group& group : Groups(config)) {
+    ++next->work;
+    next->groups.push_back({Rebase(group.node, onto, &next->work), group.frame});
+  }
+  return next->work <= kMostStepWork;
 }
 
 Automaton::Config Automaton::Normalize(std::vector<Group> groups) {

@@ -28,10 +28,12 @@ class Automaton {
   using Node = uint32_t;
 
   static constexpr Config kDead = std::numeric_limits<Config>::max();
-  // More than kMostGroups groups, or kMostStates states of the grammar.
+  // More than kMostGroups groups or kMostStates states of the grammar, or more than kMostStepWork
+  // groups and nodes on the way there.
   static constexpr Config kTooMany = kDead - 1;
   static constexpr size_t kMostGroups = 1000;
   static constexpr size_t kMostStates = 100000;
+  static constexpr size_t kMostStepWork = 1000000;
 
   // Stacks: nothing follows, or it is not known what follows.
   static constexpr Node kBottom = 0;
@@ -132,14 +134,20 @@ class Automaton {
   Frame AfterOf(Node node) const { return t_->nodes[node - 2][0]; }
   Node BelowOf(Node node) const { return t_->nodes[node - 2][1]; }
 
-  // `node`, made over kOpen, over another one.
-  Node Rebase(Node node, Node onto);
+  // What a step finds, before Normalize.
+  struct Found {
+    std::vector<Group> groups;
+    size_t work = 0;  // groups, and nodes below them that were made
+  };
+
+  // `node`, made over kOpen, over another one. Adds the nodes that it makes to `work`.
+  Node Rebase(Node node, Node onto, size_t* work);
 
   Config FindStep(Config config, uint8_t byte_class);
-  // The groups after the byte, before Normalize; false: too many.
-  bool StepGroups(Config config, uint8_t byte_class, std::vector<Group>* next);
-  bool StepFrame(Frame frame, uint8_t byte_class, std::vector<Group>* next);
-  bool AppendStep(Frame frame, uint8_t byte_class, Node onto, std::vector<Group>* next);
+  // Add the groups after the byte; false: too many.
+  bool StepGroups(Config config, uint8_t byte_class, Found* next);
+  bool StepFrame(Frame frame, uint8_t byte_class, Found* next);
+  bool AppendStep(Frame frame, uint8_t byte_class, Node onto, Found* next);
 
   // Adds what follows where frames may end, and merges what has the same stack.
   Config Normalize(std::vector<Group> groups);

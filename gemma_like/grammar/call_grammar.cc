@@ -108,7 +108,7 @@ class CallGrammar {
     if (rules_.otherwise == Otherwise::kText) return TextAndCalls(call);
     if (rules_.otherwise == Otherwise::kNothing) return Calls(call);
     INLAY_ASSIGN_OR_RETURN(const std::vector<Expr> values,
-                           AddJsonSchema(builder_, DumpJson(rules_.schema),
+                           AddJsonSchema(builder_, values_, DumpJson(rules_.schema),
                                          {.in_order = rules_.schema_in_order}, budget_));
     return builder_.Choice({Calls(call), values[0]});
   }
@@ -135,18 +135,19 @@ class CallGrammar {
   // Adds the call of a tool: what is between {"name": and }, or its other forms.
   absl::Status AddTool(const CallRules::Tool& tool, std::vector<Expr>* objects,
                        std::vector<Expr>* others) {
-    INLAY_ASSIGN_OR_RETURN(const Json schema, SchemaOf(tool));
+    INLAY_RETURN_IF_ERROR(CheckParameters(tool));
     std::optional<std::vector<TaggedParameter>> tagged;
     if (rules_.syntax == Syntax::kTagged && tool.parameters.has_value())
-      tagged = TaggedParametersOf(schema);
-    std::vector<std::string> places = {"#"};
+      tagged = TaggedParametersOf(*tool.parameters);
+    std::vector<SchemaPlace> places = {{.only_objects = true}};
     if (tagged.has_value()) {
       for (const TaggedParameter& parameter : *tagged)
-        if (!parameter.place.empty()) places.push_back(parameter.place);
+        if (!parameter.place.empty()) places.push_back({.pointer = parameter.place});
     }
-    INLAY_ASSIGN_OR_RETURN(
-        const std::vector<Expr> values,
-        AddJsonSchema(builder_, DumpJson(schema), {.in_order = tool.in_order}, budget_, places));
+    const Json schema = tool.parameters.value_or(true);
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Expr> values,
+                           AddJsonSchema(builder_, values_, DumpJson(schema),
+                                         {.in_order = tool.in_order}, budget_, places));
     if (NamesFirst()) {
       others->push_back(NamedCall(tool.name, values[0]));
     } else {
@@ -177,10 +178,10 @@ class CallGrammar {
                               builder_.Text("</function>")});
   }
 
-  // The schema of a tool's arguments, which are an object even where it does not say so.
-  static absl::StatusOr<Json> SchemaOf(const CallRules::Tool& tool) {
-    if (!tool.parameters.has_value()) return Json{{"type", "object"}};
-    Json schema = *tool.parameters;
+  // Arguments are an object even where their schema does not say so; it must allow for one.
+  static absl::Status CheckParameters(const CallRules::Tool& tool) {
+    if (!tool.parameters.has_value()) return absl::OkStatus();
+    const Json& schema = *tool.parameters;
     if (!schema.is_object())
       return absl::InvalidArgumentError("its parameters must be a JSON schema of an object");
     const auto type = schema.find("type");
@@ -190,9 +191,7 @@ class CallGrammar {
     if (!fits)
       return absl::InvalidArgumentError(
           absl::StrCat("its parameters must be of type object, not ", type->dump()));
-    schema["type"] = "object";
-    schema.erase("nullable");  // which would let null pass
-    return schema;
+    return absl::OkStatus();
   }
 
   // Some models put a made-up id of nine characters between name and arguments.
@@ -290,6 +289,7 @@ class CallGrammar {
   const CallRules& rules_;
   const Tokenizer& tokenizer_;
   GrammarBuilder builder_;
+  JsonValues values_{builder_, JsonSpace::kSerialized};
   SchemaBudget budget_;
   std::optional<Rule> tagged_text_;
   std::map<std::string, Expr> markers_;

@@ -19,8 +19,7 @@ namespace {
 using Edge = Grammar::Edge;
 using EdgeKind = Grammar::EdgeKind;
 
-absl::Status CheckSizes(const GrammarSource& source) {
-  uint64_t states = 0;
+absl::Status CheckRules(const GrammarSource& source) {
   for (const GrammarRuleSource& rule : source.rules) {
     if (rule.object >= 0) continue;
     const std::string name = absl::StrCat("rule ", QuoteForMessage(rule.name));
@@ -30,12 +29,6 @@ absl::Status CheckSizes(const GrammarSource& source) {
       return absl::ResourceExhaustedError(absl::StrCat(name, " has expressions ", expr.depth,
                                                        " deep within each other, more than ",
                                                        kMostExpressionDepth));
-    }
-    states += expr.states + 2;
-    if (states > kMostGrammarStates) {
-      return absl::ResourceExhaustedError(absl::StrCat("the rules up to ",
-                                                       QuoteForMessage(rule.name), " need ", states,
-                                                       " states, more than ", kMostGrammarStates));
     }
   }
   return absl::OkStatus();
@@ -119,7 +112,7 @@ void MakeClasses(Grammar* grammar) {
 
 absl::StatusOr<std::shared_ptr<const Grammar>> CompileGrammar(const GrammarSource& source,
                                                               int32_t start) {
-  INLAY_RETURN_IF_ERROR(CheckSizes(source));
+  INLAY_RETURN_IF_ERROR(CheckRules(source));
   const auto grammar = std::make_shared<Grammar>();
   INLAY_RETURN_IF_ERROR(MakeObjects(source, grammar.get()));
   grammar->start = static_cast<uint32_t>(start);

@@ -11,7 +11,7 @@
 
 namespace inlay {
 
-// The errors of GrammarBuilder::Build.
+// The errors of GrammarBuilder::Build but for those of its status().
 absl::StatusOr<std::shared_ptr<const Grammar>> CompileGrammar(const GrammarSource& source,
                                                               int32_t start);
 

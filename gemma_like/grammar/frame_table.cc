@@ -11,6 +11,10 @@ namespace {
 using Edge = Grammar::Edge;
 using EdgeKind = Grammar::EdgeKind;
 
+// So many words of an object's state take the time of a state of the grammar: they are copied and
+// hashed with every byte.
+constexpr size_t kWordsPerState = 128;
+
 absl::Span<const Edge> EdgesOf(const Grammar& grammar, uint32_t state) {
   const uint32_t first = grammar.first_edge[state];
   return absl::MakeConstSpan(grammar.edges).subspan(first, grammar.first_edge[state + 1] - first);
@@ -58,6 +62,7 @@ FrameTable::Frame FrameTable::Intern(absl::Span<const uint32_t> words) {
   if (info.is_object) {
     info.may_end = ObjectRule::IsDone({words.begin() + 1, words.end()});
     info.may_go_on = !info.may_end;
+    info.states = static_cast<uint32_t>(1 + words.size() / kWordsPerState);
   } else {
     info.states = static_cast<uint32_t>(words.size());
     for (const uint32_t state : words) {

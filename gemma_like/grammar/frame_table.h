@@ -29,7 +29,7 @@ class FrameTable {
     bool may_end = false;    // the text may be complete here
     bool may_go_on = false;  // or a byte or a call may come
     bool is_object = false;
-    uint32_t states = 1;
+    uint32_t states = 1;  // of the grammar; of an object: what a step costs
     std::optional<std::vector<Call>> calls;
   };
 

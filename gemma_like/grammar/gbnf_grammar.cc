@@ -128,6 +128,7 @@ class GbnfParser {
   absl::StatusOr<Expr> Sequence(size_t depth) {
     std::vector<Expr> parts;
     while (!Ends() && !SeesLineEnd() && !Sees("|") && !Sees(")")) {
+      INLAY_RETURN_IF_ERROR(builder_.status());
       INLAY_ASSIGN_OR_RETURN(Expr part, Symbol(depth));
       Skip(/*lines=*/depth > 0);
       INLAY_RETURN_IF_ERROR(Repetitions(depth, &part));
@@ -139,7 +140,7 @@ class GbnfParser {
   absl::StatusOr<Expr> Symbol(size_t depth) {
     if (Take("\"")) return Literal();
     if (Take("[")) return Class();
-    if (Take(".")) return builder_.CodePoint(CodePointSet::All().ranges());
+    if (Take(".")) return One(CodePointSet::All());
     if (Sees("<") || Sees("!")) return Token();
     if (Sees("(")) {
       if (depth == kMostGbnfDepth)
@@ -242,7 +243,14 @@ class GbnfParser {
       ranges.push_back({first, last});
     }
     const CodePointSet set(std::move(ranges));
-    return builder_.CodePoint((negated ? set.Complement() : set).ranges());
+    return One(negated ? set.Complement() : set);
+  }
+
+  // One code point of the set. Equal sets share an expression: its machine takes time and memory.
+  Expr One(const CodePointSet& set) {
+    const auto [known, is_new] = sets_.try_emplace(set, 0);
+    if (is_new) known->second = builder_.CodePoint(set.ranges());
+    return known->second;
   }
 
   // A code point, perhaps escaped.
@@ -284,6 +292,7 @@ class GbnfParser {
   size_t at_ = 0;
   GrammarBuilder builder_;
   std::map<std::string, NamedRule, std::less<>> rules_;
+  std::map<CodePointSet, Expr> sets_;
 };
 
 }  // namespace

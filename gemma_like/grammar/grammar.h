@@ -13,8 +13,9 @@
 
 namespace inlay {
 
-// Rules whose texts may begin with the text of another rule, one in the other, at most.
-inline constexpr size_t kMostLeftCalls = 1000;
+// Rules whose texts may begin with the text of another rule, one in the other, at most. A step of
+// the automaton takes up to the third power of this.
+inline constexpr size_t kMostLeftCalls = 100;
 
 // Immutable once built. Its states are those of all rules; from each one the end of its rule can be
 // reached, and no rule begins with a call of itself.

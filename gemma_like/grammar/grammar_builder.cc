@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
+#include "base/status_macros.h"
 #include "gemma_like/grammar/compile_grammar.h"
 #include "gemma_like/grammar/json_spelling.h"
 
@@ -16,6 +17,26 @@ namespace {
 
 // Numbers of states stop here, far above what is accepted, so that products do not overflow.
 constexpr uint64_t kManyStates = uint64_t{1} << 31;
+
+size_t BytesOf(const GrammarExpr& expr) {
+  size_t bytes = sizeof(expr) + expr.text.size() + expr.parts.size() * sizeof(expr.parts[0]);
+  for (const auto& edges : expr.machine.edges)
+    bytes += sizeof(edges) + edges.size() * sizeof(Utf8Machine::Edge);
+  return bytes;
+}
+
+size_t BytesOf(const GrammarObject& object) {
+  size_t bytes = sizeof(object);
+  for (const GrammarMember& member : object.members) bytes += sizeof(member) + member.name.size();
+  return bytes;
+}
+
+// "the rules up to 'a' need 7 states, more than 5"
+absl::Status TooManyStates(absl::string_view rule, uint64_t states) {
+  return absl::ResourceExhaustedError(absl::StrCat("the rules up to ", QuoteForMessage(rule),
+                                                   " need ", states, " states, more than ",
+                                                   kMostGrammarStates));
+}
 
 Utf8Machine OneByte(const ByteSet& bytes) {
   Utf8Machine machine;
@@ -33,7 +54,19 @@ std::string ControlTokenSpelling(int32_t token) {
           static_cast<char>(token >> 8), static_cast<char>(token)};
 }
 
+bool GrammarBuilder::TakeBytes(size_t bytes) {
+  if (!status_.ok()) return false;
+  if (bytes <= most_bytes_ - bytes_) {
+    bytes_ += bytes;
+    return true;
+  }
+  status_ = absl::ResourceExhaustedError(
+      absl::StrCat("the expressions of the grammar take more than ", most_bytes_, " bytes"));
+  return false;
+}
+
 GrammarBuilder::Expr GrammarBuilder::Add(GrammarExpr expr) {
+  if (!TakeBytes(BytesOf(expr))) return 0;  // any number of an expression will do
   for (const Expr part : expr.parts) {
     assert(part >= 0 && static_cast<size_t>(part) < source_.exprs.size());
     const GrammarExpr& inner = source_.exprs[part];
@@ -75,6 +108,7 @@ GrammarBuilder::Expr GrammarBuilder::Text(absl::string_view bytes) {
 }
 
 GrammarBuilder::Expr GrammarBuilder::CodePoint(absl::Span<const CodePointRange> ranges) {
+  if (!status_.ok()) return 0;  // the machine would be made for nothing
   GrammarExpr expr{.kind = Kind::kCodePoint};
   expr.machine = MakeUtf8Machine(ranges);
   expr.states = expr.machine.edges.size();
@@ -106,21 +140,26 @@ GrammarBuilder::Expr GrammarBuilder::ControlToken(int32_t token) {
 
 GrammarBuilder::Expr GrammarBuilder::AnyObject(Object object) {
   const Rule rule = Declare("an object");
+  if (!TakeBytes(BytesOf(object))) return Call(rule);
   source_.rules[rule].object = static_cast<int32_t>(source_.objects.size());
   source_.objects.push_back(std::move(object));
   return Call(rule);
 }
 
 GrammarBuilder::Rule GrammarBuilder::Declare(std::string name) {
+  TakeBytes(sizeof(GrammarRuleSource) + name.size());
   source_.rules.push_back({.name = std::move(name)});
   return static_cast<Rule>(source_.rules.size() - 1);
 }
 
 void GrammarBuilder::Define(Rule rule, Expr expr) {
   assert(rule >= 0 && static_cast<size_t>(rule) < source_.rules.size());
-  assert(expr >= 0 && static_cast<size_t>(expr) < source_.exprs.size());
   assert(source_.rules[rule].expr < 0 && source_.rules[rule].object < 0);
+  if (!status_.ok()) return;
+  assert(expr >= 0 && static_cast<size_t>(expr) < source_.exprs.size());
   source_.rules[rule].expr = expr;
+  states_ += source_.exprs[expr].states + 2;
+  if (states_ > kMostGrammarStates) status_ = TooManyStates(source_.rules[rule].name, states_);
 }
 
 GrammarBuilder::Expr GrammarBuilder::Call(Rule rule) {
@@ -131,6 +170,7 @@ GrammarBuilder::Expr GrammarBuilder::Call(Rule rule) {
 }
 
 absl::StatusOr<std::shared_ptr<const Grammar>> GrammarBuilder::Build(Rule start) && {
+  INLAY_RETURN_IF_ERROR(status_);
   const GrammarSource source = std::move(source_);
   return OrOutOfMemory("a grammar", [&] { return CompileGrammar(source, start); });
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -30,6 +31,8 @@ class GrammarBuilder {
   using Member = GrammarMember;
   using Object = GrammarObject;
 
+  explicit GrammarBuilder(size_t most_bytes = kMostGrammarBytes) : most_bytes_(most_bytes) {}
+
   Expr Empty();                     // the empty text
   Expr Nothing();                   // no text at all
   Expr Byte(const ByteSet& bytes);  // one byte out of the set
@@ -49,10 +52,14 @@ class GrammarBuilder {
   void Define(Rule rule, Expr expr);
   Expr Call(Rule rule);
 
+  // ResourceExhausted once more was added than Build takes. From then on nothing more is kept, and
+  // Build returns this. Whoever adds what a user wrote asks for it now and then, to stop early.
+  const absl::Status& status() const { return status_; }
+
   // The grammar of the texts of `start`. InvalidArgument for a rule that is left-recursive or not
   // defined, for an object that lists a name twice, and for a grammar that no text can match;
-  // ResourceExhausted for more than kMostGrammarStates or kMostExpressionDepth, and for rules that
-  // begin with each other more than kMostLeftCalls deep. The message names the rule.
+  // ResourceExhausted for more than kMostGrammarStates, `most_bytes` or kMostExpressionDepth, and
+  // for rules that begin with each other more than kMostLeftCalls deep. The message names the rule.
   absl::StatusOr<std::shared_ptr<const Grammar>> Build(Rule start) &&;
 
  private:
@@ -60,8 +67,14 @@ class GrammarBuilder {
 
   Expr Add(GrammarExpr expr);
   Expr AddParts(Kind kind, std::vector<Expr> parts);
+  // Counts what is about to be kept; false if it may not be.
+  bool TakeBytes(size_t bytes);
 
   GrammarSource source_;
+  const size_t most_bytes_;
+  size_t bytes_ = 0;     // of what is kept
+  uint64_t states_ = 0;  // of the rules that are defined
+  absl::Status status_;
 };
 
 // How a control token is spelled as bytes: 0xFF and the three bytes of its id.

@@ -46,9 +46,10 @@ struct GrammarObject {
   JsonSpace space = JsonSpace::kSerialized;
 };
 
-// What a grammar may need at most: states of its automaton, with repetitions written out, and
-// expressions within expressions.
+// What a grammar may need at most: states of its automaton, with repetitions written out, bytes of
+// its expressions, rules and objects before it is compiled, and expressions within expressions.
 inline constexpr size_t kMostGrammarStates = 1000000;
+inline constexpr size_t kMostGrammarBytes = size_t{256} << 20;
 inline constexpr uint32_t kMostExpressionDepth = 200;
 
 struct GrammarExpr {

@@ -33,22 +33,31 @@ size_t Cost(const NumberConstraints& number) {
   return 10 + size_t{150} * number.divisor * static_cast<size_t>(std::pow(5, number.halvings));
 }
 
+// A schema that is not in the document, so that "$ref": "#" keeps its meaning beside it.
+const Json& OnlyObjects() {
+  static const auto& schema = *new Json({{"type", "object"}});
+  return schema;
+}
+
 // Writes the grammar of one document: a rule for each set of schemas that hold together.
 class SchemaWriter {
  public:
   SchemaWriter(const SchemaDocument& document, const JsonSchemaOptions& options,
-               GrammarBuilder& builder, SchemaBudget& budget)
+               GrammarBuilder& builder, JsonValues& values, SchemaBudget& budget)
       : document_(document),
         options_(options),
         builder_(builder),
         reader_(document, budget),
-        values_(builder, options.space) {}
+        values_(values) {}
 
-  // The values of each of these schemas of the document.
-  absl::StatusOr<std::vector<Expr>> Write(const std::vector<const Json*>& nodes) {
+  // The values of each of these schemas.
+  absl::StatusOr<std::vector<Expr>> Write(const std::vector<SchemaPlace>& places) {
     std::vector<Expr> values;
-    for (const Json* const node : nodes) {
-      INLAY_ASSIGN_OR_RETURN(const Rule value, RuleOfNodes({&node, 1}));
+    for (const SchemaPlace& place : places) {
+      INLAY_ASSIGN_OR_RETURN(const Json* const node, document_.Resolve(Json(place.pointer)));
+      std::vector<const Json*> nodes = {node};
+      if (place.only_objects) nodes.push_back(&OnlyObjects());
+      INLAY_ASSIGN_OR_RETURN(const Rule value, RuleOfNodes(nodes));
       values.push_back(
           builder_.Sequence({values_.Around(), builder_.Call(value), values_.Around()}));
     }
@@ -57,6 +66,7 @@ class SchemaWriter {
       todo_.pop_front();
       INLAY_ASSIGN_OR_RETURN(const Expr expr, Value(schemas));
       builder_.Define(rule, expr);
+      INLAY_RETURN_IF_ERROR(builder_.status());
     }
     INLAY_RETURN_IF_ERROR(CheckOneOfs());
     return values;
@@ -232,34 +242,32 @@ class SchemaWriter {
   const JsonSchemaOptions options_;
   GrammarBuilder& builder_;
   SchemaReader reader_;
-  JsonValues values_;
+  JsonValues& values_;
   std::map<SchemaSet, Rule> rules_;  // by sorted schemas
   std::deque<std::pair<SchemaSet, Rule>> todo_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<Expr>> AddJsonSchema(GrammarBuilder& builder, absl::string_view schema,
+absl::StatusOr<std::vector<Expr>> AddJsonSchema(GrammarBuilder& builder, JsonValues& values,
+                                                absl::string_view schema,
                                                 const JsonSchemaOptions& options,
                                                 SchemaBudget& budget,
-                                                const std::vector<std::string>& places) {
+                                                const std::vector<SchemaPlace>& places) {
   INLAY_ASSIGN_OR_RETURN(const SchemaDocument document, SchemaDocument::Parse(schema));
-  std::vector<const Json*> nodes;
-  for (const std::string& place : places) {
-    INLAY_ASSIGN_OR_RETURN(nodes.emplace_back(), document.Resolve(Json(place)));
-  }
-  return SchemaWriter(document, options, builder, budget).Write(nodes);
+  return SchemaWriter(document, options, builder, values, budget).Write(places);
 }
 
 absl::StatusOr<std::shared_ptr<const Grammar>> CompileJsonSchema(absl::string_view schema,
                                                                  const JsonSchemaOptions& options) {
   return OrOutOfMemory("a JSON schema", [&]() -> absl::StatusOr<std::shared_ptr<const Grammar>> {
     GrammarBuilder builder;
+    JsonValues values(builder, options.space);
     SchemaBudget budget;
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Expr> values,
-                           AddJsonSchema(builder, schema, options, budget));
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Expr> parts,
+                           AddJsonSchema(builder, values, schema, options, budget));
     const Rule start = builder.Declare("the JSON schema");
-    builder.Define(start, values[0]);
+    builder.Define(start, parts[0]);
     return std::move(builder).Build(start);
   });
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "gemma_like/grammar/grammar_builder.h"
+#include "gemma_like/grammar/json_values.h"
 #include "gemma_like/grammar/schema_budget.h"
 
 namespace inlay {
@@ -35,11 +36,19 @@ struct JsonSchemaOptions {
 absl::StatusOr<std::shared_ptr<const Grammar>> CompileJsonSchema(
     absl::string_view schema, const JsonSchemaOptions& options = {});
 
-// The same texts as parts of another grammar: one part for each of the schemas at `places`, which
-// are pointers into `schema`, such as "#/properties/a". Lets std::bad_alloc out.
+// A schema in a document.
+struct SchemaPlace {
+  std::string pointer = "#";  // such as "#/properties/a"
+  bool only_objects = false;  // other values are left out, whatever types the schema names
+};
+
+// The same texts as parts of another grammar: one part for each of `places` in `schema`. `values`
+// makes the parts that schemas of one grammar share, with the white space of `options`. Lets
+// std::bad_alloc out.
 absl::StatusOr<std::vector<GrammarBuilder::Expr>> AddJsonSchema(
-    GrammarBuilder& builder, absl::string_view schema, const JsonSchemaOptions& options,
-    SchemaBudget& budget, const std::vector<std::string>& places = {"#"});
+    GrammarBuilder& builder, JsonValues& values, absl::string_view schema,
+    const JsonSchemaOptions& options, SchemaBudget& budget,
+    const std::vector<SchemaPlace>& places = {SchemaPlace()});
 
 }  // namespace inlay
 

@@ -105,6 +105,10 @@ void ObjectRule::AppendByteSets(std::vector<ByteSet>* sets) const {
 ObjectRule::State ObjectRule::Start() const {
   State state(kSeen + (object_.in_order ? 1 : (members() + 31) / 32));
   state[kPhase] = kOpen;
+  if (!object_.in_order) {
+    state[kMissing] = static_cast<uint32_t>(required_from_[0]);
+    state[kAvailable] = static_cast<uint32_t>(usable_from_[0]);
+  }
   return state;
 }
 
@@ -120,11 +124,8 @@ ObjectRule::Progress ObjectRule::ProgressOf(const State& state) const {
     progress.available = usable_from_[state[kSeen]];
     return progress;
   }
-  for (uint32_t i = 0; i < members(); ++i) {
-    if (Seen(state, i)) continue;
-    progress.missing += object_.members[i].required;
-    progress.available += usable_[i];
-  }
+  progress.missing = state[kMissing];
+  progress.available = state[kAvailable];
   return progress;
 }
 
@@ -269,6 +270,8 @@ std::optional<ObjectRule::State> ObjectRule::EndName(const State& state, uint32_
     next[kSeen] = member == kUnlisted ? members() : member + 1;
   } else if (member != kUnlisted) {
     next[kSeen + member / 32] |= uint32_t{1} << member % 32;
+    next[kMissing] -= object_.members[member].required;
+    --next[kAvailable];
   }
   return next;
 }

@@ -66,8 +66,9 @@ class ObjectRule {
   };
 
   // A state: these words, then the listed names that were seen: a bit each, or with in_order one
-  // word, the first member that may still come.
-  enum Word { kPhase, kPosition, kSpaces, kPairsLow, kPairsHigh, kSeen };
+  // word, the first member that may still come. kMissing and kAvailable are those of Progress,
+  // which would take long to count for each byte; with in_order they are 0.
+  enum Word { kPhase, kPosition, kSpaces, kPairsLow, kPairsHigh, kMissing, kAvailable, kSeen };
 
   // kSpaces with JsonSpace::kAny: how many characters of white space there are. With kSerialized:
   // 0, or one of these, kLineEnd plus the number of spaces after it, or kTabs plus that of tabs.

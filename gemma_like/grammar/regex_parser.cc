@@ -23,6 +23,8 @@ using Kind = RegexNode::Kind;
 
 constexpr size_t kMostRegexRepetitions = 1'000'000;
 constexpr size_t kMostBranches = 1000;
+// The most nodes of all sequences that AnchorSplitter looks at, copies among them.
+constexpr size_t kMostSplitNodes = 1'000'000;
 constexpr size_t kManyCodePoints = size_t{1} << 40;
 
 CodePointSet Digits() { return CodePointSet({{'0', '9'}}); }
@@ -334,6 +336,13 @@ bool HasAnchor(const RegexNode& node) {
          std::any_of(node.parts.begin(), node.parts.end(), HasAnchor);
 }
 
+// How many nodes it has, itself and the ranges of classes among them: what a copy takes.
+size_t NodesOf(const RegexNode& node) {
+  size_t nodes = 1 + node.set.ranges().size();
+  for (const RegexNode& part : node.parts) nodes += NodesOf(part);
+  return nodes;
+}
+
 // A sequence on its way to become a branch.
 struct Items {
   std::vector<RegexNode> items;
@@ -433,12 +442,14 @@ class AnchorSplitter {
   }
 
   bool Push(Items sequence) {
+    for (const RegexNode& item : sequence.items) nodes_ += NodesOf(item);
     work_.push_back(std::move(sequence));
-    return ++steps_ < 20 * kMostBranches;
+    return ++steps_ < 20 * kMostBranches && nodes_ <= kMostSplitNodes;
   }
 
   std::vector<Items> work_;
-  size_t steps_ = 0;
+  size_t steps_ = 0;  // sequences that were pushed
+  size_t nodes_ = 0;  // of all of them
 };
 
 size_t Bounded(size_t count) { return std::min(count, kManyCodePoints); }

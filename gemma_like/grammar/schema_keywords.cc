@@ -60,19 +60,6 @@ uint32_t TypeNamed(absl::string_view name) {
 
 bool IsSchema(const Json& value) { return value.is_object() || value.is_boolean(); }
 
-// Keeps those of `values` that are in `shape`'s list too, if it has one.
-void Restrict(SchemaShape& shape, std::vector<const Json*> values) {
-  if (shape.values) {
-    std::set<std::string> known;
-    for (const Json* value : *shape.values) known.insert(CanonicalJson(*value));
-    values.erase(
-        std::remove_if(values.begin(), values.end(),
-                       [&](const Json* value) { return !known.contains(CanonicalJson(*value)); }),
-        values.end());
-  }
-  shape.values = std::move(values);
-}
-
 }  // namespace
 
 const std::map<absl::string_view, SchemaKeywords::Adder>& SchemaKeywords::Adders() {
@@ -116,6 +103,24 @@ absl::Status SchemaKeywords::Add(const Json& schema, SchemaShape& shape) {
   }
   INLAY_RETURN_IF_ERROR(AddItems(schema, shape));
   return AddProperties(schema, shape);
+}
+
+size_t SchemaKeywords::IdOf(const Json& value) {
+  const auto known = ids_of_values_.find(&value);
+  if (known != ids_of_values_.end()) return known->second;
+  const size_t id = ids_.try_emplace(CanonicalJson(value), ids_.size()).first->second;
+  return ids_of_values_[&value] = id;
+}
+
+void SchemaKeywords::Restrict(SchemaShape& shape, std::vector<const Json*> values) {
+  if (shape.values) {
+    std::set<size_t> known;
+    for (const Json* value : *shape.values) known.insert(IdOf(*value));
+    values.erase(std::remove_if(values.begin(), values.end(),
+                                [&](const Json* value) { return !known.contains(IdOf(*value)); }),
+                 values.end());
+  }
+  shape.values = std::move(values);
 }
 
 absl::Status SchemaKeywords::Unsupported(const Json& schema, absl::string_view keyword,

@@ -2,9 +2,11 @@
 #ifndef INLAY_GEMMA_LIKE_GRAMMAR_SCHEMA_KEYWORDS_H_
 #define INLAY_GEMMA_LIKE_GRAMMAR_SCHEMA_KEYWORDS_H_
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +26,10 @@ class SchemaKeywords {
   // Adds to `shape`, which refers to this, what an object's keywords say, but for $ref, allOf,
   // anyOf and oneOf. ResourceExhausted for a regular expression that is too large.
   absl::Status Add(const Json& schema, SchemaShape& shape);
+
+  // A number for a value of the document: equal values have the same. The first time takes as long
+  // as the value has bytes.
+  size_t IdOf(const Json& value);
 
  private:
   using Adder = absl::Status (SchemaKeywords::*)(const Json& schema, absl::string_view keyword,
@@ -53,7 +59,12 @@ class SchemaKeywords {
   absl::Status AddRegex(const std::string& pattern, const Json& value, SchemaShape& shape);
 
   const SchemaDocument& document_;
+  // Keeps those of `values` that are in the list of `shape` too, if it has one.
+  void Restrict(SchemaShape& shape, std::vector<const Json*> values);
+
   std::map<std::string, std::unique_ptr<const Regex>> regexes_;
+  std::map<std::string, size_t> ids_;            // by CanonicalJson
+  std::map<const Json*, size_t> ids_of_values_;  // that were asked for
 };
 
 }  // namespace inlay

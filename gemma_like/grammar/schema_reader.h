@@ -45,6 +45,9 @@ class SchemaReader {
   absl::StatusOr<SchemaSet> OfOtherNames(const SchemaShape& shape);
   absl::StatusOr<SchemaSet> OfItem(const SchemaShape& shape, size_t index);
 
+  // A number for a value of the document; equal values have the same.
+  size_t IdOf(const Json& value) { return keywords_.IdOf(value); }
+
   // What regular expressions may still take.
   TextBudget& text_budget() { return budget_.text; }
 

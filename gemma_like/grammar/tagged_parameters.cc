@@ -121,7 +121,8 @@ bool ReadParameter(const Json& schema, TaggedParameter* parameter) {
 }  // namespace
 
 std::optional<std::vector<TaggedParameter>> TaggedParametersOf(const Json& schema) {
-  if (!HasOnly(schema, {"type", "properties", "required", "additionalProperties"}))
+  // Arguments are never null, which "nullable" might let pass.
+  if (!HasOnly(schema, {"type", "nullable", "properties", "required", "additionalProperties"}))
     return std::nullopt;
   std::vector<TaggedParameter> parameters;
   std::map<std::string, size_t> places;

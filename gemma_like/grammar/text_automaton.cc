@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -24,6 +25,8 @@ using StateSet = std::vector<uint32_t>;  // ascending
 
 // The most states of the automaton of one regular expression before it is made deterministic.
 constexpr size_t kMostNfaStates = 20'000;
+// So many pieces of Classes() take the time of looking at one state.
+constexpr size_t kPiecesPerWork = 16;
 
 absl::Status TooLarge() {
   return absl::ResourceExhaustedError(
@@ -31,7 +34,13 @@ absl::Status TooLarge() {
                    TextBudget::kMostStates, " states"));
 }
 
-// Thompson's automaton of a regular expression that is searched for, over code points.
+const CodePointSet& AnyCodePoint() {
+  static const auto& any = *new CodePointSet(CodePointSet::All());
+  return any;
+}
+
+// Thompson's automaton of a regular expression that is searched for, over code points. The
+// expression, whose classes it refers to, must outlive it.
 class CodePointNfa {
  public:
   static absl::StatusOr<CodePointNfa> Make(const Regex& regex, TextBudget& budget) {
@@ -42,8 +51,8 @@ class CodePointNfa {
       const uint32_t first = nfa.NewState(), last = nfa.NewState();
       nfa.Jump(nfa.start_, first);
       nfa.Jump(last, nfa.end_);
-      if (!branch.from_start) nfa.states_[first].steps.push_back({CodePointSet::All(), first});
-      if (!branch.to_end) nfa.states_[last].steps.push_back({CodePointSet::All(), last});
+      if (!branch.from_start) nfa.states_[first].steps.push_back({&AnyCodePoint(), first});
+      if (!branch.to_end) nfa.states_[last].steps.push_back({&AnyCodePoint(), last});
       // Not from `last` itself, which a repetition at the end of the core might leave again.
       const uint32_t core_end = nfa.NewState();
       nfa.Jump(core_end, last);
@@ -63,18 +72,18 @@ class CodePointNfa {
     StateSet next;
     for (const uint32_t state : states)
       for (const Step& step : states_[state].steps)
-        if (step.set.Contains(code_point)) next.push_back(step.target);
+        if (step.set->Contains(code_point)) next.push_back(step.target);
     return Close(std::move(next));
   }
 
-  void CollectSets(std::vector<CodePointSet>* sets) const {
+  void CollectSets(std::vector<const CodePointSet*>* sets) const {
     for (const State& state : states_)
       for (const Step& step : state.steps) sets->push_back(step.set);
   }
 
  private:
   struct Step {
-    CodePointSet set;
+    const CodePointSet* set;
     uint32_t target;
   };
   struct State {
@@ -93,7 +102,7 @@ class CodePointNfa {
     if (states_.size() > kMostNfaStates) return false;
     switch (node.kind) {
       case RegexNode::Kind::kClass:
-        states_[from].steps.push_back({node.set, to});
+        states_[from].steps.push_back({&node.set, to});
         return true;
       case RegexNode::Kind::kChoice:
         return std::all_of(node.parts.begin(), node.parts.end(), [&](const RegexNode& part) {
@@ -163,27 +172,71 @@ absl::StatusOr<std::vector<CodePointNfa>> MakeNfas(absl::Span<const Regex* const
   return nfas;
 }
 
-// The coarsest partition of all code points such that each set is a union of its classes.
-std::vector<CodePointSet> Classes(std::vector<CodePointSet> sets) {
-  std::sort(sets.begin(), sets.end());
+// The sets, each once.
+std::vector<const CodePointSet*> WithoutRepetition(std::vector<const CodePointSet*> sets) {
+  // By address first: repetitions of long classes are many, and comparing those takes time.
+  std::sort(sets.begin(), sets.end(), std::less<>());
   sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
-  std::vector<uint32_t> starts = {0};
-  for (const CodePointSet& set : sets)
-    for (const CodePointRange& range : set.ranges()) {
+  std::sort(sets.begin(), sets.end(),
+            [](const CodePointSet* a, const CodePointSet* b) { return *a < *b; });
+  const auto equal = [](const CodePointSet* a, const CodePointSet* b) { return *a == *b; };
+  sets.erase(std::unique(sets.begin(), sets.end(), equal), sets.end());
+  return sets;
+}
+
+// The coarsest partition of all code points such that each set is a union of its classes. Starts
+// with one class and splits the classes by one set after the other.
+absl::StatusOr<std::vector<CodePointSet>> Classes(std::vector<const CodePointSet*> sets,
+                                                  TextBudget& budget) {
+  sets = WithoutRepetition(std::move(sets));
+  std::vector<uint32_t> starts = {0};  // of pieces that no set divides
+  for (const CodePointSet* set : sets)
+    for (const CodePointRange& range : set->ranges()) {
       starts.push_back(range.first);
       if (range.last < kLastCodePoint) starts.push_back(range.last + 1);
     }
   std::sort(starts.begin(), starts.end());
   starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
-  std::map<std::vector<bool>, std::vector<CodePointRange>> ranges;  // by the sets that they are in
+  const auto piece_from = [&](uint32_t code_point) {
+    return static_cast<size_t>(std::lower_bound(starts.begin(), starts.end(), code_point) -
+                               starts.begin());
+  };
+  std::vector<size_t> class_of(starts.size());   // by piece
+  std::vector<size_t> pieces = {starts.size()};  // by class: how many it has
+  std::vector<size_t> inside(1), goes_to(1);     // by class: how many pieces go to which class
+  for (const CodePointSet* set : sets) {
+    const auto for_each_piece = [&](const auto& act) {
+      for (const CodePointRange& range : set->ranges()) {
+        const bool to_end = range.last == kLastCodePoint;
+        const size_t end = to_end ? starts.size() : piece_from(range.last + 1);
+        for (size_t i = piece_from(range.first); i < end; ++i) act(i);
+      }
+    };
+    std::vector<size_t> touched;
+    size_t looked_at = 0;
+    for_each_piece([&](size_t piece) {
+      ++looked_at;
+      if (inside[class_of[piece]]++ == 0) touched.push_back(class_of[piece]);
+    });
+    if (!budget.Spend(0, 1 + looked_at / kPiecesPerWork)) return TooLarge();
+    for (const size_t old : touched) {
+      const size_t moved = std::exchange(inside[old], 0);
+      goes_to[old] = moved == pieces[old] ? old : pieces.size();
+      if (goes_to[old] == old) continue;
+      pieces[old] -= moved;
+      pieces.push_back(moved);
+      inside.push_back(0);
+      goes_to.push_back(0);
+    }
+    for_each_piece([&](size_t piece) { class_of[piece] = goes_to[class_of[piece]]; });
+  }
+  std::vector<std::vector<CodePointRange>> ranges(pieces.size());
   for (size_t i = 0; i < starts.size(); ++i) {
-    std::vector<bool> members;
-    for (const CodePointSet& set : sets) members.push_back(set.Contains(starts[i]));
     const uint32_t last = i + 1 < starts.size() ? starts[i + 1] - 1 : kLastCodePoint;
-    ranges[members].push_back({starts[i], last});
+    ranges[class_of[i]].push_back({starts[i], last});
   }
   std::vector<CodePointSet> classes;
-  for (auto& [members, of_class] : ranges) classes.emplace_back(std::move(of_class));
+  for (auto& of_class : ranges) classes.emplace_back(std::move(of_class));
   return classes;
 }
 
@@ -194,16 +247,14 @@ class TextAutomaton {
       : constraints_(constraints), nfas_(std::move(nfas)) {}
 
   absl::Status Build(TextBudget& budget) {
-    std::vector<CodePointSet> sets;
+    std::vector<const CodePointSet*> sets;
     for (const CodePointNfa& nfa : nfas_) nfa.CollectSets(&sets);
-    classes_ = Classes(std::move(sets));
+    INLAY_ASSIGN_OR_RETURN(classes_, Classes(std::move(sets), budget));
     Key start;
     for (const CodePointNfa& nfa : nfas_) start.states.push_back(nfa.Start());
     Intern(std::move(start));
     for (size_t at = 0; at < states_.size(); ++at) {
-      work_ = 0;
-      Expand(at);
-      if (states_.size() > budget.states || !budget.Spend(0, work_)) return TooLarge();
+      if (!Expand(at, budget)) return TooLarge();
     }
     budget.Spend(states_.size(), 0);
     return absl::OkStatus();
@@ -220,15 +271,18 @@ class TextAutomaton {
       rules.push_back(alive[i] ? builder.Declare("a text with several constraints") : -1);
     for (size_t i = 0; i < states_.size(); ++i) {
       if (!alive[i]) continue;
-      std::map<size_t, CodePointSet> targets;
+      std::map<size_t, std::vector<CodePointRange>> targets;
       for (size_t c = 0; c < classes_.size(); ++c) {
         const std::optional<size_t> next = states_[i].next[c];
-        if (next && alive[*next]) targets[*next] = targets[*next].Union(classes_[c]);
+        if (!next || !alive[*next]) continue;
+        const absl::Span<const CodePointRange> ranges = classes_[c].ranges();
+        targets[*next].insert(targets[*next].end(), ranges.begin(), ranges.end());
       }
       std::vector<Expr> options;
       if (states_[i].accepts) options.push_back(builder.Empty());
-      for (const auto& [target, set] : targets)
-        options.push_back(builder.Sequence({speller.One(set), builder.Call(rules[target])}));
+      for (auto& [target, ranges] : targets)
+        options.push_back(builder.Sequence(
+            {speller.One(CodePointSet(std::move(ranges))), builder.Call(rules[target])}));
       builder.Define(rules[i], builder.Choice(std::move(options)));
     }
     return builder.Call(rules[0]);
@@ -259,23 +313,28 @@ class TextAutomaton {
     return place->second;
   }
 
-  void Expand(size_t at) {
+  // False when the budget is spent.
+  bool Expand(size_t at, TextBudget& budget) {
     const Key key = *states_[at].key;
     std::vector<std::optional<size_t>> next(classes_.size());
     const bool is_full = constraints_.most && key.length == *constraints_.most;
     for (size_t c = 0; c < classes_.size() && !is_full; ++c) {
       Key after;
+      size_t work = 0;
       after.length = key.length + (constraints_.most || key.length < constraints_.least ? 1 : 0);
       const uint32_t member = classes_[c].ranges()[0].first;
       for (size_t i = 0; i < nfas_.size(); ++i) {
         after.states.push_back(nfas_[i].After(key.states[i], member));
-        work_ += 10 + key.states[i].size() + after.states[i].size();
+        work += 10 + key.states[i].size() + after.states[i].size();
       }
+      if (!budget.Spend(0, work)) return false;
       const bool is_dead = std::any_of(after.states.begin(), after.states.end(),
                                        [](const StateSet& states) { return states.empty(); });
       if (!is_dead) next[c] = Intern(std::move(after));
+      if (states_.size() > budget.states) return false;
     }
     states_[at].next = std::move(next);
+    return true;
   }
 
   // By state: whether a text can still end well.
@@ -303,7 +362,6 @@ class TextAutomaton {
   std::vector<CodePointSet> classes_;
   std::map<Key, size_t> known_;
   std::vector<State> states_;
-  size_t work_ = 0;  // of the last Expand()
 };
 
 // The repetition of one class that `regex` is, if it is one.

@@ -60,6 +60,7 @@ absl::Status TokenMasks::AddGroup(size_t index, Config* config, Mask* mask) {
   INLAY_ASSIGN_OR_RETURN(const std::shared_ptr<const Mask> of_frame,
                          FrameMask(group().frame, config));
   mask->work += of_frame->work;
+  if (mask->work > kMostWork) return TooAmbiguous();
   Add(of_frame->shared->bits, &mask->bits());
   if (group().node <= Automaton::kOpen) return absl::OkStatus();
   if (of_frame->leaves.empty() && !of_frame->leaves_plain) return absl::OkStatus();
@@ -72,7 +73,9 @@ absl::Status TokenMasks::AddGroup(size_t index, Config* config, Mask* mask) {
   if (plain_steps_.Step(walk.path[0], &mask->work) == Automaton::kDead) return absl::OkStatus();
   // What follows accepts plain characters too.
   walk.path = {automaton_.Only(group())};
-  return AddPlain(FindPlainRun(walk.path[0], &mask->work), &walk);
+  const PlainRun run = FindPlainRun(walk.path[0], &mask->work);
+  if (mask->work > kMostWork) return TooAmbiguous();
+  return AddPlain(run, &walk);
 }
 
 absl::StatusOr<std::shared_ptr<const TokenMasks::Mask>> TokenMasks::FrameMask(

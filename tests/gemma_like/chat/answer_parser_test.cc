@@ -214,6 +214,14 @@ TEST(AnswerParserTest, ReadsTags) {
   EXPECT_EQ(one("m", "1.5e3"), R"(f{"m": 1.5e3}.)");
   EXPECT_EQ(one("m", "None"), R"(f{"m": null}.)");
   EXPECT_EQ(one("other", "1"), R"(f{"other": "1"}.)");
+  // Tags within JSON do not count; what is no JSON ends as text does.
+  EXPECT_EQ(one("l", R"([["</parameter></function>"]])"),
+            R"(f{"l": [["</parameter></function>"]]}.)");
+  EXPECT_EQ(one("r", R"({"x": "</parameter>\n<parameter=n>"}  )"),
+            R"(f{"r": {"x": "</parameter>\n<parameter=n>"}}.)");
+  EXPECT_EQ(one("n", "1</parameter><parameter=b>true"), R"(f{"n": 1, "b": true}.)");
+  EXPECT_EQ(one("l", R"(["</parameter><parameter=s>"] or)"), R"(f{"l": "[\"", "s": "\"] or"}.)");
+  EXPECT_EQ(one("l", R"(["</parameter><parameter=s>)"), R"(f{"l": "[\"", "s": ""}.)");
   // All that can follow a parameter follows it.
   EXPECT_EQ(one("s", "</parameter></function></tool_call>"),
             "f{\"s\": \"\"}.|</parameter>\n</function>\n</tool_call>");
@@ -272,6 +280,44 @@ TEST(AnswerParserTest, ReadsPython) {
   }
   EXPECT_EQ(ShowAnswer(kLfm2, "<think>a</think>\n<|tool_call_start|>[f()]<|tool_call_end|>Well."),
             "(a)|f{}.|Well.");
+}
+
+// As LFM2 writes them where the system prompt asks for JSON.
+TEST(AnswerParserTest, ReadsJsonBetweenPythonsMarkers) {
+  const auto show = [](const std::string& calls) {
+    return ShowAnswer(kLfm2, absl::StrCat("<|tool_call_start|>", calls, "<|tool_call_end|>Well."));
+  };
+  EXPECT_EQ(show(R"([{"name": "f", "arguments": {"x": 1}}])"), R"(f{"x": 1}.|Well.)");
+  EXPECT_EQ(show(R"({"name": "f", "arguments": {"x": "<|tool_call_end|>"}})"),
+            R"(f{"x": "<|tool_call_end|>"}.|Well.)");
+  EXPECT_EQ(show("\n[\n  {\"name\": \"f\"}, {\"name\": \"g\"}\n]\n"), "f{}.|g{}.|Well.");
+  EXPECT_EQ(show(" [ f(x={}), g()]"), R"(f{"x": {}}.|g{}.|Well.)");
+  for (const char* bad : {"[", "[{", "[[{}]]", "{f()}", "[{'name': 'f'}]", "[1]"})
+    EXPECT_EQ(show(bad), absl::StrCat("<|tool_call_start|>", bad, "<|tool_call_end|>Well."));
+}
+
+TEST(AnswerParserTest, MarkersInQuotesEndNoCall) {
+  for (const AnswerFormat& format : {kGemma4, kFunctionGemma}) {
+    const auto wrap = [&](const std::string& text) {
+      return absl::StrCat(format.call_begin, "call:f{a:", format.quote, text, format.quote, "}",
+                          format.call_end);
+    };
+    const std::string end(format.call_end);
+    EXPECT_EQ(
+        ShowAnswer(format, wrap("ends with " + end + ".") + wrap(end + end) + "Well."),
+        absl::StrCat(R"(f{"a": "ends with )", end, R"(."}.|f{"a": ")", end, end, R"("}.|Well.)"));
+  }
+  const auto show = [](const std::string& calls) {
+    return ShowAnswer(kLfm2, absl::StrCat("<|tool_call_start|>", calls, "<|tool_call_end|>Well."));
+  };
+  EXPECT_EQ(show(R"([f(a="ends with <|tool_call_end|>.", b='\'<|tool_call_end|>')])"),
+            R"(f{"a": "ends with <|tool_call_end|>.", "b": "'<|tool_call_end|>"}.|Well.)");
+  EXPECT_EQ(show(R"([f(a=['[g()]<|tool_call_end|>'])])"),
+            R"(f{"a": ["[g()]<|tool_call_end|>"]}.|Well.)");
+  EXPECT_EQ(show("[f(a='it's')]"), R"(f{"a": "it's"}.|Well.)");
+  // A wrong call without an open text ends at once: the next one is read.
+  EXPECT_EQ(show("[f(1)]<|tool_call_end|><|tool_call_start|>[g()]"),
+            "<|tool_call_start|>[f(1)]<|tool_call_end|>|g{}.|Well.");
 }
 
 TEST(AnswerParserTest, ReadsGemmasCalls) {
@@ -367,6 +413,8 @@ std::vector<Example> Examples() {
           {kGemma4, R"(<|tool_call>call:f{x:1,y:<|"|>b<|"|>}<tool_call|>)"},
           {kFunctionGemma, "<start_function_call>call:f{x:<escape>b<escape>}<end_function_call>"},
           {kLfm2, "<|tool_call_start|>[f(x=1, y='b'), g()]<|tool_call_end|>"},
+          {kLfm2, R"(<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>)"},
+          {kLfm2, "<|tool_call_start|>[f(x='<|tool_call_end|>')]<|tool_call_end|>"},
           {kNemotron2, R"(<TOOLCALL>[{"name": "f", "arguments": {}}, {"name": "g"}]</TOOLCALL>)"},
           {kGranite3, R"(<think>a</think><response>b</response><|tool_call|>[{"name": "f"}])"},
           {kMistral, R"([THINK]a[/THINK][TOOL_CALLS]f[ARGS]{"x": -1.5e3})"}};
@@ -458,6 +506,7 @@ TEST(AnswerParserTest, TakesLinearTime) {
     std::vector<std::string> words = Words();
     words.push_back(answer);
     words.push_back(std::string(format.call_begin) + "{\"");
+    words.push_back("]" + std::string(format.call_end));
     for (const std::string& word : words) {
       for (const std::string& first : {std::string(format.call_begin), answer.substr(0, 25)}) {
         std::string text = first;

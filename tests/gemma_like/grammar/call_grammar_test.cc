@@ -292,14 +292,75 @@ TEST(CallGrammarTest, RefusesToolsByName) {
 // Many schemas together take no more than one may.
 TEST(CallGrammarTest, ToolsShareABudget) {
   const auto tokenizer = TokenizerOf(Families()[0]);
-  Json properties = Json::object();
-  for (int i = 0; i < 40; ++i)
-    properties[absl::StrCat("p", i)] = {{"type", "integer"}, {"multipleOf", 97 + i}};
+  // Null in 2^12 ways, which are many steps and few states.
+  Json x = {{"type", "null"}};
+  for (int i = 0; i < 12; ++i)
+    x["allOf"].push_back(Json::parse(R"({"anyOf": [{"minLength": 1}, {"maxLength": 1}]})"));
   Json tools = Json::array();
-  for (int i = 0; i < 40; ++i)
-    tools.push_back({{"name", absl::StrCat("f", i)}, {"parameters", {{"properties", properties}}}});
+  const auto add = [&] {
+    tools.push_back(
+        {{"name", absl::StrCat("f", tools.size())}, {"parameters", {{"properties", {{"x", x}}}}}});
+  };
+  add();
+  EXPECT_TRUE(CompileCalls(RulesOf(Families()[0], tools), *tokenizer).ok());
+  for (int i = 0; i < 30; ++i) add();
   const auto grammar = CompileCalls(RulesOf(Families()[0], tools), *tokenizer);
-  EXPECT_TRUE(absl::IsResourceExhausted(grammar.status())) << grammar.status();
+  EXPECT_TRUE(absl::IsResourceExhausted(grammar.status()));
+  EXPECT_THAT(std::string(grammar.status().message()), HasSubstr("too many combinations"));
+}
+
+// Each of them may have any other members, whose values are made once.
+TEST(CallGrammarTest, ManyOrdinaryToolsFit) {
+  const auto tokenizer = TokenizerOf(Families()[0]);
+  Json tools = Json::array();
+  for (int i = 0; i < 200; ++i)
+    tools.push_back({{"name", absl::StrCat("f", i)},
+                     {"parameters", Json::parse(R"({"type": "object", "properties":
+                         {"x": {"type": "string"}, "n": {"type": "number"}}})")}});
+  const auto grammar = GrammarOf(*tokenizer, RulesOf(Families()[0], tools));
+  for (const char* arguments : {R"({"x": "a"})", R"({"n": 1.5, "other": [{}, 1e5]})"}) {
+    const std::string call =
+        absl::StrCat(R"(<tool_call>{"name": "f199", "arguments": )", arguments, "}</tool_call>");
+    EXPECT_EQ(ReadText(*tokenizer, *grammar, call), Reads::kWhole) << call;
+  }
+  GrammarMatcher matcher(grammar->compiled);
+  EXPECT_TRUE(matcher.Allowed().ok());
+}
+
+// Null is no arguments, but "#" means all that the schema allows.
+TEST(CallGrammarTest, OnlyTheArgumentsThemselvesMustBeAnObject) {
+  const auto tokenizer = TokenizerOf(Families()[0]);
+  const Json tools = Json::parse(R"([{"name": "f", "parameters": {"type": ["object", "null"],
+      "properties": {"next": {"$ref": "#"}}, "required": ["next"]}}])");
+  const auto grammar = GrammarOf(*tokenizer, RulesOf(Families()[0], tools));
+  const auto reads = [&](absl::string_view arguments) {
+    const std::string call =
+        absl::StrCat(R"(<tool_call>{"name": "f", "arguments": )", arguments, "}</tool_call>");
+    return ReadText(*tokenizer, *grammar, call);
+  };
+  EXPECT_EQ(reads(R"({"next": null})"), Reads::kWhole);
+  EXPECT_EQ(reads(R"({"next": {"next": null}})"), Reads::kWhole);
+  EXPECT_EQ(reads("null"), Reads::kNot);
+  EXPECT_EQ(reads("{}"), Reads::kNot);
+}
+
+// As a JSON text may.
+TEST(CallGrammarTest, JsonParametersMayHoldTags) {
+  const Family& family = Families()[1];
+  const auto tokenizer = TokenizerOf(family);
+  const Json tools = Json::parse(R"([{"name": "f", "parameters": {"type": "object", "properties":
+      {"xs": {"type": "array", "items": {"type": "string"}}}, "additionalProperties": false}}])");
+  const auto grammar = GrammarOf(*tokenizer, RulesOf(family, tools));
+  const std::string xs = R"(["</parameter><parameter=other>x", "</parameter></function>"])";
+  const std::string text = absl::StrCat("<tool_call>\n<function=f>\n<parameter=xs>\n", xs,
+                                        "\n</parameter>\n</function>\n</tool_call>");
+  EXPECT_EQ(ReadText(*tokenizer, *grammar, text), Reads::kWhole);
+  for (const size_t size : {text.size(), size_t{1}}) {
+    const auto events = ParseInPieces(AnswerFormat::Of(family.source), text,
+                                      {.tools = TemplateTools(tools)}, [&] { return size; });
+    ASSERT_EQ(events.size(), 3u);
+    EXPECT_EQ(events[1].text, absl::StrCat("{\"xs\": ", xs, "}"));
+  }
 }
 
 TEST(CallGrammarTest, RulesGoThroughJson) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -139,6 +140,7 @@ TEST(Gbnf, ErrorsNameThePlace) {
 }
 
 TEST(Gbnf, HostileGrammarsAreRefusedQuickly) {
+  const auto start = std::chrono::steady_clock::now();
   std::string nested(100000, '(');
   EXPECT_THAT(GbnfError("root ::= " + nested), HasSubstr("groups inside each other beyond 60"));
   EXPECT_THAT(GbnfError("root ::= \"a\"" + std::string(1000, '*')),
@@ -149,6 +151,13 @@ TEST(Gbnf, HostileGrammarsAreRefusedQuickly) {
   for (int i = 0; i < 50; ++i)
     absl::StrAppend(&doubling, "r", i, " ::= r", i + 1, " r", i + 1, "\n");
   EXPECT_EQ(GbnfError(doubling + "r50 ::= \"a\"\n"), "");
+  EXPECT_THAT(GbnfError("root ::= " + std::string(1000000, '.')), HasSubstr("states"));
+  std::string beginnings = "root ::= r0\n";
+  for (int i = 0; i < 900; ++i)
+    absl::StrAppend(&beginnings, "r", i, " ::= r", i + 1, " \"x\" | \"a\" \"A\"\n");
+  EXPECT_THAT(GbnfError(beginnings + "r900 ::= \"a\"\n"),
+              HasSubstr("begins with more than 100 rules"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 }  // namespace

@@ -124,8 +124,32 @@ TEST(GrammarBuilderTest, SizesAreBounded) {
                 b.Define(next, b.Call(std::exchange(rule, next)));
               }
               return b.Call(rule);
-            }).find("begins with more than 1000 rules"),
+            }).find("begins with more than 100 rules"),
             std::string::npos);
+}
+
+// What is added beyond the bounds is not kept, long before Build.
+TEST(GrammarBuilderTest, StopsKeepingWhatItIsGiven) {
+  GrammarBuilder states;
+  const auto first = states.Declare("first"), second = states.Declare("second");
+  states.Define(first, states.Repeat(states.Text("a"), 200000, 200000));
+  EXPECT_TRUE(states.status().ok());
+  const Expr last = states.Repeat(states.Text("b"), 200000, 200000);
+  states.Define(second, last);
+  EXPECT_EQ(states.status().message(),
+            "the rules up to 'second' need 1200006 states, more than 1000000");
+  EXPECT_LT(states.Text("c"), last + 1);
+  EXPECT_EQ(std::move(states).Build(first).status().code(), absl::StatusCode::kResourceExhausted);
+
+  GrammarBuilder bytes(1000000);
+  for (int i = 0; i < 9; ++i) bytes.Text(std::string(100000, 'a'));
+  EXPECT_TRUE(bytes.status().ok());
+  bytes.Text(std::string(100000, 'a'));
+  EXPECT_EQ(bytes.status().message(),
+            "the expressions of the grammar take more than 1000000 bytes");
+  const auto root = bytes.Declare("root");
+  bytes.Define(root, bytes.Choice({bytes.Text("b"), bytes.AnyObject({}), bytes.Call(root)}));
+  EXPECT_EQ(std::move(bytes).Build(root).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(GrammarBuilderTest, TheByteOfControlTokensIsTheirsAlone) {

@@ -103,6 +103,32 @@ TEST(GrammarMatcherTest, TooManyWaysAreAnErrorAndChangeNothing) {
   EXPECT_TRUE(Must(matcher.Accept(kB)));
 }
 
+// Each of these rules begins with the same rules, one in the other. What they find is the same too,
+// but a step must look at all of it.
+TEST(GrammarMatcherTest, StepsIntoManyDeepCallsAreAnError) {
+  const auto matcher = [](size_t rules) {
+    GrammarBuilder b;
+    auto last = b.Declare("deepest");
+    b.Define(last, b.Text("a"));
+    for (int i = 0; i < 95; ++i) {
+      const auto next = b.Declare("deep");
+      b.Define(next, b.Choice({b.Sequence({b.Call(last), b.Text("b")}), b.Text("aa")}));
+      last = next;
+    }
+    std::vector<GrammarBuilder::Expr> options;
+    for (size_t i = 0; i < rules; ++i) {
+      const auto rule = b.Declare("wide");
+      b.Define(rule, b.Call(last));
+      options.push_back(b.Call(rule));
+    }
+    const auto root = b.Declare("root");
+    b.Define(root, b.Choice(std::move(options)));
+    return GrammarMatcher(Must(CompiledGrammar::Create(Must(std::move(b).Build(root)))));
+  };
+  EXPECT_TRUE(Must(matcher(100).AcceptBytes("aab")));
+  EXPECT_EQ(matcher(400).AcceptBytes("a").status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 // `options` of one frame after "aab".
 TEST(GrammarMatcherTest, TooManyStatesAreAnErrorAndChangeNothing) {
   const auto matcher = [](size_t options) {

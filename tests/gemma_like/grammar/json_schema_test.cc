@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/utf8.h"
 #include "tests/gemma_like/grammar/grammar_text.h"
 
 namespace inlay {
@@ -456,13 +457,50 @@ TEST(JsonSchema, HostileSchemasAreRefusedOrCheap) {
     absl::StrAppend(&patterns, i ? "," : "", "'", i, "':{'pattern':'[ab]{9}", i,
                     "$','maxLength':999}");
   }
-  EXPECT_THAT(SchemaError(multiples + "}}"), HasSubstr("too many combinations"));
+  EXPECT_THAT(SchemaError(multiples + "}}"), HasSubstr("states"));
   EXPECT_THAT(SchemaError(patterns + "}}"), HasSubstr("more than 50000 states"));
   std::string arrays = "{'type':'array','items':", nested;
   for (int i = 0; i < 100; ++i) nested += arrays;
   EXPECT_EQ(SchemaError(nested + "{}" + std::string(100, '}')), "");
   const auto seconds = std::chrono::steady_clock::now() - start;
   EXPECT_LT(seconds, std::chrono::seconds(60));  // seconds, where none of them exploded
+}
+
+TEST(JsonSchema, CopiesAndEmptyBranchesAreCounted) {
+  const auto repeat = [](const char* text, int count) {
+    std::string list = text;
+    for (int i = 1; i < count; ++i) absl::StrAppend(&list, ",", text);
+    return list;
+  };
+  std::string values = "0";
+  for (int i = 1; i < 10000; ++i) absl::StrAppend(&values, ",", i);
+  // Each branch has a list of its own until it turns out to be empty.
+  EXPECT_THAT(SchemaError("{'type':'number','enum':[" + values + "],'anyOf':[" +
+                          repeat("{'type':'null'}", 2000) + ",{}]}"),
+              HasSubstr("too many combinations"));
+  EXPECT_THAT(SchemaError("{'oneOf':[" + repeat("false", 3000) + ",{}]}"),
+              HasSubstr("too many combinations"));
+  EXPECT_EQ(SchemaError("{'enum':[" + values + "],'anyOf':[" + repeat("{'const':5}", 100) + "]}"),
+            "");
+  ExpectRows(
+      {{"{'enum':[1,[2.0],{'a':1,'b':2}],'anyOf':[{'const':1.0},{'enum':[[2],{'b':2,'a':1}]},"
+        "{'const':3}]}",
+        {"1", "[2]", "{'a':1,'b':2}"},
+        {"3", "2"}}});
+}
+
+// The classes of characters that patterns tell apart are found without asking each set of
+// characters for each class.
+TEST(JsonSchema, PatternsOfManyDistinctCharactersTakeNoTime) {
+  std::string schema = "{'allOf':[";
+  for (uint32_t first = 0x4E00; first < 0xB000; first += 9000) {
+    std::string pattern;
+    for (uint32_t c = first; c < first + 9000 && c < 0xB000; ++c) AppendUtf8(c, &pattern);
+    absl::StrAppend(&schema, first == 0x4E00 ? "" : ",", "{'pattern':'", pattern, "'}");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(SchemaError(schema + "]}"), HasSubstr("more than 50000 states"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST(JsonSchema, LargeSchemasOfTheUsualKind) {

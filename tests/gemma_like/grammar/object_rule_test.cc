@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "gemma_like/grammar/automaton.h"
 #include "gemma_like/grammar/json_spelling.h"
 #include "tests/gemma_like/grammar/grammar_text.h"
 
@@ -213,6 +215,30 @@ TEST(ObjectRuleTest, NamesWithoutValuesAreLeftOut) {
   const auto grammar = Must(CompiledGrammar::Create(Must(std::move(b).Build(root))));
   EXPECT_EQ(Read(grammar, R"({"a")"), Reads::kNot);
   EXPECT_EQ(Read(grammar, R"({"b":1,"aa":1})"), Reads::kWhole);
+}
+
+// A state of such an object is long, which counts as work; a step does not look at all names.
+TEST(ObjectRuleTest, ManyNamesCostWhatTheirStatesTake) {
+  GrammarBuilder b;
+  const auto value = b.Declare("value"), root = b.Declare("root");
+  b.Define(value, b.Text("1"));
+  GrammarObject object;
+  object.other = value;
+  for (int i = 0; i < 46656; ++i) object.members.push_back({std::to_string(100000 + i), value});
+  b.Define(root, b.AnyObject(std::move(object)));
+  const auto grammar = Must(std::move(b).Build(root));
+  Automaton automaton(*grammar);
+  const auto after = automaton.Step(automaton.Start(), grammar->class_of['{']);
+  EXPECT_GT(automaton.StatesOf(after), 46656u / 32 / 128);
+
+  const auto compiled = Must(CompiledGrammar::Create(grammar));
+  std::string text = "{";
+  for (int i = 0; i < 300; ++i) text += "\"" + std::to_string(100000 + 7 * i) + "\":1,";
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Read(compiled, text + "\"100007"), Reads::kAsBeginning);
+  EXPECT_EQ(Read(compiled, text + "\"100007\""), Reads::kNot);  // it came
+  EXPECT_EQ(Read(compiled, text + "\"x\":1}"), Reads::kWhole);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST(ObjectRuleTest, RefusesNamesThatAreListedTwice) {

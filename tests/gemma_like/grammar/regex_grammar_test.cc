@@ -325,5 +325,13 @@ TEST(Regex, EscapesAreThoseOfTheMembersOfASet) {
   }
 }
 
+// Each of the 900 alternatives would take the whole beginning.
+TEST(Regex, AnchorsDoNotMultiplyLongPatterns) {
+  const std::string choice = "(" + std::string(900, '|') + "$)";
+  EXPECT_TRUE(ParseRegex(std::string(100, 'a') + choice).ok());
+  EXPECT_THAT(std::string(ParseRegex(std::string(2000, 'a') + choice).status().message()),
+              HasSubstr("in too many combinations"));
+}
+
 }  // namespace
 }  // namespace inlay

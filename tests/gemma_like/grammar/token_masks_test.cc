@@ -154,12 +154,18 @@ TEST(TokenMasksTest, EqualMasksAreKeptOnce) {
   }
 }
 
-// 5000 ways to read each text, for tens of thousands of beginnings of tokens.
-TEST(TokenMasksTest, MasksThatTakeTooMuchWorkAreAnError) {
+// All texts of up to 16 letters, a or b.
+std::vector<std::string> TokensOfTwoLetters() {
   std::vector<std::string> tokens = {"a", "b"};
   for (size_t i = 0; i < tokens.size() && tokens[i].size() < 16; ++i) {
     for (const char c : {'a', 'b'}) tokens.push_back(tokens[i] + c);
   }
+  return tokens;
+}
+
+// 5000 ways to read each text, for tens of thousands of beginnings of tokens.
+TEST(TokenMasksTest, MasksThatTakeTooMuchWorkAreAnError) {
+  const std::vector<std::string> tokens = TokensOfTwoLetters();
   ByteSet letters;
   letters.set('a').set('b');
   const auto matcher = [&](size_t ways) {
@@ -183,6 +189,34 @@ TEST(TokenMasksTest, MasksThatTakeTooMuchWorkAreAnError) {
   }
   EXPECT_TRUE(Must(many.AcceptBytes(std::string(18, 'a') + "!")));
   EXPECT_TRUE(Must(many.MustEnd()));
+}
+
+// Four rules that a text may be in, none of which takes too much alone.
+TEST(TokenMasksTest, WorkIsThatOfAllGroupsTogether) {
+  ByteSet letters;
+  letters.set('a').set('b');
+  const auto matcher = [&](size_t rules) {
+    GrammarBuilder b;
+    std::vector<GrammarBuilder::Expr> calls;
+    for (size_t i = 0; i < rules; ++i) {
+      std::vector<GrammarBuilder::Expr> ways;
+      for (int way = 0; way < 300; ++way)
+        ways.push_back(b.Sequence({b.Repeat(b.Byte(letters), 20, 20), b.Text("!")}));
+      const auto rule = b.Declare("rule");
+      b.Define(rule, b.Choice(std::move(ways)));
+      calls.push_back(b.Sequence({b.Call(rule), b.Text(std::string(1, '0' + i))}));
+    }
+    const auto root = b.Declare("root");
+    b.Define(root, b.Choice(std::move(calls)));
+    return GrammarMatcher(Must(
+        CompiledGrammar::Create(Must(std::move(b).Build(root)),
+                                {.tokens = Must(TokenTrie::Create(TokensOfTwoLetters(), {}))})));
+  };
+  GrammarMatcher one = matcher(1), four = matcher(4);
+  EXPECT_TRUE(Must(one.AcceptBytes("a")));
+  EXPECT_TRUE(one.Allowed().ok());
+  EXPECT_TRUE(Must(four.AcceptBytes("a")));
+  EXPECT_EQ(four.Allowed().status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace
