@@ -59,8 +59,9 @@ absl::StatusOr<Value> Interpreter::Evaluate(const DictExpr& e, Scope& scope) {
     if (!IsHashable(key))
       return absl::InvalidArgumentError(
           absl::StrCat("a value of the type ", TypeName(key), " cannot be a key"));
-    if (key.is(Type::kString)) INLAY_RETURN_IF_ERROR(budget_.StepBytes(key.bytes().size()));
+    INLAY_RETURN_IF_ERROR(CountKey(budget_, key));
     dict->Set(std::move(key), std::move(value));
+    INLAY_RETURN_IF_ERROR(budget_.CheckBytes(dict->bytes()));
   }
   dict->Finish(&budget_);
   return Value::Dict(dict);
@@ -135,7 +136,7 @@ absl::StatusOr<Arguments> Interpreter::EvaluateArguments(const ArgumentExprs& ex
   INLAY_ASSIGN_OR_RETURN(arguments.positional, EvaluateAll(expressions.positional, scope));
   for (const auto& [name, expression] : expressions.named) {
     INLAY_ASSIGN_OR_RETURN(Value value, Evaluate(*expression, scope));
-    arguments.named.emplace_back(name, std::move(value));
+    arguments.named.emplace_back(Text(name, Origin::kTemplate), std::move(value));
   }
   if (expressions.list != nullptr) {
     INLAY_ASSIGN_OR_RETURN(const Value list, Evaluate(*expressions.list, scope));
@@ -152,11 +153,13 @@ absl::StatusOr<Arguments> Interpreter::EvaluateArguments(const ArgumentExprs& ex
   for (const auto& [name, value] : dict.dict().entries()) {
     if (!name.is(Type::kString))
       return absl::InvalidArgumentError("the names of arguments must be strings");
-    INLAY_RETURN_IF_ERROR(budget_.Reserve(name.bytes().size() + sizeof(DictRep::Entry)));
+    INLAY_RETURN_IF_ERROR(budget_.Reserve(name.text().memory() + sizeof(Argument)));
+    INLAY_RETURN_IF_ERROR(budget_.Step(expressions.named.size() / 16));
     for (const auto& [other, unused] : expressions.named) {
       if (other == name.bytes()) return absl::InvalidArgumentError("an argument is given twice");
     }
-    arguments.named.emplace_back(std::string(name.bytes()), value);
+    // What a message names stays the message's: a macro may print the names in its kwargs.
+    arguments.named.emplace_back(name.text(), value);
   }
   return arguments;
 }

@@ -475,6 +475,9 @@ absl::Status ExpressionParser::ParseArgument(ArgumentExprs* arguments) {
     allowed = arguments->dict == nullptr;
     INLAY_ASSIGN_OR_RETURN(std::string name, tokens_.ReadName());
     tokens_.Skip();
+    if (arguments->named.size() == kMaxNames)
+      return SyntaxError(line,
+                         absl::StrCat("a call has more than ", kMaxNames, " arguments with names"));
     for (const auto& [other, value] : arguments->named) allowed = allowed && other != name;
     INLAY_ASSIGN_OR_RETURN(ExprPtr value, ParseExpression());
     arguments->named.emplace_back(std::move(name), std::move(value));

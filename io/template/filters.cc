@@ -58,7 +58,7 @@ absl::StatusOr<Value> Trim(Context& context, const Value& input, const Arguments
   INLAY_ASSIGN_OR_RETURN(const Text text, Str(context.budget, input));
   if (args.Or(0, Value::None()).is(Type::kNone))
     return Like(context, input, StripSpace(text, Side::kBoth));
-  INLAY_ASSIGN_OR_RETURN(const Text characters, args.TextOr(0, Text()));
+  INLAY_ASSIGN_OR_RETURN(const Value characters, args.StringOr(0));
   INLAY_ASSIGN_OR_RETURN(Text stripped,
                          StripCharacters(context.budget, text, characters.bytes(), Side::kBoth));
   return Like(context, input, std::move(stripped));
@@ -102,7 +102,8 @@ absl::StatusOr<Value> Truncate(Context& context, const Value& input, const Argum
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("truncate", {"length", "killwords", "end", "leeway"}, 0, arguments));
   INLAY_ASSIGN_OR_RETURN(const int64_t length, args.IntegerOr(0, 255));
-  INLAY_ASSIGN_OR_RETURN(const Text end, args.TextOr(2, Text("...", Origin::kTemplate)));
+  INLAY_ASSIGN_OR_RETURN(const Value end, args.StringOr(2, "..."));
+  INLAY_RETURN_IF_ERROR(context.budget.StepBytes(end.bytes().size()));
   int64_t leeway = 5;
   if (!args.Or(3, Value::None()).is(Type::kNone)) {
     INLAY_ASSIGN_OR_RETURN(leeway, args.IntegerOr(3, leeway));
@@ -122,7 +123,7 @@ absl::StatusOr<Value> Truncate(Context& context, const Value& input, const Argum
     const size_t space = kept.bytes().rfind(' ');
     if (space != absl::string_view::npos) kept = kept.Part(0, space);
   }
-  kept.Append(end);
+  kept.Append(end.text());
   return Like(context, input, std::move(kept));
 }
 
@@ -165,8 +166,10 @@ absl::StatusOr<Value> Format(Context& context, const Value& input, const Argumen
     values = Value::Sequence(SequenceKind::kTuple, arguments.positional, &context.budget);
   } else {
     const auto dict = std::make_shared<DictRep>();
-    for (const auto& [name, value] : arguments.named)
-      dict->Set(Value::String(name, Origin::kTemplate), value);
+    for (const auto& [name, value] : arguments.named) {
+      INLAY_RETURN_IF_ERROR(context.budget.Reserve(name.memory()));
+      dict->Set(Value::String(name, &context.budget), value);
+    }
     dict->Finish(&context.budget);
     values = Value::Dict(dict);
   }
@@ -183,7 +186,7 @@ absl::StatusOr<JsonStyle> ParseJsonStyle(Context& context, const Arguments& argu
   style.sort_keys = args.IsTrue(3);
   const Value indent = args.Or(1, Value::None());
   if (indent.is(Type::kString)) {
-    style.indent = indent.text();
+    INLAY_ASSIGN_OR_RETURN(style.indent, Str(context.budget, indent));
   } else if (!indent.is(Type::kNone)) {
     INLAY_ASSIGN_OR_RETURN(const int64_t width, args.IntegerOr(1, 0));
     INLAY_ASSIGN_OR_RETURN(style.indent,
@@ -199,8 +202,8 @@ absl::StatusOr<JsonStyle> ParseJsonStyle(Context& context, const Arguments& argu
   if (parts->items.size() != 2 || !parts->items[0].is(Type::kString) ||
       !parts->items[1].is(Type::kString))
     return absl::InvalidArgumentError("the separators of tojson must be two strings");
-  style.item_separator = parts->items[0].text();
-  style.key_separator = parts->items[1].text();
+  INLAY_ASSIGN_OR_RETURN(style.item_separator, Str(context.budget, parts->items[0]));
+  INLAY_ASSIGN_OR_RETURN(style.key_separator, Str(context.budget, parts->items[1]));
   return style;
 }
 
@@ -301,7 +304,7 @@ absl::StatusOr<Value> Round(Context&, const Value& input, const Arguments& argum
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("round", {"precision", "method"}, 0, arguments));
   INLAY_ASSIGN_OR_RETURN(const int64_t precision, args.IntegerOr(0, 0));
-  INLAY_ASSIGN_OR_RETURN(const Text method, args.TextOr(1, Text("common", Origin::kTemplate)));
+  INLAY_ASSIGN_OR_RETURN(const Value method, args.StringOr(1, "common"));
   if (input.is(Type::kUndefined)) return UndefinedError(input);
   if (!IsNumber(input))
     return absl::InvalidArgumentError(
@@ -343,12 +346,12 @@ absl::StatusOr<Value> Default(Context&, const Value& input, const Arguments& arg
 
 absl::StatusOr<Value> Attribute(Context& context, const Value& input, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("attr", {"name"}, 1, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Text name, args.TextOr(0, Text()));
+  INLAY_ASSIGN_OR_RETURN(const Value name, args.StringOr(0));
   if (input.is(Type::kDict)) {  // unlike the dot, no key of the name
     INLAY_ASSIGN_OR_RETURN(const Function* method, FindMethod(input, name.bytes()));
     return method == nullptr ? Value() : Value::Method(input, method, &context.budget);
   }
-  return GetItem(context, input, Value::String(name));
+  return GetItem(context, input, name);
 }
 
 constexpr Function kTextFilters[] = {

@@ -26,6 +26,7 @@ constexpr int kMostPrecision = 100;
 // How one value is written.
 struct Specification {
   std::string fill = " ";
+  Origin origin = Origin::kTemplate;  // of the fill
   char align = '\0';  // <, >, ^, or = for zeros after the sign; none: as the type wants
   char sign = '\0';   // + or space, for numbers that are not negative
   bool thousands = false;
@@ -69,13 +70,14 @@ absl::Status ReadPrecision(absl::string_view* text, int* precision) {
   return absl::OkStatus();
 }
 
-// What is after the colon in {:...}.
-absl::StatusOr<Specification> ParseSpecification(absl::string_view text) {
+// What is after the colon in {:...}, of which `origin` is the first byte's.
+absl::StatusOr<Specification> ParseSpecification(absl::string_view text, Origin origin) {
   const absl::string_view whole = text;
   Specification spec;
   const size_t fill = ByteOfCodePoint(text, 1);
   if (fill < text.size() && absl::string_view("<>^=").find(text[fill]) != absl::string_view::npos) {
     spec.fill = std::string(text.substr(0, fill));
+    spec.origin = origin;
     text.remove_prefix(fill);
   }
   ReadChar(&text, "<>^=", &spec.align);
@@ -148,7 +150,7 @@ absl::StatusOr<Text> FormatNumber(Budget& budget, const Value& value, const Spec
   if (spec.thousands) digits = WithThousands(digits);
   const bool negative = NumberAsDouble(value) < 0;
   const std::string sign = negative ? "-" : std::string(spec.sign == '\0' ? 0 : 1, spec.sign);
-  const Text fill(spec.fill, Origin::kTemplate);
+  const Text fill(spec.fill, spec.origin);
   if (spec.align == '=') {
     const int64_t width = spec.width - static_cast<int64_t>(sign.size());
     INLAY_ASSIGN_OR_RETURN(const Text padded,
@@ -173,7 +175,7 @@ absl::StatusOr<Text> FormatText(Budget& budget, Text text, const Specification& 
   const Side side = spec.align == '>'   ? Side::kLeft
                     : spec.align == '^' ? Side::kBoth
                                         : Side::kRight;
-  return Pad(budget, text, spec.width, Text(spec.fill, Origin::kTemplate), side);
+  return Pad(budget, text, spec.width, Text(spec.fill, spec.origin), side);
 }
 
 // The value as format() writes it.
@@ -216,15 +218,18 @@ absl::StatusOr<Field> ParseField(absl::string_view text) {
 // Finds the values of fields: by name, by number, or in turn.
 class FieldValues {
  public:
-  explicit FieldValues(const Arguments& arguments) : arguments_(arguments) {}
+  FieldValues(Budget& budget, const Arguments& arguments)
+      : budget_(budget), arguments_(arguments) {}
 
   absl::StatusOr<Value> Find(absl::string_view name) {
+    // A name is compared with those of all arguments.
+    INLAY_RETURN_IF_ERROR(budget_.Step(arguments_.named.size() * (name.size() / 64 + 1) / 16 + 1));
     size_t index = 0;
     if (name.empty()) {
       index = next_++;
     } else if (!absl::SimpleAtoi(name, &index)) {
       for (const auto& [key, value] : arguments_.named) {
-        if (key == name) return value;
+        if (key.bytes() == name) return value;
       }
       return absl::InvalidArgumentError(
           absl::StrCat("the format has no value for the field ", QuoteForMessage(name)));
@@ -235,11 +240,14 @@ class FieldValues {
   }
 
  private:
+  Budget& budget_;
   const Arguments& arguments_;
   size_t next_ = 0;
 };
 
-absl::StatusOr<Text> FormatField(Budget& budget, absl::string_view text, FieldValues& values) {
+// `text` is the part of `format` between two braces.
+absl::StatusOr<Text> FormatField(Budget& budget, const Text& format, absl::string_view text,
+                                 FieldValues& values) {
   INLAY_ASSIGN_OR_RETURN(const Field field, ParseField(text));
   INLAY_ASSIGN_OR_RETURN(Value value, values.Find(field.name));
   if (field.conversion != '\0') {
@@ -248,7 +256,11 @@ absl::StatusOr<Text> FormatField(Budget& budget, absl::string_view text, FieldVa
                                                   : AppendStr(budget, value, &converted));
     value = Value::String(std::move(converted), &budget);
   }
-  INLAY_ASSIGN_OR_RETURN(const Specification spec, ParseSpecification(field.specification));
+  const Origin origin = field.specification.empty()
+                            ? Origin::kTemplate
+                            : format.OriginAt(static_cast<size_t>(field.specification.data() -
+                                                                  format.bytes().data()));
+  INLAY_ASSIGN_OR_RETURN(const Specification spec, ParseSpecification(field.specification, origin));
   return FormatValue(budget, value, spec);
 }
 
@@ -341,7 +353,8 @@ size_t Position(const Text& format, absl::string_view rest) { return format.size
 }  // namespace
 
 absl::StatusOr<Text> FormatBraces(Budget& budget, const Text& format, const Arguments& arguments) {
-  FieldValues values(arguments);
+  INLAY_RETURN_IF_ERROR(budget.StepBytes(format.size()));
+  FieldValues values(budget, arguments);
   Text out;
   absl::string_view rest = format.bytes();
   while (!rest.empty()) {
@@ -359,7 +372,8 @@ absl::StatusOr<Text> FormatBraces(Budget& budget, const Text& format, const Argu
     if (rest[0] == '}' || end == absl::string_view::npos)
       return absl::InvalidArgumentError("a format has a brace without its partner");
     if (rest[end] == '{') return Unsupported(rest.substr(0, end + 1));
-    INLAY_ASSIGN_OR_RETURN(const Text value, FormatField(budget, rest.substr(1, end - 1), values));
+    INLAY_ASSIGN_OR_RETURN(const Text value,
+                           FormatField(budget, format, rest.substr(1, end - 1), values));
     INLAY_RETURN_IF_ERROR(budget.CheckBytes(out.size() + value.size()));
     INLAY_RETURN_IF_ERROR(budget.StepBytes(value.size()));
     out.Append(value);
@@ -369,6 +383,7 @@ absl::StatusOr<Text> FormatBraces(Budget& budget, const Text& format, const Argu
 }
 
 absl::StatusOr<Text> FormatPercent(Budget& budget, const Text& format, const Value& values) {
+  INLAY_RETURN_IF_ERROR(budget.StepBytes(format.size()));
   PercentValues next(values);
   Text out;
   absl::string_view rest = format.bytes();

@@ -15,13 +15,14 @@ bool BoundArguments::IsTrue(size_t parameter) const {
   return has(parameter) && jinja::IsTrue(*values_[parameter]);
 }
 
-absl::StatusOr<Text> BoundArguments::TextOr(size_t parameter, Text otherwise) const {
-  if (!has(parameter)) return otherwise;
+absl::StatusOr<Value> BoundArguments::StringOr(size_t parameter,
+                                               absl::string_view otherwise) const {
+  if (!has(parameter)) return Value::String(otherwise, Origin::kTemplate);
   const Value& value = *values_[parameter];
   if (!value.is(Type::kString))
     return absl::InvalidArgumentError(
         absl::StrCat("an argument must be a string, not a value of the type ", TypeName(value)));
-  return value.text();
+  return value;
 }
 
 absl::StatusOr<int64_t> BoundArguments::IntegerOr(size_t parameter, int64_t otherwise) const {
@@ -45,11 +46,11 @@ absl::StatusOr<BoundArguments> Bind(absl::string_view function,
     bound.values_[i] = arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
     size_t at = 0;
-    while (at < parameters.size() && parameters.begin()[at] != name) ++at;
+    while (at < parameters.size() && parameters.begin()[at] != name.bytes()) ++at;
     if (at == parameters.size() || bound.values_[at].has_value())
       return absl::InvalidArgumentError(absl::StrCat(function, " takes no ",
                                                      at == parameters.size() ? "" : "second ",
-                                                     "argument ", QuoteForMessage(name)));
+                                                     "argument ", QuoteForMessage(name.bytes())));
     bound.values_[at] = value;
   }
   for (size_t i = 0; i < required; ++i) {
@@ -114,7 +115,8 @@ absl::StatusOr<Value> GetAttribute(Context& context, const Value& object, const 
 absl::StatusOr<Value> GetItem(Context& context, const Value& object, const Value& key) {
   INLAY_RETURN_IF_ERROR(context.budget.Step());
   if (object.is(Type::kUndefined)) return UndefinedError(object);
-  if (key.is(Type::kString)) INLAY_RETURN_IF_ERROR(context.budget.StepBytes(key.bytes().size()));
+  if (key.is(Type::kString) || object.is(Type::kDict))
+    INLAY_RETURN_IF_ERROR(CountKey(context.budget, key));
   if (object.is(Type::kDict) && IsHashable(key)) {
     const Value* value = object.dict().Find(key);
     if (value != nullptr) return *value;

@@ -30,9 +30,11 @@ struct Context {
   std::vector<std::unique_ptr<NamespaceRep>>& namespaces;
 };
 
+using Argument = std::pair<Text, Value>;  // a name and what it stands for
+
 struct Arguments {
   Values positional;
-  std::vector<std::pair<std::string, Value>> named;
+  std::vector<Argument> named;
 };
 
 // `input` is what a filter or test is applied to, or the object of a method; undefined for global
@@ -72,8 +74,8 @@ class BoundArguments {
   }
   // Given and true.
   bool IsTrue(size_t parameter) const;
-  // The text of a string argument, or the integer of an int; an error for other types.
-  absl::StatusOr<Text> TextOr(size_t parameter, Text otherwise) const;
+  // A string argument, or the integer of an int; an error for other types.
+  absl::StatusOr<Value> StringOr(size_t parameter, absl::string_view otherwise = "") const;
   absl::StatusOr<int64_t> IntegerOr(size_t parameter, int64_t otherwise) const;
 
  private:

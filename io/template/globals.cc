@@ -55,6 +55,8 @@ absl::StatusOr<std::vector<DictRep::Entry>> Entries(Context& context, absl::stri
     if (source.is(Type::kDict)) {
       INLAY_RETURN_IF_ERROR(
           context.budget.Reserve(source.dict().entries().size() * sizeof(DictRep::Entry)));
+      for (const auto& [key, value] : source.dict().entries())
+        INLAY_RETURN_IF_ERROR(CountKey(context.budget, key));
       entries = source.dict().entries();
     } else {
       INLAY_ASSIGN_OR_RETURN(const auto pairs, Iterate(context.budget, source));
@@ -64,19 +66,25 @@ absl::StatusOr<std::vector<DictRep::Entry>> Entries(Context& context, absl::stri
           return absl::InvalidArgumentError(
               absl::StrCat(function, " needs pairs of a key and a value"));
         INLAY_RETURN_IF_ERROR(context.budget.Reserve(sizeof(DictRep::Entry)));
+        INLAY_RETURN_IF_ERROR(CountKey(context.budget, parts->items[0]));
         entries.emplace_back(parts->items[0], parts->items[1]);
       }
     }
   }
-  for (const auto& [name, value] : arguments.named)
-    entries.emplace_back(Value::String(name, Origin::kTemplate, &context.budget), value);
+  for (const auto& [name, value] : arguments.named) {
+    INLAY_RETURN_IF_ERROR(context.budget.Reserve(name.memory()));
+    entries.emplace_back(Value::String(name, &context.budget), value);
+  }
   return entries;
 }
 
 absl::StatusOr<Value> MakeDict(Context& context, const Value&, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(auto entries, Entries(context, "dict", arguments));
   const auto dict = std::make_shared<DictRep>();
-  for (auto& [key, value] : entries) dict->Set(std::move(key), std::move(value));
+  for (auto& [key, value] : entries) {
+    dict->Set(std::move(key), std::move(value));
+    INLAY_RETURN_IF_ERROR(context.budget.CheckBytes(dict->bytes()));
+  }
   dict->Finish(&context.budget);
   return Value::Dict(dict);
 }
@@ -123,7 +131,8 @@ absl::StatusOr<std::string> FormatTime(const Context& context, const std::string
 
 absl::StatusOr<Value> StrftimeNow(Context& context, const Value&, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("strftime_now", {"format"}, 1, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Text format, args.TextOr(0, Text()));
+  INLAY_ASSIGN_OR_RETURN(const Value argument, args.StringOr(0));
+  const Text& format = argument.text();
   INLAY_RETURN_IF_ERROR(context.budget.Reserve(format.size() * 32));
   std::string time;
   absl::string_view rest = format.bytes();

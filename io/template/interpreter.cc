@@ -56,7 +56,7 @@ class Interpreter::Capture {
 
 absl::Status OutputBuffer::Append(const Value& value) {
   INLAY_RETURN_IF_ERROR(AppendStr(budget_, value, &text_));
-  const size_t bytes = text_.size() + text_.runs().size() * sizeof(OriginRun);
+  const size_t bytes = text_.memory();
   budget_.Take(bytes - charged_);
   charged_ = bytes;
   return absl::OkStatus();
@@ -281,7 +281,8 @@ absl::StatusOr<Interpreter::Flow> Interpreter::Execute(const CallBlockStatement&
 absl::StatusOr<Value> Interpreter::Call(const CallExpr& e, const MacroRep* caller, Scope& scope) {
   INLAY_ASSIGN_OR_RETURN(const Value callee, Evaluate(*e.callee, scope));
   INLAY_ASSIGN_OR_RETURN(Arguments arguments, EvaluateArguments(e.arguments, scope));
-  if (caller != nullptr) arguments.named.emplace_back("caller", Value::Macro(caller));
+  if (caller != nullptr)
+    arguments.named.emplace_back(Text("caller", Origin::kTemplate), Value::Macro(caller));
   switch (callee.type()) {
     case Type::kUndefined:
       return UndefinedError(callee);
@@ -316,11 +317,14 @@ absl::Status Interpreter::BindParameters(const MacroDefinition& macro, Arguments
     return parsed_.symbols.names()[static_cast<size_t>(macro.parameters[i])];
   };
   for (size_t i = 0; i < parameters; ++i) {
+    // Each parameter is looked for among the arguments and among the variables.
+    INLAY_RETURN_IF_ERROR(
+        budget_.Step(scope.variables.size() / 64 + arguments.named.size() / 16 + 1));
     Value value = Value::UndefinedNamed(&name_of(i));
     bool found = i < given;
     if (found) value = arguments.positional[i];
     for (size_t n = 0; !found && n < arguments.named.size(); ++n) {
-      if (arguments.named[n].first != name_of(i)) continue;
+      if (arguments.named[n].first.bytes() != name_of(i)) continue;
       value = std::move(arguments.named[n].second);
       arguments.named.erase(arguments.named.begin() + static_cast<ptrdiff_t>(n));
       found = true;
@@ -342,7 +346,7 @@ absl::Status Interpreter::BindExtraArguments(const MacroDefinition& macro, Argum
     Value caller =
         Value::UndefinedNamed(&parsed_.symbols.names()[static_cast<size_t>(caller_symbol_)]);
     for (auto named = arguments.named.begin(); named != arguments.named.end(); ++named) {
-      if (named->first != "caller") continue;
+      if (named->first.bytes() != "caller") continue;
       caller = std::move(named->second);
       arguments.named.erase(named);
       break;
@@ -352,13 +356,13 @@ absl::Status Interpreter::BindExtraArguments(const MacroDefinition& macro, Argum
   if (macro.uses_kwargs) {
     const auto dict = std::make_shared<DictRep>();
     for (auto& [name, value] : arguments.named)
-      dict->Set(Value::String(name, Origin::kTemplate, &budget_), std::move(value));
+      dict->Set(Value::String(std::move(name), &budget_), std::move(value));
     dict->Finish(&budget_);
     scope.Set(kwargs_symbol_, Value::Dict(dict));
   } else if (!arguments.named.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("the macro ", QuoteForMessage(macro.name),
-                                                   " takes no argument ",
-                                                   QuoteForMessage(arguments.named[0].first)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the macro ", QuoteForMessage(macro.name), " takes no argument ",
+                     QuoteForMessage(arguments.named[0].first.bytes())));
   }
   if (macro.uses_varargs) {
     scope.Set(varargs_symbol_,

@@ -32,15 +32,29 @@ absl::StatusOr<Value> IgnoreCase(Context& context, const Value& value) {
   return Value::String(std::move(lower), &context.budget);
 }
 
+// The parts of an attribute, as many as a path or a list of paths may have.
+absl::StatusOr<std::vector<absl::string_view>> SplitAttribute(Context& context,
+                                                              absl::string_view attribute,
+                                                              char separator) {
+  // Each part becomes some values; published templates have at most three.
+  constexpr ptrdiff_t kMostParts = 64;
+  INLAY_RETURN_IF_ERROR(context.budget.Reserve(attribute.size()));
+  const ptrdiff_t parts = std::count(attribute.begin(), attribute.end(), separator) + 1;
+  if (parts > kMostParts)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an attribute has ", parts, " parts, and at most ", kMostParts, " are supported"));
+  return std::vector<absl::string_view>(absl::StrSplit(attribute, separator));
+}
+
 // Finds "a.b.0" in values: parts of digits are numbers. Without an attribute, the value itself.
 class AttributePath {
  public:
   // `attribute` is a string, an integer or none.
-  static absl::StatusOr<AttributePath> Parse(const Value& attribute) {
+  static absl::StatusOr<AttributePath> Parse(Context& context, const Value& attribute) {
     AttributePath path;
     if (attribute.is(Type::kString)) {
-      for (const absl::string_view part : absl::StrSplit(attribute.bytes(), '.'))
-        path.parts_.push_back(ParsePart(part));
+      INLAY_ASSIGN_OR_RETURN(const auto parts, SplitAttribute(context, attribute.bytes(), '.'));
+      for (const absl::string_view part : parts) path.parts_.push_back(ParsePart(context, part));
     } else if (!attribute.is(Type::kNone)) {
       if (!AsInteger(attribute).has_value())
         return absl::InvalidArgumentError(absl::StrCat(
@@ -61,11 +75,11 @@ class AttributePath {
   }
 
  private:
-  static Value ParsePart(absl::string_view part) {
+  static Value ParsePart(Context& context, absl::string_view part) {
     const bool digits = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
     int64_t index = 0;
     if (digits && absl::SimpleAtoi(part, &index)) return Value::Int(index);
-    return Value::String(part, Origin::kTemplate);
+    return Value::String(part, Origin::kTemplate, &context.budget);
   }
 
   std::vector<Value> parts_;
@@ -74,10 +88,10 @@ class AttributePath {
 // What filters compare items by.
 class ItemKey {
  public:
-  static absl::StatusOr<ItemKey> Parse(const Value& attribute, bool case_sensitive,
-                                       Value otherwise = Value::None()) {
+  static absl::StatusOr<ItemKey> Parse(Context& context, const Value& attribute,
+                                       bool case_sensitive, Value otherwise = Value::None()) {
     ItemKey key;
-    INLAY_ASSIGN_OR_RETURN(key.path_, AttributePath::Parse(attribute));
+    INLAY_ASSIGN_OR_RETURN(key.path_, AttributePath::Parse(context, attribute));
     key.case_sensitive_ = case_sensitive;
     key.otherwise_ = std::move(otherwise);
     return key;
@@ -130,7 +144,8 @@ absl::StatusOr<Value> ToList(Context& context, const Value& input, const Argumen
 
 absl::StatusOr<Value> Join(Context& context, const Value& input, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("join", {"d", "attribute"}, 0, arguments));
-  INLAY_ASSIGN_OR_RETURN(const AttributePath path, AttributePath::Parse(args.Or(1, Value::None())));
+  INLAY_ASSIGN_OR_RETURN(const AttributePath path,
+                         AttributePath::Parse(context, args.Or(1, Value::None())));
   INLAY_ASSIGN_OR_RETURN(const Text separator,
                          Str(context.budget, args.Or(0, Value::String(Text()))));
   INLAY_ASSIGN_OR_RETURN(const Items items, Iterate(context.budget, input));
@@ -174,7 +189,7 @@ absl::StatusOr<Values> InOrder(Context& context, const Values& items, const Valu
 absl::StatusOr<Value> DictSort(Context& context, const Value& input, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("dictsort", {"case_sensitive", "by", "reverse"}, 0, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Text by, args.TextOr(1, Text("key", Origin::kTemplate)));
+  INLAY_ASSIGN_OR_RETURN(const Value by, args.StringOr(1, "key"));
   if (by.bytes() != "key" && by.bytes() != "value")
     return absl::InvalidArgumentError("dictsort sorts by key or value");
   if (input.is(Type::kUndefined)) return UndefinedError(input);
@@ -205,11 +220,12 @@ absl::StatusOr<Value> Sort(Context& context, const Value& input, const Arguments
   Values names = {attribute};
   if (attribute.is(Type::kString)) {
     names.clear();
-    for (const absl::string_view name : absl::StrSplit(attribute.bytes(), ','))
-      names.push_back(Value::String(name, Origin::kTemplate));
+    INLAY_ASSIGN_OR_RETURN(const auto split, SplitAttribute(context, attribute.bytes(), ','));
+    for (const absl::string_view name : split)
+      names.push_back(Value::String(name, Origin::kTemplate, &context.budget));
   }
   for (const Value& name : names) {
-    INLAY_ASSIGN_OR_RETURN(ItemKey part, ItemKey::Parse(name, args.IsTrue(1)));
+    INLAY_ASSIGN_OR_RETURN(ItemKey part, ItemKey::Parse(context, name, args.IsTrue(1)));
     parts.push_back(std::move(part));
   }
   INLAY_ASSIGN_OR_RETURN(const Items items, Iterate(context.budget, input));
@@ -230,18 +246,23 @@ absl::StatusOr<Value> Unique(Context& context, const Value& input, const Argumen
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("unique", {"case_sensitive", "attribute"}, 0, arguments));
   INLAY_ASSIGN_OR_RETURN(const ItemKey key,
-                         ItemKey::Parse(args.Or(1, Value::None()), args.IsTrue(0)));
+                         ItemKey::Parse(context, args.Or(1, Value::None()), args.IsTrue(0)));
   INLAY_ASSIGN_OR_RETURN(const Items items, Iterate(context.budget, input));
   Values unique;
   std::set<std::string> seen;
+  size_t bytes = 0;
   for (const Value& item : items->items) {
     INLAY_ASSIGN_OR_RETURN(const Value value, key.Of(context, item));
     if (!IsHashable(value))
       return absl::InvalidArgumentError(
           absl::StrCat("unique cannot compare values of the type ", TypeName(value)));
+    INLAY_RETURN_IF_ERROR(CountKey(context.budget, value));
     std::string text = KeyOf(value);
-    INLAY_RETURN_IF_ERROR(context.budget.Reserve(text.size()));
-    if (seen.insert(std::move(text)).second) unique.push_back(item);
+    const size_t size = text.size();
+    if (!seen.insert(std::move(text)).second) continue;
+    unique.push_back(item);
+    bytes += size;
+    INLAY_RETURN_IF_ERROR(context.budget.CheckBytes(bytes));
   }
   return Value::Iterator(std::move(unique), &context.budget);
 }
@@ -250,8 +271,9 @@ absl::StatusOr<Value> GroupBy(Context& context, const Value& input, const Argume
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("groupby", {"attribute", "default", "case_sensitive"}, 1, arguments));
   const Value otherwise = args.Or(1, Value::None());
-  INLAY_ASSIGN_OR_RETURN(const ItemKey key, ItemKey::Parse(args[0], args.IsTrue(2), otherwise));
-  INLAY_ASSIGN_OR_RETURN(const ItemKey exact, ItemKey::Parse(args[0], true, otherwise));
+  INLAY_ASSIGN_OR_RETURN(const ItemKey key,
+                         ItemKey::Parse(context, args[0], args.IsTrue(2), otherwise));
+  INLAY_ASSIGN_OR_RETURN(const ItemKey exact, ItemKey::Parse(context, args[0], true, otherwise));
   INLAY_ASSIGN_OR_RETURN(const Items items, Iterate(context.budget, input));
   Values keys;
   for (const Value& item : items->items) {
@@ -285,7 +307,7 @@ absl::StatusOr<Value> Extreme(Context& context, const Value& input, const Argume
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("min or max", {"case_sensitive", "attribute"}, 0, arguments));
   INLAY_ASSIGN_OR_RETURN(const ItemKey key,
-                         ItemKey::Parse(args.Or(1, Value::None()), args.IsTrue(0)));
+                         ItemKey::Parse(context, args.Or(1, Value::None()), args.IsTrue(0)));
   INLAY_ASSIGN_OR_RETURN(const Items items, Iterate(context.budget, input));
   Value best, best_key;
   for (size_t i = 0; i < items->items.size(); ++i) {
@@ -303,7 +325,8 @@ absl::StatusOr<Value> Extreme(Context& context, const Value& input, const Argume
 absl::StatusOr<Value> Sum(Context& context, const Value& input, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("sum", {"attribute", "start"}, 0, arguments));
-  INLAY_ASSIGN_OR_RETURN(const AttributePath path, AttributePath::Parse(args.Or(0, Value::None())));
+  INLAY_ASSIGN_OR_RETURN(const AttributePath path,
+                         AttributePath::Parse(context, args.Or(0, Value::None())));
   INLAY_ASSIGN_OR_RETURN(const Items items, Iterate(context.budget, input));
   Value sum = args.Or(1, Value::Int(0));
   if (sum.is(Type::kString)) return absl::InvalidArgumentError("sum does not add strings");
@@ -381,7 +404,7 @@ absl::StatusOr<Value> MapAttribute(Context& context, const Value& input,
                                    const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("map", {"attribute", "default"}, 1, arguments));
-  INLAY_ASSIGN_OR_RETURN(const AttributePath path, AttributePath::Parse(args[0]));
+  INLAY_ASSIGN_OR_RETURN(const AttributePath path, AttributePath::Parse(context, args[0]));
   INLAY_ASSIGN_OR_RETURN(const Items items, Iterate(context.budget, input));
   Values mapped;
   for (const Value& item : items->items) {
@@ -429,7 +452,7 @@ absl::StatusOr<Value> Select(Context& context, const Value& input, const Argumen
     return absl::InvalidArgumentError("selectattr and rejectattr need an attribute");
   AttributePath path;
   if (kOfAttribute) {
-    INLAY_ASSIGN_OR_RETURN(path, AttributePath::Parse(arguments.positional[0]));
+    INLAY_ASSIGN_OR_RETURN(path, AttributePath::Parse(context, arguments.positional[0]));
   }
   const Function* test = nullptr;
   Arguments rest;

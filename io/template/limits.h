@@ -23,6 +23,9 @@ inline constexpr int kMaxNesting = 150;
 inline constexpr int kMaxValueDepth = 200;
 // The most bytes of a template's text; published ones have at most some 40,000.
 inline constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
+// The most parameters of a macro, and the most arguments with names of a call: each is compared
+// with all before it.
+inline constexpr size_t kMaxNames = 1000;
 // The most items of a range(), as in Jinja's sandbox.
 inline constexpr int64_t kMaxRange = 100'000;
 

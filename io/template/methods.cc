@@ -48,7 +48,7 @@ absl::StatusOr<Value> Strip(Context& context, const Value& self, const Arguments
   INLAY_RETURN_IF_ERROR(context.budget.StepBytes(self.bytes().size()));
   if (args.Or(0, Value::None()).is(Type::kNone))
     return SameKind(context, self, StripSpace(self.text(), kSide));
-  INLAY_ASSIGN_OR_RETURN(const Text characters, args.TextOr(0, Text()));
+  INLAY_ASSIGN_OR_RETURN(const Value characters, args.StringOr(0));
   INLAY_ASSIGN_OR_RETURN(Text text,
                          StripCharacters(context.budget, self.text(), characters.bytes(), kSide));
   return SameKind(context, self, std::move(text));
@@ -63,8 +63,8 @@ absl::StatusOr<Value> SplitString(Context& context, const Value& self, const Arg
   if (args.Or(0, Value::None()).is(Type::kNone)) {
     INLAY_ASSIGN_OR_RETURN(parts, SplitSpace(context.budget, self.text(), most, kFrom));
   } else {
-    INLAY_ASSIGN_OR_RETURN(const Text separator, args.TextOr(0, Text()));
-    if (separator.empty()) return absl::InvalidArgumentError("split needs a separator");
+    INLAY_ASSIGN_OR_RETURN(const Value separator, args.StringOr(0));
+    if (separator.bytes().empty()) return absl::InvalidArgumentError("split needs a separator");
     INLAY_ASSIGN_OR_RETURN(parts,
                            Split(context.budget, self.text(), separator.bytes(), most, kFrom));
   }
@@ -83,12 +83,12 @@ absl::StatusOr<Value> SplitLinesOf(Context& context, const Value& self,
 template <Side kFrom>
 absl::StatusOr<Value> Partition(Context& context, const Value& self, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("partition", {"sep"}, 1, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Text separator, args.TextOr(0, Text()));
-  if (separator.empty()) return absl::InvalidArgumentError("partition needs a separator");
+  INLAY_ASSIGN_OR_RETURN(const Value separator, args.StringOr(0));
+  if (separator.bytes().empty()) return absl::InvalidArgumentError("partition needs a separator");
   INLAY_ASSIGN_OR_RETURN(std::vector<Text> parts,
                          Split(context.budget, self.text(), separator.bytes(), 1, kFrom));
   if (parts.size() == 2) {
-    parts.insert(parts.begin() + 1, separator);
+    parts.insert(parts.begin() + 1, separator.text());
   } else {
     parts.resize(3);
     if (kFrom == Side::kRight) std::swap(parts[0], parts[2]);
@@ -117,10 +117,11 @@ absl::StatusOr<Value> ReplaceIn(Context& context, const Value& self, const Argum
   INLAY_RETURN_IF_ERROR(RefuseMarkup(self, "replace"));
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("replace", {"old", "new", "count"}, 2, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Text old, args.TextOr(0, Text()));
-  INLAY_ASSIGN_OR_RETURN(const Text with, args.TextOr(1, Text()));
+  INLAY_ASSIGN_OR_RETURN(const Value old, args.StringOr(0));
+  INLAY_ASSIGN_OR_RETURN(const Value with, args.StringOr(1));
   INLAY_ASSIGN_OR_RETURN(const int64_t most, args.IntegerOr(2, -1));
-  INLAY_ASSIGN_OR_RETURN(Text text, Replace(context.budget, self.text(), old.bytes(), with, most));
+  INLAY_ASSIGN_OR_RETURN(Text text,
+                         Replace(context.budget, self.text(), old.bytes(), with.text(), most));
   return SameKind(context, self, std::move(text));
 }
 
@@ -141,18 +142,37 @@ absl::StatusOr<Value> JoinItems(Context& context, const Value& self, const Argum
   return SameKind(context, self, std::move(text));
 }
 
-// The part [start, end) of the text, which the functions that look for something take.
-absl::StatusOr<Value> Window(Context& context, const Value& self, const BoundArguments& args) {
-  if (!args.has(1) && !args.has(2)) return self;
-  return Slice(context.budget, self, args.Or(1, Value::None()), args.Or(2, Value::None()),
-               Value::None());
+// The part of a text in which the functions that look for something look.
+struct Window {
+  absl::string_view bytes;
+  size_t begin = 0;    // in the whole text
+  bool exists = true;  // false where its start is after its end: not even "" is in it
+};
+
+// That from the code point args[1] up to the code point args[2]. Both may be missing or none.
+absl::StatusOr<Window> FindWindow(Context& context, const Value& self, const BoundArguments& args) {
+  const absl::string_view bytes = self.bytes();
+  if (!args.has(1) && !args.has(2)) return Window{bytes};
+  INLAY_ASSIGN_OR_RETURN(const int64_t length, Length(context.budget, self));
+  const auto bound = [&](size_t parameter, int64_t otherwise) -> absl::StatusOr<int64_t> {
+    if (args.Or(parameter, Value::None()).is(Type::kNone)) return otherwise;
+    INLAY_ASSIGN_OR_RETURN(const int64_t at, args.IntegerOr(parameter, otherwise));
+    return at < 0 ? std::max<int64_t>(at + length, 0) : at;
+  };
+  INLAY_ASSIGN_OR_RETURN(const int64_t start, bound(1, 0));
+  INLAY_ASSIGN_OR_RETURN(int64_t end, bound(2, length));
+  end = std::min(end, length);
+  if (start > end) return Window{{}, 0, /*exists=*/false};
+  const size_t begin = ByteOfCodePoint(bytes, static_cast<size_t>(start));
+  const size_t size = ByteOfCodePoint(bytes.substr(begin), static_cast<size_t>(end - start));
+  return Window{bytes.substr(begin, size), begin};
 }
 
 template <bool (*kMatches)(absl::string_view, absl::string_view) noexcept>
 absl::StatusOr<Value> HasEnd(Context& context, const Value& self, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("startswith or endswith", {"affix", "start", "end"}, 1, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Value window, Window(context, self, args));
+  INLAY_ASSIGN_OR_RETURN(const Window window, FindWindow(context, self, args));
   const bool several = args[0].is_sequence(SequenceKind::kTuple);
   const absl::Span<const Value> affixes =
       several ? absl::MakeConstSpan(args[0].sequence()->items) : absl::MakeConstSpan(&args[0], 1);
@@ -162,7 +182,7 @@ absl::StatusOr<Value> HasEnd(Context& context, const Value& self, const Argument
       return absl::InvalidArgumentError(absl::StrCat(
           "startswith and endswith need strings, not a value of the type ", TypeName(affix)));
     INLAY_RETURN_IF_ERROR(context.budget.StepBytes(affix.bytes().size()));
-    found = found || kMatches(window.bytes(), affix.bytes());
+    found = found || (window.exists && kMatches(window.bytes, affix.bytes()));
   }
   return Value::Bool(found);
 }
@@ -171,29 +191,40 @@ absl::StatusOr<Value> HasEnd(Context& context, const Value& self, const Argument
 // search starts at.
 template <Side kFrom, bool kMustBe>
 absl::StatusOr<Value> FindText(Context& context, const Value& self, const Arguments& arguments) {
-  INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("find", {"sub"}, 1, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Text needle, args.TextOr(0, Text()));
-  const absl::string_view bytes = self.bytes();
-  size_t at = kFrom == Side::kRight ? bytes.size() : 0;
-  if (!needle.empty()) {
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Text> parts,
-                           Split(context.budget, self.text(), needle.bytes(), 1, kFrom));
-    at = parts.size() == 2 ? parts[0].size() : absl::string_view::npos;
+  INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
+                         Bind("find or index", {"sub", "start", "end"}, 1, arguments));
+  INLAY_ASSIGN_OR_RETURN(const Value sub, args.StringOr(0));
+  INLAY_ASSIGN_OR_RETURN(const Window window, FindWindow(context, self, args));
+  const absl::string_view needle = sub.bytes();
+  size_t at = absl::string_view::npos;
+  if (window.exists && kFrom == Side::kLeft) {
+    INLAY_ASSIGN_OR_RETURN(at, Find(context.budget, window.bytes, needle));
+  } else if (window.exists) {
+    INLAY_ASSIGN_OR_RETURN(at, FindLast(context.budget, window.bytes, needle));
   }
-  if (at != absl::string_view::npos)
-    return Value::Int(static_cast<int64_t>(CountCodePoints(bytes.substr(0, at))));
+  if (at != absl::string_view::npos) {
+    const absl::string_view before = self.bytes().substr(0, window.begin + at);
+    INLAY_RETURN_IF_ERROR(context.budget.StepBytes(before.size()));
+    return Value::Int(static_cast<int64_t>(CountCodePoints(before)));
+  }
   if (kMustBe) return absl::InvalidArgumentError("index did not find the text");
   return Value::Int(-1);
 }
 
 absl::StatusOr<Value> CountText(Context& context, const Value& self, const Arguments& arguments) {
-  INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("count", {"sub"}, 1, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Text needle, args.TextOr(0, Text()));
-  const absl::string_view bytes = self.bytes();
-  if (needle.empty()) return Value::Int(static_cast<int64_t>(CountCodePoints(bytes)) + 1);
+  INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
+                         Bind("count", {"sub", "start", "end"}, 1, arguments));
+  INLAY_ASSIGN_OR_RETURN(const Value sub, args.StringOr(0));
+  INLAY_ASSIGN_OR_RETURN(const Window window, FindWindow(context, self, args));
+  const absl::string_view needle = sub.bytes();
+  if (!window.exists) return Value::Int(0);
+  if (needle.empty()) {
+    INLAY_RETURN_IF_ERROR(context.budget.StepBytes(window.bytes.size()));
+    return Value::Int(static_cast<int64_t>(CountCodePoints(window.bytes)) + 1);
+  }
   int64_t count = 0;
   for (size_t from = 0;; ++count) {
-    INLAY_ASSIGN_OR_RETURN(const size_t at, Find(context.budget, bytes, needle.bytes(), from));
+    INLAY_ASSIGN_OR_RETURN(const size_t at, Find(context.budget, window.bytes, needle, from));
     if (at == absl::string_view::npos) return Value::Int(count);
     from = at + needle.size();
   }
@@ -202,12 +233,12 @@ absl::StatusOr<Value> CountText(Context& context, const Value& self, const Argum
 template <bool kPrefix>
 absl::StatusOr<Value> RemoveEnd(Context& context, const Value& self, const Arguments& arguments) {
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("removeprefix", {"affix"}, 1, arguments));
-  INLAY_ASSIGN_OR_RETURN(const Text affix, args.TextOr(0, Text()));
+  INLAY_ASSIGN_OR_RETURN(const Value affix, args.StringOr(0));
   const Text& text = self.text();
   INLAY_RETURN_IF_ERROR(context.budget.Reserve(text.size()));
   size_t begin = 0, end = text.size();
-  if (kPrefix && absl::StartsWith(text.bytes(), affix.bytes())) begin = affix.size();
-  if (!kPrefix && absl::EndsWith(text.bytes(), affix.bytes())) end -= affix.size();
+  if (kPrefix && absl::StartsWith(text.bytes(), affix.bytes())) begin = affix.bytes().size();
+  if (!kPrefix && absl::EndsWith(text.bytes(), affix.bytes())) end -= affix.bytes().size();
   return SameKind(context, self, text.Part(begin, end));
 }
 
@@ -216,10 +247,10 @@ absl::StatusOr<Value> PadTo(Context& context, const Value& self, const Arguments
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args,
                          Bind("ljust, rjust or center", {"width", "fillchar"}, 1, arguments));
   INLAY_ASSIGN_OR_RETURN(const int64_t width, args.IntegerOr(0, 0));
-  INLAY_ASSIGN_OR_RETURN(const Text fill, args.TextOr(1, Text(" ", Origin::kTemplate)));
+  INLAY_ASSIGN_OR_RETURN(const Value fill, args.StringOr(1, " "));
   if (CountCodePoints(fill.bytes()) != 1)
     return absl::InvalidArgumentError("what fills a text must be one character");
-  INLAY_ASSIGN_OR_RETURN(Text text, Pad(context.budget, self.text(), width, fill, kSide));
+  INLAY_ASSIGN_OR_RETURN(Text text, Pad(context.budget, self.text(), width, fill.text(), kSide));
   return SameKind(context, self, std::move(text));
 }
 
@@ -271,8 +302,7 @@ absl::StatusOr<Value> Get(Context& context, const Value& self, const Arguments& 
   if (!IsHashable(args[0]))
     return absl::InvalidArgumentError(
         absl::StrCat("a value of the type ", TypeName(args[0]), " cannot be a key"));
-  if (args[0].is(Type::kString))
-    INLAY_RETURN_IF_ERROR(context.budget.StepBytes(args[0].bytes().size()));
+  INLAY_RETURN_IF_ERROR(CountKey(context.budget, args[0]));
   const Value* found = self.dict().Find(args[0]);
   return found == nullptr ? args.Or(1, Value::None()) : *found;
 }

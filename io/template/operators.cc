@@ -67,6 +67,7 @@ absl::StatusOr<bool> EqualItems(Budget& budget, const Values& left, const Values
 absl::StatusOr<bool> EqualDicts(Budget& budget, const DictRep& left, const DictRep& right) {
   if (left.entries().size() != right.entries().size()) return false;
   for (const auto& [key, value] : left.entries()) {
+    INLAY_RETURN_IF_ERROR(CountKey(budget, key));
     const Value* other = right.Find(key);
     if (other == nullptr) return false;
     INLAY_ASSIGN_OR_RETURN(const bool equal, Equal(budget, value, *other));
@@ -305,6 +306,13 @@ absl::StatusOr<size_t> Find(Budget& budget, absl::string_view text, absl::string
   return absl::string_view::npos;
 }
 
+absl::StatusOr<size_t> FindLast(Budget& budget, absl::string_view text, absl::string_view needle) {
+  if (needle.size() > text.size()) return absl::string_view::npos;
+  const size_t places = text.size() - needle.size() + 1;
+  INLAY_RETURN_IF_ERROR(budget.Step(places / 16 + places * needle.size() / 1024 + 1));
+  return text.rfind(needle);
+}
+
 absl::StatusOr<bool> Contains(Budget& budget, const Value& container, const Value& item) {
   switch (container.type()) {
     case Type::kString: {
@@ -318,7 +326,7 @@ absl::StatusOr<bool> Contains(Budget& budget, const Value& container, const Valu
       if (!IsHashable(item))
         return absl::InvalidArgumentError(
             absl::StrCat("a value of the type ", TypeName(item), " cannot be a key"));
-      if (item.is(Type::kString)) INLAY_RETURN_IF_ERROR(budget.StepBytes(item.bytes().size()));
+      INLAY_RETURN_IF_ERROR(CountKey(budget, item));
       return container.dict().Find(item) != nullptr;
     case Type::kIterator: {
       IteratorRep& iterator = container.iterator();

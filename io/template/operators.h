@@ -43,6 +43,8 @@ absl::StatusOr<bool> Contains(Budget& budget, const Value& container, const Valu
 // Where `needle` is in `text` from byte `from` on; npos when it is not.
 absl::StatusOr<size_t> Find(Budget& budget, absl::string_view text, absl::string_view needle,
                             size_t from = 0);
+// Where `needle` is in `text` for the last time; npos when it is not.
+absl::StatusOr<size_t> FindLast(Budget& budget, absl::string_view text, absl::string_view needle);
 
 // Python's len().
 absl::StatusOr<int64_t> Length(Budget& budget, const Value& value);

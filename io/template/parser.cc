@@ -228,6 +228,8 @@ class Parser {
       const std::string& name = Name(parameter.symbol);
       if (name == "caller")
         return UnsupportedError(line, "a parameter of the name caller is not supported");
+      if (macro->parameters.size() == kMaxNames)
+        return SyntaxError(line, absl::StrCat("a macro has more than ", kMaxNames, " parameters"));
       for (const Symbol other : macro->parameters) {
         if (other == parameter.symbol)
           return SyntaxError(line, absl::StrCat("two parameters have the name ", name));

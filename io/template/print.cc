@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 
 #include "absl/strings/match.h"
@@ -64,10 +65,12 @@ absl::Status AppendRange(const Values& items, Text* out) {
   // Made of equal steps; an empty one, one item and the default step need not be told apart here.
   if (items.size() < 2)
     return absl::UnimplementedError("printing a range of less than two numbers is not supported");
-  const int64_t first = items[0].int_value(), step = items[1].int_value() - first;
-  const int64_t stop = items.back().int_value() + step;
-  if (step != 1) return absl::UnimplementedError("printing a range with a step is not supported");
-  out->Append(absl::StrCat("range(", first, ", ", stop, ")"), Origin::kTemplate);
+  // Any numbers may be there: nothing is computed that could overflow.
+  const int64_t first = items[0].int_value(), second = items[1].int_value();
+  const int64_t last = items.back().int_value();
+  if (second <= first || second - 1 != first || last == INT64_MAX)
+    return absl::UnimplementedError("printing a range with a step is not supported");
+  out->Append(absl::StrCat("range(", first, ", ", last + 1, ")"), Origin::kTemplate);
   return absl::OkStatus();
 }
 

@@ -37,6 +37,8 @@ class Text {
   absl::string_view bytes() const { return bytes_; }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
+  // What the text takes in memory beside itself.
+  size_t memory() const { return bytes_.size() + runs_.size() * sizeof(OriginRun); }
   absl::Span<const OriginRun> runs() const {
     if (!runs_.empty()) return runs_;
     return absl::Span<const OriginRun>(&single_, bytes_.empty() ? 0 : 1);

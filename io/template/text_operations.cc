@@ -268,8 +268,7 @@ absl::StatusOr<Text> Repeat(Budget& budget, const Text& text, int64_t times) {
   Text out;
   if (text.empty() || times <= 0) return out;
   const size_t count = static_cast<size_t>(times);
-  const size_t runs = text.runs().size();
-  const size_t each = text.size() + (runs > 1 ? runs * sizeof(OriginRun) : 0);
+  const size_t each = text.memory();
   if (count > SIZE_MAX / each) return budget.CheckBytes(SIZE_MAX);
   INLAY_RETURN_IF_ERROR(budget.Reserve(count * each));
   for (size_t i = 0; i < count; ++i) out.Append(text);
@@ -278,6 +277,7 @@ absl::StatusOr<Text> Repeat(Budget& budget, const Text& text, int64_t times) {
 
 absl::StatusOr<Text> Replace(Budget& budget, const Text& text, absl::string_view old,
                              const Text& with, int64_t most) {
+  INLAY_RETURN_IF_ERROR(budget.StepBytes(text.size()));
   Text out;
   size_t begin = 0, uncounted = 0;
   const absl::string_view bytes = text.bytes();
@@ -298,6 +298,7 @@ absl::StatusOr<Text> Replace(Budget& budget, const Text& text, absl::string_view
     INLAY_RETURN_IF_ERROR(budget.CheckBytes(out.size() + with.size()));
     INLAY_RETURN_IF_ERROR(budget.StepBytes(std::exchange(uncounted, 0)));
   }
+  INLAY_RETURN_IF_ERROR(budget.CheckBytes(out.size() + bytes.size() - begin));
   out.AppendPart(text, begin, bytes.size());
   return out;
 }

@@ -30,6 +30,33 @@ std::string NumberKey(double number) {
   return absl::StrCat("f", std::bit_cast<uint64_t>(number));
 }
 
+// Python compares functions, macros, namespaces and loops by which object they are.
+std::string ObjectKey(const void* object) { return absl::StrCat("o", absl::Hex(object)); }
+
+// Whether a value can be a key by itself or in a tuple.
+bool IsPlainKey(const Value& value) {
+  switch (value.type()) {
+    case Type::kSequence:
+    case Type::kDict:
+    case Type::kIterator:
+    case Type::kMethod:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// Whether KeyOf is equal for both, without making copies of long ones.
+bool SameKey(const Value& a, const Value& b) {
+  if (a.is(Type::kString) && b.is(Type::kString)) return a.bytes() == b.bytes();
+  if (a.is(Type::kSequence) && b.is(Type::kSequence)) {
+    const Values &left = a.sequence()->items, &right = b.sequence()->items;
+    return std::equal(left.begin(), left.end(), right.begin(), right.end(), SameKey);
+  }
+  const auto is_long = [](const Value& v) { return v.is(Type::kString) || v.is(Type::kSequence); };
+  return !is_long(a) && !is_long(b) && KeyOf(a) == KeyOf(b);
+}
+
 }  // namespace
 
 Value Value::String(Text text, Budget* budget, bool markup) {
@@ -127,6 +154,7 @@ void DictRep::Set(Value key, Value value) {
     return;
   }
   entries_.emplace_back(std::move(key), std::move(value));
+  bytes_ += sizeof(Entry);
   if (entries_.size() == kIndexedFrom) {
     for (size_t i = 0; i < entries_.size(); ++i) AddToIndex(i);
   } else if (entries_.size() > kIndexedFrom) {
@@ -134,14 +162,16 @@ void DictRep::Set(Value key, Value value) {
   }
 }
 
-void DictRep::AddToIndex(size_t entry) { index_.emplace(KeyOf(entries_[entry].first), entry); }
+void DictRep::AddToIndex(size_t entry) {
+  std::string key = KeyOf(entries_[entry].first);
+  bytes_ += key.size() + 3 * sizeof(std::string);
+  index_.emplace(std::move(key), entry);
+}
 
 void DictRep::Finish(Budget* budget) {
   assert(charge_ == nullptr);
   depth_ = DepthAbove(depth_, budget);
-  size_t bytes = sizeof(DictRep) + entries_.size() * sizeof(Entry);
-  for (const auto& [key, entry] : index_) bytes += key.size() + 3 * sizeof(std::string);
-  charge_ = std::make_unique<Charge>(budget, bytes);
+  charge_ = std::make_unique<Charge>(budget, bytes_);
 }
 
 const Value* DictRep::Find(const Value& key) const {
@@ -156,13 +186,12 @@ const Value* DictRep::Find(absl::string_view key) const {
 
 size_t DictRep::IndexOf(const Value& key) const {
   if (key.is(Type::kString)) return IndexOfString(key.bytes());
-  const std::string text = KeyOf(key);
   if (entries_.size() >= kIndexedFrom) {
-    const auto found = index_.find(text);
+    const auto found = index_.find(KeyOf(key));
     return found == index_.end() ? entries_.size() : found->second;
   }
   size_t at = 0;
-  while (at < entries_.size() && KeyOf(entries_[at].first) != text) ++at;
+  while (at < entries_.size() && !SameKey(entries_[at].first, key)) ++at;
   return at;
 }
 
@@ -180,20 +209,17 @@ size_t DictRep::IndexOfString(absl::string_view key) const {
 }
 
 bool IsHashable(const Value& value) {
-  switch (value.type()) {
-    case Type::kUndefined:
-    case Type::kNone:
-    case Type::kBool:
-    case Type::kInt:
-    case Type::kFloat:
-    case Type::kString:
-      return true;
-    case Type::kSequence:
-      // Of tuples those of plain values: looking at deeper ones could take forever.
-      return value.sequence()->kind == SequenceKind::kTuple && value.depth() == 1;
-    default:
-      return false;
-  }
+  // Of tuples those that hold no other: looking at deeper ones could take forever.
+  return IsPlainKey(value) || (value.is_sequence(SequenceKind::kTuple) && value.depth() == 1);
+}
+
+absl::Status CountKey(Budget& budget, const Value& key) {
+  if (key.is(Type::kString)) return budget.StepBytes(key.bytes().size());
+  if (!key.is_sequence(SequenceKind::kTuple)) return absl::OkStatus();
+  size_t bytes = 0;
+  for (const Value& item : key.sequence()->items)
+    bytes += sizeof(Value) + (item.is(Type::kString) ? item.bytes().size() : 0);
+  return budget.Reserve(bytes);
 }
 
 std::string KeyOf(const Value& value) {
@@ -210,8 +236,19 @@ std::string KeyOf(const Value& value) {
       return NumberKey(value.float_value());
     case Type::kString:
       return absl::StrCat("s", value.bytes());
-    default:
+    case Type::kNamespace:
+      return ObjectKey(value.name_space());
+    case Type::kLoop:
+      return ObjectKey(&value.loop());
+    case Type::kMacro:
+      return ObjectKey(&value.macro());
+    case Type::kFunction:
+      return ObjectKey(&value.function());
+    case Type::kSequence:
       break;
+    default:
+      assert(false);  // it is not hashable
+      return "";
   }
   std::string key = "t";
   for (const Value& item : value.sequence()->items) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "io/template/budget.h"
 #include "io/template/text.h"
@@ -151,7 +152,7 @@ class Value {
 
 struct StringRep {
   StringRep(Text t, bool m, Budget* budget)
-      : text(std::move(t)), markup(m), charge(budget, sizeof(StringRep) + text.size()) {}
+      : text(std::move(t)), markup(m), charge(budget, sizeof(StringRep) + text.memory()) {}
   const Text text;
   // Made by the filters safe and escape, as Python's Markup: what is added to it is escaped.
   const bool markup;
@@ -210,6 +211,8 @@ struct DictRep {
 
   const std::vector<Entry>& entries() const { return entries_; }
   int depth() const { return depth_; }
+  // The memory that Finish counts.
+  size_t bytes() const { return bytes_; }
 
  private:
   // Small dicts are searched from the front.
@@ -222,14 +225,19 @@ struct DictRep {
   std::vector<Entry> entries_;
   std::map<std::string, size_t> index_;  // by KeyOf
   int depth_ = 0;
+  size_t bytes_ = sizeof(DictRep);
   std::unique_ptr<Charge> charge_;
 };
 
 // Whether a value can be a key: lists, dicts and what holds them cannot, nor (unlike in Python)
-// tuples of tuples.
+// tuples of tuples and methods.
 bool IsHashable(const Value& value);
 
-// Equal for equal keys and different for different ones.
+// Counts what finding or setting a key takes. Call it before: one string may be in a tuple many
+// times, and each time it is read or copied.
+absl::Status CountKey(Budget& budget, const Value& key);
+
+// Equal for equal keys and different for different ones. `value` must be hashable.
 std::string KeyOf(const Value& value);
 
 // A list of which every value is a string of the template's.

@@ -88,6 +88,44 @@ TEST(JinjaTest, EveryByteKeepsItsOrigin) {
             "[<Me]..9[<Message>]");
   EXPECT_EQ(Marked("{{ ['b', m] | sort | first }}{{ [m, 'z'] | max }}{{ m or 'x' }}"),
             "[<Message>]z[<Message>]");
+  EXPECT_EQ(Marked("{% macro f() %}{{ kwargs }}{% for k in kwargs %}{{ k }}{% endfor %}"
+                   "{% endmacro %}{{ f(a=1, **d) }}{{ f(**dict(d, **{m: 2})) }}"),
+            "{'a': 1, '[k]': '[v]'}a[k]{'[k]': '[v]', '[<Message>]': 2}[k<Message>]");
+  EXPECT_EQ(Marked("{{ dict(b=1, **d) }}"), "{'b': 1, '[k]': '[v]'}");
+  // The character that fills a field is of the format.
+  EXPECT_EQ(Marked("{{ ('{:*<3}{:' ~ m[0] ~ '<3}').format('', '') }}"), "***[<<<]");
+}
+
+TEST(JinjaTest, KeysMayBeObjectsAndHoldThem) {
+  const auto text = Render(
+      "{% macro f() %}{% endmacro %}{% set ns = namespace() %}{% set d = {(range, 1): 'a', f: 'b', "
+      "(ns,): 'c', ns: 'd'} %}{{ d[(range, true)] }}{{ d[f] }}{{ d[(ns,)] }}{{ d[ns] }}"
+      "{{ (namespace(),) in d }}{{ (range,) in {} }}{{ [(f,), (f,), f] | unique | list | length }}"
+      "{% for i in [1, 2] %}{{ (loop,) in {} }}{{ {loop: 5}[loop] }}{% endfor %}");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->bytes(), "abcdFalseFalse2False5False5");
+  for (const std::string source : {"{{ ('a'.strip,) in {} }}", "{{ {'a'.strip: 1} }}",
+                                   "{{ ((),) in {} }}", "{{ [([],)] | unique | list }}"}) {
+    EXPECT_THAT(Error(source), HasSubstr("INVALID_ARGUMENT")) << source;
+  }
+}
+
+TEST(JinjaTest, RefusesManyNames) {
+  std::string parameters, arguments;
+  for (int i = 0; i < 1001; ++i) {
+    absl::StrAppend(&parameters, i > 0 ? "," : "", "p", i);
+    absl::StrAppend(&arguments, i > 0 ? "," : "", "p", i, "=1");
+  }
+  EXPECT_THAT(Error("{% macro f(" + parameters + ") %}{% endmacro %}"),
+              HasSubstr("INVALID_ARGUMENT line 1 of the template: a macro has more than 1000"));
+  EXPECT_THAT(Error("{{ dict(" + arguments + ") }}"),
+              HasSubstr("INVALID_ARGUMENT line 1 of the template: a call has more than 1000"));
+  for (const std::string source :
+       {"{{ [1] | map(attribute='.' * 64) | list }}", "{{ [] | sum('.' * 64) }}",
+        "{{ '' | join('', attribute='.' * 64) }}", "{{ [] | sort(attribute=',' * 64) }}"}) {
+    EXPECT_THAT(Error(source), HasSubstr("an attribute has 65 parts, and at most 64 are supported"))
+        << source;
+  }
 }
 
 TEST(JinjaTest, NamesTheLine) {
@@ -100,29 +138,32 @@ TEST(JinjaTest, NamesTheLine) {
 }
 
 TEST(JinjaTest, RefusesWhatIsLeftOut) {
-  for (const std::string source : {"{% include 'a' %}",
-                                   "{% import 'a' as b %}",
-                                   "{% from 'a' import b %}",
-                                   "{% extends 'a' %}",
-                                   "{% block a %}{% endblock %}",
-                                   "{% autoescape true %}{% endautoescape %}",
-                                   "{{ m | wordwrap }}",
-                                   "{{ m | pprint }}",
-                                   "{{ cycler(1) }}",
-                                   "{{ lipsum() }}",
-                                   "{{ joiner() }}",
-                                   "{{ m.encode() }}",
-                                   "{{ range }}",
-                                   "{{ namespace() }}",
-                                   "{{ 9223372036854775807 + 1 }}",
-                                   "{{ strftime_now('%Q') }}",
-                                   "{{ m.strip }}",
-                                   "{{ '\\N{DASH}' }}",
-                                   "{{ 'a{0.b}'.format(1) }}",
-                                   "{{ ('<' | safe) % m }}",
-                                   "{{ '٣' | int }}",
-                                   "{{ '٣' | float }}",
-                                   "{{ '٣'.isdigit() }}"}) {
+  for (const std::string source :
+       {"{% include 'a' %}",
+        "{% import 'a' as b %}",
+        "{% from 'a' import b %}",
+        "{% extends 'a' %}",
+        "{% block a %}{% endblock %}",
+        "{% autoescape true %}{% endautoescape %}",
+        "{{ m | wordwrap }}",
+        "{{ m | pprint }}",
+        "{{ cycler(1) }}",
+        "{{ lipsum() }}",
+        "{{ joiner() }}",
+        "{{ m.encode() }}",
+        "{{ range }}",
+        "{{ range(0, 9000000000000000000, 5000000000000000000) }}",
+        "{{ range(9223372036854775807, 9223372036854775805, -1)[::-1] }}",
+        "{{ namespace() }}",
+        "{{ 9223372036854775807 + 1 }}",
+        "{{ strftime_now('%Q') }}",
+        "{{ m.strip }}",
+        "{{ '\\N{DASH}' }}",
+        "{{ 'a{0.b}'.format(1) }}",
+        "{{ ('<' | safe) % m }}",
+        "{{ '٣' | int }}",
+        "{{ '٣' | float }}",
+        "{{ '٣'.isdigit() }}"}) {
     EXPECT_THAT(Error(source), AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("line 1"))) << source;
   }
 }
@@ -131,7 +172,7 @@ TEST(JinjaTest, EndsWithinItsSteps) {
   const std::string loops =
       "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
   EXPECT_THAT(Error(loops, {.max_steps = 100000}), HasSubstr("RESOURCE_EXHAUSTED line 1"));
-  const std::string big = "{% set a = 'ab' * 500000 %}";
+  const std::string big = "{% set a = 'ab' * 500000 %}{% set d = {(a,): 1} %}";
   for (const std::string work : {"a.replace('b', 'c')",
                                  "a | upper",
                                  "a.split('a')",
@@ -152,12 +193,40 @@ TEST(JinjaTest, EndsWithinItsSteps) {
                                  "a | trim",
                                  "a.startswith(a)",
                                  "a.isalpha()",
+                                 "a.count('')",
+                                 "a.rfind('')",
+                                 "a.rindex('')",
+                                 "a.find('b', 9)",
+                                 "a.replace('a', 'b', 0)",
+                                 "a.format()",
+                                 "'b' | truncate(9999999, end=a)",
+                                 "1 | tojson(indent=a)",
+                                 "dict([[a, 1]])",
+                                 "dict(d)",
+                                 "(a,) in {}",
+                                 "d == d",
                                  "(a ~ 'c').find(a[1:])"}) {
-    EXPECT_THAT(Error(big + "{% for i in range(9999) %}{% set b = " + work + " %}{% endfor %}",
+    EXPECT_THAT(Error(big + "{% for i in range(99) %}{% set b = " + work + " %}{% endfor %}",
                       {.max_steps = 300000}),
                 HasSubstr("RESOURCE_EXHAUSTED"))
         << work;
   }
+}
+
+TEST(JinjaTest, CallsOfManyNamesTakeSteps) {
+  std::string parameters, entries, fields;
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&parameters, i > 0 ? "," : "", "p", i);
+    absl::StrAppend(&entries, i > 0 ? "," : "", "'p", i, "': 1");
+    absl::StrAppend(&fields, "{p999}");
+  }
+  const Limits limits = {.max_steps = 50000};
+  EXPECT_THAT(Error("{% macro f(" + parameters + ") %}{% endmacro %}" +
+                        "{% for i in range(20) %}{{ f() }}{% endfor %}",
+                    limits),
+              HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(Error("{{ '" + fields + "'.format(**{" + entries + "}) }}", limits),
+              HasSubstr("RESOURCE_EXHAUSTED"));
 }
 
 TEST(JinjaTest, StaysWithinItsMemory) {
@@ -175,7 +244,16 @@ TEST(JinjaTest, StaysWithinItsMemory) {
         "{% for i in range(99999) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }}{% endfor %}",
         "{{ [1, 2] | tojson(indent=9999999) }}", "{{ ('a' * 700000) | list }}",
         "{% set ns = namespace(x=[1]) %}{% for i in range(50) %}{% set ns.x = [ns.x, ns.x] %}"
-        "{% endfor %}{{ ns.x }}"}) {
+        "{% endfor %}{{ ns.x }}",
+        // One string, many times in a key.
+        "{% set t = ('x' * 99999,) * 200 %}{{ t in {} }}",
+        "{% set t = ('x' * 99999,) * 200 %}{{ {t: 1} | length }}",
+        "{% set t = ('x' * 99999,) * 200 %}{{ {}[t] }}",
+        "{% set t = ('x' * 99999,) * 200 %}{{ {}.get(t) }}",
+        "{% set t = ('x' * 99999,) * 200 %}{{ dict([[t, 1]]) | length }}",
+        "{% set t = ('x' * 99999,) * 200 %}{{ [t] | unique | list | length }}",
+        "{% set x = 'x' * 99999 %}{% set ns = namespace(l=[]) %}{% for i in range(9) %}"
+        "{% set ns.l = ns.l + [(x, x, i)] %}{% endfor %}{{ ns.l | unique | list | length }}"}) {
     EXPECT_THAT(Error(source, limits), HasSubstr("RESOURCE_EXHAUSTED")) << source;
   }
   // What is let go of does not count.

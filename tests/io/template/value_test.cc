@@ -1,6 +1,7 @@
 #include "io/template/value.h"
 
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "io/template/limits.h"
@@ -52,6 +53,37 @@ TEST(KeyTest, TellsTuplesApart) {
   EXPECT_TRUE(IsHashable(tuple({Of("a")})));
   EXPECT_FALSE(IsHashable(tuple({Value::List({})})));
   EXPECT_FALSE(IsHashable(Value::List({})));
+}
+
+// Few keys are compared without an index, and as it would compare them.
+TEST(DictRepTest, FindsTuplesAmongFewAndMany) {
+  const auto tuple = [](Values items) {
+    return Value::Sequence(SequenceKind::kTuple, std::move(items));
+  };
+  for (const int others : {0, 20}) {
+    DictRep dict;
+    for (int i = 0; i < others; ++i) dict.Set(Of("k" + std::to_string(i)), Value::Int(i));
+    dict.Set(tuple({Of("a"), Value::Int(1)}), Value::Int(-1));
+    dict.Set(tuple({}), Value::Int(-2));
+    dict.Finish(nullptr);
+    EXPECT_EQ(dict.Find(tuple({Of("a"), Value::Float(1)}))->int_value(), -1);
+    EXPECT_EQ(dict.Find(tuple({}))->int_value(), -2);
+    EXPECT_EQ(dict.Find(tuple({Of("a")})), nullptr);
+    EXPECT_EQ(dict.Find(tuple({Value::Int(1), Of("a")})), nullptr);
+    EXPECT_EQ(dict.Find(Value::None()), nullptr);
+    EXPECT_EQ(dict.Find("a"), nullptr);
+  }
+}
+
+TEST(ValueTest, CountsTheOriginsOfItsBytes) {
+  Text text;
+  for (int i = 0; i < 500; ++i) {
+    text.Append("t", Origin::kTemplate);
+    text.Append("m", Origin::kMessage);
+  }
+  Budget budget(Limits{});
+  const Value value = Value::String(text, &budget);
+  EXPECT_GE(budget.bytes(), 1000 * (1 + sizeof(OriginRun)));
 }
 
 TEST(ValueTest, CountsInItsBudgetWhileItExists) {
