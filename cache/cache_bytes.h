@@ -12,9 +12,12 @@ namespace inlay {
 struct CacheBytes {
   size_t constant = 0;   // upper bound, independent of the length: rings, states and logs
   size_t per_block = 0;  // in addition, for every started kKvBlockRows tokens
-  size_t append = 0;     // upper bound of what an open transaction adds
-  size_t snapshot = 0;   // upper bound of the copies when a fork and its origin diverge
-  size_t trimmed = 0;    // as Kept(), of a fork that cannot be rewound any more: after Trim(0)
+  // Of `constant`: what an append may take anew for every started kKvBlockRows tokens, as a ring
+  // takes its blocks when they are written first, and again where a snapshot shares them.
+  size_t ring_block = 0;
+  size_t append = 0;    // upper bound of what an open transaction adds
+  size_t snapshot = 0;  // upper bound of the copies when a fork and its origin diverge
+  size_t trimmed = 0;   // as Kept(), of a fork that cannot be rewound any more: after Trim(0)
 
   // The bytes of a conversation of this length, between appends.
   constexpr size_t At(size_t length) const {
@@ -28,6 +31,7 @@ struct CacheBytes {
   constexpr CacheBytes& operator+=(const CacheBytes& other) {
     constant += other.constant;
     per_block += other.per_block;
+    ring_block += other.ring_block;
     append += other.append;
     snapshot += other.snapshot;
     trimmed += other.trimmed;

@@ -57,9 +57,10 @@ class KVCache {
   size_t max_append() const { return traits_.max_append; }
 
   // Checks that `tokens` fit in every layer, and makes room for them. Errors, all without any
-  // change: OutOfRange when the length would exceed max_length(), InvalidArgument when there are
-  // none or more than max_append(), ResourceExhausted when the block pool or the system has too
-  // little memory left, FailedPrecondition when a transaction is open.
+  // change but that RewindFloor() may rise as far as an append makes it rise: OutOfRange when the
+  // length would exceed max_length(), InvalidArgument when there are none or more than
+  // max_append(), ResourceExhausted when the block pool or the system has too little memory left,
+  // FailedPrecondition when a transaction is open.
   absl::StatusOr<Transaction> Begin(absl::Span<const int32_t> tokens);
 
   // A rewind by up to this many tokens from the greatest length that the conversation has had since

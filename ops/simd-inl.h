@@ -130,10 +130,11 @@ HWY_INLINE void ConvertRow(const T* from, size_t n, float* out) {
   if (i < n) hn::StoreN(LoadFloatN(df, from + i, n - i), df, out + i, n - i);
 }
 
-// e^x, infinite above 104 where hn::Exp is not defined.
+// e^x, infinite above 104 where hn::Exp is not defined; NaN of NaN, which hn::Exp makes 0 and
+// hn::Min, on some CPUs, 104.
 template <class DF, class V = hn::Vec<DF>>
 HWY_INLINE V ExpOf(DF df, V x) {
-  return hn::Exp(df, hn::Min(x, hn::Set(df, 104.0f)));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(df, hn::Min(x, hn::Set(df, 104.0f))));
 }
 
 // e^x of one number, with the same bits as in any lane of a vector.

@@ -83,6 +83,7 @@ struct MixerStorage<AttentionMixer<kShape, kRope, kWindow>> {
       return {.per_block = block, .snapshot = block, .trimmed = block};
     } else {
       return {.constant = kRingBlocks<Policy> * block,
+              .ring_block = block,
               .snapshot = block,
               .trimmed = KvBlocks::WindowBlocks(kStoredWindow) * block};
     }

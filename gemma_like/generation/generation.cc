@@ -253,6 +253,9 @@ absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
     const absl::Span<const float> row =
         TokenLogits(tokenizer_, {logits.Row(drafted_tokens_.row()), logits.cols});
     INLAY_ASSIGN_OR_RETURN(const int32_t token, NextToken(row));
+    // A token that a grammar forces is chosen without a look at the logits.
+    if (options_.top_chances.has_value() && !AllFinite(row.data(), row.size()))
+      return NotFinite(drafted_tokens_.tokens().size() - 1);
     const bool ends = guide_.has_value() || !options_.ignore_eos;
     if (ends && tokenizer_.IsEndOfGeneration(token)) {
       if (options_.top_chances.has_value() && options_.end_chance)

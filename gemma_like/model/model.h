@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -88,9 +89,14 @@ class Model final : public Engine {
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
     const WeightBinder binder = Ask(file, ShareOf(options.ranks.get()));
     const size_t threads = TeamThreads(options);
-    return {.weights = binder.bytes(),
-            .scratch = ScratchFloats(MaxBatch(options), threads) * sizeof(float) +
-                       PlannedKernelMemory(threads)};
+    size_t scratch =
+        ScratchFloats(MaxBatch(options), threads) * sizeof(float) + PlannedKernelMemory(threads);
+    if constexpr (kEmbeds) {
+      // The conversations of EmbedTexts: each text may begin a block of its own.
+      constexpr CacheBytes kText = ConfigCacheBytes<Config, F32Storage>();
+      scratch += kText.At(MaxBatch(options)) + (kMostTexts - 1) * kText.At(1);
+    }
+    return {.weights = binder.bytes(), .scratch = scratch};
   }
 
   // What a rank's token costs, from the file's header alone, once a conversation has `length`
@@ -153,8 +159,9 @@ class Model final : public Engine {
     } else {
       std::lock_guard<std::mutex> lock(mutex_);
       return OrOutOfMemory("this batch", [&] {
-        absl::Status status = CheckBatch(steps, logits, info_);
-        return status.ok() ? RunBatch(steps, logits, cancel, outcomes) : status;
+        const absl::Status status = CheckBatch(steps, logits, info_);
+        if (!status.ok()) return status;
+        return OnAllRanks([&] { return RunPass(steps, logits, cancel, outcomes); });
       });
     }
   }
@@ -163,7 +170,10 @@ class Model final : public Engine {
                      const CancelCheck& cancel = nullptr) override {
     if constexpr (kEmbeds) {
       std::lock_guard<std::mutex> lock(mutex_);
-      return OrOutOfMemory("this batch", [&] { return EmbedTexts(texts, embeddings, cancel); });
+      return OrOutOfMemory("this batch", [&]() -> absl::Status {
+        INLAY_RETURN_IF_ERROR(CheckTexts(texts, embeddings, info_));
+        return OnAllRanks([&] { return EmbedTexts(texts, embeddings, cancel); });
+      });
     } else {
       return absl::FailedPreconditionError(absl::StrCat(
           "a model of config ", info_.config_name, " generates text: it computes no embeddings"));
@@ -233,10 +243,10 @@ class Model final : public Engine {
     return model;
   }
 
-  // Each text is a conversation of one step, which is forgotten afterwards.
+  // Each text, which has been checked, is a conversation of one step, which is forgotten
+  // afterwards.
   absl::Status EmbedTexts(absl::Span<const absl::Span<const int32_t>> texts, FloatRows embeddings,
                           const CancelCheck& cancel) {
-    INLAY_RETURN_IF_ERROR(CheckTexts(texts, embeddings, info_));
     std::vector<HybridCache<Config>> caches;
     caches.reserve(texts.size());
     std::vector<SequenceStep> steps;
@@ -247,21 +257,21 @@ class Model final : public Engine {
       // The last layer computes all rows, as for logits after each token.
       steps.push_back({.cache = &caches.back(), .tokens = text, .logit_rows = text.size()});
     }
-    return RunBatch(steps, embeddings, cancel, {});
+    return RunPass(steps, embeddings, cancel, {});
   }
 
-  // The steps have been checked. The results are logits or embeddings. Containers may run out of
-  // memory, but only before anything is committed.
-  absl::Status RunBatch(absl::Span<const SequenceStep> steps, FloatRows results,
-                        const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
-    if (!ranks_) return RunPass(steps, results, cancel, outcomes);
+  // Containers may run out of memory, but only before anything is committed. The other ranks would
+  // wait for this one then.
+  absl::Status OnAllRanks(absl::FunctionRef<absl::Status()> run) {
+    if (!ranks_) return run();
     try {
-      return RunPass(steps, results, cancel, outcomes);
+      return run();
     } catch (const std::bad_alloc&) {
-      ranks_->group().Fail("there is no memory for a batch");  // the other ranks are in it
+      ranks_->group().Fail("there is no memory for a batch");
     }
   }
 
+  // The steps have been checked. The results are logits or embeddings.
   absl::Status RunPass(absl::Span<const SequenceStep> steps, FloatRows results,
                        const CancelCheck& cancel, absl::Span<absl::Status> outcomes) {
     const Team::Region region(*team_);

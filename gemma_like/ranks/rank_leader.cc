@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "cache/cache_bytes.h"
 #include "cache/model_identity.h"
+#include "gemma_like/model/batch_check.h"
 #include "gemma_like/ranks/rank_load.h"
 #include "gemma_like/ranks/rank_save.h"
 #include "ops/team.h"
@@ -47,6 +48,8 @@ class RankEngine final : public Engine {
     std::lock_guard<std::mutex> lock(leader_->calls_);
     RankMessage message;
     INLAY_RETURN_IF_ERROR(OrOutOfMemory("this batch", [&]() -> absl::Status {
+      // The others find their own results always fitting, and would wait for this rank.
+      INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, share_->info()));
       message.Add(RankCommand::kForward);
       message.Add(number_);
       message.Add(outcomes.empty());
@@ -70,6 +73,8 @@ class RankEngine final : public Engine {
     std::lock_guard<std::mutex> lock(leader_->calls_);
     RankMessage message;
     INLAY_RETURN_IF_ERROR(OrOutOfMemory("this batch", [&] {
+      if (share_->info().embedding_dim > 0)
+        INLAY_RETURN_IF_ERROR(CheckTexts(texts, embeddings, share_->info()));
       message.Add(RankCommand::kEmbed);
       message.Add(number_);
       message.Add(texts.size());
@@ -130,7 +135,8 @@ void RankLeader::Send(const RankMessage& message) {
 
 uint64_t RankLeader::Register(const KVCache& cache) {
   numbers_[&cache] = conversations_;
-  dropped_.reserve(numbers_.size());  // Dropped must not need memory
+  // Dropped must not need memory, for these and those that nobody was told of yet.
+  dropped_.reserve(dropped_.size() + numbers_.size());
   return conversations_++;
 }
 

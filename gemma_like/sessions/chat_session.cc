@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/out_of_memory.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
@@ -80,7 +81,7 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
                                                    const TextCallback& on_text,
                                                    const CancelCheck& cancel) {
   if (next.keep < cache_->length()) {
-    INLAY_RETURN_IF_ERROR(GoBack(next.keep));
+    INLAY_RETURN_IF_ERROR(GoBack(next.keep, cancel));
     for (Turn& turn : turns_) {
       if (turn.begin <= next.keep) continue;
       turn.begin = next.keep;
@@ -102,9 +103,32 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
     options.grammar = options.grammar->After(format_->answer_format().think_end);
   INLAY_ASSIGN_OR_RETURN(GenerateResult result, Generate(engine_, tokenizer_, *cache_, next.tokens,
                                                          options, on_text, cancel));
+  if (result.stop_reason == StopReason::kStopText)
+    INLAY_RETURN_IF_ERROR(DropStopText(turns_.back().answer_begin, result.text));
   turns_.back().answer = result.text;
   turns_.back().end = cache_->length();
   return result;
+}
+
+absl::Status ChatSession::DropStopText(size_t begin, absl::string_view answer) {
+  const absl::Span<const int32_t> tokens = cache_->tokens();
+  const std::vector<int32_t>& shown = options_.shown_control;
+  size_t keep = begin;
+  for (; keep < tokens.size(); ++keep) {
+    const int32_t token = tokens[keep];
+    const bool is_shown = std::binary_search(shown.begin(), shown.end(), token);
+    if (!absl::ConsumePrefix(&answer,
+                             is_shown ? tokenizer_.TokenText(token) : tokenizer_.Piece(token))) {
+      break;
+    }
+  }
+  if (keep == tokens.size()) return absl::OkStatus();
+  INLAY_RETURN_IF_ERROR(GoBack(keep, nullptr));
+  if (answer.empty()) return absl::OkStatus();
+  // A token wrote both the end of the answer and the beginning of the stop text.
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> rest,
+                         tokenizer_.Encode(answer, {.add_bos = false}));
+  return Prefill(engine_, *cache_, rest, FloatRows(nullptr, 0, engine_.info().vocab_size), nullptr);
 }
 
 absl::StatusOr<Continuation> ChatSession::Next(absl::string_view user, bool anew,
@@ -143,15 +167,15 @@ absl::Status ChatSession::Rewind(size_t count) {
     }
     if (count == 0) return absl::OkStatus();
     const size_t index = turns_.size() - count;
-    INLAY_RETURN_IF_ERROR(GoBack(turns_[index].begin));
+    INLAY_RETURN_IF_ERROR(GoBack(turns_[index].begin, nullptr));
     turns_.resize(index);
     return absl::OkStatus();
   });
 }
 
-absl::Status ChatSession::GoBack(size_t position) {
+absl::Status ChatSession::GoBack(size_t position, const CancelCheck& cancel) {
   if (position >= cache_->RewindFloor()) return cache_->Rewind(position);
-  INLAY_ASSIGN_OR_RETURN(cache_, Beginning(position, nullptr));
+  INLAY_ASSIGN_OR_RETURN(cache_, Beginning(position, cancel));
   return absl::OkStatus();
 }
 
@@ -197,7 +221,9 @@ absl::StatusOr<std::vector<ChosenToken>> ChatSession::LastChances(size_t top,
           .cache = cache.get(), .tokens = tokens.subspan(at - 1, rows), .logit_rows = rows};
       INLAY_RETURN_IF_ERROR(engine_.Forward({&step, 1}, logits, cancel));
       for (size_t r = 0; r < rows; ++r, ++at) {
-        chosen.push_back(ChanceOf({logits.data + r * vocab_size, vocab_size}, tokens[at], top));
+        const absl::Span<const float> row =
+            TokenLogits(tokenizer_, {logits.data + r * vocab_size, vocab_size});
+        chosen.push_back(ChanceOf(row, tokens[at], top));
       }
     }
     return chosen;

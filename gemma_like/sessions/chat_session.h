@@ -147,7 +147,10 @@ class ChatSession {
   absl::Status NoFork(size_t fork) const;
 
   // Makes the conversation end at `position`.
-  absl::Status GoBack(size_t position);
+  absl::Status GoBack(size_t position, const CancelCheck& cancel);
+  // Takes from the conversation what an answer, which begins at token `begin`, has behind its text:
+  // the stop text that ended it, which nobody was shown.
+  absl::Status DropStopText(size_t begin, absl::string_view answer);
 
   // The beginning of the conversation up to `position`, where no rewind leads, by the cheapest
   // means: from a snapshot and a prefill of the tokens that it lacks.

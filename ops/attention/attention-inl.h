@@ -142,7 +142,8 @@ HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t begin, size_t end,
   const float factor = ExpOf1(partial.largest() - new_largest);
   auto sum = hn::Zero(d);
   for (size_t j = first; j < end; j += lanes) {
-    const auto e = hn::Exp(d, hn::Sub(hn::Load(d, scores + j), hn::Set(d, new_largest)));
+    const auto x = hn::Sub(hn::Load(d, scores + j), hn::Set(d, new_largest));
+    const auto e = hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));  // hn::Exp of NaN is 0
     sum = hn::Add(sum, e);
     hn::Store(e, d, scores + j);
   }

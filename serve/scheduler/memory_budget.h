@@ -26,7 +26,7 @@ class MemoryBudget {
   // Upper bound of what one append of so many tokens adds to the bytes in use.
   size_t BytesToAppend(size_t tokens) const {
     const size_t blocks = (tokens + kKvBlockRows - 1) / kKvBlockRows + 1;
-    return plan_.append + plan_.snapshot + blocks * plan_.per_block;
+    return plan_.append + plan_.snapshot + blocks * (plan_.per_block + plan_.ring_block);
   }
 
   // The longest conversation, up to `most` tokens, that fits when it is alone with so many rows of

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/sessions/chat_session.h"
 #include "io/gguf/gguf.h"
@@ -218,8 +219,10 @@ class RewrittenChat : public testing::Test {
  protected:
   RewrittenChat() : model_(LoadBard()) {}
 
-  ChatSession Make(const char* source = kSource, size_t max_tokens = 20) {
+  ChatSession Make(const char* source = kSource, size_t max_tokens = 20,
+                   std::vector<std::string> stop_texts = {}) {
     GenerateOptions options;
+    options.stop_texts = std::move(stop_texts);
     options.sampling.temperature = 0;
     options.max_tokens = max_tokens;
     return Must(
@@ -308,6 +311,24 @@ TEST_F(RewrittenChat, TokensAreThoseOfTheWholeTextAfterAnything) {
       expected += turn.user + "\n" + (up ? Upper(*turn.answer) : *turn.answer) + "\n";
     expected += user + "\n" + Say(session, user);
     ASSERT_EQ(model_.tokenizer->Decode(session.cache().tokens()), expected) << "step " << step;
+  }
+}
+
+// A stop text is not shown, and so it is not in what the next answer follows: not where a token
+// wrote the end of the answer too, either.
+TEST_F(RewrittenChat, StopTextsAreNotInTheChat) {
+  constexpr char kPlain[] = "{% for m in messages %}{{ m.content }}{{ '\n' }}{% endfor %}";
+  for (const char* stop : {"e", "th", "ou", " the", "n", ",", "\n"}) {
+    ChatSession session = Make(kPlain, 30, {stop});
+    std::string expected;
+    for (const char* user : {"ROMEO:", "JULIET:", "NURSE:"}) {
+      const GenerateResult result = Must(session.Say(user, nullptr, nullptr));
+      expected += absl::StrCat(user, "\n", result.text);
+      ASSERT_EQ(model_.tokenizer->Decode(session.cache().tokens()), expected)
+          << "stopped by '" << stop << "'";
+      EXPECT_EQ(session.turns().back().end, session.cache().length());
+      expected += "\n";
+    }
   }
 }
 

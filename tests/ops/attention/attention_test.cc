@@ -174,18 +174,22 @@ TEST_P(AttentionTest, WhatIsNotFiniteReachesOnlyTokensThatSeeIt) {
     const Sequence sequence(shape, first + tokens);
     const AttentionParams params = {6, 0.2f, 0, 0};
     const Array q = RandomArray(tokens, 6 * 40, 5), before(tokens, 6 * 40), y(tokens, 6 * 40);
-    Store store(shape, BlocksFor(first + tokens));
-    sequence.StoreInto(store, 0, first + tokens);
-    Attend(params, {{q, first, store.view, before}}, team);
-    store.Poison(bad);
-    Attend(params, {{q, first, store.view, y}}, team);
-    for (size_t t = 0; t < tokens; ++t) {
-      if (first + t >= bad) {
-        EXPECT_TRUE(std::isnan(y.At(t, 0))) << "token " << t;
-        continue;
-      }
-      for (size_t i = 0; i < y.view().cols; ++i) {
-        ASSERT_EQ(y.At(t, i), before.At(t, i)) << "token " << t << ", element " << i;
+    // A key alone must not be as if it were unseen.
+    for (const std::initializer_list<bool> which :
+         {std::initializer_list<bool>{false, true}, std::initializer_list<bool>{false}}) {
+      Store store(shape, BlocksFor(first + tokens));
+      sequence.StoreInto(store, 0, first + tokens);
+      Attend(params, {{q, first, store.view, before}}, team);
+      store.Poison(bad, which);
+      Attend(params, {{q, first, store.view, y}}, team);
+      for (size_t t = 0; t < tokens; ++t) {
+        if (first + t >= bad) {
+          EXPECT_TRUE(std::isnan(y.At(t, 0))) << "token " << t;
+          continue;
+        }
+        for (size_t i = 0; i < y.view().cols; ++i) {
+          ASSERT_EQ(y.At(t, i), before.At(t, i)) << "token " << t << ", element " << i;
+        }
       }
     }
   }

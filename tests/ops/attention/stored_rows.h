@@ -39,10 +39,10 @@ class Store {
                                              : Bf16Value(bits);
   }
 
-  // Makes the rows of a position NaN.
-  void Poison(size_t position) {
+  // Makes the rows of a position NaN: keys (false), values (true) or both.
+  void Poison(size_t position, std::initializer_list<bool> which = {false, true}) {
     for (size_t head = 0; head < view.shape.kv_heads; ++head) {
-      for (bool of_value : {false, true}) {
+      for (bool of_value : which) {
         for (size_t i = 0; i < view.shape.head_dim; ++i) {
           std::memset(Address(position, head, of_value, i), 0xFF, KvTypeBytes(view.shape.type));
         }

@@ -5,12 +5,20 @@
 namespace inlay::serve {
 namespace {
 
-constexpr CacheBytes kPlan{.constant = 1000, .per_block = 100, .append = 30, .snapshot = 7};
+constexpr CacheBytes kPlan{
+    .constant = 1000, .per_block = 100, .ring_block = 50, .append = 30, .snapshot = 7};
 
 TEST(MemoryBudgetTest, CountsAllThatAConversationNeeds) {
   const MemoryBudget memory(10'000, kPlan, 3);
   EXPECT_EQ(memory.BytesFor(1, 1), 1000u + 100 + 30 + 7 + 3);
   EXPECT_EQ(memory.BytesFor(kKvBlockRows + 1, 5), 1000u + 200 + 30 + 7 + 15);
+}
+
+// Of rings an append takes what it writes to, however much of the constant part there is already.
+TEST(MemoryBudgetTest, BytesToAppend) {
+  const MemoryBudget memory(10'000, kPlan, 3);
+  EXPECT_EQ(memory.BytesToAppend(1), 30u + 7 + 2 * (100 + 50));
+  EXPECT_EQ(memory.BytesToAppend(2 * kKvBlockRows), 30u + 7 + 3 * (100 + 50));
 }
 
 TEST(MemoryBudgetTest, NeverPromisesMoreThanThereIs) {
