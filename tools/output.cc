@@ -27,6 +27,9 @@ absl::Status WriteError(int fd, int error) {
   return status;
 }
 
+// Whether a terminal shows what is written; so it is assumed where a sandbox forbids the question.
+bool IsShown(int fd) { return isatty(fd) == 1 || errno == EPERM; }
+
 }  // namespace
 
 bool HasColor(int fd) {
@@ -36,8 +39,7 @@ bool HasColor(int fd) {
          absl::string_view(term) != "dumb";
 }
 
-Output::Output(int fd, Form form)
-    : fd_(fd), raw_(form == Form::kRawUnlessShown && isatty(fd) == 0) {}
+Output::Output(int fd, Form form) : fd_(fd), raw_(form == Form::kRawUnlessShown && !IsShown(fd)) {}
 
 void Output::Write(absl::string_view text) {
   if (!ok()) return;

@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -128,6 +129,13 @@ constexpr uint32_t kServes[] = {
 #endif
 };
 
+// TCGETS2, TCSETS2, TCSETSW2 and TCSETSF2 of <asm/termbits.h>, which cannot be included beside the
+// C library's headers. isatty() and tcgetattr() of glibc 2.42 and later make no other request.
+constexpr uint32_t kTcgets2 = 0x802C542A;
+constexpr uint32_t kTcsets2 = 0x402C542B;
+constexpr uint32_t kTcsetsw2 = 0x402C542C;
+constexpr uint32_t kTcsetsf2 = 0x402C542D;
+
 // The low half of a call's argument: flags and process ids fit in it.
 constexpr uint32_t Argument(size_t index) {
   return static_cast<uint32_t>(offsetof(seccomp_data, args) + index * sizeof(uint64_t));
@@ -169,6 +177,8 @@ class Filter {
     for (const uint32_t request :
          {TCGETS, TCSETS, TCSETSW, TCSETSF, TIOCGWINSZ, TIOCGPGRP, FIONREAD})
       AllowEqual(SYS_ioctl, 1, request);
+    for (const uint32_t request : {kTcgets2, kTcsets2, kTcsetsw2, kTcsetsf2})
+      AllowEqual(SYS_ioctl, 1, request);
     if (network == SandboxNetwork::kServes) AllowServing();
     program_.push_back(Return(Errno(EPERM)));
   }
@@ -188,8 +198,11 @@ class Filter {
 
   void AllowServing() {
     for (const uint32_t call : kServes) Allow(call);
-    // Sockets of streams alone: one for datagrams needs no connection to send to anybody. Nor may a
-    // connection be made in passing, by what is sent first.
+    // Sockets for TCP alone: one for datagrams needs no connection to send to anybody, and SCTP,
+    // TIPC and others make a connection in passing, by what is sent first. TCP does so with
+    // MSG_FASTOPEN only.
+    RefuseUnlessEither(SYS_socket, 0, AF_INET, AF_INET6);
+    RefuseUnlessEither(SYS_socket, 2, 0, IPPROTO_TCP);
     constexpr uint32_t kNoStream = 0xE;  // of the bits of a type, SOCK_STREAM has the lowest
     AllowWithout(SYS_socket, 1, kNoStream);
     AllowWithout(SYS_sendmsg, 2, MSG_FASTOPEN);
@@ -220,6 +233,15 @@ class Filter {
   void AllowWithout(uint32_t call, size_t argument, uint32_t bits) {
     AllowIf(call, argument, BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 1, 0));
   }
+  // Refuses the call if its argument has neither value; otherwise a later rule decides.
+  void RefuseUnlessEither(uint32_t call, size_t argument, uint32_t one, uint32_t other) {
+    program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 5));
+    program_.push_back(Load(Argument(argument)));
+    program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 2, 0));
+    program_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 1, 0));
+    program_.push_back(Return(Errno(EPERM)));
+    program_.push_back(Load(offsetof(seccomp_data, nr)));
+  }
 
   std::vector<sock_filter> program_;
 };
@@ -240,10 +262,13 @@ absl::Status RestrictReading(const std::vector<std::string>& readable) {
   const auto close_rules = absl::MakeCleanup([rules] { close(rules); });
 
   // Files of the system: libraries and locales of line editing, descriptions of terminals, the
-  // amount of memory.
+  // amount of memory, the time zone, and what the name of a server's --host is looked up with. No
+  // other file of /etc, where there are keys and passwords.
   std::vector<std::string> allowed = {
-      "/usr",     "/lib",      "/lib64",        "/etc",
-      "/dev/tty", "/dev/null", "/proc/meminfo", "/proc/self/status"};
+      "/usr",           "/lib",         "/lib64",           "/etc/ld.so.cache",
+      "/etc/terminfo",  "/etc/termcap", "/etc/localtime",   "/etc/nsswitch.conf",
+      "/etc/host.conf", "/etc/hosts",   "/etc/resolv.conf", "/etc/gai.conf",
+      "/dev/tty",       "/dev/null",    "/proc/meminfo",    "/proc/self/status"};
   allowed.insert(allowed.end(), readable.begin(), readable.end());
   for (const std::string& path : allowed) {
     const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);

@@ -18,8 +18,8 @@ enum class SandboxNetwork {
 // network, no file created, changed, renamed or removed, no other program started, no other process
 // inspected or signalled. seccomp refuses everything but the system calls that computing, reading
 // and terminal input and output need; where the kernel has Landlock, files outside of `readable`
-// (files or folders) and of the system's libraries and locales cannot be read either. Files that
-// are already open stay open.
+// (files or folders), of the system's libraries and locales and of a few of its settings cannot be
+// read either. Files that are already open stay open.
 //
 // It cannot be undone, and a second call changes nothing. Call it before threads start: it applies
 // to all that are started later. Unimplemented where the system cannot enforce it: then nothing has

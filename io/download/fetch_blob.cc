@@ -48,6 +48,7 @@ absl::StatusOr<FileLock> WaitForLock(const std::string& path, const BlobRequest&
     if (!std::exchange(told, true) && observer.note)
       observer.note(absl::StrCat("another program is getting ", PrintableName(request.what),
                                  "; waiting for it"));
+    INLAY_RETURN_IF_ERROR(observer.CheckCancelled());
     absl::SleepFor(kLockPause);
   }
 }

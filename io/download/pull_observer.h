@@ -17,8 +17,9 @@ struct PullObserver {
   // How many of the model's bytes are here. Begins with what an earlier pull left, and may go back
   // where that turns out to be of no use.
   std::function<void(uint64_t done, uint64_t total)> progress = {};
-  // Asked with each piece that arrives, and while a further attempt is waited for; true ends the
-  // pull with Cancelled. What has arrived stays, for another pull to go on.
+  // Asked with each piece that arrives, and while a further attempt or another program's lock is
+  // waited for; true ends the pull with Cancelled. What has arrived stays, for another pull to go
+  // on.
   std::function<bool()> cancelled = {};
 
   absl::Status CheckCancelled() const {

@@ -153,8 +153,10 @@ absl::Status RedisConnection::OpenSocket(Deadline deadline) {
                   absl::StrCat("has no address: ", gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(list, freeaddrinfo);
+  int left = 0;  // addresses that were not tried
+  for (const addrinfo* address = list; address != nullptr; address = address->ai_next) ++left;
   absl::Status status = Failed(absl::StatusCode::kUnavailable, "has no address");
-  for (const addrinfo* address = list; address != nullptr; address = address->ai_next) {
+  for (const addrinfo* address = list; address != nullptr; address = address->ai_next, --left) {
     if (fd_ >= 0) close(fd_);
     fd_ = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                  address->ai_protocol);
@@ -162,7 +164,9 @@ absl::Status RedisConnection::OpenSocket(Deadline deadline) {
     int error = 0;
     if (connect(fd_, address->ai_addr, address->ai_addrlen) != 0) error = errno;
     if (error == EINPROGRESS) {
-      status = Wait(POLLOUT, deadline);
+      // One that does not answer leaves time for the others.
+      const Deadline now = std::chrono::steady_clock::now();
+      status = Wait(POLLOUT, now + (deadline - now) / left);
       if (!status.ok()) continue;
       socklen_t size = sizeof(error);
       if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;

@@ -25,6 +25,8 @@ struct SnapshotStoreOptions {
   // Of all snapshots together, those that are being written included. The same for all servers.
   uint64_t budget_bytes = uint64_t{1} << 30;
   absl::Duration expiry = absl::Hours(1);  // of a snapshot, from its last use
+  // How long Write waits while another server writes in the folder.
+  absl::Duration lock_limit = absl::Seconds(5);
 };
 
 // Values under names, written once: what a name stands for determines its value. Roots, which are
@@ -65,7 +67,7 @@ class SnapshotStore {
   // Stores the value, and its length in the root's list, in place of the least recently used
   // snapshots where the budget asks for that. True when it is there: also if it was before, which
   // then counts as used now. False when it is larger than the budget, was evicted while it was
-  // written, or `stop()` became true.
+  // written, or `stop()` became true, before or while it was written.
   virtual absl::StatusOr<bool> Write(absl::string_view root, absl::string_view name, size_t length,
                                      absl::string_view value,
                                      const std::function<bool()>& stop) = 0;

@@ -39,6 +39,8 @@ struct Snapshot {
   absl::Time used;
 };
 
+constexpr absl::Duration kLockPause = absl::Milliseconds(50);
+
 // False for a file that is no snapshot's.
 bool ParseFileName(absl::string_view file, Snapshot& snapshot) {
   snapshot.file = std::string(file);
@@ -123,9 +125,8 @@ class FolderSnapshots final : public SnapshotStore {
                              absl::string_view value, const std::function<bool()>& stop) override {
     if (value.empty() || value.size() > options_.budget_bytes) return false;
     if (folder_ < 0) return NotConnected();
-    while (flock(folder_, LOCK_EX) != 0) {
-      if (errno != EINTR) return Failed("lock");
-    }
+    INLAY_ASSIGN_OR_RETURN(const bool locked, Lock(stop));
+    if (!locked) return false;
     const absl::Cleanup unlock = [this] { flock(folder_, LOCK_UN); };
     INLAY_ASSIGN_OR_RETURN(std::vector<Snapshot> snapshots, List());
     if (const auto there = FindName(snapshots, name); there != snapshots.end()) {
@@ -166,6 +167,22 @@ class FolderSnapshots final : public SnapshotStore {
   absl::Status Failed(absl::string_view what) const {
     return absl::UnavailableError(
         absl::StrCat("cannot ", what, " the folder ", options_.folder, ": ", std::strerror(errno)));
+  }
+
+  // False when `stop()` became true first. flock() could not be left to wait: a server that hangs
+  // or is stopped while it has the lock would keep this one from its end.
+  absl::StatusOr<bool> Lock(const std::function<bool()>& stop) const {
+    for (absl::Duration waited; flock(folder_, LOCK_EX | LOCK_NB) != 0; waited += kLockPause) {
+      if (errno != EWOULDBLOCK && errno != EINTR) return Failed("lock");
+      if (stop()) return false;
+      if (waited >= options_.lock_limit) {
+        return absl::UnavailableError(absl::StrCat("another server has locked the folder ",
+                                                   options_.folder, " for more than ",
+                                                   absl::FormatDuration(options_.lock_limit)));
+      }
+      absl::SleepFor(kLockPause);
+    }
+    return true;
   }
 
   static std::vector<Snapshot>::const_iterator FindName(const std::vector<Snapshot>& snapshots,

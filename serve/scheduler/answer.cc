@@ -168,7 +168,12 @@ void Answer::TellEnd(const absl::Status& status) {
     end.reason = generation_->stop_reason();
     end.stop_text = generation_->stop_text();
     end.tokens = generation_->tokens();
-    if (is_enough_) end.tokens.resize(told_tokens_);
+    // The step in which the listener had enough may have gone on, even to the answer's own end.
+    if (is_enough_) {
+      end.reason = StopReason::kCancelled;
+      end.stop_text.clear();
+      end.tokens.resize(told_tokens_);
+    }
   }
   ended_ = true;
   ticket_->listener->OnEnd(end);

@@ -1,6 +1,7 @@
 #include "serve/service/answer_log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,19 @@ AnswerRecord RecordOf(const Json& json) {
   record.tokens = json.at("tokens").get<std::vector<int32_t>>();
   record.reason = StopReasonOf(json.at("reason"));
   return record;
+}
+
+// Whether the file, which is open as `fd`, ends with part of a line, as a server that was killed or
+// found the disk full leaves it. True as well where that cannot be read.
+bool EndsWithinALine(const std::string& path, int fd) {
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return false;
+  const int reader = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (reader < 0) return true;
+  char last = 0;
+  const bool read = pread(reader, &last, 1, info.st_size - 1) == 1;
+  close(reader);
+  return !read || last != '\n';
 }
 
 }  // namespace
@@ -80,23 +94,29 @@ absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record,
   if (record.shape.has_value()) {
     INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(*record.shape));
   }
-  if (record.reason == StopReason::kCancelled) options.max_tokens = record.tokens.size();
+  // Neither the reader nor the length of the server's context is in the record.
+  if (record.reason == StopReason::kCancelled || record.reason == StopReason::kContextFull)
+    options.max_tokens = record.tokens.size();
   return options;
 }
 
 absl::StatusOr<std::unique_ptr<AnswerLog>> AnswerLog::Open(const std::string& path) {
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-  return std::unique_ptr<AnswerLog>(new AnswerLog(path, fd));
+  return std::unique_ptr<AnswerLog>(new AnswerLog(path, fd, EndsWithinALine(path, fd)));
 }
 
 AnswerLog::~AnswerLog() { close(fd_); }
 
 absl::Status AnswerLog::Append(const AnswerRecord& record) {
-  const std::string line = RecordLine(record);
+  const std::string text = RecordLine(record);
+  const std::lock_guard lock(mutex_);
+  // An empty line is skipped by who reads the log, but what follows on part of a record is lost.
+  const std::string line = within_a_line_ ? absl::StrCat("\n", text) : text;
   const ssize_t written = write(fd_, line.data(), line.size());
-  if (written == static_cast<ssize_t>(line.size())) return absl::OkStatus();
   if (written < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
+  within_a_line_ = written < static_cast<ssize_t>(line.size());
+  if (!within_a_line_) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(path_, ": the disk is full"));
 }
 

@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,8 +52,8 @@ std::optional<AnswerDifference> Compare(const std::vector<int32_t>& expected,
                                         const std::vector<int32_t>& recomputed);
 
 // The options to compute a recorded answer again with: an answer that was cut short, because its
-// reader had enough, is computed as far as it went. Fails with the errors of AnswerGrammars::Get
-// for an answer that had a shape.
+// reader had enough or the context was full, is computed as far as it went. Fails with the errors
+// of AnswerGrammars::Get for an answer that had a shape.
 absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record, AnswerGrammars& grammars);
 
 // A file to which records are appended. Safe to use from several threads.
@@ -63,13 +65,16 @@ class AnswerLog {
   AnswerLog(const AnswerLog&) = delete;
   AnswerLog& operator=(const AnswerLog&) = delete;
 
-  // Appends a record in one write.
+  // Appends a record in one write, on a line of its own whatever was left by a write that failed.
   absl::Status Append(const AnswerRecord& record);
 
  private:
-  AnswerLog(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  AnswerLog(std::string path, int fd, bool within_a_line)
+      : path_(std::move(path)), fd_(fd), within_a_line_(within_a_line) {}
   const std::string path_;
   const int fd_;
+  std::mutex mutex_;
+  bool within_a_line_;  // guarded by mutex_: the file ends with part of a record
 };
 
 }  // namespace inlay::serve

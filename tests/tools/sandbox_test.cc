@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -19,10 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <thread>
 #include <vector>
@@ -143,6 +146,31 @@ TEST_F(Sandbox, NoProgramAndNoOtherProcess) {
   ExpectRefused("prctl", [] { return prctl(PR_SET_DUMPABLE, 0); });
 }
 
+// By the requests of both generations: glibc 2.42 and later make the newer ones alone.
+TEST_F(Sandbox, TerminalsAreKnownAndConfigured) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(grantpt(terminal), 0);
+  ASSERT_EQ(unlockpt(terminal), 0);
+  const int fd = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  ASSERT_GE(fd, 0);
+  EXPECT_TRUE(InSandbox([=] { return isatty(fd) == 1; }));
+  // TCGETS2; TCSETS2, TCSETSW2, TCSETSF2
+  const auto configures = [fd](unsigned long get, std::initializer_list<unsigned long> sets) {
+    unsigned char settings[64];  // more than the kernel's struct has
+    if (ioctl(fd, get, settings) != 0) return false;
+    return std::all_of(sets.begin(), sets.end(),
+                       [&](unsigned long set) { return ioctl(fd, set, settings) == 0; });
+  };
+  EXPECT_TRUE(InSandbox([=] { return configures(TCGETS, {TCSETS, TCSETSW, TCSETSF}); }));
+  EXPECT_TRUE(InSandbox([=] {
+    return configures(0x802C542A, {0x402C542B, 0x402C542C, 0x402C542D});
+  }));
+  EXPECT_TRUE(InSandbox([=] { return ioctl(fd, TIOCSTI, "x") < 0 && errno == EPERM; }));
+  close(fd);
+  close(terminal);
+}
+
 TEST_F(Sandbox, ReadsTheModelAndNoOtherFile) {
   const auto reads = [](const std::string& path) {
     const int fd = open(path.c_str(), O_RDONLY);
@@ -156,6 +184,7 @@ TEST_F(Sandbox, ReadsTheModelAndNoOtherFile) {
     GTEST_SKIP() << "no Landlock here";
   }
   EXPECT_FALSE(InSandbox([&] { return reads(other_); }, {path_}));
+  EXPECT_FALSE(InSandbox([&] { return reads("/etc/passwd"); }, {path_}));
   EXPECT_FALSE(InSandbox([&] { return opendir("/") != nullptr; }, {path_}));
 }
 
@@ -263,6 +292,17 @@ TEST(ServersSandbox, ListensButMakesNoConnection) {
   EXPECT_TRUE(InServersSandbox([] {
     return socket(AF_NETLINK, SOCK_RAW, 0) < 0 && errno == EPERM;
   })) << "raw sockets";
+  // What connects to whom it sends to, and what a server has no use for.
+  constexpr int kSctp = 132, kMultipath = 262;
+  const auto refuses = [](int domain, int protocol) {
+    return InServersSandbox(
+        [=] { return socket(domain, SOCK_STREAM, protocol) < 0 && errno == EPERM; });
+  };
+  for (const int domain : {AF_INET, AF_INET6}) {
+    EXPECT_FALSE(refuses(domain, IPPROTO_TCP)) << domain;
+    for (const int protocol : {kSctp, kMultipath}) EXPECT_TRUE(refuses(domain, protocol)) << domain;
+  }
+  for (const int domain : {AF_UNIX, AF_TIPC, AF_VSOCK}) EXPECT_TRUE(refuses(domain, 0)) << domain;
   EXPECT_TRUE(InServersSandbox([] { return open("/tmp", O_TMPFILE | O_RDWR, 0600) < 0; }));
   close(listener);
 }

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -140,9 +143,27 @@ TEST(ServeTest, LoggedAnswersAreTheSameWhenComputedAgain) {
   const ProgramResult differs = RunProgram({"replay", "-m", kDemoModel, log});
   EXPECT_EQ(differs.status, 1);
   EXPECT_THAT(differs.out, HasSubstr("differs at token 4"));
-  WriteFile(log, "{}\n");
-  ExpectError(RunProgram({"replay", "-m", kDemoModel, log}), 1,
-              HasSubstr(":1: the record is none"));
+}
+
+TEST(ServeTest, LinesThatAreNoRecordAreNamedAndTheOthersComputed) {
+  const std::string log = ScratchPath("answers.jsonl");
+  {
+    ServerProcess server({"-m", kDemoModel, "-t", "1", "--answer-log", log});
+    ASSERT_EQ(Complete(server.port(), "/v1/completions", Completion("ROMEO:", 3)).status, 200);
+    server.Signal(SIGTERM);
+    EXPECT_EQ(server.Wait(), 0);
+  }
+  const std::string record = ReadFile(log);
+  WriteFile(log, absl::StrCat("{}\n", record, "\n{\"id\": \"r", "\n", record));
+  const ProgramResult text = RunProgram({"replay", "-m", kDemoModel, log});
+  EXPECT_THAT(text.out, HasSubstr(":1: the record is none"));
+  EXPECT_THAT(text.out, HasSubstr(":4: "));
+  EXPECT_THAT(text.out, HasSubstr("2 of 2 answers are the same; 2 lines are no record"));
+  ExpectError(text, 1, HasSubstr("2 lines are no record"));
+  const ProgramResult json = RunProgram({"replay", "-m", kDemoModel, log, "-o", "json"});
+  EXPECT_EQ(json.status, 1);
+  EXPECT_EQ(json.Json()["same"], 2);
+  EXPECT_EQ(json.Json()["bad_lines"], Json({1, 4}));
 }
 
 TEST(ServeTest, LoggedAnswersOfAShapeAreTheSameWhenComputedAgain) {
@@ -197,11 +218,44 @@ TEST(ServeTest, TokensAndTexts) {
 }
 
 TEST(ServeTest, ServesInTheSandbox) {
-  ServerProcess server({"-m", kDemoModel, "-t", "2", "--sandbox"});
+  ServerProcess server({"-m", kDemoModel, "-t", "2", "--sandbox", "--host", "localhost"});
   const RawReply reply = Complete(server.port(), "/v1/completions", Completion("ROMEO:", 5));
   EXPECT_EQ(reply.status, 200) << reply.body;
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0) << server.err();
+}
+
+TEST(ServeTest, TheSandboxRefusesWhatWouldFailWithTheFirstRequest) {
+  // There is none: it is refused before the model is opened.
+  const std::string model = ScratchPath("model.gguf"), folder = ::testing::TempDir();
+  for (const std::string& place : {folder, std::string("redis://127.0.0.1:1")}) {
+    ExpectError(RunProgram({"serve", "-m", model, "--sandbox", "--sessions", place}), 2,
+                HasSubstr("as --sessions"));
+    ExpectError(
+        RunProgram({"serve", "-m", model, "--sandbox"}, {.env = {{"INLAY_SESSIONS", place}}}), 2,
+        HasSubstr("INLAY_SESSIONS"));
+  }
+  ExpectError(RunProgram({"serve", "-m", model, "--sandbox", "--shared-prefixes", folder}), 2,
+              HasSubstr("as --shared-prefixes"));
+}
+
+// What is written into the file is read; one that takes its place cannot be, and that is said.
+TEST(ServeTest, TheSandboxReadsTheKeysOfTheFileThatWasThere) {
+  const std::string file = ScratchPath("keys"), other = ScratchPath("other");
+  WriteFile(file, "secret-one alice\n");
+  ServerProcess server({"-m", kDemoModel, "-t", "1", "--sandbox", "--api-key-file", file});
+  WriteFile(file, "secret-two alice\n");
+  server.Signal(SIGHUP);
+  ASSERT_TRUE(server.WaitFor("read the API keys again"));
+  EXPECT_EQ(Get(server.port(), "/v1/models", "x-api-key: secret-two\r\n").status, 200);
+  if (syscall(444 /* landlock_create_ruleset */, nullptr, 0, 1) < 0) {
+    GTEST_SKIP() << "no Landlock here";
+  }
+  WriteFile(other, "secret-three alice\n");
+  ASSERT_EQ(rename(other.c_str(), file.c_str()), 0);
+  server.Signal(SIGHUP);
+  EXPECT_TRUE(server.WaitFor("start the server again")) << server.err();
+  EXPECT_EQ(Get(server.port(), "/v1/models", "x-api-key: secret-two\r\n").status, 200);
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/about.h"
 #include "base/plural.h"
@@ -39,6 +41,7 @@ struct ReplayFlags {
 
 struct Tally {
   size_t answers = 0, same = 0, other_server = 0;
+  std::vector<size_t> bad_lines;  // numbers of those that are no record
 };
 
 // Where the recomputed answer differs; none where it is the same.
@@ -68,6 +71,36 @@ std::string DifferenceText(const AnswerDifference& difference) {
                       " was recorded, ", token(difference.recomputed), " is computed now");
 }
 
+std::string BadLinesText(const Tally& tally) {
+  return absl::StrCat(Plural(tally.bad_lines.size(), "line"),
+                      tally.bad_lines.size() == 1 ? " is" : " are", " no record of an answer");
+}
+
+void WriteSummary(const ReplayFlags& flags, const Tally& tally, const std::string& fingerprint,
+                  Output& out) {
+  if (flags.json) {
+    return out.Write(JsonText({{"answers", tally.answers},
+                               {"same", tally.same},
+                               {"other_fingerprint", tally.other_server},
+                               {"bad_lines", tally.bad_lines},
+                               {"fingerprint", fingerprint}}));
+  }
+  out.Write(absl::StrCat(
+      tally.same, " of ", Plural(tally.answers, "answer"), tally.answers == 1 ? " is" : " are",
+      " the same", tally.bad_lines.empty() ? "" : absl::StrCat("; ", BadLinesText(tally)), "\n"));
+}
+
+absl::Status Verdict(const Tally& tally) {
+  std::vector<std::string> wrong;
+  if (tally.same < tally.answers) {
+    wrong.push_back(
+        absl::StrCat(Plural(tally.answers - tally.same, "answer"), " could not be reproduced"));
+  }
+  if (!tally.bad_lines.empty()) wrong.push_back(BadLinesText(tally));
+  if (wrong.empty()) return absl::OkStatus();
+  return absl::DataLossError(absl::StrJoin(wrong, ", and "));
+}
+
 absl::Status Run(const ReplayFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.log));
   INLAY_ASSIGN_OR_RETURN(const std::string text, input.ReadAll());
@@ -84,6 +117,12 @@ absl::Status Run(const ReplayFlags& flags) {
     if (line.empty()) continue;
     const std::string where = absl::StrCat(input.name(), ":", number);
     const absl::StatusOr<AnswerRecord> record = serve::ParseRecord(line);
+    // A server that was killed or found the disk full leaves part of a record.
+    if (absl::IsInvalidArgument(record.status())) {
+      tally.bad_lines.push_back(number);
+      if (!flags.json) out.Write(absl::StrCat(where, ": ", record.status().message(), "\n"));
+      continue;
+    }
     if (!record.ok()) return About(where, record.status());
     const auto difference = Recompute(model, flags.model, *record, grammars,
                                       [&] { return interrupt.requested() || !out.ok(); });
@@ -99,19 +138,9 @@ absl::Status Run(const ReplayFlags& flags) {
                              ", and this is ", fingerprint, "\n"));
     }
   }
-  if (flags.json) {
-    out.Write(JsonText({{"answers", tally.answers},
-                        {"same", tally.same},
-                        {"other_fingerprint", tally.other_server},
-                        {"fingerprint", fingerprint}}));
-  } else {
-    out.Write(absl::StrCat(tally.same, " of ", Plural(tally.answers, "answer"),
-                           tally.answers == 1 ? " is" : " are", " the same\n"));
-  }
+  WriteSummary(flags, tally, fingerprint, out);
   INLAY_RETURN_IF_ERROR(out.Finish());
-  if (tally.same == tally.answers) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat(Plural(tally.answers - tally.same, "answer"), " could not be reproduced"));
+  return Verdict(tally);
 }
 
 }  // namespace

@@ -83,6 +83,18 @@ absl::Status ReadKeys(const ServeFlags& flags, ApiKeys& keys) {
   return About(flags.key_file, keys.Replace(text));
 }
 
+// What would fail with the first request instead of now.
+absl::Status CheckSandbox(const ServeFlags& flags) {
+  if (!flags.model.sandbox) return absl::OkStatus();
+  const auto refused = [](absl::string_view flag) {
+    return UsageError(absl::StrCat(
+        "--sandbox lets no connection be made and no file be written, as ", flag, " needs"));
+  };
+  if (flags.sessions.place != "memory") return refused("--sessions (or INLAY_SESSIONS)");
+  if (!flags.shared_prefixes.place.empty()) return refused("--shared-prefixes");
+  return absl::OkStatus();
+}
+
 absl::Status CheckAccess(const ServeFlags& flags, const ApiKeys& keys) {
   if (IsLoopback(flags.host) || keys.required() || flags.no_key) return absl::OkStatus();
   return UsageError(absl::StrCat(
@@ -132,15 +144,23 @@ ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
 void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& keys) {
   while (signals.Wait() == SIGHUP) {
     const absl::Status status = ReadKeys(flags, keys);
-    WriteNote(status.ok() ? std::string("inlay: read the API keys again\n")
-                          : absl::StrCat(
-                                "inlay: the API keys stay as they were: ", status.message(), "\n"));
+    if (status.ok()) {
+      WriteNote("inlay: read the API keys again\n");
+      continue;
+    }
+    // Landlock allows the file itself, not its name. A key that was to be revoked is still valid.
+    const absl::string_view why = flags.model.sandbox && absl::IsNotFound(status)
+                                      ? "; --sandbox lets no file be read that has taken its "
+                                        "place since the start: start the server again"
+                                      : "";
+    WriteNote(absl::StrCat("inlay: the API keys stay as they were: ", status.message(), why, "\n"));
   }
 }
 
 absl::Status Run(ServeFlags flags) {
   flags.model.serves = true;
   if (!flags.key_file.empty()) flags.model.readable = {flags.key_file};
+  INLAY_RETURN_IF_ERROR(CheckSandbox(flags));
   ApiKeys keys;
   INLAY_RETURN_IF_ERROR(ReadKeys(flags, keys));
   INLAY_RETURN_IF_ERROR(CheckAccess(flags, keys));
@@ -152,9 +172,6 @@ absl::Status Run(ServeFlags flags) {
     INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(flags.answer_log));
   }
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
-  if (flags.model.sandbox && !flags.shared_prefixes.place.empty())
-    return UsageError(
-        "--sandbox lets no connection be made and no file be written, as --shared-prefixes needs");
   INLAY_ASSIGN_OR_RETURN(std::optional<serve::SharedPrefixesOptions> shared_prefixes,
                          MakeSharedPrefixesOptions(flags.shared_prefixes));
   const Signals signals;

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <limits>
 #include <string>
 #include <thread>
@@ -255,6 +257,26 @@ TEST_F(FetchBlobTest, HonoursTheLockOfOtherTools) {
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_THAT(notes_, ElementsAre(AllOf(HasSubstr("another program is getting user/repo"),
                                         HasSubstr("waiting for it"))));
+}
+
+TEST_F(FetchBlobTest, EndsWhereItIsCancelledWhileItWaitsForALock) {
+  const std::string hash = server_.AddFile(kFile, bytes_);
+  fs::create_directories(Path("hub/.locks/models--user--repo"));
+  const std::string path = Path("hub/.locks/models--user--repo/" + hash + ".lock");
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  // A pull that goes on waiting gets the lock in the end, so that the test ends, too.
+  std::promise<void> ended;
+  std::thread holder([fd, end = ended.get_future()] {
+    end.wait_for(std::chrono::seconds(20));
+    close(fd);
+  });
+  cancel_at_ = 0;
+  ExpectError(absl::StatusCode::kCancelled, HasSubstr("cancelled"));
+  ended.set_value();
+  holder.join();
+  EXPECT_EQ(server_.downloads(), 0u);
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("another program is getting user/repo")));
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 // What servers that lie, hang or never stop can do to a store: an error, in time.
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
 #include <atomic>
 #include <functional>
@@ -16,6 +19,19 @@
 #include "tests/io/store/loopback.h"
 #include "tests/io/store/open_redis.h"
 #include "tests/io/store/state_store_contract.h"
+
+// The name of 127.0.0.2 and 127.0.0.1, in this order, without a name server.
+constexpr char kTwoAddresses[] = "two-addresses.test";
+
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
+                           addrinfo** list) {
+  static const auto next =
+      reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (host == nullptr || absl::string_view(host) != kTwoAddresses)
+    return next(host, service, hints, list);
+  if (const int error = next("127.0.0.2", service, hints, list); error != 0) return error;
+  return next("127.0.0.1", service, hints, &(*list)->ai_next);
+}
 
 namespace inlay {
 namespace {
@@ -176,6 +192,33 @@ TEST(EvilServerTest, RandomAnswers) {
     });
     ExpectFailures(server.port(), answer);
   }
+}
+
+// A host whose first address does not answer is reached at its second.
+TEST(EvilServerTest, EachAddressGetsAShareOfTheTime) {
+  const auto [listener, port] = BindLoopback();
+  ASSERT_EQ(listen(listener, 4), 0);
+  sockaddr_in address = LoopbackAddress(port);
+  ASSERT_EQ(inet_pton(AF_INET, "127.0.0.2", &address.sin_addr), 1);
+  const auto* const silent = reinterpret_cast<const sockaddr*>(&address);
+  const int full = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (bind(full, silent, sizeof(address)) != 0) {
+    close(full);
+    close(listener);
+    GTEST_SKIP() << "this system has no address 127.0.0.2";
+  }
+  // Its queue of connections is full, so that further ones wait.
+  ASSERT_EQ(listen(full, 0), 0);
+  std::vector<int> waiting;
+  for (int i = 0; i < 4; ++i) {
+    waiting.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    connect(waiting.back(), silent, sizeof(address));
+  }
+  const RedisOptions options = {.host = kTwoAddresses, .port = port, .timeout = absl::Seconds(2)};
+  EXPECT_EQ(RedisConnection::Connect(options, 1000).status(), absl::OkStatus());
+  for (const int fd : waiting) close(fd);
+  close(full);
+  close(listener);
 }
 
 TEST(EvilServerTest, NobodyListens) {

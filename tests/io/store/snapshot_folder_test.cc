@@ -1,6 +1,9 @@
 // Snapshots in a folder: what is found, what expires, the budget, and what else may be there.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -27,8 +30,11 @@ class SnapshotFolderTest : public ::testing::Test {
  protected:
   std::unique_ptr<SnapshotStore> Open(uint64_t budget = 1 << 30,
                                       absl::Duration expiry = absl::Hours(1)) const {
-    auto store = Must(
-        OpenSnapshotStore({.folder = folder_.path(), .budget_bytes = budget, .expiry = expiry}));
+    // However slow the disk is: other writers hold the lock meanwhile.
+    auto store = Must(OpenSnapshotStore({.folder = folder_.path(),
+                                         .budget_bytes = budget,
+                                         .expiry = expiry,
+                                         .lock_limit = absl::Minutes(5)}));
     EXPECT_TRUE(store->Connect().ok());
     return store;
   }
@@ -112,6 +118,23 @@ TEST_F(SnapshotFolderTest, AWriterThatStopsLeavesNothing) {
   EXPECT_FALSE(Must(store->Write("root", "a", 7, std::string(3'500'000, 'a'), stops)));
   EXPECT_EQ(FindSnapshot(*store, {"a"}), std::nullopt);
   EXPECT_EQ(BytesThere(), 0u);
+}
+
+TEST_F(SnapshotFolderTest, AServerThatKeepsTheLockHoldsUpNoOther) {
+  const int other = open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  int asked = 0;
+  const auto stops = [&asked] { return ++asked > 2; };
+  EXPECT_FALSE(Must(Open()->Write("root", "a", 7, "x", stops)));
+  const auto store =
+      Must(OpenSnapshotStore({.folder = folder_.path(), .lock_limit = absl::Milliseconds(100)}));
+  ASSERT_TRUE(store->Connect().ok());
+  const absl::Status locked = store->Write("root", "a", 7, "x", NeverStop).status();
+  EXPECT_EQ(locked.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(locked.message(), HasSubstr("locked the folder " + folder_.path()));
+  close(other);
+  ASSERT_TRUE(store->Connect().ok());
+  EXPECT_TRUE(WriteSnapshot(*store, "a", "x"));
 }
 
 TEST_F(SnapshotFolderTest, OtherFilesStayAndAreNoSnapshots) {

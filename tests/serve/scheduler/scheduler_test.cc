@@ -264,14 +264,15 @@ TEST_F(BardSchedulerTest, AnAnswerIsCountedBeforeItsEndIsTold) {
 
 TEST_F(BardSchedulerTest, WhereAListenerHasEnoughDoesNotDependOnDrafts) {
   uint64_t accepted = 0;
-  const auto answer = [&](size_t draft, size_t enough, std::optional<size_t> top_chances) {
+  const auto answer = [&](size_t draft, size_t enough, std::optional<size_t> top_chances,
+                          size_t max_tokens = 30) {
     // The model drafts for itself, so that a step has several tokens, and as if that cost little.
     SchedulerOptions options{
         .context = 256, .draft = draft, .draft_costs = DraftCosts{.pass = 0.01, .row = 0.01}};
     if (draft > 0) options.draft_model = model_.engine.get();
     auto scheduler = Must(Scheduler::Create(*model_.engine, *model_.tokenizer, options));
     const auto listener = std::make_shared<Listener>(1, enough);
-    AnswerRequest request = Request("ROMEO:\n", 30);
+    AnswerRequest request = Request("ROMEO:\n", max_tokens);
     request.options.top_chances = top_chances;
     Must(scheduler->Submit(request, listener));
     listener->Wait();
@@ -292,6 +293,12 @@ TEST_F(BardSchedulerTest, WhereAListenerHasEnoughDoesNotDependOnDrafts) {
     }
   }
   EXPECT_GT(accepted, 0u);
+  // Nor does the reason, where the step went on to the answer's own end.
+  for (size_t max_tokens = 6; max_tokens < 16; ++max_tokens) {
+    const Told told = answer(4, 9, std::nullopt, max_tokens);
+    ASSERT_GE(told.text.size(), 9u);
+    EXPECT_EQ(told.end->reason, StopReason::kCancelled) << max_tokens;
+  }
 }
 
 TEST_F(BardSchedulerTest, PrefixesAreTheOwnersAlone) {

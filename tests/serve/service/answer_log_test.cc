@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -100,8 +102,10 @@ TEST(AnswerLogTest, AnAnswerThatWasCutShortIsComputedAsFarAsItWent) {
   AnswerGrammars grammars(*tokenizer);
   AnswerRecord record = Example();
   EXPECT_EQ(Must(ReplayOptions(record, grammars)).max_tokens, 20u);
-  record.reason = StopReason::kCancelled;
-  EXPECT_EQ(Must(ReplayOptions(record, grammars)).max_tokens, 2u);
+  for (const StopReason cut : {StopReason::kCancelled, StopReason::kContextFull}) {
+    record.reason = cut;
+    EXPECT_EQ(Must(ReplayOptions(record, grammars)).max_tokens, 2u);
+  }
 }
 
 TEST(AnswerLogTest, KeepsTheShapeOfAnAnswer) {
@@ -130,19 +134,46 @@ TEST(AnswerLogTest, KeepsTheShapeOfAnAnswer) {
   EXPECT_EQ(ParseRecord(line).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+std::string Contents(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
 TEST(AnswerLogTest, AppendsToAFileOfItsOwnersAlone) {
   const std::string path = TempPath("answers.jsonl");
   for (int i = 0; i < 2; ++i) {
     const auto log = Must(AnswerLog::Open(path));
     ASSERT_TRUE(log->Append(Example()).ok());
   }
-  std::ifstream in(path);
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(text, RecordLine(Example()) + RecordLine(Example()));
+  EXPECT_EQ(Contents(path), RecordLine(Example()) + RecordLine(Example()));
   struct stat info;
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   EXPECT_THAT(AnswerLog::Open("/nowhere/log").status().message(), HasSubstr("/nowhere/log"));
+}
+
+TEST(AnswerLogTest, PartOfARecordTakesNoOtherWithIt) {
+  const std::string path = TempPath("torn.jsonl"), record = RecordLine(Example());
+  std::ofstream(path) << "{\"id\"";  // of a server that was killed
+  const auto log = Must(AnswerLog::Open(path));
+  ASSERT_TRUE(log->Append(Example()).ok());
+  std::string expected = "{\"id\"\n" + record;
+  EXPECT_EQ(Contents(path), expected);
+
+  // A limit on files' length ends a write early, as a full disk does.
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = expected.size() + 10;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const absl::Status full = log->Append(Example());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(log->Append(Example()).ok());
+  expected += record.substr(0, 10) + "\n" + record + record;
+  EXPECT_EQ(Contents(path), expected);
 }
 
 }  // namespace
