@@ -1,9 +1,4 @@
 # Compile flags of this project's own code. Included after the dependencies, which keep their own.
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-
 if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(INLAY_CCACHE ccache)
   if(INLAY_CCACHE)

@@ -1,18 +1,19 @@
 # `cmake --install`: the program, the libraries with their headers, inlay-config.cmake, so that a
 # user's project has find_package(inlay) and target_link_libraries(app inlay::inlay), and inlay.pc for
 # those who build otherwise.
-if(INLAY_FETCHED)
-  message(STATUS "No install rules: ${INLAY_FETCHED} was fetched and is not installed with Inlay")
+#
+# Its users need the same Highway and abseil; what else was fetched stays inside.
+set(not_installed ${INLAY_FETCHED})
+list(FILTER not_installed INCLUDE REGEX "^(hwy|absl)$")
+if(not_installed)
+  list(JOIN not_installed " and " not_installed)
+  message(STATUS "No install rules: ${not_installed}, which a user of the library needs, was fetched")
+  install(CODE "message(FATAL_ERROR \"Nothing is installed: ${not_installed}, which a user of the \
+library needs, was fetched. Install it first, or run scripts/setup on Debian.\")")
   return()
 endif()
 include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/inlay)
-
-# inlay::inlay: everything a user of the library needs.
-add_library(inlay_inlay INTERFACE)
-add_library(inlay::inlay ALIAS inlay_inlay)
-target_link_libraries(inlay_inlay INTERFACE inlay::engine)
-set_target_properties(inlay_inlay PROPERTIES EXPORT_NAME inlay)
 
 get_property(libraries GLOBAL PROPERTY INLAY_LIBRARIES)
 install(TARGETS ${libraries} inlay_inlay EXPORT inlay-targets)
@@ -22,7 +23,8 @@ set(rooms ${house})
 list(REMOVE_ITEM rooms serve tools)
 install(CODE "set(ROOMS \"${rooms}\")
 set(SOURCE [==[${PROJECT_SOURCE_DIR}]==])
-set(INCLUDE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
+set(STAGED [==[${PROJECT_BINARY_DIR}/installed-headers]==])
+set(INCLUDE [==[${CMAKE_INSTALL_INCLUDEDIR}]==])
 include([==[${CMAKE_CURRENT_LIST_DIR}/InstallHeaders.cmake]==])")
 if(TARGET inlay)
   install(TARGETS inlay)

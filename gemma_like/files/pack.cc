@@ -119,6 +119,7 @@ absl::StatusOr<AtomicFile> WritePacked(const GgufFile& file, const ConfigEntry& 
   }
   INLAY_RETURN_IF_ERROR(
       writer.AppendData({reinterpret_cast<const uint8_t*>(tables.data()), tables.size()}));
+  INLAY_RETURN_IF_ERROR(file.CheckWhole());  // all of it was read
   return writer.Release();
 }
 

@@ -2,11 +2,13 @@
 again, and what is not."""
 
 import collections
+import grp
 import http.client
 import http.server
 import json
 import os
 import pathlib
+import pwd
 import shutil
 import socket
 import subprocess
@@ -77,7 +79,9 @@ class HAProxy(unittest.TestCase):
             ["haproxy", "-db", "-q", "-f", CONFIG], pass_fds=[listener.fileno()],
             stdout=subprocess.DEVNULL,
             env=dict(os.environ, **env, INLAY_BIND=f"fd@{listener.fileno()}",
-                     INLAY_HAPROXY_SOCKET=cls.admin))
+                     INLAY_HAPROXY_SOCKET=cls.admin,
+                     INLAY_HAPROXY_USER=pwd.getpwuid(os.getuid()).pw_name,
+                     INLAY_HAPROXY_GROUP=grp.getgrgid(os.getgid()).gr_name))
         listener.close()
         cls.addClassCleanup(cls.haproxy.wait)
         cls.addClassCleanup(cls.haproxy.kill)

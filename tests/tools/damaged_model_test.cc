@@ -9,12 +9,14 @@
 #include <thread>
 #include <vector>
 
+#include "gemma_like/files/pack.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/registry.h"
 #include "io/file/mapping_guard.h"
 #include "io/gguf/gguf.h"
 #include "ops/matmul/packed_matrix.h"
+#include "ops/team.h"
 #include "tests/must.h"
 #include "tests/repetitions.h"
 #include "tests/tools/program.h"
@@ -222,6 +224,17 @@ TEST_F(DamagedModel, ThatShrinksBetweenOpeningAndLoading) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(path_), HasSubstr("shorter")));
   EXPECT_EQ(cache->length(), 0u);
+}
+
+TEST_F(DamagedModel, ThatShrinksBeforeItIsPacked) {
+  GuardMappedFiles();
+  const GgufFile file = Must(GgufFile::Open(path_));
+  ASSERT_EQ(truncate(path_.c_str(), static_cast<off_t>(file.file_size() / 2)), 0);
+  Team team(1);
+  const std::string packed = path_ + ".packed";
+  const absl::Status status = WritePacked(file, team, packed, Replace::kNothing);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_NE(access(packed.c_str(), F_OK), 0) << "a model of zeros";
 }
 
 TEST_F(DamagedModel, ThatShrinksWhileItRuns) {
