@@ -43,11 +43,11 @@ class Sequence:
     def tokens(self) -> Ids:
         """All tokens, int32 [length]: a copy."""
         count = ffi.new("size_t *", len(self))
-        while True:
+        while True:  # once more where another thread has appended meanwhile
             found = np.empty(count[0], np.int32)
             status = lib.inlay_copy_tokens(self._handle, ffi.from_buffer("int32_t[]", found),
                                            len(found), count)
-            if status != lib.INLAY_OUT_OF_RANGE:  # another thread has appended since
+            if status != lib.INLAY_OUT_OF_RANGE:
                 check(status)
                 return found[:count[0]]
 
