@@ -28,7 +28,7 @@ def checked(status):
 
 def declare(name, *argument_types):
     """A function that returns an inlay_status, and raises what is not INLAY_OK."""
-    function = library[name]
+    function = getattr(library, name)  # which library[name] would make anew each time
     function.argtypes, function.restype = argument_types, checked
     return function
 
@@ -42,7 +42,8 @@ rewind_cache = declare("inlay_rewind_cache", c_void_p, c_size_t)
 default_options = declare("inlay_default_options", c_void_p, POINTER(Options))
 generate = declare("inlay_generate", c_void_p, POINTER(c_int32), c_size_t, POINTER(Options), TextCallback, c_void_p, c_void_p)
 for name in "inlay_free_cache", "inlay_free_model":
-    library[name].argtypes, library[name].restype = (c_void_p,), None
+    function = getattr(library, name)
+    function.argtypes, function.restype = (c_void_p,), None
 
 
 @TextCallback
@@ -59,6 +60,8 @@ def main(path="models/bard.gguf", prompt="ROMEO:\n"):
         text = prompt.encode()
         tokens, count = (c_int32 * 256)(), c_size_t()
         tokenize(model, text, len(text), tokens, len(tokens), byref(count))
+        if count.value == 0:  # a model that begins no text with a token of its own
+            raise ValueError("the prompt is empty")
         options = Options(size=ctypes.sizeof(Options))
         default_options(model, byref(options))
         options.max_tokens = 40

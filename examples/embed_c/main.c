@@ -35,9 +35,17 @@ int main(int argc, char** argv) {
   options.size = sizeof(options);
   if (inlay_default_options(model, &options) != INLAY_OK) return Fail();
   options.max_tokens = 40;
+  if (inlay_tokenize(model, prompt, strlen(prompt), tokens, kMostTokens, &count) != INLAY_OK) {
+    inlay_free_model(model);
+    return Fail();
+  }
+  if (count == 0) { /* a model that begins no text with a token of its own */
+    fprintf(stderr, "the prompt is empty\n");
+    inlay_free_model(model);
+    return 1;
+  }
   /* All of the prompt but its last token is read once, for both ways. */
-  if (inlay_tokenize(model, prompt, strlen(prompt), tokens, kMostTokens, &count) != INLAY_OK ||
-      inlay_create_cache(model, NULL, &cache) != INLAY_OK ||
+  if (inlay_create_cache(model, NULL, &cache) != INLAY_OK ||
       (count > 1 && inlay_append(cache, tokens, count - 1, NULL) != INLAY_OK) ||
       inlay_fork_cache(cache, &fork) != INLAY_OK ||
       inlay_generate(cache, tokens + count - 1, 1, &options, Print, stdout, NULL) != INLAY_OK) {

@@ -54,6 +54,8 @@ try {
   const count = [0];
   tokenize(model[0], prompt, Buffer.byteLength(prompt), space, space.length, count);
   const tokens = space.subarray(0, Number(count[0]));
+  // A model that begins no text with a token of its own has none here.
+  if (tokens.length === 0) throw new Error('the prompt is empty');
   const options = { size: koffi.sizeof(Options) };
   defaultOptions(model[0], options);
   options.max_tokens = 40;

@@ -251,6 +251,29 @@ class HAProxy(unittest.TestCase):
             self.assertIn(b" 413 ", s.recv(1000))
 
 
+class RedisTunnel(unittest.TestCase):
+    def test_a_name_is_asked_for_again(self):
+        """redis-tls.cfg: HAProxy may begin before names are known."""
+        with tempfile.TemporaryDirectory() as folder, \
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
+            names.bind(("127.0.0.1", 0))
+            names.settimeout(60)
+            # In the place of the section that HAProxy makes of resolv.conf.
+            more = pathlib.Path(folder, "names.cfg")
+            more.write_text("resolvers default\n"
+                            f"    nameserver here 127.0.0.1:{names.getsockname()[1]}\n")
+            haproxy = subprocess.Popen(
+                ["haproxy", "-db", "-q", "-f", CONFIG.with_name("redis-tls.cfg"), "-f", more],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env=dict(os.environ, INLAY_REDIS="redis.invalid:6380",
+                         INLAY_REDIS_BIND=f"unix@{folder}/redis"))
+            try:
+                self.assertIn(b"\5redis\7invalid\0", names.recv(1000))
+            finally:
+                haproxy.kill()
+                haproxy.wait()
+
+
 if __name__ == "__main__":
     os.environ["PATH"] += ":/usr/sbin"  # where Debian has haproxy
     if shutil.which("haproxy") is None:

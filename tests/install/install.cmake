@@ -108,7 +108,7 @@ elseif(PKG_CONFIG)
 endif()
 
 # One file, alone in an empty folder and without an environment.
-build(shakespeare -DWEIGHTS=${model})
+build(shakespeare)
 file(COPY ${SCRATCH}/build/shakespeare/shakespeare DESTINATION ${SCRATCH}/empty)
 expect_output("^To be..........+stopped by" env -i -C ${SCRATCH}/empty ./shakespeare "To be" -n 20)
 expect_output("layers\nbard +bard +8\n$" env -i -C ${SCRATCH}/empty ./shakespeare configs)
