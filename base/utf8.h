@@ -13,6 +13,8 @@ namespace inlay {
 // The code point that replaces bytes that are not UTF-8.
 inline constexpr char32_t kReplacementCharacter = 0xFFFD;
 
+inline constexpr size_t kLongestCharacter = 4;  // in bytes
+
 struct CodePoint {
   char32_t value = kReplacementCharacter;
   uint32_t length = 1;  // bytes, 1 to 4

@@ -52,7 +52,8 @@ std::vector<AnswerEvent> AnswerParser::Push(absl::string_view piece) {
 }
 
 std::vector<AnswerEvent> AnswerParser::Finish() {
-  if (reader_ != nullptr) FailCall();
+  // What is read anew may have another call that is not whole.
+  while (reader_ != nullptr) FailCall();
   // Only now it is certain that no marker follows.
   for (const char c : std::exchange(held_, "")) Emit(c);
   const auto kind = thinking_ ? AnswerEvent::Kind::kReasoning : AnswerEvent::Kind::kText;
@@ -146,12 +147,19 @@ void AnswerParser::TakeInCall(char c) {
 }
 
 void AnswerParser::FailCall() {
-  reader_ = nullptr;
   const std::string text = std::exchange(call_text_, "");
-  // Another call may have begun with the last bytes.
-  size_t size = text.size() - std::min(text.size(), format_.call_begin.size() - 1);
-  while (!absl::StartsWith(format_.call_begin, absl::string_view(text).substr(size))) ++size;
-  for (const char c : absl::string_view(text).substr(0, size)) Emit(c);
+  Sink sink(*this);
+  const size_t taken = text.size() - reader_->GiveUp(sink);
+  reader_ = nullptr;
+  size_t size = taken;
+  if (!sink.ended()) {
+    // Another call may have begun with the last bytes.
+    size -= std::min(size, format_.call_begin.size() - 1);
+    while (
+        !absl::StartsWith(format_.call_begin, absl::string_view(text).substr(size, taken - size)))
+      ++size;
+    for (const char c : absl::string_view(text).substr(0, size)) Emit(c);
+  }
   for (const char c : absl::string_view(text).substr(size)) Take(c);
 }
 

@@ -30,6 +30,13 @@ struct AnswerParserOptions {
 //   - Arguments in JSON come as the model writes them; those of other formats as one event.
 //   - What turns out to be no call, or ends before it is one, comes as the text that it is, markers
 //     included. If its kCallBegin was already out, that call is void: it has no kCallEnd.
+//   - A marker within a text of a call does not end it, where quotes show what is a text: those of
+//     JSON, also in the tags of a parameter whose schema has another type than text, of Python, and
+//     AnswerFormat::quote. What is between two of these counts as a text if the second is followed
+//     by a comma, a colon or a closing bracket. Otherwise, or where the second is missing, a quote
+//     is wrong, and the first marker since the first of the two ends the call, which is none: the
+//     calls behind that marker are read. So it is with JSON in tags whose string does not end;
+//     there the call up to the marker has the text as its argument.
 //   - After its first kCallBegin, a call's number is not used again.
 class AnswerParser {
  public:

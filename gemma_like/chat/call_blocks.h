@@ -20,9 +20,12 @@ struct ParsedCall {
 // is one. On false `calls` is undefined.
 
 // <function=f><parameter=x>1</parameter></function>, any number of them. A parameter is text, one
-// line break on each side left out, unless its schema in `tools` has another type.
-bool ParseTaggedCalls(absl::string_view block, const jinja::Value& tools,
-                      std::vector<ParsedCall>* calls);
+// line break on each side left out, unless its schema in `tools` has another type. Sets `open`
+// where the block ends within a string of such a parameter's JSON: then its end may be that
+// string's, and the block may go on. JSON may go beyond an end of before, of which the block has
+// `behind` bytes left; no text does (0: there was none).
+bool ParseTaggedCalls(absl::string_view block, const jinja::Value& tools, size_t behind,
+                      std::vector<ParsedCall>* calls, bool* open);
 
 // [f(x=1, y="b"), g()] with Python's literals. Models, and templates that show them how, write
 // quotes in texts without a backslash; a quote ends a text where a text can end.

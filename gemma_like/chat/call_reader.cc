@@ -1,5 +1,7 @@
 #include "gemma_like/chat/call_reader.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,13 +18,17 @@ class OpenText {
  public:
   explicit OpenText(const AnswerFormat& format) : format_(format) {}
 
+  enum class Seen : uint8_t {
+    kNothing,
+    kText,    // a text of kEscapedText ended before this byte
+    kNoText,  // it would have: but this byte cannot follow one, so that a quote is missing
+  };
+
   // `block` has one byte more than in the last call.
-  void Read(absl::string_view block) {
-    if (format_.calls == CallSyntax::kPython) {
-      ReadPython(block.back());
-    } else if (format_.calls == CallSyntax::kEscapedText && absl::EndsWith(block, format_.quote)) {
-      open_ = !open_;
-    }
+  Seen Read(absl::string_view block) {
+    if (format_.calls == CallSyntax::kEscapedText) return ReadEscaped(block);
+    if (format_.calls == CallSyntax::kPython) ReadPython(block.back());
+    return Seen::kNothing;
   }
   bool open() const { return open_; }
 
@@ -38,10 +44,23 @@ class OpenText {
     }
   }
 
+  Seen ReadEscaped(absl::string_view block) {
+    const char c = block.back();
+    const bool follows = closed_ && !absl::ascii_isspace(c);
+    if (follows) closed_ = false;
+    if (absl::EndsWith(block, format_.quote)) {
+      closed_ = open_;
+      open_ = !open_;
+    }
+    if (!follows) return Seen::kNothing;
+    return absl::StrContains(",:}]", c) ? Seen::kText : Seen::kNoText;
+  }
+
   const AnswerFormat& format_;
   bool open_ = false;
   char quote_ = '\0';     // of kPython
   bool escaped_ = false;  // after a backslash in kPython
+  bool closed_ = false;   // nothing but white space came since a text of kEscapedText
 };
 
 class BlockCallReader : public CallReader {
@@ -57,39 +76,81 @@ class BlockCallReader : public CallReader {
       in_head_ = true;
     }
     block_.push_back(c);
-    text_.Read(block_);
-    if (!absl::EndsWith(block_, format_.call_end)) return State::kMore;
-    const auto body = absl::string_view(block_).substr(0, block_.size() - format_.call_end.size());
-    // Text in a call may be about such markers.
-    const bool tagged = format_.calls == CallSyntax::kTagged;
-    if (tagged && !absl::EndsWith(absl::StripTrailingAsciiWhitespace(body), "</function>"))
-      return State::kMore;
-    if (format_.calls == CallSyntax::kEscapedText && text_.open()) return State::kMore;
-    std::vector<ParsedCall> calls;
-    if (!Parse(body, &calls)) {
-      // Of Python, where models leave quotes within texts bare, text_ is only a guess: it counts
-      // where parsing failed. So few tries keep the time linear.
-      constexpr int kMostTries = 16;
-      return text_.open() && ++tries_ < kMostTries ? State::kMore : State::kRefused;
-    }
-    for (const ParsedCall& call : calls) {
-      sink.Begin(call.name);
-      sink.Arguments(call.arguments);
-      sink.End();
-    }
-    return State::kEndedMarker;
+    const OpenText::Seen seen = text_.Read(block_);
+    if (seen == OpenText::Seen::kNoText && first_end_ != 0) return Refuse();
+    if (seen == OpenText::Seen::kText) first_end_ = 0;
+    return absl::EndsWith(block_, format_.call_end) ? EndOfBlock(sink) : State::kMore;
+  }
+
+  size_t GiveUp(CallSink& sink) override {
+    if (first_end_ == 0) return 0;
+    PassOn(first_calls_, sink);
+    return block_.size() - first_end_;
   }
 
  private:
+  // Markers at which a whole block is parsed that may go on: of Python, where models leave quotes
+  // within texts bare, so that text_ is only a guess, and of tags with JSON in them. So few tries
+  // keep the time linear.
+  static constexpr int kMostTries = 16;
+
   static absl::string_view HeadOf(CallSyntax syntax) {
     if (syntax == CallSyntax::kTagged) return "<function=";
     return syntax == CallSyntax::kPython ? "[" : "call:";
   }
 
+  static void PassOn(const std::vector<ParsedCall>& calls, CallSink& sink) {
+    for (const ParsedCall& call : calls) {
+      sink.Begin(call.name);
+      sink.Arguments(call.arguments);
+      sink.End();
+    }
+  }
+
+  // The last byte is not taken.
+  State Refuse() {
+    block_.pop_back();
+    return State::kRefused;
+  }
+
+  // The block ends with the marker, which may be of a text.
+  State EndOfBlock(CallSink& sink) {
+    const auto body = absl::string_view(block_).substr(0, block_.size() - format_.call_end.size());
+    if (format_.calls == CallSyntax::kTagged) return EndOfTags(body, sink);
+    if (format_.calls == CallSyntax::kEscapedText && text_.open()) {
+      if (first_end_ == 0) first_end_ = block_.size();
+      return State::kMore;
+    }
+    std::vector<ParsedCall> calls;
+    if (!Parse(body, &calls))
+      return text_.open() && ++tries_ < kMostTries ? State::kMore : Refuse();
+    PassOn(calls, sink);
+    return State::kEndedMarker;
+  }
+
   bool Parse(absl::string_view body, std::vector<ParsedCall>* calls) const {
-    if (format_.calls == CallSyntax::kTagged) return ParseTaggedCalls(body, tools_, calls);
     if (format_.calls == CallSyntax::kPython) return ParsePythonCalls(body, calls);
     return ParseEscapedCall(body, format_.quote, calls);
+  }
+
+  State EndOfTags(absl::string_view body, CallSink& sink) {
+    if (!absl::EndsWith(absl::StripTrailingAsciiWhitespace(body), "</function>"))
+      return State::kMore;
+    std::vector<ParsedCall> calls;
+    bool open = false;
+    const size_t behind = first_end_ == 0 ? 0 : body.size() - first_end_;
+    const bool parsed = ParseTaggedCalls(body, tools_, behind, &calls, &open);
+    if (open) {
+      if (++tries_ == kMostTries) return Refuse();
+      if (first_end_ == 0) {
+        first_end_ = block_.size();
+        if (parsed) first_calls_ = std::move(calls);
+      }
+      return State::kMore;
+    }
+    if (!parsed) return Refuse();
+    PassOn(calls, sink);
+    return State::kEndedMarker;
   }
 
   const AnswerFormat format_;
@@ -99,6 +160,10 @@ class BlockCallReader : public CallReader {
   std::string block_;
   OpenText text_;
   int tries_ = 0;  // that found no call
+  // Behind the first marker in what may be a text of kEscapedText or of JSON in tags; 0: there is
+  // none. If that is no text, the block ends there.
+  size_t first_end_ = 0;
+  std::vector<ParsedCall> first_calls_;  // of the block up to there, in tags
 };
 
 // JSON or the family's own syntax: the first byte of tags tells, and of Python the first two.
@@ -121,6 +186,8 @@ class EitherCallReader : public CallReader {
     if (in_list_) reader_->Push('[', sink);
     return reader_->Push(c, sink);
   }
+
+  size_t GiveUp(CallSink& sink) override { return reader_ == nullptr ? 0 : reader_->GiveUp(sink); }
 
  private:
   const AnswerFormat format_;

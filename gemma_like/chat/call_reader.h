@@ -2,6 +2,7 @@
 #ifndef INLAY_GEMMA_LIKE_CHAT_CALL_READER_H_
 #define INLAY_GEMMA_LIKE_CHAT_CALL_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -31,6 +32,11 @@ class CallReader {
   };
   virtual ~CallReader() = default;
   virtual State Push(char c, CallSink& sink) = 0;
+
+  // After kRefused, or where the answer ends: how many of the last bytes that it took belong to
+  // none of its calls and are to be read anew, as another call may be in them. Passes on the calls
+  // before these bytes, if they are whole. The reader can only be destroyed then.
+  virtual size_t GiveUp([[maybe_unused]] CallSink& sink) { return 0; }
 };
 
 // Reads JSON and passes arguments on as they come. With `named`, CallSyntax::kNamedJson too.

@@ -78,7 +78,7 @@ class ChatRenderer {
                                                  absl::string_view name = "the chat template");
 
   // FailedPrecondition with the template's own words when it refuses the chat; InvalidArgument for
-  // messages, tools or variables of the wrong shape; ResourceExhausted when rendering takes too
+  // messages, tools or variables of the wrong shape; OutOfRange when rendering takes too
   // many steps or too much memory.
   absl::StatusOr<RenderedChat> Render(const ChatInput& input) const;
 

@@ -129,8 +129,10 @@ void AppendParameter(absl::string_view text, const Types& types, std::string* ou
   }
 }
 
-// Where the end of the parameter is, if one JSON value is all that comes before it; else 0.
-size_t EndAfterJson(absl::string_view text) {
+// Where the end of the parameter is, if one JSON value is all that comes before it; else 0. Sets
+// `open` where the text ends within the value, which then is within a string of it: markup is
+// nowhere else in JSON.
+size_t EndAfterJson(absl::string_view text, bool* open) {
   JsonScanner scanner;
   std::string scanned;
   auto state = JsonScanner::State::kMore;
@@ -138,65 +140,88 @@ size_t EndAfterJson(absl::string_view text) {
   for (; at < text.size() && state == JsonScanner::State::kMore; ++at)
     state = scanner.Push(text[at], &scanned);
   if (state == JsonScanner::State::kEndedBefore) --at;
+  if (state == JsonScanner::State::kMore) *open = true;
   if (state == JsonScanner::State::kMore || state == JsonScanner::State::kRefused) return 0;
   const absl::string_view after = absl::StripLeadingAsciiWhitespace(text.substr(at));
   return absl::StartsWith(after, kEndParameter) ? text.size() - after.size() : 0;
 }
 
-// The text up to the end of the parameter. It may hold such ends itself: the one that counts is
-// followed by what follows a parameter, and is not within a JSON value.
-bool TakeParameter(BlockCursor& cursor, const Types& types, absl::string_view* text) {
-  const absl::string_view rest = cursor.rest();
-  const size_t first = types.MayBeText() ? 0 : EndAfterJson(rest);
-  for (size_t end = rest.find(kEndParameter, first); end != absl::string_view::npos;
-       end = rest.find(kEndParameter, end + 1)) {
-    const absl::string_view after =
-        absl::StripLeadingAsciiWhitespace(rest.substr(end + kEndParameter.size()));
-    if (!absl::StartsWith(after, kParameter) && !absl::StartsWith(after, kEndFunction)) continue;
-    *text = rest.substr(0, end);
-    cursor.Advance(end + kEndParameter.size());
-    absl::ConsumePrefix(text, "\n");
-    absl::ConsumeSuffix(text, "\n");
+class TaggedParser {
+ public:
+  TaggedParser(absl::string_view block, const Value& tools, size_t behind)
+      : cursor_(block), tools_(tools), behind_(behind) {}
+
+  bool Calls(std::vector<ParsedCall>* calls) {
+    do {
+      ParsedCall call;
+      if (!Function(&call)) return false;
+      calls->push_back(call);
+      cursor_.SkipSpace();
+    } while (!cursor_.AtEnd());
     return true;
   }
-  return false;
-}
+  bool open() const { return open_; }
 
-bool ParseFunction(BlockCursor& cursor, const Value& tools, ParsedCall* call) {
-  absl::string_view name;
-  if (!cursor.Skip("<function=") || !cursor.TakeUntil(">", &name)) return false;
-  name = absl::StripAsciiWhitespace(name);
-  if (name.empty()) return false;
-  call->name = std::string(name);
-  const Value* parameters = ParametersOf(tools, name);
-  const Value* properties = Member(parameters, "properties");
-  call->arguments = "{";
-  while (cursor.Skip(kParameter)) {
-    absl::string_view key, text;
-    if (!cursor.TakeUntil(">", &key)) return false;
-    key = absl::StripAsciiWhitespace(key);
-    const Types types = TypesOf(Member(properties, key), parameters);
-    if (!TakeParameter(cursor, types, &text)) return false;
-    if (call->arguments.size() > 1) call->arguments += ", ";
-    AppendJsonString(key, &call->arguments);
-    call->arguments += ": ";
-    AppendParameter(text, types, &call->arguments);
+ private:
+  bool Function(ParsedCall* call) {
+    absl::string_view name;
+    if (!cursor_.Skip("<function=") || !cursor_.TakeUntil(">", &name)) return false;
+    name = absl::StripAsciiWhitespace(name);
+    if (name.empty()) return false;
+    call->name = std::string(name);
+    const Value* parameters = ParametersOf(tools_, name);
+    const Value* properties = Member(parameters, "properties");
+    call->arguments = "{";
+    while (cursor_.Skip(kParameter)) {
+      absl::string_view key, text;
+      if (!cursor_.TakeUntil(">", &key)) return false;
+      key = absl::StripAsciiWhitespace(key);
+      const Types types = TypesOf(Member(properties, key), parameters);
+      if (!TakeParameter(types, &text)) return false;
+      if (call->arguments.size() > 1) call->arguments += ", ";
+      AppendJsonString(key, &call->arguments);
+      call->arguments += ": ";
+      AppendParameter(text, types, &call->arguments);
+    }
+    call->arguments += "}";
+    return cursor_.Skip(kEndFunction);
   }
-  call->arguments += "}";
-  return cursor.Skip(kEndFunction);
-}
+
+  // The text up to the end of the parameter. It may hold such ends itself: the one that counts is
+  // followed by what follows a parameter, and is not within a JSON value.
+  bool TakeParameter(const Types& types, absl::string_view* text) {
+    const absl::string_view rest = cursor_.rest();
+    const size_t json_end = types.MayBeText() ? 0 : EndAfterJson(rest, &open_);
+    for (size_t end = rest.find(kEndParameter, json_end); end != absl::string_view::npos;
+         end = rest.find(kEndParameter, end + 1)) {
+      const absl::string_view after =
+          absl::StripLeadingAsciiWhitespace(rest.substr(end + kEndParameter.size()));
+      if (!absl::StartsWith(after, kParameter) && !absl::StartsWith(after, kEndFunction)) continue;
+      const bool is_json = json_end != 0 && end == json_end;
+      if (!is_json && rest.size() > behind_ && rest.size() - end <= behind_) return false;
+      *text = rest.substr(0, end);
+      cursor_.Advance(end + kEndParameter.size());
+      absl::ConsumePrefix(text, "\n");
+      absl::ConsumeSuffix(text, "\n");
+      return true;
+    }
+    return false;
+  }
+
+  BlockCursor cursor_;
+  const Value& tools_;
+  const size_t behind_;
+  bool open_ = false;
+};
 
 }  // namespace
 
-bool ParseTaggedCalls(absl::string_view block, const Value& tools, std::vector<ParsedCall>* calls) {
-  BlockCursor cursor(block);
-  do {
-    ParsedCall call;
-    if (!ParseFunction(cursor, tools, &call)) return false;
-    calls->push_back(call);
-    cursor.SkipSpace();
-  } while (!cursor.AtEnd());
-  return true;
+bool ParseTaggedCalls(absl::string_view block, const Value& tools, size_t behind,
+                      std::vector<ParsedCall>* calls, bool* open) {
+  TaggedParser parser(block, tools, behind);
+  const bool parsed = parser.Calls(calls);
+  *open = parser.open();
+  return parsed;
 }
 
 }  // namespace inlay

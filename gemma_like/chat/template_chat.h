@@ -29,7 +29,7 @@ class TemplateChatFormat : public ChatFormat {
   explicit TemplateChatFormat(ChatRenderer renderer, jinja::Value tools = jinja::Value::None(),
                               jinja::Value variables = jinja::Value::None());
 
-  // FailedPrecondition with the template's own words when it refuses the chat; ResourceExhausted
+  // FailedPrecondition with the template's own words when it refuses the chat; OutOfRange
   // when rendering takes too many steps or too much memory.
   absl::StatusOr<Continuation> Next(const ChatTexts& texts, absl::Span<const int32_t> conversation,
                                     bool ends_with_answer) const override;

@@ -317,10 +317,7 @@ absl::StatusOr<int32_t> GenerationSteps::TakeForced() {
 
 void GenerationSteps::Add(int32_t token) {
   tokens_.push_back(token);
-  const bool shown =
-      std::binary_search(options_.shown_control.begin(), options_.shown_control.end(), token);
-  text_ +=
-      stop_.Push(characters_.Push(shown ? tokenizer_.TokenText(token) : tokenizer_.Piece(token)));
+  text_ += stop_.Push(characters_.Push(ShownText(tokenizer_, token, options_.shown_control)));
   text_ends_.push_back(text_.size());
 }
 
@@ -343,6 +340,12 @@ absl::string_view GenerationSteps::TakeText() {
 }
 
 }  // namespace
+
+absl::string_view ShownText(const Tokenizer& tokenizer, int32_t token,
+                            absl::Span<const int32_t> shown) {
+  const bool is_shown = std::binary_search(shown.begin(), shown.end(), token);
+  return is_shown ? tokenizer.TokenText(token) : tokenizer.Piece(token);
+}
 
 absl::StatusOr<std::unique_ptr<Generation>> Generation::Begin(const Tokenizer& tokenizer,
                                                               KVCache& cache,

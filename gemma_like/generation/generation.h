@@ -34,6 +34,11 @@ absl::string_view StopReasonName(StopReason reason);
 // for steps that are nearly as fast as longer ones, and 32 MiB with a vocabulary of 262,144 tokens.
 inline constexpr size_t kMostScoredRows = 32;
 
+// What a generated token shows in a text: its bytes; of a control token, which has none, how the
+// vocabulary writes it if it is one of `shown` (ascending). They need not be whole characters.
+absl::string_view ShownText(const Tokenizer& tokenizer, int32_t token,
+                            absl::Span<const int32_t> shown);
+
 struct GenerateOptions {
   SamplingOptions sampling;
   size_t max_tokens = std::numeric_limits<size_t>::max();

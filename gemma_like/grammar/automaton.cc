@@ -44,6 +44,10 @@ Automaton::Config Automaton::FindStep(Config config, uint8_t byte_class) {
   const Config next =
       StepGroups(config, byte_class, &found) ? Normalize(std::move(found.groups)) : kTooMany;
   Info& info = t_->infos[config];
+  if (const size_t work = found.work + found.within; work > kMostLightWork) {
+    info.is_heavy = true;
+    t_->heavy[StepKey(config, byte_class)] = static_cast<uint32_t>(work);
+  }
   if (info.row == kNone && info.first_next == kNone) {
     info.first_next = next;
     info.first_class = byte_class;
@@ -89,8 +93,12 @@ bool Automaton::StepFrame(Frame frame, uint8_t byte_class, Found* next) {
 }
 
 bool Automaton::AppendStep(Frame frame, uint8_t byte_class, Node onto, Found* next) {
-  const Config config = Step(Only({kOpen, frame}), byte_class);
-  if (config == kDead) return true;
+  const Config from = Only({kOpen, frame});
+  const Config config = Step(from, byte_class);
+  ++next->work;
+  // Of several the most, and no sum: each is made once, however many ways lead to it.
+  next->within = std::max(next->within, HeavyWorkOf(from, byte_class));
+  if (config == kDead) return next->work <= kMostStepWork;
   if (config == kTooMany) return false;
   for (const Group& group : Groups(config)) {
     ++next->work;
@@ -170,7 +178,8 @@ Automaton::Config Automaton::Intern(absl::Span<const Group> groups) {
 
 size_t Automaton::bytes() const {
   return t_->frames.bytes() + t_->nodes.bytes() + t_->configs.bytes() +
-         t_->infos.capacity() * sizeof(Info) + t_->rows.size() * kBlock * classes_ * sizeof(Config);
+         t_->heavy.size() * 4 * sizeof(uint64_t) + t_->infos.capacity() * sizeof(Info) +
+         t_->rows.size() * kBlock * classes_ * sizeof(Config);
 }
 
 void Automaton::Compact(absl::Span<Config* const> configs) {

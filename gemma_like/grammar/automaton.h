@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -29,7 +30,7 @@ class Automaton {
 
   static constexpr Config kDead = std::numeric_limits<Config>::max();
   // More than kMostGroups groups or kMostStates states of the grammar, or more than kMostStepWork
-  // groups and nodes on the way there.
+  // steps within frames, groups and nodes on the way there.
   static constexpr Config kTooMany = kDead - 1;
   static constexpr size_t kMostGroups = 1000;
   static constexpr size_t kMostStates = 100000;
@@ -69,8 +70,18 @@ class Automaton {
   bool CanEnd(Config config) const { return t_->infos[config].can_end; }
   bool MayGoOn(Config config) const { return t_->infos[config].may_go_on; }
 
-  // How many states of the grammar it has: what a step costs.
+  // How many states of the grammar it has: what a step costs at least.
   size_t StatesOf(Config config) const { return t_->infos[config].states; }
+
+  // What Step with the same arguments has cost beyond that, in groups and nodes: of rules that
+  // begin with many others there may be much that leads to few states, or to none. 0 up to
+  // kMostLightWork. It does not depend on what was made before.
+  size_t HeavyWorkOf(Config config, uint8_t byte_class) const {
+    if (!t_->infos[config].is_heavy) return 0;
+    const auto found = t_->heavy.find(StepKey(config, byte_class));
+    return found == t_->heavy.end() ? 0 : found->second;
+  }
+  static constexpr size_t kMostLightWork = 256;
 
   std::vector<Group> Groups(Config config) const;
 
@@ -108,6 +119,7 @@ class Automaton {
     uint32_t row = kNone;
     uint32_t states = 0;
     bool can_end = false, may_go_on = false, may_leave = false;
+    bool is_heavy = false;  // some step has heavy work
   };
 
   // All that is made on the way.
@@ -122,7 +134,12 @@ class Automaton {
     // would be copied whole where it grows.
     std::vector<std::vector<Config>> rows;
     uint32_t next_row = 0;
+    std::unordered_map<uint64_t, uint32_t> heavy;  // work beyond kMostLightWork, by StepKey
   };
+
+  static uint64_t StepKey(Config config, uint8_t byte_class) {
+    return uint64_t{config} << 8 | byte_class;
+  }
 
   static constexpr uint32_t kBlock = 64;
   Config* RowOf(uint32_t row) {
@@ -137,7 +154,8 @@ class Automaton {
   // What a step finds, before Normalize.
   struct Found {
     std::vector<Group> groups;
-    size_t work = 0;  // groups, and nodes below them that were made
+    size_t work = 0;    // steps within frames, groups, and nodes below them that were made
+    size_t within = 0;  // the most that one of these steps took itself
   };
 
   // `node`, made over kOpen, over another one. Adds the nodes that it makes to `work`.

@@ -74,7 +74,7 @@ bool JsonValues::Knows(const NumberConstraints& constraints) const {
 
 Expr JsonValues::Number(const NumberConstraints& constraints) {
   const auto [place, is_new] = numbers_.try_emplace(KeyOf(constraints), 0);
-  if (is_new) place->second = RuleOf("a number", AddNumber(builder_, constraints));
+  if (is_new) place->second = RuleOf("a number", AddNumber(builder_, constraints, any_digits_));
   return builder_.Call(place->second);
 }
 

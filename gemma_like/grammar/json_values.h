@@ -61,6 +61,7 @@ class JsonValues {
   using NumberKey = std::tuple<double, double, bool, uint32_t, uint32_t>;
   static NumberKey KeyOf(const NumberConstraints& constraints);
   std::map<NumberKey, Rule> numbers_;
+  AnyDigitRules any_digits_;
 };
 
 }  // namespace inlay

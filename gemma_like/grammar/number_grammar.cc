@@ -106,7 +106,8 @@ bool Less(const Decimal& a, const Decimal& b) {
 // Makes the expressions of digits.
 class DigitWriter {
  public:
-  explicit DigitWriter(GrammarBuilder& builder) : builder_(builder) {}
+  DigitWriter(GrammarBuilder& builder, AnyDigitRules& shared)
+      : builder_(builder), shared_(shared) {}
 
   Expr Digit(char first, char last) {
     ByteSet digits;
@@ -114,7 +115,10 @@ class DigitWriter {
     return builder_.Byte(digits);
   }
   Expr AnyDigits(size_t least, size_t most) {
-    return builder_.Repeat(Digit('0', '9'), least, most);
+    if (most == 0) return builder_.Empty();
+    const auto [place, is_new] = shared_.digits.try_emplace({least, most}, 0);
+    if (is_new) place->second = RuleOf("digits", builder_.Repeat(Digit('0', '9'), least, most));
+    return builder_.Call(place->second);
   }
   Expr Text(absl::string_view text) { return builder_.Text(text); }
   Expr Optional(Expr expr) { return builder_.Repeat(expr, 0, 1); }
@@ -193,6 +197,11 @@ class DigitWriter {
   // DigitText after the point, at least one; missing ones are zeros. `least` and `most` have no
   // zeros at their ends, and `least` is not empty.
   Expr Tail() { return AnyDigits(0, kMostFractionDigits); }
+  Expr Zeros() {
+    if (!shared_.zeros.has_value())
+      shared_.zeros = RuleOf("zeros", builder_.Repeat(Text("0"), 1, kMostFractionDigits));
+    return builder_.Call(*shared_.zeros);
+  }
   Expr AtLeast(DigitText least) {
     const DigitText rest = least.substr(1);
     std::vector<Expr> options = {
@@ -202,7 +211,7 @@ class DigitWriter {
     return Choice(std::move(options));
   }
   Expr AtMost(DigitText most) {
-    if (most.empty()) return builder_.Repeat(Text("0"), 1, kMostFractionDigits);
+    if (most.empty()) return Zeros();
     std::vector<Expr> options = {Then(Text(most.substr(0, 1)), Optional(AtMost(most.substr(1))))};
     if (most[0] > '0') options.push_back(Then(Digit('0', static_cast<char>(most[0] - 1)), Tail()));
     return Choice(std::move(options));
@@ -221,7 +230,14 @@ class DigitWriter {
     return Choice(std::move(options));
   }
 
+  GrammarBuilder::Rule RuleOf(std::string name, Expr expr) {
+    const GrammarBuilder::Rule rule = builder_.Declare(std::move(name));
+    builder_.Define(rule, expr);
+    return rule;
+  }
+
   GrammarBuilder& builder_;
+  AnyDigitRules& shared_;
 };
 
 // Numbers between bounds that are not negative.
@@ -391,22 +407,24 @@ Expr MultiplesBetween(GrammarBuilder& builder, const NumberConstraints& constrai
 }
 
 Expr AddMagnitude(GrammarBuilder& builder, const NumberConstraints& constraints, double least,
-                  double most) {
+                  double most, AnyDigitRules& shared) {
   if (constraints.divisor != 0) return MultiplesBetween(builder, constraints, least, most);
-  MagnitudeWriter writer(builder);
+  MagnitudeWriter writer(builder, shared);
   return constraints.whole ? writer.Whole(least, most) : writer.Any(least, most);
 }
 
 }  // namespace
 
-Expr AddNumber(GrammarBuilder& builder, const NumberConstraints& constraints) {
+Expr AddNumber(GrammarBuilder& builder, const NumberConstraints& constraints,
+               AnyDigitRules& shared) {
   const double least = constraints.least, most = constraints.most;
   std::vector<Expr> options;
   if (most >= 0 && most >= least)
-    options.push_back(AddMagnitude(builder, constraints, std::max(least, 0.0), most));
+    options.push_back(AddMagnitude(builder, constraints, std::max(least, 0.0), most, shared));
   if (least <= 0 && most >= least)
-    options.push_back(builder.Sequence(
-        {builder.Text("-"), AddMagnitude(builder, constraints, std::max(-most, 0.0), -least)}));
+    options.push_back(
+        builder.Sequence({builder.Text("-"), AddMagnitude(builder, constraints,
+                                                          std::max(-most, 0.0), -least, shared)}));
   return options.empty() ? builder.Nothing() : builder.Choice(std::move(options));
 }
 

@@ -2,10 +2,13 @@
 #ifndef INLAY_GEMMA_LIKE_GRAMMAR_NUMBER_GRAMMAR_H_
 #define INLAY_GEMMA_LIKE_GRAMMAR_NUMBER_GRAMMAR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "gemma_like/grammar/grammar_builder.h"
 
@@ -30,11 +33,21 @@ inline constexpr uint32_t kMostHalvings = 3;
 inline constexpr size_t kMostWholeDigits = 40;
 inline constexpr size_t kMostFractionDigits = 25;
 
+// The digits that may be any, which are most of what a bound needs, as rules that all numbers of
+// one grammar share: a bound of 17 digits has as many places from which they go on.
+struct AnyDigitRules {
+  // From the first number of digits to the second.
+  std::map<std::pair<size_t, size_t>, GrammarBuilder::Rule> digits;
+  std::optional<GrammarBuilder::Rule> zeros;  // after the point
+};
+
 // Numbers whose double is within the constraints, in every spelling that JavaScript and Python
 // write and some more. A whole one has neither point nor exponent. An exponent comes after one
 // digit other than 0 and perhaps a fraction. Multiples have at most 15 digits and no exponent:
 // divisions of such doubles by the divisor are exact.
-GrammarBuilder::Expr AddNumber(GrammarBuilder& builder, const NumberConstraints& constraints);
+// `shared` is of the same builder, and empty before its first number.
+GrammarBuilder::Expr AddNumber(GrammarBuilder& builder, const NumberConstraints& constraints,
+                               AnyDigitRules& shared);
 
 // Whether a double satisfies them.
 bool Satisfies(const NumberConstraints& constraints, double number);

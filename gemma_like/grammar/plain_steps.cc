@@ -65,8 +65,10 @@ bool PlainSteps::IsLoop(Config config, uint64_t* work) {
 }
 
 Config PlainSteps::StepByte(Config config, uint8_t byte_class) {
-  work_ += automaton_.StatesOf(config);
-  return automaton_.Step(config, byte_class);
+  if (work_ > kMostWork) return kDiffer;
+  const Config next = automaton_.Step(config, byte_class);
+  work_ += automaton_.StatesOf(config) + automaton_.HeavyWorkOf(config, byte_class);
+  return next;
 }
 
 Config PlainSteps::Find(Config config) {

@@ -20,9 +20,11 @@ class PlainSteps {
   explicit PlainSteps(Automaton& automaton);
 
   // The configuration that every plain character leads to from `config`: kDead where none is
-  // accepted, kDiffer where they lead to several or too large ones.
+  // accepted, kDiffer where they lead to several or too large ones, or after more than kMostWork.
   static constexpr Automaton::Config kDiffer = Automaton::kTooMany;
-  // Adds to `work` the states of the grammar that were looked at, now or when this was found.
+  static constexpr uint64_t kMostWork = 100'000'000;
+  // Adds to `work` the states of the grammar that were looked at, now or when this was found, and
+  // what steps cost beyond these.
   Automaton::Config Step(Automaton::Config config, uint64_t* work);
 
   // Whether every plain character leads back to `config`.

@@ -125,7 +125,7 @@ TokenMasks::PlainRun TokenMasks::FindPlainRun(Config config, uint64_t* work) {
   run.configs.push_back(config);
   while (run.configs.size() <= TokenTrie::kMostPlain) {
     const Config next = plain_steps_.Step(run.configs.back(), work);
-    run.alike = next != PlainSteps::kDiffer;
+    run.alike = next != PlainSteps::kDiffer && *work <= kMostWork;
     if (!run.alike || next == Automaton::kDead) break;
     run.leaves = run.leaves || automaton_.MayLeave(next);
     run.configs.push_back(next);
@@ -171,6 +171,7 @@ bool TokenMasks::MostAreLoops(Walk* walk) {
     const uint8_t byte_class = automaton_.grammar().class_of[part.nodes[i].byte];
     const Config config = automaton_.Step(walk->path[0], byte_class);
     if (config == Automaton::kDead || config == Automaton::kTooMany) continue;
+    if (walk->mask->work > kMostWork) return false;  // the next step finds that
     if (!part.nodes[i].whole || !plain_steps_.IsLoop(config, &walk->mask->work)) continue;
     tokens += part.TokensUnder(i).size();
   }
@@ -181,11 +182,13 @@ bool TokenMasks::Step(uint8_t byte, size_t depth, Walk* walk) {
   // Here, between steps, all numbers that are in use are in `walk`.
   if (++steps_ % 256 == 0) LimitMemory(walk, depth);
   const Config from = walk->path[depth - 1];
-  const Config config = automaton_.Step(from, automaton_.grammar().class_of[byte]);
+  const uint8_t byte_class = automaton_.grammar().class_of[byte];
+  const Config config = automaton_.Step(from, byte_class);
   if (config == Automaton::kTooMany) return false;
   walk->path.resize(depth);
   walk->path.push_back(config);
-  walk->mask->work += 1 + (config == Automaton::kDead ? 0 : automaton_.StatesOf(config));
+  walk->mask->work += 1 + automaton_.HeavyWorkOf(from, byte_class) +
+                      (config == Automaton::kDead ? 0 : automaton_.StatesOf(config));
   return walk->mask->work <= kMostWork;
 }
 

@@ -44,7 +44,8 @@ class TokenMasks {
   // configurations has too many ways to read the text.
   absl::StatusOr<std::shared_ptr<const TokenBits>> Of(Config* config);
 
-  static constexpr uint64_t kMostWork = 100000000;  // in states of the grammar
+  // In states of the grammar, and what steps cost beyond these (Automaton::HeavyWorkOf).
+  static constexpr uint64_t kMostWork = PlainSteps::kMostWork;
 
  private:
   using Part = TokenTrie::Part;
@@ -72,7 +73,7 @@ class TokenMasks {
     std::shared_ptr<SharedBits> shared;  // changed only while it is this mask's alone
     std::vector<Leaf> leaves = {};
     bool leaves_plain = false;  // it may end after a plain token, or within one
-    uint64_t work = 0;          // what it took, in states of the grammar
+    uint64_t work = 0;          // what it took, as kMostWork
   };
 
   // A walk through the trie: what it finds, and the configurations that it must not lose when the

@@ -112,15 +112,10 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
 
 absl::Status ChatSession::DropStopText(size_t begin, absl::string_view answer) {
   const absl::Span<const int32_t> tokens = cache_->tokens();
-  const std::vector<int32_t>& shown = options_.shown_control;
   size_t keep = begin;
-  for (; keep < tokens.size(); ++keep) {
-    const int32_t token = tokens[keep];
-    const bool is_shown = std::binary_search(shown.begin(), shown.end(), token);
-    if (!absl::ConsumePrefix(&answer,
-                             is_shown ? tokenizer_.TokenText(token) : tokenizer_.Piece(token))) {
-      break;
-    }
+  while (keep < tokens.size() && absl::ConsumePrefix(&answer, ShownText(tokenizer_, tokens[keep],
+                                                                        options_.shown_control))) {
+    ++keep;
   }
   if (keep == tokens.size()) return absl::OkStatus();
   INLAY_RETURN_IF_ERROR(GoBack(keep, nullptr));

@@ -16,7 +16,8 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // Counts `steps`. ResourceExhausted when they or the bytes that exist are beyond the limits.
+  // Counts `steps`. OutOfRange when they or the bytes that exist are beyond the limits,
+  // InvalidArgument for a value that is too deep.
   // Values are made first and counted here at the next step; what makes one much larger than what
   // it is made of calls Reserve before.
   absl::Status Step(uint64_t steps = 1) {
@@ -28,7 +29,7 @@ class Budget {
   // The steps of going through so many bytes.
   absl::Status StepBytes(size_t bytes) { return Step(bytes / 64 + 1); }
 
-  // ResourceExhausted when so many more bytes would be too many.
+  // OutOfRange when so many more bytes would be too many.
   absl::Status CheckBytes(size_t more) const {
     if (bytes_ > limits_.max_bytes || more > limits_.max_bytes - bytes_) return TooManyBytes();
     return absl::OkStatus();
@@ -44,7 +45,7 @@ class Budget {
   void Return(size_t bytes) { bytes_ -= bytes; }
   void SetTooDeep() { too_deep_ = true; }
 
-  // Around each level of recursion; ResourceExhausted when it is one too many.
+  // Around each level of recursion; InvalidArgument when it is one too many.
   absl::Status Enter() {
     ++depth_;
     return depth_ > limits_.max_depth ? TooDeep() : absl::OkStatus();

@@ -278,6 +278,7 @@ absl::StatusOr<Value> ToInt(Context& context, const Value& input, const Argument
   const Value otherwise = args.Or(0, Value::Int(0));
   if (input.is(Type::kUndefined)) return UndefinedError(input);
   if (const auto integer = AsInteger(input); integer.has_value()) return Value::Int(*integer);
+  if (input.is(Type::kBigInt)) return input;
   if (input.is(Type::kFloat)) return Truncated(input.float_value(), otherwise);
   if (!input.is(Type::kString)) return otherwise;
   INLAY_RETURN_IF_ERROR(context.budget.StepBytes(input.bytes().size()));
@@ -292,7 +293,7 @@ absl::StatusOr<Value> ToFloat(Context& context, const Value& input, const Argume
   INLAY_ASSIGN_OR_RETURN(const BoundArguments args, Bind("float", {"default"}, 0, arguments));
   const Value otherwise = args.Or(0, Value::Float(0));
   if (input.is(Type::kUndefined)) return UndefinedError(input);
-  if (IsNumber(input)) return Value::Float(NumberAsDouble(input));
+  if (IsAnyNumber(input)) return Value::Float(NumberAsDouble(input));
   if (!input.is(Type::kString)) return otherwise;
   INLAY_RETURN_IF_ERROR(context.budget.StepBytes(input.bytes().size()));
   INLAY_RETURN_IF_ERROR(RefuseOtherDigits(input.bytes()));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "io/template/operators.h"
@@ -126,6 +127,8 @@ std::string FloatDigits(double value, char type, int precision) {
 // The number without its sign.
 absl::StatusOr<std::string> NumberDigits(const Value& value, const Specification& spec) {
   const std::optional<int64_t> integer = AsInteger(value);
+  if (value.is(Type::kBigInt) && (spec.type == 'd' || spec.type == '\0') && spec.precision < 0)
+    return std::string(absl::StripPrefix(value.digits(), "-"));
   if (spec.type == 'd' || spec.type == 'x' || spec.type == 'X' ||
       (spec.type == '\0' && integer.has_value())) {
     if (!integer.has_value() || spec.precision >= 0)
@@ -182,7 +185,7 @@ absl::StatusOr<Text> FormatText(Budget& budget, Text text, const Specification& 
 absl::StatusOr<Text> FormatValue(Budget& budget, const Value& value, const Specification& spec) {
   // Python writes a bool as a number where anything is said about its form.
   const bool plain_bool = value.is(Type::kBool) && spec == Specification();
-  if (IsNumber(value) && !plain_bool) {
+  if (IsAnyNumber(value) && !plain_bool) {
     if (spec.type == 's') return absl::InvalidArgumentError("the format s is not one of numbers");
     return FormatNumber(budget, value, spec);
   }
@@ -339,7 +342,7 @@ absl::StatusOr<Text> FormatDirective(Budget& budget, absl::string_view* text,
     spec.sign = '\0';
     return FormatText(budget, std::move(out), spec);
   }
-  if (!IsNumber(*value))
+  if (!IsAnyNumber(*value))
     return absl::InvalidArgumentError(
         absl::StrCat("the format needs a number, not a value of the type ", TypeName(*value)));
   if (spec.type == 'i') spec.type = 'd';

@@ -33,8 +33,8 @@ class Template {
 
   // The text, of which every byte tells whether the template or an input wrote it. `inputs` is a
   // dict of the variables by name. FailedPrecondition is the template's own raise_exception, with
-  // its words as message; other errors name the line: InvalidArgument as above, Unimplemented,
-  // ResourceExhausted beyond the limits.
+  // its words as message; other errors name the line: InvalidArgument as above and for what is
+  // nested too deep, Unimplemented, OutOfRange beyond the limits on steps and memory.
   absl::StatusOr<Text> Render(const Value& inputs, const RenderOptions& options = {}) const;
 
  private:

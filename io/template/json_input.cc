@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "io/template/limits.h"
 #include "nlohmann/json.hpp"
 
@@ -32,13 +33,12 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(int64_t value) override { return Add(Value::Int(value)); }
   bool number_unsigned(uint64_t value) override {
     if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-      return Fail(absl::StrCat("the integer ", value, " in JSON needs more than 64 bits"));
+      return Add(Value::BigInt(absl::StrCat(value)));
     return Add(Value::Int(static_cast<int64_t>(value)));
   }
   bool number_float(double value, const std::string& digits) override {
     // An integer that does not fit comes as a float.
-    if (digits.find_first_of(".eE") == std::string::npos)
-      return Fail(absl::StrCat("the integer ", digits, " in JSON needs more than 64 bits"));
+    if (digits.find_first_of(".eE") == std::string::npos) return Add(Value::BigInt(digits));
     return Add(Value::Float(value));
   }
   bool string(std::string& value) override {
@@ -63,8 +63,11 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return Add(Value::List(std::move(items)));
   }
   bool parse_error(size_t position, const std::string& token,
-                   const nlohmann::json::exception&) override {
-    (void)token;
+                   const nlohmann::json::exception& error) override {
+    constexpr int kNumberOverflow = 406;
+    if (error.id == kNumberOverflow)
+      return Fail(absl::StrCat("the number ", QuoteForMessage(token),
+                               " in JSON is beyond the range of a double"));
     return Fail(absl::StrCat("this is not JSON at byte ", position));
   }
 

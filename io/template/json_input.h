@@ -10,8 +10,8 @@
 namespace inlay::jinja {
 
 // The value as Python's json.loads reads it: objects keep the order of their keys. All strings,
-// keys included, are of `origin`. InvalidArgument for what is not JSON (in UTF-8), has integers of
-// more than 64 bits or nests deeper than kMaxValueDepth.
+// keys included, are of `origin`. InvalidArgument for what is not JSON (in UTF-8), has a number
+// beyond the range of a double or nests deeper than kMaxValueDepth.
 absl::StatusOr<Value> ParseJson(absl::string_view json, Origin origin = Origin::kMessage);
 
 }  // namespace inlay::jinja

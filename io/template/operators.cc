@@ -1,9 +1,11 @@
 #include "io/template/operators.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -149,6 +151,8 @@ std::string TypeName(const Value& value) {
       return "bool";
     case Type::kInt:
       return "int";
+    case Type::kBigInt:
+      return "int of more than 64 bits";
     case Type::kFloat:
       return "float";
     case Type::kString:
@@ -205,7 +209,15 @@ bool IsNumber(const Value& value) {
   return value.is(Type::kBool) || value.is(Type::kInt) || value.is(Type::kFloat);
 }
 
+bool IsAnyNumber(const Value& value) { return IsNumber(value) || value.is(Type::kBigInt); }
+
 double NumberAsDouble(const Value& value) {
+  if (value.is(Type::kBigInt)) {
+    double number = 0;
+    [[maybe_unused]] const bool read = absl::SimpleAtod(value.digits(), &number);
+    assert(read);
+    return number;
+  }
   return value.is(Type::kFloat) ? value.float_value() : static_cast<double>(*AsInteger(value));
 }
 
@@ -222,6 +234,7 @@ absl::StatusOr<bool> Equal(Budget& budget, const Value& left, const Value& right
       return NumberAsDouble(left) == NumberAsDouble(right);
     return *AsInteger(left) == *AsInteger(right);
   }
+  if (IsAnyNumber(left) && IsAnyNumber(right)) return KeyOf(left) == KeyOf(right);
   if (left.type() != right.type()) return false;
   if (left.is(Type::kUndefined)) return true;
   if (left.is(Type::kString)) {

@@ -18,17 +18,18 @@ enum class UnaryOperator : uint8_t { kNot, kMinus, kPlus };
 enum class BinaryOperator : uint8_t { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
 enum class CompareOperator : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
-// The name of the value's type in Python, for messages.
+// The name of the value's type in Python, for messages, which also tell what is too large an int.
 std::string TypeName(const Value& value);
 
 // What an operation on an undefined value fails with.
 absl::Status UndefinedError(const Value& undefined);
 
 bool IsTrue(const Value& value);
-bool IsNumber(const Value& value);  // bool, int, float
-// Requires a number; a bool is 0 or 1.
+bool IsNumber(const Value& value);     // bool, int, float; it can be computed with
+bool IsAnyNumber(const Value& value);  // and an int of more than 64 bits
+// Requires any number; a bool is 0 or 1.
 double NumberAsDouble(const Value& value);
-// Of a bool or an int; nothing for other values.
+// Of a bool or an int of at most 64 bits; nothing for other values.
 std::optional<int64_t> AsInteger(const Value& value);
 
 absl::StatusOr<Value> Negate(const Value& value);

@@ -157,6 +157,9 @@ absl::Status AppendRepr(Budget& budget, const Value& value, Text* out) {
     case Type::kInt:
       out->Append(absl::StrCat(value.int_value()), Origin::kTemplate);
       return absl::OkStatus();
+    case Type::kBigInt:
+      out->Append(value.digits(), Origin::kTemplate);
+      return absl::OkStatus();
     case Type::kFloat:
       out->Append(FloatText(value.float_value()), Origin::kTemplate);
       return absl::OkStatus();

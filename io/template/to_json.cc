@@ -89,6 +89,8 @@ class JsonWriter {
         return value.bool_value() ? "true" : "false";
       case Type::kInt:
         return absl::StrCat(value.int_value());
+      case Type::kBigInt:
+        return value.digits();
       case Type::kFloat:
         if (std::isnan(value.float_value())) return "NaN";
         if (std::isinf(value.float_value()))

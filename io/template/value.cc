@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "io/template/limits.h"
 
 namespace inlay::jinja {
@@ -27,6 +28,8 @@ int DepthAbove(const Values& items, Budget* budget) {
 std::string NumberKey(double number) {
   if (number >= -9.2e18 && number <= 9.2e18 && number == std::floor(number))
     return absl::StrCat("i", static_cast<int64_t>(number));
+  if (std::isfinite(number) && number == std::floor(number))
+    return absl::StrFormat("i%.0f", number);  // exactly, and perhaps a kBigInt
   return absl::StrCat("f", std::bit_cast<uint64_t>(number));
 }
 
@@ -232,6 +235,8 @@ std::string KeyOf(const Value& value) {
       return value.bool_value() ? "i1" : "i0";
     case Type::kInt:
       return absl::StrCat("i", value.int_value());
+    case Type::kBigInt:
+      return absl::StrCat("i", value.digits());
     case Type::kFloat:
       return NumberKey(value.float_value());
     case Type::kString:

@@ -36,6 +36,7 @@ enum class Type : uint8_t {
   kNone,
   kBool,
   kInt,
+  kBigInt,
   kFloat,
   kString,
   kSequence,
@@ -64,6 +65,11 @@ class Value {
   static Value None() { return Value(Type::kNone, {}); }
   static Value Bool(bool value) { return Value(Type::kBool, {.boolean = value}); }
   static Value Int(int64_t value) { return Value(Type::kInt, {.integer = value}); }
+  // An int that has more than 64 bits, as its digits, without needless zeros, behind '-' if it is
+  // negative. It can be printed and compared for equality; nothing is computed with it.
+  static Value BigInt(std::string digits) {
+    return Value(Type::kBigInt, {}, std::make_shared<std::string>(std::move(digits)));
+  }
   static Value Float(double value) { return Value(Type::kFloat, {.number = value}); }
   // Values that a template makes count in `budget`, which must outlive them.
   static Value String(Text text, Budget* budget = nullptr, bool markup = false);
@@ -98,6 +104,7 @@ class Value {
   const std::string* undefined_name() const { return plain(Type::kUndefined).name; }
   bool bool_value() const { return plain(Type::kBool).boolean; }
   int64_t int_value() const { return plain(Type::kInt).integer; }
+  const std::string& digits() const { return *owned<std::string>(Type::kBigInt); }
   double float_value() const { return plain(Type::kFloat).number; }
   const StringRep& string() const { return *owned<StringRep>(Type::kString); }
   const Text& text() const;

@@ -87,6 +87,7 @@ template <bool kValue>
 bool IsBool(const Value& value) {
   return value.is(Type::kBool) && value.bool_value() == kValue;
 }
+bool IsInteger(const Value& value) { return value.is(Type::kInt) || value.is(Type::kBigInt); }
 bool IsDefined(const Value& value) { return !value.is(Type::kUndefined); }
 bool IsEscaped(const Value& value) { return value.is(Type::kString) && value.string().markup; }
 bool IsCallable(const Value& value) {
@@ -111,13 +112,13 @@ constexpr Function kTests[] = {
     {"boolean", Simple<HasType<Type::kBool>>},
     {"false", Simple<IsBool<false>>},
     {"true", Simple<IsBool<true>>},
-    {"integer", Simple<HasType<Type::kInt>>},
+    {"integer", Simple<IsInteger>},
     {"float", Simple<HasType<Type::kFloat>>},
     {"lower", InOneCase<IsLower, IsUpper>},
     {"upper", InOneCase<IsUpper, IsLower>},
     {"string", Simple<HasType<Type::kString>>},
     {"mapping", Simple<HasType<Type::kDict>>},
-    {"number", Simple<IsNumber>},
+    {"number", Simple<IsAnyNumber>},
     {"sequence", Simple<IsSequence>},
     {"iterable", Simple<IsIterable>},
     {"callable", Simple<IsCallable>},

@@ -31,7 +31,6 @@ struct Composition {
 
 // Nothing below this code point changes, moves or joins others.
 constexpr char32_t kFirstUnstable = 0x300;
-constexpr size_t kLongestCharacter = 4;  // in bytes
 
 // Hangul syllables are numbered by their parts (The Unicode Standard, section 3.12).
 constexpr char32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTrails = 0x11A7;

@@ -122,8 +122,6 @@ class Scanner {
   }
 
  private:
-  static constexpr size_t kLongestCharacter = 4;
-
   absl::string_view text_;
   Class marks_;
   mutable bool saw_end_ = false;

@@ -1,10 +1,10 @@
 #include "serve/service/session_answer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/utf8_stream.h"
+#include "gemma_like/generation/generation.h"
 
 namespace inlay::serve {
 
@@ -12,10 +12,7 @@ std::string GeneratedText(const Tokenizer& tokenizer, absl::Span<const int32_t> 
                           absl::Span<const int32_t> shown) {
   Utf8Stream characters;
   std::string text;
-  for (const int32_t token : tokens) {
-    const bool is_shown = std::binary_search(shown.begin(), shown.end(), token);
-    text += characters.Push(is_shown ? tokenizer.TokenText(token) : tokenizer.Piece(token));
-  }
+  for (const int32_t token : tokens) text += characters.Push(ShownText(tokenizer, token, shown));
   return text + characters.Flush();
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -228,6 +229,12 @@ absl::StatusOr<Session> ParseSession(const Json& document) {
     } catch (const nlohmann::json::exception& error) {
       return absl::InvalidArgumentError(
           absl::StrCat("the document is no whole session: ", error.what()));
+    }
+    // A change counts one more.
+    constexpr uint64_t kMostVersion = std::numeric_limits<int64_t>::max();
+    if (session.version > kMostVersion) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the session's version ", session.version, " is more than ", kMostVersion));
     }
     INLAY_RETURN_IF_ERROR(CheckSessionName(session.name));
     if (!session.root.empty()) INLAY_RETURN_IF_ERROR(CheckSessionName(session.root));

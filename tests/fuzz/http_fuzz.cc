@@ -140,10 +140,11 @@ void CheckReplies(absl::string_view received) {
   const size_t end = received.find("\r\n\r\n");
   INLAY_FUZZ_CHECK(absl::StartsWith(received, "HTTP/1.1 ") && end != absl::string_view::npos);
   const std::vector<absl::string_view> lines = absl::StrSplit(received.substr(0, end), "\r\n");
-  constexpr std::array<absl::string_view, 17> kNames = {"Content-Type",
+  constexpr std::array<absl::string_view, 18> kNames = {"Content-Type",
                                                         "Cache-Control",
                                                         "X-Content-Type-Options",
                                                         "x-request-id",
+                                                        "request-id",
                                                         "Date",
                                                         "Content-Length",
                                                         "Transfer-Encoding",

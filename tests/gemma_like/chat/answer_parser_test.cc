@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/utf8.h"
 #include "io/template/json_input.h"
 #include "nlohmann/json.hpp"
@@ -233,6 +235,48 @@ TEST(AnswerParserTest, ReadsTags) {
             R"(So:|g{}.|h{"a": "1", "b": ""}.)");
 }
 
+// What a parameter of tags holds is JSON where its schema has no text.
+TEST(AnswerParserTest, MarkersInJsonOfTagsEndNoCall) {
+  const AnswerParserOptions tools = WithTools(R"([{"type": "function", "function": {"name": "f",
+      "parameters": {"properties": {"l": {"type": "array"}, "o": {"type": "object"},
+                                    "s": {"type": "string"}}}}}])");
+  const auto wrap = [](const std::string& key, const std::string& value) {
+    return absl::StrCat("<tool_call>\n<function=f>\n<parameter=", key, ">\n", value,
+                        "\n</parameter>\n</function>\n</tool_call>");
+  };
+  const std::string good = wrap("l", R"(["x"])"), shown = R"(f{"l": ["x"]}.)";
+  for (const std::string text :
+       {R"(["</function></tool_call>"])",
+        R"(["</parameter></function></tool_call>", "</tool_call>"])",
+        R"(["\"</function></tool_call><tool_call><function=f></function></tool_call>"])",
+        R"([["</parameter>\n</function>\n</tool_call>\n</function></tool_call>"], {"a": "b"}])"}) {
+    EXPECT_EQ(ShowAnswer(kQwen, wrap("l", text) + "\n" + good + "Well.", tools),
+              absl::StrCat("f{\"l\": ", text, "}.|", shown, "|Well."));
+    EXPECT_EQ(ShowAnswer(kQwen, wrap("l", text + "</parameter><parameter=s>a"), tools),
+              absl::StrCat("f{\"l\": ", text, R"(, "s": "a"}.)"));
+  }
+  // So it is where the whole call is JSON.
+  const std::string json = R"({"name": "f", "arguments": {"s": "</function></tool_call>"}})";
+  EXPECT_EQ(ShowAnswer(kQwen, "<tool_call>" + json + "</tool_call>" + good, tools),
+            R"(f{"s": "</function></tool_call>"}.|)" + shown);
+  // A string that does not end is text, and takes no later call.
+  EXPECT_EQ(ShowAnswer(kQwen, wrap("l", R"(["a)"), tools), R"(f{"l": "[\"a"}.)");
+  EXPECT_EQ(ShowAnswer(kQwen, wrap("l", R"(["a)") + "\nWell.", tools), R"(f{"l": "[\"a"}.|Well.)");
+  EXPECT_EQ(ShowAnswer(kQwen, wrap("l", R"(["a)") + good + wrap("s", "1") + good, tools),
+            absl::StrCat(R"(f{"l": "[\"a"}.|)", shown, R"(|f{"s": "1"}.|)", shown));
+  std::string calls, all_shown = R"(f{"l": "[\"a"}.)";
+  for (int i = 0; i < 40; ++i) {
+    calls += wrap("s", "b");
+    all_shown += R"(|f{"s": "b"}.)";
+  }
+  EXPECT_EQ(ShowAnswer(kQwen, wrap("l", R"(["a)") + calls, tools), all_shown);
+  // Neither does one in a call that is none.
+  const std::string bad = R"(<tool_call><function=f><parameter=l>["a</function></tool_call>)";
+  EXPECT_EQ(ShowAnswer(kQwen, bad + good + good, tools), absl::StrCat(bad, "|", shown, "|", shown));
+  EXPECT_EQ(ShowAnswer(kQwen, bad + calls + good, tools),
+            absl::StrCat(bad, all_shown.substr(all_shown.find('|')), "|", shown));
+}
+
 // Its prompts open the thoughts, or open and close them: the answer has at most the end of them.
 TEST(AnswerParserTest, ReadsNemotron3) {
   const AnswerFormat format = AnswerFormat::Of(
@@ -318,6 +362,36 @@ TEST(AnswerParserTest, MarkersInQuotesEndNoCall) {
   // A wrong call without an open text ends at once: the next one is read.
   EXPECT_EQ(show("[f(1)]<|tool_call_end|><|tool_call_start|>[g()]"),
             "<|tool_call_start|>[f(1)]<|tool_call_end|>|g{}.|Well.");
+}
+
+// The call is text up to the first marker in what a quote is missing of.
+TEST(AnswerParserTest, AMissingQuoteTakesNoLaterCall) {
+  for (const AnswerFormat& format : {kGemma4, kFunctionGemma}) {
+    const auto wrap = [&](const std::string& arguments) {
+      const std::string call = absl::StrReplaceAll(absl::StrCat("call:f{", arguments, "}"),
+                                                   {{"'", format.quote}, {"END", format.call_end}});
+      return absl::StrCat(format.call_begin, call, format.call_end);
+    };
+    const std::string good = wrap("a:'b'"), shown = R"(f{"a": "b"}.)";
+    for (const char* bad : {"a:'b", "a:b'", "a:'b,c:'d',e:'g'", "a:'b',c:'d", "a:'b' 'c'",
+                            "a:'',b:'", "a:['b,'c']", "'a:1", "a:'b'c'"}) {
+      const std::string text = wrap(bad);
+      EXPECT_EQ(ShowAnswer(format, text), text);
+      EXPECT_EQ(ShowAnswer(format, text + good), absl::StrCat(text, "|", shown));
+      EXPECT_EQ(ShowAnswer(format, text + "\n" + good + good),
+                absl::StrCat(text, "|", shown, "|", shown));
+      EXPECT_EQ(ShowAnswer(format, text + wrap("") + good + "\nDone"),
+                absl::StrCat(text, "|f{}.|", shown, "|Done"));
+      EXPECT_EQ(ShowAnswer(format, good + text + text + good),
+                absl::StrCat(shown, "|", text, text, "|", shown));
+    }
+    // What is in a whole text is no call, even where the call around it is none.
+    const std::string quoting = wrap("a:'" + wrap("END") + "',b:!");
+    EXPECT_EQ(ShowAnswer(format, quoting + good), absl::StrCat(quoting, "|", shown));
+    // The marker may be the last of the answer, or not whole.
+    EXPECT_EQ(ShowAnswer(format, wrap("a:'b") + wrap("a:'b").substr(0, 20)),
+              wrap("a:'b") + wrap("a:'b").substr(0, 20));
+  }
 }
 
 TEST(AnswerParserTest, ReadsGemmasCalls) {
@@ -410,6 +484,9 @@ struct Example {
 std::vector<Example> Examples() {
   return {{kQwen, R"(<tool_call>{"name": "f", "arguments": {"x": [1, "b"]}}</tool_call>)"},
           {kQwen, "<tool_call><function=f><parameter=x>1</parameter></function></tool_call>"},
+          {kQwen,
+           "<tool_call><function=f><parameter=x>[\"</function></tool_call>\"]</parameter>"
+           "</function></tool_call>"},
           {kGemma4, R"(<|tool_call>call:f{x:1,y:<|"|>b<|"|>}<tool_call|>)"},
           {kFunctionGemma, "<start_function_call>call:f{x:<escape>b<escape>}<end_function_call>"},
           {kLfm2, "<|tool_call_start|>[f(x=1, y='b'), g()]<|tool_call_end|>"},
@@ -421,46 +498,12 @@ std::vector<Example> Examples() {
 }
 
 const std::vector<std::string>& Words() {
-  static const auto& words = *new std::vector<std::string>{"<tool_call>",
-                                                           "</tool_call>",
-                                                           "{",
-                                                           "}",
-                                                           "[",
-                                                           "]",
-                                                           "\"name\": \"f\"",
-                                                           "\"arguments\": ",
-                                                           ", ",
-                                                           "\"",
-                                                           ":",
-                                                           "1",
-                                                           "<function=f>",
-                                                           "</function>",
-                                                           "<parameter=x>",
-                                                           "</parameter>",
-                                                           "\n",
-                                                           " ",
-                                                           "<think>",
-                                                           "</think>",
-                                                           "<",
-                                                           "\\u00e9",
-                                                           "\\ud800",
-                                                           "true",
-                                                           "<|tool_call_start|>",
-                                                           "<|tool_call_end|>",
-                                                           "f(",
-                                                           ")",
-                                                           "x=",
-                                                           "'",
-                                                           "call:f{",
-                                                           "<|tool_call>",
-                                                           "<tool_call|>",
-                                                           "<|\"|>",
-                                                           "[TOOL_CALLS]",
-                                                           "[ARGS]",
-                                                           "<|tool_call|>",
-                                                           "<TOOLCALL>",
-                                                           "</TOOLCALL>",
-                                                           "é"};
+  static const auto& words = *new std::vector<std::string>(absl::StrSplit(
+      "<tool_call>~</tool_call>~{~}~[~]~\"name\": \"f\"~\"arguments\": ~, ~\"~:~1~<function=f>~"
+      "</function>~<parameter=x>~</parameter>~\n~ ~<think>~</think>~<~\\u00e9~\\ud800~true~"
+      "<|tool_call_start|>~<|tool_call_end|>~f(~)~x=~'~call:f{~<|tool_call>~<tool_call|>~<|\"|>~"
+      "[TOOL_CALLS]~[ARGS]~<|tool_call|>~<TOOLCALL>~</TOOLCALL>~é~<escape>~<end_function_call>",
+      '~'));
   return words;
 }
 
@@ -478,6 +521,8 @@ std::vector<std::string> Arguments(const std::vector<AnswerEvent>& events) {
 
 // Answers with a few words put in or taken out.
 TEST(AnswerParserTest, CompleteCallsHaveArgumentsInAnyAnswer) {
+  const AnswerParserOptions tools =
+      WithTools(R"([{"name": "f", "parameters": {"properties": {"x": {"type": "array"}}}}])");
   std::mt19937 random(5);
   int calls = 0;
   for (int i = 0; i < Repetitions(3000); ++i) {
@@ -487,7 +532,7 @@ TEST(AnswerParserTest, CompleteCallsHaveArgumentsInAnyAnswer) {
         const std::string& word = Words()[random() % Words().size()];
         text.replace(at, random() % 3, random() % 3 == 0 ? "" : word);
       }
-      const auto events = Parse(format, text);
+      const auto events = Parse(format, text, tools);
       if (!IsValidUtf8(text)) continue;  // and so are arguments that are JSON
       for (const std::string& arguments : Arguments(events)) {
         ++calls;
@@ -502,16 +547,25 @@ TEST(AnswerParserTest, CompleteCallsHaveArgumentsInAnyAnswer) {
 // What takes quadratic time does not end here.
 TEST(AnswerParserTest, TakesLinearTime) {
   constexpr size_t kLength = Repetitions(60'000);
+  const AnswerParserOptions tools =
+      WithTools(R"([{"name": "f", "parameters": {"properties": {"x": {"type": "array"}}}}])");
   for (const auto& [format, answer] : Examples()) {
     std::vector<std::string> words = Words();
     words.push_back(answer);
     words.push_back(std::string(format.call_begin) + "{\"");
     words.push_back("]" + std::string(format.call_end));
+    words.push_back(
+        absl::StrCat(format.call_begin, "call:f{a:", format.quote, "}", format.call_end));
+    words.push_back("<tool_call><function=f><parameter=x>[\"</function></tool_call>");
+    words.push_back("<tool_call><function=f><parameter=x>1</function></tool_call>");
+    std::vector<std::string> firsts = {std::string(format.call_begin), answer.substr(0, 25)};
+    if (format.calls == CallSyntax::kTagged)
+      firsts.push_back("<tool_call><function=f><parameter=x>[\"a");
     for (const std::string& word : words) {
-      for (const std::string& first : {std::string(format.call_begin), answer.substr(0, 25)}) {
+      for (const std::string& first : firsts) {
         std::string text = first;
         while (text.size() < kLength) text += word;
-        EXPECT_FALSE(ParseInPieces(format, text, {}, [] { return 7; }).empty());
+        EXPECT_FALSE(ParseInPieces(format, text, tools, [] { return 7; }).empty());
       }
     }
   }

@@ -21,7 +21,8 @@ namespace {
 
 std::shared_ptr<CompiledGrammar> NumberGrammar(const NumberConstraints& constraints) {
   return Compiled([&](GrammarBuilder& builder) {
-    const auto number = AddNumber(builder, constraints);
+    AnyDigitRules shared;
+    const auto number = AddNumber(builder, constraints, shared);
     // A grammar without texts is refused; this one always has one.
     return builder.Choice({number, builder.Text("none")});
   });
@@ -182,6 +183,32 @@ TEST(NumberGrammar, AnyNumberIsFinite) {
   for (const char* text : {"", "-", "+1", "01", ".5", "1.", "1e", "1e+", "1.7976931348623159e+308",
                            "1e309", "0x1", "NaN", "1 "})
     EXPECT_FALSE(Accepts(grammar, text)) << text;
+}
+
+// A bound takes some states for each of its digits; those that may be any are there once.
+TEST(NumberGrammar, ManyBoundsFitInOneGrammar) {
+  RandomNumbers numbers;
+  std::vector<NumberConstraints> all;
+  const auto grammar = Compiled([&](GrammarBuilder& builder) {
+    AnyDigitRules shared;
+    std::vector<GrammarBuilder::Expr> options;
+    for (int i = 0; i < 1000; ++i) {
+      NumberConstraints constraints;
+      constraints.least = numbers.Integer(-1000, 1000) + numbers.Integer(1, 1 << 30) / 1e9;
+      constraints.most = constraints.least + numbers.Integer(1, 1 << 30) / 1e8;
+      all.push_back(constraints);
+      options.push_back(builder.Sequence(
+          {builder.Text(absl::StrCat(i, ":")), AddNumber(builder, constraints, shared)}));
+    }
+    return builder.Choice(std::move(options));
+  });
+  for (size_t i = 0; i < all.size(); i += 101) {
+    for (const double number : {all[i].least, all[i].most, std::nextafter(all[i].least, -1e9),
+                                std::nextafter(all[i].most, 1e9)}) {
+      EXPECT_EQ(Accepts(grammar, absl::StrCat(i, ":", JsonNumber(number))),
+                Satisfies(all[i], number));
+    }
+  }
 }
 
 TEST(NumberGrammar, WritesNumbersAsJavaScriptDoes) {

@@ -219,5 +219,29 @@ TEST(TokenMasksTest, WorkIsThatOfAllGroupsTogether) {
   EXPECT_EQ(four.Allowed().status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// Steps through many rules that all end with the byte, so that few states are left of them.
+TEST(TokenMasksTest, WorkIsAlsoWhatStepsFindOnTheWay) {
+  ByteSet letters;
+  letters.set('a').set('b');
+  const auto trie = Must(TokenTrie::Create(TokensOfTwoLetters(), {}));
+  const auto allowed = [&](size_t rules) {
+    GrammarBuilder b;
+    std::vector<GrammarBuilder::Expr> calls;
+    for (size_t i = 0; i < rules; ++i) {
+      const auto rule = b.Declare("letter");
+      b.Define(rule, b.Byte(letters));
+      calls.push_back(b.Call(rule));
+    }
+    const auto letter = b.Declare("any letter"), root = b.Declare("root");
+    b.Define(letter, b.Choice(std::move(calls)));
+    b.Define(root, b.Repeat(b.Call(letter), 1, std::nullopt));
+    GrammarMatcher matcher(
+        Must(CompiledGrammar::Create(Must(std::move(b).Build(root)), {.tokens = trie})));
+    return matcher.Allowed().status();
+  };
+  EXPECT_TRUE(allowed(100).ok());
+  EXPECT_EQ(allowed(1000).code(), absl::StatusCode::kResourceExhausted);
+}
+
 }  // namespace
 }  // namespace inlay

@@ -11,6 +11,7 @@
 namespace inlay::jinja {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 JsonStyle Style() {
@@ -29,10 +30,27 @@ std::string Again(const std::string& json, const JsonStyle& style = Style()) {
 }
 
 TEST(JsonTest, ComesBack) {
-  for (const std::string json :
-       {"null", "true", "-5", "1.5", "1e+100", "\"\"", "[]", "{}", "[1, [2, {}], \"a\"]",
-        "{\"b\": 1, \"a\": {\"c\": [null]}}", "\"\\\"\\\\\\n\\u0001é😀\\b\\f\\r\\t/\"",
-        "9223372036854775807", "-9223372036854775808", "0.0001", "-0.0", "1e-07"})
+  for (const std::string json : {"null",
+                                 "true",
+                                 "-5",
+                                 "1.5",
+                                 "1e+100",
+                                 "\"\"",
+                                 "[]",
+                                 "{}",
+                                 "[1, [2, {}], \"a\"]",
+                                 "{\"b\": 1, \"a\": {\"c\": [null]}}",
+                                 "\"\\\"\\\\\\n\\u0001é😀\\b\\f\\r\\t/\"",
+                                 "9223372036854775807",
+                                 "-9223372036854775808",
+                                 "0.0001",
+                                 "-0.0",
+                                 "1e-07",
+                                 "9223372036854775808",
+                                 "-9223372036854775809",
+                                 "18446744073709551615",
+                                 "18446744073709551616",
+                                 "[-123456789012345678901234567890]"})
     EXPECT_EQ(Again(json), json);
   EXPECT_EQ(Again(" {\"a\" : 1 ,\"a\":2} "), "{\"a\": 2}");
   EXPECT_EQ(Again("\"\\u00e9\\ud83d\\ude00\""), "\"é😀\"");
@@ -67,8 +85,8 @@ TEST(JsonTest, RefusesWithASentence) {
   EXPECT_THAT(Again("{\"a\": 1} x"), HasSubstr("not JSON"));
   EXPECT_THAT(Again("\"\xff\""), HasSubstr("not JSON"));
   EXPECT_THAT(Again("\"\\ud800\""), HasSubstr("not JSON"));
-  EXPECT_THAT(Again("18446744073709551615"), HasSubstr("64 bits"));
-  EXPECT_THAT(Again("123456789012345678901234567890"), HasSubstr("64 bits"));
+  for (const std::string& number : {std::string("1e400"), std::string(400, '7')})
+    EXPECT_THAT(Again(number), AllOf(HasSubstr(number.substr(0, 50)), HasSubstr("a double")));
   EXPECT_THAT(Again(std::string(100000, '[')), HasSubstr("deeper"));
   const std::string deep(kMaxValueDepth, '[');
   EXPECT_EQ(Again(deep + std::string(kMaxValueDepth, ']')),

@@ -167,7 +167,8 @@ SNIPPET_INPUTS = {
     'name': 'Inlay', 'words': ['one', 'two', 'three'], 'strange': STRANGE, 'messages': [said('system', ' s '), said('user', ' a '), said('user', 'b')],
     'user': {'name': 'Ann', 'age': 30, 'tags': ['x', 'y'], 'address': {'city': 'Zürich', 'zip': 8000}, 'score': 1.5, 'extra': None},
     'people': [{'name': 'Ann', 'age': 30, 'tags': ['x']}, {'name': 'bob', 'age': 20, 'tags': []}, {'name': 'Bob', 'age': 30}],
-    'shadow': {'items': [1], 'keys': 2, 'pop': 3, 'update': 4}, 'big': {'k%d' % i: i for i in range(12)}}
+    'shadow': {'items': [1], 'keys': 2, 'pop': 3, 'update': 4}, 'big': {'k%d' % i: i for i in range(12)},
+    'huge': 2**64 - 1}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

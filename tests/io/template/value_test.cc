@@ -107,7 +107,7 @@ TEST(ValueTest, IsNotNestedTooDeep) {
   EXPECT_EQ(value.depth(), kMaxValueDepth);
   EXPECT_TRUE(budget.Step().ok());
   value = Value::List({value}, &budget);
-  EXPECT_EQ(budget.Step().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(budget.Step().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(BudgetTest, RefusesWhatIsTooMuch) {
