@@ -2,10 +2,14 @@
 #ifndef INLAY_GEMMA_LIKE_CONFIG_ENTRY_H_
 #define INLAY_GEMMA_LIKE_CONFIG_ENTRY_H_
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/out_of_memory.h"
 #include "cache/hybrid_cache.h"
 #include "configs/config.h"
@@ -16,6 +20,16 @@
 #include "gemma_like/strings.h"
 
 namespace inlay {
+
+// ConfigEntry::mark, as one text: its parts are nowhere by themselves.
+template <ModelConfig Config>
+inline constexpr auto kConfigMark = [] {
+  constexpr std::string_view kBefore = "INLAY config: ", kName = Config::kName;
+  std::array<char, kBefore.size() + kName.size() + 1> mark{};
+  mark.back() = '\n';
+  std::copy(kName.begin(), kName.end(), std::copy(kBefore.begin(), kBefore.end(), mark.begin()));
+  return mark;
+}();
 
 template <ModelConfig Config>
 ConfigEntry MakeConfigEntry() {
@@ -37,7 +51,8 @@ ConfigEntry MakeConfigEntry() {
           .describe = Describe<Config>,
           .memory = Model<Config>::PlanMemory,
           .work = Model<Config>::PlanWork,
-          .synth = DescribeSynth<Config>};
+          .synth = DescribeSynth<Config>,
+          .mark = {kConfigMark<Config>.data(), kConfigMark<Config>.size()}};
 }
 
 }  // namespace inlay

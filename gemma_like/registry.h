@@ -41,6 +41,9 @@ struct ConfigEntry {
   // read, once a conversation has `length` tokens.
   absl::StatusOr<PlannedWork> (*work)(const GgufFile& file, RankShare share, size_t length);
   SynthModel (*synth)();
+  // "INLAY config: NAME\n", which is in the executable of each program that has this config, and in
+  // no other.
+  absl::string_view mark;
 };
 
 // All configs of this binary, in the order of the config list. Defined by the build from that list.

@@ -135,4 +135,13 @@ absl::StatusOr<std::vector<std::string>> MemoryStore::List(absl::string_view pre
   return keys;
 }
 
+absl::StatusOr<size_t> MemoryStore::Count(absl::string_view prefix) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t count = 0;
+  for (auto it = states_.lower_bound(std::string(prefix));
+       it != states_.end() && absl::StartsWith(it->first, prefix); ++it)
+    ++count;
+  return count;
+}
+
 }  // namespace inlay

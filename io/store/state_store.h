@@ -10,6 +10,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +66,10 @@ class StateStore {
   // there are more. States that are stored or deleted meanwhile may be among them or not.
   static constexpr size_t kMostListed = 100'000;
   virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
+  // How many keys begin with `prefix`. Unlike List it takes no longer for the states of other keys,
+  // but for a first call, and on Redis one an hour. What other programs have stored or deleted may
+  // be missing from the number until List is called: whoever refuses something for it lists before.
+  virtual absl::StatusOr<size_t> Count(absl::string_view prefix) = 0;
 };
 
 absl::Status CheckStateKey(absl::string_view key);
@@ -82,6 +88,7 @@ class MemoryStore final : public StateStore {
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
   absl::Status Delete(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
+  absl::StatusOr<size_t> Count(absl::string_view prefix) override;
 
  private:
   friend class MemoryStateWriter;
@@ -109,6 +116,7 @@ class FileStore final : public StateStore {
   absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override;
   absl::Status Delete(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
+  absl::StatusOr<size_t> Count(absl::string_view prefix) override;
 
  private:
   friend class FileStateWriter;
@@ -125,9 +133,16 @@ class FileStore final : public StateStore {
   Shard& ShardOf(absl::string_view key);
   // Under the shard's lock.
   StateTag TagOf(const Shard& shard, absl::string_view key) const;
+  // The keys in the folder that begin with `prefix`, in no order, and no more than one too many.
+  absl::StatusOr<std::vector<std::string>> Find(absl::string_view prefix, size_t most) const;
 
   std::string folder_;
   std::array<Shard, 16> shards_;
+  // Taken last, after a shard's.
+  std::mutex counted_mutex_;
+  // For Count: the keys that the folder had when it was read, with what this object has changed
+  // since. Nothing before the first call.
+  std::optional<std::set<std::string, std::less<>>> counted_;
 };
 
 // One file of any name as a state, kSession or kChat: it is replaced atomically when the writer

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -136,7 +138,12 @@ class FileStateWriter final : public StateWriter {
       return StateWasReplaced(key_);
     // Also where Commit fails, as the file may have its name then.
     shard.tags.insert_or_assign(key_, ++shard.last_tag);
-    return file_.Commit();
+    std::set<std::string, std::less<>> own = {key_};  // now, as later nothing may fail
+    const absl::Status status = file_.Commit();
+    // Not before the file has its name: a count that begins meanwhile reads the folder.
+    const std::lock_guard counted_lock(store_.counted_mutex_);
+    if (store_.counted_.has_value()) store_.counted_->merge(own);
+    return status;
   }
 
  private:
@@ -183,11 +190,18 @@ absl::Status FileStore::Delete(absl::string_view key) {
   const std::lock_guard lock(shard.mutex);
   // A later state of this key has another tag, as tags only grow.
   shard.tags.erase(std::string(key));
-  if (unlink(path.c_str()) == 0) return SyncFolderOf(path);
-  return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be deleted"));
+  const bool deleted = unlink(path.c_str()) == 0;
+  const int error = errno;
+  if (deleted || error == ENOENT) {
+    const std::lock_guard counted_lock(counted_mutex_);
+    if (counted_.has_value()) counted_->erase(std::string(key));
+  }
+  if (deleted) return SyncFolderOf(path);
+  return absl::ErrnoToStatus(error, absl::StrCat(path, " cannot be deleted"));
 }
 
-absl::StatusOr<std::vector<std::string>> FileStore::List(absl::string_view prefix) {
+absl::StatusOr<std::vector<std::string>> FileStore::Find(absl::string_view prefix,
+                                                         size_t most) const {
   const auto failed = [this](int error) {
     return absl::ErrnoToStatus(error, absl::StrCat(folder_, " cannot be listed"));
   };
@@ -204,11 +218,39 @@ absl::StatusOr<std::vector<std::string>> FileStore::List(absl::string_view prefi
     struct stat info;
     if (!CheckStateKey(key).ok() || stat(Path(key).c_str(), &info) != 0) continue;
     if (!S_ISREG(info.st_mode)) continue;
-    if (keys.size() == kMostListed) return TooManyStates(prefix);
     keys.emplace_back(key);
+    if (keys.size() > most) break;
   }
-  std::sort(keys.begin(), keys.end());
   return keys;
+}
+
+absl::StatusOr<std::vector<std::string>> FileStore::List(absl::string_view prefix) {
+  const std::lock_guard lock(counted_mutex_);
+  INLAY_ASSIGN_OR_RETURN(std::vector<std::string> keys, Find(prefix, kMostListed));
+  if (keys.size() > kMostListed) return TooManyStates(prefix);
+  std::sort(keys.begin(), keys.end());
+  if (counted_.has_value()) {
+    const auto begin = counted_->lower_bound(prefix);
+    counted_->erase(begin, std::find_if_not(begin, counted_->end(), [&](const std::string& key) {
+                      return absl::StartsWith(key, prefix);
+                    }));
+    counted_->insert(keys.begin(), keys.end());
+  }
+  return keys;
+}
+
+absl::StatusOr<size_t> FileStore::Count(absl::string_view prefix) {
+  const std::lock_guard lock(counted_mutex_);
+  if (!counted_.has_value()) {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                           Find("", std::numeric_limits<size_t>::max()));
+    counted_.emplace(keys.begin(), keys.end());
+  }
+  size_t count = 0;
+  for (auto at = counted_->lower_bound(prefix);
+       at != counted_->end() && absl::StartsWith(*at, prefix); ++at)
+    ++count;
+  return count;
 }
 
 }  // namespace inlay

@@ -5,23 +5,19 @@
 #include <cstddef>
 #include <cstring>
 #include <random>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "io/gguf/gguf_value.h"
 #include "io/store/redis_connection.h"
+#include "io/store/redis_state_list.h"
 
 namespace inlay {
 namespace {
@@ -52,54 +48,41 @@ struct Manifest {
   }
 };
 
-// The field of the manifest; chunks have their numbers as fields.
-constexpr absl::string_view kManifestField = "manifest";
-
 // Scripts run in one step on the server.
 // Key: the hash of an unfinished state. Arguments: field, value, seconds. The hash always expires.
 constexpr absl::string_view kPutField =
     "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) "
     "return redis.call('EXPIRE', KEYS[1], ARGV[3])";
-// Keys: the hash of an unfinished state, the state's key. Arguments: the fields that it must have,
-// the manifest's field, and the generation that the replaced state must have as it is in a
-// manifest, 'none' or 'any', and the milliseconds after which the state expires, 0: never. Answers
-// OK; REPLACED when the state's key has another state; LOST when the server has evicted the hash or
-// fields of it; or, when the state's key holds another type of value, that type. UNLINK frees the
-// replaced state without blocking the server.
+// Keys: the hash of an unfinished state, the state's key, and perhaps the index (see
+// RedisIndexKey). Arguments: the fields that it must have, the manifest's field, and the generation
+// that the replaced state must have as it is in a manifest, 'none' or 'any', the milliseconds after
+// which the state expires, 0: never, and the key for the index. Answers OK; REPLACED when the
+// state's key has another state; LOST when the server has evicted the hash or fields of it; or,
+// when the state's key holds another type of value, that type. UNLINK frees the replaced state
+// without blocking the server.
 constexpr absl::string_view kPublish =
-    "local type = redis.call('TYPE', KEYS[2]).ok "
-    "if type ~= 'none' and type ~= 'hash' then return type end "
+    "local kind = redis.call('TYPE', KEYS[2]).ok "
+    "if kind ~= 'none' and kind ~= 'hash' then return kind end "
     "if ARGV[3] ~= 'any' then "
     "local manifest = redis.call('HGET', KEYS[2], ARGV[2]) "
     "local found = manifest and string.sub(manifest, 9, 16) or 'none' "
     "if found ~= ARGV[3] then return 'REPLACED' end end "
     "if redis.call('HLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 'LOST' end "
+    "if KEYS[3] and redis.call('TYPE', KEYS[3]).ok == 'zset' and "
+    "type(redis.pcall('ZADD', KEYS[3], 0, ARGV[5])) == 'table' then "
+    "redis.call('UNLINK', KEYS[3]) end "
     "if ARGV[4] == '0' then redis.call('PERSIST', KEYS[1]) "
     "else redis.call('PEXPIRE', KEYS[1], ARGV[4]) end "
     "redis.call('UNLINK', KEYS[2]) "
     "redis.call('RENAME', KEYS[1], KEYS[2]) "
     "return 'OK'";
 
-// Arguments: the cursor, a pattern of keys. Answers the next cursor, and the keys of states that
-// this step of the search found, each after a newline: in one text, since RedisConnection reads no
-// arrays. A step looks at about 1000 keys.
-constexpr absl::string_view kList =
-    "local found = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000) "
-    "local words = {found[1]} "
-    "for _, key in ipairs(found[2]) do "
-    "if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, ARGV[3]) == 1 "
-    "then words[#words + 1] = key end end "
-    "return table.concat(words, '\\n')";
-
-// A pattern of Redis that only texts match that begin with `prefix`.
-std::string PatternOf(absl::string_view prefix) {
-  std::string pattern;
-  for (const char c : prefix) {
-    if (absl::string_view("*?[]^\\").find(c) != absl::string_view::npos) pattern += '\\';
-    pattern += c;
-  }
-  return pattern + "*";
-}
+// Keys: the state's, and perhaps the index. Argument: the key for the index. Answers the number of
+// states that were there. The index is allowed to have keys without a state.
+constexpr absl::string_view kDelete =
+    "local deleted = redis.call('UNLINK', KEYS[1]) "
+    "if KEYS[2] then redis.pcall('ZREM', KEYS[2], ARGV[1]) end "
+    "return deleted";
 
 std::string WithChecksum(const void* data, size_t size, uint64_t seed) {
   std::string text(static_cast<const char*>(data), size);
@@ -139,6 +122,7 @@ class RedisState {
       : connection_(std::move(connection)),
         key_(key),
         server_key_(absl::StrCat(options.prefix, key)),
+        index_(RedisIndexKey(options)),
         expiry_(absl::StrCat(absl::ToInt64Milliseconds(options.expiry))) {}
 
   const std::string& key() const { return key_; }
@@ -189,8 +173,8 @@ class RedisState {
 
   absl::Status Delete() {
     INLAY_RETURN_IF_ERROR(CheckType());
-    INLAY_ASSIGN_OR_RETURN(const RedisReply reply, connection_->Command({"UNLINK", server_key_}));
-    if (reply.kind != RedisReply::Kind::kInteger) return Unexpected("UNLINK");
+    INLAY_ASSIGN_OR_RETURN(const RedisReply reply, EvalIndexed(kDelete, {server_key_}, {key_}));
+    if (reply.kind != RedisReply::Kind::kInteger) return Unexpected("EVAL");
     return reply.integer == 0 ? NoSuchState(key_) : absl::OkStatus();
   }
 
@@ -228,6 +212,24 @@ class RedisState {
     return done ? absl::OkStatus() : Unexpected("EVAL");
   }
 
+  // Runs a script whose last key is the index; without that one where the server refuses the keys,
+  // as a cluster does that has them in several slots. No index is made there.
+  absl::StatusOr<RedisReply> EvalIndexed(absl::string_view script,
+                                         const std::vector<std::string>& keys,
+                                         const std::vector<std::string>& arguments) {
+    absl::StatusOr<RedisReply> reply;
+    for (const bool indexed : {true, false}) {
+      const std::string count = absl::StrCat(keys.size() + (indexed ? 1 : 0));
+      std::vector<absl::string_view> words = {"EVAL", script, count};
+      words.insert(words.end(), keys.begin(), keys.end());
+      if (indexed) words.push_back(index_);
+      words.insert(words.end(), arguments.begin(), arguments.end());
+      reply = connection_->Command(words);
+      if (!absl::IsInternal(reply.status())) break;
+    }
+    return reply;
+  }
+
   static std::string GenerationOf(StateTag tag) {
     if (tag == kAnyStateTag) return "any";
     if (tag == kNoStateTag) return "none";
@@ -237,10 +239,11 @@ class RedisState {
   absl::Status TryPublish(const Manifest& manifest, StateTag replaced) {
     INLAY_RETURN_IF_ERROR(
         PutField(manifest, kManifestField, WithChecksum(&manifest, sizeof(manifest), 0)));
-    INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
-                           connection_->Command({"EVAL", kPublish, "2", UnfinishedKey(manifest),
-                                                 server_key_, absl::StrCat(manifest.Chunks() + 1),
-                                                 kManifestField, GenerationOf(replaced), expiry_}));
+    INLAY_ASSIGN_OR_RETURN(
+        const RedisReply reply,
+        EvalIndexed(kPublish, {UnfinishedKey(manifest), server_key_},
+                    {absl::StrCat(manifest.Chunks() + 1), std::string(kManifestField),
+                     GenerationOf(replaced), expiry_, key_}));
     if (reply.kind != RedisReply::Kind::kText) return Unexpected("EVAL");
     if (reply.text == "OK") return absl::OkStatus();
     if (reply.text == "REPLACED") return StateWasReplaced(key_);
@@ -263,6 +266,7 @@ class RedisState {
   std::unique_ptr<RedisConnection> connection_;
   std::string key_;
   std::string server_key_;
+  std::string index_;
   std::string expiry_;  // in milliseconds
 };
 
@@ -369,49 +373,14 @@ class RedisStore final : public StateStore {
   }
 
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
-    const absl::Time deadline = absl::Now() + options_.timeout;
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<RedisConnection> connection,
-                           RedisConnection::Connect(options_, kMaxReply));
-    const std::string pattern = PatternOf(absl::StrCat(options_.prefix, prefix));
-    // A search may find a key twice.
-    std::set<std::string> keys;
-    std::string cursor = "0";
-    do {
-      if (absl::Now() > deadline) {
-        return absl::DeadlineExceededError(
-            absl::StrCat("the states on the server took longer to list than ",
-                         absl::FormatDuration(options_.timeout)));
-      }
-      INLAY_ASSIGN_OR_RETURN(
-          const RedisReply reply,
-          connection->Command({"EVAL", kList, "0", cursor, pattern, kManifestField}));
-      INLAY_ASSIGN_OR_RETURN(cursor, TakeListed(reply, prefix, keys));
-    } while (cursor != "0");
-    return std::vector<std::string>(keys.begin(), keys.end());
+    return ListRedisStates(options_, prefix);
+  }
+
+  absl::StatusOr<size_t> Count(absl::string_view prefix) override {
+    return CountRedisStates(options_, prefix);
   }
 
  private:
-  // Adds the keys that one step of a listing found. Returns the next step's cursor.
-  absl::StatusOr<std::string> TakeListed(const RedisReply& reply, absl::string_view prefix,
-                                         std::set<std::string>& keys) const {
-    const std::vector<absl::string_view> words = absl::StrSplit(reply.text, '\n');
-    const absl::string_view cursor = words[0];
-    const bool is_cursor = !cursor.empty() && cursor.size() <= 20 &&
-                           std::all_of(cursor.begin(), cursor.end(),
-                                       [](unsigned char c) { return absl::ascii_isdigit(c); });
-    if (reply.kind != RedisReply::Kind::kText || !is_cursor)
-      return absl::DataLossError("the server sent an unexpected answer to a listing of states");
-    for (size_t i = 1; i < words.size(); ++i) {
-      absl::string_view key = words[i];
-      // Unfinished states have a colon in their names.
-      if (!absl::ConsumePrefix(&key, options_.prefix) || !CheckStateKey(key).ok()) continue;
-      if (!absl::StartsWith(key, prefix)) continue;
-      keys.emplace(key);
-      if (keys.size() > kMostListed) return TooManyStates(prefix);
-    }
-    return std::string(cursor);
-  }
-
   absl::StatusOr<RedisState> Open(absl::string_view key) {
     INLAY_RETURN_IF_ERROR(CheckStateKey(key));
     INLAY_ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection,

@@ -150,11 +150,12 @@ bool RequestFile::IsFile(const std::string& path) const { return HasName(file_.f
 
 absl::StatusOr<BatchRequest> RequestFile::Read(size_t request) const {
   const Place& place = places_[request];
+  // There may be any number of empty lines before the next one.
   const uint64_t end = request + 1 < places_.size() ? places_[request + 1].offset : bytes_;
   return OrOutOfMemory("a request", [&]() -> absl::StatusOr<BatchRequest> {
-    INLAY_ASSIGN_OR_RETURN(
-        const std::string bytes,
-        ReadAt(file_.fd(), place.offset, static_cast<size_t>(end - place.offset), path_));
+    INLAY_ASSIGN_OR_RETURN(const std::string bytes,
+                           ReadAt(file_.fd(), place.offset,
+                                  std::min<uint64_t>(end - place.offset, kLongestLine), path_));
     absl::StatusOr<BatchRequest> read = ParseBatchRequest(bytes.substr(0, bytes.find('\n')));
     if (read.ok() && HashOf(read->custom_id) == place.id_hash) return read;
     return absl::FailedPreconditionError(

@@ -37,7 +37,11 @@ void KnownStates::Remove(const std::string& root, size_t length, const std::stri
   const auto at = roots_.find(root);
   if (at == roots_.end()) return;
   const auto named = at->second.find(length);
-  if (named != at->second.end()) count_ -= named->second.erase(name);
+  if (named == at->second.end()) return;
+  count_ -= named->second.erase(name);
+  // They are not counted, and would stay for ever.
+  if (named->second.empty()) at->second.erase(named);
+  if (at->second.empty()) roots_.erase(at);
 }
 
 void KnownStates::Clear() {

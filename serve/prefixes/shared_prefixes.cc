@@ -22,8 +22,9 @@ constexpr uint64_t kMostValue = uint64_t{511} << 20;
 constexpr uint64_t kMostHeld = 4;
 // While more of a conversation will follow, a state is stored if it is longer by this share.
 constexpr double kLonger = 0.25;
-// Of the lengths that a root has so many are looked for, the longest.
-constexpr size_t kMostLengths = 256;
+// Of the lengths that a root has so many are looked for, the longest, and so many at a time.
+constexpr size_t kMostLengths = 4096;
+constexpr size_t kLengthsAtATime = 256;
 
 class TextSink final : public ByteSink {
  public:
@@ -125,8 +126,16 @@ absl::Status SharedPrefixes::Look(Search& search, SnapshotStore& store) {
   std::reverse(lengths.begin(), lengths.end());
   std::reverse(states.begin(), states.end());
   std::optional<SnapshotStore::Found> there;
-  if (!states.empty()) {
-    INLAY_ASSIGN_OR_RETURN(there, store.Find(found.root, states, search.left()));
+  // Most lengths of a root that many conversations share are those of others, and may be longer
+  // than all that this one has in common with any.
+  for (size_t at = 0; at < states.size() && !there.has_value(); at += kLengthsAtATime) {
+    if (at > 0 && search.left() <= absl::ZeroDuration()) {
+      ++late_;
+      return absl::OkStatus();
+    }
+    const auto some = absl::MakeConstSpan(states).subspan(at, kLengthsAtATime);
+    INLAY_ASSIGN_OR_RETURN(there, store.Find(found.root, some, search.left()));
+    if (there.has_value()) there->index += at;
   }
   if (!there.has_value() || there->bytes > most_bytes_) {
     ++misses_;

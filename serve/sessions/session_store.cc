@@ -183,13 +183,15 @@ absl::Status SessionStore::Create(const Hold& hold, absl::string_view client,
                                   const Session& session) {
   const std::lock_guard lock(creating_);
   const std::string prefix = PrefixOf(client);
-  INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
-  if (std::binary_search(keys.begin(), keys.end(), hold.key_)) {
-    return AlreadyThere(session.name);
-  }
-  if (keys.size() >= limits_.most_sessions) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "there are ", keys.size(), " sessions, and may be no more than ", limits_.most_sessions));
+  INLAY_ASSIGN_OR_RETURN(const size_t count, store_->Count(prefix));
+  // A list may be long, so it is asked for only where it decides.
+  if (count >= limits_.most_sessions) {
+    INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
+    if (std::binary_search(keys.begin(), keys.end(), hold.key_)) return AlreadyThere(session.name);
+    if (keys.size() >= limits_.most_sessions) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "there are ", keys.size(), " sessions, and may be no more than ", limits_.most_sessions));
+    }
   }
   const absl::Status status = Save(hold, session);
   return absl::IsAborted(status) ? AlreadyThere(session.name) : status;

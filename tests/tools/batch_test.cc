@@ -261,6 +261,12 @@ TEST_F(BatchTest, KilledAtAnyMomentItGoesOnWithTheSameBytes) {
 
 TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
   const std::string out = ScratchPath("out"), part = out + ".part";
+  // One answer lasts longer than it takes to see the first result and to send the signal.
+  std::vector<OrderedJson> requests = Requests();
+  requests[1]["body"]["max_tokens"] = 2000;
+  requests[1]["body"]["ignore_eos"] = true;
+  WriteFile(input_, Lines(requests));
+  int told = 0;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     unlink(part.c_str());
     const ProgramResult stopped =
@@ -273,11 +279,13 @@ TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
                      kill(pid, signal);
                    }});
     if (stopped.status == 3) continue;  // it was done first
+    ++told;
     ExpectError(stopped, 1,
                 HasSubstr(absl::StrCat("the results so far are kept in ", part,
                                        ", and the same command goes on with the rest")));
     EXPECT_FALSE(std::filesystem::exists(out));
   }
+  EXPECT_GT(told, 0) << "the job was done before any signal came";
   EXPECT_EQ(Run(out).status, 3);
   EXPECT_EQ(ReadFile(out), Whole());
 }
@@ -352,7 +360,7 @@ TEST_F(BatchTest, AnotherModelOrContextIsRefused) {
 
 // Requests are read when their turn comes, and results are not kept.
 TEST_F(BatchTest, MemoryDoesNotGrowWithTheInput) {
-  const auto peak = [&](size_t count) {
+  const auto peak = [&](size_t count, size_t empty_lines) {
     std::ofstream file(input_, std::ios::trunc);
     const std::string text(800, 'x');
     for (size_t i = 0; i < count; ++i) {
@@ -360,6 +368,7 @@ TEST_F(BatchTest, MemoryDoesNotGrowWithTheInput) {
       file << R"({"custom_id":")" << i << R"(","method":"POST","url":"/v1/completions",)"
            << R"("body":{"prompt":")" << text << R"(","max_tokens":-1}})"
            << "\n";
+      if (i == 0) file << std::string(empty_lines, '\n');
     }
     file.close();
     const std::string out = ScratchPath("many");
@@ -369,8 +378,9 @@ TEST_F(BatchTest, MemoryDoesNotGrowWithTheInput) {
                                        " has all results\n"));
     return result.peak_bytes;
   };
-  const size_t few = peak(100), many = peak(20'000);
+  const size_t few = peak(100, 0), many = peak(20'000, 0);
   EXPECT_LT(many, few + (size_t{6} << 20)) << "the input has 18 MB, the output 7 MB";
+  EXPECT_LT(peak(100, size_t{200} << 20), few + (size_t{50} << 20)) << "200 MB of empty lines";
 }
 
 }  // namespace

@@ -132,6 +132,40 @@ TEST_F(Bundle, GoesBehindAnyProgram) {
               HasSubstr("bard.packed is not a program of inlay's"));
 }
 
+// A program of inlay's with these bytes in place of those.
+void WriteOtherProgram(const std::string& path, const std::string& bytes,
+                       const std::string& instead) {
+  std::string program = ReadFile(InlayProgram());
+  ASSERT_EQ(bytes.size(), instead.size());
+  size_t found = 0;
+  for (size_t at = 0; (at = program.find(bytes, at)) != std::string::npos; ++found)
+    program.replace(at, bytes.size(), instead);
+  ASSERT_GT(found, 0u);
+  WriteFile(path, program);
+  fs::permissions(path, fs::perms::owner_all);
+}
+
+// The program is not run: it may be another machine's.
+TEST_F(Bundle, RefusesAProgramWithoutTheModelsConfig) {
+  const std::string other = ScratchPath("other");
+  WriteOtherProgram(other, "INLAY config: bard\n", "INLAY config: bird\n");
+  ExpectError(RunProgram({"bundle", kDemoModel, "-o", program_, "--binary", other}), 1,
+              AllOf(HasSubstr("other has no config bard, which the model "), HasSubstr(kDemoModel),
+                    HasSubstr(" needs")));
+  EXPECT_FALSE(fs::exists(program_));
+}
+
+// One of an older version does not say which configs it has.
+TEST_F(Bundle, WarnsOfAProgramThatDoesNotTellItsConfigs) {
+  const std::string older = ScratchPath("older");
+  WriteOtherProgram(older, "INLAY config: ", "INLAY konfig: ");
+  const ProgramResult result =
+      RunProgram({"bundle", kDemoModel, "-o", program_, "--binary", older});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.err, HasSubstr("older does not say which configs it has"));
+  EXPECT_EQ(Run({"generate", "-p", "To be", "-n", "30", "-s", "3"}).out, Generate(kDemoModel).out);
+}
+
 TEST_F(Bundle, SaysWhenItsModelIsDamaged) {
   ASSERT_EQ(RunProgram({"bundle", kDemoModel, "-o", program_}).status, 0);
   std::string bytes = ReadFile(program_);

@@ -5,16 +5,21 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/files/pack.h"
 #include "gemma_like/registry.h"
 #include "io/file/bundle.h"
+#include "io/file/mapped_file.h"
 #include "io/gguf/gguf.h"
 #include "ops/team.h"
 #include "tools/commands/commands.h"
 #include "tools/demo_model.h"
 #include "tools/flags/model_flags.h"
+#include "tools/output.h"
 #include "tools/overwrite.h"
 #include "tools/progress.h"
 
@@ -38,6 +43,25 @@ absl::Status Pack(const PackFlags& flags) {
                      ShowProgress(absl::StrCat("packing ", flags.input), ProgressUnit::kBytes));
 }
 
+// Refuses a program without the config. It is not asked: it may be another machine's, or do
+// anything.
+absl::Status CheckHasConfig(const PackFlags& flags, const ConfigEntry& config) {
+  INLAY_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(flags.program));
+  const absl::string_view program(reinterpret_cast<const char*>(mapped.bytes().data()),
+                                  mapped.bytes().size());
+  if (absl::StrContains(program, config.mark)) return absl::OkStatus();
+  // What all marks begin with. An older version's program has none.
+  const absl::string_view any = config.mark.substr(0, config.mark.size() - config.name.size() - 1);
+  if (!absl::StrContains(program, any)) {
+    WriteNote(absl::StrCat("inlay: ", PrintableName(flags.program),
+                           " does not say which configs it has; without ", config.name,
+                           " it will not run the model\n"));
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(flags.program, " has no config ", config.name,
+                                                 ", which the model ", flags.input, " needs"));
+}
+
 absl::Status Bundle(const PackFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(flags.input));
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* config, FindConfig(file));
@@ -48,6 +72,7 @@ absl::Status Bundle(const PackFlags& flags) {
     return absl::InvalidArgumentError(absl::StrCat(
         flags.program, " is not a program of inlay's, which alone would find the model behind it"));
   }
+  INLAY_RETURN_IF_ERROR(CheckHasConfig(flags, *config));
   Team team(flags.model.threads);
   INLAY_ASSIGN_OR_RETURN(AtomicFile begun, BeginBundle(flags.program, flags.output, replace));
   const uint64_t offset = begun.size();
@@ -85,7 +110,9 @@ void AddBundle(CLI::App& app, Action& action) {
       ->type_name("FILE")
       ->required();
   AddForceFlag(command, flags->force);
-  command.add_option("--binary", flags->program, "the program to copy (default: this one)")
+  command
+      .add_option("--binary", flags->program,
+                  "the program to copy, which has the model's config (default: this one)")
       ->type_name("FILE");
   AddThreadsFlag(command, flags->model);
   command.footer(

@@ -2,6 +2,7 @@
 #ifndef INLAY_TESTS_IO_STORE_FORWARDING_STORE_H_
 #define INLAY_TESTS_IO_STORE_FORWARDING_STORE_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@ class ForwardingStore : public StateStore {
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
     return store_->List(prefix);
   }
+  absl::StatusOr<size_t> Count(absl::string_view prefix) override { return store_->Count(prefix); }
 
  private:
   const std::shared_ptr<StateStore> store_;

@@ -5,38 +5,44 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/io/store/loopback.h"
 #include "tests/io/store/redis_server.h"
-#include "tests/temp_folder.h"
 
 namespace inlay {
 
 class ClusterNode {
  public:
-  ClusterNode()
-      : bus_port_(FreePort()),
-        server_({"--dir", folder_.path(), "--cluster-enabled", "yes", "--cluster-port",
-                 absl::StrCat(bus_port_)}) {}
+  ClusterNode() {
+    // Somebody else may take the bus' port before the server does.
+    for (int i = 0; i < 3 && !started(); ++i) {
+      bus_port_ = FreePort();
+      server_ = std::make_unique<RedisServer>(std::vector<std::string>{
+          "--cluster-enabled", "yes", "--cluster-port", absl::StrCat(bus_port_)});
+    }
+  }
 
-  bool started() const { return server_.started(); }
-  uint16_t port() const { return server_.port(); }
+  bool started() const { return server_ != nullptr && server_->started(); }
+  uint16_t port() const { return server_->port(); }
 
   // The node gets the slots from `first` to `last`, of 0 to 16383.
   void GiveSlots(int first, int last) const {
-    server_.Ask({absl::StrCat("CLUSTER ADDSLOTSRANGE ", first, " ", last)});
+    server_->Ask({absl::StrCat("CLUSTER ADDSLOTSRANGE ", first, " ", last)});
   }
   // Makes the two nodes one cluster.
   void Meet(const ClusterNode& other) const {
-    server_.Ask({absl::StrCat("CLUSTER MEET 127.0.0.1 ", other.port(), " ", other.bus_port_)});
+    server_->Ask({absl::StrCat("CLUSTER MEET 127.0.0.1 ", other.port(), " ", other.bus_port_)});
   }
   // Until the node knows of all slots.
   void WaitForSlots() const {
     for (int i = 0; i < 3000; ++i) {
-      if (absl::StrContains(server_.Ask({"CLUSTER INFO"}), "cluster_state:ok")) return;
+      if (absl::StrContains(server_->Ask({"CLUSTER INFO"}), "cluster_state:ok")) return;
       absl::SleepFor(absl::Milliseconds(10));
     }
   }
@@ -48,9 +54,8 @@ class ClusterNode {
     return port;
   }
 
-  const TempFolder folder_;
-  const uint16_t bus_port_;
-  RedisServer server_;
+  uint16_t bus_port_ = 0;
+  std::unique_ptr<RedisServer> server_;
 };
 
 }  // namespace inlay

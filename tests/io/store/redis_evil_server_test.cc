@@ -13,6 +13,8 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "io/store/redis_connection.h"
 #include "io/store/state_store_redis.h"
@@ -95,6 +97,8 @@ void ExpectFailures(uint16_t port, absl::string_view what) {
   timed([&] { return GetState(*store, "a").status(); });
   timed([&] { return store->Delete("a"); });
   timed([&] { return store->List("a").status(); });
+  // A number may be the right answer to this alone.
+  if (!absl::StartsWith(what, ":")) timed([&] { return store->Count("a").status(); });
 }
 
 TEST(EvilServerTest, AnswersThatAreWrong) {
@@ -116,7 +120,8 @@ TEST(EvilServerTest, AnswersThatAreWrong) {
       ",1.5\r\n#t\r\n_\r\n",
       "$",
       "\r\n",
-      "$1\r\n7\r\n",  // the cursor of a search that never ends
+      "$1\r\n7\r\n",
+      "$7\r\nafter a\r\n",
       std::string(1000, '\0'),
   };
   for (const std::string& answer : answers) {
@@ -124,6 +129,17 @@ TEST(EvilServerTest, AnswersThatAreWrong) {
       while (EvilServer::Receive(fd) && EvilServer::Send(fd, answer)) continue;
     });
     ExpectFailures(server.port(), answer);
+  }
+}
+
+// There is no index, and then a search that never ends.
+TEST(EvilServerTest, ASearchWithoutAnEnd) {
+  for (const char* none : {"$4\r\nnone\r\n", ":-1\r\n", "-ERR no\r\n"}) {
+    EvilServer server([&](int fd, EvilServer&) {
+      std::string answer = none;
+      while (EvilServer::Receive(fd) && EvilServer::Send(fd, answer)) answer = "$1\r\n7\r\n";
+    });
+    ExpectFailures(server.port(), absl::StrCat("after ", none));
   }
 }
 

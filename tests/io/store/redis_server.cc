@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ bool RedisServer::TryStart(const std::vector<std::string>& arguments, uint16_t p
                                       "--appendonly",
                                       "no",
                                       "--dir",
-                                      "/tmp",
+                                      folder_.path(),
                                       "--daemonize",
                                       "no"};
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -54,7 +55,8 @@ bool RedisServer::TryStart(const std::vector<std::string>& arguments, uint16_t p
   }
   for (int i = 0; i < 1000 && pid_ > 0; ++i) {
     if (waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;  // it could not run
-    if (pid_ > 0 && CanConnect(port)) return true;
+    // It connects before it has all it needs, as a cluster's second port; replies come later.
+    if (pid_ > 0 && CanConnect(port) && !Ask({"PING"}).empty()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return false;
@@ -67,6 +69,8 @@ void RedisServer::Signal(int signal) const {
 std::string RedisServer::Ask(const std::vector<std::string>& commands) const {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = LoopbackAddress(port_);
+  const timeval patience = {.tv_sec = 60, .tv_usec = 0};  // where another server has the port
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   std::string reply, text;
   for (const std::string& command : commands) text += command + "\r\n";
   text += "QUIT\r\n";

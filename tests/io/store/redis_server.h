@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/temp_folder.h"
+
 namespace inlay {
 
-// Runs on a port of the loopback interface, keeps nothing on disk, and ends with this object
-// or its process.
+// Runs on a port of the loopback interface, in an empty folder of its own, where it keeps nothing,
+// and ends with this object or its process.
 class RedisServer {
  public:
   // `arguments` are added to the command line. started() is false where redis-server is missing
@@ -33,6 +35,7 @@ class RedisServer {
  private:
   bool TryStart(const std::vector<std::string>& arguments, uint16_t port);
 
+  const TempFolder folder_;  // else it would load what others have left there
   pid_t pid_ = -1;
   uint16_t port_ = 0;
 };

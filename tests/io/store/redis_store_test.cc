@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "io/store/redis_connection.h"
@@ -44,6 +46,13 @@ class RedisStoreTest : public ::testing::Test {
     return reply.ok() ? reply->integer : -1;
   }
 
+  // How often the whole database was searched.
+  int64_t Searches() {
+    const std::string stats = Must(raw_->Command({"INFO", "commandstats"})).text;
+    const size_t at = stats.find("cmdstat_scan:calls=");
+    return at == std::string::npos ? 0 : std::atoll(stats.c_str() + at + 19);
+  }
+
   // Runs a script that returns no array: what the store's own commands cannot do.
   void Eval(absl::string_view script) {
     auto reply = raw_->Command({"EVAL", script, "0"});
@@ -72,10 +81,102 @@ TEST_F(RedisStoreTest, Listing) {
   ASSERT_TRUE(PutState(**other, "mine", {1}).ok());
   EXPECT_EQ(ListStates(**other, ""), std::vector<std::string>{"mine"});
 }
+TEST_F(RedisStoreTest, Counting) { CheckCounting(*store_, *OpenRedis(server_.port())); }
+TEST_F(RedisStoreTest, CountingMeanwhile) { CheckCountingMeanwhile(*store_); }
 TEST_F(RedisStoreTest, Keys) { CheckKeys(*store_); }
 TEST_F(RedisStoreTest, Tags) { CheckTags(*store_, *OpenRedis(server_.port())); }
 TEST_F(RedisStoreTest, RacingTags) { CheckRacingTags(*store_, *OpenRedis(server_.port())); }
 TEST_F(RedisStoreTest, ConcurrentUse) { CheckConcurrentUse(*store_); }
+
+// Other keys, of which there may be any number, are looked at once.
+TEST_F(RedisStoreTest, TheIndexSparesSearches) {
+  Eval("for i = 1, 20000 do redis.call('SET', 'other:' .. i, 'x') end return 1");
+  // States from before there was an index.
+  ASSERT_TRUE(PutState(*store_, "a.1", {1}).ok());
+  ASSERT_TRUE(PutState(*store_, "b.1", {1}).ok());
+  EXPECT_EQ(CountStates(*store_, "a."), 1u);
+  const int64_t searches = Searches();
+  EXPECT_GT(searches, 10);
+  Eval("assert(redis.call('TTL', 'inlay::index-0') > 3500) return 1");
+  const auto other = OpenRedis(server_.port());
+  for (StateStore* store : {store_.get(), other.get()}) {
+    ASSERT_TRUE(PutState(*store, "a.2", {1}).ok());
+    EXPECT_EQ(CountStates(*other, "a."), 2u);
+    EXPECT_EQ(ListStates(*other, "a."), (std::vector<std::string>{"a.1", "a.2"}));
+    EXPECT_EQ(CountStates(*store_, ""), 3u);
+    ASSERT_TRUE(store->Delete("a.2").ok());
+    EXPECT_EQ(ListStates(*store_, "b"), (std::vector<std::string>{"b.1"}));
+  }
+  EXPECT_EQ(Searches(), searches);
+  // A writer that had died before it was deleted from the index would leave this.
+  Eval("return redis.call('ZADD', 'inlay::index-0', 0, 'a.3')");
+  EXPECT_EQ(CountStates(*store_, "a."), 2u);
+  EXPECT_EQ(ListStates(*store_, "a."), std::vector<std::string>{"a.1"});
+  EXPECT_EQ(CountStates(*store_, "a."), 1u);
+  // As does a state that the server has deleted.
+  const auto brief =
+      Must(OpenRedisStore({.port = server_.port(), .expiry = absl::Milliseconds(1)}));
+  ASSERT_TRUE(PutState(*brief, "a.4", {2}).ok());
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_EQ(ListStates(*store_, "a."), std::vector<std::string>{"a.1"});
+  EXPECT_EQ(CountStates(*store_, "a."), 1u);
+  EXPECT_EQ(Searches(), searches);
+}
+
+// An index is believed only if whoever began it has come to its end, and only while it is there.
+TEST_F(RedisStoreTest, AnIndexThatIsNotWhole) {
+  const std::vector<std::string> both = {"a.1", "a.2"};
+  ASSERT_TRUE(PutState(*store_, "a.1", {1}).ok());
+  // One that was begun by a process that died.
+  Eval("return redis.call('ZADD', 'inlay::index-0', 0, '~1234')");
+  ASSERT_TRUE(PutState(*store_, "a.2", {1}).ok());
+  EXPECT_EQ(ListStates(*store_, "a"), both);
+  EXPECT_EQ(CountStates(*store_, "a"), 2u);
+  const int64_t searches = Searches();
+  EXPECT_EQ(ListStates(*store_, "a"), both);
+  EXPECT_EQ(Searches(), searches) << "it is whole now";
+  Eval("assert(redis.call('TTL', 'inlay::index-0') > 3500) return 1");
+  // It was evicted, or has expired.
+  Eval("return redis.call('DEL', 'inlay::index-0')");
+  ASSERT_TRUE(store_->Delete("a.1").ok());
+  ASSERT_TRUE(PutState(*store_, "a.1", {2}).ok());
+  EXPECT_EQ(CountStates(*store_, "a"), 2u);
+  EXPECT_EQ(ListStates(*store_, "a"), both);
+  // Another program's value of that name stays as it is.
+  Eval("redis.call('DEL', 'inlay::index-0') redis.call('SET', 'inlay::index-0', 'x') return 1");
+  ASSERT_TRUE(store_->Delete("a.2").ok());
+  ASSERT_TRUE(PutState(*store_, "a.2", {2}).ok());
+  EXPECT_EQ(CountStates(*store_, "a"), 2u);
+  EXPECT_EQ(ListStates(*store_, "a"), both);
+  Eval("assert(redis.call('GET', 'inlay::index-0') == 'x') return 1");
+}
+
+// More keys than a page of the index has.
+TEST_F(RedisStoreTest, AnIndexOfManyPages) {
+  ASSERT_TRUE(PutState(*store_, "a.1", {1}).ok());
+  // Also a page without states.
+  Eval(
+      "redis.call('ZADD', 'inlay::index-0', 0, '~') "
+      "for i = 1, 5000 do local key = string.format('a.%05d', i) "
+      "redis.call('ZADD', 'inlay::index-0', 0, key) "
+      "if i < 1000 or i > 2500 then redis.call('HSET', 'inlay:' .. key, 'manifest', 'x') end end "
+      "return 1");
+  EXPECT_EQ(CountStates(*store_, "a.0"), 5000u);
+  EXPECT_EQ(ListStates(*store_, "a.0").size(), 3499u);
+  EXPECT_EQ(CountStates(*store_, "a.0"), 3499u);
+  EXPECT_EQ(Searches(), 0);
+}
+
+// A full server has no place for an index, but what it has must be found to be deleted.
+TEST_F(RedisStoreTest, AFullServerIsListed) {
+  ASSERT_TRUE(PutState(*store_, "a.1", {1}).ok());
+  ASSERT_TRUE(raw_->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
+  EXPECT_EQ(ListStates(*store_, "a"), std::vector<std::string>{"a.1"});
+  EXPECT_EQ(CountStates(*store_, "a"), 1u);
+  EXPECT_EQ(KeysOnServer(), 1);
+  EXPECT_TRUE(store_->Delete("a.1").ok());
+  EXPECT_EQ(CountStates(*store_, "a"), 0u);
+}
 
 // A reader has one state whole, or learns that there is another one: that is no damage.
 TEST_F(RedisStoreTest, ReplacedWhileItIsRead) {
@@ -321,9 +422,10 @@ TEST(RedisOptionsTest, Passwords) {
 // The user of docs/replicas.md.
 const std::vector<std::string>& FewRights() {
   static const auto& arguments = *new std::vector<std::string>{
-      "--user", "inlay",    "on",       ">secret", "~inlay:*", "~{inlay:*", "resetchannels",
-      "-@all",  "+type",    "+hget",    "+unlink", "+eval",    "+hset",     "+expire",
-      "+hlen",  "+persist", "+pexpire", "+rename", "+scan",    "+hexists"};
+      "--user", "inlay",    "on",           ">secret",   "~inlay:*", "~{inlay:*", "resetchannels",
+      "-@all",  "+type",    "+hget",        "+unlink",   "+eval",    "+hset",     "+expire",
+      "+hlen",  "+persist", "+pexpire",     "+rename",   "+scan",    "+hexists",  "+zadd",
+      "+zrem",  "+zscore",  "+zrangebylex", "+zlexcount"};
   return arguments;
 }
 
@@ -374,6 +476,26 @@ TEST(RedisOptionsTest, AUserWithFewRights) {
             absl::StatusCode::kPermissionDenied);
 }
 
+// The user of docs/replicas.md before there was an index: it has no part in it, and loses nothing.
+TEST(RedisOptionsTest, AUserWithoutRightsToTheIndex) {
+  std::vector<std::string> arguments = FewRights();
+  std::erase_if(arguments, [](const std::string& word) { return absl::StartsWith(word, "+z"); });
+  RedisServer server(arguments);
+  ASSERT_TRUE(server.started()) << "redis-server cannot be started (scripts/setup installs it)";
+  const auto few =
+      Must(OpenRedisStore({.port = server.port(), .user = "inlay", .password = "secret"}));
+  const auto all = OpenRedis(server.port());
+  ASSERT_TRUE(PutState(*few, "a.1", {1}).ok());
+  EXPECT_EQ(CountStates(*few, "a."), 1u);
+  EXPECT_EQ(CountStates(*all, "a."), 1u);  // which makes an index
+  ASSERT_TRUE(PutState(*few, "a.2", {1}).ok());
+  EXPECT_EQ(ListStates(*few, "a."), (std::vector<std::string>{"a.1", "a.2"}));
+  EXPECT_EQ(ListStates(*all, "a."), (std::vector<std::string>{"a.1", "a.2"}));
+  ASSERT_TRUE(few->Delete("a.1").ok());
+  EXPECT_EQ(ListStates(*all, "a."), std::vector<std::string>{"a.2"});
+  EXPECT_EQ(CountStates(*few, "a."), 1u);
+}
+
 // A cluster refuses commands and scripts whose keys are in several slots.
 TEST(RedisOptionsTest, AServerOfACluster) {
   const ClusterNode server;
@@ -386,6 +508,12 @@ TEST(RedisOptionsTest, AServerOfACluster) {
     CheckTags(**store, **store);
     CheckReplacing(**store);
     EXPECT_EQ(ListStates(**store, "t"), std::vector<std::string>{"tagged"});
+    CheckDeleting(**store);
+    ASSERT_TRUE(PutState(**store, "t2", {1}).ok());
+    EXPECT_EQ(ListStates(**store, "t"), (std::vector<std::string>{"t2", "tagged"}));
+    EXPECT_EQ(CountStates(**store, "t"), 2u);
+    ASSERT_TRUE((*store)->Delete("t2").ok());
+    EXPECT_EQ(CountStates(**store, "t"), 1u);
   }
 }
 

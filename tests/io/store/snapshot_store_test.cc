@@ -144,9 +144,11 @@ TEST_F(SnapshotStoreTest, UnfinishedOnesGoAway) {
   EXPECT_FALSE(Must(store->Write("root", "a", 7, SnapshotValue(3'500'000, 'a'), dies)));
   EXPECT_EQ(BytesThere(), 2 << 20);
   EXPECT_EQ(BytesCounted(), 3'500'000);
-  EXPECT_EQ(Eval("local least = 100 for _, key in ipairs(redis.call('KEYS', '*unfinished*')) do "
-                 "least = math.min(least, redis.call('TTL', key)) end return least >= 0 and least"),
-            60);
+  const int64_t ttl = Eval(
+      "local least = 100 for _, key in ipairs(redis.call('KEYS', '*unfinished*')) do "
+      "least = math.min(least, redis.call('TTL', key)) end return least >= 0 and least");
+  EXPECT_GT(ttl, 30);
+  EXPECT_LE(ttl, 60);
   EXPECT_EQ(FindSnapshot(*store, {"a"}), std::nullopt);
   EXPECT_TRUE(WriteSnapshot(*store, "b", SnapshotValue(1'000'000, 'b'))) << "it makes room, too";
   EXPECT_EQ(BytesThere(), 1'000'000);

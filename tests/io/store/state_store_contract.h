@@ -190,6 +190,61 @@ inline void CheckListing(StateStore& store, int many_states) {
   EXPECT_EQ(ListStates(store, "many."), many);
 }
 
+inline size_t CountStates(StateStore& store, absl::string_view prefix) {
+  const absl::StatusOr<size_t> count = store.Count(prefix);
+  EXPECT_TRUE(count.ok()) << count.status();
+  return count.value_or(~size_t{0});
+}
+
+// An empty store; `other` has the same states.
+inline void CheckCounting(StateStore& store, StateStore& other) {
+  ASSERT_TRUE(PutState(store, "a.1", {1}).ok());
+  EXPECT_EQ(CountStates(store, ""), 1u);
+  for (const char* key : {"a.2", "ab", "b", "Z", "a-"}) ASSERT_TRUE(PutState(store, key, {1}).ok());
+  ASSERT_TRUE(PutState(store, "a.2", {2}).ok());
+  EXPECT_EQ(CountStates(store, ""), 6u);
+  EXPECT_EQ(CountStates(store, "a"), 4u);
+  EXPECT_EQ(CountStates(store, "a."), 2u);
+  EXPECT_EQ(CountStates(store, "a.2"), 1u);
+  for (const char* prefix : {"c", "*", "~", "a.22", "\xff"})
+    EXPECT_EQ(CountStates(store, prefix), 0u) << prefix;
+  const auto dropped = store.Put("a.3");
+  ASSERT_TRUE(dropped.ok());
+  ASSERT_TRUE(store.Delete("a.1").ok());
+  EXPECT_FALSE(store.Delete("a.1").ok());
+  EXPECT_EQ(CountStates(store, "a."), 1u);
+  // What others have changed counts once a list has shown it.
+  ASSERT_TRUE(PutState(other, "a.4", {1}).ok());
+  ASSERT_TRUE(other.Delete("a.2").ok());
+  ASSERT_TRUE(PutState(other, "a.5", {1}).ok());
+  EXPECT_EQ(ListStates(store, "a."), (std::vector<std::string>{"a.4", "a.5"}));
+  EXPECT_EQ(CountStates(store, "a."), 2u);
+  EXPECT_EQ(CountStates(store, ""), 6u);
+}
+
+// While many states are stored and deleted, some counts and lists begin.
+inline void CheckCountingMeanwhile(StateStore& store) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&store, t] {
+      for (int i = 0; i < 60; ++i) {
+        const std::string key = "m." + std::to_string(t) + "-" + std::to_string(i);
+        EXPECT_TRUE(PutState(store, key, {1}).ok());
+        if (i % 3 == 0) {
+          EXPECT_TRUE(store.Delete(key).ok());
+        }
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_LE(CountStates(store, "m."), 183u);
+    ListStates(store, "m.");
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(CountStates(store, "m."), 120u);
+  EXPECT_EQ(ListStates(store, "m.").size(), 120u);
+}
+
 inline void CheckKeys(StateStore& store) {
   for (const std::string key :
        {"", ".", "..", ".hidden", "a/b", "../a", "/etc/passwd", "a b", "a:b", "a\n", "\xc3\xa4"}) {

@@ -60,6 +60,41 @@ TEST_F(StateStoreTest, Listing) {
   ForBoth([](StateStore& store) { CheckListing(store, 100); });
 }
 
+TEST_F(StateStoreTest, Counting) {
+  CheckCounting(memory_, memory_);
+  FileStore other(folder_);
+  CheckCounting(*file_, other);
+}
+TEST_F(StateStoreTest, CountingMeanwhile) { ForBoth(CheckCountingMeanwhile); }
+
+// The limit is on what is listed, not on what there is.
+TEST_F(StateStoreTest, MoreThanAListMayHave) {
+  for (size_t i = 0; i <= StateStore::kMostListed; ++i) {
+    ASSERT_TRUE(PutState(memory_, "many." + std::to_string(i), {}).ok());
+  }
+  ASSERT_TRUE(PutState(memory_, "few.1", {}).ok());
+  EXPECT_EQ(ListStates(memory_, "few."), std::vector<std::string>{"few.1"});
+  EXPECT_EQ(CountStates(memory_, "many."), StateStore::kMostListed + 1);
+  const absl::Status many = memory_.List("many.").status();
+  EXPECT_EQ(many.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(many.message(), "more than 100000 states have keys that begin with 'many.'");
+}
+
+TEST_F(StateStoreTest, MoreFilesThanAListMayHave) {
+  // Names of two files, which are made faster than files; a file cannot have them all.
+  const std::string files[2] = {folder_ + "/many.0.state", folder_ + "/many.1.state"};
+  for (const std::string& file : files) std::ofstream(file) << "x";
+  for (size_t i = 2; i <= StateStore::kMostListed; ++i) {
+    const std::string name = folder_ + "/many." + std::to_string(i) + ".state";
+    ASSERT_EQ(link(files[i % 2].c_str(), name.c_str()), 0) << name;
+  }
+  ASSERT_TRUE(PutState(*file_, "few.1", {}).ok());
+  EXPECT_EQ(ListStates(*file_, "few."), std::vector<std::string>{"few.1"});
+  EXPECT_EQ(CountStates(*file_, "few."), 1u);
+  EXPECT_EQ(CountStates(*file_, "many."), StateStore::kMostListed + 1);
+  EXPECT_EQ(file_->List("many.").status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(StateStoreTest, MemoryHasABound) {
   MemoryStore store(1000);
   ASSERT_TRUE(PutState(store, "a", RandomBytes(600, 1)).ok());

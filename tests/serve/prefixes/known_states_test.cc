@@ -33,6 +33,22 @@ TEST(KnownStatesTest, KnowsWhatWasAddedAndNotRemoved) {
   EXPECT_FALSE(known.Has("root", 300, "c"));
 }
 
+// Nothing stays of states that are added and removed without end, as where the store has no place.
+TEST(KnownStatesTest, NothingStaysOfWhatWasRemoved) {
+  KnownStates known(absl::Hours(1));
+  known.Add("root", 300, "a");
+  known.Add("root", 300, "b");
+  known.Add("root", 256, "c");
+  known.Remove("root", 300, "a");
+  EXPECT_THAT(known.Lengths("root", 1000), ElementsAre(256u, 300u));
+  known.Remove("root", 300, "b");
+  EXPECT_THAT(known.Lengths("root", 1000), ElementsAre(256u));
+  known.Remove("root", 256, "c");
+  EXPECT_THAT(known.Lengths("root", 1000), IsEmpty());
+  known.Add("root", 300, "b");
+  EXPECT_TRUE(known.Has("root", 300, "b"));
+}
+
 TEST(KnownStatesTest, ForgetsInTime) {
   KnownStates known(absl::Milliseconds(1));
   known.Add("root", 300, "a");

@@ -155,6 +155,19 @@ TEST_P(SharedPrefixesTest, AWholePromptIsReused) {
   EXPECT_GE(Answer(*Serve(2, Make(Options())), known), 128u);
 }
 
+// Many conversations that begin alike have left longer states than what this one has of them.
+TEST_P(SharedPrefixesTest, AStateIsFoundBehindManyLongerOnes) {
+  const auto ours = Make(Options());
+  Answer(*Serve(0, ours), MakeKnown(0, 100, 4));
+  WaitForStored(*ours);
+  const auto raw = Must(RedisConnection::Connect({.port = redis_.port()}, 1 << 20));
+  const std::string others =
+      "for _, key in ipairs(redis.call('KEYS', 'inlay:{prefixes}:r.*')) do "
+      "for length = 105, 380 do redis.call('SADD', key, length) end end return 1";
+  ASSERT_TRUE(raw->Command({"EVAL", others, "0"}).ok());
+  EXPECT_GE(Answer(*Serve(1, Make(Options())), MakeKnown(0, 380, 4)), 64u);
+}
+
 // Other owners, other kinds of servers, requests that are not to be shared, and prompts that are
 // scored or short.
 TEST_P(SharedPrefixesTest, OthersComputeTheirs) {
@@ -483,16 +496,19 @@ TEST_P(SharedPrefixesStoreTest, ManyAtATime) {
   }
 }
 
-// The end does not wait for the store, and tells every request its end.
+// The end waits for the store no longer than a request does, and tells every request its end.
 TEST_P(SharedPrefixesStoreTest, EndsWhileRequestsWaitForIt) {
   auto options = Options();
-  options.store.redis.timeout = options.wait = absl::Milliseconds(300);
+  // All are asked within this time, which the end takes, too.
+  options.store.redis.timeout = options.wait = absl::Seconds(3);
   auto one = Serve(0, Make(options));
+  std::vector<Known> all;
+  for (size_t text = 0; text < kPrompts; ++text) all.push_back(MakeKnown(text, 200, 4));
   redis_.Signal(SIGSTOP);
   std::vector<std::shared_ptr<Listener>> listeners;
-  for (size_t text = 0; text < kPrompts; ++text) {
+  for (const Known& known : all) {
     listeners.push_back(std::make_shared<Listener>(1));
-    Must(one->Submit(MakeKnown(text, 200, 4).request, listeners.back()));
+    Must(one->Submit(known.request, listeners.back()));
   }
   one = nullptr;
   for (const auto& listener : listeners) {

@@ -133,6 +133,7 @@ TEST_F(SessionStoreTest, AnotherServerMakesTheSession) {
     absl::StatusOr<std::vector<std::string>> List(absl::string_view) override {
       return std::vector<std::string>();
     }
+    absl::StatusOr<size_t> Count(absl::string_view) override { return 0; }
   };
   SessionStore late(std::make_shared<LateStore>(states_), {});
   ASSERT_TRUE(Create("ann", "talk").ok());
@@ -176,6 +177,39 @@ TEST_F(SessionStoreTest, Limits) {
   ASSERT_TRUE(store_.Load(hold, "a").ok());
   EXPECT_EQ(store_.Save(hold, session).code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(Must(store_.Load("ann", "a")).length(), 0u) << "as it was";
+}
+
+// A list may be as long as the database: a new session needs none below the limit.
+TEST_F(SessionStoreTest, NewSessionsAreCountedNotListed) {
+  class CountedStore final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
+      ++lists_;
+      return ForwardingStore::List(prefix);
+    }
+    // Does not know yet that others have deleted some.
+    absl::StatusOr<size_t> Count(absl::string_view prefix) override {
+      const absl::StatusOr<size_t> count = ForwardingStore::Count(prefix);
+      return count.ok() ? *count + gone_ : count;
+    }
+    int lists_ = 0;
+    size_t gone_ = 0;
+  };
+  const auto states = std::make_shared<CountedStore>(states_);
+  SessionStore store(states, {.most_sessions = 3, .most_bytes = 20'000});
+  const auto create = [&](const std::string& name) {
+    const auto hold = Must(store.Acquire("ann", name));
+    return store.Create(hold, "ann", MakeSession(name)).code();
+  };
+  for (const char* name : {"a", "b"}) EXPECT_EQ(create(name), absl::StatusCode::kOk);
+  EXPECT_EQ(create("a"), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(states->lists_, 0);
+  states->gone_ = 5;
+  EXPECT_EQ(create("c"), absl::StatusCode::kOk);
+  EXPECT_EQ(states->lists_, 1);
+  EXPECT_EQ(create("a"), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(create("d"), absl::StatusCode::kResourceExhausted);
 }
 
 // Whatever bytes there are: an error, and the other sessions are there.
