@@ -28,7 +28,8 @@ class CacheFollower {
   virtual absl::Status Rewound(const KVCache& cache, size_t position) = 0;
   // `cache` will give back what only rewinds by more than `rewind` tokens need.
   virtual absl::Status Trimmed(const KVCache& cache, size_t rewind) = 0;
-  // `cache` will have the past of `snapshot`, which will be empty.
+  // `cache` will have the past of `snapshot`, which will be empty. Needs no memory, as what was
+  // half done is undone by this where there is none left.
   virtual absl::Status Replaced(const KVCache& cache, const KVCache& snapshot) = 0;
   // Writes the layers of `cache` at all copies, each by KVCache::SavePart with this seed.
   virtual absl::Status SaveParts(const KVCache& cache, uint64_t seed, ByteSink& sink) = 0;

@@ -100,14 +100,6 @@ class HybridCache final : public KVCache {
     }
   }
 
-  size_t RewindFloor() const override {
-    size_t floor = 0;
-    storage_.ForEach([&]<class L>(LayerAt, const LayerStorage<L>& storage) {
-      floor = std::max(floor, storage.RewindFloor());
-    });
-    return floor;
-  }
-
   // Fork with the static type; may throw std::bad_alloc.
   HybridCache ForkCache() const {
     assert(!transaction_open());
@@ -152,6 +144,14 @@ class HybridCache final : public KVCache {
     storage_.ForEach([&]<class L>(LayerAt, LayerStorage<L>& storage) {
       storage.Trim(pool(), length(), rewind);
     });
+  }
+
+  size_t LayersRewindFloor() const override {
+    size_t floor = 0;
+    storage_.ForEach([&]<class L>(LayerAt, const LayerStorage<L>& storage) {
+      floor = std::max(floor, storage.RewindFloor());
+    });
+    return floor;
   }
 
   absl::Status SaveLayers(SectionWriter& writer) const override {

@@ -200,6 +200,7 @@ absl::StatusOr<LoadOutcome> KVCache::LoadAll(const ModelIdentity& model, ByteSou
 absl::Status KVCache::LoadRows(std::vector<int32_t> tokens, SectionReader& reader) {
   INLAY_RETURN_IF_ERROR(LoadLayers(reader, tokens.size()));
   length_ = tokens.size();
+  floor_ = 0;
   tokens_ = TokenList(std::move(tokens));
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #ifndef INLAY_CACHE_KV_CACHE_H_
 #define INLAY_CACHE_KV_CACHE_H_
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -76,7 +77,16 @@ class KVCache {
   absl::Status Rewind(size_t position);
 
   // The lowest position that Rewind accepts now.
-  virtual size_t RewindFloor() const = 0;
+  size_t RewindFloor() const { return std::max(floor_, LayersRewindFloor()); }
+
+  // Makes RewindFloor() at least this, which must not be more than length(): where several caches
+  // have a part of the layers each, one whose memory ended earlier or that shares other blocks may
+  // go back less far than the rest, which must refuse the same rewinds. May be called while a
+  // transaction is open.
+  void RaiseRewindFloor(size_t floor) {
+    assert(floor <= length_);
+    floor_ = std::max(floor_, floor);
+  }
 
   // Gives back the memory that only rewinds by more than `rewind` tokens need, for a conversation
   // that is kept and may never be appended to: RewindFloor() may rise to length() - rewind.
@@ -158,6 +168,7 @@ class KVCache {
         traits_(other.traits_),
         open_(other.open_),
         length_(other.length_),
+        floor_(other.floor_),
         tokens_(other.tokens_) {}
   KVCache& operator=(const KVCache& other) = delete;
   // A cache that was moved from is empty, and may only be assigned to or destroyed.
@@ -166,6 +177,7 @@ class KVCache {
         traits_(other.traits_),
         open_(other.open_),
         length_(std::exchange(other.length_, 0)),
+        floor_(std::exchange(other.floor_, 0)),
         tokens_(std::move(other.tokens_)) {
     assert(!open_ && "a cache with an open transaction was moved");
   }
@@ -174,6 +186,7 @@ class KVCache {
     pool_ = std::move(other.pool_);
     traits_ = other.traits_;
     length_ = std::exchange(other.length_, 0);
+    floor_ = std::exchange(other.floor_, 0);
     tokens_ = std::move(other.tokens_);
     return *this;
   }
@@ -186,6 +199,8 @@ class KVCache {
   virtual void AbortLayers() = 0;
   virtual void TruncateLayers(size_t position) = 0;
   virtual void TrimLayers(size_t rewind) = 0;
+  // The lowest position to which all layers can be truncated.
+  virtual size_t LayersRewindFloor() const = 0;
 
   // A copy that shares all blocks; may throw std::bad_alloc.
   virtual std::unique_ptr<KVCache> Copy() const = 0;
@@ -219,6 +234,7 @@ class KVCache {
   Traits traits_;
   bool open_ = false;
   size_t length_ = 0;
+  size_t floor_ = 0;  // of RaiseRewindFloor; at most length_
   // length_ published ones, then those of an open transaction or of before a rewind.
   TokenList tokens_;
   // Follows this object, whatever is moved or copied into or out of it; most often null.

@@ -40,6 +40,19 @@ bool PrefixCache::DropOldestSnapshot() {
   return true;
 }
 
+void PrefixCache::DropReplacedBy(const Snapshot& snapshot) {
+  PrefixIndex<Snapshot*>& index = indices_.find(snapshot.owner)->second;
+  const absl::Span<const int32_t> tokens = snapshot.cache->tokens();
+  const size_t floor = snapshot.cache->RewindFloor();
+  const auto is_replaced = [&](const Snapshot* shorter, size_t shorter_floor) {
+    return shorter->place.on_the_way && floor <= shorter_floor;
+  };
+  while (Snapshot* const shorter = index.Beginning(tokens, is_replaced)) {
+    index.Erase(shorter->cache->tokens());
+    Drop(shorter);
+  }
+}
+
 bool PrefixCache::Insert(const KVCache& cache, int32_t owner, const SnapshotPlace& place) {
   if (cache.length() == 0) return true;
   const absl::StatusOr<bool> kept = OrOutOfMemory(
@@ -68,6 +81,7 @@ bool PrefixCache::InsertSnapshot(const KVCache& cache, int32_t owner, const Snap
   kept = {std::move(snapshot), owner, place, added.begin()};
   snapshots_.splice(snapshots_.end(), added);
   if (replaced != nullptr) Drop(replaced);
+  DropReplacedBy(kept);
   while (bytes_ > budget_) DropOldestSnapshot();
   return true;
 }

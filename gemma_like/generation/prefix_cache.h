@@ -42,6 +42,9 @@ struct SnapshotPlace {
   size_t rewind = kEndRewind;
   size_t prompt = 0;         // the length of the prompt that it is a part of, or ends; 0: not known
   bool before_tail = false;  // whether the rest of the prompt is a tail, as in PrefixCost
+  // Whether it is of no place of its own, but one of several on the way: a longer one of the same
+  // beginning that can be rewound as far replaces it.
+  bool on_the_way = false;
 };
 
 // Snapshots (forks) of conversations within a budget of bytes; the least recently used snapshot is
@@ -51,7 +54,9 @@ struct SnapshotPlace {
 // A snapshot of length n serves a conversation that starts with its n tokens. It also serves one
 // that diverges earlier, if it can be rewound exactly to that position: with full attention only,
 // to any position; with other models, not below RewindFloor(). For those it therefore pays to
-// insert snapshots at intervals within a long prompt, as PromptSteps does.
+// insert snapshots at intervals within a long prompt, as PromptSteps does. Where all attention is
+// full, the latest of these alone stays, and only until a later one of the prompt is stored: the
+// others would serve nobody, but each would have a table of all blocks before it.
 //
 // Owners (0 or more) share the budget, but no snapshot of one serves another: what a prompt costs
 // tells nothing about others' prompts.
@@ -99,6 +104,8 @@ class PrefixCache {
   // Removes a snapshot that is no longer in the index.
   void Drop(Snapshot* snapshot);
   bool DropOldestSnapshot();
+  // Removes those on the way to this one, which is stored, that serve nobody whom it does not.
+  void DropReplacedBy(const Snapshot& snapshot);
   bool InsertSnapshot(const KVCache& cache, int32_t owner, const SnapshotPlace& place);
 
   const size_t budget_;

@@ -73,6 +73,18 @@ class PrefixIndex {
     UpdateLowest(node);
   }
 
+  // The longest sequence for which accept(value, floor) holds among those that are shorter than
+  // `tokens`, which begin with it; Value() where there is none.
+  template <class Accept>
+  Value Beginning(absl::Span<const int32_t> tokens, const Accept& accept) const {
+    const auto [end, at, matched] = Descend(tokens);
+    const bool is_whole = matched == end->edge.size() && at < tokens.size();
+    for (const Node* node = is_whole ? end : end->parent; node != nullptr; node = node->parent) {
+      if (node->value != Value() && accept(node->value, node->floor)) return node->value;
+    }
+    return Value();
+  }
+
   // How many tokens the longest prefix has that `tokens` share with any sequence, whether that
   // serves them or not.
   size_t Shared(absl::Span<const int32_t> tokens) const { return Descend(tokens).at; }

@@ -79,10 +79,12 @@ void PromptSteps::Accept() {
   step_ = 0;
   if (snapshot) {
     // Prompts that part at one of the other places part exactly there.
+    const bool is_mark = std::binary_search(reuse_.marks.begin(), reuse_.marks.end(), done_);
     reuse_.prefixes->Insert(cache_, reuse_.owner,
                             {.rewind = done() ? kEndRewind : 0,
                              .prompt = tokens_.size(),
-                             .before_tail = done_ == reuse_.tail_mark});
+                             .before_tail = done_ == reuse_.tail_mark,
+                             .on_the_way = !done() && !is_mark});
     if (reuse_.stored != nullptr) reuse_.stored(cache_);
   }
   if (done()) before_ = nullptr;

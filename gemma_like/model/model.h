@@ -320,9 +320,8 @@ class Model final : public Engine {
   absl::Status CheckFile() {
     absl::Status status = file_->CheckWhole();
     if (!ranks_) return status;
-    uint8_t failed = status.ok() ? 0 : 1;
-    ranks_->Unite({&failed, 1});
-    if (failed == 0 || !status.ok()) return status;
+    const bool failed = ranks_->AnyOf(!status.ok());
+    if (!failed || !status.ok()) return status;
     return absl::DataLossError(absl::StrCat(file_->name(), " has become shorter at another rank"));
   }
 

@@ -47,7 +47,7 @@ struct RunningBatch {
       begun.push_back(steps[i].cache->Begin(steps[i].tokens));
       failures[i] = begun.back().status();
     }
-    if (ranks() != nullptr) UniteFailures(absl::MakeSpan(failures));
+    if (ranks() != nullptr) Unite(absl::MakeSpan(failures));
     for (size_t i = 0; i < steps.size(); ++i) {
       if (!failures[i].ok()) {
         INLAY_RETURN_IF_ERROR(Fail(i, failures[i]));
@@ -187,14 +187,21 @@ struct RunningBatch {
     return absl::OkStatus();
   }
 
-  // What failed at one rank has failed at all.
-  void UniteFailures(absl::Span<absl::Status> failures) {
-    std::vector<uint8_t> failed(failures.size());
-    for (size_t i = 0; i < failed.size(); ++i) failed[i] = failures[i].ok() ? 0 : 1;
-    ranks()->Unite(absl::MakeSpan(failed));
-    for (size_t i = 0; i < failed.size(); ++i) {
-      if (failed[i] == 0 || !failures[i].ok()) continue;
-      failures[i] =
+  // What failed at one rank has failed at all, and no rank's conversation goes back further than
+  // another's: how far the layers go back depends on whether there was memory for all of them, and
+  // on whether a fork shared their blocks, which one rank may still have that another has dropped.
+  // Afterwards all floors rise alike, so the ranks agree on every rewind without asking each other.
+  void Unite(absl::Span<absl::Status> failures) {
+    // Of each step twice the floor, and 1 more if it failed.
+    const size_t count = failures.size();
+    std::vector<uint64_t> own(count);
+    for (size_t i = 0; i < count; ++i)
+      own[i] = 2 * steps[i].cache->RewindFloor() + (failures[i].ok() ? 0 : 1);
+    const absl::Span<const uint64_t> all = ranks()->Share(own);
+    for (size_t i = 0; i < all.size(); ++i) {
+      steps[i % count].cache->RaiseRewindFloor(all[i] / 2);
+      if (all[i] % 2 == 0 || !failures[i % count].ok()) continue;
+      failures[i % count] =
           absl::ResourceExhaustedError("another rank has no memory for this conversation");
     }
   }

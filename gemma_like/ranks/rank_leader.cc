@@ -15,6 +15,12 @@
 
 namespace inlay {
 
+namespace {
+
+constexpr size_t kReplaceFields = 3;  // of a kReplace, its command included
+
+}  // namespace
+
 // A model at the first rank.
 class RankEngine final : public Engine {
  public:
@@ -102,16 +108,25 @@ absl::StatusOr<LoadedModel> RankLeader::LoadModel(const std::string& path,
   std::lock_guard<std::mutex> lock(calls_);
   const uint64_t number = models_++;
   RankMessage message;
-  message.Add(RankCommand::kLoad);
-  message.Add(number);
-  message.AddText(path);
-  message.Add(options.team != nullptr ? options.team->threads() : options.threads);
-  message.Add(options.max_batch);
-  message.Add(options.check_tensors);
+  INLAY_RETURN_IF_ERROR(OrOutOfMemory("this model", [&] {
+    message.Add(RankCommand::kLoad);
+    message.Add(number);
+    message.AddText(path);
+    message.Add(options.team != nullptr ? options.team->threads() : options.threads);
+    message.Add(options.max_batch);
+    message.Add(options.check_tensors);
+    return absl::OkStatus();
+  }));
   Send(message);
-  INLAY_ASSIGN_OR_RETURN(LoadedModel model, LoadShare(ranks_, path, options, load_));
-  model.engine = std::make_unique<RankEngine>(shared_from_this(), number, std::move(model.engine));
-  return model;
+  try {
+    INLAY_ASSIGN_OR_RETURN(LoadedModel model, LoadShare(ranks_, path, options, load_));
+    model.engine =
+        std::make_unique<RankEngine>(shared_from_this(), number, std::move(model.engine));
+    return model;
+  } catch (const std::bad_alloc&) {
+    // The others wait for what this rank has to say of its share, for any time.
+    ranks_->Fail("there is no memory to load a model");
+  }
 }
 
 void RankLeader::Send(const RankMessage& message) {
@@ -119,11 +134,12 @@ void RankLeader::Send(const RankMessage& message) {
     RankMessage all;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      std::swap(all, pending_);
+      all.Append(pending_);
       for (const uint64_t conversation : dropped_) {
         all.Add(RankCommand::kDrop);
         all.Add(conversation);
       }
+      pending_.Clear();
       dropped_.clear();
     }
     all.Append(message);
@@ -133,18 +149,22 @@ void RankLeader::Send(const RankMessage& message) {
   }
 }
 
-uint64_t RankLeader::Register(const KVCache& cache) {
-  numbers_[&cache] = conversations_;
-  // Dropped must not need memory, for these and those that nobody was told of yet.
-  dropped_.reserve(dropped_.size() + numbers_.size());
-  return conversations_++;
+void RankLeader::Tell(RankCommand command, std::initializer_list<uint64_t> fields) {
+  // Replaced must not need memory. Each conversation can replace another one once; there may be one
+  // more of them after this.
+  pending_.Reserve(1 + fields.size() + (numbers_.size() + 1) * kReplaceFields);
+  pending_.Add(command);
+  for (const uint64_t field : fields) pending_.Add(field);
 }
 
-void RankLeader::Tell(RankCommand command, std::initializer_list<uint64_t> fields) {
-  RankMessage message;
-  message.Add(command);
-  for (const uint64_t field : fields) message.Add(field);
-  pending_.Append(message);
+void RankLeader::TellOfNew(const KVCache& cache, RankCommand command,
+                           std::initializer_list<uint64_t> fields) {
+  std::map<const KVCache*, uint64_t> added = {{&cache, conversations_}};
+  // Dropped must not need memory, for these and those that nobody was told of yet.
+  dropped_.reserve(dropped_.size() + numbers_.size() + 1);
+  Tell(command, fields);
+  numbers_.merge(added);
+  ++conversations_;
 }
 
 absl::StatusOr<uint64_t> RankLeader::NumberOf(const KVCache& cache) const {
@@ -158,8 +178,8 @@ absl::StatusOr<uint64_t> RankLeader::NumberOf(const KVCache& cache) const {
 absl::Status RankLeader::Follow(uint64_t model, const CacheOptions& options, KVCache& cache) {
   return OrOutOfMemory("a conversation", [&] {
     std::lock_guard<std::mutex> lock(mutex_);
-    Tell(RankCommand::kCreate,
-         {model, Register(cache), options.max_length, static_cast<uint64_t>(cache.kv_type())});
+    TellOfNew(cache, RankCommand::kCreate,
+              {model, conversations_, options.max_length, static_cast<uint64_t>(cache.kv_type())});
     cache.SetFollower(shared_from_this());
     return absl::OkStatus();
   });
@@ -169,7 +189,7 @@ absl::Status RankLeader::Forked(const KVCache& cache, const KVCache& fork) {
   INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
   return OrOutOfMemory("a fork of this conversation", [&] {
     std::lock_guard<std::mutex> lock(mutex_);
-    Tell(RankCommand::kFork, {number, Register(fork)});
+    TellOfNew(fork, RankCommand::kFork, {number, conversations_});
     return absl::OkStatus();
   });
 }
@@ -195,11 +215,12 @@ absl::Status RankLeader::Trimmed(const KVCache& cache, size_t rewind) {
 absl::Status RankLeader::Replaced(const KVCache& cache, const KVCache& snapshot) {
   INLAY_ASSIGN_OR_RETURN(const uint64_t number, NumberOf(cache));
   INLAY_ASSIGN_OR_RETURN(const uint64_t by, NumberOf(snapshot));
-  return OrOutOfMemory("this conversation", [&] {
-    std::lock_guard<std::mutex> lock(mutex_);
-    Tell(RankCommand::kReplace, {number, by});
-    return absl::OkStatus();
-  });
+  std::lock_guard<std::mutex> lock(mutex_);
+  // Tell has left room for it: what was half done is undone by this, where memory has run out.
+  pending_.Add(RankCommand::kReplace);
+  pending_.Add(number);
+  pending_.Add(by);
+  return absl::OkStatus();
 }
 
 absl::Status RankLeader::SaveParts(const KVCache& cache, uint64_t seed, ByteSink& sink) {

@@ -54,10 +54,10 @@ class RankLeader final : public CacheFollower, public std::enable_shared_from_th
   absl::Status Follow(uint64_t model, const CacheOptions& options, KVCache& cache);
   // The conversation's number; InvalidArgument for one that was not made by these engines.
   absl::StatusOr<uint64_t> NumberOf(const KVCache& cache) const;
-  // Assigns one.
-  uint64_t Register(const KVCache& cache);
   // Adds to what is sent before the next batch, all or nothing. The caller holds mutex_.
   void Tell(RankCommand command, std::initializer_list<uint64_t> fields);
+  // The same of a command that makes `cache`, whose number is conversations_.
+  void TellOfNew(const KVCache& cache, RankCommand command, std::initializer_list<uint64_t> fields);
 
   // Sends what has happened to conversations, then `message`. The caller holds calls_.
   void Send(const RankMessage& message);

@@ -2,6 +2,7 @@
 #ifndef INLAY_GEMMA_LIKE_RANKS_RANK_MESSAGE_H_
 #define INLAY_GEMMA_LIKE_RANKS_RANK_MESSAGE_H_
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,12 @@ class RankMessage {
   void AddText(absl::string_view text) { AddArray(absl::MakeConstSpan(text.data(), text.size())); }
   void Append(const RankMessage& other) { AddBytes(other.bytes_.data(), other.bytes_.size()); }
 
+  // Makes room for so many fields more, so that adding them needs no memory.
+  void Reserve(size_t fields) {
+    const size_t size = bytes_.size() + fields * sizeof(uint64_t);
+    if (size > bytes_.capacity()) bytes_.reserve(std::max(size, 2 * bytes_.capacity()));
+  }
+  // Keeps the memory.
   void Clear() { bytes_.clear(); }
 
   // Sends it from the first rank to the others, which wait in Receive for any time.

@@ -150,13 +150,18 @@ void RankPass::CompleteColumns(QuantizedRows quantized, Bf16Rows bf16, FloatRows
   }
 }
 
-void RankPass::Unite(absl::Span<uint8_t> flags) {
-  const size_t count = ranks_->count();
-  flags_.assign(flags.size() * count, 0);
-  std::copy(flags.begin(), flags.end(), flags_.data() + flags.size() * ranks_->rank());
-  std::fill(sizes_.begin(), sizes_.end(), flags.size());
-  ranks_->Gather(sizes_, reinterpret_cast<char*>(flags_.data()));
-  for (size_t i = 0; i < flags_.size(); ++i) flags[i % flags.size()] |= flags_[i];
+absl::Span<const uint64_t> RankPass::Share(absl::Span<const uint64_t> own) {
+  shared_.assign(own.size() * ranks_->count(), 0);
+  std::copy(own.begin(), own.end(), shared_.data() + own.size() * ranks_->rank());
+  std::fill(sizes_.begin(), sizes_.end(), own.size() * sizeof(uint64_t));
+  ranks_->Gather(sizes_, reinterpret_cast<char*>(shared_.data()));
+  return shared_;
+}
+
+bool RankPass::AnyOf(bool own) {
+  const uint64_t number = own ? 1 : 0;
+  const absl::Span<const uint64_t> all = Share({&number, 1});
+  return std::any_of(all.begin(), all.end(), [](uint64_t of_rank) { return of_rank != 0; });
 }
 
 void RankPass::Follow(absl::Span<uint8_t> flags) {

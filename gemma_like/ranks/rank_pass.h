@@ -49,8 +49,12 @@ class RankPass {
   // The same of floats alone.
   void Complete(FloatRows x, RankSplit split) { CompleteColumns({}, {}, x, split); }
 
-  // Sets those flags of every rank that any rank has set.
-  void Unite(absl::Span<uint8_t> flags);
+  // The numbers of all ranks, each of which calls this with as many: those of the first one, then
+  // those of the second, and so on. Valid until the next call.
+  absl::Span<const uint64_t> Share(absl::Span<const uint64_t> own);
+
+  // Whether any rank calls this with true.
+  bool AnyOf(bool own);
 
   // Replaces the flags of all ranks by those of the first.
   void Follow(absl::Span<uint8_t> flags);
@@ -75,7 +79,7 @@ class RankPass {
   std::vector<Row> rows_;      // of one exchange
   std::vector<size_t> sizes_;  // [ranks], in bytes
   std::vector<MatMulTask> own_;
-  std::vector<uint8_t> flags_;
+  std::vector<uint64_t> shared_;  // of one Share
 };
 
 }  // namespace inlay

@@ -14,7 +14,6 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kOutcomeBytes = 512;  // the code, and the beginning of the message
 constexpr auto kDeadline = Ranks::Deadline::kPassAtFirst;
 
 // Parts of the same layer differ in their checksums, so that they cannot be taken for each other.
@@ -129,7 +128,7 @@ PartTransfer::PartTransfer(Ranks& ranks)
       piece_(ranks.piece_bytes() + 1),
       sizes_(ranks.count()),
       part_sizes_(ranks.count()),
-      outcomes_(ranks.count() * kOutcomeBytes) {}
+      outcomes_(ranks.count()) {}
 
 void PartTransfer::Gather(size_t r, size_t bytes) {
   std::fill(sizes_.begin(), sizes_.end(), 0);
@@ -227,7 +226,7 @@ absl::Status PartTransfer::Load(KVCache& cache, uint64_t seed, absl::Span<const 
       Broadcast(bytes, is_read);
     }
   }
-  return Agree(status);
+  return Agree(status, cache);
 }
 
 absl::Status PartTransfer::LoadOwn(KVCache& cache, uint64_t seed, absl::Span<const int32_t> tokens,
@@ -242,19 +241,18 @@ absl::Status PartTransfer::LoadOwn(KVCache& cache, uint64_t seed, absl::Span<con
   });
 }
 
-absl::Status PartTransfer::Agree(const absl::Status& own) {
-  char* const mine = outcomes_.data() + ranks_.rank() * kOutcomeBytes;
-  std::memset(mine, 0, kOutcomeBytes);
-  mine[0] = static_cast<char>(own.code());
-  const absl::string_view message = own.message().substr(0, kOutcomeBytes - 2);
-  std::copy(message.begin(), message.end(), mine + 1);
-  std::fill(sizes_.begin(), sizes_.end(), kOutcomeBytes);
-  ranks_.Gather(sizes_, outcomes_.data(), kDeadline);
-  for (size_t r = 0; r < ranks_.count(); ++r) {
-    const char* const outcome = outcomes_.data() + r * kOutcomeBytes;
-    const auto code = static_cast<absl::StatusCode>(outcome[0]);
-    if (code != absl::StatusCode::kOk) return absl::Status(code, outcome + 1);
+absl::Status PartTransfer::Agree(const absl::Status& own, KVCache& cache) {
+  Outcome& mine = outcomes_[ranks_.rank()];
+  mine = {.code = own.code()};
+  if (own.ok()) mine.rewind_floor = cache.RewindFloor();
+  own.message().copy(mine.message.data(), mine.message.size() - 1);
+  std::fill(sizes_.begin(), sizes_.end(), sizeof(Outcome));
+  ranks_.Gather(sizes_, reinterpret_cast<char*>(outcomes_.data()), kDeadline);
+  for (const Outcome& outcome : outcomes_) {
+    if (outcome.code != absl::StatusCode::kOk)
+      return absl::Status(outcome.code, outcome.message.data());
   }
+  for (const Outcome& outcome : outcomes_) cache.RaiseRewindFloor(outcome.rewind_floor);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #ifndef INLAY_GEMMA_LIKE_RANKS_RANK_SAVE_H_
 #define INLAY_GEMMA_LIKE_RANKS_RANK_SAVE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -46,6 +47,12 @@ class PartTransfer {
  private:
   class PieceSink;
   class PieceSource;
+  // How a rank's part was loaded.
+  struct Outcome {
+    uint64_t rewind_floor = 0;
+    absl::StatusCode code = absl::StatusCode::kOk;
+    std::array<char, 500> message = {};  // its beginning, before at least one zero
+  };
 
   bool IsFirst() const { return ranks_.rank() == 0; }
   size_t piece_bytes() const { return ranks_.piece_bytes(); }
@@ -55,14 +62,15 @@ class PartTransfer {
   void Broadcast(size_t bytes, bool& is_read);
   absl::Status LoadOwn(KVCache& cache, uint64_t seed, absl::Span<const int32_t> tokens,
                        ByteSource& source);
-  // The first error of any rank.
-  absl::Status Agree(const absl::Status& own);
+  // The first error of any rank. Without one, the copies of the conversation can be rewound equally
+  // far from then on: which of the rows before its end were saved may differ.
+  absl::Status Agree(const absl::Status& own, KVCache& cache);
 
   Ranks& ranks_;
   std::vector<char> piece_;    // and a byte that says whether it was read
   std::vector<size_t> sizes_;  // of a collective
   std::vector<uint64_t> part_sizes_;
-  std::vector<char> outcomes_;  // kOutcomeBytes of each rank
+  std::vector<Outcome> outcomes_;  // of each rank
 };
 
 }  // namespace inlay

@@ -71,6 +71,41 @@ TEST(KVCacheTest, RestoreRefusesSnapshotsThatDoNotFit) {
   EXPECT_EQ(cache.max_length(), 100u);
 }
 
+TEST(KVCacheTest, AFloorThatIsRaisedIsThatOfForksAndSnapshots) {
+  auto cache = CreateKVCache<TinyBard>();
+  ASSERT_TRUE(AppendTokens(cache, 70).ok());
+  const size_t of_layers = cache.RewindFloor();
+  ASSERT_LT(of_layers, 60u);
+  std::vector<uint8_t> bytes;
+  MemorySink sink(bytes);
+  ASSERT_TRUE(cache.Save({}, sink).ok());
+  const auto free = cache.Fork();
+  ASSERT_TRUE(free.ok());
+
+  cache.RaiseRewindFloor(60);
+  cache.RaiseRewindFloor(50);
+  EXPECT_EQ(cache.RewindFloor(), 60u);
+  ExpectRefused(cache.Rewind(59), absl::StatusCode::kOutOfRange,
+                "the lowest position possible is 60");
+  EXPECT_EQ(cache.ForkCache().RewindFloor(), 60u);
+  ASSERT_TRUE(cache.Rewind(60).ok());
+  ASSERT_TRUE(AppendTokens(cache, 5).ok());
+  EXPECT_EQ(cache.RewindFloor(), 60u);
+  auto other = CreateKVCache<TinyBard>();
+  ASSERT_TRUE(other.Restore(cache.ForkCache()).ok());
+  EXPECT_EQ(other.RewindFloor(), 60u);
+  auto moved = std::move(other);
+  EXPECT_EQ(moved.RewindFloor(), 60u);
+
+  // What takes its place goes back as far as its own layers do.
+  ASSERT_TRUE(cache.Restore(std::move(**free)).ok());
+  EXPECT_EQ(cache.RewindFloor(), of_layers);
+  MemorySource source(bytes);
+  ASSERT_TRUE(moved.Load({}, source).ok());
+  EXPECT_LT(moved.RewindFloor(), 60u);
+  EXPECT_TRUE(moved.Rewind(59).ok());
+}
+
 TEST(KVCacheTest, WhatWasMovedFromIsEmptyAndRefusesUse) {
   auto from = CreateKVCache<TinyBard>();
   ASSERT_TRUE(AppendTokens(from, 70).ok());

@@ -28,11 +28,14 @@
 #include "gemma_like/grammar/token_trie.h"
 #include "gemma_like/load_model.h"
 #include "gemma_like/model/memory_plan.h"
+#include "gemma_like/ranks/rank_leader.h"
+#include "gemma_like/ranks/ranks.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
 #include "tests/failing_memory.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/gemma_like/model_fixture.h"
+#include "tests/gemma_like/ranks/ranked_file.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
 
@@ -40,6 +43,8 @@ namespace inlay {
 namespace {
 
 using failing_memory::Fault;
+
+constexpr char kRankedPath[] = "tests/golden/models/gemma3-tiny-q4_0.gguf";
 
 constexpr Fault kFaults[] = {Fault::kOnce, Fault::kFromThenOn};
 
@@ -395,6 +400,102 @@ TEST(AllocationFault, PrefixIndex) {
     ASSERT_EQ(index.Shared(added), 0u);
     EXPECT_EQ(index.Beyond(other), 0);
   }
+}
+
+// A prompt that breaks off for lack of memory goes back to the conversation before it, whatever
+// memory is left; so do the copies at other ranks.
+TEST(AllocationFault, RanksRestoreWithoutMemory) {
+  const RankedFile ranked(2, kRankedPath);
+  Engine& engine = *ranked.model()->engine;
+  for (const Fault fault : kFaults) {
+    const auto cache = Must(engine.CreateCache({}));
+    const auto expected = Append(engine, *cache, std::vector<int32_t>(40, 3));
+    const auto empty = Must(engine.CreateCache({}));
+    std::vector<std::unique_ptr<KVCache>> before;
+    for (size_t i = 0; i < 20; ++i) before.push_back(Must((i % 2 == 0 ? empty : cache)->Fork()));
+    for (const auto& fork : before) {
+      EXPECT_EQ(Sweep(
+                    fault, [&] { return cache->Restore(std::move(*fork)); }, [] {}),
+                0);
+    }
+    EXPECT_EQ(cache->length(), 40u);
+    ASSERT_TRUE(cache->Restore(std::move(*empty)).ok());
+    EXPECT_EQ(Append(engine, *cache, std::vector<int32_t>(40, 3)), expected);
+  }
+}
+
+// A group of one rank that goes on after its end, here without faults.
+class LoneRanks final : public Ranks {
+ public:
+  struct Ended {};
+
+  LoneRanks() : Ranks(0, 1) {}
+  void Broadcast(absl::Span<char>, Deadline) override {}
+  void Gather(absl::Span<const size_t>, char*, Deadline) override {}
+  void GatherToFirst(absl::Span<const size_t>, char*, Deadline) override {}
+
+ private:
+  void End(absl::string_view) override {
+    failing_memory::Stop();
+    throw Ended();
+  }
+};
+
+// Others of the group wait for the first one's share for any time: once they know of the model an
+// error is that of loading, or ends them.
+TEST(AllocationFault, TheFirstRankLeavesNobodyWaitingForAModel) {
+  const auto leader = std::make_shared<RankLeader>(std::make_shared<LoneRanks>());
+  const std::string path = kRankedPath;
+  size_t ended = 0;
+  for (const Fault fault : kFaults) {
+    absl::StatusOr<LoadedModel> model;
+    const auto load = [&]() -> absl::Status {
+      try {
+        model = leader->LoadModel(path, {});
+        return model.status();
+      } catch (const LoneRanks::Ended&) {
+        ++ended;
+        return absl::ResourceExhaustedError("the ranks have ended");
+      }
+    };
+    const auto drop = [&] { model = absl::UnknownError("dropped"); };
+    EXPECT_GT(Sweep(fault, load, drop, Error::kStatusOrWithout, 20), 50);
+    drop();
+  }
+  EXPECT_GT(ended, 2u);
+}
+
+// A conversation for which there was no memory leaves no number to another one in its place.
+TEST(AllocationFault, RanksForgetWhatWasNotMade) {
+  const RankedFile ranked(2, kRankedPath);
+  Engine& engine = *ranked.model()->engine;
+  const LoadedModel alone = Must(LoadModel(kRankedPath));
+  const auto cache = Must(engine.CreateCache({}));
+  Append(engine, *cache, std::vector<int32_t>(40, 3));
+  std::unique_ptr<KVCache> made;
+  const auto fork = [&]() -> absl::Status {
+    INLAY_ASSIGN_OR_RETURN(made, cache->Fork());
+    return absl::OkStatus();
+  };
+  const auto create = [&]() -> absl::Status {
+    INLAY_ASSIGN_OR_RETURN(made, engine.CreateCache({}));
+    return absl::OkStatus();
+  };
+  const auto check = [&] {
+    EXPECT_EQ(made, nullptr);
+    const auto other = Must(alone.engine->CreateCache({}));
+    const int32_t token = 3;
+    const SequenceStep step{.cache = other.get(), .tokens = {&token, 1}, .logit_rows = 0};
+    EXPECT_EQ(engine.Forward({&step, 1}, FloatRows(nullptr, 0, 0)).code(),
+              absl::StatusCode::kInvalidArgument);
+  };
+  for (const Fault fault : kFaults) {
+    EXPECT_GT(Sweep(fault, fork, check), 2);
+    made = nullptr;
+    EXPECT_GT(Sweep(fault, create, check), 2);
+    made = nullptr;
+  }
+  EXPECT_EQ(Append(engine, *cache, std::vector<int32_t>(1, 3)).size(), engine.info().vocab_size);
 }
 
 // A grammar that was broken off in the middle of a change gives the same answers afterwards.

@@ -1,8 +1,9 @@
-// An engine that counts the tokens that it is given.
+// An engine that counts the tokens that it is given, and tells of each batch.
 #ifndef INLAY_TESTS_GEMMA_LIKE_COUNTING_ENGINE_H_
 #define INLAY_TESTS_GEMMA_LIKE_COUNTING_ENGINE_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -19,6 +20,9 @@ class CountingEngine final : public Engine {
   // What Identity() returns.
   ModelIdentity identity{.weights_hash = 0x1234, .numerics_version = 7, .instruction_set = "AVX2"};
 
+  // Called first by each Forward.
+  std::function<void()> before_forward = nullptr;
+
   // Since the last call.
   size_t TakeCount() { return std::exchange(tokens_, 0); }
 
@@ -34,6 +38,7 @@ class CountingEngine final : public Engine {
   }
   absl::Status Forward(absl::Span<const SequenceStep> steps, FloatRows logits,
                        const CancelCheck& cancel, absl::Span<absl::Status> outcomes) override {
+    if (before_forward) before_forward();
     for (const SequenceStep& step : steps) tokens_ += step.tokens.size();
     return engine_.Forward(steps, logits, cancel, outcomes);
   }

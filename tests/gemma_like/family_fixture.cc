@@ -15,7 +15,7 @@ namespace inlay {
 
 void FamilyTest::SetUp() {
   const std::string path = TempPath(GetParam().name + ".gguf");
-  ASSERT_TRUE(WriteSynth(GetParam().config.synth(), {.type = WeightType::kF32}, 7, path).ok());
+  ASSERT_TRUE(WriteSynth(GetParam().config.synth(), {.type = GetParam().weights}, 7, path).ok());
   auto opened = GgufFile::Open(path);
   ASSERT_TRUE(opened.ok()) << opened.status();
   file_ = std::make_shared<const GgufFile>(*std::move(opened));

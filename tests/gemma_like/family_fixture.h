@@ -18,6 +18,7 @@
 #include "gemma_like/engine.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
+#include "ops/quant/weight_type.h"
 
 namespace inlay {
 
@@ -38,18 +39,21 @@ inline uint64_t Seed() {
 
 inline uint64_t BitsOf(const float* row, size_t n) { return Xxh64Of(row, n * sizeof(float)); }
 
-// A family's twin with one type of rows, as functions that do not name its config.
+// A family's twin with one type of rows and one of weights, as functions that do not name its
+// config.
 struct Family {
   std::string name;
   KvType type;
+  WeightType weights;  // of the matrices whose rows allow it; see Quantization
   int layers;
   size_t vocab_size;
   ConfigEntry config;
   std::unique_ptr<KVCache> (*create_cache)();
 };
 
-// Bard, Gemma, Granite, Mamba and layers of all other forms with f32 rows, and Bard and Gemma with
-// q8 rows.
+// Bard, Gemma, Granite, Mamba and layers of all other forms, each with one type of rows, and some
+// of them with q8 rows as well. Most have F32 weights; attention alone and a hybrid have Q8_0 ones,
+// and BF16 is among the types of both.
 std::vector<Family> AllFamilies();
 // These, and one whose layers are all large enough for ranks to share.
 std::vector<Family> RankFamilies();

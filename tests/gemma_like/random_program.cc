@@ -13,6 +13,9 @@
 
 namespace inlay {
 
+std::mutex RandomProgramTest::mutex_;
+RandomProgramTest::Counts RandomProgramTest::suite_;
+
 void RandomProgramTest::RunProgram(uint64_t seed, size_t steps,
                                    const std::shared_ptr<BlockPool>& pool) {
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -21,19 +24,26 @@ void RandomProgramTest::RunProgram(uint64_t seed, size_t steps,
   for (size_t step = 0; step < steps; ++step) {
     ASSERT_NO_FATAL_FAILURE(Step(program)) << "step " << step;
   }
-  const Counts& n = program.counts;
+  Counts& n = program.counts;
+  n.steps = steps;
   std::printf(
       "seed %llu: %zu steps, %zu appended, %zu cancelled, %zu rewinds, %zu refused, %zu forks, "
       "%zu aborts, "
       "%zu trims, %zu loads, %zu drafted tokens accepted, %zu not\n",
       static_cast<unsigned long long>(seed), steps, n.appended, n.cancelled, n.rewinds, n.refusals,
       n.forks, n.aborts, n.trims, n.loads, n.right, n.wrong);
+  ExpectAll(n);
+  const std::lock_guard lock(mutex_);
+  suite_.steps += steps;
+  for (const auto kind : kAlways) suite_.*kind += n.*kind;
+}
+
+void RandomProgramTest::TearDownTestSuite() { ExpectAll(std::exchange(suite_, Counts())); }
+
+void RandomProgramTest::ExpectAll(const Counts& counts) {
   constexpr size_t kEnough = 150;  // to do a bit of everything, whatever the seed
-  if (steps < kEnough) return;
-  for (size_t count : {n.appended, n.cancelled, n.rewinds, n.forks, n.aborts, n.trims, n.loads,
-                       n.right, n.wrong}) {
-    EXPECT_GT(count, 0u);
-  }
+  if (counts.steps < kEnough) return;
+  for (const auto kind : kAlways) EXPECT_GT(counts.*kind, 0u) << "in " << counts.steps << " steps";
 }
 
 void RandomProgramTest::Step(Program& p) {

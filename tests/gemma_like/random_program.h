@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -17,6 +18,10 @@
 namespace inlay {
 
 class RandomProgramTest : public FamilyTest {
+ public:
+  // Where programs are short, all of a suite's together do something of every kind.
+  static void TearDownTestSuite();
+
  protected:
   // One program. Its conversations take their memory from `pool`, or each from one of its own.
   // Programs of different threads may run at the same time.
@@ -24,8 +29,8 @@ class RandomProgramTest : public FamilyTest {
 
  private:
   struct Counts {
-    size_t appended = 0, cancelled = 0, rewinds = 0, refusals = 0, forks = 0, aborts = 0, trims = 0,
-           loads = 0, right = 0, wrong = 0;
+    size_t steps = 0, appended = 0, cancelled = 0, rewinds = 0, refusals = 0, forks = 0, aborts = 0,
+           trims = 0, loads = 0, right = 0, wrong = 0;
   };
   struct Program {
     std::mt19937_64 random;
@@ -35,6 +40,13 @@ class RandomProgramTest : public FamilyTest {
 
     size_t Below(size_t n) { return random() % n; }
   };
+
+  // What every program does, if there are enough steps for that. Whether a rewind is refused
+  // depends on the family.
+  static constexpr size_t Counts::*kAlways[] = {
+      &Counts::appended, &Counts::cancelled, &Counts::rewinds, &Counts::forks, &Counts::aborts,
+      &Counts::trims,    &Counts::loads,     &Counts::right,   &Counts::wrong};
+  static void ExpectAll(const Counts& counts);
 
   void Step(Program& p);
 
@@ -54,6 +66,9 @@ class RandomProgramTest : public FamilyTest {
   void Draft(Program& p, Conversation& c);
 
   void AppendToSome(Program& p, const Conversation& c);
+
+  static std::mutex mutex_;
+  static Counts suite_;  // of all its programs
 };
 
 }  // namespace inlay

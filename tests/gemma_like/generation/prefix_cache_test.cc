@@ -7,14 +7,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "cache/block_pool.h"
 #include "cache/cache_follower.h"
+#include "cache/hybrid_cache.h"
 #include "gemma_like/generation/generate.h"
 #include "tests/gemma_like/family_fixture.h"
+#include "tests/gemma_like/tiny_configs.h"
 #include "tests/must.h"
 
 namespace inlay {
@@ -274,6 +277,55 @@ TEST_P(PrefixCacheTest, ErrorsLeaveTheConversationEmpty) {
   EXPECT_FALSE(PrefillThrough(prefixes, *models_[0], *cache, tokens, 0, row).ok());
   EXPECT_EQ(cache->length(), 0u);
   EXPECT_FALSE(PrefillThrough(prefixes, *models_[0], *cache, {}, 0, row).ok());
+}
+
+// A snapshot has a table of all blocks before its end, so none is kept of those on the way that a
+// longer one stands for. No rows are needed to see that.
+template <class Config>
+std::vector<size_t> LengthsKept() {
+  PrefixCache prefixes(kPlenty);
+  HybridCache<Config> cache = CreateKVCache<Config>();
+  std::vector<int32_t> tokens(700);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  const auto insert = [&](size_t length, const SnapshotPlace& place) {
+    const auto next = absl::MakeConstSpan(tokens).first(length).subspan(cache.length());
+    Must(cache.Begin(next)).Commit();
+    EXPECT_TRUE(prefixes.Insert(cache, 0, place));
+  };
+  insert(150, {.rewind = 0, .on_the_way = true});
+  insert(300, {.rewind = 0, .on_the_way = true});
+  insert(400, {.rewind = 0});  // a place of its own
+  insert(500, {.rewind = 0, .on_the_way = true});
+  EXPECT_TRUE(prefixes.Insert(cache, /*owner=*/1));  // which replaces nothing of another owner
+  insert(600, {.rewind = 0, .on_the_way = true});
+  insert(602, {});  // from which a rewind leads to 600 in every family
+
+  // Whoever would have gone on from one of them does as well from the one that is left.
+  for (const size_t length : {150, 300, 400, 500, 600, 602}) {
+    std::vector<int32_t> text(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(length));
+    text.push_back(0);
+    EXPECT_EQ(prefixes.Cost(text).reused, length);
+  }
+  std::vector<size_t> kept;
+  prefixes.Visit([&](const KVCache& snapshot, int32_t owner) {
+    if (owner == 0) kept.push_back(snapshot.length());
+  });
+  while (prefixes.DropOldest()) {
+  }
+  EXPECT_EQ(prefixes.bytes(), 0u);
+  return kept;
+}
+
+// Full attention alone, which goes back to any token.
+struct TinyFull : TinyBase {
+  static constexpr std::string_view kName = "tiny-full";
+  using Layers = Repeat<2, TinyGemma::Full>;
+};
+
+TEST(PrefixCache, ALongerSnapshotReplacesThoseOnTheWayThatGoBackNoFurther) {
+  EXPECT_EQ(LengthsKept<TinyFull>(), (std::vector<size_t>{602, 400}));
+  EXPECT_EQ(LengthsKept<TinyGemma>(), (std::vector<size_t>{602, 500, 400, 300, 150}));
+  EXPECT_EQ(LengthsKept<TinyBard>(), (std::vector<size_t>{602, 500, 400, 300, 150}));
 }
 
 }  // namespace

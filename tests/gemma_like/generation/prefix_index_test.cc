@@ -45,6 +45,13 @@ TEST(PrefixIndexTest, TheLongestBeginningThatServes) {
   EXPECT_EQ(index.Find(Tokens{}).length, 0u);
   EXPECT_EQ(index.Beyond(Tokens{1, 2, 3, 9}), 1);
   EXPECT_EQ(index.Beyond(Tokens{1, 2, 3, 4, 5}), 0) << "goes on from all of a sequence";
+  const auto any = [](int, size_t) { return true; };
+  EXPECT_EQ(index.Beginning(Tokens{1, 2, 3}, any), 3);
+  EXPECT_EQ(index.Beginning(Tokens{1, 2, 5, 9}, any), 2);
+  EXPECT_EQ(index.Beginning(Tokens{1, 2, 5}, any), 3) << "a shorter one";
+  EXPECT_EQ(index.Beginning(Tokens{1, 2}, any), 0);
+  EXPECT_EQ(index.Beginning(Tokens{}, any), 0);
+  EXPECT_EQ(index.Beginning(Tokens{1, 2, 5, 9}, [](int, size_t floor) { return floor < 3; }), 3);
   EXPECT_EQ(index.Insert(Tokens{1, 2}, 0, 4), 3) << "replaced";
   index.Erase(Tokens{1, 2, 3, 4});
   EXPECT_EQ(index.Find(Tokens{1, 2, 3, 4}).value, 4);
@@ -92,6 +99,13 @@ TEST(PrefixIndexTest, RandomSequences) {
       ASSERT_TRUE(beyond == 0 || std::any_of(all.begin(), all.end(), [&](const auto& entry) {
                     return entry.second.value == beyond && is_beyond(entry);
                   }));
+      int beginning = 0;  // the longest that may be found, of which the map has shorter ones first
+      for (const auto& [tokens, entry] : all) {
+        if (tokens.size() < text.size() && entry.value % 2 == 0 &&
+            std::equal(tokens.begin(), tokens.end(), text.begin()))
+          beginning = entry.value;
+      }
+      ASSERT_EQ(index.Beginning(text, [](int value, size_t) { return value % 2 == 0; }), beginning);
       if (found.length == 0) continue;
       const auto by_value = std::find_if(all.begin(), all.end(), [&](const auto& entry) {
         return entry.second.value == found.value;

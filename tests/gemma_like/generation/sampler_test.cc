@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -143,6 +144,66 @@ TEST(Sampler, ChancesAreTheModelsOwn) {
   EXPECT_NEAR(chosen.top[0].logprob, std::log(0.625), 1e-6);
   EXPECT_EQ(chosen.top[1].token, 1);
   EXPECT_TRUE(ChanceOf(logits, 0, 0).top.empty());
+}
+
+// A library may have changed how the calling thread rounds, and have its subnormal numbers count as
+// zeros. Tokens and chances are the same, and the thread's settings stay.
+TEST(Sampler, TheCallersFloatEnvironmentChangesNothing) {
+  struct Result {
+    int32_t token;
+    ChosenToken chance;
+  };
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 3);
+  constexpr float kPenalty = 1.3f;
+  constexpr int kKinds = 3;
+  std::vector<std::vector<float>> all(3000, std::vector<float>(60));
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<float>& logits = all[i];
+    for (float& logit : logits) logit = normal(random);
+    if (i % kKinds == 0) continue;
+    for (float& logit : logits) logit = -1 - std::abs(logit);
+    if (i % kKinds == 1) {  // the same, once token 1 is penalized and rounded to nearest
+      logits[1] = 1 + std::abs(normal(random));
+      logits[0] = logits[1] / kPenalty;
+    } else {  // the same, once subnormal numbers are zeros
+      logits[1] = std::numeric_limits<float>::denorm_min();
+      logits[0] = 0;
+    }
+  }
+  const auto compute = [&] {
+    std::vector<Result> results;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const SamplingOptions options = {.temperature = i % kKinds == 0 ? 0.7f : 0.0f,
+                                       .top_k = i % 2 == 0 ? 0 : 20,
+                                       .repeat_penalty = i % kKinds == 2 ? 1.0f : kPenalty,
+                                       .seed = i};
+      const int32_t token = *Sampler(options).Sample(all[i], std::vector<int32_t>{1});
+      results.push_back({token, ChanceOf(all[i], token, 3)});
+    }
+    return results;
+  };
+  const std::vector<Result> expected = compute();
+  std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+  constexpr uint32_t kFlushAndDaz = 0x8040;
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | kFlushAndDaz);
+#endif
+  const std::vector<Result> found = compute();
+  EXPECT_EQ(std::fegetround(), FE_UPWARD);
+#if defined(__x86_64__)
+  EXPECT_EQ(__builtin_ia32_stmxcsr() & kFlushAndDaz, kFlushAndDaz);
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() & ~kFlushAndDaz);
+#endif
+  std::fesetround(FE_TONEAREST);
+  for (size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(found[i].token, expected[i].token) << i;
+    ASSERT_EQ(found[i].chance.logprob, expected[i].chance.logprob) << i;
+    for (size_t k = 0; k < 3; ++k) {
+      ASSERT_EQ(found[i].chance.top[k].token, expected[i].chance.top[k].token) << i;
+      ASSERT_EQ(found[i].chance.top[k].logprob, expected[i].chance.top[k].logprob) << i;
+    }
+  }
 }
 
 TEST(Sampler, RefusesLogitsThatAreNotFinite) {

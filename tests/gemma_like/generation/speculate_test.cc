@@ -95,9 +95,14 @@ TEST_P(SpeculateTest, DraftsChangeNothing) {
         const Run drafted = Greedy(*cache, prompt, 150, &drafter, most);
         ASSERT_EQ(drafted.tokens, plain.tokens);
         ASSERT_EQ(drafted.bits, plain.bits) << "prompt " << prompt_length << " most " << most;
+        if (right > 0) {
+          EXPECT_GT(accepted_, 0u) << "most " << most << " right " << right;
+        }
         if (right == 1.0) {
-          // All tokens drafted before the end were right.
+          // All tokens drafted before the end were right; of the 150, most were drafted unless only
+          // every other step drafts one.
           EXPECT_GE(accepted_ + DraftedTokens::kMost, drafted_);
+          EXPECT_GT(accepted_, most == 1 ? 30u : 80u) << "most " << most;
         }
         auto straight = Must(plain_cache->Fork());
         ASSERT_NO_FATAL_FAILURE(ExpectSameFuture(*cache, *straight));
@@ -120,7 +125,7 @@ TEST_P(SpeculateTest, PromptLookupFindsRepetition) {
   const Run drafted = Greedy(*cache, prompt, 400, &lookup, 8);
   EXPECT_EQ(drafted.tokens, plain.tokens);
   EXPECT_EQ(drafted.bits, plain.bits);
-  EXPECT_LE(accepted_, drafted_);
+  EXPECT_GT(accepted_, 0u);
   ASSERT_NO_FATAL_FAILURE(ExpectSameFuture(*cache, *plain_cache));
 }
 

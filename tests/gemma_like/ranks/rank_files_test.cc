@@ -34,6 +34,9 @@
 namespace inlay {
 namespace {
 
+// What a rank says of a pass: how it began, and how it ended.
+constexpr size_t kNumbersBytes = 2 * sizeof(uint64_t);
+
 uint64_t BitsOf(const float* row, size_t n) { return Xxh64Of(row, n * sizeof(float)); }
 
 std::vector<uint64_t> BitsOfLogits(const LoadedModel& model) {
@@ -152,7 +155,7 @@ TEST(RankFilesTest, CollectivesAndBytesOfAToken) {
   const size_t hidden = Must(file.GetUint("gemma3.feed_forward_length"));
   const size_t of_layer = 2 * Config::kModelDim * sizeof(float) + (heads + hidden) / 32 * 36;
   EXPECT_EQ(ranked.group().bytes - bytes,
-            (layers * of_layer + engine.info().vocab_size * sizeof(float)) / 2 + 2);
+            (layers * of_layer + engine.info().vocab_size * sizeof(float)) / 2 + kNumbersBytes);
 }
 
 // What a plan says of a token, and of its conversation's memory, of all families of the registry.
@@ -175,7 +178,7 @@ TEST(RankFilesTest, APlanIsWhatRanksDo) {
     EXPECT_EQ(ranked.group().collectives - collectives,
               3 + plan.layers.collectives + plan.output.collectives + polls);
     // What is not shared equally is shared nearly so.
-    const double gathered = (plan.layers.gathered + plan.output.gathered) / 2 + 2;
+    const double gathered = (plan.layers.gathered + plan.output.gathered) / 2 + kNumbersBytes;
     EXPECT_NEAR(static_cast<double>(ranked.group().bytes - bytes), gathered, 0.05 * gathered);
     EXPECT_EQ(plan.layers.bytes, engine.info().work.layers.bytes);
     EXPECT_EQ(plan.output.ops, engine.info().work.output.ops);
