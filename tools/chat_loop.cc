@@ -131,7 +131,10 @@ class ChatLoop {
       const absl::Status status = OrOutOfMemory("this", [&] { return Handle(*line); });
       if (!out_.ok()) break;
       if (status.ok()) continue;
-      if (!reader_.interactive()) return status;
+      if (!reader_.interactive()) {
+        out_.Flush();
+        return status;
+      }
       WriteNote(absl::StrCat("inlay: ", status.message(), "\n"));
     }
     if (reader_.interactive()) WriteDimmedNote(partner_.Closing());
@@ -177,6 +180,9 @@ class ChatLoop {
     const absl::Status status = ask(printer, cancel);
     if (absl::IsCancelled(status))
       return absl::CancelledError("interrupted before the answer began");
+    // Where nobody types, what is interrupted is the whole chat.
+    if (status.ok() && interrupt.requested() && !reader_.interactive())
+      return absl::CancelledError("interrupted");
     return status;
   }
 

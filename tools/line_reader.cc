@@ -88,6 +88,7 @@ TypedLine LineReader::ReadLine(const char* prompt) {
   if (!interactive_) {
     TypedLine line;
     if (std::getline(std::cin, line.text)) line.end = End::kLine;
+    if (absl::EndsWith(line.text, "\r")) line.text.pop_back();  // of a file from Windows
     return line;
   }
   const bool color = HasColor(STDOUT_FILENO);

@@ -144,7 +144,9 @@ class StreamedAnswer {
   };
 
   void AddDelta(const Json& delta) {
-    AddText(Kind::kReasoning, TextAt(delta, "reasoning_content"), thoughts_);
+    // vLLM and OpenRouter call it otherwise; who sends both sends the same.
+    const std::string thoughts = TextAt(delta, "reasoning_content");
+    AddText(Kind::kReasoning, thoughts.empty() ? TextAt(delta, "reasoning") : thoughts, thoughts_);
     AddText(Kind::kText, TextAt(delta, "content"), text_);
     const Json* const calls = Find(delta, "tool_calls");
     if (calls == nullptr || !calls->is_array()) return;

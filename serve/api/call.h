@@ -67,6 +67,8 @@ struct Call {
   ToolChoice tool_choice;
   // The tools whose arguments must be valid by their parameters.
   std::set<std::string> strict_tools;
+  // Responses: those that are meant to be so where the request says nothing, if that can be.
+  std::set<std::string> strict_if_possible;
   // Responses: functions of a namespace, which a chat template knows by one name, "agents.wait".
   std::map<std::string, NamespacedTool> namespaced_tools;
   // Responses: what the reply repeats of the request, {"instructions", "temperature", "tools"...}.

@@ -297,9 +297,15 @@ std::string ReadTexts(const Json& content, const std::string& path, absl::Status
   return text;
 }
 
+ToolList::Strict ToolList::StrictOf(FieldReader& tool, Strict otherwise) {
+  const std::optional<bool> strict = tool.Bool("strict");
+  if (!strict.has_value()) return otherwise;
+  return *strict ? Strict::kYes : Strict::kNo;
+}
+
 void ToolList::Add(const std::string& path, const std::string& name,
                    const std::optional<std::string>& description, const Json* parameters,
-                   bool strict) {
+                   Strict strict) {
   if (!IsFunctionName(name)) {
     Complain(error_, absl::StrCat(path, " is ", QuoteForMessage(name),
                                   ", not 1 to 128 of the characters A-Z, a-z, 0-9, _, . and -"));
@@ -307,7 +313,8 @@ void ToolList::Add(const std::string& path, const std::string& name,
     Complain(error_,
              absl::StrCat(path, " is ", QuoteForMessage(name), ", as that of a tool before it"));
   }
-  if (strict) strict_.insert(name);
+  if (strict == Strict::kYes) strict_.insert(name);
+  if (strict == Strict::kIfPossible) strict_if_possible_.insert(name);
   Json function = {{"name", name}};
   if (description.has_value()) function["description"] = *description;
   function["parameters"] = parameters != nullptr
@@ -332,6 +339,7 @@ void ToolList::Finish(ToolChoice choice) {
   call_->parse_calls = true;
   call_->tool_choice = std::move(choice);
   call_->strict_tools = std::move(strict_);
+  call_->strict_if_possible = std::move(strict_if_possible_);
 }
 
 }  // namespace inlay::serve

@@ -67,12 +67,16 @@ std::string ReadTexts(const Json& content, const std::string& path, absl::Status
 // Puts tools of any protocol into a call.
 class ToolList {
  public:
+  enum class Strict { kNo, kYes, kIfPossible };
+  // What a request says; `otherwise` where it says nothing.
+  static Strict StrictOf(FieldReader& tool, Strict otherwise = Strict::kNo);
+
   ToolList(Call* call, absl::Status* error) : call_(call), error_(error) {}
 
   // An error for a name that is no name or was there before. `parameters`, a JSON schema, may be
   // null: the function has none then.
   void Add(const std::string& path, const std::string& name,
-           const std::optional<std::string>& description, const Json* parameters, bool strict);
+           const std::optional<std::string>& description, const Json* parameters, Strict strict);
   // A call without tools, or with a choice of none, looks for no calls. An error for a choice of
   // tools that were not added.
   void Finish(ToolChoice choice);
@@ -82,7 +86,7 @@ class ToolList {
   absl::Status* const error_;
   Json tools_ = Json::array();
   std::set<std::string> names_;
-  std::set<std::string> strict_;
+  std::set<std::string> strict_, strict_if_possible_;
 };
 
 }  // namespace inlay::serve

@@ -117,7 +117,7 @@ void ReadChatTool(const Json& json, const std::string& path, absl::Status* error
   const std::string name = function.NeedText("name");
   const std::optional<std::string> description = function.Text("description");
   tools->Add(function.Path("name"), name, description, function.Object("parameters"),
-             function.Bool("strict").value_or(false));
+             ToolList::StrictOf(function));
   function.Finish();
   tool.NoEffect({"cache_control"});
   tool.Finish();

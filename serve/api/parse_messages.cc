@@ -12,6 +12,7 @@
 #include "serve/api/message_list.h"
 #include "serve/api/parsers.h"
 #include "serve/api/reply_parts.h"
+#include "serve/api/sealed_reasoning.h"
 
 namespace inlay::serve {
 namespace {
@@ -34,8 +35,11 @@ class BlockReader {
     } else if (type == "tool_use" && is_assistant_) {
       ReadUse(block);
     } else if (type == "thinking" && is_assistant_) {
-      reasoning_ = absl::StrCat(reasoning_.value_or(""), block.NeedText("thinking"));
-      block.NoEffect({"signature"});
+      std::string thought = block.NeedText("thinking");
+      const std::optional<std::string> signature = block.Text("signature");
+      if (thought.empty() && signature.has_value())
+        thought = UnsealReasoning(*signature).value_or("");
+      reasoning_ = absl::StrCat(reasoning_.value_or(""), thought);
     } else {
       block.Fail("type", absl::StrCat("is ", QuoteForMessage(type),
                                       ", which this server cannot read in a message of ", role_));
@@ -167,7 +171,7 @@ void ReadAnthropicTool(const Json& json, const std::string& path, absl::Status* 
   const std::optional<std::string> description = tool.Text("description");
   const Json* const schema = tool.Object("input_schema");
   if (schema == nullptr) tool.Fail("input_schema", "must be given");
-  tools->Add(tool.Path("name"), name, description, schema, tool.Bool("strict").value_or(false));
+  tools->Add(tool.Path("name"), name, description, schema, ToolList::StrictOf(tool));
   tool.Refuse("defer_loading", "cannot be true: this server does not search for tools");
   tool.Refuse("input_examples");
   if (const Json* const callers = tool.List("allowed_callers");

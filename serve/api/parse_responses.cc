@@ -174,7 +174,7 @@ class ToolReader {
         description = absl::StrCat(name_space->description, "\n", description.value_or(""));
     }
     tools_.Add(tool.Path("name"), name, description, tool.Object("parameters"),
-               tool.Bool("strict").value_or(false));
+               ToolList::StrictOf(tool, ToolList::Strict::kIfPossible));
     tool.Refuse("async");
     tool.Refuse("output_schema");
     tool.Refuse("defer_loading", "cannot be true: this server does not search for tools");

@@ -7,13 +7,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "serve/api/reply_parts.h"
+#include "serve/api/sealed_reasoning.h"
 #include "serve/api/sse.h"
 
 namespace inlay::serve {
 namespace {
 
 // Stands by thoughts where the protocol has a signature, which nothing here checks. Clients send
-// back only thoughts with one.
+// back only thoughts with one. Thoughts that are not shown are in it themselves.
 constexpr char kSignature[] = "inlay";
 
 // Blocks follow each other: each event belongs to the one that is open or begins the next.
@@ -116,7 +117,10 @@ class MessagesWriter : public ReplyWriter {
     if (event.text.empty()) return "";
     std::string out;
     if (!is_open_ || open_kind_ != event.kind) out = Open(event.kind, std::move(block));
-    if (event.kind == Kind::kReasoning && call_.hide_reasoning) return out;
+    if (event.kind == Kind::kReasoning && call_.hide_reasoning) {
+      hidden_ += event.text;
+      return out;
+    }
     if (!call_.stream) content_.back()[name].get_ref<std::string&>() += event.text;
     return out + Delta({{"type", type}, {name, event.text}});
   }
@@ -163,8 +167,10 @@ class MessagesWriter : public ReplyWriter {
       void_ = void_ || call_.stream;
     }
     if (open_kind_ == Kind::kReasoning) {
-      out = Delta({{"type", "signature_delta"}, {"signature", kSignature}});
-      if (!call_.stream) content_.back()["signature"] = kSignature;
+      const std::string signature =
+          call_.hide_reasoning ? SealReasoning(std::exchange(hidden_, "")) : kSignature;
+      out = Delta({{"type", "signature_delta"}, {"signature", signature}});
+      if (!call_.stream) content_.back()["signature"] = signature;
     }
     return out + BlockStop();
   }
@@ -178,6 +184,7 @@ class MessagesWriter : public ReplyWriter {
   ReplyUsage usage_;
   Json content_ = Json::array();  // of a whole reply
   std::string arguments_;         // of the open call of a whole reply
+  std::string hidden_;            // of the open thoughts
   size_t opened_ = 0;             // blocks so far
   bool is_open_ = false;          // whether the last of them is
   Kind open_kind_ = Kind::kText;

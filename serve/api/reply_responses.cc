@@ -1,5 +1,6 @@
 // OpenAI: the reply of POST /v1/responses.
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,9 +52,11 @@ class ResponsesWriter : public ReplyWriter {
 
   std::string Fail(const absl::Status& status) override {
     if (!call_.stream) return ErrorBody(Protocol::kResponses, status);
+    // Clients expect that a response is created before anything becomes of it.
+    std::string out = events_ == 0 ? Begin(0, 0) : "";
     status_ = "failed";
     error_ = {{"code", CodeOf(status)}, {"message", std::string(status.message())}};
-    return Event("response.failed", {{"response", Response()}});
+    return out + Event("response.failed", {{"response", Response()}});
   }
 
  private:
@@ -90,6 +93,9 @@ class ResponsesWriter : public ReplyWriter {
 
   // The response so far.
   Json Response() const {
+    Json output = Json::array();
+    for (size_t i = 0; i < output_.size(); ++i)
+      if (!void_.contains(i)) output.push_back(output_[i]);
     Json response = {{"id", "resp_" + header_.id},
                      {"object", "response"},
                      {"created_at", header_.created},
@@ -98,7 +104,7 @@ class ResponsesWriter : public ReplyWriter {
                      {"error", error_},
                      {"incomplete_details", incomplete_details_},
                      {"model", header_.model},
-                     {"output", output_},
+                     {"output", std::move(output)},
                      {"previous_response_id", nullptr},
                      {"store", false},
                      {"usage", usage_},
@@ -180,14 +186,18 @@ class ResponsesWriter : public ReplyWriter {
   }
 
   // Ends the open item, of which nothing more comes: a call that is open still has turned out to be
-  // none. A whole reply goes without it, as its text follows; from a stream it cannot be taken
-  // back.
+  // none. The response goes without it, as its text follows; from a stream it cannot be taken back,
+  // but clients make the calls that they find in the response at its end.
   std::string CloseLast(const char* status) {
     if (!is_open_ || open_kind_ != Kind::kCallBegin) return Close(status);
-    if (call_.stream) return Close("incomplete");
-    output_.erase(output_.size() - 1);
     is_open_ = false;
-    return "";
+    if (!call_.stream) {
+      output_.erase(output_.size() - 1);
+      return "";
+    }
+    void_.insert(output_.size() - 1);
+    item()["status"] = "incomplete";
+    return ItemDone();
   }
 
   std::string Close(const char* status) {
@@ -199,8 +209,12 @@ class ResponsesWriter : public ReplyWriter {
       const Json& thought = item()["content"][0]["text"];
       item()["encrypted_content"] = SealReasoning(thought.get_ref<const std::string&>());
     }
-    return out + Event("response.output_item.done",
-                       {{"output_index", output_.size() - 1}, {"item", item()}});
+    return out + ItemDone();
+  }
+
+  std::string ItemDone() {
+    return Event("response.output_item.done",
+                 {{"output_index", output_.size() - 1}, {"item", item()}});
   }
 
   std::string CloseContent() {
@@ -229,7 +243,8 @@ class ResponsesWriter : public ReplyWriter {
   const ReplyHeader header_;
   size_t events_ = 0;  // so far
   Json output_ = Json::array();
-  bool is_open_ = false;  // whether the last item is
+  std::set<size_t> void_;  // the items of a stream that turned out to be none
+  bool is_open_ = false;   // whether the last item is
   Kind open_kind_ = Kind::kText;
   std::string status_ = "in_progress";
   Json error_, incomplete_details_, usage_;

@@ -1,5 +1,4 @@
-// What a model thought, in the form that OpenAI's responses have for clients that keep it without
-// reading it.
+// What a model thought, in a form for clients that keep it without reading it.
 #ifndef INLAY_SERVE_API_SEALED_REASONING_H_
 #define INLAY_SERVE_API_SEALED_REASONING_H_
 
@@ -10,8 +9,9 @@
 
 namespace inlay::serve {
 
-// The "encrypted_content" of a reasoning item. It is not encrypted: the reply has the same text in
-// the clear. Clients like Codex send back this member and not the text.
+// The "encrypted_content" of a reasoning item of OpenAI's responses, and the "signature" of a
+// thinking block of Anthropic's whose text is to be left out. It is not encrypted: the client is
+// the one who asked for the answer. Clients like Codex send back this member and not the text.
 std::string SealReasoning(absl::string_view text);
 // The text again; no value for what SealReasoning did not write.
 std::optional<std::string> UnsealReasoning(absl::string_view sealed);

@@ -40,6 +40,7 @@ std::string ReplyHead(const ReplyForm& form, int status, absl::string_view conte
   if (!has_cache_control) AppendHeader(head, "Cache-Control", "no-store");
   AppendHeader(head, "X-Content-Type-Options", "nosniff");
   AppendHeader(head, "x-request-id", form.id);
+  AppendHeader(head, "request-id", form.id);  // as Anthropic's clients read it
   AppendHeader(head, "Date",
                absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::Now(), absl::UTCTimeZone()));
   if (!form.origin.empty()) {

@@ -16,7 +16,7 @@ struct ReplyForm {
   bool http_1_1 = true;       // else the client knows no chunks
   bool without_body = false;  // HEAD
   bool keep_alive = true;
-  std::string id;      // x-request-id
+  std::string id;      // x-request-id and request-id
   std::string origin;  // of a page that may read the reply; "" for other clients
 };
 

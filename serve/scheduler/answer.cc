@@ -17,6 +17,12 @@ constexpr double kLeastRight = 0.3;
 
 }  // namespace
 
+absl::Status Ticket::WhyEnded() const {
+  if (cancelled && drained) return absl::UnavailableError("the server is shutting down");
+  if (cancelled) return absl::CancelledError("the request was cancelled");
+  return absl::DeadlineExceededError("the request's deadline has passed");
+}
+
 Answer::~Answer() {
   if (ended_) return;
   (void)OrOutOfMemory("the end of an answer", [&] {

@@ -36,7 +36,9 @@ struct Ticket {
   // The prompt's tokens that are scored, once it is computed.
   std::vector<ChosenToken> scored;
 
-  bool late() const { return absl::Now() > request.deadline; }
+  // Whether it has been cancelled or is late, and what its client is told then.
+  bool ended() const { return cancelled || absl::Now() > request.deadline; }
+  absl::Status WhyEnded() const;
 };
 
 class Answer {
@@ -93,6 +95,7 @@ class Answer {
   absl::Time last_token;  // when it was chosen
   size_t reserved = 0;    // bytes promised to it
   size_t bound = 0;       // the length, in tokens, that they are enough for
+  size_t charged = 0;     // tokens of the conversation that its owner was charged with or reused
 
  private:
   // Tells the listener what is new; `chosen` begins with `scored` tokens of the prompt.

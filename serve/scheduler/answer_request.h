@@ -26,10 +26,10 @@ struct AnswerRequest {
   // Positions in the prompt at which other prompts are likely to part from this one, ascending: a
   // snapshot is kept there.
   std::vector<size_t> marks = {};
-  // Whose request it is, 0 or more: prefixes are shared among the requests of one owner only, and
-  // owners take turns.
-  int32_t owner = 0;
-  // What all servers call that owner: prefixes are shared with their requests of the same one.
+  int32_t owner = 0;  // whose request it is, 0 or more: owners take turns
+  // Prefixes are shared among the requests with the same of these, 0 or more.
+  int32_t prefix_owner = 0;
+  // What all servers call that one: prefixes are shared with their requests of the same one.
   // None: with no other server's.
   std::optional<std::string> shared_owner = std::nullopt;
   int priority = 0;  // a larger one goes first

@@ -37,6 +37,12 @@ size_t DraftMemory(const SchedulerOptions& options) {
   return UsesDraftModel(options) ? options.memory / kDraftShare : 0;
 }
 
+// Whether `a` gets memory before `b`.
+bool GoesBefore(const Answer* a, const Answer* b) {
+  return std::pair(-a->ticket().request.priority, a->order()) <
+         std::pair(-b->ticket().request.priority, b->order());
+}
+
 // The rows of logits of a step of an answer after its prompt, and that of its draft model.
 size_t RowsWithDrafts(const SchedulerOptions& options) {
   return 1 + options.draft + (UsesDraftModel(options) ? 1 : 0);
@@ -113,7 +119,7 @@ bool Batcher::Fetch(const Ticket& ticket, std::function<void(FetchedPrefix)> don
   if (options_.shared_prefixes == nullptr || !request.shared_owner.has_value() ||
       request.options.score_from.has_value())
     return false;
-  const size_t have = prefixes_.Cost(request.prompt, request.owner).reused;
+  const size_t have = prefixes_.Cost(request.prompt, request.prefix_owner).reused;
   return options_.shared_prefixes->Fetch(request.prompt, *request.shared_owner, have,
                                          std::move(done));
 }
@@ -123,7 +129,7 @@ void Batcher::TakeFetched(Ticket& ticket) {
   if (fetched.bytes == nullptr) return;
   const AnswerRequest& request = ticket.request;
   // Another request may have brought or computed it meanwhile.
-  const size_t have = prefixes_.Cost(request.prompt, request.owner).reused;
+  const size_t have = prefixes_.Cost(request.prompt, request.prefix_owner).reused;
   if (have + 1 >= fetched.length) return;
   const size_t needed = memory_.BytesFor(fetched.length, 0);
   while (pool_->limit_bytes() - pool_->used_bytes() < needed && prefixes_.DropOldest()) {
@@ -131,14 +137,14 @@ void Batcher::TakeFetched(Ticket& ticket) {
   if (pool_->limit_bytes() - pool_->used_bytes() < needed) return;
   const std::unique_ptr<KVCache> cache =
       options_.shared_prefixes->Load(fetched, request.prompt, *empty_);
-  if (cache == nullptr || !prefixes_.Insert(*cache, request.owner)) return;
+  if (cache == nullptr || !prefixes_.Insert(*cache, request.prefix_owner)) return;
   ++stats_.shared_hits;
-  stats_.shared_tokens += prefixes_.Cost(request.prompt, request.owner).reused - have;
+  stats_.shared_tokens += prefixes_.Cost(request.prompt, request.prefix_owner).reused - have;
 }
 
 void Batcher::Offer(const AnswerRequest& request, const KVCache& conversation) {
   if (options_.shared_prefixes == nullptr || !request.shared_owner.has_value()) return;
-  shared_owners_.insert_or_assign(request.owner, *request.shared_owner);
+  shared_owners_.insert_or_assign(request.prefix_owner, *request.shared_owner);
   options_.shared_prefixes->Offer(*request.shared_owner, conversation);
 }
 
@@ -258,32 +264,19 @@ void Batcher::End(Answer& answer, const absl::Status& status) {
   // The next turn of this chat begins with what was just said.
   if (!status.ok() || conversation == nullptr) return;
   const AnswerRequest& request = ended->ticket().request;
-  prefixes_.Insert(*conversation, request.owner, {.prompt = request.prompt.size()});
+  prefixes_.Insert(*conversation, request.prefix_owner, {.prompt = request.prompt.size()});
   Offer(request, *conversation);
 }
-
-namespace {
-
-absl::Status WhyEnded(const Ticket& ticket) {
-  if (ticket.cancelled && ticket.drained)
-    return absl::UnavailableError("the server is shutting down");
-  if (ticket.cancelled) return absl::CancelledError("the request was cancelled");
-  return absl::DeadlineExceededError("the request's deadline has passed");
-}
-
-bool HasEnded(const Ticket& ticket) { return ticket.cancelled || ticket.late(); }
-
-}  // namespace
 
 void Batcher::EndCancelled() {
   std::vector<Answer*> ended;
   for (const AnswerPtr& answer : running_) {
-    if (HasEnded(answer->ticket())) ended.push_back(answer.get());
+    if (answer->ticket().ended()) ended.push_back(answer.get());
   }
-  for (Answer* answer : ended) End(*answer, WhyEnded(answer->ticket()));
+  for (Answer* answer : ended) End(*answer, answer->ticket().WhyEnded());
   waiting_.RemoveIf(
-      [](const AnswerPtr& answer) { return HasEnded(answer->ticket()); },
-      [&](const AnswerPtr& answer) { TellEnds(*answer, WhyEnded(answer->ticket())); });
+      [](const AnswerPtr& answer) { return answer->ticket().ended(); },
+      [&](const AnswerPtr& answer) { TellEnds(*answer, answer->ticket().WhyEnded()); });
 }
 
 bool Batcher::IsBounded(const AnswerRequest& request) const {
@@ -331,26 +324,29 @@ PromptReuse Batcher::ReuseFor(const Answer& answer) {
   const AnswerRequest& request = answer.ticket().request;
   PromptReuse reuse{.prefixes = &prefixes_, .stride = options_.snapshot_stride};
   reuse.marks = request.marks;
-  AddPlacesToPart(prefixes_.Cost(request.prompt, request.owner), request.prompt.size(), reuse);
+  AddPlacesToPart(prefixes_.Cost(request.prompt, request.prefix_owner), request.prompt.size(),
+                  reuse);
   // A snapshot costs as much as the states that it keeps from being written over. The few tokens
   // after the last mark are not worth another, unless further answers start there.
   const bool near =
       !request.marks.empty() &&
       request.prompt.size() - std::min(request.prompt.size(), request.marks.back()) <= kNearMark;
   reuse.at_end = !near || request.choices > 1;
-  reuse.owner = request.owner;
+  reuse.owner = request.prefix_owner;
   reuse.stored = [this, &request](const KVCache& conversation) { Offer(request, conversation); };
   return reuse;
 }
 
 void Batcher::Admit() {
+  short_of_memory_ = false;
   while (!waiting_.empty() && running_.size() < options_.most_running) {
     const Answer& next = *waiting_.front();
     const size_t bound = FirstBound(next);
     const size_t bytes = memory_.BytesFor(bound, RowsOf(next.ticket().request));
     // Nothing overtakes an answer that waits for memory, or it might wait forever.
-    if (!memory_.Reserve(bytes)) return;
-    running_.push_back(waiting_.Pop(next.length()));
+    short_of_memory_ = !memory_.Reserve(bytes);
+    if (short_of_memory_) return;
+    running_.push_back(waiting_.Pop());
     Answer& answer = *running_.back();
     answer.reserved = bytes;
     answer.bound = bound;
@@ -383,14 +379,14 @@ void Batcher::Pause(Answer& answer) {
   Queue(Remove(answer));
 }
 
-Answer* Batcher::PauseYoungest() {
-  Answer* youngest = nullptr;
+Answer* Batcher::PauseLast() {
+  Answer* last = nullptr;
   for (const AnswerPtr& answer : running_) {
-    const bool younger = youngest == nullptr || answer->order() > youngest->order();
-    if (younger && !IsBounded(answer->ticket().request)) youngest = answer.get();
+    if (IsBounded(answer->ticket().request)) continue;
+    if (last == nullptr || GoesBefore(last, answer.get())) last = answer.get();
   }
-  if (youngest != nullptr) Pause(*youngest);
-  return youngest;
+  if (last != nullptr) Pause(*last);
+  return last;
 }
 
 size_t Batcher::Extend(Answer& answer, size_t tokens) {
@@ -402,7 +398,7 @@ size_t Batcher::Extend(Answer& answer, size_t tokens) {
     if (memory_.Reserve(bytes - answer.reserved)) {
       answer.reserved = bytes;
       answer.bound = bound;
-    } else if (const Answer* paused = PauseYoungest(); paused == nullptr || paused == &answer) {
+    } else if (const Answer* paused = PauseLast(); paused == nullptr || paused == &answer) {
       return 0;
     }
   }
@@ -423,7 +419,12 @@ bool Batcher::AddShare(Answer& answer, size_t most, std::vector<Share>& shares) 
     return false;
   }
   const size_t row = shares.empty() ? 0 : shares.back().row + shares.back().step.logit_rows;
-  shares.push_back({.answer = &answer, .step = *step, .prompt = prompt, .row = row, .outcome = {}});
+  shares.push_back({.answer = &answer,
+                    .step = *step,
+                    .prompt = prompt,
+                    .from = answer.cache().length(),
+                    .row = row,
+                    .outcome = {}});
   return true;
 }
 
@@ -432,10 +433,9 @@ std::vector<Batcher::Share> Batcher::Compose() {
   for (const AnswerPtr& answer : running_) {
     if (!answer->in_prompt()) decoding.push_back(answer.get());
   }
-  // The oldest first: an answer that needs more memory may pause itself or younger ones, none that
-  // already has its share.
-  std::sort(decoding.begin(), decoding.end(),
-            [](const Answer* a, const Answer* b) { return a->order() < b->order(); });
+  // An answer that needs more memory may pause itself or one that it goes before, none that already
+  // has its share.
+  std::sort(decoding.begin(), decoding.end(), GoesBefore);
   std::vector<Share> shares;
   size_t left = engine_.info().max_batch;
   for (Answer* answer : decoding) {
@@ -508,6 +508,15 @@ void Batcher::MakeRoom(Answer& answer, const absl::Status& status) {
   Pause(answer);
 }
 
+void Batcher::Charge(Answer& answer, size_t from) {
+  const size_t end = answer.in_prompt() ? answer.cache().length() : answer.length();
+  const size_t begin = std::max(from, answer.charged);
+  if (end <= begin) return;
+  const AnswerRequest& request = answer.ticket().request;
+  waiting_.Charge(request.priority, request.owner, end - begin);
+  answer.charged = end;
+}
+
 void Batcher::Accept(const Share& share, absl::Time now) {
   Answer& answer = *share.answer;
   if (!share.outcome.ok()) {
@@ -520,6 +529,7 @@ void Batcher::Accept(const Share& share, absl::Time now) {
       ConstFloatRows(logits_.data() + share.row * vocab_size, share.step.logit_rows, vocab_size));
   if (!status.ok()) return End(answer, status);
   if (share.prompt) stats_.computed_tokens += share.step.tokens.size();
+  Charge(answer, share.from);
   if (answer.in_prompt()) return;
   stats_.generated_tokens += answer.generated() - before;
   if (answer.ticket().started) {
@@ -572,6 +582,7 @@ SchedulerStats Batcher::stats() const {
   SchedulerStats stats = stats_;
   stats.waiting = waiting_.size();
   stats.running = running_.size();
+  stats.free_places = short_of_memory_ ? 0 : options_.most_running - running_.size();
   stats.reserved_bytes = memory_.reserved();
   stats.memory_bytes = memory_.limit();
   stats.used_bytes = pool_->used_bytes() + draft_pool_->used_bytes();

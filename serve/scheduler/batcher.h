@@ -64,7 +64,8 @@ class Batcher {
     Answer* answer;
     Generation::Step step;
     bool prompt;
-    size_t row;  // of its first logits
+    size_t from;  // the length of the conversation before
+    size_t row;   // of its first logits
     absl::Status outcome;
   };
 
@@ -93,8 +94,9 @@ class Batcher {
   // Promises memory for a step of at most `tokens` tokens, and returns how many there is memory
   // for: 0 where the answer itself was paused.
   size_t Extend(Answer& answer, size_t tokens);
-  // Pauses the youngest running answer whose length is not bounded; null where there is none.
-  Answer* PauseYoungest();
+  // Pauses the running answer whose length is not bounded that has the lowest priority, of several
+  // the youngest; null where there is none.
+  Answer* PauseLast();
   void Pause(Answer& answer);
 
   std::vector<Share> Compose();
@@ -104,6 +106,9 @@ class Batcher {
   // Evicts snapshots until the step's appends fit.
   void EvictFor(const std::vector<Share>& shares);
   absl::Status Compute(std::vector<Share>& shares);
+  // Charges the answer's owner with what was computed from this position on, unless that was
+  // charged before the answer was paused.
+  void Charge(Answer& answer, size_t from);
   void Accept(const Share& share, absl::Time now);
   // Frees memory for a step that found too little; ends the answer where that cannot help.
   void MakeRoom(Answer& answer, const absl::Status& status);
@@ -130,7 +135,8 @@ class Batcher {
   PrefixCache prefixes_;
   std::unordered_map<int32_t, std::string> shared_owners_;  // by owner, of those in prefixes_
   MemoryBudget memory_;
-  const size_t scored_rows_;  // in a step of a prompt whose tokens are scored
+  bool short_of_memory_ = false;  // the answer whose turn it is waits for memory
+  const size_t scored_rows_;      // in a step of a prompt whose tokens are scored
   StepBudget budget_;
   uint64_t next_order_ = 0;
   FairQueue<AnswerPtr> waiting_;

@@ -12,6 +12,7 @@ namespace inlay::serve {
 
 // Higher priorities go first. Among equals, owners take turns by the tokens that they were given so
 // far (start-time fair queueing: Goyal, Vin, Cheng 1996), and an owner's requests keep their order.
+// What a request will be given is known only afterwards, so tokens are charged as they are given.
 // An owner who was away has saved nothing up.
 template <class Item>
 class FairQueue {
@@ -19,10 +20,13 @@ class FairQueue {
   // `order` is unique; an item with a smaller one goes before the owner's others. The item is still
   // the caller's if memory runs out (std::bad_alloc).
   void Push(int priority, int32_t owner, uint64_t order, Item&& item) {
-    const double now = now_[-priority];
+    Clock& clock = clocks_[-priority];
+    // What was given while nobody waited was taken from nobody.
+    if (clock.waiting == 0) clock.now = clock.most;
     Lane& lane = lanes_[{-priority, owner}];
-    if (lane.items.empty()) lane.served = std::max(lane.served, now);
+    if (lane.items.empty()) lane.served = std::max(lane.served, clock.now);
     lane.items.emplace(order, std::move(item));
+    ++clock.waiting;
     ++size_;
   }
 
@@ -32,17 +36,32 @@ class FairQueue {
   // The item whose turn it is; the queue must not be empty.
   const Item& front() { return Turn()->second.items.begin()->second; }
 
-  // Removes the item whose turn it is, and charges its owner with `tokens`.
-  Item Pop(size_t tokens) {
+  // Removes the item whose turn it is. Its owner is charged with one token, so that owners
+  // alternate where several items go before anything is given to them.
+  Item Pop() {
     const auto turn = Turn();
     Lane& lane = turn->second;
-    now_.find(turn->first.first)->second = lane.served;
-    lane.served += static_cast<double>(tokens);
+    Clock& clock = clocks_.find(turn->first.first)->second;
+    clock.now = lane.served;
+    lane.served += 1;
+    clock.most = std::max(clock.most, lane.served);
     Item item = std::move(lane.items.begin()->second);
     lane.items.erase(lane.items.begin());
+    --clock.waiting;
     --size_;
     if (lane.items.empty() && lanes_.size() > kMostIdle) Forget();
     return item;
+  }
+
+  // Charges an owner with the tokens that an item of this priority was given. std::bad_alloc where
+  // memory runs out, with no change.
+  void Charge(int priority, int32_t owner, size_t tokens) {
+    Clock& clock = clocks_[-priority];
+    const auto [lane, is_new] = lanes_.try_emplace({-priority, owner});
+    double& served = lane->second.served;
+    if (is_new) served = clock.now;
+    served += static_cast<double>(tokens);
+    clock.most = std::max(clock.most, served);
   }
 
   // Removes all items for which `gone(item)` is true, after f(item).
@@ -56,6 +75,7 @@ class FairQueue {
         }
         f(it->second);
         it = lane.items.erase(it);
+        --clocks_.find(key.first)->second.waiting;
         --size_;
       }
     }
@@ -82,15 +102,21 @@ class FairQueue {
 
   void Forget() {
     std::erase_if(lanes_, [&](const auto& lane) {
-      return lane.second.items.empty() && lane.second.served <= now_.find(lane.first.first)->second;
+      return lane.second.items.empty() &&
+             lane.second.served <= clocks_.find(lane.first.first)->second.now;
     });
   }
 
+  struct Clock {
+    double now = 0;      // what the owner whose turn it was last had been given before it
+    double most = 0;     // that any owner was given
+    size_t waiting = 0;  // items
+  };
+
   Lanes lanes_;
-  // The clock of each priority, by descending one: what the owner whose turn it was last had been
-  // given before it. With one clock for all, whoever has been given much at one priority would set
-  // back who comes new to another.
-  std::map<int, double> now_;
+  // Of each priority, by descending one. With one clock for all, whoever has been given much at one
+  // priority would set back who comes new to another.
+  std::map<int, Clock> clocks_;
   size_t size_ = 0;
 };
 

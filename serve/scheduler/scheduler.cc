@@ -51,7 +51,8 @@ class ThreadedScheduler final : public Scheduler {
       const std::lock_guard lock(mutex_);
       if (draining_) return absl::UnavailableError("the server is shutting down");
       const size_t waiting = arrived_.size() + fetching_.size() + stats_.waiting;
-      if (waiting >= options_.most_waiting) {
+      // Those for which there are places wait for the next step alone.
+      if (waiting >= options_.most_waiting + stats_.free_places) {
         ++refused_;
         return absl::ResourceExhaustedError(
             absl::StrCat("too many requests wait already: ", waiting));
@@ -129,15 +130,16 @@ class ThreadedScheduler final : public Scheduler {
     forget_at_ = std::max<size_t>(64, 2 * tickets_.size());
   }
 
-  // On the scheduler's thread.
+  // On the scheduler's thread, as all that follow.
   void Publish() {
     const std::lock_guard lock(mutex_);
     stats_ = batcher_->stats();
+    stats_.waiting += taken_.size();
   }
 
   // Waits for something to do, and takes the requests that have arrived. False once there is
   // nothing more to do.
-  bool Next(Tickets& arrived) {
+  bool Next() {
     Publish();
     std::unique_lock lock(mutex_);
     if (batcher_->idle()) {
@@ -147,16 +149,17 @@ class ThreadedScheduler final : public Scheduler {
       if (arrived_.empty()) return false;
     }
     idle_ = false;
-    arrived.swap(arrived_);
+    // Until the batcher's figures are published again, they count as waiting here.
+    taken_.swap(arrived_);
+    stats_.waiting += taken_.size();
     return true;
   }
 
   void Run() {
     batcher_->OnCounted([this] { Publish(); });
-    Tickets arrived;
-    while (Next(arrived)) {
+    while (Next()) {
       // What has no memory here ends answers (see ~Answer), and those alone.
-      for (; !arrived.empty(); arrived.pop_front()) batcher_->Add(arrived.front());
+      for (; !taken_.empty(); taken_.pop_front()) batcher_->Add(taken_.front());
       (void)OrOutOfMemory("a step of all answers", [&] {
         batcher_->Step();
         return absl::OkStatus();
@@ -184,6 +187,7 @@ class ThreadedScheduler final : public Scheduler {
   bool stop_ = false;
   bool idle_ = true;
   SchedulerStats stats_;
+  Tickets taken_;       // the thread's own: what it has yet to give to the batcher
   std::thread thread_;  // last: it uses all others
 };
 

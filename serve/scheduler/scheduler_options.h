@@ -25,7 +25,7 @@ struct SchedulerOptions {
   // Tokens for which memory is promised at a time to answers without a bound of their own.
   size_t reserve = 256;
   size_t most_running = 64;   // answers that are computed at once
-  size_t most_waiting = 256;  // requests that wait for their turn
+  size_t most_waiting = 256;  // requests that wait for their turn, besides those that need not
   // A step of the batch is meant to take so long while answers wait for their next token.
   absl::Duration step = absl::Milliseconds(100);
   size_t snapshot_stride = 512;  // tokens of a prompt between snapshots

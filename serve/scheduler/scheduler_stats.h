@@ -33,6 +33,7 @@ struct SchedulerStats {
   // Now.
   size_t waiting = 0;  // answers in the queue
   size_t running = 0;
+  size_t free_places = 0;     // for more answers at once; none where memory for the next is short
   size_t batch_tokens = 0;    // of the last step
   size_t reserved_bytes = 0;  // promised to running answers
   size_t used_bytes = 0;      // of conversations and snapshots

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "serve/service/visit.h"
 
 namespace inlay::serve {
 namespace {
@@ -74,9 +75,8 @@ void AnswerReply::FailLocked(const absl::Status& status) {
     Write(writer_->Fail(status));
     return reply_->Finish();
   }
-  HttpHeaders headers;
-  if (absl::IsResourceExhausted(status)) headers.emplace_back("Retry-After", "1");
-  reply_->Send(HttpStatusOf(status), kJson, ErrorBody(call_.protocol, status), std::move(headers));
+  reply_->Send(HttpStatusOf(status), kJson, ErrorBody(call_.protocol, status),
+               RetryHeaders(status));
 }
 
 void AnswerReply::OnStart(const AnswerUsage& usage) {

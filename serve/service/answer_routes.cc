@@ -104,11 +104,12 @@ absl::StatusOr<AnswerRequest> AnswerRoutes::MakeRequest(const Call& call,
   options.ignore_eos = call.ignore_eos;
   if (call.logprobs) options.top_chances = call.top_logprobs;
   request.choices = call.choices;
-  request.owner = options_.share_prefixes ? 0 : visit.client.owner;
+  request.owner = visit.client.owner;
+  request.prefix_owner = options_.share_prefixes ? 0 : visit.client.owner;
   // No client's identity is this text.
   request.shared_owner = options_.share_prefixes ? "all clients" : visit.client.identity;
   request.priority = visit.client.priority;
-  request.deadline = absl::Now() + options_.deadline;
+  request.deadline = visit.deadline;
   return request;
 }
 
@@ -161,6 +162,11 @@ absl::StatusOr<std::shared_ptr<const AnswerGrammar>> AnswerRoutes::GrammarFor(
   if (!shape.has_value()) return nullptr;
   absl::StatusOr<std::shared_ptr<const AnswerGrammar>> grammar = grammars_.Get(*shape);
   if (grammar.ok()) return grammar;
+  if (!call.strict_if_possible.empty()) {
+    Call without = call;
+    without.strict_if_possible.clear();
+    return GrammarFor(without, format, in_thinking);
+  }
   // What is too large for a grammar is an error of the request, not a shortage that passes.
   const absl::Status& status = grammar.status();
   return absl::InvalidArgumentError(absl::StrCat("the format of the answer: ", status.message()));
@@ -171,6 +177,13 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
   INLAY_ASSIGN_OR_RETURN(AnswerRequest request, MakeRequest(call, visit));
   std::vector<AnswerRequest> requests;
   if (visit.protocol == Protocol::kCompletions) {
+    // However often it came again, it would find no place.
+    const size_t most = options_.scheduler.most_running + options_.scheduler.most_waiting;
+    if (call.prompts.size() > most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("prompt has ", call.prompts.size(), " prompts, more than the ", most,
+                       " requests that this server computes or lets wait"));
+    }
     INLAY_ASSIGN_OR_RETURN(request.options.grammar, GrammarFor(call, {}, /*in_thinking=*/false));
     if (call.echo && call.logprobs) {
       request.options.score_from = 1;

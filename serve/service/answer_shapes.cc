@@ -23,7 +23,7 @@ void AddTools(const Call& call, CallRules* rules) {
     if (choice.only.has_value() &&
         std::find(choice.only->begin(), choice.only->end(), name) == choice.only->end())
       continue;
-    const bool strict = call.strict_tools.contains(name);
+    const bool strict = call.strict_tools.contains(name) || call.strict_if_possible.contains(name);
     CallRules::Tool& added = rules->tools.emplace_back();
     added.name = name;
     if (strict || choice.must_call) added.parameters = function.at("parameters");
@@ -69,7 +69,8 @@ absl::StatusOr<std::optional<AnswerShape>> ShapeOf(const Call& call, const Answe
                                                    bool in_thinking) {
   std::optional<AnswerShape> shape = call.shape;
   const bool shapes_calls = call.tool_choice.must_call || call.tool_choice.only.has_value() ||
-                            !call.strict_tools.empty() || call.shape.has_value();
+                            !call.strict_tools.empty() || !call.strict_if_possible.empty() ||
+                            call.shape.has_value();
   if (!call.tools.is_null() && shapes_calls) {
     INLAY_ASSIGN_OR_RETURN(shape, CallsOf(call, format));
   }

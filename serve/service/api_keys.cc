@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<ApiKeys::Entry>> ApiKeys::Parse(absl::string_view tex
   size_t number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
-    line = line.substr(0, line.find('#'));
+    line = WithoutComment(line);
     const std::vector<std::string> words =
         absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
     if (words.empty()) continue;

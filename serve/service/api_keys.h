@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
 
 namespace inlay::serve {
@@ -25,6 +26,16 @@ struct ApiClient {
   std::string identity = {};
 };
 
+// A line of a file with keys up to its comment, which begins with a "#" at the line's start or
+// after white space: within a key it is part of that. Here, as programs without a server have such
+// files.
+inline absl::string_view WithoutComment(absl::string_view line) {
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '#' && (i == 0 || absl::ascii_isspace(line[i - 1]))) return line.substr(0, i);
+  }
+  return line;
+}
+
 // Safe to use from several threads.
 class ApiKeys {
  public:
@@ -32,7 +43,8 @@ class ApiKeys {
   ApiKeys() = default;
 
   // Replaces all keys by those of a text with a key on each line: "KEY", "KEY NAME" or "KEY NAME
-  // PRIORITY" (-100 to 100); "#" begins a comment. Without a name the key is a client of its own.
+  // PRIORITY" (-100 to 100), with comments (see WithoutComment). Without a name the key is a client
+  // of its own.
   // InvalidArgument, naming the line (never the key), with no change: for a key of fewer than 8
   // characters, one given twice, a priority that is no number, or no key at all.
   absl::Status Replace(absl::string_view text);

@@ -45,8 +45,9 @@ void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars, const std::str
   absl::StatusOr<GenerateOptions> options = ReplayOptions(*record, grammars);
   if (!options.ok()) return visit.Fail(options.status());
   AnswerRequest request{.prompt = record->prompt, .options = *std::move(options)};
-  request.owner = visit.client.owner;
+  request.owner = request.prefix_owner = visit.client.owner;
   request.priority = visit.client.priority;
+  request.deadline = visit.deadline;
   const auto listener =
       std::make_shared<ReplayListener>(visit, *record, record->fingerprint == fingerprint);
   const absl::StatusOr<uint64_t> id = scheduler.Submit(std::move(request), listener);

@@ -1,5 +1,6 @@
 #include "serve/service/service.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -34,6 +35,10 @@ namespace inlay::serve {
 namespace {
 
 constexpr size_t kWorkers = 2;
+// A layer, after which a computation looks whether it is to end.
+constexpr absl::Duration kTimeToCancel = absl::Seconds(5);
+// Of turns that have ended, where draining has no more time.
+constexpr absl::Duration kTimeToStoreTurns = absl::Seconds(5);
 // Of sessions that are kept in memory.
 constexpr uint64_t kSessionMemory = uint64_t{1} << 30;
 
@@ -71,6 +76,7 @@ class ModelService final : public Service {
     bool open = false;   // without a key
     bool quick = false;  // on the network's thread
     bool below = false;  // the paths below this one, too
+    bool waits = false;  // among those of --queue, as answers do in the scheduler
   };
   static absl::Span<const Route> Routes();
 
@@ -82,12 +88,16 @@ class ModelService final : public Service {
   void ApplyTemplate(const Visit& visit) { answers_.ApplyTemplate(visit); }
   void Tokenize(const Visit& visit) { ReplyTokens(tokenizer_, visit); }
   void Detokenize(const Visit& visit) { ReplyText(tokenizer_, visit); }
-  void Embeddings(const Visit& visit) { ReplyEmbeddings(model_, options_.model_name, visit); }
+  void Embeddings(const Visit& visit) {
+    ReplyEmbeddings(model_, options_.model_name, drained_, visit);
+  }
   void Replay(const Visit& visit);
   void Sessions(const Visit& visit);
 
   std::unique_ptr<SessionRoutes> MakeSessions(Scheduler* scheduler);
-  Json ModelJson() const;
+  // A place among the requests that a worker computes or that wait for one, given back with it.
+  absl::StatusOr<std::shared_ptr<void>> TakePlace();
+  Json ModelJson(bool of_anthropic) const;
   void PingAll();
 
   const LoadedModel& model_;
@@ -98,6 +108,8 @@ class ModelService final : public Service {
   const std::string fingerprint_;
   const int64_t started_ = absl::ToUnixSeconds(absl::Now());
   std::atomic<bool> draining_ = false;
+  std::atomic<bool> drained_ = false;  // what is computed has to end
+  std::atomic<size_t> taken_places_ = 0;
   std::condition_variable stopped_;
   std::mutex mutex_;  // guards the next two members
   bool stop_ = false;
@@ -134,6 +146,7 @@ ModelService::~ModelService() {
   }
   stopped_.notify_one();
   pings_.join();
+  drained_ = true;
   workers_ = nullptr;
   if (sessions_ != nullptr) sessions_->Stop();
 }
@@ -151,7 +164,7 @@ absl::Span<const ModelService::Route> ModelService::Routes() {
       {"POST", "/apply-template", &ModelService::ApplyTemplate},
       {"POST", "/tokenize", &ModelService::Tokenize},
       {"POST", "/detokenize", &ModelService::Detokenize},
-      {"POST", "/v1/embeddings", &ModelService::Embeddings},
+      {"POST", "/v1/embeddings", &ModelService::Embeddings, false, false, false, /*waits=*/true},
       {"POST", "/v1/replay", &ModelService::Replay},
       {"GET", "/v1/sessions", &ModelService::Sessions, false, /*quick=*/true, /*below=*/true},
       {"POST", "/v1/sessions", &ModelService::Sessions, false, /*quick=*/true, /*below=*/true},
@@ -166,7 +179,8 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
   auto visit = std::make_shared<Visit>(Visit{.request = std::move(request),
                                              .reply = std::move(reply),
                                              .client = {},
-                                             .protocol = Protocol::kInlay});
+                                             .protocol = Protocol::kInlay,
+                                             .deadline = absl::Now() + options_.deadline});
   const std::string& path = visit->request.path;
   visit->protocol = ProtocolOf(path);
   const Route* route = nullptr;
@@ -202,13 +216,28 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
                               {{"Allow", methods}});
   }
   if (route->quick) return (this->*route->run)(*visit);
-  workers_->Add([this, visit, run = route->run] {
+  std::shared_ptr<void> place;
+  if (route->waits) {
+    absl::StatusOr<std::shared_ptr<void>> taken = TakePlace();
+    if (!taken.ok()) return visit->Fail(taken.status());
+    place = *std::move(taken);
+  }
+  workers_->Add([this, visit, place = std::move(place), run = route->run] {
     const absl::Status status = OrOutOfMemory("this request", [&] {
       (this->*run)(*visit);
       return absl::OkStatus();
     });
     if (!status.ok()) visit->Fail(status);
   });
+}
+
+absl::StatusOr<std::shared_ptr<void>> ModelService::TakePlace() {
+  if (draining_) return absl::UnavailableError("the server is shutting down");
+  const size_t before = taken_places_++;
+  std::shared_ptr<void> place(nullptr, [this](void*) { --taken_places_; });
+  if (before < options_.scheduler.most_waiting + kWorkers) return place;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("too many requests wait already: ", before - kWorkers));
 }
 
 void ModelService::Health(const Visit& visit) {
@@ -227,26 +256,42 @@ void ModelService::Metrics(const Visit& visit) {
                                 connections ? connections() : 0));
 }
 
-Json ModelService::ModelJson() const {
+Json ModelService::ModelJson(bool of_anthropic) const {
   const EngineInfo& info = model_.engine->info();
-  return {{"id", options_.model_name},
-          {"object", "model"},
-          {"created", started_},
-          {"owned_by", "inlay"},
-          {"meta",
-           {{"config", std::string(info.config_name)},
-            {"context_length", context()},
-            {"trained_context_length", info.context_length},
-            {"vocab_size", info.vocab_size},
-            {"system_fingerprint", fingerprint_}}}};
+  Json model = {{"id", options_.model_name},
+                {"object", "model"},
+                {"created", started_},
+                {"owned_by", "inlay"},
+                {"meta",
+                 {{"config", std::string(info.config_name)},
+                  {"context_length", context()},
+                  {"trained_context_length", info.context_length},
+                  {"vocab_size", info.vocab_size},
+                  {"system_fingerprint", fingerprint_}}}};
+  if (of_anthropic) {
+    const absl::Time started = absl::FromUnixSeconds(started_);
+    model.update(
+        {{"type", "model"},
+         {"display_name", options_.model_name},
+         {"created_at", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", started, absl::UTCTimeZone())}});
+  }
+  return model;
 }
 
 void ModelService::Models(const Visit& visit) {
   absl::string_view name = visit.request.path;
+  // The path is OpenAI's, too: its own clients get what they read besides.
+  const bool of_anthropic = !visit.request.Header("anthropic-version").empty();
   if (!absl::ConsumePrefix(&name, "/v1/models/")) {
-    return visit.Send({{"object", "list"}, {"data", Json::array({ModelJson()})}});
+    Json list = {{"object", "list"}, {"data", Json::array({ModelJson(of_anthropic)})}};
+    if (of_anthropic) {
+      list.update({{"has_more", false},
+                   {"first_id", options_.model_name},
+                   {"last_id", options_.model_name}});
+    }
+    return visit.Send(list);
   }
-  if (name == options_.model_name) return visit.Send(ModelJson());
+  if (name == options_.model_name) return visit.Send(ModelJson(of_anthropic));
   visit.Fail(absl::NotFoundError(
       absl::StrCat("there is no model ", name, "; this server has ", options_.model_name)));
 }
@@ -299,8 +344,11 @@ void ModelService::Drain(absl::Duration most) {
   draining_ = true;
   const absl::Time end = absl::Now() + most;
   if (scheduler_ != nullptr) scheduler_->Drain(most);
+  workers_->Finish(end - absl::Now());
+  drained_ = true;
+  if (scheduler_ == nullptr) workers_->Finish(kTimeToCancel);
   // Turns that have ended may still wait to be stored, and would be lost with the service.
-  if (sessions_ != nullptr) sessions_->Finish(end - absl::Now());
+  if (sessions_ != nullptr) sessions_->Finish(std::max(end - absl::Now(), kTimeToStoreTurns));
 }
 
 }  // namespace

@@ -31,8 +31,9 @@ class Service {
   // See HttpHandler.
   virtual void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;
 
-  // Refuses new answers, and returns once the others have ended: those that have not after `most`
-  // with Unavailable. Within that time it also waits until turns of sessions are stored.
+  // Refuses new answers and embeddings, and returns once the others have ended: those that have not
+  // after `most` with Unavailable. Within that time, or within five seconds where it is less, it
+  // also waits until the turns of sessions that have ended are stored.
   virtual void Drain(absl::Duration most) = 0;
 
   // How /metrics learns of open connections.

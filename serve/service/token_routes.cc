@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "gemma_like/embed.h"
 #include "serve/api/embeddings.h"
@@ -40,10 +42,21 @@ void ReplyText(const Tokenizer& tokenizer, const Visit& visit) {
 
 namespace {
 
-absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name, const Visit& visit) {
+absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
+                           const std::atomic<bool>& drained, const Visit& visit) {
   Engine& engine = *model.engine;
   const size_t dim = engine.info().embedding_dim;
   if (dim == 0) return absl::UnimplementedError("this model generates text and embeds none");
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  visit.reply->OnGone([gone] { *gone = true; });
+  const auto why_ended = [&]() -> absl::Status {
+    if (*gone) return absl::CancelledError("the request was cancelled");
+    if (drained) return absl::UnavailableError("the server is shutting down");
+    if (absl::Now() > visit.deadline)
+      return absl::DeadlineExceededError("the request's deadline has passed");
+    return absl::OkStatus();
+  };
+  INLAY_RETURN_IF_ERROR(why_ended());  // while it waited
   INLAY_ASSIGN_OR_RETURN(const EmbeddingsRequest request, ParseEmbeddings(visit.request.body));
   INLAY_RETURN_IF_ERROR(CheckDimensions(request, dim));
   std::vector<std::vector<int32_t>> texts;
@@ -58,18 +71,19 @@ absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name, con
     }
     tokens += texts.back().size();
   }
-  const auto gone = std::make_shared<std::atomic<bool>>(false);
-  visit.reply->OnGone([gone] { *gone = true; });
-  INLAY_ASSIGN_OR_RETURN(const std::vector<std::vector<float>> vectors,
-                         EmbedTexts(engine, texts, [gone] { return gone->load(); }));
-  visit.SendText(EmbeddingsBody(request, name, vectors, tokens));
+  const absl::StatusOr<std::vector<std::vector<float>>> vectors =
+      EmbedTexts(engine, texts, [&] { return !why_ended().ok(); });
+  if (absl::IsCancelled(vectors.status())) INLAY_RETURN_IF_ERROR(why_ended());
+  INLAY_RETURN_IF_ERROR(vectors.status());
+  visit.SendText(EmbeddingsBody(request, name, *vectors, tokens));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-void ReplyEmbeddings(const LoadedModel& model, absl::string_view name, const Visit& visit) {
-  if (const absl::Status status = TryEmbeddings(model, name, visit); !status.ok())
+void ReplyEmbeddings(const LoadedModel& model, absl::string_view name,
+                     const std::atomic<bool>& drained, const Visit& visit) {
+  if (const absl::Status status = TryEmbeddings(model, name, drained, visit); !status.ok())
     visit.Fail(status);
 }
 

@@ -2,6 +2,8 @@
 #ifndef INLAY_SERVE_SERVICE_TOKEN_ROUTES_H_
 #define INLAY_SERVE_SERVICE_TOKEN_ROUTES_H_
 
+#include <atomic>
+
 #include "absl/strings/string_view.h"
 #include "gemma_like/load_model.h"
 #include "io/tokenizer/tokenizer.h"
@@ -13,8 +15,10 @@ namespace inlay::serve {
 void ReplyTokens(const Tokenizer& tokenizer, const Visit& visit);
 // /detokenize
 void ReplyText(const Tokenizer& tokenizer, const Visit& visit);
-// /v1/embeddings, where the model gives them; else 501. `name`: what the model is called.
-void ReplyEmbeddings(const LoadedModel& model, absl::string_view name, const Visit& visit);
+// /v1/embeddings, where the model gives them; else 501. `name`: what the model is called. Once
+// `drained` is true it ends at the next layer, with Unavailable.
+void ReplyEmbeddings(const LoadedModel& model, absl::string_view name,
+                     const std::atomic<bool>& drained, const Visit& visit);
 
 }  // namespace inlay::serve
 

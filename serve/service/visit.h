@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "io/json/parse_json.h"
 #include "serve/api/call.h"
 #include "serve/api/reply.h"
@@ -15,18 +16,27 @@
 
 namespace inlay::serve {
 
+// What clients are told of repeating a request that failed so. They repeat most by themselves; one
+// that nothing here can answer, or not within its time, would fail again.
+inline HttpHeaders RetryHeaders(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) return {{"Retry-After", "1"}};
+  if (absl::IsUnimplemented(status) || absl::IsDeadlineExceeded(status))
+    return {{"x-should-retry", "false"}};
+  return {};
+}
+
 struct Visit {
   HttpRequest request;
   std::shared_ptr<HttpReply> reply;
   ApiClient client;
   Protocol protocol;
+  absl::Time deadline = absl::InfiniteFuture();  // of the answer
 
   void Send(const Json& body) const { SendText(DumpJson(body)); }
   void SendText(std::string body) const { reply->Send(200, "application/json", std::move(body)); }
   void Fail(const absl::Status& status) const {
-    HttpHeaders headers;
+    HttpHeaders headers = RetryHeaders(status);
     if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");
-    if (absl::IsResourceExhausted(status)) headers.emplace_back("Retry-After", "1");
     reply->Send(HttpStatusOf(status), "application/json", ErrorBody(protocol, status),
                 std::move(headers));
   }

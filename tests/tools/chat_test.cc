@@ -41,6 +41,7 @@ TEST(Chat, AnswersInTurns) {
   EXPECT_EQ(two.out.substr(0, one.out.size()), one.out);
   EXPECT_GT(two.out.size(), one.out.size() + 20);
   EXPECT_EQ(Chat("ROMEO:\n/exit\nJULIET:\n").out, one.out);
+  EXPECT_EQ(Chat("ROMEO:\r\n/exit\r\nJULIET:\r\n").out, one.out) << "a file of Windows";
   EXPECT_EQ(Chat("RO\\\nMEO:\n").status, 0);
 }
 

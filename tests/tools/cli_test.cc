@@ -145,6 +145,7 @@ TEST(CommandLine, NamesWhatIsWrongInSynthAndQuantize) {
   ExpectError(RunProgram({"synth", "nosuch", "-o", out}), 2, HasSubstr("'nosuch'"));
   ExpectError(RunProgram({"synth", "bard", "-o", out, "--type", "Q9"}), 2, HasSubstr("'Q9'"));
   ExpectError(RunProgram({"synth", "bard", "-o", out, "-s", "-1"}), 2, HasSubstr("'-1'"));
+  ExpectError(RunProgram({"chat", "-s", "-7"}), 2, HasSubstr("-7 is below 0"));
   ExpectError(RunProgram({"quantize", "no/such/file", out, "Q9"}), 2, HasSubstr("'Q9'"));
 }
 

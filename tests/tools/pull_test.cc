@@ -199,10 +199,16 @@ TEST_F(PullTest, KeepsWhatItHasWhenItIsInterrupted) {
     EXPECT_TRUE(has_bytes());
     kill(pid, SIGINT);
   };
-  EXPECT_EQ(RunProgram({"pull", "user/repo"}, {.env = env_, .while_running = interrupt}).status,
-            128 + SIGINT);
-  EXPECT_TRUE(fs::exists(Repo("blobs/" + hash + ".incomplete")));
-  EXPECT_TRUE(fs::is_empty(absl::StrCat(cache_, "/.locks/models--user--repo")));
+  std::vector<std::vector<std::string>> commands = {{"pull", "user/repo"}};
+#ifdef INLAY_HAS_SERVER
+  // Which waits for signals itself once it serves.
+  commands.push_back({"serve", "--port", "0", "-m", "user/repo"});
+#endif
+  for (const std::vector<std::string>& command : commands) {
+    EXPECT_EQ(RunProgram(command, {.env = env_, .while_running = interrupt}).status, 128 + SIGINT);
+    EXPECT_TRUE(fs::exists(Repo("blobs/" + hash + ".incomplete")));
+    EXPECT_TRUE(fs::is_empty(absl::StrCat(cache_, "/.locks/models--user--repo")));
+  }
 }
 
 // Kills the program at random moments. Whatever the moment: what snapshots/ shows is whole, what

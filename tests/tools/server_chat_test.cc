@@ -250,6 +250,19 @@ TEST(ServerChat, RequestsHoldFlagsAndHistory) {
   EXPECT_EQ(server.body(1), expected);
 }
 
+// As vLLM and OpenRouter call thoughts.
+TEST(ServerChat, ReadsThoughtsByTheirOtherName) {
+  FakeServer server(Delta(R"({"reasoning": "Hm", "reasoning_content": "Hm"})") +
+                    Delta(R"({"reasoning": "."})") + Delta(R"({"content": "Yes"})") +
+                    Delta("{}", R"("stop")") + "data: [DONE]\n\n");
+  EXPECT_EQ(Chat(server.port(), "A\n").out, "Hm.\n\nYes\n");
+}
+
+TEST(ServerChat, RefusesSeedsBelowZero) {
+  ExpectError(RunProgram({"chat", "--server", "http://127.0.0.1:1", "-s", "-7"}), 2,
+              HasSubstr("-7 is below 0"));
+}
+
 // An answer that fails is no turn.
 TEST(ServerChat, AnswersThatFail) {
   const struct {

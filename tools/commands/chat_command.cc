@@ -30,6 +30,7 @@
 #include "io/store/state_store.h"
 #include "io/template/json_input.h"
 #include "io/template/value.h"
+#include "serve/service/api_keys.h"
 #include "tools/chat_loop.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/chat_template_flag.h"
@@ -129,7 +130,7 @@ absl::StatusOr<std::string> ReadKey(const ChatFlags& flags) {
     INLAY_ASSIGN_OR_RETURN(text, file.ReadAll());
   }
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    line = absl::StripAsciiWhitespace(line.substr(0, line.find('#')));
+    line = absl::StripAsciiWhitespace(serve::WithoutComment(line));
     const std::string key(line.substr(0, line.find_first_of(" \t")));
     const bool plain =
         std::all_of(key.begin(), key.end(), [](unsigned char c) { return absl::ascii_isgraph(c); });

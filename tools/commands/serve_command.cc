@@ -1,23 +1,29 @@
 // inlay serve: answers clients over HTTP.
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/about.h"
 #include "base/plural.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/speculate.h"
 #include "serve/http/http_server.h"
@@ -72,6 +78,30 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
 }
 
+// A name as a request's Host is compared with it: what no Host can be is a mistake.
+std::string CheckHostName(const std::string& value) {
+  const auto colons = std::count(value.begin(), value.end(), ':');  // an IPv6 address has several
+  if (!value.empty() && colons != 1 && value.back() != '.' &&
+      value.find_first_of("/[]@ ") == std::string::npos)
+    return "";
+  return absl::StrCat(QuoteForMessage(value),
+                      " is not a name alone, without scheme, port, brackets and path: example.org");
+}
+
+// The same for a page's Origin, which browsers send without the scheme's own port.
+std::string CheckOrigin(const std::string& value) {
+  if (value == "*" || value == "null") return "";
+  const std::vector<std::string> parts = absl::StrSplit(value, absl::MaxSplits("://", 1));
+  const bool is_origin = parts.size() == 2 && !parts[0].empty() && !parts[1].empty() &&
+                         parts[1].find_first_of("/?#@ ") == std::string::npos &&
+                         !(parts[0] == "http" && absl::EndsWith(parts[1], ":80")) &&
+                         !(parts[0] == "https" && absl::EndsWith(parts[1], ":443"));
+  if (is_origin) return "";
+  return absl::StrCat(QuoteForMessage(value),
+                      " is not an origin as browsers send it, scheme and host without a path and "
+                      "the scheme's own port: https://example.org");
+}
+
 // The keys of --api-key-file or $INLAY_API_KEY.
 absl::Status ReadKeys(const ServeFlags& flags, ApiKeys& keys) {
   if (flags.key_file.empty()) {
@@ -121,11 +151,54 @@ class Signals {
     sigwait(&set_, &signal);
     return signal;
   }
-  // From now on they do what they usually do.
-  void Restore() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  // From now on SIGINT and SIGTERM do what they usually do, and SIGHUP nothing: it must not end a
+  // server that lets its last answers end.
+  void RestoreEnds() const {
+    signal(SIGHUP, SIG_IGN);  // one that waits is gone, too
+    const sigset_t ends = Ends();
+    pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+  }
+
+  static sigset_t Ends() {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    return ends;
+  }
 
  private:
   sigset_t set_, before_;
+};
+
+// During its lifetime SIGINT and SIGTERM do what they usually do although Signals holds them back:
+// while a model is pulled and loaded nobody waits for them, and threads that are started then must
+// not get them later.
+class EndsBySignal {
+ public:
+  EndsBySignal() : thread_([this] { Run(); }) {}
+  ~EndsBySignal() {
+    done_ = true;
+    thread_.join();
+  }
+  EndsBySignal(const EndsBySignal&) = delete;
+  EndsBySignal& operator=(const EndsBySignal&) = delete;
+
+ private:
+  void Run() const {
+    const sigset_t ends = Signals::Ends();
+    constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 20'000'000};
+    while (!done_) {
+      const int signal = sigtimedwait(&ends, nullptr, &kPause);
+      if (signal <= 0) continue;
+      pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+      raise(signal);
+      pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // it is ignored, as by nohup
+    }
+  }
+
+  std::atomic<bool> done_ = false;
+  std::thread thread_;
 };
 
 ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
@@ -175,6 +248,7 @@ absl::Status Run(ServeFlags flags) {
   INLAY_ASSIGN_OR_RETURN(std::optional<serve::SharedPrefixesOptions> shared_prefixes,
                          MakeSharedPrefixesOptions(flags.shared_prefixes));
   const Signals signals;
+  std::optional<EndsBySignal> starting(std::in_place);
   INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
   const LoadedModel& model = models.model;
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
@@ -202,6 +276,7 @@ absl::Status Run(ServeFlags flags) {
           http, [&service](serve::HttpRequest request, std::shared_ptr<serve::HttpReply> reply) {
             service->Handle(std::move(request), std::move(reply));
           }));
+  starting.reset();
   service->CountConnections([&server] { return server->connections(); });
   const std::string host =
       flags.host.find(':') == std::string::npos ? flags.host : absl::StrCat("[", flags.host, "]");
@@ -211,7 +286,7 @@ absl::Status Run(ServeFlags flags) {
                          "Ctrl-C ends it\n"));
   WaitForTheEnd(signals, flags, keys);
   WriteNote("inlay: ending; once more ends it at once\n");
-  signals.Restore();
+  signals.RestoreEnds();
   service->Drain(absl::Seconds(flags.drain));
   server->Drain(absl::Seconds(5));
   service->CountConnections(nullptr);
@@ -239,11 +314,13 @@ void AddServe(CLI::App& app, Action& action) {
   command
       .add_option("--allow-host", flags->hosts,
                   "accept this name in requests' Host, besides the address; repeatable")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(CheckHostName);
   command
       .add_option("--allow-origin", flags->origins,
                   "let web pages of this origin (https://example.org) send requests; repeatable")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check(CheckOrigin);
   command.add_option("--queue", flags->queue, "most answers that wait (default: 256)")
       ->check(Between(0, 1 << 20));
   AddDraftFlags(command, flags->draft, /*usual=*/4);
@@ -253,7 +330,8 @@ void AddServe(CLI::App& app, Action& action) {
       ->check(Between(0, 1e9));
   command
       .add_option("--drain", flags->drain,
-                  "seconds that running answers get when the server ends (default: 30)")
+                  "seconds that running answers get when the server ends (default: 30); sessions' "
+                  "turns that have ended are stored in any case")
       ->check(Between(0, 1e9));
   AddSessionStoreFlags(command, flags->sessions);
   AddSharedPrefixesFlags(command, flags->shared_prefixes);

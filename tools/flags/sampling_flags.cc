@@ -1,7 +1,12 @@
 #include "tools/flags/sampling_flags.h"
 
+#include <cstdint>
 #include <limits>
 #include <random>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 
 #include "tools/flags/validators.h"
 
@@ -10,6 +15,14 @@ namespace {
 
 constexpr double kMostInt = std::numeric_limits<int>::max();
 
+// What is no number at all is refused as for every flag.
+std::string NotBelowMinusOne(const std::string& value) {
+  if (std::string octal = NotOctal(value); !octal.empty()) return octal;
+  int64_t seed = 0;
+  if (!absl::SimpleAtoi(value, &seed) || seed >= -1) return "";
+  return absl::StrCat(value, " is below 0; only -1 stands for a new seed");
+}
+
 }  // namespace
 
 void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
@@ -17,7 +30,8 @@ void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
     return command.add_option(name, value, what)->group("Sampling (defaults: the model's)");
   };
   add("-s,--seed", flags.seed,
-      "the same seed gives the same text (default and -1: a new seed, shown in the footer)");
+      "the same seed gives the same text (default and -1: a new seed, shown in the footer)")
+      ->check(NotBelowMinusOne);
   add("--temp", flags.temperature, "temperature; 0: always the most likely token")
       ->check(Between(0, 100));
   add("--top-k", flags.top_k, "choose among the k most likely tokens; 0: all")

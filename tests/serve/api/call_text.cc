@@ -51,6 +51,7 @@ Json CallJson(const Call& call) {
   Put(json, "must_call", choice.must_call, false);
   if (choice.only.has_value()) json["only"] = *choice.only;
   if (!call.strict_tools.empty()) json["strict"] = call.strict_tools;
+  if (!call.strict_if_possible.empty()) json["strict_if_possible"] = call.strict_if_possible;
   for (const auto& [full_name, tool] : call.namespaced_tools)
     json["namespaced"][full_name] = {tool.name_space, tool.name};
   Put(json, "hide_reasoning", call.hide_reasoning, false);

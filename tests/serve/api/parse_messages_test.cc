@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "serve/api/parse_call.h"
+#include "serve/api/sealed_reasoning.h"
+#include "tests/must.h"
 #include "tests/serve/api/call_text.h"
 
 namespace inlay::serve {
@@ -39,6 +42,22 @@ TEST(ParseMessages, ReadsContents) {
     EXPECT_EQ(ParseMessages(absl::StrCat("{'max_tokens':1,'messages':[", messages, "]}")),
               Quoted(absl::StrCat("{'messages':[", expected, "],'max_tokens':1}")));
   }
+}
+
+// Thoughts that were left out of the reply come back in their signature.
+TEST(ParseMessages, ReadsThoughtsThatWereLeftOut) {
+  const auto reasoning = [](absl::string_view thinking, absl::string_view signature) {
+    const Call call = Must(ParseCall(
+        Protocol::kMessages,
+        Quoted(absl::StrCat("{'max_tokens':1,'messages':[{'role':'assistant','content':[{'type':"
+                            "'thinking','thinking':'",
+                            thinking, "','signature':'", signature,
+                            "'},{'type':'text','text':'t'}]},{'role':'user','content':'u'}]}"))));
+    return call.messages[0].value("reasoning_content", "none");
+  };
+  EXPECT_EQ(reasoning("", SealReasoning("Hm.")), "Hm.");
+  EXPECT_EQ(reasoning("Ah.", SealReasoning("Hm.")), "Ah.");
+  EXPECT_EQ(reasoning("", "of another server"), "");
 }
 
 TEST(ParseMessages, RefusesContentsByName) {

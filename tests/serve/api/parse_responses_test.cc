@@ -114,7 +114,8 @@ TEST(ParseResponses, ReadsFields) {
        "{'type':'object'}}},{'type':'function','function':{'name':'agents.wait','description':"
        "'All.\\nWait.','parameters':{}}},{'type':'function','function':{'name':'agents.go',"
        "'description':'All.\\n','parameters':{'type':'object','properties':{}}}}],"
-       "'parse_calls':true,'namespaced':{'agents.go':['agents','go'],"
+       "'parse_calls':true,'strict_if_possible':['agents.go'],'namespaced':{'agents.go':['agents','"
+       "go'],"
        "'agents.wait':['agents','wait']}"},
       {"'tool_choice':'none','tools':[{'type':'function','name':'f'}]", ""},
       {"'tool_choice':{'type':'function','name':'f'},'tools':[{'type':'function','name':'f',"
@@ -125,7 +126,8 @@ TEST(ParseResponses, ReadsFields) {
        "'name':'g'}]},'tools':[{'type':'function','name':'f'},{'type':'function','name':'g'}]",
        "'tools':[{'type':'function','function':{'name':'f','parameters':{'type':'object',"
        "'properties':{}}}},{'type':'function','function':{'name':'g','parameters':{'type':"
-       "'object','properties':{}}}}],'parse_calls':true,'must_call':true,'only':['g']"},
+       "'object','properties':{}}}}],'parse_calls':true,'must_call':true,'only':['g'],"
+       "'strict_if_possible':['f','g']"},
       {"'store':false,'metadata':{},'prompt_cache_key':'k','client_metadata':{'a':'b'},"
        "'user':'u','service_tier':'auto','max_tool_calls':3,'truncation':'disabled',"
        "'top_logprobs':0,'background':false,'previous_response_id':null,'conversation':null,"

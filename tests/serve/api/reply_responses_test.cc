@@ -127,11 +127,19 @@ TEST(ReplyResponses, CallWithoutAnEndIsNone) {
   const Json whole = Json::parse(WriteReply(ResponsesCall(false), {answer}));
   ASSERT_EQ(whole["output"].size(), 1u);
   EXPECT_EQ(whole["output"][0]["type"], "message");
-  // What was streamed cannot be taken back.
-  const Json streamed = StreamEvents(WriteReply(ResponsesCall(true), {answer})).back()["response"];
-  ASSERT_EQ(streamed["output"].size(), 2u);
-  EXPECT_EQ(streamed["output"][0]["status"], "incomplete");
-  EXPECT_EQ(streamed["output"][1]["status"], "completed");
+  // What was streamed cannot be taken back, but nothing says that it is complete.
+  std::vector<std::string> ends;
+  const std::vector<Json> events = StreamEvents(WriteReply(ResponsesCall(true), {answer}));
+  for (const Json& event : events) {
+    EXPECT_NE(event["type"], "response.function_call_arguments.done");
+    if (event["type"] == "response.output_item.done")
+      ends.push_back(event["item"]["status"].get<std::string>());
+  }
+  EXPECT_EQ(ends, (std::vector<std::string>{"incomplete", "completed"}));
+  const Json& last = events.back()["response"];
+  EXPECT_EQ(last["status"], "completed");
+  ASSERT_EQ(last["output"].size(), 1u);
+  EXPECT_EQ(last["output"][0]["type"], "message");
 }
 
 TEST(ReplyResponses, SealsThoughts) {
@@ -159,6 +167,19 @@ TEST(ReplyResponses, FailsWithinTheStream) {
             Quoted("{'code':'rate_limit_exceeded','message':'a'}"));
   EXPECT_EQ(fail(absl::InvalidArgumentError("a")),
             Quoted("{'code':'invalid_prompt','message':'a'}"));
+}
+
+// Helpers of clients make a response of the first event alone.
+TEST(ReplyResponses, IsCreatedBeforeItFails) {
+  const Call call = ResponsesCall(true);
+  const auto writer = MakeReplyWriter(call, {}, ByteTokenizer());
+  const std::vector<Json> events = StreamEvents(writer->Fail(absl::UnavailableError("a")));
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0]["type"], "response.created");
+  EXPECT_EQ(events[0]["response"]["status"], "in_progress");
+  EXPECT_EQ(events[1]["type"], "response.in_progress");
+  EXPECT_EQ(events[2]["type"], "response.failed");
+  EXPECT_EQ(events[2]["sequence_number"], 2);
 }
 
 // What a client makes of all events but the last, which has it all again.

@@ -267,19 +267,20 @@ TEST_F(HttpRefusalTest, TheClientsIdIsKept) {
 }
 
 TEST_F(HttpRefusalTest, HeadersAndBodiesThatTakeTooLong) {
-  HttpOptions options;
-  options.header_timeout = absl::Milliseconds(300);
-  options.body_timeout = absl::Milliseconds(300);
-  StartEcho(options);
+  HttpOptions short_body, short_header;
+  short_body.header_timeout = short_header.body_timeout = absl::Minutes(1);
+  short_body.body_timeout = absl::Milliseconds(300);
+  short_header.header_timeout = absl::Seconds(1);  // in which the last client sends a whole request
+  const std::string header = "GET / HTTP/1.1\r\n";
   const std::string body =
       "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Content-Length: 1000000\r\n\r\n";
-  Refused("GET / HTTP/1.1\r\n", 408);
-  Refused(body, 408);
-  // A byte now and then does not help.
-  for (const std::string& start : {"GET / HTTP/1.1\r\nA: "s, body}) {
+  for (const std::string& start : {body, header}) {
+    StartEcho(start == body ? short_body : short_header);
+    Refused(start, 408);
+    // A byte now and then does not help.
     RawClient client(port());
-    client.Send(start);
+    client.Send(start == body ? body : header + "A: ");
     const auto begin = std::chrono::steady_clock::now();
     while (server_->connections() > 0) {
       client.Send("a");
@@ -297,12 +298,13 @@ TEST_F(HttpRefusalTest, HeadersAndBodiesThatTakeTooLong) {
 }
 
 TEST_F(HttpRefusalTest, IdleConnectionsEndWithoutAReply) {
-  HttpOptions options;
-  options.header_timeout = absl::Milliseconds(200);
-  options.idle_timeout = absl::Milliseconds(200);
-  StartEcho(options);
+  HttpOptions short_header, short_idle;
+  short_header.idle_timeout = short_idle.header_timeout = absl::Minutes(1);
+  short_header.header_timeout = short_idle.idle_timeout = absl::Milliseconds(200);
+  StartEcho(short_header);
   RawClient silent(port());
   EXPECT_EQ(silent.ReadToEnd(), "");
+  StartEcho(short_idle);
   RawClient client(port());
   client.Send(kGet);
   EXPECT_EQ(client.Read().status, 200);

@@ -29,6 +29,7 @@ TEST_F(HttpServerTest, RepliesWithTheHeadersThatEveryReplyHas) {
   EXPECT_EQ(reply.Header("cache-control"), "no-store");
   EXPECT_EQ(reply.Header("x-content-type-options"), "nosniff");
   EXPECT_EQ(reply.Header("x-request-id").size(), 32u);
+  EXPECT_EQ(reply.Header("request-id"), reply.Header("x-request-id"));
   EXPECT_TRUE(absl::EndsWith(reply.Header("date"), " GMT"));
   EXPECT_EQ(reply.Header("access-control-allow-origin"), "");
 }

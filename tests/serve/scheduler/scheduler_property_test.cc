@@ -53,6 +53,7 @@ class SchedulerTest : public FamilyTest {
         if (random() % 2 == 0) request.options.score_from = 1 + random() % length;
       }
       request.owner = static_cast<int32_t>(random() % 3);
+      request.prefix_owner = random() % 2 == 0 ? request.owner : 0;
       request.priority = static_cast<int>(random() % 2);
       requests.push_back(
           Compute(*models_[0], *tokenizer_, GetParam().type, kContext, std::move(request)));

@@ -305,7 +305,7 @@ TEST_F(BardSchedulerTest, PrefixesAreTheOwnersAlone) {
   auto scheduler = Make({.snapshot_stride = 8});
   const auto cached = [&](int32_t owner, absl::string_view text) {
     AnswerRequest request = Request(text, 1);
-    request.owner = owner;
+    request.prefix_owner = owner;
     const auto listener = std::make_shared<Listener>(1);
     Must(scheduler->Submit(request, listener));
     listener->Wait();
@@ -523,14 +523,6 @@ TEST_F(BardSchedulerTest, ADeadlineEndsAnAnswer) {
   for (size_t n : {0, 1}) {
     EXPECT_EQ(listener->told(n).end->status.code(), absl::StatusCode::kDeadlineExceeded);
   }
-}
-
-TEST_F(BardSchedulerTest, AFullQueueRefuses) {
-  auto scheduler = Make({.most_running = 1, .most_waiting = 0});
-  const absl::Status status =
-      scheduler->Submit(Request("a", 1), std::make_shared<Listener>(1)).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(scheduler->stats().refused, 1u);
 }
 
 TEST_F(BardSchedulerTest, DrainEndsWhatRunsAndAcceptsNothing) {

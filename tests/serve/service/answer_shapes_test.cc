@@ -63,6 +63,9 @@ TEST(AnswerShapes, StrictToolsLeaveTextFree) {
   EXPECT_EQ(rules.otherwise, Otherwise::kText);
   EXPECT_FALSE(rules.tools[0].parameters.has_value());
   EXPECT_TRUE(rules.tools[1].parameters.has_value());
+  Call meant = WithTools();
+  meant.strict_if_possible = {"g"};
+  EXPECT_EQ(Must(ShapeOf(meant, kHermes, false)), Must(ShapeOf(call, kHermes, false)));
   // Clients set it without being asked.
   EXPECT_EQ(Must(ShapeOf(call, kGemma, false)), std::nullopt);
 }

@@ -38,6 +38,16 @@ TEST(ApiKeysTest, FindsTheClientOfAKey) {
   }
 }
 
+// A "#" within a key is part of it.
+TEST(ApiKeysTest, CommentsFollowWhiteSpace) {
+  ApiKeys keys;
+  ASSERT_TRUE(keys.Replace("  # ours\nsecret#one al#ice #bob\nsecret-two\t#5\n").ok());
+  EXPECT_FALSE(keys.Find("secret").has_value());
+  ASSERT_TRUE(keys.Find("secret#one").has_value());
+  EXPECT_EQ(keys.Find("secret#one")->name, "al#ice");
+  EXPECT_TRUE(keys.Find("secret-two").has_value());
+}
+
 TEST(ApiKeysTest, OwnersStayWhenKeysAreReadAgain) {
   ApiKeys keys;
   ASSERT_TRUE(keys.Replace("secret-one alice\nsecret-two\n").ok());

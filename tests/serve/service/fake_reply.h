@@ -83,6 +83,13 @@ class FakeReply final : public HttpReply {
     const std::lock_guard lock(mutex_);
     return body_;
   }
+  // The value of a header; "" where there is none.
+  std::string Header(absl::string_view name) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, value] : headers_)
+      if (absl::EqualsIgnoreCase(key, name)) return value;
+    return "";
+  }
   nlohmann::json Json() {
     nlohmann::json json = nlohmann::json::parse(body(), nullptr, /*allow_exceptions=*/false);
     EXPECT_FALSE(json.is_discarded()) << body();

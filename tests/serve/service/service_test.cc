@@ -14,7 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gemma_like/chat/chat_renderer.h"
+#include "gemma_like/grammar/answer_grammars.h"
 #include "nlohmann/json.hpp"
+#include "serve/service/answer_log.h"
+#include "serve/service/answer_routes.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
@@ -52,6 +55,134 @@ TEST(ServiceTest, WithoutChatsCompletionsAreAnswered) {
   const auto outside = ask("POST", "/detokenize", {{"tokens", {5, 1024}}});
   EXPECT_EQ(outside->status(), 400);
   EXPECT_THAT(outside->body(), HasSubstr("token 1024, outside of the vocabulary of 1024"));
+}
+
+// What can never succeed must not look as if it might later: clients would ask again.
+TEST(ServiceTest, RequestsBeyondWhatTheServerHasAreErrorsOfTheirs) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  ServiceOptions options;
+  options.scheduler.most_running = 2;
+  options.scheduler.most_waiting = 3;
+  const auto service = Must(Service::Create(
+      model, ChatRenderer::CreateFrom(*model.tokenizer, "{{ 'a' * (messages[0].content | int) }}"),
+      keys, options));
+  const auto ask = [&](const char* path, const json& body) {
+    const auto reply = Ask(*service, "POST", path, body.dump());
+    reply->Wait();
+    return reply;
+  };
+  json texts = {"a", "b", "c", "d", "e"};
+  const auto five = ask("/v1/completions", {{"prompt", texts}, {"max_tokens", 1}});
+  EXPECT_EQ(five->status(), 200) << five->body();
+  texts.push_back("f");
+  const auto six = ask("/v1/completions", {{"prompt", texts}, {"max_tokens", 1}});
+  EXPECT_EQ(six->status(), 400);
+  EXPECT_THAT(six->body(), HasSubstr("prompt has 6 prompts, more than the 5"));
+
+  const json chat = {{"model", "m"},
+                     {"max_tokens", 1},
+                     {"messages", {{{"role", "user"}, {"content", "1000000000"}}}}};
+  for (const char* path :
+       {"/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/apply-template"}) {
+    json body = chat;
+    if (std::string(path).ends_with("count_tokens")) body.erase("max_tokens");
+    const auto large = ask(path, body);
+    EXPECT_EQ(large->status(), 400) << path;
+    EXPECT_EQ(large->Header("Retry-After"), "");
+    EXPECT_THAT(large->body(), HasSubstr("the template needs more than"));
+  }
+}
+
+// Tools of the Responses protocol are strict unless they say otherwise, where they can be.
+TEST(ServiceTest, ToolsOfResponsesAreStrictIfPossible) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  const auto service = Must(Service::Create(
+      model, ChatRenderer::CreateFrom(*model.tokenizer, "a{# <tool_call> #}"), keys, {}));
+  const auto status = [&](const json& strict) {
+    json tool = {{"type", "function"},
+                 {"name", "f"},
+                 {"parameters", {{"type", "array"}, {"uniqueItems", true}}}};
+    if (!strict.is_discarded()) tool["strict"] = strict;
+    const auto reply = Ask(
+        *service, "POST", "/v1/responses",
+        json{{"model", "m"}, {"input", "hi"}, {"max_output_tokens", 2}, {"tools", {tool}}}.dump());
+    reply->Wait();
+    return reply->status();
+  };
+  EXPECT_EQ(status(true), 400);
+  for (const json& strict : {json(false), json(nullptr), json(json::value_t::discarded)})
+    EXPECT_EQ(status(strict), 200) << strict.type_name();
+}
+
+// With prefixes shared, clients take turns all the same.
+TEST(ServiceTest, OwnersAreTheClientsWhereverPrefixesAre) {
+  const LoadedModel model = LoadBard();
+  const absl::StatusOr<ChatRenderer> no_chats = absl::InvalidArgumentError("no chats");
+  AnswerGrammars grammars(*model.tokenizer);
+  const Visit visit{.request = {},
+                    .reply = nullptr,
+                    .client = {.name = "a", .owner = 3},
+                    .protocol = Protocol::kCompletions};
+  for (const bool shared : {false, true}) {
+    ServiceOptions options;
+    options.share_prefixes = shared;
+    const AnswerRoutes routes(model, no_chats, options, "", nullptr, grammars);
+    const AnswerRequest request = Must(routes.MakeRequest(Call(), visit));
+    EXPECT_EQ(request.owner, 3);
+    EXPECT_EQ(request.prefix_owner, shared ? 0 : 3);
+  }
+}
+
+TEST(ServiceTest, ModelsAsEachProtocolHasThem) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  ServiceOptions options;
+  options.model_name = "m";
+  const auto service =
+      Must(Service::Create(model, absl::InvalidArgumentError("no chats"), keys, options));
+  const auto ask = [&](const char* path, bool of_anthropic) {
+    HttpRequest request;
+    request.method = "GET";
+    request.path = path;
+    if (of_anthropic) request.headers.emplace_back("anthropic-version", "2023-06-01");
+    const auto reply = std::make_shared<FakeReply>();
+    service->Handle(std::move(request), reply);
+    return reply->Json();
+  };
+  EXPECT_FALSE(ask("/v1/models", false).contains("has_more"));
+  EXPECT_FALSE(ask("/v1/models/m", false).contains("type"));
+  const json list = ask("/v1/models", true);
+  EXPECT_EQ(list["has_more"], false);
+  EXPECT_EQ(list["first_id"], "m");
+  EXPECT_EQ(list["last_id"], "m");
+  EXPECT_EQ(list["data"][0], ask("/v1/models/m", true));
+  const json one = list["data"][0];
+  EXPECT_EQ(one["type"], "model");
+  EXPECT_EQ(one["id"], "m");
+  EXPECT_EQ(one["display_name"], "m");
+  absl::Time created;
+  EXPECT_TRUE(
+      absl::ParseTime(absl::RFC3339_full, one["created_at"].get<std::string>(), &created, nullptr));
+  EXPECT_EQ(absl::ToUnixSeconds(created), one["created"]);
+}
+
+TEST(ServiceTest, ADeadlineEndsReplaysToo) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  ServiceOptions options;
+  options.deadline = absl::ZeroDuration();
+  const auto service =
+      Must(Service::Create(model, absl::InvalidArgumentError("no chats"), keys, options));
+  AnswerRecord record;
+  record.prompt = Must(model.tokenizer->Encode("To be"));
+  record.tokens = record.prompt;
+  record.options.max_tokens = 5;
+  const auto reply = Ask(*service, "POST", "/v1/replay", RecordLine(record));
+  reply->Wait();
+  EXPECT_EQ(reply->status(), 504) << reply->body();
+  EXPECT_EQ(reply->Header("x-should-retry"), "false");
 }
 
 // As evaluation harnesses ask: how likely a text is after another, without an answer or with one

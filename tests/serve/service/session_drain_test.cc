@@ -1,10 +1,12 @@
 // The end of a server, as its sessions see it.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -22,9 +24,10 @@ class SlowStore final : public ForwardingStore {
 
   absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
                                                        StateTag replaced) override {
-    absl::SleepFor(absl::Milliseconds(50));
+    absl::SleepFor(absl::Milliseconds(wait_ms_.load()));
     return ForwardingStore::PutOver(key, replaced);
   }
+  std::atomic<int> wait_ms_ = 50;
 };
 
 // More turns end than are stored at a time, and nobody waits for them any more.
@@ -53,6 +56,32 @@ TEST_F(SessionRoutesTest, TurnsThatHaveEndedAreStoredBeforeTheServerEnds) {
   for (const std::string& name : names) {
     EXPECT_EQ(Get(absl::StrCat("/", name))["turns"].size(), 1u) << name;
   }
+}
+
+// What --drain gives no time to is computing: a turn that has ended is stored.
+TEST_F(SessionRoutesTest, TurnsThatHaveEndedAreStoredWithoutTimeToDrain) {
+  const auto slow = std::make_shared<SlowStore>(std::make_shared<FileStore>(folder_.path()));
+  slow->wait_ms_ = 0;
+  states_ = slow;
+  Start();
+  constexpr int kTurns = 6;
+  for (int i = 0; i < kTurns; ++i) Post("", {{"name", absl::StrCat("talk-", i)}});
+  slow->wait_ms_ = 300;
+  for (int i = 0; i < kTurns; ++i) {
+    json body = Turn(0, "ROMEO:");
+    body["background"] = true;
+    body["max_tokens"] = 2;
+    Ask(*service_, "POST", absl::StrCat("/v1/sessions/talk-", i, "/turns"), body.dump());
+  }
+  const std::string ended = absl::StrCat("\ninlay_answers_total ", kTurns, "\n");
+  while (!absl::StrContains(Send("GET", "/metrics", "")->body(), ended))
+    absl::SleepFor(absl::Milliseconds(1));
+  service_->Drain(absl::ZeroDuration());
+  service_ = nullptr;
+  states_ = nullptr;
+  Start();
+  for (int i = 0; i < kTurns; ++i)
+    EXPECT_EQ(Get(absl::StrCat("/talk-", i))["turns"].size(), 1u) << i;
 }
 
 }  // namespace

@@ -1,0 +1,145 @@
+// The scheduler without its thread: turns, memory and places.
+#include "serve/scheduler/batcher.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cache/cache_bytes.h"
+#include "serve/scheduler/scheduler.h"
+#include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
+#include "tests/serve/scheduler/known_answers.h"
+
+namespace inlay::serve {
+namespace {
+
+class BatcherTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Batcher> Make(const SchedulerOptions& options) {
+    return Must(Batcher::Create(*model_.engine, *model_.tokenizer, options));
+  }
+
+  // An answer that does not end by itself.
+  AnswerRequest Request(size_t max_tokens) const {
+    AnswerRequest request;
+    request.prompt = Must(model_.tokenizer->Encode("To be"));
+    request.options.max_tokens = max_tokens;
+    request.options.ignore_eos = true;
+    request.options.sampling.temperature = 0;
+    return request;
+  }
+
+  static std::shared_ptr<Listener> Add(Batcher& batcher, AnswerRequest request) {
+    auto ticket = std::make_shared<Ticket>();
+    const auto listener = std::make_shared<Listener>(request.choices);
+    ticket->request = std::move(request);
+    ticket->listener = listener;
+    batcher.Add(ticket);
+    return listener;
+  }
+
+  static size_t Ended(const std::vector<std::shared_ptr<Listener>>& listeners) {
+    return std::count_if(listeners.begin(), listeners.end(),
+                         [](const auto& listener) { return listener->ended(); });
+  }
+
+  // Of a conversation of so many tokens.
+  size_t MemoryFor(size_t length) const {
+    const CacheBytes plan = model_.engine->PlanCache();
+    return plan.At(length) + plan.append + plan.snapshot +
+           5 * model_.engine->info().vocab_size * sizeof(float);
+  }
+
+  LoadedModel model_ = LoadBard();
+};
+
+// A request for which there is a place does not wait.
+TEST_F(BatcherTest, TheQueueIsForThoseThatMustWait) {
+  auto scheduler = Must(Scheduler::Create(*model_.engine, *model_.tokenizer,
+                                          {.context = 256, .most_running = 2, .most_waiting = 0}));
+  for (uint64_t round = 1; round <= 3; ++round) {
+    std::vector<std::shared_ptr<Listener>> listeners;
+    for (int i = 0; i < 2; ++i) {
+      listeners.push_back(std::make_shared<Listener>(1));
+      Must(scheduler->Submit(Request(200), listeners.back()));
+    }
+    const absl::Status status =
+        scheduler->Submit(Request(1), std::make_shared<Listener>(1)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(scheduler->stats().refused, round);
+    for (const auto& listener : listeners) listener->Wait();
+  }
+}
+
+// Where memory keeps an answer waiting, places are of no use to the next.
+TEST_F(BatcherTest, PlacesWithoutMemoryAreNotFree) {
+  const SchedulerOptions options{.context = 256, .memory = MemoryFor(256)};
+  const auto batcher = Make(options);
+  EXPECT_EQ(batcher->stats().free_places, options.most_running);
+  for (int i = 0; i < 2; ++i) Add(*batcher, Request(200));
+  batcher->Step();
+  EXPECT_EQ(batcher->stats().running, 1u);
+  EXPECT_EQ(batcher->stats().waiting, 1u);
+  EXPECT_EQ(batcher->stats().free_places, 0u);
+  while (!batcher->idle()) batcher->Step();
+  EXPECT_EQ(batcher->stats().free_places, options.most_running);
+}
+
+// Owner 1 has short prompts and long answers, owner 2 long prompts and short answers.
+TEST_F(BatcherTest, OwnersTakeTurnsByAllTokensThatTheyAreGiven) {
+  const auto batcher = Make({.context = 256, .most_running = 1});
+  std::vector<std::shared_ptr<Listener>> answers, prompts;
+  for (int i = 0; i < 20; ++i) {
+    AnswerRequest request = Request(100);
+    request.owner = 1;
+    answers.push_back(Add(*batcher, request));
+    request.owner = request.prefix_owner = 2;
+    request.options.max_tokens = 1;
+    request.prompt.assign(100, 5 + i);  // which begins as no other
+    prompts.push_back(Add(*batcher, request));
+  }
+  for (const size_t wanted : {4, 10, 16}) {
+    while (Ended(answers) + Ended(prompts) < wanted) batcher->Step();
+    EXPECT_NEAR(static_cast<double>(Ended(answers)), static_cast<double>(Ended(prompts)), 1);
+  }
+}
+
+// What is reused costs its owner nothing.
+TEST_F(BatcherTest, CachedTokensAreNotCharged) {
+  const auto batcher = Make({.context = 256, .most_running = 1});
+  std::vector<std::shared_ptr<Listener>> cached, others;
+  for (int i = 0; i < 40; ++i) {
+    AnswerRequest request = Request(1);
+    request.prompt.assign(100, 5);
+    request.owner = 1;
+    cached.push_back(Add(*batcher, request));
+    request.owner = request.prefix_owner = 2;
+    request.prompt.assign(100, 6 + i);
+    others.push_back(Add(*batcher, request));
+  }
+  while (Ended(cached) < 30) batcher->Step();
+  EXPECT_LT(Ended(others), 5u);
+}
+
+// An answer of low priority gives its memory to one of a higher, whichever came first.
+TEST_F(BatcherTest, MemoryGoesToHigherPriorities) {
+  const auto batcher =
+      Make({.context = 256, .memory = MemoryFor(256) + MemoryFor(64), .reserve = 16});
+  AnswerRequest request = Request(1000);
+  const auto low = Add(*batcher, request);
+  batcher->Step();
+  request.priority = 1;
+  const auto high = Add(*batcher, request);
+  while (!low->ended() && !high->ended()) batcher->Step();
+  EXPECT_TRUE(high->ended());
+  EXPECT_GT(batcher->stats().pauses, 0u);
+  while (!batcher->idle()) batcher->Step();
+  EXPECT_EQ(low->told().end->tokens, high->told().end->tokens);
+}
+
+}  // namespace
+}  // namespace inlay::serve
