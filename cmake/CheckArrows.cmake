@@ -1,5 +1,6 @@
 # cmake -DROOT=<repository> -P CheckArrows.cmake: fails where an #include runs against the arrows of
-# the house (Arrows.cmake), or files of a room include each other in a circle.
+# the house (Arrows.cmake), a kind of layer includes another, or files of a room include each other in a
+# circle.
 #
 # A module is a header with the sources of its name: matmul.h, matmul-inl.h and matmul.cc. A circle is
 # one of modules, so that a header does not hide behind its source what a reader has to know with it.
@@ -25,6 +26,17 @@ foreach(folder IN LISTS house)
       set(quote "${CMAKE_MATCH_1}")
       set(header "${CMAKE_MATCH_2}")
       string(REGEX MATCH "^[^/]*" first "${header}")
+      if(file MATCHES "/layers/([^./]*)[.][a-z]*$")
+        set(layer ${CMAKE_MATCH_1})
+        string(REGEX REPLACE "-inl$" "" layer "${layer}")
+        if(header MATCHES "/layers/([^./]*)[.][a-z]*$")
+          string(REGEX REPLACE "-inl$" "" other "${CMAKE_MATCH_1}")
+          if(NOT layer STREQUAL other AND NOT other IN_LIST layer_parts
+             AND NOT "${layer}:${other}" IN_LIST layers_of_layers)
+            list(APPEND wrong "${file} includes ${header}, another kind of layer")
+          endif()
+        endif()
+      endif()
       if(header MATCHES "(^|/)[.][.]?/" OR (quote STREQUAL "\"" AND NOT header MATCHES "/"))
         list(APPEND wrong "${file} includes ${header}, which is not written from the repository's root")
       elseif(first STREQUAL folder)

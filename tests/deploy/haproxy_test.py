@@ -26,9 +26,17 @@ class Replica(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, number, port=0):
-        super().__init__(("127.0.0.1", port), Handler)
-        self.number, self.health, self.act = number, 200, "reply"
+    def __init__(self, number):
+        # Bound without listening: nobody else gets the port while this one does not listen there.
+        self.keeper = socket.socket()
+        self.keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.keeper.bind(("127.0.0.1", 0))
+        self.number = number
+        self.start()
+
+    def start(self):
+        super().__init__(self.keeper.getsockname(), Handler)
+        self.health, self.act = 200, "reply"
         self.seen = []  # paths, without /health
         self.may_end = threading.Event()
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -54,13 +62,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         replica = self.server
         if self.path == "/health":
             return self.reply(replica.health, b"")
+        act = replica.act  # before the test sees the request and changes it
         replica.seen.append(self.path)
-        if replica.act == "close":
+        if act == "close":
             self.close_connection = True
             return
-        if replica.act == "wait":
+        if act == "wait":
             replica.may_end.wait(60)
-        self.reply(503 if replica.act == "503" else 200, b"%d" % replica.number)
+        self.reply(503 if act == "503" else 200, b"%d" % replica.number)
 
     do_POST = do_DELETE = do_GET
 
@@ -205,7 +214,7 @@ class HAProxy(unittest.TestCase):
                 for _ in range(6):
                     self.assertEqual(self.ask("POST", path, {"parent": 0})[0], 200, path)
         finally:
-            replica.__init__(replica.number, replica.server_port)
+            replica.start()
 
     def test_what_must_not_be_done_twice_is_sent_once(self):
         for act, expected in (("close", 502), ("503", 503)):

@@ -2,8 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +15,8 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -114,6 +116,23 @@ TEST_F(Interrupt, TerminationAtThePrompt) {
   }
 }
 
+// Where nobody types there is nobody to go on with the chat after Ctrl-C.
+TEST(InterruptedChat, EndsWhereNobodyTypes) {
+  const std::string path = ScratchPath("answers");
+  WriteFile(path, "");
+  const ProgramResult result = RunProgram(
+      {"chat", "-n", "-1", "-c", "1000000"},
+      {.input = "ROMEO:\nJULIET:\n", .output_path = path, .while_running = [&](pid_t pid) {
+         for (int tries = 0; tries < 6000 && ReadFile(path).empty(); ++tries)
+           std::this_thread::sleep_for(std::chrono::milliseconds(10));
+         kill(pid, SIGINT);
+       }});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("interrupted"));
+  EXPECT_EQ(ReadFile(path).back(), '\n') << "what there is of the answer";
+  unlink(path.c_str());
+}
+
 // A program whose output goes into a pipe that takes little.
 class ClosedPipe : public testing::Test {
  protected:
@@ -130,13 +149,21 @@ class ClosedPipe : public testing::Test {
                        }});
   }
 
-  // Nothing more goes in: the program waits for somebody to read, whatever it is told.
-  static void WaitUntilFull(int pipe) {
-    for (int before = -1, now = 0; now < 4000 || now != before;) {
-      before = now;
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      ASSERT_EQ(ioctl(pipe, FIONREAD, &now), 0);
+  // Nothing more goes in: the program waits for somebody to read, whatever it is told. As proc(5)
+  // tells it of a thread that sleeps, it does so in a write to standard output.
+  static void WaitUntilItWaits(pid_t pid) {
+    const std::string writes = absl::StrCat(SYS_write, " 0x1 ");
+    std::string call;
+    for (int tries = 0; tries < 6000 && !absl::StartsWith(call, writes); ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::ifstream file(absl::StrCat("/proc/", pid, "/syscall"));
+      if (!std::getline(file, call)) {
+        // A kernel that does not tell, or not us: the time has to do.
+        std::this_thread::sleep_for(std::chrono::seconds(3));
+        return;
+      }
     }
+    ASSERT_TRUE(absl::StartsWith(call, writes)) << call;
   }
 
   // Interrupts the program and waits until it has taken notice; whether it still runs then.
@@ -176,16 +203,18 @@ TEST_F(ClosedPipe, EndsTheProgram) {
 
 TEST_F(ClosedPipe, InterruptedOnceStopsTwiceQuits) {
   const ProgramResult once = Generate([](pid_t pid, int pipe) {
-    WaitUntilFull(pipe);
+    WaitUntilItWaits(pid);
     EXPECT_TRUE(RunsAfterInterrupt(pid));
     char bytes[4096];
     while (read(pipe, bytes, sizeof(bytes)) > 0) {
     }
   });
   EXPECT_EQ(once.status, 0) << once.err;
-  const ProgramResult twice = Generate([](pid_t pid, int pipe) {
-    WaitUntilFull(pipe);
+  const ProgramResult twice = Generate([](pid_t pid, int) {
+    WaitUntilItWaits(pid);
     EXPECT_TRUE(RunsAfterInterrupt(pid));
+    // Until the handler has run: another thread would take a second signal for the first one.
+    WaitUntilItWaits(pid);
     kill(pid, SIGINT);
     siginfo_t info = {};  // else it would wait for a reader for ever
     EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);

@@ -73,6 +73,11 @@ int ExitStatus(pid_t pid, rusage* usage = nullptr) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// As on a terminal: who starts tests in the background, or by nohup, has these signals ignored.
+void TakeSignals() {
+  for (const int number : {SIGINT, SIGQUIT, SIGHUP}) signal(number, SIG_DFL);
+}
+
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (std::string& s : strings) pointers.push_back(s.data());
@@ -114,6 +119,7 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
       dup2(ends[1], STDOUT_FILENO);
       for (int end : ends) close(end);
     }
+    TakeSignals();
     signal(SIGPIPE, options.ignores_pipe_signal ? SIG_IGN : SIG_DFL);
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
     if (options.address_space != 0) {
@@ -147,6 +153,7 @@ Terminal::Terminal(const std::vector<std::string>& arguments,
   if (pid_ == 0) {
     close(terminal_);
     login_tty(own_end_);
+    TakeSignals();
     execve(kProgram, argv_pointers.data(), env_pointers.data());
     _exit(127);
   }

@@ -6,8 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/serve/http/raw_client.h"
@@ -21,6 +23,7 @@ using serve::Get;
 using serve::RawClient;
 using serve::RawReply;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 std::string Post(const std::string& path, const Json& body, const std::string& headers = "") {
@@ -67,17 +70,75 @@ TEST(ServeTest, ASignalLetsRunningAnswersEnd) {
   EXPECT_EQ(server.Wait(), 0) << server.err();
 }
 
-TEST(ServeTest, WithoutTimeToDrainAnswersAreEnded) {
-  ServerProcess server({"-m", kDemoModel, "-t", "1", "--drain", "0"});
+// Whoever reads keys again at that moment, or closes a terminal, ends no answer by that.
+TEST(ServeTest, SighupEndsNoServerThatDrains) {
+  ServerProcess server({"-m", kDemoModel, "-t", "1"});
   RawClient client(server.port());
-  Json body = Completion("To be", 2000);
+  Json body = Completion("To be", 400);
+  body["stream"] = true;
+  body["ignore_eos"] = true;
+  ASSERT_TRUE(client.Send(Post("/v1/completions", body)));
+  ASSERT_TRUE(client.ReadUntil("data: "));
+  server.Signal(SIGTERM);
+  ASSERT_TRUE(server.WaitFor("ending;"));
+  server.Signal(SIGHUP);
+  EXPECT_TRUE(client.ReadUntil("data: [DONE]")) << "the answer goes on to its end";
+  EXPECT_EQ(server.Wait(), 0) << server.err();
+}
+
+// What could never match is a mistake, not a server that refuses everybody.
+TEST(ServeTest, RefusesHostsAndOriginsThatNoRequestHas) {
+  const auto refuse = [](const char* flag, const char* value, const char* why) {
+    ExpectError(RunProgram({"serve", "-m", kDemoModel, "--port", "0", "--host", "192.0.2.1",
+                            "--no-api-key", flag, value}),
+                2, testing::AllOf(HasSubstr(value), HasSubstr(why)));
+  };
+  for (const char* host :
+       {"example.org:8080", "http://example.org", "example.org/", "[::1]", "example.org."})
+    refuse("--allow-host", host, "is not a name alone");
+  for (const char* origin : {"example.org", "https://example.org/", "https://", "://example.org",
+                             "https://example.org:443", "http://example.org:80"})
+    refuse("--allow-origin", origin, "is not an origin");
+  // With these it goes on, to an address that this machine does not have.
+  ExpectError(RunProgram({"serve",
+                          "-m",
+                          kDemoModel,
+                          "--port",
+                          "0",
+                          "--host",
+                          "192.0.2.1",
+                          "--no-api-key",
+                          "--allow-host",
+                          "example.org",
+                          "--allow-host",
+                          "fe80::1",
+                          "--allow-host",
+                          "*",
+                          "--allow-origin",
+                          "*",
+                          "--allow-origin",
+                          "null",
+                          "--allow-origin",
+                          "https://example.org:8443"}),
+              1, HasSubstr("192.0.2.1"));
+}
+
+TEST(ServeTest, WithoutTimeToDrainAnswersAreEnded) {
+  ServerProcess server({"-m", kDemoModel, "-t", "1", "-c", "200000", "--drain", "0"});
+  RawClient client(server.port());
+  constexpr int kTokens = 100'000;  // of which the machine computes few before the signal arrives
+  Json body = Completion("To be", kTokens);
   body["stream"] = true;
   body["ignore_eos"] = true;
   ASSERT_TRUE(client.Send(Post("/v1/completions", body)));
   ASSERT_TRUE(client.ReadUntil("data: "));
   server.Signal(SIGINT);
-  client.ReadToEnd();
+  const std::string rest = client.ReadToEnd();
   EXPECT_EQ(server.Wait(), 0) << server.err();
+  const std::string end = rest.substr(rest.size() - std::min<size_t>(rest.size(), 400));
+  EXPECT_THAT(rest, Not(HasSubstr("[DONE]"))) << end;
+  EXPECT_THAT(rest, Not(HasSubstr("\"finish_reason\":\"length\""))) << end;
+  EXPECT_LT(absl::c_count(rest, '\n') / 2, kTokens / 2) << end;
 }
 
 TEST(ServeTest, KeysAreNeededAndReadAgain) {

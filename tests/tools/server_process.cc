@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "tests/tools/program.h"
 
@@ -15,6 +17,19 @@ namespace inlay {
 namespace {
 
 constexpr int kLongMs = 300'000;  // far beyond what anything takes on a busy machine
+
+// This process' environment, for sanitizers and others that watch a program, without the variables
+// that are the program's own flags.
+std::vector<char*> EnvironmentWithoutFlags() {
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const bool flag = std::strncmp(*variable, "INLAY_", 6) == 0;
+    const bool of_tests = std::strncmp(*variable, "INLAY_DELAYS", 12) == 0;
+    if (!flag || of_tests) variables.push_back(*variable);
+  }
+  variables.push_back(nullptr);
+  return variables;
+}
 
 }  // namespace
 
@@ -24,12 +39,14 @@ ServerProcess::ServerProcess(const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  const std::vector<char*> environment = EnvironmentWithoutFlags();
   int pipes[2];
   EXPECT_EQ(pipe2(pipes, O_CLOEXEC), 0);
   pid_ = fork();
   if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(pipes[1], STDERR_FILENO);
-    execv(argv[0], argv.data());
+    execve(argv[0], argv.data(), environment.data());
     _exit(127);
   }
   close(pipes[1]);

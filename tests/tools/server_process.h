@@ -13,7 +13,8 @@ namespace inlay {
 class ServerProcess {
  public:
   // Starts the program with these arguments after "serve --port 0", and waits until it answers. The
-  // test fails where it ends instead.
+  // test fails where it ends instead. The INLAY_* variables of this process' environment are not
+  // those of the server, which ends at the latest with the thread that has started it.
   explicit ServerProcess(const std::vector<std::string>& arguments);
   // Kills it, if it still runs.
   ~ServerProcess();

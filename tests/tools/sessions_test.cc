@@ -1,10 +1,7 @@
 // inlay serve --sessions: conversations outlive a server that is killed at any moment.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +17,7 @@
 #include "absl/time/time.h"
 #include "io/store/state_store_redis.h"
 #include "nlohmann/json.hpp"
+#include "tests/io/store/loopback.h"
 #include "tests/io/store/redis_cluster.h"
 #include "tests/io/store/redis_server.h"
 #include "tests/serve/http/raw_client.h"
@@ -37,19 +35,6 @@ using testing::HasSubstr;
 
 constexpr int kTurns = 30;
 constexpr int kTurnsOfALife = 4;  // asked of a server before it is killed, at most
-
-// One that nobody has now.
-uint16_t FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
 
 RawReply AskSessions(uint16_t port, const std::string& method, const std::string& path,
                      const std::string& body = "") {
@@ -136,7 +121,7 @@ TEST(Sessions, OutliveAServerThatIsKilled) {
   const TempFolder folder;
   std::mt19937 random(1);
   std::vector<json> acknowledged;
-  int kills = 0, unheard = 0;
+  int kills = 0, cut = 0, unheard = 0;
   while (static_cast<int>(acknowledged.size()) < kTurns && kills < 200 &&
          !testing::Test::HasFailure()) {
     const ServerProcess server(With(folder.path()));
@@ -152,7 +137,10 @@ TEST(Sessions, OutliveAServerThatIsKilled) {
       const int i = static_cast<int>(acknowledged.size());
       const RawReply reply =
           AskSessions(port, "POST", "/v1/sessions/talk/turns", TurnBody(i).dump());
-      if (!reply.whole) break;
+      if (!reply.whole) {
+        ++cut;
+        break;
+      }
       EXPECT_EQ(reply.status, 200) << reply.body;
       if (reply.status != 200) break;
       acknowledged.push_back(json::parse(reply.body, nullptr, false)["message"]);
@@ -162,18 +150,22 @@ TEST(Sessions, OutliveAServerThatIsKilled) {
     ++kills;
   }
   EXPECT_EQ(acknowledged, expected);
-  EXPECT_GT(kills, 3) << "no server lives for more than a few turns, however fast it is";
+  EXPECT_GT(cut, 0) << "no server was killed while a turn was asked of it";
   const ServerProcess server(With(folder.path()));
   EXPECT_EQ(CheckSession(server.port(), acknowledged), kTurns);
-  std::printf("killed %d times, %d turns were stored but not replied\n", kills, unheard);
+  std::printf("killed %d times, %d times in a turn; %d turns were stored but not replied\n", kills,
+              cut, unheard);
 }
 
 TEST(Sessions, OnRedis) {
   const RedisServer redis;
   const std::string place = absl::StrCat("redis://127.0.0.1:", redis.port(), "/3");
+  // Of the state, which is a hash, and not of the index of states beside it.
   const auto ttl = [&redis] {
-    const std::string reply =
-        redis.Ask({"SELECT 3", "EVAL \"return redis.call('TTL', redis.call('KEYS', '*')[1])\" 0"});
+    const std::string reply = redis.Ask(
+        {"SELECT 3",
+         "EVAL \"for _, key in ipairs(redis.call('KEYS', '*')) do "
+         "if redis.call('TYPE', key).ok == 'hash' then return redis.call('TTL', key) end end\" 0"});
     return std::stoi(reply.substr(reply.find(':') + 1));
   };
   if (OpenRedisStore({}).status().code() == absl::StatusCode::kUnimplemented) GTEST_SKIP();
@@ -244,7 +236,10 @@ TEST(Sessions, PlacesThatAreNone) {
   refused("redis://[::1", 2, "no ]");
   ExpectError(RunProgram({"serve", "--port", "0", "--sessions-ttl", "60"}), 2,
               HasSubstr("--sessions-ttl needs --sessions redis://HOST"));
-  refused(absl::StrCat("redis://:secret@127.0.0.1:", FreePort()), 1, "cannot be reached");
+  // Nobody listens there, and nobody else can begin to.
+  const auto [fd, port] = BindLoopback();
+  refused(absl::StrCat("redis://:secret@127.0.0.1:", port), 1, "cannot be reached");
+  close(fd);
   // Where others do not see it.
   ExpectError(
       RunProgram({"serve", "--port", "0"}, {.env = {{"INLAY_SESSIONS", "redis://secret@host"}}}), 2,
