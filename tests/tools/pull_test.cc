@@ -202,7 +202,7 @@ TEST_F(PullTest, KeepsWhatItHasWhenItIsInterrupted) {
   std::vector<std::vector<std::string>> commands = {{"pull", "user/repo"}};
 #ifdef INLAY_HAS_SERVER
   // Which waits for signals itself once it serves.
-  commands.push_back({"serve", "--port", "0", "-m", "user/repo"});
+  commands.push_back({"serve", "--port", "0", "--hf-repo", "user/repo"});
 #endif
   for (const std::vector<std::string>& command : commands) {
     fs::remove(Repo("blobs/" + hash + ".incomplete"));  // so that there are bytes once it pulls
