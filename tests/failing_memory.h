@@ -1,5 +1,5 @@
 // Memory that runs out at the Nth allocation: this program's own operator new and aligned_alloc
-// count, in all threads, and fail. For one source of a program.
+// count, in all threads or in one, and fail. For one source of a program.
 #ifndef INLAY_TESTS_FAILING_MEMORY_H_
 #define INLAY_TESTS_FAILING_MEMORY_H_
 
@@ -18,24 +18,34 @@ enum class Fault {
   kFromThenOn,
 };
 
+enum class Threads {
+  kAll,
+  kThisOne,  // where what others allocate meanwhile, and when, is not under test
+};
+
 inline std::atomic<long> left = -1;  // allocations until one fails; below 0: none will
 inline std::atomic<bool> has_failed = false;
 inline std::atomic<Fault> fault = Fault::kOnce;
+inline std::atomic<bool> in_all_threads = true;
+inline thread_local bool in_this_one = false;
 inline std::atomic<size_t> held = 0;  // bytes; of aligned_alloc's all that it ever gave
 
-inline void FailAfter(long allocations, Fault how) {
+inline void FailAfter(long allocations, Fault how, Threads threads = Threads::kAll) {
   has_failed = false;
   fault = how;
+  in_this_one = true;
+  in_all_threads = threads == Threads::kAll;
   left = allocations;
 }
 
 inline void Stop() {
   fault = Fault::kOnce;
   left = -1;
+  in_this_one = false;
 }
 
 inline bool Fails() {
-  if (left.load() < 0) return false;
+  if (left.load() < 0 || !(in_all_threads || in_this_one)) return false;
   long before = left.load();
   while (before >= 0) {
     const long after = before == 0 && fault.load() == Fault::kFromThenOn ? 0 : before - 1;
