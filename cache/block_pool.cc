@@ -1,35 +1,67 @@
 #include "cache/block_pool.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cassert>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ops/cpu/large_pages.h"
 
 namespace inlay {
 
 using block_internal::Header;
+using block_internal::Slab;
 
 namespace {
 
-// The header precedes the data and occupies one alignment unit, so that the data stays aligned.
+// Smaller blocks share too many pages with their neighbours for those to be returned.
+constexpr size_t kLeastSlabBlock = size_t{16} << 10;
+// Blocks of a size get slabs once they take as many bytes as one: a slab that is hardly used is
+// then a small part.
+constexpr size_t kSlabBytes = 8 * kLargePage;
+
+// What a block takes of memory, or 0 when that does not fit into a size_t.
+size_t PaddedBytes(size_t bytes) {
+  const size_t padded = (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
+  return padded < bytes || padded + kBlockAlignment < padded ? 0 : padded;
+}
+
+// The header precedes the data of a block of its own and occupies one alignment unit, so that the
+// data stays aligned.
 static_assert(sizeof(Header) <= kBlockAlignment);
 
-void* Data(Header* header) { return reinterpret_cast<char*>(header) + kBlockAlignment; }
-
 Header* NewBlock(size_t bytes, BlockPool* pool) {
-  const size_t padded = (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
-  if (padded < bytes || padded + kBlockAlignment < padded) return nullptr;
-  void* memory = std::aligned_alloc(kBlockAlignment, padded + kBlockAlignment);
+  const size_t padded = PaddedBytes(bytes);
+  if (padded == 0) return nullptr;
+  void* const memory = std::aligned_alloc(kBlockAlignment, kBlockAlignment + padded);
   if (memory == nullptr) return nullptr;
-  return new (memory) Header{.references = 0, .bytes = bytes, .pool = pool};
+  auto* const header = new (memory) Header;
+  header->data = static_cast<char*>(memory) + kBlockAlignment;
+  header->bytes = bytes;
+  header->pool = pool;
+  return header;
 }
 
 void DeleteBlock(Header* header) {
   header->~Header();
   std::free(header);
+}
+
+// Returns the whole pages of a free block to the system.
+void DropPages([[maybe_unused]] const Header& header) {
+#ifdef MADV_DONTNEED
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto data = reinterpret_cast<uintptr_t>(header.data);
+  const uintptr_t begin = (data + page - 1) / page * page;
+  const uintptr_t end = (data + header.bytes) / page * page;
+  if (begin < end) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+#endif
 }
 
 }  // namespace
@@ -45,7 +77,7 @@ BlockRef::~BlockRef() {
   }
 }
 
-void* BlockRef::data() const { return header_ == nullptr ? nullptr : Data(header_); }
+void* BlockRef::data() const { return header_ == nullptr ? nullptr : header_->data; }
 
 bool BlockRef::unique() const {
   return header_ != nullptr && header_->references.load(std::memory_order_acquire) == 1;
@@ -56,12 +88,38 @@ BlockPool::~BlockPool() {
   ReleaseFree();
 }
 
-Header** BlockPool::FreeList(size_t bytes) {
+BlockPool::SizeClass* BlockPool::SizeClassOf(size_t bytes) {
   try {
-    return &free_blocks_.try_emplace(bytes, nullptr).first->second;
+    return &classes_.try_emplace(bytes).first->second;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
+}
+
+void BlockPool::AddSlab(size_t bytes, SizeClass& size_class) {
+  const size_t padded = PaddedBytes(bytes);
+  if (bytes < kLeastSlabBlock || padded > kSlabBytes || size_class.blocks < kSlabBytes / padded)
+    return;
+  const size_t count = kSlabBytes / padded;
+  Slab slab;
+  try {
+    slabs_.reserve(slabs_.size() + 1);
+    slab.headers = std::make_unique<Header[]>(count);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  slab.memory.reset(AllocateLargePages(count * padded));
+  if (slab.memory == nullptr) return;
+  for (size_t i = count; i-- > 0;) {
+    Header& header = slab.headers[i];
+    header.data = static_cast<char*>(slab.memory.get()) + i * padded;
+    header.bytes = bytes;
+    header.pool = this;
+    header.in_slab = true;
+    header.resident = false;
+    header.next_free = std::exchange(size_class.free, &header);
+  }
+  slabs_.push_back(std::move(slab));
 }
 
 BlockRef BlockPool::Allocate(size_t bytes) {
@@ -70,25 +128,29 @@ BlockRef BlockPool::Allocate(size_t bytes) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (bytes > options_.limit_bytes || used_ > options_.limit_bytes - bytes) return BlockRef();
-    Header** const first = FreeList(bytes);
-    if (first == nullptr) return BlockRef();
-    if (*first != nullptr) {
-      header = std::exchange(*first, (*first)->next_free);
-      free_ -= bytes;
-    } else if (free_ > 0 && used_ + free_ > options_.limit_bytes - bytes) {
-      ReleaseFree();  // free blocks of other sizes must not push the total above the limit
+    SizeClass* const size_class = SizeClassOf(bytes);
+    if (size_class == nullptr) return BlockRef();
+    if (size_class->free == nullptr) AddSlab(bytes, *size_class);
+    if (size_class->free != nullptr) {
+      header = std::exchange(size_class->free, size_class->free->next_free);
+      if (header->resident) free_ -= bytes;
+      header->resident = true;
     }
+    // Free blocks of other sizes must not push the total above the limit.
+    if (free_ > 0 && used_ + free_ > options_.limit_bytes - bytes) ReleaseFree();
+    if (header == nullptr) ++size_class->blocks;
     used_ += bytes;
   }
   if (header == nullptr) header = NewBlock(bytes, this);
   if (header == nullptr) {
     std::lock_guard<std::mutex> lock(mutex_);
     used_ -= bytes;
+    --classes_.find(bytes)->second.blocks;
     return BlockRef();
   }
   header->references.store(1, std::memory_order_relaxed);
   // All bits set is a NaN in f32, f16 and bf16.
-  if (options_.poison) std::memset(Data(header), 0xFF, bytes);
+  if (options_.poison) std::memset(header->data, 0xFF, bytes);
   return BlockRef(header);
 }
 
@@ -107,13 +169,23 @@ std::string BlockPool::WhyNot(size_t bytes) const {
 void BlockPool::Return(Header* header) {
   std::lock_guard<std::mutex> lock(mutex_);
   used_ -= header->bytes;
-  free_ += header->bytes;
-  header->next_free = std::exchange(free_blocks_.find(header->bytes)->second, header);
+  free_ += header->bytes;  // it was written
+  header->next_free = std::exchange(classes_.find(header->bytes)->second.free, header);
 }
 
 void BlockPool::ReleaseFree() {
-  for (auto& [bytes, first] : free_blocks_) {
-    while (first != nullptr) DeleteBlock(std::exchange(first, first->next_free));
+  for (auto& [bytes, size_class] : classes_) {
+    Header* next = std::exchange(size_class.free, nullptr);
+    while (next != nullptr) {
+      Header* const header = std::exchange(next, next->next_free);
+      if (!header->in_slab) {
+        --size_class.blocks;
+        DeleteBlock(header);
+        continue;
+      }
+      if (std::exchange(header->resident, false)) DropPages(*header);
+      header->next_free = std::exchange(size_class.free, header);
+    }
   }
   free_ = 0;
 }

@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace inlay {
 
@@ -17,10 +19,23 @@ class BlockPool;
 
 namespace block_internal {
 struct Header {
-  std::atomic<size_t> references;
-  size_t bytes;
-  BlockPool* pool;
+  void* data = nullptr;
+  size_t bytes = 0;
+  BlockPool* pool = nullptr;
+  std::atomic<size_t> references = 0;
+  bool in_slab = false;         // part of a slab, which the pool frees as a whole
+  bool resident = true;         // may have memory of the system; false only of free blocks
   Header* next_free = nullptr;  // in the pool's free list
+};
+
+// Memory for many blocks of one size, in large pages. The headers are apart: whoever writes a block
+// first has its pages cleared, on all threads at a time where several write.
+struct Slab {
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory;
+  std::unique_ptr<Header[]> headers;
 };
 }  // namespace block_internal
 
@@ -55,7 +70,9 @@ inline constexpr size_t kBlockAlignment = 64;  // a cache line, and the widest v
 // Allocates blocks up to a limit in bytes. There are few sizes (one or two per distinct layer type)
 // and returned blocks are kept for the next request of the same size, so memory cannot fragment: a
 // request fails only when the bytes in use plus the bytes requested exceed the limit, or the system
-// has no memory. Thread-safe. Must outlive its blocks.
+// has no memory. Once many blocks of a size are in use, more of them come from slabs of large
+// pages: a conversation's blocks are written soon after they are allocated, and small pages take
+// several times as long to be cleared. Thread-safe. Must outlive its blocks.
 class BlockPool {
  public:
   struct Options {
@@ -83,19 +100,28 @@ class BlockPool {
 
  private:
   friend class BlockRef;
+  // The blocks of one size that are not in use.
+  struct SizeClass {
+    // The list is linked through the headers: returning a block allocates nothing, so it cannot
+    // fail.
+    block_internal::Header* free = nullptr;
+    size_t blocks = 0;  // outside of slabs, in use or not
+  };
+
   void Return(block_internal::Header* header);
-  // The free list of this size, created if it is new; nullptr without memory for that. Requires
-  // mutex_.
-  block_internal::Header** FreeList(size_t bytes);
-  void ReleaseFree();  // frees all returned blocks; requires mutex_
+  // Created if it is new; nullptr without memory for that. Requires mutex_.
+  SizeClass* SizeClassOf(size_t bytes);
+  // Adds a slab's blocks to the free ones where blocks of this size are large and many enough, and
+  // there is memory. Requires mutex_.
+  void AddSlab(size_t bytes, SizeClass& size_class);
+  void ReleaseFree();  // returns the memory of free blocks to the system; requires mutex_
 
   const Options options_;
   mutable std::mutex mutex_;
   size_t used_ = 0;
-  size_t free_ = 0;
-  // Heads of the free lists by block size. The lists are linked through the blocks themselves:
-  // returning a block allocates nothing, so it cannot fail.
-  std::map<size_t, block_internal::Header*> free_blocks_;
+  size_t free_ = 0;  // bytes of free blocks that are resident
+  std::map<size_t, SizeClass> classes_;
+  std::vector<block_internal::Slab> slabs_;
 };
 
 }  // namespace inlay

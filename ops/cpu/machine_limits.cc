@@ -1,7 +1,5 @@
 #include "ops/cpu/machine_limits.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cassert>
@@ -14,6 +12,7 @@
 #include "ops/cpu/cpu_probes.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/cpu/dot_probes.h"
+#include "ops/cpu/large_pages.h"
 
 namespace inlay {
 namespace {
@@ -80,17 +79,14 @@ DotProbes ChosenDotProbes() {
 }  // namespace
 
 double MeasureReadBandwidth(Team& team, size_t bytes) {
-  constexpr size_t kPage = size_t{1} << 21;
-  const size_t allocated = (std::max(bytes, size_t{1}) + kPage - 1) / kPage * kPage;
+  const size_t allocated = LargePageBytes(std::max(bytes, size_t{1}));
   const size_t words = allocated / sizeof(uint64_t);
   struct Free {
     void operator()(uint64_t* p) const { std::free(p); }
   };
-  std::unique_ptr<uint64_t[], Free> data(
-      static_cast<uint64_t*>(std::aligned_alloc(kPage, allocated)));
+  // As packed matrices do: what is measured is memory, not address translation.
+  std::unique_ptr<uint64_t[], Free> data(static_cast<uint64_t*>(AllocateLargePages(allocated)));
   if (data == nullptr) return 0;
-  // Large pages, as packed matrices ask for: what is measured is memory, not address translation.
-  madvise(data.get(), allocated, MADV_HUGEPAGE);
   constexpr size_t kChunk = (size_t{1} << 20) / sizeof(uint64_t);
   team.Run(words, kChunk, [&](const Share& share) {
     std::fill(&data[share.begin], &data[share.end], uint64_t{1});

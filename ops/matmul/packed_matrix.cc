@@ -1,7 +1,5 @@
 #include "ops/matmul/packed_matrix.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
@@ -9,16 +7,14 @@
 #include <functional>
 #include <vector>
 
+#include "ops/cpu/large_pages.h"
 #include "ops/quant/quant_blocks.h"
 #include "ops/quant/quant_unpack.h"
 
 namespace inlay {
 namespace {
 
-// The system's large pages: fewer address translations when weights are streamed.
-constexpr size_t kLargePage = size_t{1} << 21;
-
-size_t PageFor(size_t bytes) { return bytes >= kLargePage ? kLargePage : kTileAlignment; }
+bool InLargePages(size_t bytes) { return bytes >= kLargePage; }
 
 // Writes one row of a tile at a time; the tile starts as zeros.
 class TileWriter {
@@ -355,18 +351,17 @@ PackedFormat PackedFormatOf(WeightType type) {
 }
 
 size_t PackedMemory::AllocatedBytes(size_t bytes) {
-  const size_t page = PageFor(bytes);
-  return (bytes + page - 1) / page * page;
+  if (InLargePages(bytes)) return LargePageBytes(bytes);
+  return (bytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
 }
 
 PackedMemory::PackedMemory(size_t bytes) {
-  const size_t page = PageFor(bytes);
-  const size_t allocated = AllocatedBytes(bytes);
-  auto* memory = static_cast<uint8_t*>(std::aligned_alloc(page, allocated));
+  void* const memory = InLargePages(bytes)
+                           ? AllocateLargePages(bytes)
+                           : std::aligned_alloc(kTileAlignment, AllocatedBytes(bytes));
   if (memory == nullptr) return;
-  memory_ = std::shared_ptr<uint8_t>(memory, std::free);
+  memory_ = std::shared_ptr<uint8_t>(static_cast<uint8_t*>(memory), std::free);
   left_ = bytes;
-  if (page == kLargePage) madvise(memory, allocated, MADV_HUGEPAGE);  // may fail
 }
 
 std::shared_ptr<uint8_t> PackedMemory::Allocate(size_t bytes) {

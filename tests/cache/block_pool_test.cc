@@ -1,6 +1,8 @@
 #include "cache/block_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +25,9 @@ std::vector<BlockRef> Fill(BlockPool& pool, size_t bytes) {
 }
 
 TEST(BlockPool, GivesAlignedBlocksThatDoNotOverlap) {
-  for (const size_t bytes : {size_t{100}, size_t{40000}, kMegabyte - 1000, 3 * kMegabyte}) {
+  // Below and above the sizes of blocks and pools that get large pages.
+  for (const size_t bytes :
+       {size_t{100}, size_t{40000}, kMegabyte - 1000, 3 * kMegabyte, 17 * kMegabyte}) {
     const size_t count = 90 * kMegabyte / bytes < 5000 ? 90 * kMegabyte / bytes : 5000;
     BlockPool pool({.limit_bytes = count * bytes});
     const std::vector<BlockRef> blocks = Fill(pool, bytes);
@@ -46,6 +50,43 @@ TEST(BlockPool, ReusesReturnedBlocks) {
   blocks.clear();
   for (const BlockRef& block : Fill(pool, kMegabyte / 2)) before.erase(block.data());
   EXPECT_TRUE(before.empty());
+}
+
+// Bytes of this block's whole pages that are in memory.
+size_t Resident(const void* data, size_t bytes) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / page * page;
+  std::vector<unsigned char> pages((end - begin) / page);
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), end - begin, pages.data()), 0);
+  size_t resident = 0;
+  for (const unsigned char present : pages) resident += (present & 1) * page;
+  return resident;
+}
+
+TEST(BlockPool, FreeBlocksOfAnotherSizeDoNotKeepMemoryBeyondTheLimit) {
+  constexpr size_t kLimit = 96 * kMegabyte, kSmall = kMegabyte / 4, kLarge = kMegabyte / 2;
+  BlockPool pool({.limit_bytes = kLimit});
+  std::vector<BlockRef> small = Fill(pool, kSmall);
+  std::vector<const void*> freed;
+  // Every second one is freed: no slab is free as a whole.
+  for (size_t i = 0; i < small.size(); i += 2) {
+    freed.push_back(small[i].data());
+    small[i] = BlockRef();
+  }
+  // Those of the second half are parts of slabs, which are mapped as long as the pool lives.
+  EXPECT_GT(Resident(freed.back(), kSmall), 0u);
+  std::vector<BlockRef> large = Fill(pool, kLarge);
+  EXPECT_EQ(pool.used_bytes(), kLimit);
+  for (size_t i = freed.size() / 2; i < freed.size(); ++i)
+    EXPECT_EQ(Resident(freed[i], kSmall), 0u) << i;
+  for (size_t i = 1; i < small.size(); i += 2) {
+    const auto* data = static_cast<const unsigned char*>(small[i].data());
+    for (size_t at = 0; at < kSmall; at += 64) ASSERT_EQ(data[at], i % 251);
+  }
+  // Their blocks serve again, and those of the other size give their memory back.
+  large.clear();
+  EXPECT_EQ(Fill(pool, kSmall).size(), freed.size());
 }
 
 TEST(BlockPool, SaysWhyThereIsNoBlock) {
