@@ -34,13 +34,14 @@ constexpr int kPatience = 4;
 // The time that the caller loses, because it or a thread that it waits for had to give its
 // processor to others, is added up. (Without that a thread may be late too, while the system gets
 // memory for it: whoever computed its chunk would have been.) Of T threads each is worth 1 / T of
-// the time that passes; half of that is deducted, so that short work of other programs, such as a
-// server's clients, is no reason to do without a thread. A loss above kMostLost means that there
-// are more threads than processors, and one of them rests: it gets no range for a while, at first
-// for about a time slice, and twice as long each time that it is late again within kForgivenRests
-// rests, up to kLongestRest: there the next attempt, which costs some time slices, costs a few
-// percent.
-constexpr Clock::duration kMostLost = std::chrono::milliseconds(3);
+// the time that passes; half of that is forgiven as it passes, so that short work of other
+// programs, such as a server's clients, is no reason to do without a thread. A loss above kMostLost
+// means that there are more threads than processors, and one of them rests: it gets no range for a
+// while, at first for about a time slice, and twice as long each time that it is late again within
+// kForgivenRests rests, up to kLongestRest: there the next attempt, which costs some time slices,
+// costs a few percent. kMostLost is some time slices, too: what a server's clients do when all hear
+// of a step at once must not add up to it.
+constexpr Clock::duration kMostLost = std::chrono::milliseconds(25);
 constexpr int kForgivenRests = 8;
 constexpr Clock::duration kFirstRest = std::chrono::milliseconds(4);
 constexpr Clock::duration kLongestRest = std::chrono::milliseconds(1000);
@@ -328,6 +329,7 @@ struct Team::Impl {
   // The caller has lost `time` to `slot`, or to an unknown thread if that is nullptr. If the loss
   // is too large, `slot` rests, or the first thread that does not rest already.
   void Lose(Clock::duration time, Slot* slot, Clock::time_point now) {
+    Forgive(now);
     lost += time;
     if (lost < kMostLost) return;
     lost = Clock::duration();
@@ -344,6 +346,7 @@ struct Team::Impl {
     WakeActive();
     region_start = Clock::now();
     region_used = ProcessorTime();
+    forgiven = region_start;
     slots[0].preemptions = Preemptions();
     slept = Clock::duration();
   }
@@ -356,7 +359,13 @@ struct Team::Impl {
     const Clock::duration preempted = passed - used - slept;
     if (used > Clock::duration() && preempted > kAwake && PreemptedSince(slots[0].preemptions))
       Lose(preempted, nullptr, now);
-    lost -= std::min(lost, passed / static_cast<int>(2 * slots.size()));
+    Forgive(now);
+  }
+
+  // Forgives a share of the time that has passed in the region.
+  void Forgive(Clock::time_point now) {
+    lost -= std::min(lost, (now - forgiven) / static_cast<int>(2 * slots.size()));
+    forgiven = now;
   }
 
   static void Wake(Slot& slot) {
@@ -406,7 +415,8 @@ struct Team::Impl {
   Clock::time_point region_start;
   Clock::duration region_used;  // the caller's processor time at region_start
   Clock::duration slept;        // in the region, while others finished
-  Clock::duration lost{};       // time lost and not yet forgotten
+  Clock::duration lost{};       // time lost and not yet forgiven
+  Clock::time_point forgiven;   // when some was last forgiven
   std::vector<std::thread> workers;
 };
 
