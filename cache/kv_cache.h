@@ -73,7 +73,8 @@ class KVCache {
 
   // Drops the tokens from `position` on. Exact: tokens appended later give the same bits as if the
   // dropped ones had never been there. OutOfRange, without any change, when `position` is not in
-  // [RewindFloor(), length()]; FailedPrecondition when a transaction is open.
+  // [RewindFloor(), length()]; FailedPrecondition when a transaction is open; ResourceExhausted
+  // without the memory to tell the other ranks of a shared model.
   absl::Status Rewind(size_t position);
 
   // The lowest position that Rewind accepts now.

@@ -25,14 +25,14 @@ constexpr size_t kReplaceFields = 3;  // of a kReplace, its command included
 class RankEngine final : public Engine {
  public:
   RankEngine(std::shared_ptr<RankLeader> leader, uint64_t number, std::unique_ptr<Engine> share)
-      : leader_(std::move(leader)), number_(number), share_(std::move(share)) {}
+      : leader_(std::move(leader)), number_(number), share_(std::move(share)) {
+    unload_.Add(RankCommand::kUnload);
+    unload_.Add(number_);
+  }
 
   ~RankEngine() override {
     std::lock_guard<std::mutex> lock(leader_->calls_);
-    RankMessage message;
-    message.Add(RankCommand::kUnload);
-    message.Add(number_);
-    leader_->Send(message);
+    leader_->Send(unload_);
   }
 
   const EngineInfo& info() const override { return share_->info(); }
@@ -95,6 +95,7 @@ class RankEngine final : public Engine {
   const std::shared_ptr<RankLeader> leader_;
   const uint64_t number_;
   const std::unique_ptr<Engine> share_;
+  RankMessage unload_;  // made here, where it may fail
 };
 
 RankLeader::~RankLeader() {

@@ -19,7 +19,8 @@ class OpenFile {
  public:
   // `flags`: O_RDONLY, O_RDWR, ...; the file must exist. The errors name it.
   static absl::StatusOr<OpenFile> Open(const std::string& path, int flags) {
-    const int fd = open(path.c_str(), flags | O_CLOEXEC);
+    // O_NONBLOCK: opening a pipe must not wait for who opens its other end.
+    const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
     return OpenFile(fd);
   }

@@ -72,8 +72,7 @@ absl::StatusOr<BatchRequest> ParseBatchRequest(absl::string_view line) {
 }
 
 absl::StatusOr<RequestFile> RequestFile::Open(const std::string& path) {
-  // O_NONBLOCK: opening a pipe must not wait for its writer.
-  INLAY_ASSIGN_OR_RETURN(OpenFile opened, OpenFile::Open(path, O_RDONLY | O_NONBLOCK));
+  INLAY_ASSIGN_OR_RETURN(OpenFile opened, OpenFile::Open(path, O_RDONLY));
   struct stat info;
   if (fstat(opened.fd(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(

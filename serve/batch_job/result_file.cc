@@ -82,7 +82,7 @@ absl::StatusOr<JoinOutcome> Join(const std::string& out, const RequestFile& requ
 absl::StatusOr<std::optional<size_t>> CountFailed(const std::string& out,
                                                   const RequestFile& requests,
                                                   const JobIdentity& identity) {
-  const absl::StatusOr<OpenFile> file = OpenFile::Open(out, O_RDONLY | O_NONBLOCK);
+  const absl::StatusOr<OpenFile> file = OpenFile::Open(out, O_RDONLY);
   if (absl::IsNotFound(file.status())) return std::nullopt;
   INLAY_RETURN_IF_ERROR(file.status());
   LineSource lines(file->fd(), out, std::numeric_limits<size_t>::max());

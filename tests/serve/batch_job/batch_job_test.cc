@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -351,6 +352,13 @@ TEST_F(BatchJobTest, AFullDiskLosesNothing) {
   EXPECT_EQ(journal.back(), '\n') << "the incomplete line was cut off";
   EXPECT_GT(Must(Run(3, out_)).kept, 5u);
   EXPECT_EQ(ReadAll(out_), ReadAll(folder_.Path("whole")));
+}
+
+TEST_F(BatchJobTest, APipeInTheJournalsPlaceIsRefused) {
+  ASSERT_EQ(mkfifo((out_ + ".part").c_str(), 0600), 0);
+  alarm(60);  // to wait for who writes to it would be for ever
+  EXPECT_THAT(Run(1, out_).status().message(), HasSubstr("is not the journal of a batch job"));
+  alarm(0);
 }
 
 TEST_F(BatchJobTest, OneProcessHasAShard) {
