@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <cstdlib>
@@ -174,6 +175,14 @@ void BlockPool::Return(Header* header) {
 }
 
 void BlockPool::ReleaseFree() {
+  for (const Slab& slab : slabs_) {
+    const size_t padded = PaddedBytes(slab.headers[0].bytes), count = kSlabBytes / padded;
+    const auto is_free = [](const Header& header) {
+      return header.resident && header.references.load(std::memory_order_relaxed) == 0;
+    };
+    if (std::any_of(&slab.headers[0], &slab.headers[count], is_free))
+      KeepSmallPages(slab.memory.get(), count * padded);
+  }
   for (auto& [bytes, size_class] : classes_) {
     Header* next = std::exchange(size_class.free, nullptr);
     while (next != nullptr) {

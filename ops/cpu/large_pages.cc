@@ -14,4 +14,10 @@ void* AllocateLargePages(size_t bytes) {
   return memory;
 }
 
+void KeepSmallPages([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#ifdef MADV_NOHUGEPAGE
+  (void)madvise(memory, LargePageBytes(bytes), MADV_NOHUGEPAGE);
+#endif
+}
+
 }  // namespace inlay

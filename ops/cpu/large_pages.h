@@ -19,6 +19,10 @@ constexpr size_t LargePageBytes(size_t bytes) {
 // cleared much faster than as many small ones; it may give small ones all the same.
 void* AllocateLargePages(size_t bytes);
 
+// Asks the system not to make large pages of what has small ones: it would fill the places of pages
+// that were returned to it. Large pages that are whole stay.
+void KeepSmallPages(void* memory, size_t bytes);
+
 }  // namespace inlay
 
 #endif  // INLAY_OPS_CPU_LARGE_PAGES_H_

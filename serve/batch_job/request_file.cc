@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -74,10 +75,8 @@ absl::StatusOr<BatchRequest> ParseBatchRequest(absl::string_view line) {
 absl::StatusOr<RequestFile> RequestFile::Open(const std::string& path) {
   INLAY_ASSIGN_OR_RETURN(OpenFile opened, OpenFile::Open(path, O_RDONLY));
   struct stat info;
-  if (fstat(opened.fd(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is not a regular file: a job that goes on reads its requests again"));
-  }
+  if (fstat(opened.fd(), &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be read"));
   RequestFile file(path, std::move(opened));
   file.modified_ = absl::FromUnixSeconds(info.st_mtime);
   INLAY_RETURN_IF_ERROR(
