@@ -156,7 +156,7 @@ TEST(Team, AThreadThatIsLateRestsForAWhileAndComesBack) {
   // itself is held up for as long, the other is back already and there is nothing to see.
   bool rested = false;
   for (int attempt = 0; attempt < 20 && !rested; ++attempt) {
-    RunWithOneLate(team, std::chrono::milliseconds(20));
+    RunWithOneLate(team, std::chrono::milliseconds(40));
     rested = team.active() == 1;
   }
   EXPECT_TRUE(rested);
@@ -235,7 +235,7 @@ TEST(Team, AThreadThatIsLateForAnotherReasonThanItsProcessorKeepsItsPlace) {
   // On a busy machine a thread may really lose its processor meanwhile, but hardly each time.
   bool rested = true;
   for (int attempt = 0; attempt < 20 && rested; ++attempt) {
-    RunWithOneLate(team, std::chrono::milliseconds(20), false);
+    RunWithOneLate(team, std::chrono::milliseconds(40), false);
     rested = team.active() == 1;
   }
   EXPECT_FALSE(rested);
@@ -245,7 +245,7 @@ TEST(Team, AThreadThatIsLateForAnotherReasonThanItsProcessorKeepsItsPlace) {
 TEST(Team, AThreadComesBackInTheMiddleOfALongPhase) {
   Team team(2);
   do {
-    RunWithOneLate(team, std::chrono::milliseconds(20));
+    RunWithOneLate(team, std::chrono::milliseconds(40));
   } while (team.active() == 2);
   std::atomic<bool> came = false;
   team.Run(1'000'000, 1, [&](const Share& share) {
