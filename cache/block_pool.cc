@@ -21,11 +21,14 @@ using block_internal::Slab;
 
 namespace {
 
-// Smaller blocks share too many pages with their neighbours for those to be returned.
-constexpr size_t kLeastSlabBlock = size_t{16} << 10;
+// Of a block in a slab the pages at its ends are its neighbours', too, and cannot be returned: they
+// must be a small part.
+constexpr size_t kLeastSlabPages = 16;
 // Blocks of a size get slabs once they take as many bytes as one: a slab that is hardly used is
 // then a small part.
 constexpr size_t kSlabBytes = 8 * kLargePage;
+
+size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 // What a block takes of memory, or 0 when that does not fit into a size_t.
 size_t PaddedBytes(size_t bytes) {
@@ -57,7 +60,7 @@ void DeleteBlock(Header* header) {
 // Returns the whole pages of a free block to the system.
 void DropPages([[maybe_unused]] const Header& header) {
 #ifdef MADV_DONTNEED
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t page = PageBytes();
   const auto data = reinterpret_cast<uintptr_t>(header.data);
   const uintptr_t begin = (data + page - 1) / page * page;
   const uintptr_t end = (data + header.bytes) / page * page;
@@ -99,8 +102,8 @@ BlockPool::SizeClass* BlockPool::SizeClassOf(size_t bytes) {
 
 void BlockPool::AddSlab(size_t bytes, SizeClass& size_class) {
   const size_t padded = PaddedBytes(bytes);
-  if (bytes < kLeastSlabBlock || padded > kSlabBytes || size_class.blocks < kSlabBytes / padded)
-    return;
+  if (padded == 0 || padded > kSlabBytes || size_class.blocks < kSlabBytes / padded) return;
+  if (bytes < kLeastSlabPages * PageBytes()) return;
   const size_t count = kSlabBytes / padded;
   Slab slab;
   try {

@@ -27,7 +27,8 @@ class OpenFile {
     OpenFile file(fd);
     struct stat info;
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-      return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " is not a regular file: a job that goes on reads it again"));
     return file;
   }
   OpenFile(OpenFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

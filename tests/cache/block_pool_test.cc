@@ -30,8 +30,8 @@ std::vector<BlockRef> Fill(BlockPool& pool, size_t bytes) {
 
 TEST(BlockPool, GivesAlignedBlocksThatDoNotOverlap) {
   // Below and above the sizes of blocks and pools that get large pages.
-  for (const size_t bytes :
-       {size_t{100}, size_t{40000}, kMegabyte - 1000, 3 * kMegabyte, 17 * kMegabyte}) {
+  for (const size_t bytes : {size_t{100}, size_t{40000}, size_t{70000}, kMegabyte - 1000,
+                             3 * kMegabyte, 17 * kMegabyte}) {
     const size_t count = 90 * kMegabyte / bytes < 5000 ? 90 * kMegabyte / bytes : 5000;
     BlockPool pool({.limit_bytes = count * bytes});
     const std::vector<BlockRef> blocks = Fill(pool, bytes);
@@ -119,6 +119,7 @@ TEST(BlockPool, SaysWhyThereIsNoBlock) {
   EXPECT_FALSE(pool.Allocate(101));
   EXPECT_EQ(pool.WhyNot(101), "900 of 1000 bytes are in use");
   EXPECT_FALSE(pool.Allocate(SIZE_MAX));
+  EXPECT_FALSE(BlockPool().Allocate(SIZE_MAX)) << "more than a size_t with what it takes beside it";
 }
 
 TEST(BlockPool, PoisonsReusedBlocks) {
