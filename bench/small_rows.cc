@@ -2,6 +2,7 @@
 // with logits.
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,13 @@ void AddSmallRows() {
             [&] { benchmark::DoNotOptimize(OwnedOperand(x, {.quantized = true}, row.team())); });
   });
   AddLogits("argmax", [](const float* x) { benchmark::DoNotOptimize(ArgMax(x, kVocabulary)); });
-  AddLogits("top_40", [](const float* x) { benchmark::DoNotOptimize(TopK(x, kVocabulary, 40)); });
+  for (size_t k : {size_t{40}, kVocabulary}) {
+    AddLogits("top_" + std::to_string(k),
+              [k, top = std::make_shared<std::vector<IndexedValue>>()](const float* x) {
+                TopK(x, kVocabulary, k, *top);
+                benchmark::DoNotOptimize(top->data());
+              });
+  }
   AddLogits("log_sum_exp",
             [](const float* x) { benchmark::DoNotOptimize(LogSumExp(x, kVocabulary)); });
   AddRows("router/6:64", [](Row& row) {

@@ -20,8 +20,10 @@ struct IndexedValue {
   int32_t index;
 };
 
-// The min(k, n) largest values with their indices, largest first, lower index first among equals.
-std::vector<IndexedValue> TopK(const float* x, size_t n, size_t k);
+// Sets `top` to the min(k, n) largest values with their indices, largest first, lower index first
+// among equals. Its memory is used again: with a large k the system takes longer to give memory
+// than the values take to be sorted.
+void TopK(const float* x, size_t n, size_t k, std::vector<IndexedValue>& top);
 
 // True when all n values are finite.
 bool AllFinite(const float* x, size_t n);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/generation/counter_random.h"
@@ -21,20 +23,29 @@ absl::Status OutOfRange(absl::string_view option, double value, absl::string_vie
 
 // The number of candidates to keep: the first ones whose probabilities add up to `top_p`, and of
 // these the ones with at least `min_p` of the largest. Candidates are sorted, largest first, and at
-// least one is kept. With probabilities p_i = e_i / sum(e), e_0 = 1.
-size_t Cut(const std::vector<IndexedValue>& candidates, float top_p, float min_p) {
-  const float largest = candidates.front().value;
-  double sum = 0;
-  for (const IndexedValue& c : candidates) sum += PortableExp(double{c.value} - largest);
+// least one is kept. Their probabilities are weights[i] / sum(weights), weights[0] = 1.
+size_t Cut(absl::Span<const double> weights, float top_p, float min_p) {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   size_t kept = 0;
   double reached = 0;
-  while (kept < candidates.size()) {
-    const double e = PortableExp(double{candidates[kept].value} - largest);
-    if (kept > 0 && (reached >= double{top_p} * sum || e < min_p)) break;
-    reached += e;
+  while (kept < weights.size()) {
+    if (kept > 0 && (reached >= double{top_p} * sum || weights[kept] < min_p)) break;
+    reached += weights[kept];
     ++kept;
   }
   return kept;
+}
+
+// What each candidate's probability is proportional to: e to the power of its logit's distance from
+// the largest, divided by the temperature. They are computed once each, as without top-k there are
+// as many as tokens in the vocabulary.
+void SetWeights(absl::Span<const IndexedValue> candidates, float temperature,
+                std::vector<double>& weights) {
+  const double largest = candidates.front().value;
+  weights.clear();
+  weights.reserve(candidates.size());
+  for (const IndexedValue& c : candidates)
+    weights.push_back(PortableExp((c.value - largest) / temperature));
 }
 
 }  // namespace
@@ -58,9 +69,9 @@ absl::Status CheckSampling(const SamplingOptions& options) {
     return OutOfRange("top-p", options.top_p, "above 0 and at most 1");
   if (!(options.min_p >= 0 && options.min_p <= 1))
     return OutOfRange("min-p", options.min_p, "between 0 and 1");
-  if (!(options.repeat_penalty > 0 && options.repeat_penalty <= 100)) {
-    return OutOfRange("repeat-penalty", options.repeat_penalty, "above 0 and at most 100");
-  }
+  // The least is the server's; far less would make logits infinite.
+  if (!(options.repeat_penalty >= 0.01f && options.repeat_penalty <= 100))
+    return OutOfRange("repeat-penalty", options.repeat_penalty, "between 0.01 and 100");
   if (options.repeat_last_n < 0)
     return OutOfRange("repeat-last-n", options.repeat_last_n, "0 or more");
   if (!(options.presence_penalty >= -100 && options.presence_penalty <= 100))
@@ -90,7 +101,9 @@ ChosenToken ChanceOf(absl::Span<const float> logits, int32_t token, size_t top) 
                      .logprob = known ? logprob(logits[static_cast<size_t>(token)])
                                       : -std::numeric_limits<float>::infinity(),
                      .top = {}};
-  for (const IndexedValue& value : TopK(logits.data(), logits.size(), top)) {
+  std::vector<IndexedValue> best;
+  TopK(logits.data(), logits.size(), top, best);
+  for (const IndexedValue& value : best) {
     chosen.top.push_back({.token = value.index, .logprob = logprob(value.value)});
   }
   return chosen;
@@ -160,20 +173,22 @@ absl::StatusOr<int32_t> Sampler::Sample(absl::Span<const float> logits,
   if (options_.temperature == 0) return static_cast<int32_t>(ArgMax(values.data(), values.size()));
 
   const size_t k = options_.top_k == 0 ? values.size() : static_cast<size_t>(options_.top_k);
-  std::vector<IndexedValue> candidates = TopK(values.data(), values.size(), k);
+  // Used again for each token, since the system gives and takes megabytes slowly; not a sampler's
+  // own, as there is one for each answer.
+  thread_local std::vector<IndexedValue> candidates;
+  thread_local std::vector<double> weights;
+  TopK(values.data(), values.size(), k, candidates);
   while (candidates.back().value == -std::numeric_limits<float>::infinity()) candidates.pop_back();
-  candidates.resize(Cut(candidates, options_.top_p, options_.min_p));
+  SetWeights(candidates, 1, weights);
+  weights.resize(Cut(weights, options_.top_p, options_.min_p));
+  candidates.resize(weights.size());
+  if (options_.temperature != 1) SetWeights(candidates, options_.temperature, weights);
 
-  const double largest = candidates.front().value;
-  const auto weight = [&](const IndexedValue& c) {
-    return PortableExp((c.value - largest) / options_.temperature);
-  };
-  double sum = 0;
-  for (const IndexedValue& c : candidates) sum += weight(c);
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   double left = RandomUnit(options_.seed, history.size(), options_.choice) * sum;
-  for (const IndexedValue& c : candidates) {
-    left -= weight(c);
-    if (left < 0) return c.index;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    left -= weights[i];
+    if (left < 0) return candidates[i].index;
   }
   return candidates.back().index;  // rounding may leave a remainder
 }

@@ -63,11 +63,13 @@ TEST_P(SoftmaxTest, LogSumExpOfExtremes) {
 }
 
 TEST_P(SoftmaxTest, TopKIsASortedPrefix) {
-  for (size_t n : {1, 5, 100, 1000}) {
+  for (size_t n : {1, 5, 100, 1000, 5000}) {
     const Array x = RandomArray(1, n, 4);
-    // Many equal values, and NaNs, which come last.
+    // Many equal values, zeros of both signs, infinities, and NaNs, which come last.
     for (size_t i = 0; i < n; ++i) x.data()[i] = std::round(x.data()[i] * 4);
-    for (size_t i = 3; i < n; i += 7) x.data()[i] = NAN;
+    for (size_t i = 3; i < n; i += 7) x.data()[i] = i % 2 == 0 ? NAN : -NAN;
+    for (size_t i = 4; i < n; i += 50) x.data()[i] = i % 4 == 0 ? kInf : -kInf;
+    for (size_t i = 2; i < n; i += 30) x.data()[i] = i % 4 == 0 ? 0.0f : -0.0f;
     std::vector<size_t> order(n);
     for (size_t i = 0; i < n; ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -75,8 +77,9 @@ TEST_P(SoftmaxTest, TopKIsASortedPrefix) {
       if (std::isnan(u) != std::isnan(v)) return std::isnan(v);
       return std::isnan(u) || u == v ? a < b : u > v;
     });
-    for (size_t k : {size_t{0}, size_t{1}, size_t{3}, size_t{64}, n, n + 1}) {
-      const auto top = TopK(x.data(), n, k);
+    for (size_t k : {size_t{0}, size_t{1}, size_t{3}, size_t{64}, n / 2, n, n + 1}) {
+      std::vector<IndexedValue> top(7);  // what was in it is gone
+      TopK(x.data(), n, k, top);
       ASSERT_EQ(top.size(), std::min(k, n));
       for (size_t i = 0; i < top.size(); ++i) {
         ASSERT_EQ(static_cast<size_t>(top[i].index), order[i]);
