@@ -316,13 +316,14 @@ class Model final : public Engine {
     return absl::OkStatus();
   }
 
-  // The file is as long as it was, at all ranks.
+  // The file is what it was, at all ranks.
   absl::Status CheckFile() {
     absl::Status status = file_->CheckWhole();
     if (!ranks_) return status;
     const bool failed = ranks_->AnyOf(!status.ok());
     if (!failed || !status.ok()) return status;
-    return absl::DataLossError(absl::StrCat(file_->name(), " has become shorter at another rank"));
+    return absl::DataLossError(
+        absl::StrCat(file_->name(), " has changed, or could not be read, at another rank"));
   }
 
   Model(std::shared_ptr<const GgufFile> file, const EngineOptions& options)

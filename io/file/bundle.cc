@@ -80,10 +80,7 @@ absl::StatusOr<AtomicFile> BeginBundle(const std::string& program, const std::st
   if (!old.empty()) bytes = bytes.first(static_cast<size_t>(old.data() - bytes.data()));
   INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, FileKind::kProgram, replace));
   INLAY_RETURN_IF_ERROR(WriteMarked(bytes, file));
-  if (!mapped.whole()) {
-    return absl::DataLossError(
-        absl::StrCat(program, " became shorter, or could not be read, while it was copied"));
-  }
+  INLAY_RETURN_IF_ERROR(mapped.CheckWhole(program));
   const uint64_t rest = file.size() % kBundleAlignment;
   if (rest != 0) INLAY_RETURN_IF_ERROR(file.Write(std::vector<uint8_t>(kBundleAlignment - rest)));
   return file;

@@ -42,7 +42,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
         errno, absl::StrCat(path, " cannot be mapped into memory (", size, " bytes)"));
   }
   std::move(close_fd).Cancel();
-  return MappedFile(fd, static_cast<const uint8_t*>(data), size,
+  return MappedFile(fd, static_cast<const uint8_t*>(data), size, info.st_mtim,
                     AddGuardedRange(data, size, info.st_dev, info.st_ino));
 }
 
@@ -50,6 +50,7 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
+      modified_(other.modified_),
       range_(std::exchange(other.range_, nullptr)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
@@ -57,6 +58,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(modified_, other.modified_);
   std::swap(range_, other.range_);
   return *this;
 }
@@ -84,6 +86,7 @@ void MappedFile::Read(absl::Span<const uint8_t> range, uint8_t* to) const {
     const ssize_t n = pread(fd_, to + done, range.size() - done, begin + static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
+      if (n < 0) range_->error.store(errno);
       std::memset(to + done, 0, range.size() - done);
       range_->cut.store(true);
       return;
@@ -92,11 +95,23 @@ void MappedFile::Read(absl::Span<const uint8_t> range, uint8_t* to) const {
   }
 }
 
-bool MappedFile::whole() const {
-  if (data_ == nullptr) return true;
-  if (range_->cut.load()) return false;
+absl::Status MappedFile::CheckWhole(absl::string_view name) const {
+  if (data_ == nullptr) return absl::OkStatus();
+  const auto failed = [](int error, const std::string& what) {
+    return absl::DataLossError(absl::ErrnoToStatus(error, what).message());
+  };
   struct stat info;
-  return fstat(fd_, &info) == 0 && static_cast<size_t>(info.st_size) >= size_;
+  if (fstat(fd_, &info) != 0) return failed(errno, absl::StrCat(name, " cannot be examined"));
+  if (static_cast<size_t>(info.st_size) < size_) {
+    return absl::DataLossError(absl::StrCat(name, " has become shorter than the ", size_,
+                                            " bytes that it had when it was opened"));
+  }
+  if (info.st_mtim.tv_sec != modified_.tv_sec || info.st_mtim.tv_nsec != modified_.tv_nsec)
+    return absl::DataLossError(absl::StrCat(name, " has changed since it was opened"));
+  if (!range_->cut.load()) return absl::OkStatus();
+  const std::string unread = absl::StrCat(name, " could not be read");
+  const int error = range_->error.load();  // 0 for a page fault, which does not tell why
+  return error == 0 ? absl::DataLossError(unread) : failed(error, unread);
 }
 
 }  // namespace inlay

@@ -2,11 +2,15 @@
 #ifndef INLAY_IO_FILE_MAPPED_FILE_H_
 #define INLAY_IO_FILE_MAPPED_FILE_H_
 
+#include <time.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "io/file/mapping_guard.h"
 
@@ -35,21 +39,25 @@ class MappedFile {
 
   // Copies `range`, some of bytes(), to `to` without touching the mapping: for few bytes here and
   // there, around each of which a page fault may map up to 2 MiB that count as this process's
-  // memory from then on. What the file has no longer is zeros, and whole() is false. Thread-safe.
+  // memory from then on. What the file has no longer, or what cannot be read, is zeros, and
+  // CheckWhole fails from then on. Thread-safe.
   void Read(absl::Span<const uint8_t> range, uint8_t* to) const;
 
-  // Whether all bytes read so far were the file's: false once the file is shorter than it was when
-  // it was mapped. Bytes read since it was last true may be zeros instead of the file's. See
-  // GuardMappedFiles, without which such a read ends the process.
-  bool whole() const;
+  // DataLoss, which calls the file `name`, unless all bytes read so far were those that the file
+  // had when it was mapped: once it is shorter, was modified, or could not be read. Bytes read
+  // since it was last OK may be zeros or others than the file had. See GuardMappedFiles, without
+  // which a read of what is missing ends the process.
+  absl::Status CheckWhole(absl::string_view name) const;
 
  private:
-  MappedFile(int fd, const uint8_t* data, size_t size, GuardedRange* range)
-      : fd_(fd), data_(data), size_(size), range_(range) {}
+  MappedFile(int fd, const uint8_t* data, size_t size, const timespec& modified,
+             GuardedRange* range)
+      : fd_(fd), data_(data), size_(size), modified_(modified), range_(range) {}
 
   int fd_ = -1;  // -1 for a default-constructed object
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+  timespec modified_ = {};  // the file's time of modification when it was mapped
   GuardedRange* range_ = nullptr;
 };
 

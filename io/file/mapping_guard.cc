@@ -69,6 +69,7 @@ GuardedRange* AddGuardedRange(const void* data, size_t size, dev_t device, ino_t
     ranges.store(range);
   }
   range->cut.store(false);
+  range->error.store(0);
   range->device = device;
   range->inode = inode;
   range->begin.store(reinterpret_cast<uintptr_t>(data));

@@ -23,6 +23,7 @@ struct GuardedRange {
   std::atomic<uintptr_t> begin = 0;
   std::atomic<uintptr_t> end = 0;  // 0: free
   std::atomic<bool> cut = false;   // missing bytes have been replaced by zeros
+  std::atomic<int> error = 0;      // the errno of a failed read, where that is why
   dev_t device = 0;                // of the file, like inode; the handler does not read them
   ino_t inode = 0;
   GuardedRange* next = nullptr;

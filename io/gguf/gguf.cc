@@ -15,11 +15,6 @@
 namespace inlay {
 namespace {
 
-absl::Status NotWhole(absl::string_view name, size_t size) {
-  return absl::DataLossError(absl::StrCat(name, " has become shorter than the ", size,
-                                          " bytes that it had when it was opened"));
-}
-
 // Whether there is an element, all are numbers or flags, and they have the same bytes.
 bool HasEqualNumbers(const GgufValue& value) {
   const absl::Span<const uint8_t> bytes = value.payload();  // empty for strings
@@ -34,9 +29,7 @@ std::string GgufTensor::ShapeString() const {
 }
 
 absl::Status GgufFile::CheckWhole() const {
-  for (const OpenFile& file : files_) {
-    if (!file.mapped.whole()) return NotWhole(file.path, file.mapped.bytes().size());
-  }
+  for (const OpenFile& file : files_) INLAY_RETURN_IF_ERROR(file.mapped.CheckWhole(file.path));
   return absl::OkStatus();
 }
 

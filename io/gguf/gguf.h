@@ -91,8 +91,8 @@ class GgufFile {
   // Copies these bytes of tensor data to `to`, of a file as MappedFile::Read does. Thread-safe.
   void Read(absl::Span<const uint8_t> data, uint8_t* to) const;
 
-  // DataLoss once a file has become shorter than it was when it was opened: what was read of it
-  // may then be wrong. See GuardMappedFiles in io/file/mapping_guard.h.
+  // DataLoss once a file is not what it was when it was opened, or could not be read: what was read
+  // of it may then be wrong. See MappedFile::CheckWhole.
   absl::Status CheckWhole() const;
 
   // Metadata and tensors in file order.

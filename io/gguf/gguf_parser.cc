@@ -33,6 +33,21 @@ constexpr uint64_t kLeastEntryBytes = 8 + 1 + 4 + 1;
 constexpr uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 constexpr uint64_t kLeastStringBytes = 8;  // its length
 
+// " (NAME)" for a type that other programs write, or once wrote, and that is not read; else "".
+std::string NameOfUnreadType(uint32_t id) {
+  constexpr std::pair<uint32_t, absl::string_view> kNames[] = {
+      {4, "Q4_2"},   {5, "Q4_3"},        {9, "Q8_1"},        {15, "Q8_K"},       {19, "IQ1_S"},
+      {24, "I8"},    {25, "I16"},        {26, "I32"},        {27, "I64"},        {28, "F64"},
+      {29, "IQ1_M"}, {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},   {33, "Q4_0_8_8"},   {34, "TQ1_0"},
+      {35, "TQ2_0"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}, {40, "NVFP4"},
+      {41, "Q1_0"},  {42, "Q2_0"},
+  };
+  for (const auto& [known, name] : kNames) {
+    if (known == id) return absl::StrCat(" (", name, ")");
+  }
+  return "";
+}
+
 bool IsPowerOfTwo(uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // `a` rounded up to a multiple of the power of two `unit`; both far below 2^63.
@@ -306,7 +321,8 @@ absl::Status GgufParser::ReadTensorShape(GgufTensor* tensor, TensorPlace* place)
   INLAY_ASSIGN_OR_RETURN(place->offset, Read<uint64_t>(what));
   const std::optional<TensorForm> form = FindTensorForm(type_id);
   if (!form.has_value() || (form->packed && !file_.packed_)) {
-    return Refuse(what, " has type ", type_id, ", which is not a weight type that can be read");
+    return Refuse(what, " has type ", type_id, NameOfUnreadType(type_id),
+                  ", which is not a weight type that can be read");
   }
   tensor->type = form->type;
   tensor->packed = form->packed;
@@ -400,7 +416,7 @@ absl::StatusOr<GgufFile> GgufParser::Open(const std::string& path) {
   const absl::StatusOr<absl::Span<const uint8_t>> bundled = FindBundle(all, path);
   const absl::Status status =
       bundled.ok() ? GgufParser(bundled->empty() ? all : *bundled, &file).Run() : bundled.status();
-  // Checked before the parser's status, since a file that became shorter can cause any error there.
+  // Checked before the parser's status, since a file that changed can cause any error there.
   INLAY_RETURN_IF_ERROR(file.CheckWhole());
   if (!status.ok()) return status;
   return file;

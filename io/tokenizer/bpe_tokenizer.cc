@@ -55,13 +55,22 @@ size_t JoinIndex(char before, char after) {
   return static_cast<uint8_t>(before) * size_t{256} + static_cast<uint8_t>(after);
 }
 
+// The value of kPreKey, or what stands for it where the file does not say.
+absl::StatusOr<absl::string_view> PreTokenizerName(const GgufFile& file) {
+  absl::string_view name = kUnnamedPreTokenizer;
+  if (file.Find(kPreKey) != nullptr) {
+    INLAY_ASSIGN_OR_RETURN(name, file.GetString(kPreKey));
+  }
+  const GgufValue* const architecture = file.Find("general.architecture");
+  if (name != kUnnamedPreTokenizer || architecture == nullptr || architecture->is_array())
+    return name;
+  return PreTokenizerOfFamily(architecture->StringAt(0).value_or(""));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> BpeTokenizer::Load(const GgufFile& file) {
-  absl::string_view pre_name = "default";  // what a missing key means
-  if (file.Find(kPreKey) != nullptr) {
-    INLAY_ASSIGN_OR_RETURN(pre_name, file.GetString(kPreKey));
-  }
+  INLAY_ASSIGN_OR_RETURN(const absl::string_view pre_name, PreTokenizerName(file));
   const PreTokenizerInfo* pre = FindPreTokenizer(pre_name);
   if (pre == nullptr) {
     const auto append = [](std::string* out, const PreTokenizerInfo& info) {
@@ -146,12 +155,12 @@ absl::Status BpeTokenizer::ReadMerges(const GgufFile& file, const Vocabulary& vo
     tables->byte_symbols.push_back(symbol_of(std::string(1, static_cast<char>(byte))));
   }
   INLAY_RETURN_IF_ERROR(FindReplacement(file, vocabulary, tables));
-  INLAY_ASSIGN_OR_RETURN(const auto merges, file.GetStrings(kMergesKey));
+  INLAY_ASSIGN_OR_RETURN(const GgufStrings merges, GetMerges(file));
   tables->merges = MergeTable(merges.size());
   tables->joins.resize(kJoins / 64);
   uint32_t rank = 0;
   for (const absl::string_view merge : merges) {
-    INLAY_ASSIGN_OR_RETURN(const MergeText text, SplitMerge(file, merge, rank));
+    const MergeText text = SplitMerge(merge);
     const std::string left = ToBytes(text.left);
     const std::string right = ToBytes(text.right);
     const size_t join = JoinIndex(left.back(), right.front());
@@ -160,6 +169,7 @@ absl::Status BpeTokenizer::ReadMerges(const GgufFile& file, const Vocabulary& vo
     tables->merges.Insert(left_symbol, right_symbol, {rank++, symbol_of(left + right)});
     if (tables->merges.IsCrowded()) return CrowdedTable(file.name());
   }
+  if (!tables->tokens.IsValid() || !tables->merges.IsValid()) return CrowdedTable(file.name());
   return absl::OkStatus();
 }
 
@@ -203,17 +213,13 @@ void BpeTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
                               std::vector<int32_t>* ids) const {
   if (word.size() > Vocabulary::kLongestToken) return EncodeLongWord(word, merger, ids);
   const std::optional<int32_t> token = tables_.tokens.Find(pieces(), word);
-  if (token.has_value() &&
-      (whole_words_first_ || whole_[*token].load(std::memory_order_relaxed) == kYes)) {
+  if (token.has_value() && (whole_words_first_ || whole_.Has(*token))) {
     ids->push_back(*token);
     return;
   }
   const size_t before = ids->size();
   MergeBytes(word, merger, ids);
-  if (token.has_value()) {
-    const bool whole = ids->size() == before + 1 && ids->back() == *token;
-    whole_[*token].store(whole ? kYes : kNo, std::memory_order_relaxed);
-  }
+  if (token.has_value()) whole_.Note(*token, absl::MakeConstSpan(*ids).subspan(before));
 }
 
 // No token is this long, so no whole-word lookup is needed. No merge reaches across two adjacent

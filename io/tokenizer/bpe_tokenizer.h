@@ -2,7 +2,6 @@
 #ifndef INLAY_IO_TOKENIZER_BPE_TOKENIZER_H_
 #define INLAY_IO_TOKENIZER_BPE_TOKENIZER_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,6 +15,7 @@
 #include "io/tokenizer/symbol_merger.h"
 #include "io/tokenizer/token_index.h"
 #include "io/tokenizer/vocabulary_tokenizer.h"
+#include "io/tokenizer/whole_tokens.h"
 
 namespace inlay {
 
@@ -29,10 +29,12 @@ namespace inlay {
 // unknown one; it is not used, since no text may turn into a control token.)
 class BpeTokenizer : public VocabularyTokenizer {
  public:
-  // Fails, beyond what Vocabulary::Load checks, when `tokenizer.ggml.pre` is not a known name (a
-  // missing key means "default"), when `tokenizer.ggml.merges` is missing or one of them is not two
-  // symbols, and when a byte has neither a token nor a replacement. A packed file's arrays are used
-  // as they are.
+  // Fails, beyond what Vocabulary::Load checks, when `tokenizer.ggml.pre` is not a known name, when
+  // `tokenizer.ggml.merges` is missing or one of them is not two symbols, and when a byte has
+  // neither a token nor a replacement. A packed file's arrays are used as they are.
+  //
+  // A missing key means "default", which converters also write for rules that they do not know. So
+  // either means the rules of the file's architecture where all its models have the same.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const GgufFile& file);
 
   std::string ReadyArrays() const override;
@@ -82,10 +84,7 @@ class BpeTokenizer : public VocabularyTokenizer {
   PreTokenizer pre_;
   bool whole_words_first_;
   Tables tables_;
-  // By id: whether the token's own text is encoded as that token; filled in when such a word is
-  // encoded.
-  enum Whole : uint8_t { kNotTried, kYes, kNo };
-  mutable std::vector<std::atomic<uint8_t>> whole_;
+  mutable WholeTokens whole_;
 };
 
 }  // namespace inlay

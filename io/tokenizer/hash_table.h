@@ -58,10 +58,25 @@ class HashTable {
 
   // Whether Insert has met so many slots of others as only keys do that were chosen for it: a file
   // that is read for minutes is refused instead.
-  bool IsCrowded() const { return collisions_ > 64 * slots_.size(); }
+  bool IsCrowded() const { return collisions_ > kMostPerSlot * slots_.size(); }
 
-  // Whether the number of slots is possible, as it may not be in a file.
-  bool IsValid() const { return !slots_.empty() && (slots_.size() & (slots_.size() - 1)) == 0; }
+  // Whether the number of slots is possible, as it may not be in a file, at most half of them are
+  // taken, and a search for what is not there looks at few on average. Only keys that were chosen
+  // for it lie so close together that it looks at many; Insert may have met none of them.
+  bool IsValid() const {
+    const size_t size = slots_.size();
+    if (size == 0 || (size & (size - 1)) != 0) return false;
+    size_t start = 0;
+    while (start < size && !slots_[start].is_free()) ++start;
+    size_t taken = 0, run = 0;
+    uint64_t looked_at = 0;  // by searches from each slot, beside the free ones that end them
+    for (size_t i = 0; i < size; ++i) {
+      run = slots_[(start + i) & (size - 1)].is_free() ? 0 : run + 1;
+      taken += run > 0;
+      looked_at += run;
+    }
+    return taken <= size / 2 && looked_at <= kMostPerSlot * size;
+  }
 
   template <class Self, class Visit>
   static void VisitArrays(Self& self, Visit& visit) {
@@ -69,6 +84,8 @@ class HashTable {
   }
 
  private:
+  static constexpr uint64_t kMostPerSlot = 64;
+
   std::vector<Slot> slots_;  // a power of two of them
   uint64_t collisions_ = 0;
 };

@@ -22,11 +22,14 @@ struct MergeText {
   absl::string_view right;
 };
 
-// Splits merge number `index` of the file's list. InvalidArgument when it is not two symbols with a
-// space between, or longer than Vocabulary::kLongestToken.
-absl::StatusOr<MergeText> SplitMerge(const GgufFile& file, absl::string_view merge, size_t index);
+// The file's list of merges. InvalidArgument when one is not two symbols with a space between, or
+// longer than Vocabulary::kLongestToken.
+absl::StatusOr<GgufStrings> GetMerges(const GgufFile& file);
 
-// Why a file is refused whose hash table IsCrowded.
+// Splits one of these.
+MergeText SplitMerge(absl::string_view merge);
+
+// Why a file is refused whose hash table IsCrowded or not IsValid.
 absl::Status CrowdedTable(absl::string_view file);
 
 // Merges by the ids of their sides.

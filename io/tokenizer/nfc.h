@@ -15,6 +15,10 @@ namespace inlay {
 // not well-formed UTF-8 stay as they are.
 class NfcStream {
  public:
+  // A text has at most this many bytes for each byte that it has when it is normalized. The most
+  // are 3.5: U+1FBE, U+0308 and U+0301 become U+0390.
+  static constexpr size_t kMostShrink = 4;
+
   // Appends what is known of the normalized text so far to `out`. What `text` ends with may wait
   // for marks that follow: most often its last character.
   void Push(absl::string_view text, std::string* out);

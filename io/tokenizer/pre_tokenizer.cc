@@ -12,7 +12,7 @@ namespace {
 using Class = CodePointClass;
 
 constexpr PreTokenizerInfo kInfos[] = {
-    {"default", PreTokenizer::kUnnamed, false, false},
+    {kUnnamedPreTokenizer, PreTokenizer::kUnnamed, false, false},
     {"gpt-2", PreTokenizer::kGpt2, false, false},
     {"gpt-neox", PreTokenizer::kGpt2, false, false, true},
     {"mpt", PreTokenizer::kGpt2, false, false, true},
@@ -30,6 +30,19 @@ constexpr PreTokenizerInfo kInfos[] = {
     {"falcon-h1", PreTokenizer::kLlama3, true, true},
     {"pixtral", PreTokenizer::kLlama3, true, true},
     {"qwen35", PreTokenizer::kQwen35, false, false, true},
+};
+
+// Not here: Granite, whose versions have different rules ("refact", "dbrx"), and Mamba 2, whose
+// models have vocabularies of several makers.
+struct FamilyRules {
+  absl::string_view architecture;
+  absl::string_view pre;
+};
+constexpr FamilyRules kFamilies[] = {
+    {"falcon-h1", "falcon-h1"},    {"lfm2", "lfm2"},
+    {"lfm2moe", "lfm2"},           {"nemotron_h", "pixtral"},
+    {"nemotron_h_moe", "pixtral"}, {"qwen35", "qwen35"},
+    {"qwen35moe", "qwen35"},
 };
 
 struct Char {
@@ -267,6 +280,13 @@ const PreTokenizerInfo* FindPreTokenizer(absl::string_view name) {
     if (info.name == name) return &info;
   }
   return nullptr;
+}
+
+absl::string_view PreTokenizerOfFamily(absl::string_view architecture) {
+  for (const FamilyRules& family : kFamilies) {
+    if (family.architecture == architecture) return family.pre;
+  }
+  return kUnnamedPreTokenizer;
 }
 
 size_t SplitWords(PreTokenizer rules, absl::string_view text, bool last,

@@ -43,6 +43,13 @@ absl::Span<const PreTokenizerInfo> PreTokenizers();
 // nullptr for a name that is not known.
 const PreTokenizerInfo* FindPreTokenizer(absl::string_view name);
 
+// What files are called that do not name their rules.
+inline constexpr absl::string_view kUnnamedPreTokenizer = "default";
+
+// The name of the rules that all byte-level vocabularies of models of an architecture (the value of
+// `general.architecture`) have; kUnnamedPreTokenizer where they differ, or it is not known.
+absl::string_view PreTokenizerOfFamily(absl::string_view architecture);
+
 // Calls `use` for each word, from left to right, and returns their bytes in total. With `last` that
 // is the whole text. Otherwise more text follows that is not known yet, so it stops before the
 // first word whose scan reached the end of `text`. Called again with the rest and the text after

@@ -223,7 +223,7 @@ absl::Status SpmTokenizer::IndexPieces(const GgufFile& file, const Vocabulary& v
       j += after.length;
     }
   }
-  return absl::OkStatus();
+  return tables->joinable.IsValid() ? absl::OkStatus() : CrowdedTable(file.name());
 }
 
 absl::StatusOr<SpmTokenizer::Ranking> SpmTokenizer::ReadRanking(const GgufFile& file) {
@@ -237,12 +237,12 @@ absl::StatusOr<SpmTokenizer::Ranking> SpmTokenizer::ReadRanking(const GgufFile& 
 
 absl::Status SpmTokenizer::ReadMerges(const GgufFile& file, const StringTable& pieces,
                                       Tables* tables) {
-  INLAY_ASSIGN_OR_RETURN(const GgufStrings merges, file.GetStrings(kMergesKey));
+  INLAY_ASSIGN_OR_RETURN(const GgufStrings merges, GetMerges(file));
   tables->merges = MergeTable(merges.size());
   uint32_t rank = 0;
   std::string left, right;
   for (const absl::string_view merge : merges) {
-    INLAY_ASSIGN_OR_RETURN(const MergeText text, SplitMerge(file, merge, rank));
+    const MergeText text = SplitMerge(merge);
     Unescape(text.left, &left);
     Unescape(text.right, &right);
     const std::optional<int32_t> first = tables->joinable.Find(pieces, left);
@@ -253,7 +253,7 @@ absl::Status SpmTokenizer::ReadMerges(const GgufFile& file, const StringTable& p
     if (tables->merges.IsCrowded()) return CrowdedTable(file.name());
     ++rank;
   }
-  return absl::OkStatus();
+  return tables->merges.IsValid() ? absl::OkStatus() : CrowdedTable(file.name());
 }
 
 SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, StringTable pieces, Tables tables, bool adds_bos,
@@ -323,7 +323,7 @@ void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
     ids->push_back(*token);
     return;
   }
-  if (token.has_value() && whole_[*token].load(std::memory_order_relaxed) == kYes) {
+  if (token.has_value() && whole_.Has(*token)) {
     ids->push_back(*token);
     return;
   }
@@ -353,10 +353,7 @@ void SpmTokenizer::EncodeWord(absl::string_view word, SymbolMerger* merger,
     }
     for (const char c : text) ids->push_back(tables_.byte_tokens[static_cast<uint8_t>(c)]);
   });
-  if (token.has_value()) {
-    const bool whole = ids->size() == before + 1 && ids->back() == *token;
-    whole_[*token].store(whole ? kYes : kNo, std::memory_order_relaxed);
-  }
+  if (token.has_value()) whole_.Note(*token, absl::MakeConstSpan(*ids).subspan(before));
 }
 
 }  // namespace inlay

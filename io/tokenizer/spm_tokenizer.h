@@ -2,7 +2,6 @@
 #ifndef INLAY_IO_TOKENIZER_SPM_TOKENIZER_H_
 #define INLAY_IO_TOKENIZER_SPM_TOKENIZER_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "io/tokenizer/symbol_merger.h"
 #include "io/tokenizer/token_index.h"
 #include "io/tokenizer/vocabulary_tokenizer.h"
+#include "io/tokenizer/whole_tokens.h"
 
 namespace inlay {
 
@@ -97,10 +97,7 @@ class SpmTokenizer : public VocabularyTokenizer {
 
   Tables tables_;
   size_t longest_ = 0;  // bytes of the longest joinable token
-  // By id: whether the token's own text is encoded as that token; filled in when such a word is
-  // encoded.
-  enum Whole : uint8_t { kNotTried, kYes, kNo };
-  mutable std::vector<std::atomic<uint8_t>> whole_;
+  mutable WholeTokens whole_;
 };
 
 }  // namespace inlay

@@ -4,6 +4,7 @@
 #include <array>
 #include <bitset>
 #include <limits>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -17,10 +18,18 @@ constexpr absl::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr absl::string_view kTypesKey = "tokenizer.ggml.token_type";
 constexpr absl::string_view kEosKey = "tokenizer.ggml.eos_token_id";
 constexpr absl::string_view kSentenceEnd = "</s>";
-// Tokens that a model generates where a tool's result must follow: of Gemma 4, whose converter
-// makes it user-defined, and of FunctionGemma, whose files do not name it as an end.
-constexpr std::array<absl::string_view, 2> kAwaitTools = {"<|tool_response>",
-                                                          "<start_function_response>"};
+// The texts of tokens that end a generation, if they are control or user-defined tokens.
+constexpr std::array<absl::string_view, 5> kSpecialEndTexts = {
+    // Generated where a tool's result must follow: of Gemma 4, whose converter makes it
+    // user-defined, and of FunctionGemma, whose files do not name it as an end.
+    "<|tool_response>",
+    "<start_function_response>",
+    // Generated after a middle that was asked for by its prefix and suffix, where another file
+    // would follow; some converters make the latter two user-defined.
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+};
 
 // The texts of control tokens of the families that are known here. Some files give them another
 // type: "normal" in Google's QAT files of Gemma 3, in exports of fine-tuned models and for <eos> in
@@ -50,6 +59,17 @@ constexpr std::array<absl::string_view, 17> kControlTexts = {
 constexpr std::array<absl::string_view, 9> kEndTexts = {
     "<eos>",      "<end_of_turn>",   "<turn|>",    "<|im_end|>", "<|endoftext|>",
     "<|eot_id|>", "<|end_of_text|>", "<|eom_id|>", kSentenceEnd,
+};
+
+// The ids of such tokens.
+constexpr std::array<absl::string_view, 7> kEndKeys = {
+    kEosKey,
+    "tokenizer.ggml.eos_token_ids",
+    "tokenizer.ggml.eot_token_id",
+    "tokenizer.ggml.eom_token_id",
+    "tokenizer.ggml.fim_pad_token_id",
+    "tokenizer.ggml.fim_rep_token_id",
+    "tokenizer.ggml.fim_sep_token_id",
 };
 
 template <size_t kCount>
@@ -103,30 +123,35 @@ void CorrectTypes(Vocabulary* vocabulary) {
   }
 }
 
-// Appends to `ids` the value, or all values, of a key, if it is there. Left out: 2^32 - 1, as some
-// files write "none", and tokens without a row in the embedding.
+// What becomes of an id of no token.
+enum class NoToken { kRefused, kLeftOut };
+
+// Appends to `ids` the value, or all values, of a key, if it is there. Always left out: 2^32 - 1,
+// as some files write "none", and tokens without a row in the embedding.
 absl::Status ReadIds(const GgufFile& file, absl::string_view key, const Vocabulary& vocabulary,
-                     std::vector<int32_t>* ids) {
+                     NoToken no_token, std::vector<int32_t>* ids) {
   if (file.Find(key) == nullptr) return absl::OkStatus();
   INLAY_ASSIGN_OR_RETURN(const std::vector<int64_t> values, file.GetInts(key));
-  for (const int64_t value : values) {
-    if (value == std::numeric_limits<uint32_t>::max()) continue;
-    if (value < 0 || static_cast<uint64_t>(value) >= vocabulary.listed) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t value = values[i];
+    if (value >= 0 && static_cast<uint64_t>(value) < vocabulary.listed) {
+      if (static_cast<uint64_t>(value) < vocabulary.size())
+        ids->push_back(static_cast<int32_t>(value));
+    } else if (no_token == NoToken::kRefused && value != std::numeric_limits<uint32_t>::max()) {
+      const std::string element = values.size() == 1 ? "" : absl::StrCat(" in element ", i);
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": key '", key, "' is ", value,
-                                                     ", but there are only ", vocabulary.listed,
-                                                     " tokens"));
+                                                     element, ", but there are only ",
+                                                     vocabulary.listed, " tokens"));
     }
-    if (static_cast<uint64_t>(value) < vocabulary.size())
-      ids->push_back(static_cast<int32_t>(value));
   }
   return absl::OkStatus();
 }
 
-// The same for a key that may have one value.
+// For a role that only this key gives.
 absl::Status ReadId(const GgufFile& file, absl::string_view key, const Vocabulary& vocabulary,
                     std::optional<int32_t>* id) {
   std::vector<int32_t> ids;
-  INLAY_RETURN_IF_ERROR(ReadIds(file, key, vocabulary, &ids));
+  INLAY_RETURN_IF_ERROR(ReadIds(file, key, vocabulary, NoToken::kRefused, &ids));
   if (!ids.empty()) *id = ids[0];
   return absl::OkStatus();
 }
@@ -137,13 +162,11 @@ void SortOnce(std::vector<int32_t>* ids) {
   ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
 }
 
+// Ids of no token are never generated, so those of ends and of suppressed tokens are left out.
 absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
   std::vector<int32_t>& ends = vocabulary->ends;
-  for (const absl::string_view key : {kEosKey, absl::string_view("tokenizer.ggml.eos_token_ids"),
-                                      absl::string_view("tokenizer.ggml.eot_token_id"),
-                                      absl::string_view("tokenizer.ggml.eom_token_id")}) {
-    INLAY_RETURN_IF_ERROR(ReadIds(file, key, *vocabulary, &ends));
-  }
+  for (const absl::string_view key : kEndKeys)
+    INLAY_RETURN_IF_ERROR(ReadIds(file, key, *vocabulary, NoToken::kLeftOut, &ends));
   // In vocabularies with <eos>, Gemma's, </s> closes an HTML element.
   bool has_eos = false;
   for (size_t i = 0; i < vocabulary->size(); ++i) has_eos |= vocabulary->texts[i] == "<eos>";
@@ -153,8 +176,8 @@ absl::Status ReadEnds(const GgufFile& file, Vocabulary* vocabulary) {
                            Contains(kEndTexts, text) && !(has_eos && text == kSentenceEnd);
     const bool special = vocabulary->types[i] == TokenType::kControl ||
                          vocabulary->types[i] == TokenType::kUserDefined;
-    const bool awaits_tool = special && Contains(kAwaitTools, text);
-    if (ends_turn || awaits_tool) ends.push_back(static_cast<int32_t>(i));
+    if (ends_turn || (special && Contains(kSpecialEndTexts, text)))
+      ends.push_back(static_cast<int32_t>(i));
   }
   SortOnce(&ends);
   return absl::OkStatus();
@@ -180,8 +203,8 @@ absl::StatusOr<Vocabulary> Vocabulary::LoadRoles(const GgufFile& file) {
   INLAY_RETURN_IF_ERROR(ReadId(file, kEosKey, vocabulary, &vocabulary.eos));
   INLAY_RETURN_IF_ERROR(
       ReadId(file, "tokenizer.ggml.unknown_token_id", vocabulary, &vocabulary.unk));
-  INLAY_RETURN_IF_ERROR(
-      ReadIds(file, "tokenizer.ggml.suppress_tokens", vocabulary, &vocabulary.suppressed));
+  INLAY_RETURN_IF_ERROR(ReadIds(file, "tokenizer.ggml.suppress_tokens", vocabulary,
+                                NoToken::kLeftOut, &vocabulary.suppressed));
   SortOnce(&vocabulary.suppressed);
   if (file.Find("tokenizer.ggml.add_bos_token") != nullptr) {
     INLAY_ASSIGN_OR_RETURN(vocabulary.add_bos, file.GetBool("tokenizer.ggml.add_bos_token"));

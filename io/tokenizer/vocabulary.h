@@ -31,7 +31,7 @@ struct Vocabulary {
 
   // Reads tokens, token_type (all normal when the key is missing) and the ids with a role. Fails
   // when there is no token, a token or all together are too long, lengths differ, a type is
-  // unknown, or an id is outside the vocabulary.
+  // unknown, or the id of bos, eos or unk is outside the vocabulary.
   //
   // Where token_embd.weight has fewer rows than there are tokens, those without a row are left out:
   // a model can neither read nor produce them.
@@ -65,9 +65,10 @@ struct Vocabulary {
   std::vector<TokenType> types;  // as in the file, except for control tokens of another type
   std::optional<int32_t> bos, eos, unk;
   // The tokens after which a model generates nothing: those that the file names, and control tokens
-  // with one of the usual texts, since many files name only one of several. Ascending.
+  // with one of the usual texts, since many files name only one of several. Ascending, without ids
+  // of no token.
   std::vector<int32_t> ends;
-  std::vector<int32_t> suppressed;  // those that the file says are never generated, ascending
+  std::vector<int32_t> suppressed;  // likewise those that the file says are never generated
   std::optional<bool> add_bos, add_eos;
 };
 

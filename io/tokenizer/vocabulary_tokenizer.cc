@@ -36,7 +36,8 @@ class VocabularyTokenizer::Stream : public TokenStream {
       INLAY_RETURN_IF_ERROR(Consume(piece_, ids));
       tokens_ += ids->size() - before;
       // The buffered text will become at least this many tokens.
-      if (tokens_ + section_.size() / tokenizer_.longest_piece_ > max_tokens_) {
+      const size_t buffered = section_.size() + nfc_.held() / NfcStream::kMostShrink;
+      if (tokens_ + buffered / tokenizer_.longest_piece_ > max_tokens_) {
         return absl::OutOfRangeError(
             absl::StrCat("the text has more than ", max_tokens_, " tokens"));
       }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -34,6 +35,22 @@ uint64_t Sum(absl::Span<const uint8_t> bytes) {
   uint64_t sum = 0;
   for (const uint8_t byte : bytes) sum += byte;
   return sum;
+}
+
+std::string Complaint(const MappedFile& file) {
+  return std::string(file.CheckWhole("the file").message());
+}
+
+timespec TimeOfModification(const std::string& path) {
+  struct stat info = {};
+  EXPECT_EQ(stat(path.c_str(), &info), 0);
+  return info.st_mtim;
+}
+
+// The file system's clock may stand still between two writes.
+void SetTimeOfModification(const std::string& path, const timespec& time) {
+  const timespec times[2] = {time, time};
+  EXPECT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
 }
 
 // Whoever looked after such faults before still does for those that are not ours.
@@ -70,18 +87,20 @@ TEST_F(FileTest, ShrinksWhileMapped) {
   auto file = MappedFile::Open(Path("x"));
   auto other = MappedFile::Open(Path("x"));
   ASSERT_TRUE(file.ok() && other.ok());
-  EXPECT_TRUE(file->whole());
+  const timespec before = TimeOfModification(Path("x"));
+  EXPECT_EQ(Complaint(*file), "");
   ASSERT_EQ(truncate(Path("x").c_str(), static_cast<off_t>(2 * page)), 0);
-  EXPECT_FALSE(file->whole());
+  EXPECT_THAT(Complaint(*file), HasSubstr("has become shorter than the "));
   EXPECT_EXIT(_exit(static_cast<int>(Sum(file->bytes()))), ::testing::KilledBySignal(SIGBUS), "");
 
   GuardMappedFiles();
   EXPECT_EQ(Sum(file->bytes()), 2 * page);
-  // Writing the file anew does not make what was read right.
+  // Making the file what it was does not make what was read right.
   std::ofstream(Path("x")) << std::string(5 * page, '\1');
-  EXPECT_FALSE(file->whole());
+  SetTimeOfModification(Path("x"), before);
+  EXPECT_EQ(Complaint(*file), "the file could not be read");
   EXPECT_EQ(Sum(file->bytes().subspan(2 * page)), 0u);
-  EXPECT_TRUE(other->whole());
+  EXPECT_EQ(Complaint(*other), "");
   EXPECT_EQ(Sum(other->bytes()), 5 * page);
 
   // Faults that are not ours stay what they were, also where a guarded file was before.
@@ -101,7 +120,41 @@ TEST_F(FileTest, ShrinksWhileMapped) {
   std::ofstream(Path("y")) << "whole";
   const auto next = MappedFile::Open(Path("y"));
   ASSERT_TRUE(next.ok());
-  EXPECT_TRUE(next->whole());
+  EXPECT_EQ(Complaint(*next), "");
+}
+
+TEST_F(FileTest, IsModifiedInPlaceWhileMapped) {
+  std::ofstream(Path("x")) << "hello";
+  timespec time = TimeOfModification(Path("x"));
+  absl::StatusOr<MappedFile> file = MappedFile::Open(Path("x"));
+  ASSERT_TRUE(file.ok());
+  std::ofstream(Path("x")) << "jelly";  // of the same size
+  ++time.tv_sec;
+  SetTimeOfModification(Path("x"), time);
+  EXPECT_TRUE(absl::IsDataLoss(file->CheckWhole("x")));
+  EXPECT_EQ(Complaint(*file), "the file has changed since it was opened");
+  MappedFile moved = *std::move(file);
+  EXPECT_EQ(Complaint(moved), "the file has changed since it was opened");
+  absl::StatusOr<MappedFile> again = MappedFile::Open(Path("x"));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(Complaint(*again), "");
+  moved = *std::move(again);
+  EXPECT_EQ(Complaint(moved), "");
+}
+
+TEST_F(FileTest, TellsWhyItCouldNotBeRead) {
+  std::ofstream(Path("x")) << std::string(100, '\1');
+  const int descriptor = dup(STDERR_FILENO);
+  close(descriptor);  // so that it is the next one
+  const auto file = MappedFile::Open(Path("x"));
+  ASSERT_TRUE(file.ok());
+  const int unreadable = open(Path("x").c_str(), O_WRONLY);
+  ASSERT_EQ(dup2(unreadable, descriptor), descriptor);
+  close(unreadable);
+  std::vector<uint8_t> read(80, 7);
+  file->Read(file->bytes().first(80), read.data());
+  EXPECT_EQ(Sum(read), 0u);
+  EXPECT_EQ(Complaint(*file), "the file could not be read: Bad file descriptor");
 }
 
 TEST_F(FileTest, MapsAFile) {
@@ -138,13 +191,15 @@ TEST_F(FileTest, ReadsZerosWhereAFileEndsSooner) {
   std::ofstream(Path("x")) << std::string(100, '\1');
   const auto file = MappedFile::Open(Path("x"));
   ASSERT_TRUE(file.ok());
+  const timespec before = TimeOfModification(Path("x"));
   ASSERT_EQ(truncate(Path("x").c_str(), 60), 0);
   std::vector<uint8_t> read(80, 7);
   file->Read(file->bytes().subspan(20), read.data());
   EXPECT_EQ(Sum(read), 40u);
-  // Writing the file anew does not make what was read right.
+  // Making the file what it was does not make what was read right.
   std::ofstream(Path("x")) << std::string(100, '\1');
-  EXPECT_FALSE(file->whole());
+  SetTimeOfModification(Path("x"), before);
+  EXPECT_EQ(Complaint(*file), "the file could not be read");
 }
 
 TEST_F(FileTest, RefusesToMapWhatIsNoFileWithContents) {

@@ -65,12 +65,48 @@ TEST(HashTable, IsCrowdedByKeysOfOneHash) {
   EXPECT_GT(inserted, 500);
 }
 
-// As only a damaged file has it.
-TEST(HashTable, EndsItsSearchWithoutAFreeSlot) {
+// As a file may hold it.
+HashTable<NumberSlot> TableOf(const std::vector<NumberSlot>& slots) {
   HashTable<NumberSlot> table;
-  const auto fill = [](std::vector<NumberSlot>& slots) { slots.assign(8, NumberSlot{1, 1}); };
+  const auto fill = [&](std::vector<NumberSlot>& to) { to = slots; };
   HashTable<NumberSlot>::VisitArrays(table, fill);
-  EXPECT_TRUE(table.IsValid());
+  return table;
+}
+
+TEST(HashTable, IsNotValidWithoutRoomForSearches) {
+  constexpr NumberSlot kTaken = {1, 1};
+  const auto is_valid = [&](size_t size, const auto& is_taken) {
+    std::vector<NumberSlot> slots(size);
+    for (size_t i = 0; i < size; ++i) {
+      if (is_taken(i)) slots[i] = kTaken;
+    }
+    return TableOf(slots).IsValid();
+  };
+  EXPECT_TRUE(is_valid(8, [](size_t i) { return i >= 4; }));
+  EXPECT_FALSE(is_valid(8, [](size_t i) { return i >= 3; }));
+  EXPECT_FALSE(is_valid(12, [](size_t i) { return i >= 10; }));
+  // The same number of slots, apart and in one run.
+  EXPECT_TRUE(is_valid(4096, [](size_t i) { return i % 2 == 0; }));
+  EXPECT_FALSE(is_valid(4096, [](size_t i) { return i >= 2048; }));
+  // Two runs; one, around the end.
+  EXPECT_TRUE(is_valid(4096, [](size_t i) { return i % 2048 < 400; }));
+  EXPECT_FALSE(is_valid(4096, [](size_t i) { return i < 400 || i >= 4096 - 400; }));
+}
+
+TEST(HashTable, IsValidAsItIsMade) {
+  std::mt19937_64 random(4);
+  for (size_t keys = 0; keys < 5000; keys = keys * 3 / 2 + 1) {
+    HashTable<NumberSlot> table(keys);
+    for (size_t i = 0; i < keys; ++i) {
+      table.Insert(MixBits(random()), {i, 1}, [&](const NumberSlot&) { return false; });
+    }
+    EXPECT_TRUE(table.IsValid()) << keys;
+  }
+}
+
+TEST(HashTable, EndsItsSearchWithoutAFreeSlot) {
+  const HashTable<NumberSlot> table = TableOf(std::vector<NumberSlot>(8, NumberSlot{1, 1}));
+  EXPECT_FALSE(table.IsValid());
   EXPECT_EQ(table.Find(3, [](const NumberSlot& slot) { return slot.key == 2; }), nullptr);
   EXPECT_NE(table.Find(3, [](const NumberSlot& slot) { return slot.key == 1; }), nullptr);
 }

@@ -59,6 +59,19 @@ TEST(NfcTest, JoinsAndOrders) {
   }
 }
 
+TEST(NfcTest, ATextShrinksByAFactorAtMost) {
+  const auto expect = [](const std::string& text) {
+    EXPECT_GE(Normalized(text).size() * NfcStream::kMostShrink, text.size()) << text;
+  };
+  for (char32_t c = 0; c < 0x30000; ++c) {  // all that change
+    if (c < 0xD800 || c > 0xDFFF) expect(Utf8({c}));
+  }
+  EXPECT_EQ(Normalized(Utf8(U"\u1FBE\u0308\u0301")), Utf8(U"\u0390"));
+  for (const char32_t* const text :
+       {U"\u1FBE\u0308\u0301", U"\u2126\u0313\u0300\u0345", U"\u1100\u1161\u11A8"})
+    expect(Utf8(text));
+}
+
 TEST(NfcTest, BytesThatAreNoTextStay) {
   EXPECT_EQ(Normalized("\xFF\xCC\x81 e\xCC"), "\xFF\xCC\x81 e\xCC");
   EXPECT_EQ(Normalized("e\xCC\x81\x80\xED\xA0\x80"), "\xC3\xA9\x80\xED\xA0\x80");

@@ -185,11 +185,10 @@ TEST(TokenStreamRulesTest, CutsTextsWithoutSpaces) {
 }
 
 // How many bytes go in before the stream gives up.
-size_t PushedUntilRefused(absl::string_view piece) {
-  const auto tokenizer = LoadFile("models/bard.gguf");
+size_t PushedUntilRefused(const Tokenizer& tokenizer, absl::string_view piece) {
   EncodeOptions options;
   options.max_tokens = 100;
-  const auto stream = tokenizer->StartEncoding(options);
+  const auto stream = tokenizer.StartEncoding(options);
   std::vector<int32_t> ids;
   absl::Status status;
   size_t pushed = 0;
@@ -201,9 +200,31 @@ size_t PushedUntilRefused(absl::string_view piece) {
 }
 
 TEST(TokenStreamRulesTest, GivesUpOnceThereAreTooManyTokens) {
-  EXPECT_LT(PushedUntilRefused("To be, or not to be. "), 2 * TokenStream::kPiece);
+  const auto bard = LoadFile("models/bard.gguf");
+  EXPECT_LT(PushedUntilRefused(*bard, "To be, or not to be. "), 2 * TokenStream::kPiece);
   // The same for a word without end, of which no token is certain.
-  EXPECT_LT(PushedUntilRefused("oooooooooooooooooooo"), 2 * TokenStream::kPiece);
+  EXPECT_LT(PushedUntilRefused(*bard, "oooooooooooooooooooo"), 2 * TokenStream::kPiece);
+  // And for marks without end, which a later one may be put before.
+  EXPECT_LT(PushedUntilRefused(**BpeBase("qwen35").Load(), "\xCC\x81"), 2 * TokenStream::kPiece);
+}
+
+// Each character has three bytes and becomes one of one.
+TEST(TokenStreamRulesTest, KeepsTextsThatShrinkToFewEnoughTokens) {
+  TestVocabulary vocabulary = BpeBase("qwen35");
+  vocabulary.merges.emplace();
+  for (std::string text = "K"; text.size() < 16; text += text) {
+    vocabulary.merges->push_back(text + " " + text);
+    vocabulary.Add(text + text, 1);
+  }
+  const auto tokenizer = vocabulary.Load();
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EncodeOptions options;
+  options.max_tokens = 100;
+  const auto stream = (*tokenizer)->StartEncoding(options, /*piece=*/1);
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 100 * 16; ++i) ASSERT_TRUE((*stream)->Push("\xE2\x84\xAA", &ids).ok()) << i;
+  ASSERT_TRUE((*stream)->Finish(&ids).ok());
+  EXPECT_EQ(ids.size(), 100u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,22 +68,48 @@ TEST(EndsOfGeneration, AKeyMayHoldOneOrSeveral) {
   EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(4, 5, 7));
   vocabulary.id_lists = {{"eos_token_id", {7, 257}}};
   EXPECT_THAT(std::string(vocabulary.Load().status().message()),
-              AllOf(HasSubstr("'tokenizer.ggml.eos_token_id' is 257"), HasSubstr("257 tokens")));
+              AllOf(HasSubstr("'tokenizer.ggml.eos_token_id' is 257 in element 1, but"),
+                    HasSubstr("257 tokens")));
   vocabulary.id_lists = {{"eos_token_id", {7, 0xFFFFFFFF}}};  // none
   EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(4, 7));
 }
 
-// Where eos_token_id names one of them.
+TEST(EndsOfGeneration, IdsOfNoTokenAreLeftOut) {
+  TestVocabulary vocabulary = BpeBase("dbrx");
+  vocabulary.ids.push_back({"eot_token_id", 1000});
+  vocabulary.id_lists = {{"eos_token_ids", {5, 257, 4}}};
+  EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(0, 4, 5));
+  // A text could begin with this one.
+  vocabulary.ids = {{"bos_token_id", 257}};
+  EXPECT_THAT(std::string(vocabulary.Load().status().message()),
+              HasSubstr("'tokenizer.ggml.bos_token_id' is 257, but"));
+}
+
+TEST(EndsOfGeneration, FillingInTheMiddleHasSome) {
+  TestVocabulary vocabulary = BpeBase("dbrx");
+  vocabulary.ids = {{"fim_pad_token_id", 7}, {"fim_rep_token_id", 8}, {"fim_sep_token_id", 9}};
+  EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(0, 7, 8, 9));
+  for (const char* text : {"<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"}) {
+    vocabulary = BpeBase("dbrx");
+    vocabulary.Add(text, kControl);
+    EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(0, kFirstBpe)) << text;
+    vocabulary.types.back() = kUserDefined;
+    EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(0, kFirstBpe)) << text;
+    vocabulary.types.back() = kNormal;
+    EXPECT_THAT(Must(vocabulary.Load())->ends(), ElementsAre(0)) << text;
+  }
+}
+
 TEST(SuppressedTokens, AreThoseThatTheKeyNames) {
   TestVocabulary vocabulary = SpmBase();
   EXPECT_THAT(Must(vocabulary.Load())->suppressed(), ElementsAre());
   vocabulary.id_lists = {{"suppress_tokens", {30, 20, 30}}};
   EXPECT_THAT(Must(vocabulary.Load())->suppressed(), ElementsAre(20, 30));
-  vocabulary.id_lists = {{"suppress_tokens", {1000}}};
-  EXPECT_THAT(std::string(vocabulary.Load().status().message()),
-              AllOf(HasSubstr("suppress_tokens"), HasSubstr("1000")));
+  vocabulary.id_lists = {{"suppress_tokens", {30, 1000, 20}}};  // one of no token
+  EXPECT_THAT(Must(vocabulary.Load())->suppressed(), ElementsAre(20, 30));
 }
 
+// Where eos_token_id names one of them.
 TEST(EndsOfGeneration, AreFoundByTheirTexts) {
   for (const char* text : {"<eos>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|end_of_text|>",
                            "<|eot_id|>", "<|eom_id|>"}) {
@@ -265,6 +292,36 @@ TEST(Bos, IsNotDoubledInPiecesEither) {
     }
     ASSERT_TRUE((*stream)->Finish(&ids).ok());
     EXPECT_THAT(ids, ElementsAre(2, 4 + 'a', 4 + 'b'));
+  }
+}
+
+// Ollama's converter writes "default" for rules that it does not know.
+TEST(PreTokenizers, AreTheFamilysWhereTheFileNamesNone) {
+  const std::vector<std::pair<std::string, std::string>> families = {
+      {"falcon-h1", "falcon-h1"},    {"lfm2", "lfm2"},     {"lfm2moe", "lfm2"},
+      {"nemotron_h", "pixtral"},     {"qwen35", "qwen35"}, {"qwen35moe", "qwen35"},
+      {"nemotron_h_moe", "pixtral"},
+  };
+  TestVocabulary vocabulary = BpeBase("default");
+  for (const char* text : {"(a", "12"}) vocabulary.Add(text, kNormal);
+  vocabulary.merges = {{"( a", "1 2"}};
+  const auto encode = [&](const std::string& architecture, std::optional<std::string> pre) {
+    vocabulary.architecture = architecture;
+    vocabulary.pre = std::move(pre);
+    return *Must(vocabulary.Load())->Encode("(a12e\xCC\x81");
+  };
+  const std::vector<int32_t> unnamed = encode("", "default");
+  for (const auto& [architecture, pre] : families) {
+    const std::vector<int32_t> named = encode(architecture, pre);
+    EXPECT_NE(named, unnamed) << architecture;
+    EXPECT_EQ(encode(architecture, "default"), named) << architecture;
+    EXPECT_EQ(encode(architecture, std::nullopt), named) << architecture;
+    EXPECT_EQ(encode(architecture, "gpt-2"), encode("", "gpt-2")) << "a name counts";
+  }
+  // Families whose models have different rules.
+  for (const char* architecture : {"granite", "granitehybrid", "mamba2", "gptneox"}) {
+    EXPECT_EQ(encode(architecture, "default"), unnamed) << architecture;
+    EXPECT_EQ(encode(architecture, std::nullopt), unnamed) << architecture;
   }
 }
 
