@@ -17,6 +17,9 @@ class Utf8Stream {
   // What is held back, as U+FFFD, when no more bytes will come; empty otherwise.
   std::string Flush();
 
+  // The bytes that are held back.
+  const std::string& held() const { return held_; }
+
  private:
   std::string held_;  // at most 3 bytes
 };

@@ -164,6 +164,7 @@ GenerationSteps::GenerationSteps(const Tokenizer& tokenizer, KVCache& cache,
       prompt_steps_(cache, prompt_, std::move(reuse), RowsToScore(options_)),
       stop_(options_.stop_texts) {
   if (options_.grammar != nullptr) guide_.emplace(tokenizer_, options_.grammar);
+  text_ = characters_.Push(options_.begun);
 }
 
 absl::StatusOr<Generation::Step> GenerationSteps::Next(size_t most) {

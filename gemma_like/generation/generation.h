@@ -45,6 +45,8 @@ struct GenerateOptions {
   // Generation ends before the first of these texts, which is not in the answer.
   std::vector<std::string> stop_texts;
   bool ignore_eos = false;  // continue after an end-of-generation token
+  // The bytes of a character that the end of the prompt begins, and the answer's text with it.
+  std::string begun = {};
   // These control tokens, ascending, appear in the text as the vocabulary writes them ("<think>"),
   // for callers that look for the parts of an answer.
   std::vector<int32_t> shown_control = {};

@@ -110,7 +110,7 @@ class CallGrammar {
     INLAY_ASSIGN_OR_RETURN(const std::vector<Expr> values,
                            AddJsonSchema(builder_, values_, DumpJson(rules_.schema),
                                          {.in_order = rules_.schema_in_order}, budget_));
-    return builder_.Choice({Calls(call), values[0]});
+    return rules_.tools.empty() ? values[0] : builder_.Choice({Calls(call), values[0]});
   }
 
   // A call of one of the tools, without markers and white space around it.

@@ -67,13 +67,18 @@ absl::StatusOr<std::string> FollowLinks(const std::string& path) {
 
 absl::Status SyncFolderOf(const std::string& path) {
   const int fd = open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return absl::OkStatus();
+  // One may write to a folder that one may not read.
+  if (fd < 0 && errno == EACCES) return absl::OkStatus();
+  const auto failed = [&path](int error) {
+    return absl::ErrnoToStatus(error,
+                               absl::StrCat(path, ": its folder cannot be synced to the disk"));
+  };
+  if (fd < 0) return failed(errno);
   const int error = fsync(fd) == 0 ? 0 : errno;
   close(fd);
   // Of the others, EINVAL and its kin say that there is no such operation.
   if (error != EIO && error != ENOSPC && error != EDQUOT) return absl::OkStatus();
-  return absl::ErrnoToStatus(error,
-                             absl::StrCat(path, ": its folder cannot be synced to the disk"));
+  return failed(error);
 }
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, FileKind kind,

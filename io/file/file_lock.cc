@@ -45,13 +45,14 @@ absl::StatusOr<FileLock> FileLock::Acquire(const std::string& path) {
       return absl::FailedPreconditionError(
           absl::StrCat(path, " cannot be locked: ", name, " exists and is no lock file"));
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK) {
       return absl::UnavailableError(
           absl::StrCat(path, " is in use by another process; try again when that has ended"));
     }
     // The previous owner of the lock may have removed it.
     if (!HasName(fd, name)) continue;
-    FileLock lock(TemporaryName(name), fd);
+    FileLock lock(TemporaryName(name), fd, locked);
     std::move(close_fd).Cancel();
     return lock;
   }

@@ -22,21 +22,29 @@ class FileLock {
   // file, so it is not a lock file. On a file system without locks, Acquire always succeeds.
   static absl::StatusOr<FileLock> Acquire(const std::string& path);
 
+  // False where the file system has no locks: then others may work with the file, too.
+  bool excludes_others() const { return excludes_others_; }
+
   FileLock(FileLock&& other) noexcept
-      : name_(std::move(other.name_)), fd_(std::exchange(other.fd_, -1)) {}
+      : name_(std::move(other.name_)),
+        fd_(std::exchange(other.fd_, -1)),
+        excludes_others_(other.excludes_others_) {}
   // The old lock ends up in `other`, whose destructor releases it.
   FileLock& operator=(FileLock&& other) noexcept {
     std::swap(name_, other.name_);
     std::swap(fd_, other.fd_);
+    std::swap(excludes_others_, other.excludes_others_);
     return *this;
   }
   ~FileLock();
 
  private:
-  FileLock(TemporaryName name, int fd) : name_(std::move(name)), fd_(fd) {}
+  FileLock(TemporaryName name, int fd, bool excludes_others)
+      : name_(std::move(name)), fd_(fd), excludes_others_(excludes_others) {}
 
   TemporaryName name_;
   int fd_;  // -1 after a move
+  bool excludes_others_;
 };
 
 }  // namespace inlay

@@ -70,9 +70,9 @@ absl::StatusCode CodeOfError(absl::string_view text) {
   if (word == "NOAUTH" || word == "WRONGPASS") return absl::StatusCode::kUnauthenticated;
   if (word == "NOPERM") return absl::StatusCode::kPermissionDenied;
   if (word == "OOM") return absl::StatusCode::kResourceExhausted;
-  if (word == "WRONGTYPE" || word == "READONLY") return absl::StatusCode::kFailedPrecondition;
+  if (word == "WRONGTYPE") return absl::StatusCode::kFailedPrecondition;
   for (absl::string_view transient : {"LOADING", "BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS",
-                                      "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"}) {
+                                      "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "READONLY"}) {
     if (word == transient) return absl::StatusCode::kUnavailable;
   }
   return absl::StatusCode::kInternal;

@@ -163,7 +163,8 @@ FileStore::Shard& FileStore::ShardOf(absl::string_view key) {
 
 StateTag FileStore::TagOf(const Shard& shard, absl::string_view key) const {
   struct stat info;
-  if (stat(Path(key).c_str(), &info) != 0) return kNoStateTag;
+  // Another error does not say that there is none.
+  if (stat(Path(key).c_str(), &info) != 0 && errno == ENOENT) return kNoStateTag;
   const auto it = shard.tags.find(key);
   return it == shard.tags.end() ? kFound : it->second;
 }

@@ -163,12 +163,26 @@ class RedisState {
   }
 
   // Makes the chunks that were put the state, which expires as the options say, in the place of the
-  // one of this tag; Aborted when that is no longer there. On error the chunks are deleted if the
-  // server still answers.
+  // one of this tag; Aborted when that is no longer there.
   absl::Status Publish(const Manifest& manifest, StateTag replaced) {
-    const absl::Status status = TryPublish(manifest, replaced);
-    if (!status.ok()) connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
-    return status;
+    INLAY_RETURN_IF_ERROR(
+        PutField(manifest, kManifestField, WithChecksum(&manifest, sizeof(manifest), 0)));
+    INLAY_ASSIGN_OR_RETURN(
+        const RedisReply reply,
+        EvalIndexed(kPublish, {UnfinishedKey(manifest), server_key_},
+                    {absl::StrCat(manifest.Chunks() + 1), std::string(kManifestField),
+                     GenerationOf(replaced), expiry_, key_}));
+    if (reply.kind != RedisReply::Kind::kText) return Unexpected("EVAL");
+    if (reply.text == "OK") return absl::OkStatus();
+    if (reply.text == "REPLACED") return StateWasReplaced(key_);
+    if (reply.text != "LOST") return OtherType(reply.text);
+    return absl::DataLossError(
+        absl::StrCat("the server has lost chunks of state '", key_, "' while it was written"));
+  }
+
+  // Deletes the chunks that were put, if the server still answers.
+  void Discard(const Manifest& manifest) {
+    connection_->Command({"UNLINK", UnfinishedKey(manifest)}).IgnoreError();
   }
 
   absl::Status Delete() {
@@ -236,22 +250,6 @@ class RedisState {
     return std::string(reinterpret_cast<const char*>(&tag), sizeof(tag));
   }
 
-  absl::Status TryPublish(const Manifest& manifest, StateTag replaced) {
-    INLAY_RETURN_IF_ERROR(
-        PutField(manifest, kManifestField, WithChecksum(&manifest, sizeof(manifest), 0)));
-    INLAY_ASSIGN_OR_RETURN(
-        const RedisReply reply,
-        EvalIndexed(kPublish, {UnfinishedKey(manifest), server_key_},
-                    {absl::StrCat(manifest.Chunks() + 1), std::string(kManifestField),
-                     GenerationOf(replaced), expiry_, key_}));
-    if (reply.kind != RedisReply::Kind::kText) return Unexpected("EVAL");
-    if (reply.text == "OK") return absl::OkStatus();
-    if (reply.text == "REPLACED") return StateWasReplaced(key_);
-    if (reply.text != "LOST") return OtherType(reply.text);
-    return absl::DataLossError(
-        absl::StrCat("the server has lost chunks of state '", key_, "' while it was written"));
-  }
-
   absl::Status OtherType(absl::string_view type) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "the key ", QuoteForMessage(server_key_), " on the server holds no state but ",
@@ -280,6 +278,11 @@ class RedisStateWriter final : public StateWriter {
     } while (manifest_.generation == kNoStateTag || manifest_.generation == kAnyStateTag);
     buffer_.reserve(kChunkBytes);
   }
+  // Chunks of a state that stays unfinished are deleted. Where memory has ended, they would take
+  // what others need until they expire.
+  ~RedisStateWriter() override {
+    if (flushed_ > 0 && !finished_) state_.Discard(manifest_);
+  }
 
   absl::Status Append(absl::Span<const uint8_t> bytes) override {
     if (bytes.size() > kMaxStateBytes - manifest_.bytes) {
@@ -298,7 +301,10 @@ class RedisStateWriter final : public StateWriter {
 
   absl::Status Commit() override {
     if (!buffer_.empty()) INLAY_RETURN_IF_ERROR(Flush());
-    return state_.Publish(manifest_, replaced_);
+    const absl::Status status = state_.Publish(manifest_, replaced_);
+    if (!status.ok()) state_.Discard(manifest_);
+    finished_ = true;
+    return status;
   }
 
  private:
@@ -313,6 +319,7 @@ class RedisStateWriter final : public StateWriter {
   Manifest manifest_;  // its bytes so far
   std::vector<uint8_t> buffer_;
   uint64_t flushed_ = 0;  // chunks
+  bool finished_ = false;
 };
 
 class RedisStateReader final : public StateReader {

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
+#include "base/utf8_stream.h"
 #include "serve/api/reply_choices.h"
 #include "serve/api/reply_parts.h"
 
@@ -126,8 +127,13 @@ class CompletionsWriter final : public ChoicesWriter {
     if (chances == nullptr) return;
     top = Json::object();
     // Of tokens with the same text the likeliest, which comes first, stays.
-    for (const TokenChance& chance : chances->top)
-      top.emplace(std::string(TokenBytes(tokenizer_, chance.token)), Logprob(chance.logprob));
+    for (const TokenChance& chance : chances->top) {
+      // As it will read: bytes of different tokens that are no characters become the same.
+      Utf8Stream characters;
+      std::string text = characters.Push(TokenBytes(tokenizer_, chance.token));
+      text += characters.Flush();
+      top.emplace(std::move(text), Logprob(chance.logprob));
+    }
   }
 
   Json TakeLogprobs(Answer& answer) {

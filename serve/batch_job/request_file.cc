@@ -39,7 +39,7 @@ absl::StatusOr<std::string> TextMember(const Json& object, const char* name) {
   return absl::InvalidArgumentError(absl::StrCat("the request needs \"", name, "\", a string"));
 }
 
-uint64_t HashOf(const std::string& text) { return Xxh64Of(text.data(), text.size()); }
+uint64_t HashOf(absl::string_view text) { return Xxh64Of(text.data(), text.size()); }
 
 bool IsBlank(absl::string_view line) {
   return line.find_first_not_of(" \t\r") == absl::string_view::npos;
@@ -99,7 +99,9 @@ absl::Status RequestFile::Scan() {
     if (IsBlank(line->text)) continue;
     const absl::StatusOr<BatchRequest> request = ParseBatchRequest(line->text);
     if (!request.ok()) return About(absl::StrCat(path_, ":", lines.number()), request.status());
-    places_.push_back({.offset = line->offset, .id_hash = HashOf(request->custom_id)});
+    places_.push_back({.offset = line->offset,
+                       .id_hash = HashOf(request->custom_id),
+                       .hash = HashOf(line->text)});
   }
   hash_ = hash.Digest();
   if (!places_.empty()) return absl::OkStatus();
@@ -154,8 +156,8 @@ absl::StatusOr<BatchRequest> RequestFile::Read(size_t request) const {
     INLAY_ASSIGN_OR_RETURN(const std::string bytes,
                            ReadAt(file_.fd(), place.offset,
                                   std::min<uint64_t>(end - place.offset, kLongestLine), path_));
-    absl::StatusOr<BatchRequest> read = ParseBatchRequest(bytes.substr(0, bytes.find('\n')));
-    if (read.ok() && HashOf(read->custom_id) == place.id_hash) return read;
+    const absl::string_view line = absl::string_view(bytes).substr(0, bytes.find('\n'));
+    if (HashOf(line) == place.hash) return ParseBatchRequest(line);
     return absl::FailedPreconditionError(
         absl::StrCat(path_, " has changed since the job has read it"));
   });

@@ -27,7 +27,7 @@ struct BatchRequest {
 // /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings and /v1/messages.
 absl::StatusOr<BatchRequest> ParseBatchRequest(absl::string_view line);
 
-// Keeps of each request where it is in the file, not the request: 16 bytes.
+// Keeps of each request where it is in the file, not the request: 24 bytes.
 class RequestFile {
  public:
   // Reads and checks the whole file. InvalidArgument, naming the line, for one that is no request
@@ -52,6 +52,7 @@ class RequestFile {
   struct Place {
     uint64_t offset;
     uint64_t id_hash;  // of the custom_id
+    uint64_t hash;     // of the line
   };
 
   RequestFile(std::string path, OpenFile file) : path_(std::move(path)), file_(std::move(file)) {}

@@ -19,7 +19,7 @@ constexpr double kLeastRight = 0.3;
 
 absl::Status Ticket::WhyEnded() const {
   if (cancelled && drained) return absl::UnavailableError("the server is shutting down");
-  if (cancelled) return absl::CancelledError("the request was cancelled");
+  if (cancelled || stopped) return absl::CancelledError("the request was cancelled");
   return absl::DeadlineExceededError("the request's deadline has passed");
 }
 
@@ -72,6 +72,13 @@ absl::Status Answer::Pause(const KVCache& empty) {
   });
 }
 
+bool Answer::Stop() {
+  if (told_tokens_ == 0) return false;
+  is_enough_ = true;
+  if (!generation_->done()) generation_->Cancel();
+  return true;
+}
+
 std::unique_ptr<KVCache> Answer::End() {
   refill_ = nullptr;
   generation_ = nullptr;
@@ -80,8 +87,8 @@ std::unique_ptr<KVCache> Answer::End() {
 }
 
 size_t Answer::prompt_left() const {
-  if (refill_ != nullptr) return tokens_.size() - cache_->length();
-  return ticket_->request.prompt.size() - cache_->length();
+  const size_t size = refill_ != nullptr ? tokens_.size() : ticket_->request.prompt.size();
+  return size - std::max(cache_->length(), std::min(reusable, size));
 }
 
 size_t Answer::certain() const { return std::max<size_t>(1, generation_->pending()); }

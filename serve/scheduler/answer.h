@@ -31,13 +31,16 @@ struct Ticket {
   absl::Time arrived;
   std::atomic<bool> cancelled = false;
   std::atomic<bool> drained = false;  // set before `cancelled`: not by its client
+  std::atomic<bool> stopped = false;  // its answers end where they are
   bool started = false;               // its listener knows, and all choices are queued
   FetchedPrefix fetched;              // of the prompt, from another server
   // The prompt's tokens that are scored, once it is computed.
   std::vector<ChosenToken> scored;
 
-  // Whether it has been cancelled or is late, and what its client is told then.
+  // Whether it has been cancelled or is late.
   bool ended() const { return cancelled || absl::Now() > request.deadline; }
+  bool is_to_end() const { return ended() || stopped; }
+  // What its client is told of an answer that this, or a stop, ends before it has anything.
   absl::Status WhyEnded() const;
 };
 
@@ -65,6 +68,9 @@ class Answer {
                      size_t draft, std::shared_ptr<Drafter> drafter, size_t scored_rows);
   // Gives the conversation's memory up, between steps.
   absl::Status Pause(const KVCache& empty);
+  // Ends it where it is, between steps, as its listener does that has enough. False when nothing of
+  // it was told yet.
+  bool Stop();
   // Ends the generation. Returns the conversation, to be kept as a snapshot; null if there is none.
   std::unique_ptr<KVCache> End();
 
@@ -96,6 +102,7 @@ class Answer {
   size_t reserved = 0;    // bytes promised to it
   size_t bound = 0;       // the length, in tokens, that they are enough for
   size_t charged = 0;     // tokens of the conversation that its owner was charged with or reused
+  size_t reusable = 0;    // tokens of the prompt that a snapshot has, which is not restored yet
 
  private:
   // Tells the listener what is new; `chosen` begins with `scored` tokens of the prompt.

@@ -260,23 +260,27 @@ Batcher::AnswerPtr Batcher::Remove(Answer& answer) {
 void Batcher::End(Answer& answer, const absl::Status& status) {
   const AnswerPtr ended = Remove(answer);
   TellEnds(*ended, status);
+  const bool is_whole = status.ok() && !ended->in_prompt();
   const std::unique_ptr<KVCache> conversation = ended->End();
   // The next turn of this chat begins with what was just said.
-  if (!status.ok() || conversation == nullptr) return;
+  if (!is_whole || conversation == nullptr) return;
   const AnswerRequest& request = ended->ticket().request;
   prefixes_.Insert(*conversation, request.prefix_owner, {.prompt = request.prompt.size()});
   Offer(request, *conversation);
 }
 
 void Batcher::EndCancelled() {
+  const auto why = [](Answer& answer) {
+    const Ticket& ticket = answer.ticket();
+    return !ticket.ended() && answer.Stop() ? absl::OkStatus() : ticket.WhyEnded();
+  };
   std::vector<Answer*> ended;
   for (const AnswerPtr& answer : running_) {
-    if (answer->ticket().ended()) ended.push_back(answer.get());
+    if (answer->ticket().is_to_end()) ended.push_back(answer.get());
   }
-  for (Answer* answer : ended) End(*answer, answer->ticket().WhyEnded());
-  waiting_.RemoveIf(
-      [](const AnswerPtr& answer) { return answer->ticket().ended(); },
-      [&](const AnswerPtr& answer) { TellEnds(*answer, answer->ticket().WhyEnded()); });
+  for (Answer* answer : ended) End(*answer, why(*answer));
+  waiting_.RemoveIf([](const AnswerPtr& answer) { return answer->ticket().is_to_end(); },
+                    [&](const AnswerPtr& answer) { TellEnds(*answer, why(*answer)); });
 }
 
 bool Batcher::IsBounded(const AnswerRequest& request) const {
@@ -320,12 +324,13 @@ void AddPlacesToPart(const PrefixCost& cost, size_t size, PromptReuse& reuse) {
 
 }  // namespace
 
-PromptReuse Batcher::ReuseFor(const Answer& answer) {
+PromptReuse Batcher::ReuseFor(Answer& answer) {
   const AnswerRequest& request = answer.ticket().request;
   PromptReuse reuse{.prefixes = &prefixes_, .stride = options_.snapshot_stride};
   reuse.marks = request.marks;
-  AddPlacesToPart(prefixes_.Cost(request.prompt, request.prefix_owner), request.prompt.size(),
-                  reuse);
+  const PrefixCost cost = prefixes_.Cost(request.prompt, request.prefix_owner);
+  answer.reusable = cost.reused;
+  AddPlacesToPart(cost, request.prompt.size(), reuse);
   // A snapshot costs as much as the states that it keeps from being written over. The few tokens
   // after the last mark are not worth another, unless further answers start there.
   const bool near =

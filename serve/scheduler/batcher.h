@@ -45,7 +45,7 @@ class Batcher {
   // ResourceExhausted.
   void Add(const std::shared_ptr<Ticket>& ticket);
 
-  // Ends what was cancelled or is late, admits what waits, and computes one step.
+  // Ends what was cancelled, stopped or is late, admits what waits, and computes one step.
   void Step();
   // Leaves the conversations of which there are snapshots to other servers, or to this one after a
   // restart, and waits until they are stored, or for `most`: the last thing before the end.
@@ -80,7 +80,7 @@ class Batcher {
   void EndCancelled();
   void Admit();
   // Where the answer's prompt may begin, and where it leaves snapshots.
-  PromptReuse ReuseFor(const Answer& answer);
+  PromptReuse ReuseFor(Answer& answer);
   // Makes what another server has computed of the prompt a snapshot.
   void TakeFetched(Ticket& ticket);
   // Leaves a conversation of the request, of which a snapshot was stored, to other servers.

@@ -66,10 +66,11 @@ class ThreadedScheduler final : public Scheduler {
   }
 
   void Cancel(uint64_t id) override {
-    const std::lock_guard lock(mutex_);
-    const auto at = tickets_.find(id);
-    if (at == tickets_.end()) return;
-    if (const std::shared_ptr<Ticket> ticket = at->second.lock()) ticket->cancelled = true;
+    if (const std::shared_ptr<Ticket> ticket = Find(id)) ticket->cancelled = true;
+  }
+
+  void Stop(uint64_t id) override {
+    if (const std::shared_ptr<Ticket> ticket = Find(id)) ticket->stopped = true;
   }
 
   void Drain(absl::Duration most) override {
@@ -98,6 +99,13 @@ class ThreadedScheduler final : public Scheduler {
 
  private:
   using Tickets = std::list<std::shared_ptr<Ticket>>;
+
+  // Null when its answers have ended.
+  std::shared_ptr<Ticket> Find(uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    const auto at = tickets_.find(id);
+    return at == tickets_.end() ? nullptr : at->second.lock();
+  }
 
   // Lets the ticket arrive, at once or when what other servers have of its prompt was fetched.
   // Under the lock, as the next two.

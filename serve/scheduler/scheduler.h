@@ -40,6 +40,9 @@ class Scheduler {
   // Ends the answers to a request with Cancelled, at the latest after the current layer. Does
   // nothing if they have ended.
   virtual void Cancel(uint64_t id) = 0;
+  // Ends the answers to a request where they are after the current step, with
+  // StopReason::kCancelled and no error; those of which nothing was told yet as Cancel does.
+  virtual void Stop(uint64_t id) = 0;
 
   // Accepts no more requests, and returns once all answers have ended: those that have not after
   // `most` with Unavailable: another server may be asked for them.

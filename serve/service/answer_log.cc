@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "io/json/parse_json.h"
 #include "nlohmann/json.hpp"
+#include "serve/api/call_fields.h"
 #include "serve/api/options_json.h"
 
 namespace inlay::serve {
@@ -91,6 +92,22 @@ std::optional<AnswerDifference> Compare(const std::vector<int32_t>& expected,
 absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record,
                                               AnswerGrammars& grammars) {
   GenerateOptions options = record.options;
+  // The limits of the requests that are logged: a longer list would cost every other client time.
+  if (options.stop_texts.size() > kMostStopTexts) {
+    return absl::InvalidArgumentError(absl::StrCat("the record has ", options.stop_texts.size(),
+                                                   " stop texts, more than ", kMostStopTexts));
+  }
+  for (const std::string& text : options.stop_texts) {
+    if (text.size() > kMostStopBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("a stop text of the record has ", text.size(),
+                                                     " bytes, more than ", kMostStopBytes));
+    }
+  }
+  if (options.sampling.logit_bias.size() > kMostBiases) {
+    return absl::InvalidArgumentError(absl::StrCat("the record biases ",
+                                                   options.sampling.logit_bias.size(),
+                                                   " tokens, more than ", kMostBiases));
+  }
   if (record.shape.has_value()) {
     INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(*record.shape));
   }

@@ -63,6 +63,23 @@ absl::StatusOr<std::optional<AnswerShape>> CallsOf(const Call& call, const Answe
   return AnswerShape{.kind = AnswerShape::Kind::kCalls, .source = CallRulesJson(*rules)};
 }
 
+// Whether the model was asked to think. Where its prompt does not open the thoughts, it does.
+bool IsToThink(const Call& call, const AnswerFormat& format) {
+  const auto asked = call.template_variables.find("enable_thinking");
+  return asked != call.template_variables.end() && *asked == true && !format.think_begin.empty();
+}
+
+// The schema after thoughts that the model opens itself, or without any.
+absl::StatusOr<AnswerShape> WithThoughts(const AnswerShape& shape, const AnswerFormat& format) {
+  CallRules rules;
+  rules.think_begin = std::string(format.think_begin);
+  rules.think_end = std::string(format.think_end);
+  rules.otherwise = Otherwise::kSchema;
+  INLAY_ASSIGN_OR_RETURN(rules.schema, ParseJson("the JSON schema", shape.source));
+  rules.schema_in_order = shape.in_order;
+  return AnswerShape{.kind = AnswerShape::Kind::kCalls, .source = CallRulesJson(rules)};
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<AnswerShape>> ShapeOf(const Call& call, const AnswerFormat& format,
@@ -73,6 +90,9 @@ absl::StatusOr<std::optional<AnswerShape>> ShapeOf(const Call& call, const Answe
                             call.shape.has_value();
   if (!call.tools.is_null() && shapes_calls) {
     INLAY_ASSIGN_OR_RETURN(shape, CallsOf(call, format));
+  } else if (shape.has_value() && shape->kind == AnswerShape::Kind::kJsonSchema && !in_thinking &&
+             IsToThink(call, format)) {
+    INLAY_ASSIGN_OR_RETURN(shape, WithThoughts(*shape, format));
   }
   if (shape.has_value() && in_thinking) shape->after = std::string(format.think_end);
   return shape;

@@ -9,11 +9,13 @@
 namespace inlay::serve {
 
 std::string GeneratedText(const Tokenizer& tokenizer, absl::Span<const int32_t> tokens,
-                          absl::Span<const int32_t> shown) {
+                          absl::Span<const int32_t> shown, std::string* begun) {
   Utf8Stream characters;
   std::string text;
   for (const int32_t token : tokens) text += characters.Push(ShownText(tokenizer, token, shown));
-  return text + characters.Flush();
+  if (begun == nullptr) return text + characters.Flush();
+  *begun = characters.held();
+  return text;
 }
 
 std::vector<AnswerEvent> SessionAnswerReader::Push(absl::string_view text) {

@@ -19,9 +19,10 @@
 namespace inlay::serve {
 
 // The text of generated tokens, as Generation writes it: with the control tokens of `shown`
-// (ascending), without others.
+// (ascending), without others. More tokens may follow where `begun` is given: then it gets the
+// bytes of a character that these only begin, which are not in the text.
 std::string GeneratedText(const Tokenizer& tokenizer, absl::Span<const int32_t> tokens,
-                          absl::Span<const int32_t> shown);
+                          absl::Span<const int32_t> shown, std::string* begun = nullptr);
 
 class SessionAnswerReader {
  public:

@@ -131,7 +131,7 @@ absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session) {
   if (call.echo) return absl::InvalidArgumentError("echo is not supported in a session");
   if (turn.raw && call.prompts.size() != 1)
     return absl::InvalidArgumentError("prompt must be one prompt");
-  if (turn.raw && !rest.contains("max_tokens")) call.max_tokens = std::nullopt;
+  if (turn.raw && rest.value("max_tokens", Json()).is_null()) call.max_tokens = std::nullopt;
   return call;
 }
 

@@ -38,9 +38,10 @@ absl::StatusOr<std::vector<AnswerEvent>> SessionPrompts::EventsOfTurn(
   INLAY_ASSIGN_OR_RETURN(SessionAnswerReader reader, ReaderOf(session, first, turn.version));
   const std::vector<int32_t> tokens = session.Tokens(index + 1);
   const size_t begin = first.answer_begin();
+  std::string begun;  // what the turn has ended
   reader.Push(GeneratedText(tokenizer_,
                             absl::MakeConstSpan(tokens).subspan(begin, turn.answer_begin() - begin),
-                            markers_[first.tools]));
+                            markers_[first.tools], &begun));
   return EventsOf(turn.answer, reader.Take());
 }
 
@@ -147,7 +148,7 @@ absl::StatusOr<SessionAnswerReader> SessionPrompts::PrepareRaw(const Session& se
   INLAY_ASSIGN_OR_RETURN(SessionAnswerReader reader, ReaderOf(session, first, turn->version));
   reader.Push(GeneratedText(tokenizer_,
                             absl::MakeConstSpan(request->prompt).subspan(first.answer_begin()),
-                            request->options.shown_control));
+                            request->options.shown_control, &request->options.begun));
   return reader;
 }
 

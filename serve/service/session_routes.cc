@@ -92,7 +92,16 @@ void SessionRoutes::Ping(absl::Time before) {
 }
 
 void SessionRoutes::Handle(const Visit& visit) {
-  threads_->Add([this, visit] {
+  // One at least waits, whatever its size.
+  const size_t bytes = visit.request.body.size();
+  const size_t before = waiting_bytes_.fetch_add(bytes);
+  std::shared_ptr<void> place(nullptr, [this, bytes](void*) { waiting_bytes_ -= bytes; });
+  if (before > 0 && before + bytes > kMostWaitingBytes) {
+    return visit.Fail(absl::ResourceExhaustedError(
+        absl::StrCat("requests to sessions of ", before,
+                     " bytes wait already, and may be no more than ", kMostWaitingBytes)));
+  }
+  threads_->Add([this, visit, place = std::move(place)] {
     const absl::Status status = OrOutOfMemory("this request", [&] {
       Answer(visit);
       return absl::OkStatus();
@@ -285,6 +294,12 @@ absl::Status SessionRoutes::CheckTokens(const Session& session) const {
 absl::StatusOr<Json> SessionRoutes::LoadDocument(const Visit& visit, absl::string_view name) {
   INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the body", visit.request.body));
   INLAY_ASSIGN_OR_RETURN(Session session, ParseSession(json));
+  // Each turn counts one more, and what is stored must stay readable.
+  constexpr uint64_t kMostVersion = uint64_t{1} << 53;  // as far as clients in JavaScript count
+  if (session.version > kMostVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the session's version ", session.version, " is more than ", kMostVersion));
+  }
   INLAY_RETURN_IF_ERROR(CheckTokens(session));
   session.name = std::string(name);
   ForgetKeys(session);
@@ -315,7 +330,8 @@ absl::Status SessionRoutes::Follow(const Visit& visit, absl::string_view name) {
 
 absl::StatusOr<Json> SessionRoutes::StopTurn(const Visit& visit, absl::string_view name) {
   INLAY_ASSIGN_OR_RETURN(const Running running, FindRunning(visit, name));
-  if (!running.turn->Stop() && running.answer != 0) host_.scheduler.Cancel(running.answer);
+  running.turn->Stop();
+  if (running.answer != 0) host_.scheduler.Stop(running.answer);
   return Json{{"object", "session.stop"}, {"session", std::string(name)}};
 }
 
@@ -326,8 +342,10 @@ void SessionRoutes::Turn(const Visit& visit, absl::string_view name) {
 absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) {
   INLAY_ASSIGN_OR_RETURN(const TurnBody body, ParseTurn(visit.request.body));
   std::optional<absl::StatusOr<SessionStore::Hold>> hold = store_.Acquire(ClientOf(visit), name);
-  INLAY_RETURN_IF_ERROR(hold->status());
-  INLAY_ASSIGN_OR_RETURN(Session session, LoadOwn(**hold, name));
+  // Who asks again for a turn that is stored gets it, also while a later one is computed.
+  const bool is_held = absl::IsAborted(hold->status());
+  if (!is_held) INLAY_RETURN_IF_ERROR(hold->status());
+  INLAY_ASSIGN_OR_RETURN(Session session, is_held ? LoadOwn(visit, name) : LoadOwn(**hold, name));
   if (const SessionTurn* turn = session.FindKey(body.idempotency_key); turn != nullptr) {
     if (turn->request_hash != body.hash) {
       return absl::AlreadyExistsError(absl::StrCat(
@@ -342,6 +360,7 @@ absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) 
     }
     return absl::OkStatus();
   }
+  INLAY_RETURN_IF_ERROR(hold->status());
   if (body.parent != session.version) {
     hold.reset();
     SendStale(visit, StaleParent(session, body.parent), session.version);

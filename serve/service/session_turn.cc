@@ -41,7 +41,7 @@ RunningTurn::RunningTurn(Parts parts)
 
 void RunningTurn::StartStream() {
   if (!parts_.stream || streams_ || over_) return;
-  readers_.push_back(parts_.visit.reply);
+  readers_.push_back({.reply = parts_.visit.reply, .gone = nullptr});
   parts_.visit.reply->StartStream(200, kTurnStream);
   streams_ = true;
 }
@@ -49,11 +49,12 @@ void RunningTurn::StartStream() {
 void RunningTurn::Write(const std::string& bytes) {
   if (bytes.empty()) return;
   last_written_ = absl::Now();
-  for (const auto& reader : readers_) reader->Write(bytes);
+  std::erase_if(readers_, [](const Reader& reader) { return reader.gone && *reader.gone; });
+  for (const Reader& reader : readers_) reader.reply->Write(bytes);
 }
 
 void RunningTurn::Finish() {
-  for (const auto& reader : readers_) reader->Finish();
+  for (const Reader& reader : readers_) reader.reply->Finish();
   readers_.clear();
 }
 
@@ -62,9 +63,11 @@ bool RunningTurn::Follow(std::shared_ptr<HttpReply> reply) {
   if (over_) return false;
   std::string bytes = SseData(RunningJson(parts_.session, parts_.turn));
   for (const AnswerEvent& event : said_) bytes += SseData(EventJson(event));
-  readers_.push_back(reply);
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  readers_.push_back({.reply = reply, .gone = gone});
   reply->StartStream(200, kTurnStream);
   reply->Write(std::move(bytes));
+  reply->OnGone([gone] { *gone = true; });
   return true;
 }
 
@@ -73,10 +76,9 @@ bool RunningTurn::ended() {
   return over_;
 }
 
-bool RunningTurn::Stop() {
+void RunningTurn::Stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-  return begun_;
 }
 
 void RunningTurn::Accepted() {
@@ -141,7 +143,6 @@ void RunningTurn::Remember(const AnswerEvent& event) {
 bool RunningTurn::OnUpdate(const AnswerUpdate& update) {
   const std::lock_guard lock(mutex_);
   if (over_ || enough_) return false;
-  begun_ = true;
   WriteEvents(parts_.reader.Push(update.text), update.generated);
   return !enough_ && !stopped_;
 }

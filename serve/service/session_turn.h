@@ -2,6 +2,7 @@
 #ifndef INLAY_SERVE_SERVICE_SESSION_TURN_H_
 #define INLAY_SERVE_SERVICE_SESSION_TURN_H_
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -54,9 +55,8 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   // ended.
   bool Follow(std::shared_ptr<HttpReply> reply);
   bool ended();
-  // Ends the answer where it is: the turn is kept with what it has. False when there is none of it
-  // yet, so that the answer may be cancelled.
-  bool Stop();
+  // Ends the answer at its next text, if the scheduler does not know of it yet.
+  void Stop();
 
   // Whether this is a turn of the client's session of this name.
   bool IsOf(absl::string_view client, absl::string_view name) const {
@@ -88,13 +88,16 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   Parts parts_;
   std::optional<SessionStore::Hold> hold_;  // until the reply ends
   size_t reasoning_tokens_ = 0;
-  bool begun_ = false;   // there is something of the answer
   bool enough_ = false;  // its one call is complete
   bool stopped_ = false;
-  bool streams_ = false;                             // the request's own reply is a stream
-  std::vector<std::shared_ptr<HttpReply>> readers_;  // of the stream, the request's own among them
-  std::vector<AnswerEvent> said_;                    // for those who follow later; texts are joined
-  bool over_ = false;                                // it has ended: complete, or failed
+  bool streams_ = false;  // the request's own reply is a stream
+  struct Reader {
+    std::shared_ptr<HttpReply> reply;
+    std::shared_ptr<const std::atomic<bool>> gone;  // null: it stays in any case
+  };
+  std::vector<Reader> readers_;    // of the stream, the request's own among them
+  std::vector<AnswerEvent> said_;  // for those who follow later; texts are joined
+  bool over_ = false;              // it has ended: complete, or failed
   absl::Time last_written_;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -42,6 +43,25 @@ void ReplyText(const Tokenizer& tokenizer, const Visit& visit) {
 
 namespace {
 
+absl::StatusOr<std::vector<int32_t>> TokensToEmbed(const LoadedModel& model,
+                                                   const TextOrTokens& input) {
+  const EngineInfo& info = model.engine->info();
+  const auto* const ids = std::get_if<std::vector<int32_t>>(&input);
+  if (ids == nullptr)
+    return EncodeToEmbed(*model.tokenizer, std::get<std::string>(input), info.context_length);
+  if (ids->size() > info.context_length) {
+    return absl::OutOfRangeError(absl::StrCat(
+        ids->size(), " tokens are more than the model's context of ", info.context_length));
+  }
+  for (const int32_t id : *ids) {
+    if (id < 0 || static_cast<size_t>(id) >= info.vocab_size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no token ", id, " among the ", info.vocab_size));
+    }
+  }
+  return *ids;
+}
+
 absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
                            const std::atomic<bool>& drained, const Visit& visit) {
   Engine& engine = *model.engine;
@@ -61,15 +81,15 @@ absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
   INLAY_RETURN_IF_ERROR(CheckDimensions(request, dim));
   std::vector<std::vector<int32_t>> texts;
   size_t tokens = 0;
-  for (const TextOrTokens& input : request.inputs) {
-    if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
-      texts.push_back(*ids);
-    } else {
-      INLAY_ASSIGN_OR_RETURN(texts.emplace_back(),
-                             EncodeToEmbed(*model.tokenizer, std::get<std::string>(input),
-                                           engine.info().context_length));
+  // All of them first: nothing is computed for a request that is refused.
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    absl::StatusOr<std::vector<int32_t>> text = TokensToEmbed(model, request.inputs[i]);
+    if (!text.ok()) {
+      return absl::Status(text.status().code(),
+                          absl::StrCat("input[", i, "]: ", text.status().message()));
     }
-    tokens += texts.back().size();
+    tokens += text->size();
+    texts.push_back(*std::move(text));
   }
   const absl::StatusOr<std::vector<std::vector<float>>> vectors =
       EmbedTexts(engine, texts, [&] { return !why_ended().ok(); });

@@ -69,18 +69,37 @@ absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the stored session ", what));
 }
 
+// An error of the store as one of the server, since codes such as PermissionDenied would tell a
+// client that its request is at fault. Where the store may answer again, the client may try again.
+// Aborted stays: another server has changed the session.
+absl::Status OfStore(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kDataLoss:
+      return status;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::UnavailableError(
+          absl::StrCat("the store of sessions does not answer: ", status.message()));
+    default:
+      return absl::InternalError(absl::StrCat("the store of sessions failed: ", status.message()));
+  }
+}
+
 // Up to `size` bytes, which were claimed but may not be there.
 absl::StatusOr<std::string> ReadText(StateReader& reader, uint64_t size, uint64_t most) {
   if (size > most || size > reader.remaining()) return Damaged("is shorter than it says");
   std::string text(static_cast<size_t>(size), '\0');
-  INLAY_RETURN_IF_ERROR(reader.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()}));
+  INLAY_RETURN_IF_ERROR(
+      OfStore(reader.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()})));
   return text;
 }
 
 absl::StatusOr<StateHead> ReadHead(StateReader& reader) {
   StateHead head;
   if (reader.remaining() < sizeof(head)) return Damaged("is cut off");
-  INLAY_RETURN_IF_ERROR(reader.Read({reinterpret_cast<uint8_t*>(&head), sizeof(head)}));
+  INLAY_RETURN_IF_ERROR(OfStore(reader.Read({reinterpret_cast<uint8_t*>(&head), sizeof(head)})));
   if (head.magic != StateHead().magic) return Damaged("is none");
   return head;
 }
@@ -171,7 +190,7 @@ absl::StatusOr<std::pair<Session, StateTag>> SessionStore::LoadTagged(const std:
     return ReadWhole([&]() -> absl::StatusOr<Loaded> {
       const auto reader = store_->Get(key);
       if (absl::IsNotFound(reader.status())) return NoSession(name);
-      INLAY_RETURN_IF_ERROR(reader.status());
+      INLAY_RETURN_IF_ERROR(OfStore(reader.status()));
       INLAY_ASSIGN_OR_RETURN(Session session, ReadSession(**reader, limits_.most_bytes));
       if (session.name != name) return Damaged("is another one");
       return Loaded(std::move(session), (*reader)->tag());
@@ -183,14 +202,18 @@ absl::Status SessionStore::Create(const Hold& hold, absl::string_view client,
                                   const Session& session) {
   const std::lock_guard lock(creating_);
   const std::string prefix = PrefixOf(client);
-  INLAY_ASSIGN_OR_RETURN(const size_t count, store_->Count(prefix));
+  const absl::StatusOr<size_t> count = store_->Count(prefix);
+  INLAY_RETURN_IF_ERROR(OfStore(count.status()));
   // A list may be long, so it is asked for only where it decides.
-  if (count >= limits_.most_sessions) {
-    INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
-    if (std::binary_search(keys.begin(), keys.end(), hold.key_)) return AlreadyThere(session.name);
-    if (keys.size() >= limits_.most_sessions) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "there are ", keys.size(), " sessions, and may be no more than ", limits_.most_sessions));
+  if (*count >= limits_.most_sessions) {
+    const absl::StatusOr<std::vector<std::string>> keys = store_->List(prefix);
+    INLAY_RETURN_IF_ERROR(OfStore(keys.status()));
+    if (std::binary_search(keys->begin(), keys->end(), hold.key_))
+      return AlreadyThere(session.name);
+    if (keys->size() >= limits_.most_sessions) {
+      return absl::ResourceExhaustedError(absl::StrCat("there are ", keys->size(),
+                                                       " sessions, and may be no more than ",
+                                                       limits_.most_sessions));
     }
   }
   const absl::Status status = Save(hold, session);
@@ -213,13 +236,16 @@ absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
     hash.Update(summary.data(), summary.size());
     hash.Update(document.data(), document.size());
     head.checksum = hash.Digest();
-    INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
-                           store_->PutOver(hold.key_, hold.replaces_));
-    INLAY_RETURN_IF_ERROR(writer->Append({reinterpret_cast<const uint8_t*>(&head), sizeof(head)}));
-    INLAY_RETURN_IF_ERROR(writer->Append(Bytes(summary)));
-    INLAY_RETURN_IF_ERROR(writer->Append(Bytes(document)));
-    const absl::Status status = writer->Commit();
-    if (!absl::IsAborted(status)) return status;
+    const absl::Status status = [&]() -> absl::Status {
+      INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer,
+                             store_->PutOver(hold.key_, hold.replaces_));
+      INLAY_RETURN_IF_ERROR(
+          writer->Append({reinterpret_cast<const uint8_t*>(&head), sizeof(head)}));
+      INLAY_RETURN_IF_ERROR(writer->Append(Bytes(summary)));
+      INLAY_RETURN_IF_ERROR(writer->Append(Bytes(document)));
+      return writer->Commit();
+    }();
+    if (!absl::IsAborted(status)) return OfStore(status);
     return absl::AbortedError(absl::StrCat("the session ", session.name,
                                            " was changed or deleted by another server meanwhile"));
   });
@@ -227,23 +253,25 @@ absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
 
 absl::Status SessionStore::Delete(const Hold& hold, absl::string_view name) {
   const absl::Status status = store_->Delete(hold.key_);
-  return absl::IsNotFound(status) ? NoSession(name) : status;
+  return absl::IsNotFound(status) ? NoSession(name) : OfStore(status);
 }
 
 absl::StatusOr<std::vector<SessionSummary>> SessionStore::List(absl::string_view client) {
   const std::string prefix = PrefixOf(client);
-  INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
+  const absl::StatusOr<std::vector<std::string>> keys = store_->List(prefix);
+  INLAY_RETURN_IF_ERROR(OfStore(keys.status()));
   std::vector<SessionSummary> sessions;
-  for (const std::string& key : keys) {
-    absl::Status error;  // of the store
+  for (const std::string& key : *keys) {
     absl::StatusOr<SessionSummary> summary = ReadWhole([&]() -> absl::StatusOr<SessionSummary> {
       const auto reader = store_->Get(key);
-      error = reader.status();
-      if (!reader.ok()) return error;
+      if (absl::IsNotFound(reader.status())) return reader.status();
+      INLAY_RETURN_IF_ERROR(OfStore(reader.status()));
       return ReadSummary(**reader);
     });
-    // It may have been deleted meanwhile.
-    if (!absl::IsNotFound(error)) INLAY_RETURN_IF_ERROR(error);
+    // A list that lacks sessions says that they are gone.
+    if (absl::IsUnavailable(summary.status()) || absl::IsInternal(summary.status()))
+      return summary.status();
+    // This one was deleted or is replaced meanwhile, or is damaged.
     if (!summary.ok()) continue;
     summary->name = std::string(absl::StripPrefix(key, prefix));
     sessions.push_back(*std::move(summary));

@@ -156,6 +156,12 @@ absl::StatusOr<std::shared_ptr<StateStore>> OpenSessionStore(const SessionStoreF
   // No other server may use the folder at the same time: each would overwrite what the other has
   // stored since.
   INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(absl::StrCat(place, "/server")));
+  if (!lock.excludes_others()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the folder ", place, " of --sessions is on a file system without locks, where ",
+        "another server could use it at the same time; sessions of several servers ",
+        "are kept in Redis"));
+  }
   struct Locked {
     FileLock lock;
     std::shared_ptr<StateStore> store;

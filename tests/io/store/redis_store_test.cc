@@ -203,17 +203,18 @@ TEST_F(RedisStoreTest, LeavesNothingBehind) {
     auto writer = store_->Put("b");
     ASSERT_TRUE(writer.ok());
     ASSERT_TRUE((*writer)->Append(RandomBytes(1'500'000, 3)).ok());
+    // What a writer has sent whose process is killed goes away by itself; what was committed stays.
+    EXPECT_EQ(KeysOnServer(), 1);
+    Eval(
+        "for _, k in ipairs(redis.call('KEYS', '*')) do "
+        "assert(redis.call('TTL', k) > 3000 and redis.call('TTL', k) <= 3600) end return 1");
   }
-  // What a dropped writer has sent goes away by itself; what was committed stays.
-  EXPECT_EQ(KeysOnServer(), 1);
-  Eval(
-      "for _, k in ipairs(redis.call('KEYS', '*')) do "
-      "assert(redis.call('TTL', k) > 3000 and redis.call('TTL', k) <= 3600) end return 1");
+  EXPECT_EQ(KeysOnServer(), 0);
   ASSERT_TRUE(PutState(*store_, "c", {1, 2}).ok());
   Eval("assert(redis.call('TTL', 'inlay:c') == -1) return 1");
   // Whoever deletes the state's key, or evicts it, leaves no chunk without a manifest.
   Eval("redis.call('DEL', 'inlay:c') return 1");
-  EXPECT_EQ(KeysOnServer(), 1);
+  EXPECT_EQ(KeysOnServer(), 0);
 }
 
 // From the last time that it was stored, whoever stores it.
@@ -320,7 +321,7 @@ TEST_F(RedisStoreTest, ErrorRepliesHaveTheirCode) {
            {"WRONGPASS a", absl::StatusCode::kUnauthenticated},
            {"NOPERM a", absl::StatusCode::kPermissionDenied},
            {"OOM a", absl::StatusCode::kResourceExhausted},
-           {"READONLY a", absl::StatusCode::kFailedPrecondition},
+           {"READONLY a", absl::StatusCode::kUnavailable},
            {"LOADING a", absl::StatusCode::kUnavailable},
            {"ERR Error running script (call to f_0): @user_script:1: -OOM a",
             absl::StatusCode::kResourceExhausted},
@@ -339,6 +340,22 @@ TEST_F(RedisStoreTest, AFullServerIsResourceExhausted) {
   ASSERT_TRUE(raw_->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
   const absl::Status status = PutState(*store_, "a", RandomBytes(1'500'000, 1));
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  ExpectState(*store_, "a", {1, 2, 3});
+}
+
+// Otherwise nothing else could be stored until they expire.
+TEST_F(RedisStoreTest, ChunksOfAStateThatFindsNoPlaceAreDeleted) {
+  ASSERT_TRUE(PutState(*store_, "a", {1, 2, 3}).ok());
+  {
+    const auto writer = store_->Put("a");
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->Append(RandomBytes(3'500'000, 1)).ok());
+    EXPECT_EQ(KeysOnServer(), 2);
+    ASSERT_TRUE(raw_->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
+    EXPECT_EQ((*writer)->Append(RandomBytes(1'500'000, 2)).code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(KeysOnServer(), 1);
   ExpectState(*store_, "a", {1, 2, 3});
 }
 

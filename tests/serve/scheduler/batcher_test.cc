@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "cache/cache_bytes.h"
 #include "serve/scheduler/scheduler.h"
 #include "tests/gemma_like/model_fixture.h"
@@ -34,12 +35,17 @@ class BatcherTest : public ::testing::Test {
   }
 
   static std::shared_ptr<Listener> Add(Batcher& batcher, AnswerRequest request) {
+    return AddTicket(batcher, std::move(request)).first;
+  }
+
+  static std::pair<std::shared_ptr<Listener>, std::shared_ptr<Ticket>> AddTicket(
+      Batcher& batcher, AnswerRequest request) {
     auto ticket = std::make_shared<Ticket>();
     const auto listener = std::make_shared<Listener>(request.choices);
     ticket->request = std::move(request);
     ticket->listener = listener;
     batcher.Add(ticket);
-    return listener;
+    return {listener, ticket};
   }
 
   static size_t Ended(const std::vector<std::shared_ptr<Listener>>& listeners) {
@@ -124,6 +130,57 @@ TEST_F(BatcherTest, CachedTokensAreNotCharged) {
   }
   while (Ended(cached) < 30) batcher->Step();
   EXPECT_LT(Ended(others), 5u);
+}
+
+// A prompt most of which was computed before is as short as what is left of it.
+TEST_F(BatcherTest, PromptsGoByWhatIsLeftOfThem) {
+  const auto batcher = Make({.context = 256, .step = absl::Nanoseconds(1)});
+  AnswerRequest known = Request(1);
+  known.prompt.assign(150, 5);
+  Add(*batcher, known);
+  while (!batcher->idle()) batcher->Step();
+  // While this answers, each step has few tokens of prompts.
+  Add(*batcher, Request(200));
+  for (int i = 0; i < 5; ++i) batcher->Step();
+  AnswerRequest long_one = Request(1);
+  long_one.prompt.assign(200, 6);
+  const auto oldest = Add(*batcher, long_one);
+  long_one.prompt.assign(100, 7);
+  const auto shorter = Add(*batcher, long_one);
+  known.prompt.insert(known.prompt.end(), {8, 9, 10});
+  const auto rest = Add(*batcher, known);
+  for (int i = 0; i < 3; ++i) batcher->Step();
+  EXPECT_TRUE(rest->ended());
+  EXPECT_GT(rest->usage().cached_tokens, 100u);
+  EXPECT_FALSE(shorter->ended());
+  EXPECT_FALSE(oldest->ended());
+}
+
+// What runs, and what is paused, keeps what it has; what has nothing yet is cancelled.
+TEST_F(BatcherTest, StoppedAnswersKeepWhatTheyHave) {
+  const auto batcher =
+      Make({.context = 256, .memory = MemoryFor(256) + MemoryFor(64), .reserve = 16});
+  const auto [low, low_ticket] = AddTicket(*batcher, Request(1000));
+  for (int i = 0; i < 10; ++i) batcher->Step();
+  AnswerRequest request = Request(1000);
+  request.priority = 1;
+  const auto [high, high_ticket] = AddTicket(*batcher, request);
+  while (batcher->stats().pauses == 0) batcher->Step();
+  EXPECT_EQ(batcher->stats().waiting, 1u);
+  const auto [late, late_ticket] = AddTicket(*batcher, Request(1000));
+  low_ticket->stopped = high_ticket->stopped = late_ticket->stopped = true;
+  batcher->Step();
+  EXPECT_TRUE(batcher->idle());
+  for (const auto& listener : {low, high}) {
+    ASSERT_TRUE(listener->ended());
+    const AnswerEnd& end = *listener->told().end;
+    EXPECT_TRUE(end.status.ok()) << end.status;
+    EXPECT_EQ(end.reason, StopReason::kCancelled);
+    EXPECT_FALSE(end.tokens.empty());
+    EXPECT_EQ(end.usage.completion_tokens, end.tokens.size());
+  }
+  ASSERT_TRUE(late->ended());
+  EXPECT_EQ(late->told().end->status.code(), absl::StatusCode::kCancelled);
 }
 
 // An answer of low priority gives its memory to one of a higher, whichever came first.

@@ -108,6 +108,28 @@ TEST(AnswerLogTest, AnAnswerThatWasCutShortIsComputedAsFarAsItWent) {
   }
 }
 
+// A record may come from anybody, and longer lists would take the time of all answers.
+TEST(AnswerLogTest, RecordsHaveTheLimitsOfRequests) {
+  const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
+  AnswerGrammars grammars(*tokenizer);
+  const auto refused = [&](const AnswerRecord& record, const char* message) {
+    const absl::Status status = ReplayOptions(record, grammars).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  };
+  AnswerRecord record = Example();
+  record.options.stop_texts.assign(16, std::string(1024, 'a'));
+  EXPECT_TRUE(ReplayOptions(record, grammars).ok());
+  record.options.stop_texts.emplace_back("a");
+  refused(record, "17 stop texts, more than 16");
+  record.options.stop_texts = {std::string(1025, 'a')};
+  refused(record, "1025 bytes, more than 1024");
+  record = Example();
+  record.options.sampling.logit_bias.clear();
+  for (int32_t id = 0; id <= 4096; ++id) record.options.sampling.logit_bias.emplace_back(id, 1.0f);
+  refused(record, "biases 4097 tokens, more than 4096");
+}
+
 TEST(AnswerLogTest, KeepsTheShapeOfAnAnswer) {
   const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
   AnswerGrammars grammars(*tokenizer);

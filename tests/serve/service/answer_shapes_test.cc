@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
+#include "gemma_like/grammar/answer_grammars.h"
 #include "gemma_like/grammar/call_rules.h"
+#include "tests/io/tokenizer/test_vocabulary.h"
 #include "tests/must.h"
 
 namespace inlay::serve {
@@ -86,6 +89,34 @@ TEST(AnswerShapes, AFormatBesideTools) {
   call.shape = AnswerShape{.kind = AnswerShape::Kind::kGbnf, .source = "root ::= \"a\""};
   EXPECT_THAT(std::string(ShapeOf(call, kHermes, false).status().message()),
               HasSubstr("a grammar cannot be combined"));
+}
+
+// Gemma 4 opens its thoughts itself.
+TEST(AnswerShapes, AFormatAfterThoughts) {
+  const AnswerFormat format =
+      AnswerFormat::Of("<|channel>thought<channel|><|tool_call><tool_call|>");
+  ASSERT_FALSE(format.think_begin.empty());
+  Call call;
+  call.shape = AnswerShape{.source = "{\"type\":\"null\"}", .in_order = true};
+  EXPECT_EQ(Must(ShapeOf(call, format, false)), call.shape);
+  call.template_variables["enable_thinking"] = false;
+  EXPECT_EQ(Must(ShapeOf(call, format, false)), call.shape);
+  call.template_variables["enable_thinking"] = true;
+  EXPECT_EQ(Must(ShapeOf(call, AnswerFormat(), false)), call.shape) << "a model without thoughts";
+  const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
+  const auto shape = Must(ShapeOf(call, format, false));
+  AnswerGrammars grammars(*tokenizer);
+  EXPECT_NE(Must(grammars.Get(*shape)), nullptr);
+  const CallRules rules = Must(ParseCallRules(shape->source));
+  EXPECT_EQ(rules.think_begin, format.think_begin);
+  EXPECT_EQ(rules.think_end, format.think_end);
+  EXPECT_EQ(rules.otherwise, Otherwise::kSchema);
+  EXPECT_EQ(rules.schema, (Json{{"type", "null"}}));
+  EXPECT_TRUE(rules.schema_in_order);
+  // Where the prompt opens them, the format follows what closes them.
+  EXPECT_EQ(Must(ShapeOf(call, format, true))->after, format.think_end);
+  call.shape = AnswerShape{.kind = AnswerShape::Kind::kGbnf, .source = "root ::= \"a\""};
+  EXPECT_EQ(Must(ShapeOf(call, format, false)), call.shape);
 }
 
 TEST(AnswerShapes, OtherWaysOfWritingCallsAreRefused) {

@@ -112,6 +112,23 @@ TEST_F(EmbeddingsTest, TheQueueIsBounded) {
   EXPECT_EQ(next->status(), 200) << "places are given back";
 }
 
+// Nothing is computed for a request one of whose texts is refused.
+TEST_F(EmbeddingsTest, NamesTheInputThatIsRefused) {
+  Start();
+  const auto refused = [&](const std::string& input, const char* message) {
+    const auto reply =
+        Ask(*service_, "POST", "/v1/embeddings", "{\"model\": \"m\", \"input\": " + input + "}");
+    reply->Wait();
+    EXPECT_EQ(reply->status(), 400);
+    EXPECT_THAT(reply->Json()["error"]["message"].get<std::string>(), HasSubstr(message));
+  };
+  refused("[[1, 2], [1, 1000000]]", "input[1]: there is no token 1000000");
+  std::string tokens = "1";
+  for (size_t i = 0; i < engine_->info().context_length; ++i) tokens += ", 1";
+  refused("[[1], [1], [" + tokens + "]]", "input[2]: ");
+  EXPECT_EQ(engine_->begun, 0u);
+}
+
 TEST_F(EmbeddingsTest, ADeadlineEndsThem) {
   ServiceOptions options;
   options.deadline = absl::Milliseconds(20);

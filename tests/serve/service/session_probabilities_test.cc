@@ -139,6 +139,7 @@ class OneRequest final : public Scheduler {
     return 77;
   }
   void Cancel(uint64_t id) override { cancelled = id; }
+  void Stop(uint64_t) override {}
   void Drain(absl::Duration) override {}
   SchedulerStats stats() const override { return {}; }
   size_t context() const override { return 512; }

@@ -327,6 +327,25 @@ TEST_F(SessionRoutesTest, TurnsInTheBackground) {
   ExpectError("POST", "/talk/stop", "", 404, "no turn of the session talk");
 }
 
+// Also while the next turn is computed: the client may not have seen the first one's reply.
+TEST_F(SessionRoutesTest, TheKeyOfAnEarlierTurn) {
+  context_ = 8192;
+  Start();
+  Post("", {{"name", "talk"}});
+  json first = Turn(0, "ROMEO:");
+  first["idempotency_key"] = "k";
+  const json one = Post("/talk/turns", first);
+  json second = Turn(1, "JULIET:", 1, 8000);
+  second["stream"] = second["ignore_eos"] = true;
+  second["idempotency_key"] = "l";
+  const auto reply = Ask(*service_, "POST", "/v1/sessions/talk/turns", second.dump());
+  reply->WaitFor("delta");
+  EXPECT_EQ(Post("/talk/turns", first), one);
+  ExpectError("POST", "/talk/turns", Turn(1, "JULIET:").dump(), 409, "by another request");
+  Post("/talk/stop");
+  reply->Wait();
+}
+
 // Whether a turn is one of the background is not what it asks for.
 TEST_F(SessionRoutesTest, TheKeyOfATurnInTheBackground) {
   Post("", {{"name", "talk"}});
@@ -421,6 +440,27 @@ TEST_F(SessionRoutesTest, ForksAndRewindsToAnyToken) {
   ExpectError("POST", "/talk/fork", R"({"name": "talk"})", 409, "exists already");
 }
 
+// Each of two turns chooses one byte of a character.
+TEST_F(SessionRoutesTest, ACharacterThatTwoTurnsSpell) {
+  const auto only = [](absl::string_view byte) {
+    const Tokenizer& tokenizer = *Model().tokenizer;
+    for (int32_t id = 0; id < static_cast<int32_t>(tokenizer.size()); ++id) {
+      if (tokenizer.Piece(id) == byte) return json{{absl::StrCat(id), 100}};
+    }
+    ADD_FAILURE() << "the vocabulary has no such byte";
+    return json::object();
+  };
+  Post("", {{"name", "talk"}});
+  json body = Turn(0, "ROMEO:", 1, 1);
+  body["logit_bias"] = only("\xC3");
+  EXPECT_EQ(Post("/talk/turns", body)["message"]["content"], "\xEF\xBF\xBD");
+  body = {{"parent", 1}, {"prompt", ""}, {"seed", 1}, {"max_tokens", 1}, {"idempotency_key", "k"}};
+  body["logit_bias"] = only("\xA9");
+  const json two = Post("/talk/turns", body);
+  EXPECT_EQ(two["message"]["content"], "\xC3\xA9");
+  EXPECT_EQ(Post("/talk/turns", body), two);
+}
+
 TEST_F(SessionRoutesTest, RawTextWithoutATemplate) {
   Post("", {{"name", "raw"}});
   const json one =
@@ -466,6 +506,19 @@ TEST_F(SessionRoutesTest, SavesAndLoads) {
   ExpectError("POST", "/bad/load", bad.dump(), 400, "another vocabulary");
   ExpectError("POST", "/bad/load", "{}", 400, "no saved session");
   ExpectError("POST", "/a.b/load", document.dump(), 400, "'a.b'");
+}
+
+// A session of the last version would be unreadable after its next turn.
+TEST_F(SessionRoutesTest, TheLastVersion) {
+  Post("", {{"name", "talk"}});
+  Post("/talk/turns", Turn(0, "ROMEO:"));
+  json document = Post("/talk/save");
+  document["version"] = uint64_t{1} << 53;
+  EXPECT_EQ(Post("/last/load", document)["version"], uint64_t{1} << 53);
+  Post("/last/turns", Turn(uint64_t{1} << 53, "JULIET:"));
+  EXPECT_EQ(Get("/last")["version"], (uint64_t{1} << 53) + 1);
+  document["version"] = (uint64_t{1} << 53) + 1;
+  ExpectError("POST", "/more/load", document.dump(), 400, "is more than 9007199254740992");
 }
 
 TEST_F(SessionRoutesTest, ClientsAreApart) {

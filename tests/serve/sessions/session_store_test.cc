@@ -163,6 +163,51 @@ TEST_F(SessionStoreTest, ReadsAgainWhatWasReplaced) {
   EXPECT_EQ(store.Load("ann", "talk").status().code(), absl::StatusCode::kAborted);
 }
 
+// What the store refuses is none of the client's faults, and a list without what could not be read
+// would say that it is gone.
+TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheServers) {
+  class Failing final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
+      if (!error_.ok()) return error_;
+      return ForwardingStore::Get(key);
+    }
+    absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
+                                                         StateTag replaced) override {
+      if (!error_.ok()) return error_;
+      return ForwardingStore::PutOver(key, replaced);
+    }
+    absl::Status Delete(absl::string_view key) override {
+      return error_.ok() ? ForwardingStore::Delete(key) : error_;
+    }
+    absl::Status error_;
+  };
+  const auto states = std::make_shared<Failing>(states_);
+  SessionStore store(states, {});
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  for (const auto& [error, expected] : std::vector<std::pair<absl::StatusCode, absl::StatusCode>>{
+           {absl::StatusCode::kUnauthenticated, absl::StatusCode::kInternal},
+           {absl::StatusCode::kPermissionDenied, absl::StatusCode::kInternal},
+           {absl::StatusCode::kFailedPrecondition, absl::StatusCode::kInternal},
+           {absl::StatusCode::kResourceExhausted, absl::StatusCode::kInternal},
+           {absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable},
+           {absl::StatusCode::kUnavailable, absl::StatusCode::kUnavailable}}) {
+    states->error_ = absl::Status(error, "no");
+    EXPECT_EQ(store.Load("ann", "talk").status().code(), expected);
+    EXPECT_EQ(store.List("ann").status().code(), expected);
+    auto hold = Must(store.Acquire("ann", "talk"));
+    EXPECT_EQ(store.Save(hold, MakeSession("talk")).code(), expected);
+    EXPECT_EQ(store.Delete(hold, "talk").code(), expected);
+  }
+  states->error_ = absl::NotFoundError("gone");
+  EXPECT_EQ(store.Load("ann", "talk").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(Must(store.List("ann")).empty());
+  auto hold = Must(store.Acquire("ann", "talk"));
+  EXPECT_EQ(store.Save(hold, MakeSession("talk")).code(), absl::StatusCode::kInternal)
+      << "such as a folder that is gone";
+}
+
 TEST_F(SessionStoreTest, Limits) {
   EXPECT_EQ(Create("ann", "a b").code(), absl::StatusCode::kInvalidArgument);
   for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(Create("ann", name).ok());
