@@ -327,9 +327,9 @@ typedef struct inlay_options {
   int top_k;            /* only the top_k most likely tokens; 0: all */
   float top_p;          /* of these, the fewest whose probabilities add up to it; 1: all */
   float min_p;          /* only those with at least this share of the largest probability; 0: all */
-  float repeat_penalty; /* for tokens among the last repeat_last_n; 1: none */
+  float repeat_penalty; /* for tokens among the last repeat_last_n, at least 0.01; 1: none */
   int repeat_last_n;
-  uint64_t seed;                 /* the same seed gives the same answer */
+  uint64_t seed; /* the same seed, and so the default 0, gives the same answer each time */
   const char* const* stop_texts; /* the answer ends before the first of these, each with a NUL */
   size_t stop_text_count;
   int ignore_end;    /* not 0: continue after an end-of-generation token */
@@ -337,7 +337,8 @@ typedef struct inlay_options {
   int shape_kind;    /* an inlay_shape_kind: what the answer has to look like */
   const char* shape; /* the schema, expression or grammar, with a NUL */
   const char* shape_after; /* the shape begins after this text, which ends the model's thoughts;
-                              NULL or "": at once */
+                              NULL or "": at once, or after the thoughts that the prompt of `chat`
+                              has opened */
   int shape_in_order;      /* not 0: members of JSON objects come in the order of the schema */
   float presence_penalty;  /* subtracted from the logits of tokens that are in the answer, */
   float frequency_penalty; /* and for each time that they are */

@@ -1,6 +1,7 @@
 #include "gemma_like/c_api/options.h"
 
 #include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -35,6 +36,9 @@ absl::StatusOr<std::shared_ptr<const AnswerGrammar>> GrammarOf(const inlay_optio
   INLAY_RETURN_IF_ERROR(CheckNotNull({{"shape", o.shape}}));
   shape.source = o.shape;
   if (o.shape_after != nullptr) shape.after = o.shape_after;
+  // Within the thoughts that the prompt has opened, no reader would look for the shape.
+  if (shape.after.empty() && o.chat != nullptr && o.chat->rendered.in_thinking)
+    shape.after = std::string(o.chat->rendered.answer_format.think_end);
   shape.in_order = o.shape_in_order != 0;
   return grammars.Get(shape);
 }

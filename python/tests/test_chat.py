@@ -26,6 +26,14 @@ def test_thoughts_and_variables(scripted: inlay.Model) -> None:
     assert scripted.generate(tokens).result() == "Two twos.Four."
 
 
+def test_a_shape_follows_the_thoughts_that_the_prompt_has_opened(scripted: inlay.Model) -> None:
+    chat = scripted.chat([{"role": "user", "content": "Ponder"}])
+    assert "<think>" in chat.text
+    answer = scripted.generate(chat, inlay.Options(shape=inlay.JsonSchema({"enum": ["a", "b"]})))
+    assert chat.read(answer.result()) == {"role": "assistant", "content": '"b"',
+                                          "reasoning_content": "Hm"}
+
+
 def test_an_agent_calls_a_tool(scripted: inlay.Model) -> None:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Add 2 and 3"}]
     chat = scripted.chat(messages, [ADD])

@@ -8,12 +8,14 @@ import os
 import re
 import signal
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import inlay
 from conftest import PROMPT
+from inlay._library import lib
 
 GREEDY = inlay.Options(max_tokens=20, temperature=0)
 
@@ -32,6 +34,8 @@ def test_iterates_over_text(bard: inlay.Model, prompt: list[int]) -> None:
         assert by_hand.logits.argmax() == token
         by_hand.append(token)
     assert bard.generate(prompt, GREEDY).result() == answer.text
+    assert len({bard.generate(prompt, inlay.Options(temperature=1, seed=seed)).result()
+                for seed in (None, 0, None)}) == 1, "no seed is 0"
     assert bard.generate(PROMPT, inlay.Options(max_tokens=20, temperature=0, draft=4)
                          ).result() == answer.text
 
@@ -98,6 +102,75 @@ def test_closing_leaves_what_was_told(bard: inlay.Model, prompt: list[int]) -> N
     # Dropped.
     next(sequence.generate(prompt, GREEDY))
     sequence.append(1)
+
+
+def test_closing_ends_a_prompt(bard: inlay.Model, prompt: list[int]) -> None:
+    """Of this thread, as the handler of a signal does it amid the call, and of another one."""
+    def by_another_thread(answer: inlay.Generation) -> Callable[[], bool]:
+        closer = threading.Thread(target=answer.close)
+        closers.append(closer)
+
+        def begin() -> bool:
+            if closer.ident is None:
+                closer.start()
+            return False
+        return begin
+
+    def by_this_thread(answer: inlay.Generation) -> Callable[[], bool]:
+        def end() -> bool:
+            answer.close()
+            return False
+        return end
+
+    closers: list[threading.Thread] = []
+    for closing in (by_this_thread, by_another_thread):
+        sequence = bard.sequence(prompt, max_length=1 << 20)
+        answer = sequence.generate(prompt * 30000, GREEDY)  # far longer than the test
+        with inlay.cancel_when(closing(answer)):
+            assert list(answer) == []
+        for closer in closers:
+            closer.join()
+        assert answer.stop_reason is None and answer.tokens == []
+        assert sequence.tokens.tolist() == prompt
+        sequence.append(1)  # it is free
+
+
+@pytest.mark.parametrize("amid_step", [False, True])
+def test_a_handler_of_a_signal_closes_an_answer(
+        bard: inlay.Model, prompt: list[int], monkeypatch: pytest.MonkeyPatch,
+        amid_step: bool) -> None:
+    class Signalled:
+        """The library, from whose third step a signal's handler runs before Python goes on."""
+        steps = 0
+
+        def __getattr__(self, name: str) -> Any:
+            real = getattr(lib, name)
+
+            def step(*arguments: Any) -> Any:
+                status = real(*arguments)
+                self.steps += 1
+                if self.steps == 3:
+                    signal.raise_signal(signal.SIGUSR1)
+                return status
+
+            return step if name == "inlay_next_piece" else real
+
+    sequence = bard.sequence()
+    answer = sequence.generate(PROMPT, inlay.Options(max_tokens=100, ignore_end=True))
+    before = signal.signal(signal.SIGUSR1, lambda *_: answer.close())
+    try:
+        if amid_step:
+            monkeypatch.setattr("inlay.generation.lib", Signalled())
+        pieces = []
+        for piece in answer:
+            pieces.append(piece)
+            if len(pieces) == 3 and not amid_step:
+                signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert 0 < len(answer.tokens) < 100 and "".join(pieces) == answer.text
+    assert sequence.tokens.tolist() == prompt + answer.tokens
+    sequence.append(1)  # it is free
 
 
 @pytest.mark.parametrize("shape, matches", [

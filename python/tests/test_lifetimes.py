@@ -10,12 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import inlay
 from conftest import BARD, PROMPT
+from inlay._library import lib
 
 
 def use(name: str, thing: Any) -> None:
@@ -224,12 +226,125 @@ def test_ctrl_c_ends_a_long_call(bard: inlay.Model, prompt: list[int], call: str
     assert (again.logits == sequence.logits).all()
 
 
+class Interrupted:
+    """The library, with a call that Ctrl-C interrupts just after it has succeeded."""
+
+    def __init__(self, interrupted: str) -> None:
+        self._interrupted = interrupted
+        self.freed: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(lib, name)
+
+        def call(*arguments: Any) -> None:
+            assert real(*arguments) == 0
+            raise KeyboardInterrupt
+
+        def free(handle: Any) -> None:
+            self.freed.append(name)
+            real(handle)
+
+        if name == self._interrupted:
+            return call
+        return free if name.startswith("inlay_free_") else real
+
+
+@pytest.mark.parametrize("name, kind", [("load_model", "model"), ("create_cache", "cache"),
+                                        ("fork_cache", "cache"), ("render_chat", "chat"),
+                                        ("start_generation", "generation")])
+def test_no_handle_is_lost(bard: inlay.Model, prompt: list[int], monkeypatch: pytest.MonkeyPatch,
+                           name: str, kind: str) -> None:
+    sequence = bard.sequence(prompt)
+    calls: dict[str, Callable[[], object]] = {
+        "load_model": lambda: inlay.Model.load(BARD, threads=1), "create_cache": bard.sequence,
+        "fork_cache": sequence.fork, "render_chat": lambda: bard.chat([{"role": "user",
+                                                                        "content": "a"}]),
+        "start_generation": lambda: sequence.generate([3])}
+    interrupted = Interrupted(f"inlay_{name}")
+    with monkeypatch.context() as patch:
+        for module in ("model", "sequence"):
+            patch.setattr(f"inlay.{module}.lib", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            calls[name]()
+    assert interrupted.freed == [f"inlay_free_{kind}"]
+    sequence.append(3)  # no lost answer keeps it
+
+
+@pytest.mark.parametrize("call", ["append", "append without logits", "forward", "rewind", "load",
+                                  "generate"])
+def test_no_logits_outlive_their_token(bard: inlay.Model, prompt: list[int], tmp_path: Path,
+                                       monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    sequence = bard.sequence(prompt)
+    file = tmp_path / "sequence.kv"
+    bard.sequence(prompt[:2]).save(file)
+    calls: dict[str, tuple[str, Callable[[], object]]] = {
+        "append": ("append", lambda: sequence.append(3)),
+        "append without logits": ("append", lambda: sequence.append(3, logits=False)),
+        "forward": ("forward", lambda: bard.forward([(sequence, 3)])),
+        "rewind": ("rewind_cache", lambda: sequence.rewind(2)),
+        "load": ("load_cache", lambda: sequence.load(file)),
+        "generate": ("start_generation", lambda: sequence.generate([3]))}
+    name, interrupt = calls[call]
+    with monkeypatch.context() as patch:
+        for module in ("model", "sequence"):
+            patch.setattr(f"inlay.{module}.lib", Interrupted(f"inlay_{name}"))
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+    with pytest.raises(inlay.FailedPreconditionError, match="no logits"):
+        sequence.logits
+    again = bard.sequence(sequence.tokens)
+    for s in (sequence, again):
+        s.append(5)
+    assert (sequence.logits == again.logits).all()
+
+
+def test_a_thread_is_refused_until_the_logits_of_another_are_there(
+        bard: inlay.Model, prompt: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    sequence = bard.sequence(prompt)
+    uses: list[Callable[[], object]] = [
+        lambda: sequence.append(5), lambda: sequence.append(5, logits=False), sequence.fork,
+        lambda: sequence.rewind(1), lambda: bard.forward([(sequence, 5)])]
+    refusals = 0
+
+    def use() -> None:
+        nonlocal refusals
+        for one in uses:
+            with pytest.raises(inlay.FailedPreconditionError, match="in use"):
+                one()
+            refusals += 1
+
+    class Slow:
+        """The library, which another thread can use before an append has come back to Python."""
+
+        def __getattr__(self, name: str) -> Any:
+            real = getattr(lib, name)
+
+            def append(*arguments: Any) -> Any:
+                status = real(*arguments)
+                monkeypatch.undo()
+                other = threading.Thread(target=use)
+                other.start()
+                other.join()
+                return status
+
+            return append if name == "inlay_append" else real
+
+    monkeypatch.setattr("inlay.sequence.lib", Slow())
+    sequence.append(3)
+    assert refusals == len(uses)
+    assert sequence.tokens.tolist() == [*prompt, 3]
+    assert (sequence.logits == bard.sequence([*prompt, 3]).logits).all()
+
+
 def test_what_a_check_raises_comes_out(bard: inlay.Model, prompt: list[int]) -> None:
     def stop() -> bool:
         raise LookupError("from the check")
 
-    sequence = bard.sequence(max_length=1 << 20)
-    with inlay.cancel_when(stop), pytest.raises(LookupError, match="from the check"):
-        sequence.append(prompt * 30000)
-    assert len(sequence) == 0
+    sequence = bard.sequence(prompt, max_length=1 << 20)
+    before = sequence.logits.copy()
+    for logits in (True, False):
+        with inlay.cancel_when(stop), pytest.raises(LookupError, match="from the check"):
+            sequence.append(prompt * 30000, logits=logits)
+        assert len(sequence) == len(prompt)
+        assert (sequence.logits == before).all()
     sequence.append(prompt)

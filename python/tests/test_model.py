@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,10 @@ def test_embeds(embeds: inlay.Model, bard: inlay.Model) -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
     for text, vector in zip(texts, vectors):
         assert (embeds.embed([text])[0] == vector).all(), "no other text of the batch counts"
+    one: Any
+    for one in ("text", b"text"):  # not the texts of its letters
+        with pytest.raises(TypeError, match="not several texts"):
+            embeds.embed(one)
     with pytest.raises(inlay.FailedPreconditionError):
         bard.embed(["text"])
     with pytest.raises(inlay.FailedPreconditionError):

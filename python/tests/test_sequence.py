@@ -177,6 +177,11 @@ def test_batches(bard: inlay.Model, other: inlay.Model, prompt: list[int]) -> No
     held = a.logits.copy()
     a.append(1)
     assert (first[-1] == held).all(), "the batch's array is the caller's"
+    [rows] = bard.forward([inlay.Step(a, prompt, rows=3)])
+    held = a.logits.copy()
+    rows /= 0.7
+    assert (a.logits == held).all() and (a.fork().logits == held).all()
+    assert not np.shares_memory(rows, a.logits), "it would keep all rows"
 
     with pytest.raises(inlay.InvalidArgumentError, match="same conversation"):
         bard.forward([(a, 1), (a, 2)])
@@ -186,12 +191,17 @@ def test_batches(bard: inlay.Model, other: inlay.Model, prompt: list[int]) -> No
         bard.forward([])
     with pytest.raises(inlay.InvalidArgumentError):
         bard.forward([(a, [1] * (bard.max_batch + 1))])
+    assert (a.logits == held).all(), "what is refused has changed nothing"
     lengths = len(a), len(b)
     full = bard.sequence([1, 2], max_length=2)
+    held = full.logits.copy()
     with pytest.raises(inlay.BatchError, match="step 1: ") as caught:
         bard.forward([(a, 1), (full, 1), (b, 2)])
     assert caught.value.failed == {1: inlay.OutOfRangeError}
     assert (len(a), len(b), len(full)) == (lengths[0] + 1, lengths[1] + 1, 2)
+    assert (full.logits == held).all()
+    for s in (a, b):
+        assert (s.logits == bard.sequence(s.tokens).logits).all()
 
 
 def test_samples_as_answers_do(bard: inlay.Model, prompt: list[int]) -> None:

@@ -48,8 +48,9 @@ class InlayCChatTest : public ::testing::Test {
     return chat;
   }
 
-  // The answer's message.
-  std::string Answer(const char* messages, const char* tools, const char* variables) {
+  // The answer's message. `schema`: of its JSON; nullptr: any text.
+  std::string Answer(const char* messages, const char* tools, const char* variables,
+                     const char* schema = nullptr, const char* shape_after = nullptr) {
     inlay_chat_input input = {sizeof(input), messages, tools, variables, 0, 0};
     inlay_chat* chat = Render(input);
     inlay_cache* cache = nullptr;
@@ -58,6 +59,9 @@ class InlayCChatTest : public ::testing::Test {
     options.size = sizeof(options);
     EXPECT_EQ(inlay_default_options(model_, &options), INLAY_OK);
     options.chat = chat;
+    options.shape_kind = schema == nullptr ? INLAY_SHAPE_NONE : INLAY_SHAPE_JSON_SCHEMA;
+    options.shape = schema;
+    options.shape_after = shape_after;
     size_t count = 0;
     const int32_t* tokens = inlay_chat_tokens(chat, &count);
     std::string text;
@@ -88,6 +92,18 @@ TEST_F(InlayCChatTest, RendersAndReadsThoughtsAndCalls) {
   EXPECT_THAT(call, HasSubstr(R"("reasoning_content": "I add.")"));
   EXPECT_THAT(call, HasSubstr(R"("name": "add")"));
   EXPECT_THAT(call, HasSubstr(R"(\"a\": 2, \"b\": 3)"));
+}
+
+// Where the prompt has opened the thoughts, the shape is the answer's after them.
+TEST_F(InlayCChatTest, AShapeFollowsTheThoughtsThatThePromptHasOpened) {
+  constexpr char kPonder[] = R"([{"role": "user", "content": "Ponder"}])";
+  for (const char* after : {static_cast<const char*>(nullptr), "", "</think>"}) {
+    EXPECT_EQ(Answer(kPonder, nullptr, nullptr, R"({"enum": ["a", "b"]})", after),
+              R"({"role": "assistant", "content": "\"b\"", "reasoning_content": "Hm"})");
+  }
+  // Where it has not, at once.
+  EXPECT_EQ(Answer(R"([{"role": "user", "content": "Place"}])", nullptr, nullptr, "{}"),
+            R"({"role": "assistant", "content": "{\"city\": \"Paris\", \"degrees\": 21}"})");
 }
 
 TEST_F(InlayCChatTest, OnlyTheTemplateWritesControlTokens) {

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence as SequenceOf
+from collections.abc import Callable, Collection, Sequence as SequenceOf
 from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import errors
 from ._cdef import ffi
+from ._library import check, ready
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int32]
@@ -51,6 +53,13 @@ def read_only(array: Floats) -> Floats:
     return view
 
 
+class Turn:
+    """That of one call with its sequences, until `over` is set: in a `finally`, by an assignment,
+    before which no handler of a signal can come."""
+
+    over = False
+
+
 class LogitRow:
     """A sequence's latest logits, [vocabulary size], in memory that is used again while nobody else
     looks at it: what a caller holds never changes."""
@@ -59,39 +68,77 @@ class LogitRow:
         self._size = vocabulary_size
         self.array: Floats | None = None  # None: the last token has no logits
         self._pointer: Any = None  # to the array, where it may be written again
+        self._turn: Turn | None = None  # the latest
+        self.hidden: Floats | None = None  # what `hide` has hidden
+        self._next: tuple[Floats, Any] | None = None  # an array and the pointer to it
 
-    def to_write(self) -> tuple[Floats, Any]:
-        """An array for the next logits, and its memory as float *. `written` shows it; until then
-        the caller holds it, as another thread may do what is refused to it. The latest logits
-        cannot be seen meanwhile where it is their array; `keep` shows them again."""
+    def begin(self, turn: Turn) -> None:
+        """FailedPreconditionError where another turn is not over."""
+        if self._turn is not None and not self._turn.over:
+            raise errors.FailedPreconditionError("the sequence is in use by another call")
+        self._turn = turn
+
+    # The following are for the turn that has begun.
+
+    def hide(self) -> None:
+        """The logits are not seen from here on, unless `unhide` follows."""
+        self._next = None
+        self.hidden, self.array = self.array, None
+
+    def unhide(self) -> None:
+        if self.hidden is not None:
+            self.hidden, self.array = None, self.hidden
+
+    def to_write(self) -> Any:
+        """Memory for the next logits, as float *, of logits that are hidden. `written` shows it."""
         # Two references: this object's and the argument's. A view, or a fork's row, is a third.
-        if self._pointer is not None and sys.getrefcount(self.array) <= 2:
-            assert self.array is not None
-            array, self.array = self.array, None
-            return array, self._pointer
-        array = np.empty(self._size, np.float32)
-        return array, floats_at(array)
+        if self._pointer is not None and sys.getrefcount(self.hidden) <= 2:
+            assert self.hidden is not None
+            self._next = self.hidden, self._pointer
+        else:
+            array = np.empty(self._size, np.float32)
+            self._next = array, floats_at(array)
+        return self._next[1]
 
-    def written(self, array: Floats, pointer: Any) -> None:
-        self.array = array
-        self._pointer = pointer
+    def written(self) -> None:
+        assert self._next is not None
+        self.array, self._pointer = self._next
+        self._next = self.hidden = None
 
-    def keep(self, array: Floats, pointer: Any) -> None:
-        """What to_write gave was not written."""
-        if pointer == self._pointer:
-            self.array = array
-
-    def show(self, array: Floats) -> None:
-        """Shows logits in the memory of others."""
-        self.array = array
-        self._pointer = None
-
-    def clear(self) -> None:
-        self.array = None
-        self._pointer = None
+    def show(self, logits: Floats) -> None:
+        """Shows a copy of them."""
+        self.to_write()
+        assert self._next is not None
+        self._next[0][:] = logits
+        self.written()
 
     def copy(self) -> LogitRow:
         """The same logits, without a copy of them."""
         other = LogitRow(self._size)
         other.array = self.array
         return other
+
+
+def change(rows: Collection[LogitRow], call: Callable[[], Any],
+           then: Callable[[], None] = lambda: None) -> None:
+    """Runs a call that may change the last tokens of the sequences of `rows`, and `then` once it
+    has succeeded. Their logits are hidden from its beginning, so that none outlives its token where
+    the handler of a signal raises just after it, and seen again where it is refused.
+    FailedPreconditionError while another such call is under way."""
+    turn = Turn()
+    try:
+        for row in rows:
+            row.begin(turn)
+        for row in rows:
+            row.hide()
+        ready()
+        status = call()
+        if status != 0:
+            for row in rows:
+                row.unhide()
+        check(status)
+        then()
+        for row in rows:
+            row.hidden = None
+    finally:
+        turn.over = True

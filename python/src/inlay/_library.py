@@ -146,14 +146,33 @@ def path_of(path: str | os.PathLike[str]) -> bytes:
     return name
 
 
+def fill(make: Callable[[int], Any], call: Callable[[Any, int, Any], Any],
+         capacity: int) -> tuple[Any, int]:
+    """A buffer that `make(capacity)` makes, and how much `call(buffer, capacity, count)` has
+    written there: at first with this capacity, then with one that is enough."""
+    count = ffi.new("size_t *")
+    while True:
+        buffer = make(capacity)
+        status = call(buffer, capacity, count)
+        if status != lib.INLAY_OUT_OF_RANGE or count[0] < capacity:
+            check(status)
+            return buffer, int(count[0])
+        capacity = count[0] + 1  # a text's NUL
+
+
 def text_of(call: Callable[[Any, int, Any], int], guess: int = 256) -> bytes:
     """The text that `call(buffer, capacity, size)` writes, whatever its length."""
-    size = ffi.new("size_t *")
-    capacity = guess
-    while True:
-        buffer = ffi.new("char[]", capacity)
-        status = call(buffer, capacity, size)
-        if status != lib.INLAY_OUT_OF_RANGE or size[0] < capacity:
-            check(status)
-            return bytes(ffi.buffer(buffer, size[0]))
-        capacity = size[0] + 1
+    buffer, size = fill(lambda capacity: ffi.new("char[]", capacity), call, guess)
+    return bytes(ffi.buffer(buffer, size))
+
+
+def made(kind: str, call: Callable[[Any], None], free: Any) -> Any:
+    """The handle that `call(out)` makes, which `free` frees once nobody holds it."""
+    out = ffi.new(kind)
+    try:
+        call(out)
+    except BaseException:
+        # Handlers of signals may also raise just after a call that has succeeded.
+        free(out[0])
+        raise
+    return ffi.gc(out[0], free)

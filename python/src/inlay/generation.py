@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any
 
+from . import errors
 from ._cdef import ffi
 from ._library import cancel_when, check, lib, ready
 from .options import StopReason
@@ -25,9 +26,10 @@ class Generation(Iterator[str], AsyncIterator[str]):
     def __init__(self, handle: Any) -> None:
         self._handle = handle
         self._piece = ffi.new("inlay_piece *", {"size": ffi.sizeof("inlay_piece")})
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # of the library's calls
+        self._stepping = False  # the thread that has the lock is in a step
         self._abandoned = False
-        self._closed = False
+        self._closed = False  # no further step begins
         self._text: list[str] = []
         self.tokens: list[int] = []  # generated so far, without an end-of-generation token
         self.stop_reason: StopReason | None = None  # once it has ended by itself
@@ -44,11 +46,17 @@ class Generation(Iterator[str], AsyncIterator[str]):
         return self.text
 
     def close(self) -> None:
-        """Ends the answer after its latest piece. Fine when it has ended."""
+        """Ends the answer after its latest piece. Fine when it has ended, in any thread, and in
+        handlers of signals: the iteration that one of them interrupts ends after its step."""
+        self._closed = True  # ends a prompt that another thread is computing
         with self._lock:
-            self._closed = True
-            ready()
-            check(lib.inlay_stop_generation(self._handle))
+            # Not from within a step of this thread, which does it at its end.
+            if not self._stepping:
+                self._stop()
+
+    def _stop(self) -> None:
+        ready()
+        check(lib.inlay_stop_generation(self._handle))
 
     def __enter__(self) -> Generation:
         return self
@@ -82,24 +90,30 @@ class Generation(Iterator[str], AsyncIterator[str]):
     def _next(self) -> str | None:
         """The next piece that is not empty; None at the end."""
         with self._lock:
-            while not self._closed:
-                piece = self._step()
-                if piece:
-                    return piece
-        return None
+            while True:
+                self._stepping = True
+                try:
+                    piece = "" if self._closed else self._step()
+                finally:
+                    self._stepping = False
+                    if self._closed:
+                        self._stop()
+                if piece or self._closed:
+                    return piece or None
 
     def _step(self) -> str:
         ready()
         self._piece.text_size = self._piece.token_count = self._piece.done = 0
         try:
-            with cancel_when(lambda: self._abandoned):
+            with cancel_when(lambda: self._abandoned or self._closed):
                 check(lib.inlay_next_piece(self._handle, self._piece))
-        except BaseException:
+        except BaseException as error:
             # Handlers of signals may also raise just after a step that has succeeded: its piece
             # counts, and the answer must give its sequence back.
-            self._closed = True
+            closing, self._closed = self._closed, True
             self._take()
-            lib.inlay_stop_generation(self._handle)
+            if closing and isinstance(error, errors.CancelledError):
+                return ""  # by close()
             raise
         return self._take()
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import errors
-from ._arrays import Floats, LogitRow, Tokens, floats_at, ids_of
+from ._arrays import Floats, LogitRow, Tokens, change, floats_at, ids_of
 from ._cdef import ffi
-from ._library import (check, error_type, last_sentence, lib, path_of, ready,
+from ._library import (check, error_type, fill, last_sentence, lib, made, path_of, ready,
                        text_of)
 from .chat import Chat
 from .generation import Generation
@@ -85,9 +85,10 @@ class Model:
         """
         options = ffi.new("inlay_model_options *", (ffi.sizeof("inlay_model_options"), threads,
                                                     check_tensors))
-        out = ffi.new("inlay_model **")
-        check(lib.inlay_load_model(path_of(path), options, out))
-        return cls(ffi.gc(out[0], lib.inlay_free_model))
+        name = path_of(path)
+        return cls(made("inlay_model **",
+                        lambda out: check(lib.inlay_load_model(name, options, out)),
+                        lib.inlay_free_model))
 
     @classmethod
     def pull(cls, name: str, *, threads: int = 0) -> Model:
@@ -117,16 +118,12 @@ class Model:
         encoded = text.encode() if isinstance(text, str) else text
         options = ffi.new("inlay_tokenize_options *", (ffi.sizeof("inlay_tokenize_options"), bos,
                                                        special, to_embed))
-        count = ffi.new("size_t *")
-        capacity = len(encoded) + 8
-        while True:
-            ids = ffi.new("int32_t[]", capacity)
-            status = lib.inlay_tokenize_with(self._handle, encoded, len(encoded), options, ids,
-                                             capacity, count)
-            if status != lib.INLAY_OUT_OF_RANGE or count[0] <= capacity:
-                check(status)
-                return list(ffi.unpack(ids, count[0]))
-            capacity = count[0]
+        ids, count = fill(
+            lambda capacity: ffi.new("int32_t[]", capacity),
+            lambda *out: lib.inlay_tokenize_with(self._handle, encoded, len(encoded), options,
+                                                 *out),
+            len(encoded) + 8)
+        return list(ffi.unpack(ids, count))
 
     def detokenize(self, tokens: Tokens) -> str:
         """The text of tokens, control tokens left out. Bytes that are not UTF-8 become U+FFFD."""
@@ -175,9 +172,9 @@ class Model:
                  text(dict(variables)) if variables else ffi.NULL)
         given = ffi.new("inlay_chat_input *", (ffi.sizeof("inlay_chat_input"), *texts,
                                                not generation_prompt, now))
-        out = ffi.new("inlay_chat **")
-        check(lib.inlay_render_chat(self._handle, given, out))
-        return Chat(ffi.gc(out[0], lib.inlay_free_chat))
+        return Chat(made("inlay_chat **",
+                         lambda out: check(lib.inlay_render_chat(self._handle, given, out)),
+                         lib.inlay_free_chat))
 
     # Passes.
 
@@ -190,10 +187,10 @@ class Model:
         """
         options = ffi.new("inlay_cache_options *", (ffi.sizeof("inlay_cache_options"), max_length,
                                                     _row_type(rows), limit_bytes))
-        out = ffi.new("inlay_cache **")
-        check(lib.inlay_create_cache(self._handle, options, out))
-        sequence = Sequence(self, ffi.gc(out[0], lib.inlay_free_cache),
-                            LogitRow(self.vocabulary_size))
+        handle = made("inlay_cache **",
+                      lambda out: check(lib.inlay_create_cache(self._handle, options, out)),
+                      lib.inlay_free_cache)
+        sequence = Sequence(self, handle, LogitRow(self.vocabulary_size))
         if tokens is not None:
             sequence.append(tokens)
         return sequence
@@ -201,7 +198,7 @@ class Model:
     def forward(self, steps: Iterable[Step | tuple[Sequence, Tokens]]) -> list[Floats]:
         """Appends tokens to several sequences of this model in one pass, at most max_batch tokens
         in all: for each step its logits, float32 [rows, vocabulary size]. They are views of one
-        array. A sequence's `logits` are the last row of its step.
+        array, the caller's. A sequence's `logits` are a copy of the last row of its step.
 
         BatchError when steps failed alone, as their sequences are too long or lack memory; their
         sequences have not advanced, while the others have, whose `logits` are theirs. On any other
@@ -217,20 +214,22 @@ class Model:
             if step.sequence.model is not self:
                 raise errors.InvalidArgumentError("a sequence is of another model")
         logits = np.empty((sum(step.rows for step in batch), self.vocabulary_size), np.float32)
-        ready()
-        check(lib.inlay_forward(c_steps, len(batch), floats_at(logits), logits.size))
         found: list[Floats] = []
         failed: dict[int, type[errors.InlayError]] = {}
-        row = 0
-        for i, step in enumerate(batch):
-            found.append(logits[row:row + step.rows])
-            row += step.rows
-            if c_steps[i].status != lib.INLAY_OK:
-                failed[i] = error_type(c_steps[i].status)
-            elif step.rows > 0:
-                step.sequence._row.show(found[-1][-1])
-            else:
-                step.sequence._row.clear()
+
+        def show() -> None:
+            row = 0
+            for i, step in enumerate(batch):
+                found.append(logits[row:row + step.rows])
+                row += step.rows
+                if c_steps[i].status != lib.INLAY_OK:
+                    failed[i] = error_type(c_steps[i].status)
+                    step.sequence._row.unhide()
+                elif step.rows > 0:
+                    step.sequence._row.show(found[-1][-1])
+
+        change({step.sequence._row for step in batch},
+               lambda: lib.inlay_forward(c_steps, len(batch), floats_at(logits), logits.size), show)
         if failed:
             raise errors.BatchError(last_sentence(), failed)
         return found
@@ -269,6 +268,9 @@ class Model:
     def embed(self, texts: Iterable[str | Tokens]) -> Floats:
         """Vectors of length 1 of texts, or of their tokens: float32 [texts, embedding_dim]. For
         models that embed texts: FailedPreconditionError for others."""
+        if isinstance(texts, (str, bytes)):
+            raise TypeError(f"texts is one {type(texts).__name__}, not several texts: put it in a "
+                            "list")
         memory = [ids_of(self._tokenize(text, -1, False, to_embed=True)
                          if isinstance(text, str) else text) for text in texts]
         found = np.empty((len(memory), self.embedding_dim), np.float32)

@@ -25,8 +25,9 @@ class StopReason(enum.Enum):
 class JsonSchema:
     """JSON that is valid by a schema (a dict, or its text); by {} any JSON.
 
-    `after`: the shape begins after this text, which ends the model's thoughts. `in_order`: members
-    of objects come in the order of the schema.
+    `after`: the shape begins after this text, which ends the model's thoughts; "": at once, or
+    after the thoughts that the prompt, a Chat, has opened. `in_order`: members of objects come in
+    the order of the schema.
     """
 
     schema: Mapping[str, Any] | str
@@ -66,7 +67,9 @@ class Options:
     repeat_last_n: int | None = None
     presence_penalty: float | None = None  # subtracted from logits of tokens of the answer,
     frequency_penalty: float | None = None  # and for each time that they are in it
-    seed: int | None = None  # the same seed gives the same answer
+    # The same seed gives the same answer. None is 0: without one each answer to a prompt is the
+    # same (the command `inlay generate` draws one).
+    seed: int | None = None
     stop: str | SequenceOf[str] = ()  # the answer ends before the first of these texts
     ignore_end: bool = False  # continue after an end-of-generation token
     draft: int = 0  # tokens to draft at once by prompt lookup; the answer is the same

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import errors
-from ._arrays import Floats, Ids, LogitRow, Tokens, ids_of, read_only
+from ._arrays import Floats, Ids, LogitRow, Tokens, Turn, change, ids_of, read_only
 from ._cdef import ffi
-from ._library import check, lib, path_of, ready
+from ._library import check, fill, lib, made, path_of
 from .chat import Chat
 from .generation import Generation
 from .options import COptions, Options
@@ -42,14 +42,13 @@ class Sequence:
     @property
     def tokens(self) -> Ids:
         """All tokens, int32 [length]: a copy."""
-        count = ffi.new("size_t *", len(self))
-        while True:  # once more where another thread has appended meanwhile
-            found = np.empty(count[0], np.int32)
-            status = lib.inlay_copy_tokens(self._handle, ffi.from_buffer("int32_t[]", found),
-                                           len(found), count)
-            if status != lib.INLAY_OUT_OF_RANGE:
-                check(status)
-                return found[:count[0]]
+        found: Ids
+        found, count = fill(  # larger than at first where another thread has appended meanwhile
+            lambda capacity: np.empty(capacity, np.int32),
+            lambda ids, *out: lib.inlay_copy_tokens(
+                self._handle, ffi.from_buffer("int32_t[]", ids), *out),
+            len(self))
+        return found[:count]
 
     @property
     def text(self) -> str:
@@ -84,23 +83,12 @@ class Sequence:
         Ctrl-C in the main thread ends a long append, which then has changed nothing.
         """
         ids, count = ids_of(tokens)
-        ready()
+        row = self._row
         if logits:
-            before = len(self)
-            array, pointer = self._row.to_write()
-            try:
-                check(lib.inlay_append(self._handle, ids, count, pointer))
-            except BaseException:
-                # Handlers of signals may also raise just after a call that has succeeded.
-                if len(self) == before:
-                    self._row.keep(array, pointer)
-                else:
-                    self._row.written(array, pointer)
-                raise
-            self._row.written(array, pointer)
+            change((row,), lambda: lib.inlay_append(self._handle, ids, count, row.to_write()),
+                   row.written)
         else:
-            check(lib.inlay_append(self._handle, ids, count, ffi.NULL))
-            self._row.clear()
+            change((row,), lambda: lib.inlay_append(self._handle, ids, count, ffi.NULL))
 
     @property
     def logits(self) -> Floats:
@@ -108,22 +96,27 @@ class Sequence:
         cannot be written and stays as it is whatever becomes of the sequence.
 
         FailedPreconditionError where the last token was not appended with logits: after a rewind,
-        a load or an answer, or in an empty sequence.
+        a load or an answer, or in an empty sequence; also where the handler of a signal (Ctrl-C)
+        has raised just as the append began or ended.
         """
-        if self._row.array is None:
+        array = self._row.array
+        if array is None:
             raise errors.FailedPreconditionError(
                 "the sequence has no logits of its last token: append with logits computes them")
-        return read_only(self._row.array)
+        return read_only(array)
 
     def rewind(self, length: int) -> None:
         """Makes the sequence end before token `length`, at least rewind_floor. What follows has
         the same bits as if the dropped tokens had never been there."""
         if length < 0:
             raise errors.OutOfRangeError(f"a length of {length} is negative")
-        before = len(self)
-        check(lib.inlay_rewind_cache(self._handle, length))
-        if length < before:
-            self._row.clear()
+
+        def rewind() -> Any:
+            if length >= len(self):
+                self._row.unhide()  # the last token stays
+            return lib.inlay_rewind_cache(self._handle, length)
+
+        change((self._row,), rewind)
 
     def trim(self, rewind: int = 0) -> None:
         """Gives back the memory that only rewinds by more than `rewind` tokens need: of a hybrid's
@@ -136,9 +129,15 @@ class Sequence:
     def fork(self) -> Sequence:
         """A sequence with the same past and logits, which continues independently. Both share
         their memory until one of them writes."""
-        out = ffi.new("inlay_cache **")
-        check(lib.inlay_fork_cache(self._handle, out))
-        return Sequence(self._model, ffi.gc(out[0], lib.inlay_free_cache), self._row.copy())
+        turn = Turn()
+        try:
+            self._row.begin(turn)  # its tokens and its logits are those of one moment
+            handle = made("inlay_cache **",
+                          lambda out: check(lib.inlay_fork_cache(self._handle, out)),
+                          lib.inlay_free_cache)
+            return Sequence(self._model, handle, self._row.copy())
+        finally:
+            turn.over = True
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the sequence to a file, which then holds all of it or, on error, what it held
@@ -150,9 +149,8 @@ class Sequence:
         most often 0. If another version of the library, other weights, another instruction set or
         another type of rows has computed it, all are; with `exact` it is refused instead."""
         recomputed = ffi.new("size_t *")
-        ready()
-        check(lib.inlay_load_cache(self._handle, path_of(path), exact, recomputed))
-        self._row.clear()
+        name = path_of(path)
+        change((self._row,), lambda: lib.inlay_load_cache(self._handle, name, exact, recomputed))
         return int(recomputed[0])
 
     def sample(self, options: Options | None = None, *, answer: int = 0) -> int:
@@ -175,11 +173,12 @@ class Sequence:
         elif isinstance(prompt, str):
             prompt = self._model.tokenize(prompt, bos=None if len(self) == 0 else False)
         ids, count = ids_of(prompt)
-        out = ffi.new("inlay_generation **")
         c = COptions(self._model._handle, options, handle)
-        check(lib.inlay_start_generation(self._handle, ids, count, c.struct, out))
-        self._row.clear()
-        return Generation(ffi.gc(out[0], lib.inlay_free_generation))
+        return Generation(made(
+            "inlay_generation **",
+            lambda out: change((self._row,), lambda: lib.inlay_start_generation(
+                self._handle, ids, count, c.struct, out)),
+            lib.inlay_free_generation))
 
 
 def shared_bytes(sequences: list[Sequence]) -> int:

@@ -110,6 +110,17 @@ TEST(Sampler, TemperatureZeroTakesTheLargestAndPenaltiesCount) {
   EXPECT_EQ(*penalized.Sample(logits, std::vector<int32_t>{-1, 99}), 1) << "ids of no logit";
 }
 
+TEST(Sampler, ARepeatPenaltyIsNoSmallerThanTheServers) {
+  EXPECT_TRUE(CheckSampling({.repeat_penalty = 0.01f}).ok());
+  EXPECT_TRUE(CheckSampling({.repeat_penalty = 100}).ok());
+  // With the smallest, a logit divided by it would be infinite.
+  for (const float bad : {1e-39f, 0.009f, 0.0f, -1.0f, 101.0f, std::nanf("")}) {
+    EXPECT_THAT(CheckSampling({.repeat_penalty = bad}).message(),
+                testing::HasSubstr("not between 0.01 and 100"))
+        << bad;
+  }
+}
+
 TEST(Sampler, PresenceAndFrequencyCountTheAnswerAlone) {
   const std::vector<float> logits = {1.0f, 2.0f, 1.9f, -1.0f};
   const std::vector<int32_t> history = {1, 2, 2, 1, 2};
