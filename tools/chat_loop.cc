@@ -137,7 +137,8 @@ class ChatLoop {
       }
       WriteNote(absl::StrCat("inlay: ", status.message(), "\n"));
     }
-    if (reader_.interactive()) WriteDimmedNote(partner_.Closing());
+    const std::string closing = partner_.Closing();
+    if (reader_.interactive()) WriteDimmedNote(closing);
     return out_.Finish();
   }
 

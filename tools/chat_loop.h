@@ -46,7 +46,7 @@ class ChatPartner {
   // Whether the model runs in this process, so that its conversation can be forked and saved here.
   virtual bool RunsHere() const { return true; }
 
-  // What is shown to a person who ends the chat; "" for nothing.
+  // To be called when the chat ends: what is shown to a person then; "" for nothing.
   virtual std::string Closing() { return ""; }
 };
 

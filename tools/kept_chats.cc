@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,24 +18,26 @@ absl::StatusOr<std::string> KeptChats::Prefix() {
   return absl::StrCat("chat-", absl::Hex(identity.weights_hash, absl::kZeroPad16), "-");
 }
 
+absl::Status KeptChats::Delete(const std::string& key) {
+  const absl::Status status = store_->Delete(key);
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
 absl::Status KeptChats::Keep(const ChatSession& session) {
-  if (session.turns().empty()) return absl::OkStatus();
+  if (session.turns().empty()) {
+    const std::string before = std::exchange(key_, "");
+    return before.empty() ? absl::OkStatus() : Delete(before);
+  }
   INLAY_ASSIGN_OR_RETURN(const std::string prefix, Prefix());
-  const bool is_new = key_.empty();
-  if (is_new) {
-    key_ =
-        absl::StrCat(prefix, absl::FormatTime("%Y%m%dT%H%M%E6S", absl::Now(), absl::UTCTimeZone()),
-                     "-", getpid());
-  }
-  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(key_));
+  const std::string key = absl::StrCat(
+      prefix, absl::FormatTime("%Y%m%dT%H%M%E6S", absl::Now(), absl::UTCTimeZone()), "-", getpid());
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateWriter> writer, store_->Put(key));
   INLAY_RETURN_IF_ERROR(session.Save(*writer, SavedPart::kTokens));
-  if (!is_new) return absl::OkStatus();
+  const std::string before = std::exchange(key_, key);
+  // Only now: what is interrupted in between leaves the chat twice, not nowhere.
+  if (!before.empty()) return before == key ? absl::OkStatus() : Delete(before);
   INLAY_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_->List(prefix));
-  for (size_t i = 0; i + kMost < keys.size(); ++i) {
-    // Another process may have deleted it since.
-    const absl::Status status = store_->Delete(keys[i]);
-    if (!absl::IsNotFound(status)) INLAY_RETURN_IF_ERROR(status);
-  }
+  for (size_t i = 0; i + kMost < keys.size(); ++i) INLAY_RETURN_IF_ERROR(Delete(keys[i]));
   return absl::OkStatus();
 }
 

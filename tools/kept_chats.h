@@ -16,7 +16,8 @@
 namespace inlay {
 
 // Each chat is a state of its own in a store, named after the weights' hash and the time when it
-// began; of one model the newest kMost are kept. Only tokens and texts are, a few kilobytes: the
+// was kept last, so that the newest name is that of the chat that somebody was at last; of one
+// model the newest kMost are kept. Only tokens and texts are, a few kilobytes: the
 // rest is computed again, exactly, when a chat goes on.
 class KeptChats {
  public:
@@ -27,7 +28,7 @@ class KeptChats {
       : store_(std::move(store)), engine_(engine) {}
 
   // Stores the chat in the place of what this object has stored of it before. A chat without turns
-  // is not stored.
+  // is not stored, and what was stored of it is deleted.
   absl::Status Keep(const ChatSession& session);
 
   // What Keep stores next is another chat.
@@ -40,6 +41,8 @@ class KeptChats {
  private:
   // What the names of this model's chats begin with.
   absl::StatusOr<std::string> Prefix();
+  // Another process may have deleted the state before.
+  absl::Status Delete(const std::string& key);
 
   std::shared_ptr<StateStore> store_;
   Engine& engine_;

@@ -27,7 +27,8 @@
 namespace inlay {
 namespace {
 
-constexpr int kHistory = 1000;  // entries
+constexpr int kHistory = 1000;                                           // entries
+constexpr char kPasteOn[] = "\033[?2004h", kPasteOff[] = "\033[?2004l";  // bracketed paste
 
 // The functions of libedit that are used.
 struct LibeditApi {
@@ -75,8 +76,11 @@ void UseUtf8() {
 
 class Libedit final : public LineEditor {
  public:
-  Libedit(const LibeditApi& api, Completer completer, std::string history)
-      : api_(api), completer_(std::move(completer)), history_path_(std::move(history)) {}
+  Libedit(const LibeditApi& api, Completer completer, std::string history, int shown_fd)
+      : api_(api),
+        completer_(std::move(completer)),
+        history_path_(std::move(history)),
+        shown_fd_(shown_fd) {}
 
   ~Libedit() override {
     if (line_ != nullptr) api_.end(line_);
@@ -84,7 +88,7 @@ class Libedit final : public LineEditor {
   }
 
   bool Init() {
-    line_ = api_.init("inlay", stdin, stdout, stderr);
+    line_ = api_.init("inlay", stdin, shown_fd_ == STDOUT_FILENO ? stdout : stderr, stderr);
     history_ = api_.history_init();
     if (line_ == nullptr || history_ == nullptr) return false;
     get = api_.get;
@@ -106,12 +110,12 @@ class Libedit final : public LineEditor {
     prompt_ = prompt;
     signals_ = &signals;
     typed_ = {};
-    Put("\033[?2004h");  // bracketed paste
+    Put(kPasteOn);
     // Before the prompt: what is typed as soon as it shows is not for the terminal's own editing.
     api_.set(line_, EL_PREP_TERM, 1);
     int count = 0;
     const char* const text = api_.gets(line_, &count);
-    Put("\033[?2004l");
+    Put(kPasteOff);
     signals_ = nullptr;
     if (typed_.signal != 0) {
       typed_.end = TypedLine::End::kSignal;
@@ -179,8 +183,8 @@ class Libedit final : public LineEditor {
     }
   }
 
-  static void Put(absl::string_view text) {
-    [[maybe_unused]] const ssize_t n = write(STDOUT_FILENO, text.data(), text.size());
+  void Put(absl::string_view text) const {
+    [[maybe_unused]] const ssize_t n = write(shown_fd_, text.data(), text.size());
   }
 
   int ReadOne(wchar_t* character) {
@@ -191,9 +195,14 @@ class Libedit final : public LineEditor {
         api_.resize(line_);
         api_.set(line_, EL_REFRESH);
       } else if (signo == SIGTSTP) {
+        // The shell gets the terminal as it was, without the prompt's colour; the prompt that is
+        // shown again brings that.
+        Put(kPasteOff);
+        if (prompt_.find('\033') != std::string::npos) Put("\033[0m");
         api_.set(line_, EL_PREP_TERM, 0);
         PromptSignals::Stop();
         api_.set(line_, EL_PREP_TERM, 1);
+        Put(kPasteOn);
         api_.set(line_, EL_REFRESH);
       } else if (signo != 0) {
         const LineInfo* const info = api_.line(line_);
@@ -268,6 +277,7 @@ class Libedit final : public LineEditor {
   const LibeditApi api_;
   const Completer completer_;
   const std::string history_path_;
+  const int shown_fd_;
   EditLine* line_ = nullptr;
   History* history_ = nullptr;
   std::string prompt_;
@@ -277,13 +287,14 @@ class Libedit final : public LineEditor {
 
 }  // namespace
 
-std::unique_ptr<LineEditor> LineEditor::Create(Completer completer, const std::string& history) {
+std::unique_ptr<LineEditor> LineEditor::Create(Completer completer, const std::string& history,
+                                               int shown_fd) {
   const char* const term = std::getenv("TERM");
   if (term == nullptr || *term == 0 || absl::string_view(term) == "dumb") return nullptr;
   LibeditApi api;
   if (!api.Load()) return nullptr;
   UseUtf8();
-  auto editor = std::make_unique<Libedit>(api, std::move(completer), history);
+  auto editor = std::make_unique<Libedit>(api, std::move(completer), history, shown_fd);
   if (!editor->Init()) return nullptr;
   return editor;
 }
@@ -294,7 +305,9 @@ std::unique_ptr<LineEditor> LineEditor::Create(Completer completer, const std::s
 
 namespace inlay {
 
-std::unique_ptr<LineEditor> LineEditor::Create(Completer, const std::string&) { return nullptr; }
+std::unique_ptr<LineEditor> LineEditor::Create(Completer, const std::string&, int) {
+  return nullptr;
+}
 
 }  // namespace inlay
 

@@ -28,9 +28,11 @@ class LineEditor {
   virtual ~LineEditor() = default;
 
   // Null where the program was built without libedit's header, runs without its library, or on a
-  // terminal that can only add text ($TERM is dumb). Standard input and output are a terminal.
-  // History is read from the file `history`, and what is typed is appended to it; "" for none.
-  static std::unique_ptr<LineEditor> Create(Completer completer, const std::string& history);
+  // terminal that can only add text ($TERM is dumb). Standard input is a terminal, and so is
+  // `shown_fd`, standard output or standard error, where the line is shown. History is read from
+  // the file `history`, and what is typed is appended to it; "" for none.
+  static std::unique_ptr<LineEditor> Create(Completer completer, const std::string& history,
+                                            int shown_fd);
 
   virtual TypedLine Read(const std::string& prompt, PromptSignals& signals) = 0;
 

@@ -21,15 +21,27 @@ using End = TypedLine::End;
 
 constexpr absl::string_view kQuotes = "\"\"\"";
 constexpr char kContinued[] = "... ";
+constexpr char kGreen[] = "\033[32m", kPlain[] = "\033[0m";  // what a person types is green
+
+int ShownFd() {
+  if (isatty(STDOUT_FILENO) == 1) return STDOUT_FILENO;
+  return isatty(STDERR_FILENO) == 1 ? STDERR_FILENO : -1;
+}
 
 }  // namespace
 
 LineReader::LineReader(Completer completer, const std::string& history)
-    : interactive_(isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) {
+    : interactive_(isatty(STDIN_FILENO) == 1), shown_fd_(interactive_ ? ShownFd() : -1) {
   if (!interactive_) return;
   PromptSignals::Prepare();
+  if (shown_fd_ == -1) return;  // there is nothing to see of an edited line
   if (completer == nullptr) completer = [](absl::string_view) { return Completions(); };
-  editor_ = LineEditor::Create(std::move(completer), history);
+  editor_ = LineEditor::Create(std::move(completer), history, shown_fd_);
+}
+
+void LineReader::Show(absl::string_view text) const {
+  if (shown_fd_ == -1) return;
+  [[maybe_unused]] const ssize_t n = write(shown_fd_, text.data(), text.size());
 }
 
 std::optional<std::string> LineReader::Next(const char* prompt) {
@@ -91,22 +103,19 @@ TypedLine LineReader::ReadLine(const char* prompt) {
     if (absl::EndsWith(line.text, "\r")) line.text.pop_back();  // of a file from Windows
     return line;
   }
-  const bool color = HasColor(STDOUT_FILENO);
+  const bool color = HasColor(shown_fd_);
   TypedLine line;
   {
     PromptSignals signals;
-    // What a person types is green. \1 marks for the editor what takes no column.
     if (editor_ != nullptr) {
-      line = editor_->Read(absl::StrCat(color ? "\1\033[32m\1" : "", prompt), signals);
+      // \1 marks for the editor what takes no column.
+      line = editor_->Read(color ? absl::StrCat("\1", kGreen, "\1", prompt) : prompt, signals);
     } else {
-      std::cout << (color ? "\033[32m" : "") << prompt << std::flush;
-      line = ReadUnedited(signals);
+      line = ReadUnedited(absl::StrCat(color ? kGreen : "", prompt), signals);
     }
   }
-  if (color) std::cout << "\033[0m";
-  if (line.end == End::kSignal)
-    std::cout << (editor_ != nullptr && line.signal == SIGINT ? "^C\n" : "\n");
-  std::cout << std::flush;
+  if (color) Show(kPlain);
+  if (line.end == End::kSignal) Show(editor_ != nullptr && line.signal == SIGINT ? "^C\n" : "\n");
   if (line.end == End::kSignal && line.signal != SIGINT) {
     raise(line.signal);
     line.end = End::kEnd;  // whoever handles it lets the program live
@@ -114,7 +123,8 @@ TypedLine LineReader::ReadLine(const char* prompt) {
   return line;
 }
 
-TypedLine LineReader::ReadUnedited(PromptSignals& signals) {
+TypedLine LineReader::ReadUnedited(const std::string& prompt, PromptSignals& signals) {
+  Show(prompt);
   TypedLine line;
   while (true) {
     if (const size_t newline = unread_.find('\n'); newline != std::string::npos) {
@@ -124,7 +134,11 @@ TypedLine LineReader::ReadUnedited(PromptSignals& signals) {
       return line;
     }
     line.signal = signals.Wait(STDIN_FILENO);
-    if (line.signal == SIGTSTP) PromptSignals::Stop();
+    if (line.signal == SIGTSTP) {
+      if (HasColor(shown_fd_)) Show(kPlain);  // the shell's prompt is not green
+      PromptSignals::Stop();
+      Show(prompt);  // of a new line: the terminal has dropped what was typed
+    }
     if (line.signal == SIGTSTP || line.signal == SIGWINCH) continue;
     if (line.signal != 0) {
       line.end = End::kSignal;  // the terminal has dropped what was typed

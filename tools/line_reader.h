@@ -6,13 +6,16 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "tools/completion.h"
 #include "tools/line_editor.h"
 
 namespace inlay {
 
-// On a terminal a line can be edited; without libedit the terminal's own editing remains, pasted
-// lines are messages of their own, and there is neither history nor completion.
+// Whether somebody types is a matter of standard input alone. On a terminal a line can be edited;
+// without libedit the terminal's own editing remains, pasted lines are messages of their own, and
+// there is neither history nor completion. The prompt is shown on standard output, or on standard
+// error where that alone is a terminal, as in `inlay chat | tee log`.
 class LineReader {
  public:
   // `history` is a file; "": none. To be made before a sandbox is entered, which would keep the
@@ -35,9 +38,12 @@ class LineReader {
  private:
   TypedLine ReadMessage(const char* prompt);
   TypedLine ReadLine(const char* prompt);
-  TypedLine ReadUnedited(PromptSignals& signals);
+  TypedLine ReadUnedited(const std::string& prompt, PromptSignals& signals);
+  // Nothing where there is no terminal to show it.
+  void Show(absl::string_view text) const;
 
   bool interactive_;
+  int shown_fd_;  // the terminal with the prompt; -1: none
   std::unique_ptr<LineEditor> editor_;
   std::string unread_;  // of a terminal without an editor: what follows the last line
 };

@@ -89,9 +89,9 @@ class LocalPartner final : public ChatPartner {
   }
 
   std::string Closing() override {
-    if (kept_ == nullptr || session_.turns().empty()) return "";
     Keep();  // what the last commands have changed
-    return kept_ == nullptr ? "" : "inlay chat --continue goes on with this chat\n";
+    if (kept_ == nullptr || session_.turns().empty()) return "";
+    return "inlay chat --continue goes on with this chat\n";
   }
 
   absl::Status Say(const std::string& text, AnswerPrinter& printer,
@@ -112,6 +112,7 @@ class LocalPartner final : public ChatPartner {
       return absl::StrCat("saved ", Plural(session_.turns().size(), "turn"), "\n");
     }
     if (name == "/load") {
+      Keep();
       INLAY_RETURN_IF_ERROR(Load(command.text));
       BeginAnother();
       return absl::StrCat("after turn ", session_.turns().size(), ", ",
@@ -124,7 +125,7 @@ class LocalPartner final : public ChatPartner {
       return "removed all turns\n";
     }
     if (name == "/rewind") {
-      INLAY_RETURN_IF_ERROR(session_.Rewind(number.value_or(1)));
+      INLAY_RETURN_IF_ERROR(Rewind(number.value_or(1)));
       return absl::StrCat("back after turn ", session_.turns().size(), "\n");
     }
     if (name == "/fork" && number.has_value()) {
@@ -293,6 +294,15 @@ class LocalPartner final : public ChatPartner {
     INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader,
                            store_ != nullptr ? store_->Get(file) : ReadStateFile(file));
     return About(file, session_.Load(*reader, ShownLoad(file, exact_, interrupt)));
+  }
+
+  absl::Status Rewind(size_t turns) {
+    const InterruptWatch interrupt;
+    const absl::Status status = session_.Rewind(
+        turns, [&] { return interrupt.requested(); },
+        ShowProgress("computing the turns before again", ProgressUnit::kTokens));
+    if (!absl::IsCancelled(status)) return status;
+    return absl::CancelledError("interrupted; no turn was removed");
   }
 
   std::string Stats() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "tools/format.h"
 
 namespace inlay {
@@ -42,28 +44,55 @@ std::string TimeText(double seconds) {
   return Format("%d:%02d h left", whole / 3600, whole / 60 % 60);
 }
 
-// The first `columns` characters of UTF-8 text, of which each counts as one column.
+// Blocks of characters that take two columns, by their first and last one: those that Unicode's
+// EastAsianWidth.txt says are wide or fullwidth, with the few between them that are not. wcwidth()
+// knows them only in a locale that the user has chosen.
+constexpr std::pair<char32_t, char32_t> kWide[] = {
+    {0x1100, 0x115F},   {0x231A, 0x231B},   {0x23E9, 0x23F3},   {0x25FD, 0x25FE},
+    {0x2614, 0x2615},   {0x2648, 0x2653},   {0x26A1, 0x26FF},   {0x2705, 0x27BF},
+    {0x2B1B, 0x2B55},   {0x2E80, 0xA4CF},   {0xA960, 0xA97F},   {0xAC00, 0xD7A3},
+    {0xF900, 0xFAFF},   {0xFE10, 0xFE1F},   {0xFE30, 0xFE6F},   {0xFF01, 0xFF60},
+    {0xFFE0, 0xFFE6},   {0x16FE0, 0x18DFF}, {0x1AFF0, 0x1B2FF}, {0x1F000, 0x1F0FF},
+    {0x1F18E, 0x1F19A}, {0x1F1E6, 0x1F9FF}, {0x1FA70, 0x1FAFF}, {0x20000, 0x3FFFD}};
+
+size_t ColumnsOf(char32_t c) {
+  return std::any_of(std::begin(kWide), std::end(kWide),
+                     [c](const auto& block) { return c >= block.first && c <= block.second; })
+             ? 2
+             : 1;
+}
+
+// As much of the beginning of UTF-8 text as `columns` hold.
 std::string Cut(absl::string_view text, size_t columns) {
   size_t end = 0;
-  for (; end < text.size(); ++end) {
-    const bool begins = (static_cast<unsigned char>(text[end]) & 0xC0) != 0x80;
-    if (begins && columns-- == 0) break;
+  while (end < text.size()) {
+    const CodePoint next = DecodeUtf8(text.substr(end));
+    const size_t width = ColumnsOf(next.value);
+    if (width > columns) break;
+    columns -= width;
+    end += next.length;
   }
   return std::string(text.substr(0, end));
 }
 
 size_t Columns(absl::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  size_t columns = 0;
+  while (!text.empty()) {
+    const CodePoint next = DecodeUtf8(text);
+    columns += ColumnsOf(next.value);
+    text.remove_prefix(next.length);
+  }
+  return columns;
 }
 
 }  // namespace
 
 std::string ProgressLine(const std::string& what, uint64_t done, uint64_t total, ProgressUnit unit,
-                         double seconds, size_t width) {
+                         double seconds, size_t width, uint64_t before) {
   if (total > 0) done = std::min(done, total);
-  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  // Less is done than before where a download has started over.
+  const double since = static_cast<double>(done - std::min(before, done));
+  const double rate = seconds > 0 ? since / seconds : 0;
   std::string share, bar;
   if (total > 0) {
     const double fraction = static_cast<double>(done) / static_cast<double>(total);
@@ -123,7 +152,8 @@ void ProgressBar::Update(uint64_t done) {
 
 void ProgressBar::Draw(uint64_t done, double seconds) {
   // The last column stays free: some terminals would go to the next line.
-  std::string line = ProgressLine(what_, done, total_, unit_, seconds, WidthOf(fd_) - 1);
+  std::string line =
+      ProgressLine(what_, done, total_, unit_, seconds, WidthOf(fd_) - 1, done_before_);
   const size_t columns = Columns(line);
   const std::string rest(shown_ > columns ? shown_ - columns : 0, ' ');
   shown_ = columns;

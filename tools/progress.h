@@ -21,9 +21,9 @@ enum class ProgressUnit { kBytes, kTokens, kRequests };
 //   loading model.gguf [#########---------------]  38 %, 1.4 GB/s, 2 s left
 //
 // `what` has been made printable. The bar, then the rate and the time left go where the width does
-// not suffice. `seconds` is the time since the start.
+// not suffice. `seconds` is the time since the start, when `before` was done already.
 std::string ProgressLine(const std::string& what, uint64_t done, uint64_t total, ProgressUnit unit,
-                         double seconds, size_t width);
+                         double seconds, size_t width, uint64_t before = 0);
 
 // Shows nothing where the descriptor is no terminal, and nothing in the first 0.3 seconds, so that
 // what takes no time leaves no trace. Draws at most ten times a second, always on one line, which
@@ -41,6 +41,8 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void Update(uint64_t done);
+  // What was done before the start, as of a download that goes on: no part of the rate.
+  void SetDoneBefore(uint64_t done) { done_before_ = done; }
   // Changes `what`, from the next line on.
   void Rename(const std::string& what);
   // Clears the line, for something else that is shown.
@@ -59,6 +61,7 @@ class ProgressBar {
   const Clock clock_;
   const double start_;
   double next_draw_;
+  uint64_t done_before_ = 0;
   size_t shown_ = 0;  // columns of the line that stands there
 };
 

@@ -27,8 +27,10 @@ absl::StatusOr<PulledModel> PullWithProgress(const HubName& name) {
                                      },
                                  .progress =
                                      [&](uint64_t done, uint64_t total) {
-                                       if (!bar.has_value())
+                                       if (!bar.has_value()) {
                                          bar.emplace(name.ToString(), total, ProgressUnit::kBytes);
+                                         bar->SetDoneBefore(done);
+                                       }
                                        bar->Update(done);
                                      }};
   return PullModel(name, options, observer);

@@ -144,7 +144,7 @@ absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_te
     // Restored if the answer fails.
     INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> before, cache_->Fork());
     std::vector<Turn> turns = turns_;
-    INLAY_RETURN_IF_ERROR(Rewind(1));
+    INLAY_RETURN_IF_ERROR(Rewind(1, cancel));
     auto result = Say(user, on_text, cancel);
     if (!result.ok()) {
       INLAY_RETURN_IF_ERROR(cache_->Restore(std::move(*before)));
@@ -154,7 +154,8 @@ absl::StatusOr<GenerateResult> ChatSession::Regenerate(const TextCallback& on_te
   });
 }
 
-absl::Status ChatSession::Rewind(size_t count) {
+absl::Status ChatSession::Rewind(size_t count, const CancelCheck& cancel,
+                                 const Progress& progress) {
   return OrOutOfMemory("this chat", [&]() -> absl::Status {
     if (count > turns_.size()) {
       return absl::OutOfRangeError(
@@ -162,20 +163,22 @@ absl::Status ChatSession::Rewind(size_t count) {
     }
     if (count == 0) return absl::OkStatus();
     const size_t index = turns_.size() - count;
-    INLAY_RETURN_IF_ERROR(GoBack(turns_[index].begin, nullptr));
+    INLAY_RETURN_IF_ERROR(GoBack(turns_[index].begin, cancel, progress));
     turns_.resize(index);
     return absl::OkStatus();
   });
 }
 
-absl::Status ChatSession::GoBack(size_t position, const CancelCheck& cancel) {
+absl::Status ChatSession::GoBack(size_t position, const CancelCheck& cancel,
+                                 const Progress& progress) {
   if (position >= cache_->RewindFloor()) return cache_->Rewind(position);
-  INLAY_ASSIGN_OR_RETURN(cache_, Beginning(position, cancel));
+  INLAY_ASSIGN_OR_RETURN(cache_, Beginning(position, cancel, progress));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<KVCache>> ChatSession::Beginning(size_t position,
-                                                                const CancelCheck& cancel) {
+                                                                const CancelCheck& cancel,
+                                                                const Progress& progress) {
   const KVCache* snapshot = empty_.get();
   for (const Turn& turn : turns_) {
     if (turn.before != nullptr && turn.begin <= position) snapshot = turn.before.get();
@@ -184,7 +187,12 @@ absl::StatusOr<std::unique_ptr<KVCache>> ChatSession::Beginning(size_t position,
   const auto missing = cache_->tokens().subspan(cache->length(), position - cache->length());
   if (!missing.empty()) {
     const FloatRows no_logits(nullptr, 0, engine_.info().vocab_size);
-    INLAY_RETURN_IF_ERROR(Prefill(engine_, *cache, missing, no_logits, cancel));
+    const size_t present = cache->length();
+    const CancelCheck check = [&] {
+      if (progress) progress(cache->length() - present, missing.size());
+      return cancel && cancel();
+    };
+    INLAY_RETURN_IF_ERROR(Prefill(engine_, *cache, missing, no_logits, check));
   }
   return cache;
 }

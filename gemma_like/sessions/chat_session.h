@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/progress.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/chat/chat.h"
 #include "gemma_like/engine.h"
@@ -71,8 +72,11 @@ class ChatSession {
   // Removes the last answer and generates another. FailedPrecondition before the first.
   absl::StatusOr<GenerateResult> Regenerate(const TextCallback& on_text, const CancelCheck& cancel);
 
-  // Removes the last `count` turns. OutOfRange when there are fewer.
-  absl::Status Rewind(size_t count);
+  // Removes the last `count` turns. OutOfRange when there are fewer. Where no rewind of the
+  // conversation leads that far, its tokens since a snapshot are computed again: `progress` counts
+  // them, and when `cancel` returns true that ends with Cancelled.
+  absl::Status Rewind(size_t count, const CancelCheck& cancel = nullptr,
+                      const Progress& progress = nullptr);
 
   // Removes all turns; forks stay.
   absl::Status Clear();
@@ -147,14 +151,16 @@ class ChatSession {
   absl::Status NoFork(size_t fork) const;
 
   // Makes the conversation end at `position`.
-  absl::Status GoBack(size_t position, const CancelCheck& cancel);
+  absl::Status GoBack(size_t position, const CancelCheck& cancel,
+                      const Progress& progress = nullptr);
   // Takes from the conversation what an answer, which begins at token `begin`, has behind its text:
   // the stop text that ended it, which nobody was shown.
   absl::Status DropStopText(size_t begin, absl::string_view answer);
 
   // The beginning of the conversation up to `position`, where no rewind leads, by the cheapest
   // means: from a snapshot and a prefill of the tokens that it lacks.
-  absl::StatusOr<std::unique_ptr<KVCache>> Beginning(size_t position, const CancelCheck& cancel);
+  absl::StatusOr<std::unique_ptr<KVCache>> Beginning(size_t position, const CancelCheck& cancel,
+                                                     const Progress& progress = nullptr);
 
   Engine& engine_;
   const Tokenizer& tokenizer_;

@@ -1,7 +1,9 @@
 // inlay batch as processes: its results are those of a server, whatever kills it.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -288,6 +290,23 @@ TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
   EXPECT_GT(told, 0) << "the job was done before any signal came";
   EXPECT_EQ(Run(out).status, 3);
   EXPECT_EQ(ReadFile(out), Whole());
+}
+
+// Before there are results, as while a model is pulled and loaded, a signal does what it usually
+// does.
+TEST_F(BatchTest, ASignalBeforeTheModelIsLoadedEndsIt) {
+  const std::string chat_template = ScratchPath("template");
+  ASSERT_EQ(mkfifo(chat_template.c_str(), 0600), 0);
+  const ProgramResult ended = RunProgram(
+      {"batch", "-m", kDemoModel, "--chat-template", chat_template, input_, "-o",
+       ScratchPath("out")},
+      {.while_running = [&](pid_t pid) {
+        const int end = open(chat_template.c_str(), O_WRONLY);  // once the program reads there
+        kill(pid, SIGTERM);
+        close(end);
+      }});
+  EXPECT_EQ(ended.status, 128 + SIGTERM) << ended.err;
+  unlink(chat_template.c_str());
 }
 
 TEST_F(BatchTest, ShardsOfTheEnvironmentJoinToTheSameBytes) {

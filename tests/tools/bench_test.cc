@@ -86,6 +86,17 @@ TEST(Bench, RefusesWhatItCannotRun) {
   ExpectError(RunBench({"-m", "no/such.gguf"}), 1, HasSubstr("no/such.gguf"));
 }
 
+// What was measured before an error is shown: 512 conversations do not fit.
+TEST(Bench, ShowsWhatItHasWhereItFails) {
+  const ProgramResult result =
+      RunProgram({"bench", "-p", "0", "-n", "1", "-r", "1", "-t", "1", "-d", "700", "-b", "1,512"},
+                 {.address_space = size_t{512} << 20});
+  ExpectError(result, 1, HasSubstr("memory"));
+  EXPECT_THAT(result.out,
+              testing::AllOf(HasSubstr("| tg1 @ d700 |"), testing::Not(HasSubstr("x 512"))));
+  EXPECT_EQ(RunBench({"-m", "no/such.gguf"}).out, "");
+}
+
 TEST(BenchRow, TellsMedianAndDeviation) {
   BenchRow row;
   row.tokens = 6;

@@ -133,7 +133,9 @@ TEST_F(ChatTerminal, GoesOnAfterCtrlZ) {
   terminal.Type("/sta");
   terminal.WaitFor("/sta");
   terminal.Type(kCtrlZ);
-  terminal.WaitFor("/sta");
+  // What stops leaves neither bracketed paste nor its colour to the shell, and has both again.
+  for (const char* shown : {"\x1b[?2004l", "\x1b[0m", "\x1b[?2004h", "\x1b[32m", "/sta"})
+    terminal.WaitFor(shown);
   terminal.Type("ts\n");
   terminal.WaitFor("turns: 0;");
   Exit(terminal);
@@ -143,6 +145,8 @@ TEST_F(ChatTerminal, GoesOnAfterCtrlZ) {
 TEST_F(ChatTerminal, WorksWithTheTerminalsOwnEditing) {
   Terminal terminal(Chat(), Env({{"TERM", "dumb"}}));
   const termios before = terminal.Settings();
+  terminal.WaitFor("> ");
+  terminal.Type(kCtrlZ);
   terminal.WaitFor("> ");
   terminal.Type("ROMEO:\n");
   terminal.WaitFor("ROMEO:");
@@ -296,6 +300,56 @@ TEST_F(ChatTerminal, IsKeptWhateverHappens) {
   EXPECT_EQ(Pipe("A:\n/clear\nB:\nC:\n", {"--autosave"}).status, 0);
   EXPECT_EQ(Kept().size(), 4u);
   EXPECT_THAT(Pipe("/stats\n", {"--continue"}).err, HasSubstr("turns: 2;"));
+}
+
+// As in `inlay chat | tee log`: the prompt, editing, keeping, and errors that end nothing.
+TEST_F(ChatTerminal, IsForWhoeverTypesWhereverTheAnswersGo) {
+  const std::string log = folder_.Path("log");
+  Terminal terminal(Chat(), Env(), log);
+  terminal.WaitFor("/help lists the commands");
+  terminal.WaitFor("\x1b[32m");
+  terminal.WaitFor("> ");
+  terminal.Type("ROMEO:\n");
+  terminal.WaitFor("ROMEO:");
+  terminal.WaitFor("> ");
+  terminal.Type("/sing\n");
+  terminal.WaitFor("'/sing' is not a command");
+  terminal.WaitFor("> ");
+  terminal.Type(std::string("/sta") + kTab + "\n");
+  terminal.WaitFor("turns: 1;");
+  terminal.WaitFor("> ");
+  Exit(terminal);
+  EXPECT_EQ(ReadFile(log), Pipe("ROMEO:\n", {}).out);
+  EXPECT_EQ(Kept().size(), 1u);
+}
+
+// The commands since the last answer count, too.
+TEST_F(ChatTerminal, IsKeptAsItEnds) {
+  {
+    Terminal terminal(Chat(), Env());
+    terminal.WaitFor("> ");
+    terminal.Type("ROMEO:\n");
+    terminal.WaitFor("\n");
+    terminal.WaitFor("> ");
+    terminal.Type("/rewind\n");
+    terminal.WaitFor("back after turn 0");
+    terminal.WaitFor("> ");
+    terminal.Type(kCtrlD);
+    const ProgramResult result = terminal.Finish();
+    EXPECT_EQ(result.status, 0);
+    EXPECT_THAT(result.out, Not(HasSubstr("goes on with this chat")));
+    EXPECT_THAT(Kept(), IsEmpty()) << "nothing is left of it";
+  }
+  EXPECT_EQ(Pipe("ROMEO:\n/rewind\n", {"--autosave"}).status, 0);
+  EXPECT_THAT(Kept(), IsEmpty());
+  const std::string saved = folder_.Path("saved");
+  EXPECT_EQ(Pipe("NURSE:\n/save " + saved + "\n", {}).status, 0);
+  EXPECT_EQ(Pipe("A:\nB:\n/rewind\n/system Ay.\n/load " + saved + "\n", {"--autosave"}).status, 0);
+  std::vector<std::string> kept = Kept();
+  ASSERT_EQ(kept.size(), 2u) << "what was loaded is another one";
+  fs::remove(folder_.Path(".local/state/inlay/chats/" + std::max(kept[0], kept[1])));
+  EXPECT_THAT(Pipe("/stats\n/system\n", {"--continue"}).err,
+              AllOf(HasSubstr("turns: 1;"), HasSubstr("Ay.")));
 }
 
 TEST_F(ChatTerminal, IsKeptOnlyWhereThatIsWanted) {

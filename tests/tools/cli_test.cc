@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -145,7 +146,7 @@ TEST(CommandLine, NamesWhatIsWrongInSynthAndQuantize) {
   ExpectError(RunProgram({"synth", "nosuch", "-o", out}), 2, HasSubstr("'nosuch'"));
   ExpectError(RunProgram({"synth", "bard", "-o", out, "--type", "Q9"}), 2, HasSubstr("'Q9'"));
   ExpectError(RunProgram({"synth", "bard", "-o", out, "-s", "-1"}), 2, HasSubstr("'-1'"));
-  ExpectError(RunProgram({"chat", "-s", "-7"}), 2, HasSubstr("-7 is below 0"));
+  ExpectError(RunProgram({"chat", "-s", "-7"}), 2, HasSubstr("'-7' is not a whole number from 0"));
   ExpectError(RunProgram({"quantize", "no/such/file", out, "Q9"}), 2, HasSubstr("'Q9'"));
 }
 
@@ -153,6 +154,13 @@ TEST(CommandLine, NamesShellsAndManualPages) {
   ExpectError(RunProgram({"completion", "tcsh"}), 2, HasSubstr("'tcsh' is not one of bash, zsh"));
   ExpectError(RunProgram({"manual", "sing"}), 2, HasSubstr("no manual page of 'sing'"));
   EXPECT_EQ(RunProgram({"manual", "inlay-chat.1"}).out, RunProgram({"manual", "chat"}).out);
+}
+
+// A value that is neither a file nor one of some words is no word.
+TEST(CommandLine, CompletesTheWordsThatAValueCanBe) {
+  const std::string script = RunProgram({"completion", "bash"}).out;
+  EXPECT_THAT(script, HasSubstr("'plan --network') words='10gbe 100gbe-rdma shared-memory' ;;"));
+  EXPECT_THAT(script, testing::Not(HasSubstr("NETWORK")));
 }
 
 TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
@@ -167,6 +175,12 @@ TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
   for (const char* number : {"010", "08", "-010", "00"}) {
     ExpectError(RunProgram({"generate", "-p", "A", "--seed", number}), 2,
                 HasSubstr("begins with a zero"));
+  }
+  for (const char* number : {"18446744073709551616", "99999999999999999999",
+                             "-99999999999999999999", "-2", "1.5", "x"}) {
+    ExpectError(RunProgram({"generate", "-p", "A", "--seed", number}), 2,
+                AllOf(HasSubstr(absl::StrCat("'", number, "'")),
+                      HasSubstr("from 0 to 18446744073709551615, nor -1")));
   }
   ExpectError(RunProgram({"serve", "--port", "018400"}), 2, HasSubstr("begins with a zero"));
   ExpectError(RunProgram({"generate", kDemoModel}), 2,

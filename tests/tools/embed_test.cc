@@ -52,6 +52,7 @@ TEST_F(Embed, TakesALinePerText) {
   const std::string expected = Run({"To be", "a", "or not"}).out;
   EXPECT_EQ(Run({}, "To be\na\nor not\n").out, expected);
   EXPECT_EQ(Run({"-"}, "To be\na\nor not").out, expected);
+  EXPECT_EQ(Run({}, "To be\r\na\r\nor not\r\n").out, expected) << "a file of Windows";
   EXPECT_THAT(Run({"-"}, "").out, IsEmpty());
   // An empty line is a text, and has a vector.
   const std::vector<std::string> lines = absl::StrSplit(Run({}, "To be\n\n").out, '\n');

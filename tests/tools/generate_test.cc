@@ -83,6 +83,11 @@ TEST(Generate, DependsOnTheSeedAlone) {
   const std::string one = Text({"-s", "1"});
   EXPECT_EQ(Text({"-s", "1", "-t", "1"}), Text({"-s", "1", "-t", "3"}));
   EXPECT_NE(one, Text({"-s", "2"}));
+  // Every seed that a server's reply may name.
+  EXPECT_EQ(
+      RunProgram({"generate", "-p", "A", "-n", "1", "-s", "18446744073709551615", "-o", "json"})
+          .Json()["seed"],
+      18446744073709551615u);
   // Without a seed the texts differ; of five, all being equal has no chance.
   std::set<std::string> texts;
   for (int i = 0; i < 5; ++i) texts.insert(Text({}));

@@ -143,7 +143,7 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
 }
 
 Terminal::Terminal(const std::vector<std::string>& arguments,
-                   const std::map<std::string, std::string>& env) {
+                   const std::map<std::string, std::string>& env, const std::string& output_path) {
   std::vector<std::string> argv = Arguments(kProgram, arguments);
   std::vector<std::string> environment = Environment(env);
   std::vector<char*> argv_pointers = Pointers(argv);
@@ -153,6 +153,10 @@ Terminal::Terminal(const std::vector<std::string>& arguments,
   if (pid_ == 0) {
     close(terminal_);
     login_tty(own_end_);
+    if (!output_path.empty()) {
+      const int out = open(output_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+      if (dup2(out, STDOUT_FILENO) < 0) _exit(126);
+    }
     TakeSignals();
     execve(kProgram, argv_pointers.data(), env_pointers.data());
     _exit(127);

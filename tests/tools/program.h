@@ -52,8 +52,9 @@ inline constexpr char kCtrlC[] = "\x03";  // as a terminal sends it
 // The program with a terminal as all three standard streams, for a test that acts on what it sees.
 class Terminal {
  public:
-  Terminal(const std::vector<std::string>& arguments,
-           const std::map<std::string, std::string>& env);
+  // Standard output is the file `output_path` instead, if it is not empty.
+  Terminal(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& env,
+           const std::string& output_path = "");
   ~Terminal();
 
   void Type(const std::string& text);

@@ -35,11 +35,17 @@ TEST(ProgressLine, SaysHowMuchHowFastAndHowLong) {
   EXPECT_EQ(ProgressLine("a", 20, 10, kTokens, 1, 100),
             "a [########################] 100 %, 10 tokens/s");
   EXPECT_EQ(ProgressLine("a", 20, 0, kTokens, 1, 100), "a 20 tokens/s");
+  EXPECT_EQ(ProgressLine("a", 30, 100, kTokens, 4, 100, /*before=*/10),
+            "a [#######-----------------]  30 %, 5.0 tokens/s, 14 s left");
+  EXPECT_EQ(ProgressLine("a", 5, 100, kTokens, 4, 100, /*before=*/10),
+            "a [#-----------------------]   5 %")
+      << "it has started over";
   EXPECT_EQ(ProgressLine("a", 5, 20, ProgressUnit::kRequests, 2.5, 100),
             "a [######------------------]  25 %, 2.0 requests/s, 8 s left");
 }
 
-// The bar goes first, then the figures, then the end of the name; a character counts as one.
+// The bar goes first, then the figures, then the end of the name; a character counts as one column
+// or two.
 TEST(ProgressLine, FitsTheWidth) {
   const auto line = [](size_t width) {
     return ProgressLine("t\u00e9st", 50, 100, ProgressUnit::kTokens, 10, width);
@@ -49,6 +55,13 @@ TEST(ProgressLine, FitsTheWidth) {
   EXPECT_EQ(line(20), "t\u00e9st  50 %");
   EXPECT_EQ(line(6), "t\u00e9st  ");
   EXPECT_EQ(line(2), "t\u00e9");
+  const auto wide = [](size_t width) {
+    return ProgressLine("\u6a21\U0001F600", 50, 100, ProgressUnit::kTokens, 10, width);
+  };
+  EXPECT_EQ(wide(62), "\u6a21\U0001F600 [############------------]  50 %, 5.0 tokens/s, 10 s left");
+  EXPECT_EQ(wide(58), "\u6a21\U0001F600  50 %, 5.0 tokens/s, 10 s left");
+  EXPECT_EQ(wide(4), "\u6a21\U0001F600");
+  EXPECT_EQ(wide(3), "\u6a21");
 }
 
 // A terminal whose other end is read here.
@@ -98,6 +111,16 @@ TEST_F(Pty, ShowsLinesAtTheirTimeAndClearsThem) {
     EXPECT_EQ(Shown(), "\rnew\\u001b[31m 100 %, 500 tokens/s");
   }
   EXPECT_EQ(Shown(), "\r" + std::string(33, ' ') + "\r");
+}
+
+// What an earlier download left is no part of the rate.
+TEST_F(Pty, CountsFromWhatWasThere) {
+  ProgressBar bar("work", 1000, ProgressUnit::kTokens, terminal_, [this] { return now_; });
+  bar.SetDoneBefore(400);
+  bar.Update(400);
+  now_ += 0.5;
+  bar.Update(500);
+  EXPECT_EQ(Shown(), "\rwork  50 %, 200 tokens/s, 3 s left");
 }
 
 TEST_F(Pty, LeavesNoTraceOfWhatTakesNoTime) {

@@ -86,6 +86,24 @@ TEST(ServeTest, SighupEndsNoServerThatDrains) {
   EXPECT_EQ(server.Wait(), 0) << server.err();
 }
 
+// Who closes the terminal ends what runs there, unless there are keys that the signal reads again.
+TEST(ServeTest, SighupEndsAServerWithoutAFileOfKeys) {
+  const auto before = signal(SIGHUP, SIG_DFL);  // which the server inherits
+  {
+    ServerProcess server({"-m", kDemoModel, "-t", "1"});
+    server.Signal(SIGHUP);
+    EXPECT_EQ(server.Wait(), 0) << server.err();
+    EXPECT_THAT(server.err(), HasSubstr("ending;"));
+  }
+  signal(SIGHUP, SIG_IGN);  // as by nohup
+  ServerProcess server({"-m", kDemoModel, "-t", "1"});
+  server.Signal(SIGHUP);
+  EXPECT_EQ(Get(server.port(), "/health").status, 200);
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0) << server.err();
+  signal(SIGHUP, before);
+}
+
 // What could never match is a mistake, not a server that refuses everybody.
 TEST(ServeTest, RefusesHostsAndOriginsThatNoRequestHas) {
   const auto refuse = [](const char* flag, const char* value, const char* why) {
@@ -204,6 +222,14 @@ TEST(ServeTest, LoggedAnswersAreTheSameWhenComputedAgain) {
   const ProgramResult differs = RunProgram({"replay", "-m", kDemoModel, log});
   EXPECT_EQ(differs.status, 1);
   EXPECT_THAT(differs.out, HasSubstr("differs at token 4"));
+  // What was found before an error is told all the same.
+  Json endless = changed;
+  endless["prompt"] = std::vector<int>(3000, 5);
+  WriteFile(log, changed.dump() + "\n" + endless.dump() + "\n");
+  const ProgramResult fails = RunProgram({"replay", "-m", kDemoModel, log});
+  ExpectError(fails, 1, testing::AllOf(HasSubstr(":2: "), HasSubstr("context")));
+  EXPECT_THAT(fails.out, testing::AllOf(HasSubstr("differs at token 4"),
+                                        HasSubstr("0 of 1 answer is the same")));
 }
 
 TEST(ServeTest, LinesThatAreNoRecordAreNamedAndTheOthersComputed) {

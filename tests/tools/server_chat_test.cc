@@ -260,7 +260,7 @@ TEST(ServerChat, ReadsThoughtsByTheirOtherName) {
 
 TEST(ServerChat, RefusesSeedsBelowZero) {
   ExpectError(RunProgram({"chat", "--server", "http://127.0.0.1:1", "-s", "-7"}), 2,
-              HasSubstr("-7 is below 0"));
+              HasSubstr("'-7' is not a whole number from 0"));
 }
 
 // An answer that fails is no turn.

@@ -1,7 +1,12 @@
 // inlay template.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "io/gguf/gguf_writer.h"
@@ -107,6 +112,7 @@ TEST(Template, NamesFileAndLine) {
 
 TEST(Template, TakesOneTemplate) {
   ExpectError(RunProgram({"template", "-m", "a", "--file", "b"}), 2, HasSubstr("--file"));
+  ExpectError(RunProgram({"template", "a", "--file", "b"}), 2, HasSubstr("--file"));
 }
 
 TEST(Template, RunsInASandbox) {
@@ -114,6 +120,29 @@ TEST(Template, RunsInASandbox) {
       RunProgram({"template", "-m", WriteModel("{{ bos_token }}"), "--sandbox"}, {.input = "{}"})
           .out,
       "<BOS>");
+}
+
+// While it waits for its input, the template is read already.
+TEST(Template, RunsAFileInASandbox) {
+  const std::string path = ScratchPath("chat.jinja"), input = ScratchPath("input");
+  WriteFile(path, "{{ x }}");
+  ASSERT_EQ(mkfifo(input.c_str(), 0600), 0);
+  std::string status;
+  const ProgramResult result =
+      RunProgram({"template", "--file", path, "--input", input, "--sandbox"},
+                 {.while_running = [&](pid_t pid) {
+                   const int end = open(input.c_str(), O_WRONLY);
+                   for (int tries = 0;
+                        tries < 6000 && status.find("Seccomp:\t2") == std::string::npos; ++tries) {
+                     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                     status = ReadFile("/proc/" + std::to_string(pid) + "/status");
+                   }
+                   EXPECT_EQ(write(end, "{\"x\": 5}", 8), 8);
+                   close(end);
+                 }});
+  EXPECT_THAT(status, HasSubstr("Seccomp:\t2"));
+  EXPECT_EQ(result.out, "5") << result.err;
+  unlink(input.c_str());
 }
 
 }  // namespace

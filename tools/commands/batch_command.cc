@@ -102,7 +102,6 @@ absl::Status Run(BatchFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const ShardChoice choice, ChooseShard(flags.shard, [](const char* name) {
                            return std::getenv(name);
                          }));
-  const InterruptWatch interrupt({SIGINT, SIGTERM, SIGHUP});
   INLAY_ASSIGN_OR_RETURN(const RequestFile requests, RequestFile::Open(flags.requests));
   if (requests.IsFile(flags.out))
     return UsageError(absl::StrCat(flags.out, " is the file of the requests"));
@@ -110,6 +109,8 @@ absl::Status Run(BatchFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.service.chat_template));
   INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
+  // Only now: while a model is pulled and loaded nobody would ask it, and signals end the program.
+  const InterruptWatch interrupt({SIGINT, SIGTERM, SIGHUP});
   const LoadedModel& model = models.model;
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);
   if (!renderer.ok() && !flags.service.chat_template.empty()) return renderer.status();

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "base/byte_stream.h"
+#include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "cache/block_pool.h"
 #include "cache/kv_cache.h"
@@ -246,13 +247,20 @@ absl::Status Run(const BenchFlags& flags) {
     results.emplace(BenchResults{BenchModel(file, *config), {}});
   }
   const InterruptWatch interrupt;
-  for (size_t threads : flags.threads) {
-    INLAY_RETURN_IF_ERROR(
-        RunTurn(flags, results->model, threads, interrupt, results->turns.emplace_back()));
+  absl::Status status;
+  for (size_t i = 0; i < flags.threads.size() && status.ok(); ++i) {
+    BenchResults::Rows& turn = results->turns.emplace_back();
+    status = OrOutOfMemory("the benchmark", [&] {
+      return RunTurn(flags, results->model, flags.threads[i], interrupt, turn);
+    });
+    if (!status.ok() && turn.rows.empty()) results->turns.pop_back();
   }
+  // An error takes nothing from what was measured before it.
+  if (!status.ok() && results->turns.empty()) return status;
   Output out;
   out.Write(BenchText(*results, flags.format));
-  return out.Finish();
+  const absl::Status written = out.Finish();
+  return status.ok() ? written : status;
 }
 
 }  // namespace

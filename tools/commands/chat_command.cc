@@ -168,7 +168,7 @@ absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
   set("repeat_penalty", sampling.repeat_penalty);
   set("presence_penalty", sampling.presence_penalty);
   set("frequency_penalty", sampling.frequency_penalty);
-  if (sampling.seed.value_or(-1) >= 0) fields["seed"] = *sampling.seed;
+  set("seed", sampling.seed);
   if (flags.max_tokens.value_or(-1) >= 0) fields["max_tokens"] = *flags.max_tokens;
   if (!flags.stop_texts.empty()) fields["stop"] = flags.stop_texts;
   if (flags.think.has_value()) fields["chat_template_kwargs"]["enable_thinking"] = *flags.think;
@@ -182,8 +182,7 @@ absl::StatusOr<Json> RequestFields(const ChatFlags& flags) {
 
 // Where the lines that are typed are kept; "" for nowhere.
 std::string HistoryFile(const ChatFlags& flags) {
-  const bool types = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
-  if (!types || !flags.autosave.value_or(true) || flags.model.sandbox) return "";
+  if (isatty(STDIN_FILENO) != 1 || !flags.autosave.value_or(true) || flags.model.sandbox) return "";
   const auto folder = StateFolder("history");
   return folder.ok() ? absl::StrCat(*folder, "/chat") : "";
 }

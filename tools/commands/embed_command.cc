@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/about.h"
 #include "base/status_macros.h"
 #include "gemma_like/embed.h"
@@ -122,16 +123,17 @@ class Embedder {
   Output out_;
 };
 
-// Each line is a text; the last one may lack its newline.
+// Each line is a text; the last one may lack its newline. In a file from Windows that is two bytes.
 absl::Status AddLines(Input& input, Embedder& embedder) {
   std::string line;
   bool in_line = false;
+  const auto add_line = [&] { return embedder.Add(absl::StripSuffix(line, "\r")); };
   while (true) {
     INLAY_ASSIGN_OR_RETURN(absl::string_view piece, input.Next());
     if (piece.empty()) break;
     for (size_t at; (at = piece.find('\n')) != absl::string_view::npos;) {
       line.append(piece.data(), at);
-      INLAY_RETURN_IF_ERROR(embedder.Add(line));
+      INLAY_RETURN_IF_ERROR(add_line());
       line.clear();
       in_line = false;
       piece.remove_prefix(at + 1);
@@ -144,7 +146,7 @@ absl::Status AddLines(Input& input, Embedder& embedder) {
                        " bytes, which are more tokens than the context holds")));
     }
   }
-  return in_line ? embedder.Add(line) : absl::OkStatus();
+  return in_line ? add_line() : absl::OkStatus();
 }
 
 absl::Status Run(const EmbedFlags& flags) {

@@ -365,7 +365,7 @@ void AddPlan(CLI::App& app, Action& action) {
       .add_option("--network", flags->networks,
                   "10gbe, 100gbe-rdma, shared-memory, or a latency and a bandwidth: 12us,1.1GB/s; "
                   "may be repeated (default: the three)")
-      ->type_name("NETWORK")
+      ->type_name("10gbe|100gbe-rdma|shared-memory|TEXT")
       ->expected(1)
       ->take_all();
   command

@@ -112,6 +112,7 @@ absl::Status Run(const ReplayFlags& flags) {
   Output out;
   Tally tally;
   size_t number = 0;
+  absl::Status failed;  // ends the work early; what was found before it is shown all the same
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     if (line.empty()) continue;
@@ -123,10 +124,16 @@ absl::Status Run(const ReplayFlags& flags) {
       if (!flags.json) out.Write(absl::StrCat(where, ": ", record.status().message(), "\n"));
       continue;
     }
-    if (!record.ok()) return About(where, record.status());
+    if (!record.ok()) {
+      failed = About(where, record.status());
+      break;
+    }
     const auto difference = Recompute(model, flags.model, *record, grammars,
                                       [&] { return interrupt.requested() || !out.ok(); });
-    if (!difference.ok()) return About(where, difference.status());
+    if (!difference.ok()) {
+      failed = About(where, difference.status());
+      break;
+    }
     ++tally.answers;
     tally.same += !difference->has_value();
     tally.other_server += record->fingerprint != fingerprint;
@@ -138,9 +145,9 @@ absl::Status Run(const ReplayFlags& flags) {
                              ", and this is ", fingerprint, "\n"));
     }
   }
-  WriteSummary(flags, tally, fingerprint, out);
+  if (failed.ok() || tally.answers > 0) WriteSummary(flags, tally, fingerprint, out);
   INLAY_RETURN_IF_ERROR(out.Finish());
-  return Verdict(tally);
+  return failed.ok() ? Verdict(tally) : failed;
 }
 
 }  // namespace

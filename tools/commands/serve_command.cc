@@ -137,46 +137,51 @@ absl::Status CheckAccess(const ServeFlags& flags, const ApiKeys& keys) {
 // are started later, so that this one can wait for them.
 class Signals {
  public:
-  Signals() {
-    sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
-    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  // With `reloads`, SIGHUP means to read keys again. Otherwise it ends the server, as where its
+  // terminal is closed, unless the process ignores it, as by nohup: what is held back comes even
+  // then.
+  explicit Signals(bool reloads) {
+    struct sigaction hangup = {};
+    sigaction(SIGHUP, nullptr, &hangup);
+    sigemptyset(&ends_);
+    for (const int signal : {SIGINT, SIGTERM}) sigaddset(&ends_, signal);
+    if (!reloads && hangup.sa_handler != SIG_IGN) sigaddset(&ends_, SIGHUP);
+    sigset_t held = ends_;
+    sigaddset(&held, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  int Wait() const {
+  // The next signal is one that ends the server; otherwise it is SIGHUP.
+  bool WaitForEnd() const {
+    sigset_t held = ends_;
+    sigaddset(&held, SIGHUP);
     int signal = 0;
-    sigwait(&set_, &signal);
-    return signal;
+    sigwait(&held, &signal);
+    return sigismember(&ends_, signal) == 1;
   }
   // From now on SIGINT and SIGTERM do what they usually do, and SIGHUP nothing: it must not end a
   // server that lets its last answers end.
   void RestoreEnds() const {
     signal(SIGHUP, SIG_IGN);  // one that waits is gone, too
-    const sigset_t ends = Ends();
-    pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+    pthread_sigmask(SIG_UNBLOCK, &ends_, nullptr);
   }
 
-  static sigset_t Ends() {
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    return ends;
-  }
+  const sigset_t& ends() const { return ends_; }
 
  private:
-  sigset_t set_, before_;
+  sigset_t ends_, before_;
 };
 
-// During its lifetime SIGINT and SIGTERM do what they usually do although Signals holds them back:
-// while a model is pulled and loaded nobody waits for them, and threads that are started then must
-// not get them later.
+// During its lifetime the signals that end the server do what they usually do although Signals,
+// which must outlive the object, holds them back: while a model is pulled and loaded nobody waits
+// for them, and threads that are started then must not get them later.
 class EndsBySignal {
  public:
-  EndsBySignal() : thread_([this] { Run(); }) {}
+  explicit EndsBySignal(const Signals& signals)
+      : ends_(signals.ends()), thread_([this] { Run(); }) {}
   ~EndsBySignal() {
     done_ = true;
     thread_.join();
@@ -186,17 +191,17 @@ class EndsBySignal {
 
  private:
   void Run() const {
-    const sigset_t ends = Signals::Ends();
     constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 20'000'000};
     while (!done_) {
-      const int signal = sigtimedwait(&ends, nullptr, &kPause);
+      const int signal = sigtimedwait(&ends_, nullptr, &kPause);
       if (signal <= 0) continue;
-      pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+      pthread_sigmask(SIG_UNBLOCK, &ends_, nullptr);
       raise(signal);
-      pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // it is ignored, as by nohup
+      pthread_sigmask(SIG_BLOCK, &ends_, nullptr);  // it is ignored, as by nohup
     }
   }
 
+  const sigset_t ends_;
   std::atomic<bool> done_ = false;
   std::thread thread_;
 };
@@ -213,9 +218,10 @@ ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
   return options;
 }
 
-// Until SIGINT or SIGTERM; SIGHUP reads the keys again.
+// Until a signal ends the server; SIGHUP reads the keys of a file again.
 void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& keys) {
-  while (signals.Wait() == SIGHUP) {
+  while (!signals.WaitForEnd()) {
+    if (flags.key_file.empty()) continue;
     const absl::Status status = ReadKeys(flags, keys);
     if (status.ok()) {
       WriteNote("inlay: read the API keys again\n");
@@ -247,8 +253,8 @@ absl::Status Run(ServeFlags flags) {
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
   INLAY_ASSIGN_OR_RETURN(std::optional<serve::SharedPrefixesOptions> shared_prefixes,
                          MakeSharedPrefixesOptions(flags.shared_prefixes));
-  const Signals signals;
-  std::optional<EndsBySignal> starting(std::in_place);
+  const Signals signals(/*reloads=*/!flags.key_file.empty());
+  std::optional<EndsBySignal> starting(std::in_place, signals);
   INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
   const LoadedModel& model = models.model;
   absl::StatusOr<ChatRenderer> renderer = chosen.MakeRenderer(model);

@@ -23,6 +23,7 @@
 #include "tools/json_text.h"
 #include "tools/output.h"
 #include "tools/read_input.h"
+#include "tools/sandbox.h"
 
 namespace inlay {
 namespace {
@@ -92,6 +93,7 @@ absl::Status Run(const TemplateFlags& flags) {
     INLAY_ASSIGN_OR_RETURN(Input file, Input::Open(flags.file));
     INLAY_ASSIGN_OR_RETURN(source.text, file.ReadAll());
     source.name = file.name();
+    if (flags.model.sandbox) INLAY_RETURN_IF_ERROR(EnterSandbox({}));
   }
   const auto parsed = jinja::Template::Parse(source.text);
   if (!parsed.ok()) return About(source.name, parsed.status());
@@ -118,11 +120,14 @@ void AddTemplate(CLI::App& app, Action& action) {
       "template", "Prints what a chat template makes of messages, tools and other variables.");
   CLI::Option* const model = AddModelFlag(command, flags->model);
   AddModelArgument(command, model, flags->model);
-  command
-      .add_option("--file", flags->file,
-                  "render this template (Jinja2) instead of the model's; -: standard input")
-      ->type_name("FILE")
-      ->excludes(model);
+  CLI::Option* const file =
+      command
+          .add_option("--file", flags->file,
+                      "render this template (Jinja2) instead of the model's; -: standard input")
+          ->type_name("FILE")
+          ->excludes(model)
+          ->excludes(command.get_option("MODEL"));
+  if (flags->model.hub_option != nullptr) file->excludes(flags->model.hub_option);
   command
       .add_option("--input", flags->input,
                   "a file with the variables as one JSON object, as {\"messages\": [...], "

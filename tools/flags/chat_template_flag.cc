@@ -74,7 +74,7 @@ absl::StatusOr<std::shared_ptr<const ChatFormat>> ChatTemplateChoice::MakeFormat
   if (built_in_.has_value()) {
     if (!tools.is(jinja::Type::kNone) || !variables.is(jinja::Type::kNone)) {
       return absl::InvalidArgumentError(
-          "the built-in chat formats take neither --tools nor --think");
+          "the built-in chat formats take none of --tools, --think and --no-think");
     }
     INLAY_ASSIGN_OR_RETURN(FixedChatFormat fixed,
                            FixedChatFormat::Create(*model.tokenizer, *built_in_));

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-
+#include "base/printable.h"
 #include "tools/flags/validators.h"
 
 namespace inlay {
@@ -15,23 +16,35 @@ namespace {
 
 constexpr double kMostInt = std::numeric_limits<int>::max();
 
-// What is no number at all is refused as for every flag.
-std::string NotBelowMinusOne(const std::string& value) {
+constexpr char kNewSeed[] = "-1";
+
+// CLI11 would take a number beyond its type's for the nearest one.
+std::string SamplingSeedFault(const std::string& value) {
   if (std::string octal = NotOctal(value); !octal.empty()) return octal;
-  int64_t seed = 0;
-  if (!absl::SimpleAtoi(value, &seed) || seed >= -1) return "";
-  return absl::StrCat(value, " is below 0; only -1 stands for a new seed");
+  uint64_t seed = 0;
+  if (value == kNewSeed || absl::SimpleAtoi(value, &seed)) return "";
+  return absl::StrCat(QuoteForMessage(value), " is not a whole number from 0 to ",
+                      std::numeric_limits<uint64_t>::max(), ", nor -1 for a new seed");
 }
 
 }  // namespace
 
 void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
+  constexpr char kGroup[] = "Sampling (defaults: the model's)";
   const auto add = [&](const char* name, auto& value, const char* what) {
-    return command.add_option(name, value, what)->group("Sampling (defaults: the model's)");
+    return command.add_option(name, value, what)->group(kGroup);
   };
-  add("-s,--seed", flags.seed,
-      "the same seed gives the same text (default and -1: a new seed, shown in the footer)")
-      ->check(NotBelowMinusOne);
+  const auto set_seed = [&flags](const std::string& value) {
+    uint64_t seed = 0;
+    flags.seed = absl::SimpleAtoi(value, &seed) ? std::optional(seed) : std::nullopt;
+  };
+  command
+      .add_option_function<std::string>(
+          "-s,--seed", set_seed,
+          "the same seed gives the same text (default and -1: a new seed, shown in the footer)")
+      ->type_name("INT")
+      ->group(kGroup)
+      ->check(SamplingSeedFault);
   add("--temp", flags.temperature, "temperature; 0: always the most likely token")
       ->check(Between(0, 100));
   add("--top-k", flags.top_k, "choose among the k most likely tokens; 0: all")
@@ -41,7 +54,7 @@ void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
   add("--min-p", flags.min_p, "drop tokens below this share of the largest probability")
       ->check(Between(0, 1));
   add("--repeat-penalty", flags.repeat_penalty, "make recent tokens less likely; 1: off (default)")
-      ->check(Above(0, 100));
+      ->check(Between(0.01, 100));
   add("--repeat-last-n", flags.repeat_last_n, "how many last tokens count as recent (default: 64)")
       ->check(Between(0, kMostInt));
   add("--presence-penalty", flags.presence_penalty,
@@ -61,8 +74,7 @@ SamplingOptions ResolveSampling(const SamplingFlags& flags, const SamplingDefaul
   options.repeat_last_n = flags.repeat_last_n.value_or(options.repeat_last_n);
   options.presence_penalty = flags.presence_penalty.value_or(options.presence_penalty);
   options.frequency_penalty = flags.frequency_penalty.value_or(options.frequency_penalty);
-  options.seed = flags.seed.value_or(-1) >= 0 ? static_cast<uint64_t>(*flags.seed)
-                                              : uint64_t{std::random_device()()};
+  options.seed = flags.seed.has_value() ? *flags.seed : uint64_t{std::random_device()()};
   return options;
 }
 

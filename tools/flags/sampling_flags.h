@@ -12,7 +12,7 @@
 namespace inlay {
 
 struct SamplingFlags {
-  std::optional<int64_t> seed;  // negative: as if not given
+  std::optional<uint64_t> seed;  // none: a new one
   std::optional<float> temperature;
   std::optional<int> top_k;
   std::optional<float> top_p;

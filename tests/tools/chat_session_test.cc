@@ -1,0 +1,526 @@
+// Chats with the demo model in this process: what inlay chat does with them, and where they are
+// kept.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "cache/block_pool.h"
+#include "gemma_like/generation/generate.h"
+#include "gemma_like/load_model.h"
+#include "gemma_like/sessions/chat_session.h"
+#include "tests/io/store/forwarding_store.h"
+#include "tests/must.h"
+#include "tests/tools/program.h"
+#include "tools/kept_chats.h"
+
+namespace inlay {
+namespace {
+
+// A session with the demo model, and its answers.
+class Session : public testing::Test {
+ protected:
+  Session() : model_(*LoadModel("models/bard.gguf")) {}
+
+  ChatSession Make(size_t context = 2048, std::shared_ptr<BlockPool> pool = nullptr) {
+    auto format = FixedChatFormat::Create(*model_.tokenizer, ChatTemplate::kNone);
+    EXPECT_TRUE(format.ok()) << format.status();
+    GenerateOptions options;
+    options.sampling.temperature = 0;
+    options.max_tokens = 60;
+    return Must(ChatSession::Create(
+        *model_.engine, *model_.tokenizer,
+        std::make_shared<const FixedChatFormat>(*std::move(format)),
+        Must(model_.engine->CreateCache({.max_length = context, .pool = std::move(pool)})), "",
+        options));
+  }
+
+  static std::string Say(ChatSession& session, const std::string& user) {
+    auto result = session.Say(user, nullptr, nullptr);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result->text;
+  }
+
+  LoadedModel model_;
+};
+
+// Twelve turns of 60 tokens: the first rewind is short enough for the cache itself, the second goes
+// by a snapshot, and for the third there is none so near any more.
+TEST_F(Session, GoesBackExactly) {
+  ChatSession session = Make();
+  std::vector<std::string> answers;
+  std::vector<size_t> begins;
+  const auto name = [](size_t turn) { return std::string(1, static_cast<char>('A' + turn)) + ":"; };
+  for (size_t i = 0; i < 12; ++i) {
+    begins.push_back(session.cache().length());
+    answers.push_back(Say(session, name(i)));
+  }
+  for (size_t count : {1, 4, 9}) {
+    const size_t from = session.turns().size() - count;
+    ASSERT_TRUE(session.Rewind(count).ok());
+    ASSERT_EQ(session.turns().size(), from);
+    EXPECT_EQ(session.cache().length(), begins[from]);
+    for (size_t i = from; i < 12; ++i) EXPECT_EQ(Say(session, name(i)), answers[i]) << i;
+  }
+  EXPECT_FALSE(session.Rewind(session.turns().size() + 1).ok());
+  ASSERT_TRUE(session.Clear().ok());
+  EXPECT_EQ(session.cache().length(), 0u);
+  EXPECT_EQ(Say(session, name(0)), answers[0]);
+}
+
+// Where a rewind is computed, it tells how far it is and can be ended.
+TEST_F(Session, StaysAsItWasWhereARewindIsCancelled) {
+  ChatSession session = Make();
+  std::vector<size_t> begins;
+  for (size_t i = 0; i < 12; ++i) {
+    begins.push_back(session.cache().length());
+    Say(session, "A:");
+  }
+  const std::vector<int32_t> tokens(session.cache().tokens().begin(),
+                                    session.cache().tokens().end());
+  const absl::Status status = session.Rewind(9, [] { return true; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  EXPECT_EQ(session.turns().size(), 12u);
+  EXPECT_EQ(session.cache().tokens(), absl::MakeConstSpan(tokens));
+  uint64_t most = 0;
+  ASSERT_TRUE(session
+                  .Rewind(9, nullptr,
+                          [&](uint64_t done, uint64_t total) {
+                            EXPECT_LE(done, total);
+                            most = total;
+                          })
+                  .ok());
+  EXPECT_EQ(most, begins[3]);
+  EXPECT_EQ(session.turns().size(), 3u);
+}
+
+// What is kept of earlier turns and forks takes less than a conversation each.
+TEST_F(Session, KeepsWhatGoingBackNeeds) {
+  const auto pool = std::make_shared<BlockPool>();
+  ChatSession session = Make(2048, pool);
+  Say(session, "A:");
+  constexpr size_t kMore = 4;
+  const size_t one = session.cache().allocated_bytes(), used = pool->used_bytes();
+  for (size_t i = 0; i < kMore; ++i) Say(session, "B:");
+  const size_t turns = pool->used_bytes() - used;
+  EXPECT_LT(turns, kMore * one / 2);
+  ASSERT_TRUE(session.Fork().ok());
+  Say(session, "C:");
+  EXPECT_LT(pool->used_bytes() - used - turns, one);
+}
+
+TEST_F(Session, ForksGoTheirOwnWays) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  ASSERT_EQ(Must(session.Fork()), 1u);
+  const std::string juliet = Say(session, "JULIET:");
+  ASSERT_EQ(Must(session.Fork()), 2u);
+  ASSERT_TRUE(session.SwitchTo(1).ok());
+  const std::string nurse = Say(session, "Go, ships of Venice! The sea");
+  EXPECT_NE(nurse, juliet);
+  ASSERT_TRUE(session.SwitchTo(1).ok());
+  EXPECT_EQ(session.turns().size(), 1u);
+  EXPECT_EQ(Say(session, "JULIET:"), juliet);
+  ASSERT_TRUE(session.SwitchTo(2).ok());
+  ASSERT_TRUE(session.Rewind(1).ok());
+  EXPECT_EQ(Say(session, "Go, ships of Venice! The sea"), nurse);
+  EXPECT_FALSE(session.SwitchTo(0).ok());
+  EXPECT_FALSE(session.SwitchTo(3).ok());
+}
+
+TEST_F(Session, SavesAndLoads) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  Say(session, "JULIET:\xff with a byte that is no text");
+  MemoryStore store;
+  const auto save = [&](const ChatSession& from) {
+    auto writer = store.Put("chat");
+    ASSERT_TRUE(from.Save(**writer).ok());
+  };
+  const auto load = [&](ChatSession& into) {
+    auto reader = store.Get("chat");
+    return into.Load(**reader);
+  };
+  save(session);
+  ChatSession other = Make();
+  Say(other, "Something else");
+  ASSERT_TRUE(load(other).ok());
+  ASSERT_EQ(other.turns().size(), 2u);
+  EXPECT_EQ(other.turns()[1].user, session.turns()[1].user);
+  EXPECT_EQ(other.cache().tokens(), session.cache().tokens());
+  const std::string next = Say(session, "NURSE:");
+  EXPECT_EQ(Say(other, "NURSE:"), next);
+  // What was loaded can be taken back like what was said.
+  ASSERT_TRUE(other.Rewind(2).ok());
+  EXPECT_EQ(other.turns().size(), 1u);
+  ChatSession again = Make();
+  save(again);
+  ASSERT_TRUE(load(other).ok());
+  EXPECT_EQ(other.turns().size(), 0u);
+  EXPECT_EQ(other.cache().length(), 0u);
+}
+
+// The tokens alone: loading computes the rest again.
+TEST_F(Session, SavesTokensAlone) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("all")).ok());
+  ASSERT_TRUE(session.Save(**store.Put("tokens"), SavedPart::kTokens).ok());
+  EXPECT_LT((*store.Get("tokens"))->remaining(), 2000u);
+  EXPECT_GT((*store.Get("all"))->remaining(), 20000u);
+  ChatSession other = Make();
+  std::string why;
+  uint64_t told = 0;
+  const LoadOptions options{
+      .on_recompute = [&](absl::string_view reason, size_t) { why = std::string(reason); },
+      .progress =
+          [&](uint64_t done, uint64_t total) {
+            EXPECT_LE(done, total);
+            told = total;
+          }};
+  ASSERT_TRUE(other.Load(**store.Get("tokens"), options).ok());
+  EXPECT_EQ(told, session.cache().length());
+  EXPECT_EQ(why, "only its tokens were saved");
+  EXPECT_EQ(other.cache().tokens(), session.cache().tokens());
+  EXPECT_EQ(Say(other, "JULIET:"), Say(session, "JULIET:"));
+  EXPECT_FALSE(other.Load(**store.Get("tokens"), {.exact = true}).ok());
+}
+
+TEST_F(Session, IsAmongTheNewestThatAreKept) {
+  const auto store = std::make_shared<MemoryStore>();
+  ChatSession session = Make();
+  KeptChats first(store, *model_.engine);
+  ASSERT_TRUE(first.Keep(session).ok());
+  EXPECT_TRUE(Must(store->List("")).empty()) << "nothing has been said";
+  Say(session, "ROMEO:");
+  ASSERT_TRUE(first.Keep(session).ok());
+  ASSERT_TRUE(first.Keep(session).ok());
+  const std::vector<std::string> keys = Must(store->List(""));
+  ASSERT_EQ(keys.size(), 1u);
+  const std::string prefix = keys[0].substr(0, std::string("chat-0123456789abcdef-").size());
+  for (int i = 1000; i < 1120; ++i) {  // of earlier years, and one of another model
+    for (const std::string& key : {absl::StrCat(prefix, i), std::string("chat-another")})
+      ASSERT_TRUE((*store->Put(key))->Commit().ok());
+  }
+  KeptChats second(store, *model_.engine);
+  Say(session, "JULIET:");
+  ASSERT_TRUE(second.Keep(session).ok());
+  const std::vector<std::string> left = Must(store->List(prefix));
+  ASSERT_EQ(left.size(), KeptChats::kMost);
+  EXPECT_EQ(left[KeptChats::kMost - 2], keys[0]);
+  EXPECT_EQ(left[0], prefix + "1022");
+  EXPECT_TRUE(store->Get("chat-another").ok());
+  ChatSession other = Make();
+  ASSERT_TRUE(second.LoadNewest(other, {}).ok());
+  EXPECT_EQ(other.turns().size(), 2u);
+}
+
+// The newest chat is the one that somebody was at last, not the one that began last.
+TEST_F(Session, IsNewestWhereItWasKeptLast) {
+  const auto store = std::make_shared<MemoryStore>();
+  ChatSession early = Make(), late = Make(), other = Make();
+  KeptChats keeps_early(store, *model_.engine), keeps_late(store, *model_.engine);
+  Say(early, "ROMEO:");
+  ASSERT_TRUE(keeps_early.Keep(early).ok());
+  Say(late, "JULIET:");
+  ASSERT_TRUE(keeps_late.Keep(late).ok());
+  ASSERT_TRUE(KeptChats(store, *model_.engine).LoadNewest(other, {}).ok());
+  EXPECT_EQ(other.turns().front().user, "JULIET:");
+  Say(early, "NURSE:");
+  ASSERT_TRUE(keeps_early.Keep(early).ok());
+  EXPECT_EQ(Must(store->List("")).size(), 2u);
+  // Whoever goes on with it has it alone: there is no second one with what was before.
+  KeptChats goes_on(store, *model_.engine);
+  ASSERT_TRUE(goes_on.LoadNewest(other, {}).ok());
+  ASSERT_EQ(other.turns().size(), 2u);
+  EXPECT_EQ(other.turns().front().user, "ROMEO:");
+  Say(other, "A:");
+  ASSERT_TRUE(goes_on.Keep(other).ok());
+  EXPECT_EQ(Must(store->List("")).size(), 2u);
+  // Without turns it is none.
+  ASSERT_TRUE(other.Rewind(3).ok());
+  ASSERT_TRUE(goes_on.Keep(other).ok());
+  ASSERT_EQ(Must(store->List("")).size(), 1u);
+  ASSERT_TRUE(goes_on.LoadNewest(other, {}).ok());
+  EXPECT_EQ(other.turns().front().user, "JULIET:");
+}
+
+// A store in which another process deletes what is listed.
+class SharedStore final : public ForwardingStore {
+ public:
+  SharedStore() : ForwardingStore(std::make_shared<MemoryStore>()) {}
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
+    auto keys = ForwardingStore::List(prefix);
+    for (size_t i = 0; keys.ok() && i + KeptChats::kMost < keys->size(); i += 2)
+      EXPECT_TRUE(Delete((*keys)[i]).ok());
+    return keys;
+  }
+};
+
+TEST_F(Session, IsKeptWhereAnotherProcessDeletesChats) {
+  const auto store = std::make_shared<SharedStore>();
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  KeptChats first(store, *model_.engine);
+  ASSERT_TRUE(first.Keep(session).ok());
+  const std::string key = Must(store->List("")).at(0);
+  const std::string prefix = key.substr(0, std::string("chat-0123456789abcdef-").size());
+  for (int i = 1000; i < 1103; ++i)
+    ASSERT_TRUE((*store->Put(absl::StrCat(prefix, i)))->Commit().ok());
+  KeptChats second(store, *model_.engine);
+  const absl::Status status = second.Keep(session);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Must(store->List(prefix)).size(), KeptChats::kMost);
+}
+
+TEST_F(Session, ForgetsForks) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  ASSERT_EQ(Must(session.Fork()), 1u);
+  ASSERT_EQ(Must(session.Fork()), 2u);
+  ASSERT_TRUE(session.DropFork(1).ok());
+  EXPECT_FALSE(session.DropFork(1).ok());
+  EXPECT_FALSE(session.SwitchTo(1).ok());
+  ASSERT_EQ(session.forks().size(), 1u);
+  EXPECT_EQ(session.forks()[0].number, 2u);
+  EXPECT_EQ(session.forks()[0].turns, 1u);
+  EXPECT_EQ(session.forks()[0].tokens, session.cache().length());
+  EXPECT_TRUE(session.SwitchTo(2).ok());
+  EXPECT_EQ(Must(session.Fork()), 3u) << "a number comes once";
+}
+
+// What a session that begins with these turns' texts, and nothing before them, computes.
+TEST_F(Session, TrimsExactly) {
+  ChatSession session = Make(400);
+  std::vector<std::pair<size_t, size_t>> trims;
+  session.TrimWhenFull([&](size_t dropped, size_t tokens) { trims.push_back({dropped, tokens}); });
+  const auto name = [](size_t turn) { return std::string(1, static_cast<char>('A' + turn)) + ":"; };
+  std::string last;
+  size_t said = 0;
+  for (; trims.empty() && said < 20; ++said) last = Say(session, name(said));
+  ASSERT_EQ(trims.size(), 1u);
+  const auto [dropped, tokens] = trims[0];
+  EXPECT_EQ(session.turns().size(), said - dropped);
+  EXPECT_EQ(session.turns().front().user, name(dropped));
+  EXPECT_LE(tokens, 200u);
+  EXPECT_GT(tokens, 100u) << "more than needed was dropped";
+
+  // By hand: the same texts as one prompt.
+  std::string text;
+  for (size_t i = 0; i + 1 < session.turns().size(); ++i) {
+    const ChatSession::Turn& turn = session.turns()[i];
+    text += turn.user + "\n" + *turn.answer + (turn.answer->back() == '\n' ? "" : "\n");
+  }
+  const auto cache = Must(model_.engine->CreateCache({.max_length = 400}));
+  const absl::Span<const int32_t> prompt = session.cache().tokens().first(tokens);
+  EXPECT_EQ(model_.tokenizer->Decode(prompt), text + name(said - 1) + "\n");
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_tokens = 60;
+  EXPECT_EQ(Must(Generate(*model_.engine, *model_.tokenizer, *cache, prompt, options)).text, last);
+
+  // It goes on, and what is left can be saved, taken back and said again.
+  const std::string next = Say(session, "NURSE:");
+  ASSERT_TRUE(session.Rewind(1).ok());
+  EXPECT_EQ(Say(session, "NURSE:"), next);
+  ASSERT_TRUE(session.Rewind(session.turns().size() - 1).ok());
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("rewound")).ok());
+  ChatSession other = Make(400);
+  ASSERT_TRUE(other.Load(**store.Get("rewound")).ok());
+  EXPECT_EQ(Say(other, "NURSE:"), Say(session, "NURSE:"));
+}
+
+TEST_F(Session, StaysAsItWasWhereATrimFails) {
+  ChatSession session = Make(200);
+  session.TrimWhenFull([](size_t, size_t) {});
+  Say(session, "ROMEO:");
+  Say(session, "JULIET:");
+  const std::vector<int32_t> tokens(session.cache().tokens().begin(),
+                                    session.cache().tokens().end());
+  EXPECT_FALSE(session.Say("NURSE:", nullptr, [] { return true; }).ok());
+  EXPECT_FALSE(session.Say(std::string(1000, 'x'), nullptr, nullptr).ok());
+  EXPECT_EQ(session.turns().size(), 2u);
+  EXPECT_EQ(session.cache().tokens(), absl::MakeConstSpan(tokens));
+}
+
+TEST_F(Session, ChangesItsSystemPrompt) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  ASSERT_TRUE(session.SetSystem("A tragedy.").ok());
+  const std::string answer = Say(session, "JULIET:");
+  EXPECT_EQ(session.turns().size(), 2u);
+  EXPECT_EQ(model_.tokenizer->Decode(session.cache().tokens()).rfind("A tragedy.\nROMEO:\n", 0),
+            0u);
+  // It is saved with the chat.
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("chat")).ok());
+  ChatSession other = Make();
+  ASSERT_TRUE(other.Load(**store.Get("chat")).ok());
+  EXPECT_EQ(other.system(), "A tragedy.");
+  ASSERT_TRUE(other.Rewind(1).ok());
+  EXPECT_EQ(Say(other, "JULIET:"), answer);
+}
+
+TEST_F(Session, ForksKeepTheirSystemPrompts) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  ASSERT_EQ(Must(session.Fork()), 1u);
+  const std::string answer = Say(session, "JULIET:");
+  ASSERT_TRUE(session.SetSystem("A tragedy.").ok());
+  ASSERT_EQ(Must(session.Fork()), 2u);
+  ASSERT_TRUE(session.SwitchTo(1).ok());
+  EXPECT_EQ(session.system(), "");
+  EXPECT_EQ(Say(session, "JULIET:"), answer);
+  ASSERT_TRUE(session.SwitchTo(2).ok());
+  EXPECT_EQ(session.system(), "A tragedy.");
+}
+
+TEST_F(Session, TellsTheProbabilitiesOfItsAnswer) {
+  ChatSession session = Make();
+  EXPECT_FALSE(session.LastChances(1, nullptr).ok());
+  Say(session, "ROMEO:");
+  Say(session, "JULIET:");
+  const size_t length = session.cache().length();
+  const std::vector<ChosenToken> chances = Must(session.LastChances(2, nullptr));
+  ASSERT_EQ(chances.size(), 60u);
+  std::vector<int32_t> tokens;
+  for (const ChosenToken& chance : chances) {
+    tokens.push_back(chance.token);
+    ASSERT_EQ(chance.top.size(), 2u);
+    EXPECT_EQ(chance.top[0].token, chance.token) << "the likeliest is chosen at temperature 0";
+    EXPECT_EQ(chance.top[0].logprob, chance.logprob);
+    EXPECT_LE(chance.logprob, 0);
+  }
+  EXPECT_EQ(absl::MakeConstSpan(tokens), session.cache().tokens().last(60));
+  EXPECT_EQ(session.cache().length(), length);
+  // The same bits as while the answer was generated.
+  const auto cache = Must(model_.engine->CreateCache({.max_length = 2048}));
+  GenerateOptions options;
+  options.max_tokens = 60;
+  options.top_chances = 2;
+  options.sampling.temperature = 0;
+  const GenerateResult again = Must(Generate(*model_.engine, *model_.tokenizer, *cache,
+                                             session.cache().tokens().first(length - 60), options));
+  ASSERT_EQ(again.chosen.size(), 60u);
+  for (size_t i = 0; i < 60; ++i) {
+    EXPECT_EQ(again.chosen[i].token, chances[i].token);
+    EXPECT_EQ(again.chosen[i].logprob, chances[i].logprob);
+    EXPECT_EQ(again.chosen[i].top[1].token, chances[i].top[1].token);
+  }
+}
+
+TEST_F(Session, RefusesDamagedChats) {
+  ChatSession session = Make();
+  Say(session, "ROMEO:");
+  MemoryStore store;
+  ASSERT_TRUE(session.Save(**store.Put("chat")).ok());
+  auto reader = store.Get("chat");
+  std::vector<uint8_t> bytes((*reader)->remaining());
+  ASSERT_TRUE((*reader)->Read(absl::MakeSpan(bytes)).ok());
+
+  ChatSession other = Make();
+  const std::string said = Say(other, "JULIET:");
+  const std::vector<int32_t> tokens(other.cache().tokens().begin(), other.cache().tokens().end());
+  const auto refused = [&](absl::Span<const uint8_t> wrong) {
+    auto writer = store.Put("wrong");
+    ASSERT_TRUE((*writer)->Append(wrong).ok());
+    ASSERT_TRUE((*writer)->Commit().ok());
+    ASSERT_FALSE(other.Load(**store.Get("wrong")).ok());
+    ASSERT_EQ(other.turns().size(), 1u);
+    ASSERT_TRUE(other.cache().tokens() == absl::MakeConstSpan(tokens));
+  };
+  for (size_t size = 0; size < bytes.size(); size += 1 + size / 50) {
+    refused(absl::MakeConstSpan(bytes).first(size));
+  }
+  for (size_t bit = 0; bit < bytes.size() * 8; bit += 1 + bit / 50) {
+    bytes[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+    refused(bytes);
+    bytes[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+  }
+  bytes.push_back(0);
+  refused(bytes);
+}
+
+// A store may claim any size: what is allocated is not for it to say.
+TEST_F(Session, RefusesChatsThatClaimTheImpossible) {
+  class Claims final : public ByteSource {
+   public:
+    absl::Status Read(absl::Span<uint8_t> into) override {
+      // One turn, no answers, from position 0, of 2^39 bytes.
+      static const std::string head = [] {
+        std::string text = "inlaychat\n";
+        for (uint64_t n : {uint64_t{1}, uint64_t{0}, uint64_t{0}, uint64_t{1} << 39})
+          text.append(reinterpret_cast<const char*>(&n), sizeof(n));
+        return text;
+      }();
+      for (uint8_t& byte : into) byte = at_ < head.size() ? static_cast<uint8_t>(head[at_++]) : 0;
+      return absl::OkStatus();
+    }
+    uint64_t remaining() const override { return uint64_t{1} << 40; }
+
+   private:
+    size_t at_ = 0;
+  };
+  ChatSession session = Make();
+  Claims claims;
+  EXPECT_EQ(session.Load(claims).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(Session, GivesAnotherAnswer) {
+  ChatSession session = Make();
+  EXPECT_FALSE(session.Regenerate(nullptr, nullptr).ok());
+  const std::string greedy = Say(session, "ROMEO:");
+  const size_t length = session.cache().length();
+  auto again = session.Regenerate(nullptr, nullptr);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->text, greedy);  // at temperature 0 there is one
+  EXPECT_EQ(session.cache().length(), length);
+  EXPECT_EQ(session.turns().size(), 1u);
+}
+
+// Memory that ends in the middle of an answer, at whatever token.
+TEST_F(Session, ForgetsAnAnswerThatFails) {
+  size_t begun = 0;
+  ChatSession plenty = Make();
+  const std::string whole = Say(plenty, "ROMEO:");
+  for (size_t limit = size_t{1} << 20;; limit += size_t{1} << 17) {
+    const auto pool = std::make_shared<BlockPool>(BlockPool::Options{.limit_bytes = limit});
+    ChatSession session = Make(2048, pool);
+    bool shown = false;
+    const auto result = session.Say(
+        "ROMEO:", [&](absl::string_view) { shown = true; }, nullptr);
+    if (result.ok()) {
+      EXPECT_EQ(result->text, whole);
+      break;
+    }
+    EXPECT_TRUE(absl::IsResourceExhausted(result.status())) << result.status();
+    EXPECT_EQ(session.cache().length(), 0u);
+    EXPECT_TRUE(session.turns().empty());
+    begun += shown;
+  }
+  EXPECT_GT(begun, 0u) << "no limit was just too small";
+}
+
+TEST_F(Session, StaysAsItWasOnErrors) {
+  ChatSession session = Make(150);
+  Say(session, "ROMEO:");
+  const size_t length = session.cache().length();
+  EXPECT_FALSE(session.Say(std::string(1000, 'x'), nullptr, nullptr).ok());
+  EXPECT_FALSE(session.Say("JULIET:", nullptr, [] { return true; }).ok());
+  EXPECT_FALSE(session.Regenerate(nullptr, [] { return true; }).ok());
+  EXPECT_EQ(session.cache().length(), length);
+  EXPECT_EQ(session.turns().size(), 1u);
+  ChatSession other = Make(150);
+  Say(other, "ROMEO:");
+  EXPECT_EQ(Say(session, "JULIET:"), Say(other, "JULIET:"));
+}
+
+}  // namespace
+}  // namespace inlay
