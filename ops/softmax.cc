@@ -57,7 +57,7 @@ uint32_t DescendingKey(float value) {
 }
 
 // All values in the order of Before, by a radix sort from the lowest bits on: it keeps the order of
-// equal values, and takes a tenth of the time of comparisons.
+// equal values, and does the same few passes whatever they are.
 void SortAll(const float* x, size_t n, std::vector<IndexedValue>& sorted) {
   constexpr int kBits = 11, kPasses = 3;
   constexpr uint32_t kMask = (1u << kBits) - 1;

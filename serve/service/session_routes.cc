@@ -344,7 +344,7 @@ absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) 
   std::optional<absl::StatusOr<SessionStore::Hold>> hold = store_.Acquire(ClientOf(visit), name);
   // Who asks again for a turn that is stored gets it, also while a later one is computed.
   const bool is_held = absl::IsAborted(hold->status());
-  if (!is_held) INLAY_RETURN_IF_ERROR(hold->status());
+  if (!is_held || body.idempotency_key.empty()) INLAY_RETURN_IF_ERROR(hold->status());
   INLAY_ASSIGN_OR_RETURN(Session session, is_held ? LoadOwn(visit, name) : LoadOwn(**hold, name));
   if (const SessionTurn* turn = session.FindKey(body.idempotency_key); turn != nullptr) {
     if (turn->request_hash != body.hash) {
