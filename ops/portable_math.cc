@@ -10,16 +10,11 @@
 namespace inlay {
 namespace {
 
-// ln 2 as a sum of two terms, of which the first has so few bits that its products with exponents
-// are exact (Cody and Waite 1980).
-constexpr double kLn2High = 0x1.62e42feep-1;
-constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+using portable_exp::kLn2High;
+using portable_exp::kLn2Low;
 
-// The integer nearest to |x| < 2^51: the addition leaves no bits for a fraction.
-double Nearest(double x) {
-  constexpr double kShift = 0x1.8p52;
-  return x + kShift - kShift;
-}
+// The integer nearest to |x| < 2^51.
+double Nearest(double x) { return x + portable_exp::kShift - portable_exp::kShift; }
 
 // The sum of c[i] x^i, Horner's scheme.
 template <size_t n>
@@ -56,17 +51,12 @@ double CosNear0(double x) {
 
 double PortableExp(double x) {
   if (std::isnan(x)) return x;
-  if (x > 709.78) return std::numeric_limits<double>::infinity();
-  if (x < -708) return 0;
-  constexpr double kLog2E = 0x1.71547652b82fep0;
-  const double n = Nearest(x * kLog2E);
-  // |r| <= ln 2 / 2, where the Taylor series up to the 13th power leaves out less than 2^-57.
+  if (x > portable_exp::kLargest) return std::numeric_limits<double>::infinity();
+  if (x < portable_exp::kSmallest) return 0;
+  const double n = Nearest(x * portable_exp::kLog2E);
   const double high = x - n * kLn2High, low = n * kLn2Low;
-  const double r = high - low;
-  constexpr double c[] = {1.0 / 2,       1.0 / 6,        1.0 / 24,        1.0 / 120,
-                          1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
-                          1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
-  const double e = 1 + (r + (((high - r) - low) + r * r * Polynomial(c, r)));
+  const double r = high - low;  // |r| <= ln 2 / 2
+  const double e = 1 + (r + (((high - r) - low) + r * r * Polynomial(portable_exp::kSeries, r)));
   // In two factors: 2^1024 overflows, where e * 2^1024 may still be finite.
   const auto exponent = static_cast<int64_t>(n);
   return e * PowerOfTwo(exponent / 2) * PowerOfTwo(exponent - exponent / 2);

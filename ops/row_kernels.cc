@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <limits>
+
+#include "ops/portable_math.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/row_kernels.cc"
@@ -148,6 +151,45 @@ double SumOfExp(const float* x, size_t n, float largest) {
   return hn::ReduceSum(dd, sum);
 }
 
+// The operations of PortableExp in its order, none of them fused. The power of two is applied in
+// other factors than there, which no result depends on as none is subnormal.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ExpOfLanes(D dd, V x) {
+  using namespace portable_exp;
+  const hn::RebindToSigned<D> di;
+  const auto shift = hn::Set(dd, kShift);
+  const auto largest = hn::Set(dd, kLargest), smallest = hn::Set(dd, kSmallest);
+  const auto within = hn::Max(smallest, hn::Min(x, largest));
+  const auto shifted = hn::Add(hn::Mul(within, hn::Set(dd, kLog2E)), shift);
+  const auto n = hn::Sub(shifted, shift);
+  const auto high = hn::Sub(within, hn::Mul(n, hn::Set(dd, kLn2High)));
+  const auto low = hn::Mul(n, hn::Set(dd, kLn2Low));
+  const auto r = hn::Sub(high, low);
+  constexpr size_t kTerms = std::size(kSeries);
+  auto sum = hn::Set(dd, kSeries[kTerms - 1]);
+  for (size_t i = kTerms - 1; i-- > 0;) sum = hn::Add(hn::Mul(sum, r), hn::Set(dd, kSeries[i]));
+  const auto rest = hn::Add(hn::Sub(hn::Sub(high, r), low), hn::Mul(hn::Mul(r, r), sum));
+  const auto e = hn::Add(hn::Set(dd, 1.0), hn::Add(r, rest));
+  // The lowest bits of `shifted` are those of the integer n.
+  const auto exponent = hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, shift));
+  const auto half = hn::ShiftRight<1>(exponent);
+  const auto power = [&](auto k) {
+    return hn::BitCast(dd, hn::ShiftLeft<52>(hn::Add(k, hn::Set(di, 1023))));
+  };
+  const auto result = hn::Mul(hn::Mul(e, power(half)), power(hn::Sub(exponent, half)));
+  const auto infinity = hn::Set(dd, std::numeric_limits<double>::infinity());
+  const auto finite = hn::IfThenZeroElse(hn::Lt(x, smallest), result);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(x, largest), infinity, finite));
+}
+
+void ExpInPlace(double* x, size_t n) {
+  const hn::ScalableTag<double> dd;
+  const size_t lanes = hn::Lanes(dd);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(ExpOfLanes(dd, hn::LoadU(dd, x + i)), dd, x + i);
+  if (i < n) hn::StoreN(ExpOfLanes(dd, hn::LoadN(dd, x + i, n - i)), dd, x + i, n - i);
+}
+
 bool AllFiniteOf(const float* x, size_t n) {
   const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
@@ -172,6 +214,7 @@ HWY_EXPORT(QuantizeRow);
 HWY_EXPORT(ConvertFrom);
 HWY_EXPORT(MaxOf);
 HWY_EXPORT(SumOfExp);
+HWY_EXPORT(ExpInPlace);
 HWY_EXPORT(AllFiniteOf);
 
 }  // namespace
@@ -194,6 +237,8 @@ float LargestOfRow(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(MaxOf
 double SumOfRowExp(const float* x, size_t n, float largest) {
   return HWY_DYNAMIC_DISPATCH(SumOfExp)(x, n, largest);
 }
+
+void ExpOfRow(double* x, size_t n) { HWY_DYNAMIC_DISPATCH(ExpInPlace)(x, n); }
 
 bool IsRowFinite(const float* x, size_t n) { return HWY_DYNAMIC_DISPATCH(AllFiniteOf)(x, n); }
 

@@ -27,6 +27,9 @@ float LargestOfRow(const float* x, size_t n);
 // Sum over i of exp(x[i] - largest), in double.
 double SumOfRowExp(const float* x, size_t n, float largest);
 
+// x[i] = PortableExp(x[i]), the same bits.
+void ExpOfRow(double* x, size_t n);
+
 // True when all n values are finite.
 bool IsRowFinite(const float* x, size_t n);
 

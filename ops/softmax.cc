@@ -109,6 +109,15 @@ void TopK(const float* x, size_t n, size_t k, std::vector<IndexedValue>& top) {
   std::sort_heap(top.begin(), top.end(), Before);
 }
 
+void SetWeights(const std::vector<IndexedValue>& values, float temperature,
+                std::vector<double>& weights) {
+  weights.resize(values.size());
+  if (values.empty()) return;
+  const double first = values.front().value;
+  for (size_t i = 0; i < values.size(); ++i) weights[i] = (values[i].value - first) / temperature;
+  ExpOfRow(weights.data(), weights.size());
+}
+
 bool AllFinite(const float* x, size_t n) { return IsRowFinite(x, n); }
 
 }  // namespace inlay

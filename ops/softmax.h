@@ -25,6 +25,11 @@ struct IndexedValue {
 // than the values take to be sorted.
 void TopK(const float* x, size_t n, size_t k, std::vector<IndexedValue>& top);
 
+// Sets weights[i] to e to the power of (values[i].value - values[0].value) / temperature, which a
+// candidate's probability is proportional to. The bits are the same on every CPU.
+void SetWeights(const std::vector<IndexedValue>& values, float temperature,
+                std::vector<double>& weights);
+
 // True when all n values are finite.
 bool AllFinite(const float* x, size_t n);
 

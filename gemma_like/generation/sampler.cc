@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "gemma_like/generation/counter_random.h"
 #include "ops/cpu/float_environment.h"
-#include "ops/portable_math.h"
 #include "ops/softmax.h"
 
 namespace inlay {
@@ -34,18 +33,6 @@ size_t Cut(absl::Span<const double> weights, float top_p, float min_p) {
     ++kept;
   }
   return kept;
-}
-
-// What each candidate's probability is proportional to: e to the power of its logit's distance from
-// the largest, divided by the temperature. They are computed once each, as without top-k there are
-// as many as tokens in the vocabulary.
-void SetWeights(absl::Span<const IndexedValue> candidates, float temperature,
-                std::vector<double>& weights) {
-  const double largest = candidates.front().value;
-  weights.clear();
-  weights.reserve(candidates.size());
-  for (const IndexedValue& c : candidates)
-    weights.push_back(PortableExp((c.value - largest) / temperature));
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 #include "ops/softmax.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <vector>
 
+#include "ops/portable_math.h"
+#include "ops/row_kernels.h"
 #include "tests/ops/op_test.h"
 
 namespace inlay {
@@ -34,6 +39,37 @@ TEST_P(SoftmaxTest, ArgMaxNeverPicksNan) {
   EXPECT_EQ(ArgMax(x.data(), x.size()), 36u);
   x[1] = kInf;
   EXPECT_EQ(ArgMax(x.data(), x.size()), 1u);
+}
+
+// Of every length of a rest, and where the result is infinite, 0 or no number.
+TEST_P(SoftmaxTest, ExpOfRowHasTheBitsOfPortableExp) {
+  std::mt19937_64 random(4);
+  for (const double most : {1e-12, 1e-3, 1.0, 100.0, 720.0}) {
+    std::uniform_real_distribution<double> values(-most, most);
+    for (size_t n = 0; n < 70; ++n) {
+      std::vector<double> x(n + 1, 7);
+      for (size_t i = 0; i < n; ++i) x[i] = values(random);
+      for (const double special :
+           {0.0, -0.0, 709.78, 709.79, 710.0, -708.0, -708.5, 1.0 * kInf, -1.0 * kInf, 1.0 * NAN}) {
+        if (n > 20) x[random() % n] = special;
+      }
+      std::vector<double> e = x;
+      ExpOfRow(e.data(), n);
+      for (size_t i = 0; i < n; ++i) {
+        ASSERT_EQ(std::bit_cast<uint64_t>(e[i]), std::bit_cast<uint64_t>(PortableExp(x[i])))
+            << x[i];
+      }
+      ASSERT_EQ(e[n], 7);
+    }
+  }
+}
+
+TEST_P(SoftmaxTest, WeightsOfValuesByTemperature) {
+  std::vector<double> weights = {1, 2, 3, 4};
+  SetWeights({}, 1, weights);
+  EXPECT_TRUE(weights.empty());
+  SetWeights({{5, 3}, {4.5, 0}, {1, 2}}, 0.5, weights);
+  EXPECT_EQ(weights, (std::vector<double>{1, PortableExp(-1), PortableExp(-8)}));
 }
 
 TEST_P(SoftmaxTest, LogSumExpMatchesReference) {
