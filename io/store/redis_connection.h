@@ -62,6 +62,9 @@ class RedisConnection {
   absl::StatusOr<RedisReply> CommandWithin(absl::Duration limit,
                                            absl::Span<const absl::string_view> words);
 
+  // After an error of the connection.
+  bool broken() const { return !broken_.ok(); }
+
  private:
   // Of a monotonic clock.
   using Deadline = std::chrono::steady_clock::time_point;

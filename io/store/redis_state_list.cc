@@ -1,7 +1,6 @@
 #include "io/store/redis_state_list.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -21,8 +20,6 @@
 namespace inlay {
 namespace {
 
-// A step looks at about 1000 keys, which have at most 100 characters.
-constexpr size_t kMaxListReply = size_t{1} << 20;
 constexpr absl::string_view kIndexSeconds = "3600";
 
 // Scripts run in one step on the server. They answer in one text, a word on each line, since
@@ -104,19 +101,15 @@ std::string RandomMark() {
 
 class RedisStateList {
  public:
-  RedisStateList(const RedisOptions& options, absl::string_view prefix)
-      : options_(options),
+  RedisStateList(RedisConnection& connection, const RedisOptions& options, absl::string_view prefix)
+      : connection_(connection),
+        options_(options),
         index_(RedisIndexKey(options)),
         probe_(RedisProbeKey(options)),
         prefix_(prefix),
         first_(absl::StrCat("[", prefix)),
         last_(absl::StrCat("(", prefix, "~")),  // which no key has, and which is above all others
         deadline_(absl::Now() + options.timeout) {}
-
-  absl::Status Connect() {
-    INLAY_ASSIGN_OR_RETURN(connection_, RedisConnection::Connect(options_, kMaxListReply));
-    return absl::OkStatus();
-  }
 
   absl::StatusOr<std::vector<std::string>> List() {
     absl::StatusOr<std::optional<std::vector<std::string>>> listed = ListIndex();
@@ -128,7 +121,7 @@ class RedisStateList {
 
   absl::StatusOr<size_t> Count() {
     const absl::StatusOr<RedisReply> reply =
-        connection_->Command({"EVAL", kCount, "2", index_, probe_, first_, last_});
+        connection_.Command({"EVAL", kCount, "2", index_, probe_, first_, last_});
     const bool refused = absl::IsInternal(reply.status());
     if (!refused) {
       INLAY_RETURN_IF_ERROR(reply.status());
@@ -147,8 +140,8 @@ class RedisStateList {
     while (true) {
       INLAY_RETURN_IF_ERROR(CheckTime());
       INLAY_ASSIGN_OR_RETURN(const RedisReply reply,
-                             connection_->Command({"EVAL", kPage, "2", index_, probe_, first, last_,
-                                                   options_.prefix, kManifestField}));
+                             connection_.Command({"EVAL", kPage, "2", index_, probe_, first, last_,
+                                                  options_.prefix, kManifestField}));
       if (reply.kind != RedisReply::Kind::kText) return Unexpected();
       if (reply.text == "none") return std::nullopt;
       const std::vector<absl::string_view> words = absl::StrSplit(reply.text, '\n');
@@ -174,11 +167,11 @@ class RedisStateList {
       INLAY_RETURN_IF_ERROR(CheckTime());
       INLAY_ASSIGN_OR_RETURN(
           const RedisReply reply,
-          make_index ? connection_->Command({"EVAL", kSearch, "2", index_, probe_, cursor, pattern,
-                                             options_.prefix, kManifestField, prefix_, mark,
-                                             kIndexSeconds})
-                     : connection_->Command({"EVAL", kSearch, "0", cursor, pattern, options_.prefix,
-                                             kManifestField, prefix_, mark, kIndexSeconds}));
+          make_index
+              ? connection_.Command({"EVAL", kSearch, "2", index_, probe_, cursor, pattern,
+                                     options_.prefix, kManifestField, prefix_, mark, kIndexSeconds})
+              : connection_.Command({"EVAL", kSearch, "0", cursor, pattern, options_.prefix,
+                                     kManifestField, prefix_, mark, kIndexSeconds}));
       INLAY_ASSIGN_OR_RETURN(cursor, TakeFound(reply, keys));
     } while (cursor != "0");
     return std::vector<std::string>(keys.begin(), keys.end());
@@ -216,11 +209,11 @@ class RedisStateList {
     return absl::DataLossError("the server sent an unexpected answer to a listing of states");
   }
 
+  RedisConnection& connection_;
   const RedisOptions& options_;
   const std::string index_, probe_, prefix_;
   const std::string first_, last_;  // the range of the prefix
   const absl::Time deadline_;
-  std::unique_ptr<RedisConnection> connection_;
 };
 
 }  // namespace
@@ -230,19 +223,17 @@ std::string RedisIndexKey(const RedisOptions& options) {
   return absl::StrCat(options.prefix, ":index-0");
 }
 
-absl::StatusOr<std::vector<std::string>> ListRedisStates(const RedisOptions& options,
+absl::StatusOr<std::vector<std::string>> ListRedisStates(RedisConnection& connection,
+                                                         const RedisOptions& options,
                                                          absl::string_view prefix) {
-  RedisStateList list(options, prefix);
-  INLAY_RETURN_IF_ERROR(list.Connect());
-  return list.List();
+  return RedisStateList(connection, options, prefix).List();
 }
 
-absl::StatusOr<size_t> CountRedisStates(const RedisOptions& options, absl::string_view prefix) {
+absl::StatusOr<size_t> CountRedisStates(RedisConnection& connection, const RedisOptions& options,
+                                        absl::string_view prefix) {
   // The marks in the index are no keys.
   if (!prefix.empty() && !CheckStateKey(prefix).ok()) return 0;
-  RedisStateList list(options, prefix);
-  INLAY_RETURN_IF_ERROR(list.Connect());
-  return list.Count();
+  return RedisStateList(connection, options, prefix).Count();
 }
 
 }  // namespace inlay

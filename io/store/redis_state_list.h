@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "io/store/redis_connection.h"
 #include "io/store/redis_options.h"
 
 namespace inlay {
@@ -30,9 +31,11 @@ std::string RedisIndexKey(const RedisOptions& options);
 // StateStore::List and Count for these options. They search the database where there is no index
 // and none can be made: in a cluster, whose scripts use the keys of one slot alone; or by a user
 // without the rights.
-absl::StatusOr<std::vector<std::string>> ListRedisStates(const RedisOptions& options,
+absl::StatusOr<std::vector<std::string>> ListRedisStates(RedisConnection& connection,
+                                                         const RedisOptions& options,
                                                          absl::string_view prefix);
-absl::StatusOr<size_t> CountRedisStates(const RedisOptions& options, absl::string_view prefix);
+absl::StatusOr<size_t> CountRedisStates(RedisConnection& connection, const RedisOptions& options,
+                                        absl::string_view prefix);
 
 }  // namespace inlay
 

@@ -17,6 +17,7 @@
 #include "base/xxh64.h"
 #include "io/gguf/gguf_value.h"
 #include "io/store/redis_connection.h"
+#include "io/store/redis_connections.h"
 #include "io/store/redis_state_list.h"
 
 namespace inlay {
@@ -26,7 +27,7 @@ namespace {
 constexpr size_t kChunkBytes = size_t{1} << 20;
 constexpr size_t kChecksumBytes = sizeof(uint64_t);
 // A chunk and what the protocol adds; it also bounds the memory that a server can make this program
-// use.
+// use. A step of a listing, which looks at about 1000 keys of at most 100 characters, is below it.
 constexpr size_t kMaxReply = kChunkBytes + kChecksumBytes + 4096;
 // No manifest may name more than this: 65536 chunks.
 constexpr uint64_t kMaxStateBytes = uint64_t{kChunkBytes} << 16;
@@ -117,8 +118,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view key, const std::string&
 // One state on the server, over one connection.
 class RedisState {
  public:
-  RedisState(std::unique_ptr<RedisConnection> connection, const RedisOptions& options,
-             absl::string_view key)
+  RedisState(RedisConnections::Lease connection, const RedisOptions& options, absl::string_view key)
       : connection_(std::move(connection)),
         key_(key),
         server_key_(absl::StrCat(options.prefix, key)),
@@ -261,7 +261,7 @@ class RedisState {
                                             " for state '", key_, "'"));
   }
 
-  std::unique_ptr<RedisConnection> connection_;
+  RedisConnections::Lease connection_;
   std::string key_;
   std::string server_key_;
   std::string index_;
@@ -359,7 +359,8 @@ class RedisStateReader final : public StateReader {
 
 class RedisStore final : public StateStore {
  public:
-  explicit RedisStore(RedisOptions options) : options_(std::move(options)) {}
+  explicit RedisStore(RedisOptions options)
+      : options_(std::move(options)), connections_(options_, kMaxReply) {}
 
   absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
                                                        StateTag replaced) override {
@@ -380,22 +381,24 @@ class RedisStore final : public StateStore {
   }
 
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
-    return ListRedisStates(options_, prefix);
+    INLAY_ASSIGN_OR_RETURN(const RedisConnections::Lease connection, connections_.Get());
+    return ListRedisStates(*connection, options_, prefix);
   }
 
   absl::StatusOr<size_t> Count(absl::string_view prefix) override {
-    return CountRedisStates(options_, prefix);
+    INLAY_ASSIGN_OR_RETURN(const RedisConnections::Lease connection, connections_.Get());
+    return CountRedisStates(*connection, options_, prefix);
   }
 
  private:
   absl::StatusOr<RedisState> Open(absl::string_view key) {
     INLAY_RETURN_IF_ERROR(CheckStateKey(key));
-    INLAY_ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection,
-                           RedisConnection::Connect(options_, kMaxReply));
+    INLAY_ASSIGN_OR_RETURN(RedisConnections::Lease connection, connections_.Get());
     return RedisState(std::move(connection), options_, key);
   }
 
   const RedisOptions options_;
+  RedisConnections connections_;
 };
 
 }  // namespace

@@ -53,6 +53,13 @@ class RedisStoreTest : public ::testing::Test {
     return at == std::string::npos ? 0 : std::atoll(stats.c_str() + at + 19);
   }
 
+  // How many have been made to the server since it started.
+  int64_t Connections() {
+    constexpr char kField[] = "total_connections_received:";
+    const std::string stats = Must(raw_->Command({"INFO", "stats"})).text;
+    return std::atoll(stats.c_str() + stats.find(kField) + sizeof(kField) - 1);
+  }
+
   // Runs a script that returns no array: what the store's own commands cannot do.
   void Eval(absl::string_view script) {
     auto reply = raw_->Command({"EVAL", script, "0"});
@@ -401,6 +408,40 @@ TEST_F(RedisStoreTest, ServerDies) {
   EXPECT_EQ((*reader)->Read(absl::MakeSpan(piece)).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(store_->Get("a").status().code(), absl::StatusCode::kUnavailable);
   EXPECT_LT(absl::Now() - start, kRedisPatience);
+}
+
+TEST_F(RedisStoreTest, ConnectionsAreUsedAgain) {
+  ASSERT_TRUE(PutState(*store_, "a", {1, 2, 3}).ok());
+  const int64_t before = Connections();
+  for (int i = 0; i < 20; ++i) {
+    ExpectState(*store_, "a", {1, 2, 3});
+    EXPECT_EQ(ListStates(*store_, "").size(), 1u);
+  }
+  EXPECT_EQ(Connections(), before);
+  // Readers at the same time have one each, of which the store keeps a few.
+  {
+    std::vector<std::unique_ptr<StateReader>> readers;
+    for (int i = 0; i < 20; ++i) readers.push_back(Must(store_->Get("a")));
+    EXPECT_EQ(Connections(), before + 19);
+    store_.reset();  // the connections outlive it
+    StateBytes piece(3);
+    for (auto& reader : readers) EXPECT_TRUE(reader->Read(absl::MakeSpan(piece)).ok());
+  }
+  store_ = OpenRedis(server_.port());
+  ExpectState(*store_, "a", {1, 2, 3});
+}
+
+// Servers close connections that are idle for as long as their `timeout`, or start anew.
+TEST_F(RedisStoreTest, ConnectionsThatWereClosedCostNoError) {
+  ASSERT_TRUE(PutState(*store_, "a", {1, 2, 3}).ok());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(raw_->Command({"CLIENT", "KILL", "TYPE", "normal"}).ok());
+    ExpectState(*store_, "a", {1, 2, 3});
+    ASSERT_TRUE(raw_->Command({"CLIENT", "KILL", "TYPE", "normal"}).ok());
+    EXPECT_TRUE(PutState(*store_, "b", {1}).ok());
+    ASSERT_TRUE(raw_->Command({"CLIENT", "KILL", "TYPE", "normal"}).ok());
+    EXPECT_EQ(ListStates(*store_, "").size(), 2u);
+  }
 }
 
 TEST_F(RedisStoreTest, ServerStopsAndGoesOn) {
