@@ -61,12 +61,12 @@ void UsageSum::Add(const ReplyEnd& end) {
   sum_.reasoning_tokens += end.usage.reasoning_tokens;
 }
 
-Json UsageSum::ToJson() const {
-  return {{"prompt_tokens", sum_.prompt_tokens},
-          {"completion_tokens", sum_.completion_tokens},
-          {"total_tokens", sum_.prompt_tokens + sum_.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", sum_.cached_tokens}}},
-          {"completion_tokens_details", {{"reasoning_tokens", sum_.reasoning_tokens}}}};
+Json UsageJson(const ReplyUsage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}}};
 }
 
 }  // namespace inlay::serve

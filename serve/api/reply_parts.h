@@ -52,14 +52,16 @@ Json BytesJson(absl::string_view bytes);
 // A logarithm as JSON has it: -9999 for everything below, as JSON has no infinity.
 double Logprob(float logprob);
 
+// As completions, chat/completions and the turns of sessions have it.
+Json UsageJson(const ReplyUsage& usage);
+
 // The sum over all answers of a reply. A prompt counts once, with the first of its answers.
 class UsageSum {
  public:
   explicit UsageSum(const Call& call) : choices_(call.choices) {}
   void Add(const ReplyEnd& end);
   const ReplyUsage& sum() const { return sum_; }
-  // As completions and chat/completions have it.
-  Json ToJson() const;
+  Json ToJson() const { return UsageJson(sum_); }
 
  private:
   const size_t choices_;

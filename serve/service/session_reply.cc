@@ -6,25 +6,12 @@
 
 #include "absl/strings/match.h"
 #include "serve/api/reply_parts.h"
+#include "serve/sessions/session_json.h"
 
 namespace inlay::serve {
 namespace {
 
 using Kind = SessionTurn::Kind;
-
-absl::string_view KindText(Kind kind) {
-  switch (kind) {
-    case Kind::kAnswer:
-      return "answer";
-    case Kind::kContinuation:
-      return "continuation";
-    case Kind::kRaw:
-      return "raw";
-    case Kind::kCut:
-      return "cut";
-  }
-  return "";
-}
 
 std::string FinishReason(const SessionTurn& turn) {
   if (turn.reason == StopReason::kCancelled) return "cancelled";
@@ -33,20 +20,12 @@ std::string FinishReason(const SessionTurn& turn) {
   return message.is_object() && message.contains("tool_calls") ? "tool_calls" : "stop";
 }
 
-Json UsageJson(const ReplyUsage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
-          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}}};
-}
-
 // What a turn is, wherever it is told of.
 void AddTurn(const SessionTurn& turn, Json* json) {
   Json& out = *json;
   out["version"] = turn.version;
   out["parent"] = turn.parent;
-  out["kind"] = std::string(KindText(turn.kind));
+  out["kind"] = TurnKindName(turn.kind);
   out["created"] = turn.created;
   out["begin"] = turn.keep;
   out["answer"] = turn.answer_begin();
@@ -113,11 +92,10 @@ Json TurnJson(const Session& session, const SessionTurn& turn) {
 }
 
 Json RunningJson(const Session& session, const SessionTurn& turn) {
-  return {{"type", "running"},        {"object", "session.turn"},
-          {"session", session.name},  {"version", turn.version},
-          {"parent", turn.parent},    {"kind", std::string(KindText(turn.kind))},
-          {"begin", turn.keep},       {"answer", turn.answer_begin()},
-          {"messages", turn.messages}};
+  return {
+      {"type", "running"},       {"object", "session.turn"},      {"session", session.name},
+      {"version", turn.version}, {"parent", turn.parent},         {"kind", TurnKindName(turn.kind)},
+      {"begin", turn.keep},      {"answer", turn.answer_begin()}, {"messages", turn.messages}};
 }
 
 Json EventJson(const AnswerEvent& event) {

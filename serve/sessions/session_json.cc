@@ -28,12 +28,6 @@ constexpr std::pair<Kind, absl::string_view> kKinds[] = {{Kind::kAnswer, "answer
                                                          {Kind::kRaw, "raw"},
                                                          {Kind::kCut, "cut"}};
 
-std::string KindName(Kind kind) {
-  const auto known = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                  [kind](const auto& k) { return k.first == kind; });
-  return std::string(known->second);
-}
-
 // The following functions throw nlohmann's exceptions for what is not what it should be.
 
 Kind KindOfTurn(const Json& name) {
@@ -77,8 +71,12 @@ ReplyUsage UsageOf(const Json& json) {
 }
 
 Json TurnDocument(const SessionTurn& turn) {
-  Json json = {{"kind", KindName(turn.kind)}, {"version", turn.version}, {"parent", turn.parent},
-               {"created", turn.created},     {"keep", turn.keep},       {"given", turn.given},
+  Json json = {{"kind", TurnKindName(turn.kind)},
+               {"version", turn.version},
+               {"parent", turn.parent},
+               {"created", turn.created},
+               {"keep", turn.keep},
+               {"given", turn.given},
                {"tokens", turn.tokens}};
   if (turn.kind == Kind::kCut) return json;
   if (turn.kind == Kind::kAnswer) {
@@ -184,7 +182,7 @@ std::string WrongWith(const Session& session, size_t i) {
   if (turn.given > turn.tokens.size() || (all_given && turn.given != turn.tokens.size()))
     return absl::StrCat("was given ", turn.given, " of ", turn.tokens.size(), " tokens");
   if (!MayFollow(session, i, turn.kind))
-    return absl::StrCat("is of the kind ", KindName(turn.kind), ", which cannot be there");
+    return absl::StrCat("is of the kind ", TurnKindName(turn.kind), ", which cannot be there");
   // Its prompt goes on from all that there is: the answer that it continues is read from there.
   const bool keeps_all = turn.kind == Kind::kContinuation || turn.kind == Kind::kRaw;
   if (keeps_all && turn.keep != length)
@@ -196,6 +194,12 @@ std::string WrongWith(const Session& session, size_t i) {
 }
 
 }  // namespace
+
+std::string TurnKindName(SessionTurn::Kind kind) {
+  const auto known = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                  [kind](const auto& k) { return k.first == kind; });
+  return std::string(known->second);
+}
 
 Json SessionDocument(const Session& session) {
   Json turns = Json::array();

@@ -11,6 +11,9 @@
 
 namespace inlay::serve {
 
+// "answer", "continuation", "raw" or "cut".
+std::string TurnKindName(SessionTurn::Kind kind);
+
 // All of a session. {"object": "inlay.session", "format": 1, ...}
 Json SessionDocument(const Session& session);
 
