@@ -11,7 +11,8 @@ import subprocess
 def _output(command):
     """What a command prints; nothing where there is no such command or it fails."""
     try:
-        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              encoding="utf-8", errors="replace",
                               env=dict(os.environ, LC_ALL="C"), check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
@@ -49,9 +50,10 @@ def _compiler(program):
     """What compiled a program that lies in its CMake build folder."""
     cache = pathlib.Path(program).resolve().parent / "CMakeCache.txt"
     try:
-        entries = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(), re.MULTILINE))
+        text = cache.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return "unknown"
+    entries = dict(re.findall(r"^(\w+):\w+=(.*)$", text, re.MULTILINE))
     lines = _output([entries.get("CMAKE_CXX_COMPILER", "c++"), "--version"]).splitlines()
     return f"{lines[0] if lines else 'unknown'}, {entries.get('CMAKE_BUILD_TYPE', '')} build"
 

@@ -57,28 +57,28 @@ def columns(works):
 class Report:
     """What the page shows: of the results, these models, numbers of threads, columns and engines."""
 
-    def __init__(self, results, words, threads, columns, engines, rounds):
+    def __init__(self, results, models, threads, columns, engines, rounds):
         self.results = results
-        self.words = words
+        self.models = models
         self.threads = threads
         self.columns = columns
         self.engines = engines
         self.rounds = rounds
 
-    def cell(self, word, threads, column):
-        return self.results.find(word, threads, column.work, self.rounds, self.engines)
+    def cell(self, model, threads, column):
+        return self.results.find(model, threads, column.work, self.rounds, self.engines)
 
-    def test(self, word, threads, column, engine):
+    def test(self, model, threads, column, engine):
         """What an engine did, or None."""
-        cell = self.cell(word, threads, column)
+        cell = self.cell(model, threads, column)
         found = cell["engines"].get(engine.name) if cell else None
         return found["tests"].get(column.test) if found else None
 
     def peers(self, column):
         """Those that did what the column is about, with one model at least."""
         return [peer for peer in self.engines[1:] if peer.takes(column.work) and
-                any(self.test(word, threads, column, peer)
-                    for word in self.words for threads in self.threads)]
+                any(self.test(model, threads, column, peer)
+                    for model in self.models for threads in self.threads)]
 
     def rates(self, threads):
         """The table of one number of threads."""
@@ -87,18 +87,18 @@ class Report:
             head += [column.title] + [f"× {peer.name}" for peer in self.peers(column)]
         head.append("memory / file, prefill and decode")
         rows = []
-        for word in self.words:
-            row = [label(word)]
+        for model in self.models:
+            row = [label(model)]
             for column in self.columns:
-                own = self.test(word, threads, column, self.engines[0])
+                own = self.test(model, threads, column, self.engines[0])
                 rate = statistics.median(own["rates"]) if own else None
                 row.append(f"{number(rate)} ({own['percent']:.0f} %)" if own else "failed")
                 for peer in self.peers(column):
-                    theirs = self.test(word, threads, column, peer)
+                    theirs = self.test(model, threads, column, peer)
                     row.append(f"{rate / statistics.median(theirs['rates']):.2f}"
                                if own and theirs else "failed")
             # Long and many conversations have caches of their own size.
-            own = self.test(word, threads, self.columns[0], self.engines[0])
+            own = self.test(model, threads, self.columns[0], self.engines[0])
             row.append(f"{own['memory']:.2f}" if own and own["memory"] else "unknown")
             rows.append(row)
         return table(head, rows)
@@ -107,45 +107,47 @@ class Report:
         """The bars of a column, with the largest number of threads."""
         threads = max(self.threads)
         groups = []
-        for word in self.words:
-            own = self.test(word, threads, column, self.engines[0])
+        for model in self.models:
+            own = self.test(model, threads, column, self.engines[0])
             bars = {}
             for engine in self.engines:
-                theirs = self.test(word, threads, column, engine)
+                theirs = self.test(model, threads, column, engine)
                 if own is None or theirs is None:
                     continue
                 rate = statistics.median(theirs["rates"])
                 # The limit is the machine's, so that a peer's share follows from the rates.
                 percent = own["percent"] * rate / statistics.median(own["rates"])
                 bars[engine.name] = (percent, f"{number(rate)} tokens/s")
-            groups.append((label(word), bars))
+            groups.append((label(model), bars))
         return bar_chart.draw(f"{column.title}, {threads_words(threads)}: percent of the machine's "
                               "limit", [engine.name for engine in self.engines], groups)
 
     def failures(self):
         """A sentence for each thing that a peer could not do, with the models that it is about."""
         found = {}
-        for word in self.words:
+        for model in self.models:
             for threads in self.threads:
                 for work in dict.fromkeys(column.work for column in self.columns):
-                    cell = self.results.find(word, threads, work, self.rounds, self.engines)
+                    cell = self.results.find(model, threads, work, self.rounds, self.engines)
                     for name, engine in (cell or {"engines": {}})["engines"].items():
                         if engine["failure"]:
                             # Logs begin with the time, and name the model's file.
                             what = re.sub(r"(?<=: )\d+\.\d\d\.\d{3}\.\d{3} ", "", engine["failure"])
-                            what = what.replace(word.replace(":", "-") + ".gguf", "MODEL")
-                            found.setdefault((threads, name, what), []).append(label(word))
+                            what = what.replace(file_name(model), "MODEL")
+                            found.setdefault((threads, name, what), []).append(label(model))
         return [f"{threads_words(threads)}, {', '.join(models)}: {name}: {what}"
                 for (threads, name, what), models in found.items()]
 
     def sources(self):
         """{engine: what it says of its build}."""
         found = {}
-        for cell in self.results.data["cells"]:
-            for name, engine in cell["engines"].items():
-                for test in engine["tests"].values():
-                    if test["source"]:
-                        found.setdefault(name, test["source"])
+        for engine in self.engines:
+            for model in self.models:
+                for threads in self.threads:
+                    for column in self.columns:
+                        test = self.test(model, threads, column, engine)
+                        if test and test["source"]:
+                            found.setdefault(engine.name, test["source"])
         return found
 
     def page(self, name, command, roofline, failures):
@@ -188,8 +190,13 @@ class Report:
         return "\n".join(parts)
 
 
-def label(word):
-    """A model's name in tables: CONFIG TYPE, or a file's without folder and suffix."""
-    if word.endswith(".gguf"):
-        return word.rsplit("/", 1)[-1][:-len(".gguf")]
-    return word.replace(":", " ")
+def file_name(model):
+    """Of the file that the programs are given."""
+    return model.name if model.digest else model.name.replace(":", "-") + ".gguf"
+
+
+def label(model):
+    """A model's name in tables: CONFIG TYPE, or a file's without suffix."""
+    if model.digest:
+        return model.name.removesuffix(".gguf")
+    return model.name.replace(":", " ")

@@ -1,10 +1,13 @@
 """Runs the benchmark programs of Inlay and its peers, in turn, on files that may have random weights."""
 
 import dataclasses
+import functools
+import hashlib
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +18,44 @@ INLAY = ROOT / "build/release/inlay"
 
 class Failure(Exception):
     """What a program could not do, in one sentence."""
+
+
+@functools.cache
+def digest(path):
+    """Of a file's bytes, read once."""
+    found = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                found.update(block)
+    except OSError as error:
+        raise Failure(f"{path} cannot be read: {error.strerror}")
+    return found.hexdigest()
+
+
+@functools.cache
+def program_digest(program):
+    """Of a program, found as a shell finds it, and of the shared libraries that lie beside it."""
+    found = shutil.which(program)
+    if found is None:
+        raise Failure(f"{program} is not a program")
+    folder = pathlib.Path(found).resolve().parent
+    files = sorted({path.resolve() for path in folder.glob("*.so*")})
+    return hashlib.sha256("".join(map(digest, [found, *files])).encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model to measure: a file, or CONFIG:TYPE for one with random weights."""
+    word: str    # as it was given
+    name: str    # without a folder
+    digest: str  # of the file; "" of CONFIG:TYPE, whose weights the program makes anew
+
+    @classmethod
+    def of(cls, word):
+        if os.path.exists(word):
+            return cls(word, os.path.basename(word), digest(word))
+        return cls(word, word, "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,18 +83,30 @@ class Measured:
 
 def shown(command):
     """The command with files by their names alone: pages that quote it are published."""
-    return " ".join(os.path.basename(word) if os.path.isabs(word) else word for word in command)
+    return " ".join(os.path.basename(word) if "/" in word else word for word in command)
+
+
+def _without_folders(text, command):
+    """What a command said, with files by their names alone."""
+    # The folders of the command are known, whatever is in their names; others end at a space or a
+    # quotation mark.
+    folders = {os.path.dirname(word) for word in command if "/" in word}
+    for folder in sorted(folders - {"", "/"}, key=len, reverse=True):
+        text = text.replace(folder + "/", "")
+    text = re.sub(r"(?<=['\"`])/[^'\"`]*/", "", text)
+    return re.sub(r"(?<![\w.])/(?:[^\s'\"/]+/)*(?=\w)", "", text)
 
 
 def run(command):
     """What a command prints."""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              encoding="utf-8", errors="replace")
     except OSError as error:
-        raise Failure(f"{command[0]} does not start: {error.strerror}")
+        raise Failure(f"{shown(command[:1])} does not start: {error.strerror}")
     if done.returncode != 0:
         words = done.stderr.strip().splitlines() or ["it says nothing"]
-        reason = re.sub(r"(?<![\w.])/(?:[^\s'\"/]+/)+", "", words[-1])  # files by their names, too
+        reason = _without_folders(words[-1], command)
         raise Failure(f"{shown(command)} ended with status {done.returncode}: {reason}")
     return done.stdout
 
@@ -103,8 +156,15 @@ class Peer:
         self.batched_bench = batched_bench
         self.arguments = arguments.split()
 
+    def _program(self, work):
+        return self.bench if work.batch == 1 else self.batched_bench
+
     def takes(self, work):
-        return (self.bench if work.batch == 1 else self.batched_bench) is not None
+        return self._program(work) is not None
+
+    def digest(self, work):
+        """Of the program that does the work."""
+        return program_digest(self._program(work))
 
     def run(self, model, threads, work):
         if work.batch == 1:
@@ -157,7 +217,7 @@ def find_model(word, program, folder, vocabulary=False):
     if os.path.exists(word):
         return word, False
     config, colon, kind = word.rpartition(":")
-    if not colon or "/" in kind:
+    if not colon or "/" in word:
         raise Failure(f"{word} is neither a file nor CONFIG:TYPE")
     words = "-words" if vocabulary else ""
     path = pathlib.Path(folder) / f"{config}-{kind}{words}.gguf"

@@ -6,7 +6,7 @@ import json
 import os
 import statistics
 
-from benchmarks.programs import Failure
+from benchmarks.programs import Failure, Peer
 
 _FORMAT = 1
 
@@ -31,6 +31,21 @@ def _summary(record):
     return kept
 
 
+def _key(cell):
+    """What no two cells have in common."""
+    return cell["model"], cell["threads"], cell["work"], cell["rounds"]
+
+
+def _key_of(model, threads, work, rounds):
+    return model.name, threads, json.loads(json.dumps(dataclasses.asdict(work))), rounds
+
+
+def _is_of(found, engine, work):
+    """Whether what a cell has of an engine, or None, was measured with its program."""
+    return found is not None and (not isinstance(engine, Peer)
+                                  or found.get("program") == engine.digest(work))
+
+
 class Results:
     """The cells of a report: one for each (model, number of threads, Work), saved once measured."""
 
@@ -45,7 +60,7 @@ class Results:
         if fresh or not path.exists():
             return
         try:
-            found = json.loads(path.read_text())
+            found = json.loads(path.read_text(encoding="utf-8"))
             theirs = found["identity"] if found["format"] == _FORMAT else {"format": "another"}
         except (OSError, ValueError, KeyError, TypeError):
             raise Failure(f"{path} is not a report's data; --fresh begins anew")
@@ -53,30 +68,46 @@ class Results:
             if theirs.get(what) != text:
                 raise Failure(f"{path} was measured with another {what}; --fresh begins anew, "
                               "--name measures beside it")
+        # Earlier versions of this script kept a file's folder, which is nobody's business.
+        found["cells"] = [cell for cell in found["cells"] if "/" not in cell["model"]]
         self.data = found
 
     def find(self, model, threads, work, rounds, engines):
-        """The cell in which all these engines did the work or failed to, if there is one."""
+        """The cell in which all these engines did the work or failed to, if there is one.
+
+        It was measured with this file of the model and these programs: where the data of an earlier
+        version of this script do not say so, it is none. Inlay's program is the data's identity.
+        """
         for cell in self.data["cells"]:
-            if ((cell["model"], cell["threads"], cell["rounds"]) == (model, threads, rounds)
-                    and cell["work"] == json.loads(json.dumps(dataclasses.asdict(work)))
-                    and all(e.name in cell["engines"] for e in engines if e.takes(work))):
+            if (_key(cell) == _key_of(model, threads, work, rounds)
+                    and cell.get("file", "") == model.digest
+                    and all(_is_of(cell["engines"].get(e.name), e, work)
+                            for e in engines if e.takes(work))):
                 return cell
         return None
 
-    def add(self, model, threads, work, rounds, measured):
+    def is_done(self, model, threads, work, rounds, engines):
+        """Whether there is such a cell and none of these engines failed."""
+        cell = self.find(model, threads, work, rounds, engines)
+        return cell is not None and not any(
+            cell["engines"][e.name]["failure"] for e in engines if e.takes(work))
+
+    def add(self, model, threads, work, rounds, engines, measured):
         """Keeps what programs.measure_in_turn() gave, in the place of an earlier cell."""
-        work = json.loads(json.dumps(dataclasses.asdict(work)))
-        key = (model, threads, work, rounds)
-        self.data["cells"] = [c for c in self.data["cells"] if (
-            c["model"], c["threads"], c["work"], c["rounds"]) != key]
-        engines = {}
-        for name, m in measured.items():
-            engines[name] = {"seconds": m.seconds, "failure": m.failure,
-                             "tests": {test: _summary(r) for (test, _), r in m.records.items()}}
-            self.spend(name, m.seconds)
-        self.data["cells"].append({"model": model, "threads": threads, "work": work,
-                                   "rounds": rounds, "date": _now(), "engines": engines})
+        key = _key_of(model, threads, work, rounds)
+        self.data["cells"] = [c for c in self.data["cells"] if _key(c) != key]
+        kept = {}
+        for engine in engines:
+            m = measured[engine.name]
+            kept[engine.name] = {"seconds": m.seconds, "failure": m.failure,
+                                 "tests": {test: _summary(r)
+                                           for (test, _), r in m.records.items()}}
+            if isinstance(engine, Peer):
+                kept[engine.name]["program"] = engine.digest(work)
+            self.spend(engine.name, m.seconds)
+        self.data["cells"].append({"model": model.name, "file": model.digest, "threads": threads,
+                                   "work": key[2], "rounds": rounds, "date": _now(),
+                                   "engines": kept})
         self.save()
 
     def spend(self, what, seconds):
@@ -84,7 +115,18 @@ class Results:
 
     def save(self):
         """In one step: a report that is stopped loses no cell but the one it is at."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(self._write(), self.path)
+
+    def check_folder(self):
+        """Fails where save() would, before hours of measuring."""
+        os.remove(self._write())
+
+    def _write(self):
+        """Writes the data beside the file. Returns where."""
         fresh = self.path.with_name(self.path.name + ".new")
-        fresh.write_text(json.dumps(self.data, indent=1) + "\n")
-        os.replace(fresh, self.path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            fresh.write_text(json.dumps(self.data, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise Failure(f"{fresh} cannot be written: {error.strerror}")
+        return fresh

@@ -69,18 +69,22 @@ class Report(ScriptTest):
         self.program("inlay", INLAY)
         self.out = self.folder / "out"
 
-    def report(self, *more, types="Q8_0"):
+    def report(self, *more, types="Q8_0", **environment):
         return self.run_script(
             "report", "--inlay", self.folder / "inlay", "--ops-bench", self.folder / "ops_bench",
             "--folder", self.folder / "made", "-o", self.out, "--name", "here", "-t", "1,2", "-d",
-            "300", "--models", "gemma-3-270m,mamba2-130m", "--types", types, "--rounds", "2", *more)
+            "300", "--models", "gemma-3-270m,mamba2-130m", "--types", types, "--rounds", "2", *more,
+            **environment)
 
     def peer(self):
         return ["--peer", "llama.cpp=" + self.program("bench", BENCH),
                 "--batched", "llama.cpp=" + self.program("batched", BATCHED_BENCH)]
 
     def page(self):
-        return (self.out / "here.md").read_text()
+        return (self.out / "here.md").read_text(encoding="utf-8")
+
+    def cells(self):
+        return json.loads((self.out / "here.json").read_text())["cells"]
 
     def benches(self):
         return [call for call in self.calls("inlay") if call[0] == "bench"]
@@ -158,6 +162,91 @@ class Report(ScriptTest):
         self.assertIn("| gemma-3-270m Q8_0 | 1,000 (97 %) | 4.00 | 100 (97 %) | 4.00 | 50.0 (97 %) "
                       "| 4.00 | 320 (97 %) | 1.50 |", self.page())
 
+    def test_tries_a_failed_peer_again(self):
+        # The program stays as it is: what it lacked may have been memory.
+        lacks = 'if here.with_name("full").exists(): sys.exit("no memory")\n'
+        peer = ["-t", "2", "--rounds", "1", "--peer", "old=" + self.program("bench", lacks + BENCH)]
+        (self.folder / "full").write_text("")
+        self.report(*peer)
+        self.assertIn(": old: bench -m MODEL", self.page())
+        (self.folder / "full").unlink()
+        before = len(self.benches())
+        self.report(*peer)
+        self.assertNotIn("failed", self.page())
+        self.assertIn("| gemma-3-270m Q8_0 | 1,000 (97 %) | 4.00 |", self.page())
+        # In turn with Inlay, where the peer takes part: all but many conversations together.
+        self.assertEqual(len(self.benches()), before + before * 2 // 3)
+
+    def test_measures_again_with_another_file_or_peer(self):
+        command = ["--models", str(self.model), "-t", "2", "--rounds", "1", *self.peer()]
+        self.report(*command)
+        first = len(self.benches())
+        self.report(*command)
+        self.assertEqual(len(self.benches()), first)
+        self.model.write_text("others!")  # of the same size
+        self.report(*command)
+        self.assertEqual(len(self.benches()), 2 * first)
+        self.program("bench", BENCH.replace("250", "500"))
+        self.report(*command)
+        self.assertEqual(len(self.benches()), 2 * first + first * 2 // 3)
+        self.assertIn("| m | 1,000 (97 %) | 2.00 |", self.page())
+        (self.folder / "libggml.so").write_text("the code of both of the peer's programs")
+        self.report(*command)
+        self.assertEqual(len(self.benches()), 3 * first + first * 2 // 3)
+        self.assertEqual(len(self.cells()), 3)
+
+    def test_reads_data_that_do_not_name_files_and_programs(self):
+        one = ["-t", "2", "--rounds", "1"]
+        self.report(*one, *self.peer())
+        first = len(self.benches())
+        data = json.loads((self.out / "here.json").read_text())
+        for cell in data["cells"]:
+            del cell["file"]
+            for engine in cell["engines"].values():
+                engine.pop("program", None)
+        data["cells"].append(dict(data["cells"][0], model="/a/private/folder/m.gguf"))
+        (self.out / "here.json").write_text(json.dumps(data))
+        # All that counts of Inlay's is there; what measured the peers is not known.
+        self.assertEqual(self.report(*one).returncode, 0)
+        self.assertEqual(len(self.benches()), first)
+        self.assertEqual(self.report(*one, *self.peer()).returncode, 0)
+        self.assertEqual(len(self.benches()), 2 * first)
+        self.assertNotIn("private", (self.out / "here.json").read_text())
+
+    def test_names_no_folder(self):
+        spaces = self.folder / "a private=folder of mine"
+        spaces.mkdir()
+        model = spaces / "bard.gguf"
+        model.write_text("weights")
+        says = ('sys.exit(f"0.00.095.367 E failed to load \'{value(\'-m\')}\' and "'
+                ' "\'/usr/private lib/x.so\' of /private/y and /private: no such file")')
+        peer = spaces / "bench"
+        self.program("bench", says)
+        (self.folder / "bench").rename(peer)
+        (self.folder / "broken").write_text("mamba2")
+        os.symlink(spaces, self.folder / "private")
+        relative = os.path.relpath(self.folder / "private" / "two.gguf")
+        (spaces / "two.gguf").write_text("weights")
+        self.report("-t2", "--rounds=1", f"--models={model},mamba2-130m,{relative}",
+                    f"--peer=llama.cpp={peer}", "--batched=other=/bin/false")
+        self.assertIn("mamba2-130m:Q8_0, threads: 2: inlay bench", self.page())
+        self.assertIn("failed to load 'MODEL' and 'x.so' of y and private: no", self.page())
+        self.assertEqual({cell["model"] for cell in self.cells()},
+                         {"bard.gguf", "two.gguf"})
+        for path in self.out.iterdir():
+            text = path.read_text(encoding="utf-8").replace("and private: no", "")
+            self.assertNotIn("private", text, path)
+            self.assertNotIn(str(self.folder), text, path)
+
+    def test_writes_utf8_in_any_locale(self):
+        (self.folder / "CMakeCache.txt").write_text("CMAKE_BUILD_TYPE:STRING=Größe\n",
+                                                    encoding="utf-8")
+        done = self.report("--rounds", "1", *self.peer(), LC_ALL="C", PYTHONUTF8="0",
+                           PYTHONCOERCECLOCALE="0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("× llama.cpp", self.page())
+        self.assertIn("Größe build", self.page())
+
     def test_lists_what_a_peer_cannot_do(self):
         done = self.report("--peer", "old=" + self.program("bench", 'sys.exit("no such model")'))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -203,20 +292,28 @@ class Report(ScriptTest):
         self.assertIn("is not a report's data", self.report().stderr)
 
     def test_says_in_one_sentence_what_is_wrong(self):
+        other = self.folder / "other" / "m.gguf"
+        other.parent.mkdir()
+        other.write_text("weights")
         for more, status, words in ((["-t", "0"], 2, "at least 1"),
                                     (["-t", "many"], 2, "takes numbers"),
                                     (["--peer", "llama-bench"], 2, "NAME=PROGRAM"),
                                     (["--name", "a/b"], 2, "does not fit"),
-                                    (["--inlay", "nowhere"], 1, "cannot be read")):
+                                    (["--inlay", "nowhere"], 1, "cannot be read"),
+                                    (["--peer", "x=nowhere"], 1, "is not a program"),
+                                    (["--models", "no/m.gguf"], 1, "there is no no/m.gguf"),
+                                    (["--models", f"{self.model},{other}"], 1, "one name"),
+                                    (["-o", self.model / "below"], 1, "cannot be written")):
             done = self.report(*more)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(words, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
+            self.assertEqual(self.benches(), [])
 
     def test_saves_each_cell(self):
         (self.folder / "broken").write_text("nothing")
         self.report("--models", "gemma-3-270m", "-t", "2", "--rounds", "1")
-        cells = json.loads((self.out / "here.json").read_text())["cells"]
+        cells = self.cells()
         self.assertEqual([cell["work"]["depths"] for cell in cells], [[0], [300], [64]])
         self.assertEqual(cells[0]["engines"]["Inlay"]["tests"]["pp"]["rates"], [1000.0, 1000.0])
 

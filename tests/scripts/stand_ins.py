@@ -1,6 +1,7 @@
 """Programs that stand in for those that the scripts run."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Notes how it was called, then runs the body with `arguments` and the number of `earlier` calls.
-_PROGRAM = """#!{python}
+_PROGRAM = """#!{python} -IS
 import json, pathlib, sys
 here = pathlib.Path(__file__)
 arguments = sys.argv[1:]
@@ -46,9 +47,10 @@ class ScriptTest(unittest.TestCase):
         path = (self.folder / name).with_suffix(".calls")
         return json.loads(path.read_text()) if path.exists() else []
 
-    def run_script(self, name, *arguments):
+    def run_script(self, name, *arguments, **environment):
         return subprocess.run([sys.executable, str(ROOT / "scripts" / name), *map(str, arguments)],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, **environment})
 
 
 # Writes a model where it is told to.
