@@ -13,6 +13,7 @@
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/xxh64.h"
 #include "gemma_like/chat/builtin_templates.h"
 #include "gemma_like/chat/chat.h"
 #include "io/gguf/gguf.h"
@@ -101,6 +102,7 @@ absl::StatusOr<ChatRenderer::Source> ChatRenderer::Parse(const Tokenizer& tokeni
   auto parsed = jinja::Template::Parse(text);
   if (!parsed.ok()) return About(name, parsed.status());
   Source source{.name = std::move(name),
+                .hash = Xxh64Of(text.data(), text.size()),
                 .parsed = *std::move(parsed),
                 .format = AnswerFormat::Of(text),
                 .style = MessageStyle::Of(text),
@@ -145,6 +147,12 @@ absl::StatusOr<ChatRenderer> ChatRenderer::Create(const GgufFile& file, const To
     INLAY_ASSIGN_OR_RETURN(renderer.tool_use_, read(kToolUseTemplateKey));
   }
   return renderer;
+}
+
+uint64_t ChatRenderer::hash() const {
+  const std::array<uint64_t, 2> hashes = {source(/*tools=*/false).hash,
+                                          source(/*tools=*/true).hash};
+  return Xxh64Of(hashes.data(), sizeof(hashes));
 }
 
 absl::StatusOr<jinja::Text> ChatRenderer::RenderText(const ChatInput& input) const {

@@ -86,6 +86,9 @@ class ChatRenderer {
   absl::StatusOr<jinja::Text> RenderText(const ChatInput& input) const;
   absl::StatusOr<std::vector<int32_t>> Encode(const jinja::Text& text) const;
 
+  // Of the texts of its templates.
+  uint64_t hash() const;
+
   // The format of answers in chats with tools, or without them.
   const AnswerFormat& answer_format(bool tools) const { return source(tools).format; }
   // What their templates differ in when they read messages, and what they do not take.
@@ -94,7 +97,8 @@ class ChatRenderer {
 
  private:
   struct Source {
-    std::string name;  // for messages
+    std::string name;   // for messages
+    uint64_t hash = 0;  // of its text
     jinja::Template parsed;
     AnswerFormat format;
     MessageStyle style;

@@ -7,10 +7,14 @@
 
 namespace inlay::serve {
 
+// The fingerprint comes last: others of these are in it, too, and say what differs.
 Json ToJson(const JobIdentity& identity) {
-  return {{"input", identity.input},     {"fingerprint", identity.fingerprint},
-          {"model", identity.model},     {"chat_template", identity.chat_template},
-          {"context", identity.context}, {"time", identity.time}};
+  return {{"input", identity.input},
+          {"model", identity.model},
+          {"chat_template", identity.chat_template},
+          {"context", identity.context},
+          {"time", identity.time},
+          {"fingerprint", identity.fingerprint}};
 }
 
 absl::Status CheckSameJob(const std::string& path, const Json& kept, const JobIdentity& identity) {

@@ -19,6 +19,7 @@
 #include "serve/api/reply.h"
 #include "serve/api/token_requests.h"
 #include "serve/service/answer_log.h"
+#include "serve/service/answer_record.h"
 #include "serve/service/answer_shapes.h"
 
 namespace inlay::serve {
@@ -51,13 +52,13 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
 }  // namespace
 
 AnswerRoutes::AnswerRoutes(const LoadedModel& model, const absl::StatusOr<ChatRenderer>& renderer,
-                           const ServiceOptions& options, const std::string& fingerprint,
+                           const ServiceOptions& options, const Fingerprints& fingerprints,
                            Scheduler* scheduler, AnswerGrammars& grammars)
     : model_(model),
       tokenizer_(*model.tokenizer),
       renderer_(renderer),
       options_(options),
-      fingerprint_(fingerprint),
+      fingerprints_(fingerprints),
       scheduler_(scheduler),
       grammars_(grammars),
       markers_{Markers(/*tools=*/false), Markers(/*tools=*/true)} {}
@@ -82,7 +83,9 @@ absl::StatusOr<ChatInput> AnswerRoutes::InputOf(const Call& call) const {
 
 absl::StatusOr<RenderedChat> AnswerRoutes::Render(const Call& call) const {
   INLAY_ASSIGN_OR_RETURN(const ChatInput input, InputOf(call));
-  return renderer_->Render(input);
+  absl::StatusOr<RenderedChat> chat = renderer_->Render(input);
+  if (!chat.ok()) return MarkTooLong(chat.status());
+  return chat;
 }
 
 absl::StatusOr<AnswerRequest> AnswerRoutes::MakeRequest(const Call& call,
@@ -121,7 +124,7 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
     AnswerRecord record{.id = id,
                         .time = absl::FormatTime(absl::Now(), absl::UTCTimeZone()),
                         .client = client,
-                        .fingerprint = fingerprint_,
+                        .fingerprint = fingerprints_.engine,
                         .prompt = requests[prompt].prompt,
                         .options = requests[prompt].options,
                         .tokens = end.tokens,
@@ -129,8 +132,7 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
     record.options.sampling.choice += static_cast<uint32_t>(end.choice);
     if (const auto grammar = std::exchange(record.options.grammar, nullptr))
       record.shape = grammar->shape;
-    // An answer is not withheld because it could not be written down.
-    (void)options_.answer_log->Append(record);
+    options_.answer_log->Append(std::move(record));
   };
 }
 
@@ -141,7 +143,7 @@ absl::Status AnswerRoutes::SubmitAll(std::vector<AnswerRequest> requests, const 
   for (size_t i = 0; i < requests.size() && status.ok(); ++i) {
     const absl::StatusOr<uint64_t> id =
         scheduler_->Submit(std::move(requests[i]), answers->ListenerOf(i));
-    status = id.status();
+    status = MarkTooLong(id.status());
     if (id.ok()) ids.push_back(*id);
   }
   if (!status.ok()) {
@@ -225,6 +227,9 @@ absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
   if (call.echo && call.logprobs) {
     for (const AnswerRequest& request : requests) call.prompt_tokens.push_back(request.prompt);
   }
+  // Rendered, and large: nothing of it is needed while the answer waits and is computed.
+  call.messages = call.tools = call.template_variables = nullptr;
+  call.shape.reset();
   const std::optional<absl::Time>& fixed = options_.reproducible_at;
   reading.tells_cached = !fixed.has_value();
   const ReplyHeader header{
@@ -232,7 +237,7 @@ absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
           fixed ? visit.request.id : absl::StrFormat("%016x%016x", RandomNumber(), RandomNumber()),
       .model = options_.model_name,
       .created = absl::ToUnixSeconds(fixed.value_or(absl::Now())),
-      .system_fingerprint = fingerprint_,
+      .system_fingerprint = fingerprints_.service,
       .seed = requests[0].options.sampling.seed};
   AnswerReply::OnAnswer on_answer = LogAnswers(requests, visit);
   const auto answers =

@@ -21,6 +21,7 @@
 #include "serve/scheduler/answer_request.h"
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/answer_reply.h"
+#include "serve/service/fingerprints.h"
 #include "serve/service/service_options.h"
 #include "serve/service/visit.h"
 
@@ -32,8 +33,8 @@ class AnswerRoutes {
   // What the arguments refer to must outlive the object, except the scheduler (null for a model
   // that answers nothing): it is destroyed before the object, which is told of its last answers.
   AnswerRoutes(const LoadedModel& model, const absl::StatusOr<ChatRenderer>& renderer,
-               const ServiceOptions& options, const std::string& fingerprint, Scheduler* scheduler,
-               AnswerGrammars& grammars);
+               const ServiceOptions& options, const Fingerprints& fingerprints,
+               Scheduler* scheduler, AnswerGrammars& grammars);
 
   // /v1/chat/completions, /v1/completions, /v1/responses and /v1/messages
   void Answer(const Visit& visit);
@@ -42,7 +43,8 @@ class AnswerRoutes {
   // /apply-template
   void ApplyTemplate(const Visit& visit) const;
 
-  // Sends signs of life on streams where nothing was sent since `before`.
+  // Sends signs of life on streams where nothing was sent since `before`, a value of
+  // SteadyNow().
   void Ping(absl::Time before);
 
   // What a call asks for, with the model's defaults; the prompt is left empty. InvalidArgument for
@@ -75,7 +77,7 @@ class AnswerRoutes {
   const Tokenizer& tokenizer_;
   const absl::StatusOr<ChatRenderer>& renderer_;
   const ServiceOptions& options_;
-  const std::string& fingerprint_;
+  const Fingerprints& fingerprints_;
   Scheduler* const scheduler_;
   AnswerGrammars& grammars_;
   const std::array<std::vector<int32_t>, 2> markers_;

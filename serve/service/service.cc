@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "base/wait_for.h"
 #include "cache/model_identity.h"
 #include "gemma_like/fingerprint.h"
@@ -23,9 +24,13 @@
 #include "serve/api/reply.h"
 #include "serve/page/page.h"
 #include "serve/scheduler/scheduler.h"
+#include "serve/service/answer_log.h"
 #include "serve/service/answer_routes.h"
+#include "serve/service/counted_reply.h"
+#include "serve/service/fingerprints.h"
 #include "serve/service/metrics.h"
 #include "serve/service/replay.h"
+#include "serve/service/service_stats.h"
 #include "serve/service/session_routes.h"
 #include "serve/service/token_routes.h"
 #include "serve/service/visit.h"
@@ -50,23 +55,27 @@ Protocol ProtocolOf(absl::string_view path) {
   return Protocol::kInlay;
 }
 
+// Of the longest conversation, or of the longest text to embed.
+size_t ContextOf(const LoadedModel& model, const Scheduler* scheduler) {
+  return scheduler == nullptr ? model.engine->info().context_length : scheduler->context();
+}
+
 class ModelService final : public Service {
  public:
   ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer> renderer, const ApiKeys& keys,
-               ServiceOptions options, std::string fingerprint,
+               ServiceOptions options, Fingerprints fingerprints,
                std::unique_ptr<Scheduler> scheduler);
   ~ModelService() override;
 
+  std::optional<Refusal> Admit(const HttpRequest& request, bool has_body) const override;
   void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   void Drain(absl::Duration most) override;
   void CountConnections(std::function<size_t()> count) override {
     const std::lock_guard lock(mutex_);
     connections_ = std::move(count);
   }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  size_t context() const override {
-    return scheduler_ == nullptr ? model_.engine->info().context_length : scheduler_->context();
-  }
+  const std::string& fingerprint() const override { return fingerprints_.service; }
+  size_t context() const override { return ContextOf(model_, scheduler_.get()); }
 
  private:
   using Run = void (ModelService::*)(const Visit& visit);
@@ -79,6 +88,15 @@ class ModelService final : public Service {
     bool waits = false;  // among those of --queue, as answers do in the scheduler
   };
   static absl::Span<const Route> Routes();
+  // The route of a request, null where there is none; `allowed` are the methods that its path
+  // takes.
+  static const Route* FindRoute(const HttpRequest& request,
+                                std::vector<absl::string_view>* allowed);
+  bool IsForPage(const HttpRequest& request) const {
+    return options_.page && request.method == "GET" && IsPagePath(request.path);
+  }
+  // Unauthenticated for a request without a key that is known.
+  absl::StatusOr<ApiClient> ClientOf(const HttpRequest& request) const;
 
   void Health(const Visit& visit);
   void Metrics(const Visit& visit);
@@ -89,7 +107,7 @@ class ModelService final : public Service {
   void Tokenize(const Visit& visit) { ReplyTokens(tokenizer_, visit); }
   void Detokenize(const Visit& visit) { ReplyText(tokenizer_, visit); }
   void Embeddings(const Visit& visit) {
-    ReplyEmbeddings(model_, options_.model_name, drained_, visit);
+    ReplyEmbeddings(model_, options_.model_name, drained_, embeddings_, visit);
   }
   void Replay(const Visit& visit);
   void Sessions(const Visit& visit);
@@ -105,11 +123,12 @@ class ModelService final : public Service {
   const absl::StatusOr<ChatRenderer> renderer_;
   const ApiKeys& keys_;
   const ServiceOptions options_;
-  const std::string fingerprint_;
+  const Fingerprints fingerprints_;
   const int64_t started_ = absl::ToUnixSeconds(absl::Now());
   std::atomic<bool> draining_ = false;
   std::atomic<bool> drained_ = false;  // what is computed has to end
-  std::atomic<size_t> taken_places_ = 0;
+  EmbeddingCounts embeddings_;
+  const std::shared_ptr<ReplyCounts> replies_ = std::make_shared<ReplyCounts>();
   std::condition_variable stopped_;
   std::mutex mutex_;  // guards the next two members
   bool stop_ = false;
@@ -124,16 +143,16 @@ class ModelService final : public Service {
 };
 
 ModelService::ModelService(const LoadedModel& model, absl::StatusOr<ChatRenderer> renderer,
-                           const ApiKeys& keys, ServiceOptions options, std::string fingerprint,
+                           const ApiKeys& keys, ServiceOptions options, Fingerprints fingerprints,
                            std::unique_ptr<Scheduler> scheduler)
     : model_(model),
       tokenizer_(*model.tokenizer),
       renderer_(std::move(renderer)),
       keys_(keys),
       options_(std::move(options)),
-      fingerprint_(std::move(fingerprint)),
+      fingerprints_(std::move(fingerprints)),
       grammars_(*model_.tokenizer),
-      answers_(model_, renderer_, options_, fingerprint_, scheduler.get(), grammars_),
+      answers_(model_, renderer_, options_, fingerprints_, scheduler.get(), grammars_),
       sessions_(MakeSessions(scheduler.get())),
       scheduler_(std::move(scheduler)),
       workers_(std::make_unique<Workers>(kWorkers)),
@@ -173,38 +192,58 @@ absl::Span<const ModelService::Route> ModelService::Routes() {
   return kRoutes;
 }
 
+const ModelService::Route* ModelService::FindRoute(const HttpRequest& request,
+                                                   std::vector<absl::string_view>* allowed) {
+  const std::string& path = request.path;
+  const Route* route = nullptr;
+  for (const Route& candidate : Routes()) {
+    const bool below = candidate.below && absl::StartsWith(path, absl::StrCat(candidate.path, "/"));
+    if (candidate.path != path && !below) continue;
+    allowed->push_back(candidate.method);
+    if (candidate.method == request.method) route = &candidate;
+  }
+  return route;
+}
+
+absl::StatusOr<ApiClient> ModelService::ClientOf(const HttpRequest& request) const {
+  constexpr absl::string_view kBearer = "Bearer ";  // in any case, as HTTP has it
+  absl::string_view key = request.Header("authorization");
+  if (absl::StartsWithIgnoreCase(key, kBearer)) {
+    key.remove_prefix(kBearer.size());
+  } else {
+    key = request.Header("x-api-key");
+  }
+  if (std::optional<ApiClient> client = keys_.Find(key)) return *std::move(client);
+  return absl::UnauthenticatedError(key.empty() ? "this server needs an API key"
+                                                : "this API key is not known");
+}
+
+std::optional<Refusal> ModelService::Admit(const HttpRequest& request, bool has_body) const {
+  std::vector<absl::string_view> allowed;
+  const Route* const route = FindRoute(request, &allowed);
+  if (!has_body && (IsForPage(request) || (route != nullptr && route->open))) return std::nullopt;
+  const absl::Status status = ClientOf(request).status();
+  if (status.ok()) return std::nullopt;
+  return Refusal{HttpStatusOf(status), std::string(status.message())};
+}
+
 void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
-  if (options_.page && request.method == "GET" && IsPagePath(request.path))
-    return ReplyPage(request, *reply);
+  if (IsForPage(request)) return ReplyPage(request, *reply);
+  reply = std::make_shared<CountedReply>(std::move(reply), replies_);
   auto visit = std::make_shared<Visit>(Visit{.request = std::move(request),
                                              .reply = std::move(reply),
                                              .client = {},
                                              .protocol = Protocol::kInlay,
-                                             .deadline = absl::Now() + options_.deadline});
+                                             .deadline = SteadyNow() + options_.deadline});
   const std::string& path = visit->request.path;
   visit->protocol = ProtocolOf(path);
-  const Route* route = nullptr;
-  std::vector<absl::string_view> allowed;  // the methods that the path takes
-  for (const Route& candidate : Routes()) {
-    const bool below = candidate.below && absl::StartsWith(path, absl::StrCat(candidate.path, "/"));
-    if (candidate.path != path && !below) continue;
-    allowed.push_back(candidate.method);
-    if (candidate.method == visit->request.method) route = &candidate;
-  }
+  std::vector<absl::string_view> allowed;
+  const Route* const route = FindRoute(visit->request, &allowed);
   if (route == nullptr || !route->open) {
-    constexpr absl::string_view kBearer = "Bearer ";  // in any case, as HTTP has it
-    absl::string_view key = visit->request.Header("authorization");
-    if (absl::StartsWithIgnoreCase(key, kBearer)) {
-      key.remove_prefix(kBearer.size());
-    } else {
-      key = visit->request.Header("x-api-key");
-    }
-    const std::optional<ApiClient> client = keys_.Find(key);
-    if (!client.has_value()) {
-      return visit->Fail(absl::UnauthenticatedError(key.empty() ? "this server needs an API key"
-                                                                : "this API key is not known"));
-    }
-    visit->client = *client;
+    // Also where Admit has found it: keys may have been read again since.
+    absl::StatusOr<ApiClient> client = ClientOf(visit->request);
+    if (!client.ok()) return visit->Fail(client.status());
+    visit->client = *std::move(client);
   }
   if (route == nullptr) {
     if (allowed.empty())
@@ -233,9 +272,13 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
 
 absl::StatusOr<std::shared_ptr<void>> ModelService::TakePlace() {
   if (draining_) return absl::UnavailableError("the server is shutting down");
-  const size_t before = taken_places_++;
-  std::shared_ptr<void> place(nullptr, [this](void*) { --taken_places_; });
-  if (before < options_.scheduler.most_waiting + kWorkers) return place;
+  const size_t before = embeddings_.taken_places++;
+  std::shared_ptr<void> place(nullptr, [this](void*) { --embeddings_.taken_places; });
+  if (before < options_.scheduler.most_waiting + kWorkers) {
+    ++embeddings_.requests;
+    return place;
+  }
+  ++embeddings_.refused;
   return absl::ResourceExhaustedError(
       absl::StrCat("too many requests wait already: ", before - kWorkers));
 }
@@ -251,9 +294,15 @@ void ModelService::Metrics(const Visit& visit) {
     const std::lock_guard lock(mutex_);
     connections = connections_;
   }
-  visit.reply->Send(200, "text/plain; version=0.0.4",
-                    MetricsText(scheduler_ == nullptr ? SchedulerStats() : scheduler_->stats(),
-                                connections ? connections() : 0));
+  ServiceStats stats{.connections = connections ? connections() : 0, .replies = replies_.get()};
+  if (scheduler_ == nullptr) {
+    stats.embeddings = &embeddings_;
+  } else {
+    stats.scheduler = scheduler_->stats();
+  }
+  if (const AnswerLog* const log = options_.answer_log.get(); log != nullptr)
+    stats.answer_log = {.lost = log->lost(), .waiting_bytes = log->waiting_bytes()};
+  visit.reply->Send(200, "text/plain; version=0.0.4", MetricsText(stats));
 }
 
 Json ModelService::ModelJson(bool of_anthropic) const {
@@ -267,7 +316,7 @@ Json ModelService::ModelJson(bool of_anthropic) const {
                   {"context_length", context()},
                   {"trained_context_length", info.context_length},
                   {"vocab_size", info.vocab_size},
-                  {"system_fingerprint", fingerprint_}}}};
+                  {"system_fingerprint", fingerprints_.service}}}};
   if (of_anthropic) {
     const absl::Time started = absl::FromUnixSeconds(started_);
     model.update(
@@ -282,7 +331,8 @@ void ModelService::Models(const Visit& visit) {
   absl::string_view name = visit.request.path;
   // The path is OpenAI's, too: its own clients get what they read besides.
   const bool of_anthropic = !visit.request.Header("anthropic-version").empty();
-  if (!absl::ConsumePrefix(&name, "/v1/models/")) {
+  // Also with a slash at the end, as some clients put addresses together.
+  if (!absl::ConsumePrefix(&name, "/v1/models/") || name.empty()) {
     Json list = {{"object", "list"}, {"data", Json::array({ModelJson(of_anthropic)})}};
     if (of_anthropic) {
       list.update({{"has_more", false},
@@ -298,7 +348,7 @@ void ModelService::Models(const Visit& visit) {
 
 void ModelService::Replay(const Visit& visit) {
   if (scheduler_ == nullptr) return visit.Fail(EmbedsOnly());
-  ReplayAnswer(*scheduler_, grammars_, fingerprint_, visit);
+  ReplayAnswer(*scheduler_, grammars_, fingerprints_.engine, visit);
 }
 
 std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) {
@@ -308,7 +358,7 @@ std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) 
           .tokenizer = tokenizer_,
           .renderer = *renderer_,
           .scheduler = *scheduler,
-          .fingerprint = fingerprint_,
+          .fingerprint = fingerprints_.service,
           .own_sessions_only = options_.own_sessions_only,
           .markers = answers_.markers(),
           .make_request = [this](const Call& call,
@@ -334,7 +384,7 @@ void ModelService::PingAll() {
       std::unique_lock lock(mutex_);
       if (WaitFor(stopped_, lock, options_.ping / 3, [this] { return stop_; })) return;
     }
-    const absl::Time before = absl::Now() - options_.ping;
+    const absl::Time before = SteadyNow() - options_.ping;
     if (sessions_ != nullptr) sessions_->Ping(before);
     answers_.Ping(before);
   }
@@ -342,13 +392,13 @@ void ModelService::PingAll() {
 
 void ModelService::Drain(absl::Duration most) {
   draining_ = true;
-  const absl::Time end = absl::Now() + most;
+  const absl::Time end = SteadyNow() + most;
   if (scheduler_ != nullptr) scheduler_->Drain(most);
-  workers_->Finish(end - absl::Now());
+  workers_->Finish(end - SteadyNow());
   drained_ = true;
   if (scheduler_ == nullptr) workers_->Finish(kTimeToCancel);
   // Turns that have ended may still wait to be stored, and would be lost with the service.
-  if (sessions_ != nullptr) sessions_->Finish(std::max(end - absl::Now(), kTimeToStoreTurns));
+  if (sessions_ != nullptr) sessions_->Finish(std::max(end - SteadyNow(), kTimeToStoreTurns));
 }
 
 }  // namespace
@@ -372,8 +422,11 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(const LoadedModel& mode
       INLAY_ASSIGN_OR_RETURN(scheduler,
                              Scheduler::Create(*model.engine, *model.tokenizer, options.scheduler));
     }
+    const size_t context = ContextOf(model, scheduler.get());
+    Fingerprints fingerprints =
+        MakeFingerprints(std::move(fingerprint), model, renderer, options, context);
     return std::make_unique<ModelService>(model, std::move(renderer), keys, std::move(options),
-                                          std::move(fingerprint), std::move(scheduler));
+                                          std::move(fingerprints), std::move(scheduler));
   });
 }
 

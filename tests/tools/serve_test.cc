@@ -188,6 +188,15 @@ TEST(ServeTest, RefusesToListenForOthersWithoutAKey) {
               HasSubstr("INLAY_API_KEY: line 1 has a key of 5 characters"));
 }
 
+// An answer without a limit ends where its context does.
+TEST(ServeTest, AContextThatMemoryDoesNotSufficeForIsTold) {
+  ExpectError(
+      RunProgram({"serve", "-m", kDemoModel, "-c", "100000", "--cache-limit", "16", "--port", "0"}),
+      1, HasSubstr("memory suffices for conversations of"));
+  ServerProcess server({"-m", kDemoModel, "-t", "1", "--cache-limit", "5"});
+  EXPECT_THAT(server.err(), HasSubstr("memory suffices for conversations of"));
+}
+
 TEST(ServeTest, APortInUseIsNamed) {
   const ServerProcess server({"-m", kDemoModel, "-t", "1"});
   const std::string port = absl::StrCat(server.port());

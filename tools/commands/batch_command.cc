@@ -15,10 +15,10 @@
 #include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
-#include "io/file/file_kind.h"
 #include "serve/batch_job/batch_job.h"
 #include "serve/batch_job/job_identity.h"
 #include "serve/batch_job/request_file.h"
+#include "serve/batch_job/result_file.h"
 #include "serve/http/http_server.h"
 #include "serve/service/api_keys.h"
 #include "serve/service/service.h"
@@ -67,17 +67,6 @@ ServiceOptions OptionsOf(const BatchFlags& flags, const LoadedModel& model, size
   return options;
 }
 
-// An answer may go on to the end of the context, so that must not depend on the machine's memory.
-absl::Status CheckContext(const Service& service, const ServiceOptions& options,
-                          const LoadedModel& model) {
-  if (model.engine->info().embedding_dim > 0 || service.context() >= options.scheduler.context)
-    return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "memory suffices for conversations of ", service.context(), " tokens, not of ",
-      options.scheduler.context, ": give -c ", service.context(),
-      " or less, for all shards the same, or a smaller --cache-type, or more with --cache-limit"));
-}
-
 absl::Status Report(const BatchJobOutcome& outcome, const RequestFile& requests,
                     const std::string& shard, const BatchFlags& flags) {
   if (outcome.missing > 0) {
@@ -105,7 +94,7 @@ absl::Status Run(BatchFlags flags) {
   INLAY_ASSIGN_OR_RETURN(const RequestFile requests, RequestFile::Open(flags.requests));
   if (requests.IsFile(flags.out))
     return UsageError(absl::StrCat(flags.out, " is the file of the requests"));
-  INLAY_RETURN_IF_ERROR(CheckReplace(flags.out, FileKind::kOther, Replace::kSameKind));
+  INLAY_RETURN_IF_ERROR(serve::CheckOutput(flags.out));
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.service.chat_template));
   INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
@@ -159,6 +148,7 @@ void AddBatch(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand(
       "batch", "Answers the requests in a file of OpenAI's batch format, many at a time.");
   AddEngineFlags(command, flags->model);
+  command.get_option("--sandbox")->group("");  // always refused: not offered
   command.add_option("requests", flags->requests, "the file: a request as JSON on each line")
       ->type_name("FILE")
       ->required();
@@ -175,7 +165,7 @@ void AddBatch(CLI::App& app, Action& action) {
                   "are told (default: when the file of the requests was modified)")
       ->check(Between(0, 253402300799.0));  // the year 9999
   command.add_flag("--restart", flags->restart,
-                   "discard what an earlier run has kept, and replace the output");
+                   "discard what runs without it have kept, and replace the output");
   command.footer(
       "Results are kept in OUTPUT.part as they come. After a signal, kill -9 or a loss of power "
       "the "

@@ -133,11 +133,11 @@ absl::Status CheckAccess(const ServeFlags& flags, const ApiKeys& keys) {
       "let in everybody"));
 }
 
-// The signals that end the server or make it read its keys again, held back from all threads that
+// The signals that end the server or make it open its files again, held back from all threads that
 // are started later, so that this one can wait for them.
 class Signals {
  public:
-  // With `reloads`, SIGHUP means to read keys again. Otherwise it ends the server, as where its
+  // With `reloads`, SIGHUP means to open files again. Otherwise it ends the server, as where its
   // terminal is closed, unless the process ignores it, as by nohup: what is held back comes even
   // then.
   explicit Signals(bool reloads) {
@@ -218,21 +218,35 @@ ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
   return options;
 }
 
-// Until a signal ends the server; SIGHUP reads the keys of a file again.
-void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& keys) {
+void ReadKeysAgain(const ServeFlags& flags, ApiKeys& keys) {
+  const absl::Status status = ReadKeys(flags, keys);
+  if (status.ok()) return WriteNote("inlay: read the API keys again\n");
+  // Landlock allows the file itself, not its name. A key that was to be revoked is still valid.
+  const absl::string_view why = flags.model.sandbox && absl::IsNotFound(status)
+                                    ? "; --sandbox lets no file be read that has taken its "
+                                      "place since the start: start the server again"
+                                    : "";
+  WriteNote(absl::StrCat("inlay: the API keys stay as they were: ", status.message(), why, "\n"));
+}
+
+void OpenLogAgain(const ServeFlags& flags, AnswerLog& log) {
+  if (flags.model.sandbox) {
+    return WriteNote(
+        "inlay: the answer log stays the file that it was: --sandbox lets none be opened to be "
+        "written; copy and truncate it instead\n");
+  }
+  const absl::Status status = log.Reopen();
+  if (status.ok()) return WriteNote("inlay: opened the answer log again\n");
+  WriteNote(
+      absl::StrCat("inlay: the answer log stays the file that it was: ", status.message(), "\n"));
+}
+
+// Until a signal ends the server; SIGHUP reads the keys of a file and opens the log (null: there is
+// none) again.
+void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& keys, AnswerLog* log) {
   while (!signals.WaitForEnd()) {
-    if (flags.key_file.empty()) continue;
-    const absl::Status status = ReadKeys(flags, keys);
-    if (status.ok()) {
-      WriteNote("inlay: read the API keys again\n");
-      continue;
-    }
-    // Landlock allows the file itself, not its name. A key that was to be revoked is still valid.
-    const absl::string_view why = flags.model.sandbox && absl::IsNotFound(status)
-                                      ? "; --sandbox lets no file be read that has taken its "
-                                        "place since the start: start the server again"
-                                      : "";
-    WriteNote(absl::StrCat("inlay: the API keys stay as they were: ", status.message(), why, "\n"));
+    if (!flags.key_file.empty()) ReadKeysAgain(flags, keys);
+    if (log != nullptr) OpenLogAgain(flags, *log);
   }
 }
 
@@ -248,12 +262,15 @@ absl::Status Run(ServeFlags flags) {
   // Before the model: --sandbox lets no file be written after that.
   std::shared_ptr<AnswerLog> log;
   if (!flags.answer_log.empty()) {
-    INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(flags.answer_log));
+    const auto note = [](absl::string_view sentence) {
+      WriteNote(absl::StrCat("inlay: ", sentence, "\n"));
+    };
+    INLAY_ASSIGN_OR_RETURN(log, AnswerLog::Open(flags.answer_log, {.note = note}));
   }
   INLAY_ASSIGN_OR_RETURN(std::shared_ptr<StateStore> sessions, OpenSessionStore(flags.sessions));
   INLAY_ASSIGN_OR_RETURN(std::optional<serve::SharedPrefixesOptions> shared_prefixes,
                          MakeSharedPrefixesOptions(flags.shared_prefixes));
-  const Signals signals(/*reloads=*/!flags.key_file.empty());
+  const Signals signals(/*reloads=*/!flags.key_file.empty() || log != nullptr);
   std::optional<EndsBySignal> starting(std::in_place, signals);
   INLAY_ASSIGN_OR_RETURN(const LoadedModels models, LoadModels(flags.draft, flags.model));
   const LoadedModel& model = models.model;
@@ -266,16 +283,23 @@ absl::Status Run(ServeFlags flags) {
   ServiceOptions options = OptionsOf(flags, model);
   if (models.draft_model.has_value())
     options.scheduler.draft_model = models.draft_model->engine.get();
-  options.answer_log = std::move(log);
+  options.answer_log = log;
   options.sessions = std::move(sessions);
   options.shared_prefixes = std::move(shared_prefixes);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,
                          Service::Create(model, std::move(renderer), keys, options));
-  const HttpOptions http{.host = flags.host,
-                         .port = static_cast<uint16_t>(flags.port),
-                         .allowed_hosts = flags.hosts,
-                         .allowed_origins = flags.origins,
-                         .error_body = serve::HttpErrorBody};
+  if (const absl::Status fits = CheckContext(*service, options, model); !fits.ok()) {
+    if (flags.model.context.value_or(0) > 0) return fits;
+    WriteNote(absl::StrCat("inlay: ", fits.message(), "\n"));
+  }
+  const HttpOptions http{
+      .host = flags.host,
+      .port = static_cast<uint16_t>(flags.port),
+      .allowed_hosts = flags.hosts,
+      .allowed_origins = flags.origins,
+      .admit = [&service](const serve::HttpRequest& request,
+                          bool has_body) { return service->Admit(request, has_body); },
+      .error_body = serve::HttpErrorBody};
   INLAY_ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpServer> server,
       HttpServer::Start(
@@ -290,7 +314,7 @@ absl::Status Run(ServeFlags flags) {
   WriteNote(absl::StrCat("inlay: ", options.model_name, " answers at ", address, "v1; ",
                          options.page ? absl::StrCat("chat at ", address, "; ") : std::string(),
                          "Ctrl-C ends it\n"));
-  WaitForTheEnd(signals, flags, keys);
+  WaitForTheEnd(signals, flags, keys, log.get());
   WriteNote("inlay: ending; once more ends it at once\n");
   signals.RestoreEnds();
   service->Drain(absl::Seconds(flags.drain));
@@ -307,7 +331,7 @@ void AddServe(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand(
       "serve", "Answers clients over HTTP, as OpenAI's and Anthropic's servers do.");
   AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
-  AddServiceFlags(command, "; shorter where memory is", flags->model, flags->service);
+  AddServiceFlags(command, "; shorter, with a note, where memory is", flags->model, flags->service);
   command.add_option("--host", flags->host, "address to listen on (default: 127.0.0.1)");
   command.add_option("--port", flags->port, "port (default: 8080); 0: any free one")
       ->check(Between(0, 65535));
@@ -345,8 +369,10 @@ void AddServe(CLI::App& app, Action& action) {
                    "refuse turns of sessions that another program, instruction set, model or type "
                    "of stored rows has computed (default: their tokens are computed again)");
   command
-      .add_option("--answer-log", flags->answer_log,
-                  "append each answer to this file, prompts included, for inlay replay")
+      .add_option(
+          "--answer-log", flags->answer_log,
+          "append each answer to this file, prompts included, for inlay replay; SIGHUP opens "
+          "it again")
       ->type_name("FILE");
   command.add_flag("--no-page", flags->no_page, "have no web page at /");
   command.add_flag("--share-prefixes", flags->share_prefixes,

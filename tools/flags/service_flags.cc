@@ -47,4 +47,15 @@ serve::ServiceOptions MakeServiceOptions(const ServiceFlags& flags, const ModelF
   return options;
 }
 
+absl::Status CheckContext(const serve::Service& service, const serve::ServiceOptions& options,
+                          const LoadedModel& model) {
+  if (model.engine->info().embedding_dim > 0 || service.context() >= options.scheduler.context)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "memory suffices for conversations of ", service.context(), " tokens, not of ",
+      options.scheduler.context, ": give -c ", service.context(),
+      " or less, where there are several shards or replicas the same for all, or a smaller "
+      "--cache-type, or more with --cache-limit"));
+}
+
 }  // namespace inlay

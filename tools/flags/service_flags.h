@@ -6,7 +6,9 @@
 #include <string>
 
 #include "CLI/App.hpp"
+#include "absl/status/status.h"
 #include "gemma_like/load_model.h"
+#include "serve/service/service.h"
 #include "serve/service/service_options.h"
 #include "tools/flags/model_flags.h"
 
@@ -27,6 +29,12 @@ void AddServiceFlags(CLI::App& command, const std::string& context_note, ModelFl
 // for conversations.
 serve::ServiceOptions MakeServiceOptions(const ServiceFlags& flags, const ModelFlags& model_flags,
                                          const LoadedModel& model, size_t neighbours = 1);
+
+// ResourceExhausted when memory does not suffice for the context that the options ask for. An
+// answer without a limit of its own goes on to its end, which must not depend on the machine's
+// memory unnoticed.
+absl::Status CheckContext(const serve::Service& service, const serve::ServiceOptions& options,
+                          const LoadedModel& model);
 
 }  // namespace inlay
 

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
@@ -14,13 +17,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gemma_like/chat/chat_renderer.h"
+#include "gemma_like/fingerprint.h"
 #include "gemma_like/grammar/answer_grammars.h"
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/answer_log.h"
 #include "serve/service/answer_routes.h"
 #include "tests/gemma_like/model_fixture.h"
 #include "tests/must.h"
 #include "tests/serve/service/fake_reply.h"
+#include "tests/temp_folder.h"
 
 namespace inlay::serve {
 namespace {
@@ -55,6 +62,46 @@ TEST(ServiceTest, WithoutChatsCompletionsAreAnswered) {
   const auto outside = ask("POST", "/detokenize", {{"tokens", {5, 1024}}});
   EXPECT_EQ(outside->status(), 400);
   EXPECT_THAT(outside->body(), HasSubstr("token 1024, outside of the vocabulary of 1024"));
+}
+
+// A fingerprint promises the same bytes for the same request: what makes other tokens of it, or
+// another text or end, must be in there.
+TEST(ServiceTest, TheFingerprintTellsWhatDeterminesAnAnswer) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  const auto fingerprint = [&](absl::string_view chat_template, size_t context, bool drops = true) {
+    ServiceOptions options;
+    options.scheduler.context = context;
+    options.drop_billing_line = drops;
+    auto renderer = chat_template.empty()
+                        ? absl::StatusOr<ChatRenderer>(absl::InvalidArgumentError("no chats"))
+                        : ChatRenderer::CreateFrom(*model.tokenizer, chat_template);
+    return Must(Service::Create(model, std::move(renderer), keys, options))->fingerprint();
+  };
+  const std::string one = fingerprint("{{ messages[0].content }}", 200);
+  EXPECT_EQ(one, fingerprint("{{ messages[0].content }}", 200));
+  EXPECT_THAT(one, HasSubstr(Must(MakeFingerprint(*model.engine, KvType::kF16)) + "/"));
+  EXPECT_NE(one, fingerprint("{{ messages[0].content }}.", 200));
+  EXPECT_NE(one, fingerprint("", 200));
+  EXPECT_NE(one, fingerprint("{{ messages[0].content }}", 201));
+  EXPECT_NE(one, fingerprint("{{ messages[0].content }}", 200, /*drops=*/false));
+}
+
+TEST(ServiceTest, TheFingerprintTellsTokenizersApart) {
+  const auto hash = [](std::function<void(GgufWriter&)> add) {
+    GgufWriter writer;
+    writer.SetString("general.architecture", "none");
+    writer.SetStrings("tokenizer.ggml.tokens", {"a", "b"});
+    add(writer);
+    const std::string path = TempPath("tokenizer.gguf");
+    EXPECT_TRUE(writer.Open(path).ok());
+    EXPECT_TRUE(writer.Finish().ok());
+    return TokenizerHash(Must(GgufFile::Open(path)));
+  };
+  const uint64_t one = hash([](GgufWriter&) {});
+  EXPECT_EQ(one, hash([](GgufWriter& w) { w.SetString("general.name", "other"); }));
+  EXPECT_NE(one, hash([](GgufWriter& w) { w.SetUint32("tokenizer.ggml.eos_token_id", 1); }));
+  EXPECT_NE(one, hash([](GgufWriter& w) { w.SetString("tokenizer.chat_template", "x"); }));
 }
 
 // What can never succeed must not look as if it might later: clients would ask again.
@@ -128,7 +175,7 @@ TEST(ServiceTest, OwnersAreTheClientsWhereverPrefixesAre) {
   for (const bool shared : {false, true}) {
     ServiceOptions options;
     options.share_prefixes = shared;
-    const AnswerRoutes routes(model, no_chats, options, "", nullptr, grammars);
+    const AnswerRoutes routes(model, no_chats, options, Fingerprints(), nullptr, grammars);
     const AnswerRequest request = Must(routes.MakeRequest(Call(), visit));
     EXPECT_EQ(request.owner, 3);
     EXPECT_EQ(request.prefix_owner, shared ? 0 : 3);
