@@ -2,6 +2,7 @@
 #ifndef INLAY_CACHE_FINGERPRINT_H_
 #define INLAY_CACHE_FINGERPRINT_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -35,16 +36,22 @@ class Hash {
 
 }  // namespace fingerprint_internal
 
-// The hash of a config's name and layers: equal in two builds exactly when their configs compute
-// the same from the same weights, whatever the vocabulary size. A cache may be used with a model of
-// the same fingerprint.
+// The hash of a config's name, layers and factors: equal in two builds exactly when their configs
+// compute the same from the same weights, whatever the vocabulary size. A cache may be used with a
+// model of the same fingerprint.
 template <ModelConfig Config>
 constexpr uint64_t ConfigFingerprint() {
   fingerprint_internal::Hash hash;
   hash.Text(Config::kName);
   hash.Number(Config::kModelDim);
+  for (float f : {Config::kNormEpsilon, Config::kEmbeddingScale, Config::kLogitDivisor,
+                  Config::kLogitSoftCap}) {
+    hash.Number(std::bit_cast<uint32_t>(f));
+  }
   ForEachLayer<Config>([&]<class L>(int) {
     hash.Number(uint64_t{L::Norms::kPost} + 2 * uint64_t{L::Norms::kScalesStream});
+    for (float f : L::kMixerMultipliers) hash.Number(std::bit_cast<uint32_t>(f));
+    hash.Number(std::bit_cast<uint32_t>(L::kMlpMultiplier));
     ForEachPart<L>([&]<class P>() {
       hash.Text(P::kName);
       for (int n : P::Numbers()) hash.Number(static_cast<uint64_t>(n));

@@ -63,6 +63,7 @@ struct Lfm2 : ConfigDefaults {
   template <class Config, class Visitor>
   static void Metadata(Visitor& v) {
     CommonMetadata<Config>(v);
+    v.Int("attention.sliding_window", 0, 0);  // of all attention layers, where a file has it
     if constexpr (kHasExperts) {
       v.Int("leading_dense_block_count", kShape.dense_layers);
       v.Int("expert_feed_forward_length", kShape.expert_hidden);

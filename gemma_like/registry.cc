@@ -19,11 +19,17 @@ namespace inlay {
 namespace {
 
 absl::Status UnknownArchitecture(const GgufFile& file, absl::string_view architecture) {
-  // What llama.cpp's converter calls the files of vision and audio beside a text model.
-  if (architecture == "clip") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file.name(),
-        " has architecture 'clip': it is the vision or audio part of a model, not the text model"));
+  // What hubs have beside the text models of the families that are built in.
+  constexpr std::pair<absl::string_view, absl::string_view> kOthers[] = {
+      {"clip", "it is the vision or audio part of a model, not the text model"},
+      {"gemma4-assistant", "it drafts for a Gemma 4 model and is none by itself"},
+      {"lfm2-bidir", "it embeds texts with LFM2's layers, which is not built in"},
+      {"nemotron_h_omni",
+       "it is Ollama's file of a model that reads images, too; take a file of its text model"}};
+  for (const auto& [name, what] : kOthers) {
+    if (architecture == name)
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.name(), " has architecture '", name, "': ", what));
   }
   std::vector<absl::string_view> known;
   for (const ConfigEntry& entry : ConfigEntries()) {
@@ -33,6 +39,12 @@ absl::Status UnknownArchitecture(const GgufFile& file, absl::string_view archite
   return absl::InvalidArgumentError(
       absl::StrCat(file.name(), " has architecture ", QuoteForMessage(architecture),
                    ", which is not one of those built in (", absl::StrJoin(known, ", "), ")"));
+}
+
+// Ollama's first files of EmbeddingGemma say that they are Gemma 3.
+bool IsFirstEmbeddingGemma(const GgufFile& file, absl::string_view architecture) {
+  return architecture == "gemma3" && file.FindTensor("dense.0.weight") != nullptr &&
+         file.FindTensor("dense.1.weight") != nullptr;
 }
 
 // At most the first three.
@@ -60,6 +72,12 @@ absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file) {
     if (!fewest.has_value() || differences.size() < fewest->size()) fewest = std::move(differences);
   }
   if (!fewest.has_value()) return UnknownArchitecture(file, architecture);
+  if (IsFirstEmbeddingGemma(file, architecture)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.name(),
+        " is EmbeddingGemma in the form of Ollama's first files, which call it Gemma 3; "
+        "take a file whose architecture is 'gemma-embedding'"));
+  }
   return NoneFits(file, *std::move(fewest));
 }
 

@@ -71,7 +71,12 @@ bool IsMatrix(const GgufTensor& tensor) {
          !absl::EndsWith(tensor.name, "_norm.weight");
 }
 
+// The matrix that makes Gemma 4's per-layer inputs. Other engines leave it as it is, too: its error
+// would be in the input of every layer.
+bool StaysAsItIs(absl::string_view tensor) { return tensor == "per_layer_model_proj.weight"; }
+
 WeightType NewType(const GgufTensor& tensor, const Quantization& quantization, size_t layers) {
+  if (StaysAsItIs(tensor.name)) return tensor.type;
   return IsMatrix(tensor) ? quantization.TypeFor(tensor.name, tensor.dims[0], layers) : tensor.type;
 }
 
@@ -203,6 +208,7 @@ WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t l
       absl::EndsWith(tensor, "ffn_gate_inp_shexp.weight")) {
     return WeightType::kF32;
   }
+  if (StaysAsItIs(tensor)) return WeightType::kF16;
   WeightType wanted = type;
   if (mix) {
     const int layer = LayerOf(tensor);

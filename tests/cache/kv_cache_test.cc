@@ -25,6 +25,11 @@ struct Impostor : TinyMamba {
   static constexpr std::string_view kName = TinyBard::kName;
 };
 
+// Its own factors, which no key of a file tells.
+struct Louder : TinyBard {
+  static constexpr float kEmbeddingScale = 2 * TinyBard::kEmbeddingScale;
+};
+
 void ExpectRefused(const absl::Status& status, absl::StatusCode code, const std::string& text) {
   EXPECT_EQ(status.code(), code);
   EXPECT_THAT(std::string(status.message()), HasSubstr(text));
@@ -32,6 +37,7 @@ void ExpectRefused(const absl::Status& status, absl::StatusCode code, const std:
 
 TEST(KVCacheTest, FingerprintsTellConfigsOfOneNameApart) {
   EXPECT_NE(ConfigFingerprint<TinyBard>(), ConfigFingerprint<Impostor>());
+  EXPECT_NE(ConfigFingerprint<TinyBard>(), ConfigFingerprint<Louder>());
   EXPECT_NE((StorageFingerprint<TinyBard, F32Storage>()),
             (StorageFingerprint<TinyBard, Q8Storage>()));
   EXPECT_EQ(CreateKVCache<TinyBard>().config_fingerprint(), ConfigFingerprint<TinyBard>());

@@ -53,6 +53,7 @@ TEST(QuantizationTest, RowsThatDoNotFitFallBack) {
   EXPECT_EQ(TypeFor("IQ4_XS", "blk.0.attn_q.weight", 640), WeightType::kIQ4_NL);
   EXPECT_EQ(TypeFor("Q8_0", "blk.0.attn_q.weight", 40), WeightType::kF16);
   EXPECT_EQ(TypeFor("Q8_0", "blk.0.ffn_gate_inp.weight", 2048), WeightType::kF32);
+  EXPECT_EQ(TypeFor("Q8_0", "per_layer_model_proj.weight", 2048), WeightType::kF16);
 }
 
 // Every matrix of the new file holds the bytes that quantizing the old one's rows gives, all else

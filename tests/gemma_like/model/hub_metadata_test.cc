@@ -16,6 +16,7 @@
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf_writer.h"
 #include "tests/gemma_like/model/metadata_file.h"
+#include "tests/must.h"
 
 namespace inlay {
 namespace {
@@ -507,11 +508,42 @@ TEST(MetadataOfTheHubTest, TheFirstFilesOfFalconH1AreRefused) {
               HasSubstr("falcon-h1.ssm.has_mup is true but config falcon-h1-1.5b-deep has false"));
 }
 
-TEST(MetadataOfTheHubTest, TheVisionPartOfAModelIsToldThatItIsOne) {
+TEST(MetadataOfTheHubTest, FilesBesideTextModelsAreToldWhatTheyAre) {
+  for (const auto& [architecture, what] :
+       {std::pair("clip", "it is the vision or audio part of a model, not the text model"),
+        std::pair("gemma4-assistant", "it drafts for a Gemma 4 model"),
+        std::pair("lfm2-bidir", "it embeds texts with LFM2's layers"),
+        std::pair("nemotron_h_omni", "take a file of its text model")}) {
+    GgufWriter writer;
+    writer.SetString("general.architecture", architecture);
+    EXPECT_THAT(std::string(FindFor(writer).status().message()), HasSubstr(what));
+  }
   GgufWriter writer;
-  writer.SetString("general.architecture", "clip");
-  EXPECT_THAT(std::string(FindFor(writer).status().message()),
-              HasSubstr("it is the vision or audio part of a model, not the text model"));
+  writer.SetString("general.architecture", "gemma3");
+  const std::array<uint8_t, 32 * sizeof(float)> data = {};
+  for (const char* name : {"dense.0.weight", "dense.1.weight"})
+    ASSERT_TRUE(writer.AddTensor(name, {32}, WeightType::kF32).ok());
+  const std::string path = TempPath("metadata_test.gguf");
+  ASSERT_TRUE(writer.Open(path).ok());
+  for (int tensor = 0; tensor < 2; ++tensor) ASSERT_TRUE(writer.AppendData(data).ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  EXPECT_THAT(std::string(FindConfig(Must(GgufFile::Open(path))).status().message()),
+              HasSubstr("is EmbeddingGemma in the form of Ollama's first files"));
+}
+
+TEST(MetadataOfTheHubTest, AWindowForLfm2IsRefused) {
+  for (const uint32_t window : {0, 4096}) {
+    GgufWriter writer;
+    WriteLfm2_8bA1b(writer);
+    writer.SetUint32("lfm2moe.attention.sliding_window", window);
+    const auto entry = FindFor(writer);
+    if (window == 0) {
+      EXPECT_TRUE(entry.ok()) << entry.status();
+    } else {
+      EXPECT_THAT(std::string(entry.status().message()),
+                  HasSubstr("sliding_window is 4096 but config lfm2-8b-a1b has 0"));
+    }
+  }
 }
 
 TEST(MetadataOfTheHubTest, AnUnknownArchitectureIsToldWhichThereAre) {
