@@ -61,7 +61,9 @@ constexpr char kGraniteTurns[] = INLAY_REFUSE_TOOLS R"(
 {%- endfor -%}
 {{- '<|start_of_role|>assistant<|end_of_role|>' if add_generation_prompt -}})";
 
+// Many models with these turns begin an answer with thoughts, which they do not see later.
 constexpr char kChatMlTurns[] = INLAY_REFUSE_TOOLS R"(
+{#- Thoughts are between '<think>' and '</think>'. -#}
 {%- for message in messages -%}
   {%- if message.role in ['system', 'user', 'assistant'] -%}
     {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}

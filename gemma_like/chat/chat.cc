@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "gemma_like/chat/builtin_templates.h"
 
 namespace inlay {
 
@@ -95,6 +96,15 @@ const FixedChatFormat::Markup& FixedChatFormat::MarkupOf(ChatTemplate chat_templ
   return none;
 }
 
+FixedChatFormat::FixedChatFormat(const Tokenizer& tokenizer, ChatTemplate chat_template)
+    : tokenizer_(&tokenizer),
+      markup_(&MarkupOf(chat_template)),
+      answer_format_(AnswerFormat::Of(BuiltinTemplate(chat_template))) {}
+
+AnswerParser FixedChatFormat::StartAnswer(bool in_thinking) const {
+  return AnswerParser(answer_format_, {.in_thinking = in_thinking});
+}
+
 absl::StatusOr<FixedChatFormat> FixedChatFormat::Create(const Tokenizer& tokenizer,
                                                         ChatTemplate chat_template) {
   const Markup& markup = MarkupOf(chat_template);
@@ -104,7 +114,7 @@ absl::StatusOr<FixedChatFormat> FixedChatFormat::Create(const Tokenizer& tokeniz
                                                      token, "', which its vocabulary lacks"));
     }
   }
-  return FixedChatFormat(tokenizer, markup);
+  return FixedChatFormat(tokenizer, chat_template);
 }
 
 absl::Status FixedChatFormat::AppendUser(absl::string_view user,

@@ -84,16 +84,20 @@ class FixedChatFormat : public ChatFormat {
   absl::StatusOr<Continuation> Next(const ChatTexts& texts, absl::Span<const int32_t> conversation,
                                     bool ends_with_answer) const override;
 
+  // That of BuiltinTemplate.
+  AnswerFormat answer_format() const override { return answer_format_; }
+  AnswerParser StartAnswer(bool in_thinking) const override;
+
  private:
   struct Markup;
-  FixedChatFormat(const Tokenizer& tokenizer, const Markup& markup)
-      : tokenizer_(&tokenizer), markup_(&markup) {}
+  FixedChatFormat(const Tokenizer& tokenizer, ChatTemplate chat_template);
 
   static const Markup& MarkupOf(ChatTemplate chat_template);
   absl::Status AppendUser(absl::string_view user, std::vector<int32_t>& tokens) const;
 
   const Tokenizer* tokenizer_;
   const Markup* markup_;
+  AnswerFormat answer_format_;
 };
 
 }  // namespace inlay

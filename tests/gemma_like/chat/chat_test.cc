@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/gemma_like/chat/chat_vocabulary.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
@@ -120,6 +122,28 @@ TEST(Chat, WritesChatMlTurns) {
             "[<|im_start|>]user\nHi[<|im_end|>]\n[<|im_start|>]assistant\n");
   EXPECT_EQ(Show(*tokenizer, format.NextTurn({}, "Bye")),
             "[<|im_end|>]\n[<|im_start|>]user\nBye[<|im_end|>]\n[<|im_start|>]assistant\n");
+}
+
+// Files without a template, as some programs keep theirs apart, may be of a model that thinks.
+TEST(Chat, ThoughtsAreNoPartOfTheAnswer) {
+  TestVocabulary vocabulary = BpeBase("llama-bpe");
+  for (const char* token : {"<|im_start|>", "<|im_end|>"}) vocabulary.Add(token, kControl);
+  const auto tokenizer = MustLoad(vocabulary);
+  const auto parts = [&](ChatTemplate chat_template, absl::string_view answer) {
+    AnswerParser parser = MustCreate(*tokenizer, chat_template).StartAnswer(false);
+    std::vector<AnswerEvent> events = parser.Push(answer);
+    for (AnswerEvent& event : parser.Finish()) events.push_back(std::move(event));
+    std::pair<std::string, std::string> thoughts_and_text;
+    for (const AnswerEvent& event : events) {
+      const bool thought = event.kind == AnswerEvent::Kind::kReasoning;
+      (thought ? thoughts_and_text.first : thoughts_and_text.second) += event.text;
+    }
+    return thoughts_and_text;
+  };
+  EXPECT_EQ(parts(ChatTemplate::kChatMl, "<think>\nHm.\n</think>\n\nYes."),
+            std::pair(std::string("Hm."), std::string("Yes.")));
+  EXPECT_EQ(parts(ChatTemplate::kChatMl, "Yes."), std::pair(std::string(), std::string("Yes.")));
+  EXPECT_EQ(parts(ChatTemplate::kNone, "<think>Hm.</think>Yes.").first, "");
 }
 
 TEST(Chat, WritesLinesWithoutATemplate) {
