@@ -123,7 +123,13 @@ absl::Status ChatSession::DropStopText(size_t begin, absl::string_view answer) {
   // A token wrote both the end of the answer and the beginning of the stop text.
   INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> rest,
                          tokenizer_.Encode(answer, {.add_bos = false}));
-  return Prefill(engine_, *cache_, rest, FloatRows(nullptr, 0, engine_.info().vocab_size), nullptr);
+  const absl::Status status =
+      Prefill(engine_, *cache_, rest, FloatRows(nullptr, 0, engine_.info().vocab_size), nullptr);
+  if (status.ok()) turns_.back().encoded = rest.size();
+  // The rest may have more tokens than that one, and no place at the end of the context. The answer
+  // has been shown; a conversation that lacks its last letters is better than none.
+  return absl::IsOutOfRange(status) || absl::IsResourceExhausted(status) ? absl::OkStatus()
+                                                                         : status;
 }
 
 absl::StatusOr<Continuation> ChatSession::Next(absl::string_view user, bool anew,
@@ -201,11 +207,12 @@ absl::StatusOr<std::vector<ChosenToken>> ChatSession::LastChances(size_t top,
                                                                   const CancelCheck& cancel) {
   return OrOutOfMemory("this chat", [&]() -> absl::StatusOr<std::vector<ChosenToken>> {
     constexpr size_t kRows = 16;  // of logits at a time, which may be a megabyte each
-    const absl::Span<const int32_t> tokens = cache_->tokens();
     const size_t begin = turns_.empty() ? 0 : turns_.back().answer_begin;
-    if (begin == 0 || turns_.back().end != tokens.size()) {
+    if (begin == 0 || turns_.back().end != cache_->length()) {
       return absl::FailedPreconditionError("there is no answer that was generated here");
     }
+    const absl::Span<const int32_t> tokens =
+        cache_->tokens().first(cache_->length() - turns_.back().encoded);
     std::unique_ptr<KVCache> cache;
     if (begin - 1 >= cache_->RewindFloor()) {
       INLAY_ASSIGN_OR_RETURN(cache, cache_->Fork());

@@ -43,6 +43,7 @@ class ChatSession {
     // turns.
     std::shared_ptr<const KVCache> before;
     size_t answer_begin = 0;  // position of the answer; 0: it was not generated here
+    size_t encoded = 0;       // of its last tokens: those that were not drawn (see DropStopText)
   };
 
   // The engine and tokenizer must outlive the session; `cache` is empty. `options` are those of

@@ -27,12 +27,14 @@ class Session : public testing::Test {
  protected:
   Session() : model_(*LoadModel("models/bard.gguf")) {}
 
-  ChatSession Make(size_t context = 2048, std::shared_ptr<BlockPool> pool = nullptr) {
+  ChatSession Make(size_t context = 2048, std::shared_ptr<BlockPool> pool = nullptr,
+                   std::vector<std::string> stop_texts = {}) {
     auto format = FixedChatFormat::Create(*model_.tokenizer, ChatTemplate::kNone);
     EXPECT_TRUE(format.ok()) << format.status();
     GenerateOptions options;
     options.sampling.temperature = 0;
     options.max_tokens = 60;
+    options.stop_texts = std::move(stop_texts);
     return Must(ChatSession::Create(
         *model_.engine, *model_.tokenizer,
         std::make_shared<const FixedChatFormat>(*std::move(format)),
@@ -48,6 +50,28 @@ class Session : public testing::Test {
 
   LoadedModel model_;
 };
+
+// What is left of a token that a stop text begins in may have more tokens than that one, and so no
+// place at the end of the context.
+TEST_F(Session, AStopTextAtTheEndOfTheContextLosesNoAnswer) {
+  ChatSession roomy = Make(2048, nullptr, {"w"});
+  const std::string answer = Say(roomy, "ROMEO: speak");
+  ASSERT_EQ(answer, "To-morro");
+  const size_t drawn = Must(roomy.LastChances(0, nullptr)).size();
+  const size_t length = roomy.cache().length();
+  EXPECT_EQ(roomy.cache().tokens().size() - drawn, 7u);
+  bool was_short = false;
+  for (size_t context = length; context + 3 > length; --context) {
+    ChatSession session = Make(context, nullptr, {"w"});
+    const auto result = session.Say("ROMEO: speak", nullptr, nullptr);
+    ASSERT_TRUE(result.ok()) << context << ": " << result.status();
+    if (result->stop_reason != StopReason::kStopText) continue;
+    EXPECT_EQ(result->text, answer);
+    EXPECT_EQ(session.turns().size(), 1u);
+    was_short |= session.cache().length() < length;
+  }
+  EXPECT_TRUE(was_short);
+}
 
 // Twelve turns of 60 tokens: the first rewind is short enough for the cache itself, the second goes
 // by a snapshot, and for the third there is none so near any more.
