@@ -3,6 +3,7 @@
 #define INLAY_CACHE_CACHE_BYTES_H_
 
 #include <cstddef>
+#include <limits>
 
 #include "ops/attention/kv_shape.h"
 
@@ -19,9 +20,14 @@ struct CacheBytes {
   size_t snapshot = 0;  // upper bound of the copies when a fork and its origin diverge
   size_t trimmed = 0;   // as Kept(), of a fork that cannot be rewound any more: after Trim(0)
 
-  // The bytes of a conversation of this length, between appends.
+  // More than any machine has, and so little that sums of a few plans do not overflow.
+  static constexpr size_t kMost = std::numeric_limits<size_t>::max() / 4;
+
+  // The bytes of a conversation of this length, between appends; at most kMost.
   constexpr size_t At(size_t length) const {
-    return constant + (length + kKvBlockRows - 1) / kKvBlockRows * per_block;
+    const size_t blocks = length / kKvBlockRows + (length % kKvBlockRows != 0);
+    if (per_block > 0 && blocks > (kMost - constant) / per_block) return kMost;
+    return constant + blocks * per_block;
   }
 
   // Upper bound of what a fork costs that is kept while its origin is appended to: the blocks that

@@ -64,8 +64,10 @@ class KVCache {
   // FailedPrecondition when a transaction is open.
   absl::StatusOr<Transaction> Begin(absl::Span<const int32_t> tokens);
 
-  // A rewind by up to this many tokens from the greatest length that the conversation has had since
-  // Trim always succeeds; see docs/cache.md.
+  // A rewind to a position within this many tokens of the greatest length that the conversation has
+  // had, also before it was saved, always succeeds. After Trim, and in a conversation that was
+  // loaded from one saved after it or began with a stored prefix, this holds for the tokens that
+  // were appended since. See docs/cache.md.
   size_t rewind_depth() const { return traits_.rewind_depth; }
 
   // How rows are stored.

@@ -11,7 +11,8 @@ extern "C" {
 
 /* What functions return. Unless it is INLAY_OK, nothing that was passed has changed, except where a
  * function says otherwise, and inlay_last_error() describes the error. Texts are UTF-8 bytes with
- * their size; paths and messages end with a NUL. */
+ * their size; paths and messages end with a NUL. A pointer to elements may be NULL where their
+ * number is 0. */
 typedef enum inlay_status {
   INLAY_OK = 0,
   INLAY_INVALID_ARGUMENT = 1,   /* an argument, or the content of a file */
@@ -50,14 +51,21 @@ typedef struct inlay_chat inlay_chat;
 /* An answer that is generated in pieces; see inlay_start_generation(). */
 typedef struct inlay_generation inlay_generation;
 
-/* Handles may be freed in any order: each keeps what it needs of the others. */
+/* Handles may be freed in any order, also within callbacks: each keeps what it needs of the others,
+ * and so does a call. Only an answer must not be freed while a call uses it. */
 
 /* Calls of this thread that take longer ask `callback` about every 20 milliseconds whether to go
- * on. Unless it returns 0 they end with INLAY_CANCELLED and have changed nothing. It must not use
- * what the call uses. NULL: nothing is asked. Asked are inlay_pull(), inlay_append(),
- * inlay_forward(), inlay_load_cache(), inlay_perplexity(), inlay_embed() and, within the prompt,
- * inlay_generate() and inlay_next_piece(); later inlay_generate() ends the answer as if its
- * callback had stopped it.
+ * on. Unless it returns 0 they end with INLAY_CANCELLED and have changed nothing. NULL: nothing is
+ * asked. Those that ask are inlay_pull(), inlay_append(), inlay_forward(), inlay_load_cache(),
+ * inlay_perplexity(), inlay_embed() and, within the prompt, inlay_generate() and
+ * inlay_next_piece(); later inlay_generate() ends the answer as if its callback had stopped it. No
+ * others ask, however long they take: inlay_load_model() reads all weights, and so does the first
+ * inlay_fingerprint(), inlay_save_cache() or inlay_load_cache() with a model.
+ *
+ * The callback must not compute with the model of the call, whose passes run one after the other:
+ * these same functions, and inlay_stop_generation() of another answer, are
+ * INLAY_FAILED_PRECONDITION in it, with any conversation. It must not wait for a thread that
+ * computes with that model either, which would never end.
  */
 typedef int (*inlay_poll_callback)(void* user);
 void inlay_set_poll(inlay_poll_callback callback, void* user);
@@ -155,7 +163,7 @@ typedef enum inlay_token_kind {
   INLAY_TOKEN_SUPPRESSED = 4 /* never generated, the file says */
 } inlay_token_kind;
 
-/* 0 for ordinary tokens, and for ids outside the vocabulary. */
+/* 0 for ordinary tokens, for ids outside the vocabulary, and for a model that is NULL. */
 int inlay_kind_of_token(const inlay_model* model, int32_t token);
 
 /* How the keys and values of a conversation are stored. */
@@ -170,7 +178,10 @@ typedef struct inlay_cache_options {
   size_t size;
   size_t max_length;  /* in tokens; 0: 4096, or the model's trained length if that is less */
   int row_type;       /* an inlay_row_type */
-  size_t limit_bytes; /* 0: none; else a conversation that may need more is refused */
+  size_t limit_bytes; /* 0: none; else a conversation is refused that may need more in any call but
+                         inlay_load_cache(): that one holds the old conversation and the new one,
+                         and is INLAY_RESOURCE_EXHAUSTED where both together need more. An empty
+                         conversation has room for any that is not longer than max_length. */
 } inlay_cache_options;
 
 /* An empty conversation. `options` may be NULL: rows are INLAY_ROWS_F16 then, and nothing is
@@ -207,7 +218,9 @@ inlay_status inlay_cache_bytes(const inlay_cache* const* caches, size_t count, s
 /* Makes the conversation end before token `length`, which is between inlay_cache_rewind_floor() and
  * its present length: INLAY_OUT_OF_RANGE otherwise. What follows has the same bits as if the
  * dropped tokens had never been there. Any length within inlay_rewind_depth() of the greatest that
- * the conversation has had since it was created, loaded or trimmed is fine. */
+ * the conversation has had, also before it was saved, is fine. After inlay_trim_cache(), and in a
+ * conversation that was loaded from one saved after it, this holds for the tokens that were
+ * appended since. */
 inlay_status inlay_rewind_cache(inlay_cache* cache, size_t length);
 size_t inlay_rewind_depth(const inlay_cache* cache);
 
@@ -268,7 +281,7 @@ typedef struct inlay_likelihood {
 /* Cuts the tokens into chunks, drops a last partial one, makes each a conversation of its own that
  * stores rows as `row_type`, and scores its second half: the protocol of llama-perplexity. `chunk`
  * is at least 4 and at most `count`. BOS replaces the first token of each for models that expect
- * it. */
+ * it. INLAY_INVALID_ARGUMENT when a token is outside the vocabulary. */
 inlay_status inlay_perplexity(const inlay_model* model, const int32_t* tokens, size_t count,
                               size_t chunk, int row_type, inlay_likelihood* likelihood);
 
@@ -301,14 +314,14 @@ inlay_status inlay_render_chat(const inlay_model* model, const inlay_chat_input*
 /* NULL is fine. */
 void inlay_free_chat(inlay_chat* chat);
 
-/* As text and as tokens, BOS included; valid as long as the chat. `size` and `count` must not be
- * NULL. */
+/* As text and as tokens, BOS included; valid as long as the chat. NULL and a size of 0 for a chat
+ * that is NULL; `size` and `count` must not be NULL. */
 const char* inlay_chat_text(const inlay_chat* chat, size_t* size);
 const int32_t* inlay_chat_tokens(const inlay_chat* chat, size_t* count);
 
 /* Takes the answer to a chat, with its markers (see inlay_options), apart: a message of the
  * assistant as JSON, with "content" and, where there are any, "reasoning_content" and "tool_calls".
- * Written as inlay_detokenize() writes a text. */
+ * Bytes of it that are not UTF-8 become U+FFFD. Written as inlay_detokenize() writes a text. */
 inlay_status inlay_read_answer(const inlay_chat* chat, const char* answer, size_t answer_size,
                                char* message, size_t capacity, size_t* size);
 
@@ -390,11 +403,15 @@ typedef struct inlay_piece {
 /* Runs the next step, the first time the whole prompt before it, and sets the fields that the
  * struct's size has; its pointers are valid until the next call with this answer. On an error the
  * answer ends: within the prompt the conversation is then as it was, later it has what was
- * generated so far. INLAY_FAILED_PRECONDITION after the last piece. */
+ * generated so far. INLAY_FAILED_PRECONDITION after the last piece, and while another call uses the
+ * answer. */
 inlay_status inlay_next_piece(inlay_generation* generation, inlay_piece* piece);
 
 /* Ends an answer after its latest piece: the conversation then has the tokens of all pieces. Before
- * the first it is as it was. Fine when the answer has ended. */
+ * the first it is as it was. Fine when the answer has ended. While inlay_next_piece() runs
+ * for it, in another thread or around the callback that makes this call, this returns at once and
+ * that call ends the answer: within the prompt with INLAY_CANCELLED, later with the last piece or
+ * just after its piece. */
 inlay_status inlay_stop_generation(inlay_generation* generation);
 
 /* Frees an answer. If it has not ended, the conversation may lack tokens of the latest piece. NULL

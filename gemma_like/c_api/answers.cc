@@ -1,4 +1,5 @@
 // Generated answers of the C API, whole, in pieces, or a token at a time.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,9 @@
 #include "gemma_like/inlay_c.h"
 
 struct inlay_generation {
+  // kStopping: by inlay_stop_generation() while another call runs, which then ends the answer.
+  enum class State { kIdle, kRunning, kStopping };
+  std::atomic<State> state{State::kIdle};
   // Each is destroyed before those above it.
   std::shared_ptr<inlay::c_api::SharedModel> shared;
   std::unique_ptr<inlay::c_api::Use> use;  // both null once the answer has ended: its steps restore
@@ -47,14 +51,16 @@ inlay_stop_reason ReasonOf(StopReason reason) {
   return INLAY_STOP_LENGTH;
 }
 
-absl::Status Answer(const inlay_cache& cache, absl::Span<const int32_t> prompt,
+// The cache is a copy of the caller's handle, which the callbacks may free.
+absl::Status Answer(const inlay_cache cache, absl::Span<const int32_t> prompt,
                     const inlay_options* options, inlay_text_callback callback, void* user,
                     inlay_stop_reason* reason) {
   SharedModel& model = *cache.shared;
+  INLAY_RETURN_IF_ERROR(CheckNotAsking(model));
   INLAY_ASSIGN_OR_RETURN(const inlay_options all, WithDefaults(options, model.loaded()));
   INLAY_ASSIGN_OR_RETURN(const GenerateOptions generate, GenerateOptionsOf(all, model));
   INLAY_ASSIGN_OR_RETURN(const Use use, Use::Of(cache.conversation));
-  Watch watch;
+  Watch watch(&model);
   bool stop = false;
   const auto on_text = [&](absl::string_view text) {
     if (callback != nullptr && callback(text.data(), text.size(), user) != 0) stop = true;
@@ -84,6 +90,12 @@ absl::StatusOr<std::unique_ptr<inlay_generation>> Start(const inlay_cache& cache
   return generation;
 }
 
+using State = inlay_generation::State;
+
+bool Stopping(const inlay_generation& generation) {
+  return generation.state.load() == State::kStopping;
+}
+
 // Runs one step after the prompt, or the whole prompt and what it leads to.
 absl::Status RunSteps(inlay_generation& generation) {
   Engine& engine = generation.shared->engine();
@@ -91,12 +103,13 @@ absl::Status RunSteps(inlay_generation& generation) {
   const size_t vocab_size = engine.info().vocab_size;
   const FloatRows logits(generation.logits.data(), generation.logits.size() / vocab_size,
                          vocab_size);
-  Watch watch;
+  Watch watch(generation.shared.get());
+  const CancelCheck cancel = [&] { return Stopping(generation) || watch.Cancelled(); };
   while (!steps.done()) {
     // After the prompt no step is cancelled midway: the conversation must contain all text shown.
     const bool in_prompt = steps.in_prompt();
     INLAY_RETURN_IF_ERROR(RunStep(engine, generation.use->cache(), steps, logits,
-                                  in_prompt ? watch.Check() : CancelCheck()));
+                                  in_prompt ? cancel : CancelCheck()));
     if (!steps.in_prompt()) break;
   }
   return absl::OkStatus();
@@ -108,12 +121,20 @@ void End(inlay_generation& generation) {
   generation.use.reset();
 }
 
+// Runs what is left of an answer that ends with the text that it has.
+absl::Status Cancel(inlay_generation& generation) {
+  generation.steps->Cancel();
+  // A shape may have forced more tokens than one batch takes.
+  absl::Status run;
+  while (run.ok() && !generation.steps->done()) run = RunSteps(generation);
+  return run;
+}
+
 absl::Status NextPiece(inlay_generation& generation, inlay_piece* piece) {
-  INLAY_RETURN_IF_ERROR(CheckNotNull({{"inlay_piece", piece}}));
-  INLAY_RETURN_IF_ERROR(CheckSize("inlay_piece", piece->size));
   if (generation.steps == nullptr) return absl::FailedPreconditionError("the answer has ended");
   const absl::Status status = OrOutOfMemory("this answer", [&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(RunSteps(generation));
+    if (Stopping(generation)) INLAY_RETURN_IF_ERROR(Cancel(generation));
     const std::vector<int32_t>& tokens = generation.steps->tokens();
     generation.text = std::string(generation.steps->TakeText());
     generation.tokens.assign(tokens.begin() + static_cast<ptrdiff_t>(generation.tokens_told),
@@ -142,15 +163,47 @@ absl::Status NextPiece(inlay_generation& generation, inlay_piece* piece) {
 
 absl::Status Stop(inlay_generation& generation) {
   if (generation.steps == nullptr) return absl::OkStatus();
-  generation.steps->Cancel();
-  // A shape may have forced more tokens than one batch takes.
-  const absl::Status status = OrOutOfMemory("this answer", [&] {
-    absl::Status run;
-    while (run.ok() && !generation.steps->done()) run = RunSteps(generation);
-    return run;
-  });
+  const absl::Status status = OrOutOfMemory("this answer", [&] { return Cancel(generation); });
   End(generation);
   return status;
+}
+
+// Gives the answer back after `status`, what a call has done with it. A stop that came too late for
+// the call's steps is done now.
+absl::Status GiveBack(inlay_generation& generation, absl::Status status) {
+  State running = State::kRunning;
+  if (generation.state.compare_exchange_strong(running, State::kIdle)) return status;
+  const absl::Status stopped = Stop(generation);
+  generation.state.store(State::kIdle);
+  return status.ok() ? stopped : status;
+}
+
+absl::Status NextPieceAlone(inlay_generation& generation, inlay_piece* piece) {
+  INLAY_RETURN_IF_ERROR(CheckNotNull({{"inlay_piece", piece}}));
+  INLAY_RETURN_IF_ERROR(CheckSize("inlay_piece", piece->size));
+  INLAY_RETURN_IF_ERROR(CheckNotAsking(*generation.shared));
+  State idle = State::kIdle;
+  if (!generation.state.compare_exchange_strong(idle, State::kRunning)) {
+    return absl::FailedPreconditionError("another call uses the answer");
+  }
+  return GiveBack(generation,
+                  OrOutOfMemory("this answer", [&] { return NextPiece(generation, piece); }));
+}
+
+// Stops the answer, or has the call that runs it do so.
+absl::Status StopAlone(inlay_generation& generation) {
+  State state = generation.state.load();
+  while (true) {
+    if (state == State::kIdle) {
+      INLAY_RETURN_IF_ERROR(CheckNotAsking(*generation.shared));
+      if (generation.state.compare_exchange_strong(state, State::kRunning)) {
+        return GiveBack(generation, Stop(generation));
+      }
+    } else if (state == State::kStopping ||
+               generation.state.compare_exchange_strong(state, State::kStopping)) {
+      return absl::OkStatus();
+    }
+  }
 }
 
 absl::StatusOr<int32_t> Sample(const inlay_cache& cache, const float* logits,
@@ -176,6 +229,7 @@ absl::StatusOr<int32_t> Sample(const inlay_cache& cache, const float* logits,
 }  // namespace inlay::c_api
 
 using inlay::c_api::Call;
+using inlay::c_api::CheckArray;
 using inlay::c_api::CheckNotNull;
 
 inlay_status inlay_default_options(const inlay_model* model, inlay_options* options) {
@@ -190,7 +244,8 @@ inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t co
                             const inlay_options* options, inlay_text_callback callback, void* user,
                             inlay_stop_reason* reason) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"prompt", prompt}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("prompt", prompt, count));
     return inlay::c_api::Answer(*cache, {prompt, count}, options, callback, user, reason);
   });
 }
@@ -198,8 +253,8 @@ inlay_status inlay_generate(inlay_cache* cache, const int32_t* prompt, size_t co
 inlay_status inlay_start_generation(inlay_cache* cache, const int32_t* prompt, size_t count,
                                     const inlay_options* options, inlay_generation** generation) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(
-        CheckNotNull({{"cache", cache}, {"prompt", prompt}, {"generation", generation}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"generation", generation}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("prompt", prompt, count));
     INLAY_ASSIGN_OR_RETURN(auto started, inlay::c_api::Start(*cache, {prompt, count}, options));
     *generation = started.release();
     return absl::OkStatus();
@@ -209,14 +264,14 @@ inlay_status inlay_start_generation(inlay_cache* cache, const int32_t* prompt, s
 inlay_status inlay_next_piece(inlay_generation* generation, inlay_piece* piece) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"generation", generation}}));
-    return inlay::c_api::NextPiece(*generation, piece);
+    return inlay::c_api::NextPieceAlone(*generation, piece);
   });
 }
 
 inlay_status inlay_stop_generation(inlay_generation* generation) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"generation", generation}}));
-    return inlay::c_api::Stop(*generation);
+    return inlay::c_api::StopAlone(*generation);
   });
 }
 

@@ -29,8 +29,9 @@ absl::StatusOr<std::unique_ptr<KVCache>> CreateFor(const LoadedModel& model,
   INLAY_ASSIGN_OR_RETURN(const KvType type, RowTypeOf(o.row_type));
   if (o.max_length == 0) o.max_length = std::min(kUsualLength, model.engine->info().context_length);
   const CacheOptions options{.max_length = o.max_length};
-  if (o.limit_bytes > 0) return CreateCacheWithin(*model.engine, o.limit_bytes, options, type);
-  return model.engine->CreateCache(options, type);
+  if (o.limit_bytes == 0) return model.engine->CreateCache(options, type);
+  // One snapshot: where a prompt of several batches fails, the conversation goes back to it.
+  return CreateCacheWithin(*model.engine, o.limit_bytes, options, type, /*snapshots=*/1);
 }
 
 inlay_cache* NewHandle(std::shared_ptr<SharedModel> model, std::unique_ptr<KVCache> cache) {
@@ -57,6 +58,7 @@ absl::StatusOr<size_t> BytesOf(absl::Span<const inlay_cache* const> caches) {
 }  // namespace inlay::c_api
 
 using inlay::c_api::Call;
+using inlay::c_api::CheckArray;
 using inlay::c_api::CheckNotNull;
 using inlay::c_api::Use;
 
@@ -115,7 +117,7 @@ inlay_status inlay_copy_tokens(const inlay_cache* cache, int32_t* tokens, size_t
 inlay_status inlay_cache_bytes(const inlay_cache* const* caches, size_t count, size_t* bytes) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"bytes", bytes}}));
-    if (count > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"caches", caches}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("caches", caches, count));
     INLAY_ASSIGN_OR_RETURN(*bytes, inlay::c_api::BytesOf({caches, count}));
     return absl::OkStatus();
   });
@@ -150,16 +152,17 @@ inlay_status inlay_save_cache(const inlay_cache* cache, const char* path) {
 inlay_status inlay_load_cache(inlay_cache* cache, const char* path, int exact, size_t* recomputed) {
   return Call([&]() -> absl::Status {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"path", path}}));
+    const std::shared_ptr<inlay::c_api::SharedModel> model = cache->shared;
+    INLAY_RETURN_IF_ERROR(inlay::c_api::CheckNotAsking(*model));
     INLAY_ASSIGN_OR_RETURN(const Use use, Use::Of(cache->conversation));
     INLAY_ASSIGN_OR_RETURN(const auto reader, inlay::ReadStateFile(path));
-    inlay::c_api::Watch watch;
+    inlay::c_api::Watch watch(model.get());
     size_t again = 0;
     const inlay::LoadOptions options{
         .exact = exact != 0,
         .on_recompute = [&](absl::string_view, size_t tokens) { again = tokens; },
         .cancel = watch.Check()};
-    const absl::Status status =
-        inlay::LoadSession(cache->shared->engine(), *reader, use.cache(), options);
+    const absl::Status status = inlay::LoadSession(model->engine(), *reader, use.cache(), options);
     if (status.ok() && recomputed != nullptr) *recomputed = again;
     return inlay::About(path, status);
   });

@@ -63,6 +63,10 @@ absl::Status CheckNotNull(std::initializer_list<std::pair<const char*, const voi
   return absl::OkStatus();
 }
 
+absl::Status CheckArray(const char* name, const void* elements, size_t count) {
+  return count == 0 ? absl::OkStatus() : CheckNotNull({{name, elements}});
+}
+
 absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && static_cast<size_t>(ids[i]) < vocabulary) continue;

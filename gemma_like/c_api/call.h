@@ -33,6 +33,9 @@ inlay_status Call(absl::FunctionRef<absl::Status()> body) noexcept;
 // InvalidArgument with the name of the first that is null.
 absl::Status CheckNotNull(std::initializer_list<std::pair<const char*, const void*>> arguments);
 
+// InvalidArgument when there are elements, `count` of them, and the pointer to them is null.
+absl::Status CheckArray(const char* name, const void* elements, size_t count);
+
 // InvalidArgument with the first id that is below 0 or not below `vocabulary`.
 absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary);
 
@@ -42,7 +45,7 @@ template <class T>
 absl::Status CopyOut(const char* what, absl::Span<const T> from, T* to, size_t capacity,
                      size_t* count) {
   *count = from.size();
-  if (capacity > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{what, to}}));
+  INLAY_RETURN_IF_ERROR(CheckArray(what, to, capacity));
   std::copy_n(from.begin(), std::min(from.size(), capacity), to);
   if (from.size() <= capacity) return absl::OkStatus();
   return absl::OutOfRangeError(

@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "base/utf8_stream.h"
 #include "gemma_like/c_api/call.h"
 #include "gemma_like/c_api/chat_handle.h"
 #include "gemma_like/c_api/handles.h"
@@ -43,7 +44,11 @@ absl::StatusOr<std::string> ReadAnswer(const inlay_chat& chat, absl::string_view
   AnswerParser parser(
       chat.rendered.answer_format,
       {.in_thinking = chat.rendered.in_thinking, .calls = chat.has_tools, .tools = chat.tools});
-  std::vector<AnswerEvent> events = parser.Push(answer);
+  // JSON is UTF-8, also where the answer ends within a character.
+  Utf8Stream characters;
+  std::string text = characters.Push(answer);
+  text += characters.Flush();
+  std::vector<AnswerEvent> events = parser.Push(text);
   for (AnswerEvent& event : parser.Finish()) events.push_back(std::move(event));
   jinja::Budget budget{jinja::Limits()};
   jinja::JsonStyle style;
@@ -58,6 +63,7 @@ absl::StatusOr<std::string> ReadAnswer(const inlay_chat& chat, absl::string_view
 }  // namespace inlay::c_api
 
 using inlay::c_api::Call;
+using inlay::c_api::CheckArray;
 using inlay::c_api::CheckNotNull;
 
 inlay_status inlay_render_chat(const inlay_model* model, const inlay_chat_input* input,
@@ -73,12 +79,16 @@ inlay_status inlay_render_chat(const inlay_model* model, const inlay_chat_input*
 void inlay_free_chat(inlay_chat* chat) { delete chat; }
 
 const char* inlay_chat_text(const inlay_chat* chat, size_t* size) {
+  *size = 0;
+  if (chat == nullptr) return nullptr;
   const absl::string_view text = chat->rendered.text.bytes();
   *size = text.size();
   return text.data();
 }
 
 const int32_t* inlay_chat_tokens(const inlay_chat* chat, size_t* count) {
+  *count = 0;
+  if (chat == nullptr) return nullptr;
   *count = chat->rendered.tokens.size();
   return chat->rendered.tokens.data();
 }
@@ -86,7 +96,8 @@ const int32_t* inlay_chat_tokens(const inlay_chat* chat, size_t* count) {
 inlay_status inlay_read_answer(const inlay_chat* chat, const char* answer, size_t answer_size,
                                char* message, size_t capacity, size_t* size) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"chat", chat}, {"answer", answer}, {"size", size}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"chat", chat}, {"size", size}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("answer", answer, answer_size));
     INLAY_ASSIGN_OR_RETURN(const std::string json,
                            inlay::c_api::ReadAnswer(*chat, {answer, answer_size}));
     return inlay::c_api::CopyOut<char>("bytes of text", json, message, capacity, size);

@@ -89,7 +89,7 @@ absl::StatusOr<GenerateOptions> GenerateOptionsOf(const inlay_options& o, Shared
   GenerateOptions options;
   options.max_tokens = o.max_tokens;
   options.sampling = SamplingOf(o);
-  if (o.stop_text_count > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"stop_texts", o.stop_texts}}));
+  INLAY_RETURN_IF_ERROR(CheckArray("stop_texts", o.stop_texts, o.stop_text_count));
   for (size_t i = 0; i < o.stop_text_count; ++i) {
     INLAY_RETURN_IF_ERROR(CheckNotNull({{"a stop text", o.stop_texts[i]}}));
     options.stop_texts.emplace_back(o.stop_texts[i]);

@@ -14,6 +14,7 @@
 #include "gemma_like/c_api/watch.h"
 #include "gemma_like/embed.h"
 #include "gemma_like/generation/generate.h"
+#include "gemma_like/generation/prompt_steps.h"
 #include "gemma_like/inlay_c.h"
 #include "gemma_like/perplexity.h"
 #include "ops/softmax.h"
@@ -30,7 +31,8 @@ absl::StatusOr<std::vector<Use>> UseAll(absl::Span<const inlay_step> steps) {
       return absl::InvalidArgumentError(
           absl::StrCat("the size of inlay_step is ", step.size, ", not ", sizeof(inlay_step)));
     }
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", step.cache}, {"tokens", step.tokens}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", step.cache}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("tokens", step.tokens, step.count));
     if (step.cache->shared != steps.front().cache->shared) {
       return absl::InvalidArgumentError("the conversations are of different models");
     }
@@ -50,14 +52,20 @@ absl::StatusOr<std::vector<Use>> UseAll(absl::Span<const inlay_step> steps) {
 
 absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacity) {
   if (steps.empty()) return absl::InvalidArgumentError("there are no steps");
+  // Held, as the conversations are: the callback that is polled may free the handles.
+  std::shared_ptr<SharedModel> model;
   INLAY_ASSIGN_OR_RETURN(const std::vector<Use> used, UseAll(steps));
-  Engine& engine = steps.front().cache->shared->engine();
+  model = steps.front().cache->shared;
+  INLAY_RETURN_IF_ERROR(CheckNotAsking(*model));
+  Engine& engine = model->engine();
+  // Copies: the conversations' own tokens, which may be among them, move as these grow.
+  std::vector<std::vector<int32_t>> tokens;
   std::vector<SequenceStep> sequences;
   size_t rows = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    sequences.push_back({.cache = &used[i].cache(),
-                         .tokens = {steps[i].tokens, steps[i].count},
-                         .logit_rows = steps[i].logit_rows});
+    tokens.emplace_back(steps[i].tokens, steps[i].tokens + steps[i].count);
+    sequences.push_back(
+        {.cache = &used[i].cache(), .tokens = tokens.back(), .logit_rows = steps[i].logit_rows});
     rows += steps[i].logit_rows;
   }
   const size_t vocab_size = engine.info().vocab_size;
@@ -66,7 +74,7 @@ absl::Status Forward(absl::Span<inlay_step> steps, float* logits, size_t capacit
                                                    " do not fit in ", capacity, " floats"));
   }
   if (rows > 0) INLAY_RETURN_IF_ERROR(CheckNotNull({{"logits", logits}}));
-  Watch watch;
+  Watch watch(model.get());
   std::vector<absl::Status> outcomes(steps.size());
   INLAY_RETURN_IF_ERROR(engine.Forward(sequences, FloatRows(logits, rows, vocab_size),
                                        watch.Check(), absl::MakeSpan(outcomes)));
@@ -95,8 +103,25 @@ absl::Status LogProbabilities(size_t vocab_size, const float* logits,
   return absl::OkStatus();
 }
 
-absl::StatusOr<LikelihoodSum> Score(const SharedModel& model, absl::Span<const int32_t> tokens,
-                                    size_t chunk, int row_type) {
+// The cache is a copy of the caller's handle, which the callback that is polled may free.
+absl::Status AppendTo(const inlay_cache cache, absl::Span<const int32_t> tokens, float* logits) {
+  INLAY_RETURN_IF_ERROR(CheckNotAsking(*cache.shared));
+  INLAY_ASSIGN_OR_RETURN(const Use use, Use::Of(cache.conversation));
+  INLAY_RETURN_IF_ERROR(CheckPrompt(use.cache(), tokens));
+  // A copy: the conversation's own tokens, which these may be, move as it grows.
+  const std::vector<int32_t> copy(tokens.begin(), tokens.end());
+  Engine& engine = cache.shared->engine();
+  Watch watch(cache.shared.get());
+  return Prefill(engine, use.cache(), copy,
+                 FloatRows(logits, logits == nullptr ? 0 : 1, engine.info().vocab_size),
+                 watch.Check());
+}
+
+// The model is held: the callback that is polled may free its handle.
+absl::StatusOr<LikelihoodSum> Score(const std::shared_ptr<SharedModel> held,
+                                    absl::Span<const int32_t> tokens, size_t chunk, int row_type) {
+  const SharedModel& model = *held;
+  INLAY_RETURN_IF_ERROR(CheckNotAsking(model));
   if (chunk < kSmallestChunk || chunk > tokens.size()) {
     return absl::InvalidArgumentError(absl::StrCat("chunk is ", chunk, ", not between ",
                                                    kSmallestChunk, " and the ", tokens.size(),
@@ -106,17 +131,19 @@ absl::StatusOr<LikelihoodSum> Score(const SharedModel& model, absl::Span<const i
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          model.engine().CreateCache({.max_length = chunk}, type));
   const Tokenizer& tokenizer = model.tokenizer();
-  Watch watch;
+  Watch watch(&model);
   return Perplexity(model.engine(), *cache, tokens,
                     tokenizer.adds_bos() ? tokenizer.bos().value_or(-1) : -1, {.chunk = chunk},
                     nullptr, watch.Check());
 }
 
-absl::Status Embed(const SharedModel& model, absl::Span<const inlay_tokens> texts,
+absl::Status Embed(const std::shared_ptr<SharedModel> held, absl::Span<const inlay_tokens> texts,
                    float* embeddings, size_t capacity) {
+  const SharedModel& model = *held;
+  INLAY_RETURN_IF_ERROR(CheckNotAsking(model));
   std::vector<std::vector<int32_t>> tokens;
   for (const inlay_tokens& text : texts) {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"the tokens of a text", text.tokens}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("the tokens of a text", text.tokens, text.count));
     tokens.emplace_back(text.tokens, text.tokens + text.count);
   }
   const size_t dim = model.engine().info().embedding_dim;
@@ -124,7 +151,7 @@ absl::Status Embed(const SharedModel& model, absl::Span<const inlay_tokens> text
     return absl::InvalidArgumentError(absl::StrCat("embeddings of ", texts.size(), " x ", dim,
                                                    " do not fit in ", capacity, " floats"));
   }
-  Watch watch;
+  Watch watch(&model);
   INLAY_ASSIGN_OR_RETURN(const std::vector<std::vector<float>> vectors,
                          EmbedTexts(model.engine(), tokens, watch.Check()));
   for (const std::vector<float>& vector : vectors) {
@@ -137,33 +164,31 @@ absl::Status Embed(const SharedModel& model, absl::Span<const inlay_tokens> text
 }  // namespace inlay::c_api
 
 using inlay::c_api::Call;
+using inlay::c_api::CheckArray;
 using inlay::c_api::CheckNotNull;
 
 inlay_status inlay_forward(inlay_step* steps, size_t count, float* logits, size_t capacity) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"steps", steps}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("steps", steps, count));
     return inlay::c_api::Forward({steps, count}, logits, capacity);
   });
 }
 
 inlay_status inlay_append(inlay_cache* cache, const int32_t* tokens, size_t count, float* logits) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}, {"tokens", tokens}}));
-    INLAY_ASSIGN_OR_RETURN(const inlay::c_api::Use use, inlay::c_api::Use::Of(cache->conversation));
-    inlay::Engine& engine = cache->shared->engine();
-    inlay::c_api::Watch watch;
-    return inlay::Prefill(
-        engine, use.cache(), {tokens, count},
-        inlay::FloatRows(logits, logits == nullptr ? 0 : 1, engine.info().vocab_size),
-        watch.Check());
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"cache", cache}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("tokens", tokens, count));
+    return inlay::c_api::AppendTo(*cache, {tokens, count}, logits);
   });
 }
 
 inlay_status inlay_log_probabilities(const inlay_model* model, const float* logits,
                                      const int32_t* tokens, size_t count, double* result) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull(
-        {{"model", model}, {"logits", logits}, {"tokens", tokens}, {"result", result}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("logits", logits, count));
+    INLAY_RETURN_IF_ERROR(CheckArray("tokens", tokens, count));
+    INLAY_RETURN_IF_ERROR(CheckArray("result", result, count));
     return inlay::c_api::LogProbabilities(inlay_vocabulary_size(model), logits, {tokens, count},
                                           result);
   });
@@ -172,9 +197,10 @@ inlay_status inlay_log_probabilities(const inlay_model* model, const float* logi
 inlay_status inlay_perplexity(const inlay_model* model, const int32_t* tokens, size_t count,
                               size_t chunk, int row_type, inlay_likelihood* likelihood) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"tokens", tokens}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("tokens", tokens, count));
     INLAY_ASSIGN_OR_RETURN(const inlay::LikelihoodSum sum,
-                           inlay::c_api::Score(*model->shared, {tokens, count}, chunk, row_type));
+                           inlay::c_api::Score(model->shared, {tokens, count}, chunk, row_type));
     return inlay::c_api::Fill("inlay_likelihood",
                               inlay_likelihood{.size = sizeof(inlay_likelihood),
                                                .scored = sum.count(),
@@ -189,8 +215,9 @@ inlay_status inlay_perplexity(const inlay_model* model, const int32_t* tokens, s
 inlay_status inlay_embed(const inlay_model* model, const inlay_tokens* texts, size_t count,
                          float* embeddings, size_t capacity) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(
-        CheckNotNull({{"model", model}, {"texts", texts}, {"embeddings", embeddings}}));
-    return inlay::c_api::Embed(*model->shared, {texts, count}, embeddings, capacity);
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("texts", texts, count));
+    INLAY_RETURN_IF_ERROR(CheckArray("embeddings", embeddings, capacity));
+    return inlay::c_api::Embed(model->shared, {texts, count}, embeddings, capacity);
   });
 }

@@ -17,7 +17,7 @@ absl::StatusOr<PulledModel> Pull(absl::string_view text) {
   PullOptions options;
   INLAY_ASSIGN_OR_RETURN(options.access, HubAccessFromEnvironment());
   INLAY_ASSIGN_OR_RETURN(options.cache_folder, HubCacheFolder());
-  Watch watch;
+  Watch watch(/*model=*/nullptr);
   return PullModel(name, options, {.cancelled = [&] { return watch.Cancelled(); }});
 }
 

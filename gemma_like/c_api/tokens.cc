@@ -40,6 +40,7 @@ absl::StatusOr<std::vector<int32_t>> Tokenize(const SharedModel& model, absl::st
 }  // namespace inlay::c_api
 
 using inlay::c_api::Call;
+using inlay::c_api::CheckArray;
 using inlay::c_api::CheckIds;
 using inlay::c_api::CheckNotNull;
 using inlay::c_api::CopyOut;
@@ -53,7 +54,8 @@ inlay_status inlay_tokenize_with(const inlay_model* model, const char* text, siz
                                  const inlay_tokenize_options* options, int32_t* tokens,
                                  size_t capacity, size_t* count) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"text", text}, {"count", count}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"count", count}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("text", text, size));
     INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
                            inlay::c_api::Tokenize(*model->shared, {text, size}, options));
     return CopyOut<int32_t>("tokens", ids, tokens, capacity, count);
@@ -63,7 +65,8 @@ inlay_status inlay_tokenize_with(const inlay_model* model, const char* text, siz
 inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, size_t count,
                               char* text, size_t capacity, size_t* size) {
   return Call([&]() -> absl::Status {
-    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"tokens", tokens}, {"size", size}}));
+    INLAY_RETURN_IF_ERROR(CheckNotNull({{"model", model}, {"size", size}}));
+    INLAY_RETURN_IF_ERROR(CheckArray("tokens", tokens, count));
     INLAY_RETURN_IF_ERROR(CheckIds({tokens, count}, inlay_vocabulary_size(model)));
     const std::string decoded = model->shared->tokenizer().Decode({tokens, count});
     return CopyOut<char>("bytes of text", decoded, text, capacity, size);
@@ -87,6 +90,7 @@ inlay_status inlay_token_text(const inlay_model* model, int32_t token, int form,
 }
 
 int inlay_kind_of_token(const inlay_model* model, int32_t token) {
+  if (model == nullptr) return 0;
   const inlay::Tokenizer& tokenizer = model->shared->tokenizer();
   if (token < 0 || static_cast<size_t>(token) >= tokenizer.size()) return 0;
   const absl::Span<const int32_t> suppressed = tokenizer.suppressed();

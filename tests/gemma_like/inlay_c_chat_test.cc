@@ -128,6 +128,29 @@ TEST_F(InlayCChatTest, OnlyTheTemplateWritesControlTokens) {
   inlay_free_chat(nullptr);
 }
 
+// An answer of other origin, or one that was cut.
+TEST_F(InlayCChatTest, MessagesAreJsonWhateverTheAnswerHas) {
+  const inlay_chat_input input = {
+      sizeof(input), R"([{"role": "user", "content": "Hello"}])", nullptr, nullptr, 0, 0};
+  inlay_chat* chat = Render(input);
+  const auto read = [&](const char* answer, size_t answer_size) {
+    char message[200];
+    size_t size = 0;
+    EXPECT_EQ(inlay_read_answer(chat, answer, answer_size, message, sizeof(message), &size),
+              INLAY_OK)
+        << inlay_last_error();
+    return std::string(message, size);
+  };
+  const auto content = [](const std::string& text) {
+    return R"({"role": "assistant", "content": ")" + text + "\"}";
+  };
+  EXPECT_EQ(read("a\xff\xfe!", 4), content("a\ufffd\ufffd!"));
+  EXPECT_EQ(read("Romeo \xe2\x80", 8), content("Romeo \ufffd"));
+  EXPECT_EQ(read("\xe2\x80\xa6", 3), content("\xe2\x80\xa6"));
+  EXPECT_EQ(read(nullptr, 0), read("", 0));
+  inlay_free_chat(chat);
+}
+
 TEST_F(InlayCChatTest, RefusesWhatIsNoChat) {
   inlay_chat* chat = nullptr;
   inlay_chat_input input = {sizeof(input), nullptr, nullptr, nullptr, 0, 0};

@@ -110,7 +110,10 @@ def _leave() -> None:
 def cancel_when(stop: Callable[[], bool]) -> Iterator[None]:
     """Within it, long calls of this thread ask `stop` about every 20 milliseconds, and end with
     CancelledError when it returns true or with what it raises; they have changed nothing then. So
-    that one thread can end the calls of another: `with inlay.cancel_when(event.is_set): ...`."""
+    that one thread can end the calls of another: `with inlay.cancel_when(event.is_set): ...`.
+
+    `stop` cannot compute with the model of the call that asks it (FailedPreconditionError), and
+    must not wait for a thread that does."""
     outer = thread.stop
     thread.stop = lambda: stop() or (outer is not None and outer())
     try:

@@ -184,6 +184,7 @@ class Model:
 
         `max_length`: in tokens; 0: 4096, or the trained length if that is less. `rows`: how keys
         and values are stored. `limit_bytes`: one that may need more memory is refused; 0: none.
+        Only `load` may need more than that in a sequence that is not empty, see there.
         """
         options = ffi.new("inlay_cache_options *", (ffi.sizeof("inlay_cache_options"), max_length,
                                                     _row_type(rows), limit_bytes))

@@ -67,8 +67,9 @@ class Sequence:
 
     @property
     def rewind_depth(self) -> int:
-        """Rewinds by up to this many tokens from the greatest length since a trim are always
-        possible."""
+        """Rewinds to within this many tokens of the greatest length that the sequence has had,
+        also before it was saved, are always possible; after a trim, and in a sequence loaded from
+        one saved after it, those that drop only tokens appended since."""
         return int(lib.inlay_rewind_depth(self._handle))
 
     @property
@@ -147,7 +148,10 @@ class Sequence:
     def load(self, path: str | os.PathLike[str], *, exact: bool = False) -> int:
         """Replaces the sequence by a saved one; the number of tokens that had to be computed again,
         most often 0. If another version of the library, other weights, another instruction set or
-        another type of rows has computed it, all are; with `exact` it is refused instead."""
+        another type of rows has computed it, all are; with `exact` it is refused instead.
+
+        Both sequences are held until it has succeeded: OutOfMemoryError where the `limit_bytes` of
+        Model.sequence are too few for that. They are enough for an empty one."""
         recomputed = ffi.new("size_t *")
         name = path_of(path)
         change((self._row,), lambda: lib.inlay_load_cache(self._handle, name, exact, recomputed))
