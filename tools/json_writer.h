@@ -31,14 +31,19 @@ class JsonWriter {
 
   void Key(absl::string_view key) {
     BeginElement();
-    out_.Write(absl::StrCat(Text(std::string(key)), ": "));
+    out_.Write(absl::StrCat(TextOf(std::string(key)), ": "));
     after_key_ = true;
   }
 
   void Value(const nlohmann::ordered_json& value) {
-    BeginElement();
     // All newlines are between elements: those within strings are escaped.
-    out_.Write(absl::StrReplaceAll(Text(value), {{"\n", NewLine()}}));
+    Text(absl::StrReplaceAll(TextOf(value), {{"\n", NewLine()}}));
+  }
+
+  // A value that is JSON already, written as it is.
+  void Text(absl::string_view json) {
+    BeginElement();
+    out_.Write(json);
   }
 
  private:
@@ -47,7 +52,7 @@ class JsonWriter {
     bool empty;
   };
 
-  static std::string Text(const nlohmann::ordered_json& value) {
+  static std::string TextOf(const nlohmann::ordered_json& value) {
     std::string text = JsonText(value);
     text.pop_back();  // its newline
     return text;

@@ -90,14 +90,38 @@ TEST_F(Embed, WritesOneObjectOnRequest) {
 TEST_F(Embed, RefusesWhatDoesNotFit) {
   std::string words;
   for (int i = 0; i < 300; ++i) absl::StrAppend(&words, "word ");
-  ExpectError(Run({"To be", words}), 1,
-              AllOf(HasSubstr("text 2: the text has"), HasSubstr("the context holds 200")));
+  ExpectError(Run({words, "To be"}), 1,
+              AllOf(HasSubstr("text 1: the text has"), HasSubstr("the context holds 200")));
+  ExpectError(Run({"-o", "json", words}), 1, HasSubstr("text 1: the text has"));
   ExpectError(Run({}, std::string(900'000, 'a')), 1, HasSubstr("text 1: the line has more than"));
   ExpectError(Run({"--tokens", "2,1024"}), 1, HasSubstr("1024"));
   std::string many = "1";
   for (int i = 0; i < 200; ++i) many += ",1";
   ExpectError(Run({"--tokens", many}), 1, HasSubstr("text 1: 201 tokens are more than"));
   ExpectError(Run({"To be", "--tokens", "1"}), 2, HasSubstr("excludes"));
+}
+
+// The texts before the one that is refused have their vectors, in the batch at hand and in those
+// that were written.
+TEST_F(Embed, AnErrorTakesNothingFromTheTextsBefore) {
+  const std::string long_line(900'000, 'a');
+  const std::string line = Run({"To be"}).out;
+  for (const size_t before : {size_t{1}, size_t{70}}) {
+    std::string input, expected;
+    for (size_t i = 0; i < before; ++i) {
+      input += "To be\n";
+      expected += line;
+    }
+    const auto message = HasSubstr(absl::StrCat("text ", before + 1, ": the line has more than"));
+    const ProgramResult text = Run({}, input + long_line);
+    EXPECT_EQ(text.status, 1);
+    EXPECT_THAT(text.err, message);
+    EXPECT_TRUE(text.out == expected) << before;
+    const ProgramResult json = Run({"-o", "json"}, input + long_line);
+    EXPECT_EQ(json.status, 1);
+    EXPECT_THAT(json.err, message);
+    EXPECT_EQ(json.Json()["embeddings"].size(), before);
+  }
 }
 
 TEST_F(Embed, InTheSandboxAndWithoutAnOutput) {

@@ -49,8 +49,23 @@ TEST(Logits, ContinuesOnlyWhenAsked) {
 TEST(Logits, RefusesWhatDoesNotFit) {
   ExpectError(RunProgram({"logits", "--tokens", "2,1024"}), 1, HasSubstr("1024"));
   ExpectError(RunProgram({"logits", "--tokens", "2,5,6", "-c", "2"}), 1, HasSubstr("3 tokens"));
-  ExpectError(RunProgram({"logits", "--tokens", "2,5", "-c", "4", "--greedy", "9"}), 1,
-              HasSubstr("context of 4"));
+}
+
+// Before anything is computed: the last token that is chosen needs no room.
+TEST(Logits, RefusesMoreGreedyTokensThanTheContextHolds) {
+  const auto run = [](const std::string& greedy) {
+    return RunProgram({"logits", "--tokens", "2,5", "-c", "4", "--greedy", greedy});
+  };
+  EXPECT_EQ(run("3").Json()["greedy"].size(), 3u);
+  ExpectError(run("4"), 1,
+              HasSubstr("2 tokens and 4 greedy after them need a context of 5; this one has 4"));
+  ExpectError(run("2147483647"), 1, HasSubstr("need a context of 2147483648; this one has 4"));
+}
+
+TEST(Logits, TakesTheFormThatItHas) {
+  EXPECT_EQ(RunProgram({"logits", "--tokens", "2,5", "-o", "json"}).out,
+            RunProgram({"logits", "--tokens", "2,5"}).out);
+  ExpectError(RunProgram({"logits", "--tokens", "2,5", "-o", "text"}), 2, HasSubstr("'text'"));
 }
 
 }  // namespace

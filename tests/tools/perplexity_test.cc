@@ -25,6 +25,7 @@ TEST(Perplexity, OfTheHeldOutTextIsThatOfTheReference) {
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.err, IsEmpty());
   const auto json = result.Json();
+  EXPECT_EQ(json["complete"], true);
   for (const char* key : {"ctx", "tokens", "chunks", "scored"}) EXPECT_EQ(json[key], golden[key]);
   const double expected = golden["perplexity"];
   EXPECT_NEAR(json["perplexity"], expected, expected * 1e-4);
@@ -85,6 +86,44 @@ TEST(Perplexity, StoresRowsAsAsked) {
   }
   EXPECT_EQ(perplexity({}), perplexity({"--cache-type", "f16"}));
   unlink(path.c_str());
+}
+
+// Enough text for minutes, of which a few chunks are computed.
+class InterruptedPerplexity : public testing::Test {
+ protected:
+  InterruptedPerplexity() {
+    std::string text;
+    for (int i = 0; i < 20; ++i) text += ReadFile(kHeldOut);
+    WriteFile(path_, text);
+  }
+
+  const std::string path_ = ScratchPath("text"), out_ = ScratchPath("out");
+};
+
+TEST_F(InterruptedPerplexity, WritesTheJsonSoFar) {
+  Terminal terminal({"perplexity", "-f", path_, "-o", "json"}, {{"TERM", "xterm"}}, out_);
+  terminal.WaitFor("chunk");  // of the bar
+  terminal.Type(kCtrlC);
+  const ProgramResult result = terminal.Finish();
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.out, HasSubstr("interrupted before the end of the text"));
+  const auto json = nlohmann::json::parse(ReadFile(out_));
+  EXPECT_EQ(json["complete"], false);
+  const std::vector<double> after_chunk = json["perplexity_after_chunk"];
+  ASSERT_GE(after_chunk.size(), 1u);
+  EXPECT_EQ(json["chunks"], after_chunk.size());
+  EXPECT_EQ(json["perplexity"], after_chunk.back());
+  EXPECT_EQ(json["scored"], 127 * after_chunk.size());
+}
+
+TEST_F(InterruptedPerplexity, WritesTheSumSoFar) {
+  Terminal terminal({"perplexity", "-f", path_}, {{"TERM", "xterm"}});
+  terminal.WaitFor("chunk");
+  terminal.Type(kCtrlC);
+  terminal.WaitFor("nats (");
+  const ProgramResult result = terminal.Finish();
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.out, HasSubstr("interrupted before the end of the text"));
 }
 
 // The plan says so before anything is allocated, and what it says is enough.

@@ -26,7 +26,7 @@
 #include "tools/flags/usage_error.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"
-#include "tools/json_text.h"
+#include "tools/json_writer.h"
 #include "tools/output.h"
 #include "tools/read_input.h"
 
@@ -69,12 +69,18 @@ class Embedder {
     return absl::OkStatus();
   }
 
-  absl::Status Finish() {
-    INLAY_RETURN_IF_ERROR(Flush());
-    if (json_) {
-      out_.Write(absl::StrCat(written_ == 0 ? JsonBegin() : "", "\n  ]\n}\n"));
+  // Writes what was added, also after an error, which takes nothing from the texts before it.
+  // Returns that error, or else the first one here. Call last.
+  absl::Status Finish(absl::Status status) {
+    const absl::Status flushed = Flush();
+    if (status.ok()) status = flushed;
+    if (json_ && (status.ok() || written_ > 0)) {
+      BeginJson();
+      writer_.End();
+      writer_.End();
     }
-    return out_.Finish();
+    const absl::Status written = out_.Finish();
+    return written.ok() ? status : written;  // output that fails is what cancels, too
   }
 
   // The longest line that may still be a text of the context's length.
@@ -86,30 +92,36 @@ class Embedder {
   }
 
  private:
-  std::string JsonBegin() const {
-    // The name alone, as JSON: a string, and a newline.
-    std::string name = JsonText(model_.file->name(), -1);
-    name.pop_back();
-    return absl::StrCat("{\n  \"model\": ", name, ",\n  \"embeddings\": [\n    ");
+  // Once there is a vector, or at the end, so that an error about the first text is all there is.
+  void BeginJson() {
+    if (std::exchange(begun_, true)) return;
+    writer_.BeginObject();
+    writer_.Key("model");
+    writer_.Value(model_.file->name());
+    writer_.Key("embeddings");
+    writer_.BeginArray();
   }
 
   absl::Status Flush() {
+    const std::vector<std::vector<int32_t>> texts = std::exchange(pending_, {});
+    pending_tokens_ = 0;
+    if (texts.empty()) return absl::OkStatus();
     const auto vectors =
-        EmbedTexts(*model_.engine, pending_, [&] { return interrupt_.requested() || !out_.ok(); });
-    if (absl::IsCancelled(vectors.status())) {
-      INLAY_RETURN_IF_ERROR(out_.Finish());
+        EmbedTexts(*model_.engine, texts, [&] { return interrupt_.requested() || !out_.ok(); });
+    if (absl::IsCancelled(vectors.status()))
       return absl::CancelledError("interrupted before all texts were embedded");
-    }
     INLAY_RETURN_IF_ERROR(vectors.status());
     for (const std::vector<float>& vector : *vectors) {
-      if (json_) out_.Write(written_ == 0 ? JsonBegin() : ",\n    ");
-      out_.Write(absl::StrCat("[", absl::StrJoin(vector, ",", AppendFloat), "]"));
-      if (!json_) out_.Write("\n");
+      const std::string array = absl::StrCat("[", absl::StrJoin(vector, ",", AppendFloat), "]");
+      if (json_) {
+        BeginJson();
+        writer_.Text(array);
+      } else {
+        out_.Write(absl::StrCat(array, "\n"));
+      }
       ++written_;
     }
     out_.Flush();
-    pending_.clear();
-    pending_tokens_ = 0;
     return absl::OkStatus();
   }
 
@@ -121,6 +133,8 @@ class Embedder {
   size_t written_ = 0;  // texts
   const InterruptWatch interrupt_;
   Output out_;
+  JsonWriter writer_{out_};
+  bool begun_ = false;  // the JSON object
 };
 
 // Each line is a text; the last one may lack its newline. In a file from Windows that is two bytes.
@@ -163,14 +177,16 @@ absl::Status Run(const EmbedFlags& flags) {
   }
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   Embedder embedder(model, flags.json);
+  absl::Status status;
   if (lines) {
-    INLAY_RETURN_IF_ERROR(AddLines(*input, embedder));
+    status = AddLines(*input, embedder);
   } else if (!flags.tokens.empty()) {
-    INLAY_RETURN_IF_ERROR(embedder.Add(flags.tokens));
+    status = embedder.Add(flags.tokens);
   } else {
-    for (const std::string& text : flags.texts) INLAY_RETURN_IF_ERROR(embedder.Add(text));
+    for (size_t i = 0; i < flags.texts.size() && status.ok(); ++i)
+      status = embedder.Add(flags.texts[i]);
   }
-  return embedder.Finish();
+  return embedder.Finish(std::move(status));
 }
 
 }  // namespace
@@ -189,8 +205,9 @@ void AddEmbed(CLI::App& app, Action& action) {
       ->excludes(texts);
   AddFormatFlag(command, flags->json);
   command.footer(
-      "Each line of the output is one text's vector; with -o json, \"embeddings\" is the array of "
-      "all\nvectors. A model's prefixes (\"task: search result | query: \") are part of the text.");
+      "Each line of the output is one text's vector; with -o json, \"embeddings\" is the\n"
+      "array of all vectors. A model's prefixes (\"task: search result | query: \") are\n"
+      "part of the text.");
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

@@ -1,4 +1,5 @@
 // inlay logits: what the model computes after given tokens, for comparing engines.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/sampler.h"
@@ -28,6 +30,7 @@ struct LogitsFlags {
   ModelFlags model;
   std::vector<int32_t> tokens;
   size_t greedy = 0;
+  std::string format = "json";  // the only one, accepted as every command with figures does
 };
 
 absl::StatusOr<std::vector<int32_t>> Greedy(Engine& engine, KVCache& cache,
@@ -47,6 +50,13 @@ absl::Status Run(const LogitsFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          CreateCache(flags.model, *model.engine));
+  // The last greedy token is not evaluated.
+  const size_t positions = flags.tokens.size() + std::max<size_t>(flags.greedy, 1) - 1;
+  if (positions > cache->max_length()) {
+    return absl::OutOfRangeError(absl::StrCat(
+        Plural(flags.tokens.size(), "token"), " and ", flags.greedy, " greedy after them need a ",
+        "context of ", positions, "; this one has ", cache->max_length(), " (-c)"));
+  }
   std::vector<float> logits(model.engine->info().vocab_size);
   INLAY_RETURN_IF_ERROR(
       Prefill(*model.engine, *cache, flags.tokens, FloatRows(logits.data(), 1, logits.size())));
@@ -78,6 +88,8 @@ void AddLogits(CLI::App& app, Action& action) {
       .add_option("--greedy", flags->greedy,
                   "how many tokens to generate greedily, by the largest logit")
       ->check(Between(0, std::numeric_limits<int32_t>::max()));
+  AllowOneOf(*command.add_option("-o,--output", flags->format, "form of the output (default)"),
+             {"json"});
   command.callback([flags, &action] { action = [flags] { return Run(*flags); }; });
 }
 

@@ -72,8 +72,10 @@ absl::Status Run(const PerplexityFlags& flags) {
   const bool lists = !flags.json && isatty(STDOUT_FILENO) != 1;
   const size_t chunk = flags.options.chunk;
   ProgressBar bar("perplexity", tokens.size() / chunk * chunk, ProgressUnit::kTokens);
+  LikelihoodSum sum;  // of the chunks so far
   std::vector<double> after_chunk;
-  const auto on_chunk = [&](const LikelihoodSum& sum) {
+  const auto on_chunk = [&](const LikelihoodSum& so_far) {
+    sum = so_far;
     after_chunk.push_back(sum.perplexity());
     bar.Rename(
         Format("perplexity %.4f after %s", sum.perplexity(), Plural(after_chunk.size(), "chunk")));
@@ -82,23 +84,22 @@ absl::Status Run(const PerplexityFlags& flags) {
     out.Flush();
   };
   const InterruptWatch interrupt;
-  const auto result =
+  absl::Status status =
       Perplexity(*model.engine, *cache, tokens, first, flags.options, on_chunk, [&] {
         // With --rewind a chunk is evaluated more than once, so only whole chunks count.
         bar.Update(after_chunk.size() * chunk + (flags.options.rewind ? 0 : cache->length()));
         return interrupt.requested() || !out.ok();
-      });
+      }).status();
   bar.Clear();
-  if (absl::IsCancelled(result.status())) {
-    INLAY_RETURN_IF_ERROR(out.Finish());
-    return absl::CancelledError("interrupted before the end of the text");
-  }
-  INLAY_ASSIGN_OR_RETURN(const LikelihoodSum sum, result);
-  if (flags.json) {
+  if (absl::IsCancelled(status))
+    status = absl::CancelledError("interrupted before the end of the text");
+  // An error takes nothing from what was computed before it.
+  if (flags.json && sum.count() > 0) {
     out.Write(JsonText({{"model", model.file->name()},
                         {"file", flags.file},
                         {"ctx", flags.options.chunk},
                         {"tokens", tokens.size()},
+                        {"complete", status.ok()},
                         {"chunks", after_chunk.size()},
                         {"scored", sum.count()},
                         {"mean_nll", sum.mean()},
@@ -106,11 +107,12 @@ absl::Status Run(const PerplexityFlags& flags) {
                         {"perplexity", sum.perplexity()},
                         {"perplexity_error", sum.perplexity_error()},
                         {"perplexity_after_chunk", after_chunk}}));
-  } else {
+  } else if (sum.count() > 0) {
     if (lists) out.Write("\n");
     out.Write(SumText(sum, after_chunk.size(), flags.options.chunk));
   }
-  return out.Finish();
+  const absl::Status written = out.Finish();
+  return written.ok() ? status : written;  // output that fails is what cancels, too
 }
 
 }  // namespace
