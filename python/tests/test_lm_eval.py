@@ -56,6 +56,12 @@ def test_loglikelihood_does_not_depend_on_the_batch(bard: inlay.Model,
     assert lm.loglikelihood([r for r, _ in shuffled]) == [e for _, e in shuffled]
 
 
+def test_more_texts_than_a_pass_holds_tokens(bard: inlay.Model) -> None:
+    requests = [Instance(("", f" {number} or not")) for number in range(bard.max_batch + 88)]
+    assert (InlayLM(bard, batch_size=len(requests)).loglikelihood(requests)
+            == InlayLM(bard, batch_size=7).loglikelihood(requests))
+
+
 def test_loglikelihood_is_that_of_steps(bard: inlay.Model, requests: list[Instance]) -> None:
     lm = InlayLM(bard)
     found = lm.loglikelihood(requests)
@@ -116,11 +122,14 @@ def test_generates_until(bard: inlay.Model) -> None:
     requests = [Instance(("ROMEO:", {"until": ["@@"]})),
                 Instance(("ROMEO:", {"until": [stop], "temperature": 0.0})),
                 Instance(("ROMEO:", {"until": stop, "max_gen_toks": 20, "do_sample": False})),
-                Instance(("ROMEO:", {"until": [], "max_gen_toks": 3}))]
+                Instance(("ROMEO:", {"until": [], "max_gen_toks": 3})),
+                Instance(("ROMEO:", {"until": None, "temperature": None, "do_sample": None,
+                                     "max_gen_toks": None, "top_k": None, "top_p": None}))]
     before = whole[:whole.index(stop)]
     found = lm.generate_until(requests)
     assert found[:3] == [whole, before, before]
     assert whole.startswith(found[3]) and found[3] != whole
+    assert found[4] == whole
     sampled = Instance(("ROMEO:", {"do_sample": True, "temperature": 1.5}))
     assert lm.generate_until([sampled]) == lm.generate_until([sampled]) != [whole]
     with pytest.raises(ValueError, match="max_gen_toks is 9999"):
@@ -131,6 +140,9 @@ def test_what_the_harness_asks_besides(bard: inlay.Model, scripted: inlay.Model)
     lm = InlayLM.create_from_arg_string(f"path={BARD},threads=1,max_length=64",
                                         {"batch_size": 3, "device": None})
     assert (lm.batch_size, lm.max_length, lm.rank, lm.world_size) == (3, 64, 0, 1)
+    for batch_size in ("auto", "auto:4"):
+        other = InlayLM.create_from_arg_string(f"path={BARD},threads=1", {"batch_size": batch_size})
+        assert other.batch_size == 8
     assert "/" not in lm.tokenizer_name
     assert lm.chat_template(True) == InlayLM(bard).chat_template(True)
     template = InlayLM(scripted).apply_chat_template([{"role": "user", "content": "Hello"}])

@@ -75,8 +75,9 @@ class InlayLM:
                             additional_config: Mapping[str, Any] | None = None) -> InlayLM:
         values = {**(additional_config or {}), **arg_dict}
         model = Model.load(str(values["path"]), threads=int(values.get("threads", 0)))
-        batch = values.get("batch_size") or "auto"
-        return cls(model, batch_size=8 if batch == "auto" else int(batch), max_length=int(values.get("max_length", 0)),
+        batch = str(values.get("batch_size") or "auto")  # "auto:4": how often to try sizes anew
+        return cls(model, batch_size=8 if batch.startswith("auto") else int(batch),
+                   max_length=int(values.get("max_length", 0)),
                    max_gen_toks=int(values.get("max_gen_toks", 256)))
 
     def set_cache_hook(self, cache_hook: Any) -> None:
@@ -176,14 +177,16 @@ class InlayLM:
         self._run(pending)
 
     def _run(self, batch: list[tuple[_Scoring, Sequence]]) -> None:
-        """In as few passes as hold the tokens; a long text takes several."""
+        """In as few passes as hold the tokens; a long text takes several, and so do more texts than
+        a pass holds tokens."""
         queues = [(one, sequence, [one.given[-1], *one.scored[:-1]], list(one.scored))
                   for one, sequence in batch]
         while queues:
-            share = max(1, self.model.max_batch // len(queues))
+            together = queues[:self.model.max_batch]
+            share = self.model.max_batch // len(together)
             steps = [Step(sequence, tokens[:share], min(share, len(tokens)))
-                     for _, sequence, tokens, _ in queues]
-            for (one, _, tokens, scored), rows in zip(queues, self.model.forward(steps)):
+                     for _, sequence, tokens, _ in together]
+            for (one, _, tokens, scored), rows in zip(together, self.model.forward(steps)):
                 expected = np.array(scored[:len(rows)])
                 for chance in self.model.log_probabilities(rows, expected):
                     one.log_probability += float(chance)  # one order of additions for any batch
@@ -192,7 +195,8 @@ class InlayLM:
             queues = [queue for queue in queues if queue[2]]
 
     def _answer(self, context: str, settings: Mapping[str, Any]) -> str:
-        until = settings.get("until") or []
+        settings = {name: value for name, value in settings.items() if value is not None}
+        until = settings.get("until", [])
         until = [until] if isinstance(until, str) else list(until)
         sampled = bool(settings.get("do_sample", settings.get("temperature", 0) > 0))
         most = int(settings.get("max_gen_toks", self.max_gen_toks))
