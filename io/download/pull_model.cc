@@ -45,23 +45,29 @@ class Puller {
       : name_(name), options_(options), observer_(observer), cache_(options.cache_folder) {}
 
   absl::StatusOr<PulledModel> Run() {
-    if (options_.access.offline) return FromCache("HF_HUB_OFFLINE is set");
-    INLAY_ASSIGN_OR_RETURN(getter_, HttpGetter::Create(options_.access));
-    auto listing = List();
-    if (absl::IsUnavailable(listing.status())) return FromCache(listing.status().message());
-    INLAY_RETURN_IF_ERROR(listing.status());
-    INLAY_ASSIGN_OR_RETURN(std::vector<BlobRequest> blobs, Choose(*listing));
-    return Fetch(*listing, std::move(blobs));
+    if (options_.access.offline) return FromCache(absl::NotFoundError("HF_HUB_OFFLINE is set"));
+    auto model = FromHub();
+    // A failure that may pass takes nothing from a model that is here, whichever request it meets.
+    return absl::IsUnavailable(model.status()) ? FromCache(model.status()) : std::move(model);
   }
 
  private:
-  absl::StatusOr<PulledModel> FromCache(absl::string_view why) {
+  absl::StatusOr<PulledModel> FromHub() {
+    INLAY_ASSIGN_OR_RETURN(getter_, HttpGetter::Create(options_.access));
+    INLAY_ASSIGN_OR_RETURN(const RepoListing listing, List());
+    INLAY_ASSIGN_OR_RETURN(std::vector<BlobRequest> blobs, Choose(listing));
+    return Fetch(listing, std::move(blobs));
+  }
+
+  // `why` the hub is not asked further.
+  absl::StatusOr<PulledModel> FromCache(const absl::Status& why) {
     auto files = cache_.Find(name_);
     if (!files.ok()) {
-      return absl::Status(files.status().code(),
-                          absl::StrCat(why, ", and ", files.status().message()));
+      return absl::Status(why.code(),
+                          absl::StrCat(why.message(), ", and ", files.status().message()));
     }
-    if (observer_.note) observer_.note(absl::StrCat(why, "; using the files in the cache"));
+    if (observer_.note)
+      observer_.note(absl::StrCat(why.message(), "; using the files in the cache"));
     PulledModel model;
     model.files = *std::move(files);
     model.type = QuantizationOf(model.files.front());

@@ -32,9 +32,10 @@ struct PulledModel {
 // chooses of those that the repository's branch "main" has now.
 //
 // A file is checked by its size and hash before the cache shows it; no file of a model is shown
-// before all of them are there. Where the network is gone, or the access says that it is not to be
-// used, the files that the cache has are the answer, and a note says so. Errors are those of
-// HttpGetter, RefusalOf, ParseRepoListing, ChooseFiles and FetchBlob.
+// before all of them are there. Where a request fails in a way that may pass (Unavailable), or the
+// access says that the network is not to be used, the files that the cache has are the answer, and
+// a note says so. Errors are those of HttpGetter, RefusalOf, ParseRepoListing, ChooseFiles and
+// FetchBlob.
 absl::StatusOr<PulledModel> PullModel(const HubName& name, const PullOptions& options,
                                       const PullObserver& observer);
 

@@ -149,6 +149,26 @@ TEST_F(PullModelTest, WorksWithoutTheNetwork) {
                                         HasSubstr("; using the files in the cache"))));
 }
 
+// The list says that there is a newer file, and no host sends it.
+TEST_F(PullModelTest, KeepsToTheCacheWhereTheDownloadFails) {
+  server_.AddFile(kFile, bytes_);
+  ExpectPulled(bytes_);
+  HubServer newer;
+  const std::string bytes = SomeBytes(300'000, 2);
+  newer.AddFile(kFile, bytes);
+  endpoint_ = newer.url();
+  for (const int status : {429, 503}) {
+    newer.SetChange([=](const HubServerRequest& request, HubServerReply& reply) {
+      if (IsDownload(request)) reply = {.status = status, .headers = {{"Content-Length", "0"}}};
+    });
+    ExpectPulled(bytes_);
+    EXPECT_THAT(notes_.back(), AllOf(HasSubstr(absl::StrCat("HTTP ", status)),
+                                     HasSubstr("; using the files in the cache")));
+  }
+  newer.SetChange(nullptr);
+  ExpectPulled(bytes);
+}
+
 TEST_F(PullModelTest, RefusesNamesThatLeaveTheFolder) {
   for (const char* path :
        {"../evil.gguf", "/etc/evil.gguf", "a/../../evil.gguf", "a//b.gguf", "./b.gguf",
