@@ -70,10 +70,10 @@ std::string ReadPart(const Json& part, const std::string& path, absl::Status* er
     reader.Fail("type", absl::StrCat("is ", QuoteForMessage(type), ", but this server reads only ",
                                      "text"));
   }
-  // Marks for caches, where a text of an earlier answer came from, and what OpenAI's client made of
-  // it.
+  // Marks for caches, where a text of an earlier answer came from, what OpenAI's client made of it,
+  // and its place in a stream.
   reader.NoEffect({"cache_control", "prompt_cache_breakpoint", "annotations", "citations",
-                   "logprobs", "parsed"});
+                   "logprobs", "parsed", "id", "index"});
   reader.Finish();
   return text;
 }
@@ -135,6 +135,18 @@ void ReadStopTexts(FieldReader& body, absl::string_view key, Call* call) {
   }
 }
 
+bool ReadMaxTokens(FieldReader& body, absl::string_view key, int64_t least, Call* call) {
+  const Json* const json = body.Find(key);
+  if (json == nullptr) return false;
+  call->max_tokens.reset();
+  if (*json == -1) return true;
+  const std::optional<int64_t> most = body.Integer(key, least, kMostMaxTokens);
+  if (most.has_value()) call->max_tokens = static_cast<size_t>(*most);
+  return true;
+}
+
+std::string ErrorResult(absl::string_view text) { return absl::StrCat("Error: ", text); }
+
 void ReadStream(FieldReader& body, Call* call) {
   call->stream = body.Bool("stream").value_or(false);
   const Json* const json = body.Object("stream_options");
@@ -142,6 +154,7 @@ void ReadStream(FieldReader& body, Call* call) {
   FieldReader options(*json, body.Path("stream_options"), body.error());
   call->stream_usage = options.Bool("include_usage").value_or(false);
   options.NoEffect({"include_obfuscation"});  // padding against who counts bytes on the way
+  options.Refuse("continuous_usage_stats", "cannot be true: the usage comes once, at the end");
   options.Finish();
 }
 

@@ -16,9 +16,10 @@ namespace inlay::serve {
 
 // What a request may ask for at most.
 inline constexpr int64_t kMostChoices = 16;
-inline constexpr int64_t kMostMaxTokens = 1'000'000'000;
+// Not below what clients write where they want no limit, as JavaScript's largest whole number.
+inline constexpr int64_t kMostMaxTokens = int64_t{1} << 53;
 inline constexpr int64_t kMostTopLogprobs = 20;
-inline constexpr size_t kMostStopTexts = 16;
+inline constexpr size_t kMostStopTexts = 128;
 inline constexpr size_t kMostStopBytes = 1024;
 inline constexpr size_t kMostBiases = 4096;
 
@@ -28,6 +29,13 @@ void ReadSampling(FieldReader& body, Call* call);
 
 // A member that is a text or a list of texts, none empty.
 void ReadStopTexts(FieldReader& body, absl::string_view key, Call* call);
+
+// Sets the call's limit of tokens, at least `least`, where the member is there; -1 is how some
+// clients say that there is none. Returns whether it is there.
+bool ReadMaxTokens(FieldReader& body, absl::string_view key, int64_t least, Call* call);
+
+// The result of a call that failed: chat templates have no other place to say so.
+std::string ErrorResult(absl::string_view text);
 
 // "stream" and "stream_options".
 void ReadStream(FieldReader& body, Call* call);

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "io/json/parse_json.h"
 #include "serve/api/field_reader.h"
+#include "serve/api/request_json.h"
 
 namespace inlay::serve {
 namespace {
@@ -30,7 +31,7 @@ std::string Base64Floats(absl::Span<const float> vector) {
 
 absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(absl::string_view body) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<EmbeddingsRequest> {
-    INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the body", body));
+    INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", body));
     absl::Status error;
     FieldReader reader(json, "", &error);
     EmbeddingsRequest request;

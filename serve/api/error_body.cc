@@ -34,6 +34,8 @@ constexpr ErrorNames kErrorNames[] = {
 
 // The payload of a status that has a code of Anthropic's.
 constexpr char kErrorCode[] = "inlay/error_code";
+// That of one that MarkTooLong has marked.
+constexpr char kTooLong[] = "inlay/too_long";
 
 ErrorNames NamesOf(const absl::Status& status) {
   const int http_status = HttpStatusOf(status);
@@ -76,7 +78,7 @@ int HttpStatusOf(const absl::Status& status) {
 
 Json OpenAiError(const absl::Status& status) {
   // Clients that shorten a conversation which has become too long look for this code.
-  const Json code = absl::IsOutOfRange(status) ? Json("context_length_exceeded") : Json();
+  const Json code = IsTooLong(status) ? Json("context_length_exceeded") : Json();
   return {{"error",
            {{"message", std::string(status.message())},
             {"type", NamesOf(status).openai},
@@ -86,13 +88,20 @@ Json OpenAiError(const absl::Status& status) {
 
 Json AnthropicError(const absl::Status& status) {
   // Clients that shorten a conversation which has become too long look for these words.
-  Json error = {{"type", NamesOf(status).anthropic},
-                {"message", absl::StrCat(absl::IsOutOfRange(status) ? "prompt is too long: " : "",
-                                         status.message())}};
+  Json error = {
+      {"type", NamesOf(status).anthropic},
+      {"message", absl::StrCat(IsTooLong(status) ? "prompt is too long: " : "", status.message())}};
   if (const auto code = status.GetPayload(kErrorCode); code.has_value())
     error["details"] = {{"error_code", std::string(*code)}};
   return {{"type", "error"}, {"error", std::move(error)}};
 }
+
+absl::Status MarkTooLong(absl::Status status) {
+  if (absl::IsOutOfRange(status)) status.SetPayload(kTooLong, absl::Cord());
+  return status;
+}
+
+bool IsTooLong(const absl::Status& status) { return status.GetPayload(kTooLong).has_value(); }
 
 void SetErrorCode(absl::string_view code, absl::Status* status) {
   status->SetPayload(kErrorCode, absl::Cord(code));

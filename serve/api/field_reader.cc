@@ -157,8 +157,9 @@ void FieldReader::Refuse(absl::string_view key, absl::string_view sentence) {
 void FieldReader::Finish() {
   if (!error_->ok()) return;
   for (const auto& [key, value] : object_.items()) {
-    // Null says as much as leaving it out: clients write all members that they know so.
-    if (value.is_null() || std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    // Null, [] and {} say as much as leaving it out: clients write all members that they know so.
+    if (value.is_null() || (value.is_structured() && value.empty())) continue;
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     Fail(QuoteForMessage(key), "is not a field that this server knows");
     return;
   }

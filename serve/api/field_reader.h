@@ -55,7 +55,7 @@ class FieldReader {
   // An error about a member, whose name goes in front.
   void Fail(absl::string_view key, absl::string_view sentence);
 
-  // An error where a member is there that nothing asked for.
+  // An error where a member is there that nothing asked for and that is neither null, [] nor {}.
   void Finish();
 
   std::string Path(absl::string_view key) const;

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "serve/api/field_reader.h"
+#include "absl/strings/str_cat.h"
+#include "serve/api/request_json.h"
 
 namespace inlay::serve {
 
@@ -29,9 +30,23 @@ void MessageList::AddCall(const std::string& id, const std::string& name, Json a
        {"function", {{"name", name}, {"arguments", std::move(arguments)}}}});
 }
 
+void MessageList::AddCallOf(FieldReader& function, const std::string& id, const std::string& name) {
+  const Json* const arguments = function.Find("arguments");
+  if (arguments == nullptr) {
+    function.Fail("arguments", "must be given");
+  } else if (arguments->is_object()) {
+    AddCall(id, name, *arguments);
+  } else if (arguments->is_string()) {
+    AddWrittenCall(id, name, arguments->get_ref<const std::string&>());
+  } else {
+    function.Fail("arguments",
+                  absl::StrCat("must be a string or an object, not ", KindOf(*arguments)));
+  }
+}
+
 void MessageList::AddWrittenCall(const std::string& id, const std::string& name,
                                  absl::string_view arguments) {
-  absl::StatusOr<Json> object = ParseJson("arguments", arguments);
+  absl::StatusOr<Json> object = ParseRequestJson("arguments", arguments);
   if (absl::IsResourceExhausted(object.status())) {
     if (error_->ok()) *error_ = object.status();
     return;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "io/json/parse_json.h"
+#include "serve/api/field_reader.h"
 
 namespace inlay::serve {
 
@@ -22,9 +23,10 @@ class MessageList {
   void AddResult(const std::string& call_id, std::string text, std::string name = "");
   // A call, by the message before.
   void AddCall(const std::string& id, const std::string& name, Json arguments);
-  // A call whose arguments are JSON as text; "" and null are no arguments. Models write others than
-  // objects, which clients send back with what they think of them: {"malformed": text} then.
-  void AddWrittenCall(const std::string& id, const std::string& name, absl::string_view arguments);
+  // A call whose arguments are that member of `function`: an object, or JSON as text, in which ""
+  // and null are no arguments. Models write others than objects, which clients send back with what
+  // they think of them: {"malformed": text} then.
+  void AddCallOf(FieldReader& function, const std::string& id, const std::string& name);
 
   bool empty() const { return messages_.empty(); }
   // The role of the last message; "" where there is none.
@@ -32,6 +34,8 @@ class MessageList {
   Json Take() { return std::move(messages_); }
 
  private:
+  void AddWrittenCall(const std::string& id, const std::string& name, absl::string_view arguments);
+
   absl::Status* const error_;
   Json messages_ = Json::array();
   std::map<std::string, std::string> called_;  // functions by the ids of their calls

@@ -9,6 +9,7 @@
 #include "io/json/parse_json.h"
 #include "serve/api/field_reader.h"
 #include "serve/api/parsers.h"
+#include "serve/api/request_json.h"
 
 namespace inlay::serve {
 namespace {
@@ -32,7 +33,7 @@ void ParseFields(FieldReader& body, const ParseOptions& options, bool counting, 
 absl::StatusOr<Call> Parse(Protocol protocol, absl::string_view text, const ParseOptions& options,
                            bool counting) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<Call> {
-    INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the body", text));
+    INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", text));
     Call call;
     call.protocol = protocol;
     absl::Status error;

@@ -21,7 +21,8 @@ void ReadChatCalls(FieldReader& message, MessageList* messages) {
     const std::string id = call.NeedText("id");
     if (const auto type = call.Text("type"); type.value_or("function") != "function")
       call.Fail("type", absl::StrCat("must be function, not ", QuoteForMessage(*type)));
-    call.NoEffect({"index", "extra_content"});  // of a stream, and what other providers add
+    // Of a stream, and what other providers add.
+    call.NoEffect({"index", "extra_content", "provider_specific_fields"});
     const Json* const json = call.Object("function");
     if (json == nullptr) {
       call.Fail("function", "must be given");
@@ -29,11 +30,11 @@ void ReadChatCalls(FieldReader& message, MessageList* messages) {
     }
     FieldReader function(*json, call.Path("function"), message.error());
     const std::string name = function.NeedText("name");
-    const std::string arguments = function.NeedText("arguments");
-    function.NoEffect({"parsed_arguments"});  // what OpenAI's client adds for its user
+    messages->AddCallOf(function, id, name);
+    // What OpenAI's client adds for its user, and LiteLLM of other providers.
+    function.NoEffect({"parsed_arguments", "provider_specific_fields"});
     function.Finish();
     call.Finish();
-    messages->AddWrittenCall(id, name, arguments);
   }
 }
 
@@ -49,7 +50,8 @@ void ReadChatAssistant(FieldReader& message, std::string text, MessageList* mess
   ReadChatCalls(message, messages);
   message.Refuse("audio");
   message.Refuse("function_call", "is not supported: use tool_calls");
-  message.NoEffect({"annotations", "reasoning_details", "parsed"});
+  // LiteLLM's thinking_blocks repeat reasoning_content.
+  message.NoEffect({"annotations", "reasoning_details", "thinking_blocks", "parsed"});
 }
 
 // @openai/agents repeats the members of an assistant's message in its part: "role",
@@ -86,13 +88,14 @@ void ReadChatMessage(const Json& json, const std::string& path, absl::Status* er
     ReadChatAssistant(message, std::move(text), messages);
   } else if (role == "tool") {
     const std::string id = message.NeedText("tool_call_id");
+    if (message.Bool("is_error").value_or(false)) text = ErrorResult(text);
     messages->AddResult(id, std::move(text), message.Text("name").value_or(""));
   } else {
     Json& added = messages->Add(role, std::move(text));
     if (const auto name = message.Text("name"); name.has_value()) added["name"] = *name;
   }
-  // Other servers' ids of messages and marks for their caches.
-  message.NoEffect({"id", "cache_control"});
+  // Other servers' ids of messages, marks for their caches, and what LiteLLM keeps of them.
+  message.NoEffect({"id", "cache_control", "provider_specific_fields"});
   message.Finish();
 }
 
@@ -139,15 +142,6 @@ void ReadChatFormat(FieldReader& body, Call* call) {
   ReadFormat(format, "json_schema", call);
 }
 
-void ReadChatLength(FieldReader& body, Call* call) {
-  const auto older = body.Integer("max_tokens", 1, kMostMaxTokens);
-  const auto newer = body.Integer("max_completion_tokens", 1, kMostMaxTokens);
-  if (older.has_value() && newer.has_value() && *older != *newer)
-    body.Fail("max_tokens", "must equal max_completion_tokens, which is the newer name for it");
-  if (newer.has_value() || older.has_value())
-    call->max_tokens = static_cast<size_t>(newer.has_value() ? *newer : *older);
-}
-
 void ReadChatLogprobs(FieldReader& body, Call* call) {
   call->logprobs = body.Bool("logprobs").value_or(false);
   const int64_t top = body.Integer("top_logprobs", 0, kMostTopLogprobs).value_or(0);
@@ -166,7 +160,8 @@ void ParseChatCompletions(FieldReader& body, Call* call) {
       call);
   SetVerbosity(body.Choice("verbosity", {"low", "medium", "high"}), call);
   ReadSampling(body, call);
-  ReadChatLength(body, call);
+  ReadMaxTokens(body, "max_tokens", /*least=*/1, call);
+  ReadMaxTokens(body, "max_completion_tokens", /*least=*/1, call);  // where both are there this one
   ReadStopTexts(body, "stop", call);
   ReadChoices(body, call);
   ReadChatLogprobs(body, call);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostPrompts = 128;
 // What the protocol says where a request says nothing.
-constexpr int64_t kDefaultMaxTokens = 16;
+constexpr size_t kDefaultMaxTokens = 16;
 constexpr int64_t kMostOldLogprobs = 5;
 
 void ReadCompletionLogprobs(FieldReader& body, Call* call) {
@@ -32,8 +32,9 @@ void ParseCompletions(FieldReader& body, Call* call) {
   call->echo = body.Bool("echo").value_or(false);
   ReadSampling(body, call);
   ReadGrammar(body, call);
-  call->max_tokens = static_cast<size_t>(
-      body.Integer("max_tokens", 0, kMostMaxTokens).value_or(kDefaultMaxTokens));
+  call->max_tokens = kDefaultMaxTokens;
+  ReadMaxTokens(body, "max_tokens", /*least=*/0, call);
+  ReadMaxTokens(body, "max_completion_tokens", /*least=*/0, call);
   ReadStopTexts(body, "stop", call);
   ReadChoices(body, call);
   const auto best_of = body.Integer("best_of", 1, kMostChoices);

@@ -70,8 +70,7 @@ class BlockReader {
     const std::string id = block.NeedText("tool_use_id");
     const Json* const content = block.Find("content");
     std::string text = content == nullptr ? "" : ReadTexts(*content, block.Path("content"), error_);
-    // Chat templates have no place for it.
-    if (block.Bool("is_error").value_or(false)) text = absl::StrCat("Error: ", text);
+    if (block.Bool("is_error").value_or(false)) text = ErrorResult(text);
     block.Refuse("toolset_name");
     messages_->AddResult(id, std::move(text));
   }
@@ -207,7 +206,12 @@ void ReadAnthropicTools(FieldReader& body, Call* call) {
 
 void ReadAnthropicThinking(FieldReader& body, Call* call) {
   const Json* const json = body.Object("thinking");
-  if (json == nullptr) return;
+  if (json == nullptr) {
+    // In this protocol a model thinks only where it is asked to: clients take the first block for
+    // the text, and a small max_tokens is meant for it.
+    call->template_variables.emplace("enable_thinking", false);
+    return;
+  }
   FieldReader thinking(*json, "thinking", body.error());
   const std::optional<std::string> type =
       thinking.Choice("type", {"enabled", "adaptive", "disabled"});
@@ -264,9 +268,8 @@ void ParseMessages(FieldReader& body, const ParseOptions& options, bool counting
   ReadAnthropicContextManagement(body);
   ReadSampling(body, call);
   ReadStopTexts(body, "stop_sequences", call);
-  const auto max_tokens = body.Integer("max_tokens", 1, kMostMaxTokens);
-  if (!max_tokens.has_value() && !counting) body.Fail("max_tokens", "must be given");
-  if (max_tokens.has_value()) call->max_tokens = static_cast<size_t>(*max_tokens);
+  if (!ReadMaxTokens(body, "max_tokens", /*least=*/1, call) && !counting)
+    body.Fail("max_tokens", "must be given");
   call->stream = body.Bool("stream").value_or(false);
   body.NoEffect({"metadata", "service_tier", "speed", "cache_control", "inference_geo",
                  "diagnostics", "user_profile_id", "workspace_id"});

@@ -37,6 +37,10 @@ class ItemReader {
       ReadCall(item);
     } else if (type == "function_call_output") {
       ReadResult(item);
+    } else if (type == "item_reference") {
+      item.Fail("type",
+                "is 'item_reference', but this server stores no items: send each in full, with "
+                "store set to false (in the AI SDK: providerOptions.openai.store)");
     } else {
       item.Fail("type", absl::StrCat("is ", QuoteForMessage(type),
                                      ", an item that this server cannot read"));
@@ -86,9 +90,8 @@ class ItemReader {
     std::string name = item.NeedText("name");
     if (const auto name_space = item.Text("namespace"); name_space.has_value())
       name = FullName(*name_space, name);
-    const std::string arguments = item.NeedText("arguments");
     if (reasoning_.has_value() || messages_->last_role() != "assistant") AddAssistant("");
-    messages_->AddWrittenCall(id, name, arguments);
+    messages_->AddCallOf(item, id, name);
   }
 
   void ReadResult(FieldReader& item) {
@@ -303,8 +306,7 @@ void ParseResponses(FieldReader& body, Call* call) {
   ReadResponsesReasoning(body, call);
   ReadResponsesText(body, call);
   ReadSampling(body, call);
-  const auto max_tokens = body.Integer("max_output_tokens", 1, kMostMaxTokens);
-  if (max_tokens.has_value()) call->max_tokens = static_cast<size_t>(*max_tokens);
+  ReadMaxTokens(body, "max_output_tokens", /*least=*/1, call);
   ReadResponsesInclude(body, call);
   ReadStream(body, call);
   AcceptBookkeeping(body);

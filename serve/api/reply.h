@@ -77,6 +77,11 @@ std::unique_ptr<ReplyWriter> MakeReplyWriter(const Call& call, const ReplyHeader
 int HttpStatusOf(const absl::Status& status);
 std::string ErrorBody(Protocol protocol, const absl::Status& status);
 
+// The error of a conversation or text that is given to the model: where it is OutOfRange it is
+// marked, and bodies of errors have the code and the words by which clients know to shorten the
+// conversation.
+absl::Status MarkTooLong(absl::Status status);
+
 }  // namespace inlay::serve
 
 #endif  // INLAY_SERVE_API_REPLY_H_

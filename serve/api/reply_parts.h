@@ -30,6 +30,8 @@ std::unique_ptr<ReplyWriter> MakeResponsesWriter(const Call& call, const ReplyHe
 Json OpenAiError(const absl::Status& status);
 // {"type": "error", "error": {"type", "message"}}
 Json AnthropicError(const absl::Status& status);
+// Whether MarkTooLong has marked it.
+bool IsTooLong(const absl::Status& status);
 // Gives an error the code that Anthropic's body of it has in details.error_code.
 void SetErrorCode(absl::string_view code, absl::Status* status);
 

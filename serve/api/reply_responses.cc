@@ -63,7 +63,7 @@ class ResponsesWriter : public ReplyWriter {
   using Kind = AnswerEvent::Kind;
 
   static const char* CodeOf(const absl::Status& status) {
-    if (absl::IsOutOfRange(status)) return "context_length_exceeded";
+    if (IsTooLong(status)) return "context_length_exceeded";
     if (absl::IsResourceExhausted(status)) return "rate_limit_exceeded";
     return HttpStatusOf(status) == 400 ? "invalid_prompt" : "server_error";
   }

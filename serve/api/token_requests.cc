@@ -8,13 +8,14 @@
 #include "io/json/parse_json.h"
 #include "serve/api/field_reader.h"
 #include "serve/api/reply_parts.h"
+#include "serve/api/request_json.h"
 #include "serve/api/text_or_tokens.h"
 
 namespace inlay::serve {
 
 absl::StatusOr<TokenizeRequest> ParseTokenize(absl::string_view body) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<TokenizeRequest> {
-    INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the body", body));
+    INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", body));
     absl::Status error;
     FieldReader reader(json, "", &error);
     TokenizeRequest request;
@@ -31,7 +32,7 @@ absl::StatusOr<TokenizeRequest> ParseTokenize(absl::string_view body) {
 
 absl::StatusOr<DetokenizeRequest> ParseDetokenize(absl::string_view body) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<DetokenizeRequest> {
-    INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the body", body));
+    INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", body));
     absl::Status error;
     FieldReader reader(json, "", &error);
     DetokenizeRequest request;

@@ -10,6 +10,7 @@
 #include "base/xxh64.h"
 #include "serve/api/field_reader.h"
 #include "serve/api/parse_call.h"
+#include "serve/api/request_json.h"
 
 namespace inlay::serve {
 namespace {
@@ -20,7 +21,7 @@ constexpr size_t kLongestKey = 200;
 // What a request's body holds; an empty one holds {}.
 absl::StatusOr<Json> ParseBody(absl::string_view body) {
   if (body.empty()) return Json(Json::object());
-  return ParseJson("the body", body);
+  return ParseRequestJson("the body", body);
 }
 
 std::optional<uint64_t> ReadVersion(FieldReader& body, absl::string_view key) {

@@ -15,6 +15,7 @@
 #include "io/json/parse_json.h"
 #include "serve/api/field_reader.h"
 #include "serve/api/reply_parts.h"
+#include "serve/api/request_json.h"
 
 namespace inlay::serve {
 namespace {
@@ -82,7 +83,7 @@ class ProbabilitiesListener final : public AnswerListener,
 }  // namespace
 
 absl::StatusOr<ProbabilitiesBody> ParseProbabilities(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the body", text));
+  INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", text));
   absl::Status error;
   FieldReader body(json, "", &error);
   ProbabilitiesBody asked;

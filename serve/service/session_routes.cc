@@ -92,16 +92,8 @@ void SessionRoutes::Ping(absl::Time before) {
 }
 
 void SessionRoutes::Handle(const Visit& visit) {
-  // One at least waits, whatever its size.
-  const size_t bytes = visit.request.body.size();
-  const size_t before = waiting_bytes_.fetch_add(bytes);
-  std::shared_ptr<void> place(nullptr, [this, bytes](void*) { waiting_bytes_ -= bytes; });
-  if (before > 0 && before + bytes > kMostWaitingBytes) {
-    return visit.Fail(absl::ResourceExhaustedError(
-        absl::StrCat("requests to sessions of ", before,
-                     " bytes wait already, and may be no more than ", kMostWaitingBytes)));
-  }
-  threads_->Add([this, visit, place = std::move(place)] {
+  // A store that hangs keeps all threads; how much waits then the HTTP server bounds.
+  threads_->Add([this, visit] {
     const absl::Status status = OrOutOfMemory("this request", [&] {
       Answer(visit);
       return absl::OkStatus();
@@ -407,7 +399,7 @@ absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, 
   }
   const absl::StatusOr<uint64_t> id = host_.scheduler.Submit(std::move(request), running);
   if (!id.ok()) {
-    running->Fail(id.status());
+    running->Fail(MarkTooLong(id.status()));
     return absl::OkStatus();
   }
   {

@@ -85,8 +85,8 @@ absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     absl::StatusOr<std::vector<int32_t>> text = TokensToEmbed(model, request.inputs[i]);
     if (!text.ok()) {
-      return absl::Status(text.status().code(),
-                          absl::StrCat("input[", i, "]: ", text.status().message()));
+      return MarkTooLong(absl::Status(text.status().code(),
+                                      absl::StrCat("input[", i, "]: ", text.status().message())));
     }
     tokens += text->size();
     texts.push_back(*std::move(text));

@@ -19,12 +19,20 @@ TEST(ErrorBody, HasTheProtocolsShape) {
   EXPECT_EQ(ErrorBody(Protocol::kMessages, status),
             Quoted("{'type':'error','error':{'type':'invalid_request_error',"
                    "'message':'n must be 1'}}"));
-  EXPECT_EQ(ErrorBody(Protocol::kInlay, absl::OutOfRangeError("too long")),
+  EXPECT_EQ(ErrorBody(Protocol::kInlay, MarkTooLong(absl::OutOfRangeError("too long"))),
             Quoted("{'error':{'message':'too long','type':'invalid_request_error','param':null,"
                    "'code':'context_length_exceeded'}}"));
-  EXPECT_EQ(ErrorBody(Protocol::kMessages, absl::OutOfRangeError("9 of 8")),
+  EXPECT_EQ(ErrorBody(Protocol::kMessages, MarkTooLong(absl::OutOfRangeError("9 of 8"))),
             Quoted("{'type':'error','error':{'type':'invalid_request_error',"
                    "'message':'prompt is too long: 9 of 8'}}"));
+  // No client is to shorten a conversation because of another error.
+  EXPECT_EQ(ErrorBody(Protocol::kInlay, MarkTooLong(status)), ErrorBody(Protocol::kInlay, status));
+  EXPECT_EQ(ErrorBody(Protocol::kInlay, absl::OutOfRangeError("position 9 of 8")),
+            Quoted("{'error':{'message':'position 9 of 8','type':'invalid_request_error',"
+                   "'param':null,'code':null}}"));
+  EXPECT_EQ(ErrorBody(Protocol::kMessages, absl::OutOfRangeError("position 9 of 8")),
+            Quoted("{'type':'error','error':{'type':'invalid_request_error',"
+                   "'message':'position 9 of 8'}}"));
   // Anthropic's client goes on without a thread where it finds this code.
   const auto call = ParseCall(
       Protocol::kMessages,

@@ -47,6 +47,13 @@ TEST(ParseChatCompletions, HonoursFields) {
       {"'max_tokens':5", "{'max_tokens':5}"},
       {"'max_completion_tokens':5", "{'max_tokens':5}"},
       {"'max_tokens':5.0,'max_completion_tokens':5", "{'max_tokens':5}"},
+      // The newer name counts.
+      {"'max_completion_tokens':2,'max_tokens':5", "{'max_tokens':2}"},
+      // As clients say that there is no limit.
+      {"'max_tokens':-1", "{}"},
+      {"'max_tokens':5,'max_completion_tokens':-1", "{}"},
+      {"'max_tokens':2147483647", "{'max_tokens':2147483647}"},
+      {"'max_tokens':9007199254740991", "{'max_tokens':9007199254740991}"},
       {"'stop':'a'", "{'stop_texts':['a']}"},
       {"'stop':['a','b']", "{'stop_texts':['a','b']}"},
       {"'stop':[]", "{}"},
@@ -91,6 +98,7 @@ TEST(ParseChatCompletions, AcceptsWhatChangesNoAnswer) {
         "'prompt_cache_key':'k','prompt_cache_retention':'24h','prompt_cache_options':{}",
         "'cache_prompt':true,'timings_per_token':true,'store':false",
         "'audio':null,'modalities':null,'functions':[],'prediction':null,'n':null,'stop':null",
+        "'stream_options':{'continuous_usage_stats':false}", "'not_known':[],'neither':{}",
         "'tool_choice':'auto'", "'tool_choice':'none'", "'tools':[]", "'stream':false",
         "'tool_choice':{'type':'allowed_tools','allowed_tools':{'mode':'auto','tools':[]}}"})
     EXPECT_EQ(ParseFields(fields), "{}") << fields;
@@ -119,16 +127,15 @@ TEST(ParseChatCompletions, RefusesFieldsByName) {
       {"'logit_bias':{'1':101}", "logit_bias.1 must be a number from -100 to 100, not 101"},
       {"'logit_bias':{'1':null}", "logit_bias.1 must be a number from -100 to 100, not null"},
       {"'logit_bias':[]", "logit_bias must be an object, not a list"},
-      {"'max_tokens':0", "max_tokens must be a whole number from 1 to 1000000000, not 0"},
-      {"'max_tokens':1e300", "max_tokens must be a whole number from 1 to 1000000000, not 1e+300"},
-      {"'max_tokens':1,'max_completion_tokens':2",
-       "max_tokens must equal max_completion_tokens, which is the newer name for it"},
+      {"'max_tokens':0", "max_tokens must be a whole number from 1 to 9007199254740992, not 0"},
+      {"'max_tokens':-2", "max_tokens must be a whole number from 1 to 9007199254740992, not -2"},
+      {"'max_tokens':1e300",
+       "max_tokens must be a whole number from 1 to 9007199254740992, not 1e+300"},
+      {"'max_tokens':true", "max_tokens must be a whole number, not true"},
       {"'stop':7", "stop must be a string or a list of strings, not a number"},
       {"'stop':['a',7]", "stop[1] must be a string, not a number"},
       {"'stop':['']", "stop[0] must not be empty"},
       {"'stop':''", "stop must not be empty"},
-      {"'stop':['1','2','3','4','5','6','7','8','9','a','b','c','d','e','f','g','h']",
-       "stop has 17 texts, more than 16"},
       {"'n':17", "n must be a whole number from 1 to 16, not 17"},
       {"'n':0", "n must be a whole number from 1 to 16, not 0"},
       {"'logprobs':2", "logprobs must be true or false, not a number"},
@@ -137,6 +144,8 @@ TEST(ParseChatCompletions, RefusesFieldsByName) {
        "top_logprobs must be a whole number from 0 to 20, not 21"},
       {"'stream_options':true", "stream_options must be an object, not true"},
       {"'stream_options':{'x':1}", "stream_options.~x~ is not a field that this server knows"},
+      {"'stream_options':{'continuous_usage_stats':true}",
+       "stream_options.continuous_usage_stats cannot be true: the usage comes once, at the end"},
       {"'reasoning_effort':'huge'",
        "reasoning_effort must be none or minimal or low or medium or high or xhigh or max, not "
        "~huge~"},
@@ -187,6 +196,51 @@ TEST(ParseChatCompletions, RefusesFieldsByName) {
   }
 }
 
+TEST(ParseChatCompletions, StopTextsAreManyAtMost) {
+  std::string stop = "'stop':['0'";
+  for (int i = 1; i < 128; ++i) absl::StrAppend(&stop, ",'", i, "'");
+  EXPECT_EQ(ParseFields(stop + "]").substr(0, 20), Quoted("{'stop_texts':['0','"));
+  EXPECT_EQ(ParseFields(stop + ",'x']"), "stop has 129 texts, more than 128");
+}
+
+// What JavaScript writes of a text that was cut within a character: half of it is U+FFFD.
+TEST(ParseChatCompletions, ReadsHalfSurrogatePairs) {
+  const ParseTable table = {
+      {"\\ud83d", "\xef\xbf\xbd"},
+      {"a\\uDE00b",
+       "a\xef\xbf\xbd"
+       "b"},
+      {"\\ud83d\\ude00", "\xf0\x9f\x98\x80"},
+      {"\\ud83d\\ud83d\\ude00", "\xef\xbf\xbd\xf0\x9f\x98\x80"},
+      {"\\ude00\\ud83d", "\xef\xbf\xbd\xef\xbf\xbd"},
+      {"\\ud83d\\u00e9", "\xef\xbf\xbd\xc3\xa9"},
+      {"\\ud83d\\n", "\xef\xbf\xbd\\n"},
+      {"\\\\ud83d", "\\\\ud83d"},  // a backslash, and no escape
+      {"\\\\\\ud83d", "\\\\\xef\xbf\xbd"},
+  };
+  for (const auto& [text, expected] : table) {
+    const auto message = [](absl::string_view content) {
+      return absl::StrCat("{'role':'user','content':'", content, "'}");
+    };
+    EXPECT_EQ(ParseMessage(message(text)),
+              Quoted(absl::StrCat("{'messages':[", message(expected), "]}")))
+        << text;
+  }
+  // Also in arguments, which are JSON within JSON.
+  const auto call =
+      ParseCall(Protocol::kChatCompletions,
+                R"({"messages":[{"role":"assistant","tool_calls":[{"id":"c","function":)"
+                R"({"name":"f","arguments":"{\"a\":\"\\ud83d\"}"}}]}]})",
+                {});
+  ASSERT_TRUE(call.ok()) << call.status();
+  EXPECT_EQ(call->messages[0]["tool_calls"][0]["function"]["arguments"].dump(),
+            "{\"a\":\"\xef\xbf\xbd\"}");
+  for (const char* text : {"\\ud83", "\\ud83x", "\\u", "\\x"}) {
+    EXPECT_EQ(ParseMessage(absl::StrCat("{'role':'user','content':'", text, "'}")).substr(0, 16),
+              "the body is not ");
+  }
+}
+
 TEST(ParseChatCompletions, ReadsMessages) {
   const ParseTable table = {
       {"{'role':'system','content':'s'},{'role':'developer','content':'d'},"
@@ -205,6 +259,20 @@ TEST(ParseChatCompletions, ReadsMessages) {
        "{'role':'assistant','content':'','reasoning_content':'r'}"},
       {"{'role':'assistant','content':[{'type':'refusal','refusal':'no'}]}",
        "{'role':'assistant','content':'no'}"},
+      // What LiteLLM and others add to what they got.
+      {"{'role':'user','content':[{'type':'text','text':'a','id':'p','index':0}],'images':[],"
+       "'metadata':{}},"
+       "{'role':'assistant','content':'a','reasoning_content':'r','provider_specific_fields':"
+       "{'refusal':null},'thinking_blocks':[{'type':'thinking','thinking':'r'}],"
+       "'tool_calls':[{'id':'c','type':'function','provider_specific_fields':{'x':1},'function':"
+       "{'name':'f','arguments':'{}','provider_specific_fields':null}}]},"
+       "{'role':'tool','tool_call_id':'c','content':'1','is_error':true},"
+       "{'role':'tool','tool_call_id':'c','content':'2','is_error':false}",
+       "{'role':'user','content':'a'},"
+       "{'role':'assistant','content':'a','reasoning_content':'r','tool_calls':[{'id':'c',"
+       "'type':'function','function':{'name':'f','arguments':{}}}]},"
+       "{'role':'tool','content':'Error: 1','tool_call_id':'c','name':'f'},"
+       "{'role':'tool','content':'2','tool_call_id':'c','name':'f'}"},
       // As @openai/agents sends back what it got.
       {"{'role':'assistant','content':[{'type':'text','text':'a','role':'assistant',"
        "'refusal':null,'reasoning_content':'r','tool_calls':[]}],'tool_calls':[]}",
@@ -212,13 +280,15 @@ TEST(ParseChatCompletions, ReadsMessages) {
       // Arguments become an object, and a result gets the name of the function.
       {"{'role':'assistant','content':null,'tool_calls':[{'index':0,'id':'c','type':'function',"
        "'function':{'name':'f','arguments':'{\\'x\\':[1,{}]}'}},"
-       "{'id':'d','function':{'name':'g','arguments':''}}]},"
+       "{'id':'d','function':{'name':'g','arguments':''}},"
+       "{'id':'x','function':{'name':'g','arguments':{'a':1}}}]},"
        "{'role':'tool','tool_call_id':'c','content':'1'},"
        "{'role':'tool','tool_call_id':'d','content':'2','name':'h'},"
        "{'role':'tool','tool_call_id':'e','content':[{'type':'text','text':'3'}]}",
        "{'role':'assistant','content':'','tool_calls':[{'id':'c','type':'function',"
        "'function':{'name':'f','arguments':{'x':[1,{}]}}},"
-       "{'id':'d','type':'function','function':{'name':'g','arguments':{}}}]},"
+       "{'id':'d','type':'function','function':{'name':'g','arguments':{}}},"
+       "{'id':'x','type':'function','function':{'name':'g','arguments':{'a':1}}}]},"
        "{'role':'tool','content':'1','tool_call_id':'c','name':'f'},"
        "{'role':'tool','content':'2','tool_call_id':'d','name':'h'},"
        "{'role':'tool','content':'3','tool_call_id':'e'}"},
@@ -271,8 +341,12 @@ TEST(ParseChatCompletions, RefusesMessagesByName) {
        "messages[0].tool_calls[0].type must be function, not ~custom~"},
       {"{'role':'assistant','tool_calls':[{'id':'c'}]}",
        "messages[0].tool_calls[0].function must be given"},
-      {"{'role':'assistant','tool_calls':[{'id':'c','function':{'name':'f','arguments':{}}}]}",
-       "messages[0].tool_calls[0].function.arguments must be a string, not an object"},
+      {"{'role':'assistant','tool_calls':[{'id':'c','function':{'name':'f','arguments':[]}}]}",
+       "messages[0].tool_calls[0].function.arguments must be a string or an object, not a list"},
+      {"{'role':'assistant','tool_calls':[{'id':'c','function':{'name':'f'}}]}",
+       "messages[0].tool_calls[0].function.arguments must be given"},
+      {"{'role':'user','content':'a','images':['i']}",
+       "messages[0].~images~ is not a field that this server knows"},
   };
   for (const auto& [messages, expected] : table) {
     EXPECT_EQ(ParseMessage(messages), Quoted(expected)) << messages;
@@ -311,7 +385,7 @@ TEST(ParseChatCompletions, ReadsTools) {
        "tools[1].function.name is ~f~, as that of a tool before it"},
       {"'tools':[{'type':'function','function':{'name':'f','parameters':[]}}]",
        "tools[0].function.parameters must be an object, not a list"},
-      {"'tools':[{'type':'function','function':{'name':'f','x':[]}}]",
+      {"'tools':[{'type':'function','function':{'name':'f','x':[1]}}]",
        "tools[0].function.~x~ is not a field that this server knows"},
   };
   for (const auto& [fields, expected] : table) {
@@ -327,7 +401,6 @@ TEST(ParseChatCompletions, RefusesOtherBodies) {
       {"{'messages':{}}", "messages must be a list, not an object"},
       {"{'model':7}", "model must be a string, not a number"},
       {"{'messages':'\xff'}", "the body is not JSON in UTF-8 at byte 14"},
-      {"{'messages':'\\ud800'}", "the body is not JSON in UTF-8 at byte 20"},
       {"{} {}", "the body is not JSON in UTF-8 at byte 4"},
   };
   for (const auto& [body, expected] : table) EXPECT_EQ(ParseChat(body), expected) << body;

@@ -62,7 +62,9 @@ TEST(ParseCompletions, ReadsFields) {
       {"'logprobs':6", "logprobs must be a whole number from 0 to 5, not 6"},
       {"'best_of':2", "best_of must equal n: this server does not choose among answers"},
       {"'suffix':'b'", "suffix is not supported"},
-      {"'messages':[]", "~messages~ is not a field that this server knows"},
+      {"'max_tokens':-1", "{'prompts':['a']}"},
+      {"'max_completion_tokens':3", "{'prompts':['a'],'max_tokens':3}"},
+      {"'messages':[1]", "~messages~ is not a field that this server knows"},
   };
   for (const auto& [fields, expected] : table)
     EXPECT_EQ(ParseCompletion(absl::StrCat("{'prompt':'a',", fields, "}")), Quoted(expected));

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "serve/api/parse_call.h"
 #include "serve/api/sealed_reasoning.h"
 #include "tests/must.h"
@@ -9,8 +11,11 @@
 namespace inlay::serve {
 namespace {
 
+// Without what every request says that does not ask for thoughts.
 std::string ParseMessages(absl::string_view request, const ParseOptions& options = {}) {
-  return Parsed(Protocol::kMessages, request, options);
+  std::string text = Parsed(Protocol::kMessages, request, options);
+  if (absl::StrContains(request, "'thinking':{")) return text;
+  return absl::StrReplaceAll(text, {{Quoted("'variables':{'enable_thinking':false},"), ""}});
 }
 
 constexpr char kHelloMessage[] = "'messages':[{'role':'user','content':'Hello'}]";
@@ -175,12 +180,26 @@ TEST(ParseMessages, ReadsFields) {
   }
 }
 
+// Its clients take the first block of an answer for its text.
+TEST(ParseMessages, ThinksOnlyWhereItIsAskedTo) {
+  const auto variables = [](absl::string_view fields) {
+    const Call call = Must(ParseCall(
+        Protocol::kMessages, Quoted(absl::StrCat("{'max_tokens':9,", kHelloMessage, fields, "}"))));
+    return call.template_variables.dump();
+  };
+  EXPECT_EQ(variables(""), Quoted("{'enable_thinking':false}"));
+  EXPECT_EQ(variables(",'thinking':null"), Quoted("{'enable_thinking':false}"));
+  EXPECT_EQ(variables(",'thinking':{'type':'adaptive'}"), Quoted("{'enable_thinking':true}"));
+  EXPECT_EQ(variables(",'chat_template_kwargs':{'enable_thinking':true}"),
+            Quoted("{'enable_thinking':true}"));
+}
+
 TEST(ParseMessages, RefusesFieldsByName) {
   const ParseTable table = {
       {"'thinking':{}", "thinking.type must be given"},
       {"'thinking':{'type':'x'}", "thinking.type must be enabled or adaptive or disabled, not ~x~"},
       {"'thinking':{'type':'enabled','budget_tokens':0}",
-       "thinking.budget_tokens must be a whole number from 1 to 1000000000, not 0"},
+       "thinking.budget_tokens must be a whole number from 1 to 9007199254740992, not 0"},
       {"'output_config':{'format':{'type':'json_schema'}}",
        "output_config.format.schema must be given"},
       {"'tool_choice':{'type':'any'}",
@@ -220,7 +239,8 @@ TEST(ParseMessages, CountsWithoutLimit) {
     return ParsedText(ParseCountTokens(Quoted(request)));
   };
   EXPECT_EQ(count("{'messages':[{'role':'assistant','content':'a'}]}"),
-            Quoted("{'messages':[{'role':'assistant','content':'a'}]}"));
+            Quoted("{'messages':[{'role':'assistant','content':'a'}],"
+                   "'variables':{'enable_thinking':false}}"));
   EXPECT_EQ(count("{'messages':[]}"), "messages must not be empty");
 }
 

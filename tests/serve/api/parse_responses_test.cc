@@ -56,6 +56,10 @@ TEST(ParseResponses, ReadsInput) {
        "{'type':'function_call','call_id':'c','name':'f','arguments':'{','parsed_arguments':null}]",
        "{'role':'assistant','content':'{}','tool_calls':[{'id':'c','type':'function','function':{"
        "'name':'f','arguments':{'malformed':'{'}}}]}"},
+      // Arguments that are an object already.
+      {"[{'type':'function_call','call_id':'c','name':'f','arguments':{'x':1}}]",
+       "{'role':'assistant','content':'','tool_calls':[{'id':'c','type':'function','function':{"
+       "'name':'f','arguments':{'x':1}}}]}"},
       // Thoughts that nothing followed: the client broke off.
       {"[{'type':'reasoning','summary':[{'type':'summary_text','text':'s'}]},"
        "{'role':'user','content':'a'}]",
@@ -76,7 +80,10 @@ TEST(ParseResponses, RefusesInputByName) {
       {"[]", "input must not be empty"},
       {"[7]", "input[0] must be an object, not a number"},
       {"[{'type':'item_reference','id':'a'}]",
-       "input[0].type is ~item_reference~, an item that this server cannot read"},
+       "input[0].type is ~item_reference~, but this server stores no items: send each in full, "
+       "with store set to false (in the AI SDK: providerOptions.openai.store)"},
+      {"[{'type':'computer_call'}]",
+       "input[0].type is ~computer_call~, an item that this server cannot read"},
       {"[{'content':'a'}]", "input[0].role must be given"},
       {"[{'role':'user'}]", "input[0].content must be given"},
       {"[{'role':'user','content':[{'type':'input_image','image_url':'u'}]}]",

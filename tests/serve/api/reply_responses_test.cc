@@ -161,7 +161,7 @@ TEST(ReplyResponses, FailsWithinTheStream) {
     return DumpJson(event["response"]["error"]);
   };
   EXPECT_EQ(fail(absl::DataLossError("a")), Quoted("{'code':'server_error','message':'a'}"));
-  EXPECT_EQ(fail(absl::OutOfRangeError("a")),
+  EXPECT_EQ(fail(MarkTooLong(absl::OutOfRangeError("a"))),
             Quoted("{'code':'context_length_exceeded','message':'a'}"));
   EXPECT_EQ(fail(absl::ResourceExhaustedError("a")),
             Quoted("{'code':'rate_limit_exceeded','message':'a'}"));

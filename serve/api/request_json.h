@@ -1,0 +1,18 @@
+// JSON as clients write it.
+#ifndef INLAY_SERVE_API_REQUEST_JSON_H_
+#define INLAY_SERVE_API_REQUEST_JSON_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "io/json/parse_json.h"
+
+namespace inlay::serve {
+
+// As ParseJson, except that half a surrogate pair, "\ud83d" without what must follow it, is read as
+// U+FFFD. Clients in JavaScript write it where they have cut a text within a character; refused, it
+// would end their conversation, in which the text stays.
+absl::StatusOr<Json> ParseRequestJson(absl::string_view what, absl::string_view text);
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_API_REQUEST_JSON_H_
