@@ -51,6 +51,7 @@ class AsioServer final : public HttpServer, public ConnectionOwner {
   const HttpOptions& options() const override { return options_; }
   const HttpHandler& handler() const override { return handler_; }
   bool draining() const override { return draining_; }
+  const std::shared_ptr<std::atomic<size_t>>& body_bytes() const override { return body_bytes_; }
   void Remove(HttpConnection* connection) noexcept override;
 
  private:
@@ -63,6 +64,7 @@ class AsioServer final : public HttpServer, public ConnectionOwner {
   const HttpHandler handler_;
   uint16_t port_ = 0;
   std::atomic<bool> draining_ = false;
+  const std::shared_ptr<std::atomic<size_t>> body_bytes_ = std::make_shared<std::atomic<size_t>>(0);
 
   // After the context's end no connection is left that would call Remove.
   mutable std::mutex mutex_;

@@ -111,12 +111,6 @@ void HttpConnection::Begin() {
   socket_.non_blocking(true, error);
   socket_.set_option(asio::ip::tcp::no_delay(true), error);
   socket_.set_option(asio::socket_base::keep_alive(true), error);
-  const auto local = socket_.local_endpoint(error);
-  if (error) return Close();
-  const asio::ip::address address = local.address();
-  local_address_ = address.is_v6() && address.to_v6().is_v4_mapped()
-                       ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string()
-                       : address.to_string();
   SetDeadline(owner_->options().header_timeout);
   Read();
 }

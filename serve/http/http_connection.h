@@ -3,6 +3,7 @@
 #ifndef INLAY_SERVE_HTTP_HTTP_CONNECTION_H_
 #define INLAY_SERVE_HTTP_HTTP_CONNECTION_H_
 
+#include <atomic>
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -34,6 +35,8 @@ class ConnectionOwner {
   virtual const HttpOptions& options() const = 0;
   virtual const HttpHandler& handler() const = 0;
   virtual bool draining() const = 0;
+  // The bytes of all bodies that are held.
+  virtual const std::shared_ptr<std::atomic<size_t>>& body_bytes() const = 0;
   // The connection has ended; the owner drops it.
   virtual void Remove(HttpConnection* connection) noexcept = 0;
 
@@ -99,6 +102,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void ReplyToOptions(const HttpRequest& request);
   void OnDeadline();
   void OnReplySent();
+  bool HoldBody();
   void MakeQueue(bool keep_alive);
   void Refuse(int status, absl::string_view message);
   void Restart();
@@ -117,9 +121,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::string in_;           // read, not yet parsed
   std::string out_;          // being sent, of which `sent_` bytes have been
   size_t sent_ = 0;
-  bool reused_ = false;  // has begun to read a request
-  std::string path_;     // of the request, decoded; "" where it is no path
-  std::string local_address_;
+  bool reused_ = false;                    // has begun to read a request
+  std::string path_;                       // of the request, decoded; "" where it is no path
   std::unique_ptr<RequestParser> parser_;  // kHeader, kBody
   std::shared_ptr<ReplyQueue> reply_;      // kReply
 };

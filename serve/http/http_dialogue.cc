@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "serve/http/held_body.h"
 #include "serve/http/http_connection.h"
 #include "serve/http/reply_head.h"
 #include "serve/http/request_checks.h"
@@ -42,7 +43,9 @@ void HttpConnection::Advance() {
       Restart();
     }
     if (state_ != State::kHeader && state_ != State::kBody) return;
-    switch (parser_->Parse(in_)) {
+    const RequestParser::Progress progress = parser_->Parse(in_);
+    if (!HoldBody()) continue;
+    switch (progress) {
       case RequestParser::Progress::kMore:
         return;
       case RequestParser::Progress::kHeader:
@@ -79,19 +82,37 @@ void HttpConnection::OnHeader() {
   const absl::string_view path = head.target.substr(0, head.target.find('?'));
   path_ = DecodePath(path).value_or("");
   MakeQueue(parser_->WantsKeepAlive());
-  if (const auto refusal = CheckRequest(head, owner_->options(), local_address_)) {
+  if (const auto refusal = CheckRequest(head, owner_->options())) {
     return Refuse(refusal->status, refusal->message);
   }
   request.path = path_;
   if (path.size() < head.target.size()) {
     request.query = std::string(head.target.substr(path.size() + 1));
   }
+  if (request.method == "HEAD") request.method = "GET";
+  if (owner_->options().admit && (head.has_body || request.method != "OPTIONS")) {
+    if (const auto refusal = owner_->options().admit(request, head.has_body))
+      return Refuse(refusal->status, refusal->message);
+  }
+  if (head.has_body) request.held_body = std::make_shared<HeldBody>(owner_->body_bytes());
   state_ = State::kBody;
   SetDeadline(owner_->options().body_timeout);
   if (head.has_body && head.http_1_1 && in_.empty() && !request.Header("expect").empty()) {
     out_ = "HTTP/1.1 100 Continue\r\n\r\n";
     Flush();
   }
+}
+
+// Counts what has come of a body, and refuses the request where all bodies become too much.
+bool HttpConnection::HoldBody() {
+  const HttpRequest& request = parser_->request();
+  const size_t most = owner_->options().most_bodies;
+  if (request.held_body == nullptr || request.held_body->GrowTo(request.body.size(), most))
+    return true;
+  Refuse(503, absl::StrCat("the bodies of requests that the server reads or works on would take "
+                           "more than ",
+                           most, " bytes with this one"));
+  return false;
 }
 
 void HttpConnection::MakeQueue(bool keep_alive) {
@@ -117,7 +138,6 @@ void HttpConnection::Dispatch() {
   state_ = State::kReply;
   SetDeadline(absl::InfiniteDuration());
   if (request.method == "OPTIONS") return ReplyToOptions(request);
-  if (request.method == "HEAD") request.method = "GET";
   const std::shared_ptr<ReplyQueue> queue = reply_;
   const std::shared_ptr<HttpReply> reply = MakeReply(queue);  // abandons the queue after the catch
   try {
@@ -157,9 +177,12 @@ void HttpConnection::Refuse(int status, absl::string_view message) {
   state_ = State::kReply;
   SetDeadline(absl::InfiniteDuration());
   HttpHeaders headers;
+  if (status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
   if (status == 405) headers.emplace_back("Allow", kAllowedMethods);
+  if (status == 503) headers.emplace_back("Retry-After", "1");
   reply_->Send(status, kErrorType, ErrorReplyBody(owner_->options(), path_, status, message),
                headers);
+  parser_.reset();  // with what has come of the body; `message` may be the parser's
 }
 
 void HttpConnection::OnDeadline() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,8 @@ namespace inlay::serve {
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
+class HeldBody;
+
 struct HttpRequest {
   std::string method;  // "GET" (also for HEAD, whose reply goes out without its body), "POST",
                        // "PUT" or "DELETE"; the server itself replies to OPTIONS
@@ -28,9 +31,17 @@ struct HttpRequest {
   HttpHeaders headers;
   std::string body;
   std::string id;  // the reply's x-request-id: the client's, or a random one
+  // The body's part of HttpOptions::most_bodies, given back with the last copy.
+  std::shared_ptr<HeldBody> held_body = nullptr;
 
   // The value of the first header of this name, in any case of letters; "" when there is none.
   absl::string_view Header(absl::string_view name) const;
+};
+
+// Why the server itself replies to a request with an error.
+struct Refusal {
+  int status = 400;
+  std::string message;  // a sentence
 };
 
 // The reply to one request. Any thread may call it, at any time, also after the client or the
@@ -67,9 +78,8 @@ struct HttpOptions {
   std::string host = "127.0.0.1";  // an address, or a name of this machine
   uint16_t port = 0;               // 0: any free one
   size_t threads = 2;
-  // Names, besides the addresses and names of the loopback interface, `host` itself and the address
-  // that the client has connected to, that a request's Host may have (against DNS rebinding),
-  // without port; "*": any.
+  // Names, besides localhost, `host` itself and all addresses, that a request's Host may have
+  // (against DNS rebinding), without port; "*": any.
   std::vector<std::string> allowed_hosts;
   // Origins of web pages that may send requests ("https://example.org"), besides the server's own;
   // "*": any. They get CORS headers; a request with any other Origin is refused with 403.
@@ -77,6 +87,9 @@ struct HttpOptions {
   size_t most_connections = 2048;
   size_t most_header = size_t{16} << 10;  // bytes
   size_t most_body = size_t{32} << 20;
+  // Of all requests together whose body is being received, or whose HttpRequest still exists: what
+  // goes beyond is refused with 503 and Retry-After.
+  size_t most_bodies = size_t{256} << 20;
   // Bytes that wait for a client that reads slowly: at the first Write that finds more waiting, the
   // client counts as gone.
   size_t most_queued = size_t{4} << 20;
@@ -85,6 +98,11 @@ struct HttpOptions {
   absl::Duration body_timeout = absl::Seconds(60);
   absl::Duration idle_timeout = absl::Seconds(75);   // between requests of one connection
   absl::Duration write_timeout = absl::Seconds(30);  // without a byte accepted by the client
+  // Called on one of the server's threads with each request whose header has passed the checks,
+  // while its body is still empty; whether one follows is `has_body`. It must not wait. What it
+  // returns is the reply, and the body is not read. Null: all are let in. Not called for an OPTIONS
+  // without a body: browsers send it before they send a key.
+  std::function<std::optional<Refusal>(const HttpRequest& request, bool has_body)> admit;
   // The body of an error that the server itself replies with (408, 413, 431, 403, ...), as JSON.
   std::function<std::string(absl::string_view path, int status, absl::string_view message)>
       error_body;

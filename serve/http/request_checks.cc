@@ -1,5 +1,8 @@
 #include "serve/http/request_checks.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -11,7 +14,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -54,27 +56,24 @@ std::optional<std::string> NameOfHost(absl::string_view host) {
   return absl::AsciiStrToLower(name);
 }
 
-// 127.0.0.0/8 in the only form that clients send.
-bool IsLoopbackAddress(absl::string_view name) {
-  if (name == "::1") return true;
-  const std::vector<absl::string_view> parts = absl::StrSplit(name, '.');
-  if (parts.size() != 4 || parts[0] != "127") return false;
-  return std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
-    int number = 0;
-    return part.size() <= 3 && IsDigits(part) && absl::SimpleAtoi(part, &number) && number < 256;
-  });
+// Whether it is an address of IPv4 or IPv6 in the only form that browsers send.
+bool IsAddress(const std::string& name) {
+  std::array<unsigned char, sizeof(in6_addr)> address;
+  return ::inet_pton(AF_INET, name.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, name.c_str(), address.data()) == 1;
 }
 
-std::optional<Refusal> CheckHost(const RequestHead& head, const HttpOptions& options,
-                                 absl::string_view local_address) {
+std::optional<Refusal> CheckHost(const RequestHead& head, const HttpOptions& options) {
   const auto hosts = HeaderValues(*head.headers, "host");
+  // HTTP/1.0 has no Host; checks of servers' health still speak it, browsers do not.
+  if (hosts.empty() && !head.http_1_1) return std::nullopt;
   if (hosts.size() != 1) {
     return Refusal{400, absl::StrCat("the request has ", hosts.size(), " Host headers, not one")};
   }
-  if (IsAllowedHost(hosts[0], options, local_address)) return std::nullopt;
+  if (IsAllowedHost(hosts[0], options)) return std::nullopt;
   return Refusal{403, absl::StrCat("the request's Host, '", absl::CHexEscape(hosts[0]),
-                                   "', is neither this machine's loopback interface nor among the "
-                                   "hosts that the server allows")};
+                                   "', is neither localhost nor an address nor a name that the "
+                                   "server was given by --allow-host")};
 }
 
 std::optional<Refusal> CheckMethod(absl::string_view method) {
@@ -102,7 +101,8 @@ std::optional<Refusal> CheckOrigin(const RequestHead& head, const HttpOptions& o
   const auto origins = HeaderValues(*head.headers, "origin");
   if (origins.empty()) return std::nullopt;
   const auto hosts = HeaderValues(*head.headers, "host");
-  if (origins.size() == 1 && IsAllowedOrigin(origins[0], hosts.at(0), options)) return std::nullopt;
+  const absl::string_view host = hosts.empty() ? "" : hosts[0];
+  if (origins.size() == 1 && IsAllowedOrigin(origins[0], host, options)) return std::nullopt;
   return Refusal{403, absl::StrCat("pages of the origin '", absl::CHexEscape(origins[0]),
                                    "' may not send requests to this server")};
 }
@@ -159,9 +159,8 @@ bool IsHeaderName(absl::string_view name) {
 
 }  // namespace
 
-std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& options,
-                                    absl::string_view local_address) {
-  if (auto refusal = CheckHost(head, options, local_address)) return refusal;
+std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& options) {
+  if (auto refusal = CheckHost(head, options)) return refusal;
   if (auto refusal = CheckFraming(head)) return refusal;
   if (auto refusal = CheckMethod(head.method)) return refusal;
   if (auto refusal = CheckTarget(head)) return refusal;
@@ -203,14 +202,11 @@ std::optional<std::string> DecodePath(absl::string_view target) {
   return path;
 }
 
-bool IsAllowedHost(absl::string_view host, const HttpOptions& options,
-                   absl::string_view local_address) {
+bool IsAllowedHost(absl::string_view host, const HttpOptions& options) {
   const std::optional<std::string> name = NameOfHost(host);
   if (!name.has_value()) return false;
-  if (*name == "localhost" || absl::EndsWith(*name, ".localhost") || IsLoopbackAddress(*name)) {
-    return true;
-  }
-  if (absl::EqualsIgnoreCase(*name, options.host) || *name == local_address) return true;
+  if (*name == "localhost" || absl::EndsWith(*name, ".localhost") || IsAddress(*name)) return true;
+  if (absl::EqualsIgnoreCase(*name, options.host)) return true;
   for (const std::string& allowed : options.allowed_hosts) {
     if (allowed == "*" || absl::EqualsIgnoreCase(*name, allowed)) return true;
   }

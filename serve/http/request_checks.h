@@ -13,12 +13,6 @@ namespace inlay::serve {
 // The methods that a server lets in, as the header Allow lists them.
 inline constexpr absl::string_view kAllowedMethods = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
 
-// Why the server itself replies to a request with an error.
-struct Refusal {
-  int status = 400;
-  std::string message;  // a sentence
-};
-
 // A request whose header has arrived.
 struct RequestHead {
   absl::string_view method;  // as sent
@@ -28,10 +22,8 @@ struct RequestHead {
   const HttpHeaders* headers = nullptr;
 };
 
-// The first rule that the request breaks. `local_address` is the one that the client has connected
-// to, as text without port.
-std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& options,
-                                    absl::string_view local_address);
+// The first rule that the request breaks.
+std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& options);
 
 // "/path?query" of "http://HOST/path?query", which every server must take (RFC 9112, 3.2.2), where
 // HOST is the value of the Host header, which is checked. Any other target as it is.
@@ -42,10 +34,10 @@ absl::string_view OriginForm(absl::string_view target, absl::string_view host);
 // hexadecimal digits, or bytes that are not UTF-8. `target` is without the query.
 std::optional<std::string> DecodePath(absl::string_view target);
 
-// Whether a Host header's value, "name", "name:port", "address" or "[address]:port", names this
-// server. Ports are not compared: they may have been forwarded.
-bool IsAllowedHost(absl::string_view host, const HttpOptions& options,
-                   absl::string_view local_address);
+// Whether a Host header's value, "name", "name:port", "address" or "[address]:port", may name this
+// server. An address may be any, as only names can be made to lead here (DNS rebinding). Ports are
+// not compared: they may have been forwarded.
+bool IsAllowedHost(absl::string_view host, const HttpOptions& options);
 
 // Whether a page of this origin may send requests to the server whose Host header is `host`.
 bool IsAllowedOrigin(absl::string_view origin, absl::string_view host, const HttpOptions& options);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -27,6 +28,9 @@ class Service {
                                                          const ApiKeys& keys,
                                                          ServiceOptions options);
   virtual ~Service() = default;
+
+  // See HttpOptions::admit: without a key only what is open to all is let in, and no body.
+  virtual std::optional<Refusal> Admit(const HttpRequest& request, bool has_body) const = 0;
 
   // See HttpHandler.
   virtual void Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;

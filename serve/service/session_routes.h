@@ -3,7 +3,6 @@
 #define INLAY_SERVE_SERVICE_SESSION_ROUTES_H_
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -102,9 +101,6 @@ class SessionRoutes {
   absl::Status GoTo(const SessionPlace& place, Session* session) const;
   absl::Status CheckTokens(const Session& session) const;
 
-  // Bytes of bodies that wait for a thread, at most: a store that hangs keeps all threads.
-  static constexpr size_t kMostWaitingBytes = size_t{256} << 20;
-
   const SessionHost host_;
   const SessionPrompts prompts_;
   const std::string vocabulary_;
@@ -115,7 +111,6 @@ class SessionRoutes {
   };
   std::mutex mutex_;  // guards the next member
   std::vector<Entry> running_;
-  std::atomic<size_t> waiting_bytes_ = 0;
   // They use all others. Requests begin on some threads; on others turns are saved and
   // probabilities are written.
   Workers savers_;

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -68,7 +70,6 @@ TEST_F(HttpRefusalTest, MalformedRequests) {
            "GET /\r\n\r\n"s,
            "GET / HTTP/1.1\nHost: localhost\n\n"s,
            "GET / HTTP/1.1\r\n\r\n"s,  // without Host
-           "GET / HTTP/1.0\r\n\r\n"s,
            "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n"s,
            "GET / HTTP/1.1\r\nHost : localhost\r\n\r\n"s,
            "GET / HTTP/1.1\r\n Host: localhost\r\n\r\n"s,
@@ -138,16 +139,19 @@ TEST_F(HttpRefusalTest, HostsOfOthers) {
   StartEcho(options);
   for (const char* host :
        {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "inlay.example.evil",
-        "localhost@evil.example", "[::2]", "10.0.0.1", "", "localhost:80:80", "localhost:x"}) {
+        "localhost@evil.example", "[::2", "10.0.0.256", "", "localhost:80:80", "localhost:x"}) {
     const RawReply reply = Refused(absl::StrCat("GET / HTTP/1.1\r\nHost: ", host, "\r\n\r\n"), 403);
     EXPECT_TRUE(absl::StrContains(reply.body, "Host")) << reply.body;
   }
   for (const char* host : {"localhost", "LocalHost:80", "127.0.0.1:8080", "127.3.2.1", "[::1]:80",
-                           "inlay.example:443", "Inlay.Example."}) {
+                           "inlay.example:443", "Inlay.Example.", "192.168.1.5:8080"}) {
     RawClient client(port());
     client.Send(absl::StrCat("GET / HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
     EXPECT_EQ(client.Read().status, 200) << host;
   }
+  RawClient health_check(port());
+  health_check.Send("GET / HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(health_check.Read().status, 200);
 }
 
 TEST_F(HttpRefusalTest, BodiesThatAreNotJson) {
@@ -240,6 +244,94 @@ TEST_F(HttpRefusalTest, AClientInTheMiddleOfItsUploadCanReadTheReply) {
   }
 }
 
+TEST_F(HttpRefusalTest, WhoIsNotAdmittedSendsNoBody) {
+  HttpOptions options;
+  options.admit = [](const HttpRequest& request, bool has_body) -> std::optional<Refusal> {
+    EXPECT_EQ(request.method, request.Header("expected-method"));
+    EXPECT_EQ(request.path + "?" + request.query, "/a?b");
+    EXPECT_EQ(request.body, "");
+    if (request.Header("key") == "right" || (request.Header("key") == "none" && !has_body))
+      return std::nullopt;
+    return Refusal{401, "there is no key"};
+  };
+  StartEcho(options);
+  const auto head = [](const std::string& method, const std::string& headers,
+                       const std::string& seen_as) {
+    return absl::StrCat(method, " /a?b HTTP/1.1\r\nHost: localhost\r\nExpected-Method: ", seen_as,
+                        "\r\n", headers, "\r\n");
+  };
+  const std::string json = "Content-Type: application/json\r\n";
+  // Before any byte of the body has come, also where the client waits for a 100 Continue.
+  for (const std::string& body : {json + "Content-Length: 30000000\r\n",
+                                  json + "Content-Length: 9\r\nExpect: 100-continue\r\n",
+                                  json + "Transfer-Encoding: chunked\r\n"}) {
+    const RawReply reply = Refused(head("POST", body, "POST"), 401);
+    EXPECT_EQ(reply.Header("www-authenticate"), "Bearer");
+    EXPECT_TRUE(absl::StrContains(reply.body, "there is no key")) << reply.body;
+    for (const char* method : {"GET", "OPTIONS"})
+      Refused(head(method, "Key: none\r\n" + body, method), 401);
+  }
+  Refused(head("GET", "", "GET"), 401);
+  for (const std::string& request :
+       {head("GET", "Key: none\r\n", "GET"),
+        head("POST", "Key: right\r\nContent-Length: 2\r\n" + json, "POST") + "{}"}) {
+    RawClient client(port());
+    client.Send(request);
+    EXPECT_EQ(client.Read().status, 200);
+  }
+  RawClient to_head(port());
+  to_head.Send(head("HEAD", "Key: none\r\n", "GET"));
+  EXPECT_EQ(to_head.Read(/*to_head=*/true).status, 200);
+  // Browsers ask so before they send a key.
+  RawClient browser(port());
+  browser.Send(head("OPTIONS", "", ""));
+  EXPECT_EQ(browser.Read().status, 204);
+}
+
+TEST_F(HttpRefusalTest, BodiesOnTheirWayAreTooMuchTogether) {
+  HttpOptions options;
+  options.most_bodies = 1'500'000;
+  StartEcho(options);
+  const std::string large = Post("/", std::string(1'000'000, 'x'));
+  const auto reply_to_another = [&] {
+    RawClient client(port());
+    client.Send(large);
+    return client.Read();
+  };
+  RawClient slow(port());
+  slow.Send(large.substr(0, large.size() - 1));
+  RawReply refused;
+  EXPECT_TRUE(Eventually([&] {  // once the server has read it
+    refused = reply_to_another();
+    return refused.status == 503;
+  }));
+  EXPECT_EQ(refused.Header("retry-after"), "1");
+  EXPECT_EQ(refused.Header("connection"), "close");
+  EXPECT_TRUE(absl::StrContains(refused.body, "1500000 bytes")) << refused.body;
+  EXPECT_EQ(Get(port(), "/").status, 200);
+  slow.Send("x");
+  EXPECT_EQ(slow.Read().status, 200);
+  EXPECT_TRUE(Eventually([&] { return reply_to_another().status == 200; }));
+}
+
+TEST_F(HttpRefusalTest, BodiesThatTheHandlerKeepsAreTooMuchTogether) {
+  HttpOptions options;
+  options.most_bodies = 1'500'000;
+  StartKeeping(options);
+  const std::string large = Post("/", std::string(1'000'000, 'x'));
+  RawClient first(port()), second(port()), third(port());
+  first.Send(large);
+  EXPECT_EQ(request(0).body.size(), 1'000'000u);
+  second.Send(large);
+  EXPECT_EQ(second.Read().status, 503);
+  {
+    const std::lock_guard lock(mutex_);
+    requests_[0] = {};  // its reply is still to come
+  }
+  third.Send(large);
+  EXPECT_EQ(request(1).body.size(), 1'000'000u);
+}
+
 TEST_F(HttpRefusalTest, ErrorsHaveTheBodyThatTheOptionsGiveThem) {
   HttpOptions options;
   options.error_body = [](absl::string_view path, int status, absl::string_view message) {
@@ -255,8 +347,8 @@ TEST_F(HttpRefusalTest, ErrorsHaveTheBodyThatTheOptionsGiveThem) {
 TEST_F(HttpRefusalTest, TheBodyOfAnErrorIsJsonWhateverTheClientSends) {
   StartEcho();
   EXPECT_EQ(Refused("GET / HTTP/1.1\r\nHost: a\"\xff\\\r\n\r\n", 403).body,
-            R"({"error":{"message":"the request's Host, 'a\\\"\\xff\\\\', is neither this )"
-            R"(machine's loopback interface nor among the hosts that the server allows"}})");
+            R"({"error":{"message":"the request's Host, 'a\\\"\\xff\\\\', is neither localhost )"
+            R"(nor an address nor a name that the server was given by --allow-host"}})");
 }
 
 TEST_F(HttpRefusalTest, TheClientsIdIsKept) {

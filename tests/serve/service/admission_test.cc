@@ -1,0 +1,85 @@
+// Who is let in before a body is read, and what a request keeps while it waits.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gemma_like/chat/chat_renderer.h"
+#include "serve/service/api_keys.h"
+#include "serve/service/service.h"
+#include "tests/gemma_like/model_fixture.h"
+#include "tests/must.h"
+#include "tests/serve/service/fake_reply.h"
+
+namespace inlay::serve {
+namespace {
+
+TEST(AdmissionTest, WithoutAKeyOnlyWhatIsOpenAndNoBody) {
+  const LoadedModel model = LoadBard();
+  ApiKeys keys;
+  ASSERT_TRUE(keys.Replace("key-of-one one").ok());
+  ServiceOptions options;
+  options.page = true;
+  const auto service =
+      Must(Service::Create(model, absl::InvalidArgumentError("no chats"), keys, options));
+  const auto refusal = [&](const char* method, const char* path, bool has_body,
+                           const char* key = "") {
+    const HttpRequest request{.method = method,
+                              .path = path,
+                              .query = "",
+                              .headers = {{"Authorization", absl::StrCat("Bearer ", key)}},
+                              .body = "",
+                              .id = ""};
+    return service->Admit(request, has_body);
+  };
+  for (const char* path : {"/health", "/"}) {
+    EXPECT_FALSE(refusal("GET", path, false).has_value()) << path;
+    EXPECT_TRUE(refusal("GET", path, true).has_value()) << path;
+  }
+  for (const char* path : {"/v1/completions", "/v1/models", "/health", "/nowhere"}) {
+    const std::optional<Refusal> without = refusal("POST", path, true);
+    ASSERT_TRUE(without.has_value()) << path;
+    EXPECT_EQ(without->status, 401);
+    EXPECT_EQ(without->message, "this server needs an API key");
+    EXPECT_EQ(refusal("POST", path, false, "key-of-two")->message, "this API key is not known");
+    EXPECT_FALSE(refusal("POST", path, true, "key-of-one").has_value()) << path;
+  }
+}
+
+TEST(AdmissionTest, RequestsThatWaitKeepNothingThatIsRendered) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  ServiceOptions options;
+  options.scheduler.most_running = 1;
+  options.scheduler.most_waiting = 8;
+  const auto service = Must(Service::Create(
+      model, ChatRenderer::CreateFrom(*model.tokenizer, "{{ messages[0].content }}"), keys,
+      options));
+  std::string list = "[0";
+  for (int i = 0; i < 500'000; ++i) list += ",0";
+  const std::string body = absl::StrCat(
+      R"({"messages": [{"role": "user", "content": "hi"}], "ignore_eos": true, "stream": true,)",
+      R"("chat_template_kwargs": {"list": )", list, "]}}");
+  const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+  const size_t before = used();
+  std::vector<std::shared_ptr<FakeReply>> replies;
+  for (int i = 0; i < 4; ++i) {
+    replies.push_back(Ask(*service, "POST", "/v1/chat/completions", body));
+    while (replies.back()->status() == 0) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_EQ(replies.back()->status(), 200) << replies.back()->body();
+  }
+  // Each list takes 8 MB. (Memory of sanitizers is not in these figures.)
+  EXPECT_LT(used(), before + (size_t{16} << 20));
+  for (const auto& reply : replies) reply->Leave();
+}
+
+}  // namespace
+}  // namespace inlay::serve
