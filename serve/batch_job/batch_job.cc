@@ -37,6 +37,7 @@ absl::StatusOr<std::optional<Journal>> Begin(const RequestFile& requests,
                                              BatchJobOutcome& outcome) {
   const std::string path = JournalPath(options.out, options.shard);
   INLAY_ASSIGN_OR_RETURN(const FileLock lock, LockOutput(options));
+  INLAY_RETURN_IF_ERROR(CheckOutput(options.out));
   if (!options.restart) {
     INLAY_ASSIGN_OR_RETURN(const std::optional<size_t> failed,
                            FailedResultsIn(options.out, requests, identity));
@@ -76,9 +77,9 @@ absl::StatusOr<BatchJobOutcome> RunBatchJob(const RequestFile& requests,
     if (access(options.out.c_str(), F_OK) == 0) return outcome;
     return absl::DataLossError(absl::StrCat(journal->path(), " was removed"));
   }
-  INLAY_ASSIGN_OR_RETURN(const JoinOutcome joined,
-                         JoinShards(options.out, requests, identity, options.shard.count,
-                                    options.restart ? Replace::kSameKind : Replace::kNothing));
+  INLAY_ASSIGN_OR_RETURN(
+      const JoinOutcome joined,
+      JoinShards(options.out, requests, identity, options.shard.count, options.restart));
   outcome.missing = joined.missing;
   outcome.joined = joined.missing == 0;
   outcome.failed = joined.failed;

@@ -15,9 +15,10 @@
 namespace inlay::serve {
 
 struct BatchJobOptions {
-  std::string out;       // the output
-  Shard shard;           // what this process does
-  bool restart = false;  // discard results of earlier runs, and replace the output
+  std::string out;  // the output
+  Shard shard;      // what this process does
+  // Discard results of runs before this restart, and replace the output of a batch job.
+  bool restart = false;
   RequestLoopOptions loop;
 };
 
@@ -29,15 +30,16 @@ struct BatchJobOutcome {
 };
 
 // Has the requests of the shard answered by `handler`. Their results are kept in a journal beside
-// the output (JournalPath), so that a job that was ended in any way goes on with the same call.
+// the output (JournalPath), so that a job that was ended in any way goes on with the same call, a
+// restart too: it goes on with what a restart of the same job has kept.
 // The shard that is done last writes the output: all results in the order of the requests, which
 // appear under its name at once; the journals are then removed. Where the output is there already,
 // complete, nothing is done.
 //
 // The bytes of a result depend on its request and the identity alone, if those of the handler's
-// replies do. AlreadyExists for an output that is another file, Unavailable when another process
-// has the shard, Cancelled when it was stopped, the errors of Journal::Open, JoinShards and
-// AnswerRequests.
+// replies do. AlreadyExists for the output of another job, unless it restarts; Unavailable when
+// another process has the shard, Cancelled when it was stopped, the errors of CheckOutput,
+// Journal::Open, JoinShards and AnswerRequests.
 absl::StatusOr<BatchJobOutcome> RunBatchJob(const RequestFile& requests,
                                             const JobIdentity& identity, const HttpHandler& handler,
                                             const BatchJobOptions& options);

@@ -43,13 +43,16 @@ std::optional<absl::string_view> ContentOf(absl::string_view line) {
 
 bool IsEnd(absl::string_view content) { return absl::StartsWith(content, "end "); }
 
-std::string Header(const JobIdentity& identity, const Shard& shard) {
-  return JournalLine(
-      DumpJson({{"inlay_batch", kVersion}, {"shard", shard.Text()}, {"job", ToJson(identity)}}));
+std::string Header(const JobIdentity& identity, const Shard& shard, bool restart) {
+  return JournalLine(DumpJson({{"inlay_batch", kVersion},
+                               {"shard", shard.Text()},
+                               {"restart", restart},
+                               {"job", ToJson(identity)}}));
 }
 
-absl::Status CheckHeader(const std::string& path, absl::string_view line,
-                         const JobIdentity& identity, const Shard& shard) {
+// Whether a restart of this job and shard began the journal, whose header this is.
+absl::StatusOr<bool> ReadHeader(const std::string& path, absl::string_view line,
+                                const JobIdentity& identity, const Shard& shard) {
   const auto no_journal = [&] {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " exists and is not the journal of a batch job"));
@@ -60,7 +63,8 @@ absl::Status CheckHeader(const std::string& path, absl::string_view line,
   // Of any type: a member that is no number is another file's.
   if (!header.is_object() || header.value("inlay_batch", Json()) != kVersion) return no_journal();
   INLAY_RETURN_IF_ERROR(CheckSameJob(path, header.value("job", Json()), identity));
-  return header.value("shard", Json()) == shard.Text() ? absl::OkStatus() : no_journal();
+  if (header.value("shard", Json()) != shard.Text()) return no_journal();
+  return header.value("restart", Json()) == true;
 }
 
 // "REQUEST STATUS RESULT"
@@ -96,7 +100,8 @@ absl::StatusOr<JournalReader> JournalReader::Open(const std::string& path,
   JournalReader reader(path, std::move(file), shard, requests);
   INLAY_ASSIGN_OR_RETURN(const std::optional<LineSource::Line> line, reader.lines_->Next());
   const bool whole = line.has_value() && line->ended;
-  INLAY_RETURN_IF_ERROR(CheckHeader(path, whole ? line->text : "", identity, shard));
+  INLAY_ASSIGN_OR_RETURN(reader.restarts_,
+                         ReadHeader(path, whole ? line->text : "", identity, shard));
   reader.whole_ = line->text.size() + 1;
   return reader;
 }
@@ -148,14 +153,17 @@ absl::Status RemoveJournal(const std::string& path, const JobIdentity& identity,
 }
 
 absl::StatusOr<Journal> Journal::Open(const std::string& path, const JobIdentity& identity,
-                                      const Shard& shard, size_t requests, bool anew) {
+                                      const Shard& shard, size_t requests, bool restart) {
   INLAY_ASSIGN_OR_RETURN(FileLock lock, FileLock::Acquire(path));
-  if (anew) INLAY_RETURN_IF_ERROR(RemoveJournal(path, identity, shard, requests));
   auto reader = JournalReader::Open(path, identity, shard, requests);
+  if (restart && !(reader.ok() && reader->restarts())) {
+    INLAY_RETURN_IF_ERROR(RemoveJournal(path, identity, shard, requests));
+    reader = JournalReader::Open(path, identity, shard, requests);
+  }
   if (absl::IsNotFound(reader.status())) {
     INLAY_ASSIGN_OR_RETURN(AtomicFile file,
                            AtomicFile::Create(path, FileKind::kOther, Replace::kNothing));
-    const std::string header = Header(identity, shard);
+    const std::string header = Header(identity, shard, restart);
     INLAY_RETURN_IF_ERROR(
         file.Write({reinterpret_cast<const uint8_t*>(header.data()), header.size()}));
     INLAY_RETURN_IF_ERROR(file.Commit());
@@ -179,7 +187,7 @@ absl::StatusOr<Journal> Journal::Open(const std::string& path, const JobIdentity
   if (journal.ended_ && journal.results_ < journal.has_.size()) {
     return absl::DataLossError(absl::StrCat(path, " has an end, but ", journal.results_, " of ",
                                             journal.has_.size(),
-                                            " results; --restart discards them"));
+                                            " results; remove it to have them computed again"));
   }
   journal.size_ = reader->whole();
   if (ftruncate(journal.file_.fd(), static_cast<off_t>(journal.size_)) != 0)

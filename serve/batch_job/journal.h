@@ -3,11 +3,12 @@
 // A journal is a text file. Each line begins with the hash (XXH64, 16 hexadecimal digits) of what
 // follows on it after a space:
 //
-//   HASH {"inlay_batch": 1, "shard": "0/4", "job": the job's identity}
+//   HASH {"inlay_batch": 1, "shard": "0/4", "restart": true, "job": the job's identity}
 //   HASH REQUEST STATUS RESULT     (the request's number, its HTTP status, the line of the output)
 //   HASH end RESULTS FAILED        (once each request of the shard has its result)
 //
-// The first line is there from the beginning, since the file appears with it. A process that is
+// The first line is there from the beginning, since the file appears with it; "restart" tells that
+// a restart of the job began the journal, and is false where it is missing. A process that is
 // killed leaves at most its last line incomplete; a loss of power may leave anything after what was
 // synced. What follows the last line whose hash is right is cut off, and computed again.
 #ifndef INLAY_SERVE_BATCH_JOB_JOURNAL_H_
@@ -52,6 +53,8 @@ class JournalReader {
   // without locks.
   absl::StatusOr<std::optional<JournalEntry>> Next();
 
+  // Whether a restart of the job began the journal.
+  bool restarts() const { return restarts_; }
   // Whether the journal has its end; known once Next() has returned nothing.
   bool ended() const { return ended_; }
   // The bytes up to which all lines are whole, as far as they were read.
@@ -67,6 +70,7 @@ class JournalReader {
   size_t requests_;
   std::unique_ptr<LineSource> lines_;
   uint64_t whole_ = 0;
+  bool restarts_ = false;
   bool ended_ = false;
 };
 
@@ -81,10 +85,12 @@ absl::Status RemoveJournal(const std::string& path, const JobIdentity& identity,
 // A journal that is written. One process at a time has it.
 class Journal {
  public:
-  // Begins the journal, or goes on with one of the same job and shard; `anew` discards one that
-  // exists. Unavailable when another process has it, otherwise the errors of JournalReader::Open.
+  // Begins the journal, or goes on with one of the same job and shard. `restart` discards one that
+  // exists, unless a restart of the same job and shard began it: else a restart that is interrupted
+  // again and again would never be done. Unavailable when another process has it, otherwise the
+  // errors of JournalReader::Open.
   static absl::StatusOr<Journal> Open(const std::string& path, const JobIdentity& identity,
-                                      const Shard& shard, size_t requests, bool anew);
+                                      const Shard& shard, size_t requests, bool restart);
 
   const std::string& path() const { return path_; }
   bool Has(size_t request) const { return has_[request / shard_.count]; }

@@ -10,9 +10,10 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "base/wait_for.h"
 #include "serve/batch_job/result_line.h"
 #include "serve/service/service.h"
@@ -93,13 +94,14 @@ class Loop {
 
   absl::Status Run() {
     const size_t total = shard_.SizeOf(requests_.size());
-    absl::Time synced = absl::Now();
+    // Steady: a clock that is set back must not keep results from the disk.
+    absl::Time synced = SteadyNow();
     while (journal_.results() < total) {
       if (options_.stop && options_.stop()) return Stopped();
       INLAY_RETURN_IF_ERROR(SubmitSome());
       for (const Reply& reply : box_->Take(kReplyPoll)) INLAY_RETURN_IF_ERROR(Take(reply));
       if (options_.progress) options_.progress(journal_.results() - kept_, total - kept_);
-      if (const absl::Time now = absl::Now(); now - synced >= options_.sync) {
+      if (const absl::Time now = SteadyNow(); now - synced >= options_.sync) {
         INLAY_RETURN_IF_ERROR(journal_.Sync());
         synced = now;
       }

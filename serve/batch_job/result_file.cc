@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
+#include "io/file/file_kind.h"
 #include "serve/batch_job/journal.h"
 #include "serve/batch_job/line_source.h"
 #include "serve/batch_job/open_file.h"
@@ -45,11 +47,26 @@ absl::StatusOr<JoinOutcome> ReadPlaces(JournalReader& journal, absl::Span<Place>
   return outcome;
 }
 
+// Whether the journal of a shard has its end, and, where the job restarts, belongs to the restart.
+absl::StatusOr<bool> IsDone(const std::string& out, const RequestFile& requests,
+                            const JobIdentity& identity, const Shard& shard, bool restart) {
+  const std::string path = JournalPath(out, shard);
+  if (!HasJournalEnd(path)) return false;
+  if (!restart) return true;
+  const absl::StatusOr<JournalReader> journal =
+      JournalReader::Open(path, identity, shard, requests.size());
+  if (absl::IsFailedPrecondition(journal.status())) return false;  // another job's
+  INLAY_RETURN_IF_ERROR(journal.status());
+  return journal->restarts();
+}
+
 absl::StatusOr<JoinOutcome> Join(const std::string& out, const RequestFile& requests,
-                                 const JobIdentity& identity, size_t shards, Replace replace) {
+                                 const JobIdentity& identity, size_t shards, bool restart) {
   JoinOutcome all;
-  for (size_t i = 0; i < shards; ++i)
-    all.missing += HasJournalEnd(JournalPath(out, {i, shards})) ? 0 : 1;
+  for (size_t i = 0; i < shards; ++i) {
+    INLAY_ASSIGN_OR_RETURN(const bool done, IsDone(out, requests, identity, {i, shards}, restart));
+    all.missing += done ? 0 : 1;
+  }
   if (all.missing > 0) return all;
   std::vector<Place> places(requests.size());
   std::vector<JournalReader> journals;
@@ -66,7 +83,10 @@ absl::StatusOr<JoinOutcome> Join(const std::string& out, const RequestFile& requ
   for (size_t i = 0; i < places.size() && all.missing == 0; ++i)
     all.missing += places[i].size == 0 ? 1 : 0;
   if (all.missing > 0) return all;
-  INLAY_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(out, FileKind::kOther, replace));
+  INLAY_RETURN_IF_ERROR(CheckOutput(out));
+  INLAY_ASSIGN_OR_RETURN(
+      AtomicFile file,
+      AtomicFile::Create(out, FileKind::kOther, restart ? Replace::kSameKind : Replace::kNothing));
   for (size_t i = 0; i < places.size(); ++i) {
     INLAY_ASSIGN_OR_RETURN(const std::string line, ReadAt(journals[i % shards].fd(),
                                                           places[i].offset, places[i].size, out));
@@ -101,11 +121,21 @@ absl::StatusOr<std::optional<size_t>> CountFailed(const std::string& out,
 
 }  // namespace
 
+absl::Status CheckOutput(const std::string& out) {
+  INLAY_RETURN_IF_ERROR(CheckReplace(out, FileKind::kOther, Replace::kSameKind));
+  const absl::StatusOr<OpenFile> file = OpenFile::Open(out, O_RDONLY);
+  if (absl::IsNotFound(file.status())) return absl::OkStatus();
+  INLAY_RETURN_IF_ERROR(file.status());
+  INLAY_ASSIGN_OR_RETURN(const std::string start, ReadAt(file->fd(), 0, kResultStart.size(), out));
+  if (start.empty() || start == kResultStart) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(out, " exists and is not the output of a batch job: it is never written over"));
+}
+
 absl::StatusOr<JoinOutcome> JoinShards(const std::string& out, const RequestFile& requests,
-                                       const JobIdentity& identity, size_t shards,
-                                       Replace replace) {
+                                       const JobIdentity& identity, size_t shards, bool restart) {
   return OrOutOfMemory("the results of a job",
-                       [&] { return Join(out, requests, identity, shards, replace); });
+                       [&] { return Join(out, requests, identity, shards, restart); });
 }
 
 absl::StatusOr<std::optional<size_t>> FailedResultsIn(const std::string& out,

@@ -11,15 +11,16 @@ namespace inlay::serve {
 namespace {
 
 constexpr absl::string_view kIdPrefix = "batch_req_";
+static_assert(kResultStart.substr(kResultStart.size() - kIdPrefix.size()) == kIdPrefix);
 
 }  // namespace
 
 std::string ResultLine(absl::string_view reply_id, absl::string_view custom_id, int status,
                        absl::string_view body) {
   assert(body.find('\n') == absl::string_view::npos);
-  return absl::StrCat(R"({"id":")", kIdPrefix, reply_id, R"(","custom_id":)",
-                      DumpJson(std::string(custom_id)), R"(,"response":{"status_code":)", status,
-                      R"(,"request_id":")", reply_id, R"(","body":)", body, R"(},"error":null})");
+  return absl::StrCat(kResultStart, reply_id, R"(","custom_id":)", DumpJson(std::string(custom_id)),
+                      R"(,"response":{"status_code":)", status, R"(,"request_id":")", reply_id,
+                      R"(","body":)", body, R"(},"error":null})");
 }
 
 absl::StatusOr<ParsedResult> ParseResultLine(absl::string_view line) {

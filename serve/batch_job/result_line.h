@@ -9,6 +9,9 @@
 
 namespace inlay::serve {
 
+// What each result begins with.
+inline constexpr absl::string_view kResultStart = R"({"id":"batch_req_)";
+
 // {"id", "custom_id", "response": {"status_code", "request_id", "body"}, "error": null} on one
 // line, without a newline. `reply_id`: see ReplyId; `body`: the reply's JSON on one line, whose
 // bytes stay as they are.

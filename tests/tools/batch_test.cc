@@ -268,6 +268,9 @@ TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
   requests[1]["body"]["max_tokens"] = 2000;
   requests[1]["body"]["ignore_eos"] = true;
   WriteFile(input_, Lines(requests));
+  // The output of another job, which --restart replaces in the end.
+  const std::string old = R"({"id":"batch_req_1"})";
+  WriteFile(out, old);
   int told = 0;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     unlink(part.c_str());
@@ -285,10 +288,10 @@ TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
     ExpectError(stopped, 1,
                 HasSubstr(absl::StrCat("the results so far are kept in ", part,
                                        ", and the same command goes on with the rest")));
-    EXPECT_FALSE(std::filesystem::exists(out));
+    EXPECT_EQ(ReadFile(out), old);
   }
   EXPECT_GT(told, 0) << "the job was done before any signal came";
-  EXPECT_EQ(Run(out).status, 3);
+  EXPECT_EQ(Run(out, {"--restart"}).status, 3);
   EXPECT_EQ(ReadFile(out), Whole());
 }
 
@@ -353,8 +356,10 @@ TEST_F(BatchTest, WhatCannotBeDoneIsRefused) {
       testing::MatchesRegex(".*: memory suffices for conversations of [0-9]+ tokens, not of "
                             "100000: give -c [0-9]+ or less, .*\n"));
   WriteFile(out, "mine\n");
-  ExpectError(Run(out), 1, HasSubstr("exists and is not the output of this job"));
+  ExpectError(Run(out), 1, HasSubstr("exists and is not the output of a batch job"));
+  ExpectError(Run(out, {"--restart"}), 1, HasSubstr("it is never written over"));
   EXPECT_EQ(ReadFile(out), "mine\n");
+  EXPECT_THAT(RunProgram({"batch", "--help"}).out, testing::Not(HasSubstr("--sandbox")));
   const std::string twice = ScratchPath("twice");
   WriteFile(twice, Lines({Requests()[0], Requests()[0]}));
   ExpectError(RunProgram({"batch", "-m", kDemoModel, twice, "-o", ScratchPath("o")}), 1,

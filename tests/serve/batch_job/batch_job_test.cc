@@ -326,6 +326,82 @@ TEST_F(BatchJobTest, AnotherJobIsRefusedUnlessItRestarts) {
   ExpectNothingElse({"in", "out"});
 }
 
+// The output of another job is there until the restart is done, however often that is interrupted.
+TEST_F(BatchJobTest, AnInterruptedRestartGoesOn) {
+  ASSERT_TRUE(Run(1, folder_.Path("whole")).ok());
+  fingerprint_ = "old";
+  ASSERT_TRUE(Run(1, out_).ok());
+  const std::string old = ReadAll(out_);
+  fingerprint_ = "f";
+  // What a run without a restart has kept is discarded once.
+  const std::string earlier = folder_.Path("earlier");
+  ASSERT_FALSE(Run(2, earlier, {}, 20).ok());
+  std::filesystem::rename(earlier + ".part", out_ + ".part");
+  asked_ = 0;
+  size_t runs = 1;
+  for (; runs < kRequests; ++runs) {
+    const auto outcome = Run(static_cast<unsigned>(runs), out_, {}, 20, /*restart=*/true);
+    if (outcome.ok()) {
+      EXPECT_GE(outcome->kept, 20 * (runs - 1));
+      break;
+    }
+    EXPECT_TRUE(absl::IsCancelled(outcome.status())) << outcome.status();
+    EXPECT_EQ(ReadAll(out_), old);
+  }
+  EXPECT_GT(runs, 1u);
+  // Of an interrupted run at most those are asked again that the handler had then.
+  EXPECT_LE(asked_, kRequests + (runs - 1) * 16);
+  EXPECT_EQ(ReadAll(out_), ReadAll(folder_.Path("whole")));
+  ExpectNothingElse({"in", "out", "whole"});
+  // The output being there, a restart begins anew.
+  EXPECT_EQ(Must(Run(1, out_, {}, kRequests + 1, /*restart=*/true)).kept, 0u);
+}
+
+TEST_F(BatchJobTest, ShardsRestartOneAfterAnother) {
+  ASSERT_TRUE(Run(1, folder_.Path("whole")).ok());
+  fingerprint_ = "old";
+  ASSERT_TRUE(Run(1, out_).ok());
+  // Of other jobs and of this one there are shards that ended before the restart.
+  const std::string other = folder_.Path("other");
+  ASSERT_TRUE(Run(1, other, {0, 3}).ok());
+  fingerprint_ = "f";
+  ASSERT_TRUE(Run(1, other, {1, 3}).ok());
+  for (const char* part : {".part.0-of-3", ".part.1-of-3"})
+    std::filesystem::rename(other + part, out_ + part);
+  const auto restart = [&](size_t index) {
+    return Must(Run(2, out_, {index, 3}, kRequests + 1, /*restart=*/true));
+  };
+  for (const size_t index : {2u, 0u}) {
+    const BatchJobOutcome outcome = restart(index);
+    EXPECT_EQ(outcome.kept, 0u);
+    EXPECT_EQ(outcome.missing, index == 2 ? 2u : 1u);
+    // As when Slurm runs a task again.
+    const size_t asked = asked_;
+    EXPECT_EQ(restart(index).kept, kRequests / 3);
+    EXPECT_EQ(asked_, asked);
+  }
+  const BatchJobOutcome last = restart(1);
+  EXPECT_EQ(last.kept, 0u);
+  EXPECT_TRUE(last.joined);
+  EXPECT_EQ(ReadAll(out_), ReadAll(folder_.Path("whole")));
+  ExpectNothingElse({"in", "out", "whole"});
+}
+
+TEST_F(BatchJobTest, OnlyOutputsOfBatchJobsAreReplaced) {
+  for (const char* text : {"notes of mine\n", "{\"id\":\"batch\"}\n", "{", "\n"}) {
+    WriteAll(out_, text);
+    for (const bool restart : {false, true}) {
+      EXPECT_THAT(Run(1, out_, {}, kRequests + 1, restart).status().message(),
+                  HasSubstr("out exists and is not the output of a batch job"));
+      EXPECT_EQ(ReadAll(out_), text);
+    }
+  }
+  EXPECT_EQ(asked_, 0u);
+  ExpectNothingElse({"in", "out"});
+  WriteAll(out_, "");
+  EXPECT_TRUE(Must(Run(1, out_)).joined);
+}
+
 TEST_F(BatchJobTest, WhatTheWriterOfTheOutputLeftIsRemoved) {
   ASSERT_FALSE(Run(2, out_, {}, 20).ok());
   const std::string journal = ReadAll(out_ + ".part");
