@@ -277,7 +277,10 @@ class CallGrammar {
   }
 
   absl::StatusOr<Expr> TextAndCalls(Expr call) {
-    INLAY_ASSIGN_OR_RETURN(const Expr without, AddTextWithout(builder_, {rules_.begin}));
+    // Who reads the answer takes a function for a call also without the marker before it.
+    std::vector<std::string> begins = {rules_.begin};
+    if (rules_.syntax == Syntax::kTagged) begins.push_back("<function=");
+    INLAY_ASSIGN_OR_RETURN(const Expr without, AddTextWithout(builder_, std::move(begins)));
     const Rule text = builder_.Declare("text without calls");
     builder_.Define(text, without);
     const Expr more = builder_.Sequence({Block(call), builder_.Call(text)});

@@ -168,6 +168,11 @@ TEST(CallGrammarTest, AmongTextOnlyCallsFollowTheMarker) {
       const std::string text = absl::StrCat("So: ", rules.begin, bad);
       EXPECT_EQ(ReadText(*tokenizer, *grammar, text), Reads::kNot) << text;
     }
+    // A function is read as a call also without the marker, so that it is no text.
+    if (rules.syntax == CallRules::Syntax::kTagged) {
+      EXPECT_EQ(ReadText(*tokenizer, *grammar, "So: <function=look>"), Reads::kNot);
+      EXPECT_EQ(ReadText(*tokenizer, *grammar, "So: <function>"), Reads::kWhole);
+    }
     // Nor can letters be what a control token is.
     GrammarMatcher letters(grammar->compiled);
     EXPECT_EQ(Must(letters.AcceptBytes(rules.begin)), family.controls.empty());
