@@ -38,6 +38,10 @@ struct AnswerParserOptions {
 //     calls behind that marker are read. So it is with JSON in tags whose string does not end;
 //     there the call up to the marker has the text as its argument.
 //   - After its first kCallBegin, a call's number is not used again.
+//   - A call in tags may lack the marker before it, if it is of one of the tools, and at the end of
+//     the answer any call the marker behind it.
+//   - Calls within thoughts are drafts, and thoughts as they are written. But where the answer ends
+//     with whole calls and the thoughts did not end, these are calls: Finish() says so.
 class AnswerParser {
  public:
   explicit AnswerParser(const AnswerFormat& format, AnswerParserOptions options = {});
@@ -61,14 +65,24 @@ class AnswerParser {
     kTextBegin,
     kTextEnd,
     kCallBegin,
+    kBareCallBegin,  // "<function=f>" of kTagged, where f is one of the tools
     kCallEnd
   };
 
   void Take(char c);
   void TakeInCall(char c);
   void FailCall();
+  // The first `size` bytes of what a reader took are no call; what follows them is read anew.
+  void TakeAsNoCall(absl::string_view text, size_t size);
+  // Whether a marker may begin with this text, which is not all of it.
+  bool MayBeginMarker(absl::string_view text) const;
+  // After a byte of a call within thoughts.
+  void CheckDraft();
+  // What is held of thoughts is no call.
+  void DropDraft();
   // Which marker `held_` is, or the beginning of, where one may be.
   Marker FindMarker() const;
+  Marker FindBareCall() const;
   void Enter(Marker marker);
   // A byte of text or thoughts.
   void Emit(char c);
@@ -76,6 +90,7 @@ class AnswerParser {
 
   AnswerFormat format_;
   AnswerParserOptions options_;
+  std::vector<std::string> functions_;  // that may be called without a marker before the call
   std::vector<AnswerEvent> events_;
   size_t next_call_ = 0;
 
@@ -84,12 +99,16 @@ class AnswerParser {
   bool thought_ = false;                // thoughts were read, or were begun by the prompt
   bool text_open_ = false;              // after text_begin
   bool thinking_new_ = false;           // nothing was thought since the thoughts began
-  bool calls_ended_ = false;            // the marker behind calls may follow
+  bool calls_ended_ = false;            // nothing but markers behind calls came since a call
   bool skips_space_ = false;            // after a marker
   std::string space_;                   // white space that a marker may follow
   std::string held_;                    // the beginning of a marker, perhaps
   std::unique_ptr<CallReader> reader_;  // within calls
   std::string call_text_;  // since the marker, or since the last call that was complete
+  // Within thoughts: their text since the first of the whole calls that may be the answer's last
+  // ones, and the events of these and of the call that is being read.
+  std::string draft_;
+  std::vector<AnswerEvent> draft_events_;
 };
 
 }  // namespace inlay

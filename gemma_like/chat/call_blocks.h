@@ -11,6 +11,11 @@
 
 namespace inlay {
 
+// The tags of ParseTaggedCalls: those that names and ">" follow, and the last one of a call.
+inline constexpr absl::string_view kFunction = "<function=";
+inline constexpr absl::string_view kParameter = "<parameter=";
+inline constexpr absl::string_view kEndFunction = "</function>";
+
 struct ParsedCall {
   std::string name;
   std::string arguments;  // a JSON object
@@ -27,8 +32,12 @@ struct ParsedCall {
 bool ParseTaggedCalls(absl::string_view block, const jinja::Value& tools, size_t behind,
                       std::vector<ParsedCall>* calls, bool* open);
 
-// [f(x=1, y="b"), g()] with Python's literals. Models, and templates that show them how, write
-// quotes in texts without a backslash; a quote ends a text where a text can end.
+// The names of functions in definitions as templates get them.
+std::vector<std::string> FunctionNames(const jinja::Value& tools);
+
+// [f(x=1, y="b"), g()] with Python's literals; keys of dicts become texts, as JSON has no others.
+// Models, and templates that show them how, write quotes in texts without a backslash; a quote ends
+// a text where a text can end.
 bool ParsePythonCalls(absl::string_view block, std::vector<ParsedCall>* calls);
 
 // call:f{x:1,y:<escape>b<escape>}, where `quote` is <escape>.
@@ -58,7 +67,8 @@ class BlockCursor {
   absl::string_view rest_;
 };
 
-// Appends a number, or true, false or null, also as Python writes them; false for other words.
+// Appends a number, or true, false or null, also as Python writes them (+1_000, .5, True); false
+// for other words.
 bool AppendWord(absl::string_view word, std::string* out);
 
 }  // namespace inlay

@@ -26,12 +26,16 @@ class CallReader {
  public:
   enum class State : uint8_t {
     kMore,
-    kEnded,        // this byte was the last of the calls; the marker behind them may follow
-    kEndedMarker,  // this byte was the last of that marker
+    kEnded,        // this byte was the last of the calls, or of the marker behind them
+    kEndedBefore,  // what came since the last call is not of the calls and is to be read anew
     kRefused,      // what came is no call, or no other call; this byte was not taken
   };
   virtual ~CallReader() = default;
   virtual State Push(char c, CallSink& sink) = 0;
+
+  // Where the answer ends after kMore: whether all that it took is whole calls, of which it then
+  // passes on those that it has not passed on yet. Otherwise GiveUp is to be called.
+  virtual bool Finish(CallSink& sink) = 0;
 
   // After kRefused, or where the answer ends: how many of the last bytes that it took belong to
   // none of its calls and are to be read anew, as another call may be in them. Passes on the calls
@@ -39,12 +43,18 @@ class CallReader {
   virtual size_t GiveUp([[maybe_unused]] CallSink& sink) { return 0; }
 };
 
-// Reads JSON and passes arguments on as they come. With `named`, CallSyntax::kNamedJson too.
-std::unique_ptr<CallReader> MakeJsonCallReader(bool named);
+// Reads JSON and passes arguments on as they come; a name in front of them for kNamedJson. Where
+// `format` has a marker behind calls, there may be several objects before it, also without a list
+// around them, and one bracket too many.
+std::unique_ptr<CallReader> MakeJsonCallReader(const AnswerFormat& format);
 
 // Reads the other syntaxes of `format`: keeps the calls until it has seen the marker behind them.
 // `tools` are definitions as templates get them; they tell which arguments of kTagged are text.
 std::unique_ptr<CallReader> MakeBlockCallReader(const AnswerFormat& format, jinja::Value tools);
+
+// Reads one function of kTagged without the marker before it, from "<function=" on; it ends with
+// "</function>". A marker within it means that it is none, so that the call behind it is read.
+std::unique_ptr<CallReader> MakeBareCallReader(const AnswerFormat& format, jinja::Value tools);
 
 // Reads what `format` has: the two above, for kTagged and kPython the one that the first bytes ask
 // for.

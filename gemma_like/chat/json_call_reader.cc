@@ -14,7 +14,8 @@ namespace {
 
 class JsonCallReader : public CallReader {
  public:
-  explicit JsonCallReader(bool named) : named_(named) {}
+  explicit JsonCallReader(const AnswerFormat& format)
+      : named_(format.calls == CallSyntax::kNamedJson), end_(format.call_end) {}
 
   State Push(char c, CallSink& sink) override {
     switch (step_) {
@@ -27,10 +28,16 @@ class JsonCallReader : public CallReader {
       case Step::kKey:
       case Step::kValue:
         return InValue(c, sink);
+      case Step::kInMarker:
+        return InMarker(c);
       default:
         break;
     }
     return absl::ascii_isspace(c) ? State::kMore : Between(c, sink);
+  }
+
+  bool Finish(CallSink&) override {
+    return step_ == Step::kAfterObject || step_ == Step::kAfterCall || step_ == Step::kAfterBrace;
   }
 
  private:
@@ -47,6 +54,10 @@ class JsonCallReader : public CallReader {
     kValue,
     kAfterValue,
     kAfterObject,  // in a list
+    kAfterCall,    // an object ended that is in no list
+    kAfterComma,   // and a comma behind it
+    kAfterBrace,   // and one bracket too many
+    kInMarker,     // the marker behind that bracket
   };
   enum class Member : uint8_t { kName, kArguments, kOther };
 
@@ -75,7 +86,7 @@ class JsonCallReader : public CallReader {
       piece_.push_back(c);
       return State::kMore;
     }
-    absl::string_view name = piece_;
+    absl::string_view name = absl::StripAsciiWhitespace(piece_);
     if (absl::EndsWith(name, kArgsMarker)) name.remove_suffix(kArgsMarker.size());
     name = absl::StripAsciiWhitespace(name.substr(0, name.find(kIdMarker)));
     if (name.empty() || name.find_first_of("[]") != absl::string_view::npos) return State::kRefused;
@@ -110,10 +121,23 @@ class JsonCallReader : public CallReader {
       case Step::kAfterValue:
         if (c == '}') return EndObject(sink);
         return c == ',' ? Go(Step::kNextKey) : State::kRefused;
+      case Step::kAfterCall:
+        if (c == ',') return Go(Step::kAfterComma);
+        if (c == '}') return Go(Step::kAfterBrace);
+        [[fallthrough]];
+      case Step::kAfterComma:
+        return c == '{' ? Go(Step::kFirstKey) : State::kEndedBefore;
+      case Step::kAfterBrace:
+        return InMarker(c);
       default:
         if (c == ']') return State::kEnded;
         return c == ',' ? Go(Step::kObject) : State::kRefused;
     }
+  }
+
+  State InMarker(char c) {
+    if (c != end_[marker_size_]) return State::kEndedBefore;
+    return ++marker_size_ == end_.size() ? State::kEnded : Go(Step::kInMarker);
   }
 
   void BeginValue(Step step) {
@@ -174,7 +198,7 @@ class JsonCallReader : public CallReader {
       arguments_ = piece_;
       return true;
     }
-    if (piece_[0] == 'n') {
+    if (piece_[0] == 'n' || piece_ == "\"\"") {
       arguments_ = "{}";
       return true;
     }
@@ -191,7 +215,8 @@ class JsonCallReader : public CallReader {
     begun_ = false;
     name_.clear();
     arguments_.clear();
-    return in_list_ ? Go(Step::kAfterObject) : State::kEnded;
+    if (in_list_) return Go(Step::kAfterObject);
+    return end_.empty() ? State::kEnded : Go(Step::kAfterCall);
   }
 
   void BeginCall(absl::string_view name, CallSink& sink) {
@@ -208,6 +233,8 @@ class JsonCallReader : public CallReader {
   }
 
   const bool named_;
+  const absl::string_view end_;  // the marker behind calls
+  size_t marker_size_ = 0;       // how much of it came
   Step step_ = Step::kStart;
   bool in_list_ = false;
   JsonScanner scanner_;
@@ -221,8 +248,8 @@ class JsonCallReader : public CallReader {
 
 }  // namespace
 
-std::unique_ptr<CallReader> MakeJsonCallReader(bool named) {
-  return std::make_unique<JsonCallReader>(named);
+std::unique_ptr<CallReader> MakeJsonCallReader(const AnswerFormat& format) {
+  return std::make_unique<JsonCallReader>(format);
 }
 
 }  // namespace inlay

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "gemma_like/chat/call_blocks.h"
@@ -30,6 +31,11 @@ class PythonParser {
   }
 
  private:
+  struct Quote {
+    absl::string_view text;  // one quote or three
+    bool raw = false;        // a backslash is one
+  };
+
   // Where a word ends.
   static constexpr absl::string_view kWordEnds = ",:=()[]{}\"' \t\r\n";
 
@@ -63,8 +69,7 @@ class PythonParser {
   bool Value(int depth, char closing, std::string* out) {
     if (depth == BlockCursor::kMostDepth) return false;
     const bool is_argument = depth == 0;
-    if (cursor_.Skip("'")) return Text('\'', closing, is_argument, out);
-    if (cursor_.Skip("\"")) return Text('"', closing, is_argument, out);
+    if (Quote quote; SkipQuote(&quote)) return Text(quote, closing, is_argument, out);
     if (cursor_.Skip("[")) return List(']', depth, out);
     if (cursor_.Skip("(")) return List(')', depth, out);
     if (cursor_.Skip("{")) return Dict(depth, out);
@@ -95,13 +100,36 @@ class PythonParser {
         if (cursor_.Skip("}")) break;  // {"a": 1,}
         *out += ", ";
       }
-      const bool single = cursor_.Skip("'");
-      if (!single && !cursor_.Skip("\"")) return false;
-      if (!Text(single ? '\'' : '"', ':', false, out) || !cursor_.Skip(":")) return false;
+      if (!Key(out) || !cursor_.Skip(":")) return false;
       *out += ": ";
       if (!Value(depth + 1, '}', out)) return false;
     }
     out->push_back('}');
+    return true;
+  }
+
+  bool Key(std::string* out) {
+    if (Quote quote; SkipQuote(&quote)) return Text(quote, ':', false, out);
+    absl::string_view word;
+    std::string literal;
+    if (!Word(&word) || !AppendWord(word, &literal)) return false;
+    AppendJsonString(literal, out);
+    return true;
+  }
+
+  // Goes over what begins a text: one or three quotes and letters before them. What f"{x}" stands
+  // for nobody knows here; it is the text in the quotes.
+  bool SkipQuote(Quote* quote) {
+    cursor_.SkipSpace();
+    const absl::string_view rest = cursor_.rest();
+    const size_t begin = rest.substr(0, 3).find_first_not_of("bfruBFRU");
+    if (begin == absl::string_view::npos) return false;
+    const char c = rest[begin];
+    if (c != '"' && c != '\'') return false;
+    const bool three = absl::StartsWith(rest.substr(begin), std::string(3, c));
+    quote->text = rest.substr(begin, three ? 3 : 1);
+    quote->raw = absl::StrContains(absl::AsciiStrToLower(rest.substr(0, begin)), 'r');
+    cursor_.Advance(begin + quote->text.size());
     return true;
   }
 
@@ -119,17 +147,24 @@ class PythonParser {
   }
 
   // After the first quote.
-  bool Text(char quote, char closing, bool is_argument, std::string* out) {
+  bool Text(const Quote& quote, char closing, bool is_argument, std::string* out) {
     std::string text;
     while (!cursor_.AtEnd()) {
-      const char c = cursor_.rest()[0];
-      cursor_.Advance(1);
-      if (c == quote && EndsBefore(cursor_.rest(), closing, is_argument)) {
+      const absl::string_view rest = cursor_.rest();
+      if (absl::StartsWith(rest, quote.text) &&
+          EndsBefore(rest.substr(quote.text.size()), closing, is_argument)) {
+        cursor_.Advance(quote.text.size());
         AppendJsonString(text, out);
         return true;
       }
-      if (c != '\\') {
-        text.push_back(c);
+      cursor_.Advance(1);
+      if (rest[0] != '\\') {
+        text.push_back(rest[0]);
+      } else if (quote.raw) {
+        // It only keeps a quote from ending the text.
+        const size_t size = std::min<size_t>(rest.size(), 2);
+        absl::StrAppend(&text, rest.substr(0, size));
+        cursor_.Advance(size - 1);
       } else if (!Escape(&text)) {
         return false;
       }

@@ -17,9 +17,7 @@ namespace {
 
 using jinja::Value;
 
-constexpr absl::string_view kParameter = "<parameter=";
 constexpr absl::string_view kEndParameter = "</parameter>";
-constexpr absl::string_view kEndFunction = "</function>";
 
 // The value of a key, null where `value` is no dict or has none.
 const Value* Member(const Value* value, absl::string_view key) {
@@ -33,14 +31,23 @@ const jinja::Values& ItemsOf(const Value* value) {
   return value->sequence()->items;
 }
 
+// The definition of the function that a tool is.
+const Value* FunctionOf(const Value& tool) {
+  const Value* function = Member(&tool, "function");
+  return function == nullptr ? &tool : function;
+}
+
+// Its name; "" where there is none.
+absl::string_view NameOf(const Value* function) {
+  const Value* name = Member(function, "name");
+  return name == nullptr || !name->is(jinja::Type::kString) ? "" : name->bytes();
+}
+
 // The schema of a function's parameters; null where there is none.
 const Value* ParametersOf(const Value& tools, absl::string_view function) {
   for (const Value& tool : ItemsOf(&tools)) {
-    const Value* definition = Member(&tool, "function");
-    if (definition == nullptr) definition = &tool;
-    const Value* name = Member(definition, "name");
-    if (name == nullptr || !name->is(jinja::Type::kString) || name->bytes() != function) continue;
-    return Member(definition, "parameters");
+    const Value* definition = FunctionOf(tool);
+    if (NameOf(definition) == function) return Member(definition, "parameters");
   }
   return nullptr;
 }
@@ -165,7 +172,7 @@ class TaggedParser {
  private:
   bool Function(ParsedCall* call) {
     absl::string_view name;
-    if (!cursor_.Skip("<function=") || !cursor_.TakeUntil(">", &name)) return false;
+    if (!cursor_.Skip(kFunction) || !cursor_.TakeUntil(">", &name)) return false;
     name = absl::StripAsciiWhitespace(name);
     if (name.empty()) return false;
     call->name = std::string(name);
@@ -215,6 +222,15 @@ class TaggedParser {
 };
 
 }  // namespace
+
+std::vector<std::string> FunctionNames(const Value& tools) {
+  std::vector<std::string> names;
+  for (const Value& tool : ItemsOf(&tools)) {
+    const absl::string_view name = NameOf(FunctionOf(tool));
+    if (!name.empty()) names.emplace_back(name);
+  }
+  return names;
+}
 
 bool ParseTaggedCalls(absl::string_view block, const Value& tools, size_t behind,
                       std::vector<ParsedCall>* calls, bool* open) {

@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "io/template/json_input.h"
 #include "nlohmann/json.hpp"
-#include "tests/gemma_like/chat/answer_text.h"
+#include "tests/gemma_like/chat/shown_answer.h"
 #include "tests/must.h"
 #include "tests/repetitions.h"
 
@@ -21,54 +21,6 @@ namespace inlay {
 namespace {
 
 using Kind = AnswerEvent::Kind;
-
-// "text", "(thoughts)" and "f{...}." for a call, with "!" in place of "." where it has no end; a
-// bar between them.
-std::string Shown(const std::vector<AnswerEvent>& events) {
-  std::string shown;
-  bool open = false;
-  for (const AnswerEvent& event : events) {
-    const bool in_call = event.kind == Kind::kCallArguments || event.kind == Kind::kCallEnd;
-    if (open && !in_call) shown += "!";
-    open = event.kind == Kind::kCallBegin || event.kind == Kind::kCallArguments;
-    if (!shown.empty() && !in_call) shown += "|";
-    if (event.kind == Kind::kReasoning) {
-      absl::StrAppend(&shown, "(", event.text, ")");
-    } else {
-      absl::StrAppend(&shown, event.text, event.kind == Kind::kCallEnd ? "." : "");
-    }
-  }
-  return shown + (open ? "!" : "");
-}
-
-// Parses the text whole, byte by byte and in random pieces, which must all say the same.
-std::vector<AnswerEvent> Parse(const AnswerFormat& format, const std::string& text,
-                               const AnswerParserOptions& options = {}) {
-  const auto whole = ParseInPieces(format, text, options, [&] { return text.size(); });
-  EXPECT_EQ(ParseInPieces(format, text, options, [] { return 1; }), whole) << text;
-  std::mt19937 random(1);
-  for (int i = 0; i < 5; ++i)
-    EXPECT_EQ(ParseInPieces(format, text, options, [&] { return 1 + random() % 9; }), whole);
-  return whole;
-}
-
-std::string ShowAnswer(const AnswerFormat& format, const std::string& text,
-                       const AnswerParserOptions& options = {}) {
-  return Shown(Parse(format, text, options));
-}
-
-const AnswerFormat kQwen = AnswerFormat::Of("<think></think><tool_call>");
-const AnswerFormat kGemma4 =
-    AnswerFormat::Of("<|channel>thought<channel|><|tool_call><tool_call|>");
-const AnswerFormat kFunctionGemma = AnswerFormat::Of("<start_function_call>");
-const AnswerFormat kLfm2 = AnswerFormat::Of("</think> List of tools: [");
-const AnswerFormat kNemotron2 = AnswerFormat::Of("</think><TOOLCALL>");
-const AnswerFormat kGranite3 = AnswerFormat::Of("</think><response></response><|tool_call|>");
-const AnswerFormat kMistral = AnswerFormat::Of("[TOOL_CALLS][THINK][/THINK]");
-
-AnswerParserOptions WithTools(const char* tools) {
-  return {.tools = Must(jinja::ParseJson(tools))};
-}
 
 TEST(AnswerFormatTest, IsFoundInTheTemplatesText) {
   EXPECT_EQ(AnswerFormat::Of("{{ messages[0].content }}").calls, CallSyntax::kNone);
@@ -149,6 +101,11 @@ Done. )"),
   EXPECT_EQ(ShowAnswer(kQwen, R"(<tool_call>{"name":"f","arguments":{}})"), "f{}.");
   EXPECT_EQ(ShowAnswer(kQwen, R"(<tool_call>{"name":"f","arguments":{}} Well</tool_call>)"),
             "f{}.|Well</tool_call>");
+  for (const char* none : {R"("")", "null", "{}", R"("{}")"}) {
+    EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat(R"(<tool_call>{"name":"f","arguments":)", none,
+                                             "}</tool_call>")),
+              "f{}.");
+  }
   // Line breaks in texts, which JSON forbids, are escaped.
   EXPECT_EQ(
       ShowAnswer(kQwen, "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"b\nc\"}}</tool_call>"),
@@ -167,11 +124,39 @@ TEST(AnswerParserTest, ReadsListsOfCalls) {
             R"(f{}.|, {"name": 1}]</TOOLCALL>)");
 }
 
+TEST(AnswerParserTest, ReadsSeveralObjectsBetweenMarkers) {
+  const std::string f = R"({"name": "f", "arguments": {"a": "}"}})", g = R"({"name": "g"})";
+  const std::string shown = R"(f{"a": "}"}.)", both = shown + "|g{}.";
+  const auto show = [](absl::string_view text) {
+    return ShowAnswer(kQwen, absl::StrCat("<tool_call>\n", text, "\n</tool_call>\nWell."));
+  };
+  for (const char* separator : {"\n", "", ", ", " ,\n"})
+    EXPECT_EQ(show(f + separator + g), both + "|Well.");
+  EXPECT_EQ(ShowAnswer(kNemotron2, absl::StrCat("<TOOLCALL>", f, ", ", g, "</TOOLCALL>")), both);
+  EXPECT_EQ(ShowAnswer(kLfm2, absl::StrCat("<|tool_call_start|>", f, g, "<|tool_call_end|>")),
+            both);
+  // Without the marker behind them.
+  EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>\n", f, "\n", g, "\n")), both);
+  EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>", f, "\n<tool_call>", g)), both);
+  EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>", f, ", well")), shown + "|, well");
+  // What follows is no call.
+  EXPECT_EQ(show(f + ",, " + g), shown + "|,, {\"name\": \"g\"}\n</tool_call>\nWell.");
+  EXPECT_EQ(show(f + " {1}"), shown + "|{1}\n</tool_call>\nWell.");
+  // A bracket too many, and a marker too many.
+  for (const char* more : {"}", "\n}\n", "\n</tool_call>", "}</tool_call>\n"})
+    EXPECT_EQ(show(f + more), shown + "|Well.");
+  EXPECT_EQ(show(f + "}}"), shown + "|}}\n</tool_call>\nWell.");
+  EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>", f, "}")), shown);
+  EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<tool_call>", f, "}</tool_")), shown + "|}</tool_");
+}
+
 TEST(AnswerParserTest, ReadsMistralsNames) {
   EXPECT_EQ(
       ShowAnswer(kMistral, R"([TOOL_CALLS]f[ARGS]{"x": 1}[TOOL_CALLS]g[CALL_ID]123456789[ARGS]{})"),
       R"(f{"x": 1}.|g{}.)");
   EXPECT_EQ(ShowAnswer(kMistral, R"(Hi [TOOL_CALLS] f {"x": 1})"), R"(Hi|f{"x": 1}.)");
+  EXPECT_EQ(ShowAnswer(kMistral, R"([TOOL_CALLS]f[ARGS] {"x": 1}[TOOL_CALLS] g [ARGS] {})"),
+            R"(f{"x": 1}.|g{}.)");
   EXPECT_EQ(ShowAnswer(kMistral, "[TOOL_CALLS]f\n{}"), "[TOOL_CALLS]f\n{}");
   EXPECT_EQ(ShowAnswer(kMistral, "[TOOL_CALLS]{}"), "[TOOL_CALLS]{}");
   EXPECT_EQ(ShowAnswer(kMistral, "[TOOL_CALLS][CALL_ID]1[ARGS]{}"),
@@ -299,6 +284,72 @@ TEST(AnswerParserTest, ReadsNemotron3) {
             "(Is it <tool_call>? No.)|Yes.");
 }
 
+// As Qwen3-Coder writes them now and then.
+TEST(AnswerParserTest, ReadsTagsWithoutTheMarkerBeforeThem) {
+  const AnswerParserOptions tools = WithTools(R"([{"type": "function", "function": {"name": "f",
+      "parameters": {"properties": {"s": {"type": "string"}, "l": {"type": "array"}}}}},
+      {"type": "function", "function": {"name": "fg"}}])");
+  const auto show = [&](const std::string& text) { return ShowAnswer(kQwen, text, tools); };
+  const std::string f = "<function=f>\n<parameter=s>\nq\n</parameter>\n</function>";
+  const std::string shown = R"(f{"s": "q"}.)";
+  const std::string marked = absl::StrCat("<tool_call>\n", f, "\n</tool_call>");
+  EXPECT_EQ(show("I will.\n\n" + f + "\n</tool_call>"), "I will.|" + shown);
+  EXPECT_EQ(show(f), shown);
+  EXPECT_EQ(show(f + "\nWell."), shown + "|Well.");
+  EXPECT_EQ(show(f + "\n" + f + "\n</tool_call>\n" + marked + "<function=fg></function>"),
+            absl::StrCat(shown, "|", shown, "|", shown, "|fg{}."));
+  EXPECT_EQ(show("<think>a</think>" + f), "(a)|" + shown);
+  // The JSON of a parameter may hold the ends of tags, as with the marker.
+  const std::string list = R"(["</parameter></function>", "</function>"])";
+  EXPECT_EQ(show("<function=f><parameter=l>" + list + "</parameter></function>"),
+            "f{\"l\": " + list + "}.");
+  EXPECT_EQ(show("<function=f><parameter=l>[\"a</parameter></function>\nWell."),
+            R"(f{"l": "[\"a"}.|Well.)");
+  // No call: another name, no tag behind the name, one that does not end.
+  for (const std::string text :
+       {"<function=g>\n</function>", "<function=f x", "Write <function=f> and </function>.",
+        "<function=f><parameter=s>1</function>", "<function=f><parameter=s>1</parameter>"}) {
+    EXPECT_EQ(show(text), text);
+    EXPECT_EQ(show(text + marked), absl::StrCat(text, "|", shown));
+  }
+  EXPECT_EQ(show("<function=f<function=fg></function>"), "<function=f|fg{}.");
+  EXPECT_EQ(ShowAnswer(kQwen, f), f) << "no tools";
+  EXPECT_EQ(ShowAnswer(kNemotron2, f, tools), f) << "another format";
+  AnswerParserOptions no_calls = tools;
+  no_calls.calls = false;
+  EXPECT_EQ(ShowAnswer(kQwen, f, no_calls), f);
+}
+
+TEST(AnswerParserTest, TextBehindTheNameOfAFunctionIsNotKeptBack) {
+  AnswerParser parser(kQwen, WithTools(R"([{"name": "f"}])"));
+  EXPECT_EQ(Shown(parser.Push("Write <function=f> an")), "Write <function=f> an");
+  EXPECT_EQ(Shown(parser.Push(" <tool_call><function=f> and <tool_")),
+            " <tool_call><function=f> and");
+}
+
+// As at the end of an answer that a token ends which is not shown.
+TEST(AnswerParserTest, TheLastCallNeedsNoMarkerBehindIt) {
+  EXPECT_EQ(ShowAnswer(kLfm2, "a<|tool_call_start|>[f(s=\"a\")]"), R"(a|f{"s": "a"}.)");
+  EXPECT_EQ(ShowAnswer(kLfm2, "<|tool_call_start|>[f(), g()]\n"), "f{}.|g{}.");
+  EXPECT_EQ(ShowAnswer(kGemma4, "<|tool_call>call:f{n:1}"), R"(f{"n": 1}.)");
+  EXPECT_EQ(ShowAnswer(kFunctionGemma, "<start_function_call>call:f{n:<escape>b<escape>}"),
+            R"(f{"n": "b"}.)");
+  EXPECT_EQ(ShowAnswer(kQwen, "<tool_call>\n<function=f>\n</function>\n"), "f{}.");
+  EXPECT_EQ(ShowAnswer(kQwen, "<tool_call><function=f></function><function=g></function>"),
+            "f{}.|g{}.");
+  const AnswerParserOptions list =
+      WithTools(R"([{"name": "f", "parameters": {"properties": {"l": {"type": "array"}}}}])");
+  const std::string open = "<tool_call><function=f><parameter=l>[\"a</parameter></function>";
+  EXPECT_EQ(ShowAnswer(kQwen, open, list), R"(f{"l": "[\"a"}.)");
+  EXPECT_EQ(ShowAnswer(kQwen, open + "</tool_call>" + open, list),
+            R"(f{"l": "[\"a"}.|f{"l": "[\"a"}.)");
+  for (const char* text : {"<|tool_call_start|>[f(s=\"a\")", "<|tool_call_start|>[f()] x",
+                           "<|tool_call_start|>[f()]<|tool_call_en"}) {
+    EXPECT_EQ(ShowAnswer(kLfm2, text), text);
+  }
+  EXPECT_EQ(ShowAnswer(kGemma4, "<|tool_call>call:f{n:1"), "<|tool_call>call:f{n:1");
+}
+
 TEST(AnswerParserTest, ReadsPython) {
   const auto show = [](const std::string& calls) {
     return ShowAnswer(kLfm2, absl::StrCat("<|tool_call_start|>", calls, "<|tool_call_end|>"));
@@ -318,12 +369,41 @@ TEST(AnswerParserTest, ReadsPython) {
   EXPECT_EQ(show(R"([f(a={"b": 1,},)])"), R"(f{"a": {"b": 1}}.)");
   EXPECT_EQ(show("[ f ( a = 'x' ) , ]"), "<|tool_call_start|>[ f ( a = 'x' ) , ]<|tool_call_end|>");
   for (const char* bad :
-       {"f()", "[f]", "[f(1)]", "[f(a=x)]", "[f(a='x)]", "[f(a={1: 2})]", "[f(a=)]",
-        "[f(a='\\ud800')]", "[f(a='\\x4')]", "[f()] x", "[]", "[f(a=1 b=2)]"}) {
+       {"f()", "[f]", "[f(1)]", "[f(a=x)]", "[f(a='x)]", "[f(a=)]", "[f(a='\\ud800')]",
+        "[f(a='\\x4')]", "[f()] x", "[]", "[f(a=1 b=2)]", "[f(a=1__0)]", "[f(a=.)]",
+        "[f(a={x: 1})]", "[f(a={1 2})]", "[f(a=fx'b')]", "[f(a='''b')]"}) {
     EXPECT_EQ(show(bad), absl::StrCat("<|tool_call_start|>", bad, "<|tool_call_end|>"));
   }
   EXPECT_EQ(ShowAnswer(kLfm2, "<think>a</think>\n<|tool_call_start|>[f()]<|tool_call_end|>Well."),
             "(a)|f{}.|Well.");
+}
+
+TEST(AnswerParserTest, ReadsPythonsLiterals) {
+  const std::pair<const char*, const char*> kLiterals[] = {
+      {".5", "0.5"},
+      {"-.5", "-0.5"},
+      {"5.", "5.0"},
+      {"1.e3", "1.0e3"},
+      {"+3", "3"},
+      {"1_000", "1000"},
+      {"-1_0.2_5", "-10.25"},
+      {"{1: 2, .5: 3, True: {None: 'x'}}", R"({"1": 2, "0.5": 3, "true": {"null": "x"}})"},
+      {R"(f"q{x}")", R"("q{x}")"},
+      {"{u'k': b'v'}", R"({"k": "v"})"},
+      {R"(r'\d\'')", R"("\\d\\'")"},
+      {R"(Rb"a\n")", R"("a\\n")"},
+      {R"("""a""")", R"("a")"},
+      {"'''a\n'b', \"c\"'''", R"("a\n'b', \"c\"")"},
+      {R"('''it's\n''')", R"("it's\n")"},
+      {R"py("""say "so"""")py", R"("say \"so\"")"},
+      {R"(['', "", ''''''])", R"(["", "", ""])"},
+      {"f'''<|tool_call_end|>'''", R"("<|tool_call_end|>")"},
+      {R"('''it's <|tool_call_end|>, "''')", R"("it's <|tool_call_end|>, \"")"}};
+  for (const auto& [value, json] : kLiterals) {
+    EXPECT_EQ(
+        ShowAnswer(kLfm2, absl::StrCat("<|tool_call_start|>[f(a=", value, ")]<|tool_call_end|>")),
+        absl::StrCat("f{\"a\": ", json, "}."));
+  }
 }
 
 // As LFM2 writes them where the system prompt asks for JSON.
@@ -407,6 +487,8 @@ TEST(AnswerParserTest, ReadsGemmasCalls) {
     EXPECT_EQ(show("call:f{l:[1," + quote + "b" + quote + ",[]],m:{" + quote + "k" + quote +
                    ":{x:false}}}"),
               R"(f{"l": [1, "b", []], "m": {"k": {"x": false}}}.)");
+    EXPECT_EQ(show("call:f{a:.5,b:-.5,c:+3,d:1_000,e:5.}"),
+              R"(f{"a": 0.5, "b": -0.5, "c": 3, "d": 1000, "e": 5.0}.)");
     EXPECT_EQ(ShowAnswer(format, "So.\n" + wrap("call:f{}") + wrap("call:g{}") + "\nDone"),
               "So.|f{}.|g{}.|Done");
     for (const char* bad : {"f{}", "call:{}", "call:f", "call:f{a}", "call:f{a:}", "call:f{a:b}",
@@ -445,7 +527,7 @@ TEST(AnswerParserTest, AVoidCallIsFollowedByItsText) {
     EXPECT_THAT(shown, testing::EndsWith(absl::StrCat("!|\n", call)));
   }
   const auto events =
-      Parse(kQwen, R"(<tool_call>{"name": "f", "arguments": {x<tool_call>{"name":"g"})");
+      ParseAllWays(kQwen, R"(<tool_call>{"name": "f", "arguments": {x<tool_call>{"name":"g"})");
   EXPECT_EQ(Shown(events), R"(f{!|<tool_call>{"name": "f", "arguments": {x|g{}.)");
   EXPECT_EQ(events[0].call, 0u);
   EXPECT_EQ(events.back().call, 1u);  // a number of its own
@@ -473,102 +555,6 @@ TEST(AnswerParserTest, PassesTextOnAsItComes) {
   EXPECT_EQ(Shown(parser.Push(", <b")), ", <b");
   EXPECT_EQ(Shown(parser.Push(" \n<too")), "");
   EXPECT_EQ(Shown(parser.Push("l>.")), " \n<tool>.");
-}
-
-// A format and an answer in it.
-struct Example {
-  AnswerFormat format;
-  std::string answer;
-};
-
-std::vector<Example> Examples() {
-  return {{kQwen, R"(<tool_call>{"name": "f", "arguments": {"x": [1, "b"]}}</tool_call>)"},
-          {kQwen, "<tool_call><function=f><parameter=x>1</parameter></function></tool_call>"},
-          {kQwen,
-           "<tool_call><function=f><parameter=x>[\"</function></tool_call>\"]</parameter>"
-           "</function></tool_call>"},
-          {kGemma4, R"(<|tool_call>call:f{x:1,y:<|"|>b<|"|>}<tool_call|>)"},
-          {kFunctionGemma, "<start_function_call>call:f{x:<escape>b<escape>}<end_function_call>"},
-          {kLfm2, "<|tool_call_start|>[f(x=1, y='b'), g()]<|tool_call_end|>"},
-          {kLfm2, R"(<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>)"},
-          {kLfm2, "<|tool_call_start|>[f(x='<|tool_call_end|>')]<|tool_call_end|>"},
-          {kNemotron2, R"(<TOOLCALL>[{"name": "f", "arguments": {}}, {"name": "g"}]</TOOLCALL>)"},
-          {kGranite3, R"(<think>a</think><response>b</response><|tool_call|>[{"name": "f"}])"},
-          {kMistral, R"([THINK]a[/THINK][TOOL_CALLS]f[ARGS]{"x": -1.5e3})"}};
-}
-
-const std::vector<std::string>& Words() {
-  static const auto& words = *new std::vector<std::string>(absl::StrSplit(
-      "<tool_call>~</tool_call>~{~}~[~]~\"name\": \"f\"~\"arguments\": ~, ~\"~:~1~<function=f>~"
-      "</function>~<parameter=x>~</parameter>~\n~ ~<think>~</think>~<~\\u00e9~\\ud800~true~"
-      "<|tool_call_start|>~<|tool_call_end|>~f(~)~x=~'~call:f{~<|tool_call>~<tool_call|>~<|\"|>~"
-      "[TOOL_CALLS]~[ARGS]~<|tool_call|>~<TOOLCALL>~</TOOLCALL>~é~<escape>~<end_function_call>",
-      '~'));
-  return words;
-}
-
-// The JSON of each complete call.
-std::vector<std::string> Arguments(const std::vector<AnswerEvent>& events) {
-  std::vector<std::string> all;
-  std::string arguments;
-  for (const AnswerEvent& event : events) {
-    if (event.kind == Kind::kCallBegin) arguments.clear();
-    if (event.kind == Kind::kCallArguments) arguments += event.text;
-    if (event.kind == Kind::kCallEnd) all.push_back(arguments);
-  }
-  return all;
-}
-
-// Answers with a few words put in or taken out.
-TEST(AnswerParserTest, CompleteCallsHaveArgumentsInAnyAnswer) {
-  const AnswerParserOptions tools =
-      WithTools(R"([{"name": "f", "parameters": {"properties": {"x": {"type": "array"}}}}])");
-  std::mt19937 random(5);
-  int calls = 0;
-  for (int i = 0; i < Repetitions(3000); ++i) {
-    for (auto [format, text] : Examples()) {
-      for (size_t n = random() % 4; n > 0; --n) {
-        const size_t at = random() % text.size();
-        const std::string& word = Words()[random() % Words().size()];
-        text.replace(at, random() % 3, random() % 3 == 0 ? "" : word);
-      }
-      const auto events = Parse(format, text, tools);
-      if (!IsValidUtf8(text)) continue;  // and so are arguments that are JSON
-      for (const std::string& arguments : Arguments(events)) {
-        ++calls;
-        EXPECT_TRUE(nlohmann::json::parse(arguments, nullptr, false).is_object()) << text << "\n"
-                                                                                  << arguments;
-      }
-    }
-  }
-  EXPECT_GT(calls, Repetitions(5000));
-}
-
-// What takes quadratic time does not end here.
-TEST(AnswerParserTest, TakesLinearTime) {
-  constexpr size_t kLength = Repetitions(60'000);
-  const AnswerParserOptions tools =
-      WithTools(R"([{"name": "f", "parameters": {"properties": {"x": {"type": "array"}}}}])");
-  for (const auto& [format, answer] : Examples()) {
-    std::vector<std::string> words = Words();
-    words.push_back(answer);
-    words.push_back(std::string(format.call_begin) + "{\"");
-    words.push_back("]" + std::string(format.call_end));
-    words.push_back(
-        absl::StrCat(format.call_begin, "call:f{a:", format.quote, "}", format.call_end));
-    words.push_back("<tool_call><function=f><parameter=x>[\"</function></tool_call>");
-    words.push_back("<tool_call><function=f><parameter=x>1</function></tool_call>");
-    std::vector<std::string> firsts = {std::string(format.call_begin), answer.substr(0, 25)};
-    if (format.calls == CallSyntax::kTagged)
-      firsts.push_back("<tool_call><function=f><parameter=x>[\"a");
-    for (const std::string& word : words) {
-      for (const std::string& first : firsts) {
-        std::string text = first;
-        while (text.size() < kLength) text += word;
-        EXPECT_FALSE(ParseInPieces(format, text, tools, [] { return 7; }).empty());
-      }
-    }
-  }
 }
 
 }  // namespace
