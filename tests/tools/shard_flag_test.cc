@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tools/flags/usage_error.h"
+#include "tools/model_loader.h"
 
 namespace inlay {
 namespace {
@@ -77,6 +78,22 @@ TEST(ShardFlagTest, RanksAndTheirNeighbours) {
   EXPECT_EQ(ShardOf("", mpi), "8/18");
   // A batch script has the variables of its job, and is no task of a step.
   EXPECT_EQ(ShardOf("", {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}), "0/1");
+}
+
+// As inlay-mpi's do, of which only the first runs the command.
+TEST(ShardFlagTest, RanksThatComputeTogetherAreNoShards) {
+  Variables mpi = {{"OMPI_COMM_WORLD_RANK", "0"},
+                   {"OMPI_COMM_WORLD_SIZE", "6"},
+                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}};
+  SetModelLoader([](const std::string&, const EngineOptions&) -> absl::StatusOr<LoadedModel> {
+    return absl::UnimplementedError("");
+  });
+  EXPECT_EQ(ShardOf("", mpi), "0/1");
+  EXPECT_EQ(Choose("", mpi)->neighbours, 3u);
+  EXPECT_EQ(ShardOf("1/2", mpi), "1/2");
+  mpi.merge(Array("1", "0", "2", "3"));
+  EXPECT_EQ(ShardOf("", mpi), "1/3");
+  SetModelLoader(nullptr);
 }
 
 }  // namespace

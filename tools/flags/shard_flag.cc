@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "tools/flags/usage_error.h"
+#include "tools/model_loader.h"
 
 namespace inlay {
 namespace {
@@ -89,6 +90,8 @@ absl::StatusOr<ShardChoice> ChooseShard(const std::string& flag,
                                         const EnvironmentLookup& environment) {
   ShardChoice choice = RankShard(environment);
   if (choice.neighbours == 0) choice.neighbours = 1;
+  // The ranks of inlay-mpi compute one shard together, and only the first of them is here.
+  if (ModelLoaderIsSet()) choice.shard = {};
   if (!flag.empty()) {
     INLAY_ASSIGN_OR_RETURN(choice.shard, ParseShard(flag));
     return choice;

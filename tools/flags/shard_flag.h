@@ -30,7 +30,7 @@ void AddShardFlag(CLI::App& command, std::string& shard);
 // - a Slurm array (SLURM_ARRAY_TASK_ID, _MIN, _MAX, _COUNT), numbered from 0 or 1 without gaps;
 // - in it or without it, the ranks of Open MPI's mpirun (OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_SIZE),
 //   or else the tasks of a step of Slurm's srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS,
-//   SLURM_STEP_TASKS_PER_NODE).
+//   SLURM_STEP_TASKS_PER_NODE), unless they compute one model together (ModelLoaderIsSet).
 //
 // Tasks of an array with ranks each have count × size shards. A usage error for a flag that is no
 // shard; InvalidArgument, naming the variables, for an array of which this could be only a part.

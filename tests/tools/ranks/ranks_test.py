@@ -77,6 +77,23 @@ class Bits(unittest.TestCase):
     def test_several_threads(self):
         self.same([*GENERATE[:-1], "2", "-n", "20"], (2,))
 
+    def test_a_batch_job_is_done_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            requests = f"{folder}/requests.jsonl"
+            with open(requests, "w") as file:
+                for i in range(7):
+                    json.dump({"custom_id": f"{i}", "method": "POST", "url": "/v1/completions",
+                               "body": {"prompt": f"To be {i}", "max_tokens": 8, "seed": i}}, file)
+                    file.write("\n")
+            results = []
+            for start in ([PROGRAM], mpirun(2, [])):
+                out = f"{folder}/{len(results)}"
+                done = run([*start, "batch", "-m", BARD, requests, "-o", out, "-t", "1"])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                results.append(pathlib.Path(out).read_bytes())
+            self.assertEqual(results[0].count(b"\n"), 7)
+            self.assertEqual(results[1], results[0])
+
     def test_late_collectives(self):
         for late in (0, 1):
             self.same([*GENERATE, "-n", "8"], (2,), f"late {late} 1")
