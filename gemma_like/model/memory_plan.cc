@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "gemma_like/model/cgroup_memory.h"
 
 namespace inlay {
 namespace {
@@ -35,8 +36,8 @@ size_t KilobytesOf(const char* path, const char* label) {
 
 }  // namespace
 
-size_t AvailableMemory() {
-  size_t available = KilobytesOf("/proc/meminfo", "MemAvailable");
+size_t AvailableMemory(const std::string& root) {
+  size_t available = std::min(KilobytesOf("/proc/meminfo", "MemAvailable"), CgroupMemory(root));
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     const size_t used = KilobytesOf("/proc/self/status", "VmSize");

@@ -3,6 +3,7 @@
 #define INLAY_GEMMA_LIKE_MODEL_MEMORY_PLAN_H_
 
 #include <cstddef>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -18,9 +19,10 @@ struct ModelMemory {
   size_t total() const { return weights + scratch; }
 };
 
-// Memory that this process may still allocate: the smaller of what the system has available and
-// what the limit on its address space leaves. The largest size_t if neither is known.
-size_t AvailableMemory();
+// Memory that this process may still allocate: the least of what the system has available, and what
+// its control groups (CgroupMemory, which `root` is for) and the limit on its address space leave.
+// The largest size_t if nothing is known.
+size_t AvailableMemory(const std::string& root = "/");
 
 // ResourceExhausted, naming both amounts, when `needed` is more than AvailableMemory().
 absl::Status CheckMemory(absl::string_view what, size_t needed);
