@@ -170,7 +170,11 @@ class HAProxy(unittest.TestCase):
                 ("/v1/messages", lambda t, m: {"messages": [user(t), *m], "system": "be brief"}),
                 ("/v1/messages", lambda t, m: {"system": blocks("be brief"),
                                                "messages": [user(blocks(t)), *m]}),
+                ("/v1/messages", lambda t, m: {"system": blocks(f"x-anthropic-billing-header: {m}"),
+                                               "messages": [user(t), *m]}),
+                ("/v1/responses", lambda t, m: {"input": t}),
                 ("/v1/responses", lambda t, m: {"input": [user(t), *m], "instructions": "i"}),
+                ("/v1/responses", lambda t, m: {"input": [user(blocks(t)), *m]}),
                 ("/v1/completions", lambda t, m: {"prompt": t + "x" * 300 + str(m)})]:
             used = set()
             for i in range(24):
@@ -179,6 +183,20 @@ class HAProxy(unittest.TestCase):
                 for _ in range(2):
                     self.assertEqual(self.replica_of(path, make(f"question {i}", more)), first)
             self.assertEqual(len(used), 3, path)
+        # Of Claude Code the lines for who bills and the marks of what is cached change with each turn.
+        used = set()
+        for i in range(24):
+            def claude(turn, after):
+                mark = {"cache_control": {"type": "ephemeral"}}
+                billing = [{"type": "text", "text": f"x-anthropic-billing-header: cch={turn};"}]
+                first = [*blocks("<system-reminder>"), {**blocks(f"question {i}")[0], **after}]
+                return {"messages": [{"role": "user", "content": first}, *more[:2 * turn]],
+                        "system": [*billing, {**blocks("You are")[0], **mark}]}
+            places = {self.replica_of("/v1/messages", claude(turn, after))
+                      for turn, after in enumerate([{"cache_control": {"type": "ephemeral"}}, {}])}
+            self.assertEqual(len(places), 1)
+            used |= places
+        self.assertEqual(len(used), 3)
         # What is longer than is looked into still goes by its beginning.
         long = [user("z" * 50_000) for _ in range(4)]
         place = self.replica_of("/v1/chat/completions", {"messages": [user("hello")]})
