@@ -37,6 +37,18 @@ case $what in
       grep -F "$(basename "$1")" "$dir/said"
     }
     ! complaints "$unit" >&2 || fail "systemd-analyze complains"
+    # With the drop-in for keys that its comments show.
+    mkdir "$dir/keys"
+    cp "$unit" "$dir/keys/inlay@8082.service"
+    sed -n 's/^#   \(\[Service\]\|LoadCredential=\|ExecStart=\|ExecReload=\)/\1/p' "$unit" \
+      >>"$dir/keys/inlay@8082.service"
+    [ "$(grep -c '^ExecStart=' "$dir/keys/inlay@8082.service")" = 3 ] || fail "the drop-in is gone"
+    ! complaints "$dir/keys/inlay@8082.service" >&2 || fail "systemd-analyze complains about the drop-in"
+    # What --sandbox needs is let through, and is not taken away again.
+    for call in seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self; do
+      grep -q "^SystemCallFilter=[^~]*\b$call\b" "$unit" || fail "the unit refuses $call"
+      ! systemd-analyze syscall-filter @privileged | grep -qw "$call" || fail "$call is taken away"
+    done
     sed 's/^NoNewPrivileges/NoNewPriviliges/' "$unit" >"$dir/inlay@1.service"
     complaints "$dir/inlay@1.service" >/dev/null || fail "systemd-analyze takes a misspelled setting"
     # In tenths: 0 is hardest, 92 a service without any of this.
