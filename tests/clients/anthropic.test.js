@@ -41,8 +41,9 @@ test('messages: a text', async () => {
 });
 
 test('messages: the events of a stream', async () => {
+  const thinking = { type: 'adaptive' };
   const events = await collect(await client.messages.create(
-    { model, max_tokens: 100, messages: ask('Think'), stream: true }));
+    { model, max_tokens: 100, messages: ask('Think'), thinking, stream: true }));
   const types = events.map(({ type }) => type);
   assert.equal(types[0], 'message_start');
   assert.deepEqual(types.slice(-2), ['message_delta', 'message_stop']);
@@ -58,8 +59,11 @@ test('messages: thoughts', async () => {
   assert.equal(content[0].thinking, 'Two twos.');
   assert.ok(content[0].signature);
   assert.deepEqual(content.slice(1), [{ type: 'text', text: 'Four.' }]);
-  const unthought = await bothWays({ messages: ask('Think'), thinking: { type: 'disabled' } });
-  assert.deepEqual(unthought.content, [{ type: 'text', text: 'Four, at once.' }]);
+  // The template thinks unless it is told not to, the protocol only where it is asked to.
+  for (const others of [{ thinking: { type: 'disabled' } }, {}]) {
+    const unthought = await bothWays({ messages: ask('Think'), ...others });
+    assert.deepEqual(unthought.content, [{ type: 'text', text: 'Four, at once.' }]);
+  }
 });
 
 test('messages: stop_sequences, max_tokens', async () => {
