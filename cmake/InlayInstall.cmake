@@ -2,14 +2,29 @@
 # user's project has find_package(inlay) and target_link_libraries(app inlay::inlay), and inlay.pc for
 # those who build otherwise.
 #
-# Its users need the same Highway and abseil; what else was fetched stays inside.
+# Users of the libraries need the same Highway and abseil: where one of these was fetched, the libraries
+# and headers are left out. Users of the program do not, and what else was fetched stays inside.
+if(TARGET inlay)
+  install(TARGETS inlay)
+endif()
+if(TARGET inlay_share)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(EXISTS ${PROJECT_SOURCE_DIR}/models)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/inlay
+          FILES_MATCHING PATTERN "*.gguf" PATTERN train EXCLUDE)
+endif()
+
 set(not_installed ${INLAY_FETCHED})
 list(FILTER not_installed INCLUDE REGEX "^(hwy|absl)$")
 if(not_installed)
   list(JOIN not_installed " and " not_installed)
-  message(STATUS "No install rules: ${not_installed}, which a user of the library needs, was fetched")
-  install(CODE "message(FATAL_ERROR \"Nothing is installed: ${not_installed}, which a user of the \
-library needs, was fetched. Install it first, or run scripts/setup on Debian.\")")
+  set(words "The static libraries and headers are not installed: ${not_installed}, which their users \
+need, was fetched")
+  message(STATUS "${words}")
+  install(CODE "message(STATUS \"${words}\")")
   return()
 endif()
 include(CMakePackageConfigHelpers)
@@ -26,14 +41,6 @@ set(SOURCE [==[${PROJECT_SOURCE_DIR}]==])
 set(STAGED [==[${PROJECT_BINARY_DIR}/installed-headers]==])
 set(INCLUDE [==[${CMAKE_INSTALL_INCLUDEDIR}]==])
 include([==[${CMAKE_CURRENT_LIST_DIR}/InstallHeaders.cmake]==])")
-if(TARGET inlay)
-  install(TARGETS inlay)
-endif()
-if(TARGET inlay_share)
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR})
-endif()
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE
-  DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # What inlay_add_model_binary() needs of the tree.
 install(FILES ${PROJECT_SOURCE_DIR}/tools/cli.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/inlay/tools)
@@ -45,10 +52,6 @@ install(FILES ${PROJECT_SOURCE_DIR}/tools/no_hub_hooks.cc
 install(FILES ${PROJECT_SOURCE_DIR}/configs/config_list.txt DESTINATION ${package}/sources/configs)
 install(FILES ${PROJECT_SOURCE_DIR}/gemma_like/config.cc.in
   ${PROJECT_SOURCE_DIR}/gemma_like/config_entries.cc.in DESTINATION ${package}/sources/gemma_like)
-if(EXISTS ${PROJECT_SOURCE_DIR}/models)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/inlay
-          FILES_MATCHING PATTERN "*.gguf" PATTERN train EXCLUDE)
-endif()
 
 # The Highway that scripts/setup built is of no use to others where it lies: it goes along.
 string(FIND "${hwy_DIR}" "${PROJECT_SOURCE_DIR}/.deps/hwy/" at)

@@ -1,8 +1,13 @@
 # libinlay.so: the C API as a shared library, for languages that load one (Python's ctypes).
 #
 # It holds Inlay and Highway, and needs abseil's shared libraries: archives of programs, as Debian has
-# them, cannot go into a library. Where abseil was fetched or is there as archives only, there is none.
-if(INLAY_FETCHED OR INLAY_SANITIZE)
+# them, cannot go into a library. Where abseil is compiled with Inlay or is there as archives only, there
+# is none.
+if(INLAY_SANITIZE)
+  return()
+endif()
+if("absl" IN_LIST INLAY_FETCHED)
+  message(STATUS "No shared libraries of abseil, which was fetched: no libinlay.so")
   return()
 endif()
 get_target_property(abseil absl::status IMPORTED_LOCATION_NOCONFIG)
@@ -17,6 +22,7 @@ if(NOT abseil)
 endif()
 set(map ${PROJECT_SOURCE_DIR}/gemma_like/inlay_c.map)
 add_library(inlay_shared SHARED ${map})
+add_dependencies(inlay_shared hwy::hwy)
 set(archives)
 set(redis)
 if(INLAY_HIREDIS_LIBRARY)

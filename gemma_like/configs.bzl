@@ -53,12 +53,14 @@ def inlay_model_binary(name, config, weights = None, server = False, visibility 
       server: whether the commands serve, replay and chat --server are in it.
       visibility: of the program.
     """
+
+    # Label() is of this repository, wherever the macro is called; a string would be of the caller's.
     config_sources(
         name = name + "_config_sources",
         configs = [config],
-        config_template = "//gemma_like:config.cc.in",
-        entries_template = "//gemma_like:config_entries.cc.in",
-        list = "//configs:config_list.txt",
+        config_template = Label("//gemma_like:config.cc.in"),
+        entries_template = Label("//gemma_like:config_entries.cc.in"),
+        list = Label("//configs:config_list.txt"),
     )
     program = name + "_program" if weights else name
 
@@ -67,12 +69,12 @@ def inlay_model_binary(name, config, weights = None, server = False, visibility 
     # them is among them.
     cc_binary(
         name = program,
-        srcs = ["//tools:main.cc", "//tools:no_hub_hooks.cc", name + "_config_sources"] +
-               ([] if server else ["//tools:no_server_hooks.cc"]),
+        srcs = [Label("//tools:main.cc"), Label("//tools:no_hub_hooks.cc"), name + "_config_sources"] +
+               ([] if server else [Label("//tools:no_server_hooks.cc")]),
         copts = ["-std=c++20"],
         linkstatic = True,
         visibility = visibility,
-        deps = ["//tools", "//gemma_like:engine"],
+        deps = [Label("//tools"), Label("//gemma_like:engine")],
     )
     if weights:
         native.genrule(

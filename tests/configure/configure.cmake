@@ -1,0 +1,74 @@
+# cmake -DSOURCE= -DSCRATCH= -DCOMPILER= -P configure.cmake
+cmake_minimum_required(VERSION 3.25)
+file(REMOVE_RECURSE ${SCRATCH})
+
+# Configures <source>, which must succeed; `output` is what it says.
+function(configure source build)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${source} -B ${SCRATCH}/${build} -G Ninja
+      -DCMAKE_CXX_COMPILER=${COMPILER} -DINLAY_BUILD_BENCH=OFF -DINLAY_HUB=OFF
+      -DINLAY_MPI=OFF -DINLAY_SERVER=OFF ${ARGN}
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  message(STATUS "${output}")
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${build} cannot be configured")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# A file of a build folder must have these words.
+function(expect_words file words)
+  file(STRINGS ${SCRATCH}/${file} lines REGEX "${words}" LIMIT_COUNT 1)
+  if(NOT lines)
+    message(FATAL_ERROR "${file} has no '${words}'")
+  endif()
+endfunction()
+
+# A project that has compiled all that Inlay needs, and says no build type.
+file(GLOB_RECURSE lists ${SOURCE}/*/CMakeLists.txt)
+list(FILTER lists EXCLUDE REGEX "/build/")
+set(targets)
+foreach(list IN LISTS lists)
+  file(STRINGS ${list} lines REGEX "absl::")
+  string(REGEX MATCHALL "absl::[a-z_0-9]+" found "${lines}")
+  list(APPEND targets ${found})
+endforeach()
+list(REMOVE_DUPLICATES targets)
+file(WRITE ${SCRATCH}/above/main.cc "int main() {}\n")
+file(WRITE ${SCRATCH}/above/CMakeLists.txt "
+cmake_minimum_required(VERSION 3.25)
+project(above LANGUAGES CXX)
+add_library(hwy INTERFACE)
+foreach(target ${targets} CLI11::CLI11 nlohmann_json::nlohmann_json)
+  string(REPLACE :: _ name \${target})
+  add_library(\${name} INTERFACE)
+  add_library(\${target} ALIAS \${name})
+endforeach()
+add_subdirectory(${SOURCE} inlay)
+add_executable(app main.cc)
+target_link_libraries(app PRIVATE inlay::inlay)
+file(SIZE \"\${inlay_DEMO_MODEL}\" size)
+inlay_add_model_binary(NAME shakespeare CONFIG bard WEIGHTS \${inlay_DEMO_MODEL})
+")
+configure(${SCRATCH}/above above-build)
+if(NOT output MATCHES "CMAKE_BUILD_TYPE is empty")
+  message(FATAL_ERROR "it is not told that nothing is optimised")
+endif()
+
+# Highway is fetched: there is a libinlay.so, which waits for it, and what needs no Highway is installed.
+file(WRITE ${SCRATCH}/hwy/hwy.cc "int hwy;\n")
+file(WRITE ${SCRATCH}/hwy/CMakeLists.txt "
+project(hwy LANGUAGES CXX)
+add_library(hwy STATIC hwy.cc)
+")
+configure(${SOURCE} fetched -DCMAKE_DISABLE_FIND_PACKAGE_hwy=ON -DFETCHCONTENT_SOURCE_DIR_HWY=${SCRATCH}/hwy
+          -DINLAY_CONFIGS=bard)
+if(NOT output MATCHES "No shared libraries of abseil")
+  expect_words(fetched/build.ninja "^build libinlay[.]so[^:]*:.*libhwy[.]a")
+endif()
+expect_words(fetched/cmake_install.cmake "/models\" FILES_MATCHING")
+expect_words(fetched/CMakeCache.txt "^CMAKE_BUILD_TYPE:STRING=Release$")
+expect_words(fetched/CMakeCache.txt "^INLAY_BUILD_TESTS:BOOL=OFF$")  # most take other configs
+file(STRINGS ${SCRATCH}/fetched/cmake_install.cmake lines REGEX "inlay-config[.]cmake")
+if(lines)
+  message(FATAL_ERROR "the package that needs Highway is installed without it")
+endif()
