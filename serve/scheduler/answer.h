@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/generation/generation.h"
 #include "gemma_like/generation/prompt_reuse.h"
@@ -28,7 +29,7 @@ struct Ticket {
   uint64_t id = 0;
   AnswerRequest request;
   std::shared_ptr<AnswerListener> listener;
-  absl::Time arrived;
+  absl::Time arrived;  // see SteadyNow()
   std::atomic<bool> cancelled = false;
   std::atomic<bool> drained = false;  // set before `cancelled`: not by its client
   std::atomic<bool> stopped = false;  // its answers end where they are
@@ -38,7 +39,7 @@ struct Ticket {
   std::vector<ChosenToken> scored;
 
   // Whether it has been cancelled or is late.
-  bool ended() const { return cancelled || absl::Now() > request.deadline; }
+  bool ended() const { return cancelled || SteadyNow() > request.deadline; }
   bool is_to_end() const { return ended() || stopped; }
   // What its client is told of an answer that this, or a stop, ends before it has anything.
   absl::Status WhyEnded() const;

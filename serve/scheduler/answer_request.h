@@ -32,8 +32,8 @@ struct AnswerRequest {
   // What all servers call that one: prefixes are shared with their requests of the same one.
   // None: with no other server's.
   std::optional<std::string> shared_owner = std::nullopt;
-  int priority = 0;  // a larger one goes first
-  absl::Time deadline = absl::InfiniteFuture();
+  int priority = 0;                              // a larger one goes first
+  absl::Time deadline = absl::InfiniteFuture();  // see SteadyNow()
 };
 
 struct AnswerUsage {

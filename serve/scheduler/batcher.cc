@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "cache/cache_bytes.h"
 #include "cache/cache_options.h"
 #include "gemma_like/generation/generation.h"
@@ -150,7 +150,7 @@ void Batcher::Offer(const AnswerRequest& request, const KVCache& conversation) {
 
 void Batcher::OfferAll(absl::Duration most_time) {
   if (options_.shared_prefixes == nullptr) return;
-  const absl::Time end = absl::Now() + most_time;
+  const absl::Time end = SteadyNow() + most_time;
   // More would evict from the store what was offered first, which was used last.
   const uint64_t most_bytes = options_.shared_prefixes->budget_bytes() / 2;
   // Of one conversation: its end, and the places before and after the prompt for its last answer,
@@ -173,13 +173,13 @@ void Batcher::OfferAll(absl::Duration most_time) {
         std::count_if(offered.begin(), offered.end(), goes_on) >= kPlaces)
       return;
     // One after the other, as each is copied to be stored.
-    options_.shared_prefixes->Finish(end - absl::Now());
-    if (absl::Now() >= end) return;
+    options_.shared_prefixes->Finish(end - SteadyNow());
+    if (SteadyNow() >= end) return;
     bytes += snapshot.allocated_bytes();
     offered.push_back({tokens, owner});
     options_.shared_prefixes->OfferLast(shared->second, snapshot);
   });
-  options_.shared_prefixes->Finish(end - absl::Now());
+  options_.shared_prefixes->Finish(end - SteadyNow());
 }
 
 void Batcher::Add(const std::shared_ptr<Ticket>& ticket) {
@@ -562,10 +562,10 @@ void Batcher::Step() {
     if (share.prompt) prompt_tokens += share.step.tokens.size();
   }
   EvictFor(shares);
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   const absl::Status status =
       OrOutOfMemory("a step of all answers", [&] { return Compute(shares); });
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   ++stats_.steps;
   stats_.step_seconds.Add(now - start);
   if (prompt_tokens < stats_.batch_tokens) budget_.Measured(prompt_tokens, now - start);
@@ -589,7 +589,7 @@ SchedulerStats Batcher::stats() const {
   stats.running = running_.size();
   stats.free_places = short_of_memory_ ? 0 : options_.most_running - running_.size();
   stats.reserved_bytes = memory_.reserved();
-  stats.memory_bytes = memory_.limit();
+  stats.memory_bytes = pool_->limit_bytes() + draft_pool_->limit_bytes();
   stats.used_bytes = pool_->used_bytes() + draft_pool_->used_bytes();
   stats.snapshots = prefixes_.snapshots();
   stats.snapshot_bytes = prefixes_.bytes();

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "base/wait_for.h"
 #include "serve/scheduler/batcher.h"
 
@@ -20,6 +20,8 @@ namespace {
 
 // How long the end of a server waits for the prefixes that it leaves to others.
 constexpr absl::Duration kTimeToStore = absl::Seconds(10);
+// Of a layer, after which a step looks whether its answers are cancelled, and of telling that.
+constexpr absl::Duration kTimeToCancel = absl::Seconds(5);
 
 class ThreadedScheduler final : public Scheduler {
  public:
@@ -47,7 +49,7 @@ class ThreadedScheduler final : public Scheduler {
       auto ticket = std::make_shared<Ticket>();
       ticket->request = std::move(request);
       ticket->listener = std::move(listener);
-      ticket->arrived = absl::Now();
+      ticket->arrived = SteadyNow();
       const std::lock_guard lock(mutex_);
       if (draining_) return absl::UnavailableError("the server is shutting down");
       const size_t waiting = arrived_.size() + fetching_.size() + stats_.waiting;
@@ -83,7 +85,7 @@ class ThreadedScheduler final : public Scheduler {
       if (ticket != nullptr && !ticket->cancelled) ticket->drained = true;
     }
     CancelAll();
-    emptied_.wait(lock, empty);
+    WaitFor(emptied_, lock, kTimeToCancel, empty);
   }
 
   SchedulerStats stats() const override {

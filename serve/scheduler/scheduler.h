@@ -45,7 +45,8 @@ class Scheduler {
   virtual void Stop(uint64_t id) = 0;
 
   // Accepts no more requests, and returns once all answers have ended: those that have not after
-  // `most` with Unavailable: another server may be asked for them.
+  // `most` with Unavailable: another server may be asked for them. Where their ends take longer
+  // than a few seconds, it does not wait for them.
   virtual void Drain(absl::Duration most) = 0;
 
   // As of the end of the last step or answer: an answer is counted before its end is told.

@@ -14,8 +14,9 @@ namespace inlay::serve {
 
 // Counts durations by upper bounds in seconds, as Prometheus' histograms do.
 struct Histogram {
-  static constexpr std::array<double, 14> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                                                     0.25,  0.5,    1,     2.5,  5,     10,   30};
+  static constexpr std::array<double, 18> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                                     0.1,   0.25,   0.5,   1,    2.5,   5,
+                                                     10,    30,     60,    120,  300,   600};
   std::array<uint64_t, kBounds.size() + 1> counts =
       {};  // of each bucket alone; the last: above all
   double sum = 0;

@@ -1,39 +1,68 @@
 #include "serve/service/answer_log.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
+#include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
+#include "io/file/file_kind.h"
 #include "io/json/parse_json.h"
-#include "nlohmann/json.hpp"
-#include "serve/api/call_fields.h"
-#include "serve/api/options_json.h"
 
 namespace inlay::serve {
 namespace {
 
-AnswerRecord RecordOf(const Json& json) {
-  AnswerRecord record;
-  record.id = json.at("id").get<std::string>();
-  record.time = json.at("time").get<std::string>();
-  record.client = json.at("client").get<std::string>();
-  record.fingerprint = json.at("fingerprint").get<std::string>();
-  record.prompt = json.at("prompt").get<std::vector<int32_t>>();
-  record.options = OptionsOf(json);
-  // Records of earlier versions have none.
-  if (const auto shape = json.find("shape"); shape != json.end() && !shape->is_null())
-    record.shape = ShapeOf(*shape);
-  record.tokens = json.at("tokens").get<std::vector<int32_t>>();
-  record.reason = StopReasonOf(json.at("reason"));
-  return record;
+constexpr size_t kLongestFirstLine = size_t{16} << 20;  // that is looked at
+constexpr absl::string_view kRecordBegin = "{\"id\"";
+
+// Whether a server may have written this as the first line of a log: as a record, or as part of one
+// when it was killed or found the disk full.
+bool MayBeOfALog(absl::string_view line) {
+  if (ParseRecord(line).ok()) return true;
+  const bool begins = absl::StartsWith(line, kRecordBegin) || absl::StartsWith(kRecordBegin, line);
+  return begins && !line.empty() && !ParseJson("the line", line).ok();
+}
+
+// InvalidArgument where the file, if there is one, holds anything but records. One that cannot be
+// read is taken for a log.
+absl::Status CheckHoldsRecords(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
+    return absl::OkStatus();
+  const auto refused = [&path](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is no log of answers, and nothing is appended to it: it ", what));
+  };
+  const absl::StatusOr<FileKind> kind = KindOfFile(path);
+  if (!kind.ok()) return absl::OkStatus();
+  if (*kind == FileKind::kModel) return refused("is a model file");
+  if (*kind == FileKind::kProgram) return refused("is a program");
+  if (*kind == FileKind::kSession) return refused("is a saved conversation");
+  if (*kind == FileKind::kChat) return refused("is a saved chat");
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::OkStatus();
+  const auto close_fd = absl::MakeCleanup([fd] { close(fd); });
+  std::string line;
+  std::vector<char> piece(size_t{64} << 10);
+  while (line.size() < kLongestFirstLine) {
+    const ssize_t n = read(fd, piece.data(), piece.size());
+    if (n <= 0) break;
+    const absl::string_view bytes(piece.data(), static_cast<size_t>(n));
+    const size_t end = bytes.find('\n');
+    absl::StrAppend(&line, bytes.substr(0, end));
+    if (end != absl::string_view::npos) break;
+  }
+  if (MayBeOfALog(line)) return absl::OkStatus();
+  return refused("does not begin with the record of an answer");
 }
 
 // Whether the file, which is open as `fd`, ends with part of a line, as a server that was killed or
@@ -49,92 +78,171 @@ bool EndsWithinALine(const std::string& path, int fd) {
   return !read || last != '\n';
 }
 
-}  // namespace
-
-std::string RecordLine(const AnswerRecord& record) {
-  Json json = {{"id", record.id},
-               {"time", record.time},
-               {"client", record.client},
-               {"fingerprint", record.fingerprint},
-               {"prompt", record.prompt}};
-  json.update(OptionsJson(record.options));
-  json["shape"] = record.shape.has_value() ? ShapeJson(*record.shape) : Json();
-  json["tokens"] = record.tokens;
-  json["reason"] = std::string(StopReasonName(record.reason));
-  return DumpJson(json) + "\n";
+// What a record takes while it waits, about.
+size_t MemoryOf(const AnswerRecord& record) {
+  size_t bytes = sizeof(record) + (record.prompt.size() + record.tokens.size()) * sizeof(int32_t);
+  for (const std::string& text : record.options.stop_texts) bytes += text.size();
+  if (record.shape.has_value()) bytes += record.shape->source.size();
+  return bytes;
 }
 
-absl::StatusOr<AnswerRecord> ParseRecord(absl::string_view line) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the record", line));
-  return OrOutOfMemory("this record", [&]() -> absl::StatusOr<AnswerRecord> {
-    try {
-      return RecordOf(json);
-    } catch (const nlohmann::json::exception& error) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the record is none of an answer: ", error.what()));
+}  // namespace
+
+AnswerLog::File::~File() { close(fd); }
+
+absl::StatusOr<std::shared_ptr<AnswerLog::File>> AnswerLog::OpenFile(const std::string& path,
+                                                                     int flags) {
+  INLAY_RETURN_IF_ERROR(CheckHoldsRecords(path));
+  const int fd = open(path.c_str(), flags | O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+  auto file = std::make_shared<File>(fd);
+  file->within_a_line = EndsWithinALine(path, fd);
+  return file;
+}
+
+absl::StatusOr<std::unique_ptr<AnswerLog>> AnswerLog::Open(const std::string& path,
+                                                           Options options) {
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<File> file, OpenFile(path, 0));
+  // A pipe that is full is waited for by WaitToWrite.
+  if (fcntl(file->fd, F_SETFL, O_APPEND | O_NONBLOCK) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+  return std::unique_ptr<AnswerLog>(new AnswerLog(path, std::move(file), std::move(options)));
+}
+
+AnswerLog::~AnswerLog() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    end_ = SteadyNow() + options_.time_to_finish;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void AnswerLog::Append(AnswerRecord record) {
+  const absl::Status taken = OrOutOfMemory("a record", [&]() -> absl::Status {
+    const size_t bytes = MemoryOf(record);
+    const std::lock_guard lock(mutex_);
+    // One at least waits, whatever its size.
+    if (!waiting_.empty() && waiting_bytes_ + bytes > options_.most_waiting_bytes) {
+      overflowed_ = true;
+      return absl::ResourceExhaustedError("");
     }
+    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+    waiting_.push_back(std::move(record));
+    waiting_bytes_ += bytes;
+    changed_.notify_one();
+    return absl::OkStatus();
+  });
+  if (taken.ok()) return;
+  const std::lock_guard lock(mutex_);
+  ++lost_;
+}
+
+absl::Status AnswerLog::Reopen() {
+  // Without waiting: a pipe that nothing reads is an error.
+  INLAY_ASSIGN_OR_RETURN(std::shared_ptr<File> file, OpenFile(path_, O_NONBLOCK));
+  const std::lock_guard lock(mutex_);
+  file_.swap(file);
+  return absl::OkStatus();
+}
+
+uint64_t AnswerLog::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+size_t AnswerLog::waiting_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_bytes_;
+}
+
+void AnswerLog::Run() {
+  while (true) {
+    AnswerRecord record;
+    std::shared_ptr<File> file;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return ends_ || !waiting_.empty(); });
+      if (SteadyNow() > end_) {
+        lost_ += waiting_.size();
+        waiting_.clear();
+      }
+      if (waiting_.empty()) return;
+      record = std::move(waiting_.front());
+      waiting_.pop_front();
+      file = file_;
+    }
+    const size_t bytes = MemoryOf(record);
+    const absl::Status status = OrOutOfMemory("a record", [&] { return Write(*file, record); });
+    bool all_written = false;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_bytes_ -= bytes;
+      if (!status.ok()) ++lost_;
+      all_written = status.ok() && waiting_.empty();
+    }
+    if (!status.ok()) TellLoss(status);
+    TellOverflow();
+    if (all_written) TellEndOfLosses();
+  }
+}
+
+absl::Status AnswerLog::Write(File& file, const AnswerRecord& record) {
+  // An empty line is skipped by who reads the log, but what follows on part of a record is lost.
+  const std::string line = absl::StrCat(file.within_a_line ? "\n" : "", RecordLine(record));
+  absl::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = write(file.fd, rest.data(), rest.size());
+    if (written >= 0) {
+      rest.remove_prefix(static_cast<size_t>(written));
+      file.within_a_line = !rest.empty();
+    } else if (errno == EAGAIN) {
+      INLAY_RETURN_IF_ERROR(WaitToWrite(file));
+    } else if (errno != EINTR) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AnswerLog::WaitToWrite(const File& file) {
+  constexpr int kMilliseconds = 50;  // between looks at the members
+  pollfd ready = {.fd = file.fd, .events = POLLOUT, .revents = 0};
+  while (poll(&ready, 1, kMilliseconds) == 0) {
+    TellOverflow();
+    const std::lock_guard lock(mutex_);
+    if (SteadyNow() > end_)
+      return absl::DeadlineExceededError(absl::StrCat(path_, " takes no more bytes"));
+  }
+  return absl::OkStatus();
+}
+
+void AnswerLog::TellOverflow() {
+  size_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(overflowed_, false)) return;
+    bytes = waiting_bytes_;
+  }
+  TellLoss(absl::ResourceExhaustedError(
+      absl::StrCat(bytes, " bytes of records wait already for ", path_)));
+}
+
+void AnswerLog::TellLoss(const absl::Status& why) {
+  if (std::exchange(failing_, true) || options_.note == nullptr) return;
+  (void)OrOutOfMemory("a note", [&] {
+    options_.note(absl::StrCat("answers are not logged for now: ", why.message()));
+    return absl::OkStatus();
   });
 }
 
-std::optional<AnswerDifference> Compare(const std::vector<int32_t>& expected,
-                                        const std::vector<int32_t>& recomputed) {
-  const auto [at, other] =
-      std::mismatch(expected.begin(), expected.end(), recomputed.begin(), recomputed.end());
-  if (at == expected.end() && other == recomputed.end()) return std::nullopt;
-  AnswerDifference difference{.token = static_cast<size_t>(at - expected.begin()),
-                              .expected = std::nullopt,
-                              .recomputed = std::nullopt};
-  if (at != expected.end()) difference.expected = *at;
-  if (other != recomputed.end()) difference.recomputed = *other;
-  return difference;
-}
-
-absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record,
-                                              AnswerGrammars& grammars) {
-  GenerateOptions options = record.options;
-  // The limits of the requests that are logged: a longer list would cost every other client time.
-  if (options.stop_texts.size() > kMostStopTexts) {
-    return absl::InvalidArgumentError(absl::StrCat("the record has ", options.stop_texts.size(),
-                                                   " stop texts, more than ", kMostStopTexts));
-  }
-  for (const std::string& text : options.stop_texts) {
-    if (text.size() > kMostStopBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("a stop text of the record has ", text.size(),
-                                                     " bytes, more than ", kMostStopBytes));
-    }
-  }
-  if (options.sampling.logit_bias.size() > kMostBiases) {
-    return absl::InvalidArgumentError(absl::StrCat("the record biases ",
-                                                   options.sampling.logit_bias.size(),
-                                                   " tokens, more than ", kMostBiases));
-  }
-  if (record.shape.has_value()) {
-    INLAY_ASSIGN_OR_RETURN(options.grammar, grammars.Get(*record.shape));
-  }
-  // Neither the reader nor the length of the server's context is in the record.
-  if (record.reason == StopReason::kCancelled || record.reason == StopReason::kContextFull)
-    options.max_tokens = record.tokens.size();
-  return options;
-}
-
-absl::StatusOr<std::unique_ptr<AnswerLog>> AnswerLog::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-  return std::unique_ptr<AnswerLog>(new AnswerLog(path, fd, EndsWithinALine(path, fd)));
-}
-
-AnswerLog::~AnswerLog() { close(fd_); }
-
-absl::Status AnswerLog::Append(const AnswerRecord& record) {
-  const std::string text = RecordLine(record);
-  const std::lock_guard lock(mutex_);
-  // An empty line is skipped by who reads the log, but what follows on part of a record is lost.
-  const std::string line = within_a_line_ ? absl::StrCat("\n", text) : text;
-  const ssize_t written = write(fd_, line.data(), line.size());
-  if (written < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
-  within_a_line_ = written < static_cast<ssize_t>(line.size());
-  if (!within_a_line_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(path_, ": the disk is full"));
+void AnswerLog::TellEndOfLosses() {
+  if (!std::exchange(failing_, false) || options_.note == nullptr) return;
+  (void)OrOutOfMemory("a note", [&] {
+    options_.note("answers are logged again");
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace inlay::serve

@@ -1,80 +1,99 @@
-// Answers written down so that they can be computed again and compared.
+// The file that answers are written down in, so that they can be computed again and compared.
 #ifndef INLAY_SERVE_SERVICE_ANSWER_LOG_H_
 #define INLAY_SERVE_SERVICE_ANSWER_LOG_H_
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "cache/kv_cache.h"
-#include "gemma_like/engine.h"
-#include "gemma_like/generation/generation.h"
-#include "gemma_like/grammar/answer_grammars.h"
-#include "io/tokenizer/tokenizer.h"
+#include "absl/time/time.h"
+#include "serve/service/answer_record.h"
 
 namespace inlay::serve {
 
-// One answer, with all that determines it.
-struct AnswerRecord {
-  std::string id;           // of the request
-  std::string time;         // RFC 3339
-  std::string client;       // the name of its key
-  std::string fingerprint;  // of the server
-  std::vector<int32_t> prompt;
-  GenerateOptions options;                          // without a grammar
-  std::optional<AnswerShape> shape = std::nullopt;  // what the grammar is compiled from
-  std::vector<int32_t> tokens;
-  StopReason reason = StopReason::kEndOfGeneration;
-};
-
-// A record as one line of JSON, which ends with a newline, and back. InvalidArgument for what is no
-// record.
-std::string RecordLine(const AnswerRecord& record);
-absl::StatusOr<AnswerRecord> ParseRecord(absl::string_view line);
-
-// Where a recomputed answer parts from the recorded one.
-struct AnswerDifference {
-  size_t token;                     // index in the answer
-  std::optional<int32_t> expected;  // none: the answer ended
-  std::optional<int32_t> recomputed;
-};
-
-// The first difference between two answers' tokens; none where they are the same.
-std::optional<AnswerDifference> Compare(const std::vector<int32_t>& expected,
-                                        const std::vector<int32_t>& recomputed);
-
-// The options to compute a recorded answer again with: an answer that was cut short, because its
-// reader had enough or the context was full, is computed as far as it went. Fails with the errors
-// of AnswerGrammars::Get for an answer that had a shape.
-absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record, AnswerGrammars& grammars);
-
-// A file to which records are appended. Safe to use from several threads.
+// Appends records to a file on a thread of its own: whoever has an answer waits for no disk and for
+// no reader of a pipe. Safe to use from several threads.
 class AnswerLog {
  public:
-  // Opens the file or makes it, accessible to its owner alone (0600). The errors name it.
-  static absl::StatusOr<std::unique_ptr<AnswerLog>> Open(const std::string& path);
+  struct Options {
+    // Told, on the log's thread, when records begin to be lost and when they are written again.
+    std::function<void(absl::string_view sentence)> note = nullptr;
+    // Records that wait take at most so much memory; those beyond are lost.
+    size_t most_waiting_bytes = size_t{64} << 20;
+    // How long the destructor waits for them to be written.
+    absl::Duration time_to_finish = absl::Seconds(5);
+  };
+
+  // Opens the file or makes it, accessible to its owner alone (0600). InvalidArgument for a file
+  // that holds anything but records, to which nothing is to be appended. The errors name the file.
+  // A named pipe is waited for until something reads it.
+  static absl::StatusOr<std::unique_ptr<AnswerLog>> Open(const std::string& path, Options options);
+  static absl::StatusOr<std::unique_ptr<AnswerLog>> Open(const std::string& path) {
+    return Open(path, Options());
+  }
+  // Writes what waits, within the options' time.
   ~AnswerLog();
   AnswerLog(const AnswerLog&) = delete;
   AnswerLog& operator=(const AnswerLog&) = delete;
 
-  // Appends a record in one write, on a line of its own whatever was left by a write that failed.
-  absl::Status Append(const AnswerRecord& record);
+  // Takes a record to be written, or counts it as lost. It does not wait.
+  void Append(AnswerRecord record);
+
+  // Opens the path anew, as after the file was renamed: the records that follow go there. After an
+  // error all stays as it was.
+  absl::Status Reopen();
+
+  // Records that were lost: the file did not take them, or too many waited.
+  uint64_t lost() const;
+  // Memory of those that wait.
+  size_t waiting_bytes() const;
 
  private:
-  AnswerLog(std::string path, int fd, bool within_a_line)
-      : path_(std::move(path)), fd_(fd), within_a_line_(within_a_line) {}
+  struct File {
+    explicit File(int fd) : fd(fd) {}
+    ~File();
+    const int fd;
+    bool within_a_line = false;  // it ends with part of a record
+  };
+
+  // `flags`: for open(), besides what every log has.
+  static absl::StatusOr<std::shared_ptr<File>> OpenFile(const std::string& path, int flags);
+  AnswerLog(std::string path, std::shared_ptr<File> file, Options options)
+      : path_(std::move(path)), options_(std::move(options)), file_(std::move(file)) {}
+
+  // On the log's thread, as the next ones.
+  void Run();
+  absl::Status Write(File& file, const AnswerRecord& record);
+  // Waits until the file may take bytes again. DeadlineExceeded once the log's end has no more
+  // time.
+  absl::Status WaitToWrite(const File& file);
+  void TellOverflow();
+  void TellLoss(const absl::Status& why);
+  void TellEndOfLosses();
+
   const std::string path_;
-  const int fd_;
-  std::mutex mutex_;
-  bool within_a_line_;  // guarded by mutex_: the file ends with part of a record
+  const Options options_;
+  mutable std::mutex mutex_;         // guards the members below, but for the last two
+  std::condition_variable changed_;  // something waits, or the end has begun
+  std::shared_ptr<File> file_;       // which the next record is written to
+  std::deque<AnswerRecord> waiting_;
+  size_t waiting_bytes_ = 0;  // of these and of the one that is written
+  uint64_t lost_ = 0;
+  bool overflowed_ = false;  // records were lost since too many waited, and that was not told yet
+  bool ends_ = false;
+  absl::Time end_ = absl::InfiniteFuture();  // when what waits is given up; see SteadyNow()
+  bool failing_ = false;                     // the thread's own: a loss was told, and no end of it
+  std::thread thread_;                       // from the first record on; last: it uses all others
 };
 
 }  // namespace inlay::serve

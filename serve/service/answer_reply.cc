@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "base/out_of_memory.h"
+#include "base/steady_time.h"
 #include "serve/service/visit.h"
 
 namespace inlay::serve {
@@ -29,14 +30,15 @@ class AnswerReply::Listener final : public AnswerListener {
 
 AnswerReply::AnswerReply(Call call, const ReplyHeader& header, const Tokenizer& tokenizer,
                          const Reading& reading, std::shared_ptr<HttpReply> reply, size_t prompts,
-                         OnAnswer on_answer)
+                         OnAnswer on_answer, Workers& writers)
     : call_(std::move(call)),
       reply_(std::move(reply)),
       on_answer_(std::move(on_answer)),
+      writers_(writers),
       tells_cached_(reading.tells_cached),
       writer_(MakeReplyWriter(call_, header, tokenizer)),
       choices_(prompts * call_.choices),
-      last_written_(absl::Now()) {
+      last_written_(SteadyNow()) {
   if (reading.format == nullptr) return;
   for (Choice& choice : choices_) choice.parser.emplace(*reading.format, reading.options);
 }
@@ -47,7 +49,7 @@ std::shared_ptr<AnswerListener> AnswerReply::ListenerOf(size_t prompt) {
 
 void AnswerReply::Write(std::string bytes) {
   if (!streams_ || bytes.empty()) return;
-  last_written_ = absl::Now();
+  last_written_ = SteadyNow();
   reply_->Write(std::move(bytes));
 }
 
@@ -75,6 +77,10 @@ void AnswerReply::FailLocked(const absl::Status& status) {
     Write(writer_->Fail(status));
     return reply_->Finish();
   }
+  SendError(status);
+}
+
+void AnswerReply::SendError(const absl::Status& status) {
   reply_->Send(HttpStatusOf(status), kJson, ErrorBody(call_.protocol, status),
                RetryHeaders(status));
 }
@@ -135,11 +141,28 @@ void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
                                                                   end.usage.completion_tokens)}};
   Write(writer_->End(reply_end));
   if (++ends_ < choices_.size()) return;
+  if (streams_) {
+    over_ = true;
+    Write(writer_->Finish());
+    return reply_->Finish();
+  }
+  // Many answers with probabilities take their time to be written, which the scheduler has not.
+  const absl::Status status = OrOutOfMemory("this reply", [&] {
+    writers_.Add([self = shared_from_this()] { self->SendWhole(); });
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return FailLocked(status);
   over_ = true;
-  std::string last = writer_->Finish();
-  if (!streams_) return reply_->Send(200, kJson, std::move(last));
-  Write(std::move(last));
-  reply_->Finish();
+}
+
+void AnswerReply::SendWhole() {
+  // Without the lock: since the reply is over nothing else uses the writer.
+  absl::Status status = OrOutOfMemory("this reply", [&] {
+    std::string body = writer_->Finish();
+    reply_->Send(200, kJson, std::move(body));
+    return absl::OkStatus();
+  });
+  if (!status.ok()) SendError(status);
 }
 
 }  // namespace inlay::serve

@@ -19,6 +19,7 @@
 #include "serve/api/reply.h"
 #include "serve/http/http_server.h"
 #include "serve/scheduler/answer_request.h"
+#include "serve/service/workers.h"
 
 namespace inlay::serve {
 
@@ -37,9 +38,11 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
     // requests before it; else it tells 0.
     bool tells_cached = true;
   };
+  // On threads of `writers`, which must outlive the object, replies that are no streams are
+  // written.
   AnswerReply(Call call, const ReplyHeader& header, const Tokenizer& tokenizer,
               const Reading& reading, std::shared_ptr<HttpReply> reply, size_t prompts,
-              OnAnswer on_answer);
+              OnAnswer on_answer, Workers& writers);
 
   // The listener of the answers to the prompt of this number.
   std::shared_ptr<AnswerListener> ListenerOf(size_t prompt);
@@ -50,7 +53,8 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
   // The request failed before or after that; later news is ignored.
   void Fail(const absl::Status& status);
 
-  // Sends a sign of life where nothing was sent since `before`.
+  // Sends a sign of life where nothing was sent since `before`, a value of
+  // SteadyNow().
   void Ping(absl::Time before);
 
  private:
@@ -65,6 +69,9 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
   bool OnUpdate(size_t prompt, const AnswerUpdate& update);
   void OnEnd(size_t prompt, const AnswerEnd& end);
 
+  // On a writer's thread: the reply to a call for no stream, once all answers have ended.
+  void SendWhole();
+  void SendError(const absl::Status& status);
   size_t ChoiceOf(size_t prompt, size_t choice) const { return prompt * call_.choices + choice; }
   // Under the lock, as the next two.
   void FailLocked(const absl::Status& status);
@@ -74,6 +81,7 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
   const Call call_;
   const std::shared_ptr<HttpReply> reply_;
   const OnAnswer on_answer_;
+  Workers& writers_;
   const bool tells_cached_;
   std::mutex mutex_;  // guards the members below
   const std::unique_ptr<ReplyWriter> writer_;

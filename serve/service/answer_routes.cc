@@ -25,6 +25,8 @@
 namespace inlay::serve {
 namespace {
 
+constexpr size_t kWriters = 2;
+
 uint64_t RandomNumber() {
   thread_local std::random_device device;
   return (uint64_t{device()} << 32) | device();
@@ -61,7 +63,8 @@ AnswerRoutes::AnswerRoutes(const LoadedModel& model, const absl::StatusOr<ChatRe
       fingerprints_(fingerprints),
       scheduler_(scheduler),
       grammars_(grammars),
-      markers_{Markers(/*tools=*/false), Markers(/*tools=*/true)} {}
+      markers_{Markers(/*tools=*/false), Markers(/*tools=*/true)},
+      writers_(kWriters) {}
 
 std::vector<int32_t> AnswerRoutes::Markers(bool tools) const {
   return renderer_.ok() ? MarkerTokens(tokenizer_, renderer_->answer_format(tools))
@@ -242,7 +245,7 @@ absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
   AnswerReply::OnAnswer on_answer = LogAnswers(requests, visit);
   const auto answers =
       std::make_shared<AnswerReply>(std::move(call), header, tokenizer_, reading, visit.reply,
-                                    requests.size(), std::move(on_answer));
+                                    requests.size(), std::move(on_answer), writers_);
   Watch(answers);
   if (const absl::Status status = SubmitAll(std::move(requests), visit, answers); !status.ok())
     answers->Fail(status);

@@ -24,6 +24,7 @@
 #include "serve/service/fingerprints.h"
 #include "serve/service/service_options.h"
 #include "serve/service/visit.h"
+#include "serve/service/workers.h"
 
 namespace inlay::serve {
 
@@ -36,6 +37,9 @@ class AnswerRoutes {
                const ServiceOptions& options, const Fingerprints& fingerprints,
                Scheduler* scheduler, AnswerGrammars& grammars);
 
+  // Sends what is still to be written.
+  ~AnswerRoutes() { writers_.Finish(absl::InfiniteDuration()); }
+
   // /v1/chat/completions, /v1/completions, /v1/responses and /v1/messages
   void Answer(const Visit& visit);
   // /v1/messages/count_tokens
@@ -43,6 +47,8 @@ class AnswerRoutes {
   // /apply-template
   void ApplyTemplate(const Visit& visit) const;
 
+  // Waits until the replies whose answers have ended are sent, or for `most`.
+  void Finish(absl::Duration most) { writers_.Finish(most); }
   // Sends signs of life on streams where nothing was sent since `before`, a value of
   // SteadyNow().
   void Ping(absl::Time before);
@@ -83,6 +89,7 @@ class AnswerRoutes {
   const std::array<std::vector<int32_t>, 2> markers_;
   std::mutex mutex_;  // guards the next member
   std::vector<std::weak_ptr<AnswerReply>> watched_;
+  Workers writers_;  // of replies; last: they use all others
 };
 
 }  // namespace inlay::serve

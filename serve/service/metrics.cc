@@ -1,10 +1,26 @@
 #include "serve/service/metrics.h"
 
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace inlay::serve {
 namespace {
+
+// The shortest decimal number that is read as the same one: with fewer digits a sum would stop to
+// grow by short durations once it is large.
+std::string Exact(double number) {
+  std::array<char, 32> digits;
+  const std::to_chars_result end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  return std::string(digits.data(), end.ptr);
+}
 
 class Page {
  public:
@@ -17,6 +33,14 @@ class Page {
     Head(name, help, "counter");
     absl::StrAppend(&text_, "inlay_", name, " ", value, "\n");
   }
+  void RepliesByClass(const ReplyCounts& replies) {
+    Head("replies_total", "Replies by the class of their status.", "counter");
+    for (int digit = ReplyCounts::kFirst; digit <= ReplyCounts::kLast; ++digit) {
+      absl::StrAppend(&text_, "inlay_replies_total{status=\"", digit, "xx\"} ",
+                      replies.of_class[static_cast<size_t>(digit - ReplyCounts::kFirst)].load(),
+                      "\n");
+    }
+  }
   void Durations(absl::string_view name, absl::string_view help, const Histogram& histogram) {
     Head(name, help, "histogram");
     uint64_t up_to = 0;
@@ -26,7 +50,7 @@ class Page {
           i < Histogram::kBounds.size() ? absl::StrCat(Histogram::kBounds[i]) : std::string("+Inf");
       absl::StrAppend(&text_, "inlay_", name, "_bucket{le=\"", bound, "\"} ", up_to, "\n");
     }
-    absl::StrAppend(&text_, "inlay_", name, "_sum ", histogram.sum, "\n");
+    absl::StrAppend(&text_, "inlay_", name, "_sum ", Exact(histogram.sum), "\n");
     absl::StrAppend(&text_, "inlay_", name, "_count ", up_to, "\n");
   }
   std::string Take() && { return std::move(text_); }
@@ -39,11 +63,7 @@ class Page {
   std::string text_;
 };
 
-}  // namespace
-
-std::string MetricsText(const SchedulerStats& stats, size_t connections) {
-  Page page;
-  page.Gauge("connections", "Open connections.", connections);
+void AddScheduler(const SchedulerStats& stats, Page& page) {
   page.Gauge("answers_waiting", "Answers that wait for their turn.", stats.waiting);
   page.Gauge("answers_running", "Answers that are computed.", stats.running);
   page.Gauge("batch_tokens", "Tokens of the last step.", stats.batch_tokens);
@@ -91,6 +111,33 @@ std::string MetricsText(const SchedulerStats& stats, size_t connections) {
   page.Durations("between_tokens_seconds", "From a step of an answer to its next.",
                  stats.between_tokens);
   page.Durations("step_seconds", "Time of a step.", stats.step_seconds);
+}
+
+void AddEmbeddings(const EmbeddingCounts& counts, Page& page) {
+  page.Gauge("embeddings_waiting", "Requests for embeddings that are computed or wait for that.",
+             counts.taken_places.load());
+  page.Counter("embeddings_total", "Requests for embeddings accepted.", counts.requests);
+  page.Counter("embeddings_refused_total", "Requests for embeddings refused for a full queue.",
+               counts.refused);
+  page.Counter("embeddings_failed_total", "Requests for embeddings that ended with an error.",
+               counts.failed);
+  page.Counter("embedded_tokens_total", "Tokens of texts that were embedded.", counts.tokens);
+}
+
+}  // namespace
+
+std::string MetricsText(const ServiceStats& stats) {
+  Page page;
+  page.Gauge("connections", "Open connections.", stats.connections);
+  if (stats.replies != nullptr) page.RepliesByClass(*stats.replies);
+  if (stats.answer_log.has_value()) {
+    page.Counter("answer_log_failed_total", "Answers that could not be logged.",
+                 stats.answer_log->lost);
+    page.Gauge("answer_log_waiting_bytes", "Memory of answers that wait to be logged.",
+               stats.answer_log->waiting_bytes);
+  }
+  if (stats.embeddings != nullptr) AddEmbeddings(*stats.embeddings, page);
+  if (stats.scheduler.has_value()) AddScheduler(*stats.scheduler, page);
   return std::move(page).Take();
 }
 

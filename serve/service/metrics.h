@@ -2,16 +2,15 @@
 #ifndef INLAY_SERVE_SERVICE_METRICS_H_
 #define INLAY_SERVE_SERVICE_METRICS_H_
 
-#include <cstddef>
 #include <string>
 
-#include "serve/scheduler/scheduler_stats.h"
+#include "serve/service/service_stats.h"
 
 namespace inlay::serve {
 
-// In the text format 0.0.4. `connections`: open ones.
+// In the text format 0.0.4.
 // https://prometheus.io/docs/instrumenting/exposition_formats/
-std::string MetricsText(const SchedulerStats& stats, size_t connections);
+std::string MetricsText(const ServiceStats& stats);
 
 }  // namespace inlay::serve
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "serve/service/answer_log.h"
+#include "serve/service/answer_record.h"
 
 namespace inlay::serve {
 namespace {

@@ -42,8 +42,8 @@ namespace {
 constexpr size_t kWorkers = 2;
 // A layer, after which a computation looks whether it is to end.
 constexpr absl::Duration kTimeToCancel = absl::Seconds(5);
-// Of turns that have ended, where draining has no more time.
-constexpr absl::Duration kTimeToStoreTurns = absl::Seconds(5);
+// Of replies and turns whose answers have ended, where draining has no more time.
+constexpr absl::Duration kTimeToFinish = absl::Seconds(5);
 // Of sessions that are kept in memory.
 constexpr uint64_t kSessionMemory = uint64_t{1} << 30;
 
@@ -397,8 +397,9 @@ void ModelService::Drain(absl::Duration most) {
   workers_->Finish(end - SteadyNow());
   drained_ = true;
   if (scheduler_ == nullptr) workers_->Finish(kTimeToCancel);
-  // Turns that have ended may still wait to be stored, and would be lost with the service.
-  if (sessions_ != nullptr) sessions_->Finish(std::max(end - SteadyNow(), kTimeToStoreTurns));
+  // They may still wait to be sent and to be stored, and would be lost with the service.
+  answers_.Finish(std::max(end - SteadyNow(), kTimeToFinish));
+  if (sessions_ != nullptr) sessions_->Finish(std::max(end - SteadyNow(), kTimeToFinish));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "serve/api/reply_parts.h"
 #include "serve/api/sse.h"
 #include "serve/service/session_reply.h"
@@ -37,7 +38,7 @@ RunningTurn::RunningTurn(Parts parts)
       name_(parts.session.name),
       parts_(std::move(parts)),
       hold_(std::move(parts_.hold)),
-      last_written_(absl::Now()) {}
+      last_written_(SteadyNow()) {}
 
 void RunningTurn::StartStream() {
   if (!parts_.stream || streams_ || over_) return;
@@ -48,7 +49,7 @@ void RunningTurn::StartStream() {
 
 void RunningTurn::Write(const std::string& bytes) {
   if (bytes.empty()) return;
-  last_written_ = absl::Now();
+  last_written_ = SteadyNow();
   std::erase_if(readers_, [](const Reader& reader) { return reader.gone && *reader.gone; });
   for (const Reader& reader : readers_) reader.reply->Write(bytes);
 }

@@ -48,7 +48,8 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   void Accepted();
   // The turn failed before or after that; later news is ignored.
   void Fail(const absl::Status& status);
-  // Sends a sign of life where nothing was sent since `before`.
+  // Sends a sign of life where nothing was sent since `before`, a value of
+  // SteadyNow().
   void Ping(absl::Time before);
 
   // Streams the turn to this reply as well: what it has said, and what follows. False when it has

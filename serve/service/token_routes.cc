@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "gemma_like/embed.h"
 #include "serve/api/embeddings.h"
 #include "serve/api/token_requests.h"
@@ -63,7 +63,8 @@ absl::StatusOr<std::vector<int32_t>> TokensToEmbed(const LoadedModel& model,
 }
 
 absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
-                           const std::atomic<bool>& drained, const Visit& visit) {
+                           const std::atomic<bool>& drained, EmbeddingCounts& counts,
+                           const Visit& visit) {
   Engine& engine = *model.engine;
   const size_t dim = engine.info().embedding_dim;
   if (dim == 0) return absl::UnimplementedError("this model generates text and embeds none");
@@ -72,7 +73,7 @@ absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
   const auto why_ended = [&]() -> absl::Status {
     if (*gone) return absl::CancelledError("the request was cancelled");
     if (drained) return absl::UnavailableError("the server is shutting down");
-    if (absl::Now() > visit.deadline)
+    if (SteadyNow() > visit.deadline)
       return absl::DeadlineExceededError("the request's deadline has passed");
     return absl::OkStatus();
   };
@@ -95,6 +96,7 @@ absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
       EmbedTexts(engine, texts, [&] { return !why_ended().ok(); });
   if (absl::IsCancelled(vectors.status())) INLAY_RETURN_IF_ERROR(why_ended());
   INLAY_RETURN_IF_ERROR(vectors.status());
+  counts.tokens += tokens;
   visit.SendText(EmbeddingsBody(request, name, *vectors, tokens));
   return absl::OkStatus();
 }
@@ -102,9 +104,12 @@ absl::Status TryEmbeddings(const LoadedModel& model, absl::string_view name,
 }  // namespace
 
 void ReplyEmbeddings(const LoadedModel& model, absl::string_view name,
-                     const std::atomic<bool>& drained, const Visit& visit) {
-  if (const absl::Status status = TryEmbeddings(model, name, drained, visit); !status.ok())
-    visit.Fail(status);
+                     const std::atomic<bool>& drained, EmbeddingCounts& counts,
+                     const Visit& visit) {
+  const absl::Status status = TryEmbeddings(model, name, drained, counts, visit);
+  if (status.ok()) return;
+  ++counts.failed;
+  visit.Fail(status);
 }
 
 }  // namespace inlay::serve

@@ -30,7 +30,7 @@ struct Visit {
   std::shared_ptr<HttpReply> reply;
   ApiClient client;
   Protocol protocol;
-  absl::Time deadline = absl::InfiniteFuture();  // of the answer
+  absl::Time deadline = absl::InfiniteFuture();  // of the answer; see SteadyNow()
 
   void Send(const Json& body) const { SendText(DumpJson(body)); }
   void SendText(std::string body) const { reply->Send(200, "application/json", std::move(body)); }

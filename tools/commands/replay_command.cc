@@ -1,16 +1,20 @@
 // inlay replay: computes logged answers again and compares.
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/about.h"
 #include "base/plural.h"
 #include "base/printable.h"
@@ -18,13 +22,14 @@
 #include "gemma_like/fingerprint.h"
 #include "gemma_like/generation/generate.h"
 #include "nlohmann/json.hpp"
-#include "serve/service/answer_log.h"
+#include "serve/service/answer_record.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
 #include "tools/flags/validators.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
 #include "tools/output.h"
+#include "tools/progress.h"
 #include "tools/read_input.h"
 
 namespace inlay {
@@ -38,6 +43,58 @@ struct ReplayFlags {
   std::string log;
   bool json = false;
 };
+
+// The lines of a log, which grows without a bound: one at a time is in memory.
+class LogLines {
+ public:
+  explicit LogLines(Input input) : input_(std::move(input)) {}
+
+  // The next line that is not empty, valid until the next call; nothing at the end.
+  // InvalidArgument for one of more than kLongestInput bytes.
+  absl::StatusOr<std::optional<absl::string_view>> Next() {
+    line_.clear();
+    while (true) {
+      const size_t size = std::min(rest_.find('\n'), rest_.size());
+      absl::StrAppend(&line_, rest_.substr(0, size));
+      if (line_.size() > kLongestInput) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            input_.name(), ":", number_ + 1, ": the line has more than ", kLongestInput, " bytes"));
+      }
+      if (size < rest_.size()) {
+        rest_.remove_prefix(size + 1);
+        ++number_;
+        if (!line_.empty()) return line_;
+        continue;
+      }
+      INLAY_ASSIGN_OR_RETURN(rest_, input_.Next());
+      bytes_ += rest_.size();
+      if (!rest_.empty()) continue;
+      if (line_.empty()) return std::nullopt;
+      ++number_;
+      return line_;
+    }
+  }
+
+  // Of the line that Next() has returned, from 1.
+  size_t number() const { return number_; }
+  std::string where() const { return absl::StrCat(input_.name(), ":", number_); }
+  // That were read up to its end.
+  uint64_t bytes() const { return bytes_ - rest_.size(); }
+
+ private:
+  Input input_;
+  std::string line_;
+  absl::string_view rest_;  // of what was read last
+  size_t number_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+// 0 where it is not known: of a pipe.
+uint64_t BytesOf(const std::string& path) {
+  struct stat info;
+  const bool known = stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  return known ? static_cast<uint64_t>(info.st_size) : 0;
+}
 
 struct Tally {
   size_t answers = 0, same = 0, other_server = 0;
@@ -103,7 +160,6 @@ absl::Status Verdict(const Tally& tally) {
 
 absl::Status Run(const ReplayFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.log));
-  INLAY_ASSIGN_OR_RETURN(const std::string text, input.ReadAll());
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   INLAY_ASSIGN_OR_RETURN(const std::string fingerprint,
                          MakeFingerprint(*model.engine, CacheType(flags.model)));
@@ -111,17 +167,26 @@ absl::Status Run(const ReplayFlags& flags) {
   const InterruptWatch interrupt;
   Output out;
   Tally tally;
-  size_t number = 0;
+  LogLines lines(std::move(input));
+  ProgressBar bar(absl::StrCat("replaying ", flags.log), BytesOf(flags.log), ProgressUnit::kBytes);
+  // Each finding is seen when it is made: the rest of the log may take hours.
+  const auto write = [&](const std::string& finding) {
+    bar.Clear();
+    out.Write(finding);
+    out.Flush();
+  };
   absl::Status failed;  // ends the work early; what was found before it is shown all the same
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    ++number;
-    if (line.empty()) continue;
-    const std::string where = absl::StrCat(input.name(), ":", number);
-    const absl::StatusOr<AnswerRecord> record = serve::ParseRecord(line);
+  while (true) {
+    const absl::StatusOr<std::optional<absl::string_view>> line = lines.Next();
+    if (!line.ok()) failed = line.status();
+    if (!line.ok() || !line->has_value()) break;
+    bar.Update(lines.bytes());
+    const std::string where = lines.where();
+    const absl::StatusOr<AnswerRecord> record = serve::ParseRecord(**line);
     // A server that was killed or found the disk full leaves part of a record.
     if (absl::IsInvalidArgument(record.status())) {
-      tally.bad_lines.push_back(number);
-      if (!flags.json) out.Write(absl::StrCat(where, ": ", record.status().message(), "\n"));
+      tally.bad_lines.push_back(lines.number());
+      if (!flags.json) write(absl::StrCat(where, ": ", record.status().message(), "\n"));
       continue;
     }
     if (!record.ok()) {
@@ -138,13 +203,15 @@ absl::Status Run(const ReplayFlags& flags) {
     tally.same += !difference->has_value();
     tally.other_server += record->fingerprint != fingerprint;
     if (!difference->has_value() || flags.json) continue;
-    out.Write(absl::StrCat(where, ": request ", PrintableName(record->id), " ",
-                           DifferenceText(**difference), "\n"));
+    std::string finding = absl::StrCat(where, ": request ", PrintableName(record->id), " ",
+                                       DifferenceText(**difference), "\n");
     if (record->fingerprint != fingerprint) {
-      out.Write(absl::StrCat("  it was answered by ", PrintableName(record->fingerprint),
-                             ", and this is ", fingerprint, "\n"));
+      absl::StrAppend(&finding, "  it was answered by ", PrintableName(record->fingerprint),
+                      ", and this is ", fingerprint, "\n");
     }
+    write(finding);
   }
+  bar.Clear();
   if (failed.ok() || tally.answers > 0) WriteSummary(flags, tally, fingerprint, out);
   INLAY_RETURN_IF_ERROR(out.Finish());
   return failed.ok() ? Verdict(tally) : failed;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "base/out_of_memory.h"
+#include "base/steady_time.h"
 #include "serve/scheduler/batcher.h"
 #include "tests/failing_memory.h"
 #include "tests/gemma_like/model_fixture.h"
@@ -75,7 +75,7 @@ class SchedulerFaultTest : public ::testing::Test {
     auto ticket = std::make_shared<Ticket>();
     ticket->request = known.request;
     ticket->listener = std::move(listener);
-    ticket->arrived = absl::Now();
+    ticket->arrived = SteadyNow();
     return ticket;
   }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/steady_time.h"
 #include "cache/cache_bytes.h"
 #include "gemma_like/generation/draft_policy.h"
 #include "io/tokenizer/load_tokenizer.h"
@@ -119,7 +120,7 @@ TEST_P(SchedulerTest, AnswersAreTheSameUnderAnyLoad) {
                .listener = std::make_shared<Listener>(known.request.choices)};
         s.ticket->request = known.request;
         s.ticket->listener = s.listener;
-        s.ticket->arrived = absl::Now();
+        s.ticket->arrived = SteadyNow();
         batcher->Add(s.ticket);
         sent.push_back(std::move(s));
       }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 #include "cache/cache_bytes.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/grammar/answer_grammars.h"
@@ -218,7 +219,7 @@ TEST_F(BardSchedulerTest, AnswersOfAShapeAreTheSameUnderAnyLoad) {
       listeners.push_back(std::make_shared<Listener>(known.request.choices));
       ticket->request = known.request;
       ticket->listener = listeners.back();
-      ticket->arrived = absl::Now();
+      ticket->arrived = SteadyNow();
       batcher->Add(ticket);
       for (size_t steps = random() % 6; steps > 0; --steps) batcher->Step();
     }
@@ -409,7 +410,7 @@ TEST_F(BardSchedulerTest, PromptsThatShareInstructionsLeaveNoMoreSnapshots) {
     }
     ticket->request.options.max_tokens = 1;
     ticket->listener = std::make_shared<Listener>(1);
-    ticket->arrived = absl::Now();
+    ticket->arrived = SteadyNow();
     batcher->Add(ticket);
     while (!batcher->idle()) batcher->Step();
     snapshots.push_back(batcher->stats().snapshots);
@@ -435,7 +436,7 @@ TEST_F(BardSchedulerTest, WhatFindsNoMemoryEndsItsOwnAnswerAlone) {
       auto ticket = std::make_shared<Ticket>();
       ticket->request = added;
       ticket->listener = std::move(listener);
-      ticket->arrived = absl::Now();
+      ticket->arrived = SteadyNow();
       batcher->Add(ticket);
     };
     const auto forgetful = std::make_shared<ForgetfulListener>();
@@ -469,7 +470,7 @@ TEST_F(BardSchedulerTest, ChoicesEndWithTheFirstOneUntilTheyAreQueued) {
     ticket->request.options.top_chances = 1;
     ticket->request.choices = 3;
     ticket->listener = forgetful;
-    ticket->arrived = absl::Now();
+    ticket->arrived = SteadyNow();
     batcher->Add(ticket);
     while (!batcher->idle()) batcher->Step();
     EXPECT_EQ(forgetful->ends.size(), 3u);
@@ -515,7 +516,7 @@ TEST_F(BardSchedulerTest, RefusesWhatCannotBeAnswered) {
 TEST_F(BardSchedulerTest, ADeadlineEndsAnAnswer) {
   auto scheduler = Make();
   AnswerRequest request = Request("To be", 200);
-  request.deadline = absl::Now() - absl::Seconds(1);
+  request.deadline = SteadyNow() - absl::Seconds(1);
   request.choices = 2;
   const auto listener = std::make_shared<Listener>(2);
   Must(scheduler->Submit(request, listener));
@@ -537,6 +538,25 @@ TEST_F(BardSchedulerTest, DrainEndsWhatRunsAndAcceptsNothing) {
 }
 
 // Not as what a client has cancelled: whoever still waits may ask another server.
+// A listener must not wait. The server's end is not to depend on that.
+TEST_F(BardSchedulerTest, DrainDoesNotWaitForEverForAListener) {
+  class StuckListener final : public AnswerListener {
+   public:
+    explicit StuckListener(std::future<void> end) : end_(std::move(end)) {}
+    void OnStart(const AnswerUsage&) override { end_.wait(); }
+    bool OnUpdate(const AnswerUpdate&) override { return true; }
+    void OnEnd(const AnswerEnd&) override {}
+
+   private:
+    const std::future<void> end_;
+  };
+  auto scheduler = Make();
+  std::promise<void> end;
+  Must(scheduler->Submit(Request("ROMEO:", 4), std::make_shared<StuckListener>(end.get_future())));
+  scheduler->Drain(absl::ZeroDuration());
+  end.set_value();
+}
+
 TEST_F(BardSchedulerTest, DrainWithoutTimeEndsAnswersAsUnavailable) {
   auto scheduler = Make();
   std::vector<std::shared_ptr<Listener>> listeners;

@@ -1,159 +1,46 @@
 #include "serve/service/answer_log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
+#include <functional>
 #include <iterator>
-#include <limits>
+#include <memory>
+#include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "gemma_like/grammar/call_rules.h"
-#include "tests/io/tokenizer/test_vocabulary.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "base/steady_time.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
 
 namespace inlay::serve {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-AnswerRecord Example() {
-  AnswerRecord record{.id = "r-1",
-                      .time = "2026-11-22T12:00:00Z",
-                      .client = "alice",
-                      .fingerprint = "inlay-1/AVX2",
-                      .prompt = {1, 2, 3},
-                      .options = {},
-                      .tokens = {7, 8},
-                      .reason = StopReason::kStopText};
-  record.options.sampling = {.temperature = 0.7f,
-                             .top_k = 0,
-                             .top_p = 0.123456789f,
-                             .min_p = 0.05f,
-                             .repeat_penalty = 1.1f,
-                             .repeat_last_n = 3,
-                             .presence_penalty = -0.5f,
-                             .frequency_penalty = 0.25f,
-                             .logit_bias = {{5, -100.0f}, {6, 0.1f}},
-                             .seed = std::numeric_limits<uint64_t>::max(),
-                             .choice = 2};
-  record.options.max_tokens = 20;
-  record.options.stop_texts = {"\n\n", "\xC3\xA9"};
-  record.options.ignore_eos = true;
-  record.options.shown_control = {4, 9};
-  return record;
-}
+using ::testing::SizeIs;
 
-TEST(AnswerLogTest, ARecordComesBackAsItWas) {
-  const AnswerRecord record = Example();
-  const std::string line = RecordLine(record);
-  EXPECT_EQ(line.find('\n'), line.size() - 1);
-  const AnswerRecord back = Must(ParseRecord(line));
-  EXPECT_EQ(RecordLine(back), line);
-  EXPECT_EQ(back.prompt, record.prompt);
-  EXPECT_EQ(back.tokens, record.tokens);
-  EXPECT_EQ(back.reason, record.reason);
-  EXPECT_EQ(back.options.sampling.top_p, record.options.sampling.top_p) << "to the bit";
-  EXPECT_EQ(back.options.sampling.logit_bias, record.options.sampling.logit_bias);
-  EXPECT_EQ(back.options.sampling.seed, record.options.sampling.seed);
-  EXPECT_EQ(back.options.sampling.choice, 2u);
-  EXPECT_EQ(back.options.max_tokens, 20u);
-  EXPECT_EQ(back.options.stop_texts, record.options.stop_texts);
-  EXPECT_EQ(back.options.shown_control, record.options.shown_control);
-  EXPECT_TRUE(back.options.ignore_eos);
-}
-
-TEST(AnswerLogTest, NoBoundOnTokensStaysNone) {
-  AnswerRecord record = Example();
-  record.options.max_tokens = std::numeric_limits<size_t>::max();
-  EXPECT_EQ(Must(ParseRecord(RecordLine(record))).options.max_tokens, record.options.max_tokens);
-}
-
-TEST(AnswerLogTest, RefusesWhatIsNoRecord) {
-  for (const char* line : {"", "[]", "{}", "{\"id\": 1}", "null", "{\"id\": \"a\""}) {
-    EXPECT_EQ(ParseRecord(line).status().code(), absl::StatusCode::kInvalidArgument) << line;
-  }
-  std::string line = RecordLine(Example());
-  line.replace(line.find("\"stop\"}"), 7, "\"tired\"}");
-  EXPECT_EQ(ParseRecord(line).status().code(), absl::StatusCode::kInvalidArgument);
-}
-
-TEST(AnswerLogTest, FindsTheFirstDifference) {
-  using Tokens = std::vector<int32_t>;
-  EXPECT_FALSE(Compare(Tokens{1, 2}, Tokens{1, 2}).has_value());
-  EXPECT_FALSE(Compare(Tokens{}, Tokens{}).has_value());
-  const auto differs = Compare(Tokens{1, 2, 3}, Tokens{1, 5, 3});
-  ASSERT_TRUE(differs.has_value());
-  EXPECT_EQ(differs->token, 1u);
-  EXPECT_EQ(differs->expected, 2);
-  EXPECT_EQ(differs->recomputed, 5);
-  EXPECT_EQ(Compare(Tokens{1}, Tokens{1, 5})->expected, std::nullopt);
-  EXPECT_EQ(Compare(Tokens{1, 5}, Tokens{1})->recomputed, std::nullopt);
-}
-
-TEST(AnswerLogTest, AnAnswerThatWasCutShortIsComputedAsFarAsItWent) {
-  const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
-  AnswerGrammars grammars(*tokenizer);
-  AnswerRecord record = Example();
-  EXPECT_EQ(Must(ReplayOptions(record, grammars)).max_tokens, 20u);
-  for (const StopReason cut : {StopReason::kCancelled, StopReason::kContextFull}) {
-    record.reason = cut;
-    EXPECT_EQ(Must(ReplayOptions(record, grammars)).max_tokens, 2u);
-  }
-}
-
-// A record may come from anybody, and longer lists would take the time of all answers.
-TEST(AnswerLogTest, RecordsHaveTheLimitsOfRequests) {
-  const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
-  AnswerGrammars grammars(*tokenizer);
-  const auto refused = [&](const AnswerRecord& record, const char* message) {
-    const absl::Status status = ReplayOptions(record, grammars).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
-  };
-  AnswerRecord record = Example();
-  record.options.stop_texts.assign(16, std::string(1024, 'a'));
-  EXPECT_TRUE(ReplayOptions(record, grammars).ok());
-  record.options.stop_texts.emplace_back("a");
-  refused(record, "17 stop texts, more than 16");
-  record.options.stop_texts = {std::string(1025, 'a')};
-  refused(record, "1025 bytes, more than 1024");
-  record = Example();
-  record.options.sampling.logit_bias.clear();
-  for (int32_t id = 0; id <= 4096; ++id) record.options.sampling.logit_bias.emplace_back(id, 1.0f);
-  refused(record, "biases 4097 tokens, more than 4096");
-}
-
-TEST(AnswerLogTest, KeepsTheShapeOfAnAnswer) {
-  const std::unique_ptr<Tokenizer> tokenizer = Must(SpmBase().Load());
-  AnswerGrammars grammars(*tokenizer);
-  AnswerRecord record = Example();
-  EXPECT_EQ(Must(ReplayOptions(record, grammars)).grammar, nullptr);
-  const CallRules rules{
-      .begin = "<call>", .tools = {{.name = "f", .parameters = Json::object()}}, .schema = nullptr};
-  const std::vector<std::pair<AnswerShape::Kind, std::string>> sources = {
-      {AnswerShape::Kind::kJsonSchema, "true"},
-      {AnswerShape::Kind::kRegex, "true"},
-      {AnswerShape::Kind::kCalls, CallRulesJson(rules)},
-      {AnswerShape::Kind::kGbnf, "root ::= \"a\""}};
-  for (const auto& [kind, source] : sources) {
-    const AnswerShape shape{.kind = kind, .source = source, .in_order = true, .after = "</think>"};
-    record.shape = shape;
-    const AnswerRecord read = Must(ParseRecord(RecordLine(record)));
-    const auto grammar = Must(ReplayOptions(read, grammars)).grammar;
-    ASSERT_NE(grammar, nullptr);
-    EXPECT_EQ(grammar->shape, shape);
-    EXPECT_EQ(grammar->compiled, Must(grammars.Get(shape))->compiled);
-  }
-  std::string line = RecordLine(record);
-  line.replace(line.find("gbnf"), 4, "html");
-  EXPECT_EQ(ParseRecord(line).status().code(), absl::StatusCode::kInvalidArgument);
+AnswerRecord ShortRecord(const std::string& id = "r-1") {
+  return {.id = id,
+          .time = "2026-11-22T12:00:00Z",
+          .client = "alice",
+          .fingerprint = "inlay-1/AVX2",
+          .prompt = {1, 2, 3},
+          .options = {},
+          .tokens = {7, 8},
+          .reason = StopReason::kStopText};
 }
 
 std::string Contents(const std::string& path) {
@@ -161,13 +48,61 @@ std::string Contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+// Waits until `done()`, but not for ever.
+void WaitUntil(const std::function<bool()>& done) {
+  const absl::Time end = SteadyNow() + absl::Seconds(30);
+  while (!done() && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(done());
+}
+
+// What a log has noted.
+class Notes {
+ public:
+  std::function<void(absl::string_view)> Taker() {
+    return [this](absl::string_view sentence) {
+      const std::lock_guard lock(mutex_);
+      all_.emplace_back(sentence);
+    };
+  }
+  std::vector<std::string> all() {
+    const std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> all_;
+};
+
+// A named pipe with its reading end open, which nothing reads.
+class Pipe {
+ public:
+  Pipe() {
+    EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    fd_ = open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  }
+  ~Pipe() {
+    close(fd_);
+    unlink(path_.c_str());
+  }
+  const std::string& path() const { return path_; }
+  // All that is there now.
+  std::string Read() {
+    std::string bytes(size_t{1} << 20, '\0');
+    const ssize_t n = read(fd_, bytes.data(), bytes.size());
+    bytes.resize(n < 0 ? 0 : static_cast<size_t>(n));
+    return bytes;
+  }
+
+ private:
+  const std::string path_ = TempPath("log.fifo");
+  int fd_ = -1;
+};
+
 TEST(AnswerLogTest, AppendsToAFileOfItsOwnersAlone) {
   const std::string path = TempPath("answers.jsonl");
-  for (int i = 0; i < 2; ++i) {
-    const auto log = Must(AnswerLog::Open(path));
-    ASSERT_TRUE(log->Append(Example()).ok());
-  }
-  EXPECT_EQ(Contents(path), RecordLine(Example()) + RecordLine(Example()));
+  for (int i = 0; i < 2; ++i) Must(AnswerLog::Open(path))->Append(ShortRecord());
+  EXPECT_EQ(Contents(path), RecordLine(ShortRecord()) + RecordLine(ShortRecord()));
   struct stat info;
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
@@ -175,10 +110,15 @@ TEST(AnswerLogTest, AppendsToAFileOfItsOwnersAlone) {
 }
 
 TEST(AnswerLogTest, PartOfARecordTakesNoOtherWithIt) {
-  const std::string path = TempPath("torn.jsonl"), record = RecordLine(Example());
+  const std::string path = TempPath("torn.jsonl"), record = RecordLine(ShortRecord());
   std::ofstream(path) << "{\"id\"";  // of a server that was killed
-  const auto log = Must(AnswerLog::Open(path));
-  ASSERT_TRUE(log->Append(Example()).ok());
+  Notes notes;
+  const auto log = Must(AnswerLog::Open(path, {.note = notes.Taker()}));
+  const auto append = [&] {
+    log->Append(ShortRecord());
+    WaitUntil([&] { return log->waiting_bytes() == 0; });
+  };
+  append();
   std::string expected = "{\"id\"\n" + record;
   EXPECT_EQ(Contents(path), expected);
 
@@ -189,13 +129,116 @@ TEST(AnswerLogTest, PartOfARecordTakesNoOtherWithIt) {
   rlimit limit = before;
   limit.rlim_cur = expected.size() + 10;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  const absl::Status full = log->Append(Example());
+  append();
+  append();
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, handler);
-  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(log->Append(Example()).ok());
+  EXPECT_EQ(log->lost(), 2u);
+  WaitUntil([&] { return !notes.all().empty(); });
+  EXPECT_THAT(notes.all(), ElementsAre(HasSubstr(path)));
+  for (int i = 0; i < 2; ++i) append();
   expected += record.substr(0, 10) + "\n" + record + record;
   EXPECT_EQ(Contents(path), expected);
+  WaitUntil([&] { return notes.all().size() == 2; });
+  EXPECT_EQ(notes.all()[1], "answers are logged again");
+}
+
+TEST(AnswerLogTest, ADiskThatIsFullIsToldOnce) {
+  Notes notes;
+  const auto log = Must(AnswerLog::Open("/dev/full", {.note = notes.Taker()}));
+  for (int i = 0; i < 3; ++i) log->Append(ShortRecord());
+  WaitUntil([&] { return log->lost() == 3 && !notes.all().empty(); });
+  EXPECT_THAT(notes.all(),
+              ElementsAre(HasSubstr("answers are not logged for now: cannot write /dev/full")));
+}
+
+TEST(AnswerLogTest, AppendsWithoutWaitingForAReader) {
+  Pipe pipe;
+  Notes notes;
+  const size_t most = 100'000;
+  const auto log =
+      Must(AnswerLog::Open(pipe.path(), {.note = notes.Taker(), .most_waiting_bytes = most}));
+  AnswerRecord long_one = ShortRecord();
+  long_one.prompt.assign(1000, 12345);
+  for (int i = 0; i < 100; ++i) log->Append(long_one);
+  EXPECT_LE(log->waiting_bytes(), most);
+  WaitUntil([&] { return !notes.all().empty(); });
+  EXPECT_THAT(notes.all(), ElementsAre(HasSubstr("records wait already for " + pipe.path())));
+  const uint64_t lost = log->lost();
+  EXPECT_GT(lost, 0u);
+  EXPECT_LT(lost, 100u);
+  std::string read;
+  WaitUntil([&] {
+    read += pipe.Read();
+    return log->waiting_bytes() == 0;
+  });
+  read += pipe.Read();
+  const std::vector<std::string> lines = absl::StrSplit(read, '\n', absl::SkipEmpty());
+  ASSERT_THAT(lines, SizeIs(100 - lost));
+  for (const std::string& line : lines) EXPECT_EQ(line + "\n", RecordLine(long_one));
+  WaitUntil([&] { return notes.all().size() == 2; });
+  EXPECT_EQ(notes.all()[1], "answers are logged again");
+}
+
+TEST(AnswerLogTest, EndsWhereNothingReads) {
+  Pipe pipe;
+  Notes notes;
+  AnswerRecord long_one = ShortRecord();
+  long_one.prompt.assign(1000, 12345);
+  const absl::Time begin = SteadyNow();
+  {
+    const auto log = Must(AnswerLog::Open(
+        pipe.path(), {.note = notes.Taker(), .time_to_finish = absl::Milliseconds(100)}));
+    for (int i = 0; i < 100; ++i) log->Append(long_one);
+  }
+  EXPECT_LT(SteadyNow() - begin, absl::Seconds(5));
+  EXPECT_THAT(notes.all(), ElementsAre(HasSubstr("takes no more bytes")));
+}
+
+TEST(AnswerLogTest, OpensAFileThatHasTakenItsPlace) {
+  const std::string path = TempPath("rotated.jsonl");
+  const auto log = Must(AnswerLog::Open(path));
+  const auto append = [&](const std::string& id) {
+    log->Append(ShortRecord(id));
+    WaitUntil([&] { return log->waiting_bytes() == 0; });
+  };
+  append("a");
+  ASSERT_EQ(rename(path.c_str(), (path + ".1").c_str()), 0);
+  append("b");
+  ASSERT_TRUE(log->Reopen().ok());
+  append("c");
+  EXPECT_EQ(Contents(path + ".1"), RecordLine(ShortRecord("a")) + RecordLine(ShortRecord("b")));
+  EXPECT_EQ(Contents(path), RecordLine(ShortRecord("c")));
+  // Where that fails all goes on.
+  ASSERT_EQ(rename(path.c_str(), (path + ".2").c_str()), 0);
+  std::ofstream(path) << "a letter\n";
+  EXPECT_EQ(log->Reopen().code(), absl::StatusCode::kInvalidArgument);
+  append("d");
+  EXPECT_EQ(Contents(path + ".2"), RecordLine(ShortRecord("c")) + RecordLine(ShortRecord("d")));
+  EXPECT_EQ(Contents(path), "a letter\n");
+}
+
+TEST(AnswerLogTest, AppendsToNothingButALog) {
+  const std::string path = TempPath("other");
+  const auto open = [&](const std::string& contents) {
+    std::ofstream(path) << contents;
+    const absl::Status status = AnswerLog::Open(path).status();
+    EXPECT_EQ(Contents(path), contents);
+    return status;
+  };
+  const std::string record = RecordLine(ShortRecord());
+  for (const std::string& contents :
+       {std::string(), record, record + record, record.substr(0, 1), record.substr(0, 50),
+        record.substr(0, 50) + "\n" + record, record + "{\"id\""})
+    EXPECT_TRUE(open(contents).ok()) << contents;
+  for (const std::string& contents :
+       {std::string("GGUF\x03"), std::string("\x7f") + "ELF", std::string("inlaykv\n"),
+        std::string("inlaychat 1"), std::string("text"), std::string("\n"), std::string("{}\n"),
+        std::string("{\"id\": \"batch_1\", \"custom_id\": \"a\"}\n")}) {
+    const absl::Status status = open(contents);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << contents;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path + " is no log of answers"));
+  }
 }
 
 }  // namespace

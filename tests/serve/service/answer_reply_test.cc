@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <memory>
 #include <string>
 
@@ -24,11 +25,12 @@ class AnswerReplyTest : public testing::TestWithParam<bool> {
     call.prompts = {std::string("a")};
     call.stream = GetParam();
     return std::make_shared<AnswerReply>(std::move(call), ReplyHeader{}, *tokenizer_,
-                                         AnswerReply::Reading{}, reply_, 1, nullptr);
+                                         AnswerReply::Reading{}, reply_, 1, nullptr, writers_);
   }
 
   const std::unique_ptr<Tokenizer> tokenizer_ = MustLoad(SpmBase());
   const std::shared_ptr<FakeReply> reply_ = std::make_shared<FakeReply>();
+  Workers writers_{1};
 };
 
 INSTANTIATE_TEST_SUITE_P(Forms, AnswerReplyTest, testing::Bool(), [](const auto& info) {
@@ -42,11 +44,28 @@ TEST_P(AnswerReplyTest, NothingFollowsTheEnd) {
   listener->OnStart({});
   answers->Ping(absl::InfiniteFuture());
   listener->OnEnd({});
-  ASSERT_TRUE(reply_->finished());
+  reply_->Wait();
   const std::string body = reply_->body();
   answers->Ping(absl::InfiniteFuture());
   answers->Fail(absl::InternalError("too late"));
   EXPECT_EQ(reply_->body(), body);
+  EXPECT_EQ(reply_->status(), 200);
+}
+
+// A long reply takes its time, which the thread that computes all answers has not.
+TEST_P(AnswerReplyTest, AWholeReplyIsWrittenOnAnotherThread) {
+  std::promise<void> free;
+  writers_.Add([&] { free.get_future().wait(); });
+  const auto answers = Make();
+  const auto listener = answers->ListenerOf(0);
+  answers->Accepted();
+  listener->OnStart({});
+  listener->OnEnd({});
+  const bool is_stream = GetParam();
+  EXPECT_EQ(reply_->finished(), is_stream);
+  answers->Fail(absl::InternalError("too late"));
+  free.set_value();
+  reply_->Wait();
   EXPECT_EQ(reply_->status(), 200);
 }
 
