@@ -92,8 +92,14 @@ void SessionRoutes::Ping(absl::Time before) {
 }
 
 void SessionRoutes::Handle(const Visit& visit) {
-  // A store that hangs keeps all threads; how much waits then the HTTP server bounds.
-  threads_->Add([this, visit] {
+  // A store that hangs keeps all threads; how many bytes wait then the HTTP server bounds.
+  const size_t before = waiting_++;
+  std::shared_ptr<void> place(nullptr, [this](void*) { --waiting_; });
+  if (before >= kMostWaiting) {
+    return visit.Fail(absl::ResourceExhaustedError(
+        absl::StrCat("too many requests to sessions wait already: ", before)));
+  }
+  threads_->Add([this, visit, place = std::move(place)] {
     const absl::Status status = OrOutOfMemory("this request", [&] {
       Answer(visit);
       return absl::OkStatus();

@@ -3,6 +3,7 @@
 #define INLAY_SERVE_SERVICE_SESSION_ROUTES_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -59,7 +60,8 @@ class SessionRoutes {
   void Stop() { threads_ = nullptr; }
   // Waits until the turns that have ended are stored, or for `most`.
   void Finish(absl::Duration most) { savers_.Finish(most); }
-  // Sends signs of life on streams where nothing was sent since `before`.
+  // Sends signs of life on streams where nothing was sent since `before`, a value of
+  // SteadyNow().
   void Ping(absl::Time before);
 
  private:
@@ -101,6 +103,9 @@ class SessionRoutes {
   absl::Status GoTo(const SessionPlace& place, Session* session) const;
   absl::Status CheckTokens(const Session& session) const;
 
+  // Requests that are answered or wait for a thread, at most.
+  static constexpr size_t kMostWaiting = 1024;
+
   const SessionHost host_;
   const SessionPrompts prompts_;
   const std::string vocabulary_;
@@ -111,6 +116,7 @@ class SessionRoutes {
   };
   std::mutex mutex_;  // guards the next member
   std::vector<Entry> running_;
+  std::atomic<size_t> waiting_ = 0;
   // They use all others. Requests begin on some threads; on others turns are saved and
   // probabilities are written.
   Workers savers_;

@@ -82,6 +82,9 @@ absl::Status OfStore(const absl::Status& status) {
     case absl::StatusCode::kDeadlineExceeded:
       return absl::UnavailableError(
           absl::StrCat("the store of sessions does not answer: ", status.message()));
+    case absl::StatusCode::kResourceExhausted:
+      return absl::UnavailableError(
+          absl::StrCat("the store of sessions has no room: ", status.message()));
     default:
       return absl::InternalError(absl::StrCat("the store of sessions failed: ", status.message()));
   }
@@ -186,7 +189,7 @@ absl::StatusOr<Session> SessionStore::Load(Hold& hold, absl::string_view name) {
 absl::StatusOr<std::pair<Session, StateTag>> SessionStore::LoadTagged(const std::string& key,
                                                                       absl::string_view name) {
   using Loaded = std::pair<Session, StateTag>;
-  return OrOutOfMemory("this session", [&] {
+  return gate_.Run([&] {
     return ReadWhole([&]() -> absl::StatusOr<Loaded> {
       const auto reader = store_->Get(key);
       if (absl::IsNotFound(reader.status())) return NoSession(name);
@@ -200,6 +203,11 @@ absl::StatusOr<std::pair<Session, StateTag>> SessionStore::LoadTagged(const std:
 
 absl::Status SessionStore::Create(const Hold& hold, absl::string_view client,
                                   const Session& session) {
+  return gate_.Run([&] { return CountAndCreate(hold, client, session); });
+}
+
+absl::Status SessionStore::CountAndCreate(const Hold& hold, absl::string_view client,
+                                          const Session& session) {
   const std::lock_guard lock(creating_);
   const std::string prefix = PrefixOf(client);
   const absl::StatusOr<size_t> count = store_->Count(prefix);
@@ -252,11 +260,17 @@ absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
 }
 
 absl::Status SessionStore::Delete(const Hold& hold, absl::string_view name) {
-  const absl::Status status = store_->Delete(hold.key_);
-  return absl::IsNotFound(status) ? NoSession(name) : OfStore(status);
+  return gate_.Run([&] {
+    const absl::Status status = store_->Delete(hold.key_);
+    return absl::IsNotFound(status) ? NoSession(name) : OfStore(status);
+  });
 }
 
 absl::StatusOr<std::vector<SessionSummary>> SessionStore::List(absl::string_view client) {
+  return gate_.Run([&] { return ReadList(client); });
+}
+
+absl::StatusOr<std::vector<SessionSummary>> SessionStore::ReadList(absl::string_view client) {
   const std::string prefix = PrefixOf(client);
   const absl::StatusOr<std::vector<std::string>> keys = store_->List(prefix);
   INLAY_RETURN_IF_ERROR(OfStore(keys.status()));

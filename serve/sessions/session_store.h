@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "io/store/state_store.h"
 #include "serve/sessions/session.h"
+#include "serve/sessions/store_gate.h"
 
 namespace inlay::serve {
 
@@ -37,9 +38,10 @@ struct SessionSummary {
 
 // Keeps nothing itself: what it returns is in the store, and what it has saved is there when it
 // returns. Sessions of one name that belong to different clients (`client`: any text) are different
-// ones. The functions wait for the store. Safe to use from several threads. Several servers may
-// have the same sessions on one Redis server: of two that change a session at the same time, the
-// store takes the first one's change, and the other gets Aborted.
+// ones. The functions wait for the store; once it has kept one of them waiting in vain, all but
+// Save fail with Unavailable at once for a second (see StoreGate). Safe to use from several
+// threads. Several servers may have the same sessions on one Redis server: of two that change a
+// session at the same time, the store takes the first one's change, and the other gets Aborted.
 class SessionStore {
  public:
   SessionStore(std::shared_ptr<StateStore> store, SessionLimits limits)
@@ -92,6 +94,8 @@ class SessionStore {
   const SessionLimits& limits() const { return limits_; }
 
  private:
+  absl::Status CountAndCreate(const Hold& hold, absl::string_view client, const Session& session);
+  absl::StatusOr<std::vector<SessionSummary>> ReadList(absl::string_view client);
   // The session under this key, and its tag.
   absl::StatusOr<std::pair<Session, StateTag>> LoadTagged(const std::string& key,
                                                           absl::string_view name);
@@ -99,6 +103,7 @@ class SessionStore {
 
   const std::shared_ptr<StateStore> store_;
   const SessionLimits limits_;
+  StoreGate gate_;
   std::mutex creating_;  // so that sessions are counted one after the other
   std::mutex mutex_;     // guards the next member
   std::set<std::string> held_;

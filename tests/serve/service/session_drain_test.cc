@@ -1,7 +1,8 @@
-// The end of a server, as its sessions see it.
+// Stores that take their time, and the end of a server, as sessions see them.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,29 @@ class SlowStore final : public ForwardingStore {
   }
   std::atomic<int> wait_ms_ = 50;
 };
+
+// Requests without a body, too, which clients that do not wait send without an end.
+TEST_F(SessionRoutesTest, AStoreThatHangsKeepsSoManyRequestsWaiting) {
+  class StuckStore final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
+      free_.wait();
+      return ForwardingStore::List(prefix);
+    }
+    std::promise<void> answers_;
+    const std::shared_future<void> free_ = answers_.get_future().share();
+  };
+  const auto stuck = std::make_shared<StuckStore>(std::make_shared<FileStore>(folder_.path()));
+  states_ = stuck;
+  Start();
+  std::vector<std::shared_ptr<FakeReply>> replies;
+  for (int i = 0; i < 1030; ++i) replies.push_back(Ask(*service_, "GET", "/v1/sessions"));
+  for (int i = 1024; i < 1030; ++i) EXPECT_EQ(replies[i]->status(), 429);
+  stuck->answers_.set_value();
+  for (const auto& reply : replies) reply->Wait();
+  for (int i = 0; i < 1024; ++i) EXPECT_EQ(replies[i]->status(), 200);
+}
 
 // More turns end than are stored at a time, and nobody waits for them any more.
 TEST_F(SessionRoutesTest, TurnsThatHaveEndedAreStoredBeforeTheServerEnds) {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "serve/sessions/session_json.h"
 #include "tests/io/store/forwarding_store.h"
 #include "tests/must.h"
@@ -190,7 +192,7 @@ TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheServers) {
            {absl::StatusCode::kUnauthenticated, absl::StatusCode::kInternal},
            {absl::StatusCode::kPermissionDenied, absl::StatusCode::kInternal},
            {absl::StatusCode::kFailedPrecondition, absl::StatusCode::kInternal},
-           {absl::StatusCode::kResourceExhausted, absl::StatusCode::kInternal},
+           {absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable},
            {absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable},
            {absl::StatusCode::kUnavailable, absl::StatusCode::kUnavailable}}) {
     states->error_ = absl::Status(error, "no");
@@ -206,6 +208,40 @@ TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheServers) {
   auto hold = Must(store.Acquire("ann", "talk"));
   EXPECT_EQ(store.Save(hold, MakeSession("talk")).code(), absl::StatusCode::kInternal)
       << "such as a folder that is gone";
+}
+
+// Requests that wait one after the other for a store that hangs would wait for ever.
+TEST_F(SessionStoreTest, OneRequestAtATimeWaitsForAStoreThatHangs) {
+  class Hanging final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) override {
+      ++calls_;
+      if (!hangs_) return ForwardingStore::Get(key);
+      absl::SleepFor(absl::Milliseconds(1100));
+      return absl::DeadlineExceededError("no answer");
+    }
+    bool hangs_ = true;
+    int calls_ = 0;
+  };
+  const auto hanging = std::make_shared<Hanging>(states_);
+  SessionStore store(hanging, {});
+  ASSERT_TRUE(Create("ann", "talk").ok());
+  const auto load = [&] { return store.Load("ann", "talk").status().code(); };
+  EXPECT_EQ(load(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(hanging->calls_, 1);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(load(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(store.List("ann").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(hanging->calls_, 1);
+  // A turn that was computed is saved if there is any way.
+  EXPECT_EQ(store.Save(Must(store.Acquire("ann", "new")), MakeSession("new")), absl::OkStatus());
+  absl::SleepFor(absl::Milliseconds(1100));
+  EXPECT_EQ(load(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(hanging->calls_, 2);
+  hanging->hangs_ = false;
+  EXPECT_EQ(load(), absl::StatusCode::kUnavailable);
+  absl::SleepFor(absl::Milliseconds(1100));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(load(), absl::StatusCode::kOk);
 }
 
 TEST_F(SessionStoreTest, Limits) {
