@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -36,14 +38,38 @@ bool IsQuantization(absl::string_view type) {
          type.size() <= kLongestHubName && std::all_of(type.begin(), type.end(), IsNameCharacter);
 }
 
+// What people copy: "USER/REPO[:FILE]" from the address of a page of the hub about a repository or
+// a file, "https://huggingface.co/USER/REPO/blob/main/FILE". Other text stays as it is.
+absl::StatusOr<std::string> WithoutAddress(absl::string_view text) {
+  absl::string_view rest = text;
+  absl::ConsumePrefix(&rest, "https://");
+  if (!absl::ConsumePrefix(&rest, "huggingface.co/") && !absl::ConsumePrefix(&rest, "hf.co/"))
+    return std::string(text);
+  rest = rest.substr(0, rest.find_first_of("?#"));
+  absl::ConsumeSuffix(&rest, "/");
+  // USER, REPO, "tree" and a revision, or USER, REPO, "blob", a revision and a path.
+  const std::vector<std::string> parts = absl::StrSplit(rest, absl::MaxSplits('/', 4));
+  if (parts.size() <= 2) return std::string(rest);
+  const bool is_tree = parts.size() == 4 && parts[2] == "tree";
+  const bool is_file = parts.size() == 5 && (parts[2] == "blob" || parts[2] == "resolve");
+  if (!is_tree && !is_file) return std::string(rest);
+  if (parts[3] != "main") {
+    return absl::InvalidArgumentError(absl::StrCat(QuoteForMessage(text), " is of the revision ",
+                                                   QuoteForMessage(parts[3]),
+                                                   "; only those of main are pulled"));
+  }
+  return absl::StrCat(parts[0], "/", parts[1], is_file ? ":" : "", is_file ? parts[4] : "");
+}
+
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 }  // namespace
 
 absl::StatusOr<HubName> HubName::Parse(absl::string_view text) {
   HubName name;
-  const size_t colon = text.find(':');
-  const absl::string_view id = text.substr(0, colon);
+  INLAY_ASSIGN_OR_RETURN(const std::string plain, WithoutAddress(text));
+  const size_t colon = plain.find(':');
+  const absl::string_view id = absl::string_view(plain).substr(0, colon);
   const std::vector<absl::string_view> parts = absl::StrSplit(id, '/');
   if (parts.size() != 2 || !IsHubNamePart(parts[0]) || !IsHubNamePart(parts[1])) {
     return absl::InvalidArgumentError(
@@ -52,8 +78,8 @@ absl::StatusOr<HubName> HubName::Parse(absl::string_view text) {
   }
   name.user = std::string(parts[0]);
   name.repo = std::string(parts[1]);
-  if (colon == absl::string_view::npos) return name;
-  name.type = std::string(text.substr(colon + 1));
+  if (colon == std::string::npos) return name;
+  name.type = plain.substr(colon + 1);
   if (absl::EndsWith(name.type, ".gguf")) {
     INLAY_RETURN_IF_ERROR(CheckHubPath(name.type));
   } else if (!IsQuantization(name.type)) {

@@ -12,7 +12,9 @@ namespace inlay {
 
 // USER/REPO[:TYPE], as llama.cpp's -hf takes it.
 struct HubName {
-  // InvalidArgument for anything else. USER and REPO have 1 to 96 letters, digits, '_', '-' and
+  // Also from an address that a browser shows: https://huggingface.co/USER/REPO (or hf.co), and
+  // with /tree/main, /blob/main/FILE or /resolve/main/FILE after it. InvalidArgument for anything
+  // else. USER and REPO have 1 to 96 letters, digits, '_', '-' and
   // '.', with neither "--" nor ".." inside nor '-' or '.' at either end, as the hub has it: so the
   // two names are one component of a path, and "--" may stand between them.
   static absl::StatusOr<HubName> Parse(absl::string_view text);

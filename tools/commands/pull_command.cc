@@ -54,7 +54,8 @@ void AddPull(CLI::App& app, Action& action) {
       "pull", "Gets a model of Hugging Face into its cache, and prints where it is.");
   command
       .add_option("name", flags->name,
-                  "USER/REPO, or USER/REPO:TYPE with a quantization (Q4_K_M) or a file's name")
+                  "USER/REPO, or USER/REPO:TYPE with a quantization (Q4_K_M) or a file's name, or "
+                  "the address of its page on Hugging Face")
       ->required();
   AddFormatFlag(command, flags->json);
   command.callback([flags, &action] { action = [flags] { return RunPull(*flags); }; });

@@ -24,20 +24,54 @@ TEST(HubName, ReadsUserRepositoryAndType) {
   EXPECT_TRUE(HubName::Parse("_a.b-c_/0.1").ok());
 }
 
+TEST(HubName, ReadsAddresses) {
+  for (const char* text :
+       {"https://huggingface.co/a/b", "https://huggingface.co/a/b/", "huggingface.co/a/b",
+        "hf.co/a/b", "https://hf.co/a/b?library=llama-cpp-python", "https://huggingface.co/a/b#use",
+        "https://huggingface.co/a/b/tree/main", "https://huggingface.co/a/b/tree/main/"}) {
+    const auto name = HubName::Parse(text);
+    ASSERT_TRUE(name.ok()) << name.status();
+    EXPECT_EQ(name->ToString(), "a/b") << text;
+  }
+  for (const char* text : {"https://huggingface.co/a/b/blob/main/sub/m.gguf",
+                           "https://huggingface.co/a/b/resolve/main/sub/m.gguf?download=true"})
+    EXPECT_EQ(HubName::Parse(text)->ToString(), "a/b:sub/m.gguf") << text;
+  EXPECT_EQ(HubName::Parse("hf.co/a/b:Q4_K_M")->ToString(), "a/b:Q4_K_M");
+  EXPECT_THAT(std::string(HubName::Parse("https://huggingface.co/a/b/tree/v2").status().message()),
+              HasSubstr("is of the revision 'v2'"));
+  EXPECT_FALSE(HubName::Parse("https://huggingface.co/a/b/blob/main/../../x.gguf").ok());
+}
+
 TEST(HubName, RefusesAnythingElse) {
-  for (const char* text : {"",           "repo",
-                           "/",          "/repo",
-                           "user/",      "a/b/c",
-                           "../repo",    "user/..",
-                           "./x",        "user/.x",
-                           "-a/b",       "a-/b",
-                           "a/b-",       "a/b.",
-                           "a--b/c",     "a/b--c",
-                           "a/b..c",     "a b/c",
-                           "a/b c",      "a/b\n",
-                           "a\\b/c",     "https://huggingface.co/a/b",
-                           "a/b@main",   "\xff/a",
-                           "a/b\x1b[31m"})
+  for (const char* text : {"",
+                           "repo",
+                           "/",
+                           "/repo",
+                           "user/",
+                           "a/b/c",
+                           "../repo",
+                           "user/..",
+                           "./x",
+                           "user/.x",
+                           "-a/b",
+                           "a-/b",
+                           "a/b-",
+                           "a/b.",
+                           "a--b/c",
+                           "a/b--c",
+                           "a/b..c",
+                           "a b/c",
+                           "a/b c",
+                           "a/b\n",
+                           "a\\b/c",
+                           "https://a.example/a/b",
+                           "a/b@main",
+                           "\xff/a",
+                           "a/b\x1b[31m",
+                           "https://huggingface.co/a",
+                           "http://huggingface.co/a/b",
+                           "https://huggingface.co/a/b/tree/main/sub",
+                           "https://huggingface.co/a/b/discussions"})
     EXPECT_THAT(std::string(HubName::Parse(text).status().message()),
                 HasSubstr("is not the name of a model on a hub"))
         << text;
