@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "tools/flags/spellings.h"
 
 namespace inlay {
 namespace {
@@ -67,6 +68,8 @@ _inlay() {
       word=${COMP_WORDS[i]}
       if [[ $word == '=' ]]; then
         continue
+      elif [[ $word == ':' ]]; then
+        ((++i))  # the end of a value that bash cuts at colons
       elif [[ $pending ]]; then
         pending=''
       elif [[ $word == -?* ]]; then
@@ -256,8 +259,12 @@ std::string BashCompletion(const ProgramDeclaration& program) {
     for (const OptionDeclaration& option : command.options) {
       if (option.value.empty()) continue;
       std::vector<std::string> patterns;
-      for (const std::string& name : option.names)
+      for (const std::string& name : option.names) {
         patterns.push_back(ShellQuoted(absl::StrCat(command.name, " ", name)));
+        // They are not offered, but what follows is their value.
+        for (const std::string& other : SpellingsOf(name))
+          patterns.push_back(ShellQuoted(absl::StrCat(command.name, " ", other)));
+      }
       absl::StrAppend(&text, "    ", absl::StrJoin(patterns, " | "), ")", BashChoices(option.value),
                       " ;;\n");
     }

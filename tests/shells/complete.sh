@@ -39,6 +39,11 @@ inlay synth bard --type Q6|Q6_K,
 inlay help perp|perplexity,
 inlay completion |bash,fish,zsh,
 CASES
+# Names of llama.cpp's have values too, which bash cuts at colons.
+[ "$shell" != bash ] || cat >>"$dir/cases" <<'CASES'
+inlay tokenize -hf user/repo c|c.txt,
+inlay tokenize --hf-repo user/repo:Q8_0 c|c.txt,
+CASES
 # Every command, and every long option that --help shows.
 commands=$("$program" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p' | grep -v '^inlay$')
 [ "$(wc -w <<<"$commands")" -ge 15 ] || { echo "complete.sh: --help shows few commands: $commands" >&2; exit 1; }

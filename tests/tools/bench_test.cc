@@ -81,6 +81,8 @@ TEST(Bench, WritesEveryFormat) {
 }
 
 TEST(Bench, RefusesWhatItCannotRun) {
+  ExpectError(RunProgram({"bench", "-p", "0", "-n", "0"}), 2,
+              HasSubstr("-p 0 and -n 0 together leave nothing to measure"));
   ExpectError(RunBench({"-t", "1,0"}), 2, HasSubstr("'0' is not a whole number from 1 to"));
   ExpectError(RunBench({"-b", "513"}), 2, HasSubstr("from 1 to 512"));
   ExpectError(RunBench({"-m", "no/such.gguf"}), 1, HasSubstr("no/such.gguf"));

@@ -55,6 +55,12 @@ TEST(Tokenize, MatchesTheReference) {
   for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(decoded_json[i], cases[i][0]);
 }
 
+// Other commands take this argument as the model; its bytes are hardly meant as text.
+TEST(Tokenize, RefusesAModelAsItsText) {
+  ExpectError(RunProgram({"tokenize", kDemoModel}), 2,
+              AllOf(HasSubstr(kDemoModel), HasSubstr("is a model, which -m names")));
+}
+
 TEST(Tokenize, TakesALinePerText) {
   const std::string a = RunProgram({"tokenize"}, {.input = "To be\n\nor not"}).out;
   EXPECT_THAT(a, testing::MatchesRegex("2 [0-9 ]+\n2\n2 [0-9 ]+\n"));

@@ -26,6 +26,7 @@
 #include "tools/commands/commands.h"
 #include "tools/flags/list_flag.h"
 #include "tools/flags/model_flags.h"
+#include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
@@ -239,6 +240,8 @@ absl::Status RunTurn(const BenchFlags& flags, const BenchModel& model, size_t th
 }
 
 absl::Status Run(const BenchFlags& flags) {
+  if (flags.prompt == 0 && flags.generate == 0)
+    return UsageError("-p 0 and -n 0 together leave nothing to measure");
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));
   std::optional<BenchResults> results;
   {

@@ -14,11 +14,13 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/utf8_stream.h"
+#include "io/file/file_kind.h"
 #include "io/gguf/gguf.h"
 #include "io/tokenizer/load_tokenizer.h"
 #include "io/tokenizer/tokenizer.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
+#include "tools/flags/usage_error.h"
 #include "tools/json_text.h"
 #include "tools/output.h"
 #include "tools/read_input.h"
@@ -218,6 +220,10 @@ absl::Status Convert(Input& input, char end, Converter& converter) {
 }
 
 absl::Status Run(const TokenizeFlags& flags) {
+  if (const auto kind = KindOfFile(flags.file); kind.ok() && *kind == FileKind::kModel) {
+    return UsageError(absl::StrCat(QuoteForMessage(flags.file),
+                                   " is a model, which -m names: inlay tokenize -m MODEL FILE"));
+  }
   // Before the model: --sandbox lets no other file be opened after that.
   INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.file));
   INLAY_ASSIGN_OR_RETURN(const std::string path, FindModel(flags.model));

@@ -323,4 +323,12 @@ absl::StatusOr<std::string> TranslateSpellings(const CLI::App& command,
   return notes;
 }
 
+std::vector<std::string> SpellingsOf(absl::string_view option) {
+  std::vector<std::string> names;
+  for (const Spelling& spelling : kSpellings) {
+    if (spelling.text == option && spelling.values == kOne) names.emplace_back(spelling.name);
+  }
+  return names;
+}
+
 }  // namespace inlay

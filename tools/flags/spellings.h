@@ -7,6 +7,7 @@
 
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace inlay {
 
@@ -17,6 +18,9 @@ namespace inlay {
 // knows, and all words of commands without a model, stay as they are.
 absl::StatusOr<std::string> TranslateSpellings(const CLI::App& command,
                                                std::vector<std::string>& arguments);
+
+// Other names by which an option's value may be given: llama.cpp's for "--hf-repo", as "-hf".
+std::vector<std::string> SpellingsOf(absl::string_view option);
 
 }  // namespace inlay
 
