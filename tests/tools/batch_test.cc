@@ -390,7 +390,7 @@ TEST_F(BatchTest, MemoryDoesNotGrowWithTheInput) {
     for (size_t i = 0; i < count; ++i) {
       // Refused, which takes no time.
       file << R"({"custom_id":")" << i << R"(","method":"POST","url":"/v1/completions",)"
-           << R"("body":{"prompt":")" << text << R"(","max_tokens":-1}})"
+           << R"("body":{"prompt":")" << text << R"(","max_tokens":"many"}})"
            << "\n";
       if (i == 0) file << std::string(empty_lines, '\n');
     }
