@@ -64,9 +64,9 @@ using CancelCheck = std::function<bool()>;
 // One sequence's next tokens: its segment of a batch.
 struct SequenceStep {
   KVCache* cache = nullptr;
-  absl::Span<const int32_t> tokens;
-  size_t logit_rows = 1;         // logits are computed after each of the last logit_rows tokens
-  CancelCheck cancel = nullptr;  // of this step alone
+  absl::Span<const int32_t> tokens;  // not those of a cache, which move as it grows
+  size_t logit_rows = 1;             // logits are computed after each of the last logit_rows tokens
+  CancelCheck cancel = nullptr;      // of this step alone
 };
 
 // The most texts of one Embed.

@@ -264,11 +264,24 @@ absl::Status RestrictReading(const std::vector<std::string>& readable) {
   // Files of the system: libraries and locales of line editing, descriptions of terminals, the
   // amount of memory, the time zone, and what the name of a server's --host is looked up with. No
   // other file of /etc, where there are keys and passwords.
-  std::vector<std::string> allowed = {
-      "/usr",           "/lib",         "/lib64",           "/etc/ld.so.cache",
-      "/etc/terminfo",  "/etc/termcap", "/etc/localtime",   "/etc/nsswitch.conf",
-      "/etc/host.conf", "/etc/hosts",   "/etc/resolv.conf", "/etc/gai.conf",
-      "/dev/tty",       "/dev/null",    "/proc/meminfo",    "/proc/self/status"};
+  std::vector<std::string> allowed = {"/usr",
+                                      "/lib",
+                                      "/lib64",
+                                      "/etc/ld.so.cache",
+                                      "/etc/terminfo",
+                                      "/etc/termcap",
+                                      "/etc/localtime",
+                                      "/etc/nsswitch.conf",
+                                      "/etc/host.conf",
+                                      "/etc/hosts",
+                                      "/etc/resolv.conf",
+                                      "/etc/gai.conf",
+                                      "/dev/tty",
+                                      "/dev/null",
+                                      "/proc/meminfo",
+                                      "/proc/self/status",
+                                      "/proc/self/cgroup",
+                                      "/sys/fs/cgroup"};
   allowed.insert(allowed.end(), readable.begin(), readable.end());
   for (const std::string& path : allowed) {
     const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);

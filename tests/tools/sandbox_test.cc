@@ -23,14 +23,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gemma_like/model/cgroup_memory.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -207,6 +211,16 @@ TEST_F(Sandbox, TerminalsAreKnownAndConfigured) {
   EXPECT_TRUE(InSandbox([=] { return IsFiltered(ioctl(fd, TIOCSTI, "x")); }));
   close(fd);
   close(terminal);
+}
+
+// Else a container's program would plan with the memory of the whole machine.
+TEST_F(Sandbox, SeesTheLimitsOfControlGroups) {
+  const size_t outside = CgroupMemory();
+  EXPECT_TRUE(InSandbox([&] {
+    const bool limited = CgroupMemory() < std::numeric_limits<size_t>::max();
+    return std::ifstream("/proc/self/cgroup").good() &&
+           limited == (outside < std::numeric_limits<size_t>::max());
+  }));
 }
 
 TEST_F(Sandbox, ReadsTheModelAndNoOtherFile) {
