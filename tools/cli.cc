@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <exception>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -24,6 +26,7 @@
 #include "gemma_like/registry.h"
 #include "io/file/mapping_guard.h"
 #include "io/file/temporary_name.h"
+#include "io/gguf/gguf.h"
 #include "tools/demo_model.h"
 #include "tools/flags/command_line.h"
 #include "tools/flags/help_format.h"
@@ -123,32 +126,41 @@ void SplitEmptyValues(const CLI::App& command, std::vector<std::string>& argumen
   }
 }
 
-// Whether this program is made for one model: then it goes without the name of a command.
-bool HasOneModel() {
-  const auto bundled = FindBundledModel();
-  return ConfigEntries().size() == 1 || !bundled.ok() || bundled->has_value();
+// The config of the only model that this program is made for; null where there is none. With one it
+// goes without the name of a command.
+absl::StatusOr<const ConfigEntry*> FindOnlyConfig() {
+  if (ConfigEntries().size() == 1) return &ConfigEntries().front();
+  INLAY_ASSIGN_OR_RETURN(const std::optional<std::string> bundled, FindBundledModel());
+  if (!bundled.has_value()) return nullptr;
+  INLAY_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::Open(*bundled));
+  return FindConfig(file);
 }
 
 // Puts the command's name first where other words stand for it: help, version, and in a program of
 // one model nothing at all, for the commands that are used most.
 void NameCommand(const CLI::App& app, std::vector<std::string>& arguments) {
   const std::string first = arguments.empty() ? "" : arguments.front();
-  if (first == "version") {
-    arguments.front() = "--version";
-  } else if (first == "help") {
+  if (first == "version") arguments.front() = "--version";
+  if (first == "help") {
     arguments.erase(arguments.begin());
     if (arguments.empty()) {
       arguments.push_back("--help");
     } else if (FindCommand(app, arguments.front()) != nullptr) {
       arguments.insert(arguments.begin() + 1, "--help");
     }
+    return;  // what is no command is not a prompt either
   }
   const std::string& word = arguments.empty() ? first : arguments.front();
-  const bool is_command = FindCommand(app, word) != nullptr || word == "--help" || word == "-h" ||
-                          word == "--version" || word == "-v";
-  if (is_command || !HasOneModel()) return;
-  const bool chats = arguments.empty() && isatty(STDIN_FILENO) == 1;
-  arguments.insert(arguments.begin(), chats ? "chat" : "generate");
+  if (FindCommand(app, word) != nullptr || word == "--help" || word == "-h" ||
+      word == "--version" || word == "-v")
+    return;
+  const absl::StatusOr<const ConfigEntry*> config = FindOnlyConfig();
+  if (config.ok() && *config == nullptr) return;
+  // llama.cpp names the architectures of models that embed texts so.
+  const bool embeds = config.ok() && absl::EndsWith((*config)->architecture, "-embedding");
+  const bool chats = !embeds && arguments.empty() && isatty(STDIN_FILENO) == 1;
+  // A bundled model that cannot be read is an error of the command.
+  arguments.insert(arguments.begin(), embeds ? "embed" : chats ? "chat" : "generate");
 }
 
 // No value may be empty. Options with numbers or fixed words already check that themselves.
@@ -232,12 +244,11 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
       "  inlay generate \"To be\"      continue a text with the demo model\n"
       "  inlay inspect model.gguf    see what a file holds\n"
       "\n"
-      "inlay help COMMAND, or inlay COMMAND --help, shows a command's options. Those of "
-      "llama.cpp's\n"
-      "programs are understood where they mean the same.\n"
-      "Without a model the commands use the one bundled with the program, or else $INLAY_MODEL, "
-      "or\n"
-      "else the demo model. $INLAY_TARGET forces an instruction set; `inlay limits` lists them.");
+      "inlay help COMMAND, or inlay COMMAND --help, shows a command's options. Those\n"
+      "of llama.cpp's programs are understood where they mean the same.\n"
+      "Without a model the commands use the one bundled with the program, or else\n"
+      "$INLAY_MODEL, or else the demo model. $INLAY_TARGET forces an instruction set;\n"
+      "`inlay limits` lists them.");
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   NameCommand(app, arguments);
   if (const CLI::App* const command =

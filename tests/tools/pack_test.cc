@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/gemma_like/embedding_file.h"
 #include "tests/tools/program.h"
 
 namespace inlay {
@@ -115,6 +116,22 @@ TEST_F(Bundle, IsAProgramThatNeedsNoOtherFile) {
               HasSubstr("no/such"));
   // Other programs can use it as a model file.
   EXPECT_EQ(Generate(program_).out, Generate(kDemoModel).out);
+}
+
+TEST_F(Bundle, TakesNoCommandForAPromptAfterHelp) {
+  ASSERT_EQ(RunProgram({"bundle", kDemoModel, "-o", program_}).status, 0);
+  ExpectError(Run({"help", "sing"}), 2, HasSubstr("'sing' is not one of the commands"));
+  EXPECT_EQ(Run({"help", "generate"}).out, RunProgram({"help", "generate"}).out);
+}
+
+TEST_F(Bundle, EmbedsWithAModelThatDoes) {
+  const std::string model = ScratchPath("embedding.gguf");
+  WriteEmbeddingFile({}, model);
+  ASSERT_EQ(RunProgram({"bundle", model, "-o", program_}).status, 0);
+  const std::string expected = RunProgram({"embed", "-m", model, "To be"}).out;
+  EXPECT_THAT(expected, StartsWith("["));
+  EXPECT_EQ(Run({"To be"}).out, expected);
+  EXPECT_EQ(RunProgram({}, {.input = "To be\n", .program = program_}).out, expected);
 }
 
 TEST_F(Bundle, GoesBehindAnyProgram) {

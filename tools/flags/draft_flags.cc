@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 #include "cache/block_pool.h"
 #include "gemma_like/cache_limit.h"
@@ -76,8 +77,8 @@ absl::Status SetDrafts(const DraftFlags& draft, const ModelFlags& flags, const L
                           MostCacheBytes(drafts, type, cache.max_length(), 1);
     if (needed > *limit) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "a conversation of ", cache.max_length(), " tokens and that of the draft model need ",
-          needed, " bytes, more than the limit of ", *limit,
+          "a conversation of ", Plural(cache.max_length(), "token"),
+          " and that of the draft model need ", needed, " bytes, more than the limit of ", *limit,
           " (--cache-limit); a shorter context (-c) or a smaller --cache-type needs less"));
     }
   }
