@@ -38,7 +38,7 @@ constexpr ChatCommandInfo kCommands[] = {
     {"/regen", Argument::kNone, "", "regenerate the last answer"},
     {"/rewind", Argument::kNumberOrNone, "[N]", "remove the last turn, or the last N"},
     {"/fork", Argument::kNumberOrNone, "",
-     "keep a copy of the conversation, under a number; /fork N continues from it", Where::kHere},
+     "keep a numbered copy of the conversation; /fork N goes on from it", Where::kHere},
     {"/forks", Argument::kNone, "", "list the forks", Where::kHere},
     {"/drop", Argument::kNumber, "N", "forget fork N", Where::kHere},
     {"/save", Argument::kFile, "FILE",
@@ -51,7 +51,7 @@ constexpr ChatCommandInfo kCommands[] = {
     {"/temp", Argument::kValueOrNone, "[X]", "set the temperature, or show it"},
     {"/seed", Argument::kNumber, "N", "set the seed of the next answer"},
     {"/tokens", Argument::kNumberOrNone, "[N]",
-     "show the last answer's tokens with their probabilities, and N others for each", Where::kHere},
+     "show the last answer's tokens, their probabilities and N others", Where::kHere},
     {"/stats", Argument::kNone, "", "show length, memory and speed"},
     {"/help", Argument::kNone, "", "show this"},
     {"/exit", Argument::kNone, "", "quit, as do Ctrl-D and Ctrl-C pressed twice"},
@@ -207,7 +207,7 @@ std::string ChatHelp(bool runs_here) {
     add(absl::StrCat(command.name, command.shown.empty() ? "" : " ", command.shown), command.help);
   }
   add("//text", "send /text");
-  add("\"\"\"", "begins and ends a message of several lines; so does a \\ at the end of each");
+  add("\"\"\"", "begins and ends a message of several lines; so does \\ at line ends");
   return help;
 }
 

@@ -1,6 +1,7 @@
 #include "tools/output.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -37,6 +38,11 @@ bool HasColor(int fd) {
   const char* term = std::getenv("TERM");
   return isatty(fd) == 1 && (no_color == nullptr || *no_color == 0) && term != nullptr &&
          absl::string_view(term) != "dumb";
+}
+
+size_t TerminalColumns(int fd) {
+  winsize size = {};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col != 0 ? size.ws_col : 80;
 }
 
 Output::Output(int fd, Form form) : fd_(fd), raw_(form == Form::kRawUnlessShown && !IsShown(fd)) {}

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -48,6 +49,9 @@ class Output {
 // Whether colour may be used: on a terminal that is not dumb, unless NO_COLOR is set
 // (no-color.org).
 bool HasColor(int fd);
+
+// How many columns the terminal has; 80 where it does not say, or is none.
+size_t TerminalColumns(int fd);
 
 // Writes text to standard error; errors of that write are ignored.
 void WriteNote(absl::string_view text);

@@ -1,7 +1,5 @@
 #include "tools/progress.h"
 
-#include <sys/ioctl.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,6 +12,7 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "tools/format.h"
+#include "tools/output.h"
 
 namespace inlay {
 namespace {
@@ -21,13 +20,6 @@ namespace {
 constexpr double kQuiet = 0.3;     // seconds before the first line
 constexpr double kInterval = 0.1;  // seconds between two lines
 constexpr size_t kBarWidth = 24;
-constexpr size_t kUsualWidth = 80;  // of a terminal that does not say
-
-size_t WidthOf(int fd) {
-  winsize size = {};
-  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualWidth;
-  return size.ws_col;
-}
 
 std::string RateText(double rate, ProgressUnit unit) {
   if (unit == ProgressUnit::kRequests) return Format("%.*f requests/s", rate < 10 ? 1 : 0, rate);
@@ -153,7 +145,7 @@ void ProgressBar::Update(uint64_t done) {
 void ProgressBar::Draw(uint64_t done, double seconds) {
   // The last column stays free: some terminals would go to the next line.
   std::string line =
-      ProgressLine(what_, done, total_, unit_, seconds, WidthOf(fd_) - 1, done_before_);
+      ProgressLine(what_, done, total_, unit_, seconds, TerminalColumns(fd_) - 1, done_before_);
   const size_t columns = Columns(line);
   const std::string rest(shown_ > columns ? shown_ - columns : 0, ' ');
   shown_ = columns;

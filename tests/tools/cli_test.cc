@@ -2,6 +2,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -33,22 +38,42 @@ TEST(CommandLine, PrintsHelpAndVersion) {
   ExpectError(RunProgram({"help", "sing"}), 2, HasSubstr("'sing' is not one of the commands"));
 }
 
+size_t LongestLine(const std::string& text) {
+  size_t longest = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n'))
+    longest = std::max(longest, line.size());
+  return longest;
+}
+
 TEST(CommandLine, HelpFitsAWindow) {
   std::vector<std::string> commands = {
       "generate", "chat",       "embed",      "logits",   "bench", "limits",   "tokenize",
       "template", "inspect",    "perplexity", "configs",  "synth", "quantize", "pack",
       "bundle",   "completion", "manual",     "licenses", "plan"};
   const ProgramResult all = RunProgram({"help"});
-  std::string text = all.out;
+  EXPECT_LE(LongestLine(all.out), 80u) << all.out;
   for (const std::string& command : commands) {
     EXPECT_THAT(all.out, HasSubstr("\n  " + command + " "));
     const ProgramResult help = RunProgram({"help", command});
     EXPECT_THAT(help.out, HasSubstr("Usage: inlay " + command)) << command;
     EXPECT_THAT(help.out, testing::Not(HasSubstr("Excludes"))) << command;
-    text += help.out;
+    EXPECT_LE(LongestLine(help.out), 80u) << help.out;
   }
-  for (const absl::string_view line : absl::StrSplit(text, '\n'))
-    EXPECT_LE(line.size(), 100u) << line;
+}
+
+// As $COLUMNS says, or the terminal.
+TEST(CommandLine, HelpUsesTheWidthThatThereIs) {
+  const auto longest = [](const std::string& command, const std::string& columns) {
+    return LongestLine(RunProgram({"help", command}, {.env = {{"COLUMNS", columns}}}).out);
+  };
+  const std::pair<const char*, size_t> kWidths[] = {{"", 80},   {"0", 80},  {"wide", 80}, {"1", 60},
+                                                    {"72", 72}, {"90", 90}, {"1000", 100}};
+  for (const auto& [columns, width] : kWidths) {
+    for (const char* command : {"perplexity", "embed", "bench"}) {
+      EXPECT_LE(longest(command, columns), width) << command << " at " << columns;
+      EXPECT_GE(longest(command, columns), width - 4) << command << " at " << columns;
+    }
+  }
 }
 
 TEST(CommandLine, SaysWhatMakesNoSense) {

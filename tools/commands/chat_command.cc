@@ -387,7 +387,7 @@ void AddChat(CLI::App& app, Action& action) {
   for (CLI::Option* shape : AddShapeFlags(command, flags->shape)) shape->excludes(tools);
   command.footer(absl::StrCat("In the chat:\n", ChatHelp(/*runs_here=*/true),
                               "Ctrl-C stops an answer; at the prompt it clears the line, and twice "
-                              "ends the chat.\nUp and Ctrl-R find earlier lines, Tab completes "
+                              "ends the\nchat. Up and Ctrl-R find earlier lines, Tab completes "
                               "commands and files."));
   if (FindServerHooks() != nullptr) AddServerFlags(command, *flags);
   command.callback([flags, &command, &action] {

@@ -1,21 +1,37 @@
 #include "tools/flags/help_format.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tools/output.h"
 
 namespace inlay {
 namespace {
 
-constexpr size_t kWidth = 100;
+// Columns to lay help out in: those of the terminal or of $COLUMNS, so that lines neither break in
+// the middle of words nor become too long to read. 80 where neither says.
+size_t HelpWidth() {
+  constexpr size_t kLeast = 60, kMost = 100;
+  size_t width = 0;
+  const char* columns = std::getenv("COLUMNS");
+  if (columns == nullptr || !absl::SimpleAtoi(columns, &width) || width == 0)
+    width = TerminalColumns(STDOUT_FILENO);
+  return std::clamp(width, kLeast, kMost);
+}
 
 class HelpFormat final : public CLI::Formatter {
  public:
-  HelpFormat() {
+  HelpFormat() : width_(HelpWidth()) {
     column_width(30);
     label("SUBCOMMAND", "COMMAND");
     label("Positionals", "Arguments");
@@ -38,6 +54,21 @@ class HelpFormat final : public CLI::Formatter {
     return Entry(command->get_name(), command->get_description());
   }
 
+  std::string make_description(const CLI::App* app) const override {
+    return Filled("", app->get_description(), 0) + "\n";
+  }
+
+  std::string make_footer(const CLI::App* app) const override {
+    std::string text;
+    const std::string footer = app->get_footer();
+    for (const absl::string_view line : absl::StrSplit(footer, '\n')) {
+      // Spaces side by side are those of a table or an example.
+      const bool as_it_is = line.size() <= width_ || absl::StrContains(line, "  ");
+      absl::StrAppend(&text, as_it_is ? std::string(line) : Filled("", line, 0), "\n");
+    }
+    return footer.empty() ? "" : text;
+  }
+
  private:
   // A line, or several, of the left and the right column.
   std::string Entry(const std::string& left, const std::string& right) const {
@@ -49,18 +80,26 @@ class HelpFormat final : public CLI::Formatter {
       at = 0;
     }
     text.append(column - at, ' ');
-    at = column;
-    for (const absl::string_view word : absl::StrSplit(right, ' ', absl::SkipEmpty())) {
-      if (at > column && at + 1 + word.size() > kWidth) {
-        absl::StrAppend(&text, "\n", std::string(column, ' '));
-        at = column;
+    return Filled(text, right, column) + "\n";
+  }
+
+  // `text`, which ends at column `indent` of its line, with the words after it; further lines are
+  // indented as much.
+  std::string Filled(std::string text, absl::string_view words, size_t indent) const {
+    size_t at = indent;
+    for (const absl::string_view word : absl::StrSplit(words, ' ', absl::SkipEmpty())) {
+      if (at > indent && at + 1 + word.size() > width_) {
+        absl::StrAppend(&text, "\n", std::string(indent, ' '));
+        at = indent;
       }
-      if (at > column) absl::StrAppend(&text, " ");
-      at += word.size() + (at > column ? 1 : 0);
+      if (at > indent) absl::StrAppend(&text, " ");
+      at += word.size() + (at > indent ? 1 : 0);
       absl::StrAppend(&text, word);
     }
-    return text + "\n";
+    return text;
   }
+
+  const size_t width_;
 };
 
 constexpr std::pair<absl::string_view, const char*> kGroups[] = {
