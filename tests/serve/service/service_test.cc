@@ -139,6 +139,13 @@ TEST(ServiceTest, RequestsBeyondWhatTheServerHasAreErrorsOfTheirs) {
     EXPECT_EQ(large->Header("Retry-After"), "");
     EXPECT_THAT(large->body(), HasSubstr("the template needs more than"));
   }
+  // What is to be made shorter has the code that clients look for.
+  json long_chat = chat;
+  long_chat["messages"][0]["content"] = "100000";
+  for (const json& body : {long_chat, chat}) {
+    const json error = ask("/v1/chat/completions", body)->Json()["error"];
+    EXPECT_EQ(error["code"], "context_length_exceeded") << error;
+  }
 }
 
 // Tools of the Responses protocol are strict unless they say otherwise, where they can be.
@@ -201,6 +208,7 @@ TEST(ServiceTest, ModelsAsEachProtocolHasThem) {
   EXPECT_FALSE(ask("/v1/models", false).contains("has_more"));
   EXPECT_FALSE(ask("/v1/models/m", false).contains("type"));
   const json list = ask("/v1/models", true);
+  EXPECT_EQ(ask("/v1/models/", true), list);
   EXPECT_EQ(list["has_more"], false);
   EXPECT_EQ(list["first_id"], "m");
   EXPECT_EQ(list["last_id"], "m");

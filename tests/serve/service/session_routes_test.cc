@@ -436,6 +436,9 @@ TEST_F(SessionRoutesTest, ForksAndRewindsToAnyToken) {
   const json third = Post("/talk/turns", Turn(4, "More.", 3));
   EXPECT_EQ(third["begin"], tokens.size());
   ExpectError("POST", "/talk/rewind", R"({"position": 100000})", 400, "beyond");
+  // No client is to shorten the conversation for it.
+  const auto beyond = Send("POST", "/v1/sessions/talk/rewind", R"({"position": 100000})");
+  EXPECT_EQ(beyond->Json()["error"]["code"], nullptr);
   ExpectError("POST", "/talk/rewind", R"({"version": 77})", 404, "no version 77");
   ExpectError("POST", "/talk/fork", R"({"name": "talk"})", 409, "exists already");
 }
