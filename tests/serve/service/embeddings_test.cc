@@ -26,6 +26,7 @@ namespace inlay::serve {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Computes nothing before it is released, unless it is cancelled.
 class HeldEngine final : public Engine {
@@ -107,6 +108,12 @@ TEST_F(EmbeddingsTest, TheQueueIsBounded) {
     reply->Wait();
     EXPECT_EQ(reply->status(), 200) << reply->body();
   }
+  const std::string metrics = Ask(*service_, "GET", "/metrics")->body();
+  EXPECT_THAT(metrics, HasSubstr("\ninlay_embeddings_total 3\n"));
+  EXPECT_THAT(metrics, HasSubstr("\ninlay_embeddings_refused_total 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("\ninlay_embeddings_failed_total 0\n"));
+  EXPECT_THAT(metrics, Not(HasSubstr("\ninlay_embedded_tokens_total 0\n")));
+  EXPECT_THAT(metrics, HasSubstr("\ninlay_replies_total{status=\"4xx\"} 1\n"));
   const auto next = AskForOne();
   next->Wait();
   EXPECT_EQ(next->status(), 200) << "places are given back";
