@@ -1,10 +1,12 @@
 // Any answer of a model, in each format: how it is cut changes nothing, no text is lost, and the
 // arguments of a complete call are a JSON object.
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "gemma_like/chat/answer_parser.h"
@@ -71,6 +73,24 @@ void CheckText(const AnswerFormat& format, absl::string_view text) {
   INLAY_FUZZ_CHECK(text.empty() || events[0].text == text);
 }
 
+// What begins like calls and has none is text or thoughts as it is, also where these wait for what
+// becomes of it.
+void CheckNoCalls(const AnswerFormat& format, const jinja::Value& tools, absl::string_view text) {
+  AnswerFormat thoughtless = format;
+  thoughtless.think_begin = thoughtless.think_end = "";
+  for (const bool in_thinking : {false, true}) {
+    const auto events = ParseInPieces(thoughtless, text,
+                                      {.in_thinking = in_thinking, .calls = true, .tools = tools},
+                                      [] { return size_t{3}; });
+    const absl::string_view shown = in_thinking ? absl::StripLeadingAsciiWhitespace(text) : text;
+    const bool all = events.size() == 1 && events[0].text == shown;
+    const bool calls = std::any_of(events.begin(), events.end(), [](const AnswerEvent& event) {
+      return event.kind == AnswerEvent::Kind::kCallBegin;
+    });
+    INLAY_FUZZ_CHECK(all || calls || (shown.empty() && events.empty()));
+  }
+}
+
 }  // namespace
 }  // namespace inlay
 
@@ -92,5 +112,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   INLAY_FUZZ_CHECK(whole == bytes && whole == pieces);
   CheckCalls(whole, IsValidUtf8(text));
   CheckText(format, text);
+  CheckNoCalls(format, tools, text);
   return 0;
 }
