@@ -279,6 +279,7 @@ TEST_F(BardSchedulerTest, WhereAListenerHasEnoughDoesNotDependOnDrafts) {
     listener->Wait();
     EXPECT_TRUE(listener->told().end->status.ok());
     accepted += scheduler->stats().accepted_tokens;
+    EXPECT_EQ(scheduler->stats().memory_bytes, options.memory) << "with the draft model's share";
     return listener->told();
   };
   for (const std::optional<size_t> top_chances :
@@ -543,16 +544,23 @@ TEST_F(BardSchedulerTest, DrainDoesNotWaitForEverForAListener) {
   class StuckListener final : public AnswerListener {
    public:
     explicit StuckListener(std::future<void> end) : end_(std::move(end)) {}
-    void OnStart(const AnswerUsage&) override { end_.wait(); }
+    void OnStart(const AnswerUsage&) override {
+      begun.set_value();
+      end_.wait();
+    }
     bool OnUpdate(const AnswerUpdate&) override { return true; }
     void OnEnd(const AnswerEnd&) override {}
+
+    std::promise<void> begun;
 
    private:
     const std::future<void> end_;
   };
   auto scheduler = Make();
   std::promise<void> end;
-  Must(scheduler->Submit(Request("ROMEO:", 4), std::make_shared<StuckListener>(end.get_future())));
+  const auto listener = std::make_shared<StuckListener>(end.get_future());
+  Must(scheduler->Submit(Request("ROMEO:", 4), listener));
+  listener->begun.get_future().wait();
   scheduler->Drain(absl::ZeroDuration());
   end.set_value();
 }
