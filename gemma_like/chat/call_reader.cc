@@ -105,8 +105,8 @@ class BlockCallReader : public CallReader {
 
   bool Finish(CallSink& sink) override {
     std::vector<ParsedCall> calls;
-    bool open = false;
-    if (!Parse(block_, &calls, &open) || (open && first_end_ != 0)) return false;
+    bool open = false;  // but no text goes on any more
+    if (!Parse(block_, &calls, &open)) return false;
     PassOn(calls, sink);
     return true;
   }

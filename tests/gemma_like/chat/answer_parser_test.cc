@@ -338,7 +338,14 @@ TEST(AnswerParserTest, TheLastCallNeedsNoMarkerBehindIt) {
   EXPECT_EQ(ShowAnswer(kQwen, "<tool_call><function=f></function><function=g></function>"),
             "f{}.|g{}.");
   const AnswerParserOptions list =
-      WithTools(R"([{"name": "f", "parameters": {"properties": {"l": {"type": "array"}}}}])");
+      WithTools(R"([{"name": "f", "parameters": {"properties": {"l": {"type": "array"},
+                                                               "m": {"type": "array"}}}}])");
+  EXPECT_EQ(
+      ShowAnswer(kQwen,
+                 R"(<tool_call><function=f><parameter=l>["</function></tool_call>"]</parameter>)"
+                 R"(<parameter=m>["a</parameter></function>)",
+                 list),
+      R"(f{"l": ["</function></tool_call>"], "m": "[\"a"}.)");
   const std::string open = "<tool_call><function=f><parameter=l>[\"a</parameter></function>";
   EXPECT_EQ(ShowAnswer(kQwen, open, list), R"(f{"l": "[\"a"}.)");
   EXPECT_EQ(ShowAnswer(kQwen, open + "</tool_call>" + open, list),

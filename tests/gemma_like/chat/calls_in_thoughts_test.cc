@@ -78,6 +78,13 @@ TEST(CallsInThoughtsTest, KeepBackNoOtherThoughts) {
   EXPECT_GT(shown, 99'000u);
   EXPECT_EQ(Shown(parser.Push("</think>")), "");
   EXPECT_EQ(Shown(parser.Push(kJson)), kJsonShown);
+  // Markers are found where it is reached within them.
+  for (size_t size = 65'536 - 10; size < 65'536; ++size) {
+    std::string thoughts = R"(<tool_call>{"name": ")";
+    thoughts.resize(size, 'a');
+    EXPECT_EQ(ShowAnswer(kQwen, absl::StrCat("<think>", thoughts, "</think>Yes.")),
+              absl::StrCat("(", thoughts, ")|Yes."));
+  }
 }
 
 }  // namespace
