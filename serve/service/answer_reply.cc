@@ -102,6 +102,16 @@ std::vector<AnswerEvent> AnswerReply::Events(Choice& choice, absl::string_view t
   return {{.kind = AnswerEvent::Kind::kText, .text = std::string(text)}};
 }
 
+void AnswerReply::Examine(size_t generated, Choice& choice, std::vector<AnswerEvent>& events) {
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (events[i].kind == AnswerEvent::Kind::kReasoning) choice.reasoning_tokens = generated;
+    if (events[i].kind == AnswerEvent::Kind::kCallEnd && call_.one_call) {
+      choice.enough = true;
+      events.resize(i + 1);
+    }
+  }
+}
+
 bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
   const std::lock_guard lock(mutex_);
   if (over_) return false;
@@ -109,13 +119,7 @@ bool AnswerReply::OnUpdate(size_t prompt, const AnswerUpdate& update) {
   Choice& choice = choices_[number];
   if (choice.enough) return false;
   std::vector<AnswerEvent> events = Events(choice, update.text);
-  for (size_t i = 0; i < events.size(); ++i) {
-    if (events[i].kind == AnswerEvent::Kind::kReasoning) choice.reasoning_tokens = update.generated;
-    if (events[i].kind == AnswerEvent::Kind::kCallEnd && call_.one_call) {
-      choice.enough = true;
-      events.resize(i + 1);
-    }
-  }
+  Examine(update.generated, choice, events);
   Write(writer_->Update({.choice = number, .events = events, .tokens = update.chosen}));
   return !choice.enough;
 }
@@ -128,7 +132,8 @@ void AnswerReply::OnEnd(size_t prompt, const AnswerEnd& end) {
   const size_t number = ChoiceOf(prompt, end.choice);
   Choice& choice = choices_[number];
   if (choice.parser.has_value() && !choice.enough) {
-    const std::vector<AnswerEvent> events = choice.parser->Finish();
+    std::vector<AnswerEvent> events = choice.parser->Finish();
+    Examine(end.usage.completion_tokens, choice, events);
     Write(writer_->Update({.choice = number, .events = events, .tokens = {}}));
   }
   const ReplyEnd reply_end{.choice = number,

@@ -73,9 +73,11 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
   void SendWhole();
   void SendError(const absl::Status& status);
   size_t ChoiceOf(size_t prompt, size_t choice) const { return prompt * call_.choices + choice; }
-  // Under the lock, as the next two.
+  // Under the lock, as the next three.
   void FailLocked(const absl::Status& status);
   std::vector<AnswerEvent> Events(Choice& choice, absl::string_view text);
+  // Counts the tokens of thoughts, and drops what follows the call of an answer that may have one.
+  void Examine(size_t generated, Choice& choice, std::vector<AnswerEvent>& events);
   void Write(std::string bytes);
 
   const Call call_;

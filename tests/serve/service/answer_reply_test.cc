@@ -9,7 +9,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "gemma_like/chat/answer_format.h"
 #include "tests/gemma_like/chat/chat_vocabulary.h"
 #include "tests/serve/service/fake_reply.h"
 
@@ -67,6 +69,35 @@ TEST_P(AnswerReplyTest, AWholeReplyIsWrittenOnAnotherThread) {
   free.set_value();
   reply_->Wait();
   EXPECT_EQ(reply_->status(), 200);
+}
+
+// Calls in thoughts that never ended are known at the end alone.
+TEST_P(AnswerReplyTest, AnAnswerThatMayHaveOneCallHasOne) {
+  Call call;
+  call.protocol = Protocol::kChatCompletions;
+  call.prompts = {std::string("a")};
+  call.stream = GetParam();
+  call.one_call = true;
+  const AnswerFormat format = AnswerFormat::Of("<tool_call>\n</tool_call></think>");
+  const auto answers = std::make_shared<AnswerReply>(
+      std::move(call), ReplyHeader{}, *tokenizer_,
+      AnswerReply::Reading{.format = &format, .options = {.in_thinking = true, .calls = true}},
+      reply_, 1, nullptr, writers_);
+  const auto listener = answers->ListenerOf(0);
+  answers->Accepted();
+  listener->OnStart({});
+  for (const char* name : {"f", "g"}) {
+    const std::string text =
+        absl::StrCat("<tool_call>\n{\"name\": \"", name, "\", \"arguments\": {}}\n</tool_call>\n");
+    listener->OnUpdate({.text = text, .generated = 5, .chosen = {}});
+  }
+  AnswerEnd end;
+  end.usage.completion_tokens = 10;
+  listener->OnEnd(end);
+  reply_->Wait();
+  EXPECT_THAT(reply_->body(), testing::HasSubstr(R"("name":"f")"));
+  EXPECT_THAT(reply_->body(), testing::Not(testing::HasSubstr(R"("name":"g")")));
+  EXPECT_THAT(reply_->body(), testing::HasSubstr(R"("finish_reason":"tool_calls")"));
 }
 
 TEST_P(AnswerReplyTest, NothingFollowsAFailure) {
