@@ -10,11 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "gemma_like/chat/answer_event.h"
 #include "serve/http/http_client.h"
 #include "tools/flags/usage_error.h"
@@ -317,7 +317,7 @@ class ServerPartner final : public ChatPartner {
     EventReader events;
     std::string refusal;
     absl::Status error;  // of the stream, which is not read on
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyNow();
     const absl::StatusOr<int> status = serve::SendRequest(
         address_, request,
         [&](int code, absl::string_view piece) {
@@ -337,7 +337,7 @@ class ServerPartner final : public ChatPartner {
     if (!stopped && answer.finish_reason().empty())
       return absl::DataLossError("the server ends its reply before the answer has ended");
     if (!answer.begun()) answer.Finish();
-    Keep(user, turns, answer, absl::Now() - begin);
+    Keep(user, turns, answer, SteadyNow() - begin);
     return absl::OkStatus();
   }
 

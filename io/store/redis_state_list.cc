@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "io/store/redis_connection.h"
 #include "io/store/state_store.h"
 
@@ -109,7 +109,7 @@ class RedisStateList {
         prefix_(prefix),
         first_(absl::StrCat("[", prefix)),
         last_(absl::StrCat("(", prefix, "~")),  // which no key has, and which is above all others
-        deadline_(absl::Now() + options.timeout) {}
+        deadline_(SteadyNow() + options.timeout) {}
 
   absl::StatusOr<std::vector<std::string>> List() {
     absl::StatusOr<std::optional<std::vector<std::string>>> listed = ListIndex();
@@ -199,7 +199,7 @@ class RedisStateList {
   }
 
   absl::Status CheckTime() const {
-    if (absl::Now() <= deadline_) return absl::OkStatus();
+    if (SteadyNow() <= deadline_) return absl::OkStatus();
     return absl::DeadlineExceededError(
         absl::StrCat("the states on the server took longer to list than ",
                      absl::FormatDuration(options_.timeout)));

@@ -23,10 +23,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 
 namespace inlay::serve {
 namespace {
@@ -51,7 +51,7 @@ class Exchange {
       : address_(address), cancel_(cancel), resolver_(context_), socket_(context_) {}
 
   absl::Status Connect(absl::Duration most) {
-    const absl::Time end = absl::Now() + most;
+    const absl::Time end = SteadyNow() + most;
     Tcp::resolver::results_type found;
     resolver_.async_resolve(address_.host, address_.port,
                             [&](error_code error, Tcp::resolver::results_type results) {
@@ -115,7 +115,7 @@ class Exchange {
     context_.restart();
     while (!done_) {
       const bool cancelled = cancel_();
-      if (cancelled || absl::Now() > end) {
+      if (cancelled || SteadyNow() > end) {
         Stop();
         if (cancelled) return absl::CancelledError("the request was cancelled");
         return Fail(what, "it takes too long");
