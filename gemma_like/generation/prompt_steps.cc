@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
+#include "base/plural.h"
 #include "base/status_macros.h"
 
 namespace inlay {
@@ -17,10 +18,11 @@ absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens)
 }
 
 absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier) {
+  const size_t left = cache.max_length() - cache.length();
   return absl::OutOfRangeError(
-      absl::StrCat("the prompt has ", qualifier, tokens, " tokens, but only ",
-                   cache.max_length() - cache.length(), " tokens of the context of ",
-                   cache.max_length(), " are left"));
+      absl::StrCat("the prompt has ", qualifier, Plural(tokens, "token"), ", but only ",
+                   Plural(left, "token"), " of the context of ", cache.max_length(),
+                   left == 1 ? " is left" : " are left"));
 }
 
 PromptSteps::~PromptSteps() {

@@ -89,7 +89,7 @@ TEST_P(AnswerReplyTest, AnAnswerThatMayHaveOneCallHasOne) {
   for (const char* name : {"f", "g"}) {
     const std::string text =
         absl::StrCat("<tool_call>\n{\"name\": \"", name, "\", \"arguments\": {}}\n</tool_call>\n");
-    listener->OnUpdate({.text = text, .generated = 5, .chosen = {}});
+    listener->OnUpdate({.text = text, .chosen = {}, .generated = 5});
   }
   AnswerEnd end;
   end.usage.completion_tokens = 10;
