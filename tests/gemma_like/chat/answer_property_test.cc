@@ -74,7 +74,7 @@ TEST(AnswerParserTest, CompleteCallsHaveArgumentsInAnyAnswer) {
       WithTools(R"([{"name": "f", "parameters": {"properties": {"x": {"type": "array"}}}}])");
   std::mt19937 random(5);
   int calls = 0;
-  for (int i = 0; i < Repetitions(3000); ++i) {
+  for (int i = 0; i < Repetitions(1000); ++i) {
     for (auto [format, text] : Examples()) {
       for (size_t n = random() % 4; n > 0; --n) {
         const size_t at = random() % text.size();

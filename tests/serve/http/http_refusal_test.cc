@@ -298,19 +298,20 @@ TEST_F(HttpRefusalTest, BodiesOnTheirWayAreTooMuchTogether) {
     client.Send(large);
     return client.Read();
   };
-  RawClient slow(port());
-  slow.Send(large.substr(0, large.size() - 1));
   RawReply refused;
-  EXPECT_TRUE(Eventually([&] {  // once the server has read it
+  EXPECT_TRUE(Eventually([&] {
+    RawClient slow(port());
+    slow.Send(large.substr(0, large.size() - 1));
+    // Refused once the server has read that one, or never where it had read another one first.
     refused = reply_to_another();
-    return refused.status == 503;
+    for (int i = 0; i < 100 && refused.status == 200; ++i) refused = reply_to_another();
+    EXPECT_EQ(Get(port(), "/").status, 200);
+    slow.Send("x");
+    return slow.Read().status == 200 && refused.status == 503;
   }));
   EXPECT_EQ(refused.Header("retry-after"), "1");
   EXPECT_EQ(refused.Header("connection"), "close");
   EXPECT_TRUE(absl::StrContains(refused.body, "1500000 bytes")) << refused.body;
-  EXPECT_EQ(Get(port(), "/").status, 200);
-  slow.Send("x");
-  EXPECT_EQ(slow.Read().status, 200);
   EXPECT_TRUE(Eventually([&] { return reply_to_another().status == 200; }));
 }
 
