@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tests/io/store/loopback.h"
 #include "tests/serve/http/raw_client.h"
 #include "tests/tools/program.h"
 #include "tests/tools/server_process.h"
@@ -71,6 +73,25 @@ TEST(ServeTest, ASignalLetsRunningAnswersEnd) {
 }
 
 // Whoever reads keys again at that moment, or closes a terminal, ends no answer by that.
+// Before it has written that it answers.
+TEST(ServeTest, ASignalAfterTheFirstReplyLetsAnswersEnd) {
+  const auto [fd, port] = BindLoopback();
+  close(fd);
+  const auto end = [port = port](pid_t pid) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    for (bool answers = false; !answers && std::chrono::steady_clock::now() < give_up;) {
+      RawClient client(port);
+      answers = client.connected() &&
+                client.Send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n") &&
+                client.Read().status == 200;
+    }
+    kill(pid, SIGTERM);
+  };
+  const ProgramResult ended = RunProgram(
+      {"serve", "-m", kDemoModel, "-t", "1", "--port", absl::StrCat(port)}, {.while_running = end});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+}
+
 TEST(ServeTest, SighupEndsNoServerThatDrains) {
   ServerProcess server({"-m", kDemoModel, "-t", "1"});
   RawClient client(server.port());

@@ -300,13 +300,14 @@ absl::Status Run(ServeFlags flags) {
       .admit = [&service](const serve::HttpRequest& request,
                           bool has_body) { return service->Admit(request, has_body); },
       .error_body = serve::HttpErrorBody};
+  // From the first request on a signal lets answers end: one that comes now waits.
+  starting.reset();
   INLAY_ASSIGN_OR_RETURN(
       const std::unique_ptr<HttpServer> server,
       HttpServer::Start(
           http, [&service](serve::HttpRequest request, std::shared_ptr<serve::HttpReply> reply) {
             service->Handle(std::move(request), std::move(reply));
           }));
-  starting.reset();
   service->CountConnections([&server] { return server->connections(); });
   const std::string host =
       flags.host.find(':') == std::string::npos ? flags.host : absl::StrCat("[", flags.host, "]");
