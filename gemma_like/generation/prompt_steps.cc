@@ -19,10 +19,9 @@ absl::Status CheckPrompt(const KVCache& cache, absl::Span<const int32_t> tokens)
 
 absl::Status PromptTooLong(const KVCache& cache, size_t tokens, absl::string_view qualifier) {
   const size_t left = cache.max_length() - cache.length();
-  return absl::OutOfRangeError(
-      absl::StrCat("the prompt has ", qualifier, Plural(tokens, "token"), ", but only ",
-                   Plural(left, "token"), " of the context of ", cache.max_length(),
-                   left == 1 ? " is left" : " are left"));
+  return absl::OutOfRangeError(absl::StrCat(
+      "the prompt has ", qualifier, Plural(tokens, "token"), ", but only ", Plural(left, "token"),
+      " of the context of ", cache.max_length(), left == 1 ? " is left" : " are left"));
 }
 
 PromptSteps::~PromptSteps() {

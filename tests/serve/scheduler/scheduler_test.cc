@@ -1,4 +1,5 @@
 // The scheduler with the demo model: what listeners are told, memory, prefixes, limits and the end.
+// More than 600 lines, as all of it is one class seen by one fixture.
 #include "serve/scheduler/scheduler.h"
 
 #include <gmock/gmock.h>
