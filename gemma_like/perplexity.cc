@@ -10,6 +10,7 @@
 #include "base/plural.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/sampler.h"
+#include "gemma_like/token_ids.h"
 #include "ops/softmax.h"
 
 namespace inlay {
@@ -76,16 +77,6 @@ class ChunkScorer {
   std::vector<float> logits_;
 };
 
-// Forward sees all of them but the last of each chunk, which is only looked up in the logits.
-absl::Status CheckTokens(absl::Span<const int32_t> tokens, size_t vocab_size) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] >= 0 && static_cast<size_t>(tokens[i]) < vocab_size) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("token ", i, " is ", tokens[i], ", outside the vocabulary of ", vocab_size));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 void LikelihoodSum::Add(double nll) {
@@ -110,7 +101,8 @@ absl::StatusOr<LikelihoodSum> Perplexity(
     return absl::InvalidArgumentError(absl::StrCat("the text has ", Plural(tokens.size(), "token"),
                                                    ", but a chunk has ", options.chunk));
   }
-  INLAY_RETURN_IF_ERROR(CheckTokens(tokens, engine.info().vocab_size));
+  // Forward sees all of them but the last of each chunk, which is only looked up in the logits.
+  INLAY_RETURN_IF_ERROR(CheckIds(tokens, engine.info().vocab_size));
   INLAY_ASSIGN_OR_RETURN(std::unique_ptr<KVCache> empty, cache.Fork());
   ChunkScorer scorer(engine, cache, std::move(empty), options.chunk, cancel);
   LikelihoodSum sum;

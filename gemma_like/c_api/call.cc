@@ -67,15 +67,6 @@ absl::Status CheckArray(const char* name, const void* elements, size_t count) {
   return count == 0 ? absl::OkStatus() : CheckNotNull({{name, elements}});
 }
 
-absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= 0 && static_cast<size_t>(ids[i]) < vocabulary) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("token ", i, " is ", ids[i], ", outside the vocabulary of ", vocabulary));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CopyOutString(absl::string_view from, char* to, size_t capacity, size_t* size) {
   *size = from.size();
   if (from.size() >= capacity) {

@@ -36,9 +36,6 @@ absl::Status CheckNotNull(std::initializer_list<std::pair<const char*, const voi
 // InvalidArgument when there are elements, `count` of them, and the pointer to them is null.
 absl::Status CheckArray(const char* name, const void* elements, size_t count);
 
-// InvalidArgument with the first id that is below 0 or not below `vocabulary`.
-absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary);
-
 // Copies the first `capacity` of `from`, and sets `count` to their number: OutOfRange, with `what`
 // as their name, when there are more.
 template <class T>

@@ -17,6 +17,7 @@
 #include "gemma_like/generation/prompt_steps.h"
 #include "gemma_like/inlay_c.h"
 #include "gemma_like/perplexity.h"
+#include "gemma_like/token_ids.h"
 #include "ops/softmax.h"
 
 namespace inlay::c_api {

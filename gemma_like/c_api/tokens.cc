@@ -10,6 +10,7 @@
 #include "gemma_like/c_api/handles.h"
 #include "gemma_like/embed.h"
 #include "gemma_like/inlay_c.h"
+#include "gemma_like/token_ids.h"
 
 namespace inlay::c_api {
 namespace {
@@ -39,9 +40,9 @@ absl::StatusOr<std::vector<int32_t>> Tokenize(const SharedModel& model, absl::st
 }  // namespace
 }  // namespace inlay::c_api
 
+using inlay::CheckIds;
 using inlay::c_api::Call;
 using inlay::c_api::CheckArray;
-using inlay::c_api::CheckIds;
 using inlay::c_api::CheckNotNull;
 using inlay::c_api::CopyOut;
 

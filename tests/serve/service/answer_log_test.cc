@@ -22,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "base/steady_time.h"
 #include "tests/must.h"
+#include "tests/serve/service/short_record.h"
 #include "tests/temp_folder.h"
 
 namespace inlay::serve {
@@ -29,19 +30,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
 using ::testing::SizeIs;
-
-AnswerRecord ShortRecord(const std::string& id = "r-1") {
-  return {.id = id,
-          .time = "2026-11-22T12:00:00Z",
-          .client = "alice",
-          .fingerprint = "inlay-1/AVX2",
-          .prompt = {1, 2, 3},
-          .options = {},
-          .tokens = {7, 8},
-          .reason = StopReason::kStopText};
-}
 
 std::string Contents(const std::string& path) {
   std::ifstream in(path);

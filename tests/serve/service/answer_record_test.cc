@@ -14,6 +14,7 @@
 #include "serve/api/call_fields.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 #include "tests/must.h"
+#include "tests/serve/service/short_record.h"
 
 namespace inlay::serve {
 namespace {
@@ -21,14 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 
 AnswerRecord Example() {
-  AnswerRecord record{.id = "r-1",
-                      .time = "2026-11-22T12:00:00Z",
-                      .client = "alice",
-                      .fingerprint = "inlay-1/AVX2",
-                      .prompt = {1, 2, 3},
-                      .options = {},
-                      .tokens = {7, 8},
-                      .reason = StopReason::kStopText};
+  AnswerRecord record = ShortRecord();
   record.options.sampling = {.temperature = 0.7f,
                              .top_k = 0,
                              .top_p = 0.123456789f,
