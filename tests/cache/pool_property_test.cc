@@ -95,7 +95,9 @@ class PoolPropertyTest : public ::testing::Test {
                                         cache.length() - std::min(cache.length(), rewind));
           conversation.greatest = cache.length();
           ASSERT_LE(cache.RewindFloor(), conversation.HighestFloor());
-          if (all.size() == 1) ASSERT_LE(pool->used_bytes(), used) << "it shares nothing";
+          if (all.size() == 1) {
+            ASSERT_LE(pool->used_bytes(), used) << "it shares nothing";
+          }
           ++trims;
           break;
         }

@@ -75,19 +75,6 @@ TEST(AnswerLogTest, IsOpenedAgainAtAHangup) {
   EXPECT_THAT(ReadFile(log), HasSubstr("\"prompt\""));
 }
 
-TEST(AnswerLogTest, StaysOpenInTheSandbox) {
-  const std::string log = ScratchPath("answers.jsonl"), old = absl::StrCat(log, ".1");
-  ServerProcess server({"-m", kDemoModel, "-t", "1", "--sandbox", "--answer-log", log});
-  ASSERT_EQ(rename(log.c_str(), old.c_str()), 0);
-  server.Signal(SIGHUP);
-  ASSERT_TRUE(server.WaitFor("the answer log stays the file that it was: --sandbox"));
-  Complete(server, "ROMEO:");
-  server.Signal(SIGTERM);
-  EXPECT_EQ(server.Wait(), 0);
-  EXPECT_THAT(ReadFile(old), HasSubstr("\"prompt\""));
-  EXPECT_NE(access(log.c_str(), F_OK), 0);
-}
-
 // A log grows without a bound, and takes long to replay.
 TEST(AnswerLogTest, ReplayReadsLineByLineAndTellsWhatItFindsAtOnce) {
   const std::string log = ScratchPath("log.fifo"), out = ScratchPath("out");

@@ -72,7 +72,6 @@ TEST(ServeTest, ASignalLetsRunningAnswersEnd) {
   EXPECT_EQ(server.Wait(), 0) << server.err();
 }
 
-// Whoever reads keys again at that moment, or closes a terminal, ends no answer by that.
 // Before it has written that it answers.
 TEST(ServeTest, ASignalAfterTheFirstReplyLetsAnswersEnd) {
   const auto [fd, port] = BindLoopback();
@@ -92,6 +91,7 @@ TEST(ServeTest, ASignalAfterTheFirstReplyLetsAnswersEnd) {
   EXPECT_EQ(ended.status, 0) << ended.err;
 }
 
+// Whoever reads keys again at that moment, or closes a terminal, ends no answer by that.
 TEST(ServeTest, SighupEndsNoServerThatDrains) {
   ServerProcess server({"-m", kDemoModel, "-t", "1"});
   RawClient client(server.port());
@@ -354,6 +354,20 @@ TEST(ServeTest, TheSandboxRefusesWhatWouldFailWithTheFirstRequest) {
   }
   ExpectError(RunProgram({"serve", "-m", model, "--sandbox", "--shared-prefixes", folder}), 2,
               HasSubstr("as --shared-prefixes"));
+}
+
+// A hangup asks to open it anew, which the sandbox refuses.
+TEST(ServeTest, TheSandboxKeepsTheAnswerLogOpen) {
+  const std::string log = ScratchPath("answers.jsonl"), old = absl::StrCat(log, ".1");
+  ServerProcess server({"-m", kDemoModel, "-t", "1", "--sandbox", "--answer-log", log});
+  ASSERT_EQ(rename(log.c_str(), old.c_str()), 0);
+  server.Signal(SIGHUP);
+  ASSERT_TRUE(server.WaitFor("the answer log stays the file that it was: --sandbox"));
+  EXPECT_EQ(Complete(server.port(), "/v1/completions", Completion("ROMEO:", 2)).status, 200);
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+  EXPECT_THAT(ReadFile(old), HasSubstr("\"prompt\""));
+  EXPECT_NE(access(log.c_str(), F_OK), 0);
 }
 
 // What is written into the file is read; one that takes its place cannot be, and that is said.
