@@ -332,7 +332,7 @@ void AddServe(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand(
       "serve", "Answers clients over HTTP, as OpenAI's and Anthropic's servers do.");
   AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
-  AddServiceFlags(command, "; shorter, with a note, where memory is", flags->model, flags->service);
+  AddServiceFlags(command, "; without -c reduced, with a note, if memory is short", flags->model, flags->service);
   command.add_option("--host", flags->host, "address to listen on (default: 127.0.0.1)");
   command.add_option("--port", flags->port, "port (default: 8080); 0: any free one")
       ->check(Between(0, 65535));
