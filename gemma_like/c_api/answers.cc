@@ -219,10 +219,11 @@ absl::StatusOr<int32_t> Sample(const inlay_cache& cache, const float* logits,
     return absl::InvalidArgumentError(absl::StrCat(
         "an answer of ", answer, " tokens is longer than the conversation of ", history.size()));
   }
-  const SamplingOptions sampling = WithoutSuppressed(SamplingOf(all), model.tokenizer());
+  const SamplingOptions sampling = SamplingOf(all);
   INLAY_RETURN_IF_ERROR(CheckSampling(sampling));
-  return Sampler(sampling).Sample(
-      TokenLogits(model.tokenizer(), {logits, model.engine().info().vocab_size}), history, answer);
+  return Sampler(WithoutSuppressed(sampling, model.tokenizer()))
+      .Sample(TokenLogits(model.tokenizer(), {logits, model.engine().info().vocab_size}), history,
+              answer);
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ struct GenerateOptions {
 // scored as `options` ask.
 absl::Status CheckScoring(const GenerateOptions& options, size_t prompt_tokens);
 
-// The options with the tokens suppressed that the file says are never generated.
+// The options, which have passed CheckSampling, with the tokens suppressed that the file says are
+// never generated: by biases beyond what CheckSampling allows.
 SamplingOptions WithoutSuppressed(SamplingOptions options, const Tokenizer& tokenizer);
 
 // The logits of tokens in a row: the embedding may have more rows than there are tokens, for

@@ -67,7 +67,7 @@ ChosenToken ChanceOf(absl::Span<const float> logits, int32_t token, size_t top);
 // machine choose the same tokens.
 class Sampler {
  public:
-  // `options` have passed CheckSampling.
+  // `options` have passed CheckSampling, but for what WithoutSuppressed adds.
   explicit Sampler(const SamplingOptions& options) : options_(options) {}
 
   // The next token. Applies bias and penalties, top-k, top-p, min-p, then temperature; top-p and

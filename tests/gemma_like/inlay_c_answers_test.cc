@@ -9,8 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
 #include "tests/gemma_like/inlay_c_fixture.h"
+#include "tests/io/gguf/changed_gguf.h"
+#include "tests/must.h"
 #include "tests/repetitions.h"
+#include "tests/temp_folder.h"
 
 namespace inlay {
 namespace {
@@ -309,6 +314,37 @@ TEST_F(InlayCTest, SamplesAsAnswersDo) {
                "cannot be kept to a shape");
   inlay_free_cache(cache);
   inlay_free_cache(other);
+}
+
+// The likeliest token is one that the file says is never generated: the next one is chosen.
+TEST_F(InlayCTest, SamplesWhereTheFileSuppressesTokens) {
+  options_.temperature = 0;
+  std::vector<float> logits(inlay_vocabulary_size(model_));
+  ASSERT_EQ(inlay_append(cache_, prompt_.data(), prompt_.size(), logits.data()), INLAY_OK);
+  int32_t likeliest = -1;
+  ASSERT_EQ(inlay_sample(cache_, logits.data(), &options_, 0, &likeliest), INLAY_OK);
+  const std::string path = TempPath("suppresses.gguf");
+  WriteChanged(Must(GgufFile::Open(kBardPath)),
+               {.add_keys =
+                    [&](GgufWriter& writer) {
+                      writer.SetInt32s("tokenizer.ggml.suppress_tokens", {likeliest});
+                    }},
+               path);
+  inlay_model* model = nullptr;
+  ASSERT_EQ(inlay_load_model(path.c_str(), nullptr, &model), INLAY_OK) << inlay_last_error();
+  inlay_cache* cache = nullptr;
+  ASSERT_EQ(inlay_create_cache(model, nullptr, &cache), INLAY_OK) << inlay_last_error();
+  ASSERT_EQ(inlay_append(cache, prompt_.data(), prompt_.size(), logits.data()), INLAY_OK);
+  int32_t token = -1;
+  EXPECT_EQ(inlay_sample(cache, logits.data(), &options_, 0, &token), INLAY_OK)
+      << inlay_last_error();
+  logits[static_cast<size_t>(likeliest)] = -1e30f;
+  EXPECT_EQ(token, std::max_element(logits.begin(), logits.end()) - logits.begin());
+  options_.temperature = -1;
+  EXPECT_ERROR(inlay_sample(cache, logits.data(), &options_, 0, &token), INLAY_INVALID_ARGUMENT,
+               "temperature is -1");
+  inlay_free_cache(cache);
+  inlay_free_model(model);
 }
 
 }  // namespace
