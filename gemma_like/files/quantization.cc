@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cmath>
+#include <optional>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+#include "absl/status/statusor.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -48,18 +51,36 @@ WeightType SmallBlockType(WeightType type) {
   }
 }
 
-// "blk.7.ffn_down.weight" -> 7; -1 without a layer.
-int LayerOf(absl::string_view tensor) {
-  if (!absl::StartsWith(tensor, "blk.")) return -1;
+// "blk.7.ffn_down.weight" -> 7; no value without a layer.
+std::optional<size_t> LayerOf(absl::string_view tensor) {
+  if (!absl::StartsWith(tensor, "blk.")) return std::nullopt;
   const absl::string_view rest = tensor.substr(4);
-  int layer = -1;
-  return absl::SimpleAtoi(rest.substr(0, rest.find('.')), &layer) ? layer : -1;
+  uint32_t layer = 0;
+  if (!absl::SimpleAtoi(rest.substr(0, rest.find('.')), &layer)) return std::nullopt;
+  return layer;
 }
 
 // The layers whose sensitive matrices a mix gives more bits: the first and the last eighth, and
 // every third between.
-bool GetsMoreBits(int layer, int layers) {
+bool GetsMoreBits(size_t layer, size_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+}
+
+// How many layers the file says it has. InvalidArgument for more than it can have: each has a
+// tensor at least, and in a file of the last ones alone (blocks that draft) their names say so.
+absl::StatusOr<size_t> LayersOf(const GgufFile& file) {
+  INLAY_ASSIGN_OR_RETURN(const absl::string_view architecture,
+                         file.GetString("general.architecture"));
+  const std::string key = absl::StrCat(architecture, ".block_count");
+  INLAY_ASSIGN_OR_RETURN(const uint64_t layers, file.GetUint(key));
+  size_t most = file.tensors().size();
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (const auto layer = LayerOf(tensor.name)) most = std::max(most, *layer + 1);
+  }
+  if (layers <= most) return layers;
+  return absl::InvalidArgumentError(absl::StrCat(file.name(), ": '", key, "' is ", layers,
+                                                 ", more than the ", most,
+                                                 " layers that its tensors can be of"));
 }
 
 // Whether the tensor is multiplied as a matrix. The weights of convolutions are not; files of all
@@ -211,11 +232,10 @@ WeightType Quantization::TypeFor(absl::string_view tensor, size_t cols, size_t l
   if (StaysAsItIs(tensor)) return WeightType::kF16;
   WeightType wanted = type;
   if (mix) {
-    const int layer = LayerOf(tensor);
+    const std::optional<size_t> layer = LayerOf(tensor);  // none: the embedding or the output
     const bool sensitive =
         absl::StrContains(tensor, "attn_v.") || absl::StrContains(tensor, "ffn_down");
-    const bool outer = layer < 0;  // the embedding and the output
-    if (outer || (sensitive && GetsMoreBits(layer, static_cast<int>(layers))))
+    if (!layer.has_value() || (sensitive && GetsMoreBits(*layer, layers)))
       wanted = WeightType::kQ6_K;
   }
   if (cols % GetWeightTypeInfo(wanted).block_size != 0) wanted = SmallBlockType(wanted);
@@ -229,10 +249,7 @@ absl::Status Requantize(const GgufFile& file, const Quantization& quantization,
     return absl::InvalidArgumentError(absl::StrCat(
         file.name(), " is a packed file; quantize the GGUF file that it was made from"));
   }
-  INLAY_ASSIGN_OR_RETURN(const absl::string_view architecture,
-                         file.GetString("general.architecture"));
-  INLAY_ASSIGN_OR_RETURN(const uint64_t layers,
-                         file.GetUint(absl::StrCat(architecture, ".block_count")));
+  INLAY_ASSIGN_OR_RETURN(const size_t layers, LayersOf(file));
   // Quantized types have no NaN but in their scales: most of them would turn it into a number.
   Team team(threads);
   QuantizeProgress told(file, progress);

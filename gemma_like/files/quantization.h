@@ -37,7 +37,8 @@ struct Quantization {
 
 // Writes the file's matrices in another type, everything else unchanged. Matrices that are already
 // quantized are dequantized first. Replaces an older file at `path` only when all is written and
-// `replace` allows it; see CheckReplace. DataLoss, before anything is written, when CheckTensors
+// `replace` allows it; see CheckReplace. InvalidArgument when the file says that it has more layers
+// than its tensors can be of. DataLoss, before anything is written, when CheckTensors
 // finds a weight that is not finite; InvalidArgument naming the tensor and the element when one is
 // too large for the new type. `threads` share the work, and the file has the same bytes for any
 // number of them. `progress` counts bytes that are read.

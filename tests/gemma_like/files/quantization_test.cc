@@ -12,9 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "io/gguf/gguf.h"
+#include "io/gguf/gguf_writer.h"
 #include "ops/quant/dequantize.h"
 #include "ops/quant/quantize.h"
+#include "tests/io/gguf/changed_gguf.h"
+#include "tests/must.h"
 #include "tests/temp_folder.h"
 
 namespace inlay {
@@ -144,6 +148,38 @@ TEST(QuantizationTest, ConvolutionsStayAsTheyAre) {
   ASSERT_TRUE(after.ok()) << after.status();
   EXPECT_EQ(after->FindTensor("blk.0.shortconv.conv.weight")->type, WeightType::kF32);
   EXPECT_EQ(after->FindTensor("blk.0.shortconv.in_proj.weight")->type, WeightType::kQ8_0);
+  std::filesystem::remove(path);
+}
+
+TEST(QuantizationTest, RefusesMoreLayersThanTheTensorsCanBeOf) {
+  const GgufFile bard = Must(GgufFile::Open("models/bard.gguf"));
+  const std::string changed = TempPath("layers.gguf"), path = TempPath("made.gguf");
+  const auto quantized = [&](uint32_t layers, const std::string& alone = "") {
+    WriteChanged(bard,
+                 {.without_keys = {"bard.block_count"},
+                  .add_keys = [&](GgufWriter& w) { w.SetUint32("bard.block_count", layers); },
+                  .tensors =
+                      [&](std::vector<StoredTensor>& tensors) {
+                        if (alone.empty()) return;
+                        std::erase_if(tensors,
+                                      [&](const auto& t) { return !t.name.starts_with(alone); });
+                      }},
+                 changed);
+    return Requantize(Must(GgufFile::Open(changed)), *Quantization::Parse("Q4_K_M"), path);
+  };
+  const absl::Status refused = quantized(400'000'000);  // 7 times that is more than an int holds
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_NE(refused.message().find(absl::StrCat("'bard.block_count' is 400000000, more than the ",
+                                                bard.tensors().size())),
+            absl::string_view::npos)
+      << refused;
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(quantized(8).ok());
+  EXPECT_TRUE(quantized(static_cast<uint32_t>(bard.tensors().size())).ok());
+  // Of the last layer alone, as files of blocks that draft are.
+  EXPECT_TRUE(quantized(8, "blk.7.ffn_down").ok());
+  EXPECT_FALSE(quantized(9, "blk.7.ffn_down").ok());
+  std::filesystem::remove(changed);
   std::filesystem::remove(path);
 }
 
