@@ -97,6 +97,10 @@ absl::StatusOr<LikelihoodSum> Perplexity(
     Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens, int32_t first,
     const PerplexityOptions& options, const std::function<void(const LikelihoodSum& sum)>& on_chunk,
     const CancelCheck& cancel) {
+  if (options.chunk < kSmallestChunk) {
+    return absl::InvalidArgumentError(absl::StrCat("a chunk has ", Plural(options.chunk, "token"),
+                                                   ", not at least ", kSmallestChunk));
+  }
   if (tokens.size() < options.chunk) {
     return absl::InvalidArgumentError(absl::StrCat("the text has ", Plural(tokens.size(), "token"),
                                                    ", but a chunk has ", options.chunk));

@@ -47,8 +47,9 @@ inline constexpr size_t kSmallestChunk = 4;  // one token of it is scored
 // Cuts `tokens` into chunks, drops a last partial one, and makes each a conversation of its own.
 // The tokens of a chunk after the first chunk/2 + 1 are scored. `first` (BOS) replaces the first
 // token of each chunk, for models that expect it; negative: none is replaced. `on_chunk` receives
-// the sum after each chunk. `cache` must be empty and have room for a chunk. InvalidArgument when
-// there are fewer tokens than a chunk has, or one is outside the vocabulary.
+// the sum after each chunk. `cache` must be empty and have room for a chunk. InvalidArgument when a
+// chunk has fewer than kSmallestChunk tokens, there are fewer tokens than a chunk has, or one is
+// outside the vocabulary.
 absl::StatusOr<LikelihoodSum> Perplexity(
     Engine& engine, KVCache& cache, absl::Span<const int32_t> tokens, int32_t first,
     const PerplexityOptions& options,
