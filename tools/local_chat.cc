@@ -148,7 +148,7 @@ class LocalPartner final : public ChatPartner {
  private:
   // Drops the oldest turns where the context is full.
   void Trim() {
-    session_.TrimWhenFull([this](size_t dropped, size_t tokens) {
+    session_.DropOldTurnsWhenFull([this](size_t dropped, size_t tokens) {
       WriteDimmedNote(absl::StrCat(
           "the context of ", Plural(session_.cache().max_length(), "token"),
           " is full: forgot the ", dropped == 1 ? "oldest turn" : Plural(dropped, "oldest turn"),

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/out_of_memory.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
+#include "base/utf8_stream.h"
 #include "gemma_like/generation/prefix_cache.h"
 #include "gemma_like/grammar/answer_grammars.h"
 #include "ops/views.h"
@@ -18,6 +18,10 @@ absl::StatusOr<ChatSession> ChatSession::Create(Engine& engine, const Tokenizer&
                                                 std::shared_ptr<const ChatFormat> format,
                                                 std::unique_ptr<KVCache> cache, std::string system,
                                                 GenerateOptions options, size_t snapshots) {
+  if (snapshots < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a chat keeps ", snapshots, " snapshots, not at least 1"));
+  }
   return OrOutOfMemory("this chat", [&]() -> absl::StatusOr<ChatSession> {
     INLAY_ASSIGN_OR_RETURN(std::shared_ptr<const KVCache> empty, cache->Fork());
     return ChatSession(engine, tokenizer, std::move(format), std::move(empty), std::move(cache),
@@ -63,7 +67,7 @@ absl::StatusOr<Continuation> ChatSession::NextWithRoom(absl::string_view user) {
   INLAY_ASSIGN_OR_RETURN(Continuation next, Next(user, /*anew=*/false));
   const size_t most = cache_->max_length();
   const size_t reserve = std::min(options_.max_tokens, most / 4);
-  if (on_trim_ == nullptr || turns_.empty() || next.keep + next.tokens.size() + reserve <= most)
+  if (on_drop_ == nullptr || turns_.empty() || next.keep + next.tokens.size() + reserve <= most)
     return next;
   size_t dropped = 0;
   do {
@@ -71,7 +75,7 @@ absl::StatusOr<Continuation> ChatSession::NextWithRoom(absl::string_view user) {
     INLAY_ASSIGN_OR_RETURN(next, Next(user, /*anew=*/true, dropped));
   } while (dropped < turns_.size() && next.tokens.size() > most / 2);
   turns_.erase(turns_.begin(), turns_.begin() + static_cast<ptrdiff_t>(dropped));
-  on_trim_(dropped, next.tokens.size());
+  on_drop_(dropped, next.tokens.size());
   return next;
 }
 
@@ -104,28 +108,40 @@ absl::StatusOr<GenerateResult> ChatSession::Answer(const std::string& user,
   INLAY_ASSIGN_OR_RETURN(GenerateResult result, Generate(engine_, tokenizer_, *cache_, next.tokens,
                                                          options, on_text, cancel));
   if (result.stop_reason == StopReason::kStopText)
-    INLAY_RETURN_IF_ERROR(DropStopText(turns_.back().answer_begin, result.text));
+    INLAY_RETURN_IF_ERROR(DropStopText(turns_.back().answer_begin, result.text.size()));
   turns_.back().answer = result.text;
   turns_.back().end = cache_->length();
   return result;
 }
 
-absl::Status ChatSession::DropStopText(size_t begin, absl::string_view answer) {
+absl::Status ChatSession::DropStopText(size_t begin, size_t answer_size) {
   const absl::Span<const int32_t> tokens = cache_->tokens();
+  // The answer was made of its tokens' bytes by a Utf8Stream, which writes bytes that are no UTF-8
+  // as U+FFFD. So its end among these bytes is found in the same way, one byte after the other.
+  Utf8Stream characters;
+  size_t written = characters.Push(options_.begun).size();
   size_t keep = begin;
-  while (keep < tokens.size() && absl::ConsumePrefix(&answer, ShownText(tokenizer_, tokens[keep],
-                                                                        options_.shown_control))) {
-    ++keep;
+  absl::string_view rest;  // what the first token that is not kept has of the answer
+  for (; keep < tokens.size(); ++keep) {
+    const absl::string_view bytes = ShownText(tokenizer_, tokens[keep], options_.shown_control);
+    size_t count = 0;
+    for (; count < bytes.size(); ++count) {
+      written += characters.Push(bytes.substr(count, 1)).size();
+      // A byte belongs to the answer if the character that it is part of does.
+      if (written + characters.held().size() > answer_size) break;
+    }
+    rest = bytes.substr(0, count);
+    if (count < bytes.size()) break;
   }
   if (keep == tokens.size()) return absl::OkStatus();
   INLAY_RETURN_IF_ERROR(GoBack(keep, nullptr));
-  if (answer.empty()) return absl::OkStatus();
+  if (rest.empty()) return absl::OkStatus();
   // A token wrote both the end of the answer and the beginning of the stop text.
-  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> rest,
-                         tokenizer_.Encode(answer, {.add_bos = false}));
+  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> encoded,
+                         tokenizer_.Encode(rest, {.add_bos = false, .continues = true}));
   const absl::Status status =
-      Prefill(engine_, *cache_, rest, FloatRows(nullptr, 0, engine_.info().vocab_size), nullptr);
-  if (status.ok()) turns_.back().encoded = rest.size();
+      Prefill(engine_, *cache_, encoded, FloatRows(nullptr, 0, engine_.info().vocab_size), nullptr);
+  if (status.ok()) turns_.back().encoded = encoded.size();
   // The rest may have more tokens than that one, and no place at the end of the context. The answer
   // has been shown; a conversation that lacks its last letters is better than none.
   return absl::IsOutOfRange(status) || absl::IsResourceExhausted(status) ? absl::OkStatus()

@@ -35,7 +35,7 @@ class ChatSession {
  public:
   struct Turn {
     std::string user;
-    // None in chats that versions before saved, which fixed formats do not need.
+    // nullopt: saved by format version 1, which did not store answers.
     std::optional<std::string> answer;
     size_t begin;  // how much of the conversation before it is still there
     size_t end;    // length of the conversation after it
@@ -49,7 +49,8 @@ class ChatSession {
   // The engine and tokenizer must outlive the session; `cache` is empty. `options` are those of
   // every answer; the n-th (from 0) adds n to the seed, so that a regenerated answer differs, and
   // a grammar begins after the thoughts that the prompt has opened. At most `snapshots` (at least
-  // 1) are kept, including that of the current answer. ResourceExhausted without memory.
+  // 1) are kept, including that of the current answer. InvalidArgument for 0 of them,
+  // ResourceExhausted without memory.
   static absl::StatusOr<ChatSession> Create(Engine& engine, const Tokenizer& tokenizer,
                                             std::shared_ptr<const ChatFormat> format,
                                             std::unique_ptr<KVCache> cache, std::string system,
@@ -63,12 +64,12 @@ class ChatSession {
 
   // Before an answer for which the context has too little room, drops the oldest turns: those that
   // are left are computed anew, as a conversation of their own with the same system prompt. Then
-  // calls `on_trim` with the number of turns dropped and of tokens to compute. Too little is less
+  // calls `on_drop` with the number of turns dropped and of tokens to compute. Too little is less
   // than a quarter of the context after the message, or than the answer's most tokens if that is
   // less; afterwards the message and the turns before it take at most half of it, if they can. By
   // default an answer ends where the context does.
-  using TrimCallback = std::function<void(size_t dropped, size_t tokens)>;
-  void TrimWhenFull(TrimCallback on_trim) { on_trim_ = std::move(on_trim); }
+  using DropCallback = std::function<void(size_t dropped, size_t tokens)>;
+  void DropOldTurnsWhenFull(DropCallback on_drop) { on_drop_ = std::move(on_drop); }
 
   // Removes the last answer and generates another. FailedPrecondition before the first.
   absl::StatusOr<GenerateResult> Regenerate(const TextCallback& on_text, const CancelCheck& cancel);
@@ -107,8 +108,8 @@ class ChatSession {
   // conversation ends with an answer that was generated here.
   absl::StatusOr<std::vector<ChosenToken>> LastChances(size_t top, const CancelCheck& cancel);
 
-  // Writes the system prompt, the user's messages and the conversation, and commits them. Forks are
-  // not saved.
+  // Writes the system prompt, the messages, the answers and the conversation, and commits them.
+  // Forks are not saved. InvalidArgument for more than 64 MiB of texts, which Load would refuse.
   absl::Status Save(StateWriter& writer, SavedPart part = SavedPart::kAll) const;
 
   // Replaces this chat by the saved one, with its system prompt if one was saved. On error nothing
@@ -146,7 +147,7 @@ class ChatSession {
   // being before it. With `anew` nothing is kept.
   absl::StatusOr<Continuation> Next(absl::string_view user, bool anew, size_t dropped = 0) const;
 
-  // The same after dropping turns, if TrimWhenFull asks for that.
+  // The same after dropping turns, if DropOldTurnsWhenFull asks for that.
   absl::StatusOr<Continuation> NextWithRoom(absl::string_view user);
 
   absl::Status NoFork(size_t fork) const;
@@ -154,9 +155,9 @@ class ChatSession {
   // Makes the conversation end at `position`.
   absl::Status GoBack(size_t position, const CancelCheck& cancel,
                       const Progress& progress = nullptr);
-  // Takes from the conversation what an answer, which begins at token `begin`, has behind its text:
-  // the stop text that ended it, which nobody was shown.
-  absl::Status DropStopText(size_t begin, absl::string_view answer);
+  // Takes from the conversation what an answer, which begins at token `begin` and has a text of
+  // `answer_size` bytes, has behind that text: the stop text that ended it, which nobody was shown.
+  absl::Status DropStopText(size_t begin, size_t answer_size);
 
   // The beginning of the conversation up to `position`, where no rewind leads, by the cheapest
   // means: from a snapshot and a prefill of the tokens that it lacks.
@@ -176,7 +177,7 @@ class ChatSession {
   std::vector<Turn> turns_;
   std::map<size_t, Branch> forks_;  // by number
   size_t last_fork_ = 0;            // number
-  TrimCallback on_trim_;
+  DropCallback on_drop_;
 };
 
 }  // namespace inlay

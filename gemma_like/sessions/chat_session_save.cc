@@ -31,8 +31,8 @@ constexpr absl::string_view kMagic = "inlaychat3", kSecondMagic = "inlaychat2",
                             kFirstMagic = "inlaychat\n";
 constexpr size_t kMagicBytes = kMagic.size();
 static_assert(kFirstMagic.size() == kMagicBytes && kSecondMagic.size() == kMagicBytes);
-// Bytes of all messages: more than fits any conversation, and little enough to allocate even if
-// only a damaged file asks for it.
+// The most bytes in front of the conversation: more than the texts of any that fits a model, and
+// little enough to allocate even if only a damaged file asks for it.
 constexpr uint64_t kMostSaid = uint64_t{64} << 20;
 
 // The size of an answer that is not known.
@@ -66,16 +66,21 @@ class HeadReader {
     return number;
   }
 
-  // A turn after one that begins at `least`; `end` is 0 in the first version.
-  absl::StatusOr<ChatSession::Turn> Turn(bool first_version, size_t least) {
+  // The turn of this number, from 1, which begins at `least` or later; `end` is 0 in the first
+  // version.
+  absl::StatusOr<ChatSession::Turn> Turn(size_t number, bool first_version, size_t least) {
     ChatSession::Turn turn{.user = "", .answer = {}, .begin = 0, .end = 0, .before = nullptr};
     INLAY_ASSIGN_OR_RETURN(turn.begin, Number());
     if (!first_version) {
       INLAY_ASSIGN_OR_RETURN(turn.end, Number());
     }
-    if (turn.begin < least || (!first_version && turn.end <= turn.begin)) {
-      return Damaged(absl::StrCat("a turn begins at position ", turn.begin, " and ends at ",
-                                  turn.end, ", but not before ", least));
+    if (turn.begin < least) {
+      return Damaged(absl::StrCat("turn ", number, " begins at position ", turn.begin, ", not at ",
+                                  least, " or later"));
+    }
+    if (!first_version && turn.end <= turn.begin) {
+      return Damaged(absl::StrCat("turn ", number, " begins at position ", turn.begin,
+                                  " and ends at ", turn.end, ", not later"));
     }
     INLAY_ASSIGN_OR_RETURN(const uint64_t size, Number());
     INLAY_ASSIGN_OR_RETURN(turn.user, Text(size));
@@ -121,6 +126,11 @@ absl::Status ChatSession::Save(StateWriter& writer, SavedPart part) const {
       }
     }
     add(Xxh64Of(head.data(), head.size()));
+    if (head.size() > kMostSaid) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the system prompt, messages and answers of this chat take ", head.size(),
+                       " bytes, more than the ", kMostSaid, " that can be saved"));
+    }
     INLAY_RETURN_IF_ERROR(
         writer.Append({reinterpret_cast<const uint8_t*>(head.data()), head.size()}));
     return SaveSession(engine_, *cache_, writer, part);
@@ -146,7 +156,7 @@ absl::Status ChatSession::Load(ByteSource& reader, const LoadOptions& options) {
     std::vector<Turn> turns;
     for (uint64_t i = 0; i < count; ++i) {
       const size_t least = turns.empty() ? 0 : turns.back().begin + (first_version ? 1 : 0);
-      INLAY_ASSIGN_OR_RETURN(Turn turn, head.Turn(first_version, least));
+      INLAY_ASSIGN_OR_RETURN(Turn turn, head.Turn(turns.size() + 1, first_version, least));
       if (turns.empty() && turn.begin != 0) return Damaged("the first turn does not begin at 0");
       if (first_version && !turns.empty()) turns.back().end = turn.begin;
       turns.push_back(std::move(turn));

@@ -31,6 +31,9 @@ struct EncodeOptions {
   // Whether the text of a control token in the input, "<end_of_turn>", becomes that token. Only
   // for text that the caller trusts, such as a chat template's; otherwise it stays plain text.
   bool parse_special = false;
+  // Whether the text goes on within another one: no space is put in front of it, as some
+  // vocabularies put one in front of a text.
+  bool continues = false;
   // A TokenStream fails with OutOfRange once it knows that there are more. Finish does not check:
   // it encodes what is left of the text, at most TokenStream::kPiece bytes or one word.
   size_t max_tokens = std::numeric_limits<size_t>::max();

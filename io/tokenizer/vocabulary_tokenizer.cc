@@ -21,6 +21,7 @@ class VocabularyTokenizer::Stream : public TokenStream {
         set_(options.parse_special ? TokenMatcher::kTrustedText : TokenMatcher::kAnyText),
         adds_bos_(options.add_bos.value_or(tokenizer.adds_bos_) &&
                   tokenizer.vocabulary_.bos.has_value()),
+        continues_(options.continues),
         max_tokens_(options.max_tokens),
         piece_(piece),
         lookahead_(std::max<size_t>(tokenizer.special_.longest(), 1) - 1) {}
@@ -63,6 +64,7 @@ class VocabularyTokenizer::Stream : public TokenStream {
       ++tokens_;
       only_bos_ = true;
     }
+    if (!begun_) in_section_ = continues_;
     begun_ = true;
   }
 
@@ -118,6 +120,7 @@ class VocabularyTokenizer::Stream : public TokenStream {
   const VocabularyTokenizer& tokenizer_;
   const TokenMatcher::Set set_;
   const bool adds_bos_;
+  const bool continues_;
   const size_t max_tokens_;
   const size_t piece_;
   const size_t lookahead_;  // bytes of the longest special token after its first

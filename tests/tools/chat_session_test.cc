@@ -323,7 +323,9 @@ TEST_F(Session, ForgetsForks) {
 TEST_F(Session, TrimsExactly) {
   ChatSession session = Make(400);
   std::vector<std::pair<size_t, size_t>> trims;
-  session.TrimWhenFull([&](size_t dropped, size_t tokens) { trims.push_back({dropped, tokens}); });
+  session.DropOldTurnsWhenFull([&](size_t dropped, size_t tokens) {
+    trims.push_back({dropped, tokens});
+  });
   const auto name = [](size_t turn) { return std::string(1, static_cast<char>('A' + turn)) + ":"; };
   std::string last;
   size_t said = 0;
@@ -363,7 +365,7 @@ TEST_F(Session, TrimsExactly) {
 
 TEST_F(Session, StaysAsItWasWhereATrimFails) {
   ChatSession session = Make(200);
-  session.TrimWhenFull([](size_t, size_t) {});
+  session.DropOldTurnsWhenFull([](size_t, size_t) {});
   Say(session, "ROMEO:");
   Say(session, "JULIET:");
   const std::vector<int32_t> tokens(session.cache().tokens().begin(),

@@ -74,6 +74,24 @@ TEST(SpmTokenizerTest, SpacePrefixAndBosAreTheDefaults) {
   EXPECT_EQ(tokenizer->Decode({kAfterSpmBase + 2, 2, kAfterSpmBase + 2}), "aa");
 }
 
+TEST(SpmTokenizerTest, ATextThatContinuesHasNoSpaceInFront) {
+  TestVocabulary vocabulary = SpmBase();
+  vocabulary.Add("\xE2\x96\x81", 1, -5);  // the space
+  vocabulary.Add("a", 1, -5);
+  const auto tokenizer = Must(vocabulary.Load());
+  const EncodeOptions continues = {.add_bos = false, .continues = true};
+  EXPECT_THAT(*tokenizer->Encode("a a", continues),
+              ElementsAre(kAfterSpmBase + 1, kAfterSpmBase, kAfterSpmBase + 1));
+  // Each text of a stream continues.
+  const auto stream = Must(tokenizer->StartEncoding(continues));
+  for (int i = 0; i < 2; ++i) {
+    std::vector<int32_t> ids;
+    ASSERT_TRUE(stream->Push("a", &ids).ok());
+    ASSERT_TRUE(stream->Finish(&ids).ok());
+    EXPECT_THAT(ids, ElementsAre(kAfterSpmBase + 1));
+  }
+}
+
 TEST(SpmTokenizerTest, FlagsOfTheFileAreFollowed) {
   TestVocabulary vocabulary = SpmBase();
   vocabulary.Add("a", 1, -5);
