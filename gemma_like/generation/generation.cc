@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -111,8 +112,6 @@ class GenerationSteps final : public Generation {
   absl::Status AcceptPrompt(ConstFloatRows logits);
   // Chooses tokens as long as their logits have been computed.
   absl::Status Choose(ConstFloatRows logits);
-  // What ends the answer once all of its tokens are in the conversation.
-  void FinishIfEnded();
   // The next token, from the grammar or from the logits after the last one.
   absl::StatusOr<int32_t> NextToken(absl::Span<const float> logits);
   absl::StatusOr<int32_t> Sample(absl::Span<const float> logits);
@@ -121,8 +120,9 @@ class GenerationSteps final : public Generation {
   absl::StatusOr<int32_t> TakeForced();
   void Add(int32_t token);
   void Finish(StopReason reason);
-  // Whether the token chosen last ends the answer once it is appended.
-  bool Ends() const;
+  // What ends the answer once all chosen tokens are in the conversation, if anything does.
+  std::optional<StopReason> EndReason() const;
+  bool Ends() const { return EndReason().has_value(); }
 
   const Tokenizer& tokenizer_;
   KVCache& cache_;
@@ -190,9 +190,14 @@ absl::StatusOr<Generation::Step> GenerationSteps::NextStep(size_t most) {
   return Step{.tokens = tokens, .logit_rows = tokens.size()};
 }
 
-bool GenerationSteps::Ends() const {
-  return stop_.stopped() || cancelled_ || complete_ || tokens_.size() >= options_.max_tokens ||
-         drafted_tokens_.tokens().size() + pending_.size() >= cache_.max_length();
+std::optional<StopReason> GenerationSteps::EndReason() const {
+  if (stop_.stopped()) return StopReason::kStopText;
+  if (complete_) return StopReason::kEndOfGeneration;
+  if (tokens_.size() >= options_.max_tokens) return StopReason::kMaxTokens;
+  if (drafted_tokens_.tokens().size() + pending_.size() >= cache_.max_length())
+    return StopReason::kContextFull;
+  if (cancelled_) return StopReason::kCancelled;
+  return std::nullopt;
 }
 
 absl::Status GenerationSteps::Accept(ConstFloatRows logits) {
@@ -233,24 +238,12 @@ absl::Status GenerationSteps::AcceptPrompt(ConstFloatRows logits) {
   return Choose(logits.Slice(others, logits.rows - others));
 }
 
-void GenerationSteps::FinishIfEnded() {
-  if (stop_.stopped()) {
-    Finish(StopReason::kStopText);
-  } else if (complete_) {
-    Finish(StopReason::kEndOfGeneration);
-  } else if (tokens_.size() >= options_.max_tokens) {
-    Finish(StopReason::kMaxTokens);
-  } else if (drafted_tokens_.tokens().size() >= cache_.max_length()) {
-    Finish(StopReason::kContextFull);
-  } else if (cancelled_) {
-    Finish(StopReason::kCancelled);
-  }
-}
-
 absl::Status GenerationSteps::Choose(ConstFloatRows logits) {
   do {
-    FinishIfEnded();
-    if (done_) return absl::OkStatus();
+    if (const std::optional<StopReason> reason = EndReason()) {
+      Finish(*reason);
+      return absl::OkStatus();
+    }
     const absl::Span<const float> row =
         TokenLogits(tokenizer_, {logits.Row(drafted_tokens_.row()), logits.cols});
     INLAY_ASSIGN_OR_RETURN(const int32_t token, NextToken(row));
