@@ -21,7 +21,7 @@ typedef enum inlay_status {
   INLAY_RESOURCE_EXHAUSTED = 4, /* not enough memory */
   INLAY_DATA_LOSS = 5,          /* a damaged file */
   INLAY_CANCELLED = 6,          /* stopped by the callback before there was an answer */
-  INLAY_ERROR = 7,              /* anything else */
+  INLAY_ERROR = 7,              /* anything else; inlay_pull() of a library without downloads */
   INLAY_FAILED_PRECONDITION = 8 /* refused in the present state */
 } inlay_status;
 
@@ -140,8 +140,10 @@ inlay_status inlay_tokenize_with(const inlay_model* model, const char* text, siz
                                  const inlay_tokenize_options* options, int32_t* tokens,
                                  size_t capacity, size_t* count);
 
-/* The text of tokens, likewise, in bytes and without a NUL. INLAY_INVALID_ARGUMENT when one of them
- * is below 0 or not below inlay_vocabulary_size(); nothing has been written then. */
+/* The text of tokens, without a NUL. Writes its first `capacity` bytes to `text`, and the number of
+ * all of them to `size`: INLAY_OUT_OF_RANGE when that is larger than `capacity`.
+ * INLAY_INVALID_ARGUMENT when one of the tokens is below 0 or not below inlay_vocabulary_size();
+ * nothing has been written then. */
 inlay_status inlay_detokenize(const inlay_model* model, const int32_t* tokens, size_t count,
                               char* text, size_t capacity, size_t* size);
 
@@ -356,7 +358,8 @@ typedef struct inlay_options {
   float presence_penalty;  /* subtracted from the logits of tokens that are in the answer, */
   float frequency_penalty; /* and for each time that they are */
   const inlay_chat* chat;  /* the chat to be answered: the text has the markers by which
-                              inlay_read_answer() finds thoughts and calls; NULL: it has not */
+                              inlay_read_answer() finds thoughts and calls; NULL: the text has
+                              no such markers */
 } inlay_options;
 
 /* Sets options, whose size must be set, to the model's defaults, with 256 tokens and seed 0. */
