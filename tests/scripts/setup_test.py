@@ -27,7 +27,8 @@ class Setup(ScriptTest):
     def setUp(self):
         super().setUp()
         (self.folder / "scripts").mkdir()
-        shutil.copy(ROOT / "scripts/setup", self.folder / "scripts")
+        for name in ("setup", "usage.sh"):
+            shutil.copy(ROOT / "scripts" / name, self.folder / "scripts")
         for name in ("awk", "bash", "cat", "comm", "dirname", "env", "id", "mkdir", "mktemp", "rm",
                      "sed", "sort", "tail"):
             (self.folder / name).symlink_to(shutil.which(name))
