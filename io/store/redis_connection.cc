@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -31,18 +32,35 @@ struct ParsedReply {
   RedisReply reply;
 };
 
+// What make() returns; null, for hiredis, where there is no memory for it. No exception may pass
+// through the C code that calls this. The task's privdata is a bool that is then set, since hiredis
+// reports any null as a lack of memory.
+template <class Make>
+void* NewForHiredis(const redisReadTask* task, const Make& make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    *static_cast<bool*>(task->privdata) = true;
+    return nullptr;
+  }
+}
+
 // The callbacks of hiredis for the elements of a reply. Returning null aborts the parse, with
 // nothing allocated.
 redisReplyObjectFunctions ReplyFunctions() {
   redisReplyObjectFunctions functions{};
-  functions.createString = [](const redisReadTask* task, char* text, size_t size) -> void* {
-    return new ParsedReply{task->type, {RedisReply::Kind::kText, 0, std::string(text, size)}};
+  functions.createString = [](const redisReadTask* task, char* text, size_t size) {
+    return NewForHiredis(task, [&] {
+      return new ParsedReply{task->type, {RedisReply::Kind::kText, 0, std::string(text, size)}};
+    });
   };
-  functions.createInteger = [](const redisReadTask* task, long long value) -> void* {
-    return new ParsedReply{task->type, {RedisReply::Kind::kInteger, value, {}}};
+  functions.createInteger = [](const redisReadTask* task, long long value) {
+    return NewForHiredis(task, [&] {
+      return new ParsedReply{task->type, {RedisReply::Kind::kInteger, value, {}}};
+    });
   };
-  functions.createNil = [](const redisReadTask* task) -> void* {
-    return new ParsedReply{task->type, {}};
+  functions.createNil = [](const redisReadTask* task) {
+    return NewForHiredis(task, [&] { return new ParsedReply{task->type, {}}; });
   };
   functions.freeObject = [](void* object) { delete static_cast<ParsedReply*>(object); };
   // The type of the count, and the two members after it, depend on hiredis's version.
@@ -102,7 +120,9 @@ redisReplyObjectFunctions& SharedReplyFunctions() {
 RedisConnection::RedisConnection(const RedisOptions& options, size_t max_reply)
     : options_(options),
       max_reply_(max_reply),
-      reader_(redisReaderCreateWithFunctions(&SharedReplyFunctions())) {}
+      reader_(redisReaderCreateWithFunctions(&SharedReplyFunctions())) {
+  if (reader_ != nullptr) reader_->privdata = &reply_lacked_memory_;
+}
 
 RedisConnection::~RedisConnection() {
   if (reader_ != nullptr) redisReaderFree(reader_);
@@ -232,6 +252,9 @@ absl::StatusOr<RedisReply> RedisConnection::Receive(Deadline deadline) {
   while (true) {
     void* object = nullptr;
     if (redisReaderGetReply(reader_, &object) != REDIS_OK) {
+      if (reply_lacked_memory_) {
+        return Failed(absl::StatusCode::kResourceExhausted, "sent more than there is memory for");
+      }
       return Failed(absl::StatusCode::kDataLoss,
                     absl::StrCat("sent an invalid reply: ", absl::CHexEscape(reader_->errstr)));
     }
@@ -281,8 +304,12 @@ absl::StatusOr<RedisReply> RedisConnection::CommandWithin(
   if (size < 0) return absl::ResourceExhaustedError("no memory for a command to Redis");
   const std::unique_ptr<char, void (*)(char*)> owned(bytes, [](char* c) { redisFreeCommand(c); });
   const Deadline deadline = Begin(limit);
-  broken_ = Send(absl::string_view(bytes, static_cast<size_t>(size)), deadline);
-  INLAY_RETURN_IF_ERROR(broken_);
+  // Until the whole reply was read: whatever ends this function before, a lack of memory too, the
+  // next command would get what is left of this one's reply.
+  broken_ = Failed(absl::StatusCode::kUnavailable, "has a reply that was not read to its end");
+  if (absl::Status sent = Send(absl::string_view(bytes, static_cast<size_t>(size)), deadline);
+      !sent.ok())
+    return broken_ = std::move(sent);
   absl::StatusOr<RedisReply> reply = Receive(deadline);
   broken_ = reply.status();
   if (!reply.ok() || reply->kind != RedisReply::Kind::kError) return reply;

@@ -44,13 +44,15 @@ class RedisConnection {
   ~RedisConnection();
 
   // Sends one command and waits for its reply. After an error of the connection (Unavailable,
-  // DeadlineExceeded, DataLoss) every later command fails too. The connection stays usable after an
+  // DeadlineExceeded, DataLoss, or ResourceExhausted for a reply without the memory for it) every
+  // later command fails too, and so after std::bad_alloc. The connection stays usable after an
   // error reply, whose first word determines the status:
   //   NOAUTH, WRONGPASS                                  Unauthenticated
   //   NOPERM                                             PermissionDenied
   //   OOM                                                ResourceExhausted
-  //   WRONGTYPE, READONLY                                FailedPrecondition
+  //   WRONGTYPE                                          FailedPrecondition
   //   LOADING, BUSY, MASTERDOWN, MISCONF, NOREPLICAS     Unavailable
+  //   READONLY                                           Unavailable
   //   MOVED, ASK, TRYAGAIN, CLUSTERDOWN                  Unavailable: redirections of a cluster are
   //                                                      not followed
   //   any other                                          Internal
@@ -62,7 +64,7 @@ class RedisConnection {
   absl::StatusOr<RedisReply> CommandWithin(absl::Duration limit,
                                            absl::Span<const absl::string_view> words);
 
-  // After an error of the connection.
+  // After an error of the connection, when no further command can succeed.
   bool broken() const { return !broken_.ok(); }
 
  private:
@@ -84,6 +86,7 @@ class RedisConnection {
   size_t max_reply_;
   absl::Duration limit_;  // of the current operation
   int fd_ = -1;
+  bool reply_lacked_memory_ = false;  // reader_ found no memory for a reply
   redisReader* reader_ = nullptr;
   absl::Status broken_;
 };

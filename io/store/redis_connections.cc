@@ -56,10 +56,12 @@ RedisConnections::Lease::~Lease() {
 
 absl::StatusOr<RedisConnections::Lease> RedisConnections::Get() {
   if (std::unique_ptr<RedisConnection> connection = idle_->Take(); connection != nullptr) {
-    const absl::Status status = connection->Command({"PING"}).status();
-    if (!connection->broken()) return Lease(idle_, std::move(connection));
+    const absl::StatusOr<RedisReply> reply = connection->Command({"PING"});
+    // Any other reply may be that to an earlier command.
+    if (reply.ok() && reply->kind == RedisReply::Kind::kText && reply->text == "PONG")
+      return Lease(idle_, std::move(connection));
     // It took the time that a new one would have.
-    if (absl::IsDeadlineExceeded(status)) return status;
+    if (absl::IsDeadlineExceeded(reply.status())) return reply.status();
   }
   absl::StatusOr<std::unique_ptr<RedisConnection>> connection =
       RedisConnection::Connect(options_, max_reply_);

@@ -4,23 +4,24 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "io/store/redis_connection.h"
+#include "io/store/redis_connections.h"
 #include "io/store/state_store_redis.h"
+#include "tests/io/store/evil_server.h"
 #include "tests/io/store/loopback.h"
 #include "tests/io/store/open_redis.h"
 #include "tests/io/store/state_store_contract.h"
+#include "tests/must.h"
 
 // The name of 127.0.0.2 and 127.0.0.1, in this order, without a name server.
 constexpr char kTwoAddresses[] = "two-addresses.test";
@@ -37,52 +38,6 @@ extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo
 
 namespace inlay {
 namespace {
-
-// Accepts connections one after the other and gives each to `serve`.
-class EvilServer {
- public:
-  explicit EvilServer(std::function<void(int fd, EvilServer&)> serve) {
-    std::tie(listener_, port_) = BindLoopback();
-    listen(listener_, 16);
-    thread_ = std::thread([this, serve = std::move(serve)] {
-      while (true) {
-        const int fd = accept(listener_, nullptr, nullptr);
-        if (fd < 0) return;
-        if (!stopping_) serve(fd, *this);
-        close(fd);
-      }
-    });
-  }
-  ~EvilServer() {
-    stopping_ = true;
-    shutdown(listener_, SHUT_RDWR);
-    thread_.join();
-    close(listener_);
-  }
-  uint16_t port() const { return port_; }
-  bool stopping() const { return stopping_; }
-
-  static bool Send(int fd, absl::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (n <= 0) return false;
-      bytes.remove_prefix(static_cast<size_t>(n));
-    }
-    return true;
-  }
-
-  // Waits for a command, or at least a piece of one; false when the client has gone.
-  static bool Receive(int fd) {
-    char buffer[65536];
-    return recv(fd, buffer, sizeof(buffer), 0) > 0;
-  }
-
- private:
-  int listener_ = -1;
-  uint16_t port_ = 0;
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
-};
 
 // Everything a store does fails, in time.
 void ExpectFailures(uint16_t port, absl::string_view what) {
@@ -157,6 +112,20 @@ TEST(EvilServerTest, AnswersThatNobodyAskedFor) {
 }
 
 TEST(EvilServerTest, HangsUpAtOnce) {
+// A connection whose replies have got out of step would give one user what another one has stored.
+TEST(EvilServerTest, AConnectionThatAnswersPingWithAnotherReplyIsNotUsedAgain) {
+  bool first = true;
+  EvilServer server([&](int fd, EvilServer&) {
+    const char* answer = std::exchange(first, false) ? "$5\r\nstale\r\n" : "$5\r\nfresh\r\n";
+    while (EvilServer::Receive(fd) && EvilServer::Send(fd, answer)) continue;
+  });
+  RedisConnections connections({.port = server.port(), .timeout = absl::Minutes(1)}, 1000);
+  for (const char* answer : {"stale", "fresh"}) {
+    const RedisConnections::Lease connection = Must(connections.Get());
+    EXPECT_EQ(Must(connection->Command({"GET", "a"})).text, answer);
+  }
+}
+
   EvilServer server([](int, EvilServer&) {});
   ExpectFailures(server.port(), "hangs up");
 }
