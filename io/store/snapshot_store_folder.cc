@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "io/file/atomic_file.h"
 #include "io/file/file_kind.h"
 
@@ -69,8 +71,7 @@ class FolderSnapshots final : public SnapshotStore {
 
   absl::StatusOr<std::vector<size_t>> Lengths(absl::string_view root,
                                               absl::Duration limit) override {
-    INLAY_RETURN_IF_ERROR(CheckLimit(limit));
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List());
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List(SteadyNow() + limit));
     std::vector<size_t> lengths;
     for (const Snapshot& snapshot : snapshots) {
       if (snapshot.root == root) lengths.push_back(snapshot.length);
@@ -81,28 +82,31 @@ class FolderSnapshots final : public SnapshotStore {
   absl::StatusOr<std::optional<Found>> Find(absl::string_view root,
                                             absl::Span<const std::string> names,
                                             absl::Duration limit) override {
-    INLAY_RETURN_IF_ERROR(CheckLimit(limit));
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List());
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List(SteadyNow() + limit));
+    std::map<absl::string_view, const Snapshot*> by_name;
+    for (const Snapshot& snapshot : snapshots) {
+      if (snapshot.root == root) by_name.emplace(snapshot.name, &snapshot);
+    }
     for (size_t i = 0; i < names.size(); ++i) {
-      for (const Snapshot& snapshot : snapshots) {
-        if (snapshot.name != names[i] || snapshot.root != root) continue;
-        Use(snapshot);
-        found_ = snapshot;
-        return Found{.index = i, .bytes = snapshot.bytes};
-      }
+      const auto found = by_name.find(names[i]);
+      if (found == by_name.end()) continue;
+      found_ = *found->second;
+      Use(found_);
+      return Found{.index = i, .bytes = found_.bytes};
     }
     return std::nullopt;
   }
 
   absl::StatusOr<bool> Read(absl::string_view name, uint64_t offset, size_t size,
                             absl::Duration limit, std::string& value) override {
-    INLAY_RETURN_IF_ERROR(CheckLimit(limit));
+    const absl::Time deadline = SteadyNow() + limit;
     if (found_.name != name) {
-      INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List());
+      INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List(deadline));
       const auto found = FindName(snapshots, name);
       if (found == snapshots.end()) return false;
       found_ = *found;
     }
+    INLAY_RETURN_IF_ERROR(CheckDeadline(deadline));
     const int file = openat(folder_, found_.file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) return errno == ENOENT ? absl::StatusOr<bool>(false) : Failed("read in");
     const absl::Cleanup close_file = [file] { close(file); };
@@ -128,7 +132,7 @@ class FolderSnapshots final : public SnapshotStore {
     INLAY_ASSIGN_OR_RETURN(const bool locked, Lock(stop));
     if (!locked) return false;
     const absl::Cleanup unlock = [this] { flock(folder_, LOCK_UN); };
-    INLAY_ASSIGN_OR_RETURN(std::vector<Snapshot> snapshots, List());
+    INLAY_ASSIGN_OR_RETURN(std::vector<Snapshot> snapshots, List(absl::InfiniteFuture()));
     if (const auto there = FindName(snapshots, name); there != snapshots.end()) {
       Use(*there);
       return true;
@@ -148,7 +152,7 @@ class FolderSnapshots final : public SnapshotStore {
   }
 
   absl::Status Remove(absl::string_view name) override {
-    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List());
+    INLAY_ASSIGN_OR_RETURN(const std::vector<Snapshot> snapshots, List(absl::InfiniteFuture()));
     const auto found = FindName(snapshots, name);
     return found == snapshots.end() ? absl::OkStatus() : Delete(*found);
   }
@@ -191,20 +195,26 @@ class FolderSnapshots final : public SnapshotStore {
                         [&](const Snapshot& snapshot) { return snapshot.name == name; });
   }
 
-  absl::Status CheckLimit(absl::Duration limit) const {
-    if (limit > absl::ZeroDuration()) return absl::OkStatus();
+  // `deadline` is of SteadyNow().
+  absl::Status CheckDeadline(absl::Time deadline) const {
+    if (SteadyNow() < deadline) return absl::OkStatus();
     return absl::DeadlineExceededError(
         absl::StrCat("there was no time to read the folder ", options_.folder));
   }
 
-  absl::StatusOr<std::vector<Snapshot>> List() const {
+  absl::StatusOr<std::vector<Snapshot>> List(absl::Time deadline) const {
     if (folder_ < 0) return NotConnected();
     DIR* folder = opendir(options_.folder.c_str());
     if (folder == nullptr) return Failed("list");
     const absl::Cleanup close_folder = [folder] { closedir(folder); };
     std::vector<Snapshot> snapshots;
     Snapshot snapshot;
-    while (const dirent* entry = readdir(folder)) {
+    while (true) {
+      INLAY_RETURN_IF_ERROR(CheckDeadline(deadline));
+      errno = 0;
+      const dirent* entry = readdir(folder);
+      if (entry == nullptr && errno != 0) return Failed("list");
+      if (entry == nullptr) return snapshots;
       struct stat file = {};
       if (!ParseFileName(entry->d_name, snapshot) ||
           fstatat(folder_, entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -214,7 +224,6 @@ class FolderSnapshots final : public SnapshotStore {
       snapshot.used = absl::TimeFromTimespec(file.st_mtim);
       snapshots.push_back(snapshot);
     }
-    return snapshots;
   }
 
   // Without an error: what another process has removed meanwhile is not there to be used.

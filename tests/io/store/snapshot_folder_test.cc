@@ -1,10 +1,13 @@
 // Snapshots in a folder: what is found, what expires, the budget, and what else may be there.
+#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +23,15 @@
 #include "tests/io/store/snapshot_store_contract.h"
 #include "tests/must.h"
 #include "tests/temp_folder.h"
+
+static bool readdir_fails = false;
+
+extern "C" dirent* readdir(DIR* folder) {
+  static const auto next = reinterpret_cast<decltype(&readdir)>(dlsym(RTLD_NEXT, "readdir"));
+  if (!readdir_fails) return next(folder);
+  errno = EIO;
+  return nullptr;
+}
 
 namespace inlay {
 namespace {
@@ -153,6 +165,34 @@ TEST_F(SnapshotFolderTest, OtherFilesStayAndAreNoSnapshots) {
   EXPECT_EQ(FindSnapshot(*store, {"b"}), std::nullopt);
   for (const std::string& name : others)
     EXPECT_TRUE(std::filesystem::exists(folder_.Path(name))) << name;
+}
+
+// However large the folder is: what waits for an answer waits no longer than it was told.
+TEST_F(SnapshotFolderTest, ATimeLimitEndsTheListingOfAFolder) {
+  constexpr absl::Duration kTooShort = absl::Nanoseconds(1);
+  const auto store = Open();
+  EXPECT_TRUE(WriteSnapshot(*store, "a", "x"));
+  EXPECT_EQ(store->Lengths("root", kTooShort).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(store->Find("root", {"a"}, kTooShort).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  std::string value;
+  EXPECT_EQ(store->Read("a", 0, 1, kTooShort, value).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(value, "");
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), 0u);
+}
+
+// Half of a list would make the budget that of half of the snapshots.
+TEST_F(SnapshotFolderTest, AFolderThatCannotBeReadToItsEndIsAnError) {
+  const auto store = Open();
+  EXPECT_TRUE(WriteSnapshot(*store, "a", "x"));
+  readdir_fails = true;
+  const auto lengths = store->Lengths("root", kSnapshotLimit);
+  const auto written = store->Write("root", "b", 7, "x", NeverStop);
+  readdir_fails = false;
+  EXPECT_THAT(lengths.status().message(), HasSubstr("cannot list the folder " + folder_.path()));
+  EXPECT_THAT(written.status().message(), HasSubstr("cannot list the folder " + folder_.path()));
+  EXPECT_EQ(FindSnapshot(*store, {"a"}), 0u);
 }
 
 TEST_F(SnapshotFolderTest, AFolderThatGoesIsAnError) {
