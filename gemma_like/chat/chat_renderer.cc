@@ -16,6 +16,7 @@
 #include "base/xxh64.h"
 #include "gemma_like/chat/builtin_templates.h"
 #include "gemma_like/chat/chat.h"
+#include "gemma_like/chat/message_roles.h"
 #include "io/gguf/gguf.h"
 #include "io/template/json_input.h"
 
@@ -59,6 +60,23 @@ absl::StatusOr<Value> ParseNamed(absl::string_view json, absl::string_view what)
   return value;
 }
 
+// Whether the file has a template under this key. Some files have an empty one, which says as much
+// as none.
+bool HasTemplate(const GgufFile& file, absl::string_view key) {
+  if (file.Find(key) == nullptr) return false;
+  const absl::StatusOr<absl::string_view> text = file.GetString(key);
+  return !text.ok() || !text->empty();  // what is no string is refused when it is read
+}
+
+// Whether any message of a user has a content.
+bool UserSpeaks(const Value& messages) {
+  const jinja::Values& all = messages.sequence()->items;
+  return std::any_of(all.begin(), all.end(), [](const Value& message) {
+    const Value* content = message.dict().Find("content");
+    return IsUser(message) && !(content->is(Type::kString) && content->bytes().empty());
+  });
+}
+
 // Whether the text ends amid thoughts: `prompt` is its part from the generation prompt on.
 bool EndsInThinking(const AnswerFormat& format, absl::string_view text, absl::string_view prompt) {
   if (format.think_begin.empty()) return false;
@@ -94,7 +112,7 @@ absl::StatusOr<ChatInput> ChatInput::Parse(absl::string_view messages, absl::str
 }
 
 bool HasChatTemplate(const GgufFile& file) {
-  return file.Find(kChatTemplateKey) != nullptr || file.Find(kToolUseTemplateKey) != nullptr;
+  return HasTemplate(file, kChatTemplateKey) || HasTemplate(file, kToolUseTemplateKey);
 }
 
 absl::StatusOr<ChatRenderer::Source> ChatRenderer::Parse(const Tokenizer& tokenizer,
@@ -106,13 +124,16 @@ absl::StatusOr<ChatRenderer::Source> ChatRenderer::Parse(const Tokenizer& tokeni
                 .parsed = *std::move(parsed),
                 .format = AnswerFormat::Of(text),
                 .style = MessageStyle::Of(text),
+                .parts = {},
                 .rules = {}};
   ChatInput input;
   input.options.limits.max_steps = kMostProbeSteps;
-  source.rules = TurnRules::Of([&](const Value& messages) -> absl::StatusOr<jinja::Text> {
+  const auto render = [&](const Value& messages) -> absl::StatusOr<jinja::Text> {
     INLAY_ASSIGN_OR_RETURN(const Value prepared, PrepareMessages(messages, source.style));
     return RenderMessages(tokenizer, source, prepared, input);
-  });
+  };
+  source.parts = ContentParts::Of(render);
+  source.rules = TurnRules::Of(render);
   return source;
 }
 
@@ -140,10 +161,10 @@ absl::StatusOr<ChatRenderer> ChatRenderer::Create(const GgufFile& file, const To
     return Parse(tokenizer, text, absl::StrCat(file.name(), ": its chat template", variant));
   };
   // A file may have the template for tools alone.
-  const bool has_default = file.Find(kChatTemplateKey) != nullptr;
+  const bool has_default = HasTemplate(file, kChatTemplateKey);
   INLAY_ASSIGN_OR_RETURN(Source source, read(has_default ? kChatTemplateKey : kToolUseTemplateKey));
   ChatRenderer renderer(tokenizer, std::move(source));
-  if (has_default && file.Find(kToolUseTemplateKey) != nullptr) {
+  if (has_default && HasTemplate(file, kToolUseTemplateKey)) {
     INLAY_ASSIGN_OR_RETURN(renderer.tool_use_, read(kToolUseTemplateKey));
   }
   return renderer;
@@ -158,6 +179,12 @@ uint64_t ChatRenderer::hash() const {
 absl::StatusOr<jinja::Text> ChatRenderer::RenderText(const ChatInput& input) const {
   const Source& used = source(input.has_tools());
   INLAY_ASSIGN_OR_RETURN(const Value messages, PrepareMessages(input.messages, used.style));
+  if (used.parts.user_is_lost && UserSpeaks(messages)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(used.name,
+                     " leaves out what the user says: it writes the content of messages "
+                     "neither as a text nor as a list of parts"));
+  }
   return RenderMessages(*tokenizer_, used, used.rules.Adapt(messages), input);
 }
 
@@ -169,7 +196,7 @@ absl::StatusOr<jinja::Text> ChatRenderer::RenderMessages(const Tokenizer& tokeni
   const bool no_tools = input.tools.is(Type::kNone) || input.tools.is(Type::kUndefined);
   if (!no_tools && !input.tools.is_sequence(jinja::SequenceKind::kList))
     return absl::InvalidArgumentError("the tools are not a list");
-  inputs->Set(VariableName("messages"), messages);
+  inputs->Set(VariableName("messages"), source.parts.Adapt(messages));
   inputs->Set(VariableName("tools"), input.has_tools() ? input.tools : Value::None());
   inputs->Set(VariableName("documents"), Value::None());
   inputs->Set(VariableName("add_generation_prompt"), Value::Bool(input.add_generation_prompt));

@@ -14,6 +14,7 @@
 #include "configs/config.h"
 #include "gemma_like/chat/answer_format.h"
 #include "gemma_like/chat/chat_messages.h"
+#include "gemma_like/chat/content_parts.h"
 #include "gemma_like/chat/turn_rules.h"
 #include "gemma_like/load_model.h"
 #include "io/template/jinja.h"
@@ -60,9 +61,9 @@ struct RenderedChat {
 };
 
 // Renders messages by a model file's own template, by a built-in one where the file has none, or by
-// a template that the user gives. What the template does not take of the order of roles is adapted
-// to it (TurnRules). Safe to call from several threads; one chat that is rendered
-// again and again must be given one time (ChatInput::options).
+// a template that the user gives. The order of roles and the contents are adapted to what the
+// template takes (TurnRules, ContentParts). Safe to call from several threads; one chat that is
+// rendered again and again must be given one time (ChatInput::options).
 class ChatRenderer {
  public:
   // By the template of the model's file; where the file has one for tools, it is used for chats
@@ -77,9 +78,9 @@ class ChatRenderer {
                                                  absl::string_view source,
                                                  absl::string_view name = "the chat template");
 
-  // FailedPrecondition with the template's own words when it refuses the chat; InvalidArgument for
-  // messages, tools or variables of the wrong shape; OutOfRange when rendering takes too
-  // many steps or too much memory.
+  // FailedPrecondition with the template's own words when it refuses the chat, or when it leaves
+  // out what users say; InvalidArgument for messages, tools or variables of the wrong shape;
+  // OutOfRange when rendering takes too many steps or too much memory.
   absl::StatusOr<RenderedChat> Render(const ChatInput& input) const;
 
   // The two halves of Render.
@@ -94,6 +95,7 @@ class ChatRenderer {
   // What their templates differ in when they read messages, and what they do not take.
   const MessageStyle& message_style(bool tools) const { return source(tools).style; }
   const TurnRules& turn_rules(bool tools) const { return source(tools).rules; }
+  const ContentParts& content_parts(bool tools) const { return source(tools).parts; }
 
  private:
   struct Source {
@@ -102,6 +104,7 @@ class ChatRenderer {
     jinja::Template parsed;
     AnswerFormat format;
     MessageStyle style;
+    ContentParts parts;
     TurnRules rules;
   };
 
@@ -111,7 +114,7 @@ class ChatRenderer {
   absl::StatusOr<RenderedChat> RenderBoth(const ChatInput& input) const;
   static absl::StatusOr<Source> Parse(const Tokenizer& tokenizer, absl::string_view text,
                                       std::string name);
-  // `messages` as PrepareMessages makes them, all else from `input`.
+  // `messages` as PrepareMessages makes them, in which contents are adapted; all else from `input`.
   static absl::StatusOr<jinja::Text> RenderMessages(const Tokenizer& tokenizer,
                                                     const Source& source,
                                                     const jinja::Value& messages,
@@ -125,7 +128,7 @@ class ChatRenderer {
   std::optional<Source> tool_use_;
 };
 
-// Whether the model's file holds a template.
+// Whether the model's file holds a template that is not empty.
 bool HasChatTemplate(const GgufFile& file);
 
 }  // namespace inlay

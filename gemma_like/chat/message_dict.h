@@ -22,6 +22,13 @@ inline jinja::Value Finished(std::shared_ptr<jinja::DictRep> dict) {
   return jinja::Value::Dict(std::move(dict));
 }
 
+// A message that may be changed.
+inline std::shared_ptr<jinja::DictRep> CopyMessage(const jinja::Value& message) {
+  auto copy = std::make_shared<jinja::DictRep>();
+  for (const auto& [key, value] : message.dict().entries()) copy->Set(key, value);
+  return copy;
+}
+
 }  // namespace inlay
 
 #endif  // INLAY_GEMMA_LIKE_CHAT_MESSAGE_DICT_H_

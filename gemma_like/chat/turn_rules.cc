@@ -1,41 +1,22 @@
 #include "gemma_like/chat/turn_rules.h"
 
 #include <cstddef>
-#include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gemma_like/chat/message_dict.h"
+#include "gemma_like/chat/message_roles.h"
+#include "io/template/text.h"
 
 namespace inlay {
 namespace {
 
-using jinja::DictRep;
 using jinja::Origin;
 using jinja::Type;
 using jinja::Value;
 using jinja::Values;
 
-std::shared_ptr<DictRep> CopyMessage(const Value& message) {
-  auto copy = std::make_shared<DictRep>();
-  for (const auto& [key, value] : message.dict().entries()) copy->Set(key, value);
-  return copy;
-}
-
-absl::string_view RoleOf(const Value& message) { return message.dict().Find("role")->bytes(); }
-bool IsUser(const Value& message) { return RoleOf(message) == "user"; }
-bool IsAssistant(const Value& message) {
-  return RoleOf(message) == "assistant" || RoleOf(message) == "model";
-}
-bool IsResult(const Value& message) {
-  return RoleOf(message) == "tool" || RoleOf(message) == "function";
-}
-bool IsSystem(const Value& message) {
-  return RoleOf(message) == "system" || RoleOf(message) == "developer";
-}
 bool HasCalls(const Value& message) { return message.dict().Find("tool_calls") != nullptr; }
 
 // Keys under which messages have texts that are joined: the last three are an assistant's thoughts.
@@ -153,70 +134,12 @@ class Adapter {
   bool all_system_ = true;      // every message so far
 };
 
-// A chat by which a template is tried: one letter for each message.
-class Probe {
- public:
-  // s: system, u: user, a: assistant, c: assistant with a call, r: the call's result.
-  explicit Probe(absl::string_view roles) {
-    Values messages;
-    for (const char role : roles) {
-      const std::string text = absl::StrCat("text", messages.size(), "of", roles);
-      messages.push_back(Message(role, text));
-      if (role != 'c') texts_.push_back(text);
-    }
-    messages_ = Value::List(std::move(messages));
-  }
-
-  // Whether the template takes it, and writes every text.
-  bool Passes(TurnRules::Render render) const {
-    const absl::StatusOr<jinja::Text> written = render(messages_);
-    if (!written.ok()) return false;
-    for (const std::string& text : texts_) {
-      if (!absl::StrContains(written->bytes(), text)) return false;
-    }
-    return true;
-  }
-
- private:
-  static Value Message(char role, absl::string_view text) {
-    const auto message = std::make_shared<DictRep>();
-    const auto set = [](DictRep& dict, absl::string_view key, absl::string_view value) {
-      dict.Set(Key(key), Value::String(value, Origin::kMessage));
-    };
-    message->Set(Key("role"), Key(role == 's'   ? "system"
-                                  : role == 'u' ? "user"
-                                  : role == 'r' ? "tool"
-                                                : "assistant"));
-    if (role != 'c') set(*message, "content", text);
-    if (role == 'r') {
-      set(*message, "tool_call_id", kCallId);
-      set(*message, "name", "look");
-    }
-    if (role == 'c') {
-      const auto function = std::make_shared<DictRep>(), call = std::make_shared<DictRep>();
-      const auto arguments = std::make_shared<DictRep>();
-      set(*arguments, "at", text);
-      set(*function, "name", "look");
-      function->Set(Key("arguments"), Finished(arguments));
-      set(*call, "id", kCallId);
-      set(*call, "type", "function");
-      call->Set(Key("function"), Finished(function));
-      message->Set(Key("tool_calls"), Value::List({Finished(call)}));
-    }
-    return Finished(message);
-  }
-
-  // Mistral's templates want nine letters and digits.
-  static constexpr absl::string_view kCallId = "call00000";
-
-  std::vector<std::string> texts_;  // but the call's
-  Value messages_;
-};
-
 }  // namespace
 
-TurnRules TurnRules::Of(Render render) {
-  const auto passes = [&](absl::string_view roles) { return Probe(roles).Passes(render); };
+TurnRules TurnRules::Of(ChatProbe::Render render) {
+  const auto passes = [&](absl::string_view roles) {
+    return ChatProbe(roles).Written(render).value_or(false);
+  };
   TurnRules rules;
   if (!passes("u")) return rules;
   const bool has_system = passes("su");

@@ -2,9 +2,7 @@
 #ifndef INLAY_GEMMA_LIKE_CHAT_TURN_RULES_H_
 #define INLAY_GEMMA_LIKE_CHAT_TURN_RULES_H_
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
-#include "io/template/text.h"
+#include "gemma_like/chat/chat_probe.h"
 #include "io/template/value.h"
 
 namespace inlay {
@@ -33,12 +31,9 @@ struct TurnRules {
 
   friend bool operator==(const TurnRules&, const TurnRules&) = default;
 
-  // Renders messages as PrepareMessages makes them.
-  using Render = absl::FunctionRef<absl::StatusOr<jinja::Text>(const jinja::Value& messages)>;
-
   // Of the template that `render` renders, found out with chats of a few words. Of a template that
   // cannot render the simplest ones nothing is known, and so nothing adapted.
-  static TurnRules Of(Render render);
+  static TurnRules Of(ChatProbe::Render render);
 
   // The messages as PrepareMessages makes them, adapted. Texts that become one have a blank line
   // between them. What is no text (a list with an image) stays a message of its own.

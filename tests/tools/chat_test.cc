@@ -79,10 +79,12 @@ TEST(Chat, IsWrittenByATemplate) {
 TEST(Chat, GivesTheTemplateToolsAndThinking) {
   const std::string path = ScratchPath("flags.jinja"), tools = ScratchPath("tools.json");
   const std::string name = ScratchPath("name.jinja");
-  WriteFile(path, "{{ tools[0].function.name if tools else 'NURSE' }}{{ enable_thinking }}:\n");
+  const std::string said = "{{ messages[-1].content }}\n";
+  WriteFile(path,
+            said + "{{ tools[0].function.name if tools else 'NURSE' }}{{ enable_thinking }}:\n");
   WriteFile(tools, R"([{"type": "function", "function": {"name": "ROMEO"}}])");
   const auto same = [&](std::vector<std::string> flags, const std::string& text) {
-    WriteFile(name, text + "\n");
+    WriteFile(name, said + text + "\n");
     flags.insert(flags.begin(), {"--chat-template", path});
     const ProgramResult result = Chat("x\n", flags);
     EXPECT_EQ(result.status, 0) << result.err;

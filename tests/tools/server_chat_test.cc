@@ -118,7 +118,9 @@ TEST(ServerChat, RefusesFlagsAndAddresses) {
 
 TEST(ServerChat, ThoughtsAreDimmed) {
   const std::string path = ScratchPath("thinks.jinja");
-  WriteFile(path, "ROMEO:\n{{ '<think>' if add_generation_prompt }}{# </think> #}");
+  WriteFile(path,
+            "{{ messages[-1].content }}\nROMEO:\n"
+            "{{ '<think>' if add_generation_prompt }}{# </think> #}");
   ServerProcess server({"-m", "models/bard.gguf", "--chat-template", path});
   const std::vector<std::string> chat = {"chat", "--server", Url(server.port()), "-n", "5"};
   EXPECT_THAT(RunOnTerminal(chat, "x\n/exit\n", {{"TERM", "xterm"}}).out, HasSubstr("\033[2m"));

@@ -46,14 +46,15 @@ TEST(Terminal, ChatsWithAPersonAndSurvivesErrors) {
 TEST(Terminal, DimsThoughts) {
   const std::string path = ScratchPath("thinks.jinja");
   const std::vector<std::string> chat = {"chat", "-n", "5", "--chat-template", path};
-  WriteFile(path, "ROMEO:\n{{ '<think>' if add_generation_prompt }}{# </think> #}");
+  const std::string said = "{{ messages[-1].content }}\nROMEO:\n";
+  WriteFile(path, said + "{{ '<think>' if add_generation_prompt }}{# </think> #}");
   // After the opening, which is dimmed too.
   const auto answer = [&] {
     const std::string out = RunOnTerminal(chat, "x\n/exit\n", {{"TERM", "xterm"}}).out;
     return out.substr(out.find("> x"));
   };
   EXPECT_THAT(answer(), HasSubstr("\033[2m"));
-  WriteFile(path, "ROMEO:\n{{ '<think></think>' if add_generation_prompt }}");
+  WriteFile(path, said + "{{ '<think></think>' if add_generation_prompt }}");
   EXPECT_THAT(answer(), Not(HasSubstr("\033[2m")));
   unlink(path.c_str());
 }

@@ -160,10 +160,14 @@ TEST_F(ChatRendererTest, KnowsWhetherTheModelIsThinking) {
   EXPECT_TRUE(thinks(kPlain + knows, {{"thinks", true}}));
   EXPECT_FALSE(thinks(kPlain + knows, {{"thinks", false}}));
   EXPECT_TRUE(thinks("{{ messages[0].content }}<think>\n" + knows, json::object()));
-  EXPECT_FALSE(thinks("a{{ '<think>\n\n</think>\n\n' if add_generation_prompt }}", json::object()));
-  EXPECT_FALSE(thinks("a{{ '<think></think>' if add_generation_prompt }}", json::object()));
-  EXPECT_TRUE(Must(Of("</think><tool_call>").Render(Input(List({Said("user", "a")}))))
-                  .answer_format.think_begin == "<think>");
+  const std::string said = "{{ messages[0].content }}";
+  EXPECT_FALSE(
+      thinks(said + "{{ '<think>\n\n</think>\n\n' if add_generation_prompt }}", json::object()));
+  EXPECT_FALSE(thinks(said + "{{ '<think></think>' if add_generation_prompt }}", json::object()));
+  EXPECT_EQ(
+      Must(Of((said + "</think><tool_call>").c_str()).Render(Input(List({Said("user", "a")}))))
+          .answer_format.think_begin,
+      "<think>");
 }
 
 TEST_F(ChatRendererTest, OnlyKnownRolesMakeControlTokens) {
@@ -320,8 +324,8 @@ class RendererOfFile : public testing::Test {
 
 TEST_F(RendererOfFile, TheTemplateForToolsIsForTools) {
   const auto renderer = Must(Create([](GgufWriter& writer) {
-    writer.SetString(kChatTemplateKey, "plain");
-    writer.SetString(kToolUseTemplateKey, "with <tool_call>");
+    writer.SetString(kChatTemplateKey, "{{ messages[0].content }} plain");
+    writer.SetString(kToolUseTemplateKey, "{{ messages[0].content }} with <tool_call>");
     writer.SetStrings("tokenizer.chat_templates", {"tool_use"});
   }));
   EXPECT_THAT(Rendered(renderer, nullptr), testing::EndsWith("plain"));
@@ -333,7 +337,28 @@ TEST_F(RendererOfFile, TheTemplateForToolsIsForTools) {
 
 TEST_F(RendererOfFile, OneTemplateIsForAll) {
   for (const absl::string_view key : {kChatTemplateKey, kToolUseTemplateKey}) {
-    const auto renderer = Must(Create([&](GgufWriter& writer) { writer.SetString(key, "all"); }));
+    const auto renderer = Must(Create(
+        [&](GgufWriter& writer) { writer.SetString(key, "{{ messages[0].content }} all"); }));
+    EXPECT_THAT(Rendered(renderer, nullptr), testing::EndsWith("all"));
+    EXPECT_THAT(Rendered(renderer, tools_), testing::EndsWith("all"));
+  }
+}
+
+// As if the file had none: neither template, or the one of the two that is empty.
+TEST_F(RendererOfFile, AnEmptyTemplateIsNone) {
+  const std::string built_in = Rendered(Must(Create([](GgufWriter&) {})), nullptr);
+  const auto of_both = [&](const std::string& plain, const std::string& for_tools) {
+    return Must(Create([&](GgufWriter& writer) {
+      writer.SetString(kChatTemplateKey, plain);
+      writer.SetString(kToolUseTemplateKey, for_tools);
+    }));
+  };
+  EXPECT_EQ(Rendered(of_both("", ""), nullptr), built_in);
+  EXPECT_FALSE(HasChatTemplate(*file_));
+  for (const bool first : {true, false}) {
+    const std::string all = "{{ messages[0].content }} all";
+    const ChatRenderer renderer = of_both(first ? all : "", first ? "" : all);
+    EXPECT_TRUE(HasChatTemplate(*file_));
     EXPECT_THAT(Rendered(renderer, nullptr), testing::EndsWith("all"));
     EXPECT_THAT(Rendered(renderer, tools_), testing::EndsWith("all"));
   }

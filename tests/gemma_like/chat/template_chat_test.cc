@@ -178,7 +178,10 @@ TEST(TemplateChatTest, SaysWhyItCannotGoOn) {
   };
   EXPECT_EQ(next("{{ raise_exception('no system role') }}", {}).message(), "no system role");
   EXPECT_THAT(next("{{ messages[7].content }}", {}).message(), HasSubstr("the chat template: "));
-  EXPECT_THAT(next("{% if false %}x{% endif %}", {}).message(), HasSubstr("writes nothing"));
+  EXPECT_THAT(next("{{ messages[-1].content if messages[-1].content != 'u' }}", {}).message(),
+              HasSubstr("writes nothing"));
+  EXPECT_THAT(next("{% if false %}x{% endif %}", {}).message(),
+              HasSubstr("the chat template leaves out what the user says"));
   const std::vector<Exchange> unknown = {{"u", std::nullopt}};
   EXPECT_THAT(next(kGemma, unknown).message(), HasSubstr("kept no answers"));
 }

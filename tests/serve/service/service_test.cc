@@ -112,7 +112,9 @@ TEST(ServiceTest, RequestsBeyondWhatTheServerHasAreErrorsOfTheirs) {
   options.scheduler.most_running = 2;
   options.scheduler.most_waiting = 3;
   const auto service = Must(Service::Create(
-      model, ChatRenderer::CreateFrom(*model.tokenizer, "{{ 'a' * (messages[0].content | int) }}"),
+      model,
+      ChatRenderer::CreateFrom(*model.tokenizer,
+                               "{{ messages[0].content }}{{ 'a' * (messages[0].content | int) }}"),
       keys, options));
   const auto ask = [&](const char* path, const json& body) {
     const auto reply = Ask(*service, "POST", path, body.dump());
@@ -153,7 +155,9 @@ TEST(ServiceTest, ToolsOfResponsesAreStrictIfPossible) {
   const LoadedModel model = LoadBard();
   const ApiKeys keys;
   const auto service = Must(Service::Create(
-      model, ChatRenderer::CreateFrom(*model.tokenizer, "a{# <tool_call> #}"), keys, {}));
+      model,
+      ChatRenderer::CreateFrom(*model.tokenizer, "{{ messages[0].content }}{# <tool_call> #}"),
+      keys, {}));
   const auto status = [&](const json& strict) {
     json tool = {{"type", "function"},
                  {"name", "f"},

@@ -1,0 +1,71 @@
+#include "gemma_like/chat/content_parts.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "gemma_like/chat/message_dict.h"
+#include "gemma_like/chat/message_roles.h"
+
+namespace inlay {
+namespace {
+
+using jinja::DictRep;
+using jinja::Type;
+using jinja::Value;
+
+// What each role is tried with, after those that occur in its chat.
+struct RoleProbe {
+  absl::string_view chat;
+  bool ContentParts::*role;
+};
+constexpr RoleProbe kRoleProbes[] = {{"u", &ContentParts::user},
+                                     {"su", &ContentParts::system},
+                                     {"uau", &ContentParts::assistant},
+                                     {"ucr", &ContentParts::result}};
+
+Value AsPart(const Value& text) {
+  const auto part = std::make_shared<DictRep>();
+  part->Set(Key("type"), Key("text"));
+  part->Set(Key("text"), text);
+  return Value::List({Finished(part)});
+}
+
+}  // namespace
+
+ContentParts ContentParts::Of(ChatProbe::Render render) {
+  ContentParts parts;
+  const auto written = [&](absl::string_view chat) -> absl::StatusOr<bool> {
+    return ChatProbe(chat).Written(
+        [&](const Value& messages) { return render(parts.Adapt(messages)); });
+  };
+  const auto passes = [&](absl::string_view chat) { return written(chat).value_or(false); };
+  for (const RoleProbe& probe : kRoleProbes) {
+    if (passes(probe.chat)) continue;
+    parts.*probe.role = true;
+    if (!passes(probe.chat)) parts.*probe.role = false;
+  }
+  parts.user_is_lost = written("u").ok() && !passes("u") && !passes("su");
+  return parts;
+}
+
+Value ContentParts::Adapt(const Value& messages) const {
+  if (!user && !system && !assistant && !result) return messages;
+  jinja::Values adapted;
+  for (const Value& message : messages.sequence()->items) {
+    const Value* content = message.dict().Find("content");
+    const bool wanted = (user && IsUser(message)) || (system && IsSystem(message)) ||
+                        (assistant && IsAssistant(message)) || (result && IsResult(message));
+    if (!wanted || content == nullptr || !content->is(Type::kString)) {
+      adapted.push_back(message);
+      continue;
+    }
+    auto copy = CopyMessage(message);
+    copy->Set(Key("content"), AsPart(*content));
+    adapted.push_back(Finished(std::move(copy)));
+  }
+  return Value::List(std::move(adapted));
+}
+
+}  // namespace inlay
