@@ -1,6 +1,7 @@
 #include "io/store/state_store.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -35,6 +36,16 @@ absl::Status TooManyStates(absl::string_view prefix) {
 absl::Status StateWasReplaced(absl::string_view key) {
   return absl::AbortedError(
       absl::StrCat("the state '", key, "' was stored or deleted by another writer meanwhile"));
+}
+
+absl::StatusOr<StateBeginning> StateStore::ReadBeginning(absl::string_view key, size_t most) {
+  assert(most <= kMostBeginning);
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, Get(key));
+  StateBeginning beginning{.bytes = "", .state_bytes = reader->remaining()};
+  beginning.bytes.resize(static_cast<size_t>(std::min<uint64_t>(most, beginning.state_bytes)));
+  INLAY_RETURN_IF_ERROR(
+      reader->Read({reinterpret_cast<uint8_t*>(beginning.bytes.data()), beginning.bytes.size()}));
+  return beginning;
 }
 
 class MemoryStateWriter final : public StateWriter {

@@ -47,6 +47,12 @@ class StateReader : public ByteSource {
   virtual StateTag tag() const = 0;
 };
 
+// What a state begins with.
+struct StateBeginning {
+  std::string bytes;
+  uint64_t state_bytes = 0;  // of the whole state
+};
+
 // All functions may be called from different threads at the same time. Keys are 1 to 100 characters
 // out of A-Z a-z 0-9 . _ - and do not begin with a dot; others are refused with InvalidArgument.
 // NotFound when a key has no state. A reader may get Aborted when its state is replaced or deleted.
@@ -61,6 +67,10 @@ class StateStore {
   virtual absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
                                                                StateTag replaced) = 0;
   virtual absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view key) = 0;
+  // The first `most` bytes of a state, or all of one that has fewer, in one step where a server has
+  // the state. Unlike Get it does not find each damage. `most` is at most kMostBeginning.
+  static constexpr size_t kMostBeginning = size_t{64} << 10;
+  virtual absl::StatusOr<StateBeginning> ReadBeginning(absl::string_view key, size_t most);
   virtual absl::Status Delete(absl::string_view key) = 0;
   // The keys that begin with `prefix`, ascending, at most kMostListed: ResourceExhausted where
   // there are more. States that are stored or deleted meanwhile may be among them or not.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstring>
 #include <random>
@@ -85,6 +86,14 @@ constexpr absl::string_view kDelete =
     "if KEYS[2] then redis.pcall('ZREM', KEYS[2], ARGV[1]) end "
     "return deleted";
 
+// Key: the state's. Arguments: the manifest's field, the first chunk's, and a number of bytes.
+// Answers the manifest and up to so many bytes of the chunk after it; false, nil in the protocol,
+// where there is no state.
+constexpr absl::string_view kReadBeginning =
+    "local manifest = redis.call('HGET', KEYS[1], ARGV[1]) "
+    "if not manifest then return false end "
+    "return manifest .. string.sub(redis.call('HGET', KEYS[1], ARGV[2]) or '', 1, ARGV[3])";
+
 std::string WithChecksum(const void* data, size_t size, uint64_t seed) {
   std::string text(static_cast<const char*>(data), size);
   const uint64_t checksum = Xxh64Of(data, size, seed);
@@ -143,23 +152,46 @@ class RedisState {
   }
 
   absl::Status PutChunk(const Manifest& manifest, uint64_t chunk, absl::Span<const uint8_t> data) {
-    return PutField(manifest, absl::StrCat(chunk),
+    return PutField(manifest, ChunkField(chunk),
                     WithChecksum(data.data(), data.size(), ChunkSeed(manifest, chunk)));
   }
 
   absl::StatusOr<std::string> GetChunk(const Manifest& manifest, uint64_t chunk) {
     INLAY_ASSIGN_OR_RETURN(RedisReply reply,
-                           connection_->Command({"HGET", server_key_, absl::StrCat(chunk)}));
+                           connection_->Command({"HGET", server_key_, ChunkField(chunk)}));
     const bool is_there = reply.kind == RedisReply::Kind::kText;
     if (!is_there || reply.text.size() != manifest.ChunkSize(chunk) + kChecksumBytes ||
         !ChecksumAgrees(reply.text, ChunkSeed(manifest, chunk))) {
       INLAY_RETURN_IF_ERROR(CheckUnchanged(manifest));
-      return absl::DataLossError(absl::StrCat("chunk ", chunk, " of state '", key_,
-                                              "' on the server is ",
-                                              is_there ? "damaged" : "gone"));
+      return ChunkLost(chunk, is_there);
     }
     reply.text.resize(reply.text.size() - kChecksumBytes);
     return std::move(reply.text);
+  }
+
+  // See StateStore::ReadBeginning.
+  absl::StatusOr<StateBeginning> ReadBeginning(size_t most) {
+    const std::string asked = absl::StrCat(most + kChecksumBytes);
+    absl::StatusOr<RedisReply> reply = connection_->Command(
+        {"EVAL", kReadBeginning, "1", server_key_, kManifestField, ChunkField(0), asked});
+    if (absl::IsFailedPrecondition(reply.status())) INLAY_RETURN_IF_ERROR(CheckType());
+    INLAY_RETURN_IF_ERROR(reply.status());
+    if (reply->kind == RedisReply::Kind::kNil) return NoSuchState(key_);
+    if (reply->kind != RedisReply::Kind::kText) return Unexpected("EVAL");
+    std::string& text = reply->text;
+    constexpr size_t kManifestBytes = sizeof(Manifest) + kChecksumBytes;
+    INLAY_ASSIGN_OR_RETURN(const Manifest manifest,
+                           ParseManifest(key_, text.substr(0, kManifestBytes)));
+    text.erase(0, kManifestBytes);
+    if (manifest.bytes == 0) return StateBeginning();
+    const size_t chunk = manifest.ChunkSize(0), wanted = std::min(most, chunk);
+    // The checksum tells where it is among the bytes: of a short chunk.
+    const bool whole = chunk <= most;
+    if (text.size() < wanted + (whole ? kChecksumBytes : 0) ||
+        (whole && !ChecksumAgrees(text, ChunkSeed(manifest, 0))))
+      return ChunkLost(0, /*is_there=*/!text.empty());
+    text.resize(wanted);
+    return StateBeginning{.bytes = std::move(text), .state_bytes = manifest.bytes};
   }
 
   // Makes the chunks that were put the state, which expires as the options say, in the place of the
@@ -201,6 +233,8 @@ class RedisState {
     INLAY_ASSIGN_OR_RETURN(const Manifest now, ParseManifest(key_, reply.text));
     return now.generation == manifest.generation ? absl::OkStatus() : StateWasReplaced(key_);
   }
+
+  static std::string ChunkField(uint64_t chunk) { return absl::StrCat(chunk); }
 
   // Depends on the index, so that chunks that were swapped are detected too.
   static uint64_t ChunkSeed(const Manifest& manifest, uint64_t chunk) {
@@ -254,6 +288,11 @@ class RedisState {
     return absl::FailedPreconditionError(absl::StrCat(
         "the key ", QuoteForMessage(server_key_), " on the server holds no state but ",
         "a value of type ", QuoteForMessage(type), "; it is neither read nor replaced"));
+  }
+
+  absl::Status ChunkLost(uint64_t chunk, bool is_there) const {
+    return absl::DataLossError(absl::StrCat("chunk ", chunk, " of state '", key_,
+                                            "' on the server is ", is_there ? "damaged" : "gone"));
   }
 
   absl::Status Unexpected(absl::string_view command) const {
@@ -373,6 +412,12 @@ class RedisStore final : public StateStore {
     INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
     INLAY_ASSIGN_OR_RETURN(const Manifest manifest, state.GetManifest());
     return std::make_unique<RedisStateReader>(std::move(state), manifest);
+  }
+
+  absl::StatusOr<StateBeginning> ReadBeginning(absl::string_view key, size_t most) override {
+    assert(most <= kMostBeginning);
+    INLAY_ASSIGN_OR_RETURN(RedisState state, Open(key));
+    return state.ReadBeginning(most);
   }
 
   absl::Status Delete(absl::string_view key) override {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
+#include "base/byte_stream.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
@@ -91,7 +92,7 @@ absl::Status OfStore(const absl::Status& status) {
 }
 
 // Up to `size` bytes, which were claimed but may not be there.
-absl::StatusOr<std::string> ReadText(StateReader& reader, uint64_t size, uint64_t most) {
+absl::StatusOr<std::string> ReadText(ByteSource& reader, uint64_t size, uint64_t most) {
   if (size > most || size > reader.remaining()) return Damaged("is shorter than it says");
   std::string text(static_cast<size_t>(size), '\0');
   INLAY_RETURN_IF_ERROR(
@@ -99,7 +100,7 @@ absl::StatusOr<std::string> ReadText(StateReader& reader, uint64_t size, uint64_
   return text;
 }
 
-absl::StatusOr<StateHead> ReadHead(StateReader& reader) {
+absl::StatusOr<StateHead> ReadHead(ByteSource& reader) {
   StateHead head;
   if (reader.remaining() < sizeof(head)) return Damaged("is cut off");
   INLAY_RETURN_IF_ERROR(OfStore(reader.Read({reinterpret_cast<uint8_t*>(&head), sizeof(head)})));
@@ -131,9 +132,10 @@ std::string SummaryText(const Session& session) {
                    {"root", session.root}});
 }
 
-absl::StatusOr<SessionSummary> ReadSummary(StateReader& reader) {
+absl::StatusOr<SessionSummary> ReadSummary(const StateBeginning& state) {
   SessionSummary summary;
-  summary.bytes = reader.remaining();
+  summary.bytes = state.state_bytes;
+  MemorySource reader(Bytes(state.bytes));
   INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader));
   INLAY_ASSIGN_OR_RETURN(const std::string text,
                          ReadText(reader, head.summary_bytes, kMostSummary));
@@ -277,10 +279,11 @@ absl::StatusOr<std::vector<SessionSummary>> SessionStore::ReadList(absl::string_
   std::vector<SessionSummary> sessions;
   for (const std::string& key : *keys) {
     absl::StatusOr<SessionSummary> summary = ReadWhole([&]() -> absl::StatusOr<SessionSummary> {
-      const auto reader = store_->Get(key);
-      if (absl::IsNotFound(reader.status())) return reader.status();
-      INLAY_RETURN_IF_ERROR(OfStore(reader.status()));
-      return ReadSummary(**reader);
+      // A session may have a thousand times as much.
+      const auto state = store_->ReadBeginning(key, sizeof(StateHead) + kMostSummary);
+      if (absl::IsNotFound(state.status())) return state.status();
+      INLAY_RETURN_IF_ERROR(OfStore(state.status()));
+      return ReadSummary(*state);
     });
     // A list that lacks sessions says that they are gone.
     if (absl::IsUnavailable(summary.status()) || absl::IsInternal(summary.status()))

@@ -68,6 +68,7 @@ class RedisStoreTest : public ::testing::Test {
 };
 
 TEST_F(RedisStoreTest, RoundTrips) { CheckRoundTrips(*store_); }
+TEST_F(RedisStoreTest, Beginnings) { CheckBeginnings(*store_); }
 TEST_F(RedisStoreTest, Replacing) { CheckReplacing(*store_); }
 TEST_F(RedisStoreTest, Deleting) { CheckDeleting(*store_); }
 // More than one step of a search finds; and what is no state.
@@ -290,6 +291,38 @@ TEST_F(RedisStoreTest, DamageOnTheServerIsFound) {
   ExpectState(*store_, "a", bytes);
 }
 
+// Of a list of sessions it is most of what there is.
+TEST_F(RedisStoreTest, DamageOfABeginningIsFoundAsFarAsItShows) {
+  const auto damaged = [&](size_t bytes, absl::string_view script) {
+    ASSERT_TRUE(PutState(*store_, "a", RandomBytes(bytes, 1)).ok());
+    ASSERT_NO_FATAL_FAILURE(Eval(script));
+    const absl::Status status = store_->ReadBeginning("a", 4096).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << script << " " << status;
+  };
+  for (const size_t bytes : {size_t{100}, size_t{1'200'000}}) {
+    damaged(bytes, "redis.call('HDEL', 'inlay:a', '0') return 1");
+    damaged(bytes, "redis.call('HSET', 'inlay:a', '0', 'short') return 1");
+    damaged(bytes, "redis.call('HSET', 'inlay:a', 'manifest', 'x') return 1");
+    damaged(bytes, "redis.call('HSET', 'inlay:a', 'manifest', '') return 1");
+  }
+  damaged(100,
+          "local v = redis.call('HGET', 'inlay:a', '0') "
+          "redis.call('HSET', 'inlay:a', '0', 'x' .. string.sub(v, 2)) return 1");
+}
+
+// A list of a thousand sessions would read a gigabyte.
+TEST_F(RedisStoreTest, ABeginningCostsNoWholeChunk) {
+  ASSERT_TRUE(PutState(*store_, "a", RandomBytes(1'000'000, 1)).ok());
+  const auto sent = [&] {
+    constexpr char kField[] = "total_net_output_bytes:";
+    const std::string stats = Must(raw_->Command({"INFO", "stats"})).text;
+    return std::atoll(stats.c_str() + stats.find(kField) + sizeof(kField) - 1);
+  };
+  const auto before = sent();
+  EXPECT_EQ(Must(store_->ReadBeginning("a", 4096)).bytes.size(), 4096u);
+  EXPECT_LT(sent() - before, 50'000);
+}
+
 // Somebody else's value is neither read nor replaced nor deleted.
 TEST_F(RedisStoreTest, KeysOfAnotherTypeAreRefused) {
   const auto refused = [&](const absl::Status& status) {
@@ -301,6 +334,7 @@ TEST_F(RedisStoreTest, KeysOfAnotherTypeAreRefused) {
   ASSERT_TRUE(writer.ok());
   Eval("redis.call('RPUSH', 'inlay:a', 'x') return 1");
   refused(store_->Get("a").status());
+  refused(store_->ReadBeginning("a", 10).status());
   refused(store_->Put("a").status());  // before anything is sent
   refused(store_->Delete("a"));
   ASSERT_TRUE((*writer)->Append(RandomBytes(10, 1)).ok());

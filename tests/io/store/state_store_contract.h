@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "io/store/state_store.h"
+#include "tests/must.h"
 
 namespace inlay {
 
@@ -69,6 +70,25 @@ inline void CheckRoundTrips(StateStore& store) {
     const StateBytes bytes = RandomBytes(size, size);
     ASSERT_TRUE(PutState(store, "round-trip", bytes).ok());
     ASSERT_NO_FATAL_FAILURE(ExpectState(store, "round-trip", bytes));
+  }
+}
+
+// What ReadBeginning gives of states that are shorter, as long and longer.
+inline void CheckBeginnings(StateStore& store) {
+  constexpr size_t kMost = 4128;
+  EXPECT_EQ(store.ReadBeginning("none", kMost).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store.ReadBeginning("no key", kMost).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  for (const size_t size : {size_t{0}, size_t{1}, kMost - 8, kMost - 1, kMost, kMost + 1, kMost + 8,
+                            size_t{1} << 20, size_t{2'500'000}}) {
+    const StateBytes bytes = RandomBytes(size, size);
+    ASSERT_TRUE(PutState(store, "a", bytes).ok());
+    const StateBeginning beginning = Must(store.ReadBeginning("a", kMost));
+    EXPECT_EQ(beginning.state_bytes, size);
+    EXPECT_EQ(
+        beginning.bytes,
+        std::string(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min(size, kMost))))
+        << size;
   }
 }
 

@@ -33,6 +33,7 @@ class StateStoreTest : public ::testing::Test {
 };
 
 TEST_F(StateStoreTest, RoundTrips) { ForBoth(CheckRoundTrips); }
+TEST_F(StateStoreTest, Beginnings) { ForBoth(CheckBeginnings); }
 TEST_F(StateStoreTest, Replacing) { ForBoth(CheckReplacing); }
 TEST_F(StateStoreTest, Deleting) { ForBoth(CheckDeleting); }
 TEST_F(StateStoreTest, Keys) { ForBoth(CheckKeys); }
