@@ -15,10 +15,19 @@ namespace inlay {
 namespace {
 
 // Puts values together as nlohmann's parser finds their parts. Its own builder limits no depth, and
-// takes quadratic time for the members of an ordered object.
+// takes quadratic time for the members of an ordered object. Wherever memory runs out, what was
+// built until then ends without taking any: see base/out_of_memory.h.
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
-  explicit JsonBuilder(absl::string_view what) : what_(what) {}
+  JsonBuilder(absl::string_view what, size_t most_values)
+      : what_(what), most_values_(most_values) {}
+  ~JsonBuilder() override {
+    EmptyJson(result_);
+    for (Container& container : open_) {
+      for (auto& [name, value] : container.members) EmptyJson(value);
+      for (Json& item : container.items) EmptyJson(item);
+    }
+  }
 
   absl::StatusOr<Json> Result(bool parsed) && {
     if (parsed) return std::move(result_);
@@ -41,19 +50,24 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
     Container& object = open_.back();
     const auto [place, is_new] = object.places.try_emplace(name, object.members.size());
     object.place = place->second;
-    // The map has its own search in the functions that insert; a vector's emplace_back has none.
     if (is_new) object.members.emplace_back(std::move(name), nullptr);
     return true;
   }
   bool end_object() override {
-    Json object = std::move(open_.back().members);
+    std::vector<Member>& members = open_.back().members;
+    JsonDocument object(Json::object());
+    auto& all = (*object).get_ref<Json::object_t&>();
+    all.reserve(members.size());
+    // The map has its own search in the functions that insert; a vector's emplace_back has none.
+    for (auto& [name, value] : members) all.emplace_back(std::move(name), std::move(value));
     open_.pop_back();
-    return Add(std::move(object));
+    return Put(*object);
   }
   bool end_array() override {
-    Json list = std::move(open_.back().items);
+    JsonDocument list(Json::array());
+    (*list).get_ref<Json::array_t&>().swap(open_.back().items);
     open_.pop_back();
-    return Add(std::move(list));
+    return Put(*list);
   }
   bool parse_error(size_t position, const std::string& token,
                    const nlohmann::json::exception&) override {
@@ -62,9 +76,10 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
 
  private:
+  using Member = std::pair<std::string, Json>;  // moves as a vector grows, which object_t's do not
   struct Container {
     bool is_object;
-    Json::object_t members;
+    std::vector<Member> members;
     std::map<std::string, size_t> places;  // of members, by name
     size_t place = 0;                      // of the member that the next value is for
     Json::array_t items;
@@ -75,19 +90,29 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
     return false;
   }
 
+  bool Count() {
+    if (++values_ <= most_values_) return true;
+    return Fail(absl::StrCat("holds more than ", most_values_, " values"));
+  }
+
   bool Open(bool is_object) {
     if (open_.size() == kMostJsonDepth)
       return Fail(absl::StrCat("nests deeper than ", kMostJsonDepth, " levels"));
+    if (!Count()) return false;
     open_.push_back({is_object, {}, {}, 0, {}});
     return true;
   }
 
-  bool Add(Json value) {
+  bool Add(Json scalar) { return Count() && Put(scalar); }
+
+  // Moves `value` to where it belongs.
+  bool Put(Json& value) {
     if (open_.empty()) {
       result_ = std::move(value);
     } else if (open_.back().is_object) {
-      const auto place = static_cast<ptrdiff_t>(open_.back().place);
-      open_.back().members.begin()[place].second = std::move(value);
+      Json& member = open_.back().members[open_.back().place].second;
+      EmptyJson(member);  // of a name that has come before
+      member = std::move(value);
     } else {
       open_.back().items.push_back(std::move(value));
     }
@@ -95,6 +120,8 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
 
   const absl::string_view what_;
+  const size_t most_values_;
+  size_t values_ = 0;
   std::vector<Container> open_;
   Json result_;
   std::string error_;
@@ -102,16 +129,33 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text) {
+absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text, size_t most_values) {
   return OrOutOfMemory("reading JSON", [&] {
-    JsonBuilder builder(what);
+    JsonBuilder builder(what, most_values);
     const bool parsed = Json::sax_parse(text.begin(), text.end(), &builder);
     return std::move(builder).Result(parsed);
   });
 }
 
+void EmptyJson(Json& json) noexcept {
+  // Bottom up: the destructor of an empty list or object takes no memory.
+  if (auto* const list = json.get_ptr<Json::array_t*>(); list != nullptr) {
+    for (Json& item : *list) EmptyJson(item);
+    list->clear();
+  } else if (auto* const object = json.get_ptr<Json::object_t*>(); object != nullptr) {
+    for (auto& [name, value] : *object) EmptyJson(value);
+    object->clear();
+  }
+  json = nullptr;
+}
+
 std::string DumpJson(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string DumpJson(Json&& json) {
+  const JsonDocument document(std::move(json));
+  return DumpJson(*document);
 }
 
 }  // namespace inlay

@@ -3,7 +3,9 @@
 #define INLAY_IO_JSON_PARSE_JSON_H_
 
 #include <cstddef>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -18,12 +20,36 @@ inline constexpr size_t kMostJsonDepth = 128;
 
 // The value that `text` holds. Of members with the same name the last one counts, at the place of
 // the first. InvalidArgument, with `what` as its subject, for what is not JSON, not UTF-8, has a
-// number beyond a double's range or nests deeper than kMostJsonDepth; ResourceExhausted without
-// memory. Time and memory grow linearly with the text.
-absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text);
+// number beyond a double's range, nests deeper than kMostJsonDepth or holds more than `most_values`
+// values, each list, object and what is in them counted; ResourceExhausted without memory. Time and
+// memory grow linearly with the text: a value of two bytes of text takes at least 16.
+absl::StatusOr<Json> ParseJson(absl::string_view what, absl::string_view text,
+                               size_t most_values = std::numeric_limits<size_t>::max());
+
+// Makes `json` null without taking memory: its destructor takes some for all that is in it, and
+// ends the process where there is none. Uses the stack in proportion to the depth.
+void EmptyJson(Json& json) noexcept;
+
+// A value that is read as a whole and whose end takes no memory: a document from outside.
+class JsonDocument {
+ public:
+  JsonDocument(Json json)
+      : json_(std::move(json)) {}  // implicit, as ParseJson's result becomes one
+  ~JsonDocument() { EmptyJson(json_); }
+  JsonDocument(const JsonDocument&) = delete;
+  JsonDocument& operator=(const JsonDocument&) = delete;
+
+  const Json& operator*() const { return json_; }
+  Json& operator*() { return json_; }
+
+ private:
+  Json json_;
+};
 
 // `json` on one line. Bytes of its strings that are not UTF-8 become U+FFFD.
 std::string DumpJson(const Json& json);
+// The same of a value that is not needed any more, which is emptied.
+std::string DumpJson(Json&& json);
 
 }  // namespace inlay
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -38,6 +39,12 @@ TEST(ParseJson, LimitsDepth) {
   EXPECT_EQ(Read(objects), "the body nests deeper than 128 levels");
 }
 
+TEST(ParseJson, LimitsValues) {
+  const char text[] = R"({"a":[1,"b",null],"a":{}})";  // which counts its lists and objects, too
+  EXPECT_TRUE(ParseJson("the body", text, 6).ok());
+  EXPECT_EQ(ParseJson("the body", text, 5).status().message(), "the body holds more than 5 values");
+}
+
 TEST(ParseJson, RefusesWhatIsNotJson) {
   for (const char* text : {"", "{", "[1,]", "{'a'}", "'\x80'", "'\xed\xa0\x80'", "'\\udc00'",
                            "1e400", "nul", "1 2", "'\n'"}) {
@@ -52,8 +59,21 @@ TEST(ParseJson, TakesLinearTime) {
   EXPECT_EQ(Read(text + "}"), text + "}");
 }
 
+TEST(EmptyJson, LeavesNull) {
+  Json json = {{"a", {1, {{"b", nullptr}}}}, {"c", "d"}};
+  EmptyJson(json);
+  EXPECT_TRUE(json.is_null());
+}
+
 TEST(DumpJson, IsAlwaysUtf8) {
   EXPECT_EQ(DumpJson({{"a", "\xff\n"}}), "{\"a\":\"\xef\xbf\xbd\\n\"}");
+}
+
+TEST(DumpJson, EmptiesWhatIsNotNeededAnyMore) {
+  Json json = {{"a", {1, 2}}};
+  EXPECT_EQ(DumpJson(json), R"({"a":[1,2]})");
+  EXPECT_EQ(DumpJson(std::move(json)), R"({"a":[1,2]})");
+  EXPECT_TRUE(json.is_null());
 }
 
 }  // namespace
