@@ -24,8 +24,9 @@ struct PromptReuse {
   bool at_end = true;
   // Only snapshots of the same owner are reused; 0 or more.
   int32_t owner = 0;
-  // Told of each conversation of which a snapshot is stored; it must not throw.
-  std::function<void(const KVCache&)> stored = nullptr;
+  // Told of the conversation at each of these places, whether or not `prefixes` had room for a
+  // snapshot: others that it is offered to may have. It must not throw.
+  std::function<void(const KVCache&)> at_snapshot = nullptr;
 };
 
 }  // namespace inlay

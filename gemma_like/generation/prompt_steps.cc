@@ -86,7 +86,7 @@ void PromptSteps::Accept() {
                              .prompt = tokens_.size(),
                              .before_tail = done_ == reuse_.tail_mark,
                              .on_the_way = !done() && !is_mark});
-    if (reuse_.stored != nullptr) reuse_.stored(cache_);
+    if (reuse_.at_snapshot != nullptr) reuse_.at_snapshot(cache_);
   }
   if (done()) before_ = nullptr;
 }

@@ -34,7 +34,7 @@ class GenerationTest : public ::testing::Test {
   }
 
   std::unique_ptr<KVCache> NewCache() {
-    return Must(model_.engine->CreateCache({.max_length = 256}));
+    return Must(model_.engine->CreateCache({.max_length = 256, .pool = pool_}));
   }
 
   std::unique_ptr<Generation> Begin(KVCache& cache) {
@@ -68,6 +68,8 @@ class GenerationTest : public ::testing::Test {
   }
 
   LoadedModel model_;
+  // Of all conversations, as those that share a PrefixCache have to.
+  const std::shared_ptr<BlockPool> pool_ = std::make_shared<BlockPool>();
   Tokens prompt_;
   GenerateOptions options_;
   size_t rows_ = 0;  // of logits in the step that ran last
@@ -177,6 +179,29 @@ TEST_F(GenerationTest, BeginningsComeFromThePrefixCache) {
     EXPECT_EQ((*generation)->tokens(), plain->tokens);
     EXPECT_EQ(prefixes.snapshots(), (prompt_.size() + 3) / 4 - 1)
         << "the one of the whole prompt can be rewound to the last before it";
+  }
+}
+
+// Others that conversations are offered to may have more room than the prefix cache.
+TEST_F(GenerationTest, SnapshotsAreOfferedWhetherOrNotTheyFit) {
+  std::vector<size_t> fitting;
+  for (const size_t budget : {size_t{1} << 30, size_t{1}}) {
+    PrefixCache prefixes(budget);
+    std::vector<size_t> offered;
+    auto cache = NewCache();
+    const auto generation = Must(Generation::Begin(
+        *model_.tokenizer, *cache, prompt_, options_,
+        {.prefixes = &prefixes, .stride = 4, .at_snapshot = [&](const KVCache& offer) {
+           offered.push_back(offer.length());
+         }}));
+    while (!generation->done()) {
+      ASSERT_NO_FATAL_FAILURE(Step({{generation.get(), cache.get()}}, 512));
+    }
+    EXPECT_EQ(prefixes.snapshots() > 0, budget > 1);
+    EXPECT_EQ(offered.size(), (prompt_.size() + 3) / 4);
+    EXPECT_EQ(offered.back(), prompt_.size());
+    if (fitting.empty()) fitting = offered;
+    EXPECT_EQ(offered, fitting);
   }
 }
 
