@@ -98,11 +98,12 @@ class RankEngine final : public Engine {
   RankMessage unload_;  // made here, where it may fail
 };
 
-RankLeader::~RankLeader() {
-  RankMessage stop;
-  stop.Add(RankCommand::kStop);
-  stop.Send(*ranks_);
+RankLeader::RankLeader(std::shared_ptr<Ranks> ranks, ModelLoader load)
+    : ranks_(std::move(ranks)), load_(std::move(load)) {
+  stop_.Add(RankCommand::kStop);
 }
+
+RankLeader::~RankLeader() { stop_.Send(*ranks_); }
 
 absl::StatusOr<LoadedModel> RankLeader::LoadModel(const std::string& path,
                                                   const EngineOptions& options) {

@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,8 +29,7 @@ namespace inlay {
 class RankLeader final : public CacheFollower, public std::enable_shared_from_this<RankLeader> {
  public:
   // `load` loads a model at this rank; the others have the same.
-  explicit RankLeader(std::shared_ptr<Ranks> ranks, ModelLoader load = inlay::LoadModel)
-      : ranks_(std::move(ranks)), load_(std::move(load)) {}
+  explicit RankLeader(std::shared_ptr<Ranks> ranks, ModelLoader load = inlay::LoadModel);
   // Lets the other ranks end.
   ~RankLeader() override;
 
@@ -64,6 +62,7 @@ class RankLeader final : public CacheFollower, public std::enable_shared_from_th
 
   const std::shared_ptr<Ranks> ranks_;
   const ModelLoader load_;
+  RankMessage stop_;  // made by the constructor, which may fail for lack of memory
   std::mutex calls_;  // held while the ranks do one thing together
   uint64_t models_ = 0;
 
