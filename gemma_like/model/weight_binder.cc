@@ -26,21 +26,21 @@ constexpr OtherName kOtherNames[] = {
     {"token_embd_norm.weight", "output_norm.weight"},
 };
 
-const GgufTensor* FindByAnyName(const GgufFile& file, absl::string_view name) {
-  const GgufTensor* tensor = file.FindTensor(name);
+}  // namespace
+
+const GgufTensor* WeightBinder::Lookup(absl::string_view name) const {
+  const GgufTensor* tensor = file_.FindTensor(name);
   for (const OtherName& names : kOtherNames) {
     if (tensor != nullptr) break;
     absl::string_view start = name;
     if (absl::ConsumeSuffix(&start, names.usual))
-      tensor = file.FindTensor(absl::StrCat(start, names.other));
+      tensor = file_.FindTensor(absl::StrCat(start, names.other));
   }
   return tensor;
 }
 
-}  // namespace
-
 const GgufTensor* WeightBinder::Find(absl::string_view name) {
-  const GgufTensor* tensor = FindByAnyName(file_, name);
+  const GgufTensor* tensor = Lookup(name);
   if (tensor != nullptr) {
     requested_.insert(std::string(tensor->name));
   } else if (status_.ok()) {
@@ -69,7 +69,7 @@ const GgufTensor* WeightBinder::FindMatrices(absl::string_view name, size_t coun
 }
 
 size_t WeightBinder::Rows(absl::string_view name, size_t least) const {
-  const GgufTensor* tensor = file_.FindTensor(name);
+  const GgufTensor* tensor = Lookup(name);
   return tensor == nullptr ? least : std::max<size_t>(least, tensor->dims[1]);
 }
 
@@ -194,9 +194,9 @@ std::vector<float> WeightBinder::Vector(absl::string_view name, TensorUse, size_
 
 std::vector<float> WeightBinder::Transposed(absl::string_view name, TensorUse use, size_t rows,
                                             size_t cols) {
-  const GgufTensor* tensor = file_.FindTensor(name);
-  std::vector<float> values = Vector(name, use, rows * cols);
+  const std::vector<float> values = Vector(name, use, rows * cols);
   if (values.empty()) return {};
+  const GgufTensor* const tensor = Lookup(name);
   if (tensor->dims[0] != cols || tensor->dims[1] != rows) {
     Fail(*tensor, absl::StrCat(cols, " x ", rows));
     return {};

@@ -50,7 +50,7 @@ class WeightBinder {
 
   RankShare share() const { return share_; }
 
-  bool Has(absl::string_view name) const { return file_.FindTensor(name) != nullptr; }
+  bool Has(absl::string_view name) const { return Lookup(name) != nullptr; }
 
   // How many rows the matrix has, but no fewer than `least`.
   size_t Rows(absl::string_view name, size_t least) const;
@@ -100,6 +100,9 @@ class WeightBinder {
   absl::Status Finish() const;
 
  private:
+  // The tensor of this name, or of another converter's name for it; nullptr if there is none.
+  const GgufTensor* Lookup(absl::string_view name) const;
+  // The same of a tensor that is requested: its absence is an error.
   const GgufTensor* Find(absl::string_view name);
   const GgufTensor* FindMatrices(absl::string_view name, size_t count, size_t rows, size_t cols);
   // Likewise, from one tensor.
