@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -35,6 +36,7 @@ template <ModelConfig Config>
 ConfigEntry MakeConfigEntry() {
   return {.name = ToAbsl(Config::kName),
           .architecture = ToAbsl(Config::kArchitecture),
+          .sampling = EmbedsTexts<Config>() ? std::optional<SamplingDefaults>() : Config::kSampling,
           .compare = CompareMetadata<Config>,
           .load = [](std::shared_ptr<const GgufFile> file,
                      const EngineOptions& options) -> absl::StatusOr<std::unique_ptr<Engine>> {

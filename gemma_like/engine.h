@@ -54,7 +54,7 @@ struct EngineInfo {
   size_t embedding_dim = 0;
   size_t ranks = 1;  // that compute it together
   ChatTemplate chat_template = ChatTemplate::kNone;
-  SamplingDefaults sampling;
+  SamplingDefaults sampling;  // the file's where it has any, else the config's
   ModelWork work;
 };
 

@@ -10,6 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "gemma_like/model/companion_file.h"
+#include "gemma_like/model/file_sampling.h"
 #include "gemma_like/model/ignored.h"
 #include "gemma_like/model/metadata_check.h"
 #include "io/gguf/gguf.h"
@@ -82,7 +84,12 @@ absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file) {
 }
 
 Ignored FindIgnored(const GgufFile& file, const ConfigEntry& config) {
-  return {.tensors = FindIgnoredTensors(file), .keys = config.compare(file).ignored_keys};
+  Ignored ignored = {.tensors = FindIgnoredTensors(file),
+                     .keys = config.compare(file).ignored_keys};
+  if (!config.sampling.has_value()) return ignored;
+  for (std::string& key : ReadFileSampling(file, *config.sampling).ignored_keys)
+    ignored.keys.push_back(std::move(key));
+  return ignored;
 }
 
 absl::StatusOr<const ConfigEntry*> FindConfig(absl::string_view name) {

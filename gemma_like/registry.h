@@ -3,6 +3,7 @@
 #define INLAY_GEMMA_LIKE_REGISTRY_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/types/span.h"
 #include "cache/cache_options.h"
 #include "cache/kv_cache.h"
+#include "configs/text_defaults.h"
 #include "gemma_like/engine.h"
 #include "gemma_like/files/packed_file.h"
 #include "ops/attention/kv_type.h"
@@ -30,6 +32,7 @@ struct SynthModel;
 struct ConfigEntry {
   absl::string_view name;
   absl::string_view architecture;
+  std::optional<SamplingDefaults> sampling;  // none: it embeds texts
   MetadataFit (*compare)(const GgufFile& file);
   absl::StatusOr<std::unique_ptr<Engine>> (*load)(std::shared_ptr<const GgufFile> file,
                                                   const EngineOptions& options);

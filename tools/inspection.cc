@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/plural.h"
 #include "base/printable.h"
@@ -152,6 +153,28 @@ Json MemoryJson(const MemoryPlan& plan) {
           {"cache_type", plan.cache_type},
           {"context", plan.context},
           {"bytes_per_token", BytesPerToken(cache)},
+Json SamplingJson(const SamplingDefaults& sampling) {
+  // 0.95 and not the digits of the double that the float is.
+  const auto shown = [](float x) {
+    double number = 0;
+    const bool parsed = absl::SimpleAtod(absl::StrCat(x), &number);
+    return parsed ? number : x;
+  };
+  return {{"temperature", shown(sampling.temperature)},
+          {"top_k", sampling.top_k},
+          {"top_p", shown(sampling.top_p)},
+          {"min_p", shown(sampling.min_p)},
+          {"repeat_penalty", shown(sampling.repeat_penalty)},
+          {"repeat_last_n", sampling.repeat_last_n}};
+}
+
+std::string SamplingText(const SamplingDefaults& sampling) {
+  return absl::StrCat("\nsampling where nothing else is asked for\n  --temp ", sampling.temperature,
+                      " --top-k ", sampling.top_k, " --top-p ", sampling.top_p, " --min-p ",
+                      sampling.min_p, " --repeat-penalty ", sampling.repeat_penalty,
+                      " --repeat-last-n ", sampling.repeat_last_n, "\n");
+}
+
           {"bytes_constant", cache.constant},
           {"bytes_per_conversation", cache.At(plan.context)},
           {"bytes_per_open_append", cache.append},

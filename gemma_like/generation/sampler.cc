@@ -43,6 +43,8 @@ SamplingOptions SamplingOptions::From(const SamplingDefaults& defaults) {
   options.top_k = defaults.top_k;
   options.top_p = defaults.top_p;
   options.min_p = defaults.min_p;
+  options.repeat_penalty = defaults.repeat_penalty;
+  options.repeat_last_n = defaults.repeat_last_n;
   return options;
 }
 

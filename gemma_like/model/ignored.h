@@ -1,5 +1,5 @@
-// What a file holds that its text model is run without: tensors of other models, and keys that are
-// known to be wrong.
+// What a file holds that its text model is run without: tensors of other models, keys that are known
+// to be wrong, and recommended sampling settings that Inlay does not have or that are out of bounds.
 #ifndef INLAY_GEMMA_LIKE_MODEL_IGNORED_H_
 #define INLAY_GEMMA_LIKE_MODEL_IGNORED_H_
 
@@ -24,7 +24,8 @@ struct IgnoredTensors {
 
 struct Ignored {
   std::vector<IgnoredTensors> tensors;
-  std::vector<std::string> keys;  // with their values: "gemma3.final_logit_softcapping (30)"
+  // With their values, or what is wrong with them: "gemma3.final_logit_softcapping (30)".
+  std::vector<std::string> keys;
 
   bool empty() const { return tensors.empty() && keys.empty(); }
   // "439 tensors of vision (v., mm.) and the key gemma3.final_logit_softcapping (30)"; "" when

@@ -38,6 +38,7 @@
 #include "gemma_like/model/batch_check.h"
 #include "gemma_like/model/bind_weights.h"
 #include "gemma_like/model/block.h"
+#include "gemma_like/model/file_sampling.h"
 #include "gemma_like/model/memory_plan.h"
 #include "gemma_like/model/metadata_check.h"
 #include "gemma_like/model/running_batch.h"
@@ -359,7 +360,7 @@ class Model final : public Engine {
                 std::min(context.ok() ? static_cast<size_t>(*context) : kUnknownContext, kLongest),
             .embedding_dim = kEmbeds ? size_t{Config::kModelDim} : 0,
             .chat_template = Config::kChatTemplate,
-            .sampling = Config::kSampling,
+            .sampling = ReadFileSampling(file, Config::kSampling).defaults,
             .work = {}};  // known once the weights are bound
   }
 

@@ -4,6 +4,8 @@
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "gemma_like/model/file_sampling.h"
+#include "gemma_like/model/metadata_check.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
 #include "tools/commands/commands.h"
@@ -39,6 +41,8 @@ absl::Status Run(const InspectFlags& flags) {
       const MemoryPlan plan = MakePlan(flags.model, file, **entry);
       member("config", ConfigJson(**entry, plan));
       member("memory", MemoryJson(plan));
+      if ((*entry)->sampling.has_value())
+        member("sampling", SamplingJson(ReadFileSampling(file, *(*entry)->sampling).defaults));
       member("ignored", IgnoredJson(FindIgnored(file, **entry)));
     } else {
       member("config", nullptr);
@@ -50,6 +54,8 @@ absl::Status Run(const InspectFlags& flags) {
     if (entry.ok()) {
       out.Write(ConfigText(**entry, MakePlan(flags.model, file, **entry)));
       out.Write(IgnoredText(FindIgnored(file, **entry)));
+      if ((*entry)->sampling.has_value())
+        out.Write(SamplingText(ReadFileSampling(file, *(*entry)->sampling).defaults));
     }
   }
   INLAY_RETURN_IF_ERROR(out.Finish());
