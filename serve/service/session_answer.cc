@@ -30,7 +30,9 @@ std::vector<AnswerEvent> SessionAnswerReader::Finish() {
 }
 
 std::vector<AnswerEvent> SessionAnswerReader::Collect(std::vector<AnswerEvent> events) {
-  for (const AnswerEvent& event : events) {
+  if (has_enough_) return {};
+  for (size_t i = 0; i < events.size(); ++i) {
+    const AnswerEvent& event = events[i];
     switch (event.kind) {
       case AnswerEvent::Kind::kText:
         text_ += event.text;
@@ -49,7 +51,10 @@ std::vector<AnswerEvent> SessionAnswerReader::Collect(std::vector<AnswerEvent> e
         break;
       case AnswerEvent::Kind::kCallEnd:
         calls_[event.call].complete = true;
-        break;
+        if (!one_call_) break;
+        has_enough_ = true;
+        events.resize(i + 1);
+        return events;
     }
   }
   return events;

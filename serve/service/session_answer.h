@@ -28,10 +28,11 @@ class SessionAnswerReader {
  public:
   // A raw answer, which is text and no message.
   SessionAnswerReader() = default;
-  // One that is read by the format. The ids of its calls begin with "call_" and `id`.
+  // One that is read by the format. The ids of its calls begin with "call_" and `id`. With
+  // `one_call` what follows the end of its first call is not read.
   SessionAnswerReader(const AnswerFormat& format, const AnswerParserOptions& options,
-                      std::string id)
-      : parser_(std::in_place, format, options), id_(std::move(id)) {}
+                      std::string id, bool one_call = false)
+      : parser_(std::in_place, format, options), id_(std::move(id)), one_call_(one_call) {}
 
   // What became certain with this piece of the answer, and with its end.
   std::vector<AnswerEvent> Push(absl::string_view text);
@@ -40,12 +41,16 @@ class SessionAnswerReader {
   // The answer so far; after Finish, all of it.
   SessionAnswer Take();
   bool called() const { return !calls_.empty() && calls_.back().complete; }
+  // Whether the one call that the answer may have is complete.
+  bool has_enough() const { return has_enough_; }
 
  private:
   std::vector<AnswerEvent> Collect(std::vector<AnswerEvent> events);
 
   std::optional<AnswerParser> parser_;
   std::string id_;
+  bool one_call_ = false;
+  bool has_enough_ = false;
   std::string said_, text_, reasoning_;
   std::vector<CallText> calls_;
 };

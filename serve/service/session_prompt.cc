@@ -57,7 +57,8 @@ absl::StatusOr<ChatInput> SessionPrompts::InputOf(const Session& session, const 
 
 absl::StatusOr<SessionAnswerReader> SessionPrompts::ReaderOf(const Session& session,
                                                              const SessionTurn& turn,
-                                                             uint64_t version) const {
+                                                             uint64_t version,
+                                                             bool one_call) const {
   if (turn.kind == Kind::kRaw) return SessionAnswerReader();
   AnswerParserOptions options;
   options.in_thinking = turn.in_thinking;
@@ -67,7 +68,7 @@ absl::StatusOr<SessionAnswerReader> SessionPrompts::ReaderOf(const Session& sess
   }
   const std::string id = absl::StrCat(
       absl::Hex(Xxh64Of(session.name.data(), session.name.size(), version), absl::kZeroPad16));
-  return SessionAnswerReader(renderer_.answer_format(turn.tools), options, id);
+  return SessionAnswerReader(renderer_.answer_format(turn.tools), options, id, one_call);
 }
 
 // The prompt of the answer that the session ends with, as it was rendered.
@@ -117,7 +118,7 @@ absl::StatusOr<SessionAnswerReader> SessionPrompts::PrepareMessages(const Sessio
   const size_t prompted = chat.tokens.size() - chat.generation_prompt;
   request->marks = {request->prompt.size() - std::min(prompted, request->prompt.size())};
   request->options.shown_control = markers_[turn->tools];
-  return ReaderOf(session, *turn, turn->version);
+  return ReaderOf(session, *turn, turn->version, call.one_call);
 }
 
 absl::StatusOr<SessionAnswerReader> SessionPrompts::PrepareRaw(const Session& session,

@@ -52,9 +52,10 @@ class SessionPrompts {
   absl::StatusOr<ChatInput> InputOf(const Session& session, const Json& messages, bool tools,
                                     const Json& variables) const;
   absl::StatusOr<jinja::Text> RenderAnswered(const Session& session) const;
-  // Calls of tools have ids that depend on the session's name and `version`.
+  // Calls of tools have ids that depend on the session's name and `version`. `one_call`: see
+  // SessionAnswerReader.
   absl::StatusOr<SessionAnswerReader> ReaderOf(const Session& session, const SessionTurn& turn,
-                                               uint64_t version) const;
+                                               uint64_t version, bool one_call = false) const;
 
   const Tokenizer& tokenizer_;
   const ChatRenderer& renderer_;

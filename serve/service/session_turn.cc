@@ -41,7 +41,7 @@ RunningTurn::RunningTurn(Parts parts)
       last_written_(SteadyNow()) {}
 
 void RunningTurn::StartStream() {
-  if (!parts_.stream || streams_ || over_) return;
+  if (!parts_.stream || streams_ || state_ == State::kOver) return;
   readers_.push_back({.reply = parts_.visit.reply, .gone = nullptr});
   parts_.visit.reply->StartStream(200, kTurnStream);
   streams_ = true;
@@ -61,7 +61,7 @@ void RunningTurn::Finish() {
 
 bool RunningTurn::Follow(std::shared_ptr<HttpReply> reply) {
   const std::lock_guard lock(mutex_);
-  if (over_) return false;
+  if (state_ == State::kOver) return false;
   std::string bytes = SseData(RunningJson(parts_.session, parts_.turn));
   for (const AnswerEvent& event : said_) bytes += SseData(EventJson(event));
   const auto gone = std::make_shared<std::atomic<bool>>(false);
@@ -74,7 +74,7 @@ bool RunningTurn::Follow(std::shared_ptr<HttpReply> reply) {
 
 bool RunningTurn::ended() {
   const std::lock_guard lock(mutex_);
-  return over_;
+  return state_ == State::kOver;
 }
 
 void RunningTurn::Stop() {
@@ -88,20 +88,17 @@ void RunningTurn::Accepted() {
 }
 
 void RunningTurn::Ping(absl::Time before) {
-  // While the turn is saved, nobody who pings others is to wait for it.
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  if (!over_ && last_written_ < before) Write(std::string(kSsePing));
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kOver && last_written_ < before) Write(std::string(kSsePing));
 }
 
 void RunningTurn::Fail(const absl::Status& status) {
   const std::lock_guard lock(mutex_);
-  FailLocked(status);
+  if (state_ == State::kAnswering) FailLocked(status);
 }
 
 void RunningTurn::FailLocked(const absl::Status& status) {
-  if (over_) return;
-  over_ = true;
+  state_ = State::kOver;
   // First, so that who reads the reply finds the session free.
   hold_.reset();
   Write(ErrorEvent(status));
@@ -120,9 +117,7 @@ void RunningTurn::OnStart(const AnswerUsage& usage) {
 void RunningTurn::WriteEvents(std::vector<AnswerEvent> events, size_t generated) {
   std::string bytes;
   for (const AnswerEvent& event : events) {
-    if (enough_) break;
     if (event.kind == AnswerEvent::Kind::kReasoning) reasoning_tokens_ = generated;
-    if (event.kind == AnswerEvent::Kind::kCallEnd && parts_.one_call) enough_ = true;
     if (!readers_.empty()) bytes += SseData(EventJson(event));
     Remember(event);
   }
@@ -143,17 +138,17 @@ void RunningTurn::Remember(const AnswerEvent& event) {
 
 bool RunningTurn::OnUpdate(const AnswerUpdate& update) {
   const std::lock_guard lock(mutex_);
-  if (over_ || enough_) return false;
+  if (state_ != State::kAnswering || parts_.reader.has_enough()) return false;
   WriteEvents(parts_.reader.Push(update.text), update.generated);
-  return !enough_ && !stopped_;
+  return !parts_.reader.has_enough() && !stopped_;
 }
 
 void RunningTurn::Complete(const AnswerEnd& end) {
-  if (!enough_) WriteEvents(parts_.reader.Finish(), end.usage.completion_tokens);
+  WriteEvents(parts_.reader.Finish(), end.usage.completion_tokens);
   SessionTurn& turn = parts_.turn;
   turn.answer = parts_.reader.Take();
   turn.tokens.insert(turn.tokens.end(), end.tokens.begin(), end.tokens.end());
-  turn.reason = enough_ ? StopReason::kEndOfGeneration : end.reason;
+  turn.reason = parts_.reader.has_enough() ? StopReason::kEndOfGeneration : end.reason;
   turn.stop_text = end.stop_text;
   turn.usage = {.prompt_tokens = end.usage.prompt_tokens,
                 .cached_tokens = end.usage.cached_tokens,
@@ -168,11 +163,12 @@ void RunningTurn::Complete(const AnswerEnd& end) {
 
 void RunningTurn::OnEnd(const AnswerEnd& end) {
   const std::lock_guard lock(mutex_);
-  if (over_) return;
+  if (state_ != State::kAnswering) return;
   if (!end.status.ok()) return FailLocked(end.status);
   if (parts_.on_answer) parts_.on_answer(end);
   const absl::Status status = OrOutOfMemory("this turn", [&] {
     Complete(end);
+    state_ = State::kSaving;
     // The store may take its time, which the scheduler has not.
     parts_.savers->Add([self = shared_from_this()] { self->SaveAndReply(); });
     return absl::OkStatus();
@@ -181,33 +177,34 @@ void RunningTurn::OnEnd(const AnswerEnd& end) {
 }
 
 void RunningTurn::SaveAndReply() {
+  std::optional<SessionTurn> theirs;
+  absl::Status saved = OrOutOfMemory("this turn", [&] { return Save(&theirs); });
   const std::lock_guard lock(mutex_);
-  if (over_) return;
-  const absl::Status status = OrOutOfMemory("this turn", [&] {
-    const absl::Status saved = Save();
-    if (!saved.ok()) return saved;
+  SessionTurn& turn = parts_.turn;
+  // Without a seed of its own the request had another one there, and another answer.
+  if (theirs.has_value() && (readers_.empty() || theirs->tokens == turn.tokens)) {
+    turn = *std::move(theirs);
+    saved = absl::OkStatus();
+  }
+  if (!saved.ok()) return FailLocked(saved);
+  const absl::Status told = OrOutOfMemory("this turn", [&] {
     hold_.reset();
-    const SessionTurn& turn = parts_.turn;
     if (!readers_.empty()) Write(TurnEvent(parts_.session, turn));
     Finish();
     if (!streams_) parts_.visit.Send(TurnJson(parts_.session, turn));
-    over_ = true;
+    state_ = State::kOver;
     return absl::OkStatus();
   });
-  if (!status.ok()) FailLocked(status);
+  if (!told.ok()) FailLocked(told);
 }
 
-absl::Status RunningTurn::Save() {
+absl::Status RunningTurn::Save(std::optional<SessionTurn>* theirs) const {
   const absl::Status saved = parts_.store->Save(*hold_, parts_.session);
   if (!absl::IsAborted(saved)) return saved;
-  SessionTurn& turn = parts_.turn;
   INLAY_ASSIGN_OR_RETURN(const Session stored, parts_.store->Load(client_, name_));
-  const SessionTurn* const other = stored.FindKey(turn.idempotency_key);
-  if (other == nullptr || other->request_hash != turn.request_hash) return saved;
-  // Without a seed of its own the request had another one there, and another answer.
-  if (!readers_.empty() && other->tokens != turn.tokens) return saved;
-  turn = *other;
-  return absl::OkStatus();
+  const SessionTurn* const other = stored.FindKey(parts_.turn.idempotency_key);
+  if (other != nullptr && other->request_hash == parts_.turn.request_hash) *theirs = *other;
+  return saved;
 }
 
 void StreamTurn(const Visit& visit, const Session& session, const SessionTurn& turn,

@@ -34,12 +34,12 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
     SessionTurn turn;  // without what the answer adds
     SessionStore* store;
     SessionStore::Hold hold;
-    SessionAnswerReader reader;  // which has read what the answer goes on with
-    bool one_call = false;       // the answer ends after its first call
+    // Has read what the answer goes on with. When it has enough the answer ends.
+    SessionAnswerReader reader;
     bool stream = false;
     Visit visit;
     Workers* savers;                                  // on whose threads the turn is saved
-    std::function<void(const AnswerEnd&)> on_answer;  // null: none
+    std::function<void(const AnswerEnd&)> on_answer;  // must not throw; null: none
   };
   // The store and the savers must outlive the turn.
   explicit RunningTurn(Parts parts);
@@ -69,27 +69,32 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   void OnEnd(const AnswerEnd& end) override;
 
  private:
-  // Under the lock, but for SaveAndReply.
+  // Under the lock, but for SaveAndReply and Save.
   void StartStream();
   void Write(const std::string& bytes);
   void Finish();
   void FailLocked(const absl::Status& status);
-  // Sends what is not of a call that comes after enough.
   void WriteEvents(std::vector<AnswerEvent> events, size_t generated);
   void Remember(const AnswerEvent& event);
   void Complete(const AnswerEnd& end);
   void SaveAndReply();
-  // Stores the turn. If another server has stored the turn of this same request, which was sent
-  // twice, that turn takes this one's place; if it has changed the session otherwise: Aborted, or
-  // NotFound after it was deleted.
-  absl::Status Save();
+  // Stores the turn, without the lock: the store may take its time. Errors: Aborted where another
+  // server has changed the session, NotFound after it was deleted; those of the store. Where that
+  // other server has stored the turn of this same request, which was sent twice, it is in `theirs`.
+  absl::Status Save(std::optional<SessionTurn>* theirs) const;
+
+  enum class State {
+    kAnswering,
+    kSaving,  // the answer has ended: nothing changes parts_ and hold_, which Save reads
+    kOver,    // complete, or failed
+  };
 
   const std::string client_, name_;  // whose session, and which
-  std::mutex mutex_;                 // guards the members below
+  std::mutex mutex_;                 // guards the members below; its holders wait for nothing
+  State state_ = State::kAnswering;
   Parts parts_;
   std::optional<SessionStore::Hold> hold_;  // until the reply ends
   size_t reasoning_tokens_ = 0;
-  bool enough_ = false;  // its one call is complete
   bool stopped_ = false;
   bool streams_ = false;  // the request's own reply is a stream
   struct Reader {
@@ -98,7 +103,6 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   };
   std::vector<Reader> readers_;    // of the stream, the request's own among them
   std::vector<AnswerEvent> said_;  // for those who follow later; texts are joined
-  bool over_ = false;              // it has ended: complete, or failed
   absl::Time last_written_;
 };
 

@@ -16,6 +16,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "base/wait_for.h"
 #include "nlohmann/json.hpp"
 #include "serve/http/http_server.h"
 #include "serve/service/service.h"
@@ -65,6 +67,11 @@ class FakeReply final : public HttpReply {
   void Wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return finished_; });
+  }
+  // Whether it ends within this time.
+  bool EndsWithin(absl::Duration most) {
+    std::unique_lock lock(mutex_);
+    return inlay::WaitFor(changed_, lock, most, [this] { return finished_; });
   }
   bool finished() {
     const std::lock_guard lock(mutex_);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "serve/service/session_reply.h"
 
 namespace inlay::serve {
@@ -52,6 +53,39 @@ TEST(SessionAnswer, ACallThatIsCutIsText) {
   const SessionAnswer answer = reader.Take();
   EXPECT_FALSE(answer.message.contains("tool_calls"));
   EXPECT_EQ(answer.message["content"], answer.said);
+}
+
+// Calls in thoughts that never ended are known at the end alone.
+TEST(SessionAnswer, OneThatMayHaveOneCallHasOne) {
+  const AnswerFormat format = AnswerFormat::Of("<tool_call>\n</tool_call></think>");
+  for (const bool one_call : {false, true}) {
+    SessionAnswerReader reader(format, {.in_thinking = true, .calls = true}, "id", one_call);
+    for (const char* name : {"f", "g"}) {
+      reader.Push(absl::StrCat("<tool_call>\n{\"name\": \"", name,
+                               "\", \"arguments\": {}}\n</tool_call>\n"));
+    }
+    EXPECT_FALSE(reader.has_enough());
+    reader.Finish();
+    EXPECT_EQ(reader.has_enough(), one_call);
+    const Json calls = reader.Take().message["tool_calls"];
+    ASSERT_EQ(calls.size(), one_call ? 1u : 2u);
+    EXPECT_EQ(calls[0]["function"]["name"], "f");
+  }
+}
+
+TEST(SessionAnswer, WhatFollowsTheOneCallIsNotRead) {
+  SessionAnswerReader reader(AnswerFormat::Of(kTemplate), {.in_thinking = false, .calls = true},
+                             "id", /*one_call=*/true);
+  const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+  const std::vector<AnswerEvent> events = reader.Push(call + "\n" + call + "\nDone.");
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().kind, AnswerEvent::Kind::kCallEnd);
+  EXPECT_TRUE(reader.has_enough());
+  EXPECT_TRUE(reader.Push("More.").empty());
+  EXPECT_TRUE(reader.Finish().empty());
+  const SessionAnswer answer = reader.Take();
+  EXPECT_EQ(answer.message["tool_calls"].size(), 1u);
+  EXPECT_EQ(answer.message["content"], "");
 }
 
 TEST(SessionAnswer, RawTextIsNoMessage) {

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "tests/io/store/forwarding_store.h"
 #include "tests/serve/service/fake_reply.h"
+#include "tests/serve/service/gated_store.h"
 #include "tests/serve/service/session_routes_fixture.h"
 
 namespace inlay::serve {
@@ -52,6 +53,34 @@ TEST_F(SessionRoutesTest, AStoreThatHangsKeepsSoManyRequestsWaiting) {
   stuck->answers_.set_value();
   for (const auto& reply : replies) reply->Wait();
   for (int i = 0; i < 1024; ++i) EXPECT_EQ(replies[i]->status(), 200);
+}
+
+// Only the client of that turn waits for the store, and whoever changes something in it.
+TEST_F(SessionRoutesTest, ATurnThatIsSavedKeepsNoOtherRequestWaiting) {
+  const auto gated = std::make_shared<GatedStore>(std::make_shared<FileStore>(folder_.path()));
+  states_ = gated;
+  Start();
+  for (const char* name : {"saved", "other"}) Post("", {{"name", name}});
+  gated->Close();
+  const auto turn = Ask(*service_, "POST", "/v1/sessions/saved/turns", Turn(0, "ROMEO:").dump());
+  gated->WaitForOne();
+  // More than there are threads for sessions.
+  std::vector<std::shared_ptr<FakeReply>> replies;
+  for (int i = 0; i < 4; ++i) replies.push_back(Ask(*service_, "GET", "/v1/sessions/saved"));
+  replies.push_back(Ask(*service_, "POST", "/v1/sessions/saved/stop"));
+  replies.push_back(Ask(*service_, "GET", "/v1/sessions/other"));
+  bool all_end = true;
+  for (const auto& reply : replies) all_end = all_end && reply->EndsWithin(absl::Seconds(60));
+  EXPECT_TRUE(all_end);
+  EXPECT_FALSE(turn->finished());
+  gated->Open();
+  turn->Wait();
+  EXPECT_EQ(turn->status(), 200);
+  for (const auto& reply : replies) {
+    reply->Wait();
+    EXPECT_EQ(reply->status(), 200) << reply->body();
+  }
+  EXPECT_EQ(replies[0]->Json()["running"], true);
 }
 
 // More turns end than are stored at a time, and nobody waits for them any more.

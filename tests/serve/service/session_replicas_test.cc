@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/chat/builtin_templates.h"
-#include "tests/io/store/forwarding_store.h"
+#include "tests/serve/service/gated_store.h"
 #include "tests/serve/service/session_routes_fixture.h"
 
 namespace inlay::serve {
@@ -21,42 +19,6 @@ namespace {
 
 using ::nlohmann::json;
 using ::testing::HasSubstr;
-
-// The states of another store, which are not changed while the gate is closed.
-class GatedStore final : public ForwardingStore {
- public:
-  using ForwardingStore::ForwardingStore;
-
-  void Close() { SetOpen(false); }
-  void Open() { SetOpen(true); }
-  // Until somebody waits at the closed gate.
-  void WaitForOne() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return waiting_ > 0; });
-  }
-
-  absl::StatusOr<std::unique_ptr<StateWriter>> PutOver(absl::string_view key,
-                                                       StateTag replaced) override {
-    std::unique_lock lock(mutex_);
-    ++waiting_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return open_; });
-    --waiting_;
-    return ForwardingStore::PutOver(key, replaced);
-  }
-
- private:
-  void SetOpen(bool open) {
-    const std::lock_guard lock(mutex_);
-    open_ = open;
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;  // guards the members below
-  std::condition_variable changed_;
-  bool open_ = true;
-  int waiting_ = 0;
-};
 
 class ReplicasTest : public ::testing::Test {
  protected:
