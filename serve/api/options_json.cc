@@ -1,13 +1,14 @@
 #include "serve/api/options_json.h"
 
-#include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace inlay::serve {
 namespace {
@@ -15,6 +16,9 @@ namespace {
 constexpr StopReason kReasons[] = {StopReason::kMaxTokens, StopReason::kEndOfGeneration,
                                    StopReason::kStopText, StopReason::kContextFull,
                                    StopReason::kCancelled};
+constexpr AnswerShape::Kind kShapeKinds[] = {AnswerShape::Kind::kJsonSchema,
+                                             AnswerShape::Kind::kRegex, AnswerShape::Kind::kGbnf,
+                                             AnswerShape::Kind::kCalls};
 
 Json SamplingJson(const SamplingOptions& sampling) {
   Json bias = Json::array();
@@ -32,39 +36,39 @@ Json SamplingJson(const SamplingOptions& sampling) {
           {"choice", sampling.choice}};
 }
 
-// Throws nlohmann's exceptions, also for a number that a float does not hold.
-float FloatOf(const Json& json) {
-  const double value = json.get<double>();
-  if (!(std::abs(value) <= std::numeric_limits<float>::max())) json.get<bool>();  // throws
-  return static_cast<float>(value);
-}
-
-SamplingOptions SamplingOf(const Json& json) {
+SamplingOptions SamplingOf(const DocumentReader& json) {
   SamplingOptions sampling;
-  sampling.temperature = FloatOf(json.at("temperature"));
-  sampling.top_k = IntegerOf<int>(json.at("top_k"));
-  sampling.top_p = FloatOf(json.at("top_p"));
-  sampling.min_p = FloatOf(json.at("min_p"));
-  sampling.repeat_penalty = FloatOf(json.at("repeat_penalty"));
-  sampling.repeat_last_n = IntegerOf<int>(json.at("repeat_last_n"));
-  sampling.presence_penalty = FloatOf(json.at("presence_penalty"));
-  sampling.frequency_penalty = FloatOf(json.at("frequency_penalty"));
-  for (const Json& pair : json.at("logit_bias")) {
-    sampling.logit_bias.emplace_back(IntegerOf<int32_t>(pair.at(0)), FloatOf(pair.at(1)));
+  sampling.temperature = json.Float("temperature");
+  sampling.top_k = json.Integer<int>("top_k");
+  sampling.top_p = json.Float("top_p");
+  sampling.min_p = json.Float("min_p");
+  sampling.repeat_penalty = json.Float("repeat_penalty");
+  sampling.repeat_last_n = json.Integer<int>("repeat_last_n");
+  sampling.presence_penalty = json.Float("presence_penalty");
+  sampling.frequency_penalty = json.Float("frequency_penalty");
+  for (const Json& pair : json.List("logit_bias")) {
+    const bool is_pair = pair.is_array() && pair.size() == 2;
+    const auto token = is_pair ? IntegerOf<int32_t>(pair[0]) : std::nullopt;
+    const auto bias = is_pair ? FloatOf(pair[1]) : std::nullopt;
+    if (!token.has_value() || !bias.has_value()) {
+      json.Fail(absl::StrCat("logit_bias[", sampling.logit_bias.size(), "]"),
+                "must be a list of a token and a number");
+      break;
+    }
+    sampling.logit_bias.emplace_back(*token, *bias);
   }
-  sampling.seed = IntegerOf<uint64_t>(json.at("seed"));
-  sampling.choice = IntegerOf<uint32_t>(json.at("choice"));
+  sampling.seed = json.Integer<uint64_t>("seed");
+  sampling.choice = json.Integer<uint32_t>("choice");
   return sampling;
 }
 
-AnswerShape::Kind ShapeKindOf(const Json& name) {
-  const std::string text = name.get<std::string>();
-  for (const auto kind : {AnswerShape::Kind::kJsonSchema, AnswerShape::Kind::kRegex,
-                          AnswerShape::Kind::kGbnf, AnswerShape::Kind::kCalls}) {
-    if (ShapeKindName(kind) == text) return kind;
-  }
-  name.get<bool>();  // throws
-  return AnswerShape::Kind::kJsonSchema;
+// The one of these values whose name is the member `key`.
+template <class Value, size_t kValues>
+Value NamedOf(const DocumentReader& json, absl::string_view key, const Value (&values)[kValues],
+              absl::string_view (*name)(Value)) {
+  std::vector<absl::string_view> names;
+  for (const Value value : values) names.push_back(name(value));
+  return values[json.Choice(key, names)];
 }
 
 }  // namespace
@@ -80,15 +84,13 @@ Json OptionsJson(const GenerateOptions& options) {
   return json;
 }
 
-GenerateOptions OptionsOf(const Json& json) {
+GenerateOptions OptionsOf(const DocumentReader& json) {
   GenerateOptions options;
-  options.sampling = SamplingOf(json.at("sampling"));
-  if (const Json& most = json.at("max_tokens"); !most.is_null())
-    options.max_tokens = IntegerOf<size_t>(most);
-  options.stop_texts = json.at("stop").get<std::vector<std::string>>();
-  options.ignore_eos = json.at("ignore_eos").get<bool>();
-  for (const Json& token : json.at("shown_control"))
-    options.shown_control.push_back(IntegerOf<int32_t>(token));
+  options.sampling = SamplingOf(json.Part("sampling"));
+  if (!json.Any("max_tokens").is_null()) options.max_tokens = json.Integer<size_t>("max_tokens");
+  options.stop_texts = json.Texts("stop");
+  options.ignore_eos = json.Bool("ignore_eos");
+  options.shown_control = json.Integers<int32_t>("shown_control");
   return options;
 }
 
@@ -99,19 +101,15 @@ Json ShapeJson(const AnswerShape& shape) {
           {"after", shape.after}};
 }
 
-AnswerShape ShapeOf(const Json& json) {
-  return {.kind = ShapeKindOf(json.at("kind")),
-          .source = json.at("source").get<std::string>(),
-          .in_order = json.at("in_order").get<bool>(),
-          .after = json.at("after").get<std::string>()};
+AnswerShape ShapeOf(const DocumentReader& json) {
+  return {.kind = NamedOf(json, "kind", kShapeKinds, ShapeKindName),
+          .source = json.Text("source"),
+          .in_order = json.Bool("in_order"),
+          .after = json.Text("after")};
 }
 
-StopReason StopReasonOf(const Json& name) {
-  const std::string text = name.get<std::string>();
-  const auto known = std::find_if(std::begin(kReasons), std::end(kReasons),
-                                  [&](StopReason r) { return StopReasonName(r) == text; });
-  if (known == std::end(kReasons)) name.get<bool>();  // throws
-  return *known;
+StopReason StopReasonOf(const DocumentReader& json, absl::string_view key) {
+  return NamedOf(json, key, kReasons, StopReasonName);
 }
 
 }  // namespace inlay::serve

@@ -133,7 +133,9 @@ class Batcher {
   const std::shared_ptr<BlockPool> draft_pool_;  // of the draft model's conversations
   const std::unique_ptr<KVCache> empty_;
   PrefixCache prefixes_;
-  std::unordered_map<int32_t, std::string> shared_owners_;  // by owner, of those in prefixes_
+  // What all servers call an owner of prefixes, by its number here. None is erased: there are no
+  // more than API keys have had names.
+  std::unordered_map<int32_t, std::string> shared_owners_;
   MemoryBudget memory_;
   bool short_of_memory_ = false;  // the answer whose turn it is waits for memory
   const size_t scored_rows_;      // in a step of a prompt whose tokens are scored

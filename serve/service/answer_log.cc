@@ -119,8 +119,9 @@ AnswerLog::~AnswerLog() {
   if (thread_.joinable()) thread_.join();
 }
 
-void AnswerLog::Append(AnswerRecord record) {
+void AnswerLog::Append(absl::FunctionRef<AnswerRecord()> make) {
   const absl::Status taken = OrOutOfMemory("a record", [&]() -> absl::Status {
+    AnswerRecord record = make();
     const size_t bytes = MemoryOf(record);
     const std::lock_guard lock(mutex_);
     // One at least waits, whatever its size.

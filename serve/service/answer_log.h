@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -46,14 +47,15 @@ class AnswerLog {
   AnswerLog(const AnswerLog&) = delete;
   AnswerLog& operator=(const AnswerLog&) = delete;
 
-  // Takes a record to be written, or counts it as lost. It does not wait.
-  void Append(AnswerRecord record);
+  // Takes the record that make() returns to be written, or counts it as lost, also where make() or
+  // this finds no memory. It does not wait.
+  void Append(absl::FunctionRef<AnswerRecord()> make);
 
   // Opens the path anew, as after the file was renamed: the records that follow go there. After an
   // error all stays as it was.
   absl::Status Reopen();
 
-  // Records that were lost: the file did not take them, or too many waited.
+  // Records that were lost: the file did not take them, too many waited, or there was no memory.
   uint64_t lost() const;
   // Memory of those that wait.
   size_t waiting_bytes() const;

@@ -7,26 +7,27 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "io/json/parse_json.h"
-#include "nlohmann/json.hpp"
 #include "serve/api/call_fields.h"
+#include "serve/api/document_reader.h"
 #include "serve/api/options_json.h"
 
 namespace inlay::serve {
 namespace {
 
-AnswerRecord RecordOf(const Json& json) {
+AnswerRecord RecordOf(const Json& document, absl::Status* error) {
+  const DocumentReader json(document, "", error);
   AnswerRecord record;
-  record.id = json.at("id").get<std::string>();
-  record.time = json.at("time").get<std::string>();
-  record.client = json.at("client").get<std::string>();
-  record.fingerprint = json.at("fingerprint").get<std::string>();
-  record.prompt = json.at("prompt").get<std::vector<int32_t>>();
+  record.id = json.Text("id");
+  record.time = json.Text("time");
+  record.client = json.Text("client");
+  record.engine_fingerprint = json.Text("fingerprint");
+  record.prompt = json.Integers<int32_t>("prompt");
   record.options = OptionsOf(json);
   // Records of earlier versions have none.
-  if (const auto shape = json.find("shape"); shape != json.end() && !shape->is_null())
-    record.shape = ShapeOf(*shape);
-  record.tokens = json.at("tokens").get<std::vector<int32_t>>();
-  record.reason = StopReasonOf(json.at("reason"));
+  const bool is_shaped = document.is_object() && document.contains("shape");
+  if (is_shaped && !json.Any("shape").is_null()) record.shape = ShapeOf(json.Part("shape"));
+  record.tokens = json.Integers<int32_t>("tokens");
+  record.reason = StopReasonOf(json, "reason");
   return record;
 }
 
@@ -36,7 +37,7 @@ std::string RecordLine(const AnswerRecord& record) {
   Json json = {{"id", record.id},
                {"time", record.time},
                {"client", record.client},
-               {"fingerprint", record.fingerprint},
+               {"fingerprint", record.engine_fingerprint},
                {"prompt", record.prompt}};
   json.update(OptionsJson(record.options));
   json["shape"] = record.shape.has_value() ? ShapeJson(*record.shape) : Json();
@@ -48,12 +49,11 @@ std::string RecordLine(const AnswerRecord& record) {
 absl::StatusOr<AnswerRecord> ParseRecord(absl::string_view line) {
   INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the record", line));
   return OrOutOfMemory("this record", [&]() -> absl::StatusOr<AnswerRecord> {
-    try {
-      return RecordOf(json);
-    } catch (const nlohmann::json::exception& error) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the record is none of an answer: ", error.what()));
-    }
+    absl::Status error;
+    AnswerRecord record = RecordOf(json, &error);
+    if (error.ok()) return record;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the record is none of an answer: ", error.message()));
   });
 }
 

@@ -20,10 +20,10 @@ namespace inlay::serve {
 
 // One answer, with all that determines it.
 struct AnswerRecord {
-  std::string id;           // of the request
-  std::string time;         // RFC 3339
-  std::string client;       // the name of its key
-  std::string fingerprint;  // of the server
+  std::string id;                  // of the request
+  std::string time;                // RFC 3339
+  std::string client;              // the name of its key
+  std::string engine_fingerprint;  // see Fingerprints; "fingerprint" in JSON
   std::vector<int32_t> prompt;
   GenerateOptions options;                          // without a grammar
   std::optional<AnswerShape> shape = std::nullopt;  // what the grammar is compiled from
@@ -31,8 +31,8 @@ struct AnswerRecord {
   StopReason reason = StopReason::kEndOfGeneration;
 };
 
-// A record as one line of JSON, which ends with a newline, and back. InvalidArgument for what is no
-// record.
+// A record as one line of JSON, which ends with a newline, and back. InvalidArgument, naming the
+// part, for what is no record.
 std::string RecordLine(const AnswerRecord& record);
 absl::StatusOr<AnswerRecord> ParseRecord(absl::string_view line);
 
@@ -48,8 +48,9 @@ std::optional<AnswerDifference> Compare(const std::vector<int32_t>& expected,
                                         const std::vector<int32_t>& recomputed);
 
 // The options to compute a recorded answer again with: an answer that was cut short, because its
-// reader had enough or the context was full, is computed as far as it went. Fails with the errors
-// of AnswerGrammars::Get for an answer that had a shape.
+// reader had enough or the context was full, is computed as far as it went. InvalidArgument where
+// its stop texts or biases are more or longer than a request may have; the errors of
+// AnswerGrammars::Get for an answer that had a shape.
 absl::StatusOr<GenerateOptions> ReplayOptions(const AnswerRecord& record, AnswerGrammars& grammars);
 
 }  // namespace inlay::serve

@@ -124,18 +124,20 @@ AnswerReply::OnAnswer AnswerRoutes::LogAnswers(const std::vector<AnswerRequest>&
   if (options_.answer_log == nullptr) return nullptr;
   return [this, requests, id = visit.request.id, client = visit.client.name](size_t prompt,
                                                                              const AnswerEnd& end) {
-    AnswerRecord record{.id = id,
-                        .time = absl::FormatTime(absl::Now(), absl::UTCTimeZone()),
-                        .client = client,
-                        .fingerprint = fingerprints_.engine,
-                        .prompt = requests[prompt].prompt,
-                        .options = requests[prompt].options,
-                        .tokens = end.tokens,
-                        .reason = end.reason};
-    record.options.sampling.choice += static_cast<uint32_t>(end.choice);
-    if (const auto grammar = std::exchange(record.options.grammar, nullptr))
-      record.shape = grammar->shape;
-    options_.answer_log->Append(std::move(record));
+    options_.answer_log->Append([&] {
+      AnswerRecord record{.id = id,
+                          .time = absl::FormatTime(absl::Now(), absl::UTCTimeZone()),
+                          .client = client,
+                          .engine_fingerprint = fingerprints_.engine,
+                          .prompt = requests[prompt].prompt,
+                          .options = requests[prompt].options,
+                          .tokens = end.tokens,
+                          .reason = end.reason};
+      record.options.sampling.choice += static_cast<uint32_t>(end.choice);
+      if (const auto grammar = std::exchange(record.options.grammar, nullptr))
+        record.shape = grammar->shape;
+      return record;
+    });
   };
 }
 

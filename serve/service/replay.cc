@@ -38,8 +38,8 @@ class ReplayListener final : public AnswerListener {
 
 }  // namespace
 
-void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars, const std::string& fingerprint,
-                  const Visit& visit) {
+void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars,
+                  const std::string& engine_fingerprint, const Visit& visit) {
   const absl::StatusOr<AnswerRecord> record = ParseRecord(visit.request.body);
   if (!record.ok()) return visit.Fail(record.status());
   absl::StatusOr<GenerateOptions> options = ReplayOptions(*record, grammars);
@@ -48,8 +48,8 @@ void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars, const std::str
   request.owner = request.prefix_owner = visit.client.owner;
   request.priority = visit.client.priority;
   request.deadline = visit.deadline;
-  const auto listener =
-      std::make_shared<ReplayListener>(visit, *record, record->fingerprint == fingerprint);
+  const auto listener = std::make_shared<ReplayListener>(
+      visit, *record, record->engine_fingerprint == engine_fingerprint);
   const absl::StatusOr<uint64_t> id = scheduler.Submit(std::move(request), listener);
   if (!id.ok()) return visit.Fail(id.status());
   visit.reply->OnGone([&scheduler, id = *id] { scheduler.Cancel(id); });

@@ -11,9 +11,9 @@
 namespace inlay::serve {
 
 // Replies whether the answer of the record in the request's body is the same now, and where not, at
-// which token it differs. `fingerprint`: this server's.
-void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars, const std::string& fingerprint,
-                  const Visit& visit);
+// which token it differs. `engine_fingerprint`: this server's (see Fingerprints).
+void ReplayAnswer(Scheduler& scheduler, AnswerGrammars& grammars,
+                  const std::string& engine_fingerprint, const Visit& visit);
 
 }  // namespace inlay::serve
 

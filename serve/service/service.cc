@@ -74,18 +74,21 @@ class ModelService final : public Service {
     const std::lock_guard lock(mutex_);
     connections_ = std::move(count);
   }
-  const std::string& fingerprint() const override { return fingerprints_.service; }
+  const std::string& service_fingerprint() const override { return fingerprints_.service; }
   size_t context() const override { return ContextOf(model_, scheduler_.get()); }
 
  private:
   using Run = void (ModelService::*)(const Visit& visit);
-  struct Route {
-    absl::string_view method, path;
-    Run run;
+  struct RouteTraits {
     bool open = false;   // without a key
     bool quick = false;  // on the network's thread
     bool below = false;  // the paths below this one, too
     bool waits = false;  // among those of --queue, as answers do in the scheduler
+  };
+  struct Route {
+    absl::string_view method, path;
+    Run run;
+    RouteTraits traits = {};
   };
   static absl::Span<const Route> Routes();
   // The route of a request, null where there is none; `allowed` are the methods that its path
@@ -172,9 +175,9 @@ ModelService::~ModelService() {
 
 absl::Span<const ModelService::Route> ModelService::Routes() {
   static const Route kRoutes[] = {
-      {"GET", "/health", &ModelService::Health, /*open=*/true, /*quick=*/true},
-      {"GET", "/metrics", &ModelService::Metrics, /*open=*/false, /*quick=*/true},
-      {"GET", "/v1/models", &ModelService::Models, /*open=*/false, /*quick=*/true, /*below=*/true},
+      {"GET", "/health", &ModelService::Health, {.open = true, .quick = true}},
+      {"GET", "/metrics", &ModelService::Metrics, {.quick = true}},
+      {"GET", "/v1/models", &ModelService::Models, {.quick = true, .below = true}},
       {"POST", "/v1/chat/completions", &ModelService::Answer},
       {"POST", "/v1/completions", &ModelService::Answer},
       {"POST", "/v1/responses", &ModelService::Answer},
@@ -183,11 +186,11 @@ absl::Span<const ModelService::Route> ModelService::Routes() {
       {"POST", "/apply-template", &ModelService::ApplyTemplate},
       {"POST", "/tokenize", &ModelService::Tokenize},
       {"POST", "/detokenize", &ModelService::Detokenize},
-      {"POST", "/v1/embeddings", &ModelService::Embeddings, false, false, false, /*waits=*/true},
+      {"POST", "/v1/embeddings", &ModelService::Embeddings, {.waits = true}},
       {"POST", "/v1/replay", &ModelService::Replay},
-      {"GET", "/v1/sessions", &ModelService::Sessions, false, /*quick=*/true, /*below=*/true},
-      {"POST", "/v1/sessions", &ModelService::Sessions, false, /*quick=*/true, /*below=*/true},
-      {"DELETE", "/v1/sessions", &ModelService::Sessions, false, /*quick=*/true, /*below=*/true},
+      {"GET", "/v1/sessions", &ModelService::Sessions, {.quick = true, .below = true}},
+      {"POST", "/v1/sessions", &ModelService::Sessions, {.quick = true, .below = true}},
+      {"DELETE", "/v1/sessions", &ModelService::Sessions, {.quick = true, .below = true}},
   };
   return kRoutes;
 }
@@ -197,7 +200,8 @@ const ModelService::Route* ModelService::FindRoute(const HttpRequest& request,
   const std::string& path = request.path;
   const Route* route = nullptr;
   for (const Route& candidate : Routes()) {
-    const bool below = candidate.below && absl::StartsWith(path, absl::StrCat(candidate.path, "/"));
+    const bool below =
+        candidate.traits.below && absl::StartsWith(path, absl::StrCat(candidate.path, "/"));
     if (candidate.path != path && !below) continue;
     allowed->push_back(candidate.method);
     if (candidate.method == request.method) route = &candidate;
@@ -221,7 +225,8 @@ absl::StatusOr<ApiClient> ModelService::ClientOf(const HttpRequest& request) con
 std::optional<Refusal> ModelService::Admit(const HttpRequest& request, bool has_body) const {
   std::vector<absl::string_view> allowed;
   const Route* const route = FindRoute(request, &allowed);
-  if (!has_body && (IsForPage(request) || (route != nullptr && route->open))) return std::nullopt;
+  if (!has_body && (IsForPage(request) || (route != nullptr && route->traits.open)))
+    return std::nullopt;
   const absl::Status status = ClientOf(request).status();
   if (status.ok()) return std::nullopt;
   return Refusal{HttpStatusOf(status), std::string(status.message())};
@@ -239,7 +244,7 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
   visit->protocol = ProtocolOf(path);
   std::vector<absl::string_view> allowed;
   const Route* const route = FindRoute(visit->request, &allowed);
-  if (route == nullptr || !route->open) {
+  if (route == nullptr || !route->traits.open) {
     // Also where Admit has found it: keys may have been read again since.
     absl::StatusOr<ApiClient> client = ClientOf(visit->request);
     if (!client.ok()) return visit->Fail(client.status());
@@ -254,9 +259,9 @@ void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply)
     return visit->reply->Send(405, "application/json", ErrorBody(visit->protocol, status),
                               {{"Allow", methods}});
   }
-  if (route->quick) return (this->*route->run)(*visit);
+  if (route->traits.quick) return (this->*route->run)(*visit);
   std::shared_ptr<void> place;
-  if (route->waits) {
+  if (route->traits.waits) {
     absl::StatusOr<std::shared_ptr<void>> taken = TakePlace();
     if (!taken.ok()) return visit->Fail(taken.status());
     place = *std::move(taken);
@@ -358,7 +363,7 @@ std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) 
           .tokenizer = tokenizer_,
           .renderer = *renderer_,
           .scheduler = *scheduler,
-          .fingerprint = fingerprints_.service,
+          .service_fingerprint = fingerprints_.service,
           .own_sessions_only = options_.own_sessions_only,
           .markers = answers_.markers(),
           .make_request = [this](const Call& call,
@@ -368,7 +373,8 @@ std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) 
             AnswerReply::OnAnswer log = answers_.LogAnswers({request}, visit);
             if (log == nullptr) return nullptr;
             return [log](const AnswerEnd& end) { log(0, end); };
-          }},
+          },
+          .note = options_.note},
       options_.sessions ? options_.sessions : std::make_shared<MemoryStore>(kSessionMemory));
 }
 

@@ -22,7 +22,8 @@ namespace inlay::serve {
 class Service {
  public:
   // `model` and `keys` must outlive the service. Without a renderer (a model that knows no chats)
-  // chats are refused with its error. Errors of Scheduler::Create and of the log's file.
+  // chats are refused with its error. Errors: those of MakeFingerprint, SharedPrefixes::Create and
+  // Scheduler::Create.
   static absl::StatusOr<std::unique_ptr<Service>> Create(const LoadedModel& model,
                                                          absl::StatusOr<ChatRenderer> renderer,
                                                          const ApiKeys& keys,
@@ -43,9 +44,8 @@ class Service {
   // How /metrics learns of open connections.
   virtual void CountConnections(std::function<size_t()> count) = 0;
 
-  // What determines the bytes of an answer besides its request: the program, the instruction set,
-  // the weights, how rows are stored, the sampler.
-  virtual const std::string& fingerprint() const = 0;
+  // What determines the bytes of an answer besides its request: see Fingerprints::service.
+  virtual const std::string& service_fingerprint() const = 0;
 
   // The longest conversation in tokens, or text where the model embeds: see Scheduler::context().
   virtual size_t context() const = 0;

@@ -2,10 +2,12 @@
 #ifndef INLAY_SERVE_SERVICE_SERVICE_OPTIONS_H_
 #define INLAY_SERVE_SERVICE_SERVICE_OPTIONS_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "io/store/state_store.h"
 #include "serve/prefixes/shared_prefixes.h"
@@ -32,6 +34,9 @@ struct ServiceOptions {
   std::shared_ptr<AnswerLog> answer_log;  // which each answer is appended to; null: none
   // Where sessions are kept; null: in memory, as long as the service lives.
   std::shared_ptr<StateStore> sessions = nullptr;
+  // Told what the operator is to know and clients are not: errors of the store of sessions in full.
+  // On any thread; may be null.
+  std::function<void(absl::string_view sentence)> note = nullptr;
   // Refuse turns of sessions that have turns of another fingerprint.
   bool own_sessions_only = false;
 };

@@ -40,7 +40,7 @@ void AddTurn(const SessionTurn& turn, Json* json) {
   if (!turn.stop_text.empty()) out["stop"] = turn.stop_text;
   out["usage"] = UsageJson(turn.usage);
   out["seed"] = turn.options.sampling.seed;
-  out["system_fingerprint"] = turn.fingerprint;
+  out["system_fingerprint"] = turn.service_fingerprint;
   if (!turn.idempotency_key.empty()) out["idempotency_key"] = turn.idempotency_key;
 }
 

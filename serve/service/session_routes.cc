@@ -75,7 +75,7 @@ SessionRoutes::SessionRoutes(const SessionHost& host, std::shared_ptr<StateStore
     : host_(host),
       prompts_(host.tokenizer, host.renderer, host.markers),
       vocabulary_(VocabularyOf(host.tokenizer)),
-      store_(std::move(store), limits),
+      store_(std::move(store), limits, host.note),
       savers_(kSavers),
       threads_(std::make_unique<Workers>(kThreads)) {}
 
@@ -101,14 +101,14 @@ void SessionRoutes::Handle(const Visit& visit) {
   }
   threads_->Add([this, visit, place = std::move(place)] {
     const absl::Status status = OrOutOfMemory("this request", [&] {
-      Answer(visit);
+      Respond(visit);
       return absl::OkStatus();
     });
     if (!status.ok()) visit.Fail(status);
   });
 }
 
-void SessionRoutes::Answer(const Visit& visit) {
+void SessionRoutes::Respond(const Visit& visit) {
   absl::string_view name = absl::StripPrefix(visit.request.path, kPath);
   absl::ConsumePrefix(&name, "/");
   absl::string_view action;
@@ -189,11 +189,12 @@ absl::StatusOr<Session> SessionRoutes::CheckOwn(absl::StatusOr<Session> session)
 absl::Status SessionRoutes::CheckFingerprints(const Session& session) const {
   for (const SessionTurn& turn : session.turns) {
     // Rewinds compute nothing.
-    if (turn.fingerprint == host_.fingerprint || turn.kind == SessionTurn::Kind::kCut) continue;
+    if (turn.kind == SessionTurn::Kind::kCut) continue;
+    if (turn.service_fingerprint == host_.service_fingerprint) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("version ", turn.version, " of the session ", session.name,
-                     " was computed by ", turn.fingerprint, ", and this server, which is ",
-                     host_.fingerprint, ", goes on with its own sessions only"));
+                     " was computed by ", turn.service_fingerprint, ", and this server, which is ",
+                     host_.service_fingerprint, ", goes on with its own sessions only"));
   }
   return absl::OkStatus();
 }
@@ -377,7 +378,7 @@ absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, 
   turn.parent = session.version;
   turn.idempotency_key = body.idempotency_key;
   turn.request_hash = body.hash;
-  turn.fingerprint = host_.fingerprint;
+  turn.service_fingerprint = host_.service_fingerprint;
   INLAY_ASSIGN_OR_RETURN(SessionAnswerReader reader,
                          body.raw ? prompts_.PrepareRaw(session, call, &turn, &request)
                                   : prompts_.PrepareMessages(session, call, &turn, &request));

@@ -35,8 +35,8 @@ struct SessionHost {
   const Tokenizer& tokenizer;
   const ChatRenderer& renderer;
   Scheduler& scheduler;
-  const std::string& fingerprint;
-  // Turns of sessions that have turns of another fingerprint are refused; else their tokens are
+  const std::string& service_fingerprint;  // see Fingerprints
+  // Turns of sessions that have turns of another one are refused; else their tokens are
   // computed again, as those of any prompt.
   bool own_sessions_only;
   // Control tokens that show in answers without and with tools.
@@ -45,6 +45,7 @@ struct SessionHost {
   std::function<absl::StatusOr<AnswerRequest>(const Call&, const Visit&)> make_request;
   // What is told of an answer to this request that ended as it should; may be null.
   std::function<std::function<void(const AnswerEnd&)>(const AnswerRequest&, const Visit&)> logger;
+  std::function<void(absl::string_view sentence)> note;  // see ServiceOptions
 };
 
 class SessionRoutes {
@@ -65,7 +66,7 @@ class SessionRoutes {
   void Ping(absl::Time before);
 
  private:
-  void Answer(const Visit& visit);
+  void Respond(const Visit& visit);
   // The reply to a request that needs no answer of the model.
   absl::StatusOr<Json> Reply(const Visit& visit, absl::string_view name, absl::string_view action);
   absl::StatusOr<Json> List(const Visit& visit);
@@ -98,7 +99,8 @@ class SessionRoutes {
   absl::StatusOr<Session> LoadOwn(SessionStore::Hold& hold, absl::string_view name);
   absl::StatusOr<Session> CheckOwn(absl::StatusOr<Session> session) const;
   absl::Status CheckFingerprints(const Session& session) const;
-  // Makes a session that has no name yet, or this one.
+  // Stores the session as a new one of its name, and returns its JSON. Errors of
+  // SessionStore::Create.
   absl::StatusOr<Json> Store(const Visit& visit, Session session);
   absl::Status GoTo(const SessionPlace& place, Session* session) const;
   absl::Status CheckTokens(const Session& session) const;

@@ -49,8 +49,8 @@ struct SessionTurn {
   StopReason reason = StopReason::kEndOfGeneration;
   std::string stop_text;
   ReplyUsage usage;
-  std::string fingerprint;  // of the server that computed it
-  int64_t created = 0;      // seconds since 1970
+  std::string service_fingerprint;  // of the server that computed it; "fingerprint" in JSON
+  int64_t created = 0;              // seconds since 1970
   // Of the request; "" when it had none, or when the turn is no longer what was replied.
   std::string idempotency_key;
   uint64_t request_hash = 0;

@@ -13,6 +13,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/generation.h"
+#include "serve/api/document_reader.h"
 #include "serve/api/options_json.h"
 
 namespace inlay::serve {
@@ -28,32 +29,21 @@ constexpr std::pair<Kind, absl::string_view> kKinds[] = {{Kind::kAnswer, "answer
                                                          {Kind::kRaw, "raw"},
                                                          {Kind::kCut, "cut"}};
 
-// The following functions throw nlohmann's exceptions for what is not what it should be.
-
-Kind KindOfTurn(const Json& name) {
-  const std::string text = name.get<std::string>();
-  const auto known = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                  [&](const auto& k) { return k.second == text; });
-  if (known == std::end(kKinds)) name.get<bool>();  // throws
-  return known->first;
+Kind KindOfTurn(const DocumentReader& turn) {
+  std::vector<absl::string_view> names;
+  for (const auto& [kind, name] : kKinds) names.push_back(name);
+  return kKinds[turn.Choice("kind", names)].first;
 }
 
-std::vector<int32_t> TokensOf(const Json& list) {
-  std::vector<int32_t> tokens;
-  tokens.reserve(list.size());
-  for (const Json& token : list) tokens.push_back(IntegerOf<int32_t>(token));
-  return tokens;
+// The reader of element `i` of the list `key`.
+DocumentReader ElementOf(const DocumentReader& json, absl::string_view key, size_t i) {
+  return {json.List(key)[i], absl::StrCat(json.Path(key), "[", i, "]"), json.error()};
 }
 
-Json MessagesOf(const Json& list) {
-  list.get_ref<const Json::array_t&>();
-  for (const Json& message : list) message.at("role").get<std::string>();
-  return list;
-}
-
-Json ObjectOf(const Json& json) {
-  json.get_ref<const Json::object_t&>();
-  return json;
+Json MessagesOf(const DocumentReader& json) {
+  const Json& messages = json.List("messages");
+  for (size_t i = 0; i < messages.size(); ++i) ElementOf(json, "messages", i).Text("role");
+  return messages;
 }
 
 Json StoredUsage(const ReplyUsage& usage) {
@@ -63,11 +53,11 @@ Json StoredUsage(const ReplyUsage& usage) {
           {"reasoning_tokens", usage.reasoning_tokens}};
 }
 
-ReplyUsage UsageOf(const Json& json) {
-  return {.prompt_tokens = IntegerOf<size_t>(json.at("prompt_tokens")),
-          .cached_tokens = IntegerOf<size_t>(json.at("cached_tokens")),
-          .completion_tokens = IntegerOf<size_t>(json.at("completion_tokens")),
-          .reasoning_tokens = IntegerOf<size_t>(json.at("reasoning_tokens"))};
+ReplyUsage UsageOf(const DocumentReader& json) {
+  return {.prompt_tokens = json.Integer<size_t>("prompt_tokens"),
+          .cached_tokens = json.Integer<size_t>("cached_tokens"),
+          .completion_tokens = json.Integer<size_t>("completion_tokens"),
+          .reasoning_tokens = json.Integer<size_t>("reasoning_tokens")};
 }
 
 Json TurnDocument(const SessionTurn& turn) {
@@ -91,60 +81,62 @@ Json TurnDocument(const SessionTurn& turn) {
   json["reason"] = std::string(StopReasonName(turn.reason));
   json["stop_text"] = turn.stop_text;
   json["usage"] = StoredUsage(turn.usage);
-  json["fingerprint"] = turn.fingerprint;
+  json["fingerprint"] = turn.service_fingerprint;
   json["idempotency_key"] = turn.idempotency_key;
   json["request_hash"] = turn.request_hash;
   return json;
 }
 
-SessionTurn TurnOf(const Json& json) {
+SessionTurn TurnOf(const DocumentReader& json) {
   SessionTurn turn;
-  turn.kind = KindOfTurn(json.at("kind"));
-  turn.version = IntegerOf<uint64_t>(json.at("version"));
-  turn.parent = IntegerOf<uint64_t>(json.at("parent"));
-  turn.created = IntegerOf<int64_t>(json.at("created"));
-  turn.keep = IntegerOf<size_t>(json.at("keep"));
-  turn.given = IntegerOf<size_t>(json.at("given"));
-  turn.tokens = TokensOf(json.at("tokens"));
+  turn.kind = KindOfTurn(json);
+  turn.version = json.Integer<uint64_t>("version");
+  turn.parent = json.Integer<uint64_t>("parent");
+  turn.created = json.Integer<int64_t>("created");
+  turn.keep = json.Integer<size_t>("keep");
+  turn.given = json.Integer<size_t>("given");
+  turn.tokens = json.Integers<int32_t>("tokens");
   if (turn.kind == Kind::kCut) return turn;
   if (turn.kind == Kind::kAnswer) {
-    turn.messages = MessagesOf(json.at("messages"));
-    turn.variables = ObjectOf(json.at("variables"));
-    turn.tools = json.at("tools").get<bool>();
-    turn.in_thinking = json.at("in_thinking").get<bool>();
+    turn.messages = MessagesOf(json);
+    turn.variables = json.Object("variables");
+    turn.tools = json.Bool("tools");
+    turn.in_thinking = json.Bool("in_thinking");
   }
-  turn.answer.said = json.at("said").get<std::string>();
-  turn.answer.message = json.at("message");
+  turn.answer.said = json.Text("said");
   if (turn.kind == Kind::kRaw) {
-    turn.answer.message = nullptr;
+    json.Any("message");  // null
   } else {
-    turn.answer.message.at("role").get<std::string>();
-    turn.answer.message.at("content").get<std::string>();
+    turn.answer.message = json.Object("message");
+    const DocumentReader message = json.Part("message");
+    message.Text("role");
+    message.Text("content");
   }
-  turn.options = OptionsOf(json.at("options"));
-  turn.reason = StopReasonOf(json.at("reason"));
-  turn.stop_text = json.at("stop_text").get<std::string>();
-  turn.usage = UsageOf(json.at("usage"));
-  turn.fingerprint = json.at("fingerprint").get<std::string>();
-  turn.idempotency_key = json.at("idempotency_key").get<std::string>();
-  turn.request_hash = IntegerOf<uint64_t>(json.at("request_hash"));
+  turn.options = OptionsOf(json.Part("options"));
+  turn.reason = StopReasonOf(json, "reason");
+  turn.stop_text = json.Text("stop_text");
+  turn.usage = UsageOf(json.Part("usage"));
+  turn.service_fingerprint = json.Text("fingerprint");
+  turn.idempotency_key = json.Text("idempotency_key");
+  turn.request_hash = json.Integer<uint64_t>("request_hash");
   return turn;
 }
 
-Session SessionOf(const Json& json) {
+Session SessionOf(const Json& document, absl::Status* error) {
+  const DocumentReader json(document, "", error);
   Session session;
-  session.name = json.at("name").get<std::string>();
-  session.vocabulary = json.at("vocabulary").get<std::string>();
-  session.created = IntegerOf<int64_t>(json.at("created"));
-  session.updated = IntegerOf<int64_t>(json.at("updated"));
-  session.version = IntegerOf<uint64_t>(json.at("version"));
-  session.root = json.at("root").get<std::string>();
-  session.messages = MessagesOf(json.at("messages"));
-  if (const Json& tools = json.at("tools"); !tools.is_null())
-    session.tools = tools.get_ref<const Json::array_t&>();
-  session.variables = ObjectOf(json.at("variables"));
-  for (const Json& turn : json.at("turns").get_ref<const Json::array_t&>())
-    session.turns.push_back(TurnOf(turn));
+  session.name = json.Text("name");
+  session.vocabulary = json.Text("vocabulary");
+  session.created = json.Integer<int64_t>("created");
+  session.updated = json.Integer<int64_t>("updated");
+  session.version = json.Integer<uint64_t>("version");
+  session.root = json.Text("root");
+  session.messages = MessagesOf(json);
+  if (!json.Any("tools").is_null()) session.tools = json.List("tools");
+  session.variables = json.Object("variables");
+  const size_t turns = json.List("turns").size();
+  for (size_t i = 0; i < turns && error->ok(); ++i)
+    session.turns.push_back(TurnOf(ElementOf(json, "turns", i)));
   return session;
 }
 
@@ -220,19 +212,18 @@ Json SessionDocument(const Session& session) {
 
 absl::StatusOr<Session> ParseSession(const Json& document) {
   return OrOutOfMemory("this session", [&]() -> absl::StatusOr<Session> {
-    Session session;
-    try {
-      if (!document.is_object() || document.value("object", "") != kObject)
-        return absl::InvalidArgumentError("the document is no saved session");
-      if (document.at("format") != kFormat) {
-        return absl::InvalidArgumentError(absl::StrCat("the session is of the format ",
-                                                       document.at("format").dump(),
-                                                       "; this server reads ", kFormat));
-      }
-      session = SessionOf(document);
-    } catch (const nlohmann::json::exception& error) {
+    absl::Status error;
+    const DocumentReader json(document, "", &error);
+    if (json.Text("object") != kObject)
+      return absl::InvalidArgumentError("the document is no saved session");
+    if (const int format = json.Integer<int>("format"); error.ok() && format != kFormat) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the document is no whole session: ", error.what()));
+          absl::StrCat("the session is of the format ", format, "; this server reads ", kFormat));
+    }
+    Session session = SessionOf(document, &error);
+    if (!error.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the document is no whole session: ", error.message()));
     }
     // A change counts one more.
     constexpr uint64_t kMostVersion = std::numeric_limits<int64_t>::max();

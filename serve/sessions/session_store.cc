@@ -13,7 +13,7 @@
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "io/json/parse_json.h"
-#include "serve/api/options_json.h"
+#include "serve/api/document_reader.h"
 #include "serve/sessions/session_json.h"
 
 namespace inlay::serve {
@@ -70,55 +70,39 @@ absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the stored session ", what));
 }
 
-// An error of the store as one of the server, since codes such as PermissionDenied would tell a
-// client that its request is at fault. Where the store may answer again, the client may try again.
-// Aborted stays: another server has changed the session.
-absl::Status OfStore(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kDataLoss:
-      return status;
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-      return absl::UnavailableError(
-          absl::StrCat("the store of sessions does not answer: ", status.message()));
-    case absl::StatusCode::kResourceExhausted:
-      return absl::UnavailableError(
-          absl::StrCat("the store of sessions has no room: ", status.message()));
-    default:
-      return absl::InternalError(absl::StrCat("the store of sessions failed: ", status.message()));
-  }
-}
-
-// Up to `size` bytes, which were claimed but may not be there.
-absl::StatusOr<std::string> ReadText(ByteSource& reader, uint64_t size, uint64_t most) {
-  if (size > most || size > reader.remaining()) return Damaged("is shorter than it says");
+// The `size` bytes of a part of the state, which were claimed but may not be there.
+absl::StatusOr<std::string> ReadText(absl::string_view part, uint64_t size, uint64_t most,
+                                     ByteSource& reader, StoreErrors& errors) {
+  if (size > most)
+    return Damaged(absl::StrCat("has a ", part, " of ", size, " bytes, more than ", most));
+  if (size > reader.remaining()) return Damaged("is shorter than it says");
   std::string text(static_cast<size_t>(size), '\0');
   INLAY_RETURN_IF_ERROR(
-      OfStore(reader.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()})));
+      errors.OfStore(reader.Read({reinterpret_cast<uint8_t*>(text.data()), text.size()})));
   return text;
 }
 
-absl::StatusOr<StateHead> ReadHead(ByteSource& reader) {
+absl::StatusOr<StateHead> ReadHead(ByteSource& reader, StoreErrors& errors) {
   StateHead head;
   if (reader.remaining() < sizeof(head)) return Damaged("is cut off");
-  INLAY_RETURN_IF_ERROR(OfStore(reader.Read({reinterpret_cast<uint8_t*>(&head), sizeof(head)})));
+  INLAY_RETURN_IF_ERROR(
+      errors.OfStore(reader.Read({reinterpret_cast<uint8_t*>(&head), sizeof(head)})));
   if (head.magic != StateHead().magic) return Damaged("is none");
   return head;
 }
 
-absl::StatusOr<Session> ReadSession(StateReader& reader, uint64_t most_bytes) {
-  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader));
+absl::StatusOr<Session> ReadSession(StateReader& reader, uint64_t most_bytes, StoreErrors& errors) {
+  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, errors));
   INLAY_ASSIGN_OR_RETURN(const std::string summary,
-                         ReadText(reader, head.summary_bytes, kMostSummary));
-  INLAY_ASSIGN_OR_RETURN(const std::string text, ReadText(reader, head.document_bytes, most_bytes));
+                         ReadText("summary", head.summary_bytes, kMostSummary, reader, errors));
+  INLAY_ASSIGN_OR_RETURN(const std::string text,
+                         ReadText("document", head.document_bytes, most_bytes, reader, errors));
   Xxh64 hash(head.Seed());
   hash.Update(summary.data(), summary.size());
   hash.Update(text.data(), text.size());
   if (hash.Digest() != head.checksum) return Damaged("is damaged");
-  INLAY_ASSIGN_OR_RETURN(const Json document, ParseJson("the stored session", text));
-  absl::StatusOr<Session> session = ParseSession(document);
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument document, ParseJson("the stored session", text));
+  absl::StatusOr<Session> session = ParseSession(*document);
   if (absl::IsInvalidArgument(session.status())) return Damaged(session.status().message());
   return session;
 }
@@ -132,24 +116,23 @@ std::string SummaryText(const Session& session) {
                    {"root", session.root}});
 }
 
-absl::StatusOr<SessionSummary> ReadSummary(const StateBeginning& state) {
+absl::StatusOr<SessionSummary> ReadSummary(const StateBeginning& state, StoreErrors& errors) {
   SessionSummary summary;
   summary.bytes = state.state_bytes;
   MemorySource reader(Bytes(state.bytes));
-  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader));
+  INLAY_ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, errors));
   INLAY_ASSIGN_OR_RETURN(const std::string text,
-                         ReadText(reader, head.summary_bytes, kMostSummary));
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the summary", text));
-  try {
-    summary.version = IntegerOf<uint64_t>(json.at("version"));
-    summary.length = IntegerOf<size_t>(json.at("length"));
-    summary.created = IntegerOf<int64_t>(json.at("created"));
-    summary.updated = IntegerOf<int64_t>(json.at("updated"));
-    summary.title = json.at("title").get<std::string>();
-    summary.root = json.at("root").get<std::string>();
-  } catch (const nlohmann::json::exception&) {
-    return Damaged("has a damaged summary");
-  }
+                         ReadText("summary", head.summary_bytes, kMostSummary, reader, errors));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument document, ParseJson("the summary", text));
+  absl::Status error;
+  const DocumentReader json(*document, "the summary", &error);
+  summary.version = json.Integer<uint64_t>("version");
+  summary.length = json.Integer<size_t>("length");
+  summary.created = json.Integer<int64_t>("created");
+  summary.updated = json.Integer<int64_t>("updated");
+  summary.title = json.Text("title");
+  summary.root = json.Text("root");
+  if (!error.ok()) return Damaged(absl::StrCat("is damaged: ", error.message()));
   return summary;
 }
 
@@ -195,8 +178,8 @@ absl::StatusOr<std::pair<Session, StateTag>> SessionStore::LoadTagged(const std:
     return ReadWhole([&]() -> absl::StatusOr<Loaded> {
       const auto reader = store_->Get(key);
       if (absl::IsNotFound(reader.status())) return NoSession(name);
-      INLAY_RETURN_IF_ERROR(OfStore(reader.status()));
-      INLAY_ASSIGN_OR_RETURN(Session session, ReadSession(**reader, limits_.most_bytes));
+      INLAY_RETURN_IF_ERROR(errors_.OfStore(reader.status()));
+      INLAY_ASSIGN_OR_RETURN(Session session, ReadSession(**reader, limits_.most_bytes, errors_));
       if (session.name != name) return Damaged("is another one");
       return Loaded(std::move(session), (*reader)->tag());
     });
@@ -213,11 +196,11 @@ absl::Status SessionStore::CountAndCreate(const Hold& hold, absl::string_view cl
   const std::lock_guard lock(creating_);
   const std::string prefix = PrefixOf(client);
   const absl::StatusOr<size_t> count = store_->Count(prefix);
-  INLAY_RETURN_IF_ERROR(OfStore(count.status()));
+  INLAY_RETURN_IF_ERROR(errors_.OfStore(count.status()));
   // A list may be long, so it is asked for only where it decides.
   if (*count >= limits_.most_sessions) {
     const absl::StatusOr<std::vector<std::string>> keys = store_->List(prefix);
-    INLAY_RETURN_IF_ERROR(OfStore(keys.status()));
+    INLAY_RETURN_IF_ERROR(errors_.OfStore(keys.status()));
     if (std::binary_search(keys->begin(), keys->end(), hold.key_))
       return AlreadyThere(session.name);
     if (keys->size() >= limits_.most_sessions) {
@@ -255,7 +238,7 @@ absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
       INLAY_RETURN_IF_ERROR(writer->Append(Bytes(document)));
       return writer->Commit();
     }();
-    if (!absl::IsAborted(status)) return OfStore(status);
+    if (!absl::IsAborted(status)) return errors_.OfStore(status);
     return absl::AbortedError(absl::StrCat("the session ", session.name,
                                            " was changed or deleted by another server meanwhile"));
   });
@@ -264,7 +247,7 @@ absl::Status SessionStore::Save(const Hold& hold, const Session& session) {
 absl::Status SessionStore::Delete(const Hold& hold, absl::string_view name) {
   return gate_.Run([&] {
     const absl::Status status = store_->Delete(hold.key_);
-    return absl::IsNotFound(status) ? NoSession(name) : OfStore(status);
+    return absl::IsNotFound(status) ? NoSession(name) : errors_.OfStore(status);
   });
 }
 
@@ -275,15 +258,15 @@ absl::StatusOr<std::vector<SessionSummary>> SessionStore::List(absl::string_view
 absl::StatusOr<std::vector<SessionSummary>> SessionStore::ReadList(absl::string_view client) {
   const std::string prefix = PrefixOf(client);
   const absl::StatusOr<std::vector<std::string>> keys = store_->List(prefix);
-  INLAY_RETURN_IF_ERROR(OfStore(keys.status()));
+  INLAY_RETURN_IF_ERROR(errors_.OfStore(keys.status()));
   std::vector<SessionSummary> sessions;
   for (const std::string& key : *keys) {
     absl::StatusOr<SessionSummary> summary = ReadWhole([&]() -> absl::StatusOr<SessionSummary> {
       // A session may have a thousand times as much.
       const auto state = store_->ReadBeginning(key, sizeof(StateHead) + kMostSummary);
       if (absl::IsNotFound(state.status())) return state.status();
-      INLAY_RETURN_IF_ERROR(OfStore(state.status()));
-      return ReadSummary(*state);
+      INLAY_RETURN_IF_ERROR(errors_.OfStore(state.status()));
+      return ReadSummary(*state, errors_);
     });
     // A list that lacks sessions says that they are gone.
     if (absl::IsUnavailable(summary.status()) || absl::IsInternal(summary.status()))

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -16,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "io/store/state_store.h"
 #include "serve/sessions/session.h"
+#include "serve/sessions/store_errors.h"
 #include "serve/sessions/store_gate.h"
 
 namespace inlay::serve {
@@ -44,8 +46,10 @@ struct SessionSummary {
 // session at the same time, the store takes the first one's change, and the other gets Aborted.
 class SessionStore {
  public:
-  SessionStore(std::shared_ptr<StateStore> store, SessionLimits limits)
-      : store_(std::move(store)), limits_(limits) {}
+  // `note`: see StoreErrors, by which errors of the store are told.
+  SessionStore(std::shared_ptr<StateStore> store, SessionLimits limits,
+               std::function<void(absl::string_view sentence)> note = nullptr)
+      : store_(std::move(store)), limits_(limits), errors_(std::move(note)) {}
 
   // While it exists, nobody else in this process changes the session. It must not outlive the
   // store.
@@ -103,9 +107,11 @@ class SessionStore {
 
   const std::shared_ptr<StateStore> store_;
   const SessionLimits limits_;
+  StoreErrors errors_;
   StoreGate gate_;
-  std::mutex creating_;  // so that sessions are counted one after the other
-  std::mutex mutex_;     // guards the next member
+  // So that sessions are counted one after the other: held while the store is waited for.
+  std::mutex creating_;
+  std::mutex mutex_;  // guards the next member
   std::set<std::string> held_;
 };
 

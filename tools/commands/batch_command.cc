@@ -113,7 +113,7 @@ absl::Status Run(BatchFlags flags) {
                          Service::Create(model, std::move(renderer), keys, service_options));
   INLAY_RETURN_IF_ERROR(CheckContext(*service, service_options, model));
   const JobIdentity identity{.input = requests.Content(),
-                             .fingerprint = service->fingerprint(),
+                             .fingerprint = service->service_fingerprint(),
                              .model = service_options.model_name,
                              .chat_template = chosen.Identity(model),
                              .context = service_options.scheduler.context,

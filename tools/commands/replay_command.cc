@@ -201,12 +201,12 @@ absl::Status Run(const ReplayFlags& flags) {
     }
     ++tally.answers;
     tally.same += !difference->has_value();
-    tally.other_server += record->fingerprint != fingerprint;
+    tally.other_server += record->engine_fingerprint != fingerprint;
     if (!difference->has_value() || flags.json) continue;
     std::string finding = absl::StrCat(where, ": request ", PrintableName(record->id), " ",
                                        DifferenceText(**difference), "\n");
-    if (record->fingerprint != fingerprint) {
-      absl::StrAppend(&finding, "  it was answered by ", PrintableName(record->fingerprint),
+    if (record->engine_fingerprint != fingerprint) {
+      absl::StrAppend(&finding, "  it was answered by ", PrintableName(record->engine_fingerprint),
                       ", and this is ", fingerprint, "\n");
     }
     write(finding);

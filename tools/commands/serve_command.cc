@@ -284,6 +284,9 @@ absl::Status Run(ServeFlags flags) {
   if (models.draft_model.has_value())
     options.scheduler.draft_model = models.draft_model->engine.get();
   options.answer_log = log;
+  options.note = [](absl::string_view sentence) {
+    WriteNote(absl::StrCat("inlay: ", sentence, "\n"));
+  };
   options.sessions = std::move(sessions);
   options.shared_prefixes = std::move(shared_prefixes);
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<Service> service,

@@ -14,6 +14,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -90,12 +91,25 @@ class Pipe {
 
 TEST(AnswerLogTest, AppendsToAFileOfItsOwnersAlone) {
   const std::string path = TempPath("answers.jsonl");
-  for (int i = 0; i < 2; ++i) Must(AnswerLog::Open(path))->Append(ShortRecord());
+  for (int i = 0; i < 2; ++i) Must(AnswerLog::Open(path))->Append([] { return ShortRecord(); });
   EXPECT_EQ(Contents(path), RecordLine(ShortRecord()) + RecordLine(ShortRecord()));
   struct stat info;
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   EXPECT_THAT(AnswerLog::Open("/nowhere/log").status().message(), HasSubstr("/nowhere/log"));
+}
+
+// The answer itself is there all the same.
+TEST(AnswerLogTest, ARecordThatFindsNoMemoryIsLostAndNothingElse) {
+  const std::string path = TempPath("no_memory.jsonl");
+  {
+    const auto log = Must(AnswerLog::Open(path));
+    log->Append([]() -> AnswerRecord { throw std::bad_alloc(); });
+    EXPECT_EQ(log->lost(), 1u);
+    EXPECT_EQ(log->waiting_bytes(), 0u);
+    log->Append([] { return ShortRecord(); });
+  }
+  EXPECT_EQ(Contents(path), RecordLine(ShortRecord()));
 }
 
 TEST(AnswerLogTest, PartOfARecordTakesNoOtherWithIt) {
@@ -104,7 +118,7 @@ TEST(AnswerLogTest, PartOfARecordTakesNoOtherWithIt) {
   Notes notes;
   const auto log = Must(AnswerLog::Open(path, {.note = notes.Taker()}));
   const auto append = [&] {
-    log->Append(ShortRecord());
+    log->Append([] { return ShortRecord(); });
     WaitUntil([&] { return log->waiting_bytes() == 0; });
   };
   append();
@@ -135,7 +149,7 @@ TEST(AnswerLogTest, PartOfARecordTakesNoOtherWithIt) {
 TEST(AnswerLogTest, ADiskThatIsFullIsToldOnce) {
   Notes notes;
   const auto log = Must(AnswerLog::Open("/dev/full", {.note = notes.Taker()}));
-  for (int i = 0; i < 3; ++i) log->Append(ShortRecord());
+  for (int i = 0; i < 3; ++i) log->Append([] { return ShortRecord(); });
   WaitUntil([&] { return log->lost() == 3 && !notes.all().empty(); });
   EXPECT_THAT(notes.all(),
               ElementsAre(HasSubstr("answers are not logged for now: cannot write /dev/full")));
@@ -149,7 +163,7 @@ TEST(AnswerLogTest, AppendsWithoutWaitingForAReader) {
       Must(AnswerLog::Open(pipe.path(), {.note = notes.Taker(), .most_waiting_bytes = most}));
   AnswerRecord long_one = ShortRecord();
   long_one.prompt.assign(1000, 12345);
-  for (int i = 0; i < 100; ++i) log->Append(long_one);
+  for (int i = 0; i < 100; ++i) log->Append([&] { return long_one; });
   EXPECT_LE(log->waiting_bytes(), most);
   WaitUntil([&] { return !notes.all().empty(); });
   EXPECT_THAT(notes.all(), ElementsAre(HasSubstr("records wait already for " + pipe.path())));
@@ -178,7 +192,7 @@ TEST(AnswerLogTest, EndsWhereNothingReads) {
   {
     const auto log = Must(AnswerLog::Open(
         pipe.path(), {.note = notes.Taker(), .time_to_finish = absl::Milliseconds(100)}));
-    for (int i = 0; i < 100; ++i) log->Append(long_one);
+    for (int i = 0; i < 100; ++i) log->Append([&] { return long_one; });
   }
   EXPECT_LT(SteadyNow() - begin, absl::Seconds(5));
   EXPECT_THAT(notes.all(), ElementsAre(HasSubstr("takes no more bytes")));
@@ -188,7 +202,7 @@ TEST(AnswerLogTest, OpensAFileThatHasTakenItsPlace) {
   const std::string path = TempPath("rotated.jsonl");
   const auto log = Must(AnswerLog::Open(path));
   const auto append = [&](const std::string& id) {
-    log->Append(ShortRecord(id));
+    log->Append([&] { return ShortRecord(id); });
     WaitUntil([&] { return log->waiting_bytes() == 0; });
   };
   append("a");

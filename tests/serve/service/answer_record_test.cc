@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gemma_like/grammar/call_rules.h"
+#include "nlohmann/json.hpp"
 #include "serve/api/call_fields.h"
 #include "tests/io/tokenizer/test_vocabulary.h"
 #include "tests/must.h"
@@ -72,7 +73,25 @@ TEST(AnswerRecordTest, RefusesWhatIsNoRecord) {
   }
   std::string line = RecordLine(Example());
   line.replace(line.find("\"stop\"}"), 7, "\"tired\"}");
-  EXPECT_EQ(ParseRecord(line).status().code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status status = ParseRecord(line).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("reason must be "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not 'tired'"));
+}
+
+// Conversions would make other tokens of them, and compare an answer to another prompt.
+TEST(AnswerRecordTest, RefusesIdsThatAreNoTokens) {
+  for (const char* member : {"prompt", "tokens"}) {
+    for (const char* id : {"4294967298", "2.7", "\"2\"", "true", "null", "1e1"}) {
+      nlohmann::json json = nlohmann::json::parse(RecordLine(Example()));
+      json[member][1] = nlohmann::json::parse(id);
+      const absl::Status status = ParseRecord(json.dump()).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << member << id;
+      EXPECT_THAT(
+          std::string(status.message()),
+          HasSubstr(absl::StrCat(member, "[1] must be a whole number from -2147483648 to")));
+    }
+  }
 }
 
 TEST(AnswerRecordTest, FindsTheFirstDifference) {

@@ -76,7 +76,7 @@ TEST(ServiceTest, TheFingerprintTellsWhatDeterminesAnAnswer) {
     auto renderer = chat_template.empty()
                         ? absl::StatusOr<ChatRenderer>(absl::InvalidArgumentError("no chats"))
                         : ChatRenderer::CreateFrom(*model.tokenizer, chat_template);
-    return Must(Service::Create(model, std::move(renderer), keys, options))->fingerprint();
+    return Must(Service::Create(model, std::move(renderer), keys, options))->service_fingerprint();
   };
   const std::string one = fingerprint("{{ messages[0].content }}", 200);
   EXPECT_EQ(one, fingerprint("{{ messages[0].content }}", 200));

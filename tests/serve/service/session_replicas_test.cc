@@ -183,21 +183,21 @@ TEST_F(ReplicasTest, OfAnotherFingerprint) {
   for (const bool own_only : {false, true}) {
     SCOPED_TRACE(own_only);
     Start(own_only, KvType::kBF16);
-    ASSERT_NE(services_[0]->fingerprint(), services_[1]->fingerprint());
+    ASSERT_NE(services_[0]->service_fingerprint(), services_[1]->service_fingerprint());
     Post(0, "", {{"name", "talk"}});
     const json first = Post(0, "/talk/turns", Turn(0, "ROMEO:", 1, 20));
-    EXPECT_EQ(first["system_fingerprint"], services_[0]->fingerprint());
+    EXPECT_EQ(first["system_fingerprint"], services_[0]->service_fingerprint());
     if (own_only) {
       const json refused = Post(1, "/talk/turns", Turn(1, "JULIET:"), 400);
       EXPECT_THAT(refused["error"]["message"].get<std::string>(),
                   HasSubstr(absl::StrCat("version 1 of the session talk was computed by ",
-                                         services_[0]->fingerprint())));
+                                         services_[0]->service_fingerprint())));
       EXPECT_EQ(Get(1, "/talk")["version"], 1) << "it may be read";
       EXPECT_EQ(Post(0, "/talk/turns", Turn(1, "JULIET:"))["version"], 2);
       continue;
     }
     const json turn = Post(1, "/talk/turns", Turn(1, "JULIET:", 2, 20));
-    EXPECT_EQ(turn["system_fingerprint"], services_[1]->fingerprint());
+    EXPECT_EQ(turn["system_fingerprint"], services_[1]->service_fingerprint());
     std::vector<int32_t> prompt = Get(1, "/talk?tokens=1")["tokens"];
     prompt.resize(turn["answer"]);
     const auto alone = Ask(*services_[1], "POST", "/v1/completions",

@@ -63,7 +63,7 @@ TEST_F(SessionRoutesTest, AnswersAsOtherRequestsDo) {
   EXPECT_EQ(one["seed"], 7);
   EXPECT_EQ(one["version"], 1);
   EXPECT_EQ(one["parent"], 0);
-  EXPECT_EQ(one["system_fingerprint"], service_->fingerprint());
+  EXPECT_EQ(one["system_fingerprint"], service_->service_fingerprint());
   EXPECT_EQ(one["usage"]["completion_tokens"], 20);
   const std::vector<int32_t> first = Tokens("talk");
   EXPECT_EQ(first.size(), one["end"]);

@@ -39,7 +39,7 @@ inline SessionTurn& AddTurn(Session& session, SessionTurn::Kind kind, size_t kee
   turn.options.sampling.seed = ~uint64_t{0} - session.version;
   turn.options.stop_texts = {"stop"};
   turn.usage.completion_tokens = generated.size();
-  turn.fingerprint = "f";
+  turn.service_fingerprint = "f";
   turn.idempotency_key = "key " + std::to_string(turn.version);
   turn.request_hash = 1000 + turn.version;
   session.turns.push_back(std::move(turn));

@@ -210,6 +210,27 @@ TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheServers) {
       << "such as a folder that is gone";
 }
 
+// Where the store is concerns its operator, not the clients.
+TEST_F(SessionStoreTest, ErrorsOfTheStoreAreTheOperatorsInFull) {
+  class Away final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    absl::StatusOr<std::unique_ptr<StateReader>> Get(absl::string_view) override {
+      return absl::UnavailableError("Redis at 10.0.0.7:6379 cannot be reached");
+    }
+  };
+  std::vector<std::string> notes;
+  SessionStore store(std::make_shared<Away>(states_), {},
+                     [&](absl::string_view sentence) { notes.emplace_back(sentence); });
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status status = store.Load("ann", "talk").status();
+    EXPECT_EQ(status, absl::UnavailableError("the store of sessions does not answer"));
+  }
+  // Once a minute: each request would tell it again.
+  EXPECT_THAT(notes, testing::ElementsAre(
+                         "the store of sessions: Redis at 10.0.0.7:6379 cannot be reached"));
+}
+
 // Requests that wait one after the other for a store that hangs would wait for ever.
 TEST_F(SessionStoreTest, OneRequestAtATimeWaitsForAStoreThatHangs) {
   class Hanging final : public ForwardingStore {
@@ -304,15 +325,26 @@ TEST_F(SessionStoreTest, DamagedStates) {
     bytes.resize(reader->remaining());
     ASSERT_TRUE(reader->Read(absl::MakeSpan(bytes)).ok());
   }
+  std::string why;
   const auto load_with = [&](const std::vector<uint8_t>& damaged) {
     const auto writer = Must(states_->Put(key));
     EXPECT_TRUE(writer->Append(damaged).ok());
     EXPECT_TRUE(writer->Commit().ok());
     EXPECT_TRUE(store_.Load("ann", "good").ok());
     EXPECT_TRUE(store_.List("ann").ok());
+    why = std::string(store_.Load("ann", "talk").status().message());
     return store_.Load("ann", "talk").status().code();
   };
   EXPECT_EQ(load_with(bytes), absl::StatusCode::kOk);
+  // A document, and a summary, beyond their bounds: see StateHead.
+  for (const auto& [at, says] : std::vector<std::pair<size_t, std::string>>{
+           {8 + 2, "has a summary of "}, {16 + 2, "has a document of "}}) {
+    std::vector<uint8_t> longer = bytes;
+    longer[at] += 1;  // 65536
+    EXPECT_EQ(load_with(longer), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(why, HasSubstr(says));
+    EXPECT_THAT(why, HasSubstr(at == 10 ? "more than 4096" : "more than 20000"));
+  }
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::vector<uint8_t> damaged = bytes;
     damaged[i] ^= 1;

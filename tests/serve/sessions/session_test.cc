@@ -201,16 +201,26 @@ TEST(SessionDocument, RefusesWhatIsNone) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   };
   refused([](Json& d) { d = Json::array(); }, "no saved session");
-  refused([](Json& d) { d["object"] = 7; }, "no whole session");
+  refused([](Json& d) { d["object"] = 7; }, "no saved session");
   refused([](Json& d) { d["format"] = 2; }, "format 2");
   refused([](Json& d) { d["name"] = "a b"; }, "'a b'");
-  refused([](Json& d) { d["turns"] = 1; }, "no whole session");
-  refused([](Json& d) { d["messages"] = {{{"content", "x"}}}; }, "role");
+  refused([](Json& d) { d["turns"] = 1; },
+          "the document is no whole session: turns must be a list, not 1");
+  refused([](Json& d) { d["messages"] = {{{"content", "x"}}}; }, "messages[0].role is missing");
   refused([](Json& d) { d["turns"][0]["tokens"][0] = -1; }, "has the token -1");
-  refused([](Json& d) { d["turns"][0]["tokens"][0] = 1e300; }, "no whole session");
-  refused([](Json& d) { d["turns"][0]["tokens"][0] = 4294967296; }, "no whole session");
+  refused([](Json& d) { d["turns"][0]["tokens"][0] = 1e300; }, "turns[0].tokens[0] must be");
+  refused([](Json& d) { d["turns"][0]["tokens"][0] = 4294967296; },
+          "turns[0].tokens[0] must be a whole number from -2147483648 to 2147483647, not "
+          "4294967296");
+  refused([](Json& d) { d["turns"][1]["tokens"][2] = "x"; },
+          "turns[1].tokens[2] must be a whole number from -2147483648 to 2147483647, not a string");
+  refused([](Json& d) { d["turns"][0]["kind"] = "foo"; },
+          "turns[0].kind must be answer or continuation or raw or cut, not 'foo'");
+  refused([](Json& d) { d["turns"][0]["kind"] = 3; }, "turns[0].kind must be a string, not 3");
+  refused([](Json& d) { d["turns"][0]["reason"] = "tired"; }, "turns[0].reason must be ");
   refused([](Json& d) { d["turns"][1]["keep"] = 6; }, "keeps 6 tokens of 5");
-  refused([](Json& d) { d["turns"][1]["keep"] = -1; }, "no whole session");
+  refused([](Json& d) { d["turns"][1]["keep"] = -1; },
+          "turns[1].keep must be a whole number from 0 to 18446744073709551615, not -1");
   refused(
       [](Json& d) {
         d["turns"][1]["kind"] = "continuation";
@@ -224,9 +234,19 @@ TEST(SessionDocument, RefusesWhatIsNone) {
   refused([](Json& d) { d["turns"][1]["kind"] = "raw"; }, "of the kind raw");
   refused([](Json& d) { d["turns"].erase(0); }, "turn 0");
   refused([](Json& d) { d["root"] = "no/name"; }, "no/name");
-  refused([](Json& d) { d["turns"][1]["message"] = nullptr; }, "no whole session");
-  refused([](Json& d) { d["turns"][1]["message"]["content"] = 3; }, "no whole session");
-  refused([](Json& d) { d["turns"][1]["options"]["sampling"]["top_k"] = 1e99; }, "no whole");
+  refused([](Json& d) { d["turns"][1]["message"] = nullptr; },
+          "turns[1].message must be an object, not null");
+  refused([](Json& d) { d["turns"][1]["message"]["content"] = 3; },
+          "turns[1].message.content must be a string, not 3");
+  refused([](Json& d) { d["turns"][1]["options"]["sampling"]["top_k"] = 1e99; },
+          "turns[1].options.sampling.top_k must be a whole number");
+  refused([](Json& d) { d["turns"][1]["options"]["sampling"]["top_p"] = 1e99; },
+          "turns[1].options.sampling.top_p must be a number within the bounds of a float");
+  refused(
+      [](Json& d) {
+        d["turns"][1]["options"]["sampling"]["logit_bias"] = {{1, "x"}};
+      },
+      "turns[1].options.sampling.logit_bias[0] must be a list of a token and a number");
   // Each member is needed.
   const Json document = SessionDocument(Example());
   for (const auto& member : document.items())

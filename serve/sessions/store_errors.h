@@ -1,0 +1,39 @@
+// Errors of the store of sessions: what clients are told, and what the server's operator is.
+#ifndef INLAY_SERVE_SESSIONS_STORE_ERRORS_H_
+#define INLAY_SERVE_SESSIONS_STORE_ERRORS_H_
+
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace inlay::serve {
+
+// Safe to use from several threads.
+class StoreErrors {
+ public:
+  // `note` is told errors in full, one a minute at most, by the thread that has met one. It may be
+  // null.
+  explicit StoreErrors(std::function<void(absl::string_view sentence)> note)
+      : note_(std::move(note)) {}
+
+  // An error of the store as one of the server, since codes such as PermissionDenied would tell a
+  // client that its request is at fault. The store's own message, which may have its address or a
+  // path, is left out. Where the store may answer again, the client may try again (Unavailable). OK
+  // stays, and so does Aborted: another server has changed the session.
+  absl::Status OfStore(const absl::Status& status);
+
+ private:
+  void Note(const absl::Status& status);
+
+  const std::function<void(absl::string_view sentence)> note_;
+  std::mutex mutex_;                             // guards the next member
+  absl::Time next_note_ = absl::InfinitePast();  // not before; see SteadyNow()
+};
+
+}  // namespace inlay::serve
+
+#endif  // INLAY_SERVE_SESSIONS_STORE_ERRORS_H_

@@ -1,0 +1,147 @@
+// The thread that waits for the store of snapshots: each job ends once, whatever becomes of the
+// store.
+#include "serve/prefixes/store_thread.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "base/steady_time.h"
+
+namespace inlay::serve {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// What jobs use is their own: this one can only be reached, or not.
+class ReachedStore final : public SnapshotStore {
+ public:
+  explicit ReachedStore(std::atomic<int>* connects, absl::Status outcome = absl::OkStatus())
+      : connects_(connects), outcome_(std::move(outcome)) {}
+
+  absl::Status Connect() override {
+    ++*connects_;
+    return outcome_;
+  }
+  absl::StatusOr<std::vector<size_t>> Lengths(absl::string_view, absl::Duration) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<std::optional<Found>> Find(absl::string_view, absl::Span<const std::string>,
+                                            absl::Duration) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<bool> Read(absl::string_view, uint64_t, size_t, absl::Duration,
+                            std::string&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<bool> Write(absl::string_view, absl::string_view, size_t, absl::string_view,
+                             const std::function<bool()>&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::Status Remove(absl::string_view) override { return absl::UnimplementedError(""); }
+
+ private:
+  std::atomic<int>* const connects_;
+  const absl::Status outcome_;
+};
+
+class StoreThreadTest : public ::testing::Test {
+ protected:
+  // Waits until `done()`, but not for ever.
+  static void Await(const std::function<bool()>& done) {
+    const absl::Time end = SteadyNow() + absl::Seconds(30);
+    bool is_done = false;
+    while (!(is_done = done()) && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_TRUE(is_done);
+  }
+  // A job that appends `name` when it runs, waits for `may_end` and ends with `outcome`, and then
+  // "end of" it. The list is to be read when the thread has ended.
+  StoreThread::Job MakeJob(const std::string& name, absl::Notification* may_end = nullptr,
+                           absl::Status outcome = absl::OkStatus()) {
+    return {.run =
+                [=, this](SnapshotStore&) {
+                  seen_.push_back(name);
+                  if (may_end != nullptr) may_end->WaitForNotification();
+                  return outcome;
+                },
+            .end = [=, this] { seen_.push_back("end of " + name); }};
+  }
+
+  std::vector<std::string> noted_;
+  OutageNotes notes_{[this](absl::string_view sentence) { noted_.emplace_back(sentence); }};
+  std::atomic<int> connects_ = 0, lost_ = 0;
+  std::vector<std::string> seen_;
+};
+
+TEST_F(StoreThreadTest, RunsJobsOneAfterTheOther) {
+  {
+    StoreThread thread(std::make_unique<ReachedStore>(&connects_), absl::ZeroDuration(), notes_);
+    Await([&] { return thread.ready(); });
+    for (const char* name : {"a", "b"}) EXPECT_TRUE(thread.Add(MakeJob(name)));
+    thread.Finish(absl::InfiniteDuration());
+    EXPECT_EQ(thread.waiting(), 0u);
+  }
+  EXPECT_THAT(seen_, ElementsAre("a", "end of a", "b", "end of b"));
+  EXPECT_EQ(connects_, 1);
+}
+
+TEST_F(StoreThreadTest, AfterAnErrorItConnectsAnew) {
+  absl::Notification may_fail;
+  {
+    StoreThread thread(std::make_unique<ReachedStore>(&connects_), absl::ZeroDuration(), notes_,
+                       [this] { ++lost_; });
+    Await([&] { return thread.ready(); });
+    EXPECT_TRUE(thread.Add(MakeJob("fails", &may_fail, absl::UnavailableError("gone"))));
+    EXPECT_TRUE(thread.Add(MakeJob("waits")));
+    EXPECT_EQ(thread.waiting(), 2u);
+    may_fail.Notify();
+    Await([&] { return connects_ == 2 && thread.ready(); });
+    EXPECT_TRUE(thread.Add(MakeJob("later")));
+    thread.Finish(absl::InfiniteDuration());
+  }
+  EXPECT_THAT(seen_, ElementsAre("fails", "end of fails", "end of waits", "later", "end of later"));
+  EXPECT_EQ(lost_, 2) << "before each connection";
+}
+
+TEST_F(StoreThreadTest, TakesNoJobsWithoutAConnection) {
+  {
+    StoreThread thread(
+        std::make_unique<ReachedStore>(&connects_, absl::UnavailableError("nobody there")),
+        /*rest=*/absl::Hours(1), notes_);
+    Await([&] { return notes_.down() == 1; });
+    EXPECT_FALSE(thread.ready());
+    EXPECT_FALSE(thread.Add(MakeJob("never")));
+    thread.Finish(absl::InfiniteDuration());
+  }
+  EXPECT_TRUE(seen_.empty());
+  EXPECT_THAT(noted_, ElementsAre(HasSubstr("nobody there")));
+}
+
+TEST_F(StoreThreadTest, ItsEndEndsAllJobs) {
+  absl::Notification may_end;
+  {
+    StoreThread thread(std::make_unique<ReachedStore>(&connects_), absl::ZeroDuration(), notes_);
+    Await([&] { return thread.ready(); });
+    EXPECT_TRUE(thread.Add(MakeJob("first", &may_end)));
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(thread.Add(MakeJob("other")));
+    may_end.Notify();
+  }
+  EXPECT_EQ(std::count(seen_.begin(), seen_.end(), "end of first"), 1);
+  EXPECT_EQ(std::count(seen_.begin(), seen_.end(), "end of other"), 3);
+}
+
+}  // namespace
+}  // namespace inlay::serve
