@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ops/cpu/large_pages.h"
 
@@ -21,8 +22,9 @@ using block_internal::Slab;
 
 namespace {
 
-// Of a block in a slab the pages at its ends are its neighbours', too, and cannot be returned: they
-// must be a small part.
+// A block in a slab shares its first and its last page with its neighbours, so these two pages
+// cannot be returned to the system. Only blocks of so many pages are in slabs that two of these are
+// a small part.
 constexpr size_t kLeastSlabPages = 16;
 // Blocks of a size get slabs once they take as many bytes as one: a slab that is hardly used is
 // then a small part.
@@ -148,14 +150,29 @@ BlockRef BlockPool::Allocate(size_t bytes) {
   if (header == nullptr) header = NewBlock(bytes, this);
   if (header == nullptr) {
     std::lock_guard<std::mutex> lock(mutex_);
-    used_ -= bytes;
-    --classes_.find(bytes)->second.blocks;
-    return BlockRef();
+    // What the pool itself keeps may be enough: free blocks of other sizes.
+    if (free_ > 0) {
+      ReleaseFree();
+      header = NewBlock(bytes, this);
+    }
+    if (header == nullptr) {
+      used_ -= bytes;
+      --classes_.find(bytes)->second.blocks;
+      return BlockRef();
+    }
   }
   header->references.store(1, std::memory_order_relaxed);
   // All bits set is a NaN in f32, f16 and bf16.
   if (options_.poison) std::memset(header->data, 0xFF, bytes);
   return BlockRef(header);
+}
+
+absl::StatusOr<BlockRef> BlockPool::AllocateFor(size_t position, size_t bytes) {
+  BlockRef block = Allocate(bytes);
+  if (block) return block;
+  return absl::ResourceExhaustedError(absl::StrCat("the cache needs a block of ", bytes,
+                                                   " bytes for position ", position, " but ",
+                                                   WhyNot(bytes)));
 }
 
 size_t BlockPool::used_bytes() const {

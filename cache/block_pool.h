@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+
 namespace inlay {
 
 class BlockPool;
@@ -69,10 +71,11 @@ inline constexpr size_t kBlockAlignment = 64;  // a cache line, and the widest v
 
 // Allocates blocks up to a limit in bytes. There are few sizes (one or two per distinct layer type)
 // and returned blocks are kept for the next request of the same size, so memory cannot fragment: a
-// request fails only when the bytes in use plus the bytes requested exceed the limit, or the system
-// has no memory. Once many blocks of a size are in use, more of them come from slabs of large
-// pages: a conversation's blocks are written soon after they are allocated, and small pages take
-// several times as long to be cleared. Thread-safe. Must outlive its blocks.
+// request fails only when the bytes in use plus the bytes requested exceed the limit, or when the
+// system has no memory even after the pool has returned all free blocks to it. Once many blocks of
+// a size are in use, more of them come from slabs of large pages: a conversation's blocks are
+// written soon after they are allocated, and small pages take several times as long to be cleared.
+// Thread-safe. Must outlive its blocks.
 class BlockPool {
  public:
   struct Options {
@@ -90,23 +93,27 @@ class BlockPool {
   // memory is exhausted.
   BlockRef Allocate(size_t bytes);
 
+  // The same for the rows or the state of a conversation from `position` on. Instead of an empty
+  // reference, ResourceExhausted with the position, the bytes and the reason.
+  absl::StatusOr<BlockRef> AllocateFor(size_t position, size_t bytes);
+
   // Bytes of the blocks that are referenced now.
   size_t used_bytes() const;
   size_t limit_bytes() const { return options_.limit_bytes; }
 
-  // Why Allocate has just failed, as a clause for a message: "3 of 4 bytes are in use", or that the
-  // system has no more memory.
-  std::string WhyNot(size_t bytes) const;
-
  private:
   friend class BlockRef;
-  // The blocks of one size that are not in use.
+  // The blocks of one size.
   struct SizeClass {
-    // The list is linked through the headers: returning a block allocates nothing, so it cannot
-    // fail.
+    // The list of those not in use. It is linked through the headers: returning a block allocates
+    // nothing, so it cannot fail.
     block_internal::Header* free = nullptr;
     size_t blocks = 0;  // outside of slabs, in use or not
   };
+
+  // Why Allocate has just failed, as a clause for a message: "3 of 4 bytes are in use", or that the
+  // system has no more memory.
+  std::string WhyNot(size_t bytes) const;
 
   void Return(block_internal::Header* header);
   // Created if it is new; nullptr without memory for that. Requires mutex_.

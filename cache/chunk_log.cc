@@ -5,21 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace inlay {
-
-absl::Status ChunkLogBase::Allocate(BlockPool& pool, size_t bytes, BlockRef& into) const {
-  into = pool.Allocate(bytes);
-  if (into) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the cache needs a block of ", bytes, " bytes but ", pool.WhyNot(bytes)));
-}
 
 absl::Status ChunkLogBase::MakeLogWritable(BlockPool& pool, size_t rows_used) {
   BlockRef& log = kept_.logs[chunk_ % kKept];
   if (log.unique()) return absl::OkStatus();
-  BlockRef fresh;
-  if (absl::Status status = Allocate(pool, shape_.LogBytes(), fresh); !status.ok()) return status;
+  INLAY_ASSIGN_OR_RETURN(BlockRef fresh, pool.AllocateFor(chunk_ * kStateChunk, shape_.LogBytes()));
   if (log) {
     const auto* from = static_cast<const float*>(log.data());
     auto* to = static_cast<float*>(fresh.data());
@@ -36,8 +29,7 @@ absl::Status ChunkLogBase::MakeLogWritable(BlockPool& pool, size_t rows_used) {
 absl::Status ChunkLogBase::Prepare(BlockPool& pool, size_t length, size_t count) {
   assert(length / kStateChunk == chunk_);
   if (count == 0) return absl::OkStatus();
-  if (absl::Status status = MakeLogWritable(pool, length % kStateChunk); !status.ok())
-    return status;
+  INLAY_RETURN_IF_ERROR(MakeLogWritable(pool, length % kStateChunk));
   // Of the chunks that the append crosses only the last two are kept, so two sets of blocks, used
   // in turn, are enough: when the state at the start of chunk k + 1 is computed, the state and log
   // of chunk k - 1 are no longer needed.
@@ -45,10 +37,12 @@ absl::Status ChunkLogBase::Prepare(BlockPool& pool, size_t length, size_t count)
   const size_t last_log = (length + count - 1) / kStateChunk;
   const size_t end = std::min(chunk_ + kKept, last_boundary);
   for (size_t chunk = chunk_ + 1; chunk <= end; ++chunk) {
-    absl::Status status = Allocate(pool, shape_.state_bytes, pending_.states[chunk % kKept]);
-    if (status.ok() && chunk <= last_log)
-      status = Allocate(pool, shape_.LogBytes(), pending_.logs[chunk % kKept]);
-    if (!status.ok()) return status;
+    const size_t start = chunk * kStateChunk;
+    INLAY_ASSIGN_OR_RETURN(pending_.states[chunk % kKept],
+                           pool.AllocateFor(start, shape_.state_bytes));
+    if (chunk > last_log) continue;
+    INLAY_ASSIGN_OR_RETURN(pending_.logs[chunk % kKept],
+                           pool.AllocateFor(start, shape_.LogBytes()));
   }
   return absl::OkStatus();
 }
@@ -151,15 +145,19 @@ absl::Status ChunkLogBase::Load(SectionReader& reader, BlockPool& pool, size_t l
     return reader.Damaged(
         absl::StrCat("it begins at position ", *from, ", not at ", loaded.RewindFloor()));
   }
-  absl::Status status = reader.ReadSize(loaded.SavedBytes(length));
+  INLAY_RETURN_IF_ERROR(reader.ReadSize(loaded.SavedBytes(length)));
   for (size_t chunk = *from / kStateChunk; chunk <= loaded.chunk_; ++chunk) {
-    if (chunk > 0 && status.ok())
-      status = Allocate(pool, shape_.state_bytes, loaded.kept_.states[chunk % kKept]);
-    if (LiveLogRows(chunk, length) > 0 && status.ok())
-      status = Allocate(pool, shape_.LogBytes(), loaded.kept_.logs[chunk % kKept]);
+    const size_t start = chunk * kStateChunk;
+    if (chunk > 0) {
+      INLAY_ASSIGN_OR_RETURN(loaded.kept_.states[chunk % kKept],
+                             pool.AllocateFor(start, shape_.state_bytes));
+    }
+    if (LiveLogRows(chunk, length) > 0) {
+      INLAY_ASSIGN_OR_RETURN(loaded.kept_.logs[chunk % kKept],
+                             pool.AllocateFor(start, shape_.LogBytes()));
+    }
   }
-  if (!status.ok()) return status;
-  status = loaded.ForEachSavedRun(
+  absl::Status status = loaded.ForEachSavedRun(
       length, [&](void* memory, size_t bytes) { return reader.Read(memory, bytes); });
   if (status.ok()) *this = std::move(loaded);
   return status;

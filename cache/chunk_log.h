@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "cache/block_pool.h"
@@ -71,7 +72,6 @@ class ChunkLogBase {
     std::array<BlockRef, kKept> logs;
   };
 
-  absl::Status Allocate(BlockPool& pool, size_t bytes, BlockRef& into) const;
   absl::Status MakeLogWritable(BlockPool& pool, size_t rows_used);
   uint64_t SavedBytes(size_t length) const;
   template <class F>

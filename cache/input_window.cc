@@ -5,31 +5,23 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace inlay {
-
-absl::Status InputWindow::Allocate(BlockPool& pool, BlockRef& into) const {
-  const size_t bytes = BlockBytes(capacity());
-  into = pool.Allocate(bytes);
-  if (into) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the cache needs a block of ", bytes, " bytes but ", pool.WhyNot(bytes)));
-}
 
 absl::Status InputWindow::Prepare(BlockPool& pool, size_t length, size_t count) {
   assert(!pending_);
   append_end_ = length + count;
   if (count == 0) return absl::OkStatus();
   if (count > kShort) {
-    if (absl::Status status = Allocate(pool, pending_); !status.ok()) return status;
+    INLAY_ASSIGN_OR_RETURN(pending_, pool.AllocateFor(length, BlockBytes(capacity())));
     const size_t first_kept = append_end_ - std::min(append_end_, kept());
     pending_first_ = std::min(std::max(FirstRow(), first_kept), length);
     CopyRows(pending_first_, length, pending_, capacity());
     return absl::OkStatus();
   }
   if (ring_rows_ < capacity() || !ring_.unique()) {
-    BlockRef fresh;
-    if (absl::Status status = Allocate(pool, fresh); !status.ok()) return status;
+    INLAY_ASSIGN_OR_RETURN(BlockRef fresh, pool.AllocateFor(length, BlockBytes(capacity())));
     KeepLast(kept(), length);
     MoveTo(std::move(fresh), capacity());
   }
@@ -115,14 +107,15 @@ absl::Status InputWindow::Load(SectionReader& reader, BlockPool& pool, size_t le
     return reader.Damaged(absl::StrCat("its inputs begin at position ", *from, ", not between ",
                                        least, " and ", most));
   }
-  absl::Status status = reader.ReadSize(BlockBytes(length - *from));
+  INLAY_RETURN_IF_ERROR(reader.ReadSize(BlockBytes(length - *from)));
   InputWindow loaded(dim_, tail_, rewind_);
-  if (status.ok() && *from < length) status = Allocate(pool, loaded.ring_);
-  if (!status.ok()) return status;
+  if (*from < length) {
+    INLAY_ASSIGN_OR_RETURN(loaded.ring_, pool.AllocateFor(*from, BlockBytes(capacity())));
+  }
   loaded.ring_rows_ = capacity();
   loaded.first_row_ = *from;
   loaded.high_water_ = length;
-  status = loaded.ForEachRun(
+  absl::Status status = loaded.ForEachRun(
       *from, length, [&](float* memory, size_t bytes) { return reader.Read(memory, bytes); });
   if (status.ok()) *this = std::move(loaded);
   return status;

@@ -66,7 +66,6 @@ class InputWindow {
   float* RowIn(const BlockRef& block, size_t rows, size_t position) const {
     return static_cast<float*>(block.data()) + position % rows * dim_;
   }
-  absl::Status Allocate(BlockPool& pool, BlockRef& into) const;  // capacity() rows
   // Of a sequence of this length, no more than the last `rows` are needed.
   void KeepLast(size_t rows, size_t length);
   // Makes `block`, of so many rows, the ring, with a copy of the rows that are needed.

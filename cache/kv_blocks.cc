@@ -1,10 +1,12 @@
 #include "cache/kv_blocks.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace inlay {
 namespace {
@@ -44,12 +46,8 @@ absl::Status KvBlocks::Prepare(BlockPool& pool, size_t length, size_t count) {
 }
 
 absl::StatusOr<BlockRef> KvBlocks::Renew(BlockPool& pool, size_t block) {
-  BlockRef fresh = pool.Allocate(shape_.BlockBytes());
-  if (!fresh) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the cache needs a block of ", shape_.BlockBytes(), " bytes for position ",
-                     block * kKvBlockRows, " but ", pool.WhyNot(shape_.BlockBytes())));
-  }
+  INLAY_ASSIGN_OR_RETURN(BlockRef fresh,
+                         pool.AllocateFor(block * kKvBlockRows, shape_.BlockBytes()));
   pointers_[Slot(block)] = fresh.data();
   return std::exchange(blocks_[Slot(block)], std::move(fresh));
 }

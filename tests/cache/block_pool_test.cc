@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace inlay {
 namespace {
 
@@ -117,7 +119,12 @@ TEST(BlockPool, SaysWhyThereIsNoBlock) {
   const BlockRef block = pool.Allocate(900);
   ASSERT_TRUE(block);
   EXPECT_FALSE(pool.Allocate(101));
-  EXPECT_EQ(pool.WhyNot(101), "900 of 1000 bytes are in use");
+  const absl::Status status = pool.AllocateFor(64, 101).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(),
+            "the cache needs a block of 101 bytes for position 64 "
+            "but 900 of 1000 bytes are in use");
+  EXPECT_TRUE(pool.AllocateFor(64, 100).ok());
   EXPECT_FALSE(pool.Allocate(SIZE_MAX));
   EXPECT_FALSE(BlockPool().Allocate(SIZE_MAX)) << "more than a size_t with what it takes beside it";
 }
