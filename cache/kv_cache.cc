@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "base/token_ids.h"
 #include "cache/block_pool.h"
 #include "cache/cache_follower.h"
 #include "cache/serialize.h"
@@ -35,6 +36,13 @@ absl::Status KVCache::CheckIdle(absl::string_view done) const {
         absl::StrCat("the cache cannot be ", done, " while a transaction is open"));
   }
   return absl::OkStatus();
+}
+
+absl::Status KVCache::CheckAllParts(absl::string_view done) const {
+  if (traits_.parts == 1 || follower_ != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the cache cannot be ", done, ": it has one of ", traits_.parts,
+                   " ranks' parts of the layers, and no follower that reaches the others"));
 }
 
 absl::StatusOr<Transaction> KVCache::Begin(absl::Span<const int32_t> tokens) {
@@ -110,10 +118,10 @@ CacheIdentity KVCache::Identity(const ModelIdentity& model) const {
 
 absl::Status KVCache::Save(const ModelIdentity& model, ByteSink& sink) const {
   INLAY_RETURN_IF_ERROR(CheckIdle("saved"));
+  INLAY_RETURN_IF_ERROR(CheckAllParts("saved"));
   return OrOutOfMemory(kThis, [&]() -> absl::Status {
     SectionWriter writer(sink);
     INLAY_RETURN_IF_ERROR(WriteTokens(model, writer));
-    assert((traits_.parts == 1 || follower_ != nullptr) && "one rank's part alone was saved");
     if (traits_.parts > 1) return follower_->SaveParts(*this, writer.seed(), sink);
     return SaveLayers(writer);
   });
@@ -152,12 +160,8 @@ absl::StatusOr<std::vector<int32_t>> KVCache::LoadTokens(SectionReader& reader,
   std::vector<int32_t> tokens(length);
   INLAY_RETURN_IF_ERROR(reader.Read(tokens.data(), length * sizeof(int32_t)));
   INLAY_RETURN_IF_ERROR(reader.EndSection());
-  for (int32_t token : tokens) {
-    if (token < 0 || static_cast<size_t>(token) >= traits_.vocab_size) {
-      return reader.Damaged(
-          absl::StrCat("token ", token, " is not in the vocabulary of ", traits_.vocab_size));
-    }
-  }
+  const absl::Status ids = CheckIds(tokens, traits_.vocab_size);
+  if (!ids.ok()) return reader.Damaged(ids.message());
   return tokens;
 }
 
@@ -185,6 +189,7 @@ absl::StatusOr<LoadOutcome> KVCache::LoadAll(const ModelIdentity& model, ByteSou
     return LoadOutcome{.difference = std::move(difference), .tokens = std::move(tokens)};
   }
 
+  INLAY_RETURN_IF_ERROR(CheckAllParts("loaded"));
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> loaded, Fork());
   INLAY_RETURN_IF_ERROR(traits_.parts > 1
                             ? follower_->LoadParts(*loaded, reader.seed(), tokens, source)
@@ -221,14 +226,19 @@ absl::Status KVCache::Restore(KVCache&& snapshot) {
         " rows cannot be restored into a cache of config ", config_name(), " with ",
         KvTypeName(kv_type()), " rows"));
   }
+  if (snapshot.pool_ != pool_) {
+    return absl::InvalidArgumentError(
+        "a snapshot whose blocks are of another pool cannot be restored: the pool of this cache "
+        "would no longer limit its memory");
+  }
   if (snapshot.length() > max_length()) {
     return absl::OutOfRangeError(absl::StrCat("the snapshot has ", snapshot.length(),
                                               " tokens; the limit here is ", max_length()));
   }
   if (follower_ != nullptr) INLAY_RETURN_IF_ERROR(follower_->Replaced(*this, snapshot));
-  const size_t limit = max_length();
+  const Traits own = traits_;
   MoveFrom(std::move(snapshot));
-  traits_.max_length = limit;
+  traits_ = own;  // the snapshot's differ in max_length and vocab_size at most
   return absl::OkStatus();
 }
 

@@ -101,16 +101,18 @@ class KVCache {
   // ResourceExhausted without memory, FailedPrecondition when a transaction is open.
   absl::StatusOr<std::unique_ptr<KVCache>> Fork() const;
 
-  // Replaces this conversation by `snapshot`: a fork of it, or of one with the same config and row
-  // type. max_length() stays unchanged. Errors, all without any change to either: InvalidArgument
-  // for a snapshot of another config or row type, OutOfRange for one that is longer than
-  // max_length(), FailedPrecondition when a transaction is open in either.
+  // Replaces this conversation by `snapshot`: a fork of it, or of one with the same config, row
+  // type and pool. The limits of this cache stay unchanged: the pool's and max_length(). Errors,
+  // all without any change to either: InvalidArgument for a snapshot of another config, row type or
+  // pool, OutOfRange for one that is longer than max_length(), FailedPrecondition when a
+  // transaction is open in either.
   absl::Status Restore(KVCache&& snapshot);
 
   // Writes the conversation in the format of cache/serialize.h: the tokens, and of each layer the
   // rows and states that later tokens or a rewind within the guaranteed depth need, which as many
   // ranks can load. `model` is the one that computed it. Errors are those of the sink, and
-  // FailedPrecondition when a transaction is open.
+  // FailedPrecondition when a transaction is open, or when this cache has one rank's part of the
+  // layers and no follower that reaches the others.
   absl::Status Save(const ModelIdentity& model, ByteSink& sink) const;
 
   // Writes the tokens alone, for a file that is small and written often: Load returns them as of a
@@ -127,7 +129,7 @@ class KVCache {
   // not a saved conversation, or one of another config or a later version of the format, OutOfRange
   // when it is longer than max_length() or ends too early, DataLoss when it is damaged,
   // ResourceExhausted when the pool has too little left (both conversations are held until the load
-  // has succeeded), FailedPrecondition when a transaction is open, and the errors of the source.
+  // has succeeded), FailedPrecondition as for Save, and the errors of the source.
   absl::StatusOr<LoadOutcome> Load(const ModelIdentity& model, ByteSource& source);
 
   // What Save writes of the layers, and what Load reads, of a cache that has one rank's part of
@@ -218,7 +220,6 @@ class KVCache {
 
   BlockPool& pool() { return *pool_; }
   bool transaction_open() const { return open_; }
-  const Traits& traits() const { return traits_; }
 
  private:
   friend class Transaction;
@@ -226,6 +227,8 @@ class KVCache {
   // FailedPrecondition, saying that the cache cannot be `done` ("saved"), while a transaction is
   // open or when it was moved from.
   absl::Status CheckIdle(absl::string_view done) const;
+  // The same for a cache that has one rank's part of the layers and no follower.
+  absl::Status CheckAllParts(absl::string_view done) const;
   CacheIdentity Identity(const ModelIdentity& model) const;
   absl::Status WriteTokens(const ModelIdentity& model, SectionWriter& writer) const;
   absl::StatusOr<LoadOutcome> LoadAll(const ModelIdentity& model, ByteSource& source);
@@ -238,7 +241,8 @@ class KVCache {
   bool open_ = false;
   size_t length_ = 0;
   size_t floor_ = 0;  // of RaiseRewindFloor; at most length_
-  // length_ published ones, then those of an open transaction or of before a rewind.
+  // The first length_ are the conversation's. Any after them are of an open transaction, or were
+  // dropped by a rewind.
   TokenList tokens_;
   // Follows this object, whatever is moved or copied into or out of it; most often null.
   std::shared_ptr<CacheFollower> follower_;

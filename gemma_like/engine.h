@@ -26,11 +26,15 @@ class Team;
 struct CacheBytes;
 struct ModelIdentity;
 
+// The most tokens that EngineOptions::max_batch can allow. Scratch memory is proportional to them,
+// and its size must fit in a size_t, and the rows of a batch in an int32_t.
+inline constexpr size_t kMostBatch = size_t{1} << 20;
+
 struct EngineOptions {
   size_t threads = 1;  // the caller's included
   // The threads to compute with, which models may share; nullptr: a new team of `threads`.
   std::shared_ptr<Team> team = nullptr;
-  size_t max_batch = 512;  // tokens of one Forward; sizes the scratch memory
+  size_t max_batch = 512;  // tokens of one Forward, 1 to kMostBatch; sizes the scratch memory
   // The group that computes the model together; nullptr: this process alone. All ranks load the
   // same file and then make the same calls on conversations of the same past. Results of Forward
   // are complete at the first rank. A step's cancellation is the first rank's.
@@ -101,10 +105,11 @@ class Engine {
   // drafted tokens are all this call; a token's logits have the same bits in each of them.
   //
   // On any error that it returns, no conversation has advanced: InvalidArgument for a batch that is
-  // empty or has more than max_batch tokens, an id outside the vocabulary, a cache of another
-  // config or one given twice, or a logits view of the wrong shape; Cancelled when `cancel`
-  // returned true; DataLoss when the model's file has become shorter; ResourceExhausted without
-  // memory; FailedPrecondition from a model that embeds texts.
+  // empty or has more than max_batch tokens, an id outside the vocabulary, a step without a cache,
+  // a cache of another config or one given twice, a logits view of the wrong shape, or another
+  // number of outcomes than of steps; Cancelled when `cancel` returned true; DataLoss when the
+  // model's file has become shorter; ResourceExhausted without memory; FailedPrecondition from a
+  // model that embeds texts.
   //
   // An error of one step alone, from KVCache::Begin or Cancelled by its own check, ends the whole
   // batch in the same way if `outcomes` is empty. Otherwise outcomes[i] is the status of steps[i]:

@@ -4,6 +4,7 @@
 
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "gemma_like/model/batch_check.h"
 #include "gemma_like/model/check_tensors.h"
 #include "gemma_like/model/ignored.h"
 #include "gemma_like/model/memory_plan.h"
@@ -16,6 +17,7 @@ namespace inlay {
 namespace {
 
 absl::StatusOr<LoadedModel> Load(const std::string& path, const EngineOptions& options) {
+  INLAY_RETURN_IF_ERROR(CheckMaxBatch(options.max_batch));
   INLAY_ASSIGN_OR_RETURN(GgufFile opened, GgufFile::Open(path));
   LoadedModel model;
   model.file = std::make_shared<const GgufFile>(std::move(opened));

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
+#include "base/token_ids.h"
 #include "gemma_like/generation/sampler.h"
-#include "gemma_like/token_ids.h"
 #include "ops/softmax.h"
 
 namespace inlay {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/about.h"
 #include "base/status_macros.h"
+#include "base/token_ids.h"
 #include "gemma_like/c_api/call.h"
 #include "gemma_like/c_api/handles.h"
 #include "gemma_like/c_api/options.h"
@@ -17,7 +18,6 @@
 #include "gemma_like/generation/prompt_steps.h"
 #include "gemma_like/inlay_c.h"
 #include "gemma_like/perplexity.h"
-#include "gemma_like/token_ids.h"
 #include "ops/softmax.h"
 
 namespace inlay::c_api {

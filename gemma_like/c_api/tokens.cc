@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/token_ids.h"
 #include "gemma_like/c_api/call.h"
 #include "gemma_like/c_api/handles.h"
 #include "gemma_like/embed.h"
 #include "gemma_like/inlay_c.h"
-#include "gemma_like/token_ids.h"
 
 namespace inlay::c_api {
 namespace {

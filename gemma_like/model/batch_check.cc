@@ -1,23 +1,14 @@
 #include "gemma_like/model/batch_check.h"
 
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/token_ids.h"
 
 namespace inlay {
 namespace {
-
-absl::Status CheckTokens(absl::Span<const int32_t> tokens, const EngineInfo& info) {
-  for (int32_t token : tokens) {
-    if (token < 0 || static_cast<size_t>(token) >= info.vocab_size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("token ", token, " is not in the vocabulary of ", info.vocab_size));
-    }
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckRows(size_t rows, const EngineInfo& info) {
   if (rows > 0 && rows <= info.max_batch) return absl::OkStatus();
@@ -26,7 +17,6 @@ absl::Status CheckRows(size_t rows, const EngineInfo& info) {
 }
 
 absl::Status CheckStep(const SequenceStep& step, const EngineInfo& info) {
-  assert(step.cache != nullptr);
   if (step.cache->config_fingerprint() != info.config_fingerprint) {
     return absl::InvalidArgumentError(
         absl::StrCat("a cache of config ", step.cache->config_name(),
@@ -38,17 +28,30 @@ absl::Status CheckStep(const SequenceStep& step, const EngineInfo& info) {
                                                    " tokens were asked for, but the step has ",
                                                    step.tokens.size()));
   }
-  return CheckTokens(step.tokens, info);
+  return CheckIds(step.tokens, info.vocab_size);
 }
 
 }  // namespace
 
+absl::Status CheckMaxBatch(size_t max_batch) {
+  if (max_batch > 0 && max_batch <= kMostBatch) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("max_batch is ", max_batch, ", not between 1 and ", kMostBatch));
+}
+
 absl::Status CheckBatch(absl::Span<const SequenceStep> steps, const FloatRows& logits,
-                        const EngineInfo& info) {
+                        absl::Span<const absl::Status> outcomes, const EngineInfo& info) {
+  if (!outcomes.empty() && outcomes.size() != steps.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the batch has ", steps.size(), " steps but ", outcomes.size(),
+                     " outcomes: there must be one for each step, or none"));
+  }
   size_t rows = 0;
   size_t logit_rows = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (absl::Status status = CheckStep(steps[i], info); !status.ok()) return status;
+    if (steps[i].cache == nullptr)
+      return absl::InvalidArgumentError(absl::StrCat("step ", i, " of the batch has no cache"));
+    INLAY_RETURN_IF_ERROR(CheckStep(steps[i], info));
     for (size_t j = 0; j < i; ++j) {
       if (steps[j].cache == steps[i].cache) {
         return absl::InvalidArgumentError(
@@ -58,7 +61,7 @@ absl::Status CheckBatch(absl::Span<const SequenceStep> steps, const FloatRows& l
     rows += steps[i].tokens.size();
     logit_rows += steps[i].logit_rows;
   }
-  if (absl::Status status = CheckRows(rows, info); !status.ok()) return status;
+  INLAY_RETURN_IF_ERROR(CheckRows(rows, info));
   if (logits.rows != logit_rows || (logit_rows > 0 && logits.cols != info.vocab_size)) {
     return absl::InvalidArgumentError(absl::StrCat("logits of ", logit_rows, " x ", info.vocab_size,
                                                    " were asked for, but the view is ", logits.rows,
@@ -76,14 +79,14 @@ absl::Status CheckTexts(absl::Span<const absl::Span<const int32_t>> texts,
                                                      " tokens, not between 1 and ",
                                                      info.context_length));
     }
-    if (absl::Status status = CheckTokens(texts[i], info); !status.ok()) return status;
+    INLAY_RETURN_IF_ERROR(CheckIds(texts[i], info.vocab_size));
     rows += texts[i].size();
   }
   if (texts.size() > kMostTexts) {
     return absl::InvalidArgumentError(
         absl::StrCat("a batch of ", texts.size(), " texts has more than ", kMostTexts));
   }
-  if (absl::Status status = CheckRows(rows, info); !status.ok()) return status;
+  INLAY_RETURN_IF_ERROR(CheckRows(rows, info));
   if (embeddings.rows != texts.size() || embeddings.cols != info.embedding_dim) {
     return absl::InvalidArgumentError(
         absl::StrCat("embeddings of ", texts.size(), " x ", info.embedding_dim,

@@ -85,8 +85,8 @@ class Model final : public Engine {
     return binder.packed();
   }
 
-  // What Load will allocate for this file. Tensors that do not fit the config are not counted:
-  // loading reports them.
+  // What Load will allocate for this file, with options that it accepts. Tensors that do not fit
+  // the config are not counted: loading reports them.
   static ModelMemory PlanMemory(const GgufFile& file, const EngineOptions& options) {
     const WeightBinder binder = Ask(file, ShareOf(options.ranks.get()));
     const size_t threads = TeamThreads(options);
@@ -160,7 +160,7 @@ class Model final : public Engine {
     } else {
       std::lock_guard<std::mutex> lock(mutex_);
       return OrOutOfMemory("this batch", [&] {
-        const absl::Status status = CheckBatch(steps, logits, info_);
+        const absl::Status status = CheckBatch(steps, logits, outcomes, info_);
         if (!status.ok()) return status;
         return OnAllRanks([&] { return RunPass(steps, logits, cancel, outcomes); });
       });
@@ -209,6 +209,7 @@ class Model final : public Engine {
 
   static absl::StatusOr<std::unique_ptr<Model>> Bind(std::shared_ptr<const GgufFile> file,
                                                      const EngineOptions& options) {
+    INLAY_RETURN_IF_ERROR(CheckMaxBatch(options.max_batch));
     const std::vector<std::string> differences = CompareMetadata<Config>(*file).differences;
     if (!differences.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(file->name(), ": ", differences.front()));

@@ -54,8 +54,8 @@ class RankEngine final : public Engine {
     std::lock_guard<std::mutex> lock(leader_->calls_);
     RankMessage message;
     INLAY_RETURN_IF_ERROR(OrOutOfMemory("this batch", [&]() -> absl::Status {
-      // The others find their own results always fitting, and would wait for this rank.
-      INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, share_->info()));
+      // Workers allocate their own result views, so only this rank can detect a wrong one.
+      INLAY_RETURN_IF_ERROR(CheckBatch(steps, logits, outcomes, share_->info()));
       message.Add(RankCommand::kForward);
       message.Add(number_);
       message.Add(outcomes.empty());

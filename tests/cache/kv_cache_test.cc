@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/byte_stream.h"
+#include "cache/block_pool.h"
+#include "cache/cache_follower.h"
 #include "cache/hybrid_cache.h"
 #include "cache/model_identity.h"
 #include "tests/cache/drive_cache.h"
@@ -46,7 +50,8 @@ TEST(KVCacheTest, FingerprintsTellConfigsOfOneNameApart) {
 }
 
 TEST(KVCacheTest, RestoreRefusesSnapshotsThatDoNotFit) {
-  auto cache = CreateKVCache<TinyBard>({.max_length = 100});
+  const auto pool = std::make_shared<BlockPool>();
+  auto cache = CreateKVCache<TinyBard>({.max_length = 100, .pool = pool});
   ASSERT_TRUE(AppendTokens(cache, 7).ok());
 
   auto impostor = CreateKVCache<Impostor>();
@@ -56,7 +61,12 @@ TEST(KVCacheTest, RestoreRefusesSnapshotsThatDoNotFit) {
   auto q8 = CreateKVCache<TinyBard, Q8Storage>();
   ExpectRefused(cache.Restore(std::move(q8)), absl::StatusCode::kInvalidArgument,
                 "a snapshot of config tiny-bard with q8 rows");
-  auto longer = CreateKVCache<TinyBard>({.max_length = 200});
+  auto elsewhere = CreateKVCache<TinyBard>();
+  ASSERT_TRUE(AppendTokens(elsewhere, 3).ok());
+  ExpectRefused(cache.Restore(std::move(elsewhere)), absl::StatusCode::kInvalidArgument,
+                "a snapshot whose blocks are of another pool");
+  EXPECT_EQ(elsewhere.length(), 3u);
+  auto longer = CreateKVCache<TinyBard>({.max_length = 200, .pool = pool});
   ASSERT_TRUE(AppendTokens(longer, 101).ok());
   ExpectRefused(cache.Restore(std::move(longer)), absl::StatusCode::kOutOfRange,
                 "the snapshot has 101 tokens; the limit here is 100");
@@ -70,11 +80,61 @@ TEST(KVCacheTest, RestoreRefusesSnapshotsThatDoNotFit) {
   }
   EXPECT_EQ(cache.length(), 7u);
 
-  auto fits = CreateKVCache<TinyBard>({.max_length = 5000});
+  auto fits = CreateKVCache<TinyBard>({.max_length = 5000, .pool = pool});
   ASSERT_TRUE(AppendTokens(fits, 100).ok());
   ASSERT_TRUE(cache.Restore(std::move(fits)).ok());
   EXPECT_EQ(cache.length(), 100u);
   EXPECT_EQ(cache.max_length(), 100u);
+}
+
+TEST(KVCacheTest, RestoreKeepsTheVocabularyOfTheCache) {
+  const auto pool = std::make_shared<BlockPool>();
+  auto large = CreateKVCache<TinyBard>({.pool = pool, .vocab_size = 21});
+  ASSERT_TRUE(AppendTokens(large, 1, /*token=*/20).ok());
+  std::vector<uint8_t> bytes;
+  MemorySink sink(bytes);
+  ASSERT_TRUE(large.Save({}, sink).ok());
+  const auto refused = [&](KVCache& cache) {
+    MemorySource source(bytes);
+    ExpectRefused(cache.Load({}, source).status(), absl::StatusCode::kDataLoss,
+                  "token id 20 at index 0 is outside 0 to 9");
+  };
+  auto small = CreateKVCache<TinyBard>({.pool = pool, .vocab_size = 10});
+  refused(small);
+  ASSERT_TRUE(large.Rewind(0).ok());
+  ASSERT_TRUE(small.Restore(large.ForkCache()).ok());
+  refused(small);
+}
+
+// Saves and loads nothing of other ranks' parts.
+class HasNoParts final : public CacheFollower {
+ public:
+  absl::Status Forked(const KVCache&, const KVCache&) override { return absl::OkStatus(); }
+  absl::Status Rewound(const KVCache&, size_t) override { return absl::OkStatus(); }
+  absl::Status Trimmed(const KVCache&, size_t) override { return absl::OkStatus(); }
+  absl::Status Replaced(const KVCache&, const KVCache&) override { return absl::OkStatus(); }
+  absl::Status SaveParts(const KVCache&, uint64_t, ByteSink&) override { return absl::OkStatus(); }
+  absl::Status LoadParts(KVCache&, uint64_t, absl::Span<const int32_t>, ByteSource&) override {
+    return absl::OkStatus();
+  }
+  void Dropped(const KVCache&) override {}
+};
+
+TEST(KVCacheTest, OneRanksPartIsNotSavedOrLoadedAlone) {
+  HybridCache<TinyBard> part(F32Storage(), {}, {.rank = 0, .count = 2});
+  ASSERT_TRUE(AppendTokens(part, 3).ok());
+  const std::string text = "it has one of 2 ranks' parts of the layers";
+  std::vector<uint8_t> bytes;
+  MemorySink sink(bytes);
+  ExpectRefused(part.Save({}, sink), absl::StatusCode::kFailedPrecondition, text);
+  EXPECT_TRUE(bytes.empty());
+
+  part.SetFollower(std::make_shared<HasNoParts>());
+  ASSERT_TRUE(part.Save({}, sink).ok());
+  part.SetFollower(nullptr);
+  MemorySource source(bytes);
+  ExpectRefused(part.Load({}, source).status(), absl::StatusCode::kFailedPrecondition, text);
+  EXPECT_EQ(part.length(), 3u);
 }
 
 TEST(KVCacheTest, AFloorThatIsRaisedIsThatOfForksAndSnapshots) {
@@ -97,7 +157,7 @@ TEST(KVCacheTest, AFloorThatIsRaisedIsThatOfForksAndSnapshots) {
   ASSERT_TRUE(cache.Rewind(60).ok());
   ASSERT_TRUE(AppendTokens(cache, 5).ok());
   EXPECT_EQ(cache.RewindFloor(), 60u);
-  auto other = CreateKVCache<TinyBard>();
+  auto other = CreateKVCache<TinyBard>({.pool = cache.shared_pool()});
   ASSERT_TRUE(other.Restore(cache.ForkCache()).ok());
   EXPECT_EQ(other.RewindFloor(), 60u);
   auto moved = std::move(other);

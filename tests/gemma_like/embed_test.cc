@@ -143,7 +143,7 @@ TEST(EmbedTest, RefusesWhatIsNoBatchOfTexts) {
   expect_refused(embed({Text(200), {1}}, 2), "a batch of 201 tokens is not between 1 and 200");
   expect_refused(embed(std::vector<std::vector<int32_t>>(65, {1}), 65),
                  "a batch of 65 texts has more than 64");
-  expect_refused(embed({{1024}}, 1), "token 1024 is not in the vocabulary of 1024");
+  expect_refused(embed({{1024}}, 1), "token id 1024 at index 0 is outside 0 to 1023");
   expect_refused(embed({{1}}, 2), "embeddings of 1 x 256 were asked for, but the view is 2 x 256");
   expect_refused(embed({{1}}, 1, 255), "but the view is 1 x 255");
   EXPECT_EQ(EmbedText(*engine, {1, 2}, [] { return true; }).status().code(),

@@ -59,8 +59,8 @@ TEST_F(InlayCCallsTest, PerplexityRefusesIdsAnywhereInAChunk) {
       EXPECT_ERROR(
           inlay_perplexity(model_, tokens.data(), tokens.size(), 8, INLAY_ROWS_F16, &likelihood),
           INLAY_INVALID_ARGUMENT,
-          "token " + std::to_string(i) + " is " + std::to_string(id) +
-              ", outside the vocabulary of 1024");
+          "token id " + std::to_string(id) + " at index " + std::to_string(i) +
+              " is outside 0 to 1023");
     }
   }
 }

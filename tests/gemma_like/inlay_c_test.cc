@@ -210,7 +210,7 @@ TEST_F(InlayCTest, ErrorsAreCodesAndSentences) {
     const int32_t ids[2] = {prompt_[0], id};
     EXPECT_EQ(inlay_detokenize(model_, ids, 2, text, sizeof(text), &count), INLAY_INVALID_ARGUMENT);
     EXPECT_EQ(inlay_last_error(),
-              "token 1 is " + std::to_string(id) + ", outside the vocabulary of 1024");
+              "token id " + std::to_string(id) + " at index 1 is outside 0 to 1023");
     EXPECT_STREQ(text, "untouched");
   }
 
@@ -336,7 +336,7 @@ TEST_F(InlayCTest, TokenizesWithOptionsAndTellsTokens) {
   EXPECT_ERROR(inlay_token_text(model_, eos, 7, nullptr, 0, &size), INLAY_INVALID_ARGUMENT,
                "form is 7");
   EXPECT_ERROR(inlay_token_text(model_, 1024, 0, nullptr, 0, &size), INLAY_INVALID_ARGUMENT,
-               "outside the vocabulary");
+               "token id 1024 at index 0 is outside 0 to 1023");
 }
 
 TEST_F(InlayCTest, TellsTokensAndSharedBytesOfConversations) {
@@ -418,7 +418,7 @@ TEST_F(InlayCTest, MeasuresLikelihoods) {
                INLAY_DATA_LOSS, "row 1");
   const int32_t outside[] = {0, -3};
   EXPECT_ERROR(inlay_log_probabilities(model_, logits.data(), outside, 2, found),
-               INLAY_INVALID_ARGUMENT, "token 1 is -3");
+               INLAY_INVALID_ARGUMENT, "token id -3 at index 1 is outside");
 }
 
 TEST_F(InlayCTest, EmbedsTexts) {

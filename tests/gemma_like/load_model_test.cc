@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gemma_like/generation/generate.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_writer.h"
@@ -24,6 +27,14 @@ namespace {
 using ::testing::Each;
 using ::testing::Lt;
 using ::testing::Not;
+
+TEST(LoadModel, RefusesABatchThatIsOutOfBounds) {
+  for (const size_t most : {size_t{0}, kMostBatch + 1, std::numeric_limits<size_t>::max()}) {
+    const absl::Status status = LoadModel(kBardPath, {.max_batch = most}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_EQ(status.message(), absl::StrCat("max_batch is ", most, ", not between 1 and 1048576"));
+  }
+}
 
 struct Vocabulary {
   std::vector<std::string> tokens;

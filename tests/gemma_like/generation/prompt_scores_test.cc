@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "cache/block_pool.h"
 #include "gemma_like/generation/generate.h"
 #include "gemma_like/generation/generation.h"
 #include "gemma_like/generation/prefix_cache.h"
@@ -116,6 +117,7 @@ TEST_P(PromptScoresTest, DoNotDependOnStepsAndSnapshots) {
   const Chosen all = Scores(1);
   std::mt19937_64 random(Seed());
   PrefixCache prefixes(size_t{1} << 30);
+  const auto pool = std::make_shared<BlockPool>(BlockPool::Options{.poison = true});
   size_t reused = 0;
   for (int round = 0; round < 40; ++round) {
     const size_t length = 2 + random() % (tokens_.size() - 1);
@@ -128,7 +130,7 @@ TEST_P(PromptScoresTest, DoNotDependOnStepsAndSnapshots) {
     options.ignore_eos = true;
     options.draft = random() % 4;
     Engine& engine = *models_[random() % models_.size()];
-    auto cache = NewCache();
+    auto cache = NewCache(pool);
     const auto generation = Must(Generation::Begin(
         *tokenizer_, *cache, prompt, options,
         {.prefixes = &prefixes, .stride = random() % 2 * 32, .owner = round % 2}));

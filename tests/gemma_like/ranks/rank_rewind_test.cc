@@ -107,7 +107,7 @@ TEST_F(RankRewindTest, ForksAndSavedConversationsAgreeToo) {
   const size_t floor = cache->RewindFloor();
   const auto fork = Must(cache->Fork());
   EXPECT_EQ(fork->RewindFloor(), floor);
-  auto other = Conversation(nullptr);
+  auto other = Must(engine().CreateCache({.pool = cache->shared_pool()}));
   ASSERT_TRUE(other->Restore(std::move(*fork)).ok());
   EXPECT_EQ(other->Rewind(floor - 1).code(), absl::StatusCode::kOutOfRange);
   ASSERT_TRUE(other->Rewind(floor).ok());

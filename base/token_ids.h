@@ -1,6 +1,6 @@
 // Whether ids are tokens of a vocabulary.
-#ifndef INLAY_GEMMA_LIKE_TOKEN_IDS_H_
-#define INLAY_GEMMA_LIKE_TOKEN_IDS_H_
+#ifndef INLAY_BASE_TOKEN_IDS_H_
+#define INLAY_BASE_TOKEN_IDS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace inlay {
 
-// InvalidArgument with the first id that is below 0 or not below `vocabulary`.
+// InvalidArgument naming the first id that is below 0 or not below `vocabulary`, which is at least
+// 1.
 inline absl::Status CheckIds(absl::Span<const int32_t> ids, size_t vocabulary) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && static_cast<size_t>(ids[i]) < vocabulary) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("token ", i, " is ", ids[i], ", outside the vocabulary of ", vocabulary));
+        absl::StrCat("token id ", ids[i], " at index ", i, " is outside 0 to ", vocabulary - 1));
   }
   return absl::OkStatus();
 }
 
 }  // namespace inlay
 
-#endif  // INLAY_GEMMA_LIKE_TOKEN_IDS_H_
+#endif  // INLAY_BASE_TOKEN_IDS_H_
