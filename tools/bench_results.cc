@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format.h"
 #include "gemma_like/strings.h"
 #include "ops/cpu/cpu_target.h"
 #include "ops/quant/weight_type.h"
-#include "tools/format.h"
 #include "tools/json_text.h"
 
 namespace inlay {

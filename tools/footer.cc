@@ -1,8 +1,8 @@
 #include "tools/footer.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/format.h"
 #include "base/plural.h"
-#include "tools/format.h"
 
 namespace inlay {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/format.h"
 #include "base/plural.h"
 #include "base/printable.h"
 #include "cache/kv_blocks.h"

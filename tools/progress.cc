@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "base/utf8.h"
-#include "tools/format.h"
 #include "tools/output.h"
 
 namespace inlay {

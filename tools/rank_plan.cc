@@ -12,11 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/format.h"
 #include "base/plural.h"
 #include "base/printable.h"
 #include "gemma_like/ranks/rank_pass.h"
 #include "gemma_like/ranks/ranks.h"
-#include "tools/format.h"
 
 namespace inlay {
 namespace {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "base/format.h"
 #include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -18,7 +19,6 @@
 #include "gemma_like/chat/answer_event.h"
 #include "serve/http/http_client.h"
 #include "tools/flags/usage_error.h"
-#include "tools/format.h"
 #include "tools/output.h"
 
 namespace inlay {

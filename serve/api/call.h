@@ -51,6 +51,13 @@ struct ToolChoice {
 struct Call {
   Protocol protocol = Protocol::kChatCompletions;
   std::string model;  // as the client names it
+  Call() = default;
+  Call(const Call&) = default;
+  Call(Call&&) = default;
+  Call& operator=(const Call&) = default;
+  Call& operator=(Call&&) = default;
+  ~Call();  // takes no memory, whatever the request has put into the JSON values (EmptyJson)
+
 
   // For chats: what a chat template gets. Messages are in the shape of chat/completions whatever
   // the protocol: {"role", "content": a string, "reasoning_content", "tool_calls": [{"id", "type":

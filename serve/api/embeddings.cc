@@ -31,9 +31,9 @@ std::string Base64Floats(absl::Span<const float> vector) {
 
 absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(absl::string_view body) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<EmbeddingsRequest> {
-    INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", body));
+    INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseRequestJson("the body", body));
     absl::Status error;
-    FieldReader reader(json, "", &error);
+    FieldReader reader(*json, "", &error);
     EmbeddingsRequest request;
     request.model = reader.Text("model").value_or("");
     request.inputs = ReadTextsOrTokens(reader, "input", kMostEmbeddingInputs);

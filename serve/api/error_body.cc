@@ -5,6 +5,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/out_of_memory.h"
 #include "io/json/parse_json.h"
 #include "serve/api/reply.h"
 #include "serve/api/reply_parts.h"
@@ -44,6 +45,29 @@ ErrorNames NamesOf(const absl::Status& status) {
   return {500, "server_error", "api_error"};
 }
 
+std::string Quoted(absl::string_view text) { return DumpJson(Json(std::string(text))); }
+
+// Errors are written as texts, as a lack of memory is one of them, without which a Json with
+// members cannot end: see base/out_of_memory.h.
+std::string OpenAiErrorText(const absl::Status& status) {
+  // Clients that shorten a conversation which has become too long look for this code.
+  const absl::string_view code = IsTooLong(status) ? "\"context_length_exceeded\"" : "null";
+  return absl::StrCat(R"({"error":{"message":)", Quoted(status.message()), R"(,"type":")",
+                      NamesOf(status).openai, R"(","param":null,"code":)", code, "}}");
+}
+
+std::string AnthropicErrorText(const absl::Status& status) {
+  // Clients that shorten a conversation which has become too long look for these words.
+  const std::string message =
+      absl::StrCat(IsTooLong(status) ? "prompt is too long: " : "", status.message());
+  const auto code = status.GetPayload(kErrorCode);
+  const std::string details = code.has_value() ? absl::StrCat(R"(,"details":{"error_code":)",
+                                                              Quoted(std::string(*code)), "}")
+                                               : "";
+  return absl::StrCat(R"({"type":"error","error":{"type":")", NamesOf(status).anthropic,
+                      R"(","message":)", Quoted(message), details, "}}");
+}
+
 }  // namespace
 
 int HttpStatusOf(const absl::Status& status) {
@@ -62,7 +86,7 @@ int HttpStatusOf(const absl::Status& status) {
     case absl::StatusCode::kAlreadyExists:
       return 409;
     case absl::StatusCode::kResourceExhausted:
-      return 429;
+      return IsOutOfMemory(status) ? 503 : 429;
     case absl::StatusCode::kCancelled:
       return 499;
     case absl::StatusCode::kUnimplemented:
@@ -76,25 +100,9 @@ int HttpStatusOf(const absl::Status& status) {
   }
 }
 
-Json OpenAiError(const absl::Status& status) {
-  // Clients that shorten a conversation which has become too long look for this code.
-  const Json code = IsTooLong(status) ? Json("context_length_exceeded") : Json();
-  return {{"error",
-           {{"message", std::string(status.message())},
-            {"type", NamesOf(status).openai},
-            {"param", nullptr},
-            {"code", code}}}};
-}
+Json OpenAiError(const absl::Status& status) { return Json::parse(OpenAiErrorText(status)); }
 
-Json AnthropicError(const absl::Status& status) {
-  // Clients that shorten a conversation which has become too long look for these words.
-  Json error = {
-      {"type", NamesOf(status).anthropic},
-      {"message", absl::StrCat(IsTooLong(status) ? "prompt is too long: " : "", status.message())}};
-  if (const auto code = status.GetPayload(kErrorCode); code.has_value())
-    error["details"] = {{"error_code", std::string(*code)}};
-  return {{"type", "error"}, {"error", std::move(error)}};
-}
+Json AnthropicError(const absl::Status& status) { return Json::parse(AnthropicErrorText(status)); }
 
 absl::Status MarkTooLong(absl::Status status) {
   if (absl::IsOutOfRange(status)) status.SetPayload(kTooLong, absl::Cord());
@@ -108,7 +116,7 @@ void SetErrorCode(absl::string_view code, absl::Status* status) {
 }
 
 std::string ErrorBody(Protocol protocol, const absl::Status& status) {
-  return DumpJson(protocol == Protocol::kMessages ? AnthropicError(status) : OpenAiError(status));
+  return protocol == Protocol::kMessages ? AnthropicErrorText(status) : OpenAiErrorText(status);
 }
 
 }  // namespace inlay::serve

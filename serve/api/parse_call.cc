@@ -33,11 +33,11 @@ void ParseFields(FieldReader& body, const ParseOptions& options, bool counting, 
 absl::StatusOr<Call> Parse(Protocol protocol, absl::string_view text, const ParseOptions& options,
                            bool counting) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<Call> {
-    INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", text));
+    INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseRequestJson("the body", text));
     Call call;
     call.protocol = protocol;
     absl::Status error;
-    FieldReader body(json, "", &error);
+    FieldReader body(*json, "", &error);
     ParseFields(body, options, counting, &call);
     body.Finish();
     if (!error.ok()) return error;
@@ -54,6 +54,10 @@ absl::StatusOr<Call> ParseCall(Protocol protocol, absl::string_view body,
 
 absl::StatusOr<Call> ParseCountTokens(absl::string_view body, const ParseOptions& options) {
   return Parse(Protocol::kMessages, body, options, /*counting=*/true);
+}
+
+Call::~Call() {
+  for (Json* const json : {&messages, &tools, &template_variables, &repeated}) EmptyJson(*json);
 }
 
 }  // namespace inlay::serve

@@ -72,8 +72,8 @@ std::unique_ptr<ReplyWriter> MakeReplyWriter(const Call& call, const ReplyHeader
 
 // The HTTP status and body of an error in the protocol's shape: 400 for InvalidArgument,
 // OutOfRange and FailedPrecondition, 401 Unauthenticated, 403 PermissionDenied, 404 NotFound, 409
-// Aborted and AlreadyExists, 429 ResourceExhausted, 501 Unimplemented, 503 Unavailable, 504
-// DeadlineExceeded, 499 Cancelled, else 500.
+// Aborted and AlreadyExists, 429 ResourceExhausted, 501 Unimplemented, 503 Unavailable and what
+// IsOutOfMemory, 504 DeadlineExceeded, 499 Cancelled, else 500.
 int HttpStatusOf(const absl::Status& status);
 std::string ErrorBody(Protocol protocol, const absl::Status& status);
 

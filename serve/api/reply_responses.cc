@@ -64,7 +64,7 @@ class ResponsesWriter : public ReplyWriter {
 
   static const char* CodeOf(const absl::Status& status) {
     if (IsTooLong(status)) return "context_length_exceeded";
-    if (absl::IsResourceExhausted(status)) return "rate_limit_exceeded";
+    if (HttpStatusOf(status) == 429) return "rate_limit_exceeded";
     return HttpStatusOf(status) == 400 ? "invalid_prompt" : "server_error";
   }
 

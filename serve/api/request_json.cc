@@ -52,7 +52,7 @@ std::optional<std::string> ReplaceHalves(absl::string_view text) {
 
 absl::StatusOr<Json> ParseRequestJson(absl::string_view what, absl::string_view text) {
   const std::optional<std::string> replaced = ReplaceHalves(text);
-  return ParseJson(what, replaced.has_value() ? *replaced : text);
+  return ParseJson(what, replaced.has_value() ? *replaced : text, kMostRequestValues);
 }
 
 }  // namespace inlay::serve

@@ -15,9 +15,9 @@ namespace inlay::serve {
 
 absl::StatusOr<TokenizeRequest> ParseTokenize(absl::string_view body) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<TokenizeRequest> {
-    INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", body));
+    INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseRequestJson("the body", body));
     absl::Status error;
-    FieldReader reader(json, "", &error);
+    FieldReader reader(*json, "", &error);
     TokenizeRequest request;
     request.content = reader.NeedText("content");
     request.add_special = reader.Bool("add_special").value_or(request.add_special);
@@ -32,9 +32,9 @@ absl::StatusOr<TokenizeRequest> ParseTokenize(absl::string_view body) {
 
 absl::StatusOr<DetokenizeRequest> ParseDetokenize(absl::string_view body) {
   return OrOutOfMemory("reading a request", [&]() -> absl::StatusOr<DetokenizeRequest> {
-    INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", body));
+    INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseRequestJson("the body", body));
     absl::Status error;
-    FieldReader reader(json, "", &error);
+    FieldReader reader(*json, "", &error);
     DetokenizeRequest request;
     const Json* const tokens = reader.NeedList("tokens");
     if (tokens != nullptr && !tokens->empty())

@@ -1,7 +1,7 @@
 #include "serve/batch_job/job_identity.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "base/xxh64.h"
 
@@ -34,8 +34,8 @@ std::string ReplyId(const JobIdentity& identity, const BatchRequest& request) {
   all.erase("input");
   all["request"] = {request.custom_id, request.url, request.body};
   const std::string text = DumpJson(all);
-  return absl::StrFormat("%016x%016x", Xxh64Of(text.data(), text.size(), /*seed=*/0),
-                         Xxh64Of(text.data(), text.size(), /*seed=*/1));
+  return Format("%016x%016x", Xxh64Of(text.data(), text.size(), /*seed=*/0),
+                Xxh64Of(text.data(), text.size(), /*seed=*/1));
 }
 
 }  // namespace inlay::serve

@@ -12,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/format.h"
 #include "absl/strings/strip.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
@@ -37,7 +37,7 @@ std::string JournalLine(absl::string_view content) {
 std::optional<absl::string_view> ContentOf(absl::string_view line) {
   if (line.size() <= kHashDigits || line[kHashDigits] != ' ') return std::nullopt;
   const absl::string_view content = line.substr(kHashDigits + 1);
-  const std::string hash = absl::StrFormat("%016x", Xxh64Of(content.data(), content.size()));
+  const std::string hash = Format("%016x", Xxh64Of(content.data(), content.size()));
   return absl::StartsWith(line, hash) ? std::optional(content) : std::nullopt;
 }
 

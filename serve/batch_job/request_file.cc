@@ -1,7 +1,6 @@
 #include "serve/batch_job/request_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,9 +10,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/format.h"
 #include "base/about.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
@@ -142,9 +141,7 @@ absl::StatusOr<uint64_t> RequestFile::LineAt(uint64_t offset) const {
   }
 }
 
-std::string RequestFile::Content() const {
-  return absl::StrFormat("%d bytes, xxh64 %016x", bytes_, hash_);
-}
+std::string RequestFile::Content() const { return Format("%d bytes, xxh64 %016x", bytes_, hash_); }
 
 bool RequestFile::IsFile(const std::string& path) const { return HasName(file_.fd(), path); }
 

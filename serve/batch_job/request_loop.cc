@@ -64,6 +64,7 @@ class BoxedReply final : public HttpReply {
   void StartStream(int, absl::string_view, HttpHeaders) override {}
   void Write(std::string) override {}
   void Finish() override {}
+  void FailWithoutMemory() noexcept override { Add(0, ""); }
   void OnGone(std::function<void()>) override {}
 
  private:
@@ -151,7 +152,7 @@ class Loop {
 
   absl::Status Take(const Reply& reply) {
     --in_flight_;
-    const bool refused = reply.status == 429 || reply.status == 0;
+    const bool refused = reply.status == 429 || reply.status == 503 || reply.status == 0;
     return OrOutOfMemory("a result", [&]() -> absl::Status {
       if (refused && !last_try_) {
         again_.push_back(reply.request);

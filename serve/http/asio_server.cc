@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -117,7 +118,7 @@ void AsioServer::Run() noexcept {
     try {
       context_.run();
       return;
-    } catch (const std::bad_alloc&) {  // one event's; the others go on
+    } catch (const std::exception&) {  // one event's; the others go on
     }
   }
 }
@@ -153,7 +154,8 @@ void AsioServer::TurnAway(HttpSocket socket) {
   form.id = "too-many-connections";
   const std::string body =
       ErrorReplyBody(options_, "", kStatus, "the server has as many connections as it serves");
-  const std::string reply = ReplyHead(form, kStatus, kErrorType, {}, body.size()) + body;
+  const std::string reply =
+      ReplyHead(form, kStatus, kErrorType, {{"Retry-After", "1"}}, body.size()) + body;
   boost::system::error_code error;
   socket.non_blocking(true, error);
   socket.write_some(asio::buffer(reply), error);

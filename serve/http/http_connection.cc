@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,10 @@ void HttpConnection::Try(const Act& act) noexcept {
     act();
   } catch (const std::bad_alloc&) {
     OnOutOfMemory();
+  } catch (const std::length_error&) {
+    OnOutOfMemory();
+  } catch (const std::exception&) {
+    Close();
   }
 }
 
@@ -71,7 +76,7 @@ void HttpConnection::Start() {
 void HttpConnection::Stop() noexcept {
   try {
     Post([this] { Close(); });
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     const std::lock_guard lock(mutex_);
     Close();
   }
@@ -101,7 +106,7 @@ void HttpConnection::OnOutOfMemory() noexcept {
       FreeText(in_);
       return Refuse(503, "there is not enough memory for the request");
     }
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
   }
   Close();
 }

@@ -75,7 +75,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // What Asio calls: keeps the connection alive, takes its lock, does `act`.
   template <typename Act>
   auto Locked(Act act);
-  // Does `act`, and ends the request if memory runs out.
+  // Does `act`; ends the request if memory runs out, the connection if another exception comes.
   template <typename Act>
   void Try(const Act& act) noexcept;
   void OnOutOfMemory() noexcept;

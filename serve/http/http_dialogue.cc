@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -94,6 +95,8 @@ void HttpConnection::OnHeader() {
     if (const auto refusal = owner_->options().admit(request, head.has_body))
       return Refuse(refusal->status, refusal->message);
   }
+  // After what admits, so that who asks for a path that does not exist hears of that.
+  if (const auto refusal = CheckBody(head)) return Refuse(refusal->status, refusal->message);
   if (head.has_body) request.held_body = std::make_shared<HeldBody>(owner_->body_bytes());
   state_ = State::kBody;
   SetDeadline(owner_->options().body_timeout);
@@ -143,6 +146,8 @@ void HttpConnection::Dispatch() {
   try {
     owner_->handler()(std::move(request), reply);
   } catch (const std::bad_alloc&) {
+    queue->FailWithoutMemory();
+  } catch (const std::length_error&) {
     queue->FailWithoutMemory();
   } catch (const std::exception&) {
     queue->Abandon();

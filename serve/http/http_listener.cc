@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <mutex>
-#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -136,7 +136,7 @@ void HttpListener::Await() noexcept {
         });
         return;
       }
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       std::this_thread::sleep_for(kAcceptPause);
     }
     Await();
@@ -144,7 +144,7 @@ void HttpListener::Await() noexcept {
   while (acceptor_.is_open()) {
     try {
       return acceptor_.async_wait(HttpAcceptor::wait_read, accept);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       std::this_thread::sleep_for(kAcceptPause);
     }
   }

@@ -27,7 +27,7 @@ class HttpListener {
  public:
   using OnAccept = std::function<void(HttpSocket socket)>;
 
-  // `on_accept` is called on the context's threads; it may throw std::bad_alloc.
+  // `on_accept` is called on the context's threads; it may throw.
   HttpListener(boost::asio::io_context& context, HttpAcceptor acceptor, OnAccept on_accept);
 
   void Start();

@@ -63,6 +63,10 @@ class HttpReply {
   virtual void Write(std::string piece) = 0;
   virtual void Finish() = 0;
 
+  // There is no memory to make the reply, or to go on with it. The server replies with 503 as soon
+  // as it can; a stream ends its connection. This itself takes no memory.
+  virtual void FailWithoutMemory() noexcept = 0;
+
   // Calls `gone` once, on one of the server's threads, if the client closes the connection or reads
   // too slowly (HttpOptions::most_queued, write_timeout) or the server is destroyed before the
   // reply was finished; at once, in the caller's thread, if that has happened already. A client
@@ -84,7 +88,7 @@ struct HttpOptions {
   // Origins of web pages that may send requests ("https://example.org"), besides the server's own;
   // "*": any. They get CORS headers; a request with any other Origin is refused with 403.
   std::vector<std::string> allowed_origins;
-  size_t most_connections = 2048;
+  size_t most_connections = 2048;         // see MakeRoomForConnections
   size_t most_header = size_t{16} << 10;  // bytes
   size_t most_body = size_t{32} << 20;
   // Of all requests together whose body is being received, or whose HttpRequest still exists: what
@@ -99,9 +103,10 @@ struct HttpOptions {
   absl::Duration idle_timeout = absl::Seconds(75);   // between requests of one connection
   absl::Duration write_timeout = absl::Seconds(30);  // without a byte accepted by the client
   // Called on one of the server's threads with each request whose header has passed the checks,
-  // while its body is still empty; whether one follows is `has_body`. It must not wait. What it
-  // returns is the reply, and the body is not read. Null: all are let in. Not called for an OPTIONS
-  // without a body: browsers send it before they send a key.
+  // while its body is still empty; whether one follows is `has_body`, of which the type has not
+  // been checked. It must not wait. What it returns is the reply, and the body is not read. Null:
+  // all are let in. Not called for an OPTIONS without a body: browsers send it before they send a
+  // key.
   std::function<std::optional<Refusal>(const HttpRequest& request, bool has_body)> admit;
   // The body of an error that the server itself replies with (408, 413, 431, 403, ...), as JSON.
   std::function<std::string(absl::string_view path, int status, absl::string_view message)>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,7 @@ class QueuedReply final : public HttpReply {
   }
   void Write(std::string piece) override { queue_->Write(piece); }
   void Finish() override { queue_->Finish(); }
+  void FailWithoutMemory() noexcept override { queue_->FailWithoutMemory(); }
   void OnGone(std::function<void()> gone) override { queue_->OnGone(std::move(gone)); }
 
  private:
@@ -41,7 +43,7 @@ void CallGone(const std::function<void()>& gone) noexcept {
   if (!gone) return;
   try {
     gone();
-  } catch (const std::bad_alloc&) {  // it had no memory to do its work; the server goes on
+  } catch (const std::exception&) {  // it had no memory to do its work; the server goes on
   }
 }
 

@@ -128,27 +128,6 @@ std::optional<Refusal> CheckFraming(const RequestHead& head) {
   return std::nullopt;
 }
 
-std::optional<Refusal> CheckBody(const RequestHead& head) {
-  if (!head.has_body) return std::nullopt;
-  const auto types = HeaderValues(*head.headers, "content-type");
-  if (types.size() != 1 || !IsJson(types[0])) {
-    return Refusal{415, absl::StrCat("the body's Content-Type is '",
-                                     types.empty() ? "" : absl::CHexEscape(types[0]),
-                                     "'; it must be application/json")};
-  }
-  for (const absl::string_view encoding : HeaderValues(*head.headers, "content-encoding")) {
-    if (!absl::EqualsIgnoreCase(encoding, "identity")) {
-      return Refusal{415, "the server reads no body with a Content-Encoding"};
-    }
-  }
-  return std::nullopt;
-}
-
-int HexValue(unsigned char c) {
-  if (absl::ascii_isdigit(c)) return c - '0';
-  return absl::ascii_isxdigit(c) ? absl::ascii_tolower(c) - 'a' + 10 : -1;
-}
-
 bool IsNameCharacter(unsigned char c) {
   return absl::ascii_isalnum(c) || absl::StrContains("!#$%&'*+-.^_`|~", static_cast<char>(c));
 }
@@ -164,8 +143,23 @@ std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& 
   if (auto refusal = CheckFraming(head)) return refusal;
   if (auto refusal = CheckMethod(head.method)) return refusal;
   if (auto refusal = CheckTarget(head)) return refusal;
-  if (auto refusal = CheckOrigin(head, options)) return refusal;
-  return CheckBody(head);
+  return CheckOrigin(head, options);
+}
+
+std::optional<Refusal> CheckBody(const RequestHead& head) {
+  if (!head.has_body) return std::nullopt;
+  const auto types = HeaderValues(*head.headers, "content-type");
+  if (types.size() != 1 || !IsJson(types[0])) {
+    return Refusal{415, absl::StrCat("the body's Content-Type is '",
+                                     types.empty() ? "" : absl::CHexEscape(types[0]),
+                                     "'; it must be application/json")};
+  }
+  for (const absl::string_view encoding : HeaderValues(*head.headers, "content-encoding")) {
+    if (!absl::EqualsIgnoreCase(encoding, "identity")) {
+      return Refusal{415, "the server reads no body with a Content-Encoding"};
+    }
+  }
+  return std::nullopt;
 }
 
 absl::string_view OriginForm(absl::string_view target, absl::string_view host) {

@@ -22,8 +22,11 @@ struct RequestHead {
   const HttpHeaders* headers = nullptr;
 };
 
-// The first rule that the request breaks.
+// The first rule that the request breaks, whatever its path and its body are.
 std::optional<Refusal> CheckRequest(const RequestHead& head, const HttpOptions& options);
+
+// The same of the headers that describe the body, where there is one.
+std::optional<Refusal> CheckBody(const RequestHead& head);
 
 // "/path?query" of "http://HOST/path?query", which every server must take (RFC 9112, 3.2.2), where
 // HOST is the value of the Host header, which is checked. Any other target as it is.

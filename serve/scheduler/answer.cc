@@ -26,7 +26,7 @@ absl::Status Ticket::WhyEnded() const {
 Answer::~Answer() {
   if (ended_) return;
   (void)OrOutOfMemory("the end of an answer", [&] {
-    TellEnd(absl::ResourceExhaustedError("there is not enough memory for this answer"));
+    TellEnd(OutOfMemoryError("this answer"));
     return absl::OkStatus();
   });
 }

@@ -226,8 +226,10 @@ void AnswerLog::TellOverflow() {
     if (!std::exchange(overflowed_, false)) return;
     bytes = waiting_bytes_;
   }
-  TellLoss(absl::ResourceExhaustedError(
-      absl::StrCat(bytes, " bytes of records wait already for ", path_)));
+  TellLoss(OrOutOfMemory("a note", [&] {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(bytes, " bytes of records wait already for ", path_));
+  }));
 }
 
 void AnswerLog::TellLoss(const absl::Status& why) {

@@ -1,6 +1,7 @@
 #include "serve/service/answer_reply.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "base/out_of_memory.h"
@@ -70,19 +71,25 @@ void AnswerReply::Fail(const absl::Status& status) {
   FailLocked(status);
 }
 
-void AnswerReply::FailLocked(const absl::Status& status) {
+void AnswerReply::FailLocked(const absl::Status& status) noexcept {
   if (over_) return;
   over_ = true;
-  if (streams_) {
+  if (!streams_) return SendError(status);
+  try {
     Write(writer_->Fail(status));
-    return reply_->Finish();
+    reply_->Finish();
+  } catch (const std::exception&) {
+    reply_->FailWithoutMemory();
   }
-  SendError(status);
 }
 
-void AnswerReply::SendError(const absl::Status& status) {
-  reply_->Send(HttpStatusOf(status), kJson, ErrorBody(call_.protocol, status),
-               RetryHeaders(status));
+void AnswerReply::SendError(const absl::Status& status) noexcept {
+  try {
+    reply_->Send(HttpStatusOf(status), kJson, ErrorBody(call_.protocol, status),
+                 RetryHeaders(status));
+  } catch (const std::exception&) {
+    reply_->FailWithoutMemory();
+  }
 }
 
 void AnswerReply::OnStart(const AnswerUsage& usage) {

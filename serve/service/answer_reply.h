@@ -72,10 +72,10 @@ class AnswerReply : public std::enable_shared_from_this<AnswerReply> {
 
   // On a writer's thread: the reply to a call for no stream, once all answers have ended.
   void SendWhole();
-  void SendError(const absl::Status& status);
+  void SendError(const absl::Status& status) noexcept;
   size_t ChoiceOf(size_t prompt, size_t choice) const { return prompt * call_.choices + choice; }
   // Under the lock, as the next three.
-  void FailLocked(const absl::Status& status);
+  void FailLocked(const absl::Status& status) noexcept;
   std::vector<AnswerEvent> Events(Choice& choice, absl::string_view text);
   // Counts the tokens of thoughts, and drops what follows the call of an answer that may have one.
   void Examine(size_t generated, Choice& choice, std::vector<AnswerEvent>& events);

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/format.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "gemma_like/chat/marker_tokens.h"
@@ -238,8 +238,7 @@ absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
   const std::optional<absl::Time>& fixed = options_.reproducible_at;
   reading.tells_cached = !fixed.has_value();
   const ReplyHeader header{
-      .id =
-          fixed ? visit.request.id : absl::StrFormat("%016x%016x", RandomNumber(), RandomNumber()),
+      .id = fixed ? visit.request.id : Format("%016x%016x", RandomNumber(), RandomNumber()),
       .model = options_.model_name,
       .created = absl::ToUnixSeconds(fixed.value_or(absl::Now())),
       .system_fingerprint = fingerprints_.service,

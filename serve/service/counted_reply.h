@@ -2,6 +2,7 @@
 #ifndef INLAY_SERVE_SERVICE_COUNTED_REPLY_H_
 #define INLAY_SERVE_SERVICE_COUNTED_REPLY_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,20 +22,29 @@ class CountedReply final : public HttpReply {
 
   void Send(int status, absl::string_view content_type, std::string body,
             HttpHeaders headers) override {
-    counts_->Add(status);
+    Count(status);
     reply_->Send(status, content_type, std::move(body), std::move(headers));
   }
   void StartStream(int status, absl::string_view content_type, HttpHeaders headers) override {
-    counts_->Add(status);
+    Count(status);
     reply_->StartStream(status, content_type, std::move(headers));
   }
   void Write(std::string piece) override { reply_->Write(std::move(piece)); }
   void Finish() override { reply_->Finish(); }
+  void FailWithoutMemory() noexcept override {
+    Count(503);
+    reply_->FailWithoutMemory();
+  }
   void OnGone(std::function<void()> gone) override { reply_->OnGone(std::move(gone)); }
 
  private:
+  void Count(int status) {
+    if (!counted_.exchange(true)) counts_->Add(status);
+  }
+
   const std::shared_ptr<HttpReply> reply_;
   const std::shared_ptr<ReplyCounts> counts_;
+  std::atomic<bool> counted_ = false;
 };
 
 }  // namespace inlay::serve

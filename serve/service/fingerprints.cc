@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include <vector>
+#include "absl/strings/match.h"
+#include "base/format.h"
 #include "base/xxh64.h"
 #include "gemma_like/fingerprint.h"
 
@@ -18,7 +20,7 @@ Fingerprints MakeFingerprints(std::string engine, const LoadedModel& model,
                                          options.drop_billing_line ? 1u : 0u};
   const auto text = static_cast<uint32_t>(Xxh64Of(parts.data(), sizeof(parts)));
   Fingerprints fingerprints;
-  fingerprints.service = absl::StrFormat("%s/%08x/%d", engine, text, context);
+  fingerprints.service = Format("%s/%08x/%d", engine, text, context);
   fingerprints.engine = std::move(engine);
   return fingerprints;
 }

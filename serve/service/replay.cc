@@ -27,7 +27,7 @@ class ReplayListener final : public AnswerListener {
       body["recorded"] = token(difference->expected);
       body["recomputed"] = token(difference->recomputed);
     }
-    visit_.Send(body);
+    visit_.Send(std::move(body));
   }
 
  private:

@@ -228,8 +228,9 @@ std::optional<Refusal> ModelService::Admit(const HttpRequest& request, bool has_
   if (!has_body && (IsForPage(request) || (route != nullptr && route->traits.open)))
     return std::nullopt;
   const absl::Status status = ClientOf(request).status();
-  if (status.ok()) return std::nullopt;
-  return Refusal{HttpStatusOf(status), std::string(status.message())};
+  if (!status.ok()) return Refusal{HttpStatusOf(status), std::string(status.message())};
+  if (has_body && allowed.empty()) return Refusal{404, absl::StrCat("there is no ", request.path)};
+  return std::nullopt;
 }
 
 void ModelService::Handle(HttpRequest request, std::shared_ptr<HttpReply> reply) {
@@ -344,7 +345,7 @@ void ModelService::Models(const Visit& visit) {
                    {"first_id", options_.model_name},
                    {"last_id", options_.model_name}});
     }
-    return visit.Send(list);
+    return visit.Send(std::move(list));
   }
   if (name == options_.model_name) return visit.Send(ModelJson(of_anthropic));
   visit.Fail(absl::NotFoundError(
@@ -391,8 +392,12 @@ void ModelService::PingAll() {
       if (WaitFor(stopped_, lock, options_.ping / 3, [this] { return stop_; })) return;
     }
     const absl::Time before = SteadyNow() - options_.ping;
-    if (sessions_ != nullptr) sessions_->Ping(before);
-    answers_.Ping(before);
+    // Without memory the next time will do.
+    (void)OrOutOfMemory("pings", [&] {
+      if (sessions_ != nullptr) sessions_->Ping(before);
+      answers_.Ping(before);
+      return absl::OkStatus();
+    });
   }
 }
 

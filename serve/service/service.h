@@ -30,7 +30,8 @@ class Service {
                                                          ServiceOptions options);
   virtual ~Service() = default;
 
-  // See HttpOptions::admit: without a key only what is open to all is let in, and no body.
+  // See HttpOptions::admit: without a key only what is open to all is let in, and no body. With
+  // one, no body to a path that does not exist.
   virtual std::optional<Refusal> Admit(const HttpRequest& request, bool has_body) const = 0;
 
   // See HttpHandler.

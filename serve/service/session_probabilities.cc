@@ -67,7 +67,7 @@ class ProbabilitiesListener final : public AnswerListener,
         for (const TokenChance& chance : chosen.top)
           top.push_back(TokenJson(host_.tokenizer, chance.token, chance.logprob));
       }
-      std::string text = DumpJson(reply_);
+      std::string text = DumpJson(std::move(reply_));
       visit_.SendText(std::move(text));
       return absl::OkStatus();
     });
@@ -83,9 +83,9 @@ class ProbabilitiesListener final : public AnswerListener,
 }  // namespace
 
 absl::StatusOr<ProbabilitiesBody> ParseProbabilities(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseRequestJson("the body", text));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseRequestJson("the body", text));
   absl::Status error;
-  FieldReader body(json, "", &error);
+  FieldReader body(*json, "", &error);
   ProbabilitiesBody asked;
   asked.begin = NeedPosition(body, "begin");
   asked.end = NeedPosition(body, "end");

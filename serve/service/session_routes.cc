@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "base/format.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
@@ -40,7 +40,7 @@ std::string VocabularyOf(const Tokenizer& tokenizer) {
 std::string RandomName() {
   thread_local std::random_device device;
   const uint64_t high = device(), low = device();
-  return absl::StrFormat("s-%016x", high << 32 | low);
+  return Format("s-%016x", high << 32 | low);
 }
 
 // The client, as its sessions are found again.
@@ -125,9 +125,9 @@ void SessionRoutes::Respond(const Visit& visit) {
     if (const absl::Status status = Probabilities(visit, name); !status.ok()) visit.Fail(status);
     return;
   }
-  const absl::StatusOr<Json> reply = Reply(visit, name, action);
+  absl::StatusOr<Json> reply = Reply(visit, name, action);
   if (!reply.ok()) return visit.Fail(reply.status());
-  visit.Send(*reply);
+  visit.Send(*std::move(reply));
 }
 
 absl::StatusOr<Json> SessionRoutes::Reply(const Visit& visit, absl::string_view name,
@@ -291,8 +291,8 @@ absl::Status SessionRoutes::CheckTokens(const Session& session) const {
 }
 
 absl::StatusOr<Json> SessionRoutes::LoadDocument(const Visit& visit, absl::string_view name) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the body", visit.request.body));
-  INLAY_ASSIGN_OR_RETURN(Session session, ParseSession(json));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseJson("the body", visit.request.body));
+  INLAY_ASSIGN_OR_RETURN(Session session, ParseSession(*json));
   // Each turn counts one more, and what is stored must stay readable.
   constexpr uint64_t kMostVersion = uint64_t{1} << 53;  // as far as clients in JavaScript count
   if (session.version > kMostVersion) {

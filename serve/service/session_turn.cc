@@ -1,6 +1,7 @@
 #include "serve/service/session_turn.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,12 +98,17 @@ void RunningTurn::Fail(const absl::Status& status) {
   if (state_ == State::kAnswering) FailLocked(status);
 }
 
-void RunningTurn::FailLocked(const absl::Status& status) {
+void RunningTurn::FailLocked(const absl::Status& status) noexcept {
   state_ = State::kOver;
   // First, so that who reads the reply finds the session free.
   hold_.reset();
-  Write(ErrorEvent(status));
-  Finish();
+  try {
+    Write(ErrorEvent(status));
+    Finish();
+  } catch (const std::exception&) {
+    for (const Reader& reader : readers_) reader.reply->FailWithoutMemory();
+    readers_.clear();
+  }
   if (!streams_) parts_.visit.Fail(status);
 }
 

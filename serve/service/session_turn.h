@@ -73,7 +73,7 @@ class RunningTurn final : public AnswerListener, public std::enable_shared_from_
   void StartStream();
   void Write(const std::string& bytes);
   void Finish();
-  void FailLocked(const absl::Status& status);
+  void FailLocked(const absl::Status& status) noexcept;
   void WriteEvents(std::vector<AnswerEvent> events, size_t generated);
   void Remember(const AnswerEvent& event);
   void Complete(const AnswerEnd& end);

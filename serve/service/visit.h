@@ -2,6 +2,7 @@
 #ifndef INLAY_SERVE_SERVICE_VISIT_H_
 #define INLAY_SERVE_SERVICE_VISIT_H_
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,7 +20,8 @@ namespace inlay::serve {
 // What clients are told of repeating a request that failed so. They repeat most by themselves; one
 // that nothing here can answer, or not within its time, would fail again.
 inline HttpHeaders RetryHeaders(const absl::Status& status) {
-  if (absl::IsResourceExhausted(status)) return {{"Retry-After", "1"}};
+  if (absl::IsResourceExhausted(status) || absl::IsUnavailable(status))
+    return {{"Retry-After", "1"}};
   if (absl::IsUnimplemented(status) || absl::IsDeadlineExceeded(status))
     return {{"x-should-retry", "false"}};
   return {};
@@ -32,13 +34,18 @@ struct Visit {
   Protocol protocol;
   absl::Time deadline = absl::InfiniteFuture();  // of the answer; see SteadyNow()
 
-  void Send(const Json& body) const { SendText(DumpJson(body)); }
+  void Send(Json body) const { SendText(DumpJson(std::move(body))); }
   void SendText(std::string body) const { reply->Send(200, "application/json", std::move(body)); }
-  void Fail(const absl::Status& status) const {
-    HttpHeaders headers = RetryHeaders(status);
-    if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");
-    reply->Send(HttpStatusOf(status), "application/json", ErrorBody(protocol, status),
-                std::move(headers));
+  // Also where there is no memory for that, as the status may say.
+  void Fail(const absl::Status& status) const noexcept {
+    try {
+      HttpHeaders headers = RetryHeaders(status);
+      if (absl::IsUnauthenticated(status)) headers.emplace_back("WWW-Authenticate", "Bearer");
+      reply->Send(HttpStatusOf(status), "application/json", ErrorBody(protocol, status),
+                  std::move(headers));
+    } catch (const std::exception&) {
+      reply->FailWithoutMemory();
+    }
   }
 };
 

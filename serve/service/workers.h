@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -18,22 +19,22 @@ namespace inlay::serve {
 
 class Workers {
  public:
+  // Throws where the system refuses a thread.
   explicit Workers(size_t threads) {
-    for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+    try {
+      for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+    } catch (...) {
+      Stop();
+      throw;
+    }
   }
   // Drops what has not begun.
-  ~Workers() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    due_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~Workers() { Stop(); }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Runs `work`, which must not throw, on one of the threads.
+  // Runs `work` on one of the threads. What it throws ends it alone: a reply that it keeps is
+  // dropped.
   void Add(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(std::move(work));
@@ -47,6 +48,15 @@ class Workers {
   }
 
  private:
+  void Stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    due_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
   void Run() {
     while (true) {
       std::function<void()> work;
@@ -58,7 +68,10 @@ class Workers {
         waiting_.pop_front();
         ++running_;
       }
-      work();
+      try {
+        work();
+      } catch (const std::exception&) {  // see Add
+      }
       work = nullptr;  // what it keeps is gone, too, once it is done
       const std::lock_guard lock(mutex_);
       --running_;

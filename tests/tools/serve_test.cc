@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -205,6 +209,13 @@ TEST(ServeTest, KeysAreNeededAndReadAgain) {
 TEST(ServeTest, RefusesToListenForOthersWithoutAKey) {
   ExpectError(RunProgram({"serve", "-m", kDemoModel, "--host", "0.0.0.0", "--port", "0"}), 2,
               HasSubstr("--host 0.0.0.0 lets other machines in"));
+  // A name that begins as addresses of this machine do, and what is written as one of those.
+  for (const char* host : {"127.anything.example", "127.0.0.1.example", "127.1", "::", "::2"}) {
+    ExpectError(RunProgram({"serve", "-m", kDemoModel, "--host", host, "--port", "0"}), 2,
+                HasSubstr(absl::StrCat("--host ", host, " lets other machines in")));
+  }
+  for (const char* host : {"127.0.0.2", "localhost"})
+    EXPECT_NE(ServerProcess({"-m", kDemoModel, "-t", "1", "--host", host}).port(), 0) << host;
   ExpectError(RunProgram({"serve", "-m", kDemoModel}, {.env = {{"INLAY_API_KEY", "short"}}}), 1,
               HasSubstr("INLAY_API_KEY: line 1 has a key of 5 characters"));
 }
@@ -215,7 +226,37 @@ TEST(ServeTest, AContextThatMemoryDoesNotSufficeForIsTold) {
       RunProgram({"serve", "-m", kDemoModel, "-c", "100000", "--cache-limit", "16", "--port", "0"}),
       1, HasSubstr("memory suffices for conversations of"));
   ServerProcess server({"-m", kDemoModel, "-t", "1", "--cache-limit", "5"});
-  EXPECT_THAT(server.err(), HasSubstr("memory suffices for conversations of"));
+  EXPECT_THAT(server.err(), HasSubstr("inlay: the context is reduced to "));
+  EXPECT_THAT(server.err(), Not(HasSubstr("give -c")));
+}
+
+// Connections that do nothing must not keep descriptors from sessions, nor new clients waiting.
+TEST(ServeTest, ConnectionsLeaveDescriptorsForOthers) {
+  const std::string folder = ScratchPath("sessions");
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const auto [fd, free_port] = BindLoopback();
+  close(fd);
+  std::string session, refused;
+  const auto use = [&, port = free_port](pid_t pid) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!CanConnect(port) && std::chrono::steady_clock::now() < give_up) {
+    }
+    std::vector<std::unique_ptr<RawClient>> idle;
+    for (int i = 0; i < 80; ++i) idle.push_back(std::make_unique<RawClient>(port));
+    RawClient& used = *idle.front();
+    used.Send(Post("/v1/sessions", {{"name", "talk"}}));
+    session = absl::StrCat(used.Read().status);
+    refused = absl::StrCat(idle.back()->Read().status);
+    kill(pid, SIGTERM);
+  };
+  const ProgramResult ended = RunProgram(
+      {"-c", "ulimit -n 128; exec \"$0\" \"$@\"", InlayProgram(), "serve", "-m", kDemoModel, "-t",
+       "1", "--chat-template", "chatml", "--sessions", folder, "--port", absl::StrCat(free_port)},
+      {.program = "/bin/sh", .while_running = use});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("inlay: at most 64 connections at a time, not 2048"));
+  EXPECT_EQ(session, "200");
+  EXPECT_EQ(refused, "503");
 }
 
 TEST(ServeTest, APortInUseIsNamed) {

@@ -3,11 +3,11 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/format.h"
 #include "gemma_like/model/description.h"
 #include "gemma_like/registry.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
-#include "tools/format.h"
 #include "tools/json_text.h"
 #include "tools/output.h"
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/format.h"
 #include "base/plural.h"
 #include "base/rank_share.h"
 #include "base/status_macros.h"

@@ -1,4 +1,6 @@
 // inlay serve: answers clients over HTTP.
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -26,6 +28,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/generation/speculate.h"
+#include "serve/http/descriptor_limit.h"
 #include "serve/http/http_server.h"
 #include "serve/service/answer_log.h"
 #include "serve/service/api_keys.h"
@@ -39,7 +42,6 @@
 #include "tools/flags/shared_prefixes_flags.h"
 #include "tools/flags/usage_error.h"
 #include "tools/flags/validators.h"
-#include "tools/format.h"
 #include "tools/output.h"
 #include "tools/read_input.h"
 
@@ -74,8 +76,14 @@ struct ServeFlags {
   bool keep_billing_line = false;
 };
 
+// Whether no other machine can reach the address. A name such as 127.example.org may be any
+// address.
 bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+  in_addr v4;
+  in6_addr v6;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return host == "localhost";
 }
 
 // A name as a request's Host is compared with it: what no Host can be is a mistake.
@@ -250,6 +258,17 @@ void WaitForTheEnd(const Signals& signals, const ServeFlags& flags, ApiKeys& key
   }
 }
 
+// The most connections at a time, with a note where the limit of descriptors makes them fewer.
+size_t MostConnections() {
+  const size_t wanted = HttpOptions().most_connections;
+  const size_t most = serve::MakeRoomForConnections(wanted);
+  if (most < wanted) {
+    WriteNote(absl::StrCat("inlay: at most ", Plural(most, "connection"), " at a time, not ",
+                           wanted, ", as the hard limit of open files (ulimit -Hn) is low\n"));
+  }
+  return most;
+}
+
 absl::Status Run(ServeFlags flags) {
   flags.model.serves = true;
   if (!flags.key_file.empty()) flags.model.readable = {flags.key_file};
@@ -257,6 +276,8 @@ absl::Status Run(ServeFlags flags) {
   ApiKeys keys;
   INLAY_RETURN_IF_ERROR(ReadKeys(flags, keys));
   INLAY_RETURN_IF_ERROR(CheckAccess(flags, keys));
+  // Before the model, too: --sandbox lets no limit be raised.
+  const size_t most_connections = MostConnections();
   INLAY_ASSIGN_OR_RETURN(const ChatTemplateChoice chosen,
                          ChatTemplateChoice::Read(flags.service.chat_template));
   // Before the model: --sandbox lets no file be written after that.
@@ -300,6 +321,7 @@ absl::Status Run(ServeFlags flags) {
       .port = static_cast<uint16_t>(flags.port),
       .allowed_hosts = flags.hosts,
       .allowed_origins = flags.origins,
+      .most_connections = most_connections,
       .admit = [&service](const serve::HttpRequest& request,
                           bool has_body) { return service->Admit(request, has_body); },
       .error_body = serve::HttpErrorBody};

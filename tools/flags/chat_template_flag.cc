@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "base/format.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "gemma_like/chat/builtin_templates.h"
@@ -95,10 +95,10 @@ std::string ChatTemplateChoice::Identity(const LoadedModel& model) const {
                      [this](const auto& entry) { return entry.second == *built_in_; });
     return named->first;
   }
-  if (source_.has_value()) return absl::StrFormat("xxh64 %016x", hash(*source_, 0));
+  if (source_.has_value()) return Format("xxh64 %016x", hash(*source_, 0));
   const absl::string_view own = model.file->GetString(kChatTemplateKey).value_or("");
   const absl::string_view tools = model.file->GetString(kToolUseTemplateKey).value_or("");
-  return absl::StrFormat("xxh64 %016x", hash(tools, hash(own, 0)));
+  return Format("xxh64 %016x", hash(tools, hash(own, 0)));
 }
 
 bool ChatTemplateChoice::EndsNoAnswer(const LoadedModel& model) const {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "io/gguf/gguf_value.h"
-#include "tools/format.h"
 
 namespace inlay {
 namespace {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/status/status.h"
+#include "base/out_of_memory.h"
 #include "serve/api/parse_call.h"
 #include "serve/api/reply.h"
 #include "tests/serve/api/call_text.h"
@@ -69,6 +70,26 @@ TEST(ErrorBody, NamesTheHttpStatus) {
     EXPECT_EQ(HttpStatusOf(status), row.http_status);
     EXPECT_EQ(Json::parse(ErrorBody(Protocol::kInlay, status))["error"]["type"], row.openai);
     EXPECT_EQ(Json::parse(ErrorBody(Protocol::kMessages, status))["error"]["type"], row.anthropic);
+  }
+}
+
+// The machine's lack of memory is nothing that the client does too often.
+TEST(ErrorBody, TellsALackOfMemoryFromALimit) {
+  const absl::Status status = OutOfMemoryError("this answer");
+  EXPECT_EQ(HttpStatusOf(status), 503);
+  EXPECT_EQ(ErrorBody(Protocol::kInlay, status),
+            Quoted("{'error':{'message':'there is not enough memory for this answer',"
+                   "'type':'overloaded_error','param':null,'code':null}}"));
+  EXPECT_EQ(ErrorBody(Protocol::kMessages, status),
+            Quoted("{'type':'error','error':{'type':'overloaded_error',"
+                   "'message':'there is not enough memory for this answer'}}"));
+  EXPECT_EQ(HttpStatusOf(absl::Status(absl::StatusCode::kResourceExhausted, "")), 503);
+}
+
+TEST(ErrorBody, IsJsonWhateverTheMessageHolds) {
+  const absl::Status status = absl::InvalidArgumentError("a \"\\\n\xff");
+  for (const Protocol protocol : {Protocol::kInlay, Protocol::kMessages}) {
+    EXPECT_EQ(Json::parse(ErrorBody(protocol, status))["error"]["message"], "a \"\\\n\xef\xbf\xbd");
   }
 }
 

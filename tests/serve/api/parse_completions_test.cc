@@ -25,6 +25,13 @@ TEST(ParseCompletions, ReadsPrompts) {
   }
 }
 
+TEST(ParseCompletions, ControlTokensAreOptedInTo) {
+  EXPECT_EQ(ParseCompletion("{'prompt':'a','parse_special':true}"),
+            Quoted("{'prompts':['a'],'parse_special':true,'max_tokens':16}"));
+  EXPECT_EQ(ParseCompletion("{'prompt':'a','parse_special':1}"),
+            Quoted("parse_special must be true or false, not a number"));
+}
+
 TEST(ParseCompletions, RefusesPromptsByName) {
   const ParseTable table = {
       {"null", "prompt must be given"},
@@ -45,6 +52,20 @@ TEST(ParseCompletions, RefusesPromptsByName) {
   for (int i = 0; i < 128; ++i) many += ",'a'";
   EXPECT_EQ(ParseCompletion(absl::StrCat("{'prompt':[", many, "]}")),
             "prompt has 129 entries, more than 128");
+}
+
+// A value of two bytes takes many more here.
+TEST(ParseCompletions, BoundsTheValuesOfARequest) {
+  // Besides the zeros there are the object, its prompt and the list.
+  const auto body = [](size_t zeros) {
+    std::string text = "{'prompt':'a','x':[0";
+    for (size_t i = 1; i < zeros; ++i) text += ",0";
+    return text + "]}";
+  };
+  EXPECT_EQ(ParseCompletion(body((size_t{1} << 21) - 3)),
+            Quoted("~x~ is not a field that this server knows"));
+  EXPECT_EQ(ParseCompletion(body((size_t{1} << 21) - 2)),
+            "the body holds more than 2097152 values");
 }
 
 TEST(ParseCompletions, ReadsFields) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -99,6 +101,25 @@ TEST_F(HttpFaultTest, SurvivesATimeWithoutAnyMemory) {
     ASSERT_EQ(Get(port(), "/").body, "GET /?\n");
     ASSERT_TRUE(Eventually([&] { return server_->connections() == 0; }));
   }
+}
+
+// Also where the exception says so by the size that was asked for.
+TEST_F(HttpFaultTest, AHandlerWithoutMemoryIsAnError) {
+  Start([](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+    if (request.path == "/fails") return reply->FailWithoutMemory();
+    if (request.path == "/throws") throw std::bad_alloc();
+    if (request.path == "/too-long") throw std::length_error("a size");
+    reply->StartStream(200, "text/plain");
+    reply->Write("begun");
+    reply->FailWithoutMemory();
+  });
+  for (const char* path : {"/fails", "/throws", "/too-long"}) {
+    const RawReply reply = Get(port(), path);
+    EXPECT_EQ(reply.status, 503) << path;
+    EXPECT_EQ(reply.Header("retry-after"), "1");
+    EXPECT_EQ(reply.body, R"({"error":{"message":"there is not enough memory for the request"}})");
+  }
+  EXPECT_FALSE(Get(port(), "/begins").whole) << "a stream's connection ends";
 }
 
 // Takes all descriptors but so many of those that the limit leaves.

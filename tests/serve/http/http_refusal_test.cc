@@ -178,6 +178,21 @@ TEST_F(HttpRefusalTest, BodiesThatAreNotJson) {
   EXPECT_EQ(client.Read().status, 200);
 }
 
+// What is wrong with the body of a request that is not let in nobody needs to know.
+TEST_F(HttpRefusalTest, WhatAdmitsComesBeforeTheBodysType) {
+  HttpOptions options;
+  options.admit = [](const HttpRequest& request, bool) -> std::optional<Refusal> {
+    if (request.path == "/here") return std::nullopt;
+    return Refusal{404, "there is no such path"};
+  };
+  StartEcho(options);
+  for (const auto& [path, status] : {std::pair("/here", 415), std::pair("/nowhere", 404)}) {
+    Refused(absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\n",
+                         "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}"),
+            status);
+  }
+}
+
 TEST_F(HttpRefusalTest, ExpectationsThatAreNotKnown) {
   StartEcho();
   Refused("GET / HTTP/1.1\r\nHost: localhost\r\nExpect: 200-ok\r\n\r\n", 417);
@@ -419,6 +434,7 @@ TEST_F(HttpRefusalTest, ConnectionsThatAreTooMany) {
     RawClient client(port());
     const RawReply reply = client.Read();
     EXPECT_EQ(reply.status, 503);
+    EXPECT_EQ(reply.Header("retry-after"), "1");
     EXPECT_NE(reply.Header("x-request-id"), "");
     EXPECT_EQ(client.ReadToEnd(), "");
     EXPECT_EQ(server_->connections(), 3u);

@@ -50,8 +50,12 @@ TEST(AdmissionTest, WithoutAKeyOnlyWhatIsOpenAndNoBody) {
     EXPECT_EQ(without->status, 401);
     EXPECT_EQ(without->message, "this server needs an API key");
     EXPECT_EQ(refusal("POST", path, false, "key-of-two")->message, "this API key is not known");
-    EXPECT_FALSE(refusal("POST", path, true, "key-of-one").has_value()) << path;
+    EXPECT_FALSE(refusal("POST", path, false, "key-of-one").has_value()) << path;
+    const std::optional<Refusal> with_body = refusal("POST", path, true, "key-of-one");
+    EXPECT_EQ(with_body.has_value(), path == absl::string_view("/nowhere")) << path;
   }
+  EXPECT_EQ(refusal("POST", "/nowhere", true, "key-of-one")->status, 404);
+  EXPECT_EQ(refusal("POST", "/nowhere", true, "key-of-one")->message, "there is no /nowhere");
 }
 
 TEST(AdmissionTest, RequestsThatWaitKeepNothingThatIsRendered) {

@@ -50,6 +50,7 @@ class FakeReply final : public HttpReply {
     finished_ = true;
     changed_.notify_all();
   }
+  void FailWithoutMemory() noexcept override { Send(503, "", "", {}); }
   void OnGone(std::function<void()> gone) override {
     const std::lock_guard lock(mutex_);
     gone_ = std::move(gone);

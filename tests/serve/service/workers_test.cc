@@ -4,6 +4,9 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
+#include <new>
+#include <stdexcept>
 
 #include "absl/time/time.h"
 
@@ -25,6 +28,18 @@ TEST(WorkersTest, FinishWaitsForAllThatWasAdded) {
   workers.Finish(absl::InfiniteDuration());
   EXPECT_EQ(done, 2);
   workers.Finish(absl::InfiniteDuration());  // with nothing to wait for
+}
+
+TEST(WorkersTest, WhatThrowsEndsAlone) {
+  const auto kept = std::make_shared<int>(1);
+  std::atomic<int> done = 0;
+  Workers workers(1);
+  workers.Add([kept] { throw std::bad_alloc(); });
+  workers.Add([] { throw std::out_of_range("a place"); });
+  workers.Add([&] { ++done; });
+  workers.Finish(absl::InfiniteDuration());
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(kept.use_count(), 1) << "what it has kept";
 }
 
 }  // namespace
