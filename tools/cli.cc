@@ -21,9 +21,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "gemma_like/registry.h"
+#include "io/file/file_kind.h"
 #include "io/file/mapping_guard.h"
 #include "io/file/temporary_name.h"
 #include "io/gguf/gguf.h"
@@ -78,6 +80,30 @@ void HoldStandardStreams() {
   }
 }
 
+// The command of this name; null where there is none.
+const CLI::App* FindCommand(const CLI::App& app, absl::string_view name) {
+  const auto found =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+// What to type instead of a word that is no command: what other programs call one, or a model's
+// file. "" where nothing is known.
+std::string HintFor(const CLI::App& app, const std::string& word) {
+  constexpr std::pair<absl::string_view, absl::string_view> kElsewhere[] = {
+      {"run", "chat"},     {"cli", "chat"},      {"ls", "list"},         {"models", "list"},
+      {"show", "inspect"}, {"info", "inspect"},  {"server", "serve"},    {"start", "serve"},
+      {"get", "pull"},     {"download", "pull"}, {"embedding", "embed"}, {"complete", "generate"}};
+  for (const auto& [other, command] : kElsewhere) {
+    if (word == other && FindCommand(app, command) != nullptr)
+      return absl::StrCat("'", word, "' is not a command; did you mean inlay ", command, "?");
+  }
+  const auto kind = KindOfFile(word);
+  if (!kind.ok() || *kind != FileKind::kModel) return "";
+  return absl::StrCat(QuoteForMessage(word), " is a model and not a command; inlay chat ",
+                      PrintableName(word), " talks with it");
+}
+
 // CLI11 reports a missing subcommand where one is mistyped, and lists unknown arguments in reverse
 // order.
 std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
@@ -102,14 +128,8 @@ std::string ParseErrorMessage(const CLI::App& app, const CLI::ParseError& error,
   }
   if (arguments.empty())
     return absl::StrCat("a command is needed, one of ", names, "; see inlay --help");
+  if (std::string hint = HintFor(app, arguments.front()); !hint.empty()) return hint;
   return absl::StrCat("'", arguments.front(), "' is not one of the commands ", names);
-}
-
-// The command of this name; null where there is none.
-const CLI::App* FindCommand(const CLI::App& app, const std::string& name) {
-  const auto found =
-      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
-  return found.empty() ? nullptr : found.front();
 }
 
 // CLI11 would read the argument after "--model=" as its value: here the value is empty. `arguments`
@@ -257,6 +277,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc, char** argv) {
     std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
     SplitEmptyValues(*command, rest);
     INLAY_ASSIGN_OR_RETURN(parsed.notes, TranslateSpellings(*command, rest));
+    INLAY_RETURN_IF_ERROR(RefuseForeignOptions(*command, rest));
     arguments.resize(1);
     arguments.insert(arguments.end(), rest.begin(), rest.end());
   }

@@ -188,6 +188,17 @@ TEST(CommandLine, CompletesTheWordsThatAValueCanBe) {
   EXPECT_THAT(script, testing::Not(HasSubstr("NETWORK")));
 }
 
+TEST(CommandLine, HintsAtCommandsOfOtherNames) {
+  ExpectError(RunProgram({"run", "x"}), 2,
+              HasSubstr("'run' is not a command; did you mean inlay chat?"));
+  ExpectError(RunProgram({"ls"}), 2, HasSubstr("inlay list?"));
+  ExpectError(RunProgram({"show", "x"}), 2, HasSubstr("inlay inspect?"));
+  ExpectError(RunProgram({"help", "run"}), 2, HasSubstr("inlay chat?"));
+  ExpectError(RunProgram({kDemoModel}), 2,
+              HasSubstr("is a model and not a command; inlay chat models/bard.gguf"));
+  ExpectError(RunProgram({"sing"}), 2, HasSubstr("'sing' is not one of the commands"));
+}
+
 TEST(CommandLine, EchoesUnknownArgumentsInOrder) {
   ExpectError(RunProgram({"configs", "--one", "-o", "json", "--two", "three", "--four"}), 2,
               HasSubstr("unknown arguments --one --two three --four; see inlay configs --help"));

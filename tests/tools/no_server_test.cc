@@ -27,7 +27,7 @@ TEST(NoServer, HasNoneOfItsCommands) {
               HasSubstr("unknown argument --server"));
   EXPECT_THAT(RunAlone({"generate", "--help"}).out, Not(HasSubstr("hf")));
   ExpectError(RunAlone({"generate", "-hf", "user/repo"}), 2,
-              HasSubstr("unknown argument --hf-repo"));
+              HasSubstr("-hf is an option of llama.cpp that inlay generate does not have"));
 }
 
 TEST(NoServer, ChatsAndGenerates) {

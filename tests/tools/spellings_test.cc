@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "tests/tools/program.h"
+#include "tools/flags/llama_options.h"
 
 namespace inlay {
 namespace {
@@ -104,7 +106,12 @@ TEST(Spellings, OfAnotherMeaningAreRefusedWithAHint) {
   const auto refused = [](const std::vector<std::string>& arguments, const std::string& hint) {
     ExpectError(RunProgram(arguments), 2, AllOf(HasSubstr(" is not available: "), HasSubstr(hint)));
   };
-  refused({"generate", "A", "-ctk", "q8_0"}, "--cache-type");
+  refused({"generate", "A", "-ctk", "q8_0"}, "--cache-type sets the row type of both");
+  refused({"generate", "A", "-ctk", "q8_0", "-ctv", "f32"}, "q8 and f32");
+  refused({"generate", "A", "-ctk", "q4_0", "-ctv", "q4_0"}, "--cache-type q8");
+  refused({"generate", "A", "-sys", "Be brief."}, "inlay chat");
+  refused({"generate", "A", "-hff", "a.gguf"}, "USER/REPO:FILE");
+  refused({"generate", "A", "--top-n-sigma", "1"}, "--min-p");
   refused({"generate", "A", "-cnv"}, "inlay chat");
   refused({"generate", "A", "--mirostat", "2"}, "--min-p");
   refused({"generate", "A", "--lora", "x"}, "merge");
@@ -113,6 +120,44 @@ TEST(Spellings, OfAnotherMeaningAreRefusedWithAHint) {
   refused({"chat", "--context-shift"}, "--on-full trim");
   refused({"chat", "-no-cnv"}, "inlay generate");
   refused({"chat", "-p", "Hello"}, "--system");
+}
+
+TEST(Spellings, OfTwoRowTypesThatAreOneAreTaken) {
+  const std::string expected = Generated({"To be", "-n", "4", "--cache-type", "q8"});
+  EXPECT_EQ(Generated({"To be", "-n", "4", "-ctk", "q8_0", "-ctv", "q8_0"}), expected);
+  EXPECT_EQ(Generated({"To be", "-n", "4", "--cache-type-k=q8_0", "--cache-type-v=q8_0"}),
+            expected);
+  EXPECT_EQ(Generated({"To be", "-n", "4", "--cache-type", "q8_0"}), expected);
+  EXPECT_EQ(Generated({"To be", "-n", "4", "-ctk", "f16"}),
+            Generated({"To be", "-n", "4", "--cache-type", "f16"}));
+}
+
+// Not "-c ram" or "-h -f f", as CLI11 would have it.
+TEST(Spellings, ThatAreUnknownAreNotTakenApart) {
+  for (const char* option : {"-cxy", "-fxy", "-hxy", "-pxy", "-mmodel.gguf"}) {
+    ExpectError(
+        RunProgram({"generate", "A", option, "1"}), 2,
+        HasSubstr(std::string("unknown argument ") + option + "; see inlay generate --help"));
+  }
+  const std::string expected = Generated({"To be", "-n", "4", "-c", "64"});
+  EXPECT_EQ(Generated({"To be", "-n4", "-c64"}), expected);
+  EXPECT_EQ(Generated({"-n4", "-ep", "To be"}), Generated({"-n", "4", "-e", "-p", "To be"}));
+  EXPECT_THAT(RunProgram({"generate", "A", "-n-2"}).err, HasSubstr("'-2'"));
+}
+
+TEST(Spellings, OfLlamaThatInlayHasNotAreNamedAsSuch) {
+  for (const char* option : {"--hellaswag", "-ptc", "--lookup-cache-static", "-gan"}) {
+    ExpectError(RunProgram({"generate", "A", option, "1"}), 2,
+                HasSubstr(std::string(option) +
+                          " is an option of llama.cpp that inlay generate does not have"));
+  }
+  ExpectError(RunProgram({"generate", "A", "--no-such-option"}), 2,
+              HasSubstr("unknown argument --no-such-option"));
+  const auto names = LlamaOptions();
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end())) << "they are searched in this order";
+  EXPECT_TRUE(std::adjacent_find(names.begin(), names.end()) == names.end());
+  EXPECT_TRUE(IsLlamaOption("--mirostat"));
+  EXPECT_FALSE(IsLlamaOption("--cache-type"));
 }
 
 // The words of values and of commands without a model mean what they say.

@@ -86,11 +86,11 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags) {
 }
 
 void AddCacheTypeFlag(CLI::App& command, ModelFlags& flags) {
-  AllowOneOf(
-      *command.add_option(
-          "--cache-type", flags.cache_type,
-          absl::StrCat("row type of the KV cache (default: ", KvTypeName(kDefaultKvType), ")")),
-      {"f32", "f16", "bf16", "q8"});
+  CLI::Option& option = *command.add_option(
+      "--cache-type", flags.cache_type,
+      absl::StrCat("row type of the KV cache (default: ", KvTypeName(kDefaultKvType), ")"));
+  AllowOneOf(option, {"f32", "f16", "bf16", "q8"});
+  option.transform([](std::string type) { return type == "q8_0" ? "q8" : type; });
 }
 
 void AddCacheLimitFlag(CLI::App& command, ModelFlags& flags) {

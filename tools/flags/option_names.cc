@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
 namespace inlay {
@@ -22,6 +23,18 @@ const CLI::Option* FindOption(const CLI::App& command, absl::string_view word) {
     if (std::find(names.begin(), names.end(), name) != names.end()) return option;
   }
   return nullptr;
+}
+
+bool IsShortOptions(const CLI::App& command, absl::string_view word) {
+  for (size_t i = 1; i < word.size(); ++i) {
+    const char name[] = {'-', word[i]};
+    const CLI::Option* const option = FindOption(command, absl::string_view(name, sizeof(name)));
+    if (option == nullptr) return false;
+    if (!TakesValue(*option)) continue;
+    return i + 1 == word.size() || word[i + 1] == '-' ||
+           absl::ascii_isdigit(static_cast<unsigned char>(word[i + 1]));
+  }
+  return true;
 }
 
 bool ValueFollows(const CLI::App& command, absl::string_view word) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "CLI/App.hpp"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -18,6 +19,12 @@ namespace inlay {
 // knows, and all words of commands without a model, stay as they are.
 absl::StatusOr<std::string> TranslateSpellings(const CLI::App& command,
                                                std::vector<std::string>& arguments);
+
+// A usage error for the first of these arguments that is an option of llama.cpp but none of the
+// command's, or that CLI11 would take apart in another way than a person means it: "-cram 2048" for
+// "-c ram". The words of commands without a model are only checked for the latter.
+absl::Status RefuseForeignOptions(const CLI::App& command,
+                                  const std::vector<std::string>& arguments);
 
 // Other names by which an option's value may be given: llama.cpp's for "--hf-repo", as "-hf".
 std::vector<std::string> SpellingsOf(absl::string_view option);
