@@ -49,6 +49,49 @@ class ListTest : public testing::Test {
   std::map<std::string, std::string> env_;
 };
 
+// What is listed can be run by its name, from wherever it is.
+TEST_F(ListTest, NamesAreThoseOfModels) {
+  const std::string hash(64, 'a');
+  Add("ollama/blobs/sha256-" + hash, ReadFile(kDemoModel));
+  const std::string manifest =
+      R"({"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:)" +
+      hash + "\"}]}";
+  Add("ollama/manifests/registry.ollama.ai/library/bard/1b", manifest);
+  Add("ollama/manifests/registry.ollama.ai/library/bard/latest", manifest);
+  Add("ollama/manifests/registry.ollama.ai/library/empty/latest", R"({"layers": []})");
+  Add(".lmstudio/models/u/one/bard-F16.gguf", ReadFile(kDemoModel));
+  Add(".lmstudio/models/u/two/bard-F16.gguf", ReadFile(kDemoModel));
+  Add(".lmstudio/models/u/two/bard-Q8_0.gguf", ReadFile(kDemoModel));
+  const auto run = [&](const std::string& name) {
+    return RunProgram({"inspect", name}, {.env = env_});
+  };
+  for (const char* name : {"bard:1b", "bard", "bard:latest", "u/one:F16", "u/one", "u/two:Q8_0"})
+    EXPECT_EQ(run(name).status, 0) << name << ": " << run(name).err;
+  ExpectError(run("u/two"), 1,
+              AllOf(HasSubstr("u/two is the name of 2 models"), HasSubstr("u/two:Q8_0 (")));
+  ExpectError(run("empty"), 1, HasSubstr("names no file in GGUF"));
+  ExpectError(run("no/such"), 1, HasSubstr("no/such cannot be opened: No such file"));
+  ExpectError(run("no/such.gguf"), 1, Not(HasSubstr("-hf")));
+  // A file of this name comes first.
+  WriteFile(home_ + "/bard", "no model");
+  ExpectError(RunProgram({"inspect", "bard"}, {.env = env_, .folder = home_}), 1,
+              HasSubstr("not a GGUF file"));
+}
+
+TEST_F(ListTest, AFolderStandsForItsOnlyModel) {
+  Add("models/bard.gguf", ReadFile(kDemoModel));
+  Add("models/mmproj-bard.gguf", "no model");
+  Add("models/notes.txt", "no model");
+  fs::create_directories(home_ + "/none");
+  const auto run = [&](const std::string& folder) {
+    return RunProgram({"inspect", "-m", home_ + "/" + folder}, {.env = env_});
+  };
+  EXPECT_EQ(run("models").status, 0) << run("models").err;
+  ExpectError(run("none"), 1, HasSubstr("is a folder without a model"));
+  Add("models/other.gguf", ReadFile(kDemoModel));
+  ExpectError(run("models"), 1, HasSubstr("with 2 models: bard.gguf, other.gguf"));
+}
+
 TEST_F(ListTest, SaysWhereItLooked) {
   const ProgramResult none = RunProgram({"list"}, {.env = env_});
   EXPECT_EQ(none.status, 0);

@@ -1,10 +1,7 @@
 // inlay list: the models that are on this machine, and what becomes of them here.
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,17 +15,14 @@
 #include "base/status_macros.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
-#include "io/hub/environment.h"
-#include "io/hub/hub_cache.h"
-#include "io/hub/lm_studio_folder.h"
 #include "io/hub/local_model.h"
-#include "io/hub/ollama_folder.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/model_flags.h"
 #include "tools/format.h"
 #include "tools/inspection.h"
 #include "tools/json_text.h"
 #include "tools/output.h"
+#include "tools/local_models.h"
 
 namespace inlay {
 namespace {
@@ -42,34 +36,6 @@ struct ListedModel {
   size_t context = 0;   // of that conversation, in tokens
   std::string problem;  // empty where it runs
 };
-
-struct Places {
-  std::vector<LocalModel> models;
-  std::vector<std::string> folders;  // that were looked into
-};
-
-Places FindLocalModels() {
-  Places places;
-  const auto add = [&](const std::string& folder, std::vector<LocalModel> models) {
-    places.folders.push_back(folder);
-    for (LocalModel& model : models) places.models.push_back(std::move(model));
-  };
-  if (const auto folder = HubCacheFolder(); folder.ok()) add(*folder, HubCache(*folder).List());
-  for (const std::string& folder : OllamaFolders()) add(folder, ListOllamaModels(folder));
-  for (const std::string& folder : LmStudioFolders()) add(folder, ListLmStudioModels(folder));
-  return places;
-}
-
-// Folders may be links to each other: what a source has twice under one name is named once.
-void RemoveTwins(std::vector<LocalModel>& models) {
-  std::set<std::string> seen;
-  std::erase_if(models, [&](const LocalModel& model) {
-    std::error_code ignored;
-    const std::string file = std::filesystem::weakly_canonical(model.path, ignored).string();
-    return !model.path.empty() &&
-           !seen.insert(absl::StrCat(model.source, "\n", model.name, "\n", file)).second;
-  });
-}
 
 absl::Status Fit(const GgufFile& file, ListedModel& listed) {
   INLAY_ASSIGN_OR_RETURN(const ConfigEntry* entry, FindConfig(file));
@@ -133,8 +99,7 @@ std::string ListedText(const ListedModel& listed) {
 }
 
 absl::Status RunList(bool json) {
-  Places places = FindLocalModels();
-  RemoveTwins(places.models);
+  LocalModels places = FindLocalModels();
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string text =
       Format("%-10s %-52s %9s %9s  %s\n", "source", "name", "file", "memory", "config");

@@ -18,6 +18,7 @@
 #include "tools/flags/list_flag.h"
 #include "tools/flags/validators.h"
 #include "tools/hub_hooks.h"
+#include "tools/local_models.h"
 #include "tools/model_loader.h"
 #include "tools/output.h"
 #include "tools/progress.h"
@@ -111,7 +112,7 @@ void AddFormatFlag(CLI::App& command, bool& json) {
 namespace {
 
 absl::StatusOr<std::string> ChooseModel(const ModelFlags& flags) {
-  if (!flags.model.empty()) return flags.model;
+  if (!flags.model.empty()) return FindModelNamed(flags.model);
   if (!flags.hub.empty()) return FindHubHooks()->pull(flags.hub);
   INLAY_ASSIGN_OR_RETURN(std::optional<std::string> bundled, FindBundledModel());
   if (bundled.has_value()) return *std::move(bundled);

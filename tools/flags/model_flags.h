@@ -56,9 +56,9 @@ void AddCacheFlags(CLI::App& command, ModelFlags& flags);
 // -o text|json
 void AddFormatFlag(CLI::App& command, bool& json);
 
-// The model's path: that of -m, or of --hf-repo's model, which is pulled, or the program's own when
-// a model is bundled with it, or $INLAY_MODEL, or the demo model. With --sandbox, only this file
-// can be opened after the call; see tools/sandbox.h.
+// The model's path: that of -m (a file, or what FindModelNamed makes of it), or of --hf-repo's
+// model, which is pulled, or the program's own when a model is bundled with it, or $INLAY_MODEL, or
+// the demo model. With --sandbox, only this file can be opened after the call; see tools/sandbox.h.
 absl::StatusOr<std::string> FindModel(const ModelFlags& flags);
 
 // The instruction set that $INLAY_TARGET names; empty where it is not set.
