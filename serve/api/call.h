@@ -90,6 +90,7 @@ struct Call {
   std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
   bool echo = false;  // the answer begins with the prompt; with logprobs, so do these
   // With both of them: the prompts' tokens, once the server has encoded them.
+  bool parse_special = false;  // the text of a control token in a text becomes that token
   std::vector<std::vector<int32_t>> prompt_tokens;
 
   CallSampling sampling;

@@ -29,6 +29,7 @@ void ReadCompletionLogprobs(FieldReader& body, Call* call) {
 
 void ParseCompletions(FieldReader& body, Call* call) {
   call->prompts = ReadTextsOrTokens(body, "prompt", kMostPrompts);
+  call->parse_special = body.Bool("parse_special").value_or(false);
   call->echo = body.Bool("echo").value_or(false);
   ReadSampling(body, call);
   ReadGrammar(body, call);

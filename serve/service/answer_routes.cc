@@ -197,13 +197,15 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
       request.options.end_chance = true;
     }
     for (const auto& prompt : call.prompts) {
+    EncodeOptions encoding;
+    encoding.parse_special = call.parse_special;
       requests.push_back(request);
       if (const auto* tokens = std::get_if<std::vector<int32_t>>(&prompt)) {
         requests.back().prompt = *tokens;
         continue;
       }
       INLAY_ASSIGN_OR_RETURN(requests.back().prompt,
-                             tokenizer_.Encode(std::get<std::string>(prompt)));
+                             tokenizer_.Encode(std::get<std::string>(prompt), encoding));
     }
     return requests;
   }

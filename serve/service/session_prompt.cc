@@ -139,6 +139,7 @@ absl::StatusOr<SessionAnswerReader> SessionPrompts::PrepareRaw(const Session& se
   } else {
     EncodeOptions options;
     if (!request->prompt.empty()) options.add_bos = false;
+    options.parse_special = call.parse_special;
     INLAY_ASSIGN_OR_RETURN(turn->tokens,
                            tokenizer_.Encode(std::get<std::string>(call.prompts[0]), options));
   }

@@ -500,6 +500,20 @@ TEST(Generate, StopsOnInterrupt) {
   EXPECT_THAT(result.err, HasSubstr("cancelled"));
 }
 
+TEST(Generate, ReadsControlTokensOnlyWhenAsked) {
+  const auto run = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", "-p", "To be</s>", "-n", "1", "--temp", "0"});
+    return RunProgram(more);
+  };
+  EXPECT_THAT(run({}).err, HasSubstr("inlay: </s> in the prompt is read as letters; --special"));
+  EXPECT_THAT(run({"--special"}).err, Not(HasSubstr("letters")));
+  const auto prompt_tokens = [&](const char* flag) {
+    return run({"-o", "json", flag}).Json()["timings"]["prompt_tokens"].get<int>();
+  };
+  EXPECT_LT(prompt_tokens("--special"), prompt_tokens("--ignore-eos"));
+  EXPECT_THAT(RunProgram({"generate", "-p", "To be", "-n", "1"}).err, Not(HasSubstr("letters")));
+}
+
 // At most two hexadecimal digits are one byte.
 TEST(Generate, ReadsEscapes) {
   const auto prompt = [](const char* text) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "cache/cache_plan.h"
 #include "configs/bard.h"
@@ -146,6 +148,19 @@ TEST(Perplexity, KeepsToTheLimitOfMemory) {
                     HasSubstr("--cache-limit")));
   ExpectError(run(0), 2, HasSubstr("--cache-limit"));
   unlink(path.c_str());
+}
+
+TEST(Perplexity, EvaluatesAsManyChunksAsAskedFor) {
+  const auto run = [](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"perplexity", "-f", "tests/golden/demo/heldout.txt", "-c", "64", "-o", "json"});
+    return RunProgram(more).Json();
+  };
+  const auto whole = run({}), some = run({"--chunks", "2"});
+  EXPECT_GT(whole["chunks"].get<int>(), 2);
+  EXPECT_EQ(some["chunks"], 2);
+  EXPECT_EQ(some["perplexity_after_chunk"][1], whole["perplexity_after_chunk"][1]);
+  EXPECT_EQ(run({"--chunks", "100000"})["chunks"], whole["chunks"]);
 }
 
 TEST(Perplexity, RefusesATextShorterThanAChunk) {

@@ -62,6 +62,7 @@ struct GenerateFlags {
   int64_t max_tokens = 256;  // -1: no limit
   std::vector<std::string> stop_texts;
   bool ignore_eos = false;
+  bool special = false;
   bool no_echo = false;
   std::string format = "text";  // json, jsonl
   std::optional<int> logprobs;
@@ -137,8 +138,9 @@ absl::StatusOr<Prompt> OpenPrompt(const GenerateFlags& flags) {
 
 // The tokens of the prompt. Reads the rest of its text while the conversation has room for it.
 absl::StatusOr<std::vector<int32_t>> EncodePrompt(const Tokenizer& tokenizer, const KVCache& cache,
-                                                  Prompt& prompt) {
+                                                  bool special, Prompt& prompt) {
   EncodeOptions options;
+  options.parse_special = special;
   if (cache.length() > 0) options.add_bos = false;  // BOS only at the start of a conversation
   options.max_tokens = cache.max_length() - cache.length();
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream,
@@ -155,6 +157,23 @@ absl::StatusOr<std::vector<int32_t>> EncodePrompt(const Tokenizer& tokenizer, co
   if (absl::IsOutOfRange(status)) return PromptTooLong(cache, options.max_tokens + 1, "at least ");
   if (!status.ok()) return status;
   return ids;
+}
+
+// A note where the prompt's text so far holds that of a control token: it is no token without
+// --special, which is easily mistaken for a model that does not answer.
+void NoteControlText(const Tokenizer& tokenizer, absl::string_view text) {
+  constexpr size_t kMost = size_t{1} << 16;  // bytes that are looked at
+  EncodeOptions options;
+  options.add_bos = false;
+  options.parse_special = true;
+  const auto ids = tokenizer.Encode(text.substr(0, kMost), options);
+  if (!ids.ok()) return;  // the prompt's own error comes
+  const auto found =
+      std::find_if(ids->begin(), ids->end(), [&](int32_t id) { return tokenizer.IsControl(id); });
+  if (found == ids->end()) return;
+  WriteNote(absl::StrCat("inlay: ", PrintableName(tokenizer.TokenText(*found)),
+                         " in the prompt is read as letters; --special reads it as the control "
+                         "token, and inlay chat writes these tokens itself\n"));
 }
 
 // Where the conversation of --session is kept: a file, or a state of --store.
@@ -286,7 +305,9 @@ absl::Status Run(GenerateFlags flags) {
                                      flags.session.empty() ? 0 : 1));
   if (session.has_value())
     INLAY_RETURN_IF_ERROR(session->Resume(flags.exact, *model.engine, *cache));
-  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(*model.tokenizer, *cache, prompt));
+  if (!flags.special) NoteControlText(*model.tokenizer, prompt.text);
+  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                         EncodePrompt(*model.tokenizer, *cache, flags.special, prompt));
   if (prompt.text.empty()) {
     INLAY_ASSIGN_OR_RETURN(ids, TakeLastToken(*cache, flags.session));
   }
@@ -390,6 +411,8 @@ void AddGenerate(CLI::App& app, Action& action) {
   command.add_option("--stop", flags->stop_texts, "end before this text; may be given repeatedly")
       ->allow_extra_args(false);
   command.add_flag("--ignore-eos", flags->ignore_eos, "continue after an end-of-generation token");
+  command.add_flag("--special", flags->special,
+                   "parse the texts of control tokens, as <end_of_turn>, as these tokens");
   command.add_flag("--no-echo", flags->no_echo, "do not print the prompt");
   command
       .add_option("--session", flags->session,

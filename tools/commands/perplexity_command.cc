@@ -1,8 +1,10 @@
 // inlay perplexity: how well a model predicts a text.
 #include <unistd.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,8 @@ struct PerplexityFlags {
   ModelFlags model;
   std::string file;
   PerplexityOptions options;
+  bool special = false;
+  std::optional<size_t> chunks;
   bool json = false;
 };
 
@@ -39,8 +43,12 @@ std::string SumText(const LikelihoodSum& sum, size_t chunks, size_t chunk) {
 }
 
 // Fails beyond Tokenizer::kLongestText bytes, so that an endless file is refused.
-absl::StatusOr<std::vector<int32_t>> EncodeAll(const Tokenizer& tokenizer, Input& input) {
-  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream, tokenizer.StartEncoding({}));
+absl::StatusOr<std::vector<int32_t>> EncodeAll(const Tokenizer& tokenizer, bool special,
+                                               Input& input) {
+  EncodeOptions options;
+  options.parse_special = special;
+  INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenStream> stream,
+                         tokenizer.StartEncoding(options));
   std::vector<int32_t> ids;
   size_t bytes = 0;
   while (true) {
@@ -62,7 +70,9 @@ absl::Status Run(const PerplexityFlags& flags) {
   INLAY_ASSIGN_OR_RETURN(Input input, Input::Open(flags.file));
   INLAY_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(flags.model));
   const Tokenizer& tokenizer = *model.tokenizer;
-  INLAY_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, EncodeAll(tokenizer, input));
+  INLAY_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, EncodeAll(tokenizer, flags.special, input));
+  if (flags.chunks.has_value())
+    tokens.resize(std::min(tokens.size(), *flags.chunks * flags.options.chunk));
   const int32_t first = tokenizer.adds_bos() ? tokenizer.bos().value_or(-1) : -1;
   INLAY_ASSIGN_OR_RETURN(const std::unique_ptr<KVCache> cache,
                          CreateCache(flags.model, *model.engine, flags.options.chunk));
@@ -129,6 +139,12 @@ void AddPerplexity(CLI::App& app, Action& action) {
       .add_option("-c,--ctx-size", flags->options.chunk,
                   "tokens per chunk (default: 256), of which the second half is scored")
       ->check(Between(kSmallestChunk, std::numeric_limits<int32_t>::max()));
+  command
+      .add_option("--chunks", flags->chunks,
+                  "evaluate only this many chunks, the first ones (default: all)")
+      ->check(Between(1, std::numeric_limits<int32_t>::max()));
+  command.add_flag("--special", flags->special,
+                   "parse the texts of control tokens, as <end_of_turn>, as these tokens");
   AddCacheTypeFlag(command, flags->model);
   AddCacheLimitFlag(command, flags->model);
   command.add_flag("--rewind", flags->options.rewind,

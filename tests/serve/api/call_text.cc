@@ -59,6 +59,7 @@ Json CallJson(const Call& call) {
   for (const auto& prompt : call.prompts)
     std::visit([&](const auto& input) { json["prompts"].push_back(input); }, prompt);
   Put(json, "echo", call.echo, false);
+  Put(json, "parse_special", call.parse_special, false);
   PutSampling(json, call.sampling);
   if (call.max_tokens.has_value()) json["max_tokens"] = *call.max_tokens;
   Put(json, "stop_texts", call.stop_texts, empty.stop_texts);

@@ -87,6 +87,42 @@ TEST(ServiceTest, TheFingerprintTellsWhatDeterminesAnAnswer) {
   EXPECT_NE(one, fingerprint("{{ messages[0].content }}", 200, /*drops=*/false));
 }
 
+TEST(ServiceTest, TheFingerprintTellsTheDefaultsOfRequests) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  const auto fingerprint = [&](const CallDefaults& defaults) {
+    ServiceOptions options;
+    options.parsing.defaults = defaults;
+    return Must(Service::Create(model, absl::InvalidArgumentError("no chats"), keys, options))
+        ->service_fingerprint();
+  };
+  const std::string none = fingerprint({});
+  EXPECT_EQ(none, fingerprint({}));
+  CallDefaults warm, bounded, thoughtless;
+  warm.sampling.temperature = 0.5f;
+  bounded.max_tokens = 5;
+  thoughtless.template_variables = {{"enable_thinking", false}};
+  for (const CallDefaults& defaults : {warm, bounded, thoughtless})
+    EXPECT_NE(none, fingerprint(defaults)) << ToJson(defaults).dump();
+}
+
+TEST(ServiceTest, ControlTokensInTextsAreOptedInTo) {
+  const LoadedModel model = LoadBard();
+  const ApiKeys keys;
+  const auto service =
+      Must(Service::Create(model, absl::InvalidArgumentError("no chats"), keys, {}));
+  const auto prompt_tokens = [&](bool special) {
+    const json body = {
+        {"prompt", "a" + std::string(model.tokenizer->TokenText(model.tokenizer->eos().value()))},
+        {"max_tokens", 1},
+        {"parse_special", special}};
+    const auto reply = Ask(*service, "POST", "/v1/completions", body.dump());
+    reply->Wait();
+    return json::parse(reply->body())["usage"]["prompt_tokens"].get<int>();
+  };
+  EXPECT_GT(prompt_tokens(false), prompt_tokens(true));
+}
+
 TEST(ServiceTest, TheFingerprintTellsTokenizersApart) {
   const auto hash = [](std::function<void(GgufWriter&)> add) {
     GgufWriter writer;
