@@ -25,11 +25,13 @@ enum class Protocol {
   kInlay,            // everything else: errors in OpenAI's shape
 };
 
-// Sampling as far as the request names it; the rest is the model's default.
+// Sampling as far as the request, or the server for all requests, names it; the rest is the model's
+// default.
 struct CallSampling {
   std::optional<float> temperature, top_p, min_p, repeat_penalty;
   std::optional<float> presence_penalty, frequency_penalty;
   std::optional<int> top_k;
+  std::optional<int> repeat_last_n;  // no request's, only a server's
   std::optional<uint64_t> seed;
   std::vector<std::pair<int32_t, float>> logit_bias;  // added to the token's logit
 };

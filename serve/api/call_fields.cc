@@ -15,9 +15,11 @@
 namespace inlay::serve {
 namespace {
 
-std::optional<float> Float(std::optional<double> number) {
-  if (!number.has_value()) return std::nullopt;
-  return static_cast<float>(*number);
+// Sets `value`, which has the server's default, to the number of the field `key` where it is there.
+void ReadFloat(FieldReader& body, absl::string_view key, double least, double most,
+               std::optional<float>* value) {
+  const std::optional<double> number = body.Number(key, least, most);
+  if (number.has_value()) *value = static_cast<float>(*number);
 }
 
 // JSON's numbers go up to 2^64 - 1; -1 is how some clients say "any".
@@ -88,24 +90,24 @@ bool IsFunctionName(absl::string_view name) {
 
 void ReadSampling(FieldReader& body, Call* call) {
   CallSampling& sampling = call->sampling;
-  sampling.temperature = Float(body.Number("temperature", 0, 2));
-  sampling.top_p = Float(body.Number("top_p", 0, 1));
+  ReadFloat(body, "temperature", 0, 2, &sampling.temperature);
+  ReadFloat(body, "top_p", 0, 1, &sampling.top_p);
   // The likeliest token alone, which any number above 0 keeps.
   if (sampling.top_p == 0.0f) sampling.top_p = std::numeric_limits<float>::min();
-  sampling.min_p = Float(body.Number("min_p", 0, 1));
-  sampling.repeat_penalty = Float(body.Number("repeat_penalty", 0.01, 100));
-  const std::optional<float> repetition = Float(body.Number("repetition_penalty", 0.01, 100));
-  if (repetition.has_value()) {
-    if (sampling.repeat_penalty.value_or(*repetition) != *repetition)
-      body.Fail("repetition_penalty", "must equal repeat_penalty, which is another name for it");
-    sampling.repeat_penalty = repetition;
-  }
-  sampling.presence_penalty = Float(body.Number("presence_penalty", -2, 2));
-  sampling.frequency_penalty = Float(body.Number("frequency_penalty", -2, 2));
+  ReadFloat(body, "min_p", 0, 1, &sampling.min_p);
+  std::optional<float> repeat, repetition;
+  ReadFloat(body, "repeat_penalty", 0.01, 100, &repeat);
+  ReadFloat(body, "repetition_penalty", 0.01, 100, &repetition);
+  if (repeat.has_value() && repetition.has_value() && *repeat != *repetition)
+    body.Fail("repetition_penalty", "must equal repeat_penalty, which is another name for it");
+  if (repeat.has_value() || repetition.has_value())
+    sampling.repeat_penalty = repeat.has_value() ? repeat : repetition;
+  ReadFloat(body, "presence_penalty", -2, 2, &sampling.presence_penalty);
+  ReadFloat(body, "frequency_penalty", -2, 2, &sampling.frequency_penalty);
   // -1 and 0 both say that there is no such limit.
   const auto top_k = body.Integer("top_k", -1, std::numeric_limits<int32_t>::max());
   if (top_k.has_value()) sampling.top_k = static_cast<int>(std::max<int64_t>(*top_k, 0));
-  sampling.seed = ReadSeed(body);
+  if (body.Find("seed") != nullptr) sampling.seed = ReadSeed(body);
   ReadBiases(body, &sampling);
 }
 

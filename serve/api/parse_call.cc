@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "io/json/parse_json.h"
+#include "serve/api/call_fields.h"
 #include "serve/api/field_reader.h"
 #include "serve/api/parsers.h"
 #include "serve/api/request_json.h"
@@ -36,28 +38,48 @@ absl::StatusOr<Call> Parse(Protocol protocol, absl::string_view text, const Pars
     INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseRequestJson("the body", text));
     Call call;
     call.protocol = protocol;
+    call.sampling = options.defaults.sampling;
+    call.max_tokens = options.defaults.max_tokens;
     absl::Status error;
     FieldReader body(*json, "", &error);
     ParseFields(body, options, counting, &call);
     body.Finish();
     if (!error.ok()) return error;
+    // Last: the parsers add no variable that is there.
+    if (protocol != Protocol::kCompletions) {
+      for (const auto& [key, value] : options.defaults.template_variables.items())
+        call.template_variables.emplace(key, Json(value));
+    }
     return call;
   });
 }
 
 }  // namespace
 
+Call::~Call() {
+  for (Json* const json : {&messages, &tools, &template_variables, &repeated}) EmptyJson(*json);
+}
+
 absl::StatusOr<Call> ParseCall(Protocol protocol, absl::string_view body,
                                const ParseOptions& options) {
   return Parse(protocol, body, options, /*counting=*/false);
 }
 
-absl::StatusOr<Call> ParseCountTokens(absl::string_view body, const ParseOptions& options) {
-  return Parse(Protocol::kMessages, body, options, /*counting=*/true);
+absl::StatusOr<Json> ParseTemplateVariables(absl::string_view text) {
+  INLAY_ASSIGN_OR_RETURN(const Json json, ParseJson("the value", text));
+  if (!json.is_object())
+    return absl::InvalidArgumentError(absl::StrCat("must be an object, not ", KindOf(json)));
+  const Json body = {{"chat_template_kwargs", json}};
+  absl::Status error;
+  FieldReader reader(body, "", &error);
+  Call call;
+  ReadTemplateVariables(reader, &call);
+  if (!error.ok()) return error;
+  return call.template_variables;
 }
 
-Call::~Call() {
-  for (Json* const json : {&messages, &tools, &template_variables, &repeated}) EmptyJson(*json);
+absl::StatusOr<Call> ParseCountTokens(absl::string_view body, const ParseOptions& options) {
+  return Parse(Protocol::kMessages, body, options, /*counting=*/true);
 }
 
 }  // namespace inlay::serve

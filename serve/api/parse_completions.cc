@@ -33,7 +33,7 @@ void ParseCompletions(FieldReader& body, Call* call) {
   call->echo = body.Bool("echo").value_or(false);
   ReadSampling(body, call);
   ReadGrammar(body, call);
-  call->max_tokens = kDefaultMaxTokens;
+  if (!call->max_tokens.has_value()) call->max_tokens = kDefaultMaxTokens;
   ReadMaxTokens(body, "max_tokens", /*least=*/0, call);
   ReadMaxTokens(body, "max_completion_tokens", /*least=*/0, call);
   ReadStopTexts(body, "stop", call);

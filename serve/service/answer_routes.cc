@@ -44,8 +44,9 @@ SamplingOptions ResolveSampling(const SamplingDefaults& defaults, const CallSamp
   sampling.top_p = call.top_p.value_or(sampling.top_p);
   sampling.min_p = call.min_p.value_or(sampling.min_p);
   sampling.repeat_penalty = call.repeat_penalty.value_or(sampling.repeat_penalty);
-  sampling.presence_penalty = call.presence_penalty.value_or(0.0f);
-  sampling.frequency_penalty = call.frequency_penalty.value_or(0.0f);
+  sampling.repeat_last_n = call.repeat_last_n.value_or(sampling.repeat_last_n);
+  sampling.presence_penalty = call.presence_penalty.value_or(sampling.presence_penalty);
+  sampling.frequency_penalty = call.frequency_penalty.value_or(sampling.frequency_penalty);
   sampling.logit_bias = call.logit_bias;
   sampling.seed = call.seed.value_or(seed);
   return sampling;
@@ -227,8 +228,8 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
 
 absl::Status AnswerRoutes::TryAnswer(const Visit& visit) {
   if (scheduler_ == nullptr) return EmbedsOnly();
-  INLAY_ASSIGN_OR_RETURN(Call call, ParseCall(visit.protocol, visit.request.body,
-                                              {.drop_billing_line = options_.drop_billing_line}));
+  INLAY_ASSIGN_OR_RETURN(Call call,
+                         ParseCall(visit.protocol, visit.request.body, options_.parsing));
   AnswerReply::Reading reading;
   INLAY_ASSIGN_OR_RETURN(std::vector<AnswerRequest> requests, MakeRequests(call, visit, &reading));
   if (call.echo && call.logprobs) {
@@ -260,8 +261,7 @@ void AnswerRoutes::Answer(const Visit& visit) {
 }
 
 void AnswerRoutes::CountTokens(const Visit& visit) const {
-  const absl::StatusOr<Call> call =
-      ParseCountTokens(visit.request.body, {.drop_billing_line = options_.drop_billing_line});
+  const absl::StatusOr<Call> call = ParseCountTokens(visit.request.body, options_.parsing);
   if (!call.ok()) return visit.Fail(call.status());
   const absl::StatusOr<RenderedChat> chat = Render(*call);
   if (!chat.ok()) return visit.Fail(chat.status());
@@ -269,7 +269,8 @@ void AnswerRoutes::CountTokens(const Visit& visit) const {
 }
 
 void AnswerRoutes::ApplyTemplate(const Visit& visit) const {
-  const absl::StatusOr<Call> call = ParseCall(Protocol::kChatCompletions, visit.request.body);
+  const absl::StatusOr<Call> call =
+      ParseCall(Protocol::kChatCompletions, visit.request.body, options_.parsing);
   if (!call.ok()) return visit.Fail(call.status());
   const absl::StatusOr<ChatInput> input = InputOf(*call);
   if (!input.ok()) return visit.Fail(input.status());

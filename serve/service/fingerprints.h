@@ -15,8 +15,9 @@ namespace inlay::serve {
 struct Fingerprints {
   std::string engine;  // MakeFingerprint: of answers to prompts that are tokens, as logs have them
   // "ENGINE/TEXT/CONTEXT": of answers to requests. TEXT is a hash of what makes a request tokens
-  // and tokens a reply (the tokenizer, the chat template, the treatment of billing lines), CONTEXT
-  // the longest conversation in tokens, where an answer without a limit of its own ends.
+  // and tokens a reply (the tokenizer, the chat template, the treatment of billing lines, what is
+  // used where requests leave it out), CONTEXT the longest conversation in tokens, where an answer
+  // without a limit of its own ends.
   std::string service;
 };
 

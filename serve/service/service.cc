@@ -367,6 +367,7 @@ std::unique_ptr<SessionRoutes> ModelService::MakeSessions(Scheduler* scheduler) 
           .service_fingerprint = fingerprints_.service,
           .own_sessions_only = options_.own_sessions_only,
           .markers = answers_.markers(),
+          .defaults = options_.parsing.defaults,
           .make_request = [this](const Call& call,
                                  const Visit& visit) { return answers_.MakeRequest(call, visit); },
           .logger = [this](const AnswerRequest& request,

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "io/store/state_store.h"
+#include "serve/api/parse_options.h"
 #include "serve/prefixes/shared_prefixes.h"
 #include "serve/scheduler/scheduler_options.h"
 #include "serve/service/answer_log.h"
@@ -23,7 +24,7 @@ struct ServiceOptions {
   bool share_prefixes = false;  // among the keys, too
   // Where servers find each other's prefixes; none: each has its own alone.
   std::optional<SharedPrefixesOptions> shared_prefixes = std::nullopt;
-  bool drop_billing_line = true;                       // see ParseOptions
+  ParseOptions parsing;                                // of requests
   absl::Duration deadline = absl::InfiniteDuration();  // of a request, from its arrival
   absl::Duration ping = absl::Seconds(15);             // between signs of life of a stream
   // Where it is set, replies hold nothing that is random, timed or dependent on other requests: a

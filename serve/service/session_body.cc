@@ -50,8 +50,8 @@ Json Members(const Json& from, std::initializer_list<const char*> names) {
 
 }  // namespace
 
-absl::StatusOr<Session> ParseNewSession(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseBody(text));
+absl::StatusOr<Session> ParseNewSession(absl::string_view text, const CallDefaults& defaults) {
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseBody(text));
   absl::Status error;
   FieldReader body(json, "", &error);
   Session session;
@@ -66,7 +66,8 @@ absl::StatusOr<Session> ParseNewSession(absl::string_view text) {
   // The rest means what it means in chat/completions, where a message must be there.
   Json rest = Members(json, {"tools", "chat_template_kwargs", "reasoning_effort", "verbosity"});
   rest["messages"] = has_messages ? *messages : Json::array({{{"role", "user"}, {"content", ""}}});
-  INLAY_ASSIGN_OR_RETURN(Call call, ParseCall(Protocol::kChatCompletions, DumpJson(rest)));
+  INLAY_ASSIGN_OR_RETURN(
+      Call call, ParseCall(Protocol::kChatCompletions, DumpJson(rest), {.defaults = defaults}));
   if (system.has_value()) session.messages.push_back({{"role", "system"}, {"content", *system}});
   if (has_messages) {
     for (Json& message : call.messages) session.messages.push_back(std::move(message));
@@ -116,12 +117,15 @@ absl::StatusOr<TurnBody> ParseTurn(absl::string_view text) {
   return turn;
 }
 
-absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session) {
+absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session,
+                            const CallDefaults& defaults) {
+  CallDefaults of_turns = defaults;
+  of_turns.template_variables = Json::object();  // the session has them
   Json rest = turn.rest;
   if (!turn.raw && !session.tools.is_null()) rest["tools"] = session.tools;
-  INLAY_ASSIGN_OR_RETURN(
-      Call call,
-      ParseCall(turn.raw ? Protocol::kCompletions : Protocol::kChatCompletions, DumpJson(rest)));
+  INLAY_ASSIGN_OR_RETURN(Call call,
+                         ParseCall(turn.raw ? Protocol::kCompletions : Protocol::kChatCompletions,
+                                   DumpJson(rest), {.defaults = of_turns}));
   if (call.choices != 1)
     return absl::InvalidArgumentError("n must be 1: a turn has one answer (fork for others)");
   if (call.logprobs) return absl::InvalidArgumentError("logprobs is not supported in a session");
@@ -132,7 +136,7 @@ absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session) {
   if (call.echo) return absl::InvalidArgumentError("echo is not supported in a session");
   if (turn.raw && call.prompts.size() != 1)
     return absl::InvalidArgumentError("prompt must be one prompt");
-  if (turn.raw && rest.value("max_tokens", Json()).is_null()) call.max_tokens = std::nullopt;
+  if (turn.raw && rest.value("max_tokens", Json()).is_null()) call.max_tokens = defaults.max_tokens;
   return call;
 }
 

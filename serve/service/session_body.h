@@ -10,12 +10,14 @@
 #include "absl/strings/string_view.h"
 #include "io/json/parse_json.h"
 #include "serve/api/call.h"
+#include "serve/api/parse_options.h"
 #include "serve/sessions/session.h"
 
 namespace inlay::serve {
 
-// A new session, as far as the request says; its name may be empty.
-absl::StatusOr<Session> ParseNewSession(absl::string_view body);
+// A new session, as far as the request says, else with the template's variables of `defaults`; its
+// name may be empty.
+absl::StatusOr<Session> ParseNewSession(absl::string_view body, const CallDefaults& defaults);
 
 // A request for a turn.
 struct TurnBody {
@@ -29,8 +31,10 @@ struct TurnBody {
 absl::StatusOr<TurnBody> ParseTurn(absl::string_view body);
 
 // The call that a turn stands for: one of chat/completions with the session's tools, or one of
-// completions with one prompt.
-absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session);
+// completions with one prompt. What the turn leaves out is that of `defaults`, except the
+// template's variables, which the session has.
+absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session,
+                            const CallDefaults& defaults);
 
 // A place in a session: a version or a position in tokens.
 struct SessionPlace {

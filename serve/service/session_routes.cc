@@ -157,7 +157,7 @@ absl::StatusOr<Json> SessionRoutes::List(const Visit& visit) {
 }
 
 absl::StatusOr<Json> SessionRoutes::Create(const Visit& visit) {
-  INLAY_ASSIGN_OR_RETURN(Session session, ParseNewSession(visit.request.body));
+  INLAY_ASSIGN_OR_RETURN(Session session, ParseNewSession(visit.request.body, host_.defaults));
   if (session.name.empty()) session.name = RandomName();
   session.vocabulary = vocabulary_;
   session.created = NowSeconds();
@@ -371,7 +371,7 @@ absl::Status SessionRoutes::TryTurn(const Visit& visit, absl::string_view name) 
 
 absl::Status SessionRoutes::StartTurn(const Visit& visit, const TurnBody& body, Session session,
                                       SessionStore::Hold hold) {
-  INLAY_ASSIGN_OR_RETURN(const Call call, CallOf(body, session));
+  INLAY_ASSIGN_OR_RETURN(const Call call, CallOf(body, session, host_.defaults));
   INLAY_ASSIGN_OR_RETURN(AnswerRequest request, host_.make_request(call, visit));
   SessionTurn turn;
   turn.version = session.version + 1;

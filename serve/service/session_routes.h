@@ -20,6 +20,7 @@
 #include "io/store/state_store.h"
 #include "io/tokenizer/tokenizer.h"
 #include "serve/api/call.h"
+#include "serve/api/parse_options.h"
 #include "serve/scheduler/scheduler.h"
 #include "serve/service/session_body.h"
 #include "serve/service/session_prompt.h"
@@ -41,6 +42,7 @@ struct SessionHost {
   bool own_sessions_only;
   // Control tokens that show in answers without and with tools.
   const std::array<std::vector<int32_t>, 2>& markers;
+  const CallDefaults& defaults;  // what requests leave out
   // Resolves a call's options; the prompt is left empty.
   std::function<absl::StatusOr<AnswerRequest>(const Call&, const Visit&)> make_request;
   // What is told of an answer to this request that ended as it should; may be null.

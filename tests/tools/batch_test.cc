@@ -188,7 +188,7 @@ TEST_F(BatchTest, EmbeddingsAreAServersToo) {
 TEST_F(BatchTest, TheSameBytesHoweverManyAtATime) {
   const std::string whole = Whole(), out = ScratchPath("out");
   for (const char* parallel : {"1", "3"}) {
-    EXPECT_EQ(Run(out, {"-n", parallel, "--restart"}).status, 3);
+    EXPECT_EQ(Run(out, {"--parallel", parallel, "--restart"}).status, 3);
     EXPECT_EQ(ReadFile(out), whole) << parallel;
   }
 }
@@ -197,7 +197,7 @@ TEST_F(BatchTest, TheSameBytesWithDrafts) {
   const std::string whole = Whole(), out = ScratchPath("out");
   for (const std::vector<std::string>& drafts :
        {std::vector<std::string>{"--draft", "4"}, {"--draft-model", kDemoModel}}) {
-    std::vector<std::string> flags = {"-n", "2", "--restart"};
+    std::vector<std::string> flags = {"--parallel", "2", "--restart"};
     flags.insert(flags.end(), drafts.begin(), drafts.end());
     EXPECT_EQ(Run(out, flags).status, 3);
     EXPECT_EQ(ReadFile(out), whole) << drafts[0];
@@ -274,15 +274,15 @@ TEST_F(BatchTest, ASignalKeepsWhatIsDone) {
   int told = 0;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     unlink(part.c_str());
+    const auto end = [&](pid_t pid) {
+      // A result is there.
+      while (!std::filesystem::exists(part) || !absl::StrContains(ReadFile(part), "request-0")) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+      kill(pid, signal);
+    };
     const ProgramResult stopped =
-        RunProgram(Arguments(out, {"--restart", "-n", "1"}), {.while_running = [&](pid_t pid) {
-                     // A result is there.
-                     while (!std::filesystem::exists(part) ||
-                            !absl::StrContains(ReadFile(part), "request-0")) {
-                       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-                     }
-                     kill(pid, signal);
-                   }});
+        RunProgram(Arguments(out, {"--restart", "--parallel", "1"}), {.while_running = end});
     if (stopped.status == 3) continue;  // it was done first
     ++told;
     ExpectError(stopped, 1,

@@ -221,7 +221,7 @@ ServiceOptions OptionsOf(const ServeFlags& flags, const LoadedModel& model) {
   options.page = !flags.no_page;
   options.own_sessions_only = flags.own_sessions_only;
   options.share_prefixes = flags.share_prefixes;
-  options.drop_billing_line = !flags.keep_billing_line;
+  options.parsing.drop_billing_line = !flags.keep_billing_line;
   if (flags.timeout > 0) options.deadline = absl::Seconds(flags.timeout);
   return options;
 }
@@ -314,7 +314,7 @@ absl::Status Run(ServeFlags flags) {
                          Service::Create(model, std::move(renderer), keys, options));
   if (const absl::Status fits = CheckContext(*service, options, model); !fits.ok()) {
     if (flags.model.context.value_or(0) > 0) return fits;
-    WriteNote(absl::StrCat("inlay: ", fits.message(), "\n"));
+    WriteNote(ContextNote(*service, options));
   }
   const HttpOptions http{
       .host = flags.host,
@@ -357,7 +357,8 @@ void AddServe(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand(
       "serve", "Answers clients over HTTP, as OpenAI's and Anthropic's servers do.");
   AddModelArgument(command, AddEngineFlags(command, flags->model), flags->model);
-  AddServiceFlags(command, "; without -c reduced, with a note, if memory is short", flags->model, flags->service);
+  AddServiceFlags(command, "; without -c reduced, with a note, if memory is short", flags->model,
+                  flags->service);
   command.add_option("--host", flags->host, "address to listen on (default: 127.0.0.1)");
   command.add_option("--port", flags->port, "port (default: 8080); 0: any free one")
       ->check(Between(0, 65535));

@@ -27,12 +27,10 @@ std::string SamplingSeedFault(const std::string& value) {
                       std::numeric_limits<uint64_t>::max(), ", nor -1 for a new seed");
 }
 
-}  // namespace
-
-void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
-  constexpr char kGroup[] = "Sampling (defaults: the model's)";
+void Add(CLI::App& command, const std::string& group, const std::string& new_seed,
+         SamplingFlags& flags) {
   const auto add = [&](const char* name, auto& value, const char* what) {
-    return command.add_option(name, value, what)->group(kGroup);
+    return command.add_option(name, value, what)->group(group);
   };
   const auto set_seed = [&flags](const std::string& value) {
     uint64_t seed = 0;
@@ -41,9 +39,9 @@ void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
   command
       .add_option_function<std::string>(
           "-s,--seed", set_seed,
-          "the same seed gives the same text (default and -1: a new seed, shown in the footer)")
+          absl::StrCat("the same seed gives the same text (default and -1: ", new_seed, ")"))
       ->type_name("INT")
-      ->group(kGroup)
+      ->group(group)
       ->check(SamplingSeedFault);
   add("--temp", flags.temperature, "temperature; 0: always the most likely token")
       ->check(Between(0, 100));
@@ -53,15 +51,26 @@ void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
       ->check(Above(0, 1));
   add("--min-p", flags.min_p, "drop tokens below this share of the largest probability")
       ->check(Between(0, 1));
-  add("--repeat-penalty", flags.repeat_penalty, "make recent tokens less likely; 1: off (default)")
+  add("--repeat-penalty", flags.repeat_penalty, "make recent tokens less likely; 1: off")
       ->check(Between(0.01, 100));
-  add("--repeat-last-n", flags.repeat_last_n, "how many last tokens count as recent (default: 64)")
+  add("--repeat-last-n", flags.repeat_last_n, "how many last tokens count as recent")
       ->check(Between(0, kMostInt));
   add("--presence-penalty", flags.presence_penalty,
       "subtract this from the logit of each token that is in the answer (default: 0)")
       ->check(Between(-100, 100));
   add("--frequency-penalty", flags.frequency_penalty, "the same, as often as it is there")
       ->check(Between(-100, 100));
+}
+
+}  // namespace
+
+void AddSamplingFlags(CLI::App& command, SamplingFlags& flags) {
+  Add(command, "Sampling (defaults: the model's)", "a new seed, shown in the footer", flags);
+}
+
+void AddDefaultSamplingFlags(CLI::App& command, SamplingFlags& flags) {
+  Add(command, "Sampling where a request does not say (defaults: the model's)",
+      "a new seed for each", flags);
 }
 
 SamplingOptions ResolveSampling(const SamplingFlags& flags, const SamplingDefaults& defaults) {

@@ -1,4 +1,4 @@
-// The flags of sampling, over the defaults of the model's config.
+// The flags of sampling, over the defaults of the model.
 #ifndef INLAY_TOOLS_FLAGS_SAMPLING_FLAGS_H_
 #define INLAY_TOOLS_FLAGS_SAMPLING_FLAGS_H_
 
@@ -26,6 +26,8 @@ struct SamplingFlags {
 // -s --temp --top-k --top-p --min-p --repeat-penalty --repeat-last-n --presence-penalty
 // --frequency-penalty
 void AddSamplingFlags(CLI::App& command, SamplingFlags& flags);
+// The same for a server: what its answers have where a request does not say.
+void AddDefaultSamplingFlags(CLI::App& command, SamplingFlags& flags);
 
 // The values given, else the defaults; without a seed, a new one each time (short enough to be
 // typed again).

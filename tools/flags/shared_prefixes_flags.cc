@@ -26,7 +26,7 @@ void AddSharedPrefixesFlags(CLI::App& command, SharedPrefixesFlags& flags) {
       ->envname("INLAY_SHARED_PREFIXES");
   command
       .add_option("--shared-prefixes-limit", flags.limit,
-                  "memory for these there in MiB, the same for all servers (default: 1024)")
+                  "limit for shared prefixes in MiB, the same for all servers (default: 1024)")
       ->check(Between(1, 1 << 30));
   command
       .add_option("--shared-prefixes-ttl", flags.ttl,
@@ -40,7 +40,7 @@ void AddSharedPrefixesFlags(CLI::App& command, SharedPrefixesFlags& flags) {
       ->check(Between(1, 1e6));
   command
       .add_option("--shared-prefixes-min", flags.least,
-                  "least tokens that one must save, the same for all servers (default: 256)")
+                  "shortest prefix to store, in tokens, the same for all servers (default: 256)")
       ->check(Between(1, 1 << 20));
 }
 

@@ -31,6 +31,7 @@ void PutSampling(Json& json, const CallSampling& sampling) {
   PutFloat(json, "presence_penalty", sampling.presence_penalty);
   PutFloat(json, "frequency_penalty", sampling.frequency_penalty);
   if (sampling.top_k.has_value()) json["top_k"] = *sampling.top_k;
+  if (sampling.repeat_last_n.has_value()) json["repeat_last_n"] = *sampling.repeat_last_n;
   if (sampling.seed.has_value()) json["seed"] = *sampling.seed;
   for (const auto& [token, bias] : sampling.logit_bias)
     json["logit_bias"].push_back({token, Decimal(bias)});

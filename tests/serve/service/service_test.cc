@@ -72,7 +72,7 @@ TEST(ServiceTest, TheFingerprintTellsWhatDeterminesAnAnswer) {
   const auto fingerprint = [&](absl::string_view chat_template, size_t context, bool drops = true) {
     ServiceOptions options;
     options.scheduler.context = context;
-    options.drop_billing_line = drops;
+    options.parsing.drop_billing_line = drops;
     auto renderer = chat_template.empty()
                         ? absl::StatusOr<ChatRenderer>(absl::InvalidArgumentError("no chats"))
                         : ChatRenderer::CreateFrom(*model.tokenizer, chat_template);
