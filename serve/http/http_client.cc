@@ -20,13 +20,12 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
+#include "base/url_text.h"
 
 namespace inlay::serve {
 namespace {
@@ -166,22 +165,14 @@ absl::StatusOr<HttpAddress> HttpAddress::Parse(absl::string_view url) {
   const size_t slash = std::min(rest.find('/'), rest.size());
   address.path = std::string(rest.substr(slash));
   while (absl::EndsWith(address.path, "/")) address.path.pop_back();
-  absl::string_view authority = rest.substr(0, slash);
-  size_t colon = authority.rfind(':');
-  if (absl::ConsumePrefix(&authority, "[")) {
-    const size_t bracket = authority.find(']');
-    if (bracket == absl::string_view::npos) return BadAddress(url, "has a [ without a ]");
-    address.host = std::string(authority.substr(0, bracket));
-    authority.remove_prefix(bracket + 1);
-    colon = authority.empty() ? absl::string_view::npos : 0;
-    if (!authority.empty() && authority[0] != ':')
-      return BadAddress(url, "has no port after its ]");
-  } else {
-    address.host = std::string(authority.substr(0, colon));
+  const absl::StatusOr<HostAndPort> authority = SplitHostAndPort(rest.substr(0, slash));
+  if (!authority.ok()) {
+    return BadAddress(url,
+                      absl::StrCat("is no address of a server: ", authority.status().message()));
   }
-  if (colon != absl::string_view::npos) address.port = std::string(authority.substr(colon + 1));
-  int port = 0;
-  if (!absl::SimpleAtoi(address.port, &port) || port < 1 || port > 65535)
+  address.host = std::string(authority->host);
+  if (authority->port.has_value()) address.port = std::string(*authority->port);
+  if (!ParsePort(address.port).has_value())
     return BadAddress(url, "has a port that is no number from 1 to 65535");
   for (const char c : absl::StrCat(address.host, address.path)) {
     if (absl::ascii_isgraph(static_cast<unsigned char>(c)) && !absl::StrContains("@?#<>\"\\", c))

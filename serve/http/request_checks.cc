@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -18,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/url_text.h"
 #include "base/utf8.h"
 
 namespace inlay::serve {
@@ -39,20 +41,11 @@ bool IsDigits(absl::string_view text) {
 // "name:port" and "[address]:port" without the port and the brackets, in lower case, without the
 // root's dot; none if it is neither.
 std::optional<std::string> NameOfHost(absl::string_view host) {
-  absl::string_view name = host;
-  absl::string_view port;
-  if (absl::ConsumePrefix(&name, "[")) {
-    const size_t end = name.find(']');
-    if (end == absl::string_view::npos) return std::nullopt;
-    port = name.substr(end + 1);
-    name = name.substr(0, end);
-    if (!port.empty() && !absl::ConsumePrefix(&port, ":")) return std::nullopt;
-  } else if (const size_t colon = name.find(':'); colon != absl::string_view::npos) {
-    port = name.substr(colon + 1);
-    name = name.substr(0, colon);
-  }
+  const absl::StatusOr<HostAndPort> parts = SplitHostAndPort(host);
+  if (!parts.ok() || !IsDigits(parts->port.value_or(""))) return std::nullopt;
+  absl::string_view name = parts->host;
   absl::ConsumeSuffix(&name, ".");
-  if (name.empty() || !IsDigits(port)) return std::nullopt;
+  if (name.empty()) return std::nullopt;
   return absl::AsciiStrToLower(name);
 }
 
@@ -172,21 +165,12 @@ absl::string_view OriginForm(absl::string_view target, absl::string_view host) {
 }
 
 std::optional<std::string> DecodePath(absl::string_view target) {
-  if (!absl::StartsWith(target, "/")) return std::nullopt;
+  if (!absl::StartsWith(target, "/") || absl::StrContains(target, '#')) return std::nullopt;
+  const std::optional<std::string> decoded = DecodePercents(target);
+  if (!decoded.has_value()) return std::nullopt;
   std::string path;
-  for (size_t i = 0; i < target.size(); ++i) {
-    char c = target[i];
-    if (c == '%') {
-      if (i + 2 >= target.size()) return std::nullopt;
-      const int high = HexValue(target[i + 1]);
-      const int low = HexValue(target[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      c = static_cast<char>(high * 16 + low);
-      i += 2;
-    } else if (c == '#') {
-      return std::nullopt;
-    }
-    if (absl::ascii_iscntrl(c)) return std::nullopt;
+  for (const char c : *decoded) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) return std::nullopt;
     if (c != '/' || path.empty() || path.back() != '/') path.push_back(c);
   }
   for (const absl::string_view segment : absl::StrSplit(path, '/')) {

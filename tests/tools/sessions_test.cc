@@ -234,6 +234,7 @@ TEST(Sessions, PlacesThatAreNone) {
   refused("redis://secret@host", 2, "[USER]:PASSWORD");
   refused("redis://a:%zz@host", 2, "hexadecimal");
   refused("redis://[::1", 2, "no ]");
+  refused("redis://::1", 2, "an address of IPv6 is written [::1]");
   ExpectError(RunProgram({"serve", "--port", "0", "--sessions-ttl", "60"}), 2,
               HasSubstr("--sessions-ttl needs --sessions redis://HOST"));
   // Nobody listens there, and nobody else can begin to.

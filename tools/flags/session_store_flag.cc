@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +13,7 @@
 #include "absl/time/time.h"
 #include "base/about.h"
 #include "base/status_macros.h"
+#include "base/url_text.h"
 #include "io/file/file_lock.h"
 #include "io/store/state_store_redis.h"
 #include "tools/flags/usage_error.h"
@@ -31,23 +30,6 @@ absl::Status BadAddress(absl::string_view flag, absl::string_view what) {
       absl::StrCat(flag, " redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]: ", what));
 }
 
-// Replaces each %XX by its byte; none where one is not whole.
-std::optional<std::string> DecodePercents(absl::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size() || !absl::ascii_isxdigit(static_cast<unsigned char>(text[i + 1])) ||
-        !absl::ascii_isxdigit(static_cast<unsigned char>(text[i + 2])))
-      return std::nullopt;
-    decoded += absl::HexStringToBytes(text.substr(i + 1, 2));
-    i += 2;
-  }
-  return decoded;
-}
-
 absl::Status ParseLogin(absl::string_view flag, absl::string_view login, RedisOptions* options) {
   const size_t colon = login.find(':');
   if (colon == absl::string_view::npos)
@@ -62,26 +44,15 @@ absl::Status ParseLogin(absl::string_view flag, absl::string_view login, RedisOp
   return absl::OkStatus();
 }
 
-// HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT.
 absl::Status ParseHost(absl::string_view flag, absl::string_view place, RedisOptions* options) {
-  absl::string_view port;
-  if (absl::ConsumePrefix(&place, "[")) {
-    const size_t end = place.find(']');
-    if (end == absl::string_view::npos) return BadAddress(flag, "the [ has no ]");
-    port = place.substr(end + 1);
-    place = place.substr(0, end);
-  } else if (const size_t colon = place.rfind(':'); colon != absl::string_view::npos) {
-    port = place.substr(colon);
-    place = place.substr(0, colon);
-  }
-  if (place.empty()) return BadAddress(flag, "the host is missing");
-  options->host = std::string(place);
-  if (port.empty()) return absl::OkStatus();
-  int number = 0;
-  if (!absl::ConsumePrefix(&port, ":") || !absl::SimpleAtoi(port, &number) || number < 1 ||
-      number > 65535)
-    return BadAddress(flag, "the port must be a number from 1 to 65535");
-  options->port = static_cast<uint16_t>(number);
+  const absl::StatusOr<HostAndPort> parts = SplitHostAndPort(place);
+  if (!parts.ok()) return BadAddress(flag, parts.status().message());
+  if (parts->host.empty()) return BadAddress(flag, "the host is missing");
+  options->host = std::string(parts->host);
+  if (!parts->port.has_value()) return absl::OkStatus();
+  const std::optional<uint16_t> port = ParsePort(*parts->port);
+  if (!port.has_value()) return BadAddress(flag, "the port must be a number from 1 to 65535");
+  options->port = *port;
   return absl::OkStatus();
 }
 

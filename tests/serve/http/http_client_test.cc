@@ -55,6 +55,7 @@ TEST(HttpAddressTest, IsReadFromUrls) {
   EXPECT_THAT(shown("http://a:x"), HasSubstr("port"));
   EXPECT_THAT(shown("http://[::1"), HasSubstr("]"));
   EXPECT_THAT(shown("http://[::1]x"), HasSubstr("]"));
+  EXPECT_THAT(shown("http://::1/v1"), HasSubstr("an address of IPv6 is written [::1]"));
   EXPECT_THAT(shown("http://me:secret@a"), HasSubstr("port"));
   EXPECT_THAT(shown("http://me@a"), HasSubstr("characters"));
   EXPECT_THAT(shown("http://a/b c"), HasSubstr("characters"));
