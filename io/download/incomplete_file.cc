@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
+#include "io/file/write_fully.h"
 
 namespace inlay {
 namespace {
@@ -28,11 +30,14 @@ absl::StatusOr<IncompleteFile> IncompleteFile::Open(const std::string& path) {
   // Without O_NONBLOCK opening a pipe would wait.
   const int fd = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name, " cannot be written"));
+  auto close_fd = absl::MakeCleanup([fd] { close(fd); });
   struct stat info;
-  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
-    return IncompleteFile(path, std::move(name), fd, static_cast<uint64_t>(info.st_size));
-  close(fd);
-  return absl::FailedPreconditionError(absl::StrCat(name, " is not a regular file"));
+  if (fstat(fd, &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat(name, " cannot be examined"));
+  if (!S_ISREG(info.st_mode))
+    return absl::FailedPreconditionError(absl::StrCat(name, " is not a regular file"));
+  std::move(close_fd).Cancel();
+  return IncompleteFile(path, std::move(name), fd, static_cast<uint64_t>(info.st_size));
 }
 
 IncompleteFile::~IncompleteFile() {
@@ -62,19 +67,14 @@ absl::Status IncompleteFile::Read(
 }
 
 absl::Status IncompleteFile::Append(absl::Span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(size_));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("there is no room on the disk after ", size_, " bytes of ", path_,
-                       "; they are kept, and another pull goes on from there"));
-    }
-    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name_, " cannot be written"));
-    bytes.remove_prefix(static_cast<size_t>(n));
-    size_ += static_cast<uint64_t>(n);
-  }
-  return absl::OkStatus();
+  const auto [written, error] = WriteFully(fd_, bytes, size_);
+  size_ += written;
+  if (error == 0) return absl::OkStatus();
+  if (error != ENOSPC && error != EDQUOT && error != EFBIG)
+    return absl::ErrnoToStatus(error, absl::StrCat(name_, " cannot be written"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("there is no room on the disk after ", size_, " bytes of ", path_,
+                   "; they are kept, and another pull goes on from there"));
 }
 
 absl::Status IncompleteFile::Clear() {

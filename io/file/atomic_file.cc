@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "io/file/write_fully.h"
 
 namespace inlay {
 namespace {
@@ -173,13 +174,9 @@ absl::Status AtomicFile::Flush() {
 }
 
 absl::Status AtomicFile::WriteAll(absl::Span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path_, " cannot be written"));
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
+  const int error = WriteFully(fd_, bytes).error;
+  if (error == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(error, absl::StrCat(path_, " cannot be written"));
 }
 
 absl::Status AtomicFile::Commit() {

@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "io/file/atomic_file.h"
+#include "io/file/open_file.h"
 #include "io/store/state_store.h"
 
 namespace inlay {
@@ -43,11 +44,11 @@ class SingleFileWriter final : public StateWriter {
 
 class FileStateReader final : public StateReader {
  public:
-  FileStateReader(std::string path, int fd, uint64_t size, StateTag tag)
-      : path_(std::move(path)), fd_(fd), remaining_(size), tag_(tag) {}
-  FileStateReader(const FileStateReader&) = delete;
-  FileStateReader& operator=(const FileStateReader&) = delete;
-  ~FileStateReader() override { close(fd_); }
+  FileStateReader(std::string path, OpenFile file, StateTag tag)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        remaining_(static_cast<uint64_t>(file_.info().st_size)),
+        tag_(tag) {}
 
   absl::Status Read(absl::Span<uint8_t> into) override {
     if (into.size() > remaining_) {
@@ -81,7 +82,7 @@ class FileStateReader final : public StateReader {
   // At least one byte, at most as many as there is room for.
   absl::StatusOr<size_t> ReadSome(absl::Span<uint8_t> into) {
     while (true) {
-      const ssize_t n = read(fd_, into.data(), into.size());
+      const ssize_t n = read(file_.fd(), into.data(), into.size());
       if (n > 0) return static_cast<size_t>(n);
       if (n == 0) {
         return absl::OutOfRangeError(absl::StrCat(
@@ -92,7 +93,7 @@ class FileStateReader final : public StateReader {
   }
 
   std::string path_;
-  int fd_;
+  OpenFile file_;
   uint64_t remaining_;
   StateTag tag_;
   // Serves small reads, of which a conversation has thousands; the unread bytes are [at_, end_).
@@ -102,15 +103,8 @@ class FileStateReader final : public StateReader {
 };
 
 absl::StatusOr<std::unique_ptr<StateReader>> OpenStateFile(const std::string& path, StateTag tag) {
-  // O_NONBLOCK: opening a pipe must not wait for its writer.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be opened"));
-  struct stat info;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(fd);
-    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
-  }
-  return std::make_unique<FileStateReader>(path, fd, static_cast<uint64_t>(info.st_size), tag);
+  INLAY_ASSIGN_OR_RETURN(OpenFile file, OpenFile::Open(path, O_RDONLY));
+  return std::make_unique<FileStateReader>(path, std::move(file), tag);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -30,33 +31,26 @@ absl::StatusOr<FileLock> LockOutput(const BatchJobOptions& options) {
   }
 }
 
-// The journal, or nothing where the output is there already.
-absl::StatusOr<std::optional<Journal>> Begin(const RequestFile& requests,
-                                             const JobIdentity& identity,
-                                             const BatchJobOptions& options,
-                                             BatchJobOutcome& outcome) {
-  const std::string path = JournalPath(options.out, options.shard);
-  INLAY_ASSIGN_OR_RETURN(const FileLock lock, LockOutput(options));
+// What the job has come to if its output is there already, complete; nothing where there is none.
+// Fails where what is there may not be replaced.
+absl::StatusOr<std::optional<BatchJobOutcome>> FindOutcome(const RequestFile& requests,
+                                                           const JobIdentity& identity,
+                                                           const BatchJobOptions& options) {
   INLAY_RETURN_IF_ERROR(CheckOutput(options.out));
-  if (!options.restart) {
-    INLAY_ASSIGN_OR_RETURN(const std::optional<size_t> failed,
-                           FailedResultsIn(options.out, requests, identity));
-    if (failed.has_value()) {
-      outcome = {.kept = requests.size(), .missing = 0, .joined = true, .failed = *failed};
-      // It is there if the process that wrote the output ended before it did this.
-      (void)RemoveJournal(path, identity, options.shard, requests.size());
-      return std::nullopt;
-    }
-    const absl::Status status = CheckReplace(options.out, FileKind::kOther, Replace::kNothing);
-    if (absl::IsAlreadyExists(status)) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          options.out, " exists and is not the output of this job; --restart replaces it"));
-    }
-    INLAY_RETURN_IF_ERROR(status);
+  if (options.restart) return std::nullopt;
+  INLAY_ASSIGN_OR_RETURN(const std::optional<size_t> failed,
+                         FailedResultsIn(options.out, requests, identity));
+  if (failed.has_value()) {
+    return BatchJobOutcome{
+        .kept = requests.size(), .missing = 0, .joined = true, .failed = *failed};
   }
-  INLAY_ASSIGN_OR_RETURN(Journal journal, Journal::Open(path, identity, options.shard,
-                                                        requests.size(), options.restart));
-  return journal;
+  const absl::Status status = CheckReplace(options.out, FileKind::kOther, Replace::kNothing);
+  if (absl::IsAlreadyExists(status)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        options.out, " exists and is not the output of this job; --restart replaces it"));
+  }
+  INLAY_RETURN_IF_ERROR(status);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -64,18 +58,27 @@ absl::StatusOr<std::optional<Journal>> Begin(const RequestFile& requests,
 absl::StatusOr<BatchJobOutcome> RunBatchJob(const RequestFile& requests,
                                             const JobIdentity& identity, const HttpHandler& handler,
                                             const BatchJobOptions& options) {
+  const std::string path = JournalPath(options.out, options.shard);
+  INLAY_ASSIGN_OR_RETURN(std::optional<FileLock> lock, LockOutput(options));
+  INLAY_ASSIGN_OR_RETURN(const std::optional<BatchJobOutcome> found,
+                         FindOutcome(requests, identity, options));
+  if (found.has_value()) {
+    // A journal is there if the process that wrote the output ended before it removed it.
+    (void)RemoveJournal(path, identity, options.shard, requests.size());
+    return *found;
+  }
+  INLAY_ASSIGN_OR_RETURN(Journal journal, Journal::Open(path, identity, options.shard,
+                                                        requests.size(), options.restart));
+  lock.reset();
   BatchJobOutcome outcome;
-  INLAY_ASSIGN_OR_RETURN(std::optional<Journal> journal,
-                         Begin(requests, identity, options, outcome));
-  if (!journal.has_value()) return outcome;
-  outcome.kept = journal->results();
+  outcome.kept = journal.results();
   INLAY_RETURN_IF_ERROR(
-      AnswerRequests(requests, identity, options.shard, handler, *journal, options.loop));
-  INLAY_ASSIGN_OR_RETURN(const FileLock lock, LockOutput(options));
-  if (!journal->exists()) {
+      AnswerRequests(requests, identity, options.shard, handler, journal, options.loop));
+  INLAY_ASSIGN_OR_RETURN(lock, LockOutput(options));
+  if (!journal.exists()) {
     // Another shard has found this one done, and joined all.
     if (access(options.out.c_str(), F_OK) == 0) return outcome;
-    return absl::DataLossError(absl::StrCat(journal->path(), " was removed"));
+    return absl::DataLossError(absl::StrCat(path, " was removed"));
   }
   INLAY_ASSIGN_OR_RETURN(
       const JoinOutcome joined,

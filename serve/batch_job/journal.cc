@@ -6,20 +6,21 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/format.h"
 #include "absl/strings/strip.h"
+#include "base/format.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "io/file/atomic_file.h"
 #include "io/file/has_name.h"
+#include "io/file/write_fully.h"
 #include "io/json/parse_json.h"
 
 namespace inlay::serve {
@@ -63,7 +64,13 @@ absl::StatusOr<bool> ReadHeader(const std::string& path, absl::string_view line,
   // Of any type: a member that is no number is another file's.
   if (!header.is_object() || header.value("inlay_batch", Json()) != kVersion) return no_journal();
   INLAY_RETURN_IF_ERROR(CheckSameJob(path, header.value("job", Json()), identity));
-  if (header.value("shard", Json()) != shard.Text()) return no_journal();
+  const Json kept = header.value("shard", Json());
+  if (!kept.is_string()) return no_journal();
+  if (kept != shard.Text()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " has results of shard ", PrintableName(kept.get<std::string>()),
+                     " and not of ", shard.Text(), "; --restart discards them"));
+  }
   return header.value("restart", Json()) == true;
 }
 
@@ -91,7 +98,7 @@ JournalReader::JournalReader(std::string path, OpenFile file, Shard shard, size_
       file_(std::move(file)),
       shard_(shard),
       requests_(requests),
-      lines_(std::make_unique<LineSource>(file_.fd(), path_, std::numeric_limits<size_t>::max())) {}
+      lines_(std::make_unique<LineSource>(file_.fd(), path_, LineSource::kAnyLength)) {}
 
 absl::StatusOr<JournalReader> JournalReader::Open(const std::string& path,
                                                   const JobIdentity& identity, const Shard& shard,
@@ -200,17 +207,10 @@ bool Journal::exists() const { return HasName(file_.fd(), path_); }
 absl::Status Journal::Write(absl::string_view content) {
   return OrOutOfMemory("a result", [&]() -> absl::Status {
     const std::string line = JournalLine(content);
-    absl::string_view rest = line;
-    while (!rest.empty()) {
-      const ssize_t n = write(file_.fd(), rest.data(), rest.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        const int error = n < 0 ? errno : ENOSPC;
-        // What was written of the line is cut off now, or when the journal is read.
-        [[maybe_unused]] const int cut = ftruncate(file_.fd(), static_cast<off_t>(size_));
-        return absl::ErrnoToStatus(error, absl::StrCat(path_, " cannot be written"));
-      }
-      rest.remove_prefix(static_cast<size_t>(n));
+    if (const int error = WriteFully(file_.fd(), line).error; error != 0) {
+      // What was written of the line is cut off now, or when the journal is read.
+      [[maybe_unused]] const int cut = ftruncate(file_.fd(), static_cast<off_t>(size_));
+      return absl::ErrnoToStatus(error, absl::StrCat(path_, " cannot be written"));
     }
     size_ += line.size();
     synced_ = false;

@@ -25,9 +25,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "io/file/file_lock.h"
+#include "io/file/line_source.h"
+#include "io/file/open_file.h"
 #include "serve/batch_job/job_identity.h"
-#include "serve/batch_job/line_source.h"
-#include "serve/batch_job/open_file.h"
 #include "serve/batch_job/shard.h"
 
 namespace inlay::serve {
@@ -43,8 +43,8 @@ struct JournalEntry {
 // Reads a journal, which may grow meanwhile.
 class JournalReader {
  public:
-  // NotFound where there is none. FailedPrecondition for a journal of another job or shard (see
-  // CheckSameJob), InvalidArgument for another file.
+  // NotFound where there is none. FailedPrecondition for a journal of another job or shard, with a
+  // sentence that says which (see CheckSameJob); InvalidArgument for another file.
   static absl::StatusOr<JournalReader> Open(const std::string& path, const JobIdentity& identity,
                                             const Shard& shard, size_t requests);
 
@@ -78,7 +78,7 @@ class JournalReader {
 // no file.
 bool HasJournalEnd(const std::string& path);
 
-// Removes a journal of any job, if it is there; another file stays: InvalidArgument.
+// Removes a journal of any job and shard, if it is there; another file stays: InvalidArgument.
 absl::Status RemoveJournal(const std::string& path, const JobIdentity& identity, const Shard& shard,
                            size_t requests);
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -12,15 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "base/format.h"
 #include "base/about.h"
+#include "base/format.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/xxh64.h"
 #include "io/file/has_name.h"
+#include "io/file/line_source.h"
 #include "io/json/parse_json.h"
-#include "serve/batch_job/line_source.h"
 #include "serve/http/http_server.h"
 
 namespace inlay::serve {
@@ -72,12 +71,14 @@ absl::StatusOr<BatchRequest> ParseBatchRequest(absl::string_view line) {
 }
 
 absl::StatusOr<RequestFile> RequestFile::Open(const std::string& path) {
-  INLAY_ASSIGN_OR_RETURN(OpenFile opened, OpenFile::Open(path, O_RDONLY));
-  struct stat info;
-  if (fstat(opened.fd(), &info) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, " cannot be read"));
-  RequestFile file(path, std::move(opened));
-  file.modified_ = absl::FromUnixSeconds(info.st_mtime);
+  absl::StatusOr<OpenFile> opened = OpenFile::Open(path, O_RDONLY);
+  if (absl::IsInvalidArgument(opened.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(opened.status().message(), ": a job that goes on reads it again"));
+  }
+  INLAY_RETURN_IF_ERROR(opened.status());
+  RequestFile file(path, *std::move(opened));
+  file.modified_ = absl::FromUnixSeconds(file.file_.info().st_mtime);
   INLAY_RETURN_IF_ERROR(
       OrOutOfMemory(absl::StrCat("the requests of ", path), [&]() -> absl::Status {
         INLAY_RETURN_IF_ERROR(file.Scan());

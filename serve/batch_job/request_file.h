@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "serve/batch_job/open_file.h"
+#include "io/file/open_file.h"
 
 namespace inlay::serve {
 

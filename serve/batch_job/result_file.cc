@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -14,9 +13,9 @@
 #include "base/status_macros.h"
 #include "io/file/atomic_file.h"
 #include "io/file/file_kind.h"
+#include "io/file/line_source.h"
+#include "io/file/open_file.h"
 #include "serve/batch_job/journal.h"
-#include "serve/batch_job/line_source.h"
-#include "serve/batch_job/open_file.h"
 #include "serve/batch_job/result_line.h"
 #include "serve/batch_job/shard.h"
 
@@ -105,7 +104,7 @@ absl::StatusOr<std::optional<size_t>> CountFailed(const std::string& out,
   const absl::StatusOr<OpenFile> file = OpenFile::Open(out, O_RDONLY);
   if (absl::IsNotFound(file.status())) return std::nullopt;
   INLAY_RETURN_IF_ERROR(file.status());
-  LineSource lines(file->fd(), out, std::numeric_limits<size_t>::max());
+  LineSource lines(file->fd(), out, LineSource::kAnyLength);
   size_t failed = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
     INLAY_ASSIGN_OR_RETURN(const BatchRequest request, requests.Read(i));

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "io/file/file_kind.h"
+#include "io/file/write_fully.h"
 #include "io/json/parse_json.h"
 
 namespace inlay::serve {
@@ -193,18 +194,14 @@ absl::Status AnswerLog::Write(File& file, const AnswerRecord& record) {
   // An empty line is skipped by who reads the log, but what follows on part of a record is lost.
   const std::string line = absl::StrCat(file.within_a_line ? "\n" : "", RecordLine(record));
   absl::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t written = write(file.fd, rest.data(), rest.size());
-    if (written >= 0) {
-      rest.remove_prefix(static_cast<size_t>(written));
-      file.within_a_line = !rest.empty();
-    } else if (errno == EAGAIN) {
-      INLAY_RETURN_IF_ERROR(WaitToWrite(file));
-    } else if (errno != EINTR) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path_));
-    }
+  while (true) {
+    const auto [written, error] = WriteFully(file.fd, rest);
+    rest.remove_prefix(written);
+    if (written > 0) file.within_a_line = !rest.empty();
+    if (error == 0) return absl::OkStatus();
+    if (error != EAGAIN) return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", path_));
+    INLAY_RETURN_IF_ERROR(WaitToWrite(file));
   }
-  return absl::OkStatus();
 }
 
 absl::Status AnswerLog::WaitToWrite(const File& file) {

@@ -1,26 +1,24 @@
 // inlay replay: computes logged answers again and compares.
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "base/about.h"
 #include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "gemma_like/fingerprint.h"
 #include "gemma_like/generation/generate.h"
+#include "io/file/line_source.h"
 #include "nlohmann/json.hpp"
 #include "serve/service/answer_record.h"
 #include "tools/commands/commands.h"
@@ -42,51 +40,6 @@ struct ReplayFlags {
   ModelFlags model;
   std::string log;
   bool json = false;
-};
-
-// The lines of a log, which grows without a bound: one at a time is in memory.
-class LogLines {
- public:
-  explicit LogLines(Input input) : input_(std::move(input)) {}
-
-  // The next line that is not empty, valid until the next call; nothing at the end.
-  // InvalidArgument for one of more than kLongestInput bytes.
-  absl::StatusOr<std::optional<absl::string_view>> Next() {
-    line_.clear();
-    while (true) {
-      const size_t size = std::min(rest_.find('\n'), rest_.size());
-      absl::StrAppend(&line_, rest_.substr(0, size));
-      if (line_.size() > kLongestInput) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            input_.name(), ":", number_ + 1, ": the line has more than ", kLongestInput, " bytes"));
-      }
-      if (size < rest_.size()) {
-        rest_.remove_prefix(size + 1);
-        ++number_;
-        if (!line_.empty()) return line_;
-        continue;
-      }
-      INLAY_ASSIGN_OR_RETURN(rest_, input_.Next());
-      bytes_ += rest_.size();
-      if (!rest_.empty()) continue;
-      if (line_.empty()) return std::nullopt;
-      ++number_;
-      return line_;
-    }
-  }
-
-  // Of the line that Next() has returned, from 1.
-  size_t number() const { return number_; }
-  std::string where() const { return absl::StrCat(input_.name(), ":", number_); }
-  // That were read up to its end.
-  uint64_t bytes() const { return bytes_ - rest_.size(); }
-
- private:
-  Input input_;
-  std::string line_;
-  absl::string_view rest_;  // of what was read last
-  size_t number_ = 0;
-  uint64_t bytes_ = 0;
 };
 
 // 0 where it is not known: of a pipe.
@@ -167,7 +120,8 @@ absl::Status Run(const ReplayFlags& flags) {
   const InterruptWatch interrupt;
   Output out;
   Tally tally;
-  LogLines lines(std::move(input));
+  // A log grows without a bound: one line at a time is in memory.
+  LineSource lines([&input] { return input.Next(); }, input.name(), kLongestInput);
   ProgressBar bar(absl::StrCat("replaying ", flags.log), BytesOf(flags.log), ProgressUnit::kBytes);
   // Each finding is seen when it is made: the rest of the log may take hours.
   const auto write = [&](const std::string& finding) {
@@ -177,12 +131,14 @@ absl::Status Run(const ReplayFlags& flags) {
   };
   absl::Status failed;  // ends the work early; what was found before it is shown all the same
   while (true) {
-    const absl::StatusOr<std::optional<absl::string_view>> line = lines.Next();
-    if (!line.ok()) failed = line.status();
-    if (!line.ok() || !line->has_value()) break;
-    bar.Update(lines.bytes());
-    const std::string where = lines.where();
-    const absl::StatusOr<AnswerRecord> record = serve::ParseRecord(**line);
+    const absl::StatusOr<std::optional<LineSource::Line>> next = lines.Next();
+    if (!next.ok()) failed = next.status();
+    if (!next.ok() || !next->has_value()) break;
+    const LineSource::Line& line = **next;
+    if (line.text.empty()) continue;
+    bar.Update(line.offset + line.text.size() + (line.ended ? 1 : 0));
+    const std::string where = absl::StrCat(input.name(), ":", lines.number());
+    const absl::StatusOr<AnswerRecord> record = serve::ParseRecord(line.text);
     // A server that was killed or found the disk full leaves part of a record.
     if (absl::IsInvalidArgument(record.status())) {
       tally.bad_lines.push_back(lines.number());

@@ -237,9 +237,8 @@ TEST_F(BatchJobTest, ATornJournalIsCutOff) {
     return absl::StrCat(absl::Hex(Xxh64Of(content.data(), content.size()), absl::kZeroPad16), " ",
                         content, "\n");
   };
-  for (const std::string& text :
-       {journal.substr(0, header - 1), std::string("notes of mine\n"),
-        with_header("inlay_batch", "1"), with_header("shard", 0), with_header("shard", "1/2")}) {
+  for (const std::string& text : {journal.substr(0, header - 1), std::string("notes of mine\n"),
+                                  with_header("inlay_batch", "1"), with_header("shard", 0)}) {
     WriteAll(part, text);
     for (const bool restart : {false, true}) {
       const auto refused = Run(1, out_, {}, kRequests + 1, restart);
@@ -247,9 +246,15 @@ TEST_F(BatchJobTest, ATornJournalIsCutOff) {
       EXPECT_EQ(ReadAll(part), text);
     }
   }
-  // Nor where the output is complete.
-  std::filesystem::remove(part);
-  ASSERT_TRUE(Must(Run(1, out_)).joined);
+  // The journal of another shard is one, which a restart discards.
+  WriteAll(part, with_header("shard", "1/2"));
+  const absl::Status refused = Run(1, out_).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), HasSubstr("part has results of shard 1/2 and not of 0/1"));
+  EXPECT_EQ(ReadAll(part), with_header("shard", "1/2"));
+  EXPECT_TRUE(Must(Run(1, out_, {}, kRequests + 1, /*restart=*/true)).joined);
+  EXPECT_EQ(ReadAll(out_), whole);
+  // Another file stays where the output is complete, too.
   WriteAll(part, "notes of mine\n");
   EXPECT_TRUE(Must(Run(1, out_)).joined);
   EXPECT_EQ(ReadAll(part), "notes of mine\n");

@@ -1,4 +1,4 @@
-#include "serve/batch_job/line_source.h"
+#include "io/file/line_source.h"
 
 #include <unistd.h>
 
@@ -7,10 +7,19 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace inlay::serve {
+namespace inlay {
 namespace {
 
 constexpr size_t kLineReadSize = size_t{256} << 10;
+
+LineSource::NextPiece PiecesOf(int fd, const std::string& path) {
+  return [fd, path, offset = uint64_t{0},
+          piece = std::string()]() mutable -> absl::StatusOr<absl::string_view> {
+    INLAY_ASSIGN_OR_RETURN(piece, ReadAt(fd, offset, kLineReadSize, path));
+    offset += piece.size();
+    return piece;
+  };
+}
 
 }  // namespace
 
@@ -29,6 +38,9 @@ absl::StatusOr<std::string> ReadAt(int fd, uint64_t offset, size_t length,
   return bytes;
 }
 
+LineSource::LineSource(int fd, const std::string& path, size_t most)
+    : LineSource(PiecesOf(fd, path), path, most) {}
+
 absl::StatusOr<std::optional<LineSource::Line>> LineSource::Next() {
   size_t searched = begin_;
   while (true) {
@@ -37,7 +49,7 @@ absl::StatusOr<std::optional<LineSource::Line>> LineSource::Next() {
     const size_t size = (ended ? end : buffer_.size()) - begin_;
     if (size > most_) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path_, ":", number_ + 1, ": the line has more than ", most_, " bytes"));
+          absl::StrCat(name_, ":", number_ + 1, ": the line has more than ", most_, " bytes"));
     }
     if (ended || (at_end_ && size > 0)) {
       const Line line{.text = absl::string_view(buffer_).substr(begin_, size),
@@ -52,11 +64,10 @@ absl::StatusOr<std::optional<LineSource::Line>> LineSource::Next() {
     buffer_.erase(0, begin_);
     offset_ += begin_;
     begin_ = 0;
-    INLAY_ASSIGN_OR_RETURN(const std::string piece,
-                           ReadAt(fd_, offset_ + buffer_.size(), kLineReadSize, path_));
-    at_end_ = piece.size() < kLineReadSize;
-    buffer_ += piece;
+    INLAY_ASSIGN_OR_RETURN(const absl::string_view piece, next_());
+    at_end_ = piece.empty();
+    buffer_.append(piece.data(), piece.size());
   }
 }
 
-}  // namespace inlay::serve
+}  // namespace inlay
