@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "gemma_like/chat/answer_event.h"
+#include "io/json/parse_json.h"
 #include "serve/http/http_client.h"
 #include "tools/flags/usage_error.h"
 #include "tools/output.h"
@@ -24,7 +25,6 @@
 namespace inlay {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Kind = AnswerEvent::Kind;
 using serve::ClientRequest;
 using serve::HttpAddress;
@@ -57,7 +57,7 @@ std::string ErrorOf(const Json& json) {
 }
 
 absl::Status Refusal(int status, absl::string_view body) {
-  const std::string words = ErrorOf(Json::parse(body, nullptr, /*allow_exceptions=*/false));
+  const std::string words = ErrorOf(ParseJson("the reply", body).value_or(Json()));
   return absl::FailedPreconditionError(words.empty()
                                            ? absl::StrCat("the server replies with status ", status)
                                            : absl::StrCat("the server says: ", words));
@@ -99,9 +99,11 @@ class StreamedAnswer {
 
   absl::Status AddEvent(const std::string& data) {
     if (data == "[DONE]") return absl::OkStatus();
-    const Json chunk = Json::parse(data, nullptr, /*allow_exceptions=*/false);
-    if (chunk.is_discarded())
-      return absl::DataLossError("the server sends events that are no JSON");
+    const absl::StatusOr<Json> parsed = ParseJson("an event of the server", data);
+    if (absl::IsInvalidArgument(parsed.status()))
+      return absl::DataLossError(parsed.status().message());
+    INLAY_RETURN_IF_ERROR(parsed.status());
+    const Json& chunk = *parsed;
     if (Find(chunk, "error") != nullptr)
       return absl::FailedPreconditionError(absl::StrCat("the server says: ", ErrorOf(chunk)));
     if (const Json* const usage = Find(chunk, "usage")) usage_ = *usage;
@@ -209,7 +211,7 @@ class ServerPartner final : public ChatPartner {
                                                  },
                                                  [] { return false; }));
     if (status != 200) return Refusal(status, body);
-    const Json models = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+    const Json models = ParseJson("the reply", body).value_or(Json());
     const Json* const list = Find(models, "data");
     if (list != nullptr && list->is_array() && !list->empty())
       options_.model = TextAt(list->front(), "id");
@@ -303,8 +305,7 @@ class ServerPartner final : public ChatPartner {
     } else {
       body.erase("seed");
     }
-    // Bytes that are no UTF-8 become the sign for that.
-    return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return DumpJson(body);
   }
 
   absl::Status Answer(const std::string& user, size_t turns, AnswerPrinter& printer,

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
+#include "io/json/parse_json.h"
 #include "tools/chat_loop.h"
 
 namespace inlay {
@@ -18,7 +18,7 @@ struct ServerChatOptions {
   std::string system;  // instructions that precede the conversation; "": none
   // Further members of each request; a "seed" is that of the first answer, and one more for each
   // one after.
-  nlohmann::ordered_json fields = nlohmann::ordered_json::object();
+  Json fields = Json::object();
 };
 
 // The conversation is kept here and sent as a whole each time. It knows no forks and no files.

@@ -273,7 +273,9 @@ TEST(ServerChat, AnswersThatFail) {
       {Delta(R"({"content": "Ye"})") + R"(data: {"error": {"message": "no memory"}})" + "\n\n",
        "the server says: no memory"},
       {Delta(R"({"content": "Ye"})"), "ends its reply before the answer has ended"},
-      {"data: {\n\n", "no JSON"},
+      {"data: {\n\n", "an event of the server is not JSON"},
+      {absl::StrCat("data: ", std::string(200, '['), std::string(200, ']'), "\n\n"),
+       "an event of the server nests deeper than 128 levels"},
       {"", "ends its reply before"},
   };
   for (const auto& c : kCases) {
