@@ -4,9 +4,12 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "gemma_like/chat/message_dict.h"
 #include "gemma_like/chat/message_roles.h"
+#include "io/template/text.h"
 
 namespace inlay {
 namespace {
@@ -25,6 +28,12 @@ constexpr RoleProbe kRoleProbes[] = {{"u", &ContentParts::user},
                                      {"uau", &ContentParts::assistant},
                                      {"ucr", &ContentParts::result}};
 
+// Whether the template has written such a list as it writes any value, instead of reading it.
+bool ShowsParts(absl::string_view written) {
+  return absl::StrContains(written, "'type': 'text'") ||
+         absl::StrContains(written, "\"type\": \"text\"");
+}
+
 Value AsPart(const Value& text) {
   const auto part = std::make_shared<DictRep>();
   part->Set(Key("type"), Key("text"));
@@ -37,8 +46,11 @@ Value AsPart(const Value& text) {
 ContentParts ContentParts::Of(ChatProbe::Render render) {
   ContentParts parts;
   const auto written = [&](absl::string_view chat) -> absl::StatusOr<bool> {
-    return ChatProbe(chat).Written(
-        [&](const Value& messages) { return render(parts.Adapt(messages)); });
+    return ChatProbe(chat).Written([&](const Value& messages) -> absl::StatusOr<jinja::Text> {
+      INLAY_ASSIGN_OR_RETURN(jinja::Text text, render(parts.Adapt(messages)));
+      const bool adapted = parts != ContentParts();
+      return adapted && ShowsParts(text.bytes()) ? jinja::Text() : std::move(text);
+    });
   };
   const auto passes = [&](absl::string_view chat) { return written(chat).value_or(false); };
   for (const RoleProbe& probe : kRoleProbes) {

@@ -117,5 +117,16 @@ TEST_F(ContentPartsTest, NothingIsKnownOfTemplatesThatRefuse) {
   EXPECT_EQ(Render(refuses, chat_).status().message(), "not today");
 }
 
+// Such a list is in what these write, but not as its text.
+TEST_F(ContentPartsTest, AListThatIsWrittenAsItIsHasNotBeenRead) {
+  const std::string no_texts = "{{ raise_exception('no') if messages[0].content is string }}";
+  for (const char* writes : {"{{ messages[0].content }}", "{{ messages[0].content | tojson }}"}) {
+    EXPECT_EQ(Parts(no_texts + writes), ContentParts()) << writes;
+    EXPECT_EQ(Render(no_texts + writes, chat_).status().message(), "no");
+  }
+  // Words of the template's own.
+  EXPECT_EQ(Parts(std::string("{\"type\": \"text\"}") + kTexts), ContentParts());
+}
+
 }  // namespace
 }  // namespace inlay
