@@ -13,6 +13,11 @@
 
 namespace inlay {
 
+// The `size` bytes of an object or array.
+inline absl::Span<const uint8_t> AsBytes(const void* data, size_t size) {
+  return {static_cast<const uint8_t*>(data), size};
+}
+
 class ByteSink {
  public:
   virtual ~ByteSink() = default;

@@ -17,10 +17,6 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::array<char, 8> kMagic = {'i', 'n', 'l', 'a', 'y', 'k', 'v', '\n'};
 
-absl::Span<const uint8_t> AsBytes(const void* data, size_t bytes) {
-  return {static_cast<const uint8_t*>(data), bytes};
-}
-
 // A name as stored in a header, which has room for `bytes` bytes.
 absl::string_view Cut(absl::string_view name, size_t bytes) { return name.substr(0, bytes); }
 

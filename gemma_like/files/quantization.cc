@@ -1,16 +1,15 @@
 #include "gemma_like/files/quantization.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
 #include <cmath>
-#include <optional>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-#include "absl/status/statusor.h"
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +19,7 @@
 #include "base/status_macros.h"
 #include "gemma_like/model/check_tensors.h"
 #include "io/gguf/gguf_writer.h"
+#include "ops/first_row.h"
 #include "ops/quant/dequantize.h"
 #include "ops/quant/quantize.h"
 #include "ops/team.h"
@@ -139,13 +139,9 @@ class RowConverter {
   // element that is too large.
   absl::StatusOr<absl::Span<const uint8_t>> Convert(size_t first, size_t count) {
     bytes_.resize(count * row_bytes_);
-    std::atomic<size_t> first_bad = count;  // row
     const Team::Region region(team_);
-    ForRowsOfThreads(team_, count, from_.cols, [&](size_t row, size_t thread) {
-      if (FirstTooLargeOf(first + row, thread, &bytes_[row * row_bytes_]) == from_.cols) return;
-      for (size_t before = first_bad;
-           row < before && !first_bad.compare_exchange_weak(before, row);)
-        continue;
+    const size_t first_bad = FirstRow(team_, count, from_.cols, [&](size_t row, size_t thread) {
+      return FirstTooLargeOf(first + row, thread, &bytes_[row * row_bytes_]) < from_.cols;
     });
     if (first_bad < count) return TooLarge(first + first_bad);
     return absl::MakeConstSpan(bytes_);

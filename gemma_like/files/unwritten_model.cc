@@ -11,16 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
 #include "base/status_macros.h"
 
 namespace inlay {
-namespace {
-
-absl::Span<const uint8_t> BytesAt(const void* data, size_t size) {
-  return {static_cast<const uint8_t*>(data), size};
-}
-
-}  // namespace
 
 absl::StatusOr<UnwrittenModel> UnwrittenModel::Create(const SynthModel& model,
                                                       const Quantization& quantization,
@@ -38,7 +32,7 @@ absl::StatusOr<UnwrittenModel> UnwrittenModel::Create(const SynthModel& model,
         absl::StrCat(name, ": there are no addresses for the ", size, " bytes of such a file"));
   }
   UnwrittenModel unwritten(static_cast<uint8_t*>(bytes), size);
-  INLAY_RETURN_IF_ERROR(unwritten.Write(0, BytesAt(header.data(), header.size())));
+  INLAY_RETURN_IF_ERROR(unwritten.Write(0, AsBytes(header.data(), header.size())));
   INLAY_ASSIGN_OR_RETURN(unwritten.file_,
                          GgufFile::Parse({unwritten.bytes_, unwritten.size_}, name));
   for (const SynthTensor& tensor : model.tensors) {
@@ -46,7 +40,7 @@ absl::StatusOr<UnwrittenModel> UnwrittenModel::Create(const SynthModel& model,
     const absl::Span<const uint8_t> data = unwritten.file().FindTensor(tensor.name)->data;
     assert(data.size() == tensor.values.size() * sizeof(float));
     INLAY_RETURN_IF_ERROR(unwritten.Write(static_cast<size_t>(data.data() - unwritten.bytes_),
-                                          BytesAt(tensor.values.data(), data.size())));
+                                          AsBytes(tensor.values.data(), data.size())));
   }
   return unwritten;
 }

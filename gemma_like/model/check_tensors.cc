@@ -1,7 +1,6 @@
 #include "gemma_like/model/check_tensors.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
+#include "ops/first_row.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/operand.h"
 #include "ops/matmul/packed_matrix.h"
@@ -57,19 +57,17 @@ absl::Status CheckRows(const GgufFile& file, const GgufTensor& tensor, Team& tea
                             .rows = tensor.num_elements() / cols,
                             .cols = cols};
   std::vector<std::vector<float>> scratch(team.threads(), std::vector<float>(cols));
-  std::atomic<size_t> first_bad = matrix.rows;  // row
+  size_t first_bad = matrix.rows;  // row
   const Team::Region region(team);
   const size_t most = std::max<size_t>(1, kElementsAtATime / cols);
   for (size_t first = 0; first < matrix.rows && first_bad == matrix.rows; first += most) {
     const size_t count = std::min(most, matrix.rows - first);
-    ForRowsOfThreads(team, count, cols, [&](size_t i, size_t thread) {
-      const size_t row = first + i;
+    const size_t bad = FirstRow(team, count, cols, [&](size_t row, size_t thread) {
       std::vector<float>& values = scratch[thread];
-      DequantizeRow(matrix, row, values.data());
-      if (FirstBad(values) == cols) return;
-      for (size_t bad = first_bad; row < bad && !first_bad.compare_exchange_weak(bad, row);)
-        continue;
+      DequantizeRow(matrix, first + row, values.data());
+      return FirstBad(values) < cols;
     });
+    if (bad < count) first_bad = first + bad;
     checked(tensor.data.size() / matrix.rows * count);
   }
   if (first_bad == matrix.rows) return absl::OkStatus();
@@ -98,7 +96,8 @@ absl::Status CheckTiles(const GgufFile& file, const GgufTensor& tensor, Team& te
       MatMul(rows, *input, FloatRows(values.data(), 1, kTileRows), team);
       const size_t bad = FirstBad(values);
       if (bad == kTileRows) continue;
-      return Damaged(file, tensor, values[bad], absl::StrCat("row ", first_row + bad));
+      return Damaged(file, tensor, values[bad],
+                     absl::StrCat("row ", first_row + bad, " of ", tensor.ShapeString()));
     }
     const size_t together = tensor.type == WeightType::kBF16 ? 2 : 1;
     values.resize(together * kTileRows);

@@ -53,8 +53,6 @@ class FirstOf final : public ByteSource {
   uint64_t remaining_;
 };
 
-uint8_t* AsBytes(char* bytes) { return reinterpret_cast<uint8_t*>(bytes); }
-
 }  // namespace
 
 // What rank r writes, at that rank.
@@ -172,9 +170,8 @@ absl::Status PartTransfer::Save(const KVCache& cache, uint64_t seed, ByteSink* s
       Gather(r, bytes);
       left -= bytes;
       if (!IsFirst() || !status.ok()) continue;
-      status = OrOutOfMemory("a saved conversation", [&] {
-        return sink->Append({AsBytes(piece_.data()), bytes});
-      });
+      status = OrOutOfMemory("a saved conversation",
+                             [&] { return sink->Append(AsBytes(piece_.data(), bytes)); });
     }
   }
   return status;
@@ -219,7 +216,7 @@ absl::Status PartTransfer::Load(KVCache& cache, uint64_t seed, absl::Span<const 
       left -= bytes;
       if (IsFirst() && status.ok()) {
         status = OrOutOfMemory("a saved conversation", [&] {
-          return source->Read({AsBytes(piece_.data()), bytes});
+          return source->Read({reinterpret_cast<uint8_t*>(piece_.data()), bytes});
         });
       }
       bool is_read = status.ok();
