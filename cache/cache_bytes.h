@@ -13,8 +13,8 @@ namespace inlay {
 struct CacheBytes {
   size_t constant = 0;   // upper bound, independent of the length: rings, states and logs
   size_t per_block = 0;  // in addition, for every started kKvBlockRows tokens
-  // Of `constant`: what an append may take anew for every started kKvBlockRows tokens, as a ring
-  // takes its blocks when they are written first, and again where a snapshot shares them.
+  // The part of `constant` that an append may allocate for every started kKvBlockRows tokens: a
+  // ring allocates a block when it is first written, and again when a snapshot shares it.
   size_t ring_block = 0;
   size_t append = 0;    // upper bound of what an open transaction adds
   size_t snapshot = 0;  // upper bound of the copies when a fork and its origin diverge

@@ -14,8 +14,8 @@ class ByteSink;
 class ByteSource;
 class KVCache;
 
-// Of appends the owner of the caches knows by itself. An error refuses the operation, of which
-// nothing has happened yet. Different caches may be reported from different threads at once.
+// Appends are not reported. An error refuses the operation, of which nothing has happened yet.
+// Different caches may be reported from different threads at once.
 //
 // Where each copy has a part of the layers alone, the follower also writes and reads all parts.
 class CacheFollower {

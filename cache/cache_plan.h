@@ -4,6 +4,7 @@
 #define INLAY_CACHE_CACHE_PLAN_H_
 
 #include <cstddef>
+#include <type_traits>
 
 #include "base/rank_share.h"
 #include "cache/cache_bytes.h"
@@ -11,6 +12,7 @@
 #include "cache/storage.h"
 #include "cache/storage_policy.h"
 #include "configs/config.h"
+#include "configs/pattern.h"
 
 namespace inlay {
 

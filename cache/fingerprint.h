@@ -36,9 +36,9 @@ class Hash {
 
 }  // namespace fingerprint_internal
 
-// The hash of a config's name, layers and factors: equal in two builds exactly when their configs
-// compute the same from the same weights, whatever the vocabulary size. A cache may be used with a
-// model of the same fingerprint.
+// The hash of a config's name, layers and factors: the same in every build, whatever the vocabulary
+// size. Configs that compute different results from the same weights differ in what is hashed, so a
+// cache may be used with a model of the same fingerprint.
 template <ModelConfig Config>
 constexpr uint64_t ConfigFingerprint() {
   fingerprint_internal::Hash hash;
@@ -60,9 +60,9 @@ constexpr uint64_t ConfigFingerprint() {
   return hash.value();
 }
 
-// ConfigFingerprint plus everything that determines the layout of the cache, of which each of so
-// many ranks has a part: equal in two builds exactly when one can continue from a cache that the
-// other stored.
+// The hash of ConfigFingerprint and of everything else that determines the layout of the cache, of
+// which each of `ranks` ranks has a part. A build can continue from a cache that another one stored
+// if this is the same in both.
 template <ModelConfig Config, class Policy>
 constexpr uint64_t StorageFingerprint(size_t ranks = 1) {
   fingerprint_internal::Hash hash;

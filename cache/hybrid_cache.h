@@ -26,9 +26,9 @@
 
 namespace inlay {
 
-// The cache of one layer: the storages of its mixers.
 template <class M>
 using MixerStorageType = typename MixerStorage<M>::Type;
+// The cache of one layer: the storages of its mixers.
 template <class Layer>
 using LayerStorage = ForMixers<Layer, StorageTuple, MixerStorageType>;
 
@@ -44,8 +44,8 @@ struct MakeStorage {
 
 }  // namespace cache_internal
 
-// One conversation with a model of this config. Movable; Fork and copying share memory until one
-// side writes.
+// One conversation with a model of this config. Movable; a fork shares memory with its origin until
+// either of them writes.
 template <ModelConfig Config>
 class HybridCache final : public KVCache {
   static_assert(CheckConfig<Config>());

@@ -5,8 +5,7 @@
 #include "base/out_of_memory.h"
 #include "base/plural.h"
 #include "cache/block_pool.h"
-#include "cache/cache_plan.h"
-#include "cache/serialize.h"
+#include "cache/cache_bytes.h"
 
 namespace inlay {
 

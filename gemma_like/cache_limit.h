@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "cache/hybrid_cache.h"
+#include "cache/cache_options.h"
 #include "cache/kv_cache.h"
 #include "gemma_like/engine.h"
 #include "ops/attention/kv_type.h"

@@ -1,4 +1,4 @@
-// What the engine needs of a kind of mixer or MLP.
+// What the engine needs of a kind of mixer, MLP or input branch.
 #ifndef INLAY_GEMMA_LIKE_LAYER_KIND_H_
 #define INLAY_GEMMA_LIKE_LAYER_KIND_H_
 
@@ -253,8 +253,10 @@ struct Pass {
   }
 };
 
-// The engine's half of a kind P of mixer or MLP. Each kind's header in gemma_like/layers
-// specialises it; nothing else in the engine names a kind.
+// The engine's half of a kind P of mixer, MLP or input branch. Each kind's header in
+// gemma_like/layers specialises it; no other code of the engine names a kind. Single tensors and
+// keys of kinds are named where files deviate from the usual: in model/weight_binder.cc,
+// model/metadata_check.cc and files/quantization.cc.
 //
 // Every part has
 //   Weights

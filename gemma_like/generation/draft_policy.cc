@@ -6,8 +6,7 @@
 namespace inlay {
 namespace {
 
-// Before anything is known a bucket counts as if so many of its tokens had been checked and half of
-// those accepted that the draft model itself doubts: hopeful, so that it is tried.
+// Prior: kAssumed tries per bucket, accepted at (1 + p) / 2.
 constexpr double kAssumed = 4;
 // Counts are halved beyond this, so that a change of the text shows.
 constexpr double kMostCounted = 64;

@@ -19,10 +19,6 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-}  // namespace
-
-namespace {
-
 absl::Status RunPrompt(Engine& engine, KVCache& cache, PromptSteps& steps, FloatRows logits,
                        const CancelCheck& cancel) {
   while (!steps.done()) {

@@ -17,8 +17,8 @@ namespace inlay {
 // A token and how likely the model finds it.
 struct TokenChance {
   int32_t token;
-  float
-      logprob;  // the natural logarithm of the model's own probability, before any sampling option
+  // The natural logarithm of the model's own probability, before any sampling option.
+  float logprob;
 
   friend bool operator==(const TokenChance&, const TokenChance&) = default;
 };

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "cache/chunk_log.h"
 #include "gemma_like/layer_kind.h"
 #include "ops/state_chunk.h"

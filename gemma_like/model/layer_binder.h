@@ -36,7 +36,7 @@ class LayerBinder {
       : binder_(binder), prefix_(absl::StrCat("blk.", index, ".")), model_dim_(model_dim) {}
 
   size_t model_dim() const { return model_dim_; }
-  // What of the matrices is asked for.
+  // The share of the matrices' rows that is asked for.
   RankShare share() const {
     if constexpr (requires { binder_.share(); }) return binder_.share();
     return {};

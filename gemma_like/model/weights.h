@@ -3,8 +3,10 @@
 #define INLAY_GEMMA_LIKE_MODEL_WEIGHTS_H_
 
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "base/rank_share.h"
 #include "configs/config.h"
 #include "configs/layer.h"
 #include "configs/pattern.h"

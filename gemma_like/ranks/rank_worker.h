@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "gemma_like/load_model.h"
-#include "gemma_like/ranks/rank_load.h"
 #include "gemma_like/ranks/ranks.h"
 
 namespace inlay {

@@ -22,9 +22,9 @@ namespace inlay {
 // sentence, as they can no longer agree.
 class Ranks {
  public:
-  // How long the others may take: as long as they may in a forward pass; or any time, where one
-  // waits for what a user does or for a file; or that for those that wait for the first rank's
-  // file, and as in a pass at the first.
+  // How long the others may take. kPass: the pass's deadline. kNone: no deadline, where one waits
+  // for a user or for a file. kPassAtFirst: none, but the pass's at rank 0, whose file the others
+  // wait for.
   enum class Deadline { kPass, kNone, kPassAtFirst };
 
   virtual ~Ranks() = default;

@@ -59,9 +59,9 @@ class Operand {
                       const Compute& compute) {
     return MakeColumns(x, 0, x.cols, 1, forms, memory, team, compute);
   }
-  // The same for some columns of each row, as which compute has made them: of each of `spans` equal
-  // parts of the row those from `first` on, `count` many. Both are multiples of kQuantBlock, or the
-  // columns are the last ones. The others are written by others.
+  // The same where compute makes some columns of each row, and these alone are rounded: of each of
+  // `spans` equal parts of the row, `count` columns from `first` on. Both numbers are multiples of
+  // kQuantBlock, or the columns are the last ones. The caller has the other columns filled in.
   template <class Compute>
   static Operand MakeColumns(ConstFloatRows x, size_t first, size_t count, size_t spans,
                              OperandForms forms, float* memory, Team& team,

@@ -65,8 +65,7 @@ enum class PackedFormat : uint8_t {
   kTwosK,
   // 3 bits per weight: per 256 columns 16 f16 d; then per 32 columns 2 quads of bytes with the low
   // 2 bits of 8 quads, and a quad of bytes with their high bits. Q3_K: q + 4, then per 16 columns
-  // 16
-  // signed bytes s: w = (d s) q.
+  // 16 signed bytes s: w = (d s) q.
   kThreesK,
   // Likewise indices into a table of 8. IQ2_XS and IQ2_S: then 16 bytes with the nibbles s of both
   // halves of the 32 columns. IQ2_XXS has the nibbles s of 8 groups of 32 columns after d.
