@@ -113,7 +113,7 @@ TEST_F(RunningTurnTest, NobodyElseWaitsForAStoreThatHangs) {
   EXPECT_THAT(reply_->body(), testing::HasSubstr(": ping"));
   EXPECT_FALSE(reply_->finished());
   states_->Open();
-  EXPECT_TRUE(asked.get());
+  ASSERT_TRUE(asked.get());
   for (const auto& reply : {reply_, follower_}) {
     reply->Wait();
     EXPECT_EQ(reply->Events().back()["type"], "turn") << reply->body();
