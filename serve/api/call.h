@@ -51,8 +51,6 @@ struct ToolChoice {
 };
 
 struct Call {
-  Protocol protocol = Protocol::kChatCompletions;
-  std::string model;  // as the client names it
   Call() = default;
   Call(const Call&) = default;
   Call(Call&&) = default;
@@ -60,6 +58,8 @@ struct Call {
   Call& operator=(Call&&) = default;
   ~Call();  // takes no memory, whatever the request has put into the JSON values (EmptyJson)
 
+  Protocol protocol = Protocol::kChatCompletions;
+  std::string model;  // as the client names it
 
   // For chats: what a chat template gets. Messages are in the shape of chat/completions whatever
   // the protocol: {"role", "content": a string, "reasoning_content", "tool_calls": [{"id", "type":
@@ -90,9 +90,9 @@ struct Call {
 
   // For completions: texts or tokens.
   std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
+  bool parse_special = false;  // the text of a control token in a text becomes that token
   bool echo = false;  // the answer begins with the prompt; with logprobs, so do these
   // With both of them: the prompts' tokens, once the server has encoded them.
-  bool parse_special = false;  // the text of a control token in a text becomes that token
   std::vector<std::vector<int32_t>> prompt_tokens;
 
   CallSampling sampling;

@@ -197,9 +197,9 @@ absl::StatusOr<std::vector<AnswerRequest>> AnswerRoutes::MakeRequests(
       request.options.score_from = 1;
       request.options.end_chance = true;
     }
-    for (const auto& prompt : call.prompts) {
     EncodeOptions encoding;
     encoding.parse_special = call.parse_special;
+    for (const auto& prompt : call.prompts) {
       requests.push_back(request);
       if (const auto* tokens = std::get_if<std::vector<int32_t>>(&prompt)) {
         requests.back().prompt = *tokens;

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/format.h"
 #include "base/plural.h"
 #include "base/status_macros.h"
-#include "base/format.h"
 #include "gemma_like/perplexity.h"
 #include "io/gguf/gguf.h"
 #include "tools/commands/commands.h"

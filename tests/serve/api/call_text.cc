@@ -59,8 +59,8 @@ Json CallJson(const Call& call) {
   Put(json, "sealed_reasoning", call.sealed_reasoning, false);
   for (const auto& prompt : call.prompts)
     std::visit([&](const auto& input) { json["prompts"].push_back(input); }, prompt);
-  Put(json, "echo", call.echo, false);
   Put(json, "parse_special", call.parse_special, false);
+  Put(json, "echo", call.echo, false);
   PutSampling(json, call.sampling);
   if (call.max_tokens.has_value()) json["max_tokens"] = *call.max_tokens;
   Put(json, "stop_texts", call.stop_texts, empty.stop_texts);
