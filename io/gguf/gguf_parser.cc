@@ -321,8 +321,10 @@ absl::Status GgufParser::ReadTensorShape(GgufTensor* tensor, TensorPlace* place)
   INLAY_ASSIGN_OR_RETURN(place->offset, Read<uint64_t>(what));
   const std::optional<TensorForm> form = FindTensorForm(type_id);
   if (!form.has_value() || (form->packed && !file_.packed_)) {
-    return Refuse(what, " has type ", type_id, NameOfUnreadType(type_id),
-                  ", which is not a weight type that can be read");
+    const std::string name = NameOfUnreadType(type_id);
+    return Refuse(
+        what, " has type ", type_id, name, ", which is not a weight type that can be read",
+        name.empty() ? "" : "; download another quantization of the model, such as Q4_K_M");
   }
   tensor->type = form->type;
   tensor->packed = form->packed;

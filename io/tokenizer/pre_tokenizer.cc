@@ -29,6 +29,7 @@ constexpr PreTokenizerInfo kInfos[] = {
     {"lfm2", PreTokenizer::kLlama3, true, true},
     {"falcon-h1", PreTokenizer::kLlama3, true, true},
     {"pixtral", PreTokenizer::kLlama3, true, true},
+    {"qwen2", PreTokenizer::kQwen2, false, false, true},
     {"qwen35", PreTokenizer::kQwen35, false, false, true},
 };
 
@@ -298,6 +299,8 @@ size_t SplitWords(PreTokenizer rules, absl::string_view text, bool last,
       return SplitSingleDigits(text, last, use);
     case PreTokenizer::kLlama3:
       return Split(text, last, Llama3WordEnd<3>, use);
+    case PreTokenizer::kQwen2:
+      return Split(text, last, Llama3WordEnd<1>, use);
     case PreTokenizer::kQwen35:
       return Split(text, last, Llama3WordEnd<1>, use, /*marks=*/Class::kLetter);
     case PreTokenizer::kUnnamed:

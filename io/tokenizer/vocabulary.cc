@@ -92,12 +92,14 @@ absl::Status ReadTypes(const GgufFile& file, Vocabulary* vocabulary) {
   INLAY_ASSIGN_OR_RETURN(const std::vector<int64_t> types, file.GetInts(kTypesKey));
   vocabulary->types.reserve(size);
   for (size_t i = 0; i < size; ++i) {
-    if (types[i] < 1 || types[i] > 6) {
+    // Some writers leave the type of tokens at 0, "undefined".
+    if (types[i] < 0 || types[i] > 6) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": token ", i, " has type ",
                                                      types[i], " in '", kTypesKey,
-                                                     "', outside 1 to 6"));
+                                                     "', outside 0 to 6"));
     }
-    vocabulary->types.push_back(static_cast<TokenType>(types[i]));
+    vocabulary->types.push_back(types[i] == 0 ? TokenType::kNormal
+                                              : static_cast<TokenType>(types[i]));
   }
   return absl::OkStatus();
 }

@@ -29,8 +29,8 @@ struct Vocabulary {
   // Longest token, in bytes; it bounds the time that encoding takes per byte of text.
   static constexpr size_t kLongestToken = 4096;
 
-  // Reads tokens, token_type (all normal when the key is missing) and the ids with a role. Fails
-  // when there is no token, a token or all together are too long, lengths differ, a type is
+  // Reads tokens, token_type (normal where it is 0 or the key is missing) and the ids with a role.
+  // Fails when there is no token, a token or all together are too long, lengths differ, a type is
   // unknown, or the id of bos, eos or unk is outside the vocabulary.
   //
   // Where token_embd.weight has fewer rows than there are tokens, those without a row are left out:
@@ -59,10 +59,11 @@ struct Vocabulary {
   // but no text may turn into a control token.
   bool has_unknown() const { return unk.has_value() && types[*unk] == TokenType::kUnknown; }
 
-  size_t listed = 0;             // tokens in the file
-  size_t count = 0;              // of these, those that have a row in the embedding
-  StringTable texts;             // as in the file
-  std::vector<TokenType> types;  // as in the file, except for control tokens of another type
+  size_t listed = 0;  // tokens in the file
+  size_t count = 0;   // of these, those that have a row in the embedding
+  StringTable texts;  // as in the file
+  // As in the file, except for the type 0, which is normal, and control tokens of another type.
+  std::vector<TokenType> types;
   std::optional<int32_t> bos, eos, unk;
   // The tokens after which a model generates nothing: those that the file names, and control tokens
   // with one of the usual texts, since many files name only one of several. Ascending, without ids

@@ -168,7 +168,9 @@ std::vector<BadFile> BadTensors() {
        "need at least 9223372036854775872"},
       {"elements beyond 2^64 in fewer bytes", one("a", {two32 * 32, two32 / 32, 1, 1}, kQ8_0, 0),
        "beyond 2^64"},
-      {"type 29, of others", one("a", {256}, 29, 0), "tensor 'a' has type 29 (IQ1_M), which is"},
+      {"type 29, of others", one("a", {256}, 29, 0),
+       "tensor 'a' has type 29 (IQ1_M), which is not a weight type that can be read; download "
+       "another quantization of the model, such as Q4_K_M"},
       {"type 31, withdrawn", one("a", {32}, 31, 0), "tensor 'a' has type 31 (Q4_0_4_4), which is"},
       {"type 2^32 - 1", one("a", {32}, UINT32_MAX, 0), "has type 4294967295, which is"},
       {"row of half a block", one("a", {16}, kQ8_0, 0), "not a multiple of 32"},

@@ -55,7 +55,8 @@ TEST(BpeTokenizerTest, MergesMayPassThroughTextsThatAreNoTokens) {
 
 // "e" and U+0301 is U+00E9 to models whose tokenizer.json has the normalizer NFC.
 TEST(BpeTokenizerTest, SomeKindsNormalize) {
-  for (const auto& [pre, normalizes] : std::map<std::string, bool>{{"qwen35", true},
+  for (const auto& [pre, normalizes] : std::map<std::string, bool>{{"qwen2", true},
+                                                                   {"qwen35", true},
                                                                    {"mpt", true},
                                                                    {"gpt-neox", true},
                                                                    {"olmo", true},

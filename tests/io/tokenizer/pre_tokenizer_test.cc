@@ -26,6 +26,9 @@ std::vector<std::string> SingleDigits(const std::string& text) {
 std::vector<std::string> Llama3(const std::string& text) {
   return Words(PreTokenizer::kLlama3, text);
 }
+std::vector<std::string> Qwen2(const std::string& text) {
+  return Words(PreTokenizer::kQwen2, text);
+}
 std::vector<std::string> Qwen35(const std::string& text) {
   return Words(PreTokenizer::kQwen35, text);
 }
@@ -71,6 +74,16 @@ TEST(PreTokenizerTest, Llama3) {
   EXPECT_THAT(Llama3("a   1"), ElementsAre("a", "  ", " ", "1"));
   EXPECT_THAT(Llama3("\nfoo"), ElementsAre("\n", "foo"));
   EXPECT_THAT(Llama3("x='y'"), ElementsAre("x", "='", "y", "'"));
+}
+
+TEST(PreTokenizerTest, Qwen2) {
+  EXPECT_THAT(Qwen2("I'LL SAY 2026's"),
+              ElementsAre("I", "'LL", " SAY", " ", "2", "0", "2", "6", "'s"));
+  EXPECT_THAT(Qwen2("\tfoo(bar) !!\n\nb"), ElementsAre("\tfoo", "(bar", ")", " !!\n\n", "b"));
+  EXPECT_THAT(Qwen2("a   1  \n  b"), ElementsAre("a", "  ", " ", "1", "  \n", " ", " b"));
+  // A mark is no letter.
+  EXPECT_THAT(Qwen2("e\xCC\x81t!"), ElementsAre("e", "\xCC\x81t", "!"));
+  EXPECT_THAT(Qwen2("e\xCC\x81\xCC\x81!"), ElementsAre("e", "\xCC\x81\xCC\x81!"));
 }
 
 TEST(PreTokenizerTest, Qwen35) {
@@ -125,7 +138,7 @@ TEST(PreTokenizerTest, WordsAreTheWholeText) {
     for (uint32_t i = 0; i < random() % 12; ++i) text += parts[random() % parts.size()];
     for (const PreTokenizer rules :
          {PreTokenizer::kGpt2, PreTokenizer::kSingleDigits, PreTokenizer::kLlama3,
-          PreTokenizer::kQwen35, PreTokenizer::kUnnamed}) {
+          PreTokenizer::kQwen2, PreTokenizer::kQwen35, PreTokenizer::kUnnamed}) {
       std::string joined;
       for (const std::string& word : Words(rules, text)) {
         ASSERT_FALSE(word.empty());
@@ -143,6 +156,7 @@ TEST(PreTokenizerTest, NamesOfFiles) {
   EXPECT_EQ(FindPreTokenizer("dbrx")->rules, PreTokenizer::kLlama3);
   EXPECT_FALSE(FindPreTokenizer("dbrx")->whole_words_first);
   EXPECT_TRUE(FindPreTokenizer("llama-bpe")->whole_words_first);
+  EXPECT_EQ(FindPreTokenizer("qwen2")->rules, PreTokenizer::kQwen2);
   EXPECT_EQ(FindPreTokenizer("qwen35")->rules, PreTokenizer::kQwen35);
   EXPECT_FALSE(FindPreTokenizer("qwen35")->adds_bos);
   EXPECT_EQ(FindPreTokenizer("mpt")->rules, PreTokenizer::kGpt2);

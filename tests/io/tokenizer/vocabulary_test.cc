@@ -100,6 +100,18 @@ TEST(EndsOfGeneration, FillingInTheMiddleHasSome) {
   }
 }
 
+// Type 0 is "undefined".
+TEST(TypesOfTokens, ATokenWithoutTypeIsNormal) {
+  TestVocabulary vocabulary = BpeBase("dbrx");
+  vocabulary.Add("<abc>", kUserDefined);
+  EXPECT_EQ(Must(vocabulary.Load())->FindSpecial("<abc>"), kFirstBpe);
+  vocabulary.types.back() = 0;
+  const auto tokenizer = Must(vocabulary.Load());
+  EXPECT_EQ(tokenizer->FindSpecial("<abc>"), std::nullopt);
+  EXPECT_FALSE(tokenizer->IsControl(kFirstBpe));
+  EXPECT_EQ(tokenizer->Piece(kFirstBpe), "<abc>");
+}
+
 TEST(SuppressedTokens, AreThoseThatTheKeyNames) {
   TestVocabulary vocabulary = SpmBase();
   EXPECT_THAT(Must(vocabulary.Load())->suppressed(), ElementsAre());
