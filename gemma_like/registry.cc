@@ -23,8 +23,6 @@ namespace {
 absl::Status UnknownArchitecture(const GgufFile& file, absl::string_view architecture) {
   // What hubs have beside the text models of the families that are built in.
   constexpr std::pair<absl::string_view, absl::string_view> kOthers[] = {
-      {"clip", "it is the vision or audio part of a model, not the text model"},
-      {"gemma4-assistant", "it drafts for a Gemma 4 model and is none by itself"},
       {"lfm2-bidir", "it embeds texts with LFM2's layers, which is not built in"},
       {"nemotron_h_omni",
        "it is Ollama's file of a model that reads images, too; take a file of its text model"}};
@@ -64,6 +62,8 @@ absl::Status NoneFits(const GgufFile& file, std::vector<std::string> differences
 }  // namespace
 
 absl::StatusOr<const ConfigEntry*> FindConfig(const GgufFile& file) {
+  if (const std::string companion = DescribeCompanion(file); !companion.empty())
+    return absl::InvalidArgumentError(absl::StrCat(file.name(), " ", companion));
   INLAY_ASSIGN_OR_RETURN(const absl::string_view architecture,
                          file.GetString("general.architecture"));
   std::optional<std::vector<std::string>> fewest;

@@ -149,5 +149,22 @@ TEST_F(ListTest, ListsModelsAndWhatBecomesOfThem) {
   }
 }
 
+// An adapter or the like is no model, whatever its file is called.
+TEST_F(ListTest, LeavesOutWhatBelongsToModels) {
+  const auto file = GgufFile::Open(kDemoModel);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::string path = ScratchPath("adapter.gguf");
+  WriteChanged(*file,
+               {.without_keys = {"general.type"},
+                .add_keys = [](GgufWriter& w) { w.SetString("general.type", "adapter"); }},
+               path);
+  Add(".lmstudio/models/u/r/adapter.gguf", ReadFile(path));
+  EXPECT_THAT(RunProgram({"list"}, {.env = env_}).out, HasSubstr("no models in "));
+  Add(".lmstudio/models/u/r/bard.gguf", ReadFile(kDemoModel));
+  const auto json = RunProgram({"list", "-o", "json"}, {.env = env_}).Json();
+  ASSERT_EQ(json.size(), 1u) << json;
+  EXPECT_EQ(json[0]["name"], "u/r:bard.gguf");
+}
+
 }  // namespace
 }  // namespace inlay

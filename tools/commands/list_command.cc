@@ -7,12 +7,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/format.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "gemma_like/model/companion_file.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
 #include "io/hub/local_model.h"
@@ -21,8 +22,8 @@
 #include "tools/format.h"
 #include "tools/inspection.h"
 #include "tools/json_text.h"
-#include "tools/output.h"
 #include "tools/local_models.h"
+#include "tools/output.h"
 
 namespace inlay {
 namespace {
@@ -35,6 +36,7 @@ struct ListedModel {
   uint64_t memory = 0;  // bytes of weights, scratch and a conversation
   size_t context = 0;   // of that conversation, in tokens
   std::string problem;  // empty where it runs
+  bool beside = false;  // it belongs to a model and is none
 };
 
 absl::Status Fit(const GgufFile& file, ListedModel& listed) {
@@ -48,13 +50,14 @@ absl::Status Fit(const GgufFile& file, ListedModel& listed) {
 }
 
 ListedModel Examine(LocalModel model) {
-  ListedModel listed = {std::move(model), 0, "", 0, 0, ""};
+  ListedModel listed = {std::move(model), 0, "", 0, 0, "", false};
   listed.problem = listed.model.problem;
   if (listed.model.path.empty()) return listed;
   const auto file = GgufFile::Open(listed.model.path);
   absl::Status status = file.status();
   if (file.ok()) {
     listed.bytes = file->file_size();
+    listed.beside = !DescribeCompanion(*file).empty();
     status = Fit(*file, listed);
   }
   if (!status.ok()) listed.problem = std::string(status.message());
@@ -103,15 +106,18 @@ absl::Status RunList(bool json) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string text =
       Format("%-10s %-52s %9s %9s  %s\n", "source", "name", "file", "memory", "config");
+  bool any = false;
   for (LocalModel& model : places.models) {
     const ListedModel listed = Examine(std::move(model));
+    if (listed.beside) continue;
+    any = true;
     if (json) {
       list.push_back(ListedJson(listed));
     } else {
       text += ListedText(listed);
     }
   }
-  if (places.models.empty()) {
+  if (!any) {
     text = absl::StrCat("no models in ", absl::StrJoin(places.folders, ", "), "\n");
   }
   Output out;
