@@ -31,7 +31,8 @@ struct TextEmbedding {
 //   kName          its name in the registry and on the command line
 //   kArchitecture  the value of general.architecture in its files, and the prefix of their
 //                  metadata keys
-//   kVocabSize     the minimum number of rows of its embedding; files may have more
+//   kVocabSize     the number of rows of its embedding; files may have more, or fewer if they list
+//                  no more tokens than that
 //   kModelDim, kNormEpsilon
 //   Layers         a LayerList of Layer<...>, built with Chain<...>, Repeat<n, ...> and Masked<...>
 //   Metadata<Config>(v)  the metadata keys that its files must agree with, for Config, the struct
@@ -45,7 +46,8 @@ struct ConfigDefaults {
   static constexpr std::optional<float> kAbsentNormEpsilon = std::nullopt;
   // The tensor of the norm before the output matrix.
   static constexpr std::string_view kOutputNormTensor = "output_norm.weight";
-  // The output matrix is the embedding, unless the file has its own.
+  // Whether the output matrix of published checkpoints is the embedding. What counts is whether a
+  // file has its own.
   static constexpr bool kTiedOutput = true;
   static constexpr TextEmbedding kEmbedding{};
   static constexpr ChatTemplate kChatTemplate = ChatTemplate::kNone;

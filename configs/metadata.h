@@ -25,17 +25,19 @@ namespace inlay {
 //                                a file whose value is `mistaken` is accepted with a note: some
 //                                converter writes it for models that do not have it
 //   v.Flag(key, value[, absent])
-//   v.Text(key, value[, absent])
+//   v.Text(key, value[, absent[, same]])
+//                                `same` is another text that means the same
 //   v.Period(key, layers, period[, absent])
 //                                layers period - 1, 2 * period - 1, ... are not sliding; a file
 //                                may store a flag for each layer instead, true for those that are
 //   v.Ints(key, array)           one integer for each layer, kAnyValue where any is accepted; a
 //                                file may store a single one when all are equal
-//   v.Flags(key, array)          one flag for each layer
+//   v.Flags(key, array)          one flag for each layer; a file may store a period instead
 //   v.Texts(key, array)          one text for each layer
 //   v.Sections(key, array)       integers; a file may leave out zeros at the end
-//   v.VocabSize(least)           the rows of the embedding, which may be more; "vocab_size" only
-//                                where there is no embedding
+//   v.VocabSize(least)           the rows of the embedding, which may be more, and fewer if they
+//                                are no fewer than the file's tokens; "vocab_size" only where there
+//                                is no embedding
 // Every key that changes what the model computes must be passed, also keys that its files usually
 // lack: `absent` is the value that a missing key stands for.
 inline constexpr int64_t kAnyValue = -1;
@@ -91,7 +93,8 @@ struct PerLayerFinder {
   constexpr void Int(std::string_view, int64_t, std::optional<int64_t> = {}) {}
   constexpr void Float(std::string_view, double, std::optional<double> = {}) {}
   constexpr void Flag(std::string_view, bool, std::optional<bool> = {}) {}
-  constexpr void Text(std::string_view, std::string_view, std::optional<std::string_view> = {}) {}
+  constexpr void Text(std::string_view, std::string_view, std::optional<std::string_view> = {},
+                      std::optional<std::string_view> = {}) {}
 };
 
 // A visitor that checks whether all parts that pass a key pass the same value.
@@ -108,7 +111,7 @@ class AgreementCheck {
     See({key, value ? 1.0 : 0.0, {}});
   }
   constexpr void Text(std::string_view key, std::string_view value,
-                      std::optional<std::string_view> = {}) {
+                      std::optional<std::string_view> = {}, std::optional<std::string_view> = {}) {
     See({key, 0, value});
   }
   constexpr bool agrees() const { return agrees_; }
@@ -159,8 +162,9 @@ class LayerKeys {
     if (IsNew(key)) visitor_.Flag(key, value, absent);
   }
   void Text(std::string_view key, std::string_view value,
-            std::optional<std::string_view> absent = {}) {
-    if (IsNew(key)) visitor_.Text(key, value, absent);
+            std::optional<std::string_view> absent = {},
+            std::optional<std::string_view> same = {}) {
+    if (IsNew(key)) visitor_.Text(key, value, absent, same);
   }
   // An integer of this layer; layers whose parts do not pass the key have `elsewhere`, which may be
   // kAnyValue.

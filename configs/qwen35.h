@@ -81,7 +81,8 @@ struct Qwen35 : ConfigDefaults {
     // of text all are the same, but an angle beyond the sections would not turn at all.
     v.Sections("rope.dimension_sections", Sections());
     if constexpr (kHasExperts) {
-      v.Int("expert_feed_forward_length", kShape.hidden);
+      // Files may leave it to the shapes of their tensors.
+      v.Int("expert_feed_forward_length", kShape.hidden, kShape.hidden);
       v.Flag("norm_top_k_prob", true, true);
     }
   }

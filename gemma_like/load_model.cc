@@ -8,6 +8,7 @@
 #include "gemma_like/model/check_tensors.h"
 #include "gemma_like/model/ignored.h"
 #include "gemma_like/model/memory_plan.h"
+#include "gemma_like/model/metadata_check.h"
 #include "gemma_like/registry.h"
 #include "io/gguf/gguf.h"
 #include "io/tokenizer/load_tokenizer.h"
@@ -31,6 +32,7 @@ absl::StatusOr<LoadedModel> Load(const std::string& path, const EngineOptions& o
   INLAY_ASSIGN_OR_RETURN(model.engine, entry->load(model.file, options));
   INLAY_ASSIGN_OR_RETURN(model.tokenizer, LoadTokenizer(*model.file));
   model.ignored = FindIgnored(*model.file, *entry).ToString();
+  model.notes = entry->compare(*model.file).notes;
   INLAY_RETURN_IF_ERROR(model.file->CheckWhole());  // all of it was read
   return model;
 }

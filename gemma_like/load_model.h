@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "gemma_like/engine.h"
@@ -21,6 +22,9 @@ struct LoadedModel {
   // What the file holds that the model is run without, for a note to the user: "439 tensors of
   // vision (v., mm.)"; most often "".
   std::string ignored;
+  // Sentences on tensors that the model is run without or with others in their place: "there is no
+  // output.weight, ..."; most often none.
+  std::vector<std::string> notes;
 };
 
 // Opens a GGUF file, finds the built-in config that it was made for, and binds its weights and

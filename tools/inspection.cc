@@ -134,6 +134,12 @@ std::string IgnoredText(const Ignored& ignored) {
   return text;
 }
 
+std::string NotesText(const std::vector<std::string>& notes) {
+  std::string text = notes.empty() ? "" : "\nnotes\n";
+  for (const std::string& note : notes) absl::StrAppend(&text, "  ", note, "\n");
+  return text;
+}
+
 Json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan) {
   Json layers = Json::array();
   for (const LayerDescription& layer : plan.description.layers) {
@@ -147,13 +153,6 @@ Json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan) {
           {"layers", layers}};
 }
 
-Json MemoryJson(const MemoryPlan& plan) {
-  const CacheBytes& cache = plan.description.cache;
-  return {{"bytes_of_weights", plan.model.weights},
-          {"bytes_of_scratch", plan.model.scratch},
-          {"cache_type", plan.cache_type},
-          {"context", plan.context},
-          {"bytes_per_token", BytesPerToken(cache)},
 Json SamplingJson(const SamplingDefaults& sampling) {
   // 0.95 and not the digits of the double that the float is.
   const auto shown = [](float x) {
@@ -176,6 +175,13 @@ std::string SamplingText(const SamplingDefaults& sampling) {
                       " --repeat-last-n ", sampling.repeat_last_n, "\n");
 }
 
+Json MemoryJson(const MemoryPlan& plan) {
+  const CacheBytes& cache = plan.description.cache;
+  return {{"bytes_of_weights", plan.model.weights},
+          {"bytes_of_scratch", plan.model.scratch},
+          {"cache_type", plan.cache_type},
+          {"context", plan.context},
+          {"bytes_per_token", BytesPerToken(cache)},
           {"bytes_constant", cache.constant},
           {"bytes_per_conversation", cache.At(plan.context)},
           {"bytes_per_open_append", cache.append},

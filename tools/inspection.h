@@ -4,9 +4,10 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
-#include "gemma_like/model/description.h"
 #include "configs/text_defaults.h"
+#include "gemma_like/model/description.h"
 #include "gemma_like/model/ignored.h"
 #include "gemma_like/model/memory_plan.h"
 #include "gemma_like/registry.h"
@@ -40,13 +41,13 @@ void WriteFile(const GgufFile& file, Output& out);
 nlohmann::ordered_json IgnoredJson(const Ignored& ignored);
 // "" when nothing is.
 std::string IgnoredText(const Ignored& ignored);
-
 // Those of MetadataFit; "" when there are none.
 std::string NotesText(const std::vector<std::string>& notes);
 
 // How answers are sampled unless flags or requests say something else.
 nlohmann::ordered_json SamplingJson(const SamplingDefaults& sampling);
 std::string SamplingText(const SamplingDefaults& sampling);
+
 // {"name", "architecture", "layers": [{"mixer", "mlp"}]}
 nlohmann::ordered_json ConfigJson(const ConfigEntry& entry, const MemoryPlan& plan);
 nlohmann::ordered_json MemoryJson(const MemoryPlan& plan);

@@ -153,12 +153,19 @@ struct AttentionMixer : MixerPart {
     constexpr AttentionKeys kKeys = AttentionKeysOf<Config>();
     v.Int(kSliding && kKeys.own_sliding_dims ? "rope.dimension_count_swa" : "rope.dimension_count",
           kRotated, kShape.head_dim);
+    // What llama.cpp multiplies every rotated query and key by.
+    v.Float("rope.scaling.attn_factor", 1, 1);
     if constexpr (kSliding) {
       v.Float("rope.freq_base_swa", kRope.base, kKeys.absent_sliding_rope_base);
     } else {
       v.Float("rope.freq_base", kRope.base, kKeys.absent_rope_base);
       v.Float("rope.scaling.factor", kRope.scale, kKeys.absent_rope_scale);
-      if constexpr (kRope.scale != 1) v.Text("rope.scaling.type", "linear", "linear");
+      // Other types have other angles, or scale queries and keys, whatever the factor is.
+      if constexpr (kRope.scale != 1) {
+        v.Text("rope.scaling.type", "linear", "linear");
+      } else {
+        v.Text("rope.scaling.type", "none", "none", "linear");
+      }
     }
   }
 };

@@ -92,7 +92,10 @@ struct MoeMlp : MlpPart {
   static constexpr void Metadata(Visitor& v) {
     v.Int("expert_count", kShape.experts, 0);
     v.Int("expert_used_count", kShape.used_experts, 0);
-    v.Int("expert_shared_feed_forward_length", kShape.shared_hidden, 0);
+    // Without the key there is no shared expert, but one with a gate is part of its architecture,
+    // and the shapes of its tensors say its size.
+    v.Int("expert_shared_feed_forward_length", kShape.shared_hidden,
+          kShape.shared_gate ? kShape.shared_hidden : 0);
   }
 };
 

@@ -46,6 +46,7 @@ class MetadataWriter {
     writer_.SetBool(Key(key), value);
   }
   void Text(std::string_view key, std::string_view value,
+            std::optional<std::string_view> = std::nullopt,
             std::optional<std::string_view> = std::nullopt) {
     writer_.SetString(Key(key), ToAbsl(value));
   }
@@ -91,7 +92,8 @@ class TensorLister {
   explicit TensorLister(std::vector<SynthTensor>& tensors) : tensors_(tensors) {}
 
   bool Has(absl::string_view) const { return false; }
-  size_t Rows(absl::string_view, size_t least) const { return least; }
+  bool AnyLayerHas(absl::string_view) const { return true; }
+  size_t Rows(absl::string_view, size_t usual) const { return usual; }
   FileRows InFile(absl::string_view name, size_t rows, size_t cols, TensorUse use) {
     Packed(name, rows, cols, use);
     return {};

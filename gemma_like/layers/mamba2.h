@@ -69,7 +69,8 @@ struct LayerKind<Mamba2<kShape>> : SharesNothing {
     }
     w.in = b.RowRanges("ssm_in.weight", kInDim, b.model_dim(), rows);
     w.conv = ColumnsOf(b.Filters("ssm_conv1d.weight", kXbcDim, kShape.conv_width), kXbcDim, xbc);
-    w.conv_bias = ColumnsOf(b.Vector("ssm_conv1d.bias", TensorUse::kBias, kXbcDim), kXbcDim, xbc);
+    w.conv_bias = ColumnsOf(b.OptionalVector("ssm_conv1d.bias", TensorUse::kBias, kXbcDim, 0.0f),
+                            kXbcDim, xbc);
     w.dt_bias = b.Vector("ssm_dt.bias", TensorUse::kTimeStepBias, kHeads);
     w.a = b.Vector("ssm_a", TensorUse::kDecayRate, 1, kHeads);
     w.d = b.Vector("ssm_d", TensorUse::kNorm, 1, kHeads);

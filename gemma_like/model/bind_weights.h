@@ -38,7 +38,7 @@ void BindLayer(LayerBinder<Binder>& b, LayerWeights<L>& w) {
     }
   });
   if constexpr (L::Norms::kScalesStream) {
-    w.stream_scale = b.Vector("layer_output_scale.weight", TensorUse::kNorm, 1);
+    w.stream_scale = b.OptionalVector("layer_output_scale.weight", TensorUse::kNorm, 1, 1.0f);
   }
 }
 
@@ -63,8 +63,10 @@ void BindWeights(Binder& binder, ModelWeights<Config>& weights) {
   if constexpr (EmbedsTexts<Config>()) {
     BindDense<Config>(binder, weights);
   } else {
-    // The largest matrix first: while it is packed, it is in memory twice.
-    const bool own_output = !Config::kTiedOutput || binder.Has("output.weight");
+    // The largest matrix first: while it is packed, it is in memory twice. Fine-tunes may be saved
+    // without the matrix of their own that the config has; a binder without a file has no tensor.
+    const bool own_output =
+        binder.Has("output.weight") || (!Config::kTiedOutput && !binder.Has("token_embd.weight"));
     weights.output =
         binder.Packed(own_output ? "output.weight" : "token_embd.weight", vocab_size,
                       Config::kModelDim, own_output ? TensorUse::kMatrix : TensorUse::kEmbedding);

@@ -91,6 +91,13 @@ class LayerBinder {
   std::vector<float> Vector(absl::string_view tensor, TensorUse use, size_t cols, size_t rows = 1) {
     return binder_.Vector(Name(tensor), use, cols, rows);
   }
+  // The same, or `size` elements of `otherwise` if no layer of the file has such a tensor: some
+  // checkpoints are trained without it.
+  std::vector<float> OptionalVector(absl::string_view tensor, TensorUse use, size_t size,
+                                    float otherwise) {
+    if (!binder_.AnyLayerHas(tensor)) return std::vector<float>(size, otherwise);
+    return Vector(tensor, use, size);
+  }
   // A vector of the model, not of this layer, that must have these values: they follow from the
   // config, and files repeat them. Layers may ask for the same one.
   void ModelConstants(absl::string_view tensor, const std::vector<float>& values) {

@@ -1,6 +1,7 @@
 #include "gemma_like/model/metadata_check.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,7 +11,7 @@
 namespace inlay {
 namespace {
 
-// Names of the same key: that of llama.cpp's converter, and that of Ollama's.
+// Names of the same key: that of llama.cpp's converter, and that of Ollama's or of older files.
 struct OtherKey {
   absl::string_view usual;
   absl::string_view other;
@@ -18,6 +19,7 @@ struct OtherKey {
 constexpr OtherKey kOtherKeys[] = {
     {"rope.freq_base", "rope.global.freq_base"},
     {"rope.freq_base_swa", "rope.local.freq_base"},
+    {"rope.scaling.factor", "rope.scale_linear"},
     {"rope.dimension_sections", "mrope_sections"},
     {"rope.dimension_sections", "rope.mrope_section"},
 };
@@ -26,6 +28,22 @@ constexpr OtherKey kOtherKeys[] = {
 bool AllEqual(const GgufValue& found, int64_t value) {
   bool equal = found.size() > 0;
   for (size_t i = 0; equal && i < found.size(); ++i) equal = found.IntAt(i) == value;
+  return equal;
+}
+
+// A flag, which some writers store as the integer 0 or 1.
+std::optional<bool> FlagAt(const GgufValue& found, size_t i) {
+  const std::optional<int64_t> number = found.IntAt(i);
+  if (number == 0 || number == 1) return number == 1;
+  return found.BoolAt(i);
+}
+
+// Whether the flags are those of MetadataCheck::Period with this number.
+bool IsPeriodOf(const GgufValue& found, absl::Span<const bool> flags) {
+  const std::optional<uint64_t> period = found.UintAt(0);
+  // Of one layer it would be a flag for all.
+  bool equal = period.has_value() && *period > 1;
+  for (size_t i = 0; equal && i < flags.size(); ++i) equal = flags[i] == ((i + 1) % *period != 0);
   return equal;
 }
 
@@ -123,9 +141,12 @@ void MetadataCheck::Flag(std::string_view key, bool value, std::optional<bool> a
 }
 
 void MetadataCheck::Text(std::string_view key, std::string_view value,
-                         std::optional<std::string_view> absent) {
+                         std::optional<std::string_view> absent,
+                         std::optional<std::string_view> same) {
   Compare(key, absent == value, absl::StrCat("'", ToAbsl(value), "'"), [&](const GgufValue& found) {
-    return !found.is_array() && found.StringAt(0) == ToAbsl(value);
+    if (found.is_array()) return false;
+    const std::optional<absl::string_view> text = found.StringAt(0);
+    return text == ToAbsl(value) || (same.has_value() && text == ToAbsl(*same));
   });
 }
 
@@ -135,7 +156,7 @@ void MetadataCheck::Period(std::string_view key, int layers, int period,
     if (!found.is_array()) return found.IntAt(0) == period;
     bool equal = found.size() == static_cast<size_t>(layers);
     for (int i = 0; equal && i < layers; ++i)
-      equal = found.BoolAt(static_cast<size_t>(i)) == ((i + 1) % period != 0);
+      equal = FlagAt(found, static_cast<size_t>(i)) == ((i + 1) % period != 0);
     return equal;
   });
 }
@@ -143,10 +164,13 @@ void MetadataCheck::Period(std::string_view key, int layers, int period,
 void MetadataCheck::VocabSize(int least) {
   constexpr std::string_view kKey = "vocab_size";
   const std::string wanted = absl::StrCat("at least ", least);
-  // The embedding says how many rows there are: tools that add tokens or remove padding may leave
-  // the key unchanged. Without an embedding, binding fails.
+  // The embedding says how many rows there are: tools that add or remove tokens or padding may
+  // leave the key unchanged. Without an embedding, binding fails.
   const GgufTensor* embedding = file_.FindTensor("token_embd.weight");
-  const bool enough = embedding != nullptr && embedding->dims[1] >= static_cast<uint64_t>(least);
+  const GgufValue* tokens = file_.Find("tokenizer.ggml.tokens");
+  const bool enough =
+      embedding != nullptr && (embedding->dims[1] >= static_cast<uint64_t>(least) ||
+                               (tokens != nullptr && embedding->dims[1] >= tokens->size()));
   Compare(kKey, /*absent_is_fine=*/true, wanted, [&](const GgufValue& found) {
     if (found.is_array() || !found.IntAt(0).has_value()) return false;
     return embedding != nullptr || *found.IntAt(0) >= least;
@@ -155,6 +179,43 @@ void MetadataCheck::VocabSize(int least) {
     Report(FullKey(ToAbsl(kKey)),
            absl::StrCat(embedding->dims[1], " (the rows of token_embd.weight)"), wanted);
   }
+}
+
+void MetadataCheck::ContextLength() {
+  // Positions are int32.
+  constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
+  const std::string key = FullKey("context_length");
+  const GgufValue* found = file_.Find(key);
+  if (found == nullptr) return;
+  const std::optional<uint64_t> tokens = found->is_array() ? std::nullopt : found->UintAt(0);
+  if (tokens.has_value() && *tokens >= 1 && *tokens <= kMost) return;
+  fit_.differences.push_back(
+      absl::StrCat(key, " is ", found->ToString(), ", not a number of tokens from 1 to ", kMost));
+}
+
+void MetadataCheck::OwnOutput() {
+  if (file_.FindTensor("token_embd.weight") == nullptr ||
+      file_.FindTensor("output.weight") != nullptr) {
+    return;
+  }
+  fit_.notes.push_back(
+      "there is no output.weight, which models of this config have: token_embd.weight is used in "
+      "its place");
+}
+
+void MetadataCheck::DenseMatrices() {
+  if (file_.FindTensor("token_embd.weight") == nullptr ||
+      file_.FindTensor("dense_2.weight") != nullptr ||
+      file_.FindTensor("dense_3.weight") != nullptr) {
+    return;
+  }
+  const bool named = file_.Find(FullKey("dense_2_feat_out")) != nullptr ||
+                     file_.Find(FullKey("dense_3_feat_in")) != nullptr;
+  fit_.notes.push_back(
+      absl::StrCat("there are no dense_2.weight and dense_3.weight",
+                   named ? ", although keys tell their sizes" : "",
+                   ": embeddings are not those of the published model, which is converted with "
+                   "--sentence-transformers-dense-modules"));
 }
 
 void MetadataCheck::CheckInts(std::string_view key, absl::Span<const int64_t> values) {
@@ -178,8 +239,9 @@ void MetadataCheck::CheckFlags(std::string_view key, absl::Span<const bool> valu
     absl::StrAppend(out, value ? "true" : "false");
   };
   const auto compare = [&](const GgufValue& found) {
-    bool equal = found.is_array() && found.size() == values.size();
-    for (size_t i = 0; equal && i < values.size(); ++i) equal = found.BoolAt(i) == values[i];
+    if (!found.is_array()) return IsPeriodOf(found, values);
+    bool equal = found.size() == values.size();
+    for (size_t i = 0; equal && i < values.size(); ++i) equal = FlagAt(found, i) == values[i];
     return equal;
   };
   Compare(key, false, absl::StrCat("[", absl::StrJoin(values, ", ", append), "]"), compare,

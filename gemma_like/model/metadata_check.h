@@ -19,11 +19,13 @@
 
 namespace inlay {
 
-// How a file's metadata fits a config: one sentence for each key that differs, and the keys that
-// are known to be wrong in some files and were ignored, with their values.
+// How a file fits a config: one sentence for each key that differs, the keys that are known to be
+// wrong in some files and were ignored, with their values, and one sentence for each tensor that a
+// model of this config has and that is replaced or left out since the file lacks it.
 struct MetadataFit {
   std::vector<std::string> differences;
   std::vector<std::string> ignored_keys;
+  std::vector<std::string> notes;
 };
 
 // The visitor that a config's Metadata() is given to compare a file; see configs/metadata.h. Where
@@ -39,7 +41,8 @@ class MetadataCheck {
              std::optional<double> mistaken = std::nullopt);
   void Flag(std::string_view key, bool value, std::optional<bool> absent = std::nullopt);
   void Text(std::string_view key, std::string_view value,
-            std::optional<std::string_view> absent = std::nullopt);
+            std::optional<std::string_view> absent = std::nullopt,
+            std::optional<std::string_view> same = std::nullopt);
   void Period(std::string_view key, int layers, int period,
               std::optional<int> absent = std::nullopt);
   void VocabSize(int least);
@@ -59,6 +62,12 @@ class MetadataCheck {
   void Texts(std::string_view key, const std::array<std::string_view, n>& values) {
     CheckTexts(key, values);
   }
+
+  // A key that no config fixes: the longest conversation in tokens. A file may lack it.
+  void ContextLength();
+  // That the file lacks output.weight, or the matrices dense_2 and dense_3, of a model with them.
+  void OwnOutput();
+  void DenseMatrices();
 
   // How many keys were compared, and the result.
   int checked() const { return checked_; }
@@ -91,7 +100,10 @@ class MetadataCheck {
 template <ModelConfig Config>
 MetadataFit CompareMetadata(const GgufFile& file) {
   MetadataCheck check(file, ToAbsl(Config::kName), ToAbsl(Config::kArchitecture));
+  check.ContextLength();
   Config::template Metadata<Config>(check);
+  if constexpr (!Config::kTiedOutput) check.OwnOutput();
+  if constexpr (Config::kEmbedding.dense_dim > 0) check.DenseMatrices();
   return check.fit();
 }
 

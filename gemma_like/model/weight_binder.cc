@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -68,9 +69,17 @@ const GgufTensor* WeightBinder::FindMatrices(absl::string_view name, size_t coun
   return nullptr;
 }
 
-size_t WeightBinder::Rows(absl::string_view name, size_t least) const {
+bool WeightBinder::AnyLayerHas(absl::string_view tensor) const {
+  const std::string end = absl::StrCat(".", tensor);
+  return std::any_of(
+      file_.tensors().begin(), file_.tensors().end(), [&](const GgufTensor& candidate) {
+        return absl::StartsWith(candidate.name, "blk.") && absl::EndsWith(candidate.name, end);
+      });
+}
+
+size_t WeightBinder::Rows(absl::string_view name, size_t usual) const {
   const GgufTensor* tensor = Lookup(name);
-  return tensor == nullptr ? least : std::max<size_t>(least, tensor->dims[1]);
+  return tensor == nullptr ? usual : tensor->dims[1];
 }
 
 FileRows WeightBinder::InFile(absl::string_view name, size_t rows, size_t cols, TensorUse) {

@@ -52,8 +52,11 @@ class WeightBinder {
 
   bool Has(absl::string_view name) const { return Lookup(name) != nullptr; }
 
-  // How many rows the matrix has, but no fewer than `least`.
-  size_t Rows(absl::string_view name, size_t least) const;
+  // Whether any of the layers' tensors has this name.
+  bool AnyLayerHas(absl::string_view tensor) const;
+
+  // How many rows the matrix has; `usual` if there is none.
+  size_t Rows(absl::string_view name, size_t usual) const;
 
   // A matrix of rows x cols (the file's dimensions are cols, rows) that stays in the file; it must
   // not be packed there.

@@ -33,7 +33,8 @@ struct Recorder {
     ++told;
   }
   void Flag(std::string_view key, bool value, std::optional<bool> = {}) { Float(key, value); }
-  void Text(std::string_view, std::string_view, std::optional<std::string_view> = {}) {}
+  void Text(std::string_view, std::string_view, std::optional<std::string_view> = {},
+            std::optional<std::string_view> = {}) {}
   template <size_t n>
   void Ints(std::string_view key, const std::array<int64_t, n>& values) {
     lists[std::string(key)] = std::vector<int64_t>(values.begin(), values.end());

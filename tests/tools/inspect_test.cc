@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "cache/cache_plan.h"
 #include "configs/bard.h"
 #include "io/gguf/gguf.h"
 #include "io/gguf/gguf_value.h"
 #include "io/gguf/gguf_writer.h"
+#include "tests/gemma_like/embedding_file.h"
 #include "tests/io/gguf/changed_gguf.h"
 #include "tests/tools/program.h"
 #include "tools/json_text.h"
@@ -138,6 +140,23 @@ TEST(Inspect, ListsWhatTheModelIsRunWithout) {
   EXPECT_EQ(ignored["tensors"].size(), 2u);
   EXPECT_TRUE(ignored["keys"].empty());
   EXPECT_THAT(RunProgram({"inspect"}).out, Not(HasSubstr("ignored")));
+  unlink(path.c_str());
+}
+
+// A model that is not run as its config has it: said by inspect and by what runs it.
+TEST(Inspect, TellsWhatTheFileLacks) {
+  const std::string path = ScratchPath("embedding.gguf");
+  WriteEmbeddingFile({}, path);
+  const ProgramResult text = RunProgram({"inspect", "-m", path});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.out, HasSubstr("\nnotes\n  there are no dense_2.weight and dense_3.weight"));
+  const auto notes = RunProgram({"inspect", "-m", path, "-o", "json"}).Json()["notes"];
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0].get<std::string>(), HasSubstr("not those of the published model"));
+  const ProgramResult embedded = RunProgram({"embed", "-m", path, "To be"});
+  EXPECT_EQ(embedded.status, 0);
+  EXPECT_EQ(embedded.err, absl::StrCat(path, ": ", notes[0].get<std::string>(), "\n"));
+  EXPECT_THAT(RunProgram({"inspect"}).out, Not(HasSubstr("\nnotes\n")));
   unlink(path.c_str());
 }
 

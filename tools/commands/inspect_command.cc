@@ -44,6 +44,7 @@ absl::Status Run(const InspectFlags& flags) {
       if ((*entry)->sampling.has_value())
         member("sampling", SamplingJson(ReadFileSampling(file, *(*entry)->sampling).defaults));
       member("ignored", IgnoredJson(FindIgnored(file, **entry)));
+      member("notes", (*entry)->compare(file).notes);
     } else {
       member("config", nullptr);
     }
@@ -53,9 +54,10 @@ absl::Status Run(const InspectFlags& flags) {
     WriteFile(file, out);
     if (entry.ok()) {
       out.Write(ConfigText(**entry, MakePlan(flags.model, file, **entry)));
-      out.Write(IgnoredText(FindIgnored(file, **entry)));
       if ((*entry)->sampling.has_value())
         out.Write(SamplingText(ReadFileSampling(file, *(*entry)->sampling).defaults));
+      out.Write(IgnoredText(FindIgnored(file, **entry)));
+      out.Write(NotesText((*entry)->compare(file).notes));
     }
   }
   INLAY_RETURN_IF_ERROR(out.Finish());

@@ -123,11 +123,15 @@ absl::StatusOr<std::string> ChooseModel(const ModelFlags& flags) {
 }
 
 // Once: a command has one model, but may load it several times.
-void NoteIgnored(const std::string& path, const std::string& ignored) {
+void NoteParts(const std::string& path, const LoadedModel& model) {
   static bool noted = false;
-  if (ignored.empty() || noted) return;
+  if (noted || (model.ignored.empty() && model.notes.empty())) return;
   noted = true;
-  WriteNote(absl::StrCat(PrintableName(path), ": ignoring ", ignored, "\n"));
+  const auto note = [&](absl::string_view text) {
+    WriteNote(absl::StrCat(PrintableName(path), ": ", text, "\n"));
+  };
+  if (!model.ignored.empty()) note(absl::StrCat("ignoring ", model.ignored));
+  for (const std::string& sentence : model.notes) note(sentence);
 }
 
 }  // namespace
@@ -170,7 +174,7 @@ absl::StatusOr<LoadedModel> LoadModelFile(const ModelFlags& flags, const std::st
                                            .hash_weights = hash_weights,
                                            .progress = ShowProgress(absl::StrCat("loading ", path),
                                                                     ProgressUnit::kBytes)}));
-  NoteIgnored(path, model.ignored);
+  NoteParts(path, model);
   return model;
 }
 

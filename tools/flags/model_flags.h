@@ -68,8 +68,9 @@ std::string ForcedTarget();
 absl::Status ApplyTarget();
 
 // The model that the flags ask for, ready to run; see EngineOptions::hash_weights. What of the file
-// is ignored is noted on standard error the first time. FailedPrecondition for one that embeds
-// texts in a command that needs logits, or the other way round.
+// is ignored, and which tensors it lacks, is noted on standard error the first time.
+// FailedPrecondition for one that embeds texts in a command that needs logits, or the other way
+// round.
 absl::StatusOr<LoadedModel> LoadModel(const ModelFlags& flags, bool hash_weights = false);
 
 // Likewise, the model in that file, whatever it is for.

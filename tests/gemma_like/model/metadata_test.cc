@@ -62,7 +62,8 @@ class WrongValues {
         [value](GgufWriter& writer, absl::string_view full) { writer.SetBool(full, !value); });
   }
   void Text(std::string_view key, std::string_view value,
-            std::optional<std::string_view> absent = std::nullopt) {
+            std::optional<std::string_view> absent = std::nullopt,
+            std::optional<std::string_view> = std::nullopt) {
     Add(key, absent == value,
         [wrong = std::string(value) + "x"](GgufWriter& writer, absl::string_view full) {
           writer.SetString(full, wrong);
