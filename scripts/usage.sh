@@ -2,8 +2,8 @@
 #
 #     . "$(dirname "$0")/usage.sh" 'OPTION...' "$@"
 #
-# -h and --help print the comment at the script's head. An option that is none of those named, which
-# are separated by spaces, ends the script with status 2. '...' among them leaves the arguments after
+# -h and --help print the comment at the head of the script. An option that is none of those named,
+# which spaces separate, ends the script with status 2. '...' among them leaves the arguments after
 # the first that is no option to the script; '*' leaves it all of them, unless help comes first.
 
 # The lines after the first one up to the end of the comment.
