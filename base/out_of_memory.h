@@ -16,6 +16,8 @@
 //     holds in a vector. One that a request determines is emptied before: io/json/parse_json.h.
 //   - So does a copy of such a value that fails halfway, for what it has copied until then, and a
 //     nlohmann::ordered_json::object_t that grows, as it copies its members: reserve its size.
+//   Where they need little, as for the parts of a message, base/unwinding_memory.h keeps that for
+//   the server.
 // - A size that comes from outside and has no bound may be more than a container can have, which
 //   is std::length_error.
 #ifndef INLAY_BASE_OUT_OF_MEMORY_H_
@@ -29,6 +31,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/unwinding_memory.h"
 
 namespace inlay {
 
@@ -39,6 +42,7 @@ inline constexpr absl::string_view kMark = "inlay/no_memory";
 
 template <class... Parts>
 absl::Status Marked(const Parts&... parts) noexcept {
+  RenewUnwindingMemory();
   try {
     absl::Status status = absl::ResourceExhaustedError(absl::StrCat(parts...));
     status.SetPayload(kMark, absl::Cord());

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/about.h"
 #include "gtest/gtest.h"
 
 namespace inlay {
@@ -58,6 +59,9 @@ TEST(OrOutOfMemory, TellsALackOfMemoryFromOtherBounds) {
   EXPECT_TRUE(IsOutOfMemory(OrOutOfMemory("x", []() -> absl::Status {
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   })));
+  EXPECT_TRUE(IsOutOfMemory(About("the file", OutOfMemoryError("x"))));
+  EXPECT_TRUE(
+      IsOutOfMemory(About("the file", absl::Status(absl::StatusCode::kResourceExhausted, ""))));
   EXPECT_FALSE(IsOutOfMemory(absl::ResourceExhaustedError("the queue is full")));
   EXPECT_FALSE(IsOutOfMemory(absl::InternalError("")));
   EXPECT_FALSE(IsOutOfMemory(absl::OkStatus()));

@@ -27,6 +27,7 @@
 #include "base/plural.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/unwinding_memory.h"
 #include "gemma_like/generation/speculate.h"
 #include "serve/http/descriptor_limit.h"
 #include "serve/http/http_server.h"
@@ -270,6 +271,7 @@ size_t MostConnections() {
 }
 
 absl::Status Run(ServeFlags flags) {
+  KeepUnwindingMemory();
   flags.model.serves = true;
   if (!flags.key_file.empty()) flags.model.readable = {flags.key_file};
   INLAY_RETURN_IF_ERROR(CheckSandbox(flags));
