@@ -53,7 +53,7 @@ Json Members(const Json& from, std::initializer_list<const char*> names) {
 absl::StatusOr<Session> ParseNewSession(absl::string_view text, const CallDefaults& defaults) {
   INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseBody(text));
   absl::Status error;
-  FieldReader body(json, "", &error);
+  FieldReader body(*json, "", &error);
   Session session;
   session.name = body.Text("name").value_or("");
   const std::optional<std::string> system = body.Text("system");
@@ -64,7 +64,7 @@ absl::StatusOr<Session> ParseNewSession(absl::string_view text, const CallDefaul
   body.Finish();
   INLAY_RETURN_IF_ERROR(error);
   // The rest means what it means in chat/completions, where a message must be there.
-  Json rest = Members(json, {"tools", "chat_template_kwargs", "reasoning_effort", "verbosity"});
+  Json rest = Members(*json, {"tools", "chat_template_kwargs", "reasoning_effort", "verbosity"});
   rest["messages"] = has_messages ? *messages : Json::array({{{"role", "user"}, {"content", ""}}});
   INLAY_ASSIGN_OR_RETURN(
       Call call, ParseCall(Protocol::kChatCompletions, DumpJson(rest), {.defaults = defaults}));
@@ -78,7 +78,8 @@ absl::StatusOr<Session> ParseNewSession(absl::string_view text, const CallDefaul
 }
 
 absl::StatusOr<TurnBody> ParseTurn(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(Json json, ParseBody(text));
+  INLAY_ASSIGN_OR_RETURN(JsonDocument document, ParseBody(text));
+  Json& json = *document;
   absl::Status error;
   FieldReader body(json, "", &error);
   TurnBody turn;
@@ -141,9 +142,9 @@ absl::StatusOr<Call> CallOf(const TurnBody& turn, const Session& session,
 }
 
 absl::StatusOr<ForkBody> ParseFork(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseBody(text));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseBody(text));
   absl::Status error;
-  FieldReader body(json, "", &error);
+  FieldReader body(*json, "", &error);
   ForkBody fork;
   fork.name = body.Text("name").value_or("");
   fork.place = ReadPlace(body);
@@ -153,9 +154,9 @@ absl::StatusOr<ForkBody> ParseFork(absl::string_view text) {
 }
 
 absl::StatusOr<RewindBody> ParseRewind(absl::string_view text) {
-  INLAY_ASSIGN_OR_RETURN(const Json json, ParseBody(text));
+  INLAY_ASSIGN_OR_RETURN(const JsonDocument json, ParseBody(text));
   absl::Status error;
-  FieldReader body(json, "", &error);
+  FieldReader body(*json, "", &error);
   RewindBody rewind;
   rewind.parent = ReadVersion(body, "parent");
   rewind.place = ReadPlace(body);
