@@ -53,7 +53,8 @@ absl::StatusOr<std::string> OnlyModelIn(const std::string& folder) {
     return absl::NotFoundError(
         absl::StrCat(folder, " is a folder without a model, a file whose name ends in .gguf"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(folder, " is a folder with ", models.size(),
+  const size_t count = models.size();
+  return absl::InvalidArgumentError(absl::StrCat(folder, " is a folder with ", count,
                                                  " models: ", Listed(std::move(models)),
                                                  "; name one of these files"));
 }
