@@ -3,9 +3,9 @@
 #include "base/status_macros.h"
 #include "gemma_like/grammar/call_grammar.h"
 #include "gemma_like/grammar/call_rules.h"
+#include "gemma_like/grammar/compile_regex.h"
 #include "gemma_like/grammar/gbnf_grammar.h"
 #include "gemma_like/grammar/json_schema.h"
-#include "gemma_like/grammar/regex_grammar.h"
 
 namespace inlay {
 

@@ -1,11 +1,9 @@
 #include "gemma_like/grammar/regex_grammar.h"
 
-#include <memory>
+#include <cassert>
+#include <optional>
 #include <utility>
 #include <vector>
-
-#include "base/out_of_memory.h"
-#include "base/status_macros.h"
 
 namespace inlay {
 namespace {
@@ -30,32 +28,20 @@ Expr AddNode(GrammarBuilder& builder, CharacterSpeller& speller, const RegexNode
 
 }  // namespace
 
-Expr AddRegex(GrammarBuilder& builder, CharacterSpeller& speller, const Regex& regex,
-              RegexMatch match) {
+Expr AddRegex(GrammarBuilder& builder, CharacterSpeller& speller, const Regex& regex) {
+  assert(!regex.looks_ahead());
   std::vector<Expr> options;
   for (const RegexBranch& branch : regex.branches) {
     std::vector<Expr> parts;
     const auto any_text = [&] {
       return builder.Repeat(speller.One(CodePointSet::All()), 0, std::nullopt);
     };
-    if (match == RegexMatch::kSearch && !branch.from_start) parts.push_back(any_text());
+    if (!branch.from_start) parts.push_back(any_text());
     parts.push_back(AddNode(builder, speller, branch.core));
-    if (match == RegexMatch::kSearch && !branch.to_end) parts.push_back(any_text());
+    if (!branch.to_end) parts.push_back(any_text());
     options.push_back(builder.Sequence(std::move(parts)));
   }
   return options.empty() ? builder.Nothing() : builder.Choice(std::move(options));
-}
-
-absl::StatusOr<std::shared_ptr<const Grammar>> CompileRegex(absl::string_view pattern) {
-  return OrOutOfMemory(
-      "a regular expression", [&]() -> absl::StatusOr<std::shared_ptr<const Grammar>> {
-        INLAY_ASSIGN_OR_RETURN(const Regex regex, ParseRegex(pattern));
-        GrammarBuilder builder;
-        CharacterSpeller speller(builder, CharacterSpelling::kPlain);
-        const auto rule = builder.Declare("the regular expression");
-        builder.Define(rule, AddRegex(builder, speller, regex, RegexMatch::kWhole));
-        return std::move(builder).Build(rule);
-      });
 }
 
 }  // namespace inlay

@@ -65,13 +65,42 @@ class RegexParser {
  public:
   explicit RegexParser(absl::string_view pattern) : pattern_(pattern) {}
 
-  absl::StatusOr<RegexNode> Parse() {
-    INLAY_ASSIGN_OR_RETURN(RegexNode node, Choice(0));
+  struct Pattern {
+    RegexNode node;
+    std::vector<RegexNode> ahead, not_ahead;  // as in Regex
+  };
+
+  absl::StatusOr<Pattern> Parse() {
+    Pattern pattern;
+    if (Sees("^(?=") || Sees("^(?!")) {
+      INLAY_RETURN_IF_ERROR(LookAhead(&pattern));
+    } else {
+      INLAY_ASSIGN_OR_RETURN(pattern.node, Choice(0));
+    }
     if (at_ < pattern_.size()) return Error("a ')' without a '('");
-    return node;
+    return pattern;
   }
 
  private:
+  // A '^', what is looked for after it, and the rest.
+  absl::Status LookAhead(Pattern* pattern) {
+    Take("^");
+    while (Sees("(?=") || Sees("(?!")) {
+      std::vector<RegexNode>& looks = Sees("(?=") ? pattern->ahead : pattern->not_ahead;
+      at_ += 3;
+      INLAY_ASSIGN_OR_RETURN(RegexNode look, Choice(1));
+      if (!Take(")")) return Error("a '(' without its ')'");
+      looks.push_back(std::move(look));
+    }
+    INLAY_ASSIGN_OR_RETURN(RegexNode rest, Sequence(0));
+    if (Sees("|")) return Error("a '|' outside of groups beside look-ahead");
+    std::vector<RegexNode> parts;
+    parts.push_back(NodeOf(Kind::kStart));
+    parts.push_back(std::move(rest));
+    pattern->node = NodeOf(Kind::kSequence, std::move(parts));
+    return absl::OkStatus();
+  }
+
   absl::Status Error(absl::string_view what) const {
     return absl::InvalidArgumentError(absl::StrCat(
         "the regular expression ", QuoteForMessage(pattern_), " has ", what, " at byte ", at_));
@@ -124,7 +153,10 @@ class RegexParser {
   absl::StatusOr<RegexNode> Group(size_t depth) {
     if (depth == kMostRegexDepth)
       return Error(absl::StrCat("groups inside each other beyond ", kMostRegexDepth));
-    for (const absl::string_view look : {"(?=", "(?!", "(?<=", "(?<!"})
+    for (const absl::string_view look : {"(?=", "(?!"})
+      if (Sees(look))
+        return Error(absl::StrCat("'", look, "' elsewhere than after a '^' at its start,"));
+    for (const absl::string_view look : {"(?<=", "(?<!"})
       if (Sees(look)) return Error(absl::StrCat("'", look, "', which no grammar expresses,"));
     Take("(");
     if (Take("?") && !Take(":")) {
@@ -496,12 +528,27 @@ absl::StatusOr<Regex> ParseRegex(absl::string_view pattern) {
     return absl::InvalidArgumentError(absl::StrCat("a regular expression has ", pattern.size(),
                                                    " bytes; at most ", kMostRegexSize,
                                                    " are read"));
-  INLAY_ASSIGN_OR_RETURN(RegexNode node, RegexParser(pattern).Parse());
-  Regex regex;
-  if (!AnchorSplitter().Split(std::move(node), &regex.branches))
-    return absl::InvalidArgumentError(
-        absl::StrCat("the regular expression ", QuoteForMessage(pattern),
-                     " has '^' or '$' inside of a repetition, or in too many combinations"));
+  INLAY_ASSIGN_OR_RETURN(RegexParser::Pattern parsed, RegexParser(pattern).Parse());
+  const auto split = [&](RegexNode node) -> absl::StatusOr<Regex> {
+    Regex regex;
+    if (!AnchorSplitter().Split(std::move(node), &regex.branches))
+      return absl::InvalidArgumentError(
+          absl::StrCat("the regular expression ", QuoteForMessage(pattern),
+                       " has '^' or '$' inside of a repetition, or in too many combinations"));
+    return regex;
+  };
+  INLAY_ASSIGN_OR_RETURN(Regex regex, split(std::move(parsed.node)));
+  const auto add_looks = [&](std::vector<RegexNode> nodes,
+                             std::vector<Regex>* looks) -> absl::Status {
+    for (RegexNode& node : nodes) {
+      INLAY_ASSIGN_OR_RETURN(Regex look, split(std::move(node)));
+      for (RegexBranch& branch : look.branches) branch.from_start = true;
+      looks->push_back(std::move(look));
+    }
+    return absl::OkStatus();
+  };
+  INLAY_RETURN_IF_ERROR(add_looks(std::move(parsed.ahead), &regex.ahead));
+  INLAY_RETURN_IF_ERROR(add_looks(std::move(parsed.not_ahead), &regex.not_ahead));
   return regex;
 }
 

@@ -31,9 +31,13 @@ struct RegexBranch {
   bool to_end = false;      // only where it ends
 };
 
-// A text matches if one of the branches does.
+// A text matches if one of the branches does, each of `ahead` matches and none of `not_ahead` does.
 struct Regex {
   std::vector<RegexBranch> branches;
+  // What is looked for where the text starts. These have no look-ahead of their own.
+  std::vector<Regex> ahead, not_ahead;
+
+  bool looks_ahead() const { return !ahead.empty() || !not_ahead.empty(); }
 };
 
 // The most bytes of a pattern, and the most groups inside each other.
@@ -41,8 +45,9 @@ inline constexpr size_t kMostRegexSize = 1 << 16;
 inline constexpr size_t kMostRegexDepth = 60;
 
 // InvalidArgument, with the pattern and the place in it, for what is no regular expression and for
-// what no grammar can express or this reader does not know: back references, look-ahead and
-// look-behind, \b, \B, \p, anchors inside of repetitions.
+// what no grammar can express or this reader does not know: back references, look-ahead elsewhere
+// than right after a '^' that starts the pattern, look-behind, \b, \B, \p, anchors inside of
+// repetitions.
 absl::StatusOr<Regex> ParseRegex(absl::string_view pattern);
 
 // The fewest code points that `node` matches, and the most; none: without bound. Both stop at

@@ -260,7 +260,8 @@ absl::Status SchemaKeywords::AddFormat(const Json& schema, absl::string_view key
                                        const Json& value, SchemaShape& shape) {
   if (!value.is_string()) return document_.Error(&value, "must be a text");
   const std::string format = value.get<std::string>();
-  if (format == "password" || format == "binary" || format == "float" || format == "double")
+  if (format == "password" || format == "binary" || format == "path" || format == "float" ||
+      format == "double")
     return absl::OkStatus();
   if (format == "int32" || format == "int64") {
     shape.number.whole = true;

@@ -118,7 +118,7 @@ std::optional<std::string> Core(absl::string_view name) {
   if (name == "ipv6") return Ipv6(/*mixed=*/true);
   if (name == "uri") return Uri();
   if (name == "uuid") return Uuid();
-  if (name == "byte") return Base64();
+  if (name == "byte" || name == "base64") return Base64();
   if (name == "json-pointer") return kJsonPointer;
   if (name == "relative-json-pointer") return absl::StrCat("(0|[1-9][0-9]*)(#|", kJsonPointer, ")");
   return std::nullopt;

@@ -30,7 +30,8 @@ constexpr size_t kPiecesPerWork = 16;
 
 absl::Status TooLarge() {
   return absl::ResourceExhaustedError(
-      absl::StrCat("regular expressions, with what else restricts their texts, need more than ",
+      absl::StrCat("regular expressions, with what else restricts their texts, such as a large "
+                   "maxLength, need more than ",
                    TextBudget::kMostStates, " states"));
 }
 
@@ -39,12 +40,14 @@ const CodePointSet& AnyCodePoint() {
   return any;
 }
 
-// Thompson's automaton of a regular expression that is searched for, over code points. The
-// expression, whose classes it refers to, must outlive it.
+// Thompson's automaton of the branches of a regular expression that is searched for, over code
+// points. The expression, whose classes it refers to, must outlive it.
 class CodePointNfa {
  public:
-  static absl::StatusOr<CodePointNfa> Make(const Regex& regex, TextBudget& budget) {
+  // `negated`: it accepts the texts that no branch matches.
+  static absl::StatusOr<CodePointNfa> Make(const Regex& regex, bool negated, TextBudget& budget) {
     CodePointNfa nfa;
+    nfa.negated_ = negated;
     nfa.end_ = nfa.NewState();
     nfa.start_ = nfa.NewState();
     for (const RegexBranch& branch : regex.branches) {
@@ -66,8 +69,10 @@ class CodePointNfa {
 
   StateSet Start() const { return Close({start_}); }
   bool Accepts(const StateSet& states) const {
-    return std::binary_search(states.begin(), states.end(), end_);
+    return std::binary_search(states.begin(), states.end(), end_) != negated_;
   }
+  // Whether it accepts nothing that goes on from `states`.
+  bool IsDead(const StateSet& states) const { return states.empty() && !negated_; }
   StateSet After(const StateSet& states, uint32_t code_point) const {
     StateSet next;
     for (const uint32_t state : states)
@@ -160,14 +165,21 @@ class CodePointNfa {
 
   std::vector<State> states_;
   uint32_t start_ = 0, end_ = 0;
+  bool negated_ = false;
 };
 
 absl::StatusOr<std::vector<CodePointNfa>> MakeNfas(absl::Span<const Regex* const> regexes,
                                                    TextBudget& budget) {
   std::vector<CodePointNfa> nfas;
-  for (const Regex* regex : regexes) {
-    INLAY_ASSIGN_OR_RETURN(CodePointNfa nfa, CodePointNfa::Make(*regex, budget));
+  const auto add = [&](const Regex& regex, bool negated) -> absl::Status {
+    INLAY_ASSIGN_OR_RETURN(CodePointNfa nfa, CodePointNfa::Make(regex, negated, budget));
     nfas.push_back(std::move(nfa));
+    return absl::OkStatus();
+  };
+  for (const Regex* regex : regexes) {
+    INLAY_RETURN_IF_ERROR(add(*regex, /*negated=*/false));
+    for (const Regex& look : regex->ahead) INLAY_RETURN_IF_ERROR(add(look, /*negated=*/false));
+    for (const Regex& look : regex->not_ahead) INLAY_RETURN_IF_ERROR(add(look, /*negated=*/true));
   }
   return nfas;
 }
@@ -328,8 +340,9 @@ class TextAutomaton {
         work += 10 + key.states[i].size() + after.states[i].size();
       }
       if (!budget.Spend(0, work)) return false;
-      const bool is_dead = std::any_of(after.states.begin(), after.states.end(),
-                                       [](const StateSet& states) { return states.empty(); });
+      bool is_dead = false;
+      for (size_t i = 0; i < nfas_.size(); ++i)
+        is_dead = is_dead || nfas_[i].IsDead(after.states[i]);
       if (!is_dead) next[c] = Intern(std::move(after));
       if (states_.size() > budget.states) return false;
     }
@@ -366,7 +379,7 @@ class TextAutomaton {
 
 // The repetition of one class that `regex` is, if it is one.
 const RegexNode* OneRepetition(const Regex& regex) {
-  if (regex.branches.size() != 1) return nullptr;
+  if (regex.branches.size() != 1 || regex.looks_ahead()) return nullptr;
   const RegexBranch& branch = regex.branches[0];
   if (!branch.from_start || !branch.to_end) return nullptr;
   const RegexNode* node = &branch.core;
@@ -377,7 +390,7 @@ const RegexNode* OneRepetition(const Regex& regex) {
   return is_one ? node : nullptr;
 }
 
-// Whether all texts that `regex` matches are as long as they must be.
+// Whether all texts that the branches of `regex` match are as long as they must be.
 bool HasLength(const Regex& regex, const TextConstraints& constraints) {
   return std::all_of(regex.branches.begin(), regex.branches.end(), [&](const RegexBranch& branch) {
     if (FewestCodePoints(branch.core) < constraints.least) return false;
@@ -436,8 +449,8 @@ absl::StatusOr<Expr> AddText(GrammarBuilder& builder, CharacterSpeller& speller,
     return Repetition(builder, speller, CodePointSet::All(), constraints.least, constraints.most);
   if (constraints.regexes.size() == 1) {
     const Regex& regex = *constraints.regexes[0];
-    if (HasLength(regex, constraints))
-      return AddRegex(builder, speller, regex, RegexMatch::kSearch);
+    if (!regex.looks_ahead() && HasLength(regex, constraints))
+      return AddRegex(builder, speller, regex);
     if (const RegexNode* repeat = OneRepetition(regex)) {
       const size_t least = std::max(repeat->least, constraints.least);
       const std::optional<size_t> most = repeat->most && constraints.most

@@ -42,8 +42,8 @@ absl::StatusOr<bool> Satisfies(const TextConstraints& constraints, absl::string_
 // Whether there is such a text.
 absl::StatusOr<bool> IsSatisfiable(const TextConstraints& constraints, TextBudget& budget);
 
-// These texts, spelled by `speller`. Only several regular expressions, or one together with bounds
-// that it does not keep itself, take of the budget.
+// These texts, spelled by `speller`. Only several regular expressions, one that looks ahead, or one
+// together with bounds that it does not keep itself, take of the budget.
 absl::StatusOr<GrammarBuilder::Expr> AddText(GrammarBuilder& builder, CharacterSpeller& speller,
                                              const TextConstraints& constraints,
                                              TextBudget& budget);

@@ -24,8 +24,11 @@ absl::StatusOr<std::shared_ptr<CompiledGrammar>> Texts(const Regex& regex,
   GrammarBuilder builder;
   CharacterSpeller speller(builder, spelling);
   const auto rule = builder.Declare("texts");
-  const auto texts = AddRegex(builder, speller, regex, RegexMatch::kSearch);
-  builder.Define(rule, builder.Choice({texts, builder.ControlToken(1)}));
+  const Regex* const regexes[] = {&regex};
+  TextBudget budget;
+  const auto texts = AddText(builder, speller, {regexes, 0, std::nullopt}, budget);
+  if (!texts.ok()) return texts.status();
+  builder.Define(rule, builder.Choice({*texts, builder.ControlToken(1)}));
   auto grammar = std::move(builder).Build(rule);
   if (!grammar.ok()) return grammar.status();
   return CompiledGrammar::Create(*grammar);

@@ -289,6 +289,8 @@ TEST(JsonSchema, Formats) {
        {"'https://u:p@example.com:8080/a/b?c=d#e'", "'mailto:a@b.c'", "'http://[::1]/'"},
        {"'example.com'", "'http:// a'", "'//a/b'"}},
       {"{'type':'string','format':'byte'}", {"''", "'YQ=='"}, {"'YQ='"}},
+      {"{'type':'string','format':'base64'}", {"''", "'YQ=='"}, {"'YQ='"}},
+      {"{'type':'string','format':'path'}", {"'/a b'"}, {}},
       {"{'type':'string','format':'json-pointer'}", {"''", "'/a/~0'"}, {"'a'", "'/~2'"}},
       {"{'type':'string','format':'relative-json-pointer'}",
        {"'0'", "'1/a'", "'2#'"},

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gemma_like/grammar/compile_regex.h"
 #include "gemma_like/grammar/text_automaton.h"
 #include "tests/gemma_like/grammar/grammar_text.h"
 
@@ -24,23 +25,18 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Spelling {
-  CharacterSpelling characters;
-  RegexMatch match;
-};
-
-std::shared_ptr<CompiledGrammar> RegexTexts(const std::string& pattern, Spelling spelling) {
+std::shared_ptr<CompiledGrammar> RegexTexts(const std::string& pattern,
+                                            CharacterSpelling spelling) {
   const Regex regex = Must(ParseRegex(pattern));
   return Compiled([&](GrammarBuilder& builder) {
-    CharacterSpeller speller(builder, spelling.characters);
-    const auto texts = AddRegex(builder, speller, regex, spelling.match);
+    CharacterSpeller speller(builder, spelling);
+    const auto texts = AddRegex(builder, speller, regex);
     return builder.Choice({texts, builder.ControlToken(1)});  // some pattern may match nothing
   });
 }
 
-bool Matches(const std::string& pattern, const std::string& text,
-             RegexMatch match = RegexMatch::kSearch) {
-  return Read(RegexTexts(pattern, {CharacterSpelling::kPlain, match}), text) == Reads::kWhole;
+bool Matches(const std::string& pattern, const std::string& text) {
+  return Read(RegexTexts(pattern, CharacterSpelling::kPlain), text) == Reads::kWhole;
 }
 
 TEST(Regex, Syntax) {
@@ -114,8 +110,10 @@ TEST(Regex, Errors) {
       {"{", "a '{' that begins no quantifier"},
       {"a{1000001}", "more than 1000000 repetitions"},
       {"[z-a]", "a range whose bounds are in the wrong order"},
-      {"(?=a)", "'(?=', which no grammar expresses, at byte 0"},
-      {"(?!a)", "'(?!', which no grammar expresses,"},
+      {"(?=a)", "'(?=' elsewhere than after a '^' at its start, at byte 0"},
+      {"^(?!b)a|c", "a '|' outside of groups beside look-ahead at byte 7"},
+      {"^(?!b", "a '(' without its ')'"},
+      {"b(?!a)", "'(?!' elsewhere than after a '^' at its start, at byte 1"},
       {"(?<=a)", "'(?<=', which no grammar expresses,"},
       {"(?<!a)", "'(?<!', which no grammar expresses,"},
       {"(?i)a", "an unknown kind of group"},
@@ -215,9 +213,9 @@ TEST(Regex, RandomPatternsMatchWhatStdRegexMatches) {
     const std::string pattern =
         absl::StrCat(from_start ? "^" : "", "(", core, ")", to_end ? "$" : "");
     const std::regex std_regex(pattern);
-    const auto plain = RegexTexts(pattern, {CharacterSpelling::kPlain, RegexMatch::kSearch});
-    const auto whole = RegexTexts(pattern, {CharacterSpelling::kPlain, RegexMatch::kWhole});
-    const auto json = RegexTexts(pattern, {CharacterSpelling::kJsonString, RegexMatch::kSearch});
+    const auto plain = RegexTexts(pattern, CharacterSpelling::kPlain);
+    const auto whole = RegexTexts(absl::StrCat("^(?:", pattern, ")$"), CharacterSpelling::kPlain);
+    const auto json = RegexTexts(pattern, CharacterSpelling::kJsonString);
     const Regex regex = Must(ParseRegex(pattern));
     const Regex* regexes[] = {&regex};
     TextBudget budget;
@@ -237,6 +235,15 @@ TEST(Regex, RandomPatternsMatchWhatStdRegexMatches) {
   EXPECT_GT(matched, 3000);
 }
 
+std::shared_ptr<CompiledGrammar> ConstrainedTexts(const TextConstraints& constraints) {
+  return Compiled([&](GrammarBuilder& builder) {
+    TextBudget budget;
+    CharacterSpeller speller(builder, CharacterSpelling::kPlain);
+    return builder.Choice(
+        {Must(AddText(builder, speller, constraints, budget)), builder.ControlToken(1)});
+  });
+}
+
 TEST(Regex, LengthsAndOtherPatternsHoldToo) {
   RandomPatterns random;
   for (int i = 0; i < 400; ++i) {
@@ -248,11 +255,7 @@ TEST(Regex, LengthsAndOtherPatternsHoldToo) {
         absl::MakeSpan(regexes).subspan(0, static_cast<size_t>(random.Integer(0, 2))), least,
         random.Integer(0, 1) ? std::optional<size_t>(least + 2) : std::nullopt};
     TextBudget budget;
-    const auto grammar = Compiled([&](GrammarBuilder& builder) {
-      CharacterSpeller speller(builder, CharacterSpelling::kPlain);
-      return builder.Choice(
-          {Must(AddText(builder, speller, constraints, budget)), builder.ControlToken(1)});
-    });
+    const auto grammar = ConstrainedTexts(constraints);
     for (int j = 0; j < 30; ++j) {
       const std::string text = random.Text();
       bool expected =
@@ -266,10 +269,61 @@ TEST(Regex, LengthsAndOtherPatternsHoldToo) {
   }
 }
 
+TEST(Regex, LooksAheadWhereTheTextStarts) {
+  RandomPatterns random;
+  int matched = 0;
+  for (int i = 0; i < 400; ++i) {
+    const auto look = [&] {
+      return absl::StrCat(random.Integer(0, 2) == 0 ? "(?=" : "(?!", random.Pattern(1),
+                          random.Integer(0, 1) == 0 ? "$)" : ")");
+    };
+    const std::string pattern = absl::StrCat("^", look(), random.Integer(0, 1) == 0 ? look() : "",
+                                             "(", random.Pattern(1), ")");
+    const Regex regex = Must(ParseRegex(pattern));
+    ASSERT_TRUE(regex.looks_ahead()) << pattern;
+    const Regex* const regexes[] = {&regex};
+    const TextConstraints constraints = {regexes, 0, std::nullopt};
+    const auto grammar = ConstrainedTexts(constraints);
+    TextBudget budget;
+    for (int j = 0; j < 30; ++j) {
+      const std::string text = random.Text();
+      const bool expected = std::regex_search(text, std::regex(pattern));
+      matched += expected ? 1 : 0;
+      EXPECT_EQ(Read(grammar, text) == Reads::kWhole, expected) << pattern << " in " << text;
+      EXPECT_EQ(Must(Satisfies(constraints, text, budget)), expected) << pattern << " in " << text;
+    }
+  }
+  EXPECT_GT(matched, 1000);
+}
+
+// As Zod 4 writes e-mail addresses and Pydantic 2.12 decimal numbers.
+TEST(Regex, LooksAheadInPatternsOfLibraries) {
+  struct Row {
+    const char* pattern;
+    std::vector<std::string> matched, others;
+  };
+  const Row table[] = {
+      {"^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+"
+       "[A-Za-z]{2,}$",
+       {"a@b.cd", "first.last+tag@mail.example.org"},
+       {".a@b.cd", "a..b@c.de", "a@b..cd", "a.@b.cd", "a@b", ""}},
+      {"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$",
+       {"0", "-1.5", "+.5", "007."},
+       {"", "-", "+.", ".", "1e5", "--1"}},
+  };
+  for (const Row& row : table) {
+    const auto grammar = Must(CompiledGrammar::Create(Must(CompileRegex(row.pattern))));
+    for (const std::string& text : row.matched)
+      EXPECT_EQ(Read(grammar, text), Reads::kWhole) << row.pattern << " " << text;
+    for (const std::string& text : row.others)
+      EXPECT_NE(Read(grammar, text), Reads::kWhole) << row.pattern << " " << text;
+  }
+}
+
 TEST(Regex, JsonStringsHaveEscapesForEachCharacter) {
   const auto json = [](const char* pattern, const char* text) {
-    return Read(RegexTexts(pattern, {CharacterSpelling::kJsonString, RegexMatch::kWhole}), text) ==
-           Reads::kWhole;
+    const std::string whole = absl::StrCat("^(?:", pattern, ")$");
+    return Read(RegexTexts(whole, CharacterSpelling::kJsonString), text) == Reads::kWhole;
   };
   EXPECT_TRUE(json("é", "é"));
   EXPECT_TRUE(json("é", "\\u00e9"));
