@@ -58,8 +58,11 @@ void ReadBiases(FieldReader& body, CallSampling* sampling) {
   }
 }
 
-// The text of one part of a content.
-std::string ReadPart(const Json& part, const std::string& path, absl::Status* error) {
+constexpr char kUnseenImage[] = "[an image, which this model cannot see]";
+
+// The text of one part of a content. `of_result`: of a tool's, which may have images.
+std::string ReadPart(const Json& part, const std::string& path, bool of_result,
+                     absl::Status* error) {
   FieldReader reader(part, path, error);
   const std::string type = reader.NeedText("type");
   std::string text;
@@ -68,6 +71,9 @@ std::string ReadPart(const Json& part, const std::string& path, absl::Status* er
     text = reader.NeedText("text");
   } else if (type == "refusal") {  // what an assistant said instead of an answer
     text = reader.NeedText("refusal");
+  } else if (of_result && (type == "image" || type == "image_url" || type == "input_image")) {
+    text = kUnseenImage;
+    reader.NoEffect({"source", "image_url", "file_id", "detail"});
   } else {
     reader.Fail("type", absl::StrCat("is ", QuoteForMessage(type), ", but this server reads only ",
                                      "text"));
@@ -129,11 +135,11 @@ void ReadStopTexts(FieldReader& body, absl::string_view key, Call* call) {
       body.Fail(name, absl::StrCat("must be a string, not ", KindOf(list[i])));
       return;
     }
-    call->stop_texts.push_back(list[i].get<std::string>());
-    const size_t bytes = call->stop_texts.back().size();
-    if (bytes == 0) body.Fail(name, "must not be empty");
-    if (bytes > kMostStopBytes)
-      body.Fail(name, absl::StrCat("has ", bytes, " bytes, more than ", kMostStopBytes));
+    const std::string text = list[i].get<std::string>();
+    if (text.empty()) continue;  // how some clients say that there is none
+    if (text.size() > kMostStopBytes)
+      body.Fail(name, absl::StrCat("has ", text.size(), " bytes, more than ", kMostStopBytes));
+    call->stop_texts.push_back(text);
   }
 }
 
@@ -142,6 +148,11 @@ bool ReadMaxTokens(FieldReader& body, absl::string_view key, int64_t least, Call
   if (json == nullptr) return false;
   call->max_tokens.reset();
   if (*json == -1) return true;
+  if (*json == 0 && least > 0) {
+    body.Fail(key, absl::StrCat("must be a whole number of at least ", least,
+                                ", or -1 for no limit, not 0"));
+    return true;
+  }
   const std::optional<int64_t> most = body.Integer(key, least, kMostMaxTokens);
   if (most.has_value()) call->max_tokens = static_cast<size_t>(*most);
   return true;
@@ -183,6 +194,27 @@ void SetEffort(const std::optional<std::string>& effort, Call* call) {
   } else {
     call->template_variables.emplace("reasoning_effort", *effort);
   }
+}
+
+void ReadOtherThinking(FieldReader& body, Call* call) {
+  const auto set = [&](bool on) { call->template_variables.emplace("enable_thinking", on); };
+  if (const auto on = body.Bool("enable_thinking"); on.has_value()) set(*on);
+  if (const Json* const json = body.Object("thinking"); json != nullptr) {
+    FieldReader thinking(*json, body.Path("thinking"), body.error());
+    const auto type = thinking.Choice("type", {"enabled", "adaptive", "disabled"});
+    if (type.has_value()) set(*type != "disabled");
+    thinking.Finish();
+  }
+  if (const Json* const json = body.Object("reasoning"); json != nullptr) {
+    FieldReader reasoning(*json, body.Path("reasoning"), body.error());
+    if (const auto on = reasoning.Bool("enabled"); on.has_value()) set(*on);
+    SetEffort(ReadEffort(reasoning, "effort"), call);
+    reasoning.Finish();
+  }
+}
+
+std::optional<std::string> ReadEffort(FieldReader& body, absl::string_view key) {
+  return body.Choice(key, {"none", "minimal", "low", "medium", "high", "xhigh", "max"});
 }
 
 void SetVerbosity(const std::optional<std::string>& verbosity, Call* call) {
@@ -275,7 +307,10 @@ void ReadSchema(FieldReader& schema, Call* call) {
 void ReadFormat(FieldReader& format, const char* nested, Call* call) {
   const std::string type = format.NeedText("type");
   if (type == "json_object") {
-    call->shape = AnswerShape{.source = R"({"type":"object"})"};
+    // A schema is an addition of llama.cpp's server and others.
+    const Json* const schema = format.Find("schema");
+    call->shape =
+        AnswerShape{.source = schema != nullptr ? DumpJson(*schema) : R"({"type":"object"})"};
   } else if (type == "json_schema" && nested != nullptr) {
     const Json* const json = format.Object(nested);
     if (json == nullptr) return format.Fail(nested, "must be given");
@@ -297,7 +332,10 @@ void ReadGrammar(FieldReader& body, Call* call) {
   call->shape = AnswerShape{.kind = AnswerShape::Kind::kGbnf, .source = *grammar};
 }
 
-std::string ReadTexts(const Json& content, const std::string& path, absl::Status* error) {
+namespace {
+
+std::string ReadParts(const Json& content, const std::string& path, bool of_result,
+                      absl::Status* error) {
   if (content.is_string()) return content.get<std::string>();
   std::string text;
   if (!content.is_array()) {
@@ -307,9 +345,19 @@ std::string ReadTexts(const Json& content, const std::string& path, absl::Status
   }
   for (size_t i = 0; i < content.size() && error->ok(); ++i) {
     if (i > 0) text += '\n';
-    text += ReadPart(content[i], absl::StrCat(path, "[", i, "]"), error);
+    text += ReadPart(content[i], absl::StrCat(path, "[", i, "]"), of_result, error);
   }
   return text;
+}
+
+}  // namespace
+
+std::string ReadTexts(const Json& content, const std::string& path, absl::Status* error) {
+  return ReadParts(content, path, /*of_result=*/false, error);
+}
+
+std::string ReadResultTexts(const Json& content, const std::string& path, absl::Status* error) {
+  return ReadParts(content, path, /*of_result=*/true, error);
 }
 
 ToolList::Strict ToolList::StrictOf(FieldReader& tool, Strict otherwise) {

@@ -27,7 +27,7 @@ inline constexpr size_t kMostBiases = 4096;
 // repeat_penalty or repetition_penalty, seed.
 void ReadSampling(FieldReader& body, Call* call);
 
-// A member that is a text or a list of texts, none empty.
+// A member that is a text or a list of texts; empty ones count as absent.
 void ReadStopTexts(FieldReader& body, absl::string_view key, Call* call);
 
 // Sets the call's limit of tokens, at least `least`, where the member is there; -1 is how some
@@ -46,6 +46,13 @@ void ReadChoices(FieldReader& body, Call* call);
 // "chat_template_kwargs": further variables of the template, before those that other fields stand
 // for.
 void ReadTemplateVariables(FieldReader& body, Call* call);
+
+// How much to think in OpenAI's words: "none" to "max".
+std::optional<std::string> ReadEffort(FieldReader& body, absl::string_view key);
+
+// How other servers are told whether to think: "enable_thinking" (Qwen), "thinking": {"type"}
+// (Anthropic) and "reasoning": {"enabled", "effort"} (OpenRouter).
+void ReadOtherThinking(FieldReader& body, Call* call);
 
 // How hard to think. A template that knows no "reasoning_effort" does not heed it; "none" is no
 // thinking at all.
@@ -71,6 +78,10 @@ void ReadGrammar(FieldReader& body, Call* call);
 // type that holds nothing but a text), put together with a newline between. An error named after
 // `path` for anything else.
 std::string ReadTexts(const Json& content, const std::string& path, absl::Status* error);
+
+// The same of a tool's result. Words stand for an image in it: the client would send it again with
+// each later request, so that an error would end the conversation for good.
+std::string ReadResultTexts(const Json& content, const std::string& path, absl::Status* error);
 
 // Puts tools of any protocol into a call.
 class ToolList {

@@ -83,7 +83,8 @@ void ReadChatMessage(const Json& json, const std::string& path, absl::Status* er
   if (role.empty()) return message.Fail("role", "must be given");
   const Json* const content = message.Find("content");
   if (content == nullptr && role != "assistant") return message.Fail("content", "must be given");
-  std::string text = content == nullptr ? "" : ReadTexts(*content, message.Path("content"), error);
+  const auto read = role == "tool" ? ReadResultTexts : ReadTexts;
+  std::string text = content == nullptr ? "" : read(*content, message.Path("content"), error);
   if (role == "assistant") {
     ReadChatAssistant(message, std::move(text), messages);
   } else if (role == "tool") {
@@ -155,9 +156,8 @@ void ParseChatCompletions(FieldReader& body, Call* call) {
   ReadChatMessages(body, call);
   ReadChatTools(body, call);
   ReadTemplateVariables(body, call);
-  SetEffort(
-      body.Choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"}),
-      call);
+  SetEffort(ReadEffort(body, "reasoning_effort"), call);
+  ReadOtherThinking(body, call);
   SetVerbosity(body.Choice("verbosity", {"low", "medium", "high"}), call);
   ReadSampling(body, call);
   ReadMaxTokens(body, "max_tokens", /*least=*/1, call);
@@ -173,6 +173,14 @@ void ParseChatCompletions(FieldReader& body, Call* call) {
   body.Refuse("store", "cannot be true: this server stores no answers");
   for (const char* key : {"audio", "prediction", "web_search_options", "moderation"})
     body.Refuse(key);
+  for (const char* key : {"guided_json", "guided_regex", "guided_choice", "guided_grammar"})
+    body.Refuse(key, "is not supported: use response_format or grammar");
+  body.Refuse("n_predict", "is not supported: use max_tokens");
+  body.Refuse("continue_final_message",
+              "cannot be true: each answer is a message of its own; /v1/completions goes on from a "
+              "text");
+  if (!body.Bool("add_generation_prompt").value_or(true))
+    body.Fail("add_generation_prompt", "cannot be false: an answer is what the model begins then");
   for (const char* key : {"functions", "function_call"})
     body.Refuse(key, "is not supported: use tools and tool_choice");
   const Json* const modalities = body.Find("modalities");

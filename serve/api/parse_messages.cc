@@ -69,7 +69,8 @@ class BlockReader {
     FlushText();
     const std::string id = block.NeedText("tool_use_id");
     const Json* const content = block.Find("content");
-    std::string text = content == nullptr ? "" : ReadTexts(*content, block.Path("content"), error_);
+    std::string text =
+        content == nullptr ? "" : ReadResultTexts(*content, block.Path("content"), error_);
     if (block.Bool("is_error").value_or(false)) text = ErrorResult(text);
     block.Refuse("toolset_name");
     messages_->AddResult(id, std::move(text));
@@ -225,6 +226,11 @@ void ReadAnthropicThinking(FieldReader& body, Call* call) {
 }
 
 void ReadAnthropicOutput(FieldReader& body, Call* call) {
+  // Its name before it became a part of output_config; what stands there counts where both do.
+  if (const Json* const format = body.Object("output_format"); format != nullptr) {
+    FieldReader reader(*format, "output_format", body.error());
+    ReadFormat(reader, nullptr, call);
+  }
   const Json* const json = body.Object("output_config");
   if (json == nullptr) return;
   FieldReader output(*json, "output_config", body.error());

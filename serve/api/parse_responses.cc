@@ -102,7 +102,8 @@ class ItemReader {
     if (const auto name_space = item.Text("namespace"); name_space.has_value() && !name.empty())
       name = FullName(*name_space, name);
     Finish();
-    messages_->AddResult(id, ReadTexts(*output, item.Path("output"), error_), std::move(name));
+    messages_->AddResult(id, ReadResultTexts(*output, item.Path("output"), error_),
+                         std::move(name));
   }
 
   void AddAssistant(std::string text) {
@@ -226,9 +227,7 @@ void ReadResponsesReasoning(FieldReader& body, Call* call) {
   const Json* const json = body.Object("reasoning");
   if (json == nullptr) return;
   FieldReader reasoning(*json, "reasoning", body.error());
-  SetEffort(
-      reasoning.Choice("effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"}),
-      call);
+  SetEffort(ReadEffort(reasoning, "effort"), call);
   reasoning.Choice("mode", {"standard"});
   reasoning.Choice("context", {"auto"});
   // There are no summaries: what the model thinks is in the reply as it is.

@@ -57,6 +57,8 @@ TEST(ParseChatCompletions, HonoursFields) {
       {"'stop':'a'", "{'stop_texts':['a']}"},
       {"'stop':['a','b']", "{'stop_texts':['a','b']}"},
       {"'stop':[]", "{}"},
+      {"'stop':''", "{}"},
+      {"'stop':['','a']", "{'stop_texts':['a']}"},
       {"'n':16", "{'choices':16}"},
       {"'logprobs':true,'top_logprobs':20", "{'logprobs':true,'top_logprobs':20}"},
       {"'stream':true,'stream_options':{'include_usage':true,'include_obfuscation':true}",
@@ -64,6 +66,14 @@ TEST(ParseChatCompletions, HonoursFields) {
       {"'reasoning_effort':'high'", "{'variables':{'reasoning_effort':'high'}}"},
       {"'reasoning_effort':'none'", "{'variables':{'enable_thinking':false}}"},
       {"'verbosity':'low'", "{'variables':{'verbosity':'low'}}"},
+      {"'enable_thinking':false", "{'variables':{'enable_thinking':false}}"},
+      {"'thinking':{'type':'enabled'}", "{'variables':{'enable_thinking':true}}"},
+      {"'thinking':{'type':'disabled'}", "{'variables':{'enable_thinking':false}}"},
+      {"'reasoning':{'effort':'low'}", "{'variables':{'reasoning_effort':'low'}}"},
+      {"'reasoning':{'enabled':false}", "{'variables':{'enable_thinking':false}}"},
+      {"'chat_template_kwargs':{'enable_thinking':true},'enable_thinking':false",
+       "{'variables':{'enable_thinking':true}}"},
+      {"'add_generation_prompt':true,'continue_final_message':false", "{}"},
       {"'chat_template_kwargs':{'enable_thinking':true,'x':[1]},'reasoning_effort':'none'",
        "{'variables':{'enable_thinking':true,'x':[1]}}"},
       {"'ignore_eos':true", "{'ignore_eos':true}"},
@@ -71,6 +81,9 @@ TEST(ParseChatCompletions, HonoursFields) {
       {"'response_format':{'type':'text'}", "{}"},
       {"'response_format':{'type':'json_object'}",
        "{'shape':['json_schema','{\\'type\\':\\'object\\'}',false]}"},
+      // As llama.cpp's server has it.
+      {"'response_format':{'type':'json_object','schema':{'type':'array'}}",
+       "{'shape':['json_schema','{\\'type\\':\\'array\\'}',false]}"},
       {"'response_format':{'type':'json_schema','json_schema':{'name':'n','description':'d',"
        "'schema':{'b':1,'a':[2]},'strict':true}}",
        "{'shape':['json_schema','{\\'b\\':1,\\'a\\':[2]}',true]}"},
@@ -127,21 +140,30 @@ TEST(ParseChatCompletions, RefusesFieldsByName) {
       {"'logit_bias':{'1':101}", "logit_bias.1 must be a number from -100 to 100, not 101"},
       {"'logit_bias':{'1':null}", "logit_bias.1 must be a number from -100 to 100, not null"},
       {"'logit_bias':[]", "logit_bias must be an object, not a list"},
-      {"'max_tokens':0", "max_tokens must be a whole number from 1 to 9007199254740992, not 0"},
+      {"'max_tokens':0",
+       "max_tokens must be a whole number of at least 1, or -1 for no limit, not 0"},
       {"'max_tokens':-2", "max_tokens must be a whole number from 1 to 9007199254740992, not -2"},
       {"'max_tokens':1e300",
        "max_tokens must be a whole number from 1 to 9007199254740992, not 1e+300"},
       {"'max_tokens':true", "max_tokens must be a whole number, not true"},
       {"'stop':7", "stop must be a string or a list of strings, not a number"},
       {"'stop':['a',7]", "stop[1] must be a string, not a number"},
-      {"'stop':['']", "stop[0] must not be empty"},
-      {"'stop':''", "stop must not be empty"},
       {"'n':17", "n must be a whole number from 1 to 16, not 17"},
       {"'n':0", "n must be a whole number from 1 to 16, not 0"},
       {"'logprobs':2", "logprobs must be true or false, not a number"},
       {"'top_logprobs':1", "top_logprobs needs logprobs to be true"},
       {"'logprobs':true,'top_logprobs':21",
        "top_logprobs must be a whole number from 0 to 20, not 21"},
+      {"'reasoning':{'effort':'low','exclude':true}",
+       "reasoning.~exclude~ is not a field that this server knows"},
+      {"'guided_json':{'type':'object'}",
+       "guided_json is not supported: use response_format or grammar"},
+      {"'n_predict':5", "n_predict is not supported: use max_tokens"},
+      {"'continue_final_message':true",
+       "continue_final_message cannot be true: each answer is a message of its own; "
+       "/v1/completions goes on from a text"},
+      {"'add_generation_prompt':false",
+       "add_generation_prompt cannot be false: an answer is what the model begins then"},
       {"'stream_options':true", "stream_options must be an object, not true"},
       {"'stream_options':{'x':1}", "stream_options.~x~ is not a field that this server knows"},
       {"'stream_options':{'continuous_usage_stats':true}",
@@ -292,6 +314,11 @@ TEST(ParseChatCompletions, ReadsMessages) {
        "{'role':'tool','content':'1','tool_call_id':'c','name':'f'},"
        "{'role':'tool','content':'2','tool_call_id':'d','name':'h'},"
        "{'role':'tool','content':'3','tool_call_id':'e'}"},
+      // A tool's image would come again with each later request.
+      {"{'role':'tool','tool_call_id':'e','content':[{'type':'text','text':'3'},"
+       "{'type':'image_url','image_url':{'url':'data:'}}]}",
+       "{'role':'tool','content':'3\\n[an image, which this model cannot see]',"
+       "'tool_call_id':'e'}"},
       // What a model wrote that is no object, null where nothing is, and what OpenAI's client adds.
       {"{'role':'assistant','parsed':{'a':1},'x':null,'tool_calls':[{'id':'c','function':{"
        "'name':'f','arguments':'[','parsed_arguments':null}},{'id':'d','function':{'name':'f',"
