@@ -1,7 +1,7 @@
 // The messages and answers of the session that is shown.
 
 import { alignTokens, entriesOf, messageText, textOf, variantsOf } from './conversation.js';
-import { h } from './dom.js';
+import { h, sends } from './dom.js';
 import { firstOf, markdownBlocks } from './markdown.js';
 
 // Tokens as they can be read: what is not seen gets a sign.
@@ -18,8 +18,9 @@ export class ChatView {
   constructor(root, actions) {
     this.root = root;
     this.actions = actions;
-    this.asTokens = new Set();  // entries that are shown as tokens: "turn:kind"
-    this.live = null;           // the element of the answer that is computed
+    this.asTokens = new Set();  // entries that are shown as tokens: "session:turn:kind"
+    this.answer = null;         // the answer that is computed
+    this.live = null;           // its element
     this.editing = null;        // the message that is edited: {name, turn, text}
   }
 
@@ -27,6 +28,7 @@ export class ChatView {
   show(sessions, session, live) {
     this.sessions = sessions;
     this.session = session;
+    this.answer = live;
     const entries = session === null ? [] : entriesOf(session);
     const elements = entries.map((entry, i) => this.makeEntry(entry, entries, i, live !== null));
     this.live = null;
@@ -47,6 +49,11 @@ export class ChatView {
       area?.setSelectionRange(writes.selectionStart ?? 0, writes.selectionEnd ?? 0);
     }
     if (live !== null) this.showLive(live);
+  }
+
+  // Shows the same, otherwise.
+  showAgain() {
+    this.show(this.sessions, this.session, this.answer);
   }
 
   /** Shows more of the answer that is computed. */
@@ -91,7 +98,7 @@ export class ChatView {
   editMessage(article, turn, text, focus) {
     const end = () => {
       this.editing = null;
-      this.show(this.sessions, this.session, null);
+      this.showAgain();
     };
     // Kept where the view is made again meanwhile.
     this.editing = { name: this.session.name, turn, text };
@@ -110,7 +117,7 @@ export class ChatView {
         if (event.key === 'Escape') {
           event.stopPropagation();
           end();
-        } else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+        } else if (sends(event)) {
           event.preventDefault();
           form.requestSubmit();
         }
@@ -171,8 +178,9 @@ export class ChatView {
   }
 
   // The button that shows an entry as tokens, and those where they are shown.
-  tokensOf(key, from, to) {
+  tokensOf(entry, from, to) {
     if (from >= to) return null;
+    const key = `${this.session.name}:${entry}`;
     const shown = this.asTokens.has(key);
     const toggle = h('button.quiet.small', {
       type: 'button',
@@ -181,7 +189,7 @@ export class ChatView {
       onclick: () => {
         if (shown) this.asTokens.delete(key);
         else this.asTokens.add(key);
-        this.show(this.sessions, this.session, null);
+        this.showAgain();
         this.root.querySelector(`[data-tokens="${key}"]`)?.focus();
       },
     }, 'Tokens');
@@ -275,6 +283,8 @@ function fillProse(prose, text, emit) {
   const kept = prose.blocks ?? [];
   let same = 0;
   while (same < kept.length && same < blocks.length && kept[same] === blocks[same].source) ++same;
+  // A block of code that grows stays the same element: it can be scrolled, selected and copied from meanwhile.
+  if (emit === undefined && same < blocks.length && blocks[same].grow(prose.children[same])) ++same;
   while (prose.children.length > same) prose.lastElementChild.remove();
   for (const block of blocks.slice(same)) prose.append(block.make(emit));
   prose.blocks = blocks.map((block) => block.source);

@@ -39,11 +39,27 @@ export function codeParts(code) {
   return parts;
 }
 
-/** Appends code to an element; `emit(text, at)` makes the nodes of a text that begins at `at` in it. */
-export function appendCode(parent, code, emit) {
-  for (const part of codeParts(code)) {
-    const nodes = emit(part.text, part.at);
-    if (part.kind === '') parent.append(...nodes);
-    else parent.append(h(`span.code-${part.kind}`, {}, ...nodes));
-  }
+/**
+ * Makes code the content of an element; `emit(text, at)` makes the nodes of a text that begins at `at` in it. Nodes of
+ * an earlier call on the element stay where the code begins as it did.
+ */
+export function setCode(element, code, emit) {
+  const before = element.parts ?? [];
+  const parts = codeParts(code);
+  const isSame = (i) => parts[i].kind === before[i].kind && parts[i].text === before[i].text;
+  let same = 0;
+  let nodes = 0;
+  for (; same < parts.length && same < before.length && isSame(same); ++same) nodes += before[same].nodes;
+  while (element.childNodes.length > nodes) element.lastChild.remove();
+  parts.forEach((part, i) => {
+    if (i < same) {
+      part.nodes = before[i].nodes;
+      return;
+    }
+    const made = emit(part.text, part.at);
+    const children = part.kind === '' ? made : [h(`span.code-${part.kind}`, {}, ...made)];
+    element.append(...children);
+    part.nodes = children.length;
+  });
+  element.parts = parts;
 }

@@ -35,6 +35,11 @@ export function svg(name, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
+/** Whether a key sends what is written. The keyboards of phones have no other key for a new line. */
+export function sends(event) {
+  return event.key === 'Enter' && !event.shiftKey && !event.isComposing && !matchMedia('(pointer: coarse)').matches;
+}
+
 /** Says something for a few seconds, also to screen readers. `action`: {label, run}. */
 export function toast(text, action = null) {
   const box = byId('toast');

@@ -3,7 +3,7 @@
 
 import { ChatView } from './chat_view.js';
 import { entriesOf, textOf } from './conversation.js';
-import { byId, confirmed, h, store, stored, toast } from './dom.js';
+import { byId, confirmed, h, sends, store, stored, toast } from './dom.js';
 import { Figures } from './figures.js';
 import { ServerError, ask, follow } from './server.js';
 import { applyTheme, setting, showSettings, turnFields } from './settings.js';
@@ -11,14 +11,12 @@ import { TokenView } from './token_view.js';
 import { TreeView } from './tree_view.js';
 
 const kPassing = [0, 502, 503, 504];  // statuses with which the same request may yet succeed: its key makes it one turn
-const kPassingTypes = ['overloaded_error', 'timeout_error'];  // of errors that end a stream
 const kRetry = 1000;  // milliseconds between looks for a server that is gone
 
 let summaries = [];         // of all sessions of this client
 let branches = new Map();   // sessions of the conversation that is shown, by name
 let active = null;          // the name of the one that is shown; null: a new conversation
 let live = null;            // the answer on its way in it
-const drafts = new Map();   // texts that are not sent yet, by conversation; not of the one that is shown
 const channel = new BroadcastChannel('inlay');  // to other tabs
 
 const messages = byId('messages');
@@ -46,6 +44,9 @@ const figures = new Figures(byId('figures'));
 const pathOf = (name) => `/v1/sessions/${name}`;
 const rootOf = (session) => session.root || session.name;
 const current = () => branches.get(active) ?? null;
+
+// Whether a request that failed so may succeed later. An answer that takes longer than the server allows would again.
+const isPassing = (error) => kPassing.includes(error.status) && error.details?.type !== 'timeout_error';
 
 // What is shown.
 
@@ -191,15 +192,34 @@ async function askConversation(name) {
   return [session, ...loaded.filter((each) => each !== null)].sort((a, b) => a.created - b.created || (a.name < b.name ? -1 : 1));
 }
 
+// Texts that are not sent yet, by conversation ('': a new one), of this tab. Reloads keep them.
+const drafts = new Map(JSON.parse(sessionStorage.getItem('inlay.drafts') ?? '[]'));
+
+function setDraft(name, text) {
+  if (text === '') drafts.delete(name ?? '');
+  else drafts.set(name ?? '', text);
+  try {
+    sessionStorage.setItem('inlay.drafts', JSON.stringify([...drafts]));
+  } catch {
+    // Too long to be kept over a reload.
+  }
+}
+
+// Makes `text` what is written in the input.
+function write(text) {
+  input.value = text;
+  setDraft(active, text);
+  showComposer();
+}
+
 // Makes `name` what is shown, and the input what was last written there.
 function activate(name) {
-  drafts.set(active, input.value);
+  setDraft(active, input.value);
   live?.leave.abort();
   live = null;
   active = name;
   history.replaceState(null, '', name === null ? '#' : `#${name}`);
-  input.value = drafts.get(name) ?? '';
-  drafts.delete(name);
+  write(drafts.get(name ?? '') ?? '');
 }
 
 async function open(name) {
@@ -243,8 +263,11 @@ async function loadActive() {
   } catch (error) {
     if (error.status !== 404) throw error;
   }
+  const [gone, text] = [active, input.value];
   await open(null);
-  toast('The server no longer has this conversation.');
+  setDraft(gone, '');
+  if (text.trim() !== '') giveBack(null, text);
+  toast(`The server no longer has this conversation.${text.trim() === '' ? '' : ' What you wrote is below.'}`);
   return false;
 }
 
@@ -352,7 +375,7 @@ async function runTurn(name, body, quiet = false, given = '') {
       };
       if (following) await follow('GET', `${pathOf(name)}/running`, undefined, onEvent, turn.leave.signal);
       else if (request !== null) await follow('POST', `${pathOf(name)}/turns`, request, onEvent, turn.leave.signal);
-      if (kPassingTypes.includes(turn.error?.type)) throw new ServerError(503, turn.error.message);
+      if (turn.error?.type === 'overloaded_error') throw new ServerError(503, turn.error.message);
       if (turn.error === undefined && turn.done !== true) throw new ServerError(0, 'The connection broke.');
       break;
     } catch (error) {
@@ -363,7 +386,7 @@ async function runTurn(name, body, quiet = false, given = '') {
         following = false;  // it was never begun, or is stored: the key tells which
         continue;
       }
-      if (!kPassing.includes(error.status)) {
+      if (!isPassing(error)) {
         turn.error = error;
         break;
       }
@@ -388,21 +411,27 @@ async function finish(turn, request) {
   if (shown) live = null;
   if (request !== null) setPending(turn.name, null);
   if (request === null && !shown) return void await attempt(refresh);
-  if (turn.error !== undefined && request !== null) {
-    const text = turn.messages.length === 1 ? turn.messages[0].content : '';
-    if (typeof text === 'string' && text !== '') giveBack(turn.name, text);
-  }
+  if (turn.error !== undefined && request !== null) giveBack(turn.name, messageOf(turn));
+  if (turn.error === undefined && shown) announce(turn.text);
   showComposer();
   await changed();
+  if (turn.error?.status === 404 && active !== turn.name) return;  // the conversation is gone, which has been said
   if (turn.error instanceof ServerError) await report(turn.error);
   else if (turn.error !== undefined) toast(turn.error.message);
 }
 
+// What the user wrote for a turn; empty where that is not one message.
+function messageOf(turn) {
+  const text = turn.messages.length === 1 ? turn.messages[0].content : '';
+  return typeof text === 'string' ? text : '';
+}
+
 // A message that has become no turn goes back to where it was written, in front of what was written since.
 function giveBack(name, text) {
+  if (text === '') return;
   const before = (since) => (since === '' ? text : `${text}\n${since}`);
-  if (name === active) input.value = before(input.value);
-  else drafts.set(name, before(drafts.get(name) ?? ''));
+  if (name === active) write(before(input.value));
+  else setDraft(name, before(drafts.get(name ?? '') ?? ''));
 }
 
 // What is known of a turn before its first event: of one that goes on, what it goes on with.
@@ -456,22 +485,38 @@ async function send() {
     if (active === null) {
       const made = await ask('POST', '/v1/sessions', setting('system') === '' ? {} : { system: setting('system') });
       if (active !== null) return;  // another one was opened: the message waits where it was written
+      setDraft(null, '');
       active = made.name;
       history.replaceState(null, '', `#${active}`);
       await loadConversation(active);
     }
     const session = current();
     const raw = session.turns.at(-1)?.kind === 'raw';
-    input.value = '';
+    write('');
     await newTurn(session.name, { parent: session.version, ...(raw ? { prompt: text } : { content: text }) }, text);
   });
 }
 
 async function stop() {
-  if (live === null) return;
-  await attempt(() => ask('POST', `${pathOf(live.name)}/stop`, {}).catch((error) => {
-    if (error.status !== 404) throw error;  // it has just ended
+  const turn = live;
+  if (turn === null) return;
+  await attempt(() => ask('POST', `${pathOf(turn.name)}/stop`, {}).catch((error) => {
+    if (isPassing(error)) leave(turn);
+    else if (error.status !== 404) throw error;  // 404: it has just ended
   }));
+}
+
+// Waits no longer for a server that does not answer. What it has begun may still become a turn; what it has not begun
+// is not sent later.
+function leave(turn) {
+  if (live !== turn) return;
+  turn.leave.abort();
+  live = null;
+  const unsent = pending()[turn.name] !== undefined;
+  setPending(turn.name, null);
+  if (unsent) giveBack(turn.name, messageOf(turn));
+  render();
+  toast('The server does not answer.');
 }
 
 // Branches.
@@ -539,10 +584,27 @@ async function rewindTo(name, position) {
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-    toast('Copied.');
   } catch {
-    toast('This browser does not let the page copy.');
+    // Browsers have no clipboard object where the page comes from another machine without https.
+    if (!copyAsSelection(text)) return void toast('This browser does not let the page copy.');
   }
+  toast('Copied.');
+}
+
+function copyAsSelection(text) {
+  const focused = document.activeElement;
+  const area = h('textarea.hidden', { value: text, readOnly: true });
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand('copy');
+  area.remove();
+  focused?.focus();
+  return done;
+}
+
+// Says an answer to screen readers.
+function announce(text) {
+  byId('answer').textContent = text;
 }
 
 async function openLink(address) {
@@ -563,9 +625,9 @@ byId('composer').addEventListener('submit', (event) => {
   event.preventDefault();
   send();
 });
-input.addEventListener('input', showComposer);
+input.addEventListener('input', () => write(input.value));
 input.addEventListener('keydown', (event) => {
-  if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+  if (!sends(event)) return;
   event.preventDefault();
   send();
 });
@@ -613,7 +675,12 @@ async function start() {
     byId('model').textContent = data[0].id;
     byId('model').title = `${data[0].meta.config}, ${data[0].meta.context_length} tokens of context`;
     showList();
-    await open(location.hash.slice(1) || null);
+    // What was written while the page was loading is for the conversation of its address.
+    const written = input.value;
+    input.value = '';
+    const opened = open(location.hash.slice(1) || null);
+    giveBack(active, written);
+    await opened;
   });
 }
 

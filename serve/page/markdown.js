@@ -4,7 +4,7 @@
 //
 // Every text node knows where in the source it stands, so that the page can tell which token wrote it.
 
-import { appendCode } from './code.js';
+import { setCode } from './code.js';
 import { h } from './dom.js';
 
 const kDeepest = 24;     // quotes and lists inside each other
@@ -24,8 +24,9 @@ const plain = (text) => [document.createTextNode(text)];
 /**
  * The blocks of a text.
  * @param {string} source
- * @return {Array<{source: string, at: number, make: function(Emit): HTMLElement}>} in order; a block whose
- *     `source` is the same makes the same element.
+ * @return {Array<{source: string, at: number, make: function(Emit): HTMLElement, grow: function(Element): boolean}>}
+ *     in order; a block whose `source` is the same makes the same element. `grow` makes an element that an earlier
+ *     state of the text has made for the block (undefined: none) the block's; false where it cannot.
  */
 export function markdownBlocks(source) {
   const lines = [];
@@ -41,6 +42,7 @@ export function markdownBlocks(source) {
       source: source.slice(begin, last.at + last.text.length),
       at: begin,
       make: (emit = plain) => makeBlock(block, emit),
+      grow: (element) => block.kind === 'code' && growCode(element, block),
     };
   });
 }
@@ -52,6 +54,7 @@ const kHeading = /^ {0,3}(#{1,6})(?:\s+(.*?))?(?:\s+#+)?\s*$/;
 const kRule = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const kQuote = /^ {0,3}> ?/;
 const kItem = /^( {0,3})([-*+]|\d{1,9}[.)])(?:( +)(?=\S)| *$)/;
+const kIndented = /^ {4,}\S/;
 const kTableRule = /^ {0,3}\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
 const isBlank = (line) => line.text.trim() === '';
@@ -93,6 +96,7 @@ function parseBlock(lines, i, depth) {
     if (kQuote.test(text)) return parseQuote(lines, i, depth);
     if (kItem.test(text)) return parseList(lines, i, depth);
   }
+  if (kIndented.test(text)) return parseIndented(lines, i);
   if (text.includes('|') && i + 1 < lines.length && kTableRule.test(lines[i + 1].text)) {
     const table = parseTable(lines, i);
     if (table !== null) return table;
@@ -111,6 +115,15 @@ function parseFence(lines, i, fence) {
     content: lines.slice(i + 1, end).map((line) => cut(line, Math.min(strip, indent(line)))),
     length: Math.min(end + 1, lines.length) - i,
   };
+}
+
+function parseIndented(lines, i) {
+  let end = i + 1;
+  for (let next = end; next < lines.length && (isBlank(lines[next]) || kIndented.test(lines[next].text)); ++next) {
+    if (!isBlank(lines[next])) end = next + 1;
+  }
+  const content = lines.slice(i, end).map((line) => cut(line, Math.min(4, indent(line))));
+  return { kind: 'code', language: '', content, length: end - i };
 }
 
 function parseQuote(lines, i, depth) {
@@ -242,13 +255,24 @@ function makeTable(table, emit) {
 }
 
 function makeCode(block, emit) {
+  const figure = h('figure.code', { dataset: { language: block.language } },
+    h('figcaption', {}, h('span', {}, block.language || 'text'), h('button.quiet.small', { type: 'button' }, 'Copy')),
+    h('pre', { tabIndex: 0, role: 'group', 'aria-label': `Code${block.language ? ` in ${block.language}` : ''}` }, h('code')));
+  fillCode(figure, block, emit);
+  return figure;
+}
+
+function fillCode(figure, block, emit) {
   const text = block.content.map((line) => line.text).join('\n');
-  const code = h('code');
   const begins = beginsOf(block.content);
-  appendCode(code, text, (part, at) => emitMapped(part, at, block.content, begins, emit));
-  const copy = h('button.quiet.small', { type: 'button', dataset: { copy: text } }, 'Copy');
-  return h('figure.code', {}, h('figcaption', {}, h('span', {}, block.language || 'text'), copy),
-    h('pre', { tabIndex: 0, role: 'group', 'aria-label': `Code${block.language ? ` in ${block.language}` : ''}` }, code));
+  figure.querySelector('button').dataset.copy = text;
+  setCode(figure.querySelector('code'), text, (part, at) => emitMapped(part, at, block.content, begins, emit));
+}
+
+function growCode(figure, block) {
+  if (!figure?.matches('figure.code') || figure.dataset.language !== block.language) return false;
+  fillCode(figure, block, plain);
+  return true;
 }
 
 /**
@@ -365,6 +389,7 @@ class Inline {
       case ']':
         return this.link();
       case '<':
+        return this.lineBreak() || this.address(c);
       case 'h':
       case 'm':
         return this.address(c);
@@ -378,11 +403,24 @@ class Inline {
   escape() {
     const next = this.text[this.at + 1];
     if (next === '\n') return this.add(h('br'), 2);
+    // Formulas stand between these in what models write.
+    if ('()[]'.includes(next)) {
+      this.at += 2;
+      return true;
+    }
     if (next === undefined || !kPunctuation.test(next)) return false;
     this.flush();
     this.skip(1);  // the backslash; what follows it is a text
     ++this.at;
     return true;
+  }
+
+  // The one tag that models use where Markdown has no other way, as in the cells of tables.
+  lineBreak() {
+    const tag = /<br *\/?>/iy;
+    tag.lastIndex = this.at;
+    const found = tag.exec(this.text);
+    return found !== null && this.add(h('br'), found[0].length);
   }
 
   codeSpan() {

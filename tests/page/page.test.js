@@ -103,6 +103,96 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     assert.equal((await answers(page)).at(-1), 'Four!');
   });
 
+  test('reads Markdown as models write it', async () => {
+    // Of blocks that are code, the code and what is copied of it.
+    const html = (source) => page.evaluate(async (text) => {
+      const { markdownBlocks } = await import('/page/markdown.js');
+      return markdownBlocks(text).map((block) => {
+        const element = block.make();
+        const code = element.querySelector('pre code');
+        return code === null ? element.outerHTML : [code.textContent, element.querySelector('button').dataset.copy];
+      });
+    }, source);
+    assert.deepEqual(await html('It is \\( a \\_ b \\) or\n\\[ x \\]'), ['<p>It is \\( a _ b \\) or\n\\[ x \\]</p>']);
+    assert.deepEqual(await html('a<br>b <br/> c <brx>'), ['<p>a<br>b <br> c &lt;brx&gt;</p>']);
+    const [before, code, after] = await html('So:\n\n    def f():\n        return 1\n\n    f()\n\nDone');
+    assert.equal(before, '<p>So:</p>');
+    assert.deepEqual(code, Array(2).fill('def f():\n    return 1\n\nf()'));
+    assert.equal(after, '<p>Done</p>');
+  });
+
+  test('code that is still written can be scrolled and copied', async () => {
+    await page.fill('#input', 'Code');
+    await page.keyboard.press('Enter');
+    const code = page.locator('.assistant[aria-busy] pre');
+    await code.getByText('line').waitFor();
+    const first = await code.elementHandle();
+    const length = await first.evaluate((element) => element.innerText.length);
+    await until(() => first.evaluate((element, least) => element.isConnected && element.innerText.length > least, length), 'more code');
+    assert.ok(await first.evaluate((element) => {
+      const [button] = element.closest('figure').getElementsByTagName('button');
+      return button.dataset.copy === element.innerText;
+    }));
+    await button('Stop').click();
+    await page.getByText(/tokens, stopped$/).waitFor();
+  });
+
+  test('copies where the browser gives no clipboard object', async () => {
+    await say(page, 'Hello');
+    await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
+    await button('Copy').click();
+    await page.getByText('Copied.', { exact: true }).waitFor();
+    await page.focus('#input');
+    await page.keyboard.press('Control+V');
+    assert.equal(await page.inputValue('#input'), 'Hello, **world**.');
+  });
+
+  test('what is not sent yet stays', async () => {
+    const held = await hold('**/v1/models');
+    await page.reload();
+    await held.asked;
+    await page.fill('#input', 'Written while the page loads');
+    held.release();
+    await page.locator('#model').getByText('scripted').waitFor();
+    assert.equal(await page.inputValue('#input'), 'Written while the page loads');
+    await page.reload();
+    await page.locator('#model').getByText('scripted').waitFor();
+    await until(async () => (await page.inputValue('#input')) === 'Written while the page loads', 'it over a reload');
+    // Nor does it go with the conversation that it was meant for.
+    await say(page, 'Hello');
+    await server.ask('DELETE', `/v1/sessions/${nameOf(page)}`);
+    await page.fill('#input', 'Hello again');
+    await page.keyboard.press('Enter');
+    await page.getByText('What you wrote is below.').waitFor();
+    assert.equal(await page.inputValue('#input'), 'Hello again');
+    assert.equal(nameOf(page), '');
+  });
+
+  test('an answer goes on while others are shown as tokens', async () => {
+    await say(page, 'Hello');
+    await page.fill('#input', 'Tick');
+    await page.keyboard.press('Enter');
+    await page.getByText('tick tock tick tock').waitFor();
+    await button('Tokens').first().click();
+    await page.locator('.tokens').waitFor();
+    assert.equal(await page.locator('.assistant[aria-busy]').getByText('tick tock tick tock').isVisible(), true);
+    assert.deepEqual(await page.locator('.user .bubble').allInnerTexts(), ['Tick']);
+    await button('Stop').click();
+    await page.getByText(/tokens, stopped$/).waitFor();
+  });
+
+  test('an answer that the server allows no time for is not begun again', async () => {
+    await server.end();
+    await server.run(['--timeout', '1']);
+    await page.fill('#input', 'Tick');
+    await page.keyboard.press('Enter');
+    await page.locator('#toast').getByText('deadline').waitFor();
+    await button('Send').waitFor();
+    assert.equal(await page.inputValue('#input'), 'Tick');
+    await server.end();
+    await server.run();
+  });
+
   test('takes nothing that a model writes as HTML, and opens no link by itself', async () => {
     await say(page, 'Hostile');
     const text = (await answers(page))[0];
@@ -397,8 +487,16 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     const { turns } = await shownSession();
     assert.equal(turns.length, 2);
     assert.deepEqual(turns[1].messages.map(({ content }) => content), ['Tick']);
-    // Asked while it is gone, it says so, and keeps what was written.
+    // Stopped while it is gone, a message is not sent later.
     await server.end('SIGTERM');
+    await page.fill('#input', 'Hello once');
+    await page.keyboard.press('Enter');
+    await page.getByText('trying again').waitFor();
+    await button('Stop').click();
+    await button('Send').waitFor();
+    assert.equal(await page.inputValue('#input'), 'Hello once');
+    await page.fill('#input', '');
+    // Asked while it is gone, it says so, and keeps what was written.
     await button('New conversation').click();
     await page.fill('#input', 'Kept');
     await page.keyboard.press('Enter');
