@@ -65,8 +65,8 @@ class BadModel : public testing::Test {
 TEST_F(BadModel, MustBeAGgufFile) {
   path_ = "LICENSE";
   ExpectRefused(HasSubstr("LICENSE"));
-  path_ = "models";
-  ExpectRefused(HasSubstr("directory"));
+  path_ = "docs";
+  ExpectRefused(HasSubstr("docs is a folder without a model"));
   path_ = "no/such/model.gguf";
   ExpectRefused(HasSubstr("no/such/model.gguf"));
   path_ = ScratchPath("empty");

@@ -273,13 +273,15 @@ TEST_F(HttpStreamTest, ADroppedStreamEndsWithoutItsEnd) {
 TEST_F(HttpStreamTest, AHandlerMayThrow) {
   Start([](HttpRequest request, const std::shared_ptr<HttpReply>& reply) {
     if (request.path == "/late") reply->StartStream(200, "text/plain");
-    if (request.path == "/other") throw std::length_error("too long");
+    if (request.path == "/long") throw std::length_error("too long");
+    if (request.path == "/other") throw std::runtime_error("other");
     if (request.path != "/") throw std::bad_alloc();
     reply->Send(200, "text/plain", "well");
   });
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Get(port(), "/early").status, 503);
     EXPECT_FALSE(Get(port(), "/late").whole);
+    EXPECT_EQ(Get(port(), "/long").status, 503);
     EXPECT_EQ(Get(port(), "/other").status, 500);
     EXPECT_EQ(Get(port(), "/").body, "well");
   }
