@@ -1,5 +1,6 @@
-// What a file holds that its text model is run without: tensors of other models, keys that are known
-// to be wrong, and recommended sampling settings that Inlay does not have or that are out of bounds.
+// What a file holds that its text model is run without: tensors of other models, keys that are
+// known to be wrong, and recommended sampling settings that Inlay does not have or that are out of
+// bounds.
 #ifndef INLAY_GEMMA_LIKE_MODEL_IGNORED_H_
 #define INLAY_GEMMA_LIKE_MODEL_IGNORED_H_
 

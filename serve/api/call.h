@@ -91,7 +91,7 @@ struct Call {
   // For completions: texts or tokens.
   std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
   bool parse_special = false;  // the text of a control token in a text becomes that token
-  bool echo = false;  // the answer begins with the prompt; with logprobs, so do these
+  bool echo = false;           // the answer begins with the prompt; with logprobs, so do these
   // With both of them: the prompts' tokens, once the server has encoded them.
   std::vector<std::vector<int32_t>> prompt_tokens;
 
