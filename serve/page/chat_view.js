@@ -18,7 +18,7 @@ export class ChatView {
   constructor(root, actions) {
     this.root = root;
     this.actions = actions;
-    this.asTokens = new Set();  // entries that are shown as tokens: "session:turn:kind"
+    this.asTokens = new Set();  // entries that are shown as tokens, in all branches: "turn:kind"
     this.answer = null;         // the answer that is computed
     this.live = null;           // its element
     this.editing = null;        // the message that is edited: {name, turn, text}
@@ -178,9 +178,8 @@ export class ChatView {
   }
 
   // The button that shows an entry as tokens, and those where they are shown.
-  tokensOf(entry, from, to) {
+  tokensOf(key, from, to) {
     if (from >= to) return null;
-    const key = `${this.session.name}:${entry}`;
     const shown = this.asTokens.has(key);
     const toggle = h('button.quiet.small', {
       type: 'button',

@@ -15,7 +15,7 @@ const kRetry = 1000;  // milliseconds between looks for a server that is gone
 
 let summaries = [];         // of all sessions of this client
 let branches = new Map();   // sessions of the conversation that is shown, by name
-let active = null;          // the name of the one that is shown; null: a new conversation
+let active = location.hash.slice(1) || null;  // the name of the one that is shown; null: a new conversation
 let live = null;            // the answer on its way in it
 const channel = new BroadcastChannel('inlay');  // to other tabs
 
@@ -223,7 +223,7 @@ function activate(name) {
 }
 
 async function open(name) {
-  const left = active;
+  const left = current() === null ? null : active;
   activate(name);
   if (name === null) {
     await loadConversation(null);
@@ -675,16 +675,12 @@ async function start() {
     byId('model').textContent = data[0].id;
     byId('model').title = `${data[0].meta.config}, ${data[0].meta.context_length} tokens of context`;
     showList();
-    // What was written while the page was loading is for the conversation of its address.
-    const written = input.value;
-    input.value = '';
-    const opened = open(location.hash.slice(1) || null);
-    giveBack(active, written);
-    await opened;
+    await open(location.hash.slice(1) || null);
   });
 }
 
 applyTheme();
+write(drafts.get(active ?? '') ?? '');
 if (stored('panel', '') !== '') showPanel(stored('panel', ''));
 render();
 start();

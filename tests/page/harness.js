@@ -136,7 +136,7 @@ export async function closePage(page) {
 export async function say(page, text) {
   const before = await page.locator('.assistant .bar').count();
   await page.fill('#input', text);
-  await page.keyboard.press('Enter');
+  await page.click('#send');
   await page.locator('.assistant .bar').nth(before).waitFor();
   await page.locator('#send').waitFor();
 }

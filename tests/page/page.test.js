@@ -113,19 +113,19 @@ describe('the page', { timeout: 20 * kPatience }, () => {
         return code === null ? element.outerHTML : [code.textContent, element.querySelector('button').dataset.copy];
       });
     }, source);
-    assert.deepEqual(await html('It is \\( a \\_ b \\) or\n\\[ x \\]'), ['<p>It is \\( a _ b \\) or\n\\[ x \\]</p>']);
-    assert.deepEqual(await html('a<br>b <br/> c <brx>'), ['<p>a<br>b <br> c &lt;brx&gt;</p>']);
+    assert.deepEqual(await html('It is \\( a \\_ b \\) or\n\\[ x \\]'), ['<p class="">It is \\( a _ b \\) or\n\\[ x \\]</p>']);
+    assert.deepEqual(await html('a<br>b <br/> c <brx>'), ['<p class="">a<br class="">b <br class=""> c &lt;brx&gt;</p>']);
     const [before, code, after] = await html('So:\n\n    def f():\n        return 1\n\n    f()\n\nDone');
-    assert.equal(before, '<p>So:</p>');
+    assert.equal(before, '<p class="">So:</p>');
     assert.deepEqual(code, Array(2).fill('def f():\n    return 1\n\nf()'));
-    assert.equal(after, '<p>Done</p>');
+    assert.equal(after, '<p class="">Done</p>');
   });
 
   test('code that is still written can be scrolled and copied', async () => {
     await page.fill('#input', 'Code');
     await page.keyboard.press('Enter');
     const code = page.locator('.assistant[aria-busy] pre');
-    await code.getByText('line').waitFor();
+    await code.getByText('line').first().waitFor();
     const first = await code.elementHandle();
     const length = await first.evaluate((element) => element.innerText.length);
     await until(() => first.evaluate((element, least) => element.isConnected && element.innerText.length > least, length), 'more code');
@@ -176,7 +176,7 @@ describe('the page', { timeout: 20 * kPatience }, () => {
     await button('Tokens').first().click();
     await page.locator('.tokens').waitFor();
     assert.equal(await page.locator('.assistant[aria-busy]').getByText('tick tock tick tock').isVisible(), true);
-    assert.deepEqual(await page.locator('.user .bubble').allInnerTexts(), ['Tick']);
+    assert.deepEqual(await page.locator('.user .bubble').allInnerTexts(), ['Hello', 'Tick']);
     await button('Stop').click();
     await page.getByText(/tokens, stopped$/).waitFor();
   });
