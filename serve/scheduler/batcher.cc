@@ -338,9 +338,7 @@ PromptReuse Batcher::ReuseFor(Answer& answer) {
       request.prompt.size() - std::min(request.prompt.size(), request.marks.back()) <= kNearMark;
   reuse.at_end = !near || request.choices > 1;
   reuse.owner = request.prefix_owner;
-  reuse.at_snapshot = [this, &request](const KVCache& conversation) {
-    Offer(request, conversation);
-  };
+  reuse.at_snapshot = [this, &request](const KVCache& cache) { Offer(request, cache); };
   return reuse;
 }
 

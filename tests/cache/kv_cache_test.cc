@@ -17,6 +17,7 @@
 #include "cache/hybrid_cache.h"
 #include "cache/model_identity.h"
 #include "tests/cache/drive_cache.h"
+#include "tests/cache/idle_follower.h"
 #include "tests/gemma_like/tiny_configs.h"
 
 namespace inlay {
@@ -106,20 +107,6 @@ TEST(KVCacheTest, RestoreKeepsTheVocabularyOfTheCache) {
   refused(small);
 }
 
-// Saves and loads nothing of other ranks' parts.
-class HasNoParts final : public CacheFollower {
- public:
-  absl::Status Forked(const KVCache&, const KVCache&) override { return absl::OkStatus(); }
-  absl::Status Rewound(const KVCache&, size_t) override { return absl::OkStatus(); }
-  absl::Status Trimmed(const KVCache&, size_t) override { return absl::OkStatus(); }
-  absl::Status Replaced(const KVCache&, const KVCache&) override { return absl::OkStatus(); }
-  absl::Status SaveParts(const KVCache&, uint64_t, ByteSink&) override { return absl::OkStatus(); }
-  absl::Status LoadParts(KVCache&, uint64_t, absl::Span<const int32_t>, ByteSource&) override {
-    return absl::OkStatus();
-  }
-  void Dropped(const KVCache&) override {}
-};
-
 TEST(KVCacheTest, OneRanksPartIsNotSavedOrLoadedAlone) {
   HybridCache<TinyBard> part(F32Storage(), {}, {.rank = 0, .count = 2});
   ASSERT_TRUE(AppendTokens(part, 3).ok());
@@ -129,7 +116,7 @@ TEST(KVCacheTest, OneRanksPartIsNotSavedOrLoadedAlone) {
   ExpectRefused(part.Save({}, sink), absl::StatusCode::kFailedPrecondition, text);
   EXPECT_TRUE(bytes.empty());
 
-  part.SetFollower(std::make_shared<HasNoParts>());
+  part.SetFollower(std::make_shared<IdleFollower>());
   ASSERT_TRUE(part.Save({}, sink).ok());
   part.SetFollower(nullptr);
   MemorySource source(bytes);

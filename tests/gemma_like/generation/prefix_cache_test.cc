@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "cache/block_pool.h"
-#include "cache/cache_follower.h"
 #include "cache/hybrid_cache.h"
 #include "gemma_like/generation/generate.h"
+#include "tests/cache/idle_follower.h"
 #include "tests/gemma_like/family_fixture.h"
 #include "tests/gemma_like/tiny_configs.h"
 #include "tests/must.h"
@@ -26,19 +26,11 @@ namespace {
 constexpr size_t kPlenty = size_t{1} << 30;
 
 // Has no memory to follow a rewind.
-class FollowsNoRewind final : public CacheFollower {
+class FollowsNoRewind final : public IdleFollower {
  public:
-  absl::Status Forked(const KVCache&, const KVCache&) override { return absl::OkStatus(); }
   absl::Status Rewound(const KVCache&, size_t) override {
     return absl::ResourceExhaustedError("there is not enough memory for a rewind");
   }
-  absl::Status Trimmed(const KVCache&, size_t) override { return absl::OkStatus(); }
-  absl::Status Replaced(const KVCache&, const KVCache&) override { return absl::OkStatus(); }
-  absl::Status SaveParts(const KVCache&, uint64_t, ByteSink&) override { return absl::OkStatus(); }
-  absl::Status LoadParts(KVCache&, uint64_t, absl::Span<const int32_t>, ByteSource&) override {
-    return absl::OkStatus();
-  }
-  void Dropped(const KVCache&) override {}
 };
 
 class PrefixCacheTest : public FamilyTest {
